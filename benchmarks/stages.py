@@ -22,8 +22,6 @@ from gpuforest.common.progress import listening
 
 OPERATIONS = [
     "encode",
-    "bag",
-    "in_bag",
     "totals",
     "level",
     "partition",

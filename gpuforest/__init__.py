@@ -29,13 +29,13 @@ if TYPE_CHECKING:
         RandomForestRegressor,
         RandomTreesEmbedding,
     )
-    from gpuforest.estimators.boruta import BorutaSelector
+    from gpuforest.estimators.bagged import impute_by_proximity
     from gpuforest.estimators.memory import estimate_memory
-    from gpuforest.estimators.permutation import (
+    from gpuforest.estimators.selection import (
+        BorutaSelector,
         oob_impurity_importance,
         oob_permutation_importance,
     )
-    from gpuforest.estimators.proximities import impute_by_proximity
     from gpuforest.explain.bias_variance import BiasVariance, bias_variance
     from gpuforest.explain.proximities import class_prototypes, proximity_outliers
     from gpuforest.export.c import export_c
@@ -102,7 +102,7 @@ _homes = {
     "BinnedData": "data.binned",
     "BiasVariance": "explain.bias_variance",
     "bias_variance": "explain.bias_variance",
-    "BorutaSelector": "estimators.boruta",
+    "BorutaSelector": "estimators.selection",
     "MemoryEstimate": "engine.memory",
     "estimate_memory": "estimators.memory",
     "category_codes": "export.model_tables",
@@ -116,10 +116,10 @@ _homes = {
     "load": "export.model_file",
     "class_prototypes": "explain.proximities",
     "proximity_outliers": "explain.proximities",
-    "impute_by_proximity": "estimators.proximities",
+    "impute_by_proximity": "estimators.bagged",
     "predict_blocks": "data.blocks",
-    "oob_impurity_importance": "estimators.permutation",
-    "oob_permutation_importance": "estimators.permutation",
+    "oob_impurity_importance": "estimators.selection",
+    "oob_permutation_importance": "estimators.selection",
 }
 
 

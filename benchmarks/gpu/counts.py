@@ -35,6 +35,8 @@ from picky import PickyBackend, operations, waits
 from traced import TracedBackend
 
 from gpuforest.backends.cuda import launch as cuda_launches
+from gpuforest.backends.cuda.nodes import CudaNodes
+from gpuforest.backends.cuda.sampling import CudaSampling
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.engine import grow
 from gpuforest.engine.binning import SAMPLE_ROWS
@@ -103,17 +105,30 @@ def asked_of(kernel: str) -> Asked:
     )  # fmt: skip
 
 
+class PhasedNodes(CudaNodes):
+    """Says that a level begins."""
+
+    def sort_out(self, training: Any, *arguments: Any) -> Any:
+        backend = training.backend
+        backend.moved("first level" if backend.phase == "roots" else "levels")
+        return super().sort_out(training, *arguments)
+
+
+class HostEdges(CudaSampling):
+    """Edges of the host, which are the same; those of the device are counted apart."""
+
+    def column_edges(self, backend: Any, *arguments: Any) -> Any:
+        return NumbaBackend.sampling.column_edges(NumbaBackend(1), *arguments)
+
+
 class Phases:
     """Mixed into a backend: says where a fit has come to, to `moved`."""
 
     phase = "roots"
+    nodes = PhasedNodes()
 
     def moved(self, phase: str) -> None:
         self.phase = phase
-
-    def sort_out(self, *arguments: Any) -> Any:
-        self.moved("first level" if self.phase == "roots" else "levels")
-        return super().sort_out(*arguments)  # type: ignore[misc]
 
     def grow_subtrees(self, *arguments: Any) -> Any:
         self.moved("deep phase")
@@ -124,6 +139,8 @@ class Phases:
 
 class Tracing(Phases, TracedBackend):
     """What each kernel asked in each phase; and with which macros it was compiled."""
+
+    sampling = HostEdges()
 
     def __init__(self, shared_limit: int) -> None:
         super().__init__(shared_limit=shared_limit)
@@ -144,9 +161,6 @@ class Tracing(Phases, TracedBackend):
     def kernel(self, operation: str, name: str, macros: dict[str, str], shared: int) -> Any:
         self.macros_of[name] = operation, tuple(macros.items())
         return super().kernel(operation, name, macros, shared)
-
-    def column_edges(self, *arguments: Any) -> Any:
-        return NumbaBackend(1).column_edges(*arguments)  # the same, and counted apart
 
 
 class Counting(Phases, PickyBackend):
@@ -256,7 +270,7 @@ def edges_asked(
     backend = Tracing(shared_limit)
     columns = min(EDGE_COLUMNS, work.features)
     X, _ = make(work, np, EDGE_ROWS)
-    super(Tracing, backend).column_edges(X[:, :columns].copy(), None, None, 255)
+    CudaSampling().column_edges(backend, X[:, :columns].copy(), None, None, 255)
     backend.moved("end")
     macros_of.update(backend.macros_of)
     factor = work.features / columns * min(work.rows, SAMPLE_ROWS) / EDGE_ROWS

@@ -49,21 +49,14 @@ def bag(*_: Any, found: Any) -> float:
     return 2 * found.nbytes  # zeros, then counts
 
 
-def in_bag(bags: Any, *, found: Any) -> float:
+def in_bag(_: Any, bags: Any, *, found: Any) -> float:
     return 2 * bags.nbytes + found[0].nbytes + found[1].nbytes  # counted, then taken
 
 
-def totals(training: Any, rows: Any, weights: Any, begin: Any, end: Any, *, found: Any) -> float:
+def sums(training: Any, rows: Any, weights: Any, begin: Any, end: Any, *, found: Any) -> float:
     R, y = rows.shape[0], training.target.y
     share = R / max(1, begin.shape[0]) / y.shape[0]
     return R * (ID + WEIGHT) + gathered(R, share, y.nbytes // y.shape[0])
-
-
-def differs(training: Any, rows: Any, begin: Any, end: Any, values: Any, *, found: Any) -> float:
-    # an upper bound: rows have two positions each, and slots decided by their sums are not read
-    R, y = rows.shape[0] / 2, training.target.y
-    share = R / max(1, begin.shape[0]) / y.shape[0]
-    return R * ID + gathered(R, share, y.nbytes // y.shape[0])
 
 
 def level(training: Any, slots: Any, *, found: Any) -> float:
@@ -130,7 +123,7 @@ def asnumpy(*_: Any, found: Any) -> float:
 TRAFFIC: dict[str, Callable[..., float]] = {
     f.__name__: f
     for f in (
-        encode, bag, in_bag, totals, differs, level, partition, grow_subtrees, accumulate, apply,
+        encode, bag, in_bag, sums, level, partition, grow_subtrees, accumulate, apply,
         asarray, asnumpy,
     )
 }  # fmt: skip

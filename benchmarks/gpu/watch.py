@@ -34,16 +34,19 @@ STAGES: list[tuple[ModuleType, str, str]] = [
     (grow, "grown_wave", "assembly"),
     (base, "merged", "merge"),
 ]
+# methods of a backend, and of its parts
 OPERATIONS = [
-    "asarray", "asnumpy", "encode", "bag", "in_bag", "totals", "differs", "sort_out", "level",
-    "partition", "children", "grow_subtrees", "distinct_rows", "apply", "accumulate",
+    "asarray", "asnumpy", "encode", "sums", "level", "partition", "grow_subtrees", "apply",
+    "accumulate",
 ]  # fmt: skip
+PARTS = {"nodes": ["in_bag", "sort_out", "children", "distinct_rows"], "sampling": ["bag"]}
 METHODS = [("_check_target", "check y"), ("_encode_target", "target")]
 SHOWN = {
     "asnumpy": "to host",
     "asarray": "to device",
     "grow_subtrees": "deep phase",
     "sort_out": "sort out",
+    "sums": "totals",
 }
 
 
@@ -167,10 +170,13 @@ def in_tree_order(lines: list[Line]) -> list[Line]:
 def watching(device: Any) -> Iterator[Watch]:
     """Inside, estimators with backend=NAME are watched."""
     watch, kind = Watch(device), device.backend_class
-    methods = {
-        name: watch.wrap(SHOWN.get(name, name), getattr(kind, name), name) for name in OPERATIONS
-    }
-    watched = type("Watched", (kind,), {**methods, "launch": watch.wrap_launch(kind.launch)})
+
+    def subclass(kind: type, names: list[str], **more: Any) -> Any:
+        methods = {n: watch.wrap(SHOWN.get(n, n), getattr(kind, n), n) for n in names}
+        return type("Watched", (kind,), methods | more)
+
+    parts = {part: subclass(type(getattr(kind, part)), n)() for part, n in PARTS.items()}
+    watched = subclass(kind, OPERATIONS, launch=watch.wrap_launch(kind.launch), **parts)
     registry.register_backend(NAME, lambda n, budget: device.make_backend(watched, n, budget))
     with ExitStack() as patches:
         for module, name, shown in STAGES:

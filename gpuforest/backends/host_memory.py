@@ -1,4 +1,4 @@
-"""The working memory of the CPU backends, for their `bytes_for`."""
+"""The working memory of the CPU backends."""
 
 from __future__ import annotations
 

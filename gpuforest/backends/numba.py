@@ -7,41 +7,39 @@ their timing can change a result.
 from __future__ import annotations
 
 from collections import deque
+from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from gpuforest.backends.base import Backend, RowSampling
 from gpuforest.backends.boosters import Booster, NumbaBooster
 from gpuforest.backends.host_memory import deep_wave_bytes, edge_bytes
-from gpuforest.backends.numba_deep import Kept, grow_parts
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.boosting.rounds import Boosting
 from gpuforest.common.parallel import cut_evenly, cut_pieces, parallel_map
 from gpuforest.engine.binning import BinEdges, new_codes, value_dtype
-from gpuforest.engine.criteria import Criterion
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.memory import Fit, WorkingMemory
+from gpuforest.engine.memory import Fit
 from gpuforest.engine.records import Frontier, Splits, Subtrees, Training
 from gpuforest.engine.sampling import WaveRequest
+from gpuforest.engine.slots import Nodes, all_equal
 from gpuforest.kernels.bag.numba import bag, in_bag
 from gpuforest.kernels.best_split.cuts import scan_arrays
 from gpuforest.kernels.best_split.numba import HIST_BYTES, best_split, level
-from gpuforest.kernels.edges.numba import edges as edges_of
+from gpuforest.kernels.edges.numba import edges as choose_edges
 from gpuforest.kernels.encode.numba import COARSE, ROWS, encode
-from gpuforest.kernels.grow_subtrees.scratch import SPARSE
+from gpuforest.kernels.grow_subtrees.scratch import SPARSE, Scratch, new_scratch
 from gpuforest.kernels.histogram.numba import histogram
 from gpuforest.kernels.partition.numba import partition
 from gpuforest.kernels.totals.numba import differs, totals
 from gpuforest.kernels.traverse.numba import accumulate, apply, new_group
 from gpuforest.splits.oblique.numba import project_slots
 from gpuforest.splits.oblique.walk import sums_of
-from gpuforest.splits.sets.numba import new_sets
-
-if TYPE_CHECKING:
-    from gpuforest.backends.base import Backend
+from gpuforest.splits.sets.numba import Sets, new_sets
 
 Array = Any
 
@@ -58,22 +56,94 @@ NO_CODES, NO_LABELS = np.zeros((0, 0), np.uint8), np.zeros((0, 1), np.int32)
 NONE_LEFT_OUT = np.zeros((0, 0), np.bool_)
 ALL_VALUES = np.zeros(0, np.int64), np.zeros(0, np.int32)
 
+# scratch of all kinds of split, for sets, and of the kind alone
+Scratches = tuple[Scratch, Sets | None, tuple[Any, ...]]
+
+
+class NumbaNodes(Nodes):
+    """Bags are read by compiled code, on threads."""
+
+    def in_bag(self, backend: Backend, bags: Array) -> tuple[Array, Array, Array]:
+        count = np.array(parallel_map(np.count_nonzero, bags, backend.n_threads), np.int64)
+        offsets = np.concatenate([[0], np.cumsum(count)])
+        rows, weights = np.empty(offsets[-1], np.int32), np.empty(offsets[-1], np.int32)
+
+        def tree(t: int) -> None:
+            there = slice(offsets[t], offsets[t + 1])
+            in_bag(bags[t], rows[there], weights[there])
+
+        parallel_map(tree, range(len(bags)), backend.n_threads)
+        return rows, weights, offsets
+
+    def wave_bytes(self, backend: Backend, fit: Fit, n_trees: int) -> float:
+        return deep_wave_bytes(fit, backend.n_threads, n_trees)
+
+
+class NumbaSampling(RowSampling):
+    """Bags and edges by compiled code, on threads."""
+
+    def bag(
+        self, backend: Backend, keys: Array, n_rows: int, n_draws: int, cumulative: Array | None
+    ) -> Array:
+        weights = np.zeros((len(keys), n_rows), np.int32)
+        shares = np.zeros(0, np.int64) if cumulative is None else cumulative
+        parallel_map(
+            lambda t: bag(keys[t], n_draws, shares, weights[t]), range(len(keys)), backend.n_threads
+        )
+        return weights
+
+    def column_edges(
+        self, backend: Backend, X: Array, rows: Array | None, weights: Array | None, max_bins: int
+    ) -> list[Array]:
+        """As many columns at once as fit the budget, so that X is read row by row, and once."""
+        if weights is not None or not isinstance(X, np.ndarray):
+            return super().column_edges(backend, X, rows, weights, max_bins)
+        n = len(X) if rows is None else len(rows)
+        dtype, most_edges = np.dtype(value_dtype(X)), min(max_bins, n)
+        each = n * dtype.itemsize + 8 * (most_edges + 1)
+        size = max(1, backend.memory_budget // each)
+        columns = np.empty((min(size, X.shape[1]), n), dtype)
+        spare: SimpleQueue[Array] = SimpleQueue()  # scratch arrays, one for each thread
+        for _ in range(min(backend.n_threads, X.shape[1])):
+            spare.put(np.empty((4, n + 1)))
+        edges = []
+        for f in range(0, X.shape[1], size):
+            some = X[:, f : f + size]
+            edges += edges_of(some, rows, max_bins, columns, spare, backend.n_threads)
+        return edges
+
+    def edge_bytes(self, backend: Backend, fit: Fit) -> int:
+        return edge_bytes(fit, backend.n_threads, backend.memory_budget)
+
+
+def edges_of(
+    X: Array, rows: Array | None, max_bins: int, columns: Array, spare: SimpleQueue[Array],
+    n_threads: int,
+) -> list[Array]:  # fmt: skip
+    """The edges of the columns of X[rows]; columns [F, n] and `spare` are scratch."""
+    F, n = X.shape[1], columns.shape[1]
+    out, n_edges = np.empty((F, min(max_bins, n))), np.empty(F, np.int64)
+
+    def transpose(r: slice) -> None:
+        columns[:F, r] = (X[r] if rows is None else X[rows[r]]).T
+
+    def choose(f: slice) -> None:
+        columns[f].sort(axis=1)
+        scratch = spare.get()
+        choose_edges(columns[f], max_bins, *scratch, out[f], n_edges[f])
+        spare.put(scratch)
+
+    parallel_map(transpose, cut_evenly(np.full(n, F), TILE_VALUES), n_threads)
+    parallel_map(choose, cut_evenly(np.ones(F), -(-F // (4 * n_threads))), n_threads)
+    return [e[:count] for e, count in zip(out, n_edges, strict=True)]
+
 
 class NumbaBackend(NumpyBackend):
     """Numba on the CPU: compiled, threaded, cached on disk."""
 
     name = "numba"
-    level_kinds = ("numeric", "sets")
     n_workers = 1  # how many backends, this one included, work at the same time
-
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
-        # scratch that is used again; only workers keep any
-        self.kept: Kept = deque(maxlen=0)
-        self.for_workers: Kept | None = None  # scratch that workers keep from fit to fit
-
-    def supports(self, criterion: Criterion) -> bool:
-        return criterion.number is not None
+    nodes, sampling = NumbaNodes(), NumbaSampling()
 
     def booster(self, boosting: Boosting) -> Booster:
         return NumbaBooster(boosting)
@@ -81,7 +151,6 @@ class NumbaBackend(NumpyBackend):
     def waves(self, wanted: WaveRequest) -> tuple[int, Backend, int]:
         """Many trees are divided into waves, one for each thread, so that no thread waits."""
         worker = copy(self)
-        worker.kept = deque() if self.for_workers is None else self.for_workers
         if 1 < self.n_threads <= wanted.n_trees:
             worker.n_threads, worker.n_workers = 1, self.n_threads
             worker.memory_budget = self.memory_budget // self.n_threads
@@ -89,17 +158,6 @@ class NumbaBackend(NumpyBackend):
         each = wanted._replace(n_trees=-(-wanted.n_trees // n_workers))
         size = super(NumbaBackend, worker).waves(each)[2]
         return n_workers, worker, size
-
-    def bytes_for(self, fit: Fit, n_trees: int) -> WorkingMemory:
-        return WorkingMemory(
-            edge_bytes(fit, self.n_threads, self.memory_budget),
-            deep_wave_bytes(fit, self.n_threads, n_trees),
-        )
-
-    def for_one_fit(self) -> Backend:
-        other = copy(self)
-        other.for_workers = deque()
-        return other
 
     def encode(self, X: Array, edges: BinEdges) -> Array:
         codes = new_codes(X.shape[0], X.shape[1], edges.code_dtype, self)
@@ -114,50 +172,6 @@ class NumbaBackend(NumpyBackend):
         parallel_map(part, self.row_blocks(*X.shape), self.n_threads)
         return codes
 
-    def column_edges(
-        self, X: Array, rows: Array | None, weights: Array | None, max_bins: int
-    ) -> list[Array]:
-        """As many columns at once as fit the budget, so that X is read row by row, and once."""
-        if weights is not None or not isinstance(X, np.ndarray):
-            return super().column_edges(X, rows, weights, max_bins)
-        n = len(X) if rows is None else len(rows)
-        dtype, most_edges = np.dtype(value_dtype(X)), min(max_bins, n)
-        each = n * dtype.itemsize + 8 * (most_edges + 1)
-        size = max(1, self.memory_budget // each)
-        columns = np.empty((min(size, X.shape[1]), n), dtype)
-        spare: SimpleQueue[Array] = SimpleQueue()  # scratch arrays, one for each thread
-        for _ in range(min(self.n_threads, X.shape[1])):
-            spare.put(np.empty((4, n + 1)))
-        found = []
-        for f in range(0, X.shape[1], size):
-            found += self._edges_of(X[:, f : f + size], rows, max_bins, columns, spare)
-        return found
-
-    def _edges_of(
-        self,
-        X: Array,
-        rows: Array | None,
-        max_bins: int,
-        columns: Array,
-        spare: SimpleQueue[Array],
-    ) -> list[Array]:
-        F, n = X.shape[1], columns.shape[1]
-        out, n_edges = np.empty((F, min(max_bins, n))), np.empty(F, np.int64)
-
-        def transpose(r: slice) -> None:
-            columns[:F, r] = (X[r] if rows is None else X[rows[r]]).T
-
-        def choose(f: slice) -> None:
-            columns[f].sort(axis=1)
-            scratch = spare.get()
-            edges_of(columns[f], max_bins, *scratch, out[f], n_edges[f])
-            spare.put(scratch)
-
-        parallel_map(transpose, cut_evenly(np.full(n, F), TILE_VALUES), self.n_threads)
-        tasks = cut_evenly(np.ones(F), -(-F // (4 * self.n_threads)))
-        parallel_map(choose, tasks, self.n_threads)
-        return [e[:count] for e, count in zip(out, n_edges, strict=True)]
-
     def row_blocks(self, n_rows: int, row_work: int, row_bytes: int = 0) -> list[slice]:
         """Blocks of rows for the threads. A block fits a core's cache; few rows are one block.
 
@@ -168,47 +182,34 @@ class NumbaBackend(NumpyBackend):
         size = max(256, min(MAX_WALKING, MAX_CODES // max(row_bytes, 1), shared_out))
         return [slice(r, min(r + size, n_rows)) for r in range(0, n_rows, size)]
 
-    def bag(self, keys: Array, n_rows: int, n_draws: int, cumulative: Array | None) -> Array:
-        weights = np.zeros((len(keys), n_rows), np.int32)
-        shares = np.zeros(0, np.int64) if cumulative is None else cumulative
-        parallel_map(
-            lambda t: bag(keys[t], n_draws, shares, weights[t]), range(len(keys)), self.n_threads
-        )
-        return weights
-
-    def in_bag(self, bags: Array) -> tuple[Array, Array, Array]:
-        count = np.array(parallel_map(np.count_nonzero, bags, self.n_threads), np.int64)
-        offsets = np.concatenate([[0], np.cumsum(count)])
-        rows, weights = np.empty(offsets[-1], np.int32), np.empty(offsets[-1], np.int32)
-
-        def tree(t: int) -> None:
-            own = slice(offsets[t], offsets[t + 1])
-            in_bag(bags[t], rows[own], weights[own])
-
-        parallel_map(tree, range(len(bags)), self.n_threads)
-        return rows, weights, offsets
-
     def totals(
-        self, training: Training, rows: Array, weights: Array, begin: Array, end: Array
-    ) -> Array:
-        y, sums = training.target.y, np.zeros((len(begin), training.n_channels), np.int64)
+        self,
+        training: Training,
+        rows: Array,
+        weights: Array,
+        begin: Array,
+        end: Array,
+        sums: Array | None = None,
+    ) -> tuple[Array, Array]:
+        y, S = training.target.y, len(begin)
+        if sums is None:
+            sums = new = np.zeros((S, training.n_channels), np.int64)
 
-        def part(s: slice) -> None:
-            totals(y, rows, weights, begin[s], end[s], sums[s])
+            def add(s: slice) -> None:
+                totals(y, rows, weights, begin[s], end[s], new[s])
 
-        parallel_map(part, cut_evenly(end - begin, TASK_ROWS), self.n_threads)
-        return sums
+            parallel_map(add, cut_evenly(end - begin, TASK_ROWS), self.n_threads)
 
-    def differs(
-        self, training: Training, rows: Array, begin: Array, end: Array, values: Array
-    ) -> Array:
-        y, found = training.target.y, np.zeros(len(begin), np.bool_)
+        def unequal(end: Array, mean: Array) -> Array:
+            others = np.zeros(S, np.bool_)
 
-        def part(s: slice) -> None:
-            differs(y, rows, begin[s], end[s], values[s], found[s])
+            def compare(s: slice) -> None:
+                differs(y, rows, begin[s], end[s], mean[s], others[s])
 
-        parallel_map(part, cut_evenly(end - begin, TASK_ROWS), self.n_threads)
-        return found
+            parallel_map(compare, cut_evenly(end - begin, TASK_ROWS), self.n_threads)
+            return others
+
+        return sums, all_equal(training, sums, begin, end, unequal)
 
     def histogram(self, training: Training, slots: Frontier, features: Array) -> Array:
         data, width, (S, k) = training.columns, training.hist_channels, features.shape
@@ -238,12 +239,12 @@ class NumbaBackend(NumpyBackend):
         parallel_map(part, cut_evenly(np.ones(S), -(-S // self.n_threads)), self.n_threads)
         return splits
 
-    def level(self, training: Training, slots: Frontier) -> Splits:
-        """Slot by slot; a few large slots are divided by features instead."""
-        rules = training.rules
-        if slots.n_slots < 2 * self.n_threads and self.n_threads > 1:
-            return training.kind.by_rounds(training, slots)
-        data = training.columns
+    def level(self, training: Training, slots: Frontier) -> Splits | None:
+        """Slot by slot; but chunks are searched, by features, if there are a few large slots."""
+        few = slots.n_slots < 2 * self.n_threads and self.n_threads > 1
+        if few or training.kind.name not in ("numeric", "sets"):
+            return None
+        data, rules = training.columns, training.rules
         splits = Splits.none_yet(slots.n_slots, training.n_channels, training.n_words)
 
         B, C, width = data.n_codes, data.n_channels, training.hist_channels
@@ -280,6 +281,8 @@ class NumbaBackend(NumpyBackend):
         The copied codes must fit the memory. But nodes of fewer rows than bins are always deep,
         because the wide phase would fill a histogram of all bins for them.
         """
+        if training.rules.limited:
+            return 0
         matrix = training.matrix
         each, threads = matrix.n_features * matrix.codes.itemsize, self.n_threads * self.n_workers
         shared_out = n_rows // (4 * self.n_threads) if self.n_threads > 1 else n_rows
@@ -290,9 +293,43 @@ class NumbaBackend(NumpyBackend):
         return int(max(64, wanted))
 
     def grow_subtrees(self, training: Training, slots: Frontier) -> Subtrees:
-        if not slots.n_slots:
-            return super().grow_subtrees(training, slots)
-        return grow_parts(training, slots, self.kept)
+        """Each task of a thread takes some slots, and scratch that another one used."""
+        rules, kind, data = training.rules, training.kind, training.columns
+        n_rows, n_codes = slots.n_stored, kind.n_codes(training)
+        kept = training.matrix.scratch
+        scratch_kept = deque(maxlen=0) if kept is None else kept
+
+        def scratch_for(most: int, total: int) -> Scratches:
+            with suppress(IndexError):
+                last: Scratches = scratch_kept.pop()
+                if last[0].holds(most, total):
+                    return last
+            # somewhat more, because another tree may need it
+            more, width = (most + most // 32, total + total // 32), training.hist_channels
+            scratch = new_scratch(data, *more, rules.n_tried, width, n_codes)
+            kinds, C, n_words = training.matrix.edges.kinds, data.n_channels, training.node_words
+            sets = new_sets(kinds, C, width, n_words, n_codes, len(scratch.nodes))
+            return scratch, sets, kind.cpu_scratch(training, scratch, data)
+
+        def part(s: slice) -> tuple[Array, ...]:
+            scratches = scratch_for(int(n_rows[s].max()), int(n_rows[s].sum()))
+            scratch, sets, of_kind = scratches
+            offsets, written = np.zeros(s.stop - s.start + 1, np.int64), np.zeros(2, np.int64)
+            random = True if rules.random else None
+            kind.cpu_kernel(
+                data, slots.part(s), rules, scratch, offsets, written, random, sets, *of_kind
+            )
+            n_leaves, n_words = written
+            nodes = scratch.nodes[: offsets[-1]].copy()
+            leaf_sums = scratch.leaf_sums[:n_leaves].copy()
+            set_at = words = None
+            if sets is not None:
+                set_at, words = sets.at[: offsets[-1]].copy(), sets.words[:n_words].copy()
+            scratch_kept.append(scratches)
+            return offsets, nodes, leaf_sums, set_at, words
+
+        tasks = cut_evenly(slots.n_rows, TASK_ROWS)
+        return joined(parallel_map(part, tasks, self.n_threads))
 
     def apply(self, forest: Forest, codes: Array) -> Array:
         out = np.empty((len(codes), forest.n_trees), np.int64)
@@ -338,3 +375,19 @@ def in_words(codes: Array) -> tuple[Array, Array]:
     columns = words.view(codes.dtype)[: codes.size].reshape(codes.shape[::-1])
     columns[...] = codes.T
     return columns, words
+
+
+def joined(parts: list[tuple[Array, ...]]) -> Subtrees:
+    """The subtrees of several tasks, one after another."""
+    offsets, nodes, leaf_sums, set_at, words = zip(*parts, strict=True)
+    leaves = np.cumsum([0, *map(len, leaf_sums)])[:-1]
+    first = np.cumsum([0, *(0 if w is None else len(w) for w in words)])
+    no_sets = words[0] is None
+    return Subtrees(
+        np.cumsum(np.concatenate([[0], *map(np.diff, offsets)])),
+        np.concatenate(nodes),
+        np.repeat(leaves, [len(o) - 1 for o in offsets]),
+        np.concatenate(leaf_sums),
+        None if no_sets else np.concatenate([a + first[i] for i, a in enumerate(set_at)]),
+        None if no_sets else np.concatenate(words),
+    )

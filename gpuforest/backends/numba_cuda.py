@@ -14,13 +14,14 @@ from numba import cuda
 from numba.core import config
 
 from gpuforest.backends import gpu
-from gpuforest.backends.base import Backend
+from gpuforest.backends.base import Backend, RowSampling
 from gpuforest.common.dtypes import CODE8, CODE16, SCORE, STAT, WEIGHT
 from gpuforest.common.errors import BackendError
 from gpuforest.compiler.types import as_tuple, new_arrays
 from gpuforest.engine.binning import BinEdges
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.records import Frontier, Splits, Training
+from gpuforest.engine.slots import all_equal
 from gpuforest.kernels import numba_cuda as kernels
 from gpuforest.kernels.shared.records import Cuts
 
@@ -33,6 +34,18 @@ BLOCKS = 128, 2**16
 SIMULATED = 3, 2  # blocks and threads: the simulator starts a Python thread for each
 
 
+class NumbaCudaSampling(RowSampling):
+    """Bags are drawn on the device."""
+
+    def bag(
+        self, backend: Any, keys: Array, n_rows: int, n_draws: int, cumulative: Array | None
+    ) -> Array:
+        weights = backend.xp.zeros((len(keys), n_rows), dtype=WEIGHT)
+        shares = backend.xp.zeros(0, dtype=np.int64) if cumulative is None else cumulative
+        backend.launch(kernels.draw, len(keys) * n_draws, keys, n_draws, shares, weights)
+        return weights
+
+
 class NumbaCudaBackend(Backend):
     """Numba CUDA, a thread an element; or its simulator, with NUMBA_ENABLE_CUDASIM=1.
 
@@ -42,6 +55,7 @@ class NumbaCudaBackend(Backend):
     """
 
     name = "numba-cuda"
+    sampling = NumbaCudaSampling()
 
     def __init__(self, n_threads: int = 1, memory_budget: int = 64 * 2**20) -> None:
         super().__init__(n_threads, memory_budget)
@@ -85,27 +99,29 @@ class NumbaCudaBackend(Backend):
         self.launch(kernels.encode_values, codes.size, X, values, offsets, missing, codes)
         return codes
 
-    def bag(self, keys: Array, n_rows: int, n_draws: int, cumulative: Array | None) -> Array:
-        weights = self.xp.zeros((len(keys), n_rows), dtype=WEIGHT)
-        shares = self.xp.zeros(0, dtype=np.int64) if cumulative is None else cumulative
-        self.launch(kernels.draw, len(keys) * n_draws, keys, n_draws, shares, weights)
-        return weights
-
     def totals(
-        self, training: Training, rows: Array, weights: Array, begin: Array, end: Array
-    ) -> Array:
-        y, first = training.target.y, self.offsets(end - begin)
-        sums = self.xp.zeros((len(begin), training.n_channels), dtype=STAT)
-        self.launch(kernels.add_totals, len(rows), y, rows, weights, begin, first, sums)
-        return sums
+        self,
+        training: Training,
+        rows: Array,
+        weights: Array,
+        begin: Array,
+        end: Array,
+        sums: Array | None = None,
+    ) -> tuple[Array, Array]:
+        y, xp = training.target.y, self.xp
+        if sums is None:
+            sums, first = (
+                xp.zeros((len(begin), training.n_channels), dtype=STAT),
+                self.offsets(end - begin),
+            )
+            self.launch(kernels.add_totals, len(rows), y, rows, weights, begin, first, sums)
 
-    def differs(
-        self, training: Training, rows: Array, begin: Array, end: Array, values: Array
-    ) -> Array:
-        y, first = training.target.y, self.offsets(end - begin)
-        differing = self.xp.zeros(len(begin), dtype=np.bool_)
-        self.launch(kernels.compare_rows, len(rows), y, rows, begin, first, values, differing)
-        return differing
+        def differs(end: Array, means: Array) -> Array:
+            differing, first = xp.zeros(len(begin), dtype=np.bool_), self.offsets(end - begin)
+            self.launch(kernels.compare_rows, len(rows), y, rows, begin, first, means, differing)
+            return differing
+
+        return sums, all_equal(training, sums, begin, end, differs)
 
     def histogram(self, training: Training, slots: Frontier, features: Array) -> Array:
         (S, k), data, count_rows = features.shape, training.data, training.rules.count_rows

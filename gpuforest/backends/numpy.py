@@ -12,11 +12,10 @@ from gpuforest.backends.boosters import Booster
 from gpuforest.backends.host_memory import deep_wave_bytes, level_wave_bytes
 from gpuforest.boosting.rounds import Boosting
 from gpuforest.engine.binning import BinEdges
-from gpuforest.engine.criteria import Criterion
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.memory import Fit, WorkingMemory
+from gpuforest.engine.memory import Fit
 from gpuforest.engine.records import Frontier, Splits, Training
-from gpuforest.kernels.bag.numpy import bag
+from gpuforest.engine.slots import Nodes, all_equal
 from gpuforest.kernels.best_split.numpy import best_split
 from gpuforest.kernels.encode.numpy import encode
 from gpuforest.kernels.histogram.numpy import histogram
@@ -28,19 +27,22 @@ from gpuforest.splits.oblique.numpy import project
 Array = Any
 
 
+class NumpyNodes(Nodes):
+    """The specification, which says what NumPy's kernels take."""
+
+    def wave_bytes(self, backend: Backend, fit: Fit, n_trees: int) -> float:
+        if fit.kind.cpu_only:
+            return deep_wave_bytes(fit, backend.n_threads, n_trees)
+        return level_wave_bytes(fit, backend.memory_budget, n_trees)
+
+
 class NumpyBackend(Backend):
     """Vectorised NumPy code, the specification of every other backend."""
 
     name = "numpy"
     on_host = True
+    nodes: Nodes = NumpyNodes()
     xp = array_api_compat.numpy
-
-    def bytes_for(self, fit: Fit, n_trees: int) -> WorkingMemory:
-        if fit.kind.cpu_only:
-            wave = deep_wave_bytes(fit, self.n_threads, n_trees)
-        else:
-            wave = level_wave_bytes(fit, self.memory_budget, n_trees)
-        return super().bytes_for(fit, n_trees)._replace(wave=wave)
 
     def booster(self, boosting: Boosting) -> Booster:
         return Booster(boosting)
@@ -51,21 +53,21 @@ class NumpyBackend(Backend):
     def encode(self, X: Array, edges: BinEdges) -> Array:
         return encode(X, edges.values, edges.offsets, edges.missing_code)
 
-    def bag(self, keys: Array, n_rows: int, n_draws: int, cumulative: Array | None) -> Array:
-        return bag(keys, n_rows, n_draws, cumulative)
-
-    def supports(self, criterion: Criterion) -> bool:
-        return True  # `best_split` calls the criterion's own score
-
     def totals(
-        self, training: Training, rows: Array, weights: Array, begin: Array, end: Array
-    ) -> Array:
-        return totals(training.target.y, rows, weights, begin, end, training.n_channels)
-
-    def differs(
-        self, training: Training, rows: Array, begin: Array, end: Array, values: Array
-    ) -> Array:
-        return differs(training.target.y, rows, begin, end, values)
+        self,
+        training: Training,
+        rows: Array,
+        weights: Array,
+        begin: Array,
+        end: Array,
+        sums: Array | None = None,
+    ) -> tuple[Array, Array]:
+        y = training.target.y
+        if sums is None:
+            sums = totals(y, rows, weights, begin, end, training.n_channels)
+        return sums, all_equal(
+            training, sums, begin, end, lambda end, mean: differs(y, rows, begin, end, mean)
+        )
 
     def histogram(self, training: Training, slots: Frontier, features: Array) -> Array:
         count_rows = training.rules.count_rows

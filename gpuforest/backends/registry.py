@@ -158,7 +158,16 @@ def for_splits(backend: Backend, criterion: Criterion, kind: Kind) -> Backend:
     """The backend; or the CPU's, with a log record, if it does not have such splits, or does not
     support the criterion."""
     backend = _or_cpu(backend, kind.runs_on, kind.title)
-    return _or_cpu(backend, lambda b: b.supports(criterion), f"criterion={criterion.name!r}")
+    if criterion.number is not None:
+        return backend
+    return _or_cpu(backend, _scores_by_python, f"criterion={criterion.name!r}")
+
+
+def _scores_by_python(backend: Backend) -> bool:
+    """Whether the search calls the criterion's own score, which compiled kernels do not know."""
+    from gpuforest.backends.numpy import NumpyBackend
+
+    return type(backend).best_split is NumpyBackend.best_split
 
 
 def for_boosting(backend: Backend) -> Backend:

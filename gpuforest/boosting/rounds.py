@@ -17,7 +17,7 @@ import numpy as np
 
 from gpuforest.boosting.losses import Loss
 from gpuforest.common import hashing
-from gpuforest.engine.binning import BinnedMatrix
+from gpuforest.engine.binning import BinnedMatrix, draw_rows
 from gpuforest.engine.nodes import unpack
 from gpuforest.kernels.boosted_tree.records import BoostRules, GrownTree
 from gpuforest.kernels.gradients.numpy import (
@@ -160,7 +160,7 @@ def drawn_rows(b: Boosting, number: int) -> tuple[np.ndarray, np.ndarray]:
     if wanted >= b.n_rows:
         return every, every[:0].copy()
     key = int(hashing.tree_keys(np, b.seed, number, number + 1)[0])
-    rows = b.backend.draw_rows(key, b.n_rows, wanted).astype(np.int32)
+    rows = draw_rows(key, b.n_rows, wanted).astype(np.int32)
     return rows, np.setdiff1d(every, rows, assume_unique=True)
 
 

@@ -10,18 +10,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from gpuforest.backends.base import Backend
 from gpuforest.cluster.communicator import Communicator
-from gpuforest.engine.assembly import WaveTrees
+from gpuforest.engine.assembly import WaveTrees, no_subtrees
 from gpuforest.engine.binning import BinEdges, BinnedMatrix, new_codes
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.grow import Prune, grow
 from gpuforest.engine.records import Frontier, Splits, Subtrees, Training
 from gpuforest.engine.sampling import WaveRequest
+from gpuforest.engine.slots import Nodes
 from gpuforest.engine.target import Target
 
 Array = Any
@@ -65,6 +66,23 @@ def grow_rows(
     return grow(training.on(shared), begin, n_trees, prune)
 
 
+class SharedNodes(Nodes):
+    """Slots whose `n_rows` are of all parts."""
+
+    def in_bag(self, backend: Any, bags: Array) -> tuple[Array, Array, Array]:
+        bags = np.ascontiguousarray(bags[:, backend.own])
+        return cast(Nodes, backend.inner.nodes).in_bag(backend.inner, bags)
+
+    def roots(self, training: Training, *arguments: Any) -> Frontier:
+        return self._of_all(training, super().roots(training, *arguments))
+
+    def children(self, training: Training, *arguments: Any) -> Frontier:
+        return self._of_all(training, super().children(training, *arguments))
+
+    def _of_all(self, training: Any, slots: Frontier) -> Frontier:
+        return replace(slots, n_rows=training.backend.summed(slots.n_rows))
+
+
 class SharedRows(Backend):
     """A backend of the host whose rows are a part of all: what it sums, it sums over all parts.
 
@@ -73,13 +91,15 @@ class SharedRows(Backend):
     """
 
     on_host = True
+    nodes = SharedNodes()
 
     def __init__(self, inner: Backend, communicator: Communicator, own: np.ndarray) -> None:
         super().__init__(inner.n_threads, inner.memory_budget)
         self.inner, self.communicator, self.own = inner, communicator, own
-        self.name, self.xp, self.deep_limits = inner.name, inner.xp, inner.deep_limits
+        self.name, self.xp, self.sampling = inner.name, inner.xp, inner.sampling
 
-    def _summed(self, array: Array) -> Array:
+    def summed(self, array: Array) -> Array:
+        """The sum of all participants' arrays."""
         return self.communicator.all_reduce(np.ascontiguousarray(array))
 
     def _lowest(self, number: int) -> int:
@@ -88,36 +108,24 @@ class SharedRows(Backend):
     # sums over all rows
 
     def totals(
-        self, training: Training, rows: Array, weights: Array, begin: Array, end: Array
-    ) -> Array:
-        return self._summed(self.inner.totals(training, rows, weights, begin, end))
-
-    def differs(
-        self, training: Training, rows: Array, begin: Array, end: Array, values: Array
-    ) -> Array:
-        found = self.inner.differs(training, rows, begin, end, values)
-        return self._summed(found.astype(np.int64)) > 0
-
-    def histogram(self, training: Training, slots: Frontier, features: Array) -> Array:
-        return self._summed(self.inner.histogram(self._alone(training), slots, features))
-
-    def roots(
-        self, training: Training, rows: Array, weights: Array, offsets: Array, keys: Array
-    ) -> Frontier:
-        found = super().roots(training, rows, weights, offsets, keys)
-        return replace(found, n_rows=self._summed(found.n_rows))
-
-    def children(
         self,
         training: Training,
-        wide: Frontier,
-        splits: Splits,
         rows: Array,
         weights: Array,
-        n_left: Array,
-    ) -> Frontier:
-        found = super().children(training, wide, splits, rows, weights, n_left)
-        return replace(found, n_rows=self._summed(found.n_rows))
+        begin: Array,
+        end: Array,
+        sums: Array | None = None,
+    ) -> tuple[Array, Array]:
+        slots = training, rows, weights, begin, end
+        if sums is None:
+            sums = self.summed(self.inner.totals(*slots)[0])
+        constant = self.inner.totals(*slots, sums)[1]
+        if training.target.coding.is_classes:  # the sums show it
+            return sums, constant
+        return sums, self.summed((~constant).astype(np.int64)) == 0
+
+    def histogram(self, training: Training, slots: Frontier, features: Array) -> Array:
+        return self.summed(self.inner.histogram(self._alone(training), slots, features))
 
     # the own rows
 
@@ -125,9 +133,6 @@ class SharedRows(Backend):
         """One wave after another, because all participants make the same calls."""
         _, _, size = super().waves(wanted)
         return 1, self, self._lowest(size)
-
-    def in_bag(self, bags: Array) -> tuple[Array, Array, Array]:
-        return self.inner.in_bag(np.ascontiguousarray(bags[:, self.own]))
 
     def partition(
         self, training: Training, slots: Frontier, splits: Splits
@@ -140,9 +145,6 @@ class SharedRows(Backend):
         self, training: Training, slots: Frontier, hist: Array, features: Array, need: Array
     ) -> Splits:
         return self.inner.best_split(self._alone(training), slots, hist, features, need)
-
-    def bag(self, keys: Array, n_rows: int, n_draws: int, cumulative: Array | None) -> Array:
-        return self.inner.bag(keys, n_rows, n_draws, cumulative)
 
     def asnumpy(self, array: Array) -> np.ndarray:
         return self.inner.asnumpy(array)
@@ -165,7 +167,7 @@ class SharedRows(Backend):
 
     def deep_rows(self, training: Training, n_rows: int) -> int:
         """Nodes are handed over that are so small that all participants have work to the end."""
-        held = int(self._summed(np.array([n_rows]))[0])
+        held = int(self.summed(np.array([n_rows]))[0])
         most = self._lowest(self.inner.deep_rows(self._alone(training), n_rows))
         if self.communicator.size == 1 or not most:
             return most
@@ -175,8 +177,6 @@ class SharedRows(Backend):
     def grow_subtrees(self, training: Training, slots: Frontier) -> Subtrees:
         """Each participant grows the subtrees of some of the slots, of about as many rows, from
         the rows that all of them hold."""
-        if not slots.n_slots:
-            return super().grow_subtrees(training, slots)
         size, rank = self.communicator.size, self.communicator.rank
         upto = np.cumsum(slots.n_rows)
         cuts = np.searchsorted(upto, upto[-1] * np.arange(1, size) // size, side="left")
@@ -230,14 +230,8 @@ class SharedRows(Backend):
 
     def _all_subtrees(self, found: Subtrees | None, slots: Frontier, n_words: int) -> Subtrees:
         """The subtrees of all participants, in the order of the slots."""
-        C = slots.sums.shape[1]
         if found is None:
-            none = np.zeros(0, np.int64)
-            no_sets = (none, np.zeros(0, np.uint64)) if n_words else (None, None)
-            found = Subtrees(
-                np.zeros(1, np.int64), np.zeros(0, np.uint64), none, np.zeros((0, C), np.int64),
-                *no_sets,
-            )  # fmt: skip
+            found = no_subtrees(np, slots, n_words > 0)
         gather = self.communicator.all_gather
         lengths = gather(np.diff(found.offsets))
         nodes, sums = gather(found.nodes), gather(np.ascontiguousarray(found.leaf_sums))

@@ -17,7 +17,7 @@ from gpuforest.common.hashing import hash_at
 from gpuforest.common.parallel import cut_evenly, parallel_map
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.nodes import CHILD_SHIFT, LEAF_WORD, is_leaf, leaf_rows, pack_splits, words_of
-from gpuforest.engine.records import Subtrees, Training
+from gpuforest.engine.records import Frontier, Subtrees, Training
 from gpuforest.kernels.shared.constants import DEEP, LEAF, WIDE
 
 if TYPE_CHECKING:
@@ -105,13 +105,13 @@ def grown_wave(training: Training, levels: list[Level], parts: list[Subtrees]) -
         for level, mask in zip(levels, np.split(ends, slots), strict=True)
     ]
     V, C = n_ends + subtrees.leaf_sums.shape[0], sums[0].shape[1]
-    leaf_sums = xp.empty((V, C), dtype=xp.int64, device=backend.device)
+    leaf_sums = xp.empty((V, C), dtype=xp.int64)
     leaf_sums[:n_ends, :] = backend.asarray(np.concatenate(sums))
     leaf_sums[n_ends:, :] = subtrees.leaf_sums
     del sums  # they make room
     subtrees = _on_host(backend, subtrees, n_ends)
     if training.target.coding.is_classes:
-        leaf_sums, number = backend.distinct_rows(leaf_sums)
+        leaf_sums, number = backend.nodes.distinct_rows(backend, leaf_sums)
     else:
         leaf_sums, number = backend.asnumpy(leaf_sums), None
     set_at = NO_NUMBERS
@@ -138,6 +138,13 @@ def _on_host(backend: Backend, subtrees: Subtrees, n_before: int) -> Subtrees:
     arrays = {name: None if a is None else backend.asnumpy(a) for name, a in arrays.items()}
     arrays["first_leaf"] = arrays["first_leaf"] + n_before
     return Subtrees(**arrays, leaf_sums=NO_NUMBERS)
+
+
+def no_subtrees(xp: Any, slots: Frontier, has_sets: bool = False) -> Subtrees:
+    """The subtrees of none of the slots."""
+    zero, none = xp.zeros(1, dtype=xp.int64), xp.zeros(0, dtype=xp.uint64)
+    sets = (zero[:0], none) if has_sets else (None, None)
+    return Subtrees(zero, none, zero[:0], slots.sums[:0, ...], *sets)
 
 
 def as_wave(forest: Forest) -> WaveTrees:

@@ -12,6 +12,7 @@ The last code, the same for all features, means missing.
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -171,12 +172,14 @@ class BinnedMatrix:
     n_bins : i32[F], on the backend's device
     targets : what the backend keeps of each target whose trees grow from these codes, such as
         class codes in the padding
+    scratch : memory that subtrees of these rows grew in, to be used again; None: it is not kept
     """
 
     codes: Array
     n_bins: Array
     edges: BinEdges
     targets: WeakKeyDictionary[Any, Any] = field(default_factory=WeakKeyDictionary)
+    scratch: deque[Any] | None = None
 
     @property
     def n_rows(self) -> int:
@@ -218,7 +221,7 @@ def new_codes(n_rows: int, n_features: int, dtype: Any, backend: Backend) -> Arr
     node reads few of them."""
     if backend.on_host:
         return np.empty((n_features, n_rows), dtype).T
-    return backend.xp.empty((n_rows, n_features), dtype=dtype, device=backend.device)
+    return backend.xp.empty((n_rows, n_features), dtype=dtype)
 
 
 def take_rows(X: Array, rows: np.ndarray | None, backend: Backend) -> Array:
@@ -274,7 +277,7 @@ def fit_edges(
 
     def columns_of(max_bins: int) -> list[np.ndarray]:
         if backend is not None:
-            return backend.column_edges(X, rows, weights, max_bins)
+            return backend.sampling.column_edges(backend, X, rows, weights, max_bins)
         return column_edges(X if rows is None else X[rows], weights, max_bins, 1)
 
     if max_bins != "auto":
@@ -308,7 +311,7 @@ def most_bins(
     rows = _weighing_rows(weights)
     rows = np.arange(X.shape[0]) if rows is None else rows
     if len(rows) > FEW_VALUES:
-        columns = backend.column_edges(X, rows[:LOOK_ROWS], None, FEW_VALUES + 1)
+        columns = backend.sampling.column_edges(backend, X, rows[:LOOK_ROWS], None, FEW_VALUES + 1)
         if has_many_values(columns, categories):
             return MANY_BINS
     return FEW_VALUES if len(rows) <= LOOK_ROWS else max_bins
@@ -340,9 +343,11 @@ def _sample(
     n = n_rows if rows is None else len(rows)
     if n <= count:
         return rows
-    find = rows_below if backend is None else backend.rows_below
     for limit in (hash_limit(count, n), 2**64 - 1):
-        found = find(seed, n_rows, limit)
+        if backend is None:
+            found = rows_below(seed, n_rows, limit)
+        else:
+            found = backend.sampling.rows_below(backend, seed, n_rows, limit)
         if weights is not None:
             found = found[weights[found] > 0]
         if len(found) >= count:

@@ -12,6 +12,7 @@ kernels.
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -22,7 +23,14 @@ import numpy as np
 from gpuforest.common import hashing
 from gpuforest.common.parallel import parallel_map
 from gpuforest.common.progress import report
-from gpuforest.engine.assembly import Level, WaveTrees, as_wave, grown_wave, merged
+from gpuforest.engine.assembly import (
+    Level,
+    WaveTrees,
+    as_wave,
+    grown_wave,
+    merged,
+    no_subtrees,
+)
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.records import Frontier, Splits, Training
 from gpuforest.engine.sampling import WaveRequest, tree_features, tree_weights
@@ -50,11 +58,19 @@ def grow(
     )
     n_workers, worker, size = training.backend.waves(wanted)
     return parallel_map(
-        partial(grow_wave, training.on(worker), n_trees, size, prune),
+        partial(grow_wave, keeping_scratch(training.on(worker)), n_trees, size, prune),
         range(begin, n_trees, size),
         n_workers,
         lambda n: report(min(n * size, n_new), n_new),
     )
+
+
+def keeping_scratch(training: Training) -> Training:
+    """The training, whose subtrees grow in memory that is kept from one call to the next."""
+    matrix = training.matrix
+    if matrix.scratch is not None:
+        return training
+    return replace(training, matrix=replace(matrix, scratch=deque()))
 
 
 def grow_wave(
@@ -70,9 +86,11 @@ def grow_wave(
     while frontier.n_slots:
         level, frontier = advance(training, frontier, deep_rows, handed_over)
         levels.append(level)
-    deep = backend.join(handed_over, frontier.rows, frontier.weights)
+    deep = backend.nodes.join(backend, handed_over, frontier.rows, frontier.weights)
     del frontier, handed_over  # their rows make room
-    subtrees = [backend.grow_subtrees(training, deep)]
+    subtrees = [
+        backend.grow_subtrees(training, deep) if deep.n_slots else no_subtrees(backend.xp, deep)
+    ]
     del deep
     wave = grown_wave(training, levels, subtrees)
     return wave if prune is None else as_wave(prune(merged([wave], training)))
@@ -84,7 +102,7 @@ def advance(
     """Split the slots of one depth: their level, and the frontier of the next depth. The deep
     slots are appended to `handed_over`."""
     backend, rules, xp = training.backend, training.rules, training.backend.xp
-    kind, wide, deep = backend.sort_out(frontier, rules, deep_rows)
+    kind, wide, deep = backend.nodes.sort_out(training, frontier, deep_rows)
     handed_over.append(deep)
     if len(handed_over) == 1 and wide.n_slots:
         wide = wide.with_room(xp)
@@ -107,26 +125,25 @@ def advance(
 def roots(training: Training, first: int, last: int) -> Frontier:
     """The frontier of depth 0 of the trees first .. last - 1."""
     backend, rules, n_features = training.backend, training.rules, training.n_features
-    xp, device, T = backend.xp, backend.device, last - first
+    xp, T = backend.xp, last - first
     bags = [tree_weights(training, first, last)]
-    rows, weights, offsets = backend.in_bag(bags.pop())
+    held = backend.nodes.in_bag(backend, bags.pop())
     keys = hashing.tree_keys(np, training.seed, first, last)  # few: the host hashes them
-    found = backend.roots(
-        training, rows, weights, offsets, backend.asarray(hashing.hash_at(keys, hashing.ROOT))
-    )
+    root_keys = backend.asarray(hashing.hash_at(keys, hashing.ROOT))
+    slots = backend.nodes.roots(training, held, root_keys)
     bounds = None
     if len(rules.signs):
-        ends = xp.asarray([-xp.inf, xp.inf], dtype=xp.float64, device=device)
+        ends = xp.asarray([-xp.inf, xp.inf], dtype=xp.float64)
         bounds = xp.broadcast_to(ends, (T, 2))
     allowed = tree_features(keys, rules.n_features_tree, rules.features_again, n_features, backend)
-    return replace(found, bounds=bounds, allowed=allowed)
+    return replace(slots, bounds=bounds, allowed=allowed)
 
 
 def split_slots(training: Training, wide: Frontier, splits: Splits) -> Frontier:
     """Two slots for each wide slot, left before right; they hold no rows if it is a leaf."""
     backend, rules, xp = training.backend, training.rules, training.backend.xp
-    rows, weights, n_left = training.kind.move(training, wide, splits)
-    below = backend.children(training, wide, splits, rows, weights, n_left)
+    moved = training.kind.move(training, wide, splits)
+    below = backend.nodes.children(training, wide, splits, moved)
     if wide.bounds is None:
         return below
     feature = xp.where(splits.feature >= 0, splits.feature, 0)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gpuforest.engine.binning import BLOCK_ROWS, BLOCK_VALUES, SAMPLE_ROWS
 from gpuforest.engine.records import Rules
@@ -31,13 +31,6 @@ CHOSEN_AT_ONCE = 2**22  # sums of such nodes at a time: forest.py's GROUP_VALUES
 # Bytes for a row of AdaBoost besides integer weights, and after a tree has grown
 WEIGHING, JUDGING = 9, 24
 WALKED = 32  # bytes of a row and a tree that are walked for unbiased importances
-
-
-class WorkingMemory(NamedTuple):
-    """Bytes that a backend takes temporarily, beside data, bags and grown trees."""
-
-    edges: int  # while it chooses the bin edges
-    wave: float  # while it grows a wave of trees, or prunes them
 
 
 @dataclass(frozen=True)
@@ -210,7 +203,8 @@ def estimate(fit: Fit, backend: Backend) -> MemoryEstimate:
     nodes = 8 * (2 + fit.kind.split_words(fit)[0]) * n_leaves
     # rows of the leaf tables, of a wave
     rows = min(fit.leaf_rows(size), n_leaves * size)
-    growing = n_workers * worker.bytes_for(fit, size).wave + MIB  # threads, Python's objects
+    wave = worker.nodes.wave_bytes(worker, fit, size)
+    growing = n_workers * wave + MIB  # threads, Python's objects
     if n_waves > 1 and backend.on_host:
         # what the waves made is copied, and sums are looked up by keys. What grew is free then,
         # but only large arrays go back to the system; the last of the tables come after it
@@ -237,7 +231,7 @@ def binning_bytes(fit: Fit, backend: Backend) -> int:
     """Bytes while edges are chosen, or a block of X is copied and encoded."""
     F = fit.n_features
     block = min(fit.n_rows, BLOCK_ROWS, max(1, BLOCK_VALUES // F)) * F
-    edges = backend.bytes_for(fit, 1).edges + 8 * F * min(fit.max_bins, fit.sample_rows)
+    edges = backend.sampling.edge_bytes(backend, fit) + 8 * F * min(fit.max_bins, fit.sample_rows)
     return max(edges, block * (fit.code_bytes + fit.value_bytes * fit.copied))
 
 

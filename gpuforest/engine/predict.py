@@ -36,7 +36,7 @@ def predict(forest: Forest, X: Array, backend: Backend) -> Array:
     def combined(codes: Array) -> Array:
         if forest.combine == "median":
             return medians(forest, codes, backend)
-        total = xp.zeros((codes.shape[0], K), dtype=xp.float64, device=backend.device)
+        total = xp.zeros((codes.shape[0], K), dtype=xp.float64)
         if forest.baseline is not None:
             total = total + backend.asarray(forest.baseline)
         return forest.combined(backend.accumulate(forest, codes, range(T), None, total))
@@ -55,7 +55,7 @@ def staged(forest: Forest, codes: Array, backend: Backend) -> Iterator[Array]:
         for n in range(1, forest.n_trees + 1):
             yield _medians(values[:, :n], backend.asarray(forest.whole_weights[:n]), xp)
         return
-    total = xp.zeros((N, forest.coding.n_values), dtype=xp.float64, device=backend.device)
+    total = xp.zeros((N, forest.coding.n_values), dtype=xp.float64)
     for t in range(forest.n_trees):
         total = backend.accumulate(forest, codes, range(t, t + 1), None, total)
         yield forest.combined(total, t + 1) + 0.0  # a copy, because `total` is added to

@@ -130,7 +130,7 @@ def draw_bags(sampling: Sampling, seed: int, first: int, last: int, backend: Bac
     cumulative = None
     if sampling.weights is not None:
         cumulative = backend.asarray(np.cumsum(sampling.weights, dtype=np.int64))
-    return backend.bag(keys, n, sampling.n_draws, cumulative)
+    return backend.sampling.bag(backend, keys, n, sampling.n_draws, cumulative)
 
 
 def tree_features(
@@ -142,7 +142,7 @@ def tree_features(
         return None
     keys = backend.asarray(hashing.hash_at(keys, hashing.FEATURES))
     if again:
-        return backend.bag(keys, n_features, n_drawn, None) > 0
+        return backend.sampling.bag(backend, keys, n_features, n_drawn, None) > 0
     return drawn_once(backend.xp, keys, n_drawn, n_features, backend)
 
 
@@ -156,7 +156,7 @@ def drawn_once(xp: Any, keys: Array, count: int, n: int, backend: Backend) -> Ar
             drawn, hashing.positions_of(np, keys[:, None], first, n).astype(np.int64), True, axis=1
         )
         return drawn
-    items = xp.arange(n, dtype=xp.uint64, device=backend.device)
+    items = xp.arange(n, dtype=xp.uint64)
     return hashing.permute(xp, keys[:, None], items[None, :], n) < count
 
 

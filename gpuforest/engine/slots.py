@@ -1,20 +1,24 @@
 """Slots: what becomes of the open nodes of a depth, and the slots below those that are split.
 
-This is O(nodes) work in any array-API namespace. The CUDA backend does the same in a few kernels
-of its own (kernels/slots), because a device takes microseconds for each small operation; its
-results are equal to these.
+`Nodes` does this O(nodes) work in any array-API namespace. The CUDA backend does the same in a few
+kernels of its own, because a device takes microseconds for each small operation.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuforest.common.hashing import hash_at
-from gpuforest.engine.records import Frontier, Rules, Splits, Training
+from gpuforest.engine.assembly import distinct_rows
+from gpuforest.engine.records import Frontier, Splits, Training
 from gpuforest.kernels.shared.constants import DEEP, LEAF, NONE, WIDE
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
+    from gpuforest.engine.memory import Fit
 
 Array = Any
 
@@ -38,79 +42,102 @@ def exclusive(xp: Any, mask: Array) -> Array:
     return xp.cumulative_sum(count) - count
 
 
-def sort_out(
-    backend: Backend, slots: Frontier, rules: Rules, deep_rows: int
-) -> tuple[Array, Frontier, Frontier]:
-    """The kind of each slot, i8[S] of NONE, LEAF, DEEP and WIDE, and the wide and the deep slots.
-    Nothing else in a level waits for the device."""
-    xp, n_rows, stored = backend.xp, slots.n_rows, slots.n_stored
-    deep = xp.asarray(DEEP, dtype=xp.int8, device=backend.device)
-    kind = xp.where(n_rows <= deep_rows, deep, WIDE)
-    kind = xp.where(slots.must_end(xp, rules), LEAF, kind)
-    kind = xp.where(n_rows == 0, NONE, kind)
-    masks = xp.stack([kind == WIDE, kind == DEEP])
-    upto = xp.cumulative_sum(xp.astype(masks, xp.int64), axis=1)
-    held = xp.sum(xp.where(masks, stored[None, :], 0), axis=1)
-    numbers = backend.asnumpy(xp.concat([upto[:, -1], held]))
-    n_wide, n_deep, rows_wide, rows_deep = numbers.tolist()
-    wide = slots.take(xp, true_positions(xp, upto[0, :], n_wide), rows_wide)
-    return kind, wide, slots.take(xp, true_positions(xp, upto[1, :], n_deep), rows_deep)
+class Nodes:
+    """The O(nodes) work between kernels, for every backend that has no faster one. It holds
+    nothing: the backend is an argument, or that of the training."""
 
+    def in_bag(self, backend: Backend, bags: Array) -> tuple[Array, Array, Array]:
+        """Rows and weights i32[R] of bags i32[T, N], tree by tree, and offsets i64[T + 1]."""
+        xp = backend.xp
+        some = bags > 0
+        count = xp.astype(xp.count_nonzero(some, axis=1), xp.int64)
+        rows = xp.astype(xp.nonzero(some)[1], xp.int32)
+        return rows, bags[some], xp.cumulative_sum(count, include_initial=True)
 
-def roots(training: Training, rows: Array, weights: Array, offsets: Array, keys: Array) -> Frontier:
-    """The slots of depth 0, without bounds or features drawn for trees.
+    def roots(self, training: Training, held: tuple[Array, Array, Array], keys: Array) -> Frontier:
+        """The slots of depth 0, from what `in_bag` returned and the roots' keys u64[T], without
+        bounds or features drawn for trees."""
+        backend, xp, (rows, weights, offsets) = training.backend, training.backend.xp, held
+        begin, end, T = offsets[:-1], offsets[1:], keys.shape[0]
+        sums, constant = backend.totals(training, rows, weights, begin, end)
+        return Frontier(
+            tree=xp.arange(T, dtype=xp.int32),
+            key=keys,
+            n_rows=end - begin,
+            begin=begin,
+            end=end,
+            sums=sums,
+            constant=constant,
+            depth=xp.zeros(T, dtype=xp.int32),
+            rows=rows,
+            weights=weights,
+            n_held=rows.shape[0],
+        )
 
-    rows, weights, offsets : what `Backend.in_bag` returned
-    keys : u64[T]
-    """
-    backend, xp = training.backend, training.backend.xp
-    begin, end, T = offsets[:-1], offsets[1:], keys.shape[0]
-    sums = backend.totals(training, rows, weights, begin, end)
-    return Frontier(
-        tree=xp.arange(T, dtype=xp.int32, device=backend.device),
-        key=keys,
-        n_rows=end - begin,
-        begin=begin,
-        end=end,
-        sums=sums,
-        constant=all_equal(training, sums, rows, begin, end),
-        depth=xp.zeros(T, dtype=xp.int32, device=backend.device),
-        rows=rows,
-        weights=weights,
-        n_held=rows.shape[0],
-    )
+    def sort_out(
+        self, training: Training, slots: Frontier, deep_rows: int
+    ) -> tuple[Array, Frontier, Frontier]:
+        """The kind of each slot, i8[S] of NONE, LEAF, DEEP and WIDE, and the wide and the deep
+        slots, which have at most `deep_rows` rows. Nothing else in a level waits for the device."""
+        backend, xp, n_rows = training.backend, training.backend.xp, slots.n_rows
+        kind = xp.where(n_rows <= deep_rows, xp.asarray(DEEP, dtype=xp.int8), WIDE)
+        kind = xp.where(slots.must_end(xp, training.rules), LEAF, kind)
+        kind = xp.where(n_rows == 0, NONE, kind)
+        masks = xp.stack([kind == WIDE, kind == DEEP])
+        upto = xp.cumulative_sum(xp.astype(masks, xp.int64), axis=1)
+        held = xp.sum(xp.where(masks, slots.n_stored[None, :], 0), axis=1)
+        numbers = backend.asnumpy(xp.concat([upto[:, -1], held]))
+        n_wide, n_deep, rows_wide, rows_deep = numbers.tolist()
+        wide = slots.take(xp, true_positions(xp, upto[0, :], n_wide), rows_wide)
+        return kind, wide, slots.take(xp, true_positions(xp, upto[1, :], n_deep), rows_deep)
 
+    def children(
+        self,
+        training: Training,
+        wide: Frontier,
+        splits: Splits,
+        moved: tuple[Array, Array, Array],
+    ) -> Frontier:
+        """Two slots for each wide slot, left before right, without bounds, from what
+        `Backend.partition` returned; they hold no rows if it is a leaf."""
+        backend, xp, (rows, weights, n_left) = training.backend, training.backend.xp, moved
+        size = rows.shape[0]
+        begin = (wide.begin + size // 2) % max(size, 1)  # in the other half
+        middle = begin + n_left
+        end = begin + xp.where(splits.feature >= 0, wide.n_stored, 0)
+        begin, end = pairs(xp, begin, middle), pairs(xp, middle, end)
+        sums = pairs(xp, splits.left, wide.sums - splits.left)
+        sides = xp.arange(2, dtype=xp.uint64)
+        return Frontier(
+            tree=xp.repeat(wide.tree, 2),
+            key=xp.reshape(hash_at(wide.key[:, None], sides[None, :]), (-1,)),
+            n_rows=end - begin,
+            begin=begin,
+            end=end,
+            sums=sums,
+            constant=backend.totals(training, rows, weights, begin, end, sums)[1],
+            depth=xp.repeat(wide.depth + 1, 2),
+            rows=rows,
+            weights=weights,
+            n_held=wide.n_held,
+            allowed=wide.allowed,
+        )
 
-def children(
-    training: Training, wide: Frontier, splits: Splits, rows: Array, weights: Array, n_left: Array
-) -> Frontier:
-    """Two slots for each wide slot, left before right, without bounds; they hold no rows if it is
-    a leaf.
+    def join(
+        self, backend: Backend, parts: list[Frontier], rows: Array, weights: Array
+    ) -> Frontier:
+        """The slots of several frontiers of one wave, which hold these rows."""
+        return Frontier.join(backend.xp, parts, rows, weights)
 
-    rows, weights, n_left : what `Backend.partition` returned
-    """
-    backend, xp = training.backend, training.backend.xp
-    size = rows.shape[0]
-    begin = (wide.begin + size // 2) % max(size, 1)  # in the other half
-    middle = begin + n_left
-    end = begin + xp.where(splits.feature >= 0, wide.n_stored, 0)
-    begin, end = pairs(xp, begin, middle), pairs(xp, middle, end)
-    sums = pairs(xp, splits.left, wide.sums - splits.left)
-    sides = xp.arange(2, dtype=xp.uint64, device=backend.device)
-    return Frontier(
-        tree=xp.repeat(wide.tree, 2),
-        key=xp.reshape(hash_at(wide.key[:, None], sides[None, :]), (-1,)),
-        n_rows=end - begin,
-        begin=begin,
-        end=end,
-        sums=sums,
-        constant=all_equal(training, sums, rows, begin, end),
-        depth=xp.repeat(wide.depth + 1, 2),
-        rows=rows,
-        weights=weights,
-        n_held=wide.n_held,
-        allowed=wide.allowed,
-    )
+    def distinct_rows(self, backend: Backend, sums: Array) -> tuple[np.ndarray, np.ndarray]:
+        """The distinct rows of `sums` i64[V, C] in a canonical order, and the number of each row
+        among them, i64[V], both on the host: see assembly.py."""
+        return distinct_rows([backend.asnumpy(sums)])
+
+    def wave_bytes(self, backend: Backend, fit: Fit, n_trees: int) -> float:
+        """Bytes of a wave of trees while it grows or is pruned, beside bags and grown trees: a
+        level takes the budget, the rows in two halves, and the nodes."""
+        return backend.memory_budget + n_trees * fit.bag_rows * (48 + 12 * fit.n_channels)
 
 
 def bounds_below(xp: Any, slots: Frontier, means: Array, sign: Array) -> Array:
@@ -130,11 +157,15 @@ def bounds_below(xp: Any, slots: Frontier, means: Array, sign: Array) -> Array:
     return xp.reshape(xp.stack(sides, axis=1), (-1, 2))
 
 
-def all_equal(training: Training, sums: Array, rows: Array, begin: Array, end: Array) -> Array:
+def all_equal(
+    training: Training, sums: Array, begin: Array, end: Array,
+    differs: Callable[[Array, Array], Array],
+) -> Array:  # fmt: skip
     """Whether all targets of a slot are equal, bool[S], from its sums i64[S, C].
 
     For classes, the sums show it. Equal moments equal their mean, so it is a whole number: only
-    slots with such a mean compare their rows with it.
+    rows of slots with such a mean are compared with it, by `differs` of the slots' ends, which are
+    their beginnings where there is nothing to compare, and means i64[S, K].
     """
     xp = training.backend.xp
     if not sums.shape[0]:
@@ -144,5 +175,4 @@ def all_equal(training: Training, sums: Array, rows: Array, begin: Array, end: A
     weight, moments = xp.maximum(sums[:, :1], 1), sums[:, 1:]
     mean = moments // weight
     whole = xp.all(mean * weight == moments, axis=1)
-    end = xp.where(whole, end, begin)
-    return whole & ~training.backend.differs(training, rows, begin, end, mean)
+    return whole & ~differs(xp.where(whole, end, begin), mean)

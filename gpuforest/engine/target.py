@@ -180,7 +180,7 @@ def encode_several(
         backend.asarray(np.asarray(own)) if isinstance(own, np.ndarray) else own for own in codes
     ]
     moments = [
-        xp.astype(own[:, None] == xp.arange(len(c), device=backend.device)[None, :], MOMENT)
+        xp.astype(own[:, None] == xp.arange(len(c))[None, :], MOMENT)
         for own, c in zip(columns, classes, strict=True)
     ]
     y = xp.concat(moments, axis=1)

@@ -6,12 +6,13 @@ from gpuforest.estimators.boosting import (
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
 )
-from gpuforest.estimators.extra_trees import (
+from gpuforest.estimators.forests import (
     ExtraTreesClassifier,
     ExtraTreesRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
     RandomTreesEmbedding,
 )
-from gpuforest.estimators.forests import RandomForestClassifier, RandomForestRegressor
 from gpuforest.estimators.isolation import IsolationForest
 from gpuforest.estimators.quantile_forests import (
     ExtraTreesQuantileRegressor,

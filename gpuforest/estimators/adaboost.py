@@ -23,18 +23,16 @@ from gpuforest.engine import predict as prediction
 from gpuforest.engine.assembly import merged
 from gpuforest.engine.binning import bin_matrix
 from gpuforest.engine.forest import Forest, joined
-from gpuforest.engine.grow import grow
+from gpuforest.engine.grow import grow, keeping_scratch
 from gpuforest.engine.nodes import leaf_rows
 from gpuforest.engine.records import Training
 from gpuforest.engine.reweighting import Round, boost, r2, samme
 from gpuforest.engine.target import CheckedTarget, integer_weights
 from gpuforest.estimators import params
-from gpuforest.estimators.base import FitData
-from gpuforest.estimators.class_weights import check_some_weight, row_weights_of
-from gpuforest.estimators.ensembles import BaseForest, described_tree, of_tree
+from gpuforest.estimators.ensembles import BaseForest, described_tree, of_tree, or_theirs
 from gpuforest.estimators.fits import as_it_is, replacing
-from gpuforest.estimators.growing import plan_of
-from gpuforest.estimators.settings import Settings, rules_of
+from gpuforest.estimators.growing import FitData, plan_of
+from gpuforest.estimators.settings import Settings, check_some_weight, row_weights_of, rules_of
 from gpuforest.estimators.tasks import Classifier, Regressor
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
 
@@ -89,9 +87,8 @@ class AdaBoost(BaseForest):
         with replacing(self) as fitted:
             theirs = fitted._theirs()
             for name, parameter in signature(type(theirs)).parameters.items():
-                fitted.__dict__.setdefault(
-                    name, parameter.default
-                )  # releases before 1.8 have others
+                # releases before 1.8 have others
+                fitted.__dict__.setdefault(name, parameter.default)
             fitted.__dict__.setdefault("estimator_params", ())  # which its constructor sets
             theirs.fit(X, y, sample_weight)
         return self
@@ -108,10 +105,9 @@ class AdaBoost(BaseForest):
 
     def _of_both(self, name: str) -> Any:
         """A parameter that the tree has too: the tree's where ours is the default."""
-        own = getattr(self, name)
-        if own != signature(type(self)).parameters[name].default:
-            return own
-        return getattr(self._tree_given, name)
+        value = getattr(self, name)
+        is_default = value == signature(type(self)).parameters[name].default
+        return getattr(self._tree_given, name) if is_default else value
 
     def _tree_params(self) -> dict[str, Any]:
         shared = {name: self._of_both(name) for name in SHARED}
@@ -133,7 +129,7 @@ class AdaBoost(BaseForest):
 
     def _grow(self, training: Training, checked: CheckedTarget) -> Forest:
         """Grow a tree a round, until there are enough, or no more can help."""
-        training = training.on(training.backend.for_one_fit())
+        training = keeping_scratch(training)
         settings, sampling = self._settings(training.n_features), training.sampling
         first = np.ones(sampling.n_rows) if sampling.weights is None else sampling.weights * 1.0
         factors, judge = self._class_factors(checked, first), self._judge(training, checked)
@@ -226,27 +222,15 @@ class AdaBoost(BaseForest):
             return bin_matrix(table, model.forest_.edges, backend).codes, backend
 
         codes, backend = run_on_backend(work, **self._chosen(X))
-        for found in prediction.staged(model.forest_, codes, backend):
-            own = found if is_on_device(X) else backend.asnumpy(found)
-            yield in_kind_of(X, own)
+        for values in prediction.staged(model.forest_, codes, backend):
+            yield in_kind_of(X, values if is_on_device(X) else backend.asnumpy(values))
 
     def staged_score(self, X: Any, y: Any, sample_weight: Any = None) -> Iterator[float]:
-        """The score of the first tree, of the first two, and so on: see `score`.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,), true labels or values
-        sample_weight : array-like of shape (n_samples,), default=None
-
-        Yields
-        ------
-        float
-        """
+        """`score(X, y, sample_weight)` of the first tree, of the first two, and so on."""
         y, weight = to_host(y), to_host(sample_weight)
         score = accuracy_score if is_classifier(self) else r2_score
-        for found in self.staged_predict(X):
-            yield float(score(y, to_host(found), sample_weight=weight))
+        for predicted in self.staged_predict(X):
+            yield float(score(y, to_host(predicted), sample_weight=weight))
 
 
 def reached(tree: Forest, training: Training) -> Iterator[tuple[slice, np.ndarray]]:
@@ -275,15 +259,9 @@ class AdaBoostClassifier(AdaBoost, Classifier):
     estimator_errors_ : float64 ndarray of shape (n_estimators,)
         The weighted share of rows that each tree misclassifies; 1 for rounds that did not happen.
     estimator_ : the tree, not fitted, that each is grown as
-    classes_ : ndarray of shape (n_classes,)
-    n_classes_ : int
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,), of frames with string names
-    is_categorical_ : bool ndarray of shape (n_features_in_,), or None: no feature is
     feature_importances_ : float64 ndarray of shape (n_features_in_,)
         The mean of the trees' importances, by the trees' weights.
-    seed_, criterion_, backend_, forest_
-        As of `RandomForestClassifier`.
+    others : as of `RandomForestClassifier`
 
     References
     ----------
@@ -338,6 +316,7 @@ class AdaBoostClassifier(AdaBoost, Classifier):
             "be fit."
         )
 
+    @or_theirs
     def predict(self, X: Any) -> Any:
         """The class of the most votes, where better trees count more; the first among equals.
 
@@ -349,14 +328,11 @@ class AdaBoostClassifier(AdaBoost, Classifier):
         -------
         Array of shape (n_samples,), as of `RandomForestClassifier.predict`
         """
-        return self._theirs().predict(X) if self._is_theirs else super().predict(X)
+        return super().predict(X)
 
+    @or_theirs
     def decision_function(self, X: Any) -> Any:
         """How far the votes are for each class.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
 
         Returns
         -------
@@ -365,25 +341,12 @@ class AdaBoostClassifier(AdaBoost, Classifier):
             classes the second's less the first's, of shape (n_samples,), from -2 to 2, as
             scikit-learn gives it. Of one class zeros.
         """
-        if self._is_theirs:
-            return self._theirs().decision_function(X)
         return self._decisions(self._walk(X, prediction.predict))
 
+    @or_theirs
     def staged_decision_function(self, X: Any) -> Iterator[Any]:
-        """The decision function of the first tree, of the first two, and so on.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
-
-        Yields
-        ------
-        as `decision_function`
-        """
-        if self._is_theirs:
-            yield from self._theirs().staged_decision_function(X)
-            return
-        yield from map(self._decisions, self._staged(X))
+        """`decision_function(X)` of the first tree, of the first two, and so on."""
+        return map(self._decisions, self._staged(X))
 
     def _decisions(self, shares: Any) -> Any:
         """Decisions from shares of the votes f64[N, n_classes]."""
@@ -400,10 +363,6 @@ class AdaBoostClassifier(AdaBoost, Classifier):
         They tell which class is likelier, but are all near 1 / n_classes, because the votes
         are divided by the trees' total weight, as in scikit-learn.
 
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
-
         Returns
         -------
         float64 array of shape (n_samples, n_classes), in the order of `classes_`
@@ -411,16 +370,7 @@ class AdaBoostClassifier(AdaBoost, Classifier):
         return self._probabilities(self.decision_function(X))
 
     def staged_predict_proba(self, X: Any) -> Iterator[Any]:
-        """Probabilities by the first tree, by the first two, and so on.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
-
-        Yields
-        ------
-        as `predict_proba`
-        """
+        """`predict_proba(X)` of the first tree, of the first two, and so on."""
         return map(self._probabilities, self.staged_decision_function(X))
 
     def _probabilities(self, decisions: Any) -> Any:
@@ -432,20 +382,9 @@ class AdaBoostClassifier(AdaBoost, Classifier):
         powers = xp.exp(decisions - xp.max(decisions, axis=1)[:, None])
         return powers / xp.sum(powers, axis=1)[:, None]
 
+    @or_theirs
     def staged_predict(self, X: Any) -> Iterator[Any]:
-        """The classes that the first tree predicts, the first two, and so on.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
-
-        Yields
-        ------
-        as `predict`
-        """
-        if self._is_theirs:
-            yield from self._theirs().staged_predict(X)
-            return
+        """`predict(X)` of the first tree, of the first two, and so on."""
         for shares in self._staged(X):
             yield in_kind_of(X, self.classes_[np.argmax(to_host(shares), axis=1)])
 
@@ -507,6 +446,7 @@ class AdaBoostRegressor(AdaBoost, Regressor):
         """Of no weight, which does not matter where there is no other tree."""
         return Round(0.0, 1.0, np.ones(0))
 
+    @or_theirs
     def predict(self, X: Any) -> Any:
         """The weighted median of the trees' predictions.
 
@@ -518,21 +458,10 @@ class AdaBoostRegressor(AdaBoost, Regressor):
         -------
         float64 array of shape (n_samples,); on a GPU where X is on one
         """
-        return self._theirs().predict(X) if self._is_theirs else super().predict(X)
+        return super().predict(X)
 
+    @or_theirs
     def staged_predict(self, X: Any) -> Iterator[Any]:
-        """What the first tree predicts, the first two, and so on.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
-
-        Yields
-        ------
-        as `predict`
-        """
-        if self._is_theirs:
-            yield from self._theirs().staged_predict(X)
-            return
-        for found in self._staged(X):
-            yield found[:, 0]
+        """`predict(X)` of the first tree, of the first two, and so on."""
+        for values in self._staged(X):
+            yield values[:, 0]

@@ -5,27 +5,33 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import replace
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
-from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.common import hashing
-from gpuforest.engine.sampling import tree_features
 from gpuforest.estimators import params
+from gpuforest.estimators.bagged import estimators_samples_
 from gpuforest.estimators.ensembles import (
     BaseForest,
     ForestClassifier,
     ForestRegressor,
     described_tree,
-    estimators_samples_,
+    drawn_features,
+    n_drawn_features,
     of_tree,
+    or_theirs,
 )
 from gpuforest.estimators.fits import replacing
 from gpuforest.estimators.settings import Settings
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
+
+
+def routed(method: Any) -> Any:
+    """`or_theirs` with a signature that shows the parameters which are routed."""
+    call = or_theirs(method)
+    del call.__wrapped__
+    return call
 
 
 def _has_decisions(bag: Any) -> bool:
@@ -43,6 +49,7 @@ class Bagging(BaseForest):
     estimator: Any = None
     estimator_params: Any = ()
     estimator_ = property(described_tree)
+    estimators_features_ = property(drawn_features)
     criterion, max_bins, backend, memory_limit = map(
         of_tree, ("criterion", "max_bins", "backend", "memory_limit")
     )
@@ -96,33 +103,9 @@ class Bagging(BaseForest):
         """Estimators."""
         return len(self.estimators_) if self._is_theirs else super().__len__()
 
-    def predict(self, X: Any, **params: Any) -> Any:
-        """Predict as a forest does, with its `params`; those of other estimators are routed.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
-
-        Returns
-        -------
-        Array of shape (n_samples,) or (n_samples, n_outputs)
-        """
-        if self._is_theirs:
-            return self._theirs().predict(X, **params)
-        return super().predict(X, **params)
-
     @available_if(_has_decisions)  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any, **params: Any) -> Any:
-        """The mean decision function of estimators that have one, as scikit-learn gives it.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
-
-        Returns
-        -------
-        float64 array of shape (n_samples,) or (n_samples, n_classes)
-        """
+        """The mean decision function of estimators that have one, as scikit-learn gives it."""
         return self._theirs().decision_function(X, **params)
 
     @property
@@ -137,38 +120,13 @@ class Bagging(BaseForest):
         return dict(self.estimator_.get_params(deep=False))
 
     def _settings(self, n_features: int) -> Settings:
-        drawn = self._features_drawn(n_features)
+        drawn = n_drawn_features(self.max_features, n_features)
         if drawn == n_features and not self.bootstrap_features:
             drawn = 0  # all of them
         own = {name: getattr(self, name) for name in self._get_param_names()}
         del own["max_features"]  # which are those drawn for a tree; a tree's are tried at a split
         found, once = Settings.of(self._tree_params() | own), not self.bootstrap
         return replace(found, is_single=False, without_replacement=once, features_drawn=drawn)
-
-    def _features_drawn(self, n_features: int) -> int:
-        """Features drawn for a tree."""
-        n = self.max_features
-        drawn = int(n) if isinstance(n, Integral) else max(1, int(n * n_features))
-        if drawn > n_features:
-            raise ValueError(f"max_features={n} must be <= n_features={n_features}")
-        return drawn
-
-    @property
-    def estimators_features_(self) -> list[np.ndarray]:
-        """Features drawn for each tree, int64, ascending, each once; drawn again from the seed.
-
-        A tree looks at no others, but takes and counts them all. Other estimators take these
-        features and no others, in the order in which they were drawn.
-        """
-        if self._is_theirs:
-            return list(vars(self)["estimators_features_"])
-        forest, F = self.forest_, self.n_features_in_
-        host, drawn = NumpyBackend(), self._features_drawn(F)
-        if drawn == F and not self.bootstrap_features:
-            return [np.arange(F)] * forest.n_trees
-        keys = hashing.tree_keys(np, forest.seed, 0, forest.n_trees)
-        allowed = tree_features(keys, drawn, self.bootstrap_features, F, host)
-        return [np.flatnonzero(some) for some in allowed]
 
 
 @params.parameters(params.BAGGING, params.OF_BAGS)
@@ -190,39 +148,13 @@ class BaggingClassifier(Bagging, ForestClassifier):
 
     _tree, _kind = DecisionTreeClassifier, "BaggingClassifier"
 
-    def predict_proba(self, X: Any, **params: Any) -> Any:
-        """Class proportions as of a forest; other estimators give their mean, or shares of votes.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
-
-        Returns
-        -------
-        float64 array of shape (n_samples, n_classes), in the order of `classes_`
-        """
-        if self._is_theirs:
-            return self._theirs().predict_proba(X, **params)
-        return super().predict_proba(X)
-
-    def predict_log_proba(self, X: Any, **params: Any) -> Any:
-        """The logarithm of `predict_proba(X)`, -inf where that is 0.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
-
-        Returns
-        -------
-        float64 array of shape (n_samples, n_classes)
-        """
-        if self._is_theirs:
-            return self._theirs().predict_log_proba(X, **params)
-        return super().predict_log_proba(X)
+    predict = routed(ForestClassifier.predict)
+    predict_proba = routed(ForestClassifier.predict_proba)
+    predict_log_proba = routed(ForestClassifier.predict_log_proba)
 
 
 @params.parameters(params.BAGGING, params.OF_BAGS, params.NO_CLASSES)
-class BaggingRegressor(Bagging, ForestRegressor):  # type: ignore[misc]
+class BaggingRegressor(Bagging, ForestRegressor):
     """Bagged decision trees for real numbers, or other regressors, bagged by scikit-learn.
 
     Attributes
@@ -233,3 +165,4 @@ class BaggingRegressor(Bagging, ForestRegressor):  # type: ignore[misc]
     """
 
     _tree, _kind = DecisionTreeRegressor, "BaggingRegressor"
+    predict = routed(ForestRegressor.predict)

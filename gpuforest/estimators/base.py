@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -22,7 +22,7 @@ from gpuforest.data.arrays import count_rows, in_kind_of, is_on_device, to_host
 from gpuforest.data.binned import BinnedData, edges_of, target_and_weight
 from gpuforest.data.validation import check_table, check_weights, learn_table
 from gpuforest.engine.assembly import WaveTrees, as_wave, merged
-from gpuforest.engine.binning import bin_matrix, most_bins
+from gpuforest.engine.binning import BinEdges, bin_matrix, most_bins
 from gpuforest.engine.criteria import CRITERIA, Criterion
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.grow import grow
@@ -30,9 +30,16 @@ from gpuforest.engine.records import Training
 from gpuforest.engine.sampling import Sampling
 from gpuforest.engine.target import CheckedTarget, Target, TargetCoding
 from gpuforest.estimators import explaining
-from gpuforest.estimators.callbacks import CallbackSupport, notified, with_callbacks
-from gpuforest.estimators.fits import as_it_is, check_same, recorded, replacing
-from gpuforest.estimators.growing import TrainingPlan, plan_of
+from gpuforest.estimators.fits import (
+    CallbackSupport,
+    as_it_is,
+    check_same,
+    notified,
+    recorded,
+    replacing,
+    with_callbacks,
+)
+from gpuforest.estimators.growing import FitData, TrainingPlan, plan_of
 from gpuforest.estimators.memory import fit_of, fitted_to_memory
 from gpuforest.estimators.settings import (
     Settings,
@@ -47,22 +54,8 @@ from gpuforest.explain.node_impurity import with_leaf_impurity
 from gpuforest.splits.kinds import kind_for, kind_of
 
 Array = Any
+RowWeights = tuple[np.ndarray, np.ndarray] | None  # as they are, and as integers
 NOT_PICKLED = ("tree_", "estimators_", "_products_", "_converted_", "_seconds_")
-
-
-@dataclass(frozen=True, eq=False)
-class FitData:
-    """What `fit` was called with, the seed, and the trees that warm_start adds to.
-
-    grown : the new trees, where other processes grew them: forests of consecutive numbers
-    """
-
-    X: Any
-    y: Any
-    sample_weight: Any
-    seed: int
-    earlier: Forest | None
-    grown: tuple[Forest, ...] = ()
 
 
 class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
@@ -188,26 +181,20 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
     ) -> tuple[Training, Settings, CheckedTarget]:
         """Check and bin: what trees grow from, the parameters, and the target as it was passed."""
         with progress.stage("checking"):
-            criterion, params = CRITERIA[self.criterion], self._tree_params()
-            multiway = params.get("categorical_split") == "multiway"
-            kind = kind_for(criterion, multiway, params.get("feature_combinations") or 0)
-            backend = for_splits(backend, criterion, kind)
+            backend = self._backend_for_splits(backend)
             sample_weight = to_host(data.sample_weight, "sample_weight")
             X, categories = learn_table(self, data.X, backend, sample_weight)
-            settings = self._settings(X.shape[1])
-            checked = self._check_target(data.y, X.shape[0], backend)
             weights = check_weights(sample_weight, X.shape[0])
+            X, settings, checked, weights = self._checked(data, X, weights, backend)
             sampling = sampling_of(settings, X.shape[0], weights, self._labels(checked))
             coding, codes = self._encode_target(checked, sampling, backend)
             rules = rules_of(settings, X.shape[1], sampling, coding, bool(categories))
             integers = bin_weights(sampling, weights)
-            if not isinstance(X, BinnedData):
-                max_bins = most_bins(X, settings.max_bins, integers, categories, backend)
-                settings = replace(settings, max_bins=max_bins)
+            settings, find_edges = self._binning(X, settings, integers, categories, backend)
             fit = fit_of(settings, X, sampling, rules, coding, categories)
             backend = fitted_to_memory(fit, backend, settings.memory_limit)
         with progress.stage("binning"):
-            edges = edges_of(X, settings.max_bins, integers, data.seed, backend, categories)
+            edges = find_edges(data.seed, backend)
             matrix = bin_matrix(X, edges, backend)
             if data.earlier is not None:
                 check_same(data.earlier, edges, coding)
@@ -215,6 +202,36 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
             rules = kind_of(rules, bool(categories)).fitted(rules, matrix, sampling, backend)
         training = Training(matrix, target, sampling, rules, data.seed, backend)
         return training, settings, checked
+
+    def _backend_for_splits(self, backend: Backend) -> Backend:
+        """The backend, or the CPU where it alone grows what the parameters ask for."""
+        criterion, params = CRITERIA[self.criterion], self._tree_params()
+        multiway = params.get("categorical_split") == "multiway"
+        kind = kind_for(criterion, multiway, params.get("feature_combinations") or 0)
+        return for_splits(backend, criterion, kind)
+
+    def _checked(
+        self, data: FitData, X: Any, weights: RowWeights, backend: Backend
+    ) -> tuple[Any, Settings, CheckedTarget, RowWeights]:
+        """The rows that trees draw from, the parameters, the target, and the rows' weights."""
+        settings = self._settings(X.shape[1])
+        return X, settings, self._check_target(data.y, X.shape[0], backend), weights
+
+    def _binning(
+        self,
+        X: Any,
+        settings: Settings,
+        integers: np.ndarray | None,
+        categories: dict[int, tuple[Any, ...]],
+        backend: Backend,
+    ) -> tuple[Settings, Callable[[int, Backend], BinEdges]]:
+        """The parameters with the number of bins, and a function of the seed that finds them."""
+        if not isinstance(X, BinnedData):
+            max_bins = most_bins(X, settings.max_bins, integers, categories, backend)
+            settings = replace(settings, max_bins=max_bins)
+        return settings, lambda seed, on: edges_of(
+            X, settings.max_bins, integers, seed, on, categories
+        )
 
     def _first_waves(
         self, plan: TrainingPlan, checked: CheckedTarget, data: FitData
@@ -298,7 +315,8 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
 
     def _walk(self, X: Any, stage: Callable[[Forest, Array, Backend], Array]) -> Any:
         """The result of a stage of `predict` for X's rows, in the kind of array that X is."""
-        check_is_fitted(self)
+        if not self.__sklearn_is_fitted__():
+            check_is_fitted(self)  # which says so; it takes a tenth of a prediction of one row
         model = as_it_is(self)  # a fit in another thread may replace the forest
 
         def work(backend: Backend) -> Any:

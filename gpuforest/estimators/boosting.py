@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -37,21 +38,19 @@ from gpuforest.engine.predict import predict
 from gpuforest.engine.target import integer_weights
 from gpuforest.estimators import params
 from gpuforest.estimators.base import BaseTrees
-from gpuforest.estimators.boosting_settings import fit_of, groups_of, most_leaves, stops_early
-from gpuforest.estimators.callbacks import notified, with_callbacks
-from gpuforest.estimators.class_weights import class_weights_of
-from gpuforest.estimators.fits import as_it_is, check_same, recorded, replacing
-from gpuforest.estimators.memory import boosting_fitted_to_memory
-from gpuforest.estimators.watch import Rows, Watch
+from gpuforest.estimators.boosting_fit import Rows, Watch, groups_of, most_leaves, stops_early
+from gpuforest.estimators.fits import (
+    as_it_is,
+    check_same,
+    notified,
+    recorded,
+    replacing,
+    with_callbacks,
+)
+from gpuforest.estimators.memory import boosted_fit_of, boosting_fitted_to_memory
+from gpuforest.estimators.settings import class_weights_of
 
 Array = Any
-
-
-@dataclass(frozen=True)
-class Signs:
-    """What `learn_table` asks an estimator for."""
-
-    monotonic_cst: Any
 
 
 class HistGradientBoosting(BaseTrees):
@@ -178,7 +177,7 @@ class HistGradientBoosting(BaseTrees):
                 )
             train, validation = self._split(train, given_val, loss, classes, categories, seed,
                                             backend)  # fmt: skip
-            fit = fit_of(
+            fit = boosted_fit_of(
                 self, X, loss, (len(train.y), 0 if validation is None else len(validation.y)),
                 self.do_early_stopping_, weight is not None,
                 max(map(len, categories.values()), default=0),
@@ -316,8 +315,8 @@ class HistGradientBoosting(BaseTrees):
         return Loss.of(self.loss, self.quantile, 0 if classes is None else len(classes))
 
     def _settings(self, n_features: int) -> Any:
-        signs = self.monotonic_cst
-        return Signs(self._signs_of(n_features) if signs is not None else None)
+        signs = None if self.monotonic_cst is None else self._signs_of(n_features)
+        return SimpleNamespace(monotonic_cst=signs)  # what `learn_table` asks for
 
     def _signs_of(self, n_features: int) -> np.ndarray:
         """Signs i8[F] of monotonic constraints; 0 where there is none."""
@@ -369,6 +368,11 @@ class HistGradientBoosting(BaseTrees):
         """Raw predictions f64[N, K], where X is."""
         found: np.ndarray = self._walk(X, predict)
         return found
+
+    def _predictions(self, raw: Any) -> np.ndarray:
+        """What raw predictions stand for: probabilities of classes, or numbers."""
+        coding: Any = self.forest_.coding
+        return np.asarray(coding.loss.predictions(to_host(raw)))
 
     def _staged_raw_predict(self, X: Any) -> Iterator[np.ndarray]:
         """Raw predictions f64[N, K] after each round."""
@@ -471,10 +475,7 @@ class HistGradientBoostingClassifier(ClassifierMixin, HistGradientBoosting):  # 
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the classes, float64 array of shape (n_samples, n_classes)."""
-        raw = to_host(self._raw_predict(X))
-        coding: Any = self.forest_.coding
-        found: np.ndarray = coding.loss.predictions(raw)
-        return found
+        return self._predictions(self._raw_predict(X))
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithms of `predict_proba(X)`."""
@@ -488,25 +489,20 @@ class HistGradientBoostingClassifier(ClassifierMixin, HistGradientBoosting):  # 
 
     def staged_predict(self, X: Any) -> Iterator[np.ndarray]:
         """`predict(X)` after each round."""
-        for raw in self._staged_raw_predict(X):
-            yield self._labels_of(raw)
+        return map(self._labels_of, self._staged_raw_predict(X))
 
     def staged_predict_proba(self, X: Any) -> Iterator[np.ndarray]:
         """`predict_proba(X)` after each round."""
-        coding: Any = self.forest_.coding
-        for raw in self._staged_raw_predict(X):
-            yield coding.loss.predictions(raw)
+        return map(self._predictions, self._staged_raw_predict(X))
 
     def staged_decision_function(self, X: Any) -> Iterator[np.ndarray]:
         """`decision_function(X)` after each round."""
-        for raw in self._staged_raw_predict(X):
-            yield _flat(raw)
+        return map(_flat, self._staged_raw_predict(X))
 
     def _labels_of(self, raw: np.ndarray) -> np.ndarray:
         raw = to_host(raw)
         best = raw[:, 0] > 0 if raw.shape[1] == 1 else raw.argmax(axis=1)
-        found: np.ndarray = self.classes_[best.astype(np.int64)]
-        return found
+        return np.asarray(self.classes_[best.astype(np.int64)])
 
     def _check_y(
         self, y: Any, n_rows: int, backend: Backend
@@ -557,21 +553,7 @@ class HistGradientBoostingRegressor(RegressorMixin, HistGradientBoosting):  # ty
 
     Attributes
     ----------
-    do_early_stopping_ : bool
-    n_iter_ : int
-    n_trees_per_iteration_ : int
-    train_score_, validation_score_ : float64 arrays of shape (n_iter_ + 1,)
-        Scores before the first round and after each; empty without early stopping.
-    is_categorical_ : bool array of shape (n_features,), or None
-    feature_importances_ : float64 array of shape (n_features,)
-    n_features_in_, feature_names_in_
-    seed_ : int
-        Grows the same model, as `random_state`.
-    backend_ : str
-
-    References
-    ----------
-    As of `HistGradientBoostingClassifier`.
+    As of `HistGradientBoostingClassifier`, without classes.
     """
 
     def predict(self, X: Any) -> np.ndarray:
@@ -581,16 +563,11 @@ class HistGradientBoostingRegressor(RegressorMixin, HistGradientBoosting):  # ty
         ----------
         X : array-like or frame of shape (n_samples, n_features)
         """
-        raw = to_host(self._raw_predict(X))
-        coding: Any = self.forest_.coding
-        found: np.ndarray = coding.loss.predictions(raw)
-        return found
+        return self._predictions(self._raw_predict(X))
 
     def staged_predict(self, X: Any) -> Iterator[np.ndarray]:
         """`predict(X)` after each round."""
-        for raw in self._staged_raw_predict(X):
-            coding: Any = self.forest_.coding
-            yield coding.loss.predictions(raw)
+        return map(self._predictions, self._staged_raw_predict(X))
 
     def _check_y(
         self, y: Any, n_rows: int, backend: Backend

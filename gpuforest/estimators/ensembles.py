@@ -5,9 +5,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, wraps
 from importlib import import_module
 from inspect import signature
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,27 +19,28 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.backends.base import Backend
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.common import progress
+from gpuforest.common import hashing, progress
 from gpuforest.common.hashing import GOLDEN
 from gpuforest.common.progress import report
 from gpuforest.data.arrays import to_host
 from gpuforest.engine import predict as prediction
 from gpuforest.engine.assembly import WaveTrees
 from gpuforest.engine.forest import Forest
+from gpuforest.engine.grow import keeping_scratch
 from gpuforest.engine.records import Training
-from gpuforest.engine.sampling import Sampling, draw_bags
+from gpuforest.engine.sampling import Sampling, tree_features
 from gpuforest.engine.target import CheckedTarget
-from gpuforest.estimators import proximities, unbiased, uncertainty
-from gpuforest.estimators.base import BaseTrees, FitData
-from gpuforest.estimators.class_weights import row_weights_of
+from gpuforest.estimators import bagged
+from gpuforest.estimators.base import BaseTrees
 from gpuforest.estimators.growing import (
     FIRST_TREES,
+    FitData,
     TrainingPlan,
     as_bunch,
     grow_until_converged,
     tune_features,
 )
-from gpuforest.estimators.settings import Settings, check_out_of_bag
+from gpuforest.estimators.settings import Settings, check_out_of_bag, row_weights_of
 from gpuforest.estimators.tasks import Classifier, Regressor
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
 from gpuforest.explain.conformal import (
@@ -65,13 +67,6 @@ def accuracy(y: np.ndarray, values: np.ndarray, ends: np.ndarray) -> float:
     """Share of the rows of which all outputs have their most likely class."""
     found = [part.argmax(axis=1) for part in np.split(values, ends, axis=1)]
     return float(np.mean((np.stack(found, axis=1) == y).all(axis=1)))
-
-
-def labels_of(
-    codes: np.ndarray, classes: np.ndarray, means: np.ndarray, seen: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """True and predicted labels of the rows that were out of some bag."""
-    return classes[codes[seen]], classes[means[seen].argmax(axis=1)]
 
 
 def subset_accuracy(y: np.ndarray, found: np.ndarray) -> float:
@@ -230,7 +225,7 @@ class BaseForest(BaseTrees):
         if not by_error and self.n_estimators != "auto":
             return plan, waves, n_trees
         training = plan.training
-        plan = replace(plan, training=training.on(training.backend.for_one_fit()))
+        plan = replace(plan, training=keeping_scratch(training))
         error, first_waves = self._oob_error(checked, plan.sample()), list[WaveTrees]()
         if by_error:
             plan, first_waves, tried = tune_features(plan, error)
@@ -288,7 +283,7 @@ class BaseForest(BaseTrees):
             with progress.stage("out of bag"):
                 self._set_oob_score_and_attributes(training, checked)
         if getattr(self, "unbiased_importances", False):
-            unbiased.keep_unbiased_importances(self, training)
+            bagged.keep_unbiased_importances(self, training)
 
     def _set_oob_score_and_attributes(self, training: Training, checked: CheckedTarget) -> None:
         raise NotImplementedError
@@ -329,10 +324,6 @@ class BaseForest(BaseTrees):
     def apply(self, X: Any) -> Any:
         """The leaf that each row reaches in each tree.
 
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
-
         Returns
         -------
         int64 array of shape (n_samples, n_estimators), numbers of nodes in their tree;
@@ -342,10 +333,6 @@ class BaseForest(BaseTrees):
 
     def decision_path(self, X: Any) -> Any:
         """The nodes that each row passes, from the root to its leaf.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
 
         Returns
         -------
@@ -417,17 +404,41 @@ class BaseForest(BaseTrees):
         return self._theirs().__sklearn_tags__()
 
 
-def estimators_samples_(self: Any) -> list[np.ndarray]:
-    """Rows of each tree's bag, int32, one as often as it was drawn; drawn again from the
-    seed. Not known to Bagging* that were loaded."""
-    if not hasattr(self, "_sampling_"):
-        raise AttributeError("estimators_samples_ is known only to the estimator that was fitted")
-    drawn, forest, host = self._sampling_, self.forest_, NumpyBackend()
-    rows = np.arange(drawn.n_rows, dtype=np.int32)  # MAX_ROWS fit
-    if not drawn.n_draws:
-        return [rows] * forest.n_trees
-    bags = (draw_bags(drawn, forest.seed, t, t + 1, host)[0] for t in range(forest.n_trees))
-    return [np.repeat(rows, bag > 0 if drawn.distinct else bag) for bag in bags]
+def or_theirs(method: Callable[..., Any]) -> Any:
+    """A method of ours, or after a fit by scikit-learn that of its estimator, which alone takes
+    other parameters."""
+
+    @wraps(method)
+    def call(self: Any, X: Any, **params: Any) -> Any:
+        if self._is_theirs:
+            return getattr(self._theirs(), method.__name__)(X, **params)
+        return method(self, X, **params)
+
+    return call
+
+
+def n_drawn_features(max_features: Any, n_features: int) -> int:
+    """Features drawn for a tree, of a number or a share of them."""
+    is_number = isinstance(max_features, Integral)
+    drawn = int(max_features) if is_number else max(1, int(max_features * n_features))
+    if drawn > n_features:
+        raise ValueError(f"max_features={max_features} must be <= n_features={n_features}")
+    return drawn
+
+
+def drawn_features(self: Any) -> list[np.ndarray]:
+    """Features drawn for each tree, int64, ascending, each once; drawn again from the seed.
+
+    A tree looks at no others, but takes and counts them all. Other estimators take these
+    features and no others, in the order in which they were drawn.
+    """
+    if self._is_theirs:
+        return list(vars(self)["estimators_features_"])
+    settings, F, T = self._settings(self.n_features_in_), self.n_features_in_, self.forest_.n_trees
+    keys = hashing.tree_keys(np, self.forest_.seed, 0, T)
+    again, host = settings.bootstrap_features, NumpyBackend()
+    allowed = tree_features(keys, settings.features_drawn, again, F, host)
+    return [np.arange(F)] * T if allowed is None else [np.flatnonzero(each) for each in allowed]
 
 
 def described_tree(self: Any) -> Any:
@@ -446,10 +457,9 @@ class ForestClassifier(BaseForest, Classifier):
     """Many trees for classes."""
 
     unbiased_importances: bool = False
-    proximity, neighbours = proximities.proximity, proximities.neighbours
-    unbiased_feature_importances_ = property(unbiased.unbiased_feature_importances_)
-    estimators_samples_ = property(estimators_samples_)
-    predict_set = uncertainty.predict_set
+    proximity, neighbours, predict_set = bagged.proximity, bagged.neighbours, bagged.predict_set
+    unbiased_feature_importances_ = property(bagged.unbiased_feature_importances_)
+    estimators_samples_ = property(bagged.estimators_samples_)
 
     def _validate_y_class_weight(
         self, y: np.ndarray, sample_weight: np.ndarray | None
@@ -468,30 +478,27 @@ class ForestClassifier(BaseForest, Classifier):
         return np.stack(codes, axis=1), row_weights_of(weight, labels, sample_weight)
 
     def _set_oob_score_and_attributes(self, training: Training, checked: CheckedTarget) -> None:
-        codes, classes = checked.values, checked.classes
-        assert classes is not None
-        means = self._oob_means(training, checked)
-        seen = _scored(means, training.sampling)
-        if len(classes) > 1:
-            parts = self.forest_.coding.split(means)
-            found = [
-                labels_of(to_host(c), k, p, seen)
-                for c, k, p in zip(codes, classes, parts, strict=True)
-            ]
-            y, predicted = (np.stack([pair[i] for pair in found], axis=1) for i in (0, 1))
-            widest = max(p.shape[1] for p in parts)
+        assert checked.classes is not None
+        codes = [to_host(each) for each in checked.values]
+        means, coding = self._oob_means(training, checked), self.forest_.coding
+        seen, several = _scored(means, training.sampling), len(codes) > 1
+        parts = coding.split(means) if several else [means]
+        labels = [
+            (classes[each[seen]], classes[part[seen].argmax(axis=1)])
+            for each, classes, part in zip(codes, checked.classes, parts, strict=True)
+        ]
+        (y, predicted), default = labels[0], accuracy_score
+        self.oob_decision_function_ = means
+        if several:
+            y, predicted = (np.stack(each, axis=1) for each in zip(*labels, strict=True))
+            default, widest = subset_accuracy, max(p.shape[1] for p in parts)
             padded = [np.pad(p, [(0, 0), (0, widest - p.shape[1])]) for p in parts]
             self.oob_decision_function_ = np.stack(padded, axis=2)
-            default = subset_accuracy
-        else:
-            y, predicted = labels_of(to_host(codes[0]), classes[0], means, seen)
-            self.oob_decision_function_, default = means, accuracy_score
         self.oob_score_ = np.nan
         if seen.any():
             self.oob_score_ = float(self._scoring(default)(y, predicted))
-            own = self.forest_.coding.split(means) if len(classes) > 1 else [means]
-            labels = [to_host(c)[seen] for c in codes]
-            self._calibration_ = calibrated_classes(labels, [p[seen] for p in own])
+            known = [each[seen] for each in codes]
+            self._calibration_ = calibrated_classes(known, [part[seen] for part in parts])
 
     def _oob_error(self, checked: CheckedTarget, rows: np.ndarray | None) -> Error:
         y, ends = stacked(checked)
@@ -520,12 +527,11 @@ class ForestRegressor(BaseForest, Regressor):
     """Many trees for real numbers."""
 
     unbiased_importances: bool = False
-    proximity, neighbours = proximities.proximity, proximities.neighbours
-    unbiased_feature_importances_ = property(unbiased.unbiased_feature_importances_)
-    estimators_samples_ = property(estimators_samples_)
-    predict = uncertainty.predict_with_std
-    predict_interval = uncertainty.predict_interval
-    _products_ = cached_property(uncertainty.products_of)
+    proximity, neighbours = bagged.proximity, bagged.neighbours
+    unbiased_feature_importances_ = property(bagged.unbiased_feature_importances_)
+    estimators_samples_ = property(bagged.estimators_samples_)
+    predict, predict_interval = bagged.predict, bagged.predict_interval
+    _products_ = cached_property(bagged.products_of)
 
     def _oob_forest(self) -> Forest:
         return with_squares(self.forest_)

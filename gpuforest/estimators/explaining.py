@@ -64,10 +64,6 @@ def shap_interaction_values(self: Any, X: Any) -> np.ndarray:
     equally by the items [f, g] and [g, f]; the items [f, f] are what is left for each feature.
     They are path-dependent; there are none with a background data set.
 
-    Parameters
-    ----------
-    X : array-like or frame of shape (n_samples, n_features)
-
     Returns
     -------
     float64 ndarray of shape (n_samples, n_features, n_features), or (n_samples, n_features,

@@ -1,15 +1,17 @@
-"""What surrounds every fit: the model that it replaces, what it remembers, and warm starts."""
+"""What surrounds every fit: the model that it replaces, what it remembers, warm starts, and
+scikit-learn's callbacks (from 1.9 on)."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from gpuforest.common import progress
 from gpuforest.data.arrays import count_rows
 from gpuforest.engine.binning import BinEdges
 from gpuforest.engine.forest import Forest
@@ -65,6 +67,15 @@ def recorded(estimator: Any, X: Any) -> Iterator[None]:
         estimator._seconds_ = time.perf_counter() - start
 
 
+def same_edges(one: BinEdges, other: BinEdges) -> bool:
+    """Whether the same codes mean the same values."""
+    names = ("values", "offsets", "kinds")
+    return one is other or (
+        one.categories == other.categories
+        and all(np.array_equal(getattr(one, n), getattr(other, n)) for n in names)
+    )
+
+
 def check_same(earlier: Forest, edges: BinEdges, coding: TargetCoding) -> None:
     """Check that new trees can join those of an earlier fit: all trees of a forest share its
     bins, classes and fixed point.
@@ -73,16 +84,8 @@ def check_same(earlier: Forest, edges: BinEdges, coding: TargetCoding) -> None:
     ------
     ValueError : they cannot
     """
-    same = earlier.edges.categories == edges.categories
-    same &= earlier.coding.scale == coding.scale and all(
-        np.array_equal(a, b)
-        for a, b in (
-            (earlier.edges.values, edges.values),
-            (earlier.edges.offsets, edges.offsets),
-            (earlier.edges.kinds, edges.kinds),
-            (earlier.coding.centre, coding.centre),
-        )
-    )
+    same = same_edges(earlier.edges, edges) and earlier.coding.scale == coding.scale
+    same = same and np.array_equal(earlier.coding.centre, coding.centre)
     before, now = ([k.classes, *k.several] for k in (earlier.coding, coding))
     same &= len(before) == len(now)
     same = same and all(np.array_equal(a, b) for a, b in zip(before, now, strict=True))  # type: ignore[arg-type]
@@ -91,3 +94,52 @@ def check_same(earlier: Forest, edges: BinEdges, coding: TargetCoding) -> None:
             "warm_start=True adds trees from the same data, weights and parameters: X or y has "
             "other values now. Fit anew with warm_start=False"
         )
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+try:
+    from sklearn import callback
+except ImportError:  # scikit-learn before 1.9
+    callback = None
+
+
+class NoCallbacks:
+    """A base class instead of the mixin: `object` itself cannot be a base before another."""
+
+
+CallbackSupport: Any = NoCallbacks if callback is None else callback.CallbackSupportMixin
+
+
+def with_callbacks(method: F) -> F:
+    """A fit that tears its callbacks down, also where it fails."""
+    return method if callback is None else cast(F, callback.with_callbacks(method))
+
+
+GROWING = "growing"  # the stage that reports trees
+
+
+@contextmanager
+def notified(estimator: Any, n_trees: int, **data: Any) -> Iterator[None]:
+    """Notify an estimator's callbacks, where it has some, of the fit inside and of its trees.
+
+    data : X, y and metadata, as the callbacks get them
+    """
+    has_some = hasattr(estimator, "_skl_callbacks") or hasattr(estimator, "_parent_callback_ctx")
+    if not has_some:
+        yield
+        return
+    fit = estimator._init_callback_context(max_subtasks=n_trees)
+    fit.call_on_fit_task_begin(estimator=estimator, **data)
+    n_notified = 0
+
+    def tree_grown(stage: str, done: int, total: int) -> None:
+        nonlocal n_notified
+        while stage == GROWING and total == n_trees and n_notified < done:
+            n_notified += 1
+            tree = fit.subcontext(task_name="tree").call_on_fit_task_begin(estimator=estimator)
+            tree.call_on_fit_task_end(estimator=estimator)
+
+    with progress.also(tree_grown):
+        yield
+    fit.call_on_fit_task_end(estimator=estimator, **data, reconstruction_attributes={})

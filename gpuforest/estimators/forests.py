@@ -1,9 +1,26 @@
-"""Random forests (Breiman 2001)."""
+"""Random forests (Breiman 2001), and extremely randomized trees (Geurts, Ernst, Wehenkel 2006)."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.random import RandomState
+from scipy.sparse import csr_matrix
+from sklearn.base import TransformerMixin
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+
+from gpuforest.backends.base import Backend
+from gpuforest.data.arrays import to_host
+from gpuforest.engine import predict as prediction
+from gpuforest.engine.nodes import is_leaf
+from gpuforest.engine.target import CheckedTarget
 from gpuforest.estimators import params
-from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor
+from gpuforest.estimators.bagged import estimators_samples_
+from gpuforest.estimators.ensembles import BaseForest, ForestClassifier, ForestRegressor
+from gpuforest.estimators.growing import FitData
+from gpuforest.estimators.tasks import encode_numbers
 
 
 @params.parameters(params.FOREST)
@@ -67,3 +84,136 @@ class RandomForestRegressor(ForestRegressor):
     estimators_ : list of the trees, as DecisionTreeRegressor
     others : as of `RandomForestClassifier`, without classes and `oob_decision_function_`
     """
+
+
+@params.parameters(params.FOREST, bootstrap=False)
+class ExtraTreesClassifier(ForestClassifier):
+    """Extremely randomized trees for classes.
+
+    Of each feature tried at a split one cut is drawn at random, among the feature's bins from
+    the first to the last that hold rows of the node; the best of these cuts is taken. The
+    same data and `random_state` give the same trees, bit for bit, on every backend and with
+    any number of threads.
+
+    Attributes
+    ----------
+    As of `RandomForestClassifier`.
+
+    References
+    ----------
+    P. Geurts, D. Ernst and L. Wehenkel, "Extremely randomized trees", Machine Learning 63,
+    2006. There the cut is uniform between the smallest and the largest value; here between
+    the bins that hold them, whatever their width.
+    """
+
+    _splitter = "random"
+
+
+@params.parameters(params.FOREST, params.OF_NUMBERS, max_features=1.0, bootstrap=False)
+class ExtraTreesRegressor(ForestRegressor):
+    """Extremely randomized trees for real numbers.
+
+    Of each feature tried at a split one cut is drawn at random, see `ExtraTreesClassifier`.
+
+    Attributes
+    ----------
+    As of `RandomForestRegressor`.
+    """
+
+    _splitter = "random"
+
+
+@params.parameters(params.EMBEDDING, params.UNSUPERVISED, max_depth=5)
+class RandomTreesEmbedding(TransformerMixin, BaseForest):  # type: ignore[misc]
+    """Rows as the leaves that they reach in completely random trees.
+
+    Trees of one random cut a node are grown for a random target. A row becomes a vector of
+    zeros with a one for its leaf in each tree.
+
+    Attributes
+    ----------
+    As of `RandomForestClassifier`, without classes and importances.
+
+    References
+    ----------
+    P. Geurts, D. Ernst and L. Wehenkel, "Extremely randomized trees", Machine Learning 63,
+    2006; F. Moosmann, B. Triggs and F. Jurie, "Fast discriminative visual codebooks using
+    randomized clustering forests", NIPS 2007.
+    """
+
+    _splitter = "random"
+    criterion = "squared_error"
+    _encode_target = encode_numbers
+    estimators_samples_ = property(estimators_samples_)
+
+    def _tree_params(self) -> dict[str, Any]:
+        fixed = {"criterion": self.criterion, "max_features": 1, "ccp_alpha": 0.0}
+        return super()._tree_params() | fixed | {"monotonic_cst": None}
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Grow the trees; see `RandomForestRegressor.fit`. `y` is ignored."""
+        return super().fit(X, None, sample_weight)
+
+    def _fit(self, data: FitData, backend: Backend) -> None:
+        super()._fit(replace(data, y=data.seed), backend)
+
+    def _check_target(self, y: Any, n_rows: int, backend: Backend) -> CheckedTarget:
+        return CheckedTarget(RandomState(y % 2**32).uniform(size=n_rows))  # y is the seed
+
+    def _set_oob_score_and_attributes(self, *args: Any, **kwargs: Any) -> None:
+        raise NotImplementedError("OOB score not supported by tree embedding")
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Grow the trees, and transform the rows that they were grown from.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        as `transform`
+        """
+        return self.fit(X, y, sample_weight).transform(X)
+
+    def transform(self, X: Any) -> Any:
+        """The leaves that the rows reach.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        float64 csr_matrix (or array) of shape (n_samples, n_out), n_out the leaves of all trees
+        """
+        leaves = to_host(self._walk(X, prediction.apply))
+        forest = self.forest_
+        leaf = is_leaf(forest.nodes)
+        column = np.cumsum(leaf) - 1
+        columns = column[leaves + forest.tree_offsets[:-1]]
+        N, T = leaves.shape
+        shape = (N, int(leaf.sum()))
+        rows = np.arange(0, N * T + 1, T)
+        found = csr_matrix((np.ones(N * T), columns.reshape(-1), rows), shape)
+        return found if self.sparse_output else found.toarray()
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names of the columns of `transform`: randomtreesembedding_{tree}_{leaf}.
+
+        Parameters
+        ----------
+        input_features : names of the features in training, or None
+
+        Returns
+        -------
+        ndarray of str objects of shape (n_out,)
+        """
+        check_is_fitted(self)
+        _check_feature_names_in(self, input_features, generate_names=False)
+        offsets, at = self.forest_.tree_offsets, np.flatnonzero(is_leaf(self.forest_.nodes))
+        tree = np.searchsorted(offsets, at, side="right") - 1
+        pairs = zip(tree.tolist(), (at - offsets[tree]).tolist(), strict=True)
+        return np.array([f"randomtreesembedding_{t}_{leaf}" for t, leaf in pairs], dtype=object)

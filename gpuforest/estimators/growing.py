@@ -1,5 +1,5 @@
-"""How the trees of a fit grow and are finished; out-of-bag errors may decide how many grow, or how
-many features their splits try."""
+"""How the trees of a fit grow and are finished, by one process or several; out-of-bag errors may
+decide how many grow, or how many features their splits try."""
 
 from __future__ import annotations
 
@@ -8,18 +8,26 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Bunch
 
+from gpuforest.backends.base import Backend
+from gpuforest.backends.registry import get_host_backend, run_on_backend
+from gpuforest.cluster.communicator import Communicator
+from gpuforest.cluster.rows import grow_rows
+from gpuforest.common.arguments import draw_seed, thread_count
 from gpuforest.common.progress import counting_on
+from gpuforest.data.binned import BinnedData, target_and_weight
 from gpuforest.engine.assembly import WaveTrees, merged
+from gpuforest.engine.binning import new_codes
 from gpuforest.engine.criteria import Criterion
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.grow import Prune, grow
 from gpuforest.engine.records import Training
-from gpuforest.engine.target import CheckedTarget
+from gpuforest.engine.target import CheckedTarget, Target
 from gpuforest.estimators.settings import Settings
 from gpuforest.explain.monotonic import clip_leaves
 from gpuforest.explain.node_medians import with_medians
@@ -30,6 +38,21 @@ from gpuforest.explain.pruning import best_first, prune
 # fall fast, and differ by chance.
 FIRST_TREES = 48
 IMPROVEMENT = 0.05  # of the error, as a part of it: tuneRF's
+
+
+@dataclass(frozen=True, eq=False)
+class FitData:
+    """What `fit` was called with, the seed, and the trees that warm_start adds to.
+
+    grown : the new trees, where other processes grew them: forests of consecutive numbers
+    """
+
+    X: Any
+    y: Any
+    sample_weight: Any
+    seed: int
+    earlier: Forest | None
+    grown: tuple[Forest, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,3 +192,60 @@ def as_bunch(curve: Curve, name: str) -> Bunch:
     """Numbers i64[n] under this name, and errors f64[n]."""
     numbers, errors = zip(*curve, strict=True)
     return Bunch(**{name: np.array(numbers, np.int64), "error": np.array(errors, np.float64)})
+
+
+def grow_share(estimator: Any, data: BinnedData, begin: int, end: int) -> Forest:
+    """The trees begin .. end - 1 of the forest that the estimator would grow of these data, not
+    finished: what `FitData.grown` holds. `random_state` is a number."""
+    estimator._validate_params()
+
+    def work(backend: Backend) -> Forest:
+        plan, _ = _share_plan(estimator, data, backend)
+        return merged(grow(plan.training, begin, end, plan.prune), plan.training)
+
+    forest: Forest = run_on_backend(work, **estimator._chosen(data))
+    return forest
+
+
+def _share_plan(
+    estimator: Any, data: BinnedData, backend: Backend
+) -> tuple[TrainingPlan, Settings]:
+    """What the trees of a share grow from, and the parameters."""
+    seed = draw_seed(estimator.random_state)
+    fit_data = FitData(data, *target_and_weight(data, None, None), seed, None)
+    training, settings, checked = estimator._prepared(fit_data, backend)
+    return plan_of(training, settings, checked, estimator._combine()), settings
+
+
+def grow_of_rows(
+    estimator: Any,
+    data: BinnedData,
+    begin: int,
+    codes: np.ndarray,
+    own: np.ndarray,
+    communicator: Communicator,
+) -> Forest:
+    """The trees from `begin` on of the estimator's forest, not finished, grown by several processes
+    that hold some of the rows each; all of them return it.
+
+    Parameters
+    ----------
+    data : without codes, but with y and weights of all rows
+    codes : u8 or u16 [F, n], of the own rows
+    own : i64[n], their numbers
+    """
+    estimator._validate_params()
+    # the checks of a fit look at the shape of all rows, and at no codes
+    no_codes = np.broadcast_to(np.zeros((), codes.dtype), (len(codes), len(data.y)))
+    backend = get_host_backend(thread_count(getattr(estimator, "n_jobs", 1)))
+    plan, settings = _share_plan(estimator, data.with_codes(no_codes), backend)
+    training = plan.training
+    inside = new_codes(len(own), len(codes), codes.dtype, backend)
+    inside[...] = codes.T
+    local = replace(
+        training,
+        matrix=replace(training.matrix, codes=inside),
+        target=Target(training.target.coding, np.ascontiguousarray(training.target.y[own])),
+    )
+    waves = grow_rows(local, begin, settings.n_trees, communicator, own, plan.prune)
+    return merged(waves, training)

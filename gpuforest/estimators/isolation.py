@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral
 from typing import Any
@@ -15,24 +16,21 @@ from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.backends.base import Backend
-from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.common import hashing, progress
+from gpuforest.common import hashing
 from gpuforest.common.dtypes import CATEGORICAL, MAX_BINS, OFFSET, VALUE
 from gpuforest.data.arrays import to_host
 from gpuforest.data.binned import BinnedData
-from gpuforest.data.validation import check_table, check_weights, learn_table
+from gpuforest.data.validation import check_table
 from gpuforest.engine import predict as prediction
-from gpuforest.engine.binning import BinEdges, bin_matrix, draw_rows
+from gpuforest.engine.binning import BinEdges, draw_rows
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.records import Training
-from gpuforest.engine.sampling import tree_features
-from gpuforest.engine.target import CheckedTarget, Target
+from gpuforest.engine.target import CheckedTarget
 from gpuforest.estimators import params
-from gpuforest.estimators.base import FitData
-from gpuforest.estimators.ensembles import BaseForest, estimators_samples_
-from gpuforest.estimators.fits import check_same
-from gpuforest.estimators.memory import fit_of, fitted_to_memory
-from gpuforest.estimators.settings import Settings, rules_of, sampling_of
+from gpuforest.estimators.bagged import estimators_samples_
+from gpuforest.estimators.base import RowWeights
+from gpuforest.estimators.ensembles import BaseForest, drawn_features, n_drawn_features
+from gpuforest.estimators.growing import FitData
+from gpuforest.estimators.settings import Settings
 from gpuforest.estimators.tasks import encode_numbers
 from gpuforest.explain.paths import average_path_length, with_path_lengths
 
@@ -128,12 +126,8 @@ class IsolationForest(OutlierMixin, BaseForest):  # type: ignore[misc]
     estimators_samples_ : list of int32 ndarray, the rows of each tree, drawn again from the seed
     estimators_features_ : list of int64 ndarray, the features of each tree
     estimators_ : list of DecisionTreeRegressor, which predict path lengths
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,), of frames with string names
-    is_categorical_ : bool ndarray of shape (n_features_in_,), or None: no feature is
-    seed_ : int, what random draws came from
-    backend_ : str, the name of the backend that grew the trees
     forest_ : gpuforest.engine.forest.Forest, whose prediction is the mean path length
+    others : as of `RandomForestClassifier`, without classes and importances
 
     Notes
     -----
@@ -156,6 +150,7 @@ class IsolationForest(OutlierMixin, BaseForest):  # type: ignore[misc]
     _splitter = "random"
     criterion = "squared_error"
     _encode_target = encode_numbers
+    estimators_features_ = property(drawn_features)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Grow the trees; see `RandomForestRegressor.fit`. `y` is ignored.
@@ -180,10 +175,6 @@ class IsolationForest(OutlierMixin, BaseForest):  # type: ignore[misc]
     def decision_function(self, X: Any) -> np.ndarray:
         """`score_samples(X)` minus `offset_`: anomalies are below zero.
 
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
-
         Returns
         -------
         float64 array of shape (n_samples,)
@@ -195,10 +186,6 @@ class IsolationForest(OutlierMixin, BaseForest):  # type: ignore[misc]
 
         E(h) is the mean path length, over the trees, and c(n) that of a random tree for n rows.
         From -1, an anomaly, to 0; rows without a structure have about -0.5.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
 
         Returns
         -------
@@ -243,22 +230,6 @@ class IsolationForest(OutlierMixin, BaseForest):  # type: ignore[misc]
             return bags
         return [pool[bag].astype(np.int32) for bag in bags]
 
-    @property
-    def estimators_features_(self) -> list[np.ndarray]:
-        """Features drawn for each tree, int64, ascending; drawn again from the seed."""
-        F, T = self.n_features_in_, self.forest_.n_trees
-        keys = hashing.tree_keys(np, self.seed_, 0, T)
-        allowed = tree_features(keys, self._features_drawn(F), False, F, NumpyBackend())
-        return [np.arange(F)] * T if allowed is None else [np.flatnonzero(a) for a in allowed]
-
-    def _features_drawn(self, n_features: int) -> int:
-        """Features drawn for a tree; 0: all."""
-        n = self.max_features
-        drawn = int(n) if isinstance(n, Integral) else max(1, int(n * n_features))
-        if drawn > n_features:
-            raise ValueError(f"max_features={n} must be <= n_features={n_features}")
-        return drawn % n_features
-
     def _tree_params(self) -> dict[str, Any]:
         limits = {"min_samples_split": 2, "min_samples_leaf": 1, "min_weight_fraction_leaf": 0.0}
         others = {"max_leaf_nodes": None, "min_impurity_decrease": 0.0, "ccp_alpha": 0.0}
@@ -272,7 +243,7 @@ class IsolationForest(OutlierMixin, BaseForest):  # type: ignore[misc]
             found,
             max_samples=AUTO_SAMPLES if self.max_samples == "auto" else found.max_samples,
             max_bins=EVEN_BINS if self.max_bins == "auto" else found.max_bins,
-            features_drawn=self._features_drawn(n_features),
+            features_drawn=n_drawn_features(self.max_features, n_features) % n_features,
             without_replacement=not self.bootstrap,
         )
 
@@ -297,36 +268,30 @@ class IsolationForest(OutlierMixin, BaseForest):  # type: ignore[misc]
             return min(int(wanted), n_rows)
         return max(1, int(float(wanted) * n_rows))
 
-    def _prepared(
-        self, data: FitData, backend: Backend
-    ) -> tuple[Training, Settings, CheckedTarget]:
-        """As that of `BaseTrees`; but trees see the rows of a pool alone, and a random target."""
-        with progress.stage("checking"):
-            sample_weight = to_host(data.sample_weight, "sample_weight")
-            X, categories = learn_table(self, data.X, backend, sample_weight)
-            weights = check_weights(sample_weight, X.shape[0])
-            n_drawn = self._n_drawn(X.shape[0])
-            self._pool = pool_of(
-                data.seed, X.shape[0], n_drawn, None if weights is None else weights[1]
-            )
-            X = _taken(X, self._pool, backend)
-            settings = self._limited(n_drawn, X.shape[1])
-            checked = CheckedTarget(RandomState(data.seed % 2**32).uniform(size=X.shape[0]))
-            binned = isinstance(X, BinnedData)
-            edges = X.edges if binned else even_edges(X, self.max_bins, categories, backend)
-            most = int(edges.n_bins[edges.kinds != CATEGORICAL].max(initial=2))
-            settings = replace(settings, max_bins=max(most, int(settings.max_bins)))
-            sampling = sampling_of(settings, X.shape[0], None)
-            coding, codes = self._encode_target(checked, sampling, backend)
-            rules = rules_of(settings, X.shape[1], sampling, coding, bool(categories))
-            fit = fit_of(settings, X, sampling, rules, coding, categories)
-            backend = fitted_to_memory(fit, backend, settings.memory_limit)
-        with progress.stage("binning"):
-            matrix = bin_matrix(X, edges, backend)
-            if data.earlier is not None:
-                check_same(data.earlier, edges, coding)
-            target = Target.of(coding, codes, backend)
-        return Training(matrix, target, sampling, rules, data.seed, backend), settings, checked
+    def _checked(
+        self, data: FitData, X: Any, weights: RowWeights, backend: Backend
+    ) -> tuple[Any, Settings, CheckedTarget, RowWeights]:
+        """The rows of a pool, which weights have drawn, and a random target."""
+        n_drawn = self._n_drawn(X.shape[0])
+        integers = None if weights is None else weights[1]
+        self._pool = pool_of(data.seed, X.shape[0], n_drawn, integers)
+        X = _taken(X, self._pool, backend)
+        target = RandomState(data.seed % 2**32).uniform(size=X.shape[0])
+        return X, self._limited(n_drawn, X.shape[1]), CheckedTarget(target), None
+
+    def _binning(
+        self,
+        X: Any,
+        settings: Settings,
+        integers: np.ndarray | None,
+        categories: dict[int, tuple[Any, ...]],
+        backend: Backend,
+    ) -> tuple[Settings, Callable[[int, Backend], BinEdges]]:
+        binned = isinstance(X, BinnedData)
+        edges = X.edges if binned else even_edges(X, self.max_bins, categories, backend)
+        most = int(edges.n_bins[edges.kinds != CATEGORICAL].max(initial=2))
+        settings = replace(settings, max_bins=max(most, int(settings.max_bins)))
+        return settings, lambda seed, on: edges
 
     def _keep_fit(self, forest: Forest, *fit: Any) -> None:
         super()._keep_fit(with_path_lengths(forest), *fit)

@@ -15,7 +15,10 @@ from sklearn.base import is_classifier
 from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import for_boosting, get_backend
 from gpuforest.boosting import memory as boosting_memory
+from gpuforest.boosting.losses import Loss
 from gpuforest.boosting.memory import BoostedFit
+from gpuforest.boosting.rounds import words_of
+from gpuforest.boosting.stopping import validation_rows
 from gpuforest.common.arguments import thread_count
 from gpuforest.common.dtypes import WEIGHT
 from gpuforest.engine.binning import FEW_VALUES, MANY_BINS
@@ -24,7 +27,7 @@ from gpuforest.engine.memory import Fit, MemoryEstimate, estimate, within
 from gpuforest.engine.records import Rules
 from gpuforest.engine.sampling import Sampling
 from gpuforest.engine.target import TargetCoding
-from gpuforest.estimators import boosting_settings
+from gpuforest.estimators.boosting_fit import most_leaves, stops_early
 from gpuforest.estimators.settings import Settings, rules_of, sampling_of
 from gpuforest.splits.kinds import kind_of
 
@@ -83,7 +86,10 @@ def estimate_memory(
     threads = thread_count(getattr(estimator, "n_jobs", 1))
     on = get_backend(name, threads, n_rows=n_samples)
     if hasattr(estimator, "max_iter"):
-        return _boosting(estimator, X, n_classes, n_outputs, for_boosting(on))
+        if n_outputs > 1:
+            raise ValueError(f"n_outputs={n_outputs}: boosting has one output")
+        boosted = expected_boosting(estimator, X, n_classes if is_classifier(estimator) else 0)
+        return boosting_memory.estimate(boosted, for_boosting(on), boosting_memory.HISTOGRAM_BYTES)
     coding = TargetCoding(None, np.zeros(n_outputs), 1.0)
     if is_classifier(estimator):
         classes = np.arange(n_classes)
@@ -106,16 +112,6 @@ def estimate_memory(
         sampling = replace(sampling, balance=1) if balanced else heavy
     rules = rules_of(settings, n_features, sampling, coding)
     return estimate(fit_of(settings, X, sampling, rules, coding), on)
-
-
-def _boosting(
-    estimator: Any, X: Any, n_classes: int, n_outputs: int, backend: Backend
-) -> MemoryEstimate:
-    """What a fit of boosting takes."""
-    if n_outputs > 1:
-        raise ValueError(f"n_outputs={n_outputs}: boosting has one output")
-    fit = boosting_settings.expected(estimator, X, n_classes if is_classifier(estimator) else 0)
-    return boosting_memory.estimate(fit, backend, boosting_memory.HISTOGRAM_BYTES)
 
 
 def fit_of(
@@ -158,6 +154,62 @@ def fit_of(
     )
 
 
+def expected_boosting(estimator: Any, X: Any, n_classes: int) -> BoostedFit:
+    """The fit of a table of the shape and dtype of X, as far as parameters tell; n_classes : 0
+    for regression."""
+    loss = Loss.of(estimator.loss, getattr(estimator, "quantile", None), n_classes)
+    stops = stops_early(estimator.early_stopping, X.shape[0])
+    held = 0
+    if stops and estimator.validation_fraction is not None:
+        held = validation_rows(X.shape[0], estimator.validation_fraction)
+    weighted = getattr(estimator, "class_weight", None) is not None
+    return boosted_fit_of(estimator, X, loss, (X.shape[0] - held, held), stops, weighted)
+
+
+def boosted_fit_of(
+    estimator: Any,
+    X: Any,
+    loss: Loss,
+    n_rows: tuple[int, int],
+    stops: bool,
+    weighted: bool,
+    most_categories: int = 0,
+) -> BoostedFit:
+    """The facts about a fit that its memory depends on.
+
+    X : anything with the shape and the dtype of the table
+    n_rows : to train on, and to validate on; if the first are not all of X, they are a copy
+    """
+    depth, leaves = most_leaves(estimator)
+    n_train, splits = n_rows[0], n_rows[0] < X.shape[0]
+    F, size = X.shape[1], min(8, max(4, X.dtype.itemsize))
+    rules = Rules(CRITERIA["squared_error"], F, 1, 2, 1, 0.0)
+    table = Fit(
+        n_rows=n_train, n_features=F, n_trees=1, n_channels=3, is_classes=False,
+        max_bins=max(int(estimator.max_bins), most_categories + 2), target_bytes=0,
+        value_bytes=size, copied=X.dtype not in (np.float32, np.float64), scores_bytes=0,
+        sampling=Sampling(n_train, 0, None), rules=rules,
+    )  # fmt: skip
+    # labels become codes, and those numbers; what is split is there twice
+    labels = 16 if is_classifier(estimator) else 8
+    return BoostedFit(
+        table=table,
+        n_train=n_train,
+        n_validation=n_rows[1],
+        n_raw=loss.n_raw,
+        n_words=words_of(loss, weighted, n_train),
+        n_rounds=int(estimator.max_iter),
+        max_leaves=leaves,
+        max_depth=depth,
+        min_rows=int(estimator.min_samples_leaf),
+        target_bytes=labels + 8 * splits + (12 + 8 * splits) * weighted,
+        copied=X.shape[0] * F * X.dtype.itemsize if splits else 0,
+        stops=stops,
+        keeps_rows=stops and estimator.scoring != "loss",
+        by_order=loss.by_order,
+    )
+
+
 def _most_leaves(settings: Settings, coding: TargetCoding) -> float:
     """The most leaves of a pruned tree. Each of its splits gains more than `ccp_alpha`, and all
     together at most the highest impurity of classes; that of numbers is not known."""
@@ -180,8 +232,9 @@ def fitted_to_memory(fit: Fit, backend: Backend, limit: int | None) -> Backend:
     ------
     ValueError : it takes more than the limit whatever is done
     """
-    backend = within(fit, backend, limit)
-    if limit is None and backend.on_host:
+    if limit is not None:
+        return within(fit, backend, limit)
+    if backend.on_host and "available" not in _warned:
         warn_of_little(estimate(fit, backend), "max_depth, n_estimators, max_samples or max_bins")
     return backend
 
@@ -191,7 +244,7 @@ def boosting_fitted_to_memory(
 ) -> tuple[Backend, int]:
     """As `fitted_to_memory`; and the bytes that histograms of open nodes may take."""
     backend, memory = boosting_memory.within(fit, backend, limit)
-    if limit is None and backend.on_host:
+    if limit is None and backend.on_host and "available" not in _warned:
         found = boosting_memory.estimate(fit, backend, memory)
         warn_of_little(found, "max_iter, max_leaf_nodes or max_bins")
     return backend, memory
@@ -199,8 +252,6 @@ def boosting_fitted_to_memory(
 
 def warn_of_little(found: MemoryEstimate, what: str) -> None:
     """Warn in the log if the machine has less memory; `what` might be lowered."""
-    if "available" in _warned:
-        return
     free = available_bytes()
     if free is not None and found.total > free:
         _warned.add("available")

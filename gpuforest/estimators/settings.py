@@ -1,24 +1,25 @@
-"""An estimator's parameters become what the engine takes: numbers, rules and bags."""
+"""An estimator's parameters become what the engine takes: numbers, rules, bags and weights."""
 
 from __future__ import annotations
 
 import math
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from sklearn.utils.class_weight import compute_class_weight
 
 from gpuforest.common.dtypes import MAX_TOTAL_WEIGHT, WEIGHT
 from gpuforest.engine.criteria import CRITERIA
 from gpuforest.engine.records import Rules
-from gpuforest.engine.sampling import Sampling
+from gpuforest.engine.sampling import Sampling, most_draw_weight
 from gpuforest.engine.target import CheckedTarget, TargetCoding, integer_weights
-from gpuforest.estimators.class_weights import check_some_weight, row_weights_of, weigh_draws
 from gpuforest.splits.oblique.terms import MOST_WEIGHT
 
+PLAIN = {int, float, bool, str, type(None)}
 UNLIMITED = 10**9  # levels; a packed tree has fewer nodes
 # scikit-learn's allowance for rounding, so that a decrease of just the limit passes
 EPSILON = np.finfo(np.float64).eps
@@ -77,8 +78,8 @@ class Settings:
     def of(cls, params: Mapping[str, Any]) -> Settings:
         """The parameters that the engine knows, with Python's numbers instead of
         NumPy's: kernels are compiled anew for another type, and np.uint8(255) + 1 is 0."""
-        known = {f.name for f in fields(cls)} & set(params)
-        return cls(**{name: _plain_number(params[name]) for name in known})
+        values = {name: params[name] for name in cls.__dataclass_fields__ if name in params}
+        return cls(**{n: v if type(v) in PLAIN else _plain_number(v) for n, v in values.items()})
 
     @property
     def n_trees(self) -> int:
@@ -94,7 +95,7 @@ class Settings:
 def _plain_number(value: Any) -> Any:
     if isinstance(value, np.bool_):
         return bool(value)
-    if isinstance(value, bool | int | float) or not isinstance(value, Real):
+    if not isinstance(value, Real):
         return value
     return int(value) if isinstance(value, Integral) else float(value)
 
@@ -284,8 +285,11 @@ def rules_of(
             f"criterion={criterion.name!r} is for categorical_split='multiway': pass both"
         )
     combined = float(settings.feature_combinations or 0)
-    if combined > 1:
-        check_combinations(settings, multiway and has_categories)
+    one_feature = "is for splits by one feature: set feature_combinations=None, or"
+    if combined > 1 and settings.monotonic_cst is not None and np.any(settings.monotonic_cst):
+        raise ValueError(f"monotonic_cst {one_feature} monotonic_cst=None")
+    if combined > 1 and multiway and has_categories:
+        raise ValueError(f"categorical_split='multiway' {one_feature} categorical_split='subset'")
     n_tried = features_tried(settings.max_features, n_features, drawn, combined)
     return Rules(
         criterion=criterion,
@@ -305,15 +309,104 @@ def rules_of(
     )
 
 
-def check_combinations(settings: Settings, multiway: bool) -> None:
-    """Raise a ValueError unless other parameters allow splits by combinations of features."""
-    if settings.monotonic_cst is not None and np.any(settings.monotonic_cst):
+# "balanced_subsample" of several outputs multiplies weights, and in a bag they may be so many
+# times larger than among all rows before they are cut off
+HEADROOM = 8
+
+
+def class_weights_of(
+    class_weight: Any,
+    codes: np.ndarray,
+    classes: np.ndarray,
+    sample_weight: np.ndarray | None = None,
+) -> np.ndarray:
+    """Weights f64[C] of the classes, as scikit-learn gives them.
+
+    sample_weight : f64[N], which "balanced" adds up; None: it counts rows. A class without
+        any weight weighs zero.
+    """
+    if isinstance(class_weight, list | tuple):
+        raise ValueError("a list as class_weight is for several outputs: pass a dict")
+    if sample_weight is not None and class_weight == "balanced":
+        totals = np.bincount(codes, sample_weight, len(classes))
+        share = totals.sum() / (len(classes) * np.where(totals > 0, totals, 1))
+        return np.where(totals > 0, share, 0)
+    found = compute_class_weight(class_weight, classes=classes, y=classes[codes])
+    weights = np.asarray(found, np.float64)
+    if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
+        raise ValueError(f"class_weight must be numbers >= 0, and one above 0: {class_weight}")
+    return weights
+
+
+def row_weights_of(
+    class_weight: Any, labels: CheckedTarget, sample_weight: np.ndarray | None = None
+) -> np.ndarray:
+    """The weight f64[N] that class_weight gives each row: with several outputs, their product.
+
+    sample_weight : see `class_weights_of`
+    """
+    codes, classes = labels.values, labels.classes
+    assert classes is not None
+    if len(classes) == 1:
+        found = class_weights_of(class_weight, codes[0], classes[0], sample_weight)
+        return np.asarray(found[codes[0]])
+    if class_weight == "balanced":
+        class_weight = ["balanced"] * len(classes)
+    else:
+        sample_weight = None  # "balanced" in a list counts rows, as in scikit-learn
+    if not isinstance(class_weight, list | tuple):
         raise ValueError(
-            "monotonic_cst is for splits by one feature: set feature_combinations=None, or "
-            "monotonic_cst=None"
+            "For multi-output, class_weight should be a list of dicts, or the string 'balanced'."
         )
-    if multiway:
+    if len(class_weight) != len(classes):
         raise ValueError(
-            "categorical_split='multiway' is for splits by one feature: set "
-            "feature_combinations=None, or categorical_split='subset'"
+            "For multi-output, number of elements in class_weight should match number of "
+            f"outputs. Got {len(class_weight)} element(s) while having {len(classes)} outputs."
         )
+    each = [
+        class_weights_of(weight, own, kinds, sample_weight)[own]
+        for weight, own, kinds in zip(class_weight, codes, classes, strict=True)
+    ]
+    return np.asarray(np.prod(each, axis=0))
+
+
+def check_some_weight(weights: np.ndarray) -> None:
+    if not weights.any():
+        raise ValueError("class_weight and sample_weight leave no row any weight")
+
+
+def weigh_draws(
+    sampling: Sampling, labels: CheckedTarget, each: np.ndarray | None, user: np.ndarray | None
+) -> Sampling:
+    """The sampling with class weights: each draw weighs an integer, and no sum overflows.
+
+    each : f64[N], of each row; None: "balanced_subsample"
+    user : f64[N], chances of the rows to be drawn; None: all equal
+    """
+    room = most_draw_weight(sampling)
+    if room == 0:
+        raise ValueError(f"class_weight with {sampling.n_draws} draws a tree: lower max_samples")
+    if each is None:
+        return _balance_draws(sampling, labels, room, user)
+    each = np.where(each > 0, each, each.max())  # the others are never drawn
+    whole = np.array_equal(each, np.round(each)) and each.max() <= room
+    if not whole:
+        each = np.maximum(
+            np.round(np.ldexp(each, room.bit_length() - 1 - math.frexp(each.max())[1])), 1
+        )
+    mean = np.average(each, weights=user)
+    return replace(sampling, factors=each.astype(WEIGHT), draw_weight=float(mean))
+
+
+def _balance_draws(
+    sampling: Sampling, labels: CheckedTarget, room: int, user: np.ndarray | None
+) -> Sampling:
+    """The sampling in which classes are balanced in each bag."""
+    balance = 2 ** (room.bit_length() - 1)
+    if len(labels.values) == 1:
+        return replace(sampling, balance=balance, draw_weight=balance)
+    each = row_weights_of("balanced", labels, user)
+    most = math.ceil(each.max() * HEADROOM)
+    balance = max(1, balance >> most.bit_length())
+    mean = np.average(each, weights=user)
+    return replace(sampling, balance=balance, draw_weight=float(balance * mean))

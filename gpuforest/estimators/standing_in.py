@@ -23,8 +23,12 @@ from gpuforest.estimators.boosting import (
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
 )
-from gpuforest.estimators.extra_trees import ExtraTreesClassifier, ExtraTreesRegressor
-from gpuforest.estimators.forests import RandomForestClassifier, RandomForestRegressor
+from gpuforest.estimators.forests import (
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
 
 logger = logging.getLogger("gpuforest")

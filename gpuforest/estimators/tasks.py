@@ -87,20 +87,10 @@ class Classifier(ClassifierMixin, BaseTrees):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> Any:
         """Mean over the trees of the class proportions in the leaves, or of their votes.
 
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
-
         Returns
         -------
         float64 array of shape (n_samples, n_classes), in the order of `classes_`, or a list
         of them, one for each of several outputs; on a GPU where X is on one
-
-        Raises
-        ------
-        ValueError
-            Other features than in training, infinities, no numbers; X on another GPU
-            than the current one.
         """
         model = as_it_is(self)
         found, coding = model._walk(X, prediction.predict), model.forest_.coding
@@ -108,10 +98,6 @@ class Classifier(ClassifierMixin, BaseTrees):  # type: ignore[misc]
 
     def predict_log_proba(self, X: Any) -> Any:
         """The logarithm of `predict_proba(X)`, -inf where that is 0.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
 
         Returns
         -------

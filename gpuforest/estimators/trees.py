@@ -23,7 +23,8 @@ from gpuforest.engine import predict as prediction
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.nodes import is_leaf
 from gpuforest.estimators import params
-from gpuforest.estimators.base import BaseTrees, FitData
+from gpuforest.estimators.base import BaseTrees
+from gpuforest.estimators.growing import FitData
 from gpuforest.estimators.tasks import Classifier, Regressor
 from gpuforest.explain.paths import decision_paths
 from gpuforest.explain.pruning import collapse_alphas, pruning_path
@@ -44,9 +45,11 @@ CV = "cv"
 METHODS = ("cost_complexity", "reduced_error")
 
 
-class PrunedTree(BaseTrees):
-    """Adds the choice of a subtree."""
+class SingleTree(BaseTrees):
+    """The methods of a single tree beside its predictions, and the choice of a subtree."""
 
+    __metadata_request__fit: ClassVar[dict[str, str]] = {"check_input": UNUSED}
+    __metadata_request__predict: ClassVar[dict[str, str]] = {"check_input": UNUSED}
     ccp_alpha: float | str
     ccp_cv: Any
     ccp_rule: str
@@ -249,23 +252,6 @@ class PrunedTree(BaseTrees):
             raise ValueError("ccp_cv has no test rows of any weight: pass other folds")
         return parts
 
-
-def _rows(X: Any, rows: np.ndarray, backend: Backend) -> Any:
-    """Some rows of X, in its kind."""
-    if is_frame(X):
-        return open_frame(X)[rows].to_native()
-    X = bring(X, backend, "X")
-    if is_on_device(X):
-        return backend.xp.take(X, backend.asarray(rows), axis=0)
-    return _safe_indexing(*indexable(X), rows)
-
-
-class SingleTree(PrunedTree):
-    """The methods of a single tree beside its predictions."""
-
-    __metadata_request__fit: ClassVar[dict[str, str]] = {"check_input": UNUSED}
-    __metadata_request__predict: ClassVar[dict[str, str]] = {"check_input": UNUSED}
-
     @cached_property
     def tree_(self) -> Any:
         """The tree as scikit-learn has it, see `inspection.sklearn_tree`."""
@@ -326,6 +312,16 @@ class SingleTree(PrunedTree):
         return int(is_leaf(self.forest_.nodes).sum())
 
 
+def _rows(X: Any, rows: np.ndarray, backend: Backend) -> Any:
+    """Some rows of X, in its kind."""
+    if is_frame(X):
+        return open_frame(X)[rows].to_native()
+    X = bring(X, backend, "X")
+    if is_on_device(X):
+        return backend.xp.take(X, backend.asarray(rows), axis=0)
+    return _safe_indexing(*indexable(X), rows)
+
+
 @params.parameters(params.SINGLE_TREE, params.OF_A_TREE)
 class DecisionTreeClassifier(SingleTree, Classifier):
     """A decision tree (CART) for classes.
@@ -336,22 +332,13 @@ class DecisionTreeClassifier(SingleTree, Classifier):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-    n_classes_ : int
-    n_outputs_ : int
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,), of frames with string names
-    is_categorical_ : bool ndarray of shape (n_features_in_,), or None: no feature is
-    feature_importances_ : float64 ndarray of shape (n_features_in_,)
-    seed_ : int, what random draws came from
-    criterion_ : str, what the tree was grown with
-    backend_ : str, the name of the backend that grew it
     forest_ : gpuforest.engine.forest.Forest, of one tree
     tree_ : sklearn.tree._tree.Tree, its nodes as scikit-learn has them
     ccp_alpha_ : float, what the tree was pruned at
     pruning_curve_ : Bunch, where alpha was chosen (`ccp_alpha="cv"`, or `prune`): of each
         subtree, the largest first, `ccp_alphas` and the `n_leaves` of the tree pruned at it,
         and `errors` of rows that did not grow it with their `std_errors`; NumPy arrays
+    others : as of `RandomForestClassifier`
 
     Examples
     --------

@@ -66,7 +66,7 @@ def tree_gains(
         return shared_gains(forest, forest.tree_offsets[first] + splits, whole, tree, last - first)
     order = xp.argsort(keys, stable=True)
     upto = xp.cumulative_sum(xp.take(whole, order), include_initial=True)
-    each_key = xp.arange((last - first) * F + 1, dtype=xp.int64, device=backend.device)
+    each_key = xp.arange((last - first) * F + 1, dtype=xp.int64)
     upto = xp.take(upto, xp.searchsorted(xp.take(keys, order), each_key))
     return backend.asnumpy(upto[1:] - upto[:-1]).reshape(last - first, F)
 

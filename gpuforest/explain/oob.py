@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuforest.common.parallel import parallel_map
+from gpuforest.engine.binning import draw_rows
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.records import Training
 from gpuforest.engine.sampling import Sampling, draw_bags
@@ -49,8 +50,8 @@ class OutOfBag:
         self._rows = None if rows is None else backend.asarray(rows)
         self._codes = codes if rows is None else xp.take(codes, self._rows, axis=0)
         n = self._codes.shape[0]
-        self.sums = xp.zeros((n, n_values), dtype=xp.float64, device=backend.device)
-        self.counts = xp.zeros(n, dtype=xp.int64, device=backend.device)
+        self.sums = xp.zeros((n, n_values), dtype=xp.float64)
+        self.counts = xp.zeros(n, dtype=xp.int64)
 
     def add(self, forests: list[Forest], last: int, begin: int = 0) -> None:
         """Add the next trees, up to `last` - 1.
@@ -140,7 +141,7 @@ def sampled_rows(seed: int, sampling: Sampling, backend: Backend) -> np.ndarray 
     count = min(max(FEWEST_ROWS, n // 4), MOST_ROWS)
     if n <= count:
         return counted
-    drawn = backend.draw_rows(seed, n, count)
+    drawn = draw_rows(seed, n, count)
     return drawn if counted is None else counted[drawn]
 
 

@@ -72,7 +72,7 @@ def _of_tree(
     order = backend.asarray(random_order(forest.seed, tree, n))
 
     def score_now() -> float:
-        zeros = xp.zeros((n, K), dtype=xp.float64, device=backend.device)
+        zeros = xp.zeros((n, K), dtype=xp.float64)
         values = backend.accumulate(forest, codes, range(tree, tree + 1), None, zeros)
         return score(rows, backend.asnumpy(values))
 

@@ -77,9 +77,8 @@ class Kind:
 
     def search(self, training: Training, slots: Frontier) -> Splits:
         """The best split of each slot."""
-        if self.name in training.backend.level_kinds:
-            return training.backend.level(training, slots)
-        return self.by_rounds(training, slots)
+        splits = training.backend.level(training, slots)
+        return self.by_rounds(training, slots) if splits is None else splits
 
     def by_rounds(self, training: Training, slots: Frontier) -> Splits:
         """As `search`, by chunks of slots that fit the memory budget."""
@@ -97,7 +96,7 @@ class Kind:
     def _chunk(self, training: Training, slots: Frontier) -> Splits:
         """Try features in each slot's random order until enough varying ones were tried."""
         xp, k, F = training.backend.xp, training.rules.n_tried, training.n_features
-        need = xp.full((slots.n_slots,), k, dtype=xp.int64, device=training.backend.device)
+        need = xp.full((slots.n_slots,), k, dtype=xp.int64)
         best: Splits | None = None
         for first in range(0, F, k):
             features = draw_features(xp, slots.key, first, k, F)
@@ -136,8 +135,6 @@ class Kind:
 
         n_rows : number of rows of all slots together
         """
-        if training.rules.limited and not training.backend.deep_limits:
-            return 0
         return training.backend.deep_rows(training, n_rows)
 
     def cpu_scratch(self, training: Training, scratch: Scratch, data: Data) -> tuple[Any, ...]:

@@ -16,7 +16,8 @@ from gpuforest.backends.numba import NumbaBackend
 
 if "silent" in sys.argv:
     logging.getLogger("gpuforest").setLevel(logging.ERROR)
-print(len(NumbaBackend().column_edges(np.arange(12.0).reshape(4, 3), None, None, 2)))
+X, backend = np.arange(12.0).reshape(4, 3), NumbaBackend()
+print(len(backend.sampling.column_edges(backend, X, None, None, 2)))
 assert "numba" not in sys.modules
 from gpuforest.compiler.compile import linker
 assert linker() is None or "llvmlite" not in sys.modules

@@ -12,7 +12,7 @@ from gpuforest import (
 )
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.boosting.memory import HISTOGRAM_BYTES, within
-from gpuforest.estimators.boosting_settings import expected
+from gpuforest.estimators.memory import expected_boosting
 
 rng = np.random.default_rng(0)
 
@@ -68,7 +68,7 @@ def test_histograms_have_what_the_limit_leaves():
     X = np.empty((10_000, 50), np.float32)
     backend = NumpyBackend()
     backend.name = "like numba"  # the reference keeps no histograms
-    fit = expected(HistGradientBoostingClassifier(max_leaf_nodes=200, max_iter=9), X, 2)
+    fit = expected_boosting(HistGradientBoostingClassifier(max_leaf_nodes=200, max_iter=9), X, 2)
     assert within(fit, backend, None) == (backend, HISTOGRAM_BYTES)
     _, some = within(fit, backend, 60_000_000)
     _, more = within(fit, backend, 70_000_000)

@@ -58,7 +58,6 @@ REGISTERS = {
     "count_in_bag": (24, 32),  # waits for memory
     "count_keys": (56, 32),  # eight keys under way
     "differing": (48, 32),  # waits for memory
-    "differs": (40, 40),  # waits for memory
     "distinct_rows": (40, 32),  # waits for memory
     "divide": (64, 64),  # eight rows under way
     "draw_features": (56, 48),  # the four rounds of a permutation

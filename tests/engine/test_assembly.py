@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from laws import seeds, some_task
 
+from gpuforest.backends.cuda.nodes import CudaNodes
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.engine import assembly
 from gpuforest.engine.assembly import as_wave, distinct_rows, in_order, merged, row_keys
@@ -75,9 +76,9 @@ def test_kernels_find_the_same_rows(seed, V, C):
     rng = np.random.default_rng(seed)
     sums = rng.integers(0, 1 + int(rng.integers(0, 3)), (V, C))
     sums[rng.random((V, C)) < 0.1] = rng.integers(-(2**62), 2**62)
-    assert np.array_equal(row_keys(sums), EmulatedBackend().row_keys(sums))
+    assert np.array_equal(row_keys(sums), CudaNodes().row_keys(EmulatedBackend(), sums))
     with thread_order(seed):
-        found = EmulatedBackend().distinct_rows(sums)
+        found = CudaNodes().distinct_rows(EmulatedBackend(), sums)
     for a, b in zip(distinct_rows([sums]), found, strict=True):
         assert a.dtype == b.dtype
         assert np.array_equal(a, b)
@@ -85,11 +86,11 @@ def test_kernels_find_the_same_rows(seed, V, C):
 
 @needs_kernels
 def test_kernels_tell_rows_of_one_key_apart():
-    class OneKey(EmulatedBackend):
-        def row_keys(self, sums):
+    class OneKey(CudaNodes):
+        def row_keys(self, backend, sums):
             return np.zeros(len(sums), np.uint64)
 
     sums = np.random.default_rng(0).integers(0, 3, (500, 2))
-    table, number = OneKey().distinct_rows(sums)
+    table, number = OneKey().distinct_rows(EmulatedBackend(), sums)
     assert np.array_equal(table, np.unique(sums, axis=0))
     assert np.array_equal(table[number], sums)

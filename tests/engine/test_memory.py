@@ -14,8 +14,10 @@ from sklearn.utils._param_validation import InvalidParameterError
 import gpuforest
 from gpuforest import MemoryEstimate, estimate_memory, load
 from gpuforest.backends import registry
+from gpuforest.backends.base import RowSampling
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.engine.memory import MIB, WorkingMemory, truncated_tree
+from gpuforest.engine.memory import MIB, truncated_tree
+from gpuforest.engine.slots import Nodes
 from gpuforest.estimators import memory
 from gpuforest.tools.cli import main
 from gpuforest.tools.cli.options import byte_count
@@ -269,14 +271,23 @@ def test_a_limit_is_not_saved(tmp_path):
 # ------------------------------------------------------------------ backends of others
 
 
+class MyNodes(Nodes):
+    def wave_bytes(self, backend, fit, n_trees):
+        return 100 * backend.memory_budget
+
+
+class MySampling(RowSampling):
+    def edge_bytes(self, backend, fit):
+        return 10**9
+
+
 class Mine(NumpyBackend):
     """A backend that says itself what it takes."""
 
     name = "mine"
     budgets: ClassVar[set[int]] = set()
 
-    def bytes_for(self, fit, n_trees):
-        return WorkingMemory(edges=10**9, wave=100 * self.memory_budget)
+    nodes, sampling = MyNodes(), MySampling()
 
     def histogram(self, *arguments):
         self.budgets.add(self.memory_budget)
@@ -311,7 +322,8 @@ def test_a_registered_backend_is_kept_within_the_limit(mine):
 
 
 def test_a_registered_backend_takes_what_it_is_made_from_takes(mine, monkeypatch):
-    monkeypatch.delattr(Mine, "bytes_for")
+    monkeypatch.delattr(Mine, "nodes")
+    monkeypatch.delattr(Mine, "sampling")
     monkeypatch.setitem(registry.BUDGETS, "mine", registry.CPU_MEMORY)
     found = estimate_memory(mine, ROWS, FEATURES)
     assert found == estimate_memory(mine, ROWS, FEATURES, backend="numpy")

@@ -20,7 +20,7 @@ def test_without_draws_every_row_counts_once(engine: Backend):
     weights = np.array([3, 0, 1, 2], np.int32)
     bags = draw_bags(Sampling(4, 0, weights), 0, 0, 2, engine)
     assert np.array_equal(bags, [weights, weights])
-    rows, count, offsets = engine.in_bag(bags)
+    rows, count, offsets = engine.nodes.in_bag(engine, bags)
     assert rows.tolist() == [0, 2, 3, 0, 2, 3]
     assert count.tolist() == [3, 1, 2, 3, 1, 2]
     assert offsets.tolist() == [0, 3, 6]

@@ -11,12 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from laws import column, seeds
 
-from gpuforest.backends.base import Backend
-from gpuforest.backends.cuda.levels import CudaLevels
-from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.engine.criteria import CRITERIA
-from gpuforest.engine.records import Frontier, Rules, Splits
-from gpuforest.engine.slots import DEEP, LEAF, NONE, WIDE, all_equal
+from gpuforest.engine.records import Frontier, Rules, Splits, Training
+from gpuforest.engine.slots import DEEP, LEAF, NONE, WIDE, Nodes
 
 MANY = st.sampled_from([1, 2, 7, 256, 257, 2048, 2049, 9000])
 
@@ -65,10 +62,16 @@ def assert_same(a: Frontier, b: Frontier) -> None:
         assert x is None or isinstance(x, int) or x.dtype == y.dtype, field.name
 
 
+def ruled(rules: Rules) -> Training:
+    """A training by these rules on the emulated device."""
+    return replace(Task(column(0, 1), np.arange(2)).training(EmulatedBackend()), rules=rules)
+
+
+@needs_kernels
 def test_each_slot_has_a_kind():
     rng, rules = np.random.default_rng(0), Rules(CRITERIA["gini"], 1, 4, 5, 1, -np.inf)
     own = some_slots(rng, 200, 2)
-    kind, _, deep = EmulatedBackend().sort_out(own, rules, 6)
+    kind, _, deep = Nodes().sort_out(ruled(rules), own, 6)
     must_end = own.constant | (own.n_rows < 5) | (own.depth >= 4)
     expected = np.where(must_end, LEAF, np.where(own.n_rows <= 6, DEEP, WIDE))
     expected[own.n_rows == 0] = NONE
@@ -85,9 +88,10 @@ def test_kernels_sort_slots_alike(seed, S, C, deep_rows, deep_trees, large_tiles
     if large_tiles:  # as if each row were stored so many times: 9,000 slots have the largest tiles
         own = replace(own, begin=5000 * own.begin, end=5000 * own.end)
     rules = Rules(CRITERIA["gini"], 1, max_depth, int(rng.integers(2, 6)), 1, -np.inf)
-    backend = EmulatedBackend()
-    expected = Backend.sort_out(backend, own, rules, deep_rows)
-    kind, wide, deep = CudaLevels.sort_out(backend, own, rules, deep_rows)
+    training = ruled(rules)
+    backend = training.backend
+    expected = Nodes().sort_out(training, own, deep_rows)
+    kind, wide, deep = backend.nodes.sort_out(training, own, deep_rows)
     assert np.array_equal(expected[0], kind)
     assert kind.dtype == np.int8
     assert_same(expected[1], wide)
@@ -107,10 +111,10 @@ def test_kernels_make_children_alike(seed, S, criterion):
     training = Task(column(*range(50)), y, criterion).training(backend)
     wide = some_slots(rng, S, training.n_channels)
     splits, n_left = some_splits(rng, wide)
-    held = wide.rows, wide.weights, n_left
-    expected = Backend.children(backend, training, wide, splits, *held)
+    moved = wide.rows, wide.weights, n_left
+    expected = Nodes().children(training, wide, splits, moved)
     with thread_order(seed):
-        assert_same(expected, backend.children(training, wide, splits, *held))
+        assert_same(expected, backend.nodes.children(training, wide, splits, moved))
 
 
 @needs_kernels
@@ -137,9 +141,9 @@ def test_rows_of_several_tiles_are_compared_with_the_mean_below(seed):
     feature, left = np.zeros(5, np.int32), sums[:, 0].copy()
     splits = replace(some_splits(rng, wide)[0], feature=feature, left=left)
     wide = replace(wide, sums=sums.sum(axis=1))
-    expected = Backend.children(backend, training, wide, splits, moved, ones, n_left)
+    expected = Nodes().children(training, wide, splits, (moved, ones, n_left))
     with thread_order(seed):
-        found = backend.children(training, wide, splits, moved, ones, n_left)
+        found = backend.nodes.children(training, wide, splits, (moved, ones, n_left))
     assert_same(expected, found)
     assert found.constant.any()
 
@@ -153,16 +157,15 @@ def test_kernels_make_roots_alike(seed, T, criterion):
     bags = rng.integers(0, 3, (T, 40)).astype(np.int32)
     bags[rng.random(T) < 0.5, :38] = 0  # few rows may have one target
     bags[:, rng.integers(38, 40)] = 1
-    expected = NumpyBackend().in_bag(bags)
-    found = backend.in_bag(bags)
+    expected = Nodes().in_bag(backend, bags)
+    found = backend.nodes.in_bag(backend, bags)
     for a, b in zip(expected, found, strict=True):
         assert a.dtype == b.dtype
         assert np.array_equal(a, b)
-    arguments = *found, rng.integers(0, 2**64, T, dtype=np.uint64)
+    keys = rng.integers(0, 2**64, T, dtype=np.uint64)
     with thread_order(seed):
-        assert_same(
-            Backend.roots(backend, training, *arguments), backend.roots(training, *arguments)
-        )
+        same = (n.roots(training, found, keys) for n in (Nodes(), backend.nodes))
+        assert_same(*same)
 
 
 @needs_kernels
@@ -170,8 +173,8 @@ def test_kernels_make_roots_alike(seed, T, criterion):
 def test_kernels_join_slots_alike(seed, sizes):
     rng, backend = np.random.default_rng(seed), EmulatedBackend()
     parts = [some_slots(rng, S, 3) for S in sizes]
-    arguments = parts, parts[-1].rows, parts[-1].weights
-    assert_same(Backend.join(backend, *arguments), backend.join(*arguments))
+    arguments = backend, parts, parts[-1].rows, parts[-1].weights
+    assert_same(Nodes().join(*arguments), backend.nodes.join(*arguments))
 
 
 @needs_kernels
@@ -194,13 +197,3 @@ def test_tiles_are_counted(seed, S):
     expected = np.cumsum(-(-n // tiles.size))
     assert tiles.first.tolist() == [0, *expected.tolist()]
     assert most >= expected[-1]
-
-
-def test_equal_moments_are_their_mean(engine):
-    # 0 and 2 have the mean of 1 and 1, a whole number, and (0, 1) has none
-    task = Task(column(*range(6)), np.array([1.0, 1, 0, 2, 0, 1]), "squared_error")
-    training, begin = task.training(engine), np.array([0, 2, 4])
-    rows, ones = np.arange(6, dtype=np.int32), np.ones(6, np.int32)
-    sums = engine.totals(training, rows, ones, begin, begin + 2)
-    found = all_equal(training, sums, rows, begin, begin + 2)
-    assert found.tolist() == [True, False, False]

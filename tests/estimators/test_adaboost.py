@@ -1,20 +1,23 @@
 """AdaBoost: rounds worked by hand, the same model everywhere, beside scikit-learn's."""
 
 import math
+import pickle
+import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
-import scipy.sparse
 import sklearn.ensemble
 import sklearn.tree
 from engine import same_forest
-from paths import has_numba
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
+from sklearn.exceptions import NotFittedError
+from sklearn.inspection import permutation_importance
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import train_test_split
 
-from benchmarks import adaboost, real
+import gpuforest
+from benchmarks import adaboost
 from gpuforest import (
     AdaBoostClassifier,
     AdaBoostRegressor,
@@ -89,49 +92,6 @@ def test_rounds_are_trees_of_integer_weights(backend, depth):
 # the same everywhere
 
 
-@pytest.mark.skipif(not has_numba, reason="no numba here")
-@pytest.mark.parametrize(
-    ("model", "data"),
-    [
-        (classes(n_estimators=30), CANCER),
-        (classes(estimator=DecisionTreeClassifier(max_depth=3, splitter="random")), WINE),
-        (classes(estimator=DecisionTreeClassifier(max_depth=2, max_features=2)), IRIS),
-        *[(numbers(n_estimators=20, loss=loss), DIABETES) for loss in LOSSES],
-        (
-            numbers(estimator=DecisionTreeRegressor(criterion="absolute_error", max_depth=2)),
-            DIABETES,
-        ),
-    ],
-)
-def test_backends_and_threads_agree(model, data):
-    X, y = data
-    weights = np.random.default_rng(0).random(len(y))
-    first = clone(model).set_params(backend="numpy").fit(X, y, weights)
-    for n_jobs in (1, 2):
-        other = clone(model).set_params(backend="numba", n_jobs=n_jobs).fit(X, y, weights)
-        assert same_forest(first.forest_, other.forest_)
-        assert np.array_equal(first.forest_.tree_weights, other.forest_.tree_weights)
-        assert np.array_equal(first.estimator_errors_, other.estimator_errors_)
-        assert np.array_equal(first.predict(X), other.predict(X))
-        pairs = zip(first.staged_predict(X), other.staged_predict(X), strict=True)
-        assert all(np.array_equal(*pair) for pair in pairs)
-
-
-def test_columns_of_any_kind(backend):
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"x": rng.random(300), "c": rng.choice(["u", "v", "w"], 300)})
-    y = (frame["c"] == "v") | (frame["x"] > 0.8)
-    frame.loc[::7, "x"] = np.nan
-    model = classes(backend, n_estimators=20).fit(frame, y)
-    assert model.score(frame, y) > 0.9
-    assert model.is_categorical_.tolist() == [False, True]
-    assert list(model.feature_names_in_) == ["x", "c"]
-    X = scipy.sparse.random(200, 5, 0.3, random_state=0, format="csr")
-    target = X.toarray()[:, 0]
-    dense, sparse = (numbers(backend).fit(data, target) for data in (X.toarray(), X))
-    assert np.array_equal(dense.predict(X), sparse.predict(X))
-
-
 # beside scikit-learn
 
 
@@ -164,22 +124,6 @@ def test_the_sphere_of_hastie_tibshirani_and_friedman():
     stump = 1 - next(model.staged_score(X_test, y_test))
     assert stump > 0.4
     assert 1 - model.score(X_test, y_test) == pytest.approx(0.111, abs=0.012)
-
-
-@pytest.mark.parametrize(("depth", "least"), [(1, 0.93), (4, 0.938)])
-def test_spambase(depth, least):
-    X, X_test, y, y_test = train_test_split(*real.load("spambase"), random_state=0)
-    tree = DecisionTreeClassifier(max_depth=depth)
-    model = AdaBoostClassifier(tree, n_estimators=200, random_state=0).fit(X, y)
-    assert model.score(X_test, y_test) > least
-
-
-@pytest.mark.skipif(not (real.BESIDE / "letter.csv.gz").exists(), reason="no letter.csv.gz here")
-def test_letter():
-    X, X_test, y, y_test = train_test_split(*real.load("letter"), random_state=0)
-    tree = DecisionTreeClassifier(max_depth=10)
-    model = AdaBoostClassifier(tree, n_estimators=100, random_state=0).fit(X, y)
-    assert model.score(X_test, y_test) > 0.96
 
 
 # stages and predictions
@@ -281,15 +225,6 @@ def test_zero_weights_are_as_if_the_rows_were_not_there(backend):
         assert np.array_equal(with_all.predict(X), other.predict(X))
 
 
-def test_a_row_of_weight_two_is_the_row_twice(backend):
-    X, y = WINE
-    weights = np.random.default_rng(0).integers(0, 3, len(y))
-    weighted = classes(backend).fit(X, y, weights)
-    repeated = classes(backend).fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
-    assert np.allclose(weighted.estimator_weights_, repeated.estimator_weights_, rtol=1e-6)
-    assert np.array_equal(weighted.predict(X), repeated.predict(X))
-
-
 def test_class_weights_of_the_tree_count_in_every_round(backend):
     X, y = CANCER
     plain, heavy = (
@@ -300,3 +235,114 @@ def test_class_weights_of_the_tree_count_in_every_round(backend):
     none = DecisionTreeClassifier(class_weight={0: 0.0, 1: 1.0})
     with pytest.raises(ValueError, match="leave no row any weight"):
         classes(backend, estimator=none).fit(X, y, y == 0)
+
+
+# files, single trees, parameters, other estimators
+
+
+@pytest.mark.parametrize(
+    ("model", "data"),
+    [
+        (classes(), (IRIS[0], np.array(["a", "b", "c"])[IRIS[1]])),
+        (classes(estimator=DecisionTreeClassifier(max_depth=3, monotonic_cst=[1] * 30)), CANCER),
+        (classes(estimator=DecisionTreeClassifier(ccp_alpha=0.01, max_leaf_nodes=3)), CANCER),
+        (numbers(), DIABETES),
+        (
+            numbers(estimator=DecisionTreeRegressor(criterion="absolute_error")),
+            (DIABETES[0][:150], DIABETES[1][:150]),
+        ),
+    ],
+)
+def test_files_and_copies(model, data, tmp_path):
+    X, y = data
+    model.fit(X, y).save(tmp_path / "model")
+    for same in (gpuforest.load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):
+        assert type(same) is type(model)
+        assert np.array_equal(same.predict(X), model.predict(X))
+        assert np.array_equal(same.estimator_weights_, model.estimator_weights_)
+        assert np.array_equal(same.estimator_errors_, model.estimator_errors_)
+        assert np.array_equal(same.feature_importances_, model.feature_importances_)
+        assert len(same.estimators_) == len(model)
+        again = clone(same).set_params(backend="numpy").fit(X, y)
+        assert same_forest(again.forest_, model.forest_)
+
+
+def test_each_tree_by_itself():
+    X, y = IRIS
+    model = classes(estimator=DecisionTreeClassifier(max_depth=2)).fit(X, y)
+    assert len({tree.random_state for tree in model}) == 8
+    for tree in model:
+        assert tree.max_depth == 2
+        assert np.allclose(tree.predict_proba(X).sum(axis=1), 1)
+        assert tree.forest_.tree_weights is None
+    assert "class: 0" in gpuforest.export_text(model, 1)
+    assert model.apply(X).shape == (150, 8)
+    weighted = np.average([t.feature_importances_ for t in model], 0, model.estimator_weights_)
+    assert np.allclose(model.feature_importances_, weighted)
+    assert permutation_importance(model, X, y, n_repeats=2).importances.shape == (4, 2)
+
+
+@pytest.mark.parametrize("kind", [AdaBoostClassifier, AdaBoostRegressor])
+def test_parameters_of_the_tree_and_of_the_ensemble(kind):
+    X, y = IRIS
+    tree = kind().estimator_.set_params(max_bins=7, backend="numpy")
+    model = kind(tree, n_estimators=2).fit(X, y)
+    assert model.backend_ == "numpy"
+    assert model.forest_.edges.n_bins.max() <= 7
+    model = kind(tree, n_estimators=2, max_bins=5).fit(X, y)
+    assert model.forest_.edges.n_bins.max() <= 5
+    assert kind().estimator_.max_depth == (1 if kind is AdaBoostClassifier else 3)
+
+
+def test_bad_input():
+    X, y = IRIS
+    many = np.stack([y, y], axis=1)
+    for model in (classes(), numbers()):
+        with pytest.raises(ValueError, match=r"y should be a 1d array, got .* \(150, 2\) instead"):
+            model.fit(X, many)
+        for rate in (0, -1.0, np.inf, "fast"):
+            with pytest.raises(ValueError, match="The 'learning_rate' parameter of AdaBoost"):
+                clone(model).set_params(learning_rate=rate).fit(X, y)
+        for rate in (1e-9, 1e9):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                extreme = clone(model).set_params(learning_rate=rate).fit(X, y)
+            assert np.isfinite(extreme.predict(X)).all()
+        with pytest.raises(NotFittedError):
+            next(clone(model).staged_predict(X))
+    with pytest.raises(ValueError, match=r"estimator must be a gpuforest\.DecisionTreeClassifier"):
+        classes(estimator=DecisionTreeRegressor()).fit(X, y)
+    with pytest.raises(ValueError, match="for a tree fitted by itself: give the trees of an ens"):
+        classes(estimator=DecisionTreeClassifier(ccp_alpha="cv")).fit(X, y)
+    with pytest.raises(ValueError, match="'loss' parameter of AdaBoostRegressor must be"):
+        numbers(loss="absolute").fit(X, y)
+
+
+def test_other_estimators_are_boosted_by_scikit_learn():
+    for kind, estimator, (X, y), methods in (
+        ("AdaBoostClassifier", LogisticRegression(), CANCER, ("decision_function",)),
+        ("AdaBoostRegressor", LinearRegression(), DIABETES, ("predict",)),
+    ):
+        X = X / np.abs(X).max(axis=0)
+        ours, theirs = (
+            getattr(package, kind)(estimator, n_estimators=3, random_state=0).fit(X, y)
+            for package in (gpuforest, sklearn.ensemble)
+        )
+        for method in (*methods, "predict"):
+            assert np.array_equal(getattr(ours, method)(X), getattr(theirs, method)(X))
+            stages = zip(
+                getattr(ours, f"staged_{method}")(X),
+                getattr(theirs, f"staged_{method}")(X),
+                strict=True,
+            )
+            assert all(np.array_equal(*pair) for pair in stages)
+        assert np.array_equal(ours.estimator_errors_, theirs.estimator_errors_)
+        assert len(ours) == len(theirs) > 1
+        assert len(pickle.loads(pickle.dumps(ours)).estimators_) == len(ours)
+        assert not hasattr(ours, "feature_importances_")
+        with pytest.raises(ValueError, match="is no forest, and not saved"):
+            ours.save("never")
+        ours.set_params(estimator=None, backend="numpy").fit(X, y)
+        assert ours.forest_.n_trees == len(ours)
+    tree = sklearn.tree.DecisionTreeClassifier(max_depth=1)
+    assert AdaBoostClassifier(tree, n_estimators=4).fit(*IRIS).feature_importances_.sum() > 0.99

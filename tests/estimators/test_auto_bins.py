@@ -3,7 +3,7 @@
 import numpy as np
 from engine import same_forest
 
-from gpuforest import RandomForestClassifier, RandomForestRegressor, estimate_memory
+from gpuforest import RandomForestRegressor, estimate_memory
 from gpuforest.backends import get_backend
 from gpuforest.engine.binning import FEW_VALUES, LOOK_ROWS, MANY_BINS, fit_edges, most_bins
 
@@ -29,12 +29,6 @@ def test_it_is_the_default():
     given = RandomForestRegressor(3, random_state=1, max_bins=600).fit(X, y)
     assert auto.max_bins == "auto"
     assert same_forest(auto.forest_, given.forest_)
-
-
-def test_small_data_are_exact(backend):
-    X = np.random.default_rng(0).normal(size=(FEW_VALUES, 2))
-    model = RandomForestClassifier(1, backend=backend).fit(X, X[:, 0] > 0)
-    assert model.forest_.edges.n_bins.tolist() == [FEW_VALUES, FEW_VALUES]
 
 
 def test_many_values_are_seen_from_a_few_rows(backend):

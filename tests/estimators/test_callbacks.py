@@ -43,33 +43,28 @@ def fit_of(n_trees):
     return ["setup", ("begin", "fit"), *tree * n_trees, ("end", "fit"), "teardown"]
 
 
-@pytest.mark.parametrize("backend", ["numpy", "numba"])
-def test_a_forest(backend):
+@pytest.mark.parametrize(
+    ("model", "more", "n_trees"),
+    [
+        (RandomForestClassifier(5, n_jobs=2), {}, 5),
+        (RandomForestClassifier(5, backend="numpy"), {}, 5),
+        (DecisionTreeClassifier(), {}, 1),
+        (BaggingClassifier(n_estimators=3), {}, 3),
+        (HistGradientBoostingClassifier(max_iter=2), {}, 2),
+        (RandomForestClassifier(2, warm_start=True), {"n_estimators": 6}, 4),
+        (HistGradientBoostingClassifier(max_iter=2, warm_start=True), {"max_iter": 5}, 3),
+    ],
+)
+def test_each_tree_is_a_task(model, more, n_trees):
     recorder = Recorder()
-    forest = RandomForestClassifier(5, n_jobs=2, random_state=0, backend=backend)
-    plain = clone(forest).fit(X, Y)
-    forest.set_callbacks(recorder).fit(X, Y)
-    assert recorder.recorded == fit_of(5)
-    assert np.array_equal(forest.forest_.nodes, plain.forest_.nodes)
-
-
-def test_trees_bags_and_more_trees():
-    for model, n_trees in ((DecisionTreeClassifier(), 1), (BaggingClassifier(n_estimators=3), 3)):
-        recorder = Recorder()
-        model.set_callbacks(recorder).fit(X, Y)
-        assert recorder.recorded == fit_of(n_trees)
-    forest = RandomForestClassifier(2, warm_start=True, random_state=0).fit(X, Y)
-    recorder = Recorder()
-    forest.set_params(n_estimators=6).set_callbacks(recorder).fit(X, Y)
-    assert recorder.recorded == fit_of(4)
-
-
-def test_rounds_of_gradient_boosting():
-    model = HistGradientBoostingClassifier(max_iter=2, warm_start=True)
-    for max_iter, n_new in ((2, 2), (5, 3)):
-        recorder = Recorder()
-        model.set_params(max_iter=max_iter).set_callbacks(recorder).fit(X, Y)
-        assert recorder.recorded == fit_of(n_new)
+    model = clone(model).set_params(random_state=0)
+    plain = clone(model).fit(X, Y)
+    if more:
+        model.fit(X, Y).set_params(**more)
+    model.set_callbacks(recorder).fit(X, Y)
+    assert recorder.recorded == fit_of(n_trees)
+    if not more:
+        assert np.array_equal(model.forest_.nodes, plain.forest_.nodes)
 
 
 def test_a_fit_that_fails_is_torn_down():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from engine import same_forest
-from sklearn.datasets import load_breast_cancer, load_wine
+from sklearn.datasets import load_wine
 from sklearn.ensemble import RandomForestClassifier as SklearnForest
 from sklearn.utils.class_weight import compute_class_weight, compute_sample_weight
 
@@ -61,12 +61,6 @@ def test_balanced_subsample_gives_each_class_the_same_in_every_bag(backend):
     assert not same_forest(forest, counted)
 
 
-def test_balanced_subsample_without_bootstrap_is_balanced(backend):
-    a = grown(backend, bootstrap=False, class_weight="balanced_subsample").fit(X, y)
-    b = grown(backend, bootstrap=False, class_weight="balanced").fit(X, y)
-    assert same_forest(a.forest_, b.forest_)
-
-
 def test_a_class_absent_from_a_bag(backend):
     labels = np.array([0] * 60 + [1])
     values = np.arange(61.0)[:, None]
@@ -74,30 +68,6 @@ def test_a_class_absent_from_a_bag(backend):
     roots = np.concatenate([forest.node_sums(t, t + 1)[:1] for t in range(6)])
     assert (roots[:, 1] == 0).any()
     assert (roots[:, 1] > 0).any()
-
-
-@pytest.mark.parametrize("class_weight", ["balanced", "balanced_subsample", {0: 0.1, 1: 9.3, 2: 1}])
-def test_backends_agree(class_weight):
-    params = {"class_weight": class_weight, "oob_score": True, "min_impurity_decrease": 1e-3}
-    a, b = (
-        grown(name, **params, n_jobs=2).set_params(n_estimators=20).fit(X, y)
-        for name in ("numpy", "numba")
-    )
-    assert same_forest(a.forest_, b.forest_)
-    assert a.oob_score_ == b.oob_score_ > 0.8
-
-
-def test_rare_classes_are_found_more_often():
-    X, y = load_breast_cancer(return_X_y=True)
-    rng = np.random.default_rng(0)
-    kept = np.concatenate([np.flatnonzero(y == 1), np.flatnonzero(y == 0)[:20]])
-    X, y = X[kept] + rng.normal(size=(len(kept), 30)) * X.std(axis=0), y[kept]
-    found = [
-        (RandomForestClassifier(50, class_weight=w, max_depth=4, random_state=0).fit(X, y))
-        for w in (None, "balanced", "balanced_subsample")
-    ]
-    none, *balanced = ((model.predict_proba(X)[y == 0, 0]).mean() for model in found)
-    assert all(b > none + 0.1 for b in balanced)
 
 
 def test_files_keep_them(tmp_path):
@@ -156,14 +126,6 @@ def test_balanced_subsample_of_several_outputs_is_scikit_learns(backend, weighte
         for k, c in ((1, both[rows, 0] == 0), (4, both[rows, 1] == 0)):
             # each draw's weight is rounded: by half a unit in some hundred thousand
             assert root[k] / root[0] == pytest.approx(each[c].sum() / each.sum(), rel=1e-5)
-
-
-def test_backends_balance_several_outputs_alike():
-    both = np.stack([y, np.arange(len(y)) % 90 == 0], axis=1)
-    a, b = (
-        grown(name, class_weight="balanced_subsample").fit(X, both) for name in ("numpy", "numba")
-    )
-    assert same_forest(a.forest_, b.forest_)
 
 
 def test_sklearns_name_for_them():

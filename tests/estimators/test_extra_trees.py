@@ -3,14 +3,10 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-import sklearn.ensemble
 from engine import same_forest
 from scipy.stats import chisquare
 from sklearn.base import clone
-from sklearn.datasets import load_diabetes, load_digits, load_wine
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import train_test_split
-from sklearn.pipeline import make_pipeline
+from sklearn.datasets import load_diabetes, load_wine
 
 from gpuforest import (
     DecisionTreeClassifier,
@@ -147,36 +143,6 @@ def test_totally_random_trees_do_not_look_at_y(backend):
     assert not np.array_equal(pair[0].nodes[:50], pair[1].nodes[:50])
 
 
-@pytest.mark.parametrize("Model", [ExtraTreesClassifier, ExtraTreesRegressor])
-def test_backends_and_threads_agree(Model):
-    table, target = with_gaps(), y.astype(float if Model is ExtraTreesRegressor else int)
-    weights = np.linspace(0, 2, len(y))
-    a, b, c = (
-        extra(name, 6, Model, n_jobs=jobs, min_samples_leaf=2).fit(table, target, weights)
-        for name, jobs in (("numpy", 1), ("numba", 1), ("numba", 3))
-    )
-    assert same_forest(a.forest_, b.forest_)
-    assert same_forest(a.forest_, c.forest_)
-
-
-def test_accuracy_is_near_scikit_learns():
-    X, y = load_digits(return_X_y=True)
-    parts = train_test_split(X, y, random_state=0)
-    ours = ExtraTreesClassifier(50, random_state=0).fit(*parts[::2])
-    theirs = sklearn.ensemble.ExtraTreesClassifier(50, random_state=0).fit(*parts[::2])
-    # of 450 rows about 10 are wrong: 0.025 are three standard deviations of such a difference
-    assert abs(ours.score(*parts[1::2]) - theirs.score(*parts[1::2])) < 0.025
-
-
-def test_r2_is_near_scikit_learns():
-    parts = train_test_split(*DIABETES, random_state=0)
-    ours = ExtraTreesRegressor(100, random_state=0, min_samples_leaf=3).fit(*parts[::2])
-    theirs = sklearn.ensemble.ExtraTreesRegressor(100, random_state=0, min_samples_leaf=3)
-    difference = ours.score(*parts[1::2]) - theirs.fit(*parts[::2]).score(*parts[1::2])
-    # seeds alone move either by about 0.01
-    assert abs(difference) < 0.06
-
-
 # leaves as features
 
 
@@ -234,28 +200,3 @@ def test_names_of_the_columns(backend):
     )
     with pytest.raises(ValueError, match="input_features"):
         model.get_feature_names_out(["one"])
-
-
-def test_frames_out(backend):
-    pd = pytest.importorskip("pandas", reason="no pandas here")
-    frame = pd.DataFrame(X[:, :3], columns=list("abc"), index=np.arange(178) + 5)
-    model = embedding(backend, sparse_output=False).set_output(transform="pandas")
-    found = model.fit_transform(frame)
-    assert isinstance(found, pd.DataFrame)
-    assert found.columns.tolist() == model.get_feature_names_out().tolist()
-    assert found.index.tolist() == frame.index.tolist()
-    assert np.array_equal(found.to_numpy(), embedding(backend).fit_transform(frame).toarray())
-
-
-def test_in_a_pipeline(backend):
-    pipe = make_pipeline(embedding(backend, 30), LogisticRegression())
-    assert pipe.fit(X[::2], y[::2]).score(X[1::2], y[1::2]) > 0.85
-
-
-def test_more_trees_later(backend):
-    whole = embedding(backend, 6).fit(X)
-    grown = embedding(backend, 2, warm_start=True).fit(X)
-    first = grown.transform(X).toarray()
-    grown.set_params(n_estimators=6).fit(X)
-    assert same_forest(grown.forest_, whole.forest_)
-    assert np.array_equal(grown.transform(X).toarray()[:, : first.shape[1]], first)

@@ -341,8 +341,9 @@ def test_apply():
 
 def test_fit():
     tree = DecisionTreeClassifier().fit(X, Y, check_input=False)
-    with pytest.raises(ValueError, match="infinity"):
-        tree.predict(np.where(X > 1, np.inf, X), check_input=False)
+    for method in (tree.predict, tree.predict_proba, tree.apply, tree.decision_path):
+        with pytest.raises(ValueError, match="infinity"):
+            method(np.where(X > 1, np.inf, X), check_input=False)
     two = np.stack([Y, Y == 1], axis=1)
     assert BaggingClassifier(random_state=0).fit(X, two).predict(X).shape == (150, 2)
 

@@ -78,10 +78,3 @@ def test_no_kernel_is_compiled_anew(monkeypatch, Model, weight):
     before = loaded()
     b.fit(X, Y).predict(X)
     assert loaded() == before
-
-
-def test_a_narrow_integer_does_not_wrap_around(backend):
-    forest = gpuforest.RandomForestRegressor(2, max_bins=np.uint8(255), backend=backend)
-    narrow = forest.fit(X, Y).forest_
-    wide = forest.set_params(max_bins=255, random_state=forest.seed_).fit(X, Y).forest_
-    assert same_forest(narrow, wide)

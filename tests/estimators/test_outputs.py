@@ -4,14 +4,18 @@ import pickle
 
 import numpy as np
 import pytest
+import sklearn.ensemble
 from engine import same_forest
 from outputs import DIABETES, NAMES, PAIR, SEVERAL, SUGAR, TWO, WINE, X, grown, same_splits
+from sklearn.exceptions import DataConversionWarning
+from sklearn.metrics import r2_score
 from sklearn.tree import DecisionTreeClassifier as SklearnClassifier
 from sklearn.tree import DecisionTreeRegressor as SklearnRegressor
 from sklearn.utils.class_weight import compute_class_weight, compute_sample_weight
 
 import gpuforest
 from gpuforest import (
+    BaggingClassifier,
     DecisionTreeClassifier,
     DecisionTreeRegressor,
     ExtraTreesClassifier,
@@ -24,54 +28,26 @@ from gpuforest.backends import registry
 # what the trees equal
 
 
-@pytest.mark.parametrize("Model", [RandomForestRegressor, ExtraTreesRegressor])
-@pytest.mark.parametrize("sign", [1, -1])
-def test_an_output_twice_is_the_output(backend, Model, sign):
-    # every score doubles; the mirrored output has the same squares
-    single = grown(Model, backend, SUGAR)
-    double = grown(Model, backend, np.stack([SUGAR, sign * SUGAR], axis=1))
+@pytest.mark.parametrize(
+    ("Model", "target", "params"),
+    [
+        (RandomForestRegressor, SUGAR, {}),
+        (ExtraTreesRegressor, SUGAR, {"min_impurity_decrease": 20.0}),
+        (RandomForestRegressor, SUGAR // 50, {"criterion": "poisson", "max_depth": 5}),
+        (RandomForestClassifier, WINE, {}),
+        (ExtraTreesClassifier, WINE, {"min_impurity_decrease": 0.02}),
+        # entropies of one output are in fixed point, of several they are not: no ties
+        (RandomForestClassifier, WINE, {"criterion": "entropy", "min_samples_leaf": 8}),
+    ],
+)
+def test_an_output_twice_is_the_output(backend, Model, target, params):
+    """Every score doubles."""
+    twice = np.stack([target, target], axis=1)
+    single, double = (grown(Model, backend, y, **params) for y in (target, twice))
     assert same_splits(single.forest_, double.forest_)
-    once, twice = single.predict(DIABETES), double.predict(DIABETES)
-    assert np.array_equal(twice, np.stack([once, sign * once], axis=1))
-    assert single.score(DIABETES, SUGAR) == double.score(
-        DIABETES, np.stack([SUGAR, sign * SUGAR], axis=1)
-    )
-
-
-def test_counts_twice_are_the_counts(backend):
-    counts = np.random.default_rng(0).poisson(SUGAR / 50).astype(float)
-    params = {"criterion": "poisson", "max_depth": 5}
-    single = grown(RandomForestRegressor, backend, counts, **params)
-    double = grown(RandomForestRegressor, backend, np.stack([counts, counts], axis=1), **params)
-    assert same_splits(single.forest_, double.forest_)
-    assert np.array_equal(double.predict(DIABETES), single.predict(DIABETES)[:, None] * [1, 1])
-
-
-@pytest.mark.parametrize("Model", SEVERAL)
-@pytest.mark.parametrize("times", [2, 4])
-def test_classes_twice_are_the_classes(backend, Model, times):
-    # Gini impurities are sums of squares of whole numbers: every score is doubled exactly
-    single = grown(Model, backend, WINE)
-    double = grown(Model, backend, np.stack([WINE] * times, axis=1))
-    assert same_splits(single.forest_, double.forest_)
-    assert all(np.array_equal(p, single.predict_proba(X)) for p in double.predict_proba(X))
-    assert np.array_equal(double.predict(X), single.predict(X)[:, None].repeat(times, axis=1))
-    # a decrease is the mean over the outputs
-    assert np.allclose(double.feature_importances_, single.feature_importances_, rtol=1e-12)
-    limit = {"min_impurity_decrease": 0.02}
-    single = grown(Model, backend, WINE, **limit)
-    double = grown(Model, backend, np.stack([WINE] * times, axis=1), **limit)
-    assert same_splits(single.forest_, double.forest_)
-
-
-def test_entropies_twice_are_the_entropies(backend):
-    # of one output entropies are in fixed point, of several they are not: large nodes, no ties
-    params = {"criterion": "entropy", "min_samples_leaf": 8}
-    single = grown(RandomForestClassifier, backend, WINE, **params)
-    double = grown(RandomForestClassifier, backend, np.stack([WINE, WINE], axis=1), **params)
-    assert same_splits(single.forest_, double.forest_)
-    assert all(np.array_equal(p, single.predict_proba(X)) for p in double.predict_proba(X))
-    # one sums logarithms, the other a fixed-point table of 26 bits
+    rows = X if len(target) == len(X) else DIABETES
+    assert np.array_equal(double.predict(rows), single.predict(rows)[:, None].repeat(2, axis=1))
+    # of entropies one sums logarithms, the other a fixed-point table of 26 bits
     assert np.allclose(double.feature_importances_, single.feature_importances_, rtol=1e-6)
 
 
@@ -136,37 +112,25 @@ def test_regression_trees_are_scikit_learns(backend, params):
     ["balanced", [{0: 1, 1: 3, 2: 2}, {0: 0.5, 1: 1.5}], ["balanced", None], [None, {0: 2, 1: 1}]],
 )
 def test_class_weights_are_sample_weights(backend, class_weight):
-    own = np.linspace(0.5, 2, len(X))
-
-    def balanced(sample_weight):
-        each = [
-            compute_class_weight(
-                "balanced", classes=np.unique(c), y=c, sample_weight=sample_weight
-            )[c]
-            for c in TWO.T
-        ]
-        return each[0] * each[1]
-
-    weights = compute_sample_weight(
-        [w or dict.fromkeys(range(3), 1) for w in class_weight]
-        if isinstance(class_weight, list)
-        else class_weight,
-        TWO,
-    )
+    lists = class_weight != "balanced"
+    each = [w or dict.fromkeys(range(3), 1) for w in class_weight] if lists else class_weight
+    weights = compute_sample_weight(each, TWO)
     for Model in (DecisionTreeClassifier, ExtraTreesClassifier):
-        for sample_weight, product in ((None, weights), (own, weights * own)):
-            params = {"random_state": 0, "backend": backend}
-            if Model is ExtraTreesClassifier:
-                params["n_estimators"] = 10
-            if (
-                sample_weight is not None
-                and class_weight == "balanced"
-                and Model is ExtraTreesClassifier
-            ):
-                product = own * balanced(own)  # forests add up weights
-            plain = Model(**params).fit(X, TWO, product).forest_
-            weighted = Model(**params, class_weight=class_weight).fit(X, TWO, sample_weight)
-            assert same_forest(weighted.forest_, plain)
+        model = Model(random_state=0, backend=backend)
+        plain = model.fit(X, TWO, weights).forest_
+        assert same_forest(model.set_params(class_weight=class_weight).fit(X, TWO).forest_, plain)
+    # of forests "balanced" adds up weights, and counts no rows
+    own = np.linspace(0.5, 2, len(X))
+    if not lists:
+        kinds = ((np.unique(c), c) for c in TWO.T)
+        each = [
+            compute_class_weight("balanced", classes=k, y=c, sample_weight=own)[c] for k, c in kinds
+        ]
+        weights = each[0] * each[1]
+    weighted = model.fit(X, TWO, own).forest_
+    assert same_forest(
+        weighted, model.set_params(class_weight=None).fit(X, TWO, weights * own).forest_
+    )
 
 
 def test_class_weights_with_bags(backend):
@@ -177,30 +141,7 @@ def test_class_weights_with_bags(backend):
         assert model.forest_.node_sums(t, t + 1)[0, 0] == each[rows].sum()
 
 
-@pytest.mark.parametrize(
-    ("class_weight", "message"),
-    [
-        ({0: 1, 1: 2, 2: 1}, "should be a list of dicts, or the string 'balanced'"),
-        ([{0: 1, 1: 2, 2: 1}], r"Got 1 element\(s\) while having 2 outputs"),
-    ],
-)
-def test_class_weights_of_one_output_are_refused(class_weight, message):
-    with pytest.raises(ValueError, match=message):
-        grown(RandomForestClassifier, "numpy", TWO, class_weight=class_weight)
-
-
-def test_sample_weights_without_bags_are_repeated_rows(backend):
-    weights = np.random.default_rng(0).integers(0, 3, 442)
-    rows = np.repeat(np.arange(442), weights)
-    model = DecisionTreeRegressor(max_bins=1000, backend=backend)
-    weighted = model.fit(DIABETES, PAIR, weights).predict(DIABETES)
-    assert np.array_equal(weighted, model.fit(DIABETES[rows], PAIR[rows]).predict(DIABETES))
-
-
-# shapes and labels
-
-
-# out of bag, files, backends, errors
+# files, warnings, refusals
 
 
 @pytest.mark.parametrize(
@@ -225,30 +166,13 @@ def test_files_and_pickles(tmp_path, Model, target):
             assert len(again.predict_proba(table)) == 2
 
 
-@pytest.mark.parametrize("criterion", ["gini", "entropy", "squared_error", "poisson"])
-def test_backends_agree(criterion):
-    is_classes = criterion in ("gini", "entropy")
-    Model = RandomForestClassifier if is_classes else RandomForestRegressor
-    target = TWO if is_classes else np.abs(PAIR)
-    weights = np.random.default_rng(0).random(len(target))
-    params = {"criterion": criterion, "n_jobs": 2, "max_features": 3, "max_leaf_nodes": 20}
-    a, b = (grown(Model, name, target, weights, **params) for name in ("numpy", "numba"))
-    assert same_forest(a.forest_, b.forest_)
-    assert np.array_equal(a.feature_importances_, b.feature_importances_)
-
-
-def test_a_far_smaller_output_is_warned_of():
-    far = np.stack([SUGAR, SUGAR * 1e-12], axis=1)
-    with pytest.warns(UserWarning, match="output 1 of y has a range so small"):
-        grown(RandomForestRegressor, "numpy", far)
-    grown(RandomForestRegressor, "numpy", np.stack([SUGAR, SUGAR * 1e-3], axis=1))
-
-
-@pytest.mark.parametrize("ratio", [1e-18, 1e-14])
-def test_an_output_that_would_be_lost_is_refused(backend, ratio):
-    far = np.stack([SUGAR * 1e6, SUGAR * 1e6 * ratio], axis=1)
-    with pytest.raises(ValueError, match="output 1 of y has a range so small"):
-        grown(RandomForestRegressor, backend, far)
+def test_a_far_smaller_output_is_warned_of_or_refused(backend):
+    with pytest.warns(UserWarning, match="output 1 of y has a range so small .* are coarse"):
+        grown(RandomForestRegressor, backend, np.stack([SUGAR, SUGAR * 1e-12], axis=1))
+    for ratio in (1e-18, 1e-14):
+        far = np.stack([SUGAR * 1e6, SUGAR * 1e6 * ratio], axis=1)
+        with pytest.raises(ValueError, match="so small beside another's that it would be lost"):
+            grown(RandomForestRegressor, backend, far)
     # one that is constant loses nothing
     far[:, 1] = 7e-9
     assert (grown(RandomForestRegressor, backend, far).predict(DIABETES)[:, 1] == 7e-9).all()
@@ -271,3 +195,111 @@ def test_outputs_of_any_layout_grow_one_forest_on_a_device(cuda, monkeypatch, la
             other = np.repeat(target, 2, axis=1)[:, ::2]
         plain = grown(Model, "numpy", target, max_depth=3)
         assert same_forest(grown(Model, "device", other, max_depth=3).forest_, plain.forest_)
+
+
+@pytest.mark.filterwarnings("ignore:divide by zero")  # scikit-learn's logarithms
+@pytest.mark.parametrize("target", [WINE, TWO, np.stack([WINE, WINE, WINE], axis=1)])
+@pytest.mark.parametrize("Model", SEVERAL)
+def test_class_answers_have_scikit_learns_shapes(backend, Model, target):
+    ours = grown(Model, backend, target)
+    theirs = getattr(sklearn.ensemble, Model.__name__)(4, random_state=0).fit(X, target)
+    for method in ("predict", "predict_proba", "predict_log_proba", "apply"):
+        found, expected = (getattr(model, method)(X) for model in (ours, theirs))
+        assert type(found) is type(expected)
+        if isinstance(found, list):
+            assert [(f.shape, f.dtype) for f in found] == [(e.shape, e.dtype) for e in expected]
+        else:
+            assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+    assert type(ours.classes_) is type(theirs.classes_)
+    assert np.concatenate(ours.classes_, axis=None).tolist() == (
+        np.concatenate(theirs.classes_, axis=None).tolist()
+    )
+    assert np.array_equal(ours.n_classes_, theirs.n_classes_)
+    assert ours.n_outputs_ == theirs.n_outputs_
+
+
+@pytest.mark.parametrize("target", [SUGAR, PAIR])
+def test_regressions_have_scikit_learns_shapes(backend, target):
+    ours = grown(RandomForestRegressor, backend, target)
+    theirs = sklearn.ensemble.RandomForestRegressor(4, random_state=0).fit(DIABETES, target)
+    found, expected = (model.predict(DIABETES) for model in (ours, theirs))
+    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+    assert ours.n_outputs_ == theirs.n_outputs_
+    assert ours.score(DIABETES, target) == r2_score(target, found)
+
+
+def test_scores_are_scikit_learns(backend):
+    binary = (TWO > 0).astype(int)
+    model = grown(RandomForestClassifier, backend, binary, max_depth=2)
+    right = (model.predict(X) == binary).all(axis=1)
+    assert model.score(X, binary) == right.mean() < 1
+    three = grown(RandomForestClassifier, backend, TWO)
+    theirs = sklearn.ensemble.RandomForestClassifier(4).fit(X, TWO)
+    for other in (three, theirs):
+        with pytest.raises(ValueError, match="multiclass-multioutput is not supported"):
+            other.score(X, TWO)
+
+
+def test_probabilities_lead_to_labels(backend):
+    model = grown(RandomForestClassifier, backend, TWO, max_depth=3)
+    parts = model.predict_proba(X)
+    # a mean of shares rounds
+    assert all(np.allclose(part.sum(axis=1), 1) for part in parts)
+    best = [c[p.argmax(axis=1)] for c, p in zip(model.classes_, parts, strict=True)]
+    assert np.array_equal(model.predict(X), np.stack(best, axis=1))
+    with np.errstate(divide="ignore"):
+        logs = [np.log(part) for part in parts]
+    assert all(np.array_equal(*p) for p in zip(model.predict_log_proba(X), logs, strict=True))
+
+
+def test_votes_are_of_each_output(backend):
+    tree = DecisionTreeClassifier(max_depth=2, backend=backend)
+    model = BaggingClassifier(tree, 5, voting="hard", random_state=0).fit(X, TWO)
+    for part, each in zip(model.predict_proba(X), model.classes_, strict=True):
+        assert part.shape == (len(X), len(each))
+        assert set(np.unique(part * 5)) <= {0, 1, 2, 3, 4, 5}
+        # a mean of shares rounds
+        assert np.allclose(part.sum(axis=1), 1)
+
+
+def test_labels_of_several_kinds(backend, tmp_path):
+    target = np.stack([NAMES[TWO[:, 0], 0].astype(object), TWO[:, 1].astype(object)], axis=1)
+    model = grown(RandomForestClassifier, backend, target)
+    assert [c.dtype.kind for c in model.classes_] in (["O", "i"], ["U", "i"])
+    found = model.predict(X)
+    assert found.dtype == object
+    assert {type(label) for label in found[:, 1]} <= {int, np.int64}
+    assert np.mean(found == target) > 0.9
+    model.save(tmp_path / "model")
+    assert np.array_equal(gpuforest.load(tmp_path / "model").predict(X), found)
+
+
+def test_a_column_is_one_output(backend):
+    for Model, target in ((RandomForestClassifier, WINE), (RandomForestRegressor, SUGAR)):
+        with pytest.warns(DataConversionWarning):
+            model = grown(Model, backend, target[:, None])
+        assert model.n_outputs_ == 1
+        assert same_forest(model.forest_, grown(Model, backend, target).forest_)
+        assert model.predict(X if Model is RandomForestClassifier else DIABETES).ndim == 1
+
+
+def test_out_of_bag_answers_have_scikit_learns_shapes(backend):
+    params = {"n_estimators": 60, "oob_score": True, "random_state": 0}
+    target = np.stack([WINE > 0, X[:, 1] > 2], axis=1)
+    ours = RandomForestClassifier(**params, backend=backend).fit(X, target)
+    theirs = sklearn.ensemble.RandomForestClassifier(**params).fit(X, target)
+    decision = ours.oob_decision_function_
+    assert decision.shape == theirs.oob_decision_function_.shape == (178, 2, 2)
+    assert ours.oob_score_ == np.mean((decision.argmax(axis=1) == target).all(axis=1))
+    assert abs(ours.oob_score_ - theirs.oob_score_) < 0.05
+    ours = RandomForestRegressor(**params, backend=backend).fit(DIABETES, PAIR)
+    theirs = sklearn.ensemble.RandomForestRegressor(**params).fit(DIABETES, PAIR)
+    assert ours.oob_prediction_.shape == theirs.oob_prediction_.shape == (442, 2)
+    assert ours.oob_score_ == r2_score(PAIR, ours.oob_prediction_)
+    assert abs(ours.oob_score_ - theirs.oob_score_) < 0.05
+    # outputs of unlike numbers of classes stand side by side, with room for the most
+    ours = RandomForestClassifier(**params, backend=backend).fit(X, TWO)
+    assert ours.oob_decision_function_.shape == (178, 3, 2)
+    assert not ours.oob_decision_function_[:, 2, 1].any()
+    right = ours.oob_decision_function_.argmax(axis=1) == TWO
+    assert ours.oob_score_ == np.mean(right.all(axis=1)) > 0.8

@@ -15,60 +15,32 @@ from sklearn_trees import compare_trees
 
 from gpuforest import DecisionTreeClassifier, DecisionTreeRegressor
 
-# data set, bins, and how many splits must be found the same before ties part the trees
-CASES = [(load_iris, 255, 4), (load_wine, 255, 6), (load_digits, 255, 60)]
+# data set, parameters, and how many splits must be found the same before ties part the trees
+CASES = [
+    (load_iris, {}, 4),
+    (load_wine, {}, 6),
+    (load_digits, {}, 60),
+    (load_breast_cancer, {"max_bins": 65535}, 10),
+    (load_digits, {"max_depth": 3}, 7),
+    (load_digits, {"min_samples_leaf": 7}, 7),
+    (load_digits, {"min_samples_leaf": 0.03, "min_samples_split": 0.1}, 7),
+    (load_digits, {"min_samples_split": 30}, 7),
+    (load_digits, {"min_impurity_decrease": 0.01}, 7),
+    (load_digits, {"min_weight_fraction_leaf": 0.01}, 8),
+    (load_digits, {"min_weight_fraction_leaf": 0.05}, 8),
+]
 
 
-@pytest.mark.parametrize(("loader", "max_bins", "least"), CASES)
-def test_classifier(backend, loader, max_bins, least):
+@pytest.mark.parametrize(("loader", "params", "least"), CASES)
+def test_classifier(backend, loader, params, least):
     X, y = loader(return_X_y=True)
     X = X.astype(np.float32)
-    assert max(len(np.unique(x)) for x in X.T) <= max_bins
-    ours = DecisionTreeClassifier(max_bins=max_bins, backend=backend).fit(X, y)
-    theirs = SklearnClassifier(random_state=0).fit(X, y)
-    same, ties = compare_trees(ours, theirs, X, y, is_classes=True)
-    assert same >= least
-    assert ties < same
-
-
-def test_classifier_of_many_values(backend):
-    X, y = load_breast_cancer(return_X_y=True)
-    X = X.astype(np.float32)
-    ours = DecisionTreeClassifier(max_bins=65535, backend=backend).fit(X, y)
-    theirs = SklearnClassifier(random_state=0).fit(X, y)
-    same, ties = compare_trees(ours, theirs, X, y, is_classes=True)
-    assert same >= 10
-    assert ties < same
-
-
-def test_spambase(shared_data):
-    # 57 features of up to 2,161 values; NumPy's histograms take their time
-    table = np.loadtxt(shared_data / "spambase.csv.gz", delimiter=",", dtype=np.float32)
-    X, y = table[:, :-1], table[:, -1].astype(int)
-    ours = DecisionTreeClassifier(max_bins=65535, max_depth=8).fit(X, y)
-    theirs = SklearnClassifier(random_state=0, max_depth=8).fit(X, y)
-    same, ties = compare_trees(ours, theirs, X, y, is_classes=True)
-    assert same >= 40
-    assert ties < same
-
-
-@pytest.mark.parametrize(
-    "params",
-    [
-        {"max_depth": 3},
-        {"min_samples_leaf": 7},
-        {"min_samples_leaf": 0.03, "min_samples_split": 0.1},
-        {"min_samples_split": 30},
-        {"min_impurity_decrease": 0.01},
-    ],
-)
-def test_limits_mean_the_same(backend, params):
-    X, y = load_digits(return_X_y=True)
-    X = X.astype(np.float32)
     ours = DecisionTreeClassifier(backend=backend, **params).fit(X, y)
-    theirs = SklearnClassifier(random_state=0, **params).fit(X, y)
-    same, ties = compare_trees(ours, theirs, X, y, is_classes=True)
-    assert same >= 7
+    theirs = SklearnClassifier(
+        random_state=0, **{n: v for n, v in params.items() if n != "max_bins"}
+    )
+    same, ties = compare_trees(ours, theirs.fit(X, y), X, y, is_classes=True)
+    assert same >= least
     assert ties < same
 
 

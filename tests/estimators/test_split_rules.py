@@ -5,7 +5,7 @@ import pytest
 from engine import same_forest, table
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
+from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.tree import DecisionTreeClassifier as SklearnClassifier
 from sklearn.tree import DecisionTreeRegressor as SklearnRegressor
 from sklearn_trees import compare_trees
@@ -54,18 +54,6 @@ def test_every_leaf_has_its_share_of_the_weight(backend, Model, share):
     if Model in (DecisionTreeClassifier, ExtraTreesClassifier):  # no bags of any weight
         model.set_params(class_weight={0: 3, 1: 1, 2: 2})
         assert least_share(model.fit(X, y)) >= share
-
-
-@pytest.mark.parametrize("share", [0.01, 0.05])
-def test_the_share_means_what_it_does_in_scikit_learn(backend, share):
-    X, y = load_digits(return_X_y=True)
-    X = X.astype(np.float32)
-    params = {"min_weight_fraction_leaf": share}
-    ours = DecisionTreeClassifier(**params, backend=backend).fit(X, y)
-    theirs = SklearnClassifier(random_state=0, **params).fit(X, y)
-    same, ties = compare_trees(ours, theirs, X, y, is_classes=True)
-    assert same >= 8
-    assert ties < same
 
 
 @pytest.mark.parametrize("share", [0.004, 0.03, 0.2])
@@ -162,58 +150,39 @@ def test_monotonic_classes_are_scikit_learns(backend, signs):
     assert ties <= 1
 
 
-def test_no_sign_is_no_constraint(backend):
-    X, y = load_diabetes(return_X_y=True)
-    params = {"n_estimators": 3, "random_state": 0, "backend": backend}
-    free = RandomForestRegressor(**params).fit(X, y)
-    zeros = RandomForestRegressor(**params, monotonic_cst=np.zeros(10)).fit(X, y)
-    assert same_forest(free.forest_, zeros.forest_)
-
-
 def test_one_class_alone_is_monotonic(backend):
     model = RandomForestClassifier(2, monotonic_cst=[1], backend=backend)
     assert model.fit([[0], [1]], ["a", "a"]).predict_proba([[5]]).tolist() == [[1]]
 
 
+SIGNS = [1] + [0] * 9
+DIABETES, SUGAR = load_diabetes(return_X_y=True)
+
+
 @pytest.mark.parametrize(
-    ("signs", "message"),
+    ("signs", "y", "message"),
     [
-        ([1, 0], "has shape 2 but the input data X has 10 features"),
-        ([0, 0], "has shape 2 but the input data X has 10 features"),
-        ([[1] * 10], r"shape \(1, 10\)"),
-        ([2] + [0] * 9, "must be None or an array-like of -1, 0 or 1"),
-        ([0.5] + [0] * 9, "must be None or an array-like of -1, 0 or 1"),
-        ([np.nan] + [0] * 9, "must be None or an array-like of -1, 0 or 1"),
-        ([None] * 10, "must be None or an array-like of -1, 0 or 1"),
-        ("up", "array-like"),
+        ([0, 0], SUGAR > 100, "has shape 2 but the input data X has 10 features"),
+        ([[1] * 10], SUGAR > 100, r"shape \(1, 10\)"),
+        *(
+            ([bad] + [0] * 9, SUGAR > 100, "must be None or an array-like of -1, 0 or 1")
+            for bad in (2, 0.5, np.nan, None)
+        ),
+        ("up", SUGAR > 100, "array-like"),
+        (SIGNS, np.digitize(SUGAR, [100, 200]), "constraints are not supported with multiclass"),
+        (
+            SIGNS,
+            np.stack([SUGAR > 100, SUGAR > 200], axis=1),
+            "not supported with multiple outputs",
+        ),
     ],
 )
-def test_bad_signs_are_refused_before_any_work(monkeypatch, signs, message):
+def test_bad_signs_are_refused_before_any_work(monkeypatch, signs, y, message):
     refuse_work(monkeypatch)
-    X, y = load_diabetes(return_X_y=True)
-    tree = DecisionTreeClassifier(monotonic_cst=signs)
-    for model in (
-        RandomForestRegressor(monotonic_cst=signs),
-        ExtraTreesClassifier(monotonic_cst=signs),
-        BaggingClassifier(tree),
-    ):
+    bag = BaggingClassifier(DecisionTreeClassifier(monotonic_cst=signs))
+    for model in (ExtraTreesClassifier(monotonic_cst=signs), bag):
         with pytest.raises(ValueError, match=message):
-            model.fit(X, y > 100)
-
-
-def test_signs_are_for_one_output_of_two_classes(monkeypatch):
-    refuse_work(monkeypatch)
-    X, y = load_diabetes(return_X_y=True)
-    signs = [1] + [0] * 9
-    for Model, target in (
-        (RandomForestClassifier, np.digitize(y, [100, 200])),
-        (RandomForestClassifier, np.stack([y > 100, y > 200], axis=1)),
-        (RandomForestRegressor, np.stack([y, y], axis=1)),
-    ):
-        with pytest.raises(
-            ValueError, match="Monotonicity constraints are not supported with multi"
-        ):
-            Model(monotonic_cst=signs).fit(X, target)
+            model.fit(DIABETES, y)
 
 
 def refuse_work(monkeypatch):
@@ -224,23 +193,6 @@ def refuse_work(monkeypatch):
 
 
 # few leaves
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("params", [{"max_leaf_nodes": 9}, {"ccp_alpha": 0.01}])
-def test_pruned_forests_grow_on(backend, params, weighted):
-    X, y = load_digits(return_X_y=True)
-    X, y = X[:400], y[:400]
-    w = np.random.default_rng(0).random(400) if weighted else None
-    params = {**params, "random_state": 0, "backend": backend}
-    whole = RandomForestClassifier(5, **params).fit(X, y, w)
-    grown = RandomForestClassifier(2, **params, warm_start=True).fit(X, y, w)
-    grown.set_params(n_estimators=5).fit(X, y, w)
-    assert same_forest(grown.forest_, whole.forest_)
-    full = RandomForestClassifier(5, random_state=0, backend=backend).fit(X, y, w)
-    assert whole.forest_.n_nodes < full.forest_.n_nodes
-    if "max_leaf_nodes" in params:
-        assert np.diff(whole.forest_.tree_offsets).tolist() == [17] * 5
 
 
 def test_few_leaves_and_least_decreases_stand_side_by_side(backend):

@@ -157,7 +157,7 @@ def test_it_is_there_only_if_it_was_asked_for(monkeypatch):
     def not_called(*arguments):
         raise AssertionError
 
-    monkeypatch.setattr("gpuforest.estimators.unbiased.unbiased_importances", not_called)
+    monkeypatch.setattr("gpuforest.estimators.bagged.unbiased_importances", not_called)
     for forest in (RandomForestClassifier(2).fit(X, CLASSES), BaggingClassifier().fit(X, CLASSES)):
         with pytest.raises(AttributeError, match="a fit with unbiased_importances=True; gpuforest"):
             _ = forest.unbiased_feature_importances_

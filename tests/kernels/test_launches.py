@@ -23,12 +23,12 @@ from picky import Array, PickyBackend, cupy_namespace, operations, waits
 from tasks import large
 
 from gpuforest import RandomForestClassifier, RandomForestRegressor, register_backend
-from gpuforest.backends import base, registry
+from gpuforest.backends import registry
 from gpuforest.backends.cuda import boosting as cuda_boosters
 from gpuforest.backends.cuda import launch as cuda_launches
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.boosting.rounds import rounds
-from gpuforest.engine import grow
+from gpuforest.engine import grow, slots
 from gpuforest.engine.sampling import WaveRequest
 
 pytestmark = pytest.mark.skipif(available() is not None, reason=str(available()))
@@ -212,8 +212,8 @@ def test_what_is_needed_no_more_makes_room(monkeypatch):
         assert not any(array() is not None for array in freed)
         return own(*arguments)
 
-    own = base.distinct_rows
-    monkeypatch.setattr(base, "distinct_rows", distinct_rows)
+    own = slots.distinct_rows
+    monkeypatch.setattr(slots, "distinct_rows", distinct_rows)
     task = large("7 classes").but(n_trees=2)
     assert same_forest(task.grow(Noting()), task.grow(NumbaBackend()))
 

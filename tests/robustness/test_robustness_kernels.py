@@ -23,7 +23,7 @@ SCRIPT = """
 import numpy as np
 from gpuforest.backends.numba import NumbaBackend
 keys = np.arange(3, dtype=np.uint64)
-print(NumbaBackend().bag(keys, 50, 50, None).sum())
+print(NumbaBackend.sampling.bag(NumbaBackend(), keys, 50, 50, None).sum())
 """
 SUM = "150\n"
 WORD = "compiling its kernels"  # said where compilation takes long

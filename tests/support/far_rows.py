@@ -47,7 +47,7 @@ def far_rows(order: Literal["C", "F"]) -> tuple[BinnedMatrix, Target, Frontier]:
     training = far_training(
         matrix, target, Rules(CRITERIA["gini"], F, 1, 2, 1, -np.inf), NumpyBackend()
     )
-    frontier.sums[:] = training.backend.totals(
+    frontier.sums[:], _ = training.backend.totals(
         training, frontier.rows, frontier.weights, frontier.begin, frontier.end
     )
     return matrix, target, frontier

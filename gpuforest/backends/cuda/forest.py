@@ -6,35 +6,28 @@ built for the CPU.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-import numpy as np
-from scipy.sparse import issparse
-
-from gpuforest.backends.base import evenly
+from gpuforest.backends.base import RowSampling, evenly
 from gpuforest.backends.cuda.boosting import CudaBooster
 from gpuforest.backends.cuda.deep_plan import NO_PLAN, DeepPlan, plan_of
 from gpuforest.backends.cuda.launch import codes_for, codes_of, target_type, targets_of
 from gpuforest.backends.cuda.levels import CudaLevels
+from gpuforest.backends.cuda.nodes import CudaNodes
+from gpuforest.backends.cuda.sampling import CudaSampling
 from gpuforest.boosting.rounds import Boosting
-from gpuforest.common import hashing
 from gpuforest.common.errors import BackendError
-from gpuforest.engine.binning import take_rows, value_dtype
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.records import Frontier, Subtrees, Training
 from gpuforest.engine.sampling import WaveRequest
+from gpuforest.engine.slots import Nodes
 from gpuforest.kernels.grow_subtrees.structs import Categories, Grown, Roots
 from gpuforest.kernels.shared import structs
 from gpuforest.kernels.shared.constants import (
     CUT_SUMS,
-    EDGE_THREADS,
     LIMITED,
-    SORT_THREADS,
-    THREADS,
 )
-from gpuforest.kernels.shared.structs import Columns
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
@@ -51,73 +44,11 @@ LAUNCH_ROWS = 2**22
 class CudaBackend(CudaLevels):
     """All kernels on a device: edges, waves, the deep phase, and finished forests."""
 
-    deep_limits = True
+    nodes: Nodes = CudaNodes()
+    sampling: RowSampling = CudaSampling()
 
     def booster(self, boosting: Boosting) -> CudaBooster:
         return CudaBooster(self, boosting)
-
-    def draw_rows(self, seed: int, n_rows: int, count: int) -> np.ndarray:
-        rows = self.empty(count, self.xp.int64)
-        arguments = (np.uint64(seed), n_rows, count, rows)
-        self.launch("bag", "draw_rows", (self.blocks(count, THREADS),), arguments)
-        return self.asnumpy(self.xp.sort(rows))
-
-    def rows_below(self, seed: int, n_rows: int, limit: int) -> np.ndarray:
-        key = hashing.hash_at(np.full(1, seed, np.uint64), hashing.ROWS)[0]
-        expected = n_rows * limit >> 64
-        room = min(n_rows, expected + 16 * math.isqrt(expected) + 64)
-        while True:
-            rows, found = self.empty(room, self.xp.int64), self.zeros(1, self.xp.uint32)
-            arguments = (key, n_rows, np.uint64(limit), room, rows, found)
-            self.launch("bag", "rows_below", (self.blocks(n_rows, THREADS),), arguments)
-            n = int(self.asnumpy(found)[0])
-            if n <= room:
-                return self.asnumpy(self.xp.sort(rows[:n]))
-            room = n
-
-    def column_edges(
-        self, X: Array, rows: np.ndarray | None, weights: np.ndarray | None, max_bins: int
-    ) -> list[np.ndarray]:
-        """As many columns at once as fit the budget; only their edges are copied to the host."""
-        # the host does weighted rows, which need weights sorted too, and sparse columns
-        if weights is not None or issparse(X):
-            return super().column_edges(X, rows, weights, max_bins)
-        sample = take_rows(X, rows, self)
-        xp, (n, F), dtype = self.xp, sample.shape, value_dtype(sample)
-        most_edges = min(max_bins, n)
-        # bytes of a column: three copies of it; a number and a measure of each value; edges
-        each = n * (3 * np.dtype(dtype).itemsize + 12) + 8 * most_edges
-        size, found = max(1, self.memory_budget // each), []
-        for f in range(0, F, size):
-            part = xp.astype(self.asarray(sample[:, f : f + size]), dtype, copy=False)
-            columns = self.empty((part.shape[1], n), dtype)
-            columns[...] = part.T  # always a copy: X itself must not be sorted
-            found += self.edges_of(columns, max_bins, most_edges)
-        return found
-
-    def edges_of(self, columns: Array, max_bins: int, most_edges: int) -> list[np.ndarray]:
-        """The edges of columns f32 or f64 [k, n], which are scratch afterwards."""
-        xp, (k, n) = self.xp, columns.shape
-        spare, swapped = self.empty((k, n), columns.dtype), self.empty(k, xp.int32)
-        first, shares = self.empty((k, n + 1), xp.int32), self.empty((k, n), xp.float64)
-        widest, most = (self.empty(k, xp.float64) for _ in range(2))
-        edges = self.empty((k, most_edges), xp.float64)
-        n_values, n_edges = (self.empty(k, xp.int64) for _ in range(2))
-        macros = {"VALUE": "float" if columns.dtype == xp.float32 else "double"}
-        sizes: dict[str, Any] = {"macros": macros, "threads": EDGE_THREADS}
-        arguments: tuple[Any, ...] = columns, spare, n, swapped
-        self.launch(
-            "edges", "sort_columns", (k,), arguments, macros=macros, threads=SORT_THREADS
-        )  # fmt: skip
-        there = Columns(columns, spare, swapped, n), max_bins
-        arguments = *there, most_edges, first, widest, edges, n_values, n_edges
-        self.launch("edges", "find_gaps", (k,), arguments, **sizes)
-        arguments = *there, first, widest, n_values, shares, most
-        self.launch("edges", "share_gaps", (k,), arguments, **sizes)
-        arguments = *there, most_edges, first, n_values, shares, most, edges, n_edges
-        self.launch("edges", "edges", (k,), arguments, **sizes)
-        counts = self.asnumpy(n_edges).tolist()
-        return [e[:c] for e, c in zip(self.asnumpy(edges), counts, strict=True)]
 
     def waves(self, wanted: WaveRequest) -> tuple[int, Backend, int]:
         """As many trees as fit free memory: bags, rows twice, nodes and leaves with gaps; sets of
@@ -168,8 +99,6 @@ class CudaBackend(CudaLevels):
 
     def grow_subtrees(self, training: Training, slots: Frontier) -> Subtrees:
         xp, f, D = self.xp, slots, slots.n_slots
-        if not D:
-            return super().grow_subtrees(training, slots)
         matrix, rules, W = training.matrix, training.rules, training.node_words
         plan, C, y = self.deep_plan(training), training.n_channels, targets_of(self.xp, training)
         first = self.sums_before(f.end, f.begin)

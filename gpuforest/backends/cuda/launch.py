@@ -109,10 +109,10 @@ class CudaLaunches(Backend):
         return (self.shared_limit + RESERVED) // n - RESERVED
 
     def zeros(self, shape: Any, dtype: Any) -> Array:
-        return self.xp.zeros(shape, dtype=dtype, device=self.device)
+        return self.xp.zeros(shape, dtype=dtype)
 
     def empty(self, shape: Any, dtype: Any) -> Array:
-        return self.xp.empty(shape, dtype=dtype, device=self.device)
+        return self.xp.empty(shape, dtype=dtype)
 
     def spans(self, S: int) -> tuple[int, int]:
         """The number of items in a block's span, and of blocks, where running sums are needed."""
@@ -172,6 +172,11 @@ class CudaLaunches(Backend):
     def known_tiles(self) -> WeakKeyDictionary[Frontier, tuple[Tiles, int]]:
         """Tiles of slots that are still there."""
         return WeakKeyDictionary()
+
+
+def flags(backend: CudaLaunches, n: int) -> Array:
+    """Room for n flags, of whole 32-bit words: see kernels/totals."""
+    return backend.empty(-(-n // 4) * 4, backend.xp.bool)[:n]
 
 
 def own_targets(training: Training, y: Array) -> structs.Targets:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
-from itertools import accumulate
 from typing import Any
 
 import array_api_compat.numpy as host
@@ -14,6 +12,7 @@ from gpuforest.backends.cuda.launch import (
     CudaLaunches,
     cell_type,
     codes_of,
+    flags,
     histogram_group,
     histograms_of,
     own_targets,
@@ -23,18 +22,16 @@ from gpuforest.backends.cuda.launch import (
     targets_of,
 )
 from gpuforest.compiler.types import new_arrays
-from gpuforest.engine.assembly import distinct_sorted
 from gpuforest.engine.binning import BinEdges, BinnedMatrix
 from gpuforest.engine.criteria import xlogx
-from gpuforest.engine.records import PER_SLOT, Frontier, Rules, Splits, Training
+from gpuforest.engine.records import Frontier, Rules, Splits, Training
+from gpuforest.engine.slots import all_equal
 from gpuforest.kernels.grow_subtrees.structs import Combining
 from gpuforest.kernels.shared import structs
 from gpuforest.kernels.shared.constants import (
     CUT_SUMS,
     GROUP_CHANNELS,
     HISTOGRAM_THREADS,
-    LEAST_TILE,
-    MOST_TILE,
     SPLIT_THREADS,
     THREADS,
     XLOGX_TABLE_SIZE,
@@ -43,9 +40,6 @@ from gpuforest.kernels.shared.structs import Tiles
 
 Array = Any
 
-BAG_TILE = 4096  # rows that a block of in_bag takes
-NO_SIGNS = np.zeros(0, np.int8)
-TILE_SIZES = MOST_TILE // LEAST_TILE  # tiles have a multiple of LEAST_TILE rows
 MOST_SHIFT = 24  # sums have fewer bits
 
 
@@ -70,53 +64,45 @@ class CudaLevels(CudaLaunches):
         self.launch("encode", "encode", (self.blocks(N * F, THREADS),), arguments, macros=macros)
         return codes
 
-    def bag(self, keys: Array, n_rows: int, n_draws: int, cumulative: Array | None) -> Array:
-        T = keys.shape[0]
-        weights = self.zeros((T, n_rows), self.xp.int32)
-        grid = (self.blocks(n_draws, THREADS), min(T, 65535))
-        self.launch("bag", "bag", grid, (keys, n_rows, n_draws, cumulative, T, weights))
-        return weights
-
-    def in_bag(self, bags: Array) -> tuple[Array, Array, Array]:
-        xp, (T, N) = self.xp, bags.shape
-        bags = xp.ascontiguousarray(bags)  # without draws, one row stands for all trees
-        tiles = -(-N // BAG_TILE)
-        counts, grid = self.empty(T * tiles, xp.int64), (self.blocks(T * tiles),)
-        self.launch("bag", "count_in_bag", grid, (bags, N, T, BAG_TILE, tiles, counts))
-        first = self.sums_before(counts)
-        R = int(first[-1])
-        rows, weights = self.empty(R, xp.int32), self.empty(R, xp.int32)
-        offsets = self.empty(T + 1, xp.int64)
-        arguments = (bags, N, T, BAG_TILE, tiles, first, rows, weights, offsets)
-        self.launch("bag", "in_bag", grid, arguments)
-        return rows, weights, offsets
-
-    def totals(
+    def sums(
         self, training: Training, rows: Array, weights: Array, begin: Array, end: Array
     ) -> Array:
-        S, C, target = begin.shape[0], training.n_channels, training.target
+        """Channel sums i64[S, C] of the rows of slots."""
+        S, C = begin.shape[0], training.n_channels
         sums = self.zeros((S, C), self.xp.int64)
         tiles, n_tiles = self.tiles_of(begin, end, rows.shape[0])
         grid = (self.blocks(n_tiles) if S else 0, -(-C // GROUP_CHANNELS))
         slots = Frontier.of_rows(rows, weights, begin, end)
         # the rows of a tree are in order, so the array in order is read fastest
-        y = own_targets(training, target.y)
+        y = own_targets(training, training.target.y)
         arguments, macros = (y, slots, tiles, sums), target_macros(training, y)
         self.launch("totals", "totals", grid, arguments, macros=macros)
         return sums
 
-    def differs(
-        self, training: Training, rows: Array, begin: Array, end: Array, values: Array
-    ) -> Array:
-        S = values.shape[0]
-        found = self.zeros(S, self.xp.int32)
-        tiles, n_tiles = self.tiles_of(begin, end, rows.shape[0])
-        slots = Frontier.of_rows(rows, None, begin, end)
-        y = own_targets(training, training.target.y)
-        arguments, grid = (y, slots, tiles, values, found), (self.blocks(n_tiles) if S else 0,)
-        macros = target_macros(training, y)
-        self.launch("totals", "differs", grid, arguments, macros=macros)
-        return found > 0
+    def totals(
+        self,
+        training: Training,
+        rows: Array,
+        weights: Array,
+        begin: Array,
+        end: Array,
+        sums: Array | None = None,
+    ) -> tuple[Array, Array]:
+        if sums is None:
+            sums = self.sums(training, rows, weights, begin, end)
+
+        def differs(end: Array, mean: Array) -> Array:
+            constant = flags(self, mean.shape[0])
+            constant[...] = True
+            tiles, n_tiles = self.tiles_of(begin, end, rows.shape[0])
+            slots = Frontier.of_rows(rows, None, begin, end)
+            y, compare = own_targets(training, training.target.y), self.xp.ones_like(constant)
+            arguments, grid = (y, slots, tiles, None, 0, mean, compare, constant), (n_tiles,)
+            macros = target_macros(training, y)
+            self.launch("totals", "differing", grid, arguments, macros=macros)
+            return ~constant
+
+        return sums, all_equal(training, sums, begin, end, differs)
 
     def histogram(self, training: Training, slots: Frontier, features: Array) -> Array:
         features = self.xp.ascontiguousarray(features)
@@ -240,158 +226,10 @@ class CudaLevels(CudaLaunches):
         rules = training.rules
         return replace(rules, signs=self.asarray(rules.signs)) if len(rules.signs) else rules
 
-    def roots(
-        self, training: Training, rows: Array, weights: Array, offsets: Array, keys: Array
-    ) -> Frontier:
-        T, C = keys.shape[0], training.n_channels
-        sums = self.totals(training, rows, weights, offsets[:-1], offsets[1:])
-        roots = self.new_slots(T, C, rows, weights, rows.shape[0])
-        mean, compare = self.means(training, T)
-        arguments = offsets, keys, sums, T, C, roots, mean, compare
-        self.launch("slots", "root_slots", (self.blocks(T, THREADS),), arguments)
-        if mean is not None:
-            self.compare_rows(training, roots, roots, None, 0, mean, compare)
-        return roots
-
-    def sort_out(
-        self, slots: Frontier, rules: Rules, deep_rows: int
-    ) -> tuple[Array, Frontier, Frontier]:
-        S, xp = slots.n_slots, self.xp
-        # few forests have bounds, multiway splits or a least weight
-        if not S or slots.per_slot != PER_SLOT or rules.min_weight_leaf > 1:
-            return super().sort_out(slots, rules, deep_rows)
-        span, n_spans = self.spans(S)
-        counts = self.empty((4, n_spans), xp.int64)
-        tiles = self.empty((TILE_SIZES, n_spans), xp.int64)
-        kind, rank = self.empty(S, xp.int8), self.empty(S, xp.int64)
-        C, kinds = slots.sums.shape[1], structs.Kinds(kind, rank, counts, tiles, S, span)
-        # no kernel here reads the signs, which are on the host
-        arguments: tuple[Any, ...] = slots, kinds, replace(rules, signs=NO_SIGNS), deep_rows
-        self.launch("slots", "number_kinds", (n_spans,), arguments)
-        n_wide, n_deep, rows_wide, rows_deep = self.asnumpy(counts).sum(axis=1).tolist()
-        tile = self.tile_size(rows_wide)
-        wide, deep = (
-            self.new_slots(n, C, slots.rows, slots.weights, n_held, slots.allowed)
-            for n, n_held in ((n_wide, rows_wide), (n_deep, rows_deep))
-        )
-        first = self.empty(n_wide + 1, xp.int64)
-        arguments = slots, kinds, C, tile, wide, deep, first
-        grid = n_spans, 1 + -(-min(span, S) // THREADS)
-        self.launch("slots", "take_slots", grid, arguments)
-        self.known_tiles[wide] = Tiles(first, tile, n_wide), rows_wide // tile + n_wide
-        return kind, wide, deep
-
-    def new_slots(
-        self,
-        S: int,
-        C: int,
-        rows: Array,
-        weights: Array,
-        n_held: int,
-        allowed: Array | None = None,
-    ) -> Frontier:
-        """S slots of C channels, whose arrays kernels fill."""
-        arrays = new_arrays(Frontier, self.empty, S=S, C=C)
-        # whole words, see `differing`
-        arrays["constant"] = self.empty(-(-S // 4) * 4, self.xp.bool)[:S]
-        return Frontier(**arrays, rows=rows, weights=weights, n_held=n_held, allowed=allowed)
-
-    def children(
-        self,
-        training: Training,
-        wide: Frontier,
-        splits: Splits,
-        rows: Array,
-        weights: Array,
-        n_left: Array,
-    ) -> Frontier:
-        W, C = wide.n_slots, training.n_channels
-        below = self.new_slots(2 * W, C, rows, weights, wide.n_held, wide.allowed)
-        half = rows.shape[0] // 2
-        mean, compare = self.means(training, 2 * W)
-        arguments = (
-            wide, W, C, splits.feature, splits.left, n_left, half, below, mean, compare,
-        )  # fmt: skip
-        self.launch("slots", "children", (self.blocks(2 * W, THREADS),), arguments)
-        if mean is not None and W:
-            self.compare_rows(training, wide, below, n_left, half, mean, compare)
-        return below
-
-    def means(self, training: Training, S: int) -> tuple[Array | None, Array | None]:
-        """Room for the means of S slots, and for whether rows must be compared with them; None for
-        classes, whose sums show whether all targets are equal."""
-        if training.target.coding.is_classes:
-            return None, None
-        mean = self.empty((S, training.n_channels - 1), self.xp.int64)
-        return mean, self.empty(S, self.xp.bool)
-
-    def compare_rows(
-        self,
-        training: Training,
-        above: Frontier,
-        slots: Frontier,
-        n_left: Array | None,
-        half: int,
-        mean: Array,
-        compare: Array | None,
-    ) -> None:
-        """Slots with a target that differs from their mean are not constant.
-
-        above : the slots above, whose rows have moved by `half`; or with `n_left` None, `slots`
-        """
-        tiles, n_tiles = self.slot_tiles(above)
-        y = own_targets(training, training.target.y)
-        held = replace(above, rows=slots.rows, weights=slots.weights)
-        arguments = y, held, tiles, n_left, half, mean, compare, slots.constant
-        macros = target_macros(training, y)
-        self.launch("totals", "differing", (self.blocks(n_tiles),), arguments, macros=macros)
-
-    def join(self, parts: list[Frontier], rows: Array, weights: Array) -> Frontier:
-        ends = list(accumulate((part.n_slots for part in parts), initial=0))
-        S, like = ends.pop(), parts[0]
-        if not S or like.per_slot != PER_SLOT:
-            return super().join(parts, rows, weights)
-        C = like.sums.shape[1]
-        held = sum(part.n_held for part in parts)
-        slots = self.new_slots(S, C, rows, weights, held, like.allowed)
-        first, table = self.asarray(np.array(ends)), self.table_of(parts)
-        arguments = table, first, len(parts), S, C, slots
-        self.launch("slots", "join_slots", (self.blocks(S, THREADS),), arguments)
-        return slots
-
-    def table_of(self, records: Iterable[Any]) -> Array:
-        """Records on the device, one after another, as words i64[...]."""
-        packed = [structs.packed(record, {}, self.address) for record in records]
-        return self.asarray(np.array(packed).view(np.int64).reshape(-1))
-
-    def row_keys(self, sums: Array) -> Array:
-        """A hash u64[V] of each row i64[V, C]."""
-        V, C = sums.shape
-        keys = self.empty(V, self.xp.uint64)
-        self.launch("leaf_rows", "row_keys", (self.blocks(V, THREADS),), (sums, V, C, keys))
-        return keys
-
-    def distinct_rows(self, sums: Array) -> tuple[np.ndarray, np.ndarray]:
-        (V, C), keys, xp = sums.shape, self.row_keys(sums), self.xp
-        order, (span, n_blocks) = xp.argsort(keys, stable=True), self.spans(V)
-        counts, number, some = (self.empty(n, xp.int64) for n in (n_blocks, V, V))
-        self.launch("leaf_rows", "count_keys", (n_blocks,), (keys, order, V, span, counts))
-        other = self.empty(1, xp.int32)
-        arguments: tuple[Any, ...] = keys, order, V, span, counts, number, some, other
-        self.launch("leaf_rows", "number_keys", (n_blocks,), arguments)
-        n = int(self.asnumpy(counts).sum())
-        table = self.empty((n, C), xp.int64)
-        arguments = sums, V, C, number, some, n, table, other
-        grid = (self.blocks(V, THREADS),)
-        self.launch("leaf_rows", "distinct_rows", grid, arguments)
-        if int(other[0]):
-            return distinct_sorted(self.asnumpy(sums))
-        return self.asnumpy(table), self.asnumpy(number)
-
-    level_kinds = ("numeric",)
-
-    def level(self, training: Training, slots: Frontier) -> Splits:
+    def level(self, training: Training, slots: Frontier) -> Splits | None:
         """In one round: features that do not vary are found without histograms."""
+        if training.kind.name != "numeric":
+            return None
         best, S, k = self.no_splits(slots), slots.n_slots, training.rules.n_tried
         if not S:
             return best

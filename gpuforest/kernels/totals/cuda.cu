@@ -40,23 +40,6 @@ totals(Targets y, Frontier slots, Tiles tiles, i64* sums) {
   }
 }
 
-// A block for each tile of a slot's rows. found i32[S] holds zeros; it becomes 1 if some target
-// differs from the slot's value i64[K].
-extern "C" __global__ void __launch_bounds__(THREADS)
-differs(Targets y, Frontier slots, Tiles tiles, const i64* values, i32* found) {
-  i64 K = outputs(y.C);
-  for (i64 p = blockIdx.x; p < tiles.first[tiles.S]; p += gridDim.x) {
-    Tile tile = tile_of(slots, tiles, p);
-    i64 s = tile.slot;
-    bool other = false;
-    for (i64 i = tile.low + threadIdx.x; i < tile.high; i += blockDim.x) {
-      i64 r = slots.rows[i];
-      for (i64 k = 0; k < K; k++) other = other || target_of(y, r)[k] != values[s * K + k];
-    }
-    if (__any_sync(ALL_LANES, other) && lane() == 0) atomicOr(&found[s], 1);
-  }
-}
-
 // A block for each tile of a slot's rows. `constant` of a slot becomes false if some target differs
 // from the slot's mean i64[K]; slots without `compare` stay as they are. The tiles are those of the
 // slots above, if `n_left` is not null: their rows have moved by `half` rows, on or back, and

@@ -69,7 +69,7 @@ def mean_combined(
     numeric = np.flatnonzero(edges.kinds != CATEGORICAL).tolist()
     if len(numeric) < 2:
         return wanted
-    lacks = xp.zeros((matrix.n_rows,), dtype=xp.int32, device=backend.device)
+    lacks = xp.zeros((matrix.n_rows,), dtype=xp.int32)
     for f in numeric:
         lacks = lacks + xp.astype(codes[:, f] == edges.missing_code, xp.int32)
     counts = np.bincount(backend.asnumpy(lacks), weights)
@@ -218,7 +218,7 @@ class Oblique(Kind):
         backend, k, F = training.backend, training.rules.n_tried, training.n_features
         xp = backend.xp
         gathered, y = _gathered(training, slots)
-        need = xp.full((slots.n_slots,), k, dtype=xp.int64, device=backend.device)
+        need = xp.full((slots.n_slots,), k, dtype=xp.int64)
         best: Splits | None = None
         for first in range(0, n_attempts(k, F), k):
             features, weights = draw(xp, slots.key, first, k, F, training.combining, k)
@@ -244,7 +244,7 @@ class Oblique(Kind):
         xp = backend.xp
         codes, low, shift = backend.project(training, slots, features, weights)
         local = features[:, :, 0]
-        number = xp.arange(k, dtype=xp.int32, device=backend.device)[None, :]
+        number = xp.arange(k, dtype=xp.int32)[None, :]
         if training.n_words:  # columns come twice: the second time they are categories
             is_set = backend.asarray(training.matrix.edges.kinds == CATEGORICAL)
             taken = xp.take(is_set, xp.reshape(xp.where(local < 0, 0, local), (-1,)))
@@ -300,7 +300,7 @@ def _gathered(training: Training, slots: Frontier) -> tuple[Frontier, Array]:
     these rows."""
     xp, count = training.backend.xp, slots.n_stored
     position = held(training, slots)[1]
-    rows = xp.arange(position.shape[0], dtype=xp.int32, device=training.backend.device)
+    rows = xp.arange(position.shape[0], dtype=xp.int32)
     end = xp.cumulative_sum(count)
     own = replace(
         slots,
@@ -318,8 +318,8 @@ def held(training: Training, slots: Frontier) -> tuple[Array, Array]:
     """The slot of every row of all slots, in order, and its position in `rows`, i64[n] both."""
     backend, count = training.backend, slots.n_stored
     xp = backend.xp
-    slot = xp.repeat(xp.arange(slots.n_slots, dtype=xp.int64, device=backend.device), count)
-    number = xp.arange(slot.shape[0], dtype=xp.int64, device=backend.device)
+    slot = xp.repeat(xp.arange(slots.n_slots, dtype=xp.int64), count)
+    number = xp.arange(slot.shape[0], dtype=xp.int64)
     move = slots.begin - (xp.cumulative_sum(count) - count)
     return slot, number + xp.take(move, slot)
 

@@ -17,7 +17,7 @@ from gpuforest.backends.registry import get_host_backend
 from gpuforest.cluster.ring import RingCommunicator
 from gpuforest.common.errors import ClusterError
 from gpuforest.data.binned import BinnedData
-from gpuforest.estimators.shares import grow_of_rows
+from gpuforest.estimators.growing import grow_of_rows
 from gpuforest.tools.dask.links import Seat, links_of, open_links
 from gpuforest.tools.dask.waiting import addresses, as_done
 

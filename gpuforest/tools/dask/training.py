@@ -22,7 +22,7 @@ from gpuforest.data.blocks import named
 from gpuforest.data.passes import Reader, Rows, Summary
 from gpuforest.engine.binning import SAMPLE_ROWS, hash_limit
 from gpuforest.engine.forest import Forest
-from gpuforest.estimators.shares import grow_share
+from gpuforest.estimators.growing import grow_share
 from gpuforest.tools.dask import partitions
 from gpuforest.tools.dask.by_rows import fit_rows
 from gpuforest.tools.dask.waiting import as_done

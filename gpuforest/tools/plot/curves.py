@@ -16,7 +16,7 @@ from gpuforest.data.arrays import to_host
 from gpuforest.engine.criteria import CRITERIA
 from gpuforest.estimators.adaboost import AdaBoost
 from gpuforest.estimators.boosting import HistGradientBoosting
-from gpuforest.estimators.watch import replace_predictions
+from gpuforest.estimators.boosting_fit import replace_predictions
 from gpuforest.explain.model_facts import best_round, kept_curves, measure_of
 from gpuforest.tools.plot.style import (
     INK,

@@ -187,9 +187,7 @@ def staged_error(rows: Rows) -> tuple[np.ndarray, np.ndarray] | None:
 
     def work(backend: Any) -> list[float]:
         codes = bin_matrix(rows.table, forest.edges, backend).codes
-        total = backend.xp.zeros(
-            (rows.n, forest.values.shape[1]), dtype=backend.xp.float64, device=backend.device
-        )
+        total = backend.xp.zeros((rows.n, forest.values.shape[1]), dtype=backend.xp.float64)
         if forest.baseline is not None:
             total = total + backend.asarray(forest.baseline)
         errors, done = [], 0

@@ -1,10 +1,12 @@
-"""The scores of a fit of boosting, round by round."""
+"""What a fit of boosting needs beside trees: constraints, limits, and the scores of its rounds."""
 
 from __future__ import annotations
 
 import warnings
 from copy import copy
 from dataclasses import dataclass
+from itertools import combinations
+from numbers import Integral
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,6 +21,7 @@ from gpuforest.data.binned import BinnedData
 from gpuforest.engine.binning import bin_matrix, take_rows
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.predict import predict
+from gpuforest.estimators.settings import UNLIMITED
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,3 +146,57 @@ def replace_predictions(estimator: Any, coding: BoostedCoding, raw: np.ndarray) 
         _raw_predict=lambda X: raw, classes_=coding.classes, forest_=SimpleNamespace(coding=coding)
     )
     return known
+
+
+def groups_of(wanted: Any, n_features: int) -> np.ndarray:
+    """The sets of features that may meet on a path, bool[n, F]; bool[0, F]: all may.
+
+    wanted : what a user passes as `interaction_cst`
+
+    Raises
+    ------
+    ValueError : sets of something else than features
+    """
+    if wanted is None:
+        return np.zeros((0, n_features), np.bool_)
+    if isinstance(wanted, str):
+        size = 1 if wanted == "no_interactions" else 2
+        wanted = list(combinations(range(n_features), min(size, n_features)))
+    try:
+        groups = [set(group) for group in wanted]
+    except TypeError:
+        raise ValueError(
+            f"Interaction constraints must be a sequence of tuples or lists, got: {wanted!r}."
+        ) from None
+    for group in groups:
+        for x in group:
+            if not (isinstance(x, Integral) and 0 <= int(x) < n_features):
+                raise ValueError(
+                    "Interaction constraints must consist of integer indices in"
+                    f" [0, n_features - 1] = [0, {n_features - 1}], specifying the"
+                    " position of features, got invalid indices:"
+                    f" {group!r}"
+                )
+    if rest := set(range(n_features)).difference(*groups):
+        groups.append(rest)
+    found = np.zeros((len(groups), n_features), np.bool_)
+    for row, group in zip(found, groups, strict=True):
+        row[[int(x) for x in group]] = True
+    return found
+
+
+MANY_ROWS = 10_000  # early_stopping="auto" stops early where there are more
+
+
+def stops_early(early_stopping: Any, n_rows: int) -> bool:
+    """Whether a fit of so many rows watches its scores, without rows to validate on."""
+    return n_rows > MANY_ROWS if early_stopping == "auto" else bool(early_stopping)
+
+
+def most_leaves(estimator: Any) -> tuple[int, int]:
+    """The most levels below the root, and the most leaves."""
+    depth, leaves = estimator.max_depth, estimator.max_leaf_nodes
+    return (
+        UNLIMITED if depth is None else min(int(depth), UNLIMITED),
+        UNLIMITED if leaves is None else min(int(leaves), UNLIMITED),
+    )

@@ -1,0 +1,195 @@
+"""Slots on a CUDA device, and the rows of bags and leaves: few launches instead of many small
+array operations (kernels/slots, kernels/bag, kernels/leaf_rows)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+
+from gpuforest.backends.cuda.launch import flags, own_targets, target_macros
+from gpuforest.compiler.types import new_arrays
+from gpuforest.engine.assembly import distinct_sorted
+from gpuforest.engine.records import PER_SLOT, Frontier, Splits, Training
+from gpuforest.engine.slots import Nodes
+from gpuforest.kernels.shared import structs
+from gpuforest.kernels.shared.constants import LEAST_TILE, MOST_TILE, THREADS
+from gpuforest.kernels.shared.structs import Tiles
+
+Array = Any
+
+BAG_TILE = 4096  # rows that a block of in_bag takes
+NO_SIGNS = np.zeros(0, np.int8)
+TILE_SIZES = MOST_TILE // LEAST_TILE  # tiles have a multiple of LEAST_TILE rows
+
+
+class CudaNodes(Nodes):
+    """As the array-API code, by kernels."""
+
+    def in_bag(self, backend: Any, bags: Array) -> tuple[Array, Array, Array]:
+        xp, (T, N) = backend.xp, bags.shape
+        bags = xp.ascontiguousarray(bags)  # without draws, one row stands for all trees
+        tiles = -(-N // BAG_TILE)
+        counts, grid = backend.empty(T * tiles, xp.int64), (backend.blocks(T * tiles),)
+        backend.launch("bag", "count_in_bag", grid, (bags, N, T, BAG_TILE, tiles, counts))
+        first = backend.sums_before(counts)
+        R = int(first[-1])
+        rows, weights = backend.empty(R, xp.int32), backend.empty(R, xp.int32)
+        offsets = backend.empty(T + 1, xp.int64)
+        arguments = (bags, N, T, BAG_TILE, tiles, first, rows, weights, offsets)
+        backend.launch("bag", "in_bag", grid, arguments)
+        return rows, weights, offsets
+
+    def roots(self, training: Training, held: tuple[Array, Array, Array], keys: Array) -> Frontier:
+        backend: Any = training.backend
+        (rows, weights, offsets), T, C = held, keys.shape[0], training.n_channels
+        sums = backend.sums(training, rows, weights, offsets[:-1], offsets[1:])
+        roots = new_slots(backend, T, C, rows, weights, rows.shape[0])
+        mean, compare = means(training, T)
+        arguments = offsets, keys, sums, T, C, roots, mean, compare
+        backend.launch("slots", "root_slots", (backend.blocks(T, THREADS),), arguments)
+        if mean is not None:
+            compare_rows(training, roots, roots, None, 0, mean, compare)
+        return roots
+
+    def sort_out(
+        self, training: Training, slots: Frontier, deep_rows: int
+    ) -> tuple[Array, Frontier, Frontier]:
+        backend: Any = training.backend
+        S, xp, rules = slots.n_slots, backend.xp, training.rules
+        # few forests have bounds, multiway splits or a least weight
+        if not S or slots.per_slot != PER_SLOT or rules.min_weight_leaf > 1:
+            return super().sort_out(training, slots, deep_rows)
+        span, n_spans = backend.spans(S)
+        counts = backend.empty((4, n_spans), xp.int64)
+        tiles = backend.empty((TILE_SIZES, n_spans), xp.int64)
+        kind, rank = backend.empty(S, xp.int8), backend.empty(S, xp.int64)
+        C, kinds = slots.sums.shape[1], structs.Kinds(kind, rank, counts, tiles, S, span)
+        # no kernel here reads the signs, which are on the host
+        arguments: tuple[Any, ...] = slots, kinds, replace(rules, signs=NO_SIGNS), deep_rows
+        backend.launch("slots", "number_kinds", (n_spans,), arguments)
+        n_wide, n_deep, rows_wide, rows_deep = backend.asnumpy(counts).sum(axis=1).tolist()
+        tile = backend.tile_size(rows_wide)
+        wide, deep = (
+            new_slots(backend, n, C, slots.rows, slots.weights, n_held, slots.allowed)
+            for n, n_held in ((n_wide, rows_wide), (n_deep, rows_deep))
+        )
+        first = backend.empty(n_wide + 1, xp.int64)
+        arguments = slots, kinds, C, tile, wide, deep, first
+        grid = n_spans, 1 + -(-min(span, S) // THREADS)
+        backend.launch("slots", "take_slots", grid, arguments)
+        backend.known_tiles[wide] = Tiles(first, tile, n_wide), rows_wide // tile + n_wide
+        return kind, wide, deep
+
+    def children(
+        self,
+        training: Training,
+        wide: Frontier,
+        splits: Splits,
+        moved: tuple[Array, Array, Array],
+    ) -> Frontier:
+        backend: Any = training.backend
+        (rows, weights, n_left), W, C = moved, wide.n_slots, training.n_channels
+        below = new_slots(backend, 2 * W, C, rows, weights, wide.n_held, wide.allowed)
+        half = rows.shape[0] // 2
+        mean, compare = means(training, 2 * W)
+        arguments = (
+            wide, W, C, splits.feature, splits.left, n_left, half, below, mean, compare,
+        )  # fmt: skip
+        backend.launch("slots", "children", (backend.blocks(2 * W, THREADS),), arguments)
+        if mean is not None and W:
+            compare_rows(training, wide, below, n_left, half, mean, compare)
+        return below
+
+    def join(self, backend: Any, parts: list[Frontier], rows: Array, weights: Array) -> Frontier:
+        ends = list(accumulate((part.n_slots for part in parts), initial=0))
+        S, like = ends.pop(), parts[0]
+        if not S or like.per_slot != PER_SLOT:
+            return super().join(backend, parts, rows, weights)
+        C = like.sums.shape[1]
+        held = sum(part.n_held for part in parts)
+        slots = new_slots(backend, S, C, rows, weights, held, like.allowed)
+        first, table = backend.asarray(np.array(ends)), table_of(backend, parts)
+        arguments = table, first, len(parts), S, C, slots
+        backend.launch("slots", "join_slots", (backend.blocks(S, THREADS),), arguments)
+        return slots
+
+    def row_keys(self, backend: Any, sums: Array) -> Array:
+        """A hash u64[V] of each row i64[V, C]."""
+        V, C = sums.shape
+        keys = backend.empty(V, backend.xp.uint64)
+        backend.launch("leaf_rows", "row_keys", (backend.blocks(V, THREADS),), (sums, V, C, keys))
+        return keys
+
+    def distinct_rows(self, backend: Any, sums: Array) -> tuple[np.ndarray, np.ndarray]:
+        (V, C), keys, xp = sums.shape, self.row_keys(backend, sums), backend.xp
+        order, (span, n_blocks) = xp.argsort(keys, stable=True), backend.spans(V)
+        counts, number, some = (backend.empty(n, xp.int64) for n in (n_blocks, V, V))
+        backend.launch("leaf_rows", "count_keys", (n_blocks,), (keys, order, V, span, counts))
+        other = backend.empty(1, xp.int32)
+        arguments: tuple[Any, ...] = keys, order, V, span, counts, number, some, other
+        backend.launch("leaf_rows", "number_keys", (n_blocks,), arguments)
+        n = int(backend.asnumpy(counts).sum())
+        table = backend.empty((n, C), xp.int64)
+        arguments = sums, V, C, number, some, n, table, other
+        grid = (backend.blocks(V, THREADS),)
+        backend.launch("leaf_rows", "distinct_rows", grid, arguments)
+        if int(other[0]):
+            return distinct_sorted(backend.asnumpy(sums))
+        return backend.asnumpy(table), backend.asnumpy(number)
+
+
+def new_slots(
+    backend: Any,
+    S: int,
+    C: int,
+    rows: Array,
+    weights: Array,
+    n_held: int,
+    allowed: Array | None = None,
+) -> Frontier:
+    """S slots of C channels, whose arrays kernels fill."""
+    arrays = new_arrays(Frontier, backend.empty, S=S, C=C)
+    arrays["constant"] = flags(backend, S)
+    return Frontier(**arrays, rows=rows, weights=weights, n_held=n_held, allowed=allowed)
+
+
+def means(training: Training, S: int) -> tuple[Array | None, Array | None]:
+    """Room for the means of S slots, and for whether rows must be compared with them; None for
+    classes, whose sums show whether all targets are equal."""
+    if training.target.coding.is_classes:
+        return None, None
+    backend: Any = training.backend
+    mean = backend.empty((S, training.n_channels - 1), backend.xp.int64)
+    return mean, backend.empty(S, backend.xp.bool)
+
+
+def compare_rows(
+    training: Training,
+    above: Frontier,
+    slots: Frontier,
+    n_left: Array | None,
+    half: int,
+    mean: Array,
+    compare: Array | None,
+) -> None:
+    """Slots with a target that differs from their mean are not constant.
+
+    above : the slots above, whose rows have moved by `half`; or with `n_left` None, `slots`
+    """
+    backend: Any = training.backend
+    tiles, n_tiles = backend.slot_tiles(above)
+    y = own_targets(training, training.target.y)
+    held = replace(above, rows=slots.rows, weights=slots.weights)
+    arguments = y, held, tiles, n_left, half, mean, compare, slots.constant
+    macros = target_macros(training, y)
+    backend.launch("totals", "differing", (backend.blocks(n_tiles),), arguments, macros=macros)
+
+
+def table_of(backend: Any, records: Iterable[Any]) -> Array:
+    """Records on the device, one after another, as words i64[...]."""
+    packed = [structs.packed(record, {}, backend.address) for record in records]
+    return backend.asarray(np.array(packed).view(np.int64).reshape(-1))

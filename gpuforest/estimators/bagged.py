@@ -1,0 +1,370 @@
+"""What forests tell beside their predictions: proximities, unbiased importances, and how sure they
+are."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from gpuforest.backends.base import Backend
+from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.common import progress
+from gpuforest.data.arrays import to_host
+from gpuforest.engine import predict as prediction
+from gpuforest.engine.forest import Forest
+from gpuforest.engine.records import Training
+from gpuforest.engine.sampling import draw_bags
+from gpuforest.estimators.fits import as_it_is
+from gpuforest.estimators.memory import room_of
+from gpuforest.estimators.tasks import Regressor
+from gpuforest.explain.conformal import Calibration, intervals, mean_and_spread, sets, with_squares
+from gpuforest.explain.jackknife import products, products_bytes, standard_errors
+from gpuforest.explain.proximities import impute_step, nearest, proximity_matrix
+from gpuforest.explain.unbiased import unbiased_importances
+
+UNKNOWN_BAGS = (
+    "the bags are not known to Bagging* that were loaded, older files and converted "
+    "forests: fit it again, the same random_state gives the same trees"
+)
+
+
+def estimators_samples_(self: Any) -> list[np.ndarray]:
+    """Rows of each tree's bag, int32, one as often as it was drawn; drawn again from the
+    seed. Not known to Bagging* that were loaded."""
+    if not hasattr(self, "_sampling_"):
+        raise AttributeError("estimators_samples_ is known only to the estimator that was fitted")
+    drawn, forest, host = self._sampling_, self.forest_, NumpyBackend()
+    rows = np.arange(drawn.n_rows, dtype=np.int32)  # MAX_ROWS fit
+    if not drawn.n_draws:
+        return [rows] * forest.n_trees
+    bags = (draw_bags(drawn, forest.seed, t, t + 1, host)[0] for t in range(forest.n_trees))
+    return [np.repeat(rows, bag > 0 if drawn.distinct else bag) for bag in bags]
+
+
+def proximity(self: Any, X: Any, Y: Any = None, oob: bool = False) -> Any:
+    """The share of trees in which two rows reach the same leaf.
+
+    Only pairs that share some leaf take memory, 12 bytes each. The larger the leaves, the more
+    pairs there are.
+
+    Parameters
+    ----------
+    X : array-like or frame of shape (n_samples, n_features)
+    Y : array-like or frame of shape (n_others, n_features); None: X
+    oob : bool, default=False
+        Of the training rows, count only the trees that drew neither row: those in which both
+        are as new ones. Rows of a bag are nearer to each other and further from the rest.
+
+    Returns
+    -------
+    float64 csr_array of shape (n_samples, n_others), from 0 to 1; no zeros are stored
+
+    Raises
+    ------
+    ValueError
+        oob=True with Y, without bags, with other data than in training, or of a `Bagging*`
+        that was loaded from a file, which does not know its bags.
+
+    References
+    ----------
+    L. Breiman, "Random forests", Machine Learning 45, 2001; L. Breiman and A. Cutler, "Manual
+    on setting up, using, and understanding random forests V4.0", 2003.
+    """
+    leaves, out = _leaves(self, X), None
+    if oob:
+        if Y is not None:
+            raise ValueError("oob=True is for the training rows among themselves: omit Y")
+        out = _out_of_bag(self, len(leaves))
+    return proximity_matrix(leaves, leaves if Y is None else _leaves(self, Y), out)
+
+
+def neighbours(self: Any, X: Any, k: int = 5, Y: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    """The k most similar of other rows, such as those of the training data, by proximity.
+
+    Proximities are computed by blocks of rows, and only the highest are kept.
+
+    Parameters
+    ----------
+    X : array-like or frame of shape (n_samples, n_features)
+    k : int
+    Y : array-like or frame of shape (n_others, n_features), the rows to look among; None: the
+        other rows of X
+
+    Returns
+    -------
+    proximities : float64 array of shape (n_samples, k), falling
+    indices : int64 array of shape (n_samples, k), rows of Y; -1, with a proximity of 0, where
+        fewer rows share a leaf
+    """
+    if k < 1:
+        raise ValueError(f"k={k} neighbours are none: pass 1 or more")
+    leaves = _leaves(self, X)
+    return nearest(leaves, leaves if Y is None else _leaves(self, Y), k, same=Y is None)
+
+
+def _leaves(self: Any, X: Any) -> np.ndarray:
+    """The leaf of each row in each tree, i64[N, T], as numbers among the nodes of all trees."""
+    leaves = to_host(self._walk(X, prediction.apply))
+    return np.asarray(leaves + self.forest_.tree_offsets[:-1])
+
+
+def _out_of_bag(self: Any, n_rows: int) -> np.ndarray:
+    """Which trees did not draw a row, bool[N, T]."""
+    if not hasattr(self, "_sampling_"):
+        raise ValueError(UNKNOWN_BAGS)
+    sampling = self._sampling_
+    if not sampling.n_draws:
+        raise ValueError("no row is out of bag without bags: fit with bootstrap=True")
+    if n_rows != sampling.n_rows:
+        raise ValueError(
+            f"X has {n_rows} rows, but the forest was fitted to {sampling.n_rows}: pass the "
+            "data that it was fitted to"
+        )
+    host, seed = NumpyBackend(), self.forest_.seed
+    is_out = np.empty((n_rows, self.forest_.n_trees), bool)
+    for t in range(is_out.shape[1]):
+        is_out[:, t] = draw_bags(sampling, seed, t, t + 1, host)[0] == 0
+    return is_out
+
+
+def unbiased_feature_importances_(self: Any) -> Any:
+    """The means of `oob_impurity_importance`, f64[n_features]: 0 on average for features that
+    say nothing. They do not add up to one, and may be negative."""
+    check_is_fitted(self)
+    if not hasattr(self, "_unbiased_importances_"):
+        raise AttributeError(
+            "unbiased_feature_importances_ is there after a fit with unbiased_importances="
+            "True; gpuforest.oob_impurity_importance(forest, X, y) finds the same of a forest "
+            "that is fitted"
+        )
+    return self._unbiased_importances_
+
+
+def keep_unbiased_importances(self: Any, training: Training) -> None:
+    """Set what `unbiased_feature_importances_` gives."""
+    y, sampling, backend = training.target.y, training.sampling, training.backend
+    with progress.stage("importances"):
+        importances = unbiased_importances(self.forest_, training.matrix, y, sampling, backend)
+    of_trees = importances[:, ~np.isnan(importances[0])]
+    if of_trees.shape[1]:
+        self._unbiased_importances_ = of_trees.mean(axis=1)
+        return
+    warnings.warn(
+        "No row is out of any bag, so unbiased importances are unknown (NaN): lower max_samples",
+        UserWarning,
+        stacklevel=2,
+    )
+    self._unbiased_importances_ = np.full(len(importances), np.nan)
+
+
+def known_errors(estimator: Any, what: str, coverage: Any) -> Calibration:
+    """The calibration for a method of this name.
+
+    Raises
+    ------
+    ValueError : there is none, or a coverage that is none
+    """
+    check_is_fitted(estimator)
+    if isinstance(coverage, bool) or not isinstance(coverage, Real) or not 0 < float(coverage) < 1:
+        raise ValueError(f"coverage={coverage!r} must be a number between 0 and 1")
+    if not hasattr(estimator, "forest_"):
+        raise ValueError(f"{what} needs trees of gpuforest, not those of another estimator")
+    if not hasattr(estimator, "_calibration_"):
+        if not getattr(estimator, "bootstrap", True):
+            raise ValueError(
+                f"{what} is calibrated on rows that trees did not draw, and with "
+                "bootstrap=False every tree has all rows: fit with bootstrap=True and "
+                "oob_score=True"
+            )
+        raise ValueError(f"{what} is calibrated on out-of-bag predictions: fit with oob_score=True")
+    calibration: Calibration = estimator._calibration_
+    return calibration
+
+
+def predict_set(self: Any, X: Any, coverage: float = 0.9) -> Any:
+    """The classes that may be true: sets that hold the true class as often as asked.
+
+    A class belongs to the set if its probability is not below a limit, which the
+    out-of-bag probabilities of the training rows' true classes set; the likeliest class
+    always does. Sets of several classes mark rows that the forest is unsure about.
+
+    Parameters
+    ----------
+    X : array-like or frame of shape (n_samples, n_features)
+    coverage : float, default=0.9
+        Share of new rows, of the kind of the training rows, whose set has their class.
+
+    Returns
+    -------
+    bool ndarray of shape (n_samples, n_classes), in the order of `classes_`; a list of
+    them, one for each of several outputs
+
+    Raises
+    ------
+    ValueError
+        The forest was fitted without oob_score=True, or grows without bootstrap.
+
+    Notes
+    -----
+    The guarantee and its limits are those of `RandomForestRegressor.predict_interval`. The
+    coverage is over all rows, and not within each class. If the forest is right more often
+    than asked, sets have one class, and cover more.
+    """
+    calibration = known_errors(self, "predict_set", coverage)
+    probabilities, coding = to_host(self._walk(X, prediction.predict)), self.forest_.coding
+    limits = calibration.limit(coverage)
+    parts = coding.split(probabilities) if coding.several else [probabilities]
+    each = [sets(limit, part) for limit, part in zip(limits, parts, strict=True)]
+    return each if coding.several else each[0]
+
+
+def predict(self: Any, X: Any, return_std: bool = False) -> Any:
+    """Mean over the trees of the mean target in the leaves, or of the median.
+
+    Parameters
+    ----------
+    X : array-like or frame of shape (n_samples, n_features)
+    return_std : bool, default=False
+        Return the standard errors of the predictions as well: how much they would vary if
+        the forest were grown from other training rows. They say nothing of how far single
+        targets lie from their mean: see `predict_interval`.
+
+    Returns
+    -------
+    float64 array of shape (n_samples,) or (n_samples, n_outputs); on a GPU where X is on
+    one. With return_std, a tuple of it and of a float64 ndarray of the same shape
+
+    Raises
+    ------
+    ValueError
+        Other features than in training, infinities, no numbers; X on another GPU
+        than the current one; return_std without bootstrap, or where it takes more memory
+        than `memory_limit` allows or the machine has.
+
+    Notes
+    -----
+    Standard errors are those of the infinitesimal jackknife with the correction for a finite
+    number of trees (S. Wager, T. Hastie and B. Efron, "Confidence intervals for random
+    forests: the jackknife and the infinitesimal jackknife", JMLR 15, 2014). The correction
+    takes away noise in the mean only: take hundreds of trees, and more for more rows; 0 is
+    returned where less than nothing was left.
+    """
+    if not return_std:
+        return Regressor.predict(self, X)
+    model = as_it_is(self)
+    means, products_ = Regressor.predict(model, X), model._products_
+
+    def stage(forest: Forest, table: Any, backend: Backend) -> np.ndarray:
+        return standard_errors(forest, model._sampling_, products_, table, backend)
+
+    errors = to_host(model._walk(X, stage))
+    return means, errors[:, 0] if model.n_outputs_ == 1 else errors
+
+
+def products_of(self: Any) -> np.ndarray:
+    """See `products`; computed when standard errors are first needed."""
+    sampling = getattr(self, "_sampling_", None)
+    if sampling is None:
+        raise ValueError("return_std needs the draws of rows, which this model file lacks")
+    if not sampling.n_draws or sampling.distinct:
+        raise ValueError(
+            "return_std compares trees that drew rows more or less often, with replacement: "
+            "fit with bootstrap=True"
+        )
+    needed, room = products_bytes(self.forest_, sampling), room_of(self)
+    if room is not None and needed > room:
+        raise ValueError(
+            f"return_std draws the rows of all trees again, {self.forest_.n_trees} times "
+            f"{sampling.n_rows}, which takes {needed / 1e6:.0f} MB, and there are "
+            f"{room / 1e6:.0f} MB: raise memory_limit, or train on fewer rows"
+        )
+    return products(self.forest_, sampling)
+
+
+def predict_interval(self: Any, X: Any, coverage: float = 0.9) -> np.ndarray:
+    """Intervals that hold the true target as often as asked.
+
+    An interval is the prediction, plus and minus a multiple of the standard deviation s of
+    the trees' predictions for the row (and half of its mean over the training rows). The
+    multiple is a quantile, over the training rows, of the same ratio: the distance of the
+    target from its out-of-bag prediction, over their own s.
+
+    Parameters
+    ----------
+    X : array-like or frame of shape (n_samples, n_features)
+    coverage : float, default=0.9
+        Share of new rows, of the kind of the training rows, whose interval has their target.
+
+    Returns
+    -------
+    float64 ndarray of shape (n_samples, 2) or (n_samples, n_outputs, 2): lower and upper
+    ends; infinite if fewer than coverage / (1 - coverage) rows were out of some bag
+
+    Raises
+    ------
+    ValueError
+        The forest was fitted without oob_score=True, or grows without bootstrap.
+
+    Notes
+    -----
+    If training and new rows are exchangeable (drawn alike, in any order), and out-of-bag
+    predictions were as good as those for new rows, the coverage over all rows would be exact.
+    They are a little worse, because fewer trees give them: intervals are a little wide. There
+    is no guarantee for single rows or groups of rows, none for each output together with
+    the others, and none where new rows differ from the training rows, such as later times.
+    Rows count alike, whatever their sample weights. See docs/uncertainty.md.
+
+    References
+    ----------
+    U. Johansson, H. Bostrom, T. Lofstrom and H. Linusson, "Regression conformal prediction
+    with random forests", Machine Learning 97, 2014.
+    """
+    calibration = known_errors(self, "predict_interval", coverage)
+
+    def stage(forest: Forest, table: Any, backend: Backend) -> np.ndarray:
+        predicted = to_host(prediction.predict(with_squares(forest), table, backend))
+        return intervals(calibration, *mean_and_spread(forest, predicted), coverage)
+
+    ends: np.ndarray = to_host(self._walk(X, stage))
+    return ends[:, 0] if self.n_outputs_ == 1 else ends
+
+
+def impute_by_proximity(forest: Any, X: Any, y: Any, *, max_iter: int = 5) -> np.ndarray:
+    """Fill missing values by the known values of similar rows (Breiman and Cutler).
+
+    Missing values are medians at first, or most frequent values. Then, `max_iter` times, the
+    forest is fitted, and each missing value becomes the mean of the column's known values,
+    weighted by proximity; of categorical features the value of the highest total proximity.
+
+    Parameters
+    ----------
+    forest : RandomForest* or ExtraTrees*, which need not be fitted and is not changed
+        Its `categorical_features`, a mask or numbers, are filled by votes.
+    X : array-like of shape (n_samples, n_features), numbers, with NaN for missing values
+    y : array-like of shape (n_samples,), the target
+    max_iter : int
+
+    Returns
+    -------
+    float64 array of shape (n_samples, n_features), without NaN but in columns of nothing else
+    """
+    X = np.asarray(X, np.float64)
+    mask, wanted = np.zeros(X.shape[1], bool), forest.categorical_features
+    if wanted is not None and not isinstance(wanted, str):
+        mask[np.asarray(wanted)] = True
+    filled = X.copy()
+    for f in range(X.shape[1]):
+        known = X[~np.isnan(X[:, f]), f]
+        if len(known):
+            values, counts = np.unique(known, return_counts=True)
+            start = values[counts.argmax()] if mask[f] else np.median(known)
+            filled[np.isnan(X[:, f]), f] = start
+    for _ in range(max_iter if np.isnan(X).any() else 0):
+        near = clone(forest).fit(filled, y).proximity(filled)
+        filled = impute_step(near, X, filled, mask)
+    return np.asarray(filled)
