@@ -110,10 +110,10 @@ def _received(dask_worker: Any) -> int:
 
 def _watched() -> None:
     """Have a worker count what it sends by "rows", and what the formula says of the same nodes."""
-    from gpuforest.cluster import ring, rows
+    from gpuforest.tools.dask import links, rows
 
     counts = {"sent": 0, "formula": 0}
-    inner, put = rows.SharedRows, ring.RingCommunicator._put
+    inner, put = rows.SharedRows, links.Communicator._counted
     histogram, taken = inner.histogram, inner._handed_over
     gathered = inner._all_subtrees
 
@@ -141,14 +141,14 @@ def _watched() -> None:
             counts["formula"] += n * (self.communicator.size - 1)
         return gathered(self, found, slots, n_words)
 
-    ring.RingCommunicator._put = sent  # type: ignore[method-assign]
+    links.Communicator._counted = sent  # type: ignore[method-assign]
     inner.histogram, inner._handed_over = summed, handed  # type: ignore[method-assign]
     inner._all_subtrees = shared  # type: ignore[method-assign]
     rows.counts = counts  # type: ignore[attr-defined]
 
 
 def _sent() -> dict[str, int]:
-    from gpuforest.cluster import rows
+    from gpuforest.tools.dask import rows
 
     return dict(rows.counts)  # type: ignore[attr-defined]
 

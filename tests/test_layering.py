@@ -22,7 +22,7 @@ LAYERS = [
     {"boosting"},
     {"backends"},
     {"data"},
-    {"cluster", "explain"},
+    {"explain"},
     {"estimators"},
     {"export"},
     {"gpuforest"},  # what users import

@@ -1,9 +1,8 @@
 """Threads over work that releases the GIL (NumPy's sorts, compiled kernels).
 
-Threads are made for each call: nothing survives a fork, several callers may run at
-once, work is handed out as threads become free, and an interrupt drops what has not
-begun, also of the calls inside a call. They are daemons, because the threads of
-concurrent.futures do all work that is left before they let the interpreter exit.
+Threads are made for each call, so nothing survives a fork, and an interrupt drops what has not
+begun. They are daemons, because those of concurrent.futures do all work that is left before they
+let the interpreter exit.
 """
 
 from __future__ import annotations
@@ -106,13 +105,8 @@ def parallel_map(
 
 
 class Team:
-    """Threads that wait for work between calls, for work of so short a time that starting threads
-    would cost as much. The caller works as one of them.
-
-    Parameters
-    ----------
-    n_threads : int, at most: they are fewer where the system starts no more
-    """
+    """Threads that wait for work between calls, because starting some would cost as much as their
+    work. The caller works as one of them; they are fewer where the system starts no more."""
 
     def __init__(self, n_threads: int) -> None:
         self._tasks: SimpleQueue[Task | None] = SimpleQueue()

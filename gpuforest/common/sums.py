@@ -17,11 +17,7 @@ def blocks(n: int) -> Iterator[slice]:
 
 
 def exact_sum(parts: Iterable[np.ndarray]) -> float:
-    """The sum of all numbers of some arrays, rounded once, and so free of any order.
-
-    Raises
-    ------
-    OverflowError : it is no float64
-    """
+    """The sum of all numbers of some arrays, rounded once, and so free of any order; an
+    OverflowError if it is no float64."""
     # a list is summed several times as fast as an array
     return math.fsum(chain.from_iterable(part.tolist() for part in parts))

@@ -43,8 +43,8 @@ MODULES = [
     "splits.absolute.numba", "kernels.edges.numba", "kernels.encode.numba",
     "kernels.traverse.numba", "kernels.partition.numba", "kernels.histogram.numba",
     "kernels.totals.numba", "kernels.bag.numba", "kernels.boosted_tree.numba",
-    "kernels.gradients.numba", "splits.oblique.numba", "kernels.quantiles.numba",
-    "kernels.shap.numba", "kernels.shap_background.numba",
+    "kernels.gradients.numba", "splits.oblique.numba", "explain.quantile_kernels",
+    "explain.shap_kernels", "explain.background_kernels",
 ]  # fmt: skip
 COMPILER = "compiler.compile"
 NO_PART = {"compiler.code", "common.parallel"}  # imported by what compiles, but change no code

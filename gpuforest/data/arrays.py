@@ -1,9 +1,7 @@
 """Arrays of all libraries: input becomes an array of the backend, results the kind of the input.
 
-Arrays on a GPU are read without a copy: CuPy arrays, torch tensors, JAX arrays, cuDF frames and
-series, and objects with DLPack or `__cuda_array_interface__` on a CUDA device. Arrays of other
-libraries on the host (torch, JAX, any of the array API standard) are read as NumPy arrays; results
-become such arrays if scikit-learn's `array_api_dispatch` is on. A library is used only for its own
+Arrays on a GPU (CuPy, torch, JAX, cuDF, DLPack, `__cuda_array_interface__`) are read without a
+copy, those of other libraries on the host as NumPy arrays. A library is used only for its own
 objects, so none is imported here without need.
 """
 
@@ -52,31 +50,18 @@ def count_rows(X: Any) -> int:
         return 0
 
 
-def has_gpu_arrays(backend: Backend) -> bool:
-    """Whether the backend's arrays are CuPy's."""
-    return bool(is_cupy_namespace(backend.xp))
-
-
 def bring(X: Any, backend: Backend, name: str) -> Any:
-    """X as an array of the backend if X is on a GPU; otherwise as `to_host` returns it.
-
-    Parameters
-    ----------
-    name : what X is called in messages
-
-    Raises
-    ------
-    ValueError : X is on another GPU than the backend, or of a dtype that CuPy or NumPy lacks
-    """
-    if not is_on_device(X) or not has_gpu_arrays(backend):
+    """X as an array of the backend if X is on a GPU, which must be the backend's; otherwise as
+    `to_host` returns it. Messages call it by its `name`."""
+    if not is_on_device(X) or not is_cupy_namespace(backend.xp):
         return to_host(X, name)
     import cupy
 
-    array, own = _as_cupy(X, name), cupy.cuda.runtime.getDevice()
-    if not isinstance(array, np.ndarray) and array.device.id != own:
+    array, current = _as_cupy(X, name), cupy.cuda.runtime.getDevice()
+    if not isinstance(array, np.ndarray) and array.device.id != current:
         other = array.device.id
         raise ValueError(
-            f"{name} is on GPU {other}, but GPU {own} is the current one: move {name}, or call "
+            f"{name} is on GPU {other}, but GPU {current} is the current one: move {name}, or call "
             f"inside `with cupy.cuda.Device({other}):`"
         )
     return array
@@ -114,13 +99,9 @@ def stack_columns(frame: Any, dtype: type) -> Array:
 
 
 def in_kind_of(X: Any, result: Any) -> Any:
-    """A result (a host or CuPy array) as the same kind of array as X, on the same device.
-
-    For X on a GPU the kind is CuPy if X is of cuDF or of a library without rules here. It is
-    NumPy for X on the host (except arrays of other libraries while scikit-learn's
-    `array_api_dispatch` is on), for results that only NumPy can hold (names of classes), and
-    without CuPy.
-    """
+    """A result (a host or CuPy array) as the same kind of array as X, on its device: CuPy's for
+    cuDF and libraries without rules here, and NumPy's for X on the host (but while scikit-learn's
+    `array_api_dispatch` is on), for names of classes, and without CuPy."""
     on_host = isinstance(result, np.ndarray)
     if on_host and (result.dtype.kind not in "biuf" or result.dtype.itemsize > 8):
         return result
@@ -169,12 +150,7 @@ def _as_numpy(X: Any, name: str) -> np.ndarray:
 
 
 def host_array(X: Any, name: str) -> np.ndarray:
-    """X, which is on the host, as a NumPy array.
-
-    Raises
-    ------
-    TypeError, ValueError : it is none
-    """
+    """X, which is on the host, as a NumPy array; a TypeError or ValueError if it is none."""
     try:
         return np.asarray(X)
     except (TypeError, ValueError, MemoryError):

@@ -27,14 +27,10 @@ FORMAT = 1
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """Class labels of rows.
+    """Class labels of rows."""
 
-    codes : i32[N], positions in `classes`
-    classes : the sorted labels
-    """
-
-    codes: np.ndarray
-    classes: np.ndarray
+    codes: np.ndarray  # i32[N], positions in `classes`
+    classes: np.ndarray  # the sorted labels
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -166,12 +162,14 @@ class BinnedData:
         folder = Path(path)
         try:
             with (folder / REST).open("rb") as file, np.load(file, allow_pickle=False) as rest:
-                found = cls(_opened(folder / CODES), **_unpacked(rest))
+                # writes stay in memory: kernels are compiled for arrays that may be written
+                codes = np.load(folder / CODES, mmap_mode="c", allow_pickle=False)
+                data = cls(np.asarray(codes), **_unpacked(rest))
         except (KeyError, ValueError, EOFError, BadZipFile) as error:
             raise ValueError(f"{folder} holds no binned data of this version: {error}") from error
-        if found.by_feature.shape[0] != found.edges.n_features:
+        if data.by_feature.shape[0] != data.edges.n_features:
             raise ValueError(f"{folder} holds codes and edges of different numbers of features")
-        return found
+        return data
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -257,11 +255,11 @@ class Folder:
         """An array in a file, to write codes into. Its blocks on the disk are taken at once: a
         full disk is an error here, and not a crash at a later page."""
         file = self._unfinished / CODES
-        found = np.lib.format.open_memmap(file, "w+", dtype, shape)
+        codes = np.lib.format.open_memmap(file, "w+", dtype, shape)
         with file.open("r+b") as opened:
             if hasattr(os, "posix_fallocate"):
                 os.posix_fallocate(opened.fileno(), 0, file.stat().st_size)
-        return found
+        return codes
 
     def finish(self, data: BinnedData) -> BinnedData:
         """Write the rest, give the folder its name, and open it."""
@@ -272,36 +270,30 @@ class Folder:
         return BinnedData.load(self.path)
 
 
-def _opened(file: Path) -> np.ndarray:
-    """The array in a file, mapped; what is written to it stays in memory, because kernels are
-    compiled for arrays that may be written."""
-    codes = np.load(file, mmap_mode="c", allow_pickle=False)
-    assert isinstance(codes, np.ndarray)
-    return np.asarray(codes)
-
-
 def _packed(data: BinnedData) -> dict[str, np.ndarray]:
     """All but the codes as arrays; what is no array is JSON."""
-    edges, y = data.edges, data.y
+    edges, y, wanted = data.edges, data.y, data.categorical_features
+    if wanted is not None and not isinstance(wanted, str):
+        wanted = np.asarray(wanted).tolist()
     facts = {
         "format": FORMAT,
         "feature_names": data.feature_names,
         "max_bins": data.max_bins,
-        "categorical_features": _listed(data.categorical_features),
+        "categorical_features": wanted,
         "min_category_frequency": data.min_category_frequency,
         "seed": data.seed,
         "dtype": data.dtype.str,
         "categories": [[f, list(values)] for f, values in edges.categories.items()],
     }
-    found = {"values": edges.values, "offsets": edges.offsets, "kinds": edges.kinds}
+    arrays = {"values": edges.values, "offsets": edges.offsets, "kinds": edges.kinds}
     if isinstance(y, Labels):
         facts |= {"classes": y.classes.tolist(), "classes_dtype": y.classes.dtype.str}
-        found["label_codes"] = y.codes
+        arrays["label_codes"] = y.codes
     elif y is not None:
-        found["y"] = y
+        arrays["y"] = y
     if data.sample_weight is not None:
-        found["sample_weight"] = data.sample_weight
-    return found | {"facts": np.array(json.dumps(facts))}
+        arrays["sample_weight"] = data.sample_weight
+    return arrays | {"facts": np.array(json.dumps(facts))}
 
 
 def _unpacked(rest: Any) -> dict[str, Any]:
@@ -318,8 +310,3 @@ def _unpacked(rest: Any) -> dict[str, Any]:
     weight = rest.get("sample_weight")
     dtype = np.dtype(facts.pop("dtype"))
     return {"edges": edges, "y": y, "sample_weight": weight, "dtype": dtype, **facts}
-
-
-def _listed(wanted: Any) -> Any:
-    """`categorical_features` as JSON has it."""
-    return wanted if wanted is None or isinstance(wanted, str) else np.asarray(wanted).tolist()

@@ -34,26 +34,8 @@ class Block(NamedTuple):
 class Blocks:
     """A source of blocks that gives the same ones each time it is iterated over.
 
-    Parameters
-    ----------
-    source : one of
-
-        - a file, a folder of Parquet files or a pattern such as "part-*.parquet"; or a list of them
-        - a pyarrow Dataset
-        - an iterable, but no iterator, or a function that returns an iterator: of arrays, frames
-          or pyarrow's record batches X, or of tuples (X, y) or (X, y, sample_weight)
-    target, weight : the columns of frames and files that are y and sample_weight
-    drop : columns of frames and files that are left out
-    once : whether an iterator will do, because the blocks are needed once
-
-    Attributes
-    ----------
-    n_rows : rows of Parquet files; 0: not known
-
-    Raises
-    ------
-    OSError : there is no such file
-    TypeError, ValueError : no source, or one that could be passed over only once
+    Source and columns are as in `BinnedData.from_blocks`; with `once` an iterator will do. `n_rows`
+    are those of Parquet files, and 0 where they are not known.
     """
 
     def __init__(

@@ -28,20 +28,13 @@ IDENTIFIER = 0.9  # a column of more different values a row is taken for an iden
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """The values of a column.
+    """The values of a column."""
 
-    values : the distinct ones, as plain Python values
-    rows : f64[n], the rows of positive weight that hold each
-    weights : f64[n], their total weight
-    whole : whether all weights are whole numbers
-    order : all values that the column's dtype lists, in its order; None: there is no such list, or
-        blocks have different ones
-    """
-
-    values: list[Any]
-    rows: np.ndarray
-    weights: np.ndarray
-    whole: bool
+    values: list[Any]  # the distinct ones, as plain Python values
+    rows: np.ndarray  # f64[n], the rows of positive weight that hold each
+    weights: np.ndarray  # f64[n], their total weight
+    whole: bool  # all weights are whole numbers
+    # all values that the column's dtype lists, in its order, if there is one list for all blocks
     order: tuple[Any, ...] | None
 
     @classmethod
@@ -78,13 +71,8 @@ class Tally:
 
     def categories(self, name: str, fewest: int) -> tuple[Any, ...]:
         """The categories of the feature, sorted or in the order of the dtype, of a column of this
-        name.
-
-        Where there are more than `ALWAYS_KEPT`, those of fewer rows than `fewest` are not listed,
-        and never those whose rows all have the weight zero. A row counts as often as its weight
-        says if all weights are whole numbers, else once. Too many categories, and strings among
-        numbers, are errors; a column that looks like one of identifiers gives a warning.
-        """
+        name. Where there are more than `ALWAYS_KEPT`, those of fewer rows than `fewest` are not
+        listed, and never those without weight; whole weights count as so many rows."""
         if len({isinstance(value, str) for value in self.values}) > 1:
             raise ValueError(
                 f"{name} mixes strings and numbers as categories: make all of them strings"
@@ -98,26 +86,18 @@ class Tally:
                 f"{name} has {len(values)} categories; at most {MAX_CATEGORIES} are supported: "
                 "raise min_category_frequency, or drop it"
             )
-        _warn_of_identifiers(different, int(self.rows.sum()), name)
-        return tuple(sorted(values, key=self._place))
-
-    @property
-    def _place(self) -> Any:
-        """The key by which values are sorted."""
+        if different > max(ALWAYS_KEPT, IDENTIFIER * (n := int(self.rows.sum()))):
+            warnings.warn(
+                f"{name} has {different:,} different values in {n:,} rows: as categories, "
+                "identifiers and dates teach nothing. Drop the column, or make numbers of it (of a "
+                "date the year, month or weekday)",
+                UserWarning,
+                stacklevel=2,
+            )
         if self.order is None:
-            return None
-        return {value: i for i, value in enumerate(self.order)}.__getitem__
-
-
-def _warn_of_identifiers(different: int, n: int, name: str) -> None:
-    if different > max(ALWAYS_KEPT, IDENTIFIER * n):
-        warnings.warn(
-            f"{name} has {different:,} different values in {n:,} rows: as categories, identifiers "
-            "and dates teach nothing. Drop the column, or make numbers of it (of a date the "
-            "year, month or weekday)",
-            UserWarning,
-            stacklevel=2,
-        )
+            return tuple(sorted(values))
+        place = {value: i for i, value in enumerate(self.order)}
+        return tuple(sorted(values, key=place.__getitem__))
 
 
 class Factor(NamedTuple):
@@ -180,19 +160,15 @@ def columns_of_categories(frame: Any) -> list[int]:
     """Which columns of a frame of narwhals hold strings, or are categorical by their dtype."""
     import narwhals.stable.v2 as nw
 
-    found = []
-    for i, (column, native) in enumerate(
-        zip(frame.iter_columns(), native_dtypes(frame), strict=True)
-    ):
-        if native is not None and is_object_column(column.dtype, native):
-            from pandas.api.types import infer_dtype  # narwhals would look at the first values only
+    def holds_categories(column: Any, native: Any) -> bool:
+        if native is None or not is_object_column(column.dtype, native):
+            return isinstance(column.dtype, nw.Categorical | nw.Enum | nw.String)
+        from pandas.api.types import infer_dtype  # narwhals would look at the first values only
 
-            is_category = infer_dtype(column.to_native(), skipna=True) == "string"
-        else:
-            is_category = isinstance(column.dtype, nw.Categorical | nw.Enum | nw.String)
-        if is_category:
-            found.append(i)
-    return found
+        return bool(infer_dtype(column.to_native(), skipna=True) == "string")
+
+    columns = zip(frame.iter_columns(), native_dtypes(frame), strict=True)
+    return [i for i, column in enumerate(columns) if holds_categories(*column)]
 
 
 def chosen_features(wanted: Any, n_features: int, names: list[Any] | None) -> list[int]:
@@ -364,32 +340,31 @@ def _factorize_pandas(column: Any, name: str) -> Factor:
 
 def _plain(values: Any, name: str) -> list[Any]:
     """Distinct values as Python's own."""
-    found = [v.item() if isinstance(v, np.generic) else v for v in values.tolist()]
-    for value in found:
+    plain = [v.item() if isinstance(v, np.generic) else v for v in values.tolist()]
+    for value in plain:
         if type(value) not in CATEGORY_TYPES:
             raise ValueError(_refusal(f"{name} holds {value!r} of type {type(value).__name__}"))
         if isinstance(value, float) and math.isinf(value):
             raise ValueError(
                 f"Input X contains infinity: {name}; NaN means missing, infinities must be replaced"
             )
-    return found
+    return plain
 
 
 def _numbers(weights: Any, n_rows: int) -> np.ndarray | None:
-    """Weights f64[N]; None also of what is no such thing, which is refused later."""
-    try:
-        found = None if weights is None else np.asarray(weights, np.float64)
-    except (TypeError, ValueError):
-        return None
-    return found if found is not None and found.shape == (n_rows,) else None
+    """Weights f64[N]; None also for invalid input, which is rejected later."""
+    with suppress(TypeError, ValueError):
+        numbers = None if weights is None else np.asarray(weights, np.float64)
+        return numbers if numbers is not None and numbers.shape == (n_rows,) else None
+    return None
 
 
 def find(factor: Factor, categories: Sequence[Any], name: str) -> np.ndarray:
     """Category codes f32[N] of a column's values; an error if none is there, and all are of another
     type."""
     n, position = len(categories), {value: i for i, value in enumerate(categories)}
-    found = [position.get(value, n) for value in factor.values]
-    if n and found and min(found) == n:
+    codes = [position.get(value, n) for value in factor.values]
+    if n and codes and min(codes) == n:
         now, before = ({isinstance(v, str) for v in some} for some in (factor.values, categories))
         if now.isdisjoint(before):
             words = {True: "strings", False: "numbers"}
@@ -397,5 +372,5 @@ def find(factor: Factor, categories: Sequence[Any], name: str) -> np.ndarray:
                 f"{name} holds {words[now.pop()]}, but its categories in training were "
                 f"{words[before.pop()]}: convert it to these"
             )
-    table = np.array([*found, np.nan], np.float32)  # a code of -1 takes the last
+    table = np.array([*codes, np.nan], np.float32)  # a code of -1 takes the last
     return np.asarray(table[factor.codes])

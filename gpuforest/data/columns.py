@@ -25,18 +25,12 @@ MAX_CLASSES = 20  # an integer target with more distinct values is a quantity
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A file's columns by their part: host data.
+    """A file's columns by their part: host data."""
 
-    frame : features [N, F] of narwhals, by name: numbers, truth values and strings
-    y : target [N], without missing values
-    weight : f64[N] or None
-    notes : what a user should know of how it was made
-    """
-
-    frame: Any
-    y: np.ndarray
-    weight: np.ndarray | None
-    notes: tuple[str, ...] = ()
+    frame: Any  # features [N, F] of narwhals, by name: numbers, truth values and strings
+    y: np.ndarray  # target [N], without missing values
+    weight: np.ndarray | None  # f64[N]
+    notes: tuple[str, ...] = ()  # what a user should know of how it was made
 
     @property
     def X(self) -> Any:
@@ -121,18 +115,19 @@ def select_features(frame: Any, names: Sequence[str]) -> tuple[Any, list[str]]:
     there = set(frame.columns)
     bare = {name.strip(): name for name in names if name not in there}
     frame = frame.rename({name: bare[name] for name in bare.keys() & there - set(names)})
-    known, there = set(names), set(frame.columns)
+    wanted, there = set(names), set(frame.columns)
     if absent := [name for name in names if name not in there]:
         raise ValueError(
             f"the model needs {_count(absent, 'column')} absent from the data: {listed(absent)}"
         )
-    found = frame.select(names)
-    if other := [name for name, dtype in found.schema.items() if not _may_be(dtype, found, name)]:
+    features = frame.select(names)
+    columns = features.schema.items()
+    if other := [name for name, dtype in columns if not _may_be(dtype, features, name)]:
         raise ValueError(
             f"{_count(other, 'feature column')} neither numeric nor of strings: {listed(other)}; "
             "leave such columns out with --drop, or read dates as numbers with --dates"
         )
-    return found, [name for name in frame.columns if name not in known]
+    return features, [name for name in frame.columns if name not in wanted]
 
 
 def is_class_target(y: np.ndarray | Labels) -> bool:
@@ -151,11 +146,10 @@ def is_class_target(y: np.ndarray | Labels) -> bool:
 def find_columns(frame: Any, names: Sequence[str]) -> list[str]:
     """The columns of these names, which may have blanks around them here; the error of an absent
     one has names that it may have meant."""
-    columns = set(frame.columns)
-    found = [name if name in columns else name.strip() for name in names]
-    for name in found:
+    columns = [name if name in frame.columns else name.strip() for name in names]
+    for name in columns:
         require_column(frame, name)
-    return found
+    return columns
 
 
 def require_column(frame: Any, name: str) -> None:
@@ -177,11 +171,11 @@ def _target(column: Any, had_gaps: bool = False) -> np.ndarray:
             f"the target {column.name!r} is missing in {n_missing} of {len(column)} rows; "
             "--drop-missing-target leaves these rows out"
         )
-    found = column.to_numpy()
-    is_whole = found.dtype.kind == "f" and bool((np.abs(found) < 2**53).all())
-    if had_gaps and is_whole and (found == np.round(found)).all():
-        found = found.astype(np.int64)  # beside gaps whole numbers are read as floats
-    return np.asarray(found if found.dtype.kind in "biuf" else found.astype(np.str_))
+    y = column.to_numpy()
+    is_whole = y.dtype.kind == "f" and bool((np.abs(y) < 2**53).all())
+    if had_gaps and is_whole and (y == np.round(y)).all():
+        y = y.astype(np.int64)  # beside gaps whole numbers are read as floats
+    return np.asarray(y if y.dtype.kind in "biuf" else y.astype(np.str_))
 
 
 def is_missing(column: Any) -> np.ndarray:

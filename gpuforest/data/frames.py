@@ -31,13 +31,13 @@ def read_frame(path: str | Path, reading: Reading | None = None, text: Collectio
     columns that hold strings though they may look like numbers."""
     name, reading = str(path), reading or Reading()
     with stage("load"):
-        found = named_files(name)
+        files = named_files(name)
         text = {column.strip() for column in (*text, *reading.dates)}
-        frames = [_read_file(each, reading, text) for each in found]
-        if found == [name] or not found[0].lower().endswith(PARQUET):
+        frames = [_read_file(file, reading, text) for file in files]
+        if files == [name] or not files[0].lower().endswith(PARQUET):
             [frame] = frames
         else:
-            frame = _one_below_another(frames, found, name, text)
+            frame = _one_below_another(frames, files, name, text)
         if len(frame) == 0:
             raise ValueError(f"{name} has no rows")
         there = [column for column in reading.dates if column in frame.columns]
@@ -145,12 +145,9 @@ EXAMPLE = "2020-12-31 or 2020-12-31T23:59:59"
 
 
 def with_date_parts(frame: Any, names: Sequence[str], form: str = "") -> Any:
-    """The frame of narwhals with numbers instead of the dates in the columns of these names.
-
-    A column `when` becomes `when_year`, `when_month` (1 to 12), `when_weekday` (0 is Monday) and
-    `when_seconds` (since 1970, in UTC where the date has no zone); missing dates become NaN. Text
-    is written in the `form` that `datetime.strptime` takes; "" is ISO 8601.
-    """
+    """The frame of narwhals with numbers instead of the dates in the columns of these names: `when`
+    becomes `when_year`, `when_month` (1 to 12), `when_weekday` (0 is Monday) and `when_seconds`
+    (since 1970, in UTC where the date has no zone). `form` is that of `Reading.date_format`."""
     import narwhals.stable.v2 as nw
 
     if not names:
@@ -171,17 +168,14 @@ def with_date_parts(frame: Any, names: Sequence[str], form: str = "") -> Any:
 
 def _parts(column: Any, form: str) -> np.ndarray:
     """The parts f64[N, 4] of each date."""
-    known: dict[Any, tuple[float, ...]] = {None: (np.nan,) * len(PARTS)}
+    parts: dict[Any, tuple[float, ...]] = {None: (np.nan,) * len(PARTS)}
     missing = column.is_null().to_list()
     values = [None if m else v for v, m in zip(column.to_list(), missing, strict=True)]
     for value in dict.fromkeys(v for v in values if v is not None):
-        known[value] = _parts_of(_moment(value, form, column.name))
-    return np.array([known[value] for value in values])
-
-
-def _parts_of(when: datetime) -> tuple[float, ...]:
-    zoned = when if when.tzinfo else when.replace(tzinfo=UTC)
-    return when.year, when.month, when.weekday(), zoned.timestamp()
+        when = _moment(value, form, column.name)
+        zoned = when if when.tzinfo else when.replace(tzinfo=UTC)
+        parts[value] = when.year, when.month, when.weekday(), zoned.timestamp()
+    return np.array([parts[value] for value in values])
 
 
 def _moment(value: Any, form: str, name: str) -> datetime:

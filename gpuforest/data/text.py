@@ -43,32 +43,22 @@ WHOLE = re.compile(r"-?[0-9]+")
 
 @dataclass(frozen=True)
 class Reading:
-    """How a file is read; all but dates is about the text of a CSV file.
+    """How a file is read; all but dates is about the text of a CSV file."""
 
-    decimal : the decimal mark of numbers
-    thousands : the mark between groups of digits, or "" for none
-    missing : markers of missing values beside `MISSING`
-    units : characters that may stand around a number, such as "$%"
-    dates : columns of dates, which become numbers (see `data.frames`)
-    date_format : how dates are written, as `datetime.strptime` takes it; "" is ISO 8601
-    """
-
-    decimal: str = "."
-    thousands: str = ""
-    missing: tuple[str, ...] = ()
-    units: str = ""
-    dates: tuple[str, ...] = ()
-    date_format: str = ""
+    decimal: str = "."  # the decimal mark of numbers
+    thousands: str = ""  # the mark between groups of digits, or "" for none
+    missing: tuple[str, ...] = ()  # markers of missing values beside `MISSING`
+    units: str = ""  # characters that may stand around a number, such as "$%"
+    dates: tuple[str, ...] = ()  # columns of dates, which become numbers (see `data.frames`)
+    date_format: str = ""  # how dates are written, for `datetime.strptime`; "" is ISO 8601
 
     @property
     def no_number(self) -> str:
         """A pattern of what no number has: a mark for thousands before other than three digits,
         or an English point; "" where that cannot be."""
         mark = re.escape(self.thousands)
-        found = [f"{mark}([0-9]{{0,2}}([^0-9]|$)|[0-9]{{4}})"] if mark else []
-        if "." not in (self.decimal, self.thousands):
-            found.append("[.]")
-        return "|".join(found)
+        patterns = [f"{mark}([0-9]{{0,2}}([^0-9]|$)|[0-9]{{4}})"] if mark else []
+        return "|".join(patterns + ["[.]"] * ("." not in (self.decimal, self.thousands)))
 
     def in_python(self, text: str) -> str:
         """A number's text as Python writes it, without marks between groups of digits."""

@@ -34,57 +34,40 @@ NO_NUMBERS, NO_SETS = np.zeros(0, np.int64), np.zeros(0, np.uint64)
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """What became of the S slots of one depth, on the backend's device.
+    """What became of the S slots of one depth, of which W are wide, on the backend's device. Slots
+    2 i and 2 i + 1 of the next level are below the i-th wide slot."""
 
-    kind : i8[S], NONE, LEAF, DEEP or WIDE
-    sums : i64[S, C]
-    feature, bin, missing_left : i32[W], i32[W], bool[W], the splits of the wide slots; a feature
-        of -1 means that the split was refused and the slot is a leaf. Slots 2 i and 2 i + 1 of the
-        next level are below the i-th wide slot
-    sets : u64[W, ...], the sets of splits by categories, see records.Splits
-    """
-
-    kind: Array
-    sums: Array
+    kind: Array  # i8[S], NONE, LEAF, DEEP or WIDE
+    sums: Array  # i64[S, C]
+    # i32[W], the split of each wide slot; -1: it was refused, and the slot is a leaf
     feature: Array
-    bin: Array
-    missing_left: Array
-    sets: Array
+    bin: Array  # i32[W]
+    missing_left: Array  # bool[W]
+    sets: Array  # u64[W, ...], see records.Splits
 
 
 @dataclass(frozen=True, eq=False)
 class WaveTrees:
-    """The trees of a wave as they grew, on the host: slots that are linked, and subtrees.
+    """The trees of a wave as they grew, on the host: slots that are linked, and subtrees. The first
+    slots are the roots, and children follow their parents."""
 
-    The first slots are the roots, and children follow their parents.
-
-    n_trees : T
-    link : i64[S], the left child of a slot that is split, next to which the right one lies; -1 - d
-        if the slot is the root of subtree d; 0 if it is a leaf, or no split led to it
-    splits : the slots of each level that are split
-    word : u64[S], the node of each slot, without the number of its child; leaves have the numbers
-        of their rows in `leaf_sums`, or in `number` if that is not None
-    subtrees : their leaves are numbered alike; its `leaf_sums` are empty
-    leaf_sums : i64[V, C], of classes the distinct ones
-    number : i64[...] or None, the row of `leaf_sums` of each leaf's row
-    set_at : i64[S], the word of `subtrees.sets` where each slot's set begins; empty without sets
-    """
-
-    n_trees: int
+    n_trees: int  # T
+    # i64[S], the left child of a slot that is split, next to which the right one lies; -1 - d if
+    # the slot is the root of subtree d; 0 if it is a leaf, or no split led to it
     link: np.ndarray
-    splits: list[np.ndarray]
+    splits: list[np.ndarray]  # the slots of each level that are split
+    # u64[S], the node of each slot, without the number of its child; leaves have the numbers of
+    # their rows in `leaf_sums`, or in `number` if there is one
     word: np.ndarray
-    subtrees: Subtrees
-    leaf_sums: np.ndarray
-    number: np.ndarray | None
-    set_at: np.ndarray
+    subtrees: Subtrees  # their leaves are numbered alike; its `leaf_sums` are empty
+    leaf_sums: np.ndarray  # i64[V, C], of classes the distinct ones
+    number: np.ndarray | None  # i64[...], the row of `leaf_sums` of each leaf's row
+    set_at: np.ndarray  # i64[S], where each slot's set begins in `subtrees.sets`; or i64[0]
 
 
 def grown_wave(training: Training, levels: list[Level], parts: list[Subtrees]) -> WaveTrees:
-    """The trees of a wave from its levels, of which the first holds the roots.
-
-    parts : the subtrees of the deep slots of all levels. The list is emptied, to make room
-    """
+    """The trees of a wave from its levels, of which the first holds the roots, and the subtrees of
+    the deep slots of all levels. The second list is emptied, to make room."""
     backend, xp, subtrees = training.backend, training.backend.xp, parts.pop()
     names = ("kind", "feature", "bin", "missing_left")
     kind, feature, bin, missing_left = (_column(backend, levels, name) for name in names)
@@ -180,8 +163,8 @@ def merged(waves: list[WaveTrees], training: Training) -> Forest:
         parts[i] = sizes[i] = None
         trees, inside = np.arange(first[i], first[i + 1] + 1), n_threads if n_waves == 1 else 1
         begin = offsets[trees]
-        own = nodes[begin[0] : begin[-1]]
-        set_at = _place(wave, size, begin[:-1] - begin[0], own, inside)
+        of_wave = nodes[begin[0] : begin[-1]]
+        set_at = _place(wave, size, begin[:-1] - begin[0], of_wave, inside)
 
         def number(some: slice) -> None:
             low, high = begin[some.start], begin[some.stop]
@@ -191,7 +174,7 @@ def merged(waves: list[WaveTrees], training: Training) -> Forest:
         parallel_map(number, cut_evenly(np.diff(begin), NODES_AT_ONCE), inside)
         if wave.subtrees.sets is None:
             return NO_SETS
-        return _sets_in_order(own, set_at, wave.subtrees.sets, edges, training.kind.combines)
+        return _sets_in_order(of_wave, set_at, wave.subtrees.sets, edges, training.kind.combines)
 
     sets = np.concatenate(parallel_map(place, range(n_waves), n_threads))
     return Forest(
@@ -276,14 +259,11 @@ def _sets_in_order(
 class _Leaves:
     """The leaf table in its canonical order. For classes it has every distinct row once, in the
     order of a hash: most leaves of a forest are pure and of small weight. Moments hardly repeat,
-    so their rows are in the order of the nodes.
+    so their rows are in the order of the nodes."""
 
-    table : i64[V, C]
-    numbers : for each wave the row of each of its leaves' rows, i64[...]; None: as they are. Empty
-        for moments
-    """
-
-    table: np.ndarray
+    table: np.ndarray  # i64[V, C]
+    # for each wave the row of each of its leaves' rows, i64[...], or None: as they are. Empty for
+    # moments
     numbers: list[np.ndarray | None]
 
     @classmethod

@@ -56,19 +56,15 @@ DEVICE_VALUES = 2**26
 
 @dataclass(frozen=True, eq=False)
 class BinEdges:
-    """Where each feature's bins end: host arrays, plain data.
+    """Where each feature's bins end: host arrays, plain data."""
 
-    values : f64[E], each feature's ascending edges, one feature after another
-    offsets : i64[F + 1], feature f's edges are values[offsets[f]:offsets[f + 1]]
-    kinds : u8[F], NUMERIC or CATEGORICAL
-    categories : for each categorical feature, the categories (strings, numbers or truth values)
-        of the codes 0 .. n - 1. A matrix holds these category codes; code n stands for any other
-        value, such as a rare one or one that training never saw. So the edges are 0 .. n - 1
-    """
-
-    values: np.ndarray
-    offsets: np.ndarray
+    values: np.ndarray  # f64[E], each feature's ascending edges, one feature after another
+    offsets: np.ndarray  # i64[F + 1], feature f's edges are values[offsets[f]:offsets[f + 1]]
+    # u8[F], NUMERIC or CATEGORICAL
     kinds: np.ndarray = field(default_factory=lambda: np.zeros(0, np.uint8))
+    # for each categorical feature, the categories (strings, numbers or truth values) of the codes
+    # 0 .. n - 1; code n stands for any other value, such as a rare one or one that training never
+    # saw. So the edges are 0 .. n - 1
     categories: dict[int, tuple[Any, ...]] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -94,11 +90,8 @@ class BinEdges:
 
     @cached_property
     def missing_code(self) -> int:
-        """The code of a missing value, above every bin of every feature.
-
-        Above the bins of a categorical feature one bin stays free: there, missing is one more
-        category, and when all categories are put in order, none may get this code.
-        """
+        """The code of a missing value, above every bin of every feature. Above the bins of a
+        categorical one a bin stays free: there, missing is one more category in any order."""
         spare = self.kinds == CATEGORICAL if len(self.kinds) else 0
         return int((self.n_bins + spare).max())
 
@@ -125,27 +118,24 @@ class BinEdges:
     @cached_property
     def coordinates(self) -> np.ndarray:
         """Where each bin lies between the feature's first and last bin, 0 to 65,534: i32[F, B];
-        of categories their codes, and 0 for missing values.
-
-        A bin is at the middle of its edges; the first and the last, which have one edge, are as
-        far from it as the middle of the bin beside. The numbers ascend: neighbours differ by one
-        at the least.
-        """
-        found = np.zeros((self.n_features, self.n_codes), np.int32)
+        of categories their codes, and 0 for missing values. A bin is at the middle of its edges,
+        see `middles`; neighbours differ by one at the least."""
+        coordinates = np.zeros((self.n_features, self.n_codes), np.int32)
         for f, n in enumerate(self.n_bins):
             number = np.arange(n)
             if n == 1 or self.kinds[f] == CATEGORICAL:
-                found[f, :n] = number
+                coordinates[f, :n] = number
                 continue
             at, _ = self.middles(f)
             at = np.rint((at - at[0]) / max(at[-1] - at[0], TINY) * MOST_COORDINATE)
             at = np.maximum.accumulate(at.astype(np.int64) - number) + number
-            found[f, :n] = np.minimum(at, MOST_COORDINATE - number[::-1])
-        return found
+            coordinates[f, :n] = np.minimum(at, MOST_COORDINATE - number[::-1])
+        return coordinates
 
     def middles(self, f: int) -> tuple[np.ndarray, float]:
         """The middles of a numeric feature's bins, f64[n_bins > 1], divided by the second result,
-        so that their differences are finite."""
+        so that their differences are finite. The first and the last bin, which have one edge, lie
+        as far from it as the middle of the bin beside."""
         e = self.values[self.offsets[f] : self.offsets[f + 1]]
         unit = max(abs(float(e[0])), abs(float(e[-1])), TINY)
         e = e / unit
@@ -165,21 +155,15 @@ class BinEdges:
 
 @dataclass(frozen=True, eq=False)
 class BinnedMatrix:
-    """The training data as the engine sees them: codes u8 or u16 [N, F].
-
-    Their order in memory is the backend's, which may pad rows to more than F codes.
-
-    n_bins : i32[F], on the backend's device
-    targets : what the backend keeps of each target whose trees grow from these codes, such as
-        class codes in the padding
-    scratch : memory that subtrees of these rows grew in, to be used again; None: it is not kept
-    """
+    """The training data as the engine sees them: codes u8 or u16 [N, F], in the backend's order in
+    memory, which may pad rows to more than F codes."""
 
     codes: Array
-    n_bins: Array
+    n_bins: Array  # i32[F], on the backend's device
     edges: BinEdges
+    # what the backend keeps of each target whose trees grow from these codes
     targets: WeakKeyDictionary[Any, Any] = field(default_factory=WeakKeyDictionary)
-    scratch: deque[Any] | None = None
+    scratch: deque[Any] | None = None  # memory that subtrees grew in, to be used again
 
     @property
     def n_rows(self) -> int:
@@ -193,12 +177,8 @@ class BinnedMatrix:
 def encode_blocks(X: Array, edges: BinEdges, backend: Backend) -> Iterator[tuple[int, int, Array]]:
     """Blocks of rows as (begin, end, codes [end - begin, F]), one after another.
 
-    Parameters
-    ----------
-    X : real array [N, F] of any layout and dtype, on the host or the backend's device, or
-        a sparse one in rows. One block at a time is made row-major, dense and float32, or
-        float64 where float32 would not hold it exactly. Or data that have these edges and
-        their codes already
+    X is a real array [N, F] of any layout and dtype, on the host or the device, or a sparse one in
+    rows: a block at a time becomes row-major, dense and of `value_dtype`. Or it has codes already.
     """
     if hasattr(X, "code_blocks"):
         yield from X.code_blocks(backend)
@@ -256,20 +236,12 @@ def fit_edges(
     backend: Backend | None = None,
     categories: dict[int, tuple[Any, ...]] | None = None,
 ) -> BinEdges:
-    """Choose the bin edges of every feature.
+    """The bin edges of every feature of a real array X [N, F], whose NaN are ignored; on the device
+    of `backend` or on the host, where a backend chooses the same edges faster.
 
-    Parameters
-    ----------
-    X : real array [N, F], on the host or the device of `backend`; NaN means missing and is
-        ignored
-    max_bins : int, the most bins of a feature, without the one for missing values; or "auto": a
-        bin for each value of the sample if no feature has more than FEW_VALUES, else MANY_BINS
-    weights : i32[N] or None; a row of weight two equals the row twice, a row of weight zero
-        is ignored
-    seed : int, chooses the sample
-    sample_rows : int; if there are more rows, edges come from a random sample of so many
-    backend : chooses the same edges faster; required if X is on a device
-    categories : those of the categorical features, see `BinEdges`; `max_bins` does not limit them
+    A feature has `max_bins` at most, without the one for missing values and if it is not
+    categorical; "auto": a bin for each value of the sample if no feature has more than FEW_VALUES,
+    else MANY_BINS. A row of weight two equals the row twice. `seed` chooses the sample of rows.
     """
     rows, categories = _sample(seed, X.shape[0], sample_rows, weights, backend), categories or {}
     if rows is not None and weights is not None:
@@ -301,11 +273,8 @@ def most_bins(
     categories: Collection[int],
     backend: Backend,
 ) -> int | str:
-    """What "auto" means for X, as far as LOOK_ROWS rows show: FEW_VALUES, MANY_BINS, or still
-    "auto", which `fit_edges` then decides. A number stays as it is.
-
-    Parameters are as in `fit_edges`.
-    """
+    """What max_bins="auto" of `fit_edges` means for X, as far as LOOK_ROWS rows show: FEW_VALUES,
+    MANY_BINS, or still "auto". A number stays as it is."""
     if max_bins != "auto":
         return max_bins
     rows = _weighing_rows(weights)
@@ -318,10 +287,8 @@ def most_bins(
 
 
 def has_many_values(columns: list[np.ndarray], categories: Collection[int]) -> bool:
-    """Whether a numeric feature has more than FEW_VALUES values.
-
-    columns : the edges of each feature, chosen for at most FEW_VALUES + 1 bins
-    """
+    """Whether a numeric feature has more than FEW_VALUES values, by its edges for at most
+    FEW_VALUES + 1 bins."""
     return any(len(c) >= FEW_VALUES for f, c in enumerate(columns) if f not in categories)
 
 
@@ -334,11 +301,8 @@ def _sample(
     seed: int, n_rows: int, count: int, weights: np.ndarray | None, backend: Backend | None
 ) -> np.ndarray | None:
     """The `count` rows of positive weight that have the lowest hashes, i64[count], ascending; None
-    if all rows are.
-
-    A row's hash depends on nothing but the seed and its number. So the sample can be found block by
-    block, in any order, before anyone knows how many rows there are.
-    """
+    if all rows are. A row's hash depends on the seed and its number alone, so the sample can be
+    found block by block, in any order."""
     rows = _weighing_rows(weights)
     n = n_rows if rows is None else len(rows)
     if n <= count:

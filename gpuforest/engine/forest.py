@@ -24,46 +24,32 @@ GROUP_VALUES = 2**22  # channel sums in memory at once: some 32 MiB, and as much
 
 @dataclass(frozen=True, eq=False)
 class Forest:
-    """A grown forest.
+    """A grown forest, in plain host arrays."""
 
-    nodes : u64[M], packed nodes of all trees, see nodes.py
-    tree_offsets : i64[T + 1], tree t is nodes[tree_offsets[t]:tree_offsets[t + 1]]
-    leaf_sums : i64[V, C], channel sums of leaves, shared where equal
-    edges : the bin edges of the features
-    coding : how channel sums become predictions
-    seed : the seed that it was grown from
-    leaf_impurity : f64[V] or None, the impurities of the leaves of a single regression tree
-    leaf_values : f64[V, n_values] or None, the predictions of leaves, if these are not the
-        proportions or means of their channel sums (for example, within monotonic bounds)
-    node_values : f64[M, K] or None, for trees grown by absolute error: the medians of each
-        node's rows, which leaves predict
-    node_errors : f64[M] or None, given with node_values: the sum of w |q - median| over each
-        node's rows and all outputs, where q are moments (times `TargetCoding.error_factors`)
-    sets : u64[...], the categories that go left at splits by a set, see nodes.py
-    multiway : whether such splits are links of chains, see splits/multiway
-    oblique : whether splits may be by combinations of features, whose words then lie among the
-        sets, see splits/oblique/terms.py
-    combine : how the forest combines the trees' predictions: their "mean", their "sum", the
-        mean of their "votes" (a tree votes for the class of the highest proportion), or the
-        "median" of their numbers
-    tree_weights : f64[T] or None, of boosted trees: how much each counts in a mean of votes or
-        in a median. No two of these trees share a row of the leaf table
-    """
-
-    nodes: np.ndarray
-    tree_offsets: np.ndarray
-    leaf_sums: np.ndarray
+    nodes: np.ndarray  # u64[M], packed nodes of all trees, see nodes.py
+    tree_offsets: np.ndarray  # i64[T + 1], tree t is nodes[tree_offsets[t]:tree_offsets[t + 1]]
+    leaf_sums: np.ndarray  # i64[V, C], channel sums of leaves, shared where equal
     edges: BinEdges
-    coding: TargetCoding
-    seed: int
-    leaf_impurity: np.ndarray | None = None
+    coding: TargetCoding  # how channel sums become predictions
+    seed: int  # that it was grown from
+    leaf_impurity: np.ndarray | None = None  # f64[V], of the leaves of a single regression tree
+    # f64[V, n_values], the predictions of leaves, if these are not the proportions or means of
+    # their channel sums (for example, within monotonic bounds)
     leaf_values: np.ndarray | None = None
+    # f64[M, K], for trees grown by absolute error: the medians of each node's rows, which leaves
+    # predict; and f64[M], the sum of w |q - median| over each node's rows and all outputs, where q
+    # are moments (times `TargetCoding.error_factors`)
     node_values: np.ndarray | None = None
     node_errors: np.ndarray | None = None
+    # u64[...], the categories that go left at splits by a set, and the words of combinations
     sets: np.ndarray = field(default_factory=lambda: np.zeros(0, np.uint64))
-    multiway: bool = False
-    oblique: bool = False
+    multiway: bool = False  # splits by a set are links of chains, see splits/multiway
+    oblique: bool = False  # splits may be by combinations of features, see splits/oblique
+    # the trees' "mean" or "sum", the mean of their "votes" (a tree votes for the class of the
+    # highest proportion), or the "median" of their numbers
     combine: str = "mean"
+    # f64[T], of boosted trees: how much each counts in a mean of votes or in a median. No two of
+    # these trees share a row of the leaf table
     tree_weights: np.ndarray | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -102,8 +88,7 @@ class Forest:
         The sets are in the order of the nodes."""
         if not len(self.sets):
             return np.zeros(0, np.int64)
-        found: np.ndarray = set_starts(xp, self.nodes, self.edges.set_words, self.oblique)
-        return found
+        return np.asarray(set_starts(xp, self.nodes, self.edges.set_words, self.oblique))
 
     @cached_property
     def walking(self) -> tuple[np.ndarray, np.ndarray]:
@@ -116,15 +101,15 @@ class Forest:
         """What each row of the leaf table adds to a prediction, f64[V, n_values]."""
         if self.leaf_values is not None:
             return self._weighted(self.counted(self.leaf_values))
-        found = self.coding.values(self.leaf_sums)
+        values = self.coding.values(self.leaf_sums)
         if self.node_values is not None:
             leaf = is_leaf(self.nodes)
-            found[leaf_rows(self.nodes[leaf])] = self.node_values[leaf]
-        return self._weighted(self.counted(found))
+            values[leaf_rows(self.nodes[leaf])] = self.node_values[leaf]
+        return self._weighted(self.counted(values))
 
     def _weighted(self, votes: np.ndarray) -> np.ndarray:
-        """The votes f64[V, n_values] of leaves, each times the weight of the leaf's tree; other
-        values as they are."""
+        """Votes f64[V, n_values], each times the weight of the leaf's tree; other values as they
+        are."""
         if self.tree_weights is None or self.combine != "votes":
             return votes
         leaf, weights = is_leaf(self.nodes), np.zeros(len(votes))
@@ -175,15 +160,15 @@ class Forest:
     def levels(self, first: int = 0, last: int | None = None) -> list[np.ndarray]:
         """Nodes of the trees first .. last - 1 by depth, as indices into `nodes`."""
         at = self.tree_offsets[first : self.n_trees if last is None else last]
-        base, found = at, []
+        base, levels = at, []
         while len(at):
-            found.append(at)
+            levels.append(at)
             word = self.nodes[at]
             split = ~is_leaf(word)
             left = base[split] + unpack(xp, word[split])[3]
             at = np.stack([left, left + 1], axis=1).reshape(-1)
             base = np.repeat(base[split], 2)
-        return found
+        return levels
 
     @property
     def depth(self) -> int:
@@ -211,11 +196,8 @@ class Forest:
     def added_up(self, sums: np.ndarray, first: int, last: int) -> np.ndarray:
         """Sums i64[m, ...] of the leaves of the trees first .. last - 1, with those of every split,
         which are written into the same array."""
-        begin = self.tree_offsets[first]
-        leaf, levels = (
-            is_leaf(self.nodes[begin : self.tree_offsets[last]]),
-            self.levels(first, last),
-        )
+        begin, levels = self.tree_offsets[first], self.levels(first, last)
+        leaf = is_leaf(self.nodes[begin : self.tree_offsets[last]])
         for parents, children in zip(levels[-2::-1], levels[:0:-1], strict=True):
             split = parents[~leaf[parents - begin]] - begin
             children = children - begin

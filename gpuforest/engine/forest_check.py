@@ -60,20 +60,26 @@ def check_forest(forest: Forest) -> None:
         raise damaged(f"{error!r:.200}") from error
 
 
+def need_list(values: np.ndarray, dtype: type, what: str, *shape: int) -> None:
+    """Raise ModelFormatError unless an array has the dtype and the shape, or is a list."""
+    need(values.dtype == dtype, f"{what} of another type")
+    need(values.shape == shape if shape else values.ndim == 1, f"{what} that do not fit")
+
+
 def check_offsets(offsets: np.ndarray, n: int, name: str) -> None:
     """Check that offsets i64[>= 2] ascend from 0 to n."""
-    need(offsets.dtype == np.int64 and offsets.ndim == 1 and len(offsets) > 1, f"no {name}")
+    need_list(offsets, np.int64, name)
+    need(len(offsets) > 1, f"no {name}")
     need(int(offsets[0]) == 0 and int(offsets[-1]) == n, f"{name} that do not fit")
     need(bool((offsets[1:] >= offsets[:-1]).all()), f"{name} that do not ascend")
 
 
 def _check_edges(edges: BinEdges) -> None:
     values, offsets, kinds = edges.values, edges.offsets, edges.kinds
-    need(values.dtype == np.float64 and values.ndim == 1, "edges are no list of numbers")
+    need_list(values, np.float64, "edges")
     check_offsets(offsets, len(values), "edge_offsets")
     need(edges.n_features <= MAX_FEATURES, "too many features")
-    need(kinds.shape == (edges.n_features,), "kinds of features are missing")
-    need(kinds.dtype == np.uint8, "kinds of features that are none")
+    need_list(kinds, np.uint8, "kinds of features", edges.n_features)
     need(bool(np.isin(kinds, (NUMERIC, CATEGORICAL)).all()), "an unknown kind of feature")
     sizes = np.diff(offsets) + (kinds == CATEGORICAL)
     need(int(sizes.max()) < MAX_BINS, "a feature with too many bins")
@@ -102,7 +108,7 @@ def _check_categories(edges: BinEdges) -> None:
 
 def _check_coding(coding: TargetCoding) -> None:
     classes, centre, scale = coding.classes, coding.centre, coding.scale
-    need(centre.dtype == np.float64 and centre.ndim == 1, "a centre that is no list of numbers")
+    need_list(centre, np.float64, "centres")
     need(bool(np.isfinite(centre).all()), "a centre that is no finite number")
     need(isinstance(scale, float) and 0 < scale < np.inf, "a scale that is no positive number")
     for labels in coding.several:
@@ -139,12 +145,11 @@ def _check_leaves(sums: np.ndarray, coding: TargetCoding) -> None:
 
 
 def _check_leaf_impurity(forest: Forest) -> None:
-    if (found := forest.leaf_impurity) is None:
+    if (impurity := forest.leaf_impurity) is None:
         return
     need(not forest.coding.is_classes, "an impurity of leaves beside classes")
-    need(found.dtype == np.float64, "an impurity of leaves that is no list of numbers")
-    need(found.shape == (len(forest.leaf_sums),), "an impurity of leaves that does not fit")
-    need(bool((found >= 0).all()), "an impurity of leaves out of range")
+    need_list(impurity, np.float64, "impurities of leaves", len(forest.leaf_sums))
+    need(bool((impurity >= 0).all()), "an impurity of leaves out of range")
 
 
 def _check_leaf_values(forest: Forest) -> None:
@@ -157,8 +162,7 @@ def _check_leaf_values(forest: Forest) -> None:
     need(boosted == (forest.combine == "sum"), "a sum of trees that are not boosted, or none")
     need(found is not None or not boosted, "boosted trees without values of their leaves")
     if found is not None:
-        need(found.dtype == np.float64, "values of leaves that are no numbers")
-        need(found.shape == (len(forest.leaf_sums), coding.n_values), "values that do not fit")
+        need_list(found, np.float64, "values of leaves", len(forest.leaf_sums), coding.n_values)
         need(bool(np.isfinite(found).all()), "a value of a leaf that is no finite number")
         single = baseline is not None and coding.classes is not None and len(coding.classes) == 1
         need(not single or found.max() <= 0, "a single class, but trees that predict another")
@@ -170,28 +174,27 @@ def _check_medians(forest: Forest) -> None:
     if values is None or errors is None:
         return
     need(not coding.is_classes and not coding.several, "medians of nodes beside classes")
-    need(values.dtype == errors.dtype == np.float64, "medians of nodes that are no numbers")
-    need(values.shape == (forest.n_nodes, coding.n_outputs), "medians of nodes that do not fit")
-    need(errors.shape == (forest.n_nodes,), "errors of nodes that do not fit")
+    need_list(values, np.float64, "medians of nodes", forest.n_nodes, coding.n_outputs)
+    need_list(errors, np.float64, "errors of nodes", forest.n_nodes)
     need(bool(np.isfinite(values).all()), "a median of a node that is no finite number")
     need(bool((errors >= 0).all() and np.isfinite(errors).all()), "an error of a node out of range")
 
 
 def _check_tree_weights(forest: Forest) -> None:
     """Boosted trees have weights, and none shares a leaf with another tree: their votes differ."""
-    found, coding = forest.tree_weights, forest.coding
-    need((found is not None) or forest.combine != "median", "a median without weights of trees")
-    if found is None:
+    weights, coding = forest.tree_weights, forest.coding
+    need((weights is not None) or forest.combine != "median", "a median without weights of trees")
+    if weights is None:
         return
     need(forest.combine in ("votes", "median"), "weights of trees that count alike")
-    need(found.dtype == np.float64, "weights of trees that are no numbers")
-    need(found.shape == (forest.n_trees,), "weights of trees that do not fit")
-    need(bool(np.isfinite(found).all() and (found >= 0).all()), "a weight of a tree out of range")
-    need(bool(np.isfinite(found.sum())), "weights of trees that add up to infinity")
+    need_list(weights, np.float64, "weights of trees", forest.n_trees)
+    in_range = np.isfinite(weights).all() and (weights >= 0).all()
+    need(bool(in_range), "a weight of a tree out of range")
+    need(bool(np.isfinite(weights.sum())), "weights of trees that add up to infinity")
     if forest.combine == "median":
         need(coding.n_values == 1, "a median of several numbers")
         return
-    need(bool(found.any()), "trees of no weight")
+    need(bool(weights.any()), "trees of no weight")
     leaf = is_leaf(forest.nodes)
     row = (forest.nodes[leaf] - np.uint64(LEAF_WORD)).astype(np.int64)
     tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_offsets))[leaf]
@@ -208,7 +211,7 @@ def _check_trees(forest: Forest) -> None:
     pairs; and every pair is met: so each is met once.
     """
     nodes, offsets, n_bins = forest.nodes, forest.tree_offsets, forest.edges.n_bins
-    need(nodes.dtype == np.uint64 and nodes.ndim == 1, "nodes are no list of 64-bit words")
+    need_list(nodes, np.uint64, "nodes")
     check_offsets(offsets, len(nodes), "tree_offsets")
     need(
         bool((np.diff(offsets) % 2 == 1).all()), "a tree that is empty, or whose root has a sibling"
@@ -239,8 +242,7 @@ def _check_trees(forest: Forest) -> None:
         # 3. the trees before have one node each in no pair, and this one its root
         met[(left - tree) >> 1] = True
     need(n_splits == len(met) and bool(met.all()), "a node without its one parent")
-    need(forest.sets.dtype == np.uint64 and forest.sets.ndim == 1, "sets that are no words")
-    need(len(forest.sets) == n_words, "sets that do not fit their nodes")
+    need_list(forest.sets, np.uint64, "sets", n_words)
     if forest.oblique:
         _check_combinations(forest)
 

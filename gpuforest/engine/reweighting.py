@@ -1,9 +1,7 @@
 """AdaBoost's arithmetic: what a tree counts, and how much each row weighs in the next round.
 
-All of it is NumPy on the host, whatever backend grew the tree. Sums are rounded once
-(`math.fsum`), so no order of the rows matters; a power of a row's own is made of IEEE operations,
-because the last bit of a library's `exp` differs between machines. So one model comes from all
-backends.
+All of it is NumPy on the host, whatever backend grew the tree. Sums are rounded once, and powers
+are made of IEEE operations, so one model comes from all backends.
 """
 
 from __future__ import annotations
@@ -26,30 +24,22 @@ TERMS = 14  # of the series of 2**x: what is left out is below the last bit for 
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """What follows from one tree.
+    """What follows from one tree."""
 
-    weight : how much the tree counts in the ensemble
-    error : its weighted error, from 0 to 1
-    factors : f64[N], by which the rows' weights are multiplied for the next round, or none
-    """
-
-    weight: float
-    error: float
+    weight: float  # how much the tree counts in the ensemble
+    error: float  # its weighted error, from 0 to 1
+    # f64[N], by which the rows' weights are multiplied for the next round, or none
     factors: np.ndarray = field(default_factory=lambda: np.ones(0))
 
 
 def boost(
     weights: np.ndarray, n_rounds: int, grow_round: Callable[[int, np.ndarray], Round | None]
 ) -> list[Round]:
-    """Grow trees in rounds, each from the weights that the round before leaves.
+    """Grow trees in rounds, each from the weights f64[N] that the round before leaves and which add
+    up to one.
 
     The rounds end early with a tree without error, one that is no better than chance (it has no
     `Round`), or weights that have become infinite, or all zero.
-
-    Parameters
-    ----------
-    weights : f64[N] >= 0, of the rows in the first round; changed from round to round
-    grow_round : takes the number of a round and the weights, which add up to one; grows the tree
     """
     rounds: list[Round] = []
     counted, total = weights > 0, sum_of(weights)
@@ -57,15 +47,15 @@ def boost(
         # a row that counts has LEAST_SHARE at least
         weights /= total
         np.maximum(weights, LEAST_SHARE, out=weights, where=counted)
-        found = grow_round(t, weights)
-        if found is None:
+        one = grow_round(t, weights)
+        if one is None:
             break
-        rounds.append(Round(found.weight, found.error))
-        if found.error <= 0 or t == n_rounds - 1:
+        rounds.append(Round(one.weight, one.error))
+        if one.error <= 0 or t == n_rounds - 1:
             break
         with np.errstate(over="ignore"):
-            np.multiply(weights, found.factors, out=weights, where=counted)
-        del found
+            np.multiply(weights, one.factors, out=weights, where=counted)
+        del one
         total = sum_of(weights)
         if not math.isfinite(total):
             warnings.warn(
@@ -89,14 +79,8 @@ def sum_of(numbers: np.ndarray) -> float:
 def samme(
     wrong: np.ndarray, weights: np.ndarray, n_classes: int, learning_rate: float
 ) -> Round | None:
-    """A round of SAMME (Zhu et al. 2009), which is AdaBoost.M1 for two classes. None: the tree is
-    no better than chance.
-
-    Parameters
-    ----------
-    wrong : bool[N], the rows whose class the tree does not predict
-    weights : f64[N], the rows' weights in this round, which add up to one
-    """
+    """A round of SAMME (Zhu et al. 2009), which is AdaBoost.M1 for two classes; None if the tree,
+    whose predictions are wrong[N], is no better than chance."""
     error = sum_of(weights[wrong])
     if error <= 0:
         return Round(1.0, 0.0, np.ones(len(weights)))
@@ -109,14 +93,8 @@ def samme(
 
 
 def r2(residuals: np.ndarray, weights: np.ndarray, loss: str, learning_rate: float) -> Round | None:
-    """A round of AdaBoost.R2 (Drucker 1997). None: the mean loss is at least 1/2.
-
-    Parameters
-    ----------
-    residuals : f64[N], how far the tree's predictions are off, >= 0
-    weights : f64[N], the rows' weights in this round, which add up to one
-    loss : "linear", "square" or "exponential", of residuals divided by their maximum
-    """
+    """A round of AdaBoost.R2 (Drucker 1997); None if the mean loss is at least 1/2. The loss is of
+    the residuals f64[N] >= 0 of the tree, divided by their maximum."""
     largest = float(residuals.max(where=weights > 0, initial=0.0))
 
     def lost_by(rows: slice) -> np.ndarray:
@@ -142,14 +120,11 @@ def r2(residuals: np.ndarray, weights: np.ndarray, loss: str, learning_rate: flo
 
 
 def power_of_two(exponents: np.ndarray) -> np.ndarray:
-    """2**x of numbers x <= 0, f64[N], within a unit or two of the last bit.
-
-    The nearest whole number is an exact factor, and the rest a short series of multiplications
-    and additions, which are the same on every machine.
-    """
+    """2**x of numbers x <= 0, f64[N], within a unit or two of the last bit: an exact power of two
+    times a short series of IEEE operations."""
     whole = np.maximum(np.rint(exponents), -1100.0)  # from there on, the power is 0
     rest = np.maximum(exponents - whole, -0.5) * LN2
-    found = np.ones(len(rest))
+    series = np.ones(len(rest))
     for k in range(TERMS, 0, -1):
-        found = found * rest / k + 1.0
-    return np.asarray(np.ldexp(found, whole.astype(np.int32)))
+        series = series * rest / k + 1.0
+    return np.asarray(np.ldexp(series, whole.astype(np.int32)))

@@ -24,27 +24,20 @@ WEIGHED_AT_ONCE = 2**18  # elements of bags weighted at once, so that their scra
 
 @dataclass(frozen=True, eq=False)
 class Sampling:
-    """The rules by which bags are drawn.
+    """The rules by which bags are drawn."""
 
-    n_rows : number of rows of the training data
-    n_draws : number of rows drawn for each tree; 0: a bag holds every row once
-    weights : i32[N] or None. If rows are drawn, they are proportional to the chances of rows to
-        be drawn, as in scikit-learn >= 1.9 and ranger; if not, they multiply the statistics
-    factors : i32[N] or None, the weight that a draw of each row adds to the bag
-    balance : instead of factors, the classes of each bag are balanced: a draw of class c adds
-        about n_draws * balance / (classes in the bag * draws of c), and with several outputs
-        `balance` times the product of such ratios; 0: a draw adds one
-    draw_weight : the mean weight that a draw adds
-    distinct : whether rows of positive weight are drawn without replacement; then weights
-        multiply the statistics
-    """
-
-    n_rows: int
-    n_draws: int
+    n_rows: int  # of the training data
+    n_draws: int  # rows drawn for each tree; 0: a bag holds every row once
+    # i32[N] or None. If rows are drawn, they are proportional to the chances of rows to be drawn,
+    # as in scikit-learn >= 1.9 and ranger; if not, they multiply the statistics
     weights: np.ndarray | None
-    factors: np.ndarray | None = None
+    factors: np.ndarray | None = None  # i32[N], the weight that a draw of each row adds to the bag
+    # instead of factors, the classes of each bag are balanced: a draw of class c adds about
+    # n_draws * balance / (classes in the bag * draws of c), and with several outputs `balance`
+    # times the product of such ratios; 0: a draw adds one
     balance: int = 0
-    draw_weight: float = 1.0
+    draw_weight: float = 1.0  # the mean weight that a draw adds
+    # rows of positive weight are drawn without replacement; then weights multiply the statistics
     distinct: bool = False
 
     @property

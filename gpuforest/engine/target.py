@@ -37,17 +37,12 @@ LOOK_ROWS = 2048  # evenly spaced rows that say whether all targets need to be l
 
 @dataclass(frozen=True, eq=False)
 class TargetCoding:
-    """How channel sums turn back into classes or numbers of the user: plain data on the host.
+    """How channel sums turn back into classes or numbers of the user: plain data on the host."""
 
-    classes : the class labels [C], or None for regression
-    centre, scale : f64[K] and float, of regression
-    several : of several class outputs the class labels of each; every class is then a
-        moment, 1 where a row has it
-    """
-
-    classes: np.ndarray | None
-    centre: np.ndarray
+    classes: np.ndarray | None  # the class labels [C], or None for regression
+    centre: np.ndarray  # f64[K], of regression, as the scale
     scale: float
+    # of several class outputs the labels of each; every class is a moment, 1 where a row has it
     several: tuple[np.ndarray, ...] = ()
 
     @property
@@ -131,21 +126,15 @@ class TargetCoding:
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """The target of every row on the backend's device.
-
-    y : i32[N, 1] class codes, or i64[N, K] moments; row-major, see `of`
-    """
+    """The target of every row on the backend's device."""
 
     coding: TargetCoding
-    y: Array
+    y: Array  # i32[N, 1] class codes, or i64[N, K] moments; row-major, see `of`
 
     @classmethod
     def of(cls, coding: TargetCoding, y: Array, backend: Backend) -> Target:
-        """A target of `y` in any layout, on the host or on the backend's device.
-
-        Device kernels read y[row * K + output], and Numba compiles anew for another layout:
-        so y becomes row-major here.
-        """
+        """A target of `y` in any layout, on the host or on the backend's device; it becomes
+        row-major, because kernels read y[row * K + output]."""
         y, xp = backend.asarray(y), backend.xp
         flat = xp.reshape(y, (-1,))  # row by row; a copy only of another layout
         return cls(coding, xp.reshape(flat, y.shape))
@@ -153,14 +142,10 @@ class Target:
 
 @dataclass(frozen=True, eq=False)
 class CheckedTarget:
-    """A target as it was passed and checked, before it is encoded.
+    """A target as it was passed and checked, before it is encoded."""
 
-    values : class codes [N] of each output; or numbers f64[N] or f64[N, K]. They lie where y was
-    classes : the sorted labels of each output, on the host; None: the target is of numbers
-    """
-
-    values: Any
-    classes: list[np.ndarray] | None = None
+    values: Any  # class codes [N] of each output; or numbers f64[N] or f64[N, K], where y was
+    classes: list[np.ndarray] | None = None  # the sorted labels of each output, on the host
 
 
 def encode_classes(codes: Array, classes: np.ndarray) -> tuple[TargetCoding, Array]:
@@ -176,28 +161,22 @@ def encode_several(
 ) -> tuple[TargetCoding, Array]:
     """Coding and moments i64[N, K] of several class outputs, from the codes [N] of each."""
     xp = backend.xp
-    columns = [
-        backend.asarray(np.asarray(own)) if isinstance(own, np.ndarray) else own for own in codes
-    ]
-    moments = [
-        xp.astype(own[:, None] == xp.arange(len(c))[None, :], MOMENT)
-        for own, c in zip(columns, classes, strict=True)
-    ]
-    y = xp.concat(moments, axis=1)
+    y = xp.concat(
+        [
+            xp.astype(column[:, None] == xp.arange(len(c))[None, :], MOMENT)
+            for column, c in zip(map(backend.asarray, codes), classes, strict=True)
+        ],
+        axis=1,
+    )
     return TargetCoding(None, np.zeros(y.shape[1]), 1.0, tuple(classes)), y
 
 
 def encode_moments(
     y: Array, total_weight: int, *, centred: bool = True, backend: Backend | None = None
 ) -> tuple[TargetCoding, Array]:
-    """Coding and moments i64[N, K] of targets f64[N, K].
-
-    Parameters
-    ----------
-    total_weight : int, the most that the integer weights of a tree's rows add up to
-    centred : bool; False keeps zero where it is, as Poisson deviance needs
-    backend : the one on whose device y lies; None: the host
-    """
+    """Coding and moments i64[N, K] of targets f64[N, K], which lie on the backend's device, or the
+    host without one. The integer weights of a tree's rows add up to `total_weight` at the most;
+    `centred` is False where zero must stay zero, as for Poisson deviance."""
     xp = np if backend is None else backend.xp
     host = np.asarray if backend is None else backend.asnumpy
     low, high = host(xp.min(y, axis=0)), host(xp.max(y, axis=0))
@@ -227,11 +206,9 @@ def encode_moments(
 def typical_ranges(
     y: Array, limits: np.ndarray, backend: Backend | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The middle and the width f64[K] of the narrowest range that holds half of the distinct
-    values of each column of y f64[N, K]: a few that lie far out do not change it much.
-
-    limits : f64[K]; where a sample's range is wide beside it, it stands for that of all rows
-    """
+    """The middle and the width f64[K] of the narrowest range that holds half of the distinct values
+    of each column of y f64[N, K]. Where a sample's range is wide beside the limits f64[K], it
+    stands for that of all rows."""
     host = np.asarray if backend is None else backend.asnumpy
     some = host(y[:: -(-y.shape[0] // LOOK_ROWS), ...])
     middle, width = np.zeros((2, y.shape[1]))
@@ -252,16 +229,9 @@ def _narrowest_half(values: np.ndarray) -> tuple[float, float]:
 
 
 def integer_weights(weights: np.ndarray) -> np.ndarray:
-    """User weights f64[N] >= 0 as integers i32[N].
-
-    Whole numbers stay as they are, so that a row of weight two equals the row twice.
-    Others are scaled by a power of two, to a total below 2**31; a positive weight
-    never becomes zero.
-
-    Raises
-    ------
-    ValueError : their total is no float64
-    """
+    """User weights f64[N] >= 0 as integers i32[N]. Whole numbers stay as they are, so that a row of
+    weight two equals the row twice. Others are scaled by a power of two, to a total below 2**31; a
+    positive weight never becomes zero."""
     try:
         total = exact_sum(weights[rows] for rows in blocks(len(weights)))
     except OverflowError as error:
@@ -272,7 +242,7 @@ def integer_weights(weights: np.ndarray) -> np.ndarray:
     if total <= MAX_TOTAL_WEIGHT and all(np.array_equal(part, np.round(part)) for part in parts):
         return weights.astype(WEIGHT)
     # rounding adds at most one a row to a total below 2**30
-    found, bits = np.empty(len(weights), WEIGHT), 30 - math.frexp(total)[1]
+    whole, bits = np.empty(len(weights), WEIGHT), 30 - math.frexp(total)[1]
     for rows, part in zip(blocks(len(weights)), parts, strict=True):
-        found[rows] = np.where(part > 0, np.maximum(np.round(np.ldexp(part, bits)), 1), 0)
-    return found
+        whole[rows] = np.where(part > 0, np.maximum(np.round(np.ldexp(part, bits)), 1), 0)
+    return whole

@@ -22,10 +22,18 @@ from gpuforest.engine.sampling import draw_bags
 from gpuforest.estimators.fits import as_it_is
 from gpuforest.estimators.memory import room_of
 from gpuforest.estimators.tasks import Regressor
-from gpuforest.explain.conformal import Calibration, intervals, mean_and_spread, sets, with_squares
-from gpuforest.explain.jackknife import products, products_bytes, standard_errors
+from gpuforest.explain.importances import unbiased_importances
 from gpuforest.explain.proximities import impute_step, nearest, proximity_matrix
-from gpuforest.explain.unbiased import unbiased_importances
+from gpuforest.explain.uncertainty import (
+    Calibration,
+    intervals,
+    mean_and_spread,
+    products,
+    products_bytes,
+    sets,
+    standard_errors,
+    with_squares,
+)
 
 UNKNOWN_BAGS = (
     "the bags are not known to Bagging* that were loaded, older files and converted "

@@ -50,7 +50,7 @@ from gpuforest.estimators.settings import (
     signs_of,
 )
 from gpuforest.explain.importances import impurity_importances
-from gpuforest.explain.node_impurity import with_leaf_impurity
+from gpuforest.explain.node_values import with_leaf_impurity
 from gpuforest.splits.kinds import kind_for, kind_of
 
 Array = Any
@@ -334,8 +334,7 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         each tree, then averaged. All zero where no tree has a split that gains.
         """
         check_is_fitted(self)
-        work = partial(impurity_importances, self.forest_, self._criterion)
-        return run_on_backend(work, self.backend, n_rows=self.forest_.n_nodes)
+        return impurity_importances(self.forest_, self._criterion)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted estimator to a file that `gpuforest.load` reads.

@@ -43,16 +43,15 @@ from gpuforest.estimators.growing import (
 from gpuforest.estimators.settings import Settings, check_out_of_bag, row_weights_of
 from gpuforest.estimators.tasks import Classifier, Regressor
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
-from gpuforest.explain.conformal import (
+from gpuforest.explain.importances import Score
+from gpuforest.explain.oob import Error, OutOfBag, curve_points, sampled_rows
+from gpuforest.explain.paths import decision_paths, one_tree
+from gpuforest.explain.uncertainty import (
     calibrated,
     calibrated_classes,
     mean_and_spread,
     with_squares,
 )
-from gpuforest.explain.oob import Error, OutOfBag, curve_points, sampled_rows
-from gpuforest.explain.paths import decision_paths
-from gpuforest.explain.permutation import Score
-from gpuforest.explain.views import one_tree
 
 
 def stacked(checked: CheckedTarget) -> tuple[np.ndarray, np.ndarray]:

@@ -14,8 +14,7 @@ from gpuforest.common import progress
 from gpuforest.data.validation import check_table
 from gpuforest.estimators.fits import as_it_is
 from gpuforest.estimators.memory import room_of
-from gpuforest.explain.shap import Explainer
-from gpuforest.explain.shap_background import BackgroundExplainer, expected
+from gpuforest.explain.shap import Explainer, background_values, expected
 
 
 def shap_values(self: Any, X: Any, *, background: Any = None) -> np.ndarray:
@@ -204,8 +203,7 @@ def _explained(
             if background is None:
                 return explain(Explainer.of(model.forest_, backend), table, backend)
             rows = check_background(model, background, backend)
-            explainer = BackgroundExplainer.of(model.forest_, rows, backend, room_of(model))
-            return explainer.values(table, backend)
+            return background_values(model.forest_, rows, table, backend, room_of(model))
 
     # n_rows=0: the CPU explains, so data on the host are binned there too
     found = run_on_backend(work, **self._chosen(X) | {"n_rows": 0})

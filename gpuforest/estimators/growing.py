@@ -15,22 +15,18 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Bunch
 
 from gpuforest.backends.base import Backend
-from gpuforest.backends.registry import get_host_backend, run_on_backend
-from gpuforest.cluster.communicator import Communicator
-from gpuforest.cluster.rows import grow_rows
-from gpuforest.common.arguments import draw_seed, thread_count
+from gpuforest.backends.registry import run_on_backend
+from gpuforest.common.arguments import draw_seed
 from gpuforest.common.progress import counting_on
 from gpuforest.data.binned import BinnedData, target_and_weight
 from gpuforest.engine.assembly import WaveTrees, merged
-from gpuforest.engine.binning import new_codes
 from gpuforest.engine.criteria import Criterion
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.grow import Prune, grow
 from gpuforest.engine.records import Training
-from gpuforest.engine.target import CheckedTarget, Target
+from gpuforest.engine.target import CheckedTarget
 from gpuforest.estimators.settings import Settings
-from gpuforest.explain.monotonic import clip_leaves
-from gpuforest.explain.node_medians import with_medians
+from gpuforest.explain.node_values import clip_leaves, with_medians
 from gpuforest.explain.oob import Curve, Error, OutOfBag, change, curve_points, sampled_rows
 from gpuforest.explain.pruning import best_first, prune
 
@@ -200,52 +196,16 @@ def grow_share(estimator: Any, data: BinnedData, begin: int, end: int) -> Forest
     estimator._validate_params()
 
     def work(backend: Backend) -> Forest:
-        plan, _ = _share_plan(estimator, data, backend)
+        plan, _ = share_plan(estimator, data, backend)
         return merged(grow(plan.training, begin, end, plan.prune), plan.training)
 
     forest: Forest = run_on_backend(work, **estimator._chosen(data))
     return forest
 
 
-def _share_plan(
-    estimator: Any, data: BinnedData, backend: Backend
-) -> tuple[TrainingPlan, Settings]:
+def share_plan(estimator: Any, data: BinnedData, backend: Backend) -> tuple[TrainingPlan, Settings]:
     """What the trees of a share grow from, and the parameters."""
     seed = draw_seed(estimator.random_state)
     fit_data = FitData(data, *target_and_weight(data, None, None), seed, None)
     training, settings, checked = estimator._prepared(fit_data, backend)
     return plan_of(training, settings, checked, estimator._combine()), settings
-
-
-def grow_of_rows(
-    estimator: Any,
-    data: BinnedData,
-    begin: int,
-    codes: np.ndarray,
-    own: np.ndarray,
-    communicator: Communicator,
-) -> Forest:
-    """The trees from `begin` on of the estimator's forest, not finished, grown by several processes
-    that hold some of the rows each; all of them return it.
-
-    Parameters
-    ----------
-    data : without codes, but with y and weights of all rows
-    codes : u8 or u16 [F, n], of the own rows
-    own : i64[n], their numbers
-    """
-    estimator._validate_params()
-    # the checks of a fit look at the shape of all rows, and at no codes
-    no_codes = np.broadcast_to(np.zeros((), codes.dtype), (len(codes), len(data.y)))
-    backend = get_host_backend(thread_count(getattr(estimator, "n_jobs", 1)))
-    plan, settings = _share_plan(estimator, data.with_codes(no_codes), backend)
-    training = plan.training
-    inside = new_codes(len(own), len(codes), codes.dtype, backend)
-    inside[...] = codes.T
-    local = replace(
-        training,
-        matrix=replace(training.matrix, codes=inside),
-        target=Target(training.target.coding, np.ascontiguousarray(training.target.y[own])),
-    )
-    waves = grow_rows(local, begin, settings.n_trees, communicator, own, plan.prune)
-    return merged(waves, training)

@@ -21,7 +21,7 @@ from gpuforest.boosting.losses import NUMBERS
 from gpuforest.common.dtypes import MAX_BINS
 from gpuforest.engine.criteria import CriterionNames
 from gpuforest.engine.nodes import MOST_COMBINED
-from gpuforest.explain.tree_selection import RULES
+from gpuforest.explain.pruning import RULES
 
 T = TypeVar("T", bound=type)
 

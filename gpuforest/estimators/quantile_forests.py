@@ -27,9 +27,9 @@ from gpuforest.explain.quantile_forest import (
     WAYS,
     Distribution,
     TrainingRows,
-    encoded,
     in_bag,
 )
+from gpuforest.explain.shap import host_codes
 
 KINDS = ("rank", "weak", "strict", "mean")
 
@@ -285,7 +285,7 @@ class QuantileForest(ForestRegressor):
                 raise ValueError(
                     "If `indices` are None, OOB samples must be same length as training samples."
                 )
-            if not np.array_equal(encoded(table, self.forest_, backend), rows.codes):
+            if not np.array_equal(host_codes(table, self.forest_, backend), rows.codes):
                 warnings.warn(
                     "OOB samples are not identical to training samples.", UserWarning, stacklevel=6
                 )

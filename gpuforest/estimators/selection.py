@@ -27,9 +27,13 @@ from gpuforest.estimators.bagged import UNKNOWN_BAGS
 from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor
 from gpuforest.estimators.fits import replacing, same_edges
 from gpuforest.estimators.growing import FitData
-from gpuforest.explain.boruta import decided, round_key, with_shadows
-from gpuforest.explain.permutation import permutation_decreases
-from gpuforest.explain.unbiased import unbiased_importances
+from gpuforest.explain.importances import (
+    decided,
+    permutation_decreases,
+    round_key,
+    unbiased_importances,
+    with_shadows,
+)
 
 
 def oob_permutation_importance(

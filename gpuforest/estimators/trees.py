@@ -27,15 +27,16 @@ from gpuforest.estimators.base import BaseTrees
 from gpuforest.estimators.growing import FitData
 from gpuforest.estimators.tasks import Classifier, Regressor
 from gpuforest.explain.paths import decision_paths
-from gpuforest.explain.pruning import collapse_alphas, pruning_path
-from gpuforest.explain.tree_selection import (
+from gpuforest.explain.pruning import (
     RULES,
     Trial,
     choose,
+    collapse_alphas,
     cut,
     error_curve,
     middles,
     path_alphas,
+    pruning_path,
     reduced_error,
     try_rows,
 )

@@ -1,89 +1,345 @@
-"""Impurity importances: how much each feature's splits gained (Breiman 2001)."""
+"""Importances of features: what their splits gained in the bag (Breiman 2001) or for the rows out
+of bag, what permuting them costs (section 10 there), and which beat their shadows (Boruta)."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
+import array_api_compat.numpy as xp
 import numpy as np
 
+from gpuforest.backends.base import Backend
+from gpuforest.common import hashing
+from gpuforest.common.progress import report
+from gpuforest.data.arrays import to_host
+from gpuforest.engine.binning import BinEdges, BinnedMatrix
 from gpuforest.engine.criteria import Criterion
 from gpuforest.engine.forest import Forest, tree_groups
-from gpuforest.engine.nodes import FEATURE_SHIFT, unpack
-from gpuforest.explain.gains import gains_by_errors, gains_by_levels
+from gpuforest.engine.memory import walked_at_once
+from gpuforest.engine.nodes import FEATURE_SHIFT, is_leaf
+from gpuforest.engine.sampling import Sampling, draw_bags
+from gpuforest.explain.paths import some_trees, split_nodes
 from gpuforest.splits.oblique.terms import all_terms
 
-if TYPE_CHECKING:
-    from gpuforest.backends.base import Backend
+Score = Callable[[np.ndarray, np.ndarray], float]  # of rows i64[n], predictions f64[n, n_values]
 
-Array = Any
+SHADOWS = 2**41  # with the seed, beyond all trees and hashing.ROWS: the keys of Boruta's rounds
+FEWEST_SHADOWS = 5  # so that few features left do not face a best shadow that is poor by chance
+HASHES_AT_ONCE = 2**20
 
 
-def impurity_importances(forest: Forest, criterion: Criterion, backend: Backend) -> np.ndarray:
+def impurity_importances(forest: Forest, criterion: Criterion) -> np.ndarray:
     """Importances f64[F] that add up to one; all zero where nothing was gained.
 
     Each tree's importances are normalised, averaged over the trees that have a split (boosted
     trees by their weights), and normalised again, as scikit-learn does.
     """
-    F = forest.edges.n_features
-    total = np.zeros(F)
+    total = np.zeros(forest.edges.n_features)
     weights = np.ones(forest.n_trees)
     if forest.tree_weights is not None and forest.tree_weights.any():
         weights = forest.tree_weights
-    leaf_sums = backend.asarray(forest.leaf_sums)
     for first, last in tree_groups(forest):
-        gains = tree_gains(forest, leaf_sums, criterion, first, last, backend)
+        gains = tree_gains(forest, criterion, first, last)
         each = gains.sum(axis=1, keepdims=True)
         total += (gains / np.maximum(each, 1) * weights[first:last, None]).sum(axis=0)
     return np.divide(total, total.sum() or 1.0, out=total)
 
 
-def tree_gains(
-    forest: Forest, leaf_sums: Array, criterion: Criterion, first: int, last: int, backend: Backend
-) -> np.ndarray:
+def importance_spread(estimator: Any) -> np.ndarray | None:
+    """Standard deviations f64[F] of the impurity importances over the trees; None: there is one
+    tree, or the trees share one task."""
+    forest = estimator.forest_
+    if forest.baseline is not None or forest.n_trees == 1:
+        return None
+    groups = (tree_gains(forest, estimator._criterion, *g) for g in tree_groups(forest))
+    gains = np.concatenate([*groups])
+    return np.asarray((gains / np.maximum(gains.sum(axis=1, keepdims=True), 1)).std(axis=0))
+
+
+def tree_gains(forest: Forest, criterion: Criterion, first: int, last: int) -> np.ndarray:
     """Score gained by each feature's splits in the trees first .. last - 1, i64[t, F].
 
     As whole numbers of some power of two, so that they add up the same in any order.
     """
-    xp, F = backend.xp, forest.edges.n_features
-    offsets = forest.tree_offsets[first : last + 1] - forest.tree_offsets[first]
-    most = int(np.diff(offsets).max())
-    nodes = forest.nodes[forest.tree_offsets[first] : forest.tree_offsets[last]]
-    nodes, offsets = backend.asarray(nodes), backend.asarray(offsets)
-    if forest.node_errors is not None:
-        splits, gains = map(backend.asarray, gains_by_errors(forest, first, last))
-    else:
-        splits, gains = gains_by_levels(nodes, offsets[:-1], leaf_sums, criterion, xp)
-    if not splits.shape[0]:
-        return np.zeros((last - first, F), np.int64)
-    tree = xp.searchsorted(offsets, splits, side="right") - 1
-    keys = tree * F + unpack(xp, xp.take(nodes, splits))[0]
-    largest = float(backend.asnumpy(xp.max(gains)))
-    bits = 62 - most.bit_length() - math.frexp(largest)[1]
-    whole = xp.astype(xp.floor(gains * math.ldexp(1.0, min(bits, 1000)) + 0.5), xp.int64)
-    if forest.oblique:
-        splits, whole, tree = map(backend.asnumpy, (splits, whole, tree))
-        return shared_gains(forest, forest.tree_offsets[first] + splits, whole, tree, last - first)
-    order = xp.argsort(keys, stable=True)
-    upto = xp.cumulative_sum(xp.take(whole, order), include_initial=True)
-    each_key = xp.arange((last - first) * F + 1, dtype=xp.int64)
-    upto = xp.take(upto, xp.searchsorted(xp.take(keys, order), each_key))
-    return backend.asnumpy(upto[1:] - upto[:-1]).reshape(last - first, F)
+    gains = split_gains(forest, criterion, first, last)
+    most = int(np.diff(forest.tree_offsets[first : last + 1]).max())
+    bits = 62 - most.bit_length() - math.frexp(gains.max())[1]
+    whole = np.floor(gains * math.ldexp(1.0, min(bits, 1000)) + 0.5).astype(np.int64)
+    return gains_by_features(forest, first, last, whole)
 
 
-def shared_gains(
-    forest: Forest, splits: np.ndarray, gains: np.ndarray, tree: np.ndarray, n_trees: int
+def split_gains(
+    forest: Forest, criterion: Criterion, first: int = 0, last: int | None = None
 ) -> np.ndarray:
-    """The gains i64[n] of splits by combinations, shared among the features by their weights: for
-    each tree and feature i64[n_trees, F]. What a division leaves over is the first feature's."""
-    at, feature, weight = all_terms(forest, splits)
-    total = np.zeros(len(splits), np.int64)
-    np.add.at(total, at, weight)
+    """Score that the split of each node of the trees first .. last - 1 gained, f64[m]; 0 for
+    leaves. A split of no gain may come out below zero by rounding: it gained zero."""
+    last = forest.n_trees if last is None else last
+    split, left = split_nodes(forest, first, last)
+    if forest.node_errors is not None:
+        score = -forest.node_errors[forest.tree_offsets[first] : forest.tree_offsets[last]]
+    else:
+        score = criterion.side_score(xp, forest.node_sums(first, last))
+    gains = np.zeros(len(score))
+    gain = score[left] + score[left + 1] - score[split]
+    gains[split] = np.where(gain > 0, gain, 0.0)
+    return gains
+
+
+def gains_by_features(forest: Forest, first: int, last: int, gains: np.ndarray) -> np.ndarray:
+    """The sums over each feature's splits of gains i64[m] or f64[m] of the nodes of the trees
+    first .. last - 1: [t, F] of the same kind.
+
+    Combinations share theirs by their weights; what a division of integers leaves over is the
+    first feature's.
+    """
+    F, offsets = forest.edges.n_features, forest.tree_offsets[first : last + 1]
+    split = np.flatnonzero(~is_leaf(forest.nodes[offsets[0] : offsets[-1]]))
+    sums, gains = np.zeros((last - first) * F, gains.dtype), gains[split]
+    row = np.repeat(
+        np.arange(last - first) * F, np.diff(np.searchsorted(split, offsets - offsets[0]))
+    )
+    at, feature, weight = all_terms(forest, offsets[0] + split)
+    total = np.bincount(at, weight, minlength=len(split)).astype(np.int64)
+    if gains.dtype.kind == "f":
+        np.add.at(sums, row[at] + feature, gains[at] * weight / total[at])
+        return sums.reshape(-1, F)
     share = gains[at] // total[at] * weight
-    rest = gains.copy()
-    np.subtract.at(rest, at, share)
-    found = np.zeros((n_trees, forest.edges.n_features), np.int64)
-    np.add.at(found, (tree[at], feature), share)
-    first = (forest.nodes[splits] >> np.uint64(FEATURE_SHIFT)).astype(np.int64)
-    np.add.at(found, (tree, first), rest)
-    return found
+    np.add.at(sums, row[at] + feature, share)
+    np.subtract.at(gains, at, share)
+    first_feature = (forest.nodes[offsets[0] + split] >> np.uint64(FEATURE_SHIFT)).astype(np.int64)
+    np.add.at(sums, row + first_feature, gains)
+    return sums.reshape(-1, F)
+
+
+# out of bag: a split is chosen because it gains much for the rows of its bag, and features of many
+# values have more splits to choose from, so impurity importances favour them
+
+
+def unbiased_importances(
+    forest: Forest, matrix: BinnedMatrix, y: np.ndarray, sampling: Sampling, backend: Backend
+) -> np.ndarray:
+    """The gain of each feature's splits for the rows out of bag, f64[F, T]; see `oob_gains`. NaN
+    for trees whose bag has all rows. Rows of weight zero do not count.
+
+    y : i32[N, 1] class codes or i64[N, K] moments, as in `Target`
+    """
+    y, T = to_host(y), forest.n_trees
+    counts = np.ones(sampling.n_rows, bool) if sampling.weights is None else sampling.weights > 0
+    importances = np.zeros((forest.edges.n_features, T))
+    for begin, end in tree_groups(forest):
+        step = walked_at_once(sampling.n_rows, backend.memory_budget)
+        for first in range(begin, end, step):
+            last = min(first + step, end)
+            bags = to_host(draw_bags(sampling, forest.seed, first, last, backend))
+            out = (bags == 0) & counts
+            leaves = to_host(backend.apply(some_trees(forest, first, last), matrix.codes))
+            sums = _leaf_sums(forest, first, last, leaves, out, y)
+            gains = gains_by_features(forest, first, last, oob_gains(forest, first, last, sums))
+            n_out = out.sum(axis=1)
+            importances[:, first:last] = np.where(n_out, gains.T / np.maximum(n_out, 1), np.nan)
+            report(last, T)
+    return importances
+
+
+def _leaf_sums(
+    forest: Forest, first: int, last: int, leaves: np.ndarray, out: np.ndarray, y: np.ndarray
+) -> np.ndarray:
+    """The channel sums of the marked rows, bool[t, N], in each leaf of the trees first .. last - 1,
+    i64[m, C]; zero for other nodes. Rows reach the leaves i64[N, t], numbered in their trees."""
+    offsets = forest.tree_offsets
+    m, C = int(offsets[last] - offsets[first]), forest.leaf_sums.shape[1]
+    tree, row = np.nonzero(out)
+    node = leaves[row, tree] + (offsets[first:last] - offsets[first])[tree]
+    if forest.coding.is_classes:
+        return np.bincount(node * C + y[row, 0], minlength=m * C).reshape(m, C)
+    sums = np.zeros((m, C), np.int64)
+    sums[:, 0] = np.bincount(node, minlength=m)
+    for k in range(C - 1):
+        np.add.at(sums[:, k + 1], node, y[row, k])  # integers: bincount would round them
+    return sums
+
+
+def oob_gains(forest: Forest, first: int, last: int, sums: np.ndarray) -> np.ndarray:
+    """What each split of the trees first .. last - 1 gains for other rows, f64[m], 0 for leaves.
+
+    With p for the shares of classes in the bag, and o for those of the other rows, of which n are
+    in the node, a node's impurity is 1 - sum(p o). A split gains
+
+        n_left sum(p_left o_left) + n_right sum(p_right o_right) - n sum(p o).
+
+    Of numbers p and o are the means of the targets less the mean of the tree's bag. For classes
+    this is the measure of Zhou and Hooker (2021) and, the same, MDI-oob of Li et al. (2019), which
+    defines it for numbers too. With the bag's own rows as the others it is the usual gain of
+    Gini's impurity or the squared error, times n.
+
+    sums : i64[m, C], channel sums of the other rows in leaves
+    """
+    others = forest.added_up(sums, first, last).astype(np.float64)
+    in_bag = forest.node_sums(first, last).astype(np.float64)
+    coding = forest.coding
+    if coding.is_classes:
+        score = (others * (in_bag / in_bag.sum(axis=1, keepdims=True))).sum(axis=1)
+    else:
+        means = in_bag[:, 1:] / in_bag[:, :1]
+        offsets = forest.tree_offsets[first : last + 1] - forest.tree_offsets[first]
+        middle = means[np.repeat(offsets[:-1], np.diff(offsets))]
+        deviations = (others[:, 1:] - others[:, :1] * middle) * (means - middle)
+        score = deviations.mean(axis=1) if not coding.several else deviations.sum(axis=1)
+        score /= coding.scale**2
+        score /= coding.n_outputs if coding.several else 1
+    split, left = split_nodes(forest, first, last)
+    gains = np.zeros(len(score))
+    gains[split] = score[left] + score[left + 1] - score[split]
+    return gains
+
+
+# permutation
+
+
+def permutation_decreases(
+    forest: Forest,
+    matrix: BinnedMatrix,
+    sampling: Sampling,
+    score: Score,
+    backend: Backend,
+    groups: list[list[int]] | None = None,
+) -> np.ndarray:
+    """How much the score of each tree falls when a feature is permuted, f64[F, T]; or when the
+    features of a group are, all by the same order, f64[groups, T].
+
+    Each tree is scored on the rows of some weight that are out of its bag, and among these a
+    feature's codes are permuted; a random order, which the hash gives, serves all features of the
+    tree. Zero for features that a tree does not split on; NaN for trees whose bag has all rows.
+    """
+    T = forest.n_trees
+    groups = [[f] for f in range(matrix.n_features)] if groups is None else groups
+    decreases = np.zeros((len(groups), T))
+    for t in range(T):
+        out = draw_bags(sampling, forest.seed, t, t + 1, backend)[0, :] == 0
+        rows = np.flatnonzero(backend.asnumpy(out))
+        if sampling.weights is not None:
+            rows = rows[sampling.weights[rows] > 0]
+        if len(rows):
+            used = set(split_features(forest, t))
+            some = {g: both for g, group in enumerate(groups) if (both := sorted(used & {*group}))}
+            decreases[list(some), t] = _of_tree(
+                forest, t, matrix, rows, list(some.values()), score, backend
+            )
+        else:
+            decreases[:, t] = np.nan
+        report(t + 1, T)
+    return decreases
+
+
+def _of_tree(
+    forest: Forest,
+    tree: int,
+    matrix: BinnedMatrix,
+    rows: np.ndarray,
+    groups: list[list[int]],
+    score: Score,
+    backend: Backend,
+) -> list[float]:
+    """The decrease of each of these groups of features."""
+    xp, n, K = backend.xp, len(rows), forest.coding.n_values
+    codes = xp.take(matrix.codes, backend.asarray(rows), axis=0)
+    order = backend.asarray(random_order(forest.seed, tree, n))
+
+    def score_now() -> float:
+        zeros = xp.zeros((n, K), dtype=xp.float64)
+        values = backend.accumulate(forest, codes, range(tree, tree + 1), None, zeros)
+        return score(rows, backend.asnumpy(values))
+
+    before, decreases = score_now(), []
+    for group in groups:
+        columns = [xp.asarray(codes[:, feature], copy=True) for feature in group]
+        for feature, column in zip(group, columns, strict=True):
+            codes[:, feature] = xp.take(column, order)
+        decreases.append(before - score_now())
+        for feature, column in zip(group, columns, strict=True):
+            codes[:, feature] = column
+    return decreases
+
+
+def split_features(forest: Forest, tree: int) -> list[int]:
+    """The features that a tree splits on, ascending."""
+    split = forest.tree_offsets[tree] + split_nodes(forest, tree, tree + 1)[0]
+    features: list[int] = np.unique(all_terms(forest, split)[1]).tolist()
+    return features
+
+
+def random_order(seed: int, tree: int, n: int) -> np.ndarray:
+    """A random order i64[n] of range(n), of a tree's rows out of bag."""
+    key = hashing.hash_at(hashing.tree_keys(np, seed, tree, tree + 1), hashing.OUT_OF_BAG)
+    positions = np.arange(n, dtype=np.uint64)[None]
+    return np.asarray(hashing.permute(np, key[:, None], positions, n)[0], np.int64)
+
+
+# Boruta (Kursa and Rudnicki 2010)
+
+
+def round_key(seed: int, number: int) -> np.ndarray:
+    """The key u64[1] of a round: position 0 under it is the forest's seed, 1, 2, ... the shadows'
+    keys."""
+    key = hashing.hash_at(np.full(1, seed, np.uint64), SHADOWS)
+    return np.asarray(hashing.hash_at(key, number))
+
+
+def shadows_of(codes: np.ndarray, key: np.ndarray) -> np.ndarray:
+    """The same codes [F, N], where the rows of each feature are in a random order of its own."""
+    F, n = codes.shape
+    shadows, position = np.empty_like(codes), np.arange(n, dtype=np.uint64)[None]
+    keys = hashing.hash_at(key, np.arange(1, F + 1, dtype=np.uint64))[:, None]
+    step = max(1, HASHES_AT_ONCE // n)
+    for f in range(0, F, step):
+        order = hashing.permute(np, keys[f : f + step], position, n).astype(np.int64)
+        shadows[f : f + step] = np.take_along_axis(codes[f : f + step], order, axis=1)
+    return shadows
+
+
+def with_shadows(
+    codes: np.ndarray, edges: BinEdges, features: np.ndarray, key: np.ndarray
+) -> tuple[np.ndarray, BinEdges, np.ndarray]:
+    """The codes [n + m, N] of n features i64[n] and, after them, of m of their shadows, with their
+    edges, and the feature i64[n + m] that each is, or is a shadow of.
+
+    m >= n and m >= FEWEST_SHADOWS: of few features some have several shadows. See `round_key`.
+    """
+    again = np.resize(features, max(len(features), FEWEST_SHADOWS))
+    sources = np.concatenate([features, again])
+    all_edges = edges_of_features(edges, sources)
+    plain = codes[features]
+    if all_edges.missing_code != edges.missing_code:
+        plain = np.where(plain == edges.missing_code, all_edges.missing_code, plain)
+    plain = plain.astype(all_edges.code_dtype, copy=False)
+    shadows = shadows_of(np.resize(plain, (len(again), plain.shape[1])), key)
+    return np.concatenate([plain, shadows]), all_edges, sources
+
+
+def edges_of_features(edges: BinEdges, features: np.ndarray) -> BinEdges:
+    """The edges of some features, which may come more than once."""
+    each = [edges.values[edges.offsets[f] : edges.offsets[f + 1]] for f in features]
+    offsets = np.cumsum([0, *map(len, each)], dtype=edges.offsets.dtype)
+    kinds = edges.kinds[features] if len(edges.kinds) else edges.kinds
+    labels = edges.categories
+    categories = {i: labels[f] for i, f in enumerate(features.tolist()) if f in labels}
+    return BinEdges(np.concatenate(each), offsets, kinds, categories)
+
+
+def decided(hits: np.ndarray, n_rounds: int, alpha: float) -> tuple[np.ndarray, np.ndarray]:
+    """Which features beat the best shadow more often than a fair coin, and which less often,
+    bool[F] each, from the rounds i64[F] in which each beat all shadows.
+
+    A binomial test of each feature, corrected twice: for the number of features, so that of those
+    called different a share of `alpha` is wrong on average (Benjamini and Hochberg 1995), and for
+    the number of rounds, after each of which they are tested again (Bonferroni).
+    """
+    from scipy.stats import binom, false_discovery_control  # slow to import
+
+    def is_rare(chances: np.ndarray) -> np.ndarray:
+        few_wrong = false_discovery_control(chances) <= alpha
+        return np.asarray(few_wrong & (chances <= alpha / n_rounds))
+
+    return is_rare(binom.sf(hits - 1, n_rounds, 0.5)), is_rare(binom.cdf(hits, n_rounds, 0.5))

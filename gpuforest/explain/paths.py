@@ -1,8 +1,9 @@
-"""Ways down the trees: the nodes that rows pass, depths, sizes of subtrees, and path lengths
-(how many splits it takes to isolate a row, Liu, Ting and Zhou 2008)."""
+"""How the nodes of trees lie: their splits, depths and subtrees, the nodes that rows pass, and path
+lengths (how many splits it takes to isolate a row, Liu, Ting and Zhou 2008)."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +17,86 @@ from gpuforest.engine.nodes import LEAF_WORD, is_leaf, leaf_rows, unpack
 BLOCK = 2**18  # leaves whose paths are written at once, in a tenth of a second
 
 
+def one_tree(forest: Forest, tree: int) -> Forest:
+    """A tree as a forest of its own."""
+    return some_trees(forest, tree, tree + 1)
+
+
+def some_trees(forest: Forest, first_tree: int, last_tree: int) -> Forest:
+    """The trees first_tree .. last_tree - 1 as a forest of their own, which shares all but the
+    offsets with the whole one."""
+    offsets = forest.tree_offsets[first_tree : last_tree + 1]
+    begin, end = offsets[0], offsets[-1]
+    first = last = 0
+    if len(forest.sets):
+        first, last = np.append(forest.set_at, len(forest.sets))[[begin, end]]
+    weights = forest.tree_weights
+    part = replace(
+        forest,
+        nodes=forest.nodes[begin:end],
+        node_values=None if forest.node_values is None else forest.node_values[begin:end],
+        node_errors=None if forest.node_errors is None else forest.node_errors[begin:end],
+        tree_offsets=offsets - begin,
+        sets=forest.sets[first:last],
+        tree_weights=None if weights is None else weights[first_tree:last_tree],
+    )
+    # the leaf table is the same, so what follows from it is worked out once for all trees
+    vars(part)["values"] = forest.values
+    if "sparse_values" in vars(forest):
+        vars(part)["sparse_values"] = forest.sparse_values
+    return part
+
+
+def split_nodes(
+    forest: Forest, first: int = 0, last: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The splits of the trees first .. last - 1 and their left children, i64[n] each, numbered from
+    the first tree's root. A right child follows the left one."""
+    offsets = forest.tree_offsets[first : None if last is None else last + 1]
+    nodes = forest.nodes[offsets[0] : offsets[-1]]
+    split = np.flatnonzero(~is_leaf(nodes))
+    root = np.repeat(offsets[:-1] - offsets[0], np.diff(offsets))[split]
+    return split, root + unpack(xp, nodes[split])[3]
+
+
+def upward(
+    forest: Forest, first: int = 0, last: int | None = None
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """`split_nodes` of each level, from the lowest one up."""
+    begin, levels = forest.tree_offsets[first], forest.levels(first, last)
+    for parents, children in zip(levels[-2::-1], levels[:0:-1], strict=True):
+        yield parents[~is_leaf(forest.nodes[parents])] - begin, children[0::2] - begin
+
+
+def parents_of(forest: Forest) -> np.ndarray:
+    """The parent of each node, i64[M]; -1: a root."""
+    parent = np.full(forest.n_nodes, -1)
+    split, left = split_nodes(forest)
+    parent[left] = parent[left + 1] = split
+    return parent
+
+
+def node_depths(forest: Forest) -> np.ndarray:
+    """The depth of each node, i64[M]."""
+    depths = np.zeros(forest.n_nodes, np.int64)
+    for depth, nodes in enumerate(forest.levels()):
+        depths[nodes] = depth
+    return depths
+
+
+def tree_depths(forest: Forest) -> np.ndarray:
+    """Levels below the root of each tree, i64[T]."""
+    return np.maximum.reduceat(node_depths(forest), forest.tree_offsets[:-1])
+
+
+def subtree_sizes(forest: Forest, tree: int) -> np.ndarray:
+    """Nodes of the subtree under each node of a tree, itself included, i64[m]."""
+    sizes = np.ones(forest.tree_offsets[tree + 1] - forest.tree_offsets[tree], np.int64)
+    for split, left in upward(forest, tree, tree + 1):
+        sizes[split] += sizes[left] + sizes[left + 1]
+    return sizes
+
+
 def decision_paths(forest: Forest, leaves: np.ndarray) -> Any:
     """Which nodes the rows pass, csr_matrix int64 [N, M] of ones; trees stand side by side.
 
@@ -25,12 +106,12 @@ def decision_paths(forest: Forest, leaves: np.ndarray) -> Any:
     leaves : i64[N, T], the leaf that each row reaches in each tree, numbered in the tree
     """
     (N, T), roots = leaves.shape, forest.tree_offsets[:-1]
-    parent = parents_of(forest)
+    parent, depths = parents_of(forest), node_depths(forest).astype(np.int32)
     size = max(1, BLOCK // T)
     blocks = [slice(i, min(i + size, N)) for i in range(0, N, size)]
     lengths = np.zeros((N, T), np.int32)
     for rows in blocks:
-        lengths[rows] = _lengths(parent, (leaves[rows] + roots).reshape(-1)).reshape(-1, T)
+        lengths[rows] = depths[leaves[rows] + roots] + 1
     ends = np.concatenate([[0], np.cumsum(lengths.sum(axis=1, dtype=np.int64))])
     small = max(int(ends[-1]), forest.n_nodes) <= np.iinfo(np.int32).max
     indices = np.empty(ends[-1], np.int32 if small else np.int64)
@@ -47,53 +128,11 @@ def decision_paths(forest: Forest, leaves: np.ndarray) -> Any:
     return csr_matrix((ones, indices, ends.astype(indices.dtype)), (N, forest.n_nodes))
 
 
-def _lengths(parent: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """How many nodes lie on the way from the root to each of these, i32[n]."""
-    lengths, item = np.zeros(len(at), np.int32), np.arange(len(at))
-    while len(at):
-        lengths[item] += 1
-        at = parent[at]
-        inside = at >= 0
-        at, item = at[inside], item[inside]
-    return lengths
-
-
-def parents_of(forest: Forest) -> np.ndarray:
-    """The parent of each node, i64[M]; -1: a root."""
-    parent = np.full(forest.n_nodes, -1)
-    split = np.flatnonzero(~is_leaf(forest.nodes))
-    root = np.repeat(forest.tree_offsets[:-1], np.diff(forest.tree_offsets))[split]
-    left = root + unpack(xp, forest.nodes[split])[3]
-    parent[left] = parent[left + 1] = split
-    return parent
-
-
-def tree_depths(forest: Forest) -> np.ndarray:
-    """Levels below the root of each tree, i64[T]."""
-    depths = np.zeros(forest.n_trees, np.int64)
-    for depth, nodes in enumerate(forest.levels()):
-        depths[np.searchsorted(forest.tree_offsets, nodes, side="right") - 1] = depth
-    return depths
-
-
-def subtree_sizes(forest: Forest, tree: int) -> np.ndarray:
-    """Nodes of the subtree under each node of a tree, itself included, i64[m]."""
-    root = forest.tree_offsets[tree]
-    sizes = np.ones(forest.tree_offsets[tree + 1] - root, np.int64)
-    levels = forest.levels(tree, tree + 1)
-    for parents, children in zip(levels[-2::-1], levels[:0:-1], strict=True):
-        split = parents[~is_leaf(forest.nodes[parents])]
-        sizes[split - root] += sizes[children - root].reshape(-1, 2).sum(axis=1)
-    return sizes
-
-
 def average_path_length(n: np.ndarray) -> np.ndarray:
     """The mean path length f64[...] of a random tree that isolates each of n rows, c(n).
 
     0 for a row by itself and 1 for two; of more rows 2 H(n - 1) - 2 (n - 1) / n, with the
     harmonic number H(i) as ln(i) + 0.5772 (Euler's constant), as in the paper.
-
-    n = 256: 2 (ln 255 + 0.5772) - 2 * 255 / 256 = 10.24477092
     """
     n = np.asarray(n, np.float64)
     more = np.maximum(n, 3)
@@ -104,15 +143,13 @@ def average_path_length(n: np.ndarray) -> np.ndarray:
 def with_path_lengths(forest: Forest) -> Forest:
     """The forest whose leaves predict path lengths: a leaf's depth, and c(n) of its n rows.
 
-    Leaves of the same depth and size share a row of the leaf table. It keeps the weight of
+    Leaves of the same depth and size share a row of the leaf table, which keeps the weight of
     leaves, and no targets.
     """
-    depth = np.zeros(forest.n_nodes, np.int64)
-    for level, nodes in enumerate(forest.levels()):
-        depth[nodes] = level
     leaf = is_leaf(forest.nodes)
     size = forest.leaf_sums[leaf_rows(forest.nodes[leaf]), 0]
-    pairs, row = np.unique(np.stack([depth[leaf], size], axis=1), axis=0, return_inverse=True)
+    each = np.stack([node_depths(forest)[leaf], size], axis=1)
+    pairs, row = np.unique(each, axis=0, return_inverse=True)
     nodes = forest.nodes.copy()
     nodes[leaf] = row.reshape(-1).astype(np.uint64) + np.uint64(LEAF_WORD)
     sums = np.stack([pairs[:, 1], np.zeros(len(pairs), np.int64)], axis=1)

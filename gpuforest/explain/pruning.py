@@ -1,22 +1,27 @@
 """Pruning: a grown tree gives up the splits that it would not have made under other rules.
 
-Pruning needs what each split gained, which follows from the leaves' sums; so it works on
-the host, on a forest from any backend.
+It works on the host, on a forest from any backend.
 
-Best-first growth (Shi 2007) splits the open node that gains most until there are enough
-leaves. In what order nodes are split changes no node, so the full tree is grown first,
-level by level, and the splits are chosen afterwards.
+Best-first growth (Shi 2007) splits the open node that gains most until there are enough leaves. In
+what order nodes are split changes no node, so the full tree is grown first, level by level, and the
+splits are chosen afterwards.
 
-Minimal cost-complexity pruning (Breiman et al. 1984, chapter 3) collapses, again and again,
-the weakest link: the node whose subtree gains least per split. A node cannot collapse
-after one below it unless that gains less per split; so the nodes that collapse together
-are the blocks of an isotonic regression of the gains over the tree, and all alphas come
-out of one walk from the leaves to the root, which pools blocks as pool-adjacent-violators
-does (Pardalos and Xue 1999), without repeating a step for each pruned subtree.
+Minimal cost-complexity pruning (Breiman et al. 1984, chapter 3) collapses, again and again, the
+weakest link: the node whose subtree gains least per split. A node cannot collapse after one below
+it unless that gains less per split; so the nodes that collapse together are the blocks of an
+isotonic regression of the gains over the tree, and all alphas come out of one walk from the leaves
+to the root, which pools blocks as pool-adjacent-violators does (Pardalos and Xue 1999).
+
+A subtree is chosen by the losses of rows that took no part in growing the tree. A row ends at its
+leaf, or at the lowest node above it that has become one. So each node is asked once what the rows
+that pass it would lose there, and these sums are added up exactly along the whole path of nested
+subtrees: a node is a leaf from the alpha on at which its own split is gone, up to its parent's.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from itertools import accumulate, count, pairwise
@@ -30,41 +35,31 @@ from gpuforest.engine.assembly import in_order
 from gpuforest.engine.criteria import Criterion
 from gpuforest.engine.forest import Forest, tree_groups
 from gpuforest.engine.nodes import CHILD_MASK, CHILD_SHIFT, LEAF_WORD, is_leaf, unpack, words_of
-from gpuforest.explain.gains import gains_by_errors, gains_by_levels
+from gpuforest.explain.importances import split_gains
+from gpuforest.explain.node_values import bounded_means, clip_leaves, node_impurity
+from gpuforest.explain.paths import decision_paths, split_nodes, upward
+
+BLOCK_ROWS = 2**16  # whose ways down are held at once: about 50 MB at a depth of 20
+RULES = ("min", "one_se")
 
 
-def split_gains(forest: Forest, criterion: Criterion) -> np.ndarray:
+def _gains(forest: Forest, criterion: Criterion) -> np.ndarray:
     """Score that each node's split gained, f64[M]; zero for leaves."""
-    found = np.zeros(forest.n_nodes)
-    for first, last in tree_groups(forest):
-        roots = forest.tree_offsets[first:last]
-        if forest.node_errors is not None:
-            splits, gains = gains_by_errors(forest, first, last)
-            splits = splits + roots[0]
-        else:
-            splits, gains = gains_by_levels(forest.nodes, roots, forest.leaf_sums, criterion, xp)
-        found[splits] = gains
-    return found
+    groups = tree_groups(forest)
+    return np.concatenate([split_gains(forest, criterion, *group) for group in groups])
 
 
 def keep_splits(forest: Forest, keep: np.ndarray) -> Forest:
-    """The forest as if only some of its nodes had been split.
-
-    Parameters
-    ----------
-    keep : bool[M]; a split node without it becomes a leaf, and all below it vanish
-
-    Returns
-    -------
-    Forest, bit for bit what growing only those splits makes
-    """
+    """The forest as if only some of its nodes, bool[M], had been split, bit for bit: a split node
+    without the mark becomes a leaf, and all below it vanish."""
     there = _kept_nodes(forest, keep)  # they stay in their order
     split = there & keep & ~is_leaf(forest.nodes)
     position = np.cumsum(there) - 1
     roots = position[forest.tree_offsets[:-1]]
     tree_offsets = np.append(roots, np.count_nonzero(there)).astype(OFFSET)
-    tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_offsets))[split]
-    left = forest.tree_offsets[tree] + unpack(xp, forest.nodes[split])[3]
+    at, left = split_nodes(forest)
+    at, left = at[split[at]], left[split[at]]
+    tree = np.searchsorted(forest.tree_offsets, at, side="right") - 1
     child = (position[left] - roots[tree]).astype(NODE) << NODE(CHILD_SHIFT)
     nodes = np.full(len(forest.nodes), LEAF_WORD, NODE)
     nodes[split] = forest.nodes[split] & ~NODE(CHILD_MASK << CHILD_SHIFT) | child
@@ -77,19 +72,18 @@ def keep_splits(forest: Forest, keep: np.ndarray) -> Forest:
     if len(sets):
         n_words = words_of(xp, forest.nodes, forest.edges.set_words, forest.oblique)
         sets = sets[np.repeat(split, n_words)]
-    found = replace(forest, nodes=nodes, tree_offsets=tree_offsets, leaf_sums=leaf_sums, sets=sets)
+    pruned = replace(forest, nodes=nodes, tree_offsets=tree_offsets, leaf_sums=leaf_sums, sets=sets)
     if forest.node_values is None or forest.node_errors is None:
-        return found
+        return pruned
     values, errors = forest.node_values[there], forest.node_errors[there]
-    return replace(found, node_values=values, node_errors=errors)
+    return replace(pruned, node_values=values, node_errors=errors)
 
 
 def _kept_nodes(forest: Forest, keep: np.ndarray) -> np.ndarray:
     """Nodes that no split without `keep` bool[M] lies above, bool[M]."""
-    levels, there = forest.levels(), np.ones(forest.n_nodes, np.bool_)
-    for parents, children in pairwise(levels):
-        above = parents[~is_leaf(forest.nodes[parents])]
-        there[children] = np.repeat(there[above] & keep[above], 2)
+    there = np.ones(forest.n_nodes, np.bool_)
+    for split, left in reversed(list(upward(forest))):
+        there[left] = there[left + 1] = there[split] & keep[split]
     return there
 
 
@@ -99,10 +93,9 @@ def best_first(forest: Forest, criterion: Criterion, max_leaf_nodes: int) -> For
     The open node whose split gains most is split next; of equal ones the one found first:
     that of the parent split first, left before right.
     """
-    gains, keep = split_gains(forest, criterion), np.zeros(forest.n_nodes, bool)
+    gains, keep = _gains(forest, criterion), np.zeros(forest.n_nodes, bool)
     for begin, end in pairwise(forest.tree_offsets.tolist()):
-        nodes = forest.nodes[begin:end]
-        left = np.where(is_leaf(nodes), 0, unpack(xp, nodes)[3])
+        left = left_children(forest.nodes[begin:end])
         keep[begin:end][_best_splits(left, gains[begin:end], max_leaf_nodes - 1)] = True
     return keep_splits(forest, keep)
 
@@ -114,25 +107,23 @@ def _best_splits(left: np.ndarray, gains: np.ndarray, n_splits: int) -> list[int
     memory of lists.
     """
     number, chosen = count(), list[int]()
-    found = [(-gains[0], next(number), 0)] if left[0] else []
-    while found and len(chosen) < n_splits:
-        node = heappop(found)[2]
+    candidates = [(-gains[0], next(number), 0)] if left[0] else []
+    while candidates and len(chosen) < n_splits:
+        node = heappop(candidates)[2]
         chosen.append(node)
         first = int(left[node])
         for child in (first, first + 1):
             if left[child]:
-                heappush(found, (-gains[child], next(number), child))
+                heappush(candidates, (-gains[child], next(number), child))
     return chosen
 
 
 def prune(forest: Forest, criterion: Criterion, ccp_alpha: float) -> Forest:
     """Each tree after minimal cost-complexity pruning.
 
-    Parameters
-    ----------
-    ccp_alpha : float >= 0, in scikit-learn's unit: the decrease of impurity, weighted by
-        the share of the tree's weight, that a subtree must gain for each of its splits.
-        Weakest links of at most that collapse; at zero those that gain nothing
+    ccp_alpha : float >= 0, in scikit-learn's unit: the decrease of impurity, weighted by the
+        share of the tree's weight, that a subtree must gain for each of its splits. Weakest links
+        of at most that collapse; at zero those that gain nothing
     """
     return keep_splits(forest, collapse_alphas(forest, criterion) > ccp_alpha)
 
@@ -142,21 +133,16 @@ def collapse_alphas(forest: Forest, criterion: Criterion) -> np.ndarray:
 
     No node's is below that of a node under it.
     """
-    gains, found = split_gains(forest, criterion), np.zeros(forest.n_nodes)
+    gains, alphas = _gains(forest, criterion), np.zeros(forest.n_nodes)
     for tree, (begin, end) in enumerate(pairwise(forest.tree_offsets.tolist())):
-        links = _links(forest, criterion, tree, gains[begin:end])
-        found[begin:end] = [links.alpha(top) for top in links.top]
-    return found
+        top, total, n_splits, decrease = _links(forest, criterion, tree, gains[begin:end])
+        alphas[begin:end] = [decrease(total[i], n_splits[i]) for i in top]
+    return alphas
 
 
 def pruning_path(forest: Forest, criterion: Criterion) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The nested subtrees of minimal cost-complexity pruning, the whole tree first.
-
-    Equally weak links collapse in the order of the nodes, one subtree each.
-
-    Parameters
-    ----------
-    forest : of one tree
+    """The nested subtrees of a single tree by minimal cost-complexity pruning, the whole tree
+    first. Equally weak links collapse in the order of the nodes, one subtree each.
 
     Returns
     -------
@@ -164,63 +150,41 @@ def pruning_path(forest: Forest, criterion: Criterion) -> tuple[np.ndarray, np.n
     decreases : f64[n], total decrease of impurity by the splits that it still has: the
         impurity of its leaves is that of the root less this
     n_leaves : i64[n], of each subtree
-
-    Raises
-    ------
-    ValueError : the forest has not one tree
     """
     if forest.n_trees != 1:
         raise ValueError(
             f"the forest has {forest.n_trees} trees: a pruning path is that of one tree"
         )
-    links = _links(forest, criterion, 0, split_gains(forest, criterion))
+    top, total, n_splits, decrease = _links(forest, criterion, 0, _gains(forest, criterion))
     splits = np.flatnonzero(~is_leaf(forest.nodes)).tolist()
-    tops = sorted({links.top[i] for i in splits}, key=lambda i: (links.alpha(i), i))
-    totals = [links.total[i] for i in tops]
-    left = [links.decrease(total) for total in accumulate(totals, sub, initial=sum(totals))]
-    gone = [0, *accumulate(links.n_splits[i] for i in tops)]
-    alphas = np.array([0.0, *(links.alpha(i) for i in tops)])
+    blocks = sorted((decrease(total[i], n_splits[i]), i) for i in {top[i] for i in splits})
+    totals = [total[i] for _, i in blocks]
+    left = [decrease(some) for some in accumulate(totals, sub, initial=sum(totals))]
+    gone = [0, *accumulate(n_splits[i] for _, i in blocks)]
+    alphas = np.array([0.0, *(alpha for alpha, _ in blocks)])
     return alphas, np.array(left), len(splits) + 1 - np.array(gone)
 
 
-@dataclass(frozen=True)
-class Links:
-    """When the splits of a tree collapse: a block of them at once.
-
-    top : the node that becomes a leaf when each node's split goes; a leaf's is itself
-    total, n_splits : of a top, what its block gained in whole numbers, and its splits
-    unit : what makes such whole numbers of score, times the tree's weight
-    gain_unit : what makes impurity of score
-    """
-
-    top: list[int]
-    total: list[int]
-    n_splits: list[int]
-    unit: int
-    gain_unit: float
-
-    def decrease(self, total: int, n_splits: int = 1) -> float:
-        """Decrease of impurity for each of some splits that gained `total` together."""
-        return total / (n_splits * self.unit) * self.gain_unit
-
-    def alpha(self, top: int) -> float:
-        """The effective alpha of a block."""
-        return self.decrease(self.total[top], self.n_splits[top])
-
-
-def _links(forest: Forest, criterion: Criterion, tree: int, gains: np.ndarray) -> Links:
-    """The links of a tree whose splits gained f64[m]."""
+def _links(
+    forest: Forest, criterion: Criterion, tree: int, gains: np.ndarray
+) -> tuple[list[int], list[int], list[int], Callable[..., float]]:
+    """When the splits of a tree that gained f64[m] collapse: the blocks as `_pooled` has them, and
+    the decrease of impurity for each of some splits (1), from what they gained together."""
     nodes = forest.nodes[forest.tree_offsets[tree] : forest.tree_offsets[tree + 1]]
-    _, _, _, child = unpack(xp, nodes)
-    sums = forest.leaf_sums[child[is_leaf(nodes)]]
-    weight = int(criterion.side_weight(xp, sums).sum())
+    sums = forest.leaf_sums[unpack(xp, nodes)[3][is_leaf(nodes)]]
     whole, unit = whole_numbers(gains.tolist())
-    blocks = _pooled(left_children(nodes), whole)
-    return Links(*blocks, unit * weight, forest.coding.decrease(1.0, criterion))
+    unit *= int(criterion.side_weight(xp, sums).sum())
+    of_score = forest.coding.decrease(1.0, criterion)
+
+    def decrease(total: int, n_splits: int = 1) -> float:
+        return total / (n_splits * unit) * of_score
+
+    return *_pooled(left_children(nodes).tolist(), whole), decrease
 
 
 def _pooled(left: list[int], gains: list[int]) -> tuple[list[int], list[int], list[int]]:
-    """The blocks of splits that collapse together: `top`, `total` and `n_splits` of `Links`.
+    """The blocks of splits that collapse together: `top`, the node that becomes a leaf when each
+    node's split goes (a leaf's is itself), and of each top what its block gained and its splits.
 
     A node takes in the block below it that gains most per split while that gains no less
     than its own does: it would not outlive the node. Below every block lie in the end
@@ -258,7 +222,165 @@ def whole_numbers(numbers: list[float]) -> tuple[list[int], int]:
     return [n * (unit // d) for n, d in (x.as_integer_ratio() for x in numbers)], unit
 
 
-def left_children(nodes: np.ndarray) -> list[int]:
-    """The left child's number of every node of a tree u64[m]; zero for leaves."""
-    left: list[int] = np.where(is_leaf(nodes), 0, unpack(xp, nodes)[3]).tolist()
-    return left
+def left_children(nodes: np.ndarray) -> np.ndarray:
+    """The left child's number of every node of a tree u64[m], i64[m]; zero for leaves."""
+    return np.where(is_leaf(nodes), 0, unpack(xp, nodes)[3])
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """The losses of test rows in a tree of m nodes, if each node were a leaf.
+
+    alphas : f64[m], at which a node becomes a leaf; zero for leaves
+    left : i64[m], the left child of each node, zero for leaves
+    losses : f64[3, m], of the rows that pass a node the sums of w l, w^2 l and (w l)^2, where
+        w is a row's weight and l its loss
+    weights : f64[n] > 0, of the test rows that count
+    """
+
+    alphas: np.ndarray
+    left: np.ndarray
+    losses: np.ndarray
+    weights: np.ndarray
+
+
+def try_rows(
+    forest: Forest,
+    criterion: Criterion,
+    signs: np.ndarray,
+    leaves: np.ndarray,
+    y: np.ndarray,
+    weights: np.ndarray,
+) -> Trial:
+    """Compute the losses of test rows at the nodes of a single tree.
+
+    Parameters
+    ----------
+    signs : i8[F], or i8[0] without monotonic constraints, see `records.Rules`
+    leaves, weights : i64[n] and f64[n], the leaf that each row reaches, and its weight
+    y : i64[n, n_outputs] of classes their numbers, others are errors anywhere; or f64[n, K]
+    """
+    counts = weights > 0  # other rows may lie anywhere
+    leaves, y, weights = leaves[counts], y[counts], weights[counts]
+    predicted, m = _predictions(forest, criterion, signs), forest.n_nodes
+    losses = np.zeros((3, m))
+    for begin in range(0, len(y), BLOCK_ROWS):
+        block = slice(begin, begin + BLOCK_ROWS)
+        paths = decision_paths(forest, leaves[block, None])
+        row, node = np.repeat(np.arange(paths.shape[0]), np.diff(paths.indptr)), paths.indices
+        w = weights[block][row]
+        with np.errstate(over="ignore"):  # said below
+            loss = criterion.loss.each(y[block][row], predicted[node]).mean(axis=1)
+            for total, each in zip(losses, (w * loss, w * w * loss, (w * loss) ** 2), strict=True):
+                total += np.bincount(node, each, minlength=m)
+    if not np.isfinite(losses).all():
+        raise ValueError("the errors of y, squared, overflow: divide y by a constant")
+    return Trial(collapse_alphas(forest, criterion), left_children(forest.nodes), losses, weights)
+
+
+def _predictions(forest: Forest, criterion: Criterion, signs: np.ndarray) -> np.ndarray:
+    """The prediction of each node as a leaf: class numbers i64[m, n_outputs], or f64[m, K]."""
+    if forest.node_values is not None:
+        return forest.node_values
+    coding, sums = forest.coding, forest.node_sums(0, 1)
+    values = coding.values(sums)
+    if len(signs):
+        values = coding.with_means(sums, bounded_means(forest, signs, criterion, 0, 1)[1])
+    if coding.is_classes:
+        return np.asarray(values.argmax(axis=1)[:, None])
+    if coding.several:
+        return np.stack([part.argmax(axis=1) for part in coding.split(values)], axis=1)
+    return np.asarray(values)
+
+
+def middles(alphas: np.ndarray) -> np.ndarray:
+    """One alpha for each interval between f64[n] that ascend: the geometric mean of its ends,
+    and the last one (Breiman et al. 1984, 3.4)."""
+    with np.errstate(over="ignore"):
+        means = np.sqrt(alphas[:-1] * alphas[1:])
+    means = np.clip(means, alphas[:-1], np.nextafter(alphas[1:], 0))  # rounding may leave it
+    return np.append(means, alphas[-1])
+
+
+def path_alphas(alphas: np.ndarray, nodes: np.ndarray) -> np.ndarray:
+    """The alphas at which subtrees change, f64[n] ascending from zero, from `collapse_alphas`."""
+    return np.unique(np.append(0.0, alphas[~is_leaf(nodes)]))
+
+
+def error_curve(
+    trials: Sequence[Trial], ccp_alphas: np.ndarray, repeats: float = 1.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Error of pruning at each alpha, and its standard error, f64[n] and f64[n].
+
+    The error is the mean loss of all test rows by weight, R; the square of its standard error
+    is the sum of w^2 (l - R)^2 over the square of the total weight: R (1 - R) / N for classes
+    without weights (Breiman et al. 1984, 3.4.3 and 8.5).
+
+    Parameters
+    ----------
+    trials : of one or more trees, whose test rows are taken together
+    ccp_alphas : f64[n], ascending
+    repeats : how often a row is tested in the mean; all losses of a row count as one
+    """
+    weights = np.concatenate([trial.weights for trial in trials])
+    total, squares = math.fsum(weights), math.fsum(weights**2)
+    spans = np.hstack([_spans(trial, ccp_alphas) for trial in trials])
+    some = spans[0] < spans[1]
+    losses = np.hstack([trial.losses for trial in trials])[:, some]
+    parts = [_sums_along(spans[:, some], each, len(ccp_alphas)) for each in losses]
+    errors = parts[0] / total
+    spread = parts[2] - 2 * errors * parts[1] + errors**2 * squares
+    return errors, np.sqrt(np.maximum(spread, 0.0) * repeats) / total
+
+
+def _spans(trial: Trial, ccp_alphas: np.ndarray) -> np.ndarray:
+    """The first alpha at which each node is a leaf, and the one after the last, i64[2, m].
+
+    A node that never is one has an empty span.
+    """
+    first = np.searchsorted(ccp_alphas, trial.alphas)
+    last = np.full(len(first), len(ccp_alphas))  # the root stays
+    left = trial.left
+    split = np.flatnonzero(left)
+    last[left[split]] = last[left[split] + 1] = first[split]
+    return np.stack([first, last])
+
+
+def _sums_along(spans: np.ndarray, values: np.ndarray, n: int) -> np.ndarray:
+    """Sums f64[n] of the values f64[m] whose spans i64[2, m] hold each of 0 .. n - 1."""
+    whole, unit = whole_numbers(values.tolist())
+    steps = [0] * (n + 1)
+    for first, last, value in zip(*spans.tolist(), whole, strict=True):
+        steps[first] += value
+        steps[last] -= value
+    return np.array([total / unit for total in accumulate(steps[:-1])])
+
+
+def choose(errors: np.ndarray, std_errors: np.ndarray, rule: str) -> int:
+    """The number of the smallest subtree of least error ("min"), or of at most one standard
+    error more ("one_se"); the subtrees shrink."""
+    best = np.flatnonzero(errors == errors.min())[-1]
+    most = errors[best] + (std_errors[best] if rule == "one_se" else 0.0)
+    return int(np.flatnonzero(errors <= most)[-1])
+
+
+def reduced_error(trial: Trial) -> np.ndarray:
+    """Splits that are worth it, bool[m]: all below a node together lose less than the node
+    itself would, each pruned so before (Quinlan 1987)."""
+    losses, left = whole_numbers(trial.losses[0].tolist())[0], trial.left.tolist()
+    keep = np.zeros(len(losses), bool)
+    for node in reversed(range(len(losses))):  # children come after their parents
+        if child := left[node]:
+            below = losses[child] + losses[child + 1]
+            keep[node] = below < losses[node]
+            losses[node] = min(below, losses[node])
+    return keep
+
+
+def cut(forest: Forest, keep: np.ndarray, criterion: Criterion, signs: np.ndarray) -> Forest:
+    """A single fitted tree without all splits but bool[m], as if it had been grown so."""
+    pruned = keep_splits(replace(forest, leaf_values=None), keep)
+    if forest.leaf_impurity is not None:
+        leaves = _kept_nodes(forest, keep) & (is_leaf(forest.nodes) | ~keep)
+        pruned = replace(pruned, leaf_impurity=node_impurity(forest, 0, criterion)[leaves])
+    return clip_leaves(pruned, signs, criterion) if len(signs) else pruned

@@ -10,20 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from gpuforest.backends.base import Backend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common import hashing
 from gpuforest.common.parallel import blocks, parallel_map
 from gpuforest.common.progress import report
 from gpuforest.engine.binning import encode_blocks, new_codes
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.nodes import is_leaf, leaf_rows
 from gpuforest.engine.sampling import Sampling, draw_bags
-from gpuforest.kernels.quantiles import numba
-from gpuforest.kernels.quantiles.members import (
+from gpuforest.explain import quantile_kernels
+from gpuforest.explain.quantile_kernels import (
     COUNT,
     HIGHER,
     INVERTED,
@@ -33,9 +33,7 @@ from gpuforest.kernels.quantiles.members import (
     Members,
     new_members,
 )
-
-if TYPE_CHECKING:
-    from gpuforest.backends.base import Backend
+from gpuforest.explain.uncertainty import WALKED_AT_ONCE
 
 Array = Any
 
@@ -50,7 +48,6 @@ WAYS = {
 }
 SUM_BITS = 52  # weights of all trees together stay below 2**52, which float64 holds exactly
 LEAST_BITS = 31  # a leaf weighs at least as much as it can have draws
-WALKED_AT_ONCE = 2**20  # leaves i64 of a block of rows and all trees: 8 MB
 LISTED_AT_ONCE = 2**20  # members of leaves that are listed: some 100 MB
 TASK_ROWS = 1024  # of a task of a thread at most, so that threads end together
 FEWEST_ROWS = 64  # of a task at least: its scratch takes some microseconds
@@ -80,13 +77,13 @@ class TrainingRows:
         return np.take_along_axis(np.ascontiguousarray(self.y.T), self.order, axis=1)
 
     def members(self, forest: Forest, most: int | float | None, backend: Backend) -> Members:
-        """See `leaf_members`; found when they are first asked for."""
-        known = self.__dict__.get("_known")
-        if known is None or known[0] is not forest or known[1] != most:
-            known = (forest, most, leaf_members(forest, self, most, backend))
-            self.__dict__["_known"] = known
-        found: Members = known[2]
-        return found
+        """See `leaf_members`; kept from call to call."""
+        last = self.__dict__.get("_last")
+        if last is None or last[0] is not forest or last[1] != most:
+            last = (forest, most, leaf_members(forest, self, most, backend))
+            self.__dict__["_last"] = last
+        members: Members = last[2]
+        return members
 
     def __getstate__(self) -> dict[str, Any]:
         """The fields alone."""
@@ -99,12 +96,10 @@ class TrainingRows:
 def leaf_members(
     forest: Forest, rows: TrainingRows, most: int | float | None, backend: Backend
 ) -> Members:
-    """The members of all leaves.
+    """The members of all leaves, of which each keeps at most so many draws, chosen by hash.
 
-    Parameters
-    ----------
-    most : the most draws that a leaf keeps, chosen by hash: an int; as a float a fraction of the
-        rows, rounded up; None: all. Without bootstrap it counts rows
+    most : a float is a fraction of the rows, rounded up; None: all. Without bootstrap it counts
+        rows
     """
     T, N = forest.n_trees, len(rows.y)
     if isinstance(most, float):
@@ -137,14 +132,14 @@ def leaf_members(
 def _leaves(forest: Forest, codes: np.ndarray, backend: Backend) -> np.ndarray:
     """The leaf of each row in each tree, i32[N, T]."""
     N, T = len(codes), forest.n_trees
-    found, step = np.empty((N, T), np.int32), max(1, WALKED_AT_ONCE // T)
+    leaves, step = np.empty((N, T), np.int32), max(1, WALKED_AT_ONCE // T)
     for i in range(0, N, step):
-        block = own = codes[i : i + step]
+        block = rows = codes[i : i + step]
         if not backend.on_host:  # whose rows may be longer
-            own = new_codes(block.shape[0], block.shape[1], block.dtype, backend)
-            own[:, : block.shape[1]] = backend.asarray(np.ascontiguousarray(block))
-        found[i : i + step] = backend.asnumpy(backend.apply(forest, own))
-    return found
+            rows = new_codes(block.shape[0], block.shape[1], block.dtype, backend)
+            rows[:, : block.shape[1]] = backend.asarray(np.ascontiguousarray(block))
+        leaves[i : i + step] = backend.asnumpy(backend.apply(forest, rows))
+    return leaves
 
 
 def _some(
@@ -160,21 +155,21 @@ def _some(
     order = np.lexsort((priority, leaf[at]))
     ordered = leaf[at][order]
     first = np.searchsorted(ordered, ordered, side="left")
-    kept = np.bincount(at[order[np.arange(len(order)) - first < most]], minlength=len(row))
-    some = kept > 0
-    return row[some], leaf[some], (kept.astype(np.int32) if drawn else count)[some]
+    left = np.bincount(at[order[np.arange(len(order)) - first < most]], minlength=len(row))
+    some = left > 0
+    return row[some], leaf[some], (left.astype(np.int32) if drawn else count)[some]
 
 
 def leaf_quantiles(
     members: Members, leaves: np.ndarray, y: np.ndarray, q: np.ndarray, how: int, n_threads: int
 ) -> np.ndarray:
     """Weighted quantiles f64[n, K, Q] of the targets of the rows in leaves i64[n, T], or with MEAN
-    their means f64[n, K, 1]; see kernels/quantiles."""
+    their means f64[n, K, 1]; see quantile_kernels.py."""
     out = np.empty((len(leaves), len(y), 1 if how == MEAN else len(q)))
 
     def task(rows: slice) -> None:
-        scratch = numba.new_scratch(y.shape[1])
-        numba.quantiles(members, leaves[rows], y, q, how, scratch, out[rows])
+        scratch = quantile_kernels.new_scratch(y.shape[1])
+        quantile_kernels.quantiles(members, leaves[rows], y, q, how, scratch, out[rows])
 
     parallel_map(task, blocks(len(leaves), 4 * n_threads, TASK_ROWS, FEWEST_ROWS), n_threads)
     return out
@@ -188,19 +183,15 @@ def weights_below(
     out = np.zeros((*low.shape, 4), np.int64)
 
     def task(rows: slice) -> None:
-        numba.weights_below(members, leaves[rows], low[rows], high[rows], out[rows])
+        quantile_kernels.weights_below(members, leaves[rows], low[rows], high[rows], out[rows])
 
     parallel_map(task, blocks(len(leaves), 4 * n_threads, TASK_ROWS, FEWEST_ROWS), n_threads)
     return out
 
 
 class Distribution:
-    """What is asked of the targets in the leaves that rows reach.
-
-    Parameters
-    ----------
-    skipped : bool[N, T], the pairs of row and tree that are left out, or None
-    """
+    """What is asked of the targets in the leaves that rows reach, but for the pairs of row and
+    tree that are `skipped`, bool[N, T] or None."""
 
     def __init__(
         self, forest: Forest, rows: TrainingRows, members: Members, skipped: np.ndarray | None
@@ -216,11 +207,8 @@ class Distribution:
         by_tree: bool = False,
         by_leaf: bool = True,
     ) -> np.ndarray:
-        """Quantiles f64[N, K, Q], or the mean f64[N, K, 1]; see kernels/quantiles.
+        """Quantiles f64[N, K, Q], or where `q` is None the mean f64[N, K, 1].
 
-        Parameters
-        ----------
-        q : f64[Q], or None: the mean
         by_tree : whether they are means over the trees of quantiles in one leaf
         by_leaf : whether each leaf weighs the same; False: each draw
         """
@@ -252,28 +240,28 @@ class Distribution:
 
         by_tree : whether they are means over the trees of the ranks in one leaf
         """
-        known = self.rows.ascending
+        both = list(zip(self.rows.ascending, y.T, strict=True))
         ends = [
-            np.stack([np.searchsorted(known[k], y[:, k], side) for k in range(len(known))], axis=1)
+            np.stack([np.searchsorted(a, b, side) for a, b in both], axis=1)
             for side in ("left", "right")
         ]
 
         def of(leaves: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-            found = weights_below(self.members, leaves, low, high, backend.n_threads)
-            below, upto, total, draws = np.moveaxis(found, 2, 0)
+            weights = weights_below(self.members, leaves, low, high, backend.n_threads)
+            below, upto, total, draws = np.moveaxis(weights, 2, 0)
             with np.errstate(invalid="ignore", divide="ignore"):
                 return _rank(below / total, upto / total, 1 / draws, kind)
 
         parts = []
         for rows, leaves in self._blocks(X, backend):
             low, high = (np.ascontiguousarray(end[rows]) for end in ends)
-            own = partial(of, low=low, high=high)
-            parts.append(_mean_of_trees(leaves, own) if by_tree else own(leaves))
+            answer = partial(of, low=low, high=high)
+            parts.append(_mean_of_trees(leaves, answer) if by_tree else answer(leaves))
         return np.concatenate(parts)
 
     def proximity_counts(self, X: Array, backend: Backend) -> list[tuple[np.ndarray, np.ndarray]]:
         """For each row the training rows in its leaves, ascending, and the draws of each there."""
-        found: list[tuple[np.ndarray, np.ndarray]] = []
+        counted: list[tuple[np.ndarray, np.ndarray]] = []
         for _, leaves in self._blocks(X, backend):
             for some, (at, row, count) in self._listed(leaves):
                 key = at * len(self.rows.y) + self.rows.order[0][row]
@@ -282,8 +270,8 @@ class Distribution:
                 np.add.at(counts, place, count)
                 at, row = np.divmod(pairs, len(self.rows.y))
                 cuts = np.searchsorted(at, np.arange(1, len(some)))
-                found += zip(np.split(row, cuts), np.split(counts, cuts), strict=True)
-        return found
+                counted += zip(np.split(row, cuts), np.split(counts, cuts), strict=True)
+        return counted
 
     def _listed(self, leaves: np.ndarray) -> Iterator[tuple[np.ndarray, tuple[np.ndarray, ...]]]:
         """Parts of leaves i64[n, T], and the members of their leaves, one after the other: the
@@ -309,8 +297,8 @@ class Distribution:
         for begin, end, codes in encode_blocks(X, self.forest.edges, backend):
             for i in range(begin, end, step):
                 rows = slice(i, min(i + step, end))
-                found = backend.apply(self.forest, codes[i - begin : rows.stop - begin, ...])
-                leaves = backend.asnumpy(found) + first
+                leaves = backend.apply(self.forest, codes[i - begin : rows.stop - begin, ...])
+                leaves = backend.asnumpy(leaves) + first
                 if self.skipped is not None:
                     leaves[self.skipped[rows]] = -1
                 yield rows, leaves
@@ -332,8 +320,8 @@ def _mean_of_trees(leaves: np.ndarray, of: Callable[[np.ndarray], np.ndarray]) -
     """The mean of what is said of the leaves i64[n, 1] of each tree, of those that count."""
     total: Any = 0.0
     for t in range(leaves.shape[1]):
-        found = of(np.ascontiguousarray(leaves[:, t : t + 1]))
-        total = total + np.where(np.isnan(found), 0.0, found)
+        answer = of(np.ascontiguousarray(leaves[:, t : t + 1]))
+        total = total + np.where(np.isnan(answer), 0.0, answer)
     n = (leaves >= 0).sum(axis=1).reshape(-1, *[1] * (total.ndim - 1))
     with np.errstate(invalid="ignore"):
         return np.asarray(total / n)
@@ -350,8 +338,6 @@ def quantiles_of_draws(
     """Quantiles f64[n_rows, K, Q] of lists of draws, as `numpy.quantile` has them, or with MEAN
     the mean f64[n_rows, K, 1]; NaN for a row without a draw.
 
-    Parameters
-    ----------
     listed : i64[E] each, the list, the training row, and how often it is in the list
     rank : i32[K, N], the position of each training row in the order of the targets
     y : f64[K, N], the targets in this order
@@ -400,27 +386,10 @@ def _rank(below: np.ndarray, upto: np.ndarray, step: np.ndarray, kind: str) -> n
     return middle if kind == "mean" else np.asarray(middle + (upto > below) * step / 2)
 
 
-def encoded(X: Array, forest: Forest, backend: Backend) -> np.ndarray:
-    """The codes [N, F] of X, on the host."""
-    blocks = [backend.asnumpy(codes) for _, _, codes in encode_blocks(X, forest.edges, backend)]
-    return np.concatenate(blocks)[:, : forest.edges.n_features]
-
-
 def in_bag(forest: Forest, sampling: Sampling, rows: np.ndarray | None = None) -> np.ndarray:
     """Which training rows each tree drew, bool[n, T]; of all rows, or of i64[n], where -1 is a row
     that no tree drew."""
-    found = [
-        draw_bags(sampling, forest.seed, t, t + 1, NumpyBackend())[0] > 0
-        for t in range(forest.n_trees)
-    ]
-    bags = np.stack(found, axis=1)
+    backend, seed = NumpyBackend(), forest.seed
+    trees = range(forest.n_trees)
+    bags = np.stack([draw_bags(sampling, seed, t, t + 1, backend)[0] > 0 for t in trees], axis=1)
     return bags if rows is None else np.asarray(bags[rows] & (rows >= 0)[:, None])
-
-
-def leaf_values_by_tree(forest: Forest, codes: Array, backend: Backend) -> np.ndarray:
-    """What each tree predicts for each row, f64[n, T, K], on the host."""
-    values = np.zeros((forest.n_nodes, forest.values.shape[1]))
-    leaf = is_leaf(forest.nodes)
-    values[leaf] = forest.values[leaf_rows(forest.nodes[leaf])]
-    at = backend.asnumpy(backend.apply(forest, codes)) + forest.tree_offsets[:-1]
-    return np.asarray(values[at])

@@ -1,25 +1,26 @@
 """SHAP values: what each feature adds to each prediction (Lundberg et al. 2020).
 
-The algorithm is that of kernels/shap. It runs on the CPU, whatever the backend; threads share rows.
+shap_kernels.py has the algorithm, and background_kernels.py that for interventional values: with a
+background data set, features that are not known have the values of its rows. They run on the CPU,
+whatever the backend; threads share rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from gpuforest.backends.base import Backend
 from gpuforest.common.parallel import blocks, parallel_map
 from gpuforest.engine.binning import bin_matrix
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.nodes import is_leaf, leaf_rows
-from gpuforest.kernels.shap import edges, numba, pairs
+from gpuforest.engine.predict import predict
+from gpuforest.explain import background_kernels, shap_kernels
 from gpuforest.kernels.shared.records import Points
-
-if TYPE_CHECKING:
-    from gpuforest.backends.base import Backend
 
 Array = Any
 
@@ -28,7 +29,7 @@ MOST_ROWS = 256  # rows of a task: some seconds of work, which no interrupt can 
 
 @dataclass(frozen=True, eq=False)
 class Explainer:
-    """What SHAP values need of a forest, and of no row.
+    """What path-dependent SHAP values need of a forest, and of no row.
 
     cover : f64[M], the weight of the training rows in each node
     shape : i64[T, 2], the most features on a path of each tree, and its depth
@@ -44,11 +45,7 @@ class Explainer:
 
     @classmethod
     def of(cls, forest: Forest, backend: Backend) -> Explainer:
-        """
-        Raises
-        ------
-        ValueError : a forest whose predictions SHAP values of trees do not add up to
-        """
+        """For a forest to whose predictions the SHAP values of its trees add up."""
         refuse(forest)
         sums = forest.leaf_sums
         weight = sums.sum(axis=1) if forest.coding.is_classes else sums[:, 0]
@@ -68,13 +65,13 @@ class Explainer:
         means = np.stack(
             [np.add.reduceat(share * values[rows], begin) for values in forest.values.T], axis=1
         )
-        found = forest.combined(means.sum(axis=0))
-        return np.asarray(found if forest.baseline is None else found + forest.baseline)
+        mean = forest.combined(means.sum(axis=0))
+        return np.asarray(mean if forest.baseline is None else mean + forest.baseline)
 
     def values(self, X: Array, backend: Backend) -> np.ndarray:
         """The SHAP values of the rows of X [N, F], f64[N, F, K]."""
         codes = host_codes(X, self.forest, backend)
-        sums = self.tree_sums(numba.shap_values, codes.shape[1], codes, backend.n_threads)
+        sums = self.tree_sums(shap_kernels.shap_values, codes.shape[1], codes, backend.n_threads)
         return combined(self.forest, sums)
 
     def interactions(self, X: Array, backend: Backend) -> np.ndarray:
@@ -86,7 +83,7 @@ class Explainer:
         N, F = codes.shape
 
         def kernel(*arguments: Any) -> None:
-            numba.shap_interactions(*arguments, pairs.new_pairs(F, most_points))
+            shap_kernels.shap_interactions(*arguments, shap_kernels.new_pairs(F, most_points))
 
         sums = combined(self.forest, self.tree_sums(kernel, F * F, codes, backend.n_threads))
         both = sums.reshape(N, F, F, -1)
@@ -109,7 +106,7 @@ class Explainer:
         depth, most_points = int(self.shape[:, 1].max()), int(self.points.count.max())
 
         def explain(rows: slice) -> None:
-            work = edges.new_work(F, depth, most_points)
+            work = shap_kernels.new_work(F, depth, most_points)
             kernel(
                 trees, self.cover, values, self.columns, self.points, columns, sums, rows.start,
                 rows.stop, work,
@@ -117,6 +114,37 @@ class Explainer:
 
         parallel_map(explain, blocks(N, n_threads, MOST_ROWS), n_threads)
         return sums
+
+
+def background_values(
+    forest: Forest, background: Array, X: Array, backend: Backend, limit: int | None = None
+) -> np.ndarray:
+    """The interventional SHAP values of the rows of X [N, F] with a background [Z, F],
+    f64[N, F, K]; `limit`: bytes that their weights may take."""
+    refuse(forest)
+    _, shape = covers(forest, np.ones(len(forest.values)), backend.n_threads)
+    widest, depth = (int(most) for most in shape.max(axis=0))
+    if limit is not None and (needed := 8 * (widest + 1) ** 2) > limit:
+        raise ValueError(
+            f"interventional SHAP values take {needed / 1e6:.3g} MB for paths of "
+            f"{widest} features, and there are {limit / 1e6:.3g} MB: raise memory_limit, leave "
+            "background out, or train with a lower max_depth"
+        )
+    rows, others = host_codes(X, forest, backend), host_codes(background, forest, backend)
+    N, F = rows.shape
+    trees, sums = forest.walked(), np.zeros((N, F, forest.values.shape[1]))
+    codes, other_codes = (np.ascontiguousarray(c.T, np.uint16) for c in (rows, others))
+    columns, weights = columns_of(forest), weights_for(widest)
+    most_nodes = int(np.diff(trees.offsets).max())
+
+    def explain(rows: slice) -> None:
+        background_kernels.background_values(
+            trees, forest.values, columns, weights, codes, other_codes, sums, rows.start,
+            rows.stop, background_kernels.new_work(F, depth, most_nodes),
+        )  # fmt: skip
+
+    parallel_map(explain, blocks(N, backend.n_threads, MOST_ROWS), backend.n_threads)
+    return combined(forest, sums / len(others))
 
 
 def covers(forest: Forest, leaf_cover: np.ndarray, n_threads: int) -> tuple[np.ndarray, np.ndarray]:
@@ -130,7 +158,7 @@ def covers(forest: Forest, leaf_cover: np.ndarray, n_threads: int) -> tuple[np.n
 
     def part(t: slice) -> None:
         trees = forest.walked(range(t.start, t.stop))
-        numba.covers(trees, leaf_cover, cover, shape[t], parent, np.zeros(F, np.int64))
+        shap_kernels.covers(trees, leaf_cover, cover, shape[t], parent, np.zeros(F, np.int64))
 
     parallel_map(part, blocks(T, n_threads, T), n_threads)
     return cover, shape
@@ -187,3 +215,19 @@ def points_for(widths: np.ndarray) -> Points:
         np.concatenate([(x + 1.0) / 2.0 for x, _ in tables]),
         np.concatenate([w / 2.0 for _, w in tables]),
     )
+
+
+def expected(forest: Forest, background: Array, backend: Backend) -> np.ndarray:
+    """The mean prediction of the background's rows [Z, F], f64[K]."""
+    refuse(forest)
+    return np.asarray(backend.asnumpy(predict(forest, background, backend)).mean(axis=0))
+
+
+def weights_for(most: int) -> np.ndarray:
+    """(a - 1)! b! / (a + b)! for a and b up to `most`, f64[most + 1, most + 1]; 0 where a is 0."""
+    weights = np.zeros((most + 1, most + 1))
+    a = np.arange(1, most + 1)
+    weights[1:, 0] = 1.0 / a
+    for b in range(1, most + 1):
+        weights[1:, b] = weights[1:, b - 1] * b / (a + b)
+    return weights

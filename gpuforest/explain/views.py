@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -17,42 +17,11 @@ from gpuforest.engine import predict as prediction
 from gpuforest.engine.criteria import Criterion
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.nodes import combined, is_leaf, leaf_rows, unpack
-from gpuforest.explain.monotonic import bounded_means
-from gpuforest.explain.node_impurity import node_impurity
-from gpuforest.explain.paths import decision_paths
-from gpuforest.splits.oblique.terms import all_terms
+from gpuforest.explain.importances import gains_by_features
+from gpuforest.explain.node_values import bounded_means, node_impurity
+from gpuforest.explain.paths import decision_paths, one_tree, upward
 
 TREE_LEAF, TREE_UNDEFINED = -1, -2  # scikit-learn's marks in the arrays of leaves
-
-
-def one_tree(forest: Forest, tree: int) -> Forest:
-    """A tree as a forest of its own."""
-    return some_trees(forest, tree, tree + 1)
-
-
-def some_trees(forest: Forest, first_tree: int, last_tree: int) -> Forest:
-    """The trees first_tree .. last_tree - 1 as a forest of their own, which shares all but the
-    offsets with the whole one."""
-    offsets = forest.tree_offsets[first_tree : last_tree + 1]
-    begin, end = offsets[0], offsets[-1]
-    first = last = 0
-    if len(forest.sets):
-        first, last = np.append(forest.set_at, len(forest.sets))[[begin, end]]
-    weights = forest.tree_weights
-    found = replace(
-        forest,
-        nodes=forest.nodes[begin:end],
-        node_values=None if forest.node_values is None else forest.node_values[begin:end],
-        node_errors=None if forest.node_errors is None else forest.node_errors[begin:end],
-        tree_offsets=offsets - begin,
-        sets=forest.sets[first:last],
-        tree_weights=None if weights is None else weights[first_tree:last_tree],
-    )
-    # the leaf table is the same, so what follows from it is worked out once for all trees
-    vars(found)["values"] = forest.values
-    if "sparse_values" in vars(forest):
-        vars(found)["sparse_values"] = forest.sparse_values
-    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,9 +39,9 @@ class TreeView:
     forest : Forest
     tree : int, its number
     criterion : what `impurity` is measured by; of the trees of a regression forest it is the
-        part that the splits below a node explain, see `inspection.impurity`
+        part that the splits below a node explain, see `node_impurity`
     backend : str, what rows are walked down the tree on
-    signs : i8[F] or None, within whose bounds values are, see `monotonic.bounded_means`
+    signs : i8[F] or None, within whose bounds values are, see `bounded_means`
     """
 
     forest: Forest = field(repr=False)
@@ -131,10 +100,10 @@ class TreeView:
         """f64[node_count]: x <= threshold goes left; -2.0: a leaf; NaN: a split by a combination of
         features, of which `feature` is the first, see `export_text` and `tree_nodes`"""
         feature, bin, _, _ = self._parts
-        found = self.forest.edges.threshold(np.maximum(feature, 0), bin)
+        thresholds = self.forest.edges.threshold(np.maximum(feature, 0), bin)
         if self.forest.oblique:
-            found[combined(self._forest.nodes) > 0] = np.nan
-        return np.where(feature < 0, float(TREE_UNDEFINED), found)
+            thresholds[combined(self._forest.nodes) > 0] = np.nan
+        return np.where(feature < 0, float(TREE_UNDEFINED), thresholds)
 
     @cached_property
     def missing_go_to_left(self) -> np.ndarray:
@@ -159,13 +128,13 @@ class TreeView:
             return self._forest.node_values[:, :, None].copy()
         if self.signs is not None and len(self.signs):
             means = bounded_means(self._forest, self.signs, self.criterion, 0, 1)[1]
-            found = self.forest.counted(coding.of_means(means))
+            values = self.forest.counted(coding.of_means(means))
         else:
-            found, leaf = self.forest.counted(coding.values(self._sums)), self._parts[0] < 0
-            found[leaf] = self.forest.values[self._parts[3][leaf]]
+            values, leaf = self.forest.counted(coding.values(self._sums)), self._parts[0] < 0
+            values[leaf] = self.forest.values[self._parts[3][leaf]]
         if not coding.several:
-            return found.reshape(self.node_count, self.n_outputs, -1)
-        parts = [np.pad(p, [(0, 0), (0, widest - p.shape[1])]) for p in coding.split(found)]
+            return values.reshape(self.node_count, self.n_outputs, -1)
+        parts = [np.pad(p, [(0, 0), (0, widest - p.shape[1])]) for p in coding.split(values)]
         return np.stack(parts, axis=1)
 
     @cached_property
@@ -189,15 +158,10 @@ class TreeView:
         normalised."""
         total = self.weighted_n_node_samples * self.impurity
         split = np.flatnonzero(self.feature >= 0)
-        left, right = self.children_left[split], self.children_right[split]
-        gains = total[split] - total[left] - total[right]
-        found = np.bincount(self.feature[split], gains, minlength=self.n_features)
-        if self.forest.oblique:
-            at, feature, weight = all_terms(self._forest, split)
-            share = weight / np.bincount(at, weight)[at]
-            found = np.bincount(feature, gains[at] * share, minlength=self.n_features)
-        scale = found.sum() if normalize else self.weighted_n_node_samples[0]
-        return np.asarray(found / (scale or 1.0))
+        total[split] -= total[self.children_left[split]] + total[self.children_right[split]]
+        gains = gains_by_features(self._forest, 0, 1, total)[0]
+        scale = gains.sum() if normalize else self.weighted_n_node_samples[0]
+        return np.asarray(gains / (scale or 1.0))
 
     def predict(self, X: Any) -> np.ndarray:
         """`value` of the leaf that each row reaches.
@@ -207,8 +171,8 @@ class TreeView:
         float64 array of shape (n_samples, max_n_classes), or of several outputs
         (n_samples, n_outputs, max_n_classes)
         """
-        found: np.ndarray = self.value[self.apply(X)]
-        return found[:, 0] if self.n_outputs == 1 else found
+        values: np.ndarray = self.value[self.apply(X)]
+        return values[:, 0] if self.n_outputs == 1 else values
 
     def apply(self, X: Any) -> np.ndarray:
         """The number of the leaf that each row of X reaches, int64 of shape (n_samples,)."""
@@ -276,9 +240,8 @@ def _values(forest: Forest, tree: int, added: np.ndarray, hessians: np.ndarray) 
     leaf = is_leaf(forest.nodes[begin:end])
     value = np.zeros(end - begin)
     value[leaf] = added[leaf_rows(forest.nodes[begin:end][leaf])] + 0.0  # no -0
-    levels = forest.levels(tree, tree + 1)
-    for parents, children in zip(levels[-2::-1], levels[:0:-1], strict=True):
-        split, below = parents[~leaf[parents - begin]] - begin, children - begin
-        weighted = (value[below] * hessians[below]).reshape(-1, 2).sum(axis=1)
+    for split, left in upward(forest, tree, tree + 1):
+        right = left + 1
+        weighted = value[left] * hessians[left] + value[right] * hessians[right]
         value[split] = weighted / hessians[split]
     return value

@@ -260,11 +260,11 @@ def export_c(
 
 def _parts(tables: Tables, kind: type, dtype: str, name: str) -> Iterator[str]:
     """The file, part by part."""
-    number, own = NUMBERS[dtype]
+    number, kind_of_number = NUMBERS[dtype]
     most = _most(tables)
     leaf = f"UINT{most.bit_length()}_MAX"
-    summed, begins = _sums_of(tables, own)
-    nodes, thresholds, sets = _nodes(tables, own, begins)
+    summed, begins = _sums_of(tables, kind_of_number)
+    nodes, thresholds, sets = _nodes(tables, kind_of_number, begins)
     cuts = max(len(thresholds), len(sets), len(summed["SUMS"]))
     cut_type = "uint16_t" if cuts <= 2**16 else "uint32_t"
     yield _head(tables, kind, name)
@@ -323,17 +323,17 @@ def _nodes(
     cut = np.zeros(len(is_leaf), np.int64)
     cut[by_threshold] = at
     cut[[*begins]] = [*begins.values()]
-    known: dict[bytes, int] = {}
+    first_words: dict[bytes, int] = {}
     words: list[int] = []
     for node in np.flatnonzero(categorical).tolist():
         n = len(tables.categories[int(tables.feature[node])])
         bits = np.zeros((n // 32 + 1) * 32, bool)
         bits[tables.sets.get(node, [])] = True
         packed = np.packbits(bits, bitorder="little").tobytes()
-        if packed not in known:
-            known[packed] = len(words)
+        if packed not in first_words:
+            first_words[packed] = len(words)
             words += np.frombuffer(packed, "<u4").tolist()
-        cut[node] = known[packed]
+        cut[node] = first_words[packed]
     following = tables.left + (tables.missing_left.astype(np.int64) << 31)
     columns = np.where(is_leaf, tables.leaf, following), feature
     if max(len(is_leaf), len(tables.values)) >= 2**31:
@@ -424,9 +424,9 @@ def _decisions(tables: Tables) -> Iterator[str]:
             return
         yield f"    label[{i}] = 0;\n"
         if len(classes) > 1:
-            here = f"sum[{first} + label[{i}]]"
+            best = f"sum[{first} + label[{i}]]"
             yield f"    for (k = 1; k < {len(classes)}; k++)\n"
-            yield f"        label[{i}] = sum[{first} + k] > {here} ? k : label[{i}];\n"
+            yield f"        label[{i}] = sum[{first} + k] > {best} ? k : label[{i}];\n"
         first += len(classes)
 
 
@@ -455,8 +455,8 @@ def _table(head: str, items: Iterable[str]) -> Iterator[str]:
 
 
 def _row(values: list[float]) -> str:
-    found = ",".join(map(repr, values))
-    return found if len(values) == 1 else f"{{{found}}}"
+    text = ",".join(map(repr, values))
+    return text if len(values) == 1 else f"{{{text}}}"
 
 
 def _string(text: str) -> str:

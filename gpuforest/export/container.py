@@ -109,15 +109,15 @@ def checksum(text: str, arrays: dict[str, np.ndarray]) -> int:
 
 def parse_object(text: str) -> dict[str, Any]:
     """A JSON object in which, at any depth, no key comes twice."""
-    found = json.loads(text, object_pairs_hook=_object)
-    need(isinstance(found, dict), "a header that is no JSON object")
-    return dict(found)
+    parsed = json.loads(text, object_pairs_hook=_object)
+    need(isinstance(parsed, dict), "a header that is no JSON object")
+    return dict(parsed)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    need(len(found) == len(pairs), "a key that comes twice in one JSON object")
-    return found
+    parsed = dict(pairs)
+    need(len(parsed) == len(pairs), "a key that comes twice in one JSON object")
+    return parsed
 
 
 def _read_header(file: BinaryIO) -> tuple[dict[str, Any], int]:

@@ -38,9 +38,9 @@ from gpuforest.engine.target import TargetCoding
 from gpuforest.estimators.bagging import Bagging
 from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor
 from gpuforest.estimators.quantile_forests import QuantileForest
-from gpuforest.explain.conformal import Calibration
 from gpuforest.explain.model_facts import WHERE_IT_RUNS, scorer_name
 from gpuforest.explain.quantile_forest import TrainingRows
+from gpuforest.explain.uncertainty import Calibration
 from gpuforest.export.container import Layout, parse_object, read, write
 
 INTEGERS = ("U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64")

@@ -180,8 +180,8 @@ def _forest_of(estimator: Any, form: str) -> Forest:
             f"only trees of gpuforest's are written as {form}"
         )
     forest = getattr(estimator, "forest_", None)
-    known = isinstance(estimator, Classifier | Regressor | HistGradientBoosting | IsolationForest)
-    if not isinstance(forest, Forest) or not known:
+    is_ours = isinstance(estimator, Classifier | Regressor | HistGradientBoosting | IsolationForest)
+    if not isinstance(forest, Forest) or not is_ours:
         raise TypeError(
             f"a {name} is not written as {form}: pass a fitted classifier or regressor of "
             "gpuforest (gpuforest.from_sklearn converts scikit-learn's)"

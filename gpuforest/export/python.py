@@ -63,10 +63,10 @@ def raw_predict(x):
 
     x : dict, the row's value by the name of each feature; None or NaN: missing
     """
-{NO_NONE}    found = list(BASELINE)
+{NO_NONE}    sums = list(BASELINE)
     for number, tree in enumerate(TREES):
-        found[number % len(found)] += tree(x)
-    return found
+        sums[number % len(sums)] += tree(x)
+    return sums
 
 
 '''

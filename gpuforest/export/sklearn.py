@@ -47,6 +47,7 @@ SOURCES = {"sklearn.tree": "sklearn.tree._classes", "sklearn.ensemble": "sklearn
 
 BOOSTING = ("HistGradientBoostingClassifier", "HistGradientBoostingRegressor")
 
+OF_FITS = ("n_features_in_", "n_outputs_", "feature_names_in_")  # set by every fit
 BAG_UNKNOWN = "none: gpuforest drew the rows of this tree's bag, and they are not kept in files"
 
 
@@ -120,39 +121,39 @@ def to_sklearn(estimator: Any) -> Any:
     forest = estimator.forest_
     _refuse_unlike(forest)
     source = SOURCES[HOMES[name]]
-    found = with_known(getattr(import_module(source), name), estimator)
+    converted = with_known(getattr(import_module(source), name), estimator)
     criterion = CRITERIA[CRITERIA[estimator.criterion_].sklearn or estimator.criterion_]
-    found.set_params(criterion=criterion.name)
+    converted.set_params(criterion=criterion.name)
     if hasattr(estimator, "ccp_alpha_"):  # not "cv", which is ours
-        found.set_params(ccp_alpha=estimator.ccp_alpha_)
+        converted.set_params(ccp_alpha=estimator.ccp_alpha_)
     for parameter, by_oob in (("n_estimators", "auto"), ("max_features", "oob")):
         if getattr(estimator, parameter, None) == by_oob:
-            found.set_params(**{parameter: getattr(estimator, f"{parameter}_")})
+            converted.set_params(**{parameter: getattr(estimator, f"{parameter}_")})
     measure = criterion.of_outputs(forest.coding.n_outputs)
     signs = estimator._signs()
     views = [TreeView(forest, t, measure, signs=signs) for t in range(forest.n_trees)]
-    _set_fitted(found, estimator, getattr(estimator, "classes_", None))
+    copy_to(estimator, converted, *OF_FITS, "classes_", "n_classes_")
     if HOMES[name] == "sklearn.tree":
-        found.tree_ = _tree(views[0])
-        return found
-    found.estimator_ = found.estimator  # what its trees are made from
-    found.estimators_ = [_sklearn_member(found, view) for view in views]
-    _set_bags(found, estimator)
-    return found
+        converted.tree_ = _there().sklearn_tree(views[0])
+        return converted
+    converted.estimator_ = converted.estimator  # what its trees are made from
+    converted.estimators_ = [_sklearn_member(converted, view) for view in views]
+    _set_bags(converted, estimator)
+    return converted
 
 
-def _set_bags(found: Any, estimator: Any) -> None:
+def _set_bags(converted: Any, estimator: Any) -> None:
     """Set the seeds from which scikit-learn draws bags again, and the out-of-bag attributes."""
-    copy_to(estimator, found, "oob_score_", "oob_decision_function_", "oob_prediction_")
+    copy_to(estimator, converted, "oob_score_", "oob_decision_function_", "oob_prediction_")
     sampling, seed = getattr(estimator, "_sampling_", None), estimator.seed_
     bootstrap = getattr(estimator, "bootstrap", False)
-    for t, tree in enumerate(found.estimators_):
+    for t, tree in enumerate(converted.estimators_):
         tree.random_state = _seed_there(seed, t) if not bootstrap else BAG_UNKNOWN
         if bootstrap and sampling is not None:
             tree.random_state = BagState(sampling, seed, t)
     if sampling is not None:
-        found._n_samples, found._sample_weight = sampling.n_rows, None
-        found._n_samples_bootstrap = sampling.n_draws or None
+        converted._n_samples, converted._sample_weight = sampling.n_rows, None
+        converted._n_samples_bootstrap = sampling.n_draws or None
 
 
 def with_known(kind: Any, estimator: Any) -> Any:
@@ -171,41 +172,28 @@ def copy_to(estimator: Any, other: Any, *names: str) -> None:
             setattr(other, name, getattr(estimator, name))
 
 
-def _set_fitted(found: Any, estimator: Any, classes: np.ndarray | None) -> None:
-    """The attributes that scikit-learn's fit sets, but for the trees."""
-    found.n_features_in_, found.n_outputs_ = estimator.n_features_in_, estimator.n_outputs_
-    copy_to(estimator, found, "feature_names_in_")
-    if classes is not None:
-        several = isinstance(classes, list)
-        found.classes_ = classes
-        found.n_classes_ = [len(c) for c in classes] if several else len(classes)
-
-
 def _sklearn_member(forest: Any, view: TreeView) -> Any:
     """A tree of a fitted forest of scikit-learn; its classes are their numbers, as there."""
-    found = type(forest.estimator_)(**{p: getattr(forest, p) for p in forest.estimator_params})
-    found.n_features_in_, found.n_outputs_ = forest.n_features_in_, forest.n_outputs_
+    converted = type(forest.estimator_)(**{p: getattr(forest, p) for p in forest.estimator_params})
+    converted.n_features_in_, converted.n_outputs_ = forest.n_features_in_, forest.n_outputs_
     if hasattr(forest, "classes_"):
-        found.n_classes_ = forest.n_classes_
-        several = isinstance(found.n_classes_, list)
-        numbers = [np.arange(n, dtype=np.float64) for n in np.atleast_1d(found.n_classes_)]
-        found.classes_ = numbers if several else numbers[0]
-    found.tree_ = _tree(view)
-    return found
+        converted.n_classes_ = forest.n_classes_
+        several = isinstance(converted.n_classes_, list)
+        numbers = [np.arange(n, dtype=np.float64) for n in np.atleast_1d(converted.n_classes_)]
+        converted.classes_ = numbers if several else numbers[0]
+    converted.tree_ = _there().sklearn_tree(view)
+    return converted
+
+
+def _there() -> Any:
+    """The module that makes trees of scikit-learn, which is slow to import."""
+    return import_module("gpuforest.explain.sklearn_tree")
 
 
 def _refuse_unlike(forest: Forest) -> None:
     """Refuse splits that scikit-learn's trees do not have."""
-    from gpuforest.explain.sklearn_tree import unlike_sklearn  # it is slow to import
-
-    if why_not := unlike_sklearn(forest):
+    if why_not := _there().unlike_sklearn(forest):
         raise ValueError(f"scikit-learn's trees have no {why_not} to convert the model")
-
-
-def _tree(view: TreeView) -> Any:
-    from gpuforest.explain.sklearn_tree import sklearn_tree  # it is slow to import
-
-    return sklearn_tree(view)
 
 
 def adaboost_to_sklearn(estimator: Any) -> Any:
@@ -234,19 +222,19 @@ def adaboost_to_sklearn(estimator: Any) -> Any:
         )
     trees = [tree.to_sklearn() for tree in estimator.estimators_]
     ensembles = import_module("sklearn.ensemble._weight_boosting")
-    found = with_known(getattr(ensembles, type(estimator).__name__), estimator)
-    found.estimator = None if estimator.estimator is None else _unfitted(estimator.estimator)
-    found.estimator_, found.estimators_ = _unfitted(estimator.estimator_), trees
-    copy_to(estimator, found, "estimator_weights_", "estimator_errors_", "n_features_in_")
-    copy_to(estimator, found, "feature_names_in_", "classes_", "n_classes_")
-    return found
+    converted = with_known(getattr(ensembles, type(estimator).__name__), estimator)
+    converted.estimator = None if estimator.estimator is None else _unfitted(estimator.estimator)
+    converted.estimator_, converted.estimators_ = _unfitted(estimator.estimator_), trees
+    copy_to(estimator, converted, "estimator_weights_", "estimator_errors_", "n_features_in_")
+    copy_to(estimator, converted, "feature_names_in_", "classes_", "n_classes_")
+    return converted
 
 
 def _unfitted(tree: Any) -> Any:
     """scikit-learn's tree with the parameters that both know."""
     name = type(tree).__name__
-    found = with_known(getattr(import_module(SOURCES[HOMES[name]]), name), tree)
-    return found.set_params(criterion=CRITERIA[tree.criterion].sklearn or tree.criterion)
+    converted = with_known(getattr(import_module(SOURCES[HOMES[name]]), name), tree)
+    return converted.set_params(criterion=CRITERIA[tree.criterion].sklearn or tree.criterion)
 
 
 def isolation_to_sklearn(estimator: Any) -> Any:
@@ -271,21 +259,26 @@ def isolation_to_sklearn(estimator: Any) -> Any:
     check_is_fitted(estimator)
     forest = estimator.forest_
     _refuse_unlike(forest)
-    found = with_known(import_module("sklearn.ensemble._iforest").IsolationForest, estimator)
-    copy_to(estimator, found, "n_features_in_", "feature_names_in_", "max_samples_", "offset_")
+    converted = with_known(import_module("sklearn.ensemble._iforest").IsolationForest, estimator)
+    copy_to(estimator, converted, "n_features_in_", "feature_names_in_", "max_samples_", "offset_")
     n_trees, features = forest.n_trees, np.arange(estimator.n_features_in_)
-    found.estimator_ = import_module("sklearn.tree._classes").ExtraTreeRegressor(max_features=1)
-    found.estimators_ = [copy(found.estimator_) for _ in range(n_trees)]
-    for t, member in enumerate(found.estimators_):
+    converted.estimator_ = import_module("sklearn.tree._classes").ExtraTreeRegressor(max_features=1)
+    converted.estimators_ = [copy(converted.estimator_) for _ in range(n_trees)]
+    for t, member in enumerate(converted.estimators_):
         member.n_features_in_, member.n_outputs_ = forest.edges.n_features, 1
-        member.tree_ = _tree(TreeView(forest, t, CRITERIA["squared_error"]))
-    found.estimators_features_ = [features.copy() for _ in range(n_trees)]
-    found._max_features, found._max_samples = len(features), found.max_samples_
-    found._seeds, found._n_samples, found._sample_weight = [BAG_UNKNOWN] * n_trees, 0, None
-    trees = [member.tree_ for member in found.estimators_]
-    found._average_path_length_per_tree = [average_path_length(t.n_node_samples) for t in trees]
-    found._decision_path_lengths = [tree.compute_node_depths() for tree in trees]
-    return found
+        member.tree_ = _there().sklearn_tree(TreeView(forest, t, CRITERIA["squared_error"]))
+    trees = [member.tree_ for member in converted.estimators_]
+    vars(converted).update(
+        estimators_features_=[features.copy() for _ in range(n_trees)],
+        _max_features=len(features),
+        _max_samples=converted.max_samples_,
+        _seeds=[BAG_UNKNOWN] * n_trees,
+        _n_samples=0,
+        _sample_weight=None,
+        _average_path_length_per_tree=[average_path_length(t.n_node_samples) for t in trees],
+        _decision_path_lengths=[tree.compute_node_depths() for tree in trees],
+    )
+    return converted
 
 
 def from_sklearn(model: Any) -> Any:
@@ -327,12 +320,12 @@ def from_sklearn(model: Any) -> Any:
             f"criterion={model.criterion!r} is none of gpuforest's: train the model with one of "
             + ", ".join(CRITERIA)
         )
-    found = with_known(getattr(estimators, name), model)
+    converted = with_known(getattr(estimators, name), model)
     forest = _forest(model)
-    _set_fitted(found, model, None)
-    found._keep(forest)
-    found.criterion_ = model.criterion
-    return found
+    copy_to(model, converted, *OF_FITS)
+    converted._keep(forest)
+    converted.criterion_ = model.criterion
+    return converted
 
 
 def _forest(model: Any) -> Forest:
@@ -448,8 +441,8 @@ def _nodes(tree: Any, position: np.ndarray, edges: BinEdges) -> np.ndarray:
     feature, threshold = tree.feature[split], tree.threshold[split]
     bin = np.zeros(len(split), np.int64)
     for f in np.unique(feature):
-        own = edges.values[edges.offsets[f] : edges.offsets[f + 1]]
-        bin[feature == f] = np.searchsorted(own, threshold[feature == f])
+        ends = edges.values[edges.offsets[f] : edges.offsets[f + 1]]
+        bin[feature == f] = np.searchsorted(ends, threshold[feature == f])
     words = pack_splits(xp, feature, bin, tree.missing_go_to_left[split] != 0)
     child = position[tree.children_left[split]].astype(NODE)
     nodes[position[split]] = words + (child << np.uint64(CHILD_SHIFT))

@@ -25,6 +25,10 @@ from gpuforest.export.sklearn import copy_to, of_leaves, packed_trees, seed_of, 
 
 HOME = "sklearn.ensemble._hist_gradient_boosting.gradient_boosting"
 PARTS = "sklearn.ensemble._hist_gradient_boosting."
+OF_FITS = (
+    *("n_features_in_", "feature_names_in_", "classes_", "n_trees_per_iteration_"),
+    *("do_early_stopping_", "train_score_", "validation_score_"),
+)
 UNIT_BITS = 40  # of the sum of gradients of a leaf that is converted
 CATEGORIES = (
     "models with categorical features are not converted: train with numbers in their place "
@@ -55,41 +59,42 @@ def to_sklearn(estimator: Any) -> Any:
     forest: Any = estimator.forest_
     if forest.edges.categories:
         raise ValueError(CATEGORIES)
-    kind = getattr(import_module(HOME), type(estimator).__name__)
-    found = with_known(kind, estimator)
-    coding = forest.coding
+    converted = with_known(getattr(import_module(HOME), type(estimator).__name__), estimator)
+    coding, K, seed = forest.coding, forest.coding.n_values, estimator.seed_ % 2**32
     if coding.loss.has_delta:
-        found.set_params(loss="squared_error", quantile=None)
-    copy_to(estimator, found, "n_features_in_", "feature_names_in_", "classes_")
-    copy_to(estimator, found, "n_trees_per_iteration_", "do_early_stopping_")
-    copy_to(estimator, found, "train_score_", "validation_score_")
-    if hasattr(found, "classes_"):
-        found._label_encoder = LabelEncoder().fit(found.classes_)
-    found._loss = found._get_loss(sample_weight=None)
-    found._baseline_prediction = coding.baseline.reshape(1, -1).copy()
-    found.is_categorical_ = found._preprocessor = found._is_categorical_remapped = None
-    found._random_seed = estimator.seed_ % 2**32
-    found._feature_subsample_rng = np.random.default_rng(found._random_seed)
-    found._n_features, found._scorer = estimator.n_features_in_, None
-    found._use_validation_data = estimator.validation_fraction is not None
-    found._bin_mapper = _bin_mapper(estimator)
-    K = coding.n_values
+        converted.set_params(loss="squared_error", quantile=None)
+    copy_to(estimator, converted, *OF_FITS)
+    if hasattr(converted, "classes_"):
+        converted._label_encoder = LabelEncoder().fit(converted.classes_)
     trees = [_predictor(forest, t) for t in range(forest.n_trees)]
-    found._predictors = [trees[i : i + K] for i in range(0, len(trees), K)]
-    return found
+    vars(converted).update(
+        _loss=converted._get_loss(sample_weight=None),
+        _baseline_prediction=coding.baseline.reshape(1, -1).copy(),
+        is_categorical_=None,
+        _preprocessor=None,
+        _is_categorical_remapped=None,
+        _random_seed=seed,
+        _feature_subsample_rng=np.random.default_rng(seed),
+        _n_features=estimator.n_features_in_,
+        _scorer=None,
+        _use_validation_data=estimator.validation_fraction is not None,
+        _bin_mapper=_bin_mapper(estimator),
+        _predictors=[trees[i : i + K] for i in range(0, len(trees), K)],
+    )
+    return converted
 
 
 def _bin_mapper(estimator: Any) -> Any:
     """What scikit-learn would bin rows by."""
-    edges = estimator.forest_.edges
-    n_bins = int(estimator.max_bins) + 1
-    found = import_module(PARTS + "binning")._BinMapper(n_bins=n_bins, n_threads=1)
-    columns = np.split(edges.values, edges.offsets[1:-1])
-    found.is_categorical_ = np.zeros(edges.n_features, np.uint8)
-    found.bin_thresholds_ = [column.copy() for column in columns]
-    found.n_bins_non_missing_ = edges.n_bins.astype(np.uint32)
-    found.missing_values_bin_idx_ = n_bins - 1
-    return found
+    edges, n_bins = estimator.forest_.edges, int(estimator.max_bins) + 1
+    mapper = import_module(PARTS + "binning")._BinMapper(n_bins=n_bins, n_threads=1)
+    vars(mapper).update(
+        is_categorical_=np.zeros(edges.n_features, np.uint8),
+        bin_thresholds_=[c.copy() for c in np.split(edges.values, edges.offsets[1:-1])],
+        n_bins_non_missing_=edges.n_bins.astype(np.uint32),
+        missing_values_bin_idx_=n_bins - 1,
+    )
+    return mapper
 
 
 def partial_dependence(estimator: Any, grid: Any, target_features: Any) -> np.ndarray:
@@ -162,18 +167,18 @@ def from_sklearn(model: Any) -> Any:
     if model.loss not in (*NUMBERS, "log_loss"):
         raise ValueError(f"loss={model.loss!r} is none of gpuforest's")
     kind = getattr(estimators, type(model).__name__)
-    found = with_known(kind, model)
-    copy_to(model, found, "n_features_in_", "feature_names_in_")
-    found._keep(_forest(model))
-    found.do_early_stopping_ = model.do_early_stopping_
-    found.train_score_ = np.asarray(model.train_score_, np.float64)
-    found.validation_score_ = np.asarray(model.validation_score_, np.float64)
-    return found
+    converted = with_known(kind, model)
+    copy_to(model, converted, "n_features_in_", "feature_names_in_")
+    converted._keep(_forest(model))
+    converted.do_early_stopping_ = model.do_early_stopping_
+    converted.train_score_ = np.asarray(model.train_score_, np.float64)
+    converted.validation_score_ = np.asarray(model.validation_score_, np.float64)
+    return converted
 
 
 def _forest(model: Any) -> Forest:
     """The trees of a fitted model."""
-    trees = [_tree(own.nodes, model.n_features_in_) for row in model._predictors for own in row]
+    trees = [_tree(t.nodes, model.n_features_in_) for row in model._predictors for t in row]
     K = model.n_trees_per_iteration_
     nodes, offsets, edges, orders = packed_trees(trees)
     leaf = is_leaf(nodes)

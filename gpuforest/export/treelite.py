@@ -70,33 +70,30 @@ def _facts(tables: Tables) -> dict[str, Any]:
     from treelite.model_builder import Metadata, PostProcessorFunc, TreeAnnotation
 
     several = [len(c) for c in tables.classes]
-    K, T = tables.n_sums, tables.n_trees
+    K, T, widest = tables.n_sums, tables.n_trees, max(several, default=1)
     if tables.each_adds_one:
         T += K
         task = {"logistic": "kBinaryClf", "softmax": "kMultiClf"}.get(tables.link, "kRegressor")
-        facts: dict[str, Any] = {
-            "task_type": task,
-            "num_target": 1,
-            "num_class": [K],
-            "leaf_vector_shape": (1, 1),
-        }
+        n_classes, shape = [K], (1, 1)
         targets, classes = [0] * T, [t % K for t in range(T)]
     elif several:
-        shape = len(several), max(several)
-        facts = {"task_type": "kMultiClf", "num_target": len(several), "num_class": several}
-        facts["leaf_vector_shape"] = shape
-        targets, classes = [-1 if len(several) > 1 else 0] * T, [-1 if shape[1] > 1 else 0] * T
+        task, n_classes, shape = "kMultiClf", several, (len(several), widest)
+        targets, classes = [-1 if len(several) > 1 else 0] * T, [-1 if widest > 1 else 0] * T
     else:
-        facts = {"task_type": "kRegressor", "num_target": K, "num_class": [1] * K}
-        facts["leaf_vector_shape"] = (K, 1)
+        task, n_classes, shape = "kRegressor", [1] * K, (K, 1)
         targets, classes = [-1 if K > 1 else 0] * T, [0] * T
     return {
         "metadata": Metadata(
-            num_feature=tables.n_features, average_tree_output=tables.divisor is not None, **facts
+            num_feature=tables.n_features,
+            task_type=task,
+            average_tree_output=tables.divisor is not None,
+            num_target=len(n_classes),
+            num_class=n_classes,
+            leaf_vector_shape=shape,
         ),
         "tree_annotation": TreeAnnotation(num_tree=T, target_id=targets, class_id=classes),
         "postprocessor": PostProcessorFunc(name=LINKS.get(tables.link, "identity")),
-        "base_scores": [0.0] * facts["num_target"] * max(facts["num_class"]),
+        "base_scores": [0.0] * len(n_classes) * max(n_classes),
     }
 
 
@@ -117,32 +114,23 @@ def _vectors(tables: Tables) -> list[Any]:
 
 def _add_tree(builder: Any, tables: Tables, values: list[Any], begin: int, end: int) -> None:
     """Add the tree with the nodes begin .. end - 1."""
-    own = slice(begin, end)
     lists = tables.feature, tables.threshold, tables.missing_left, tables.left - begin, tables.leaf
-    nodes = zip(*(each[own].tolist() for each in lists), strict=True)
+    nodes = zip(*(each[begin:end].tolist() for each in lists), strict=True)
     builder.start_tree()
     for number, (feature, threshold, missing_left, left, leaf) in enumerate(nodes):
         builder.start_node(number)
         codes = tables.sets.get(begin + number)
+        ways = {"left_child_key": left, "right_child_key": left + 1, "default_left": missing_left}
         if feature < 0:
             builder.leaf(values[leaf])
         elif codes is None:
-            builder.numerical_test(
-                feature_id=feature,
-                threshold=threshold,
-                default_left=missing_left,
-                opname="<=",
-                left_child_key=left,
-                right_child_key=left + 1,
-            )
+            builder.numerical_test(feature_id=feature, threshold=threshold, opname="<=", **ways)
         else:
             builder.categorical_test(
                 feature_id=feature,
-                default_left=missing_left,
                 category_list=codes.tolist(),
                 category_list_right_child=False,
-                left_child_key=left,
-                right_child_key=left + 1,
+                **ways,
             )
         builder.end_node()
     builder.end_tree()

@@ -19,11 +19,9 @@ from gpuforest.backends.cuda import forest as cuda_backend
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common.errors import BackendError
-from gpuforest.engine.criteria import CRITERIA
 from gpuforest.engine.predict import apply, predict
 from gpuforest.engine.sampling import WaveRequest
 from gpuforest.explain import oob
-from gpuforest.explain.importances import impurity_importances
 
 seeds = st.integers(0, 2**31)
 SMALL = 20 << 10  # shared memory in which little fits
@@ -169,13 +167,6 @@ def test_out_of_bag_takes_no_way_of_the_host(cuda, monkeypatch):
     forest, matrix = task.grow(NumpyBackend()), task.prepared(backend)[0]
     _, counts = out_of_bag(forest, matrix, task.sampling, backend)
     assert backend.asnumpy(counts).max() == 3
-
-
-@given(task=tasks().map(few_builds))
-def test_importances_are_the_same(cuda, task):
-    forest, criterion = task.grow(NumpyBackend()), CRITERIA[task.criterion]
-    expected = impurity_importances(forest, criterion, NumpyBackend())
-    assert np.array_equal(expected, impurity_importances(forest, criterion, cuda.backend()))
 
 
 @given(

@@ -22,10 +22,8 @@ from gpuforest.backends import registry
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.engine.binning import bin_matrix, fit_edges
-from gpuforest.engine.criteria import CRITERIA
 from gpuforest.engine.predict import apply, predict, predict_classes
 from gpuforest.engine.target import encode_moments
-from gpuforest.explain.importances import impurity_importances
 
 emulated = pytest.mark.skipif(available() is not None, reason=str(available()))
 xp = Namespace()
@@ -60,10 +58,6 @@ def test_what_follows_a_forest(task):
         for b in (NumpyBackend(), backend)
     )
     assert np.array_equal(expected, found, equal_nan=True)
-    expected, found = (
-        impurity_importances(forest, CRITERIA[task.criterion], b) for b in (NumpyBackend(), backend)
-    )
-    assert np.array_equal(expected, found)
     stages = [apply, predict]
     if forest.coding.is_classes:
         stages.append(predict_classes)

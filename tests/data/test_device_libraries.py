@@ -11,7 +11,6 @@ from engine import same_forest
 
 from gpuforest import (
     DecisionTreeClassifier,
-    DecisionTreeRegressor,
     RandomForestClassifier,
 )
 from gpuforest.data import arrays
@@ -53,13 +52,6 @@ class TestOtherLibraries:
             assert type(found) is kind
             assert np.array_equal(found.host, getattr(reference, method)(X))
         assert model.score(make(X), make(y)) == reference.score(X, y)
-
-    def test_a_regression_and_a_tree_keep_the_kind_too(self, libraries, fake):
-        X, y = data(DecisionTreeRegressor)
-        model = DecisionTreeRegressor(backend="cupy").fit(fake.Tensor(X), fake.Tensor(y))
-        for found in (model.predict(fake.Tensor(X)), model.apply(fake.Tensor(X))):
-            assert type(found) is fake.Tensor
-            assert found.host.shape == (len(X),)
 
     def test_tensors_on_the_host_give_host_arrays(self, libraries, fake):
         class HostTensor(np.ndarray):

@@ -32,12 +32,13 @@ def test_categories_of_few_rows_are_not_listed(fewest, kept):
     assert model.forest_.edges.categories == {0: tuple(map(ord, kept))}
 
 
-def test_rows_of_weight_zero_do_not_make_a_category_frequent():
+def test_whole_weights_count_as_rows_and_no_weight_as_none():
     X, y = some_rare(np.random.default_rng(0))
-    for weight in (1.0, 0.5):
-        weights = np.where(X["x"] == "a", 0.0, weight)
+    rows_of_weight = {"a": (0.0, 1.0, "b"), "b": (0.0, 0.5, "a"), "c": (4.0, 1.0, "abc")}
+    for name, (weight, others, rare) in rows_of_weight.items():
+        weights = np.where(X["x"] == name, weight, others)
         model = DecisionTreeClassifier(min_category_frequency=4).fit(X, y, weights)
-        assert model.forest_.edges.categories == {0: tuple("ABCDEFGHb")}
+        assert model.forest_.edges.categories == {0: tuple("ABCDEFGH" + rare)}
 
 
 @pytest.mark.parametrize("n", [6, 14])
@@ -58,22 +59,9 @@ def test_weights_of_any_size_keep_categories_and_warn_of_identifiers(weight):
     model = DecisionTreeClassifier(categorical_features=[0])
     model.fit(X % 15, X[:, 0] % 2, weights)
     assert model.forest_.edges.categories == {0: tuple(range(15))}
-    with pytest.warns(UserWarning, match="column 0 has 300 different values in 300 rows"):
+    with pytest.warns(UserWarning, match="column 0 has 300 different values in 300 rows") as seen:
         model.fit(X, X[:, 0] % 2, weights)
-
-
-def test_one_warning_of_identifiers_a_fit():
-    X = np.arange(200)[:, None]
-    with pytest.warns(UserWarning, match="200 different values in 200 rows") as seen:
-        DecisionTreeClassifier(categorical_features=[0], ccp_alpha="cv").fit(X, X[:, 0] % 2)
     assert len(seen) == 1
-
-
-def test_a_row_of_weight_four_makes_a_category_as_frequent_as_four_rows():
-    X, y = some_rare(np.random.default_rng(0))
-    weights = np.where(X["x"] == "c", 4, 1)
-    model = DecisionTreeClassifier(min_category_frequency=4).fit(X, y, weights)
-    assert model.forest_.edges.categories == {0: tuple("ABCDEFGHabc")}
 
 
 def test_ten_categories_are_kept_however_rare():
@@ -102,3 +90,10 @@ def test_a_column_of_identifiers_is_named(fewest):
     model = RandomForestClassifier(2, min_category_frequency=fewest)
     with pytest.warns(UserWarning, match="column 'id' has 95 different values in 95 rows: as cat"):
         model.fit(X, np.arange(100) % 2)
+
+
+def test_one_warning_of_identifiers_a_fit():
+    X = np.arange(200)[:, None]
+    with pytest.warns(UserWarning, match="200 different values in 200 rows") as seen:
+        DecisionTreeClassifier(categorical_features=[0], ccp_alpha="cv").fit(X, X[:, 0] % 2)
+    assert len(seen) == 1

@@ -33,14 +33,13 @@ DENSE = np.where(RNG.random((150, 6)) < 0.4, RNG.normal(size=(150, 6)).round(2),
 Y = (DENSE[:, 0] + DENSE[:, 1] + RNG.normal(size=150) / 3 > 0).astype(int)
 
 
-def grown(X, backend, **params):
-    params = {"n_estimators": 3, "random_state": 0, "backend": backend, **params}
-    return RandomForestClassifier(**params).fit(X, Y)
+def grown(X):
+    return RandomForestClassifier(3, random_state=0).fit(X, Y)
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-def test_every_format_gives_the_forest_of_the_dense_array(backend, kind):
-    dense, sparse = grown(DENSE, backend), grown(kind(DENSE), backend)
+def test_every_format_gives_the_forest_of_the_dense_array(kind):
+    dense, sparse = grown(DENSE), grown(kind(DENSE))
     assert same_forest(sparse.forest_, dense.forest_)
     assert sparse.n_features_in_ == 6
     for method in ("predict", "predict_proba", "apply"):
@@ -54,10 +53,10 @@ def test_every_format_gives_the_forest_of_the_dense_array(backend, kind):
 
 
 @pytest.mark.parametrize("dtype", [np.bool_, np.int8, np.int64, np.uint16, np.float32, np.float64])
-def test_every_dtype(backend, dtype):
+def test_every_dtype(dtype):
     X = np.abs(DENSE * 10).astype(dtype)
-    dense = grown(X, backend)
-    assert same_forest(grown(sp.csr_array(X), backend).forest_, dense.forest_)
+    dense = grown(X)
+    assert same_forest(grown(sp.csr_array(X)).forest_, dense.forest_)
     assert dense.forest_.n_nodes > 20
 
 
@@ -86,15 +85,8 @@ def test_every_estimator_and_weights(model):
     assert all(same_forest(forests[0], other) for other in forests[1:])
 
 
-def test_stored_zeros_are_zeros(backend):
-    X = sp.csr_array(DENSE)
-    X.data[::3] = 0
-    assert (X.data == 0).any()
-    assert same_forest(grown(X, backend).forest_, grown(X.toarray(), backend).forest_)
-
-
 @pytest.mark.parametrize("kind", [sp.csr_array, sp.coo_array, sp.csc_array])
-def test_values_of_a_repeated_position_add_up(backend, kind):
+def test_values_of_a_repeated_position_add_up(kind):
     once = sp.coo_array(DENSE)
     row, column = once.coords
     order = RNG.permutation(2 * once.nnz)
@@ -107,63 +99,54 @@ def test_values_of_a_repeated_position_add_up(backend, kind):
         starts = np.searchsorted(major[by_major], np.arange(DENSE.shape[kind is sp.csc_array] + 1))
         twice = kind((halves[by_major], minor[by_major], starts), DENSE.shape)
     assert twice.nnz == 2 * once.nnz
-    assert same_forest(grown(twice, backend).forest_, grown(DENSE, backend).forest_)
+    assert same_forest(grown(twice).forest_, grown(DENSE).forest_)
     assert twice.nnz == 2 * once.nnz  # it is left as it was
 
 
-def test_read_only_and_unsorted(backend):
+def test_stored_zeros_and_read_only_unsorted_indices_of_64_bits():
     X = sp.csr_array(DENSE)
     for begin, end in zip(X.indptr[:-1], X.indptr[1:], strict=True):
         X.data[begin:end], X.indices[begin:end] = (
             a[begin:end][::-1].copy() for a in (X.data, X.indices)
         )
     X = sp.csr_array((X.data, X.indices, X.indptr), DENSE.shape)
+    X.data[::3] = 0  # stored zeros are zeros
+    X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
     assert not X.has_sorted_indices
     before = X.indices.copy()
     for part in (X.data, X.indices, X.indptr):
         part.flags.writeable = False
-    model = grown(X, backend)
-    assert same_forest(model.forest_, grown(DENSE, backend).forest_)
-    assert np.array_equal(model.predict(X), model.predict(DENSE))
+    model = grown(X)
+    dense = X.toarray()
+    assert same_forest(model.forest_, grown(dense).forest_)
+    assert np.array_equal(model.predict(X), model.predict(dense))
     assert np.array_equal(X.indices, before)
 
 
-def test_stored_nan_is_missing(backend):
+def test_stored_nan_is_missing():
     dense = DENSE.copy()
     dense[RNG.random(dense.shape) < 0.2] = np.nan
     X = sp.csc_matrix(dense)
-    model = grown(X, backend)
-    assert same_forest(model.forest_, grown(dense, backend).forest_)
+    model = grown(X)
+    assert same_forest(model.forest_, grown(dense).forest_)
     assert np.array_equal(model.predict_proba(X), model.predict_proba(dense))
 
 
-def test_infinities_are_refused(backend):
+def test_infinities_are_refused():
     dense = DENSE.copy()
     dense[70, 4] = -np.inf
     with pytest.raises(ValueError, match="contains infinity: column 4"):
-        grown(sp.csr_matrix(dense), backend)
-    model = grown(DENSE, backend)
+        grown(sp.csr_matrix(dense))
+    model = grown(DENSE)
     with pytest.raises(ValueError, match="contains infinity: column 4"):
         model.predict(sp.coo_array(dense))
 
 
 @pytest.mark.parametrize("bad", [sp.csr_array(DENSE + 1j), sp.csr_array(DENSE[:, :5])])
 def test_complex_and_other_widths_are_refused(bad):
-    model = grown(sp.csr_array(DENSE), "numpy")
+    model = grown(sp.csr_array(DENSE))
     with pytest.raises(ValueError, match=r"Complex data|5 features"):
         model.predict(bad)
-
-
-def test_64_bit_indices(backend):
-    X = sp.csr_array(DENSE)
-    wide = sp.csr_array(X.shape)
-    wide.data, wide.indices, wide.indptr = (
-        X.data,
-        X.indices.astype(np.int64),
-        X.indptr.astype(np.int64),
-    )
-    assert wide.indices.dtype == wide.indptr.dtype == np.int64
-    assert same_forest(grown(wide, backend).forest_, grown(DENSE, backend).forest_)
 
 
 def few_values(seed, n_rows, n_columns, density):
@@ -184,13 +167,12 @@ def test_blocks_and_samples_change_nothing(monkeypatch, backend, max_bins):
     assert np.array_equal(blocks.predict_proba(X), whole.predict_proba(X.toarray()))
 
 
-def test_many_columns_take_little_memory(monkeypatch, backend):
-    # the reference goes column by column, so it has fewer and more rows
-    n_rows, n_columns = (400, 70_000) if backend == "numba" else (14_000, 2000)
+def test_many_columns_take_little_memory(monkeypatch):
+    n_rows, n_columns = 400, 70_000
     X = few_values(2, n_rows, n_columns, 2e-4)
     y = (X[:, :2000].sum(axis=1) > 0).astype(int)
     monkeypatch.setattr(binning, "BLOCK_VALUES", 2**20)
-    model = RandomForestClassifier(1, max_depth=2, max_features=50, random_state=0, backend=backend)
+    model = RandomForestClassifier(1, max_depth=2, max_features=50, random_state=0)
     tracemalloc.start()
     try:
         model.fit(X, y)

@@ -85,27 +85,23 @@ def assert_reads_as(column, plain):
     assert np.array_equal(model.predict_proba(frame), other.predict_proba(X))
 
 
-@pytest.mark.parametrize("form", MISSING)
-def test_missing_numbers(form):
-    if form == "Arrow, float16" and not hasattr(nw, "Float16"):
+COLUMNS = {f"numbers, {form}": (column, PLAIN) for form, column in MISSING.items()}
+COLUMNS |= {f"booleans, {form}": (each, FLAGS_PLAIN) for form, each in MISSING_FLAGS.items()}
+COLUMNS |= {f"none, {form}": (each, np.full(N, np.nan)) for form, each in ALL_MISSING.items()}
+COLUMNS |= {
+    f"sparse, {kind.__name__}": (
+        pd.Series(pd.arrays.SparseArray((np.arange(N) % 2).astype(kind), fill_value=kind(0))),
+        (np.arange(N) % 2).astype(kind),
+    )
+    for kind in (np.int64, np.int8, np.bool_, np.float32)
+}
+
+
+@pytest.mark.parametrize("form", COLUMNS)
+def test_columns_of_numbers(form):
+    if form == "numbers, Arrow, float16" and not hasattr(nw, "Float16"):
         pytest.skip("this narwhals knows no float16")
-    assert_reads_as(MISSING[form], PLAIN)
-
-
-@pytest.mark.parametrize("form", MISSING_FLAGS)
-def test_missing_booleans(form):
-    assert_reads_as(MISSING_FLAGS[form], FLAGS_PLAIN)
-
-
-@pytest.mark.parametrize("form", ALL_MISSING)
-def test_columns_without_any_value(form):
-    assert_reads_as(ALL_MISSING[form], np.full(N, np.nan))
-
-
-@pytest.mark.parametrize("kind", [np.int64, np.int8, np.bool_, np.float32])
-def test_sparse_columns_without_missing_values(kind):
-    values = (np.arange(N) % 2).astype(kind)
-    assert_reads_as(pd.Series(pd.arrays.SparseArray(values, fill_value=kind(0))), values)
+    assert_reads_as(*COLUMNS[form])
 
 
 def test_sparse_columns_stay_narrow():
@@ -229,12 +225,9 @@ def test_categories_that_are_numbers_are_numbers_where_none_are_meant(values):
     given = DecisionTreeRegressor(backend="numpy", categorical_features=None).fit(frame, rows[:, 0])
     assert given.is_categorical_ is None
     assert DecisionTreeRegressor(backend="numpy").fit(frame, rows[:, 0]).is_categorical_[1]
-
-
-def test_categories_that_are_no_numbers_are_refused_where_none_are_meant():
-    tree = DecisionTreeRegressor(backend="numpy").fit(np.eye(N, 2), Y)
+    frame[1] = pd.Categorical(["1", "2"] * (N // 2))
     with pytest.raises(ValueError, match="column 1 holds Categorical: list it in"):
-        tree.predict(pd.DataFrame({0: np.zeros(N), 1: pd.Categorical(["1", "2"] * (N // 2))}))
+        tree.predict(frame)
 
 
 NAMES = ["age", "height", "weight", "size"]
@@ -275,13 +268,10 @@ def test_other_columns_at_prediction_are_named(model, library, names, message):
             method(frame)
 
 
-def test_names_are_checked_before_what_columns_hold(model):
+def test_order_is_not_asked_of_numbered_columns(model):
     frame = pd.DataFrame({name: [1.0] for name in NAMES} | {"name": ["Ada"]})
-    with pytest.raises(ValueError, match="unseen at fit time:\n- name"):
+    with pytest.raises(ValueError, match="unseen at fit time:\n- name"):  # before what they hold
         model.predict(frame)
-
-
-def test_order_is_not_asked_of_numbered_columns():
     X = np.random.default_rng(0).normal(size=(N, 2))
     model = DecisionTreeClassifier(backend="numpy").fit(pd.DataFrame(X), Y)
     assert np.array_equal(model.predict(pd.DataFrame(X, columns=[1, 0])), model.predict(X))

@@ -10,7 +10,7 @@ import array_api_compat.numpy as xp
 import numpy as np
 import pytest
 from engine import Task
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from in_numba import kernel
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
@@ -77,20 +77,11 @@ whole = st.integers(1, 2**62) | st.integers(0, 61).flatmap(
 
 @given(st.lists(whole, min_size=1, max_size=50))
 def test_logarithm(numbers):
-    n = np.array(numbers, np.int64)
+    n = np.array([*numbers, *range(1, 200)], np.int64)
     found = log_int(xp, n)
-    for i, number in enumerate(numbers):
+    for i, number in enumerate(n.tolist()):
         assert abs(found[i] - math.log(number)) <= 1e-15 * max(math.log(number), 1e-300)
-    assert np.array_equal(compiled(logarithms, n, np.float64), found)
-
-
-def test_logarithm_of_small_numbers():
-    n = np.arange(1, 200_000)
-    found = log_int(xp, n)
-    reference = np.array([math.log(i) for i in n.tolist()])
-    assert found[0] == 0
-    assert np.all(np.abs(found - reference) <= 1e-15 * reference)
-    assert np.all(np.diff(found) > 0)
+    assert np.all(np.diff(found[len(numbers) :]) > 0)
     assert np.array_equal(compiled(logarithms, n, np.float64), found)
 
 
@@ -112,6 +103,7 @@ channel_sums = st.lists(
 
 
 @given(channel_sums, st.sampled_from(range(5)))
+@example([[2**30, 2**30 - 1, 0], [2**31 - 1, 0, 0]], GINI)  # whose squares are the largest
 def test_scores_are_their_definitions(rows, criterion):
     sums, known = np.array(rows, np.int64), NUMBERS[criterion]
     found = known.side_score(xp, sums)
@@ -130,14 +122,6 @@ def test_scores_are_their_definitions(rows, criterion):
         else:
             reference = exact(row, criterion)
             assert abs(Fraction(float(score)) - reference) <= reference * Fraction(1, 2**51)
-
-
-def test_sums_of_squares_do_not_overflow():
-    half = 2**30
-    sums = np.array([[half, half - 1], [2**31 - 1, 0]])
-    for row, score in zip(sums, NUMBERS[GINI].side_score(xp, sums), strict=True):
-        reference = exact(row.tolist(), GINI)
-        assert abs(Fraction(float(score)) - reference) < reference / 2**50
 
 
 @pytest.mark.parametrize("criterion", ["gini", "entropy", "squared_error", "poisson"])
@@ -238,13 +222,6 @@ def test_a_formula_from_elsewhere_chooses_the_splits(monkeypatch):
 
     best = max(worth(f, cut) for f in range(3) for cut in np.unique(X[:, f])[:-1])
     assert worth(found.feature[0], found.threshold[0]) == best
-
-
-def test_unknown_criteria_are_refused():
-    X, y = some_classes()
-    for name in ("twice", "squared_error"):
-        with pytest.raises(ValueError, match="must be a str among"):
-            gpuforest.RandomForestClassifier(criterion=name).fit(X, y)
 
 
 # who may know a criterion by its name or number

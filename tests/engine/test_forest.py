@@ -17,7 +17,7 @@ from gpuforest.engine.forest_check import check_forest
 from gpuforest.engine.nodes import CHILD_SHIFT, LEAF_WORD, SET_BIN, pack_splits
 from gpuforest.engine.predict import predict
 from gpuforest.engine.target import TargetCoding
-from gpuforest.explain.views import one_tree
+from gpuforest.explain.paths import one_tree
 
 
 def split(feature, bin, child):

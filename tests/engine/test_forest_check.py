@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from saved import fitted
-from tampered import change, refuses, save_tampered
+from saved import change, fitted, refuses, save_tampered
 
 import gpuforest
 from gpuforest import (

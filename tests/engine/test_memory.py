@@ -49,15 +49,14 @@ def assert_same_forest(a, b):
 # ------------------------------------------------------------------ the estimate
 
 
-def test_codes_take_a_byte_up_to_255_bins_and_two_above():
+def test_sizes_of_codes_and_targets():
     forest = gpuforest.RandomForestClassifier(max_bins=255, backend="numpy")
     assert estimate_memory(forest, 1000, 7).codes == 7000
-    assert estimate_memory(forest.set_params(max_bins=256), 1000, 7).codes == 14000
-
-
-def test_the_total_is_what_there_is_at_once():
+    found = estimate_memory(forest.set_params(max_bins=256), 1000, 7, n_classes=3, n_outputs=2)
+    assert found.codes == 14000
+    assert found.target == 1000 * (6 * 8 + 2 * 8)  # classes of several outputs are moments
     parts = {"codes": 1, "target": 2, "bags": 8, "growing": 16, "forest": 32}
-    assert MemoryEstimate(binning=4, **parts).total == 59
+    assert MemoryEstimate(binning=4, **parts).total == 59  # what there is at once
     assert MemoryEstimate(binning=100, **parts).total == 103
 
 
@@ -135,61 +134,37 @@ def test_combinations_count_their_columns_for_each_thread():
         assert more == pytest.approx(n_jobs * (2 * 10**6 + 4 * 632_121), rel=0.01)
 
 
-def test_several_outputs_count_their_classes_as_moments():
-    forest = gpuforest.RandomForestClassifier(backend="numpy")
-    found = estimate_memory(forest, 1000, 4, n_classes=3, n_outputs=2)
-    assert found.target == 1000 * (6 * 8 + 2 * 8)
-
-
 # ------------------------------------------------------------------ against real fits
+
+
+CLASSES, NUMBERS = "RandomForestClassifier", "RandomForestRegressor"
 
 
 @pytest.mark.parametrize(
     ("name", "n_rows", "n_features", "n_classes", "parameters"),
     [
-        ("RandomForestClassifier", 60_000, 20, 2, {"n_estimators": 20}),
-        ("RandomForestClassifier", 30_000, 20, 10, {"n_estimators": 20}),
-        ("RandomForestRegressor", 40_000, 20, 0, {"n_estimators": 20}),
-        ("RandomForestClassifier", 60_000, 20, 2, {"n_estimators": 20, "feature_combinations": 2}),
+        (CLASSES, 60_000, 20, 2, {}),
+        (CLASSES, 30_000, 20, 10, {}),
+        (NUMBERS, 40_000, 20, 0, {}),
+        (CLASSES, 60_000, 20, 2, {"feature_combinations": 2}),
+        (NUMBERS, 40_000, 10, 0, {"max_leaf_nodes": 50}),
+        (CLASSES, 60_000, 10, 2, {"ccp_alpha": 0.001}),
+        (CLASSES, 30_000, 10, 10, {"class_weight": "balanced_subsample"}),
+        (CLASSES, 10_000, 10, 1000, {}),
+        (NUMBERS, 20_000, 10, 0, {"criterion": "absolute_error", "max_depth": 8}),
+        (CLASSES, 100_000, 10, 2, {"unbiased_importances": True}),
+        ("AdaBoostClassifier", 1_000_000, 10, 2, {"n_estimators": 3}),
+        ("AdaBoostRegressor", 1_000_000, 10, 0, {"n_estimators": 3}),
     ],
+    ids=str,
 )
-def test_estimates_are_right_with_numba(name, n_rows, n_features, n_classes, parameters):
-    pytest.importorskip("numba", reason="no numba here")
-    compare(name, "numba", n_rows, n_features, n_classes, parameters, False)
-
-
-@pytest.mark.parametrize(
-    ("name", "n_rows", "n_classes", "parameters"),
-    [
-        ("RandomForestRegressor", 40_000, 0, {"max_leaf_nodes": 50}),
-        ("RandomForestClassifier", 60_000, 2, {"ccp_alpha": 0.001}),
-        ("RandomForestClassifier", 30_000, 10, {"class_weight": "balanced_subsample"}),
-        ("RandomForestClassifier", 10_000, 1000, {}),
-        ("RandomForestRegressor", 20_000, 0, {"criterion": "absolute_error", "max_depth": 8}),
-        ("RandomForestClassifier", 100_000, 2, {"unbiased_importances": True}),
-    ],
-    ids=[
-        "max_leaf_nodes",
-        "ccp_alpha",
-        "balanced_subsample",
-        "1000 classes",
-        "absolute_error",
-        "unbiased",
-    ],
-)
-def test_estimates_are_right_and_limits_kept_where_trees_take_more(
-    name, n_rows, n_classes, parameters
+def test_estimates_are_right_with_numba_and_limits_kept(
+    name, n_rows, n_features, n_classes, parameters
 ):
     pytest.importorskip("numba", reason="no numba here")
-    compare(name, "numba", n_rows, 10, n_classes, parameters | {"n_estimators": 20}, True)
-
-
-@pytest.mark.parametrize(
-    ("name", "n_classes"), [("AdaBoostClassifier", 2), ("AdaBoostRegressor", 0)]
-)
-def test_estimates_are_right_and_limits_kept_by_adaboost(name, n_classes):
-    pytest.importorskip("numba", reason="no numba here")
-    compare(name, "numba", 1_000_000, 10, n_classes, {"n_estimators": 3}, True)
+    limited = n_features == 10  # where trees take more than their nodes
+    parameters = {"n_estimators": 20} | parameters
+    compare(name, "numba", n_rows, n_features, n_classes, parameters, limited)
 
 
 def test_estimates_are_right_with_numpy():
@@ -384,25 +359,20 @@ def test_the_command_line_keeps_within_the_limit(csv, capsys):
 
 
 def test_the_log_says_once_that_a_machine_has_too_little(monkeypatch, caplog):
-    monkeypatch.setattr(memory, "_warned", set())
-    monkeypatch.setattr(memory, "available_bytes", lambda: 10**6)
-    X, y = table(2)
-    with caplog.at_level(logging.WARNING, "gpuforest"):
-        for _ in range(2):
-            gpuforest.DecisionTreeClassifier(backend="numpy").fit(X, y)
-    (record,) = caplog.records
-    assert "only 1 MB of memory are available" in record.getMessage()
-
-
-def test_an_unknown_machine_is_not_warned_of(monkeypatch, caplog):
     def unknown() -> int:
         raise OSError
 
     monkeypatch.setattr(memory, "_warned", set())
-    monkeypatch.setattr(memory, "_meminfo", unknown)
-    monkeypatch.setattr(memory, "_sysconf", unknown)
-    assert memory.available_bytes() is None
     X, y = table(2)
     with caplog.at_level(logging.WARNING, "gpuforest"):
-        gpuforest.DecisionTreeClassifier(backend="numpy").fit(X, y)
-    assert not caplog.records
+        with monkeypatch.context() as patched:
+            patched.setattr(memory, "_meminfo", unknown)
+            patched.setattr(memory, "_sysconf", unknown)
+            assert memory.available_bytes() is None
+            gpuforest.DecisionTreeClassifier(backend="numpy").fit(X, y)
+        assert not caplog.records
+        monkeypatch.setattr(memory, "available_bytes", lambda: 10**6)
+        for _ in range(2):
+            gpuforest.DecisionTreeClassifier(backend="numpy").fit(X, y)
+    (record,) = caplog.records
+    assert "only 1 MB of memory are available" in record.getMessage()

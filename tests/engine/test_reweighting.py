@@ -84,17 +84,6 @@ def test_weights_of_the_rounds():
     assert np.allclose(seen, [[1 / 3, 1 / 3, 1 / 3, 0], [0.6, 0.2, 0.2, 0]], rtol=1e-15)
 
 
-def test_light_rows_keep_some_weight():
-    seen = []
-
-    def grow_round(t, weights):
-        seen.append(weights.copy())
-        return Round(1.0, 0.25, np.array([1.0, 1e-300]))
-
-    boost(np.ones(2), 3, grow_round)
-    assert seen[2][1] == LEAST_SHARE
-
-
 @pytest.mark.parametrize(
     ("found", "rounds"),
     [
@@ -108,7 +97,15 @@ def test_rounds_that_end_early(found, rounds):
     assert len(boost(np.ones(2), 5, lambda t, weights: found)) == rounds
 
 
-def test_infinite_weights_end_the_rounds():
-    found = Round(1.0, 0.3, np.array([np.inf, 1.0]))
+def test_extreme_weights():
+    seen = []
+
+    def grow_round(t, weights):
+        seen.append(weights.copy())
+        return Round(1.0, 0.25, np.array([1.0, 1e-300]))
+
+    boost(np.ones(2), 3, grow_round)
+    assert seen[2][1] == LEAST_SHARE
+    infinite = Round(1.0, 0.3, np.array([np.inf, 1.0]))
     with pytest.warns(UserWarning, match="infinite values, at iteration 0, causing overflow"):
-        assert len(boost(np.array([1.0, 0.0]), 5, lambda t, weights: found)) == 1
+        assert len(boost(np.array([1.0, 0.0]), 5, lambda t, weights: infinite)) == 1

@@ -13,7 +13,7 @@ from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common.errors import ModelFormatError
 from gpuforest.engine.criteria import CRITERIA
 from gpuforest.engine.nodes import combined, is_leaf
-from gpuforest.explain.permutation import split_features
+from gpuforest.explain.importances import split_features
 from gpuforest.export.conditions import Range
 from gpuforest.splits.kinds import kind_for
 from gpuforest.splits.oblique.terms import MOST_COMBINED, all_terms

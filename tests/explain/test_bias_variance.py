@@ -14,7 +14,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from gpuforest import (
-    BaggingRegressor,
     DecisionTreeClassifier,
     DecisionTreeRegressor,
     RandomForestClassifier,
@@ -89,15 +88,26 @@ def test_two_classes_by_hand():
     assert found.error == 1 / 3
 
 
+def test_the_law():
+    """Error is bias and the variance that adds to it, less what takes off: but for rounding."""
+    numbers, flowers = make_friedman1(300, random_state=0), load_iris(return_X_y=True)
+    for tree, (data, y) in (
+        (DecisionTreeRegressor(max_depth=4), numbers),
+        (DecisionTreeClassifier(max_features=1, max_depth=2), flowers),
+    ):
+        found = bias_variance(tree, data[::2], y[::2], data[1::2], y[1::2], n_rounds=20)
+        law = found.bias + found.unbiased_variance - found.biased_variance
+        assert law == pytest.approx(found.error, rel=1e-13)
+        assert 0 < found.bias < found.error
+
+
 def test_of_three_classes_only_right_ones_take_off():
     # the main prediction 0 is wrong; of the two that differ one is right: 4/8 of the variance
     found = decompose(Classes, [[0]] * 4 + [[1]] * 2 + [[2]] * 2, [2], [0, 1, 2, 0])
     assert found.row_variance.tolist() == [0.5]
     assert (found.bias, found.unbiased_variance, found.biased_variance) == (1, 0, 0.25)
     assert found.error == 0.75
-
-
-def test_equally_frequent_classes_give_the_first():
+    # of equally frequent classes the first
     assert decompose(Classes, [[2], [1]], [2], [0, 1, 2, 0]).main_prediction.tolist() == [1]
 
 
@@ -110,40 +120,6 @@ def test_each_round_has_a_bootstrap_sample():
     assert any(len(set(y)) < 4 for _, y in stub.rounds.seen)
 
 
-def law(found):
-    return found.bias + found.unbiased_variance - found.biased_variance
-
-
-def test_the_law_of_squared_error():
-    data, y = make_friedman1(300, random_state=0)
-    tree = DecisionTreeRegressor(backend="numpy", max_depth=4)
-    found = bias_variance(tree, data[:200], y[:200], data[200:], y[200:], n_rounds=20)
-    # equal but for the rounding of a few hundred additions
-    assert law(found) == pytest.approx(found.error, rel=1e-13)
-    assert found.row_bias + found.row_variance == pytest.approx(found.row_error, rel=1e-12)
-    assert found.bias > 0
-    assert found.variance > 0
-
-
-def test_the_law_of_zero_one_loss():
-    data, y = load_iris(return_X_y=True)
-    tree = DecisionTreeClassifier(max_features=1, max_depth=2)
-    found = bias_variance(tree, data[::2], y[::2], data[1::2], y[1::2], n_rounds=32)
-    assert law(found) == pytest.approx(found.error, rel=1e-14)  # means of 75 rows are rounded
-    assert 0 < found.bias < found.error
-
-
-def test_bagging_lessens_variance_not_bias():
-    data, y = make_friedman1(1200, random_state=0)
-    given = (data[:200], y[:200], data[200:], y[200:])
-    tree, bags = (
-        bias_variance(model, *given, n_rounds=20, random_state=0)
-        for model in (DecisionTreeRegressor(), BaggingRegressor(n_estimators=50))
-    )
-    assert bags.variance < tree.variance / 3
-    assert abs(bags.bias - tree.bias) < tree.variance / 5
-
-
 def test_the_seed_decides_all():
     data, y = load_iris(return_X_y=True)
     forest = RandomForestClassifier(3, max_depth=2, random_state=None)
@@ -154,18 +130,6 @@ def test_the_seed_decides_all():
     assert not np.array_equal(a.row_error, c.row_error)
     assert forest.random_state is None
     assert not hasattr(forest, "forest_")
-
-
-def test_every_backend_gives_the_same():
-    data, y = load_iris(return_X_y=True)
-    a, b = (
-        bias_variance(
-            RandomForestClassifier(3, backend=name), data, y, data, y, n_rounds=3, random_state=0
-        )
-        for name in ("numpy", "numba")
-    )
-    assert np.array_equal(a.row_error, b.row_error)
-    assert np.array_equal(a.row_variance, b.row_variance)
 
 
 def test_a_fixed_random_state_is_no_reason_for_equal_draws():

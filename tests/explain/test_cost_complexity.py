@@ -20,7 +20,7 @@ from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.engine.binning import BinEdges
 from gpuforest.engine.criteria import CRITERIA
 from gpuforest.engine.forest import Forest, tree_groups
-from gpuforest.engine.nodes import CHILD_SHIFT, LEAF_WORD, is_leaf, unpack
+from gpuforest.engine.nodes import CHILD_SHIFT, LEAF_WORD, is_leaf
 from gpuforest.engine.target import encode_classes
 from gpuforest.explain.paths import subtree_sizes, tree_depths
 from gpuforest.explain.pruning import (
@@ -63,24 +63,6 @@ def test_groups_of_trees_change_nothing(monkeypatch, criterion):
     assert len(tree_groups(forest)) == forest.n_trees
     assert same_forest(keep_splits(forest, keep), whole)
     assert split_gains(forest, CRITERIA[criterion]).tolist() == gains.tolist()
-
-
-@pytest.mark.parametrize("criterion", ["gini", "squared_error"])
-def test_to_keep_all_or_nothing(criterion):
-    forest = some_task(4, criterion).grow(NumbaBackend())
-    assert same_forest(keep_splits(forest, np.ones(forest.n_nodes, bool)), forest)
-    roots = keep_splits(forest, np.zeros(forest.n_nodes, bool))
-    assert leaf_counts(roots) == [1] * forest.n_trees
-    leaf = unpack(np, roots.nodes)[3]
-    for tree in range(forest.n_trees):
-        assert roots.leaf_sums[leaf[tree]].tolist() == forest.node_sums(tree, tree + 1)[0].tolist()
-
-
-def test_nothing_is_kept_below_a_leaf():
-    forest = some_task(5, "gini", n_trees=1).grow(NumpyBackend())
-    keep = np.ones(forest.n_nodes, bool)
-    keep[0] = False
-    assert keep_splits(forest, keep).n_nodes == 1
 
 
 # best-first growth

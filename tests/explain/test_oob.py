@@ -1,15 +1,28 @@
-"""Out-of-bag: recomputed bags against a slow implementation, and scikit-learn's conventions."""
+"""Out-of-bag: bags drawn again, and what the errors decide: how many trees and features."""
 
 import numpy as np
 import pytest
-from engine import out_of_bag
-from sklearn.datasets import load_diabetes, load_iris
+from engine import out_of_bag, same_forest
+from sklearn.datasets import load_diabetes, load_iris, make_classification, make_regression
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score, r2_score
 
-from gpuforest import RandomForestClassifier, RandomForestRegressor
+import gpuforest
+from gpuforest import (
+    BaggingClassifier,
+    BaggingRegressor,
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+    estimate_memory,
+)
 from gpuforest.backends import get_backend
 from gpuforest.engine.binning import bin_matrix
 from gpuforest.engine.sampling import Sampling, draw_bags
+from gpuforest.estimators.growing import FIRST_TREES
+from gpuforest.explain import oob
+from gpuforest.explain.oob import curve_points
 
 
 def slow_means(model, X, sampling, n_values):
@@ -87,8 +100,253 @@ def test_rows_in_every_bag_are_nan_with_a_warning(backend, kind):
     assert 0.5 < model.oob_score_ <= 1  # of the other rows
 
 
-def test_refit_without_oob_forgets_it(backend):
-    X, y = load_iris(return_X_y=True)
-    model = RandomForestClassifier(30, oob_score=True, random_state=0, backend=backend).fit(X, y)
-    model.set_params(oob_score=False).fit(X, y)
-    assert not hasattr(model, "oob_score_")
+IRIS = load_iris(return_X_y=True)
+DIABETES = load_diabetes(return_X_y=True)
+NOISY = make_classification(300, 12, n_informative=4, n_classes=3, flip_y=0.2, random_state=0)
+
+
+def two(y):
+    return np.stack([y, np.roll(y, 1)], axis=1)
+
+
+# the last: a tolerance that needs some batches of trees
+TASKS = {
+    "classes": (RandomForestClassifier, *NOISY, 0.013),
+    "numbers": (RandomForestRegressor, *DIABETES, 0.013),
+    "outputs of classes": (RandomForestClassifier, NOISY[0], two(NOISY[1]), 0.024),
+    "outputs of numbers": (RandomForestRegressor, DIABETES[0], two(DIABETES[1]), 0.013),
+    "extra trees": (ExtraTreesClassifier, *NOISY, 0.013),
+    "bags": (BaggingRegressor, *DIABETES, 0.013),
+}
+
+
+def some(backend, X, y):
+    """All rows, but few for the reference, which takes its time."""
+    step = 3 if backend == "numpy" else 1
+    return X[::step], y[::step]
+
+
+def same_curve(a, b):
+    return a.keys() == b.keys() and all(np.array_equal(a[name], b[name]) for name in a)
+
+
+# ------------------------------------------------------------------ n_estimators="auto"
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("more", [{}, {"n_jobs": 3}], ids=["one thread", "threads"])
+def test_auto_is_the_forest_of_as_many_trees(task, more):
+    kind, X, y, tol = TASKS[task]
+    given = {"random_state": 3, "bootstrap": True, "oob_score": True, **more}
+    auto = kind(n_estimators="auto", oob_tol=tol, **given).fit(X, y)
+    assert auto.n_estimators_ == len(auto.estimators_) > FIRST_TREES
+    fixed = kind(n_estimators=auto.n_estimators_, **given).fit(X, y)
+    assert same_forest(auto.forest_, fixed.forest_)
+    assert same_curve(auto.oob_curve_, fixed.oob_curve_)
+    assert auto.oob_score_ == fixed.oob_score_
+
+
+def test_pruned_trees_are_those_whose_error_counts(backend):
+    given = {"ccp_alpha": 0.005, "max_leaf_nodes": 20, "random_state": 0, "backend": backend}
+    auto = RandomForestClassifier("auto", oob_tol=0.02, oob_score=True, **given).fit(*NOISY)
+    fixed = RandomForestClassifier(auto.n_estimators_, oob_score=True, **given).fit(*NOISY)
+    assert same_forest(auto.forest_, fixed.forest_)
+    assert same_curve(auto.oob_curve_, fixed.oob_curve_)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_curve_ends_in_the_error_of_the_score(task):
+    kind, X, y, _ = TASKS[task]
+    given = {"random_state": 0, "bootstrap": True, "oob_score": True}
+    forests = [kind(n_estimators=n, oob_tol=0.1, **given) for n in (60, "auto")]
+    for forest in forests:
+        curve = forest.fit(X, y).oob_curve_
+        assert curve.n_estimators.tolist() == curve_points(forest.n_estimators_)
+        assert curve.error[-1] == 1 - forest.oob_score_
+
+
+def test_the_curve_is_that_of_smaller_forests(backend):
+    given = {"oob_score": True, "random_state": 0, "backend": backend}
+    X, y = some(backend, *DIABETES)
+    curve = RandomForestRegressor(50, **given).fit(X, y).oob_curve_
+    for at in (15, -3):
+        smaller = RandomForestRegressor(curve.n_estimators[at], **given).fit(X, y)
+        found = smaller.oob_prediction_
+        assert curve.error[at] == 1 - r2_score(y, found)
+
+
+def test_growing_ends_when_the_last_half_lies_within_the_tolerance():
+    ended = []
+    for tol in (0.1, 0.03, 0.01):
+        forest = RandomForestClassifier("auto", oob_tol=tol, random_state=0).fit(*NOISY)
+        curve, ends = forest.oob_curve_, []
+        for n in curve.n_estimators[curve.n_estimators >= FIRST_TREES]:
+            half = (2 * curve.n_estimators >= n) & (curve.n_estimators <= n)
+            ends.append(bool(np.ptp(curve.error[half]) <= tol))
+        assert ends == [False] * (len(ends) - 1) + [True]
+        ended.append(forest.n_estimators_)
+    assert ended == sorted(ended)
+    assert ended[0] < ended[-1]
+
+
+@pytest.mark.parametrize("cap", [1, 7, FIRST_TREES, 60])
+def test_the_cap_is_kept_with_a_warning(backend, cap):
+    forest = RandomForestRegressor(
+        "auto", oob_tol=1e-9, max_estimators=cap, random_state=0, backend=backend
+    )
+    if cap == 1:  # a curve of one point changes by nothing
+        forest.fit(*some(backend, *DIABETES))
+    else:
+        with pytest.warns(ConvergenceWarning, match=f"max_estimators={cap} trees it changed"):
+            forest.fit(*some(backend, *DIABETES))
+    assert forest.n_estimators_ == cap
+    assert forest.oob_curve_.n_estimators[-1] == cap
+
+
+def test_of_many_rows_a_sample_is_looked_at(monkeypatch):
+    monkeypatch.setattr(oob, "FEWEST_ROWS", 100)
+    curves = []
+    for backend in ("numpy", "numba"):
+        given = {"random_state": 5, "backend": backend, "oob_score": True}
+        auto = RandomForestClassifier("auto", oob_tol=0.05, **given).fit(*NOISY)
+        fixed = RandomForestClassifier(auto.n_estimators_, **given).fit(*NOISY)
+        assert same_curve(auto.oob_curve_, fixed.oob_curve_)
+        rows = oob.sampled_rows(5, Sampling(300, 300, None), get_backend(backend))
+        found = fixed.oob_decision_function_[rows].argmax(axis=1)
+        assert auto.oob_curve_.error[-1] == 1 - accuracy_score(NOISY[1][rows], found)
+        assert len(rows) == 100
+        curves.append(auto.oob_curve_)
+    assert same_curve(*curves)
+
+
+def test_the_sample_is_a_quarter_within_limits():
+    numpy = get_backend("numpy")
+    assert oob.sampled_rows(0, Sampling(5_000, 5_000, None), numpy) is None
+    for n_rows, expected in ((5_001, 5_000), (30_000, 7_500), (500_000, 10_000)):
+        assert (
+            len(np.unique(oob.sampled_rows(0, Sampling(n_rows, n_rows, None), numpy))) == expected
+        )
+
+
+def test_points_of_curves():
+    assert curve_points(1) == [1]
+    assert curve_points(9) == [1, 2, 3, 4, 5, 6, 7, 8, 9]
+    points = curve_points(1000)
+    assert points[-9:] == [256, 320, 384, 448, 512, 640, 768, 896, 1000]
+    assert FIRST_TREES in points
+
+
+def test_other_numbers_of_rows_out_of_bag():
+    """A bag of so many draws leaves no row out: no error is known, and nothing converges."""
+    forest = RandomForestClassifier("auto", max_samples=5000, max_estimators=50, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="changed by nan"):
+        forest.fit(*IRIS)
+    assert np.isnan(forest.oob_curve_.error).all()
+    assert forest.n_estimators_ == 50
+
+
+# ------------------------------------------------------------------ max_features="oob"
+
+WIDE = make_regression(200, 40, n_informative=3, noise=5, random_state=0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"),
+    [
+        (RandomForestRegressor, WIDE),
+        (RandomForestClassifier, NOISY),
+        (ExtraTreesRegressor, WIDE),
+    ],
+    ids=lambda item: getattr(item, "__name__", ""),
+)
+def test_the_number_of_features_is_that_of_the_least_error(kind, data):
+    given = {"random_state": 2, "bootstrap": True, "oob_score": True}
+    found = kind(60, max_features="oob", **given).fit(*data)
+    tried = found.oob_max_features_
+    default = kind(FIRST_TREES, **given).fit(*data)
+    assert default.max_features_ in tried.max_features
+    for n, error in zip(tried.max_features.tolist(), tried.error, strict=True):
+        small = kind(FIRST_TREES, max_features=n, **given).fit(*data)
+        assert small.oob_curve_.error[-1] == error
+    assert found.max_features_ == tried.max_features[tried.error.argmin()]
+    plain = kind(60, max_features=found.max_features_, **given).fit(*data)
+    assert same_forest(found.forest_, plain.forest_)
+    assert plain.max_features_ == found.max_features_ == found.estimators_[0].max_features_
+
+
+def test_features_are_halved_and_doubled():
+    tried = RandomForestRegressor(5, max_features="oob", random_state=0).fit(*WIDE)
+    assert tried.oob_max_features_.max_features.tolist() == [7, 13, 26, 40]
+    assert tried.max_features_ > 13  # three of forty features are informative
+    assert tried.n_estimators_ == 5
+
+
+@pytest.mark.parametrize("n_trees", [FIRST_TREES - 1, FIRST_TREES, FIRST_TREES + 1])
+def test_as_many_trees_as_were_tried(backend, n_trees):
+    given = {"random_state": 0, "backend": backend}
+    X, y = some(backend, *NOISY)
+    found = RandomForestClassifier(n_trees, max_features="oob", **given).fit(X, y)
+    plain = RandomForestClassifier(n_trees, max_features=found.max_features_, **given).fit(X, y)
+    assert same_forest(found.forest_, plain.forest_)
+
+
+def test_a_warm_start_finds_the_same_features():
+    given = {"max_features": "oob", "random_state": 0}
+    forest = RandomForestRegressor(4, warm_start=True, **given).fit(*WIDE)
+    forest.set_params(n_estimators=70).fit(*WIDE)
+    assert same_forest(forest.forest_, RandomForestRegressor(70, **given).fit(*WIDE).forest_)
+
+
+# ------------------------------------------------------------------ around them
+
+
+@pytest.mark.parametrize("kind", [RandomForestClassifier, ExtraTreesClassifier, BaggingClassifier])
+def test_what_cannot_be_is_refused(kind):
+    for wrong, message in (
+        ({"n_estimators": "auto", "bootstrap": False}, "'auto' needs bootstrap=True"),
+        ({"n_estimators": "auto", "bootstrap": True, "warm_start": True}, "no earlier trees"),
+        ({"oob_tol": -0.1}, "'oob_tol' parameter"),
+        ({"max_estimators": 0}, "'max_estimators' parameter"),
+        ({"n_estimators": "all"}, "'n_estimators' parameter"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            kind(**wrong).fit(*IRIS)
+
+
+def test_features_by_error_need_bags():
+    with pytest.raises(ValueError, match="max_features='oob' needs bootstrap=True"):
+        RandomForestClassifier(max_features="oob", bootstrap=False).fit(*IRIS)
+    for kind in (gpuforest.DecisionTreeClassifier, BaggingClassifier):
+        with pytest.raises(ValueError, match="'max_features' parameter"):
+            kind(max_features="oob").fit(*IRIS)
+
+
+def test_what_was_found_lasts(tmp_path):
+    forest = RandomForestClassifier("auto", max_features="oob", random_state=0).fit(*NOISY)
+    forest.save(tmp_path / "model")
+    other = gpuforest.load(tmp_path / "model")
+    assert same_curve(other.oob_curve_, forest.oob_curve_)
+    assert same_curve(other.oob_max_features_, forest.oob_max_features_)
+    assert (other.n_estimators, other.n_estimators_) == ("auto", forest.n_estimators_)
+    assert (other.max_features, other.max_features_) == ("oob", forest.max_features_)
+    other = forest.to_sklearn()
+    assert (other.n_estimators, other.max_features) == (forest.n_estimators_, forest.max_features_)
+    assert np.array_equal(other.predict(NOISY[0]), forest.predict(NOISY[0]))
+
+
+def test_memory_is_that_of_the_most_trees():
+    sizes = {"n_samples": 1000, "n_features": 10, "backend": "numpy"}
+    auto = estimate_memory(RandomForestRegressor("auto", max_estimators=30), **sizes)
+    assert auto == estimate_memory(RandomForestRegressor(30), **sizes)
+    by_error = estimate_memory(RandomForestRegressor(max_features="oob"), **sizes)
+    assert by_error == estimate_memory(RandomForestRegressor(), **sizes)
+
+
+def test_a_refit_forgets():
+    given = {"max_features": "oob", "oob_score": True, "random_state": 0}
+    forest = RandomForestClassifier("auto", **given).fit(*IRIS)
+    forest.set_params(n_estimators=5, max_features=2, oob_score=False).fit(*IRIS)
+    assert not hasattr(forest, "oob_curve_")
+    assert not hasattr(forest, "oob_score_")
+    assert not hasattr(forest, "oob_max_features_")
+    assert (forest.n_estimators_, forest.max_features_) == (5, 2)

@@ -125,12 +125,6 @@ def test_forests_of_numbers_have_proximities_too():
 def test_what_is_refused(forest, tmp_path):
     with pytest.raises(ValueError, match="oob=True is for the training rows"):
         forest.proximity(X, X, oob=True)
-    with pytest.raises(ValueError, match="X has 5 rows, but the forest was fitted to 90"):
-        forest.proximity(X[:5], oob=True)
-    with pytest.raises(ValueError, match="k=0 neighbours are none"):
-        forest.neighbours(X, 0)
-    with pytest.raises(ValueError, match="y has 3 rows, but the proximities have 90"):
-        proximity_outliers(forest.proximity(X), [1, 2, 3])
     forest.save(tmp_path / "model")
     loaded = gpuforest.load(tmp_path / "model").proximity(X, oob=True)
     assert np.array_equal(loaded.toarray(), forest.proximity(X, oob=True).toarray())

@@ -72,28 +72,6 @@ def test_quantiles_are_meinshausens(backend, leaf, out_of_bag):
     assert np.allclose(found, mean, rtol=1e-11, atol=1e-11, equal_nan=True)
 
 
-@pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
-@pytest.mark.parametrize("out_of_bag", [False, True])
-def test_quantiles_with_categories_and_missing_values(backend, out_of_bag):
-    pd = pytest.importorskip("pandas")
-    rng = np.random.default_rng(1)
-    kinds = np.array(["red", "green", "blue", None], object)[rng.integers(0, 4, 90)]
-    rows = pd.DataFrame({"kind": kinds, "a": X[:, 0], "b": X[:, 1]})
-    rows.loc[rng.random(90) < 0.3, "a"] = np.nan
-    model = RandomForestQuantileRegressor(
-        8, min_samples_leaf=3, max_features=None, random_state=3, backend=backend
-    ).fit(rows, Y)
-    assert model.is_categorical_.tolist() == [True, False, False]
-    assert len(model.forest_.sets)  # some splits are by categories
-    found = model.predict(rows, LEVELS, interpolation="inverted_cdf", oob_score=out_of_bag)
-    middle = model.predict(rows, LEVELS, oob_score=out_of_bag)
-    for i in range(0, 90, 3):
-        inverse, linear, _ = plain(model, i, out_of_bag, rows)
-        assert np.array_equal(found[i], inverse, equal_nan=True)
-        # float64 beside fractions, see above
-        assert np.allclose(middle[i], linear, rtol=1e-11, atol=1e-11, equal_nan=True)
-
-
 def test_ranks_are_sums_of_weights(backend):
     model = RandomForestQuantileRegressor(
         12, min_samples_leaf=4, random_state=3, backend=backend

@@ -1,5 +1,6 @@
-"""Alphas chosen by cross-validation: against pruning and predicting at every alpha."""
+"""Alphas chosen by cross-validation or rows held out: against pruning at every alpha, and files."""
 
+import json
 import math
 import pickle
 
@@ -9,17 +10,22 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from engine import same_forest
-from pruned import CANCER, DIABETES, TASKS, alphas_of, slow_sums
+from pruned import CANCER, DIABETES, TASKS, alphas_of, losses, slow_sums
 from scipy.sparse import coo_matrix
 from sklearn.datasets import load_wine
 from sklearn.model_selection import KFold, RepeatedKFold, StratifiedKFold
 from sklearn.tree import DecisionTreeClassifier as SklearnClassifier
 
+import gpuforest
 from gpuforest import (
+    BaggingClassifier,
     DecisionTreeClassifier,
     DecisionTreeRegressor,
+    ModelFormatError,
+    RandomForestClassifier,
 )
-from gpuforest.explain.tree_selection import choose, middles
+from gpuforest.explain.pruning import choose, middles
+from gpuforest.export import container, model_file
 
 
 def slow_curve(model, X, y, w, folds):
@@ -306,3 +312,225 @@ def test_spam(shared_data, rule):
         full.append(1 - whole.score(X[test], y[test]))
     assert np.mean(errors) < np.mean(full)
     assert 0.075 < np.mean(errors) < 0.093
+
+
+def held_out(kind, X, y, seed=0):
+    order = np.random.default_rng(seed).permutation(len(y))
+    grow, test = order[: len(y) * 2 // 3], order[len(y) * 2 // 3 :]
+    return (X[grow], y[grow]), (X[test], y[test])
+
+
+@pytest.mark.parametrize("criterion", TASKS)
+def test_held_out_rows_choose_the_best_of_the_nested_subtrees(backend, criterion):
+    kind, X, y = TASKS[criterion]
+    grow, test = held_out(kind, X, y)
+    whole = kind(criterion=criterion, random_state=0, backend=backend).fit(*grow)
+    alphas = alphas_of(whole)
+    ones = np.ones(len(test[1]))
+    slow = [float(slow_sums(whole, alpha, *test, ones)[0]) / len(ones) for alpha in alphas]
+    model = kind(criterion=criterion, random_state=0, backend=backend).fit(*grow)
+    assert model.prune(*test) is model
+    curve = model.pruning_curve_
+    assert curve.ccp_alphas.tolist() == alphas.tolist()
+    assert curve.errors.tolist() == slow
+    best = max(i for i in range(len(slow)) if slow[i] == min(slow))
+    assert model.ccp_alpha_ == alphas[best] > 0
+    params = {"criterion": criterion, "random_state": 0, "backend": backend}
+    small = kind(ccp_alpha=alphas[best], **params).fit(*grow)
+    assert same_forest(small.forest_, model.forest_)
+    one = kind(criterion=criterion, random_state=0).fit(*grow).prune(*test, rule="one_se")
+    assert one.get_n_leaves() <= model.get_n_leaves() < whole.get_n_leaves()
+
+
+@pytest.mark.parametrize("criterion", TASKS)
+@pytest.mark.parametrize("seed", range(4))
+def test_reduced_error_never_makes_more_errors(backend, criterion, seed):
+    kind, X, y = TASKS[criterion]
+    grow, test = held_out(kind, X, y, seed)
+    model = kind(criterion=criterion, random_state=0, backend=backend).fit(*grow)
+    full, before = model.get_n_leaves(), math.fsum(losses(model, test[1], model.predict(test[0])))
+    assert (model.feature_importances_ > 0).sum() > 1
+    model.prune(*test, method="reduced_error")
+    after = math.fsum(losses(model, test[1], model.predict(test[0])))
+    assert after <= before
+    assert model.get_n_leaves() == model.tree_.n_leaves <= full
+    used = {*model.tree_.feature} - {-2}
+    assert set(np.flatnonzero(model.feature_importances_)) == used
+    assert (model.ccp_alpha_, hasattr(model, "pruning_curve_")) == (0.0, False)
+    # there is nothing more to gain, nor at the cost of no error: the smallest of the best
+    again = pickle.loads(pickle.dumps(model)).prune(*test, method="reduced_error")
+    assert same_forest(again.forest_, model.forest_)
+    chosen = kind(criterion=criterion, random_state=0).fit(*grow).prune(*test)
+    chosen_loss = math.fsum(losses(chosen, test[1], chosen.predict(test[0])))
+    assert after <= chosen_loss * (1 + 1e-12)  # one of the subtrees among which it chose
+
+
+def test_reduced_error_by_hand():
+    X, y = np.arange(8.0)[:, None], np.array(list("aabbccdd"))
+
+    def pruned(rows, labels, weights=None):
+        # x <= 1.5: a leaf a, else a node, as a leaf a b: x <= 3.5: a leaf b, else a node,
+        # as a leaf a c: x <= 5.5: a leaf c, else a leaf d
+        tree = DecisionTreeClassifier().fit(X, y)
+        assert tree.tree_.threshold[tree.tree_.feature == 0].tolist() == [1.5, 3.5, 5.5]
+        rows = np.array(rows, float)[:, None]
+        tree.prune(rows, list(labels), weights, method="reduced_error")
+        return "".join(tree.predict(X))
+
+    # the lowest errs nowhere as a leaf, but once by its leaf d: a leaf. The next would err
+    # in 4 and 6, the root in all but 0; now neither errs: they stay
+    assert pruned([0, 2, 4, 6], "abcc") == "aabbcccc"
+    # no row comes to the lowest, which errs no more as a leaf; nor does the next, in 2 either
+    # way; the root then does not err at all
+    assert pruned([0, 2], "aa") == "aaaaaaaa"
+    # weights count, and a class never seen is an error everywhere
+    held = [0, 2, 2, 7], "abaz"
+    assert pruned(*held, [1, 2, 1, 9]) == "aabbbbbb"
+    assert pruned(*held, [1, 1, 2, 9]) == "aaaaaaaa"
+
+
+def test_reduced_error_is_the_best_of_all_subtrees():
+    """Of every way to prune a small tree none errs less, nor as little with fewer leaves."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        X, y = rng.random((40, 2)), rng.integers(0, 3, 40)
+        test, held = rng.random((30, 2)), rng.integers(0, 3, 30)
+        tree = DecisionTreeClassifier(max_depth=3).fit(X, y)
+        view = tree.tree_
+        paths = tree.decision_path(test).toarray().astype(bool)
+        label = view.value[:, 0].argmax(axis=1)
+
+        def best(node, view=view, paths=paths, label=label, held=held):
+            errors = int((held[paths[:, node]] != label[node]).sum())
+            leaf = (errors, 1)
+            if view.children_left[node] < 0:
+                return leaf
+            sides = [best(view.children_left[node]), best(view.children_right[node])]
+            return min(leaf, tuple(map(sum, zip(*sides, strict=True))))
+
+        pruned = tree.prune(test, held, method="reduced_error")
+        assert (int((pruned.predict(test) != held).sum()), pruned.get_n_leaves()) == best(0)
+
+
+def test_pruned_again_and_predicting_in_other_ways(tmp_path):
+    X, y = DIABETES
+    (grow, test) = held_out(DecisionTreeRegressor, X, y)
+    model = DecisionTreeRegressor(random_state=0, ccp_alpha=1.0).fit(*grow)
+    assert model.ccp_alpha_ == 1.0
+    model.prune(*test)
+    assert model.tree_.value[model.apply(X), 0, 0].tolist() == model.predict(X).tolist()
+    rows = model.apply(grow[0])
+    for leaf in np.unique(rows):
+        # the one adds the rows of a leaf, the other what its splits had gained
+        assert np.isclose(model.tree_.impurity[leaf], grow[1][rows == leaf].var(), rtol=1e-9)
+    assert model.to_sklearn().predict(X.astype(np.float32)).shape == (len(y),)
+
+
+def test_prune_refuses():
+    X, y = CANCER
+    with pytest.raises(ValueError, match="not fitted"):
+        DecisionTreeClassifier().prune(X, y)
+    model = DecisionTreeClassifier().fit(X, y)
+    nodes = model.forest_.n_nodes
+    for params, message in (
+        ({"method": "best"}, "method='best' is unknown: pass one of cost_complexity, reduced"),
+        ({"rule": "most"}, "rule='most' is unknown: pass one of min, one_se"),
+        ({"sample_weight": -y}, "Negative values"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.prune(X, y, **params)
+    with pytest.raises(ValueError, match="X has 240 rows, y has 3"):
+        model.prune(X, y[:3])
+    assert model.forest_.n_nodes == nodes
+    big = DecisionTreeRegressor().fit([[0.0], [1]], [1.0, -1])
+    with pytest.raises(ValueError, match="overflow: divide y by a constant"):
+        big.prune([[0.0], [1]], [1e200, -1])
+    big.prune([[0.0], [1]], [1e200, -1], [0, 1])  # that row does not count
+    assert big.get_n_leaves() == 2
+
+
+@pytest.mark.parametrize("kind", [DecisionTreeClassifier, DecisionTreeRegressor])
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"ccp_alpha": -0.1}, "'ccp_alpha' parameter"),
+        ({"ccp_alpha": "best"}, "'ccp_alpha' parameter"),
+        ({"ccp_cv": 1}, "'ccp_cv' parameter"),
+        ({"ccp_cv": None}, "'ccp_cv' parameter"),
+        ({"ccp_rule": "two_se"}, "'ccp_rule' parameter"),
+        ({"ccp_alpha": "cv", "ccp_cv": "ten"}, "Expected `cv` as an integer"),
+        ({"ccp_alpha": "cv", "ccp_cv": 11}, "n_splits=11"),
+        ({"ccp_alpha": "cv", "ccp_cv": []}, "no test rows of any weight"),
+        ({"ccp_alpha": "cv", "ccp_cv": [(range(9), [])]}, "no test rows of any weight"),
+    ],
+)
+def test_what_is_refused(kind, params, message):
+    model = kind(**params)
+    with pytest.raises(ValueError, match=message):
+        model.fit(np.arange(10.0)[:, None], np.arange(10) % 2)
+    assert not hasattr(model, "forest_")
+
+
+def test_forests_and_bags_take_numbers():
+    X, y = CANCER
+    with pytest.raises(ValueError, match=r"'ccp_alpha' parameter .* must be a float"):
+        RandomForestClassifier(ccp_alpha="cv").fit(X, y)
+    with pytest.raises(ValueError, match="for a tree fitted by itself: give the trees of an ens"):
+        BaggingClassifier(DecisionTreeClassifier(ccp_alpha="cv")).fit(X, y)
+    bags = BaggingClassifier(DecisionTreeClassifier(ccp_alpha=0.01), 2).fit(X, y)
+    assert bags.estimators_[0].ccp_alpha_ == 0.01
+
+
+@pytest.mark.parametrize("criterion", TASKS)
+def test_files_keep_the_curve(tmp_path, criterion):
+    kind, X, y = TASKS[criterion]
+    model = kind(criterion=criterion, ccp_alpha="cv", ccp_cv=3, random_state=0).fit(X, y)
+    model.save(tmp_path / "model")
+    other = gpuforest.load(tmp_path / "model")
+    assert other.get_params() == model.get_params()
+    assert other.ccp_alpha_ == model.ccp_alpha_
+    for name, values in model.pruning_curve_.items():
+        assert other.pruning_curve_[name].tolist() == values.tolist()
+        assert other.pruning_curve_[name].dtype == values.dtype
+    assert other.predict(X).tolist() == model.predict(X).tolist()
+    other.save(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
+    assert model.to_sklearn().ccp_alpha == model.ccp_alpha_
+    model.set_params(ccp_cv=KFold(3)).fit(X, y).save(tmp_path / "model")
+    assert gpuforest.load(tmp_path / "model").ccp_cv == 10  # no file can hold a splitter
+    plain = kind(criterion=criterion, ccp_alpha=0.1).fit(X, y)
+    plain.save(tmp_path / "plain")
+    loaded = gpuforest.load(tmp_path / "plain")
+    assert (loaded.ccp_alpha_, hasattr(loaded, "pruning_curve_")) == (0.1, False)
+
+
+def written(**changes):
+    whole = {"ccp_alphas": [0.0, 0.1], "n_leaves": [2, 1], "errors": [0.5, 0.6]}
+    return {**whole, "std_errors": [0.1, 0.1], **changes}
+
+
+@pytest.mark.parametrize(
+    ("ccp_alpha", "curve"),
+    [
+        (0.1, None),
+        (None, written()),
+        (0.3, written()),
+        (0.1, {"ccp_alphas": [0.1]}),
+        (0.1, written(std_errors=[0.1])),
+        (0.1, written(std_errors=[0.1, -0.1])),
+        (0.1, written(errors=[0.5, float("inf")])),
+        (0.1, written(n_leaves=[2**40, 1])),
+        (0.1, written(ccp_alphas=[0.1, 0.0])),
+        (0.1, written(ccp_alphas=[], n_leaves=[], errors=[], std_errors=[])),
+    ],
+    ids=range(10),
+)
+def test_curves_that_cannot_have_been_written(tmp_path, ccp_alpha, curve):
+    path = tmp_path / "model"
+    DecisionTreeClassifier(ccp_alpha="cv").fit(*CANCER).save(path)
+    text, arrays = container.read(path, model_file.ARRAYS)
+    header = json.loads(text) | {"ccp_alpha": ccp_alpha, "pruning_curve": curve}
+    header = {name: value for name, value in header.items() if value is not None}
+    container.write(path, json.dumps(header), arrays)
+    with pytest.raises(ModelFormatError):
+        gpuforest.load(path)

@@ -16,24 +16,20 @@ from shap_cases import (
     raw_predictions,
     terciles,
 )
-from sklearn.linear_model import LogisticRegression
 
 from gpuforest import (
-    AdaBoostRegressor,
-    BaggingClassifier,
     DecisionTreeRegressor,
     ExtraTreesRegressor,
+    HistGradientBoostingClassifier,
     RandomForestClassifier,
-    RandomForestRegressor,
-    RandomTreesEmbedding,
 )
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.data.validation import check_table
 from gpuforest.engine.binning import bin_matrix
 from gpuforest.engine.nodes import SET_BIN, unpack
-from gpuforest.explain.shap import Explainer, points_for
-from gpuforest.kernels.shap import edges, numba, pairs
+from gpuforest.explain import background_kernels, shap_kernels
+from gpuforest.explain.shap import Explainer, background_values, points_for, weights_for
 
 
 def known(model, X):
@@ -78,7 +74,9 @@ def test_worked_example():
     values are the means of 7 - 21/4 and 9 - 27/4, and of 27/4 - 21/4 and 9 - 7."""
     trees, values = hand_made(), np.array([[0.0], [6.0], [9.0]])
     cover, shape, scratch = np.empty(5), np.empty((1, 2), np.int64), np.zeros(5, np.int64)
-    numba.covers(trees, np.array([1.0, 2.0, 1.0]), cover, shape, scratch, np.zeros(2, np.int64))
+    shap_kernels.covers(
+        trees, np.array([1.0, 2.0, 1.0]), cover, shape, scratch, np.zeros(2, np.int64)
+    )
     assert cover.tolist() == [4, 1, 3, 2, 1]
     assert shape.tolist() == [[2, 2]]
     points, row = points_for(shape[:, 0]), np.array([[1], [1]], np.uint16)
@@ -86,10 +84,10 @@ def test_worked_example():
     assert points.weight.tolist() == [1.0]
     of_features, of_pairs = np.zeros((1, 2, 1)), np.zeros((1, 4, 1))
     of_trees = trees, cover, values, np.array([[0, 1]]), points, row
-    numba.shap_values(*of_trees, of_features, 0, 1, edges.new_work(2, 2, 1))
+    shap_kernels.shap_values(*of_trees, of_features, 0, 1, shap_kernels.new_work(2, 2, 1))
     np.testing.assert_allclose(of_features[0, :, 0], [2, 7 / 4], rtol=1e-14)
-    numba.shap_interactions(
-        *of_trees, of_pairs, 0, 1, edges.new_work(2, 2, 1), pairs.new_pairs(2, 1)
+    shap_kernels.shap_interactions(
+        *of_trees, of_pairs, 0, 1, shap_kernels.new_work(2, 2, 1), shap_kernels.new_pairs(2, 1)
     )
     # the interaction is half of 9 - 7 - 27/4 + 21/4: half of the items [0, 1] and [1, 0] together
     np.testing.assert_allclose(of_pairs[0, :, 0], [2, 0, 1 / 2, 7 / 4], rtol=1e-14)
@@ -105,25 +103,33 @@ def test_values_and_interactions_are_those_of_the_definition(name):
     np.testing.assert_allclose(model.shap_values(X).reshape(-1, F, K), phi, atol=1e-13)
     found = model.shap_interaction_values(X).reshape(-1, F, F, K)
     np.testing.assert_allclose(found, both, atol=1e-13)
+    rows, background = some(X, 3), some(fitted(name)[1], 20, 24)
+    phi, _ = by_definition(known_beside(model, rows, background), F)
+    found = model.shap_values(rows, background=background)
+    np.testing.assert_allclose(found.reshape(-1, F, K), phi, rtol=0, atol=1e-13)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_values_add_up_to_the_prediction(name):
     model, X = fitted(name)
-    found, raw = model.shap_values(X), raw_predictions(model, X)
+    raw = raw_predictions(model, X)
     K = raw.shape[1]
-    assert found.shape == (len(X), X.shape[1]) + (() if K == 1 else (K,))
-    assert np.shape(model.expected_value_) == (() if K == 1 else (K,))
-    total = found.sum(axis=1) + model.expected_value_
-    np.testing.assert_allclose(total.reshape(len(X), K), raw, rtol=0, atol=1e-12)
-    if hasattr(model, "predict_proba") and name not in ("votes", "boosting"):
-        np.testing.assert_allclose(total, model.predict_proba(X), rtol=0, atol=1e-12)
+    for background in (None, some(X, 10, 40)):
+        values = model.shap_values(X, background=background)
+        mean = model.expected_value_ if background is None else model.expected_value(background)
+        assert values.shape == (len(X), X.shape[1]) + (() if K == 1 else (K,))
+        assert np.shape(mean) == (() if K == 1 else (K,))
+        total = (values.sum(axis=1) + mean).reshape(len(X), K)
+        np.testing.assert_allclose(total, raw, rtol=0, atol=1e-12)
+        if background is not None:
+            expected = raw_predictions(model, background).mean(axis=0)
+            np.testing.assert_allclose(np.ravel(mean), expected, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_threads_do_not_change_a_bit(name):
     model, X = fitted(name)
-    X = pd.concat([X] * 6) if name in ("categories", "multiway") else np.vstack([X] * 6)
+    X = pd.concat([X] * 6) if isinstance(X, pd.DataFrame) else np.vstack([X] * 6)
     one, several = NumbaBackend(1), NumbaBackend(3)
     table = check_table(model, X, one)
     explainer, again = (Explainer.of(model.forest_, backend) for backend in (one, several))
@@ -131,6 +137,10 @@ def test_threads_do_not_change_a_bit(name):
     assert np.array_equal(again.shape, explainer.shape)
     assert np.array_equal(again.values(table, several), explainer.values(table, one))
     assert np.array_equal(again.interactions(table, several), explainer.interactions(table, one))
+    beside, expected = (  # two blocks of the background
+        background_values(model.forest_, table[:90], table, backend) for backend in (several, one)
+    )
+    assert np.array_equal(beside, expected)
 
 
 def test_a_device_explains_on_the_cpu(cuda):
@@ -149,26 +159,28 @@ def test_paths_of_many_features():
     values = tree.shap_values(X)
     np.testing.assert_allclose(values.sum(axis=1) + tree.expected_value_, y, atol=1e-9)
     assert np.array_equal(tree.set_params(backend="numpy").shap_values(X), values)
+    values = tree.shap_values(X[:5], background=X)
+    np.testing.assert_allclose(values.sum(axis=1) + y.mean(), y[:5], rtol=0, atol=1e-9)
+    # the weights of 39 features take 12,800 bytes
+    tree.set_params(memory_limit=13_000)
+    assert np.array_equal(tree.shap_values(X[:5], background=X), values)
+    with pytest.raises(ValueError, match=r"take 0\.0128 MB for paths of 39 .* raise memory_"):
+        tree.set_params(memory_limit=12_000).shap_values(X[:5], background=X)
+    assert tree.shap_values(X[:5]).shape == values.shape
 
 
 def test_small_trees():
     """A leaf alone, and a single split."""
     X, y = np.arange(6.0)[:, None], np.array([0.0, 0, 0, 4, 4, 4])
     stump = DecisionTreeRegressor(max_depth=1, backend="numba").fit(X, y)
-    assert stump.expected_value_ == 2.0
+    assert stump.expected_value_ == stump.expected_value(X[2:4]) == 2.0
     np.testing.assert_allclose(stump.shap_values(X)[:, 0], y - 2.0, rtol=1e-14)
     np.testing.assert_allclose(stump.shap_interaction_values(X)[:, 0, 0], y - 2.0, rtol=1e-14)
+    assert stump.shap_values(X, background=X[2:4])[:, 0].tolist() == (y - 2).tolist()
     leaf = DecisionTreeRegressor(backend="numba").fit(X, np.ones(6))
     assert leaf.expected_value_ == 1.0
     assert not leaf.shap_values(X).any()
-
-
-def test_a_feature_that_no_split_uses_has_zeros():
-    X, y = numbers()
-    X[:, 4] = 1.0
-    model = RandomForestRegressor(3, random_state=0, backend="numba", n_jobs=1).fit(X, y)
-    assert not model.shap_values(X)[:, 4].any()
-    assert not model.shap_interaction_values(X)[:, 4].any()
+    assert not leaf.shap_values(X, background=X).any()
 
 
 def test_the_expected_value_is_that_of_the_last_fit():
@@ -179,31 +191,6 @@ def test_the_expected_value_is_that_of_the_last_fit():
     assert tree.expected_value_ == pytest.approx(y.mean() + 1, abs=1e-12)
     tree.prune(*numbers(seed=1))
     assert tree.expected_value_ == pytest.approx(y.mean() + 1, abs=1e-12)
-
-
-def test_refusals():
-    X, y = numbers()
-    X = np.nan_to_num(X)
-    tree = DecisionTreeRegressor(feature_combinations=2, random_state=0, backend="numba").fit(X, y)
-    with pytest.raises(ValueError, match="feature_combinations=None"):
-        tree.shap_values(X)
-    assert not hasattr(tree, "expected_value_")
-    with pytest.raises(AttributeError, match="median of trees"):
-        _ = AdaBoostRegressor(n_estimators=2, random_state=0).fit(X, y).expected_value_
-    other = BaggingClassifier(LogisticRegression(), n_estimators=2).fit(X, terciles(y))
-    with pytest.raises(TypeError, match="other estimators than gpuforest's trees"):
-        other.shap_values(X)
-    with pytest.raises(TypeError, match="predicts nothing"):
-        RandomTreesEmbedding(2, backend="numba").fit(X).shap_interaction_values(X)
-
-
-def numeric_models():
-    X, y = numbers(200)
-    small = {"n_estimators": 5, "random_state": 0, "n_jobs": 1, "backend": "numpy"}
-    weights = np.random.default_rng(1).integers(1, 4, len(y))
-    yield RandomForestClassifier(**small).fit(X, terciles(y), weights), X
-    yield ExtraTreesRegressor(**small).fit(X, y, weights), X
-    yield DecisionTreeRegressor(max_depth=6, backend="numba").fit(X, np.stack([y, -y * y], 1)), X
 
 
 def test_an_explanation_for_the_package_shap(monkeypatch):
@@ -221,16 +208,82 @@ def test_an_explanation_for_the_package_shap(monkeypatch):
     assert np.array_equal(base, np.tile(model.expected_value_, (len(X), 1)))
     assert data is X
     assert names is None
+    values, base, _, _ = model.to_shap(X[:4], background=X[10:])
+    assert np.array_equal(values, model.shap_values(X[:4], background=X[10:]))
+    assert np.array_equal(base, np.tile(model.expected_value(X[10:]), (4, 1)))
 
 
 def test_equal_to_the_package_shap():
     shap = pytest.importorskip("shap", reason="the package shap is not installed")
-    for model, X in numeric_models():
-        # float32, as scikit-learn's trees read them
-        X = X[:10].astype(np.float32)
-        theirs = shap.TreeExplainer(model.to_sklearn())
-        np.testing.assert_allclose(model.shap_values(X), theirs.shap_values(X), atol=1e-9)
-        both = theirs.shap_interaction_values(X)
-        np.testing.assert_allclose(model.shap_interaction_values(X), both, atol=1e-9)
-        np.testing.assert_allclose(model.expected_value_, theirs.expected_value, atol=1e-9)
-        np.testing.assert_array_equal(model.to_shap(X).values, model.shap_values(X))
+    X, y = numbers(200, seed=3)
+    X, few = X.astype(np.float32), X[:10].astype(np.float32)  # as scikit-learn's trees read them
+    small = {"n_estimators": 5, "random_state": 0, "n_jobs": 1, "backend": "numpy"}
+    weights = np.random.default_rng(1).integers(1, 4, len(y))
+    for model in (
+        RandomForestClassifier(**small).fit(X, terciles(y), weights),
+        ExtraTreesRegressor(**small).fit(X, y, weights),
+        DecisionTreeRegressor(max_depth=6, backend="numba").fit(X, np.stack([y, -y * y], 1)),
+        HistGradientBoostingClassifier(max_iter=4, random_state=0).fit(X, y > 0),
+    ):
+        if not isinstance(model, HistGradientBoostingClassifier):
+            theirs = shap.TreeExplainer(model.to_sklearn())
+            np.testing.assert_allclose(model.shap_values(few), theirs.shap_values(few), atol=1e-9)
+            both = theirs.shap_interaction_values(few)
+            np.testing.assert_allclose(model.shap_interaction_values(few), both, atol=1e-9)
+            np.testing.assert_allclose(model.expected_value_, theirs.expected_value, atol=1e-9)
+        beside = {"data": X[:30], "feature_perturbation": "interventional"}
+        theirs = shap.TreeExplainer(model.to_sklearn(), **beside)
+        found = model.shap_values(X[50:60], background=X[:30])
+        # shap's own values add up to the prediction to about seven digits
+        np.testing.assert_allclose(found, theirs.shap_values(X[50:60]), rtol=0, atol=1e-6)
+        mean = model.expected_value(X[:30])
+        np.testing.assert_allclose(mean, np.squeeze(theirs.expected_value), rtol=0, atol=1e-9)
+
+
+def some(X, *which):
+    """Rows of an array or a frame."""
+    return X.iloc[slice(*which)] if isinstance(X, pd.DataFrame) else X[slice(*which)]
+
+
+def known_beside(model, X, background):
+    """The mean prediction f64[N, K] for each set S of known features: of all rows that have x's
+    values of S, and those of a row of the background otherwise."""
+    N, Z, F = len(X), len(background), X.shape[1]
+    own, other = np.repeat(np.arange(N), Z), np.tile(np.arange(Z), N)
+
+    def rows(S):
+        if isinstance(X, pd.DataFrame):
+            x, z = (t.iloc[i].reset_index(drop=True) for t, i in ((X, own), (background, other)))
+            return pd.concat([(x if f in S else z).iloc[:, [f]] for f in range(F)], axis=1)
+        return np.where(np.isin(np.arange(F), S), X[own], background[other])
+
+    sets = [S for n in range(F + 1) for S in combinations(range(F), n)]
+    mixed = [rows(S) for S in sets]
+    mixed = pd.concat(mixed) if isinstance(X, pd.DataFrame) else np.vstack(mixed)
+    values = raw_predictions(model, mixed).reshape(len(sets), N, Z, -1).mean(axis=2)
+    return dict(zip(sets, values, strict=True))
+
+
+def test_worked_example_of_a_background():
+    """The row goes right twice; its prediction is 9. With the background's row whose prediction
+    is 6, feature 1 gets 9 - 6 = 3. The other goes left by both features; its prediction is 0. With
+    it feature 0 gets 6 / 2 on the path to 6 and 9 / 2 on that to 9, feature 1 -6 / 2 and 9 / 2."""
+    trees, values = hand_made(), np.array([[0.0], [6.0], [9.0]])
+    row, background = np.array([[1], [1]], np.uint16), np.array([[1, 0], [0, 0]], np.uint16)
+    columns, weights = np.array([[0, 1]]), weights_for(2)
+    assert weights.tolist() == [[0, 0, 0], [1, 1 / 2, 1 / 3], [1 / 2, 1 / 6, 1 / 12]]
+    out, work = np.zeros((1, 2, 1)), background_kernels.new_work(2, 2, 5)
+    background_kernels.background_values(
+        trees, values, columns, weights, row, background, out, 0, 1, work
+    )
+    assert out[0, :, 0].tolist() == [15 / 2, 9 / 2]
+
+
+def test_a_row_twice_in_the_background_weighs_twice():
+    model, X = fitted("categories")
+    once, twice = X.iloc[[5, 9, 12]], X.iloc[[5, 9, 12, 5, 9, 12]]
+    rows = X.iloc[:5]
+    found = model.shap_values(rows, background=twice)
+    # rounding: sums of six and of three numbers
+    expected = model.shap_values(rows, background=once)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-14)

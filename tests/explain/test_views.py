@@ -5,12 +5,9 @@ import pickle
 import numpy as np
 import pytest
 from engine import table
-from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_diabetes, load_iris
-from sklearn.inspection import permutation_importance
 from sklearn.tree import DecisionTreeClassifier as SklearnClassifier
 from sklearn.tree import DecisionTreeRegressor as SklearnRegressor
-from sklearn.tree import export_graphviz
 
 import gpuforest
 from gpuforest import (
@@ -197,42 +194,3 @@ def test_a_regression_forests_impurity_is_what_the_splits_explain():
         spread = np.cov(value, aweights=weight[leaf], ddof=0)
         assert np.isclose(view.impurity[0], spread, rtol=1e-12)
     assert CRITERIA[forest.criterion_].name == "squared_error"
-
-
-def test_graphviz_shows_our_trees(backend):
-    X, y = tie_free()
-    given = {"max_depth": 2, "random_state": 0}
-    for kind, other, target in (
-        (DecisionTreeClassifier, SklearnClassifier, y > np.median(y)),
-        (DecisionTreeRegressor, SklearnRegressor, y),
-    ):
-        ours = export_graphviz(kind(**given, backend=backend).fit(X, target), filled=True)
-        theirs = export_graphviz(other(**given).fit(X, target), filled=True)
-
-        def labels(text):
-            return sorted(line.split("label=")[1] for line in text.splitlines() if "<=" in line)
-
-        assert labels(ours) == labels(theirs)
-        assert len(labels(ours)) == 3
-
-
-def test_tools_of_scikit_learn_take_our_forests():
-    X, y = IRIS
-    forest = RandomForestClassifier(10, random_state=0, backend="numpy").fit(X, y)
-    found = permutation_importance(forest, X, y, n_repeats=2, random_state=0).importances_mean
-    assert found.argmax() in (2, 3)
-    calibrated = CalibratedClassifierCV(forest, cv=3).fit(X, y)
-    assert calibrated.score(X, y) > 0.9
-
-
-def test_a_decision_boundary_is_drawn():
-    matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-    from sklearn.inspection import DecisionBoundaryDisplay
-
-    matplotlib.use("Agg")
-    X, y = IRIS
-    forest = RandomForestClassifier(5, random_state=0, backend="numpy").fit(X[:, :2], y)
-    display = DecisionBoundaryDisplay.from_estimator(
-        forest, X[:, :2], response_method="predict", grid_resolution=20
-    )
-    assert display.response.shape == (20, 20)

@@ -3,7 +3,8 @@
 import ctypes
 import shutil
 import subprocess
-from functools import cache
+from functools import cache, partial
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -18,7 +19,6 @@ from exported import (
     category_frame,
     edge_rows,
     model,
-    oblique,
     unseen_frame,
 )
 
@@ -96,12 +96,12 @@ def test_predictions_are_equal_at_every_edge(build, kind, dtype):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("kind", SUMS)
 def test_sums_of_features_are_exact(build, kind, dtype):
-    fitted, rows = oblique(kind), edge_rows(oblique(kind), dtype)
+    fitted, rows = model(kind), edge_rows(model(kind), dtype)
     rng = np.random.default_rng(0)
     mixed = rng.permuted(rows, axis=0)[:400]
     mixed[rng.random(mixed.shape) < 0.1] = np.nan
     by_sum = combined(fitted.forest_.nodes)
-    assert by_sum.max() > 1 or kind == "root"
+    assert by_sum.max() > 1 or kind == "no sums"
     rows = np.concatenate([rows, mixed])
     check(build, fitted, rows, rows)
 
@@ -165,12 +165,20 @@ def test_options_that_change_sums_are_refused(tmp_path):
 
 
 def test_a_file_is_whole_or_not_there(tmp_path):
-    path = tmp_path / "model.c"
-    source = gf.export_c(model("tree"), path)
-    assert path.read_text() == source
-    with pytest.raises(OSError, match="absent"):
-        gf.export_c(model("tree"), tmp_path / "absent" / "model.c")
-    assert [file.name for file in tmp_path.iterdir()] == ["model.c"]
+    fitted = model("tree")
+    source = gf.export_c(fitted, tmp_path / "model.c")
+    assert (tmp_path / "model.c").read_text() == source
+    writes = [partial(gf.export_c, fitted)]
+    if find_spec("onnx"):
+        graph = fitted.to_onnx(tmp_path / "model.onnx")
+        assert (tmp_path / "model.onnx").read_bytes() == graph.SerializeToString()
+        assert graph.producer_name == "gpuforest"
+        writes.append(fitted.to_onnx)
+    before = sorted(tmp_path.iterdir())
+    for write in writes:
+        with pytest.raises(OSError, match="absent"):
+            write(tmp_path / "absent" / "model")
+    assert sorted(tmp_path.iterdir()) == before
 
 
 def test_labels_that_are_no_text():
@@ -180,31 +188,19 @@ def test_labels_that_are_no_text():
             export(fitted)
 
 
-@pytest.mark.skipif(CC is None, reason="there is no C compiler, cc")
-@pytest.mark.parametrize("name", ["x", "sum", "PREDICT", "tomato"])
-def test_names_beside_those_of_the_language(name):
-    source = gf.export_c(model("tree"), name=name)
-    strict = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-fsyntax-only"]
-    subprocess.run([CC, *strict, "-x", "c", "-"], input=source, text=True, check=True)
-
-
 @pytest.mark.parametrize(
-    "name", ["fmaf", "csqrtl", "NODES", "uint_fast16_t", "INT32_C", "M_PI", "_x", "_Bool", "2nd"]
+    "name",
+    ["fmaf", "csqrtl", "printf", "NODES", "uint_fast16_t", "INT32_C", "M_PI", "_x", "_Bool", "2nd"],
 )
 def test_names_of_the_language(name):
     with pytest.raises(ValueError, match=f"name='{name}' is no name of a function in C"):
         gf.export_c(model("tree"), name=name)
 
 
-@pytest.mark.skipif(CC is None, reason="there is no C compiler, cc")
-def test_functions_that_the_compiler_knows():
-    """Each name of the lists is the language's: a warning or an error of the compiler says so."""
-    for name in [*KEYWORDS.split(), *MATH.split()]:
+@compiled
+def test_names_beside_those_of_the_language(build):
+    for name in ("x", "sum", "PREDICT", "tomato"):
+        assert is_free(name)
+        build(gf.export_c(model("tree"), name=name))
+    for name in [*KEYWORDS.split()[::6], *MATH.split()[::10], *LIBRARY.split()[::20]]:
         assert not is_free(name)
-    taken = [*KEYWORDS.split()[::6], *MATH.split()[::10], "printf", "malloc", "toupper"]
-    for name in taken:
-        source = f"#include <math.h>\nvoid {name}(const double *x, double *out) {{ *out = *x; }}\n"
-        command = [CC, "-std=c99", "-Werror", "-fsyntax-only", "-x", "c", "-"]
-        done = subprocess.run(command, input=source, text=True, capture_output=True)
-        assert done.returncode, name
-    assert {"printf", "malloc", "toupper"} <= {*LIBRARY.split()}

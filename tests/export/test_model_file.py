@@ -10,10 +10,9 @@ import pandas as pd
 import pytest
 from boosted_models import FIT, class_model
 from safetensors.numpy import save_file
-from saved import KINDS, fitted
+from saved import KINDS, change, fitted, refuses, save_tampered
 from shown import SUM
 from sklearn.datasets import load_diabetes
-from tampered import change, refuses, save_tampered
 
 import gpuforest
 from gpuforest import (

@@ -60,16 +60,6 @@ def test_walks_by_category_codes(kind):
     assert np.array_equal(walked(Tables(fitted, "this"), codes), sums_of(fitted, frame))
 
 
-def test_rounded_thresholds_divide_the_numbers_of_a_dtype_alike():
-    tables = Tables(model("numbers"), "this")
-    rounded = tables.rounded(np.float32)
-    assert rounded.dtype == np.float32
-    assert (rounded <= tables.threshold).all()
-    above = np.nextafter(rounded, np.float32(np.inf)).astype(np.float64)
-    assert ((above > tables.threshold) | np.isinf(rounded)).all()
-    assert (rounded != tables.threshold).any()
-
-
 def test_codes_of_what_has_none():
     rows = gf.category_codes(model("strings"), X)
     assert np.array_equal(rows, X, equal_nan=True)

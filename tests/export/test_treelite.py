@@ -55,10 +55,3 @@ def test_categories_are_codes(kind):
     fitted = categorical(kind)
     for frame in (category_frame()[0], unseen_frame()):
         check(fitted, frame, gf.category_codes(fitted, frame).astype(np.float64))
-
-
-def test_a_file_of_treelite_holds_it(tmp_path):
-    fitted, rows = model("numbers"), edge_rows(model("numbers"), np.float64)
-    fitted.to_treelite().serialize(str(tmp_path / "model"))
-    again = treelite.Model.deserialize(str(tmp_path / "model"))
-    assert np.array_equal(treelite.gtil.predict(again, rows).ravel(), fitted.predict(rows))

@@ -1,9 +1,8 @@
-"""What a forest asks of a GPU: operations, launches, waits, and memory.
+"""What a forest asks of a GPU: operations, launches, waits, copies and memory.
 
-Array operations and waits are counted by the arrays of picky.py, launches by the emulated
-kernels, and what CuPy launches and compiles for operations by cupy_launches.py. An operation takes
-the host some microseconds, and mostly the device less; to compile a kernel takes longer than many
-fits.
+Array operations, waits and copies to the device are counted by the arrays of picky.py, launches by
+the emulated kernels. An operation takes the host some microseconds, and mostly the device less; to
+compile a kernel, which CuPy does for each kind of operation, takes longer than many fits.
 """
 
 import sys
@@ -11,7 +10,6 @@ import tracemalloc
 import weakref
 from itertools import pairwise
 
-import cupy_launches
 import numpy as np
 import pytest
 from boosted import LOSSES, UNLIMITED, made
@@ -19,7 +17,7 @@ from cuda_on_cpu.module import available, busy_turns, launches, utilisation
 from emulated import EmulatedBackend
 from engine import Task, same_forest
 from fake_cupy import cupy_module
-from picky import Array, PickyBackend, cupy_namespace, operations, waits
+from picky import Array, PickyBackend, copies, cupy_namespace, operations, waits
 from tasks import large
 
 from gpuforest import RandomForestClassifier, RandomForestRegressor, register_backend
@@ -37,13 +35,8 @@ TASKS = ["binary", "7 classes", "regression"]
 
 
 def counts() -> np.ndarray:
-    """Operations, waits and launches of own kernels until now."""
-    return np.array([operations.total(), waits.total(), launches.total()])
-
-
-def counts_with_cupy() -> np.ndarray:
-    """`counts`, and CuPy's launches."""
-    return np.append(counts(), cupy_launches.launched.total())
+    """Operations, waits, launches of own kernels and copies to the device until now."""
+    return np.array([each.total() for each in (operations, waits, launches, copies)])
 
 
 class Counting(PickyBackend):
@@ -54,13 +47,13 @@ class Counting(PickyBackend):
         self.levels: list[np.ndarray] = []
 
     def level(self, *arguments):
-        self.levels.append(counts_with_cupy())
+        self.levels.append(counts())
         return super().level(*arguments)
 
     def grow_subtrees(self, *arguments):
-        before = counts_with_cupy()
+        before = counts()
         found = super().grow_subtrees(*arguments)
-        self.deep = before, counts_with_cupy()
+        self.deep = before, counts()
         return found
 
 
@@ -84,8 +77,8 @@ def test_a_level_waits_once(name, span, monkeypatch):
     # tiles. Moments are compared with their mean. Only the first level numbers the tiles of rows
     # that have got room, and copies a table to the device
     most = 11 + (not task.rules.criterion.of_classes)
-    for i, (n_operations, n_waits, n_launches, n_of_cupy) in enumerate(levels):
-        assert (n_operations, n_waits, n_of_cupy) == (0, 1, i == 0)
+    for i, (n_operations, n_waits, n_launches, n_copies) in enumerate(levels):
+        assert (n_operations, n_waits, n_copies) == (0, 1, i == 0)
         assert n_launches <= most + (i == 0) * (1 + (span is not None))
 
 
@@ -98,36 +91,36 @@ def test_nodes_are_scored_only_for_a_least_gain():
 def test_the_ends_of_a_wave(name):
     task, backend = large(name).but(n_trees=2), Counting()
     training = task.training(backend)
-    begin = counts_with_cupy()
+    begin = counts()
     grow.grow_wave(training, 2, 2, None, 0)
     before, after = backend.deep
     # roots wait for the number of rows in the bags, and as every level for what to do
-    n_operations, n_waits, n_launches, n_of_cupy = backend.levels[0] - begin
+    n_operations, n_waits, n_launches, n_copies = backend.levels[0] - begin
     classes = task.rules.criterion.of_classes
     assert n_waits == 2
     # bags and totals are cleared, keys copied to the device, and rows to where they have room;
     # labels are packed
-    assert n_of_cupy <= 6 + 2 * classes
+    assert n_operations <= 5 + 2 * classes
+    assert n_copies <= 2
     # bags, their rows and totals, with running sums: six; roots; and slots are sorted. Moments are
     # compared with their mean, which takes tiles
     assert n_launches <= 9 + 2 * (not classes)
     # the deep phase waits for the size of its trees; three running sums
-    assert (after - before).tolist() == [1, 1, 5, 1]
-    n_operations, n_waits, n_launches, n_of_cupy = counts_with_cupy() - after
+    assert (after - before).tolist() == [1, 1, 5, 0]
+    n_operations, n_waits, n_launches, n_copies = counts() - after
     # five arrays of each level leave, three of the subtrees, and the sums of their leaves; of
     # classes the distinct ones and their numbers. These wait for how many they are, and whether
     # rows of equal keys are equal
     assert n_waits == 5 * len(backend.levels) + 4 + 3 * classes
     # distinct rows are found by their keys
     assert n_launches == 4 * classes
-    # the leaves are copied together; CuPy sorts the keys
-    assert n_of_cupy == 2 + 3 * classes
-    assert n_operations == 2 + classes
+    # the leaves are put together; CuPy sorts the keys
+    assert (n_operations, n_copies) == (2 + classes, 1)
 
 
 @pytest.mark.parametrize("on_device", [False, True])
 @pytest.mark.parametrize("name", TASKS)
-def test_what_a_fit_compiles_and_launches_of_cupy(name, on_device, monkeypatch):
+def test_what_a_fit_asks_of_cupy(name, on_device, monkeypatch):
     cupy_namespace()  # before CuPy is another
     fake = cupy_module()
     fake.ndarray = Array
@@ -138,16 +131,15 @@ def test_what_a_fit_compiles_and_launches_of_cupy(name, on_device, monkeypatch):
     task, of_classes = large(name), name != "regression"
     kind = RandomForestClassifier if of_classes else RandomForestRegressor
     X, y = (Array(a) if on_device else a for a in (task.X, task.y))
-    cupy_launches.compiled.clear()
-    before = cupy_launches.launched.total()
-    found = kind(4, random_state=0, backend="picky").fit(X, y)
-    assert found.backend_ == "picky"
+    before, copied = operations.copy(), copies.total()
+    model = kind(4, random_state=0, backend="picky").fit(X, y)
+    assert model.backend_ == "picky"
+    asked = operations - before
     # data on the host: labels are packed, or moments computed. On the device they are checked too,
-    # and classes are found by a sort
-    most = {False: (3, 7), True: (20, 16)}[on_device][not of_classes]
-    assert len(cupy_launches.compiled) <= most
-    # half of them copies to the device, memsets and copies on it
-    assert cupy_launches.launched.total() - before <= (43 if on_device else 30)
+    # and classes are found by a sort. For each kind of operation CuPy compiles a kernel
+    assert len(asked) <= {False: (5, 9), True: (9, 17)}[on_device][not of_classes]
+    assert asked.total() <= {False: (15, 18), True: (21, 30)}[on_device][not of_classes]
+    assert copies.total() - copied <= (11 if on_device else 14)
 
 
 @pytest.mark.parametrize("limit", [{"min_weight_leaf": 5}, {"signs": (1,) * 12}])
@@ -225,7 +217,7 @@ def rounds_counted(name: str, n_rounds: int = 3, **rest) -> list[list[int]]:
     raw = np.zeros((b.loss.n_raw, b.n_rows))
     before = []
     for _, _ in zip(range(n_rounds), rounds(b, raw), strict=False):
-        before.append(counts())
+        before.append(counts()[:3])
     return [(b - a).tolist() for a, b in pairwise(before)]
 
 

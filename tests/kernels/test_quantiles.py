@@ -5,7 +5,7 @@ import pytest
 from weighted_quantiles import members_of, quantile, weights_of
 
 from gpuforest.explain.quantile_forest import leaf_quantiles, weights_below
-from gpuforest.kernels.quantiles.members import (
+from gpuforest.explain.quantile_kernels import (
     HIGHER,
     INVERTED,
     LINEAR,

@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -69,30 +70,6 @@ def test_one_row(backend, kind):
 
 
 @both_kinds
-def test_no_rows(backend, kind):
-    message = "Found array with 0 sample(s) (shape=(0, 5)) while a minimum of 1 is required by {}."
-    assert_refused(kind, message, lambda: fitted(kind, backend, X[:0], Y[:0]))
-    model = fitted(kind, backend, X)
-    assert_refused(kind, message, lambda: model.predict(X[:0]))
-
-
-@both_kinds
-def test_no_columns(backend, kind):
-    message = (
-        "Found array with 0 feature(s) (shape=(80, 0)) while a minimum of 1 is required by {}."
-    )
-    assert_refused(kind, message, lambda: fitted(kind, backend, X[:, :0]))
-
-
-@both_kinds
-def test_other_columns_at_prediction(backend, kind):
-    model = fitted(kind, backend, X)
-    message = "X has 4 features, but {} is expecting 5 features as input."
-    assert_refused(kind, message, lambda: model.predict(X[:, :4]))
-    assert_refused(kind, message, lambda: model.apply(X[:, :4]))
-
-
-@both_kinds
 def test_duplicate_rows(backend, kind):
     times = np.arange(len(X)) % 4
     twice = np.repeat(np.arange(len(X)), times)
@@ -129,20 +106,6 @@ def test_no_column_that_varies(backend, kind, value):
 
 
 @both_kinds
-@pytest.mark.parametrize("sign", [1, -1])
-def test_infinities(backend, kind, sign):
-    bad = X.copy()
-    bad[17, 1] = sign * np.inf
-    message = (
-        "Input X contains infinity: column 1, row 17; NaN means missing, infinities must be "
-        "replaced"
-    )
-    assert_refused(kind, message, lambda: fitted(kind, backend, bad))
-    model = fitted(kind, backend, X)
-    assert_refused(kind, message, lambda: model.predict(bad))
-
-
-@both_kinds
 @pytest.mark.parametrize("unit", [1e300, 5e-324], ids=["huge", "denormal"])
 def test_huge_and_denormal_numbers(backend, kind, unit):
     scaled = X * unit  # exact: whole numbers of the unit, in the same order
@@ -169,15 +132,6 @@ def test_whole_numbers_beyond_float64(backend, kind):
         assert_same_trees(fitted(kind, backend, frame), reference)
 
 
-# dtypes
-
-
-@both_kinds
-@pytest.mark.parametrize("dtype", ["f2", "i1", ">f4", "g", object])
-def test_other_dtypes(backend, kind, dtype):
-    assert_plain(kind, backend, X.astype(dtype))
-
-
 @both_kinds
 def test_booleans(backend, kind):
     flags = X > 25
@@ -198,43 +152,6 @@ def test_object_numbers(backend, kind):
 
 
 @both_kinds
-def test_strings_in_a_column(backend, kind):
-    bad = X.astype(object)
-    bad[17, 1] = "red"
-    message = (
-        "column 1 of X holds no numbers: 'red' is a str; list it in categorical_features at fit, "
-        "encode it as numbers or drop it"
-    )
-    assert_refused(kind, message, lambda: fitted(kind, backend, bad))
-    model = fitted(kind, backend, X)
-    assert_refused(kind, message, lambda: model.predict(bad))
-    frame = pd.DataFrame({"a": X[:, 0], "b": ["red"] * len(X)})
-    with pytest.raises(ValueError, match=r"column 'b'.*encode"):
-        fitted(kind, backend, frame, categorical_features=None)
-
-
-@both_kinds
-@pytest.mark.parametrize("dtype", ["U", "S", object, np.dtypes.StringDType()], ids=str)
-def test_numbers_as_strings(backend, kind, dtype):
-    assert_plain(kind, backend, X.astype(str).astype(dtype))
-    assert_plain(kind, backend, X.astype(str).tolist())
-
-
-@both_kinds
-def test_dates(backend, kind):
-    dates = np.arange("2020-01-01", "2020-03-21", dtype="M8[D]")
-    message = (
-        "X has the dtype datetime64[D]: only real numbers are supported; make numbers of it, such "
-        "as year, month and weekday or days since a date, or drop it"
-    )
-    assert_refused(kind, message, lambda: fitted(kind, backend, dates[:, None]))
-    for library in (pd, pytest.importorskip("polars")):
-        frame = library.DataFrame({"a": X[:, 0], "d": dates})
-        with pytest.raises(ValueError, match=r"column 'd' holds Date.*; make numbers of it, such"):
-            fitted(kind, backend, frame)
-
-
-@both_kinds
 def test_record_batches(backend, kind):
     pa = pytest.importorskip("pyarrow")
     names = [f"x{i}" for i in range(5)]
@@ -243,6 +160,91 @@ def test_record_batches(backend, kind):
     assert same_forest(model.forest_, plain(kind).forest_)
     assert list(model.feature_names_in_) == names
     assert np.array_equal(predicted(model, batch), predicted(plain(kind), X))
+
+
+def forms() -> Iterator[tuple[str, object]]:
+    """X in forms that are as its plain one, by name."""
+    for dtype in ("f2", "i1", ">f4", "g", object):
+        yield f"{dtype}", X.astype(dtype)
+    for dtype in ("U", "S", object, np.dtypes.StringDType()):
+        yield f"strings {dtype}", X.astype(str).astype(dtype)
+    yield "lists of strings", X.astype(str).tolist()
+    fixed = X.copy()
+    fixed.flags.writeable = False
+    yield "read-only", fixed
+    for dtype in (np.float32, np.float64, np.int16):
+        yield f"Fortran {dtype}", np.asfortranarray(X, dtype)
+        for step in (1, -1):
+            wide = np.full((160, 15), 7, dtype)
+            wide[:: 2 * step, :: 3 * step] = X
+            yield f"strided {dtype} {step}", wide[:: 2 * step, :: 3 * step]
+
+
+FORMS = dict(forms())
+
+
+@both_kinds
+@pytest.mark.parametrize("form", FORMS)
+def test_as_plain(backend, kind, form):
+    assert_plain(kind, backend, FORMS[form])
+
+
+@both_kinds
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_memory_mapped(backend, kind, order, tmp_path):
+    np.save(tmp_path / "X.npy", np.asarray(X, order=order))
+    assert_plain(kind, backend, np.load(tmp_path / "X.npy", mmap_mode="r"))
+
+
+# what is refused
+
+
+def with_cell(value, dtype=object):
+    rows = X.astype(dtype)
+    rows[17, 1] = value
+    return rows
+
+
+DATES = np.arange("2020-01-01", "2020-03-21", dtype="M8[D]")
+FEW = "Found array with 0 {} while a minimum of 1 is required by {{}}."
+INFINITE = (
+    "Input X contains infinity: column 1, row 17; NaN means missing, infinities must be replaced"
+)
+TEXT = "column 1 of X holds no numbers: {}; list it in categorical_features at fit, encode it as "
+TEXT += "numbers or drop it"
+REAL = (
+    "X has the dtype datetime64[D]: only real numbers are supported; make numbers of it, such as "
+)
+REAL += "year, month and weekday or days since a date, or drop it"
+REFUSED = {
+    "no rows": (FEW.format("sample(s) (shape=(0, 5))"), X[:0], ("fit", "predict")),
+    "no columns": (FEW.format("feature(s) (shape=(80, 0))"), X[:, :0], ("fit",)),
+    "other columns": (
+        "X has 4 features, but {} is expecting 5 features as input.",
+        X[:, :4],
+        ("predict", "apply"),
+    ),
+    "infinity": (INFINITE, with_cell(np.inf, float), ("fit", "predict")),
+    "minus infinity": (INFINITE, with_cell(-np.inf, float), ("fit", "predict")),
+    "text": (TEXT.format("'red' is a str"), with_cell("red"), ("fit", "predict")),
+    "beyond float64": (
+        TEXT.format("int too large to convert to float"),
+        with_cell(10**400),
+        ("fit",),
+    ),
+    "dates": (REAL, DATES[:, None], ("fit",)),
+}
+
+
+@both_kinds
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_x(backend, kind, name):
+    message, rows, methods = REFUSED[name]
+    for method in methods:
+        ask = partial(fitted, kind, backend, rows, Y[: len(rows)])
+        if method != "fit":
+            ask = partial(getattr(plain(kind), method), rows)
+        assert_refused(kind, message, ask)
 
 
 class LaterFrame:
@@ -254,60 +256,18 @@ class LaterFrame:
         raise AssertionError
 
 
-@both_kinds
-def test_frames_that_are_not_in_memory(backend, kind):
+def test_refused_frames(backend):
+    polars, kind = pytest.importorskip("polars"), KINDS[0]
+    for library in (pd, polars):
+        frame = library.DataFrame({"a": X[:, 0], "d": DATES})
+        with pytest.raises(ValueError, match=r"column 'd' holds Date.*; make numbers of it, such"):
+            fitted(kind, backend, frame)
     message = (
         "X is a test_robustness.LaterFrame, not a frame in memory: call X.compute() first, or "
         "make it one of pandas, polars or Arrow (pyarrow.Table)"
     )
-    with pytest.raises(TypeError) as caught:
+    with pytest.raises(TypeError, match=re.escape(message)):
         fitted(kind, backend, LaterFrame())
-    assert str(caught.value) == message
-    lazy = pytest.importorskip("polars").LazyFrame({"a": X[:, 0]})
     with pytest.raises(TypeError, match=r"call X\.collect\(\) first"):
-        fitted(kind, backend, lazy)
+        fitted(kind, backend, polars.LazyFrame({"a": X[:, 0]}))
     assert "call X.compute() first" in PAGE
-
-
-@both_kinds
-def test_objects_beyond_float64(backend, kind):
-    bad = X.astype(object)
-    bad[17, 1] = 10**400
-    message = (
-        "column 1 of X holds no numbers: int too large to convert to float; list it in "
-        "categorical_features at fit, encode it as numbers or drop it"
-    )
-    assert_refused(kind, message, lambda: fitted(kind, backend, bad))
-
-
-# layouts
-
-
-@both_kinds
-def test_read_only(backend, kind):
-    fixed = X.copy()
-    fixed.flags.writeable = False
-    assert_plain(kind, backend, fixed)
-
-
-@both_kinds
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int16])
-def test_strided(backend, kind, dtype):
-    wide = np.full((160, 15), 7, dtype)
-    wide[::2, ::3] = X
-    assert_plain(kind, backend, wide[::2, ::3])
-    wide[::-2, ::-3] = X
-    assert_plain(kind, backend, wide[::-2, ::-3])
-
-
-@both_kinds
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int16])
-def test_fortran_order(backend, kind, dtype):
-    assert_plain(kind, backend, np.asfortranarray(X, dtype))
-
-
-@both_kinds
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_memory_mapped(backend, kind, order, tmp_path):
-    np.save(tmp_path / "X.npy", np.asarray(X, order=order))
-    assert_plain(kind, backend, np.load(tmp_path / "X.npy", mmap_mode="r"))

@@ -53,19 +53,14 @@ def refused(words):
 # targets
 
 
-@pytest.mark.parametrize(
-    ("loss", "y", "words"),
-    [
-        ("poisson", -Y, "loss='poisson' requires non-negative y and sum(y) > 0."),
-        ("poisson", 0 * Y, "loss='poisson' requires non-negative y and sum(y) > 0."),
-        ("gamma", Y - Y.min(), "loss='gamma' requires strictly positive y."),
-        ("quantile", Y, "loss='quantile' needs quantile: a number between 0 and 1"),
-        ("squared_error", np.stack([Y, Y], axis=1), "y should be a 1d array"),
-    ],
-)
-def test_targets_that_do_not_fit_the_loss(backend, loss, y, words):
-    with refused(words):
-        regressor(backend, loss, quantile=None).fit(X, y)
+@each_loss
+def test_constant_targets(backend, loss):
+    model = regressor(backend, loss).fit(X, np.full(N, 7.0))
+    assert np.allclose(model.predict(X), 7.0, rtol=1e-12)
+    assert_ends_well(model)
+    model = classifier(backend).fit(X, ["only"] * N)
+    assert model.predict(X).tolist() == ["only"] * N
+    assert_ends_well(model)
 
 
 @each_loss
@@ -92,13 +87,6 @@ def test_losses_beyond_float64(backend):
     with warned("the loss lies beyond float64, so early stopping compares nothing"):
         model = regressor(backend, early_stopping=True, max_iter=40).fit(X, Y * 1e300)
     assert model.n_iter_ == model.n_iter_no_change
-    assert_ends_well(model)
-
-
-@each_loss
-def test_constant_targets(backend, loss):
-    model = regressor(backend, loss).fit(X, np.full(N, 7.0))
-    assert np.allclose(model.predict(X), 7.0, rtol=1e-12)
     assert_ends_well(model)
 
 
@@ -133,12 +121,6 @@ def test_a_class_of_one_row(backend, n_classes):
         classifier(backend, early_stopping=True).fit(X, y)
 
 
-def test_one_class(backend):
-    model = classifier(backend).fit(X, ["only"] * N)
-    assert model.predict(X).tolist() == ["only"] * N
-    assert_ends_well(model)
-
-
 def test_a_class_too_rare_for_the_bits_of_hessians(backend, monkeypatch):
     monkeypatch.setattr(rounds, "SUM_BITS", 19)  # few are left for 200 rows
     monkeypatch.setattr("gpuforest.boosting.precision.SUM_BITS", 19)
@@ -154,36 +136,17 @@ def test_a_class_too_rare_for_the_bits_of_hessians(backend, monkeypatch):
 
 @each_loss
 def test_weights_of_all_sizes(backend, loss):
-    weight = 10.0 ** rng.uniform(-300, 300, N)
     with warned("that the hessians of most rows are rounded to zero"):
-        assert_ends_well(regressor(backend, loss).fit(X, Y, weight))
-
-
-@each_loss
-def test_huge_weights(backend, loss):
+        assert_ends_well(regressor(backend, loss).fit(X, Y, 10.0 ** rng.uniform(-300, 300, N)))
     same = regressor(backend, loss).fit(X, Y, np.ones(N))
     large = regressor(backend, loss).fit(X, Y, np.full(N, 2.0**990))
     assert np.array_equal(large.predict(X), same.predict(X))
     assert_ends_well(large)
-
-
-@each_loss
-def test_tiny_weights(backend, loss):
     for tiny in (1e-300, 5e-324):
         with warned("the hessians of all rows add up to less than 0.001, so no node is split"):
             model = regressor(backend, loss).fit(X, Y, np.full(N, tiny))
         assert model.forest_.n_nodes == 12  # leaves alone
         assert_ends_well(model)
-
-
-def test_weights_of_zero(backend):
-    with refused("Sample weights must contain at least one non-zero number."):
-        regressor(backend).fit(X, Y, np.zeros(N))
-
-
-def test_products_of_weights_and_targets(backend):
-    with refused("weights times targets lie beyond 1e304, whose sums overflow"):
-        regressor(backend, "squared_error").fit(X, Y * 1e300, np.full(N, 1e10))
 
 
 # parameters
@@ -197,29 +160,6 @@ def test_huge_learning_rates(backend, loss):
     assert_ends_well(model)
     y = np.digitize(X[:, 0], [0.3, 0.6])
     assert_ends_well(classifier(backend, learning_rate=1e300).fit(X, y))
-
-
-def test_learning_rates_that_are_refused(backend):
-    words = "The 'learning_rate' parameter of HistGradientBoostingRegressor must be a float in the"
-    for rate in (0.0, -1.0):
-        with refused(words):
-            regressor(backend, learning_rate=rate).fit(X, Y)
-
-
-def test_interaction_sets_that_are_refused(backend):
-    with refused("got invalid indices: {0, 9}"):
-        regressor(backend, interaction_cst=[{0, 9}]).fit(X, Y)
-    with refused("got invalid indices: {'age'}"):
-        regressor(backend, interaction_cst=[{"age"}]).fit(X, Y)
-
-
-def test_early_stopping_with_no_rows_left(backend):
-    words = "leaves no rows to train on: there are {}; set early_stopping=False, or pass X_val and"
-    for n, fraction in ((N, N), (1, 0.1)):
-        wanted = f"validation_fraction={fraction} {words.format(n)}"
-        assert words.format(1) in PAGE
-        with pytest.raises(ValueError, match=re.escape(wanted)):
-            regressor(backend, early_stopping=True, validation_fraction=fraction).fit(X[:n], Y[:n])
 
 
 # X
@@ -259,24 +199,53 @@ def test_infinities_in_x(backend, dtype):
     assert len(np.unique(alone.predict(wild[:80, 1:2]))) == 2
 
 
-def test_x_and_labels_that_are_refused(backend):
-    text = X.astype(object)
-    text[0, 1] = "red"
-    for rows, words in (
-        (text, "column 1 of X holds no numbers: 'red' is a str"),
-        (X[:0], "while a minimum of 1 is required by HistGradientBoostingRegressor."),
-    ):
-        with pytest.raises(ValueError, match=re.escape(words)):
-            regressor(backend).fit(rows, Y[: len(rows)])
-    labels = np.where(np.arange(N) == 3, np.nan, 1.0)
+# what is refused
+
+
+def text():
+    rows = X.astype(object)
+    rows[0, 1] = "red"
+    return rows
+
+
+HOLES = np.where(np.arange(N) == 3, np.nan, 1.0)
+RATE = "The 'learning_rate' parameter of HistGradientBoostingRegressor must be a float in the"
+NO_ROWS = "leaves no rows to train on: there are 1; set early_stopping=False, or pass X_val and"
+STOPS = {"early_stopping": True, "validation_fraction": 0.1}
+POISSON = "loss='poisson' requires non-negative y and sum(y) > 0."
+REFUSED = [
+    ({"loss": "poisson"}, X, (-Y,), POISSON),
+    ({"loss": "poisson"}, X, (0 * Y,), POISSON),
+    ({"loss": "gamma"}, X, (Y - Y.min(),), "loss='gamma' requires strictly positive y."),
+    ({"loss": "quantile", "quantile": None}, X, (Y,),
+     "loss='quantile' needs quantile: a number between 0 and 1"),
+    ({}, X, (np.stack([Y, Y], axis=1),), "y should be a 1d array"),
+    ({}, X, (Y, np.zeros(N)), "Sample weights must contain at least one non-zero number."),
+    ({}, X, (Y, -Y), "Negative values in data passed to `sample_weight`."),
+    ({}, X, (Y * 1e300, np.full(N, 1e10)),
+     "weights times targets lie beyond 1e304, whose sums overflow"),
+    ({}, X, (np.where(X[:, 0] > 0.5, 1.7e308, 0.0),),
+     "y has values beyond 1e304, whose sums overflow: divide y by a constant"),
+    ({}, X, (HOLES,), "Input y contains NaN."),
+    ({"learning_rate": 0.0}, X, (Y,), RATE),
+    ({"learning_rate": -1.0}, X, (Y,), RATE),
+    ({"interaction_cst": [{0, 9}]}, X, (Y,), "got invalid indices: {0, 9}"),
+    ({"interaction_cst": [{"age"}]}, X, (Y,), "got invalid indices: {'age'}"),
+    (STOPS, X[:1], (Y[:1],), f"validation_fraction=0.1 {NO_ROWS}"),
+    ({}, text(), (Y,), "column 1 of X holds no numbers: 'red' is a str"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("params", "rows", "target", "words"), REFUSED, ids=range(len(REFUSED)))
+def test_refused_boosting(backend, params, rows, target, words):
+    with refused(words):
+        regressor(backend, **params).fit(rows, *target)
+
+
+def test_labels_and_columns_that_are_refused(backend):
     with refused("Input y contains NaN."):
-        classifier(backend).fit(X, labels)
-    with refused("Input y contains NaN."):
-        regressor(backend).fit(X, labels)
-    with refused("y has values beyond 1e304, whose sums overflow: divide y by a constant"):
-        regressor(backend).fit(X, np.where(X[:, 0] > 0.5, 1.7e308, 0.0))
-    with refused("Negative values in data passed to `sample_weight`."):
-        regressor(backend).fit(X, Y, -Y)
-    model = regressor(backend).fit(X, Y)
+        classifier(backend).fit(X, HOLES)
+    with pytest.raises(ValueError, match=r"a minimum of 1 is required by HistGradientBoostingRe"):
+        regressor(backend).fit(X[:0], Y[:0])
     with pytest.raises(ValueError, match="X has 3 features, but HistGradientBoostingRegressor"):
-        model.predict(X[:, :3])
+        regressor(backend).fit(X, Y).predict(X[:, :3])

@@ -24,16 +24,6 @@ def test_strings(backend, kind):
 
 
 @both_kinds
-def test_strings_that_are_not_to_be_categories(backend, kind):
-    message = (
-        "column 'colour' holds String: list it in categorical_features at fit, encode it as "
-        "numbers or drop it"
-    )
-    refused = {"categorical_features": None}
-    assert_refused(kind, message, lambda: fitted(kind, backend, frame(COLOURS), **refused))
-
-
-@both_kinds
 def test_unseen_and_missing_categories(backend, kind):
     model, reference = (fitted(kind, b, frame(COLOURS)) for b in (backend, "numpy"))
     for colours in (["grey"] * len(X), [None] * len(X), ["grey", "red", None, ""] * 20):
@@ -76,47 +66,6 @@ def test_numbers_where_strings_were(backend, kind):
     assert_refused(kind, message, lambda: model.apply(frame(Y)))
 
 
-def refused_as_categories(kind, backend, colours, message):
-    table = frame(pd.Series(colours, dtype=object))
-    some = {"categorical_features": ["colour"]}
-    assert_refused(kind, message, lambda: fitted(kind, backend, table, **some))
-
-
-@both_kinds
-def test_strings_among_numbers(backend, kind):
-    message = "column 'colour' mixes strings and numbers as categories: make all of them strings"
-    refused_as_categories(kind, backend, ["red", 1] * 40, message)
-
-
-@both_kinds
-def test_dates_as_categories(backend, kind):
-    message = (
-        "column 'colour' holds Timestamp('2020-01-01 00:00:00') of type Timestamp: categories are "
-        "strings, numbers or booleans; convert it to strings, or drop it"
-    )
-    refused_as_categories(kind, backend, [pd.Timestamp("2020-01-01")] * 80, message)
-
-
-@both_kinds
-def test_infinities_as_categories(backend, kind):
-    message = (
-        "Input X contains infinity: column 'colour'; NaN means missing, infinities must be replaced"
-    )
-    refused_as_categories(kind, backend, [1.0, np.inf] * 40, message)
-
-
-@both_kinds
-def test_too_many_categories(backend, kind):
-    rows = np.arange(65_534)
-    table = pd.DataFrame({"colour": rows, "size": rows})
-    message = (
-        "column 'colour' has 65534 categories; at most 65533 are supported: raise "
-        "min_category_frequency, or drop it"
-    )
-    some = {"categorical_features": ["colour"], "min_category_frequency": 1}
-    assert_refused(kind, message, lambda: fitted(kind, backend, table, rows % 2, **some))
-
-
 @both_kinds
 @pytest.mark.parametrize("n", [253, 254, 300])
 def test_many_categories(backend, kind, n):
@@ -154,59 +103,43 @@ def test_a_column_of_identifiers(backend, kind):
     assert np.array_equal(predicted(model, table), predicted(without, table))
 
 
-def refused_choice(kind, backend, chosen, message, table=None):
-    table = frame(Y) if table is None else table
-    some = {"categorical_features": chosen}
-    assert_refused(kind, message, lambda: fitted(kind, backend, table, **some))
+def objects(values):
+    return frame(pd.Series(values, dtype=object))
+
+
+DAYS = [pd.Timestamp("2020-01-01")] * 80
+MANY = np.arange(65_534)
+COLOUR, ANY = {"categorical_features": ["colour"]}, {"min_category_frequency": 1}
+REFUSED = [
+    ("column 'colour' holds String: list it in categorical_features at fit, encode it as numbers "
+     "or drop it", frame(COLOURS), {"categorical_features": None}),
+    ("column 'colour' mixes strings and numbers as categories: make all of them strings",
+     objects(["red", 1] * 40), COLOUR),
+    ("column 'colour' holds Timestamp('2020-01-01 00:00:00') of type Timestamp: categories are "
+     "strings, numbers or booleans; convert it to strings, or drop it", objects(DAYS), COLOUR),
+    ("Input X contains infinity: column 'colour'; NaN means missing, infinities must be replaced",
+     objects([1.0, np.inf] * 40), COLOUR),
+    ("column 'colour' has 65534 categories; at most 65533 are supported: raise "
+     "min_category_frequency, or drop it",
+     pd.DataFrame({"colour": MANY, "size": MANY}), COLOUR | ANY),
+    ("categorical_features set as a boolean mask must have shape (n_features,), got: (3,) for 2 "
+     "features", frame(Y), {"categorical_features": [True, False, False]}),
+    ("categorical_features set as integer indices must be in [0, n_features - 1], got: [2] for 2 "
+     "features", frame(Y), {"categorical_features": [2]}),
+    ("categorical_features has an item value 'color' which is not a valid feature name of the "
+     "training data. Observed feature names: ['colour', 'size']",
+     frame(Y), {"categorical_features": ["color"]}),
+    ("categorical_features should be passed as an array of integers or as a boolean mask when the "
+     "model is fitted on data without feature names.", X, COLOUR),
+    ("Categorical features cannot have monotonic constraints: set that of column 'colour' in "
+     "monotonic_cst to 0", frame(COLOURS), {"monotonic_cst": [1, 0]}),
+    ("categorical features of sparse X are not supported: pass X.toarray(), or a frame",
+     csr_matrix(X), {"categorical_features": [0]}),
+]  # fmt: skip
 
 
 @both_kinds
-def test_a_mask_of_the_wrong_length(backend, kind):
-    message = (
-        "categorical_features set as a boolean mask must have shape (n_features,), got: (3,) for "
-        "2 features"
-    )
-    refused_choice(kind, backend, [True, False, False], message)
-
-
-@both_kinds
-def test_indices_out_of_range(backend, kind):
-    message = (
-        "categorical_features set as integer indices must be in [0, n_features - 1], got: [2] for "
-        "2 features"
-    )
-    refused_choice(kind, backend, [2], message)
-
-
-@both_kinds
-def test_unknown_names(backend, kind):
-    message = (
-        "categorical_features has an item value 'color' which is not a valid feature name of the "
-        "training data. Observed feature names: ['colour', 'size']"
-    )
-    refused_choice(kind, backend, ["color"], message)
-
-
-@both_kinds
-def test_names_for_an_array(backend, kind):
-    message = (
-        "categorical_features should be passed as an array of integers or as a boolean mask when "
-        "the model is fitted on data without feature names."
-    )
-    refused_choice(kind, backend, ["colour"], message, X)
-
-
-@both_kinds
-def test_constrained_categories(backend, kind):
-    message = (
-        "Categorical features cannot have monotonic constraints: set that of column 'colour' in "
-        "monotonic_cst to 0"
-    )
-    some = {"monotonic_cst": [1, 0]}
-    assert_refused(kind, message, lambda: fitted(kind, backend, frame(COLOURS), Y > 1, **some))
-
-
-@both_kinds
-def test_sparse_categories(backend, kind):
-    message = "categorical features of sparse X are not supported: pass X.toarray(), or a frame"
-    refused_choice(kind, backend, [0], message, csr_matrix(X))
+@pytest.mark.parametrize(("message", "table", "params"), REFUSED, ids=range(len(REFUSED)))
+def test_refused_categories(backend, kind, message, table, params):
+    y = np.resize([0, 1], table.shape[0])
+    assert_refused(kind, message, lambda: fitted(kind, backend, table, y, **params))

@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 import pytest
-from exported import ROWS, categorical, model, oblique
+from exported import ROWS, categorical, model
 from robust import PAGE
 from sklearn.exceptions import NotFittedError
 from sklearn.tree import DecisionTreeClassifier as Theirs
@@ -104,7 +104,7 @@ def test_models_that_are_not_written(form):
             "feature_combinations=None, or use gpuforest.load where the model runs",
             form=form,
         ):
-            export(oblique("forest"))
+            export(model("sums"))
     with pytest.raises(ValueError, match=f"a weighted median of its trees, which {form} lacks"):
         export(gf.AdaBoostRegressor(n_estimators=3, random_state=0).fit(ROWS, ROWS[:, 0]))
     with refused(

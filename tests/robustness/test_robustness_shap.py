@@ -1,5 +1,8 @@
 """Unusual input of SHAP values and of their pictures: rows of docs/robustness.md."""
 
+import re
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,18 +13,9 @@ from gpuforest import (
     AdaBoostRegressor,
     BaggingClassifier,
     DecisionTreeRegressor,
-    RandomForestClassifier,
     RandomForestRegressor,
     RandomTreesEmbedding,
 )
-
-
-def asked(model, rows, background):
-    """Both questions about a background."""
-    return (
-        lambda: model.shap_values(rows, background=background),
-        lambda: model.expected_value(background),
-    )
 
 
 def adds_up(model, rows, background=None):
@@ -30,40 +24,6 @@ def adds_up(model, rows, background=None):
     mean = model.expected_value_ if background is None else model.expected_value(background)
     known = getattr(model, "predict_proba", model.predict)(rows)
     return np.abs(values.sum(axis=1) + mean - known).max() < 1e-12
-
-
-@both_kinds
-def test_rows_that_cannot_be_explained(backend, kind):
-    model = fitted(kind, backend, X)
-    message = "X has 4 features, but {} is expecting 5 features as input."
-    for explain in (model.shap_values, model.shap_interaction_values):
-        assert_refused(kind, message, lambda explain=explain: explain(X[:, :4]))
-        with pytest.raises(ValueError, match=r"Found array with 0 sample\(s\) \(shape=\(0, 5\)\)"):
-            explain(X[:0])
-
-
-@both_kinds
-def test_backgrounds_that_are_refused(backend, kind):
-    model = fitted(kind, backend, X)
-    for call in asked(model, X, X[:0]):
-        assert_refused(
-            kind,
-            "background: Found array with 0 sample(s) (shape=(0, 5)) while a minimum of 1 is "
-            "required by {}.",
-            call,
-        )
-    for call in asked(model, X, X[:, :4]):
-        message = "background: X has 4 features, but {} is expecting 5 features as input."
-        assert_refused(kind, message, call)
-    infinite = X.copy()
-    infinite[17, 1] = np.inf
-    for call in asked(model, X, infinite):
-        assert_refused(
-            kind,
-            "background: Input X contains infinity: column 1, row 17; NaN means missing, "
-            "infinities must be replaced",
-            call,
-        )
 
 
 @both_kinds
@@ -96,49 +56,6 @@ def test_missing_and_constant_columns(backend, kind):
     assert not model.shap_values(rows, background=rows[:5])[:, 1:3].any()
 
 
-def refused(error, words):
-    assert words in PAGE
-    return pytest.raises(error, match=words)
-
-
-def test_models_without_shap_values(backend):
-    oblique = DecisionTreeRegressor(feature_combinations=2, random_state=0, backend="numpy")
-    medians = AdaBoostRegressor(n_estimators=2, random_state=0)
-    others = BaggingClassifier(LogisticRegression(), n_estimators=2).fit(X / 50, Y)
-    leaves = RandomTreesEmbedding(2, random_state=0, backend=backend).fit(X)
-    for model, error, words in (
-        (oblique.fit(X, Y), ValueError, "SHAP values are not defined for splits by combinations"),
-        (medians.fit(X, Y), ValueError, "the prediction is a median of trees, to which no SHAP"),
-        (others, TypeError, "this BaggingClassifier holds other estimators than gpuforest's trees"),
-        (leaves, TypeError, "a RandomTreesEmbedding predicts nothing, so there is nothing to"),
-    ):
-        for call in (model.shap_values, *asked(model, X, X[:3])):
-            with refused(error, words):
-                call(*[X] * (call == model.shap_values))
-        assert not hasattr(model, "expected_value_")
-
-
-def test_pictures_that_are_refused(backend):
-    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-    from gpuforest import plot
-
-    classes, numbers = (fitted(kind, backend, X) for kind in KINDS)
-    assert (type(classes), type(numbers)) == (RandomForestClassifier, RandomForestRegressor)
-    with refused(ValueError, "output=None is none of the 3 outputs: choose one of 0, 1, 2"):
-        plot.plot_shap_bar(classes, X)
-    with refused(ValueError, "output='a' is none of the 3 outputs: choose one of 0, 1, 2"):
-        plot.plot_shap_summary(classes, X, output="a")
-    with refused(ValueError, "output=1: the prediction is one number, so leave it out"):
-        plot.plot_shap_bar(numbers, X, output=1)
-    with refused(ValueError, "row=80: X has the rows 0 to 79"):
-        plot.plot_shap_waterfall(numbers, X, 80)
-    with refused(ValueError, "no feature 'age': choose one of feature_0, feature_1"):
-        plot.plot_shap_dependence(numbers, X, "age")
-    with pytest.raises(ValueError, match=r"values has the shape \(3, 5\): pass shap_values\(X\)"):
-        plot.plot_shap_bar(numbers, X, values=np.zeros((3, 5)))
-    assert "values has the shape (3, 5): pass shap_values(X) of the same X" in PAGE
-
-
 def test_pictures_of_odd_rows(backend):
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     from matplotlib import pyplot
@@ -153,3 +70,74 @@ def test_pictures_of_odd_rows(backend):
         plot.plot_shap_dependence(model, rows, 0, color_by=1).figure.canvas.draw()
         assert len(pyplot.get_fignums()) == 5
         pyplot.close("all")
+
+
+# what is refused
+
+
+def refused(error, words):
+    assert words in PAGE
+    return pytest.raises(error, match=re.escape(words))
+
+
+def questions(model, rows, background):
+    """What is asked of a model about rows, alone and beside a background."""
+    return [
+        partial(model.shap_values, rows),
+        partial(model.shap_interaction_values, rows),
+        partial(model.shap_values, X, background=background),
+        partial(model.expected_value, background),
+    ]
+
+
+@both_kinds
+def test_rows_and_backgrounds_that_are_refused(backend, kind):
+    model, infinite = fitted(kind, backend, X), X.copy()
+    infinite[17, 1] = np.inf
+    for rows, message in (
+        (X[:0], "Found array with 0 sample(s) (shape=(0, 5)) while a minimum of 1 is required by "
+         "{}."),
+        (X[:, :4], "X has 4 features, but {} is expecting 5 features as input."),
+        (infinite, "Input X contains infinity: column 1, row 17; NaN means missing, infinities "
+         "must be replaced"),
+    ):  # fmt: skip
+        for i, ask in enumerate(questions(model, rows, rows)):
+            assert_refused(kind, "background: " * (i > 1) + message, ask)
+
+
+def test_models_without_shap_values(backend):
+    oblique = DecisionTreeRegressor(feature_combinations=2, random_state=0, backend="numpy")
+    medians = AdaBoostRegressor(n_estimators=2, random_state=0)
+    others = BaggingClassifier(LogisticRegression(), n_estimators=2).fit(X / 50, Y)
+    leaves = RandomTreesEmbedding(2, random_state=0, backend=backend).fit(X)
+    for model, error, words in (
+        (oblique.fit(X, Y), ValueError, "SHAP values are not defined for splits by combinations"),
+        (medians.fit(X, Y), ValueError, "the prediction is a median of trees, to which no SHAP"),
+        (others, TypeError, "this BaggingClassifier holds other estimators than gpuforest's trees"),
+        (leaves, TypeError, "a RandomTreesEmbedding predicts nothing, so there is nothing to"),
+    ):
+        for ask in questions(model, X, X[:3]):
+            with refused(error, words):
+                ask()
+        assert not hasattr(model, "expected_value_")
+
+
+def test_pictures_that_are_refused(backend):
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    from gpuforest import plot
+
+    classes, numbers = (fitted(kind, backend, X) for kind in KINDS)
+    none = "output={} is none of the 3 outputs: choose one of 0, 1, 2"
+    for draw, model, params, words in (
+        (plot.plot_shap_bar, classes, {}, none.format(None)),
+        (plot.plot_shap_summary, classes, {"output": "a"}, none.format("'a'")),
+        (plot.plot_shap_bar, numbers, {"output": 1},
+         "output=1: the prediction is one number, so leave it out"),
+        (plot.plot_shap_waterfall, numbers, {"row": 80}, "row=80: X has the rows 0 to 79"),
+        (plot.plot_shap_dependence, numbers, {"feature": "age"},
+         "no feature 'age': choose one of feature_0, feature_1"),
+        (plot.plot_shap_bar, numbers, {"values": np.zeros((3, 5))},
+         "values has the shape (3, 5): pass shap_values(X) of the same X"),
+    ):  # fmt: skip
+        with refused(ValueError, words):
+            draw(model, X, **params)

@@ -77,44 +77,7 @@ def test_a_class_absent_from_a_bag(backend, class_weight):
     assert np.array_equal(model.predict_proba(X), reference.predict_proba(X))
 
 
-@pytest.mark.parametrize(
-    ("labels", "message"),
-    [
-        ([0.0, np.nan, 1.0], "Input y contains NaN."),
-        ([np.datetime64("2026-01-01"), np.datetime64("NaT"), np.datetime64("2026-01-02")],
-         "Input y contains NaN or None: every row needs a label"),
-    ],
-)  # fmt: skip
-def test_missing_labels(backend, labels, message):
-    y = np.array(labels)[Y]
-    assert_refused(
-        RandomForestClassifier, message, lambda: fitted(RandomForestClassifier, backend, X, y)
-    )
-
-
-@pytest.mark.parametrize("labels", [["a", None, "b"], ["a", 1, 2]])
-def test_labels_without_an_order(backend, labels):
-    y = np.array(labels, object)[Y]
-    message = "Unknown label type: y mixes labels without an order, or misses some (NaN, None): "
-    with pytest.raises(ValueError, match=re.escape(message)):
-        fitted(RandomForestClassifier, backend, X, y)
-    assert message in PAGE
-
-
 # targets
-
-
-def test_missing_targets(backend):
-    for value, message in (
-        (np.nan, "Input y contains NaN."),
-        (np.inf, "Input y contains infinity or a value too large for dtype('float64')."),
-    ):
-        y = np.where(Y, value, 1.0)
-        assert_refused(
-            RandomForestRegressor,
-            message,
-            lambda y=y: fitted(RandomForestRegressor, backend, X, y),
-        )
 
 
 @pytest.mark.parametrize("exponent", [996, -900], ids=["1e300", "1e-271"])
@@ -142,14 +105,6 @@ def test_denormal_targets(backend):
     assert (found >= 0).all()
     assert (found <= 2 * 5e-324).all()
     assert np.array_equal(found, fitted(RandomForestRegressor, "numpy", X, Y * 5e-324).predict(X))
-
-
-def test_targets_near_the_end_of_float64(backend):
-    message = "y has values beyond 1e304, whose sums overflow: divide y by a constant"
-    y = np.where(Y, 1.7e308, 0.0)
-    assert_refused(
-        RandomForestRegressor, message, lambda: fitted(RandomForestRegressor, backend, X, y)
-    )
 
 
 def with_a_far_target(backend, far):
@@ -244,30 +199,6 @@ def test_zero_weights_and_bags(backend, max_samples, bootstrap):
 
 
 @both_kinds
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        (-1.0, "Negative values in data passed to `sample_weight`."),
-        (np.nan, "Input sample_weight contains NaN."),
-        (
-            np.inf,
-            "Input sample_weight contains infinity or a value too large for dtype('float64').",
-        ),
-        (1e308, "the weights of the rows add up to infinity: divide them by the largest"),
-    ],
-)
-def test_refused_weights(backend, kind, value, message):
-    weights = np.where(Y, value, 1.0)
-    assert_refused(kind, message, lambda: fitted(kind, backend, X, Y, weights))
-
-
-@both_kinds
-def test_no_weight_at_all(backend, kind):
-    message = "Sample weights must contain at least one non-zero number."
-    assert_refused(kind, message, lambda: fitted(kind, backend, X, Y, np.zeros(len(X))))
-
-
-@both_kinds
 @pytest.mark.parametrize("exponent", [900, -1074])
 def test_huge_and_denormal_weights(backend, kind, exponent):
     weights = 1.0 + np.arange(len(X)) % 3
@@ -277,3 +208,52 @@ def test_huge_and_denormal_weights(backend, kind, exponent):
         reference = fitted(kind, "numpy", X, Y, weights, **params)
         assert np.array_equal(model.apply(X), reference.apply(X))
         assert np.array_equal(predicted(model, X), predicted(reference, X))
+
+
+# what is refused
+
+
+def of(labels):
+    return np.array(labels)[Y]
+
+
+DAYS = np.array(["2026-01-01", "NaT", "2026-01-02"], "M8[D]")
+INFINITE = "Input {} contains infinity or a value too large for dtype('float64')."
+REFUSED_TARGETS = [
+    (RandomForestClassifier, of([0.0, np.nan, 1.0]), "Input y contains NaN."),
+    (RandomForestClassifier, of(DAYS), "Input y contains NaN or None: every row needs a label"),
+    (RandomForestRegressor, of([1.0, np.nan, 1.0]), "Input y contains NaN."),
+    (RandomForestRegressor, of([1.0, np.inf, 1.0]), INFINITE.format("y")),
+    (RandomForestRegressor, of([0.0, 1.7e308, 1.7e308]),
+     "y has values beyond 1e304, whose sums overflow: divide y by a constant"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "y", "message"), REFUSED_TARGETS, ids=range(5))
+def test_refused_targets(backend, kind, y, message):
+    assert_refused(kind, message, lambda: fitted(kind, backend, X, y))
+
+
+@pytest.mark.parametrize("labels", [["a", None, "b"], ["a", 1, 2]])
+def test_labels_without_an_order(backend, labels):
+    y = np.array(labels, object)[Y]
+    message = "Unknown label type: y mixes labels without an order, or misses some (NaN, None): "
+    with pytest.raises(ValueError, match=re.escape(message)):
+        fitted(RandomForestClassifier, backend, X, y)
+    assert message in PAGE
+
+
+@both_kinds
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([1.0, -1.0, 1.0], "Negative values in data passed to `sample_weight`."),
+        ([1.0, np.nan, 1.0], "Input sample_weight contains NaN."),
+        ([1.0, np.inf, 1.0], INFINITE.format("sample_weight")),
+        ([1.0, 1e308, 1e308],
+         "the weights of the rows add up to infinity: divide them by the largest"),
+        ([0.0, 0.0, 0.0], "Sample weights must contain at least one non-zero number."),
+    ],
+)  # fmt: skip
+def test_refused_weights(backend, kind, weights, message):
+    assert_refused(kind, message, lambda: fitted(kind, backend, X, Y, of(weights)))

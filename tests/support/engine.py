@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -79,28 +79,14 @@ class Task:
 
     @property
     def rules(self) -> Rules:
-        n_features = self.X.shape[1]
-        return Rules(
-            criterion=CRITERIA[self.criterion].of_outputs(self.n_class_outputs),
-            n_tried=self.n_tried_of(n_features),
-            max_depth=self.max_depth,
-            min_rows_split=self.min_rows_split,
-            min_rows_leaf=self.min_rows_leaf,
-            min_gain=self.min_gain,
-            min_weight_leaf=self.min_weight_leaf,
-            random=self.random,
-            signs=np.array(self.signs, np.int8),
-            n_features_tree=self.n_features_tree,
-            features_again=self.features_again,
-            multiway=self.multiway,
-            combined=self.combined,
-            heaviest=self.heaviest,
-        )
-
-    def n_tried_of(self, n_features: int) -> int:
-        if self.n_tried is None:
-            return n_features
-        return self.n_tried if self.combined > 1 else min(self.n_tried, n_features)
+        n_tried, n_features = self.n_tried or self.X.shape[1], self.X.shape[1]
+        own = {f.name for f in fields(Task)} & {f.name for f in fields(Rules)}
+        given = {name: getattr(self, name) for name in own}
+        return Rules(**given | {
+            "criterion": CRITERIA[self.criterion].of_outputs(self.n_class_outputs),
+            "n_tried": n_tried if self.combined > 1 else min(n_tried, n_features),
+            "signs": np.array(self.signs, np.int8),
+        })  # fmt: skip
 
     @property
     def n_class_outputs(self) -> int:
@@ -181,30 +167,23 @@ def table(
     0 constant, n a third missing, N few values and most missing, A all missing,
     d a copy of the column before
     """
+    draws: dict[str, Any] = {
+        "c": lambda: rng.normal(size=n_rows),
+        "n": lambda: rng.normal(size=n_rows),
+        "t": lambda: rng.lognormal(sigma=3, size=n_rows),
+        "b": lambda: rng.integers(0, 2, n_rows).astype(float),
+        "f": lambda: rng.integers(-2, 3, n_rows) / 2,
+        "N": lambda: rng.integers(-2, 3, n_rows) / 2,
+        "m": lambda: rng.integers(0, 1000, n_rows).astype(float),
+        "0": lambda: np.full(n_rows, 3.5),
+        "A": lambda: np.full(n_rows, np.nan),
+        "d": lambda: columns[-1].copy() if columns else np.zeros(n_rows),
+    }
     columns: list[np.ndarray] = []
     for kind in kinds:
-        match kind:
-            case "c" | "n":
-                x = rng.normal(size=n_rows)
-            case "t":
-                x = rng.lognormal(sigma=3, size=n_rows)
-            case "b":
-                x = rng.integers(0, 2, n_rows).astype(float)
-            case "f" | "N":
-                x = rng.integers(-2, 3, n_rows) / 2
-            case "m":
-                x = rng.integers(0, 1000, n_rows).astype(float)
-            case "0":
-                x = np.full(n_rows, 3.5)
-            case "A":
-                x = np.full(n_rows, np.nan)
-            case "d":
-                x = columns[-1].copy() if columns else np.zeros(n_rows)
-        if kind == "n":
-            x[rng.random(n_rows) < 0.3] = np.nan
-        if kind == "N":
-            x[rng.random(n_rows) < 0.8] = np.nan
-        columns.append(x)
+        columns.append(draws[kind]())
+        if kind in "nN":
+            columns[-1][rng.random(n_rows) < {"n": 0.3, "N": 0.8}[kind]] = np.nan
     return np.stack(columns, axis=1).astype(dtype)
 
 

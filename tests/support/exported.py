@@ -23,38 +23,44 @@ FAR = np.random.default_rng(1).choice(
 )
 TABLES = {own.shape[1]: own for own in (X, ROWS, FAR)}
 
-KINDS = {
-    "strings": lambda: gf.RandomForestClassifier(12, max_depth=4, **HERE).fit(X, LABELS),
-    "votes": lambda: gf.RandomForestClassifier(9, voting="hard", **HERE).fit(X, CODES - 1),
-    "truths": lambda: gf.ExtraTreesClassifier(12, max_depth=3, **HERE).fit(X, CODES > 0),
-    "tree": lambda: gf.DecisionTreeClassifier(max_depth=3, **HERE).fit(X, CODES * 2.0),
-    "root": lambda: gf.RandomForestClassifier(3, **HERE).fit(X, np.zeros(150)),
-    "outputs": lambda: gf.RandomForestClassifier(7, max_depth=3, **HERE).fit(
-        X, np.column_stack([LABELS, CODES == 0])
-    ),
-    "numbers": lambda: gf.RandomForestRegressor(12, max_depth=6, **HERE).fit(ROWS, NUMBERS),
-    "two numbers": lambda: gf.ExtraTreesRegressor(7, max_depth=4, **HERE).fit(ROWS, TWO),
-    "medians": lambda: gf.RandomForestRegressor(
-        5, criterion="absolute_error", max_depth=3, **HERE
-    ).fit(ROWS, NUMBERS),
-    "bag": lambda: gf.BaggingRegressor(n_estimators=5, random_state=0).fit(ROWS, NUMBERS),
-    "adaboost": lambda: gf.AdaBoostClassifier(n_estimators=12, **HERE).fit(X, CODES),
-    "adaboost of two": lambda: gf.AdaBoostClassifier(n_estimators=12, **HERE).fit(X, CODES > 1),
-    "boosted classes": lambda: gf.HistGradientBoostingClassifier(max_iter=6, **HERE).fit(X, LABELS),
-    "boosted two": lambda: gf.HistGradientBoostingClassifier(max_iter=9, **HERE).fit(X, CODES > 1),
-    "boosted numbers": lambda: gf.HistGradientBoostingRegressor(max_iter=9, **HERE).fit(
-        ROWS, NUMBERS
-    ),
-    "boosted gamma": lambda: gf.HistGradientBoostingRegressor(loss="gamma", max_iter=9, **HERE).fit(
-        ROWS, NUMBERS
-    ),
-    "far classes": lambda: gf.RandomForestClassifier(7, **HERE).fit(FAR, CODES),
-    "far numbers": lambda: gf.HistGradientBoostingRegressor(
-        max_iter=9, min_samples_leaf=2, **HERE
-    ).fit(FAR, NUMBERS),
-    "isolation": lambda: gf.IsolationForest(n_estimators=12, **HERE).fit(X),
-    "isolation of one": lambda: gf.IsolationForest(n_estimators=2, max_samples=1, **HERE).fit(ROWS),
-}
+SHORT = {"max_iter": 9}
+KINDS = {  # a class, its parameters, rows and targets
+    "strings": (gf.RandomForestClassifier, {"n_estimators": 12, "max_depth": 4}, X, LABELS),
+    "votes": (gf.RandomForestClassifier, {"n_estimators": 9, "voting": "hard"}, X, CODES - 1),
+    "truths": (gf.ExtraTreesClassifier, {"n_estimators": 12, "max_depth": 3}, X, CODES > 0),
+    "tree": (gf.DecisionTreeClassifier, {"max_depth": 3}, X, CODES * 2.0),
+    "root": (gf.RandomForestClassifier, {"n_estimators": 3}, X, np.zeros(150)),
+    "outputs": (gf.RandomForestClassifier, {"n_estimators": 7, "max_depth": 3}, X,
+                np.column_stack([LABELS, CODES == 0])),
+    "numbers": (gf.RandomForestRegressor, {"n_estimators": 12, "max_depth": 6}, ROWS, NUMBERS),
+    "two numbers": (gf.ExtraTreesRegressor, {"n_estimators": 7, "max_depth": 4}, ROWS, TWO),
+    "medians": (gf.RandomForestRegressor,
+                {"n_estimators": 5, "criterion": "absolute_error", "max_depth": 3}, ROWS, NUMBERS),
+    "bag": (gf.BaggingRegressor, {"n_estimators": 5}, ROWS, NUMBERS),
+    "adaboost": (gf.AdaBoostClassifier, {"n_estimators": 12}, X, CODES),
+    "adaboost of two": (gf.AdaBoostClassifier, {"n_estimators": 12}, X, CODES > 1),
+    "boosted classes": (gf.HistGradientBoostingClassifier, {"max_iter": 6}, X, LABELS),
+    "boosted two": (gf.HistGradientBoostingClassifier, SHORT, X, CODES > 1),
+    "boosted numbers": (gf.HistGradientBoostingRegressor, SHORT, ROWS, NUMBERS),
+    "boosted gamma": (gf.HistGradientBoostingRegressor, SHORT | {"loss": "gamma"}, ROWS, NUMBERS),
+    "far classes": (gf.RandomForestClassifier, {"n_estimators": 7}, FAR, CODES),
+    "far numbers": (gf.HistGradientBoostingRegressor, SHORT | {"min_samples_leaf": 2},
+                    FAR, NUMBERS),
+    "isolation": (gf.IsolationForest, {"n_estimators": 12}, X, None),
+    "isolation of one": (gf.IsolationForest, {"n_estimators": 2, "max_samples": 1}, ROWS, None),
+}  # fmt: skip
+SUMS = {  # which C alone has
+    "sums": (gf.RandomForestClassifier, {"n_estimators": 9, "feature_combinations": 2.0},
+             X, LABELS),
+    "sums of weights": (
+        gf.ExtraTreesRegressor,
+        {"n_estimators": 7, "feature_combinations": 6.0, "combination_weights": "integer",
+         "max_bins": 40}, ROWS, TWO),
+    "far sums": (gf.RandomForestRegressor, {"n_estimators": 5, "feature_combinations": 3.0},
+                 FAR, NUMBERS),
+    "no sums": (gf.RandomForestRegressor, {"n_estimators": 2, "feature_combinations": 2.0},
+                ROWS, np.zeros(150)),
+}  # fmt: skip
 # equal but for the rounding of exponentials: in C, and where another library has them
 IN_C = ("adaboost", "adaboost of two", "isolation", "isolation of one")
 BY_EXPONENTIALS = (*IN_C, "boosted classes", "boosted two", "boosted gamma")
@@ -64,25 +70,9 @@ NOT_TREELITE = IN_C
 @cache
 def model(kind):
     """The fitted model of a kind."""
-    return KINDS[kind]()
-
-
-SUMS = {  # which C alone has
-    "forest": lambda: gf.RandomForestClassifier(9, feature_combinations=2.0, **HERE).fit(X, LABELS),
-    "numbers": lambda: gf.ExtraTreesRegressor(
-        7, feature_combinations=6.0, combination_weights="integer", max_bins=40, **HERE
-    ).fit(ROWS, TWO),
-    "far": lambda: gf.RandomForestRegressor(5, feature_combinations=3.0, **HERE).fit(FAR, NUMBERS),
-    "root": lambda: gf.RandomForestRegressor(2, feature_combinations=2.0, **HERE).fit(
-        ROWS, np.zeros(150)
-    ),
-}
-
-
-@cache
-def oblique(kind):
-    """The fitted model of a kind, which splits by sums of features."""
-    return SUMS[kind]()
+    estimator, params, table, y = (KINDS | SUMS)[kind]
+    given = HERE if estimator is not gf.BaggingRegressor else {"random_state": 0}
+    return estimator(**given, **params).fit(table, y)
 
 
 def edge_rows(fitted, dtype):
@@ -133,24 +123,16 @@ def unseen_frame():
     return frame
 
 
+NAMED = {"categorical_features": ["colour", "size", "letter"], **HERE}
 CATEGORICAL = {
-    "forest": lambda f, y: gf.RandomForestClassifier(
-        9, max_depth=6, categorical_features=["colour", "size", "letter"], **HERE
-    ).fit(f, y > 1.5),
-    "chains": lambda f, y: gf.ExtraTreesRegressor(
-        7,
-        max_depth=4,
-        categorical_split="multiway",
-        categorical_features=["colour", "size", "letter"],
-        **HERE,
-    ).fit(f, y),
-    "boosted": lambda f, y: gf.HistGradientBoostingRegressor(
-        max_iter=9, min_samples_leaf=5, **HERE
-    ).fit(f, y),
+    "forest": gf.RandomForestClassifier(9, max_depth=6, **NAMED),
+    "chains": gf.ExtraTreesRegressor(7, max_depth=4, categorical_split="multiway", **NAMED),
+    "boosted": gf.HistGradientBoostingRegressor(max_iter=9, min_samples_leaf=5, **HERE),
 }
 
 
 @cache
 def categorical(kind):
     """The fitted model of a kind, of `category_frame`."""
-    return CATEGORICAL[kind](*category_frame())
+    frame, y = category_frame()
+    return CATEGORICAL[kind].fit(frame, y > 1.5 if kind == "forest" else y)

@@ -11,8 +11,8 @@ Beneath are NumPy's arrays. Refused is, as CuPy 14 does or would better do:
 
 Memory that is not yet written holds garbage, as in a pool that others used before.
 
-`operations` counts by name what starts work on the device, `waits` what waits for it. What CuPy
-launches and compiles for it, cupy_launches.py counts.
+`operations` counts by name what starts work on the device, `waits` what waits for it, `copies`
+what is copied to it.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import array_api_compat.numpy as compat
-import cupy_launches
 import numpy as np
 from emulated import EmulatedBackend
 
 operations: Counter[str] = Counter()
 waits: Counter[str] = Counter()
+copies: Counter[str] = Counter()
 
 DEVICE = SimpleNamespace(id=0)
 # views and plain memory
@@ -77,17 +77,10 @@ class Array:
         raise TypeError("Implicit conversion to a NumPy array is not allowed.")
 
     def __getitem__(self, key: Any) -> Array:
-        found = self.host[unwrap_key(key)]
-        for name, index in indices(key):
-            cupy_launches.count(name, found, self.host, index)
-        return Array(found)
+        return Array(self.host[unwrap_key(key)])
 
     def __setitem__(self, key: Any, value: Any) -> None:
         operations["set"] += 1
-        if any(name == "mask" for name, _ in indices(key)):
-            cupy_launches.count("set mask", self.host, key.host, unwrap(value))
-        else:
-            cupy_launches.count("set", self.host[unwrap_key(key)], unwrap(value))
         self.host[unwrap_key(key)] = unwrap(value)
 
     def get(self) -> np.ndarray:
@@ -107,67 +100,36 @@ class Array:
 
     def astype(self, dtype: Any, copy: bool = True) -> Array:
         operations["astype"] += 1
-        found = self.host.astype(dtype, copy=copy)
-        cupy_launches.count("astype", found, self.host, copy=copy)
-        return Array(found)
+        return Array(self.host.astype(dtype, copy=copy))
 
 
-def _operator(name: str) -> None:
-    """The operator, its reflection and its form in place."""
+def _define(name: str, *, reflected: bool = False) -> None:
+    """An operator; and, where it has these, its reflection and its form in place."""
     function = getattr(operator, f"__{name}__")
-    in_place = getattr(operator, f"__i{name}__", None)
 
-    def computed(found: Any, *operands: Any) -> Any:
+    def forward(self: Array, *others: Any) -> Array:
         operations[name] += 1
-        cupy_launches.count(name, np.asarray(found), *operands)
-        return found
+        return Array(function(self.host, *map(unwrap, others)))
 
-    def forward(self: Array, other: Any) -> Array:
-        return Array(computed(function(self.host, unwrap(other)), self.host, unwrap(other)))
-
-    def reflected(self: Array, other: Any) -> Array:
-        return Array(computed(function(unwrap(other), self.host), unwrap(other), self.host))
+    def backward(self: Array, other: Any) -> Array:
+        operations[name] += 1
+        return Array(function(unwrap(other), self.host))
 
     def inside(self: Array, other: Any) -> Array:
-        self.host = computed(in_place(self.host, unwrap(other)), self.host, unwrap(other))
+        operations[name] += 1
+        self.host = getattr(operator, f"__i{name}__")(self.host, unwrap(other))
         return self
 
     setattr(Array, f"__{name}__", forward)
-    if in_place is not None:
-        setattr(Array, f"__r{name}__", reflected)
+    if reflected:
+        setattr(Array, f"__r{name}__", backward)
         setattr(Array, f"__i{name}__", inside)
 
 
-def _unary(name: str) -> None:
-    function = getattr(operator, f"__{name}__")
-
-    def call(self: Array) -> Array:
-        operations[name] += 1
-        found = function(self.host)
-        cupy_launches.count(name, found, self.host)
-        return Array(found)
-
-    setattr(Array, f"__{name}__", call)
-
-
-for _name in [
-    "add",
-    "sub",
-    "mul",
-    "truediv",
-    "floordiv",
-    "mod",
-    "and",
-    "or",
-    "xor",
-    "lshift",
-    "rshift",
-]:
-    _operator(_name)
-for _name in ("lt", "le", "eq", "ne", "ge", "gt"):
-    _operator(_name)
-for _name in ("neg", "invert", "abs"):
-    _unary(_name)
+REFLECTED = "add sub mul truediv floordiv mod and or xor lshift rshift"
+OTHERS = "lt le eq ne ge gt neg invert abs"
+for _name in f"{REFLECTED} {OTHERS}".split():
+    _define(_name, reflected=_name in REFLECTED.split())
 
 
 def unwrap(value: Any) -> Any:
@@ -193,13 +155,6 @@ def unwrap_key(key: Any) -> Any:
         elif not (part is None or part is Ellipsis or isinstance(part, int | slice)):
             raise TypeError(f"an index of {type(part)}")
     return tuple(map(unwrap, parts)) if isinstance(key, tuple) else unwrap(key)
-
-
-def indices(key: Any) -> list[tuple[str, np.ndarray]]:
-    """The arrays of an index, and how CuPy reads with them."""
-    parts = key if isinstance(key, tuple) else (key,)
-    arrays = [part.host for part in parts if isinstance(part, Array)]
-    return [("mask" if array.dtype == bool else "take", array) for array in arrays]
 
 
 def wrap(value: Any) -> Any:
@@ -255,12 +210,6 @@ def _function(name: str, ours: Any, theirs: Any) -> Any:
             raise TypeError(f"searchsorted: {args[1].dtype} among {args[0].dtype}")
         plain = tuple(map(unwrap, args)), {k: unwrap(v) for k, v in kwargs.items()}
         found = ours(*plain[0], **plain[1])
-        cupy_launches.count(
-            name,
-            np.asarray(found) if np.isscalar(found) else found,
-            *plain[0],
-            **{k: v for k, v in plain[1].items() if k != "dtype"},
-        )
         if name in ("empty", "empty_like"):
             found = np.frombuffer(b"\xa5" * found.nbytes, np.uint8).view(found.dtype)
             found = found.reshape(ours(*map(unwrap, args), **kwargs).shape).copy()
@@ -278,7 +227,7 @@ class PickyBackend(EmulatedBackend):
     def asarray(self, host: Any) -> Array:
         if isinstance(host, Array):
             return host
-        cupy_launches.launched["copy to the device"] += 1
+        copies["asarray"] += 1
         return Array(np.array(host))
 
     def asnumpy(self, array: Any) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gpuforest.kernels.quantiles.members import COUNT, HIGHER, INVERTED, LINEAR, LOWER, MEAN
+from gpuforest.explain.quantile_kernels import COUNT, HIGHER, INVERTED, LINEAR, LOWER, MEAN
 
 
 def members_of(members, node):

@@ -211,10 +211,10 @@ def terms_of(forest: Forest, node: int) -> tuple[list[int], list[int], int]:
 
 
 def all_terms(forest: Forest, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The features that splits i64[n] of an oblique forest add up, one after another: the position
+    """The features that splits i64[n] add up, one after another: the position
     in `nodes` i64[...], the feature i64[...] and its weight without a sign i64[...], 1 of a feature
     alone."""
-    n = combined(forest.nodes[nodes])
+    n = combined(forest.nodes[nodes]) * forest.oblique
     alone = np.flatnonzero(n == 0)
     feature = (forest.nodes[nodes[alone]] >> np.uint64(FEATURE_SHIFT)).astype(np.int64)
     several = np.flatnonzero(n > 0)

@@ -56,12 +56,9 @@ function, or dot for Graphviz; python without --tree: all trees of a boosted mod
 --max-depth D  with --tree, as text or dot: levels to show (default: all)"""
 
 
-def add_inspect_arguments(command: argparse.ArgumentParser) -> None:
-    """Declare the arguments of `inspect`."""
-    options.declare(command, options.MODEL)
+def _tree_or_json(command: argparse.ArgumentParser) -> None:
     either = command.add_mutually_exclusive_group()
     options.declare(either, "--tree N  print tree N; the first one is 0", options.JSON)
-    options.declare(command, INSPECT_OPTIONS)
 
 
 def add_export_arguments(command: argparse.ArgumentParser) -> None:
@@ -162,31 +159,25 @@ def tree_text(
 
 def write_model(model: Any, kind: str, out: Path, **given: Any) -> None:
     """Write a whole model to a file, which is whole or not there."""
-    match kind:
-        case "onnx":
-            model.to_onnx(out, **given)
-        case "c":
-            export_c(model, out, **given)
-        case "treelite":
-            converted = model.to_treelite()
-            with replaced(out) as path:
+    if kind == "onnx":
+        model.to_onnx(out, **given)
+    elif kind == "c":
+        export_c(model, out, **given)
+    else:
+        converted = model.to_treelite() if kind == "treelite" else model.to_sklearn()
+        with replaced(out) as path:
+            if kind == "treelite":
                 converted.serialize(str(path))
-        case _:
-            data = pickle.dumps(model.to_sklearn())
-            with replaced(out) as path:
-                path.write_bytes(data)
+            else:
+                path.write_bytes(pickle.dumps(converted))
 
 
-# name, help, function that declares the options, function that runs
-INSPECT = (
-    "inspect",
-    "Show what a saved model is, or one of its trees.",
-    add_inspect_arguments,
-    run_inspect,
-)
-EXPORT = (
-    "export",
-    "Write a saved model for other programs.",
-    add_export_arguments,
-    run_export,
+COMMANDS = (  # name, help, options, function that runs
+    (
+        "inspect",
+        "Show what a saved model is, or one of its trees.",
+        (options.MODEL, _tree_or_json, INSPECT_OPTIONS),
+        run_inspect,
+    ),
+    ("export", "Write a saved model for other programs.", (add_export_arguments,), run_export),
 )

@@ -32,11 +32,8 @@ class Parser(argparse.ArgumentParser):
 
 @contextlib.contextmanager
 def interrupt_after() -> Iterator[None]:
-    """Hold back one interrupt until the end of the imports; a second one is not held back.
-
-    Modules made with Cython swallow an interrupt of their import, in a bare except of their memory
-    views (scikit-learn, SciPy), and those made with pybind11 turn it into an ImportError (SciPy).
-    """
+    """Hold back one interrupt until the end of the imports; a second one is not held back. Modules
+    made with Cython swallow an interrupt, and those made with pybind11 raise an ImportError."""
     held: list[int] = []
 
     def hold(number: int, _: object) -> None:
@@ -66,21 +63,16 @@ def parser() -> argparse.ArgumentParser:
     top = Parser(prog="gpuforest", description="Random forests from the command line.")
     top.add_argument("--version", action="version", version=f"gpuforest {version('gpuforest')}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name, summary, add_arguments, run in (
-        ("train", "Train a model on a file, and save it.", train.add_arguments, train.run),
+    n_jobs = "--n-jobs N  processes (default: one for each core)"
+    for name, summary, tables, run in (
+        ("train", "Train a model on a file, and save it.", (train.add_arguments,), train.run),
         *predict.COMMANDS,
-        inspect.INSPECT,
+        *inspect.COMMANDS,
         *plot.COMMANDS,
-        inspect.EXPORT,
-        (
-            "warmup",
-            "Compile the kernels that are not on disk yet.",
-            lambda command: declare(command, "--n-jobs N  processes (default: one for each core)"),
-            warm_up_kernels,
-        ),
+        ("warmup", "Compile the kernels that are not on disk yet.", (n_jobs,), warm_up_kernels),
     ):
         command = commands.add_parser(name, help=summary, description=summary)
-        add_arguments(command)
+        declare(command, *tables)
         command.set_defaults(run=run)
     return top
 

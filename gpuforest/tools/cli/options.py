@@ -7,6 +7,7 @@ import argparse
 import ast
 import inspect
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any
@@ -62,43 +63,52 @@ COL_year, COL_month, COL_weekday (0 is Monday) and COL_seconds (since 1970)
 or without)"""
 
 
-def declare(command: Any, *tables: str) -> None:
-    """Add the options of tables, in which each line has an option, what it takes, two blanks, help.
+def declare(command: Any, *tables: str | Callable[[Any], None]) -> None:
+    """Add the options of tables, in which each line has an option, what it takes, two blanks, help;
+    or of functions, such as those below.
 
     A word in capitals is an argument without a flag, and an option that takes nothing is a switch.
     "!" marks a required option, and "|" separates the words that may be chosen.
     """
-    for line in "\n".join(tables).splitlines():
-        head, _, text = line.partition("  ")
-        flag, _, takes = head.partition(" ")
-        how: dict[str, Any] = {"help": text}
-        if flag.isupper():
-            command.add_argument(flag.lower(), metavar=flag, **how)
-            continue
-        if takes.endswith("!"):
-            how["required"], takes = True, takes[:-1]
-        if not takes:
-            how["action"] = "store_true"
-        elif "|" in takes:
-            words = takes.split("|")
-            is_number = words[0].isdigit()
-            how |= {"choices": [*map(int, words)], "type": int} if is_number else {"choices": words}
+    for table in tables:
+        if callable(table):
+            table(command)
         else:
-            how["metavar"] = takes
-            if takes in INTEGERS:
-                how["type"] = int
-            if takes in REPEATED:
-                how["action"] = "append"
-        command.add_argument(flag, **how)
+            for line in table.splitlines():
+                _declare_line(command, line)
 
 
-def declare_reading(command: argparse.ArgumentParser, kept: bool = True) -> None:
+def _declare_line(command: Any, line: str) -> None:
+    head, _, text = line.partition("  ")
+    flag, _, takes = head.partition(" ")
+    how: dict[str, Any] = {"help": text}
+    if flag.isupper():
+        command.add_argument(flag.lower(), metavar=flag, **how)
+        return
+    if takes.endswith("!"):
+        how["required"], takes = True, takes[:-1]
+    if not takes:
+        how["action"] = "store_true"
+    elif "|" in takes:
+        words = takes.split("|")
+        is_number = words[0].isdigit()
+        how |= {"choices": [*map(int, words)], "type": int} if is_number else {"choices": words}
+    else:
+        how["metavar"] = takes
+        if takes in INTEGERS:
+            how["type"] = int
+        if takes in REPEATED:
+            how["action"] = "append"
+    command.add_argument(flag, **how)
+
+
+def declare_reading(command: Any, kept: bool = True) -> None:
     """Add the options that say how a file is written; `kept`: a model has them from training."""
     text = "In place of what the model was trained with." if kept else None
     declare(command.add_argument_group("how the data are written", text), READING)
 
 
-def declare_runtime(command: argparse.ArgumentParser) -> None:
+def declare_runtime(command: Any) -> None:
     """Add threads and backend."""
     add_parameter(command, "n_jobs", Kinds(integer=True), "threads (default: -1, all cores)")
     add_parameter(command, "backend", Kinds(text=True), "a backend's name (default: auto)")

@@ -8,9 +8,9 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, Protocol, TextIO
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -136,10 +136,7 @@ def in_brackets(classes: list[Any] | None, most: int = 6) -> str:
 
 def writable(path: str, *inputs: str | None, endings: tuple[str, ...] = ()) -> Path:
     """The path, if a file can be written there, which is asked before the work and not after it.
-
-    Raises an OSError if nothing can be written there, and a ValueError if it is one of the inputs
-    or ends otherwise than it should.
-    """
+    An OSError if it cannot, a ValueError if it is an input or ends otherwise than it should."""
     out = Path(path)
     if out.is_dir():
         raise IsADirectoryError(f"{out} is a directory, not a file")
@@ -178,60 +175,50 @@ def table_path(path: str | None, *inputs: str | None) -> Path | None:
     return out
 
 
+Write = Callable[[dict[str, Any]], None]  # of rows: arrays of NumPy or pyarrow by name
+
+
 @contextmanager
-def table_writer(out: Path | None) -> Iterator[TableWriter]:
-    """A writer of a CSV or Parquet file, which is there when all is written, or of standard
-    output."""
+def table_writer(out: Path | None) -> Iterator[Write]:
+    """A function that writes rows after rows, with the same names each time, to a CSV or Parquet
+    file, which is there when all is written, or to standard output."""
     if out is None:
-        yield CsvWriter(sys.stdout)
+        yield _csv_writer(sys.stdout)
         return
     with replaced(out) as path:
         if out.suffix.lower() in PARQUET:
-            with closing(ParquetWriter(path)) as writer:
-                yield writer
+            with ExitStack() as stack:
+                yield _parquet_writer(path, stack)
         else:
             with path.open("w", encoding="utf-8", newline="") as file:
-                yield CsvWriter(file)
+                yield _csv_writer(file)
 
 
-class TableWriter(Protocol):
-    """Writes a table, rows after rows."""
-
-    def add(self, columns: dict[str, Any]) -> None:
-        """Write rows: arrays of NumPy or pyarrow by name, the same names each time."""
-
-
-class CsvWriter:
+def _csv_writer(file: TextIO) -> Write:
     """Numbers read back the same."""
+    writer, names = csv.writer(file, lineterminator="\n"), list[str]()
 
-    def __init__(self, file: TextIO) -> None:
-        self._writer = csv.writer(file, lineterminator="\n")
-        self._is_new = True
-
-    def add(self, columns: dict[str, Any]) -> None:
-        if self._is_new:
-            self._writer.writerow(columns)
-            self._is_new = False
+    def write(columns: dict[str, Any]) -> None:
+        if not names:
+            names.extend(columns)
+            writer.writerow(names)
         lists = [c.tolist() if hasattr(c, "tolist") else c.to_pylist() for c in columns.values()]
-        self._writer.writerows(zip(*lists, strict=True))
+        writer.writerows(zip(*lists, strict=True))
+
+    return write
 
 
-class ParquetWriter:
+def _parquet_writer(path: Path, stack: ExitStack) -> Write:
     """All rows have the types of the first ones."""
+    import pyarrow as pa
+    from pyarrow import parquet
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._writer: Any = None
+    writers: list[Any] = []
 
-    def add(self, columns: dict[str, Any]) -> None:
-        import pyarrow as pa
-        from pyarrow import parquet
-
+    def write(columns: dict[str, Any]) -> None:
         table = pa.table(columns)
-        if self._writer is None:
-            self._writer = parquet.ParquetWriter(self._path, table.schema)
-        self._writer.write_table(table.cast(self._writer.schema))
+        if not writers:
+            writers.append(stack.enter_context(parquet.ParquetWriter(path, table.schema)))
+        writers[0].write_table(table.cast(writers[0].schema))
 
-    def close(self) -> None:
-        if self._writer is not None:
-            self._writer.close()
+    return write

@@ -117,16 +117,9 @@ def add_plot_arguments(command: argparse.ArgumentParser) -> None:
     out = "--out FILE!  a .png, .svg or .pdf file to write"
     for kind, (text, *tables) in PICTURES.items():
         parser = kinds.add_parser(kind, help=text, description=f"Draw {text}.")
-        options.declare(parser, *([] if kind == "impurity" else [options.MODEL]), out, *tables)
-        if any(table.startswith("--data") for table in tables):
-            options.declare_reading(parser)
-
-
-def add_report_arguments(command: argparse.ArgumentParser) -> None:
-    """Declare the arguments of `report`."""
-    options.declare(command, options.MODEL, *REPORT)
-    options.declare_runtime(command)
-    options.declare_reading(command)
+        model = () if kind == "impurity" else (options.MODEL,)
+        has_data = any(table.startswith("--data") for table in tables)
+        options.declare(parser, *model, out, *tables, *[options.declare_reading] * has_data)
 
 
 def run_plot(arguments: argparse.Namespace) -> None:
@@ -167,19 +160,13 @@ def draw(model: Any, arguments: argparse.Namespace) -> Figure:
         case kind:
             given = options.options_of(arguments, "row", "top", "feature", "color_by")
             given["background"] = files.background_of(model, arguments)
-            given["output"] = class_of(model, vars(arguments)["class"])
+            if (word := vars(arguments)["class"]) is not None:
+                labels = labels_of(model, model.forest_.coding.n_values)
+                given["output"] = next((label for label in labels if str(label) == word), word)
             ax = SHAP[kind](model, files.ModelRows(model, arguments).features(), **given)
     figure = ax.get_figure(root=True)
     assert figure is not None
     return figure
-
-
-def class_of(model: Any, name: str | None) -> Any:
-    """The class, or the number of the output, that is written so; None if none is given."""
-    if name is None:
-        return None
-    labels = labels_of(model, model.forest_.coding.n_values)
-    return next((label for label in labels if str(label) == name), name)
 
 
 def importances_of(model: Any, arguments: argparse.Namespace) -> tuple[Any, list[str] | None]:
@@ -296,13 +283,12 @@ def run_report(arguments: argparse.Namespace) -> None:
     output.done("report written to", out)
 
 
-# name, help, function that declares the options, function that runs
-COMMANDS = (
-    ("plot", "Draw a picture of a saved model.", add_plot_arguments, run_plot),
+COMMANDS = (  # name, help, options, function that runs
+    ("plot", "Draw a picture of a saved model.", (add_plot_arguments,), run_plot),
     (
         "report",
         "Write a report on a saved model for people: one HTML file, which loads nothing.",
-        add_report_arguments,
+        (options.MODEL, *REPORT, options.declare_runtime, options.declare_reading),
         run_report,
     ),
 )

@@ -17,6 +17,7 @@ from gpuforest.data.frames import listed
 from gpuforest.explain.model_facts import finite
 from gpuforest.tools.cli import files, options, output
 from gpuforest.tools.report.rows import aligned
+from gpuforest.tools.report.scores import balanced
 
 EXPECTED = "expected_value"
 ERRORS = ("mean_absolute_error", "root_mean_squared_error")  # in units of the target
@@ -38,15 +39,6 @@ EVALUATE = """\
 --drop-missing-target  leave out rows without a target
 --permute  also how much accuracy or R2 falls when the values of a feature are permuted: the mean \
 of five orders, and its standard deviation"""
-
-
-def _declare(*tables: str) -> Callable[[argparse.ArgumentParser], None]:
-    def add_arguments(command: argparse.ArgumentParser) -> None:
-        options.declare(command, options.MODEL, options.DATA, *tables)
-        options.declare_runtime(command)
-        options.declare_reading(command)
-
-    return add_arguments
 
 
 def run_predict(arguments: argparse.Namespace) -> None:
@@ -81,21 +73,18 @@ def write_rows(
     noun: str,
     keep: Sequence[str] = (),
 ) -> None:
-    """Write what a model says of the rows of a file, block by block.
-
-    The maker gives, for the rows as the model reads them, a function of a frame that returns the
-    columns to write and the names of the columns that the model ignores.
-    """
+    """Write what a model says of the rows of a file, block by block. The maker gives a function of
+    a frame that returns the columns to write, and the names of those that the model ignores."""
     inputs = (arguments.model, arguments.data, getattr(arguments, "background", None))
     out = output.table_path(arguments.out, *inputs)
     with output.progress_bar():
         n_rows, ignored = 0, list[str]()
         rows = files.ModelRows(files.load_model(arguments), arguments)
         columns_of = maker(rows)
-        with output.table_writer(out) as writer:
+        with output.table_writer(out) as write:
             for frame in rows.frames(keep):
                 columns, ignored = columns_of(frame)
-                writer.add(columns)
+                write(columns)
                 n_rows += len(frame)
                 report(n_rows, n_rows)
     if ignored:
@@ -200,7 +189,11 @@ def run_evaluate(arguments: argparse.Namespace) -> None:
         else:
             facts |= {"task": "regression", **number_scores(model, table)}
         if arguments.permute:
-            facts |= {"permuted": permutation_facts(model, table)}
+            falls = permutation_importances(model, table)
+            mean, std = falls.importances_mean.tolist(), falls.importances_std.tolist()
+            largest = np.argsort(-falls.importances_mean, kind="stable")
+            permuted = {table.names[f]: {"mean": mean[f], "std": std[f]} for f in largest}
+            facts |= {"permuted": permuted}
     for note in table.notes:
         output.say(note)
     output.print_facts(facts, arguments.json, summary, "gpuforest evaluate")
@@ -217,23 +210,13 @@ def class_scores(model: Any, table: Table) -> dict[str, Any]:
     has_loss = len(labels) == len(known) > 1
     return {
         "accuracy": metrics.accuracy_score(y, predicted, sample_weight=w),
-        "balanced_accuracy": balanced_accuracy(y, predicted, w),
+        "balanced_accuracy": balanced(y, predicted == y, np.ones(len(y)) if w is None else w),
         "log_loss": metrics.log_loss(y, probabilities, sample_weight=w, labels=known)
         if has_loss
         else None,
         "classes": labels.tolist(),
         "confusion": metrics.confusion_matrix(y, predicted, labels=every, sample_weight=w).tolist(),
     }
-
-
-def balanced_accuracy(y: np.ndarray, predicted: np.ndarray, weight: np.ndarray | None) -> float:
-    """The mean recall of the rows' classes, without a warning of classes that only the model has,
-    and without those whose rows have no weight."""
-    weight = np.ones(len(y)) if weight is None else weight
-    classes, code = np.unique(y, return_inverse=True)
-    total = np.bincount(code, weight, len(classes))
-    right = np.bincount(code, weight * (y == predicted), len(classes))
-    return float(np.mean(right[total > 0] / total[total > 0]))
 
 
 def number_scores(model: Any, table: Table) -> dict[str, Any]:
@@ -250,12 +233,8 @@ def number_scores(model: Any, table: Table) -> dict[str, Any]:
 
 
 def permutation_importances(model: Any, table: Table) -> Bunch:
-    """How much a model's accuracy, or R², falls when a feature's values are permuted among rows
-    (Breiman 2001): importances f64[F, REPEATS], their mean and standard deviation over the orders.
-
-    As scikit-learn's `permutation_importance`, for the frames that files are read into. One seed
-    draws the orders, which serve all features: the same model and file give the same importances.
-    """
+    """As scikit-learn's `permutation_importance` (Breiman 2001), for the frames that files are read
+    into. One seed draws the orders, which serve all features."""
     rng, frame, names = np.random.default_rng(0), table.frame, table.names
     orders = [rng.permutation(len(table.y)) for _ in range(REPEATS)]
     falls = np.zeros((len(names), REPEATS))
@@ -275,14 +254,6 @@ def _score(model: Any, X: Any, table: Table) -> float:
     if is_classifier(model):
         return float(np.average(predicted == table.y, weights=table.weight))
     return float(metrics.r2_score(table.y, predicted, sample_weight=table.weight))
-
-
-def permutation_facts(model: Any, table: Table) -> dict[str, dict[str, float]]:
-    """The importances by name, largest first, each a mean and a standard deviation."""
-    falls = permutation_importances(model, table)
-    mean, std = falls.importances_mean.tolist(), falls.importances_std.tolist()
-    order = np.argsort(-falls.importances_mean, kind="stable")
-    return {table.names[f]: {"mean": mean[f], "std": std[f]} for f in order}
 
 
 def summary(facts: dict[str, Any]) -> output.Rows:
@@ -315,24 +286,24 @@ def confusion_rows(classes: list[Any], confusion: list[list[float]]) -> output.R
     return output.listing("confusion", text)
 
 
-# name, help, function that declares the options, function that runs
-COMMANDS = (
+FILES, HOW = (options.MODEL, options.DATA), (options.declare_runtime, options.declare_reading)
+COMMANDS = (  # name, help, options, function that runs
     (
         "predict",
         "Predict the rows of a file with a saved model.",
-        _declare(OUT, PREDICT),
+        (*FILES, OUT, PREDICT, *HOW),
         run_predict,
     ),
     (
         "explain",
         "Write the SHAP values of the rows of a file: what each feature adds to each prediction.",
-        _declare(OUT, BACKGROUND),
+        (*FILES, OUT, BACKGROUND, *HOW),
         run_explain,
     ),
     (
         "evaluate",
         "Score a saved model on a file, with a confusion matrix of its classes.",
-        _declare(EVALUATE, options.JSON),
+        (*FILES, EVALUATE, options.JSON, *HOW),
         run_evaluate,
     ),
 )

@@ -21,7 +21,7 @@ from gpuforest.common.progress import stage
 from gpuforest.data.binned import Labels
 from gpuforest.data.columns import MAX_CLASSES, Table, is_class_target, load_table, string_columns
 from gpuforest.data.frames import listed
-from gpuforest.data.text import Reading, nearly_numbers
+from gpuforest.data.text import nearly_numbers
 from gpuforest.explain.model_facts import finite, model_facts
 from gpuforest.tools.cli import files, options, output
 
@@ -77,7 +77,8 @@ def run(arguments: argparse.Namespace) -> None:
             table: Any = blocks.first
         else:
             table = load_table(arguments.data, **names, drop=drop, drop_missing_target=dropping)
-        require_dates(table, reading)
+        if other := [name for name in reading.dates if f"{name}_year" not in table.names]:
+            raise ValueError(f"--dates: no feature of the name {listed(other)}")
         strings = string_columns(table.frame)
         notes = [*table.notes, *nearly_numbers(table.frame, strings, reading)]
         for note in notes:
@@ -119,12 +120,8 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def save(estimator: Any, out: Path) -> None:
-    """Save what was trained; where that fails, among the temporary files, so that no work is lost.
-
-    Raises
-    ------
-    OSError : it is not where it should be; says where it is
-    """
+    """Save what was trained; where that fails, among the temporary files, so that no work is lost,
+    and raise an OSError that says where it is."""
     try:
         estimator.save(out)
     except OSError as error:
@@ -157,12 +154,6 @@ def categories(table: Table, named: list[str], given: dict[str, Any]) -> dict[st
         raise ValueError(f"--categorical: no feature of the name {listed(other)}")
     strings = string_columns(table.frame)
     return {"categorical_features": [n for n in table.names if n in {*named, *strings}]}
-
-
-def require_dates(table: Table, reading: Reading) -> None:
-    """Raise an error for a name in `--dates` that was no column, or was dropped."""
-    if other := [name for name in reading.dates if f"{name}_year" not in table.names]:
-        raise ValueError(f"--dates: no feature of the name {listed(other)}")
 
 
 def describe(estimator: Any, table: Table | Bunch) -> dict[str, Any]:

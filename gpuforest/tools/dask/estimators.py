@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import StrOptions
 import gpuforest
 from gpuforest.common.arguments import draw_seed
 from gpuforest.data.arrays import to_host
-from gpuforest.data.blocks import named
+from gpuforest.data.blocks import Block, named
 from gpuforest.estimators.fits import replacing
 from gpuforest.tools.dask import training
 from gpuforest.tools.dask.partitions import delayed_blocks, is_collection
@@ -38,10 +38,6 @@ class OnDask:
             Cut by rows into partitions of any sizes; or what the local estimator takes.
         y, sample_weight : the same of shape (n_samples,), cut in the same way
 
-        Returns
-        -------
-        self
-
         Raises
         ------
         ValueError
@@ -53,26 +49,19 @@ class OnDask:
         self._validate_params()  # type: ignore[attr-defined]
         local = self.to_local()
         if not is_collection(X):
-            found = local.fit(X, y, sample_weight)
+            trained = local.fit(X, y, sample_weight)
         else:
-            seed = (
-                local.forest_.seed if training.continues(local) else draw_seed(local.random_state)
-            )
-            local.set_params(random_state=seed)
+            continues, seed = training.continues(local), local.random_state
+            local.set_params(random_state=local.forest_.seed if continues else draw_seed(seed))
             blocks = delayed_blocks(X, y, sample_weight)
             verbose = getattr(local, "verbose", 0)
-            found = training.fit(self._client(), local, blocks, self.strategy, verbose)
+            trained = training.fit(self._client(), local, blocks, self.strategy, verbose)
         with replacing(self) as fitted:
-            fitted.__dict__.update({n: v for n, v in vars(found).items() if n.endswith("_")})
+            fitted.__dict__.update({n: v for n, v in vars(trained).items() if n.endswith("_")})
         return self
 
     def _client(self) -> Any:
-        """The client given, or the current one.
-
-        Raises
-        ------
-        ValueError : there is none
-        """
+        """The client given, or the current one."""
         from distributed import get_client
 
         if self.client is not None:
@@ -107,7 +96,7 @@ class OnDask:
         from dask.delayed import delayed
 
         blocks, local = delayed_blocks(X, y, sample_weight), delayed(self.to_local())
-        parts = [delayed(scored)(local, block, f"partition {i}") for i, block in enumerate(blocks)]
+        parts = [delayed(scored)(local, block) for block in blocks]
         return delayed(score_of)(local, parts)
 
     def _walked(self, X: Any, method: str) -> Any:
@@ -122,11 +111,9 @@ class OnDask:
         sizes = X.chunks[0] if hasattr(X, "chunks") else [np.nan] * len(blocks)
         parts = [
             da.from_delayed(
-                delayed(walked)(model, block, method, f"partition {i}"),
-                shape=(n, *shown.shape[1:]),
-                meta=shown,
+                delayed(walked)(model, block, method), shape=(n, *shown.shape[1:]), meta=shown
             )
-            for i, (block, n) in enumerate(zip(blocks, sizes, strict=True))
+            for block, n in zip(blocks, sizes, strict=True)
         ]
         return da.concatenate(parts, axis=0, allow_unknown_chunksizes=True)
 
@@ -142,30 +129,25 @@ def empty(local: Any, method: str) -> np.ndarray:
     return np.zeros((0,) if several == 1 else (0, several), dtype)
 
 
-def walked(local: Any, block: Any, method: str, name: str) -> np.ndarray:
+def walked(local: Any, block: Block, method: str) -> np.ndarray:
     """A method's result for a partition, which may have no rows."""
-    X = block[0]
-    with named(name):
-        found: np.ndarray = getattr(local, method)(X) if len(X) else empty(local, method)
-    return found
+    with named(block.name):
+        return getattr(local, method)(block.X) if len(block.X) else empty(local, method)
 
 
-def scored(local: Any, block: Any, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+def scored(local: Any, block: Block) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """What a score is made of: targets, predictions and weights of a partition."""
-    _, y, weight = block
+    weight = block.weight
     if weight is not None:
         weight = np.asarray(to_host(weight, "sample_weight"))
-    found = to_host(walked(local, block, "predict", name))
-    return np.asarray(to_host(y, "y")), found, weight
+    predicted = to_host(walked(local, block, "predict"))
+    return np.asarray(to_host(block.y, "y")), predicted, weight
 
 
 def score_of(local: Any, parts: list[Any]) -> float:
-    y, found = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
-    weight = None
-    if parts[0][2] is not None:
-        weight = np.concatenate([part[2] for part in parts])
+    columns = [None if c[0] is None else np.concatenate(c) for c in zip(*parts, strict=True)]
     score = r2_score if is_regressor(local) else accuracy_score
-    return float(score(y, found, sample_weight=weight))
+    return float(score(columns[0], columns[1], sample_weight=columns[2]))
 
 
 class Probabilities(OnDask):

@@ -1,18 +1,20 @@
-"""Connections between the workers that grow one forest together: dask's own.
+"""What workers that grow one forest together say to each other, over connections of dask's own.
 
 A worker calls the servers that the others already have, and asks for a handler whose name only the
 participants of this fit know. So nothing else listens, and what a connection does is the cluster's
-choice: its encryption and certificates, its way to send arrays, its time limits.
-
-Connections live in the event loop of the worker, and a participant in one of its threads.
+choice: its encryption and certificates, its way to send arrays, its time limits. Connections live
+in the event loop of the worker, and a participant in one of its threads.
 """
 
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Coroutine
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import reduce
+from itertools import pairwise
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
@@ -22,14 +24,69 @@ from gpuforest.common.errors import ClusterError
 
 MEETING = 60.0  # seconds that participants wait for each other
 LOOK = 10.0  # seconds of silence after which a worker is asked whether it is there
+SMALL = 1 << 14  # bytes of a sum, times the other participants
+
+
+class Communicator(ABC):
+    """The participant of a rank, 0 .. size - 1; all make the same calls in the same order.
+
+    sent : bytes of the arrays that it has sent so far
+
+    Sums go round a ring: each participant sends and receives 2 (size - 1) / size times the array.
+    Where it is small, or the others are one, everyone sends all others the whole array, because a
+    message costs more than its bytes. Arrays that were passed or returned must not be changed.
+    """
+
+    def __init__(self, rank: int, size: int) -> None:
+        self.rank, self.size, self.sent = rank, size, 0
+
+    @abstractmethod
+    def put(self, other: int, array: np.ndarray) -> Future[None]:
+        """Send an array. Until the future is done, no other array may be sent to the same
+        participant; it raises a ClusterError if that is lost."""
+
+    @abstractmethod
+    def get(self, other: int) -> np.ndarray:
+        """The next array that the other has sent; a ClusterError if it is lost."""
+
+    def all_reduce(self, array: np.ndarray) -> np.ndarray:
+        """The sum over all participants of their arrays of integers of one shape and dtype: a new
+        array, unlike the others here."""
+        size, rank = self.size, self.rank
+        if size == 1:
+            return array.copy()
+        if size == 2 or array.nbytes * (size - 1) <= SMALL:
+            return reduce(np.add, self.all_gather(array.copy()))
+        flat = array.reshape(-1)
+        parts = [flat[a:b] for a, b in pairwise(len(flat) * np.arange(size + 1) // size)]
+        after, before = (rank + 1) % size, (rank - 1) % size
+        for step in range(2 * (size - 1)):
+            going = self._counted(after, parts[(rank - step) % size])
+            at, got = (rank - step - 1) % size, self.get(before)
+            parts[at] = parts[at] + got if step < size - 1 else got
+            going.result()
+        return np.concatenate(parts).reshape(array.shape)
+
+    def all_gather(self, array: np.ndarray) -> list[np.ndarray]:
+        """The arrays of all participants, by rank. Their first axes may differ."""
+        return self.exchange([array] * self.size)
+
+    def exchange(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
+        """What each participant has for this one, by rank; arrays[r] is for participant r."""
+        others = [r for r in range(self.size) if r != self.rank]
+        going = [self._counted(r, arrays[r]) for r in others]
+        got = [arrays[r] if r == self.rank else self.get(r) for r in range(self.size)]
+        for future in going:
+            future.result()
+        return got
+
+    def _counted(self, other: int, array: np.ndarray) -> Future[None]:
+        self.sent += array.nbytes
+        return self.put(other, array)
 
 
 class Seat(NamedTuple):
-    """A participant's part in an attempt.
-
-    name : the attempt's secret name
-    addresses : of the workers of all participants, by rank
-    """
+    """A participant's part in an attempt of this secret name; addresses of all workers by rank."""
 
     name: str
     rank: int
@@ -48,19 +105,18 @@ def links_of(seat: Seat) -> WorkerLinks:
     """What `open_links` has made here."""
     from distributed import get_worker
 
-    found: WorkerLinks = get_worker().handlers[seat.name].__self__
-    return found
+    return get_worker().handlers[seat.name].__self__  # type: ignore[no-any-return]
 
 
-class WorkerLinks:
-    """A worker's connections to the others; see `gpuforest.cluster.ring.Links`.
+class WorkerLinks(Communicator):
+    """A worker's connections to the others.
 
     They are made when a `with` block begins, and end with it, at which the others fail if they
     still need this participant.
     """
 
     def __init__(self, worker: Any, seat: Seat) -> None:
-        self.rank, self.size = seat.rank, len(seat.addresses)
+        super().__init__(seat.rank, len(seat.addresses))
         self._worker, self._seat = worker, seat
         self._comms: dict[int, Any] = {}
         self._inbox: list[SimpleQueue[Any]] = [SimpleQueue() for _ in seat.addresses]

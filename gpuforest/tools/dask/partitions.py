@@ -1,17 +1,21 @@
-"""Dask collections as partitions: blocks of rows that lie on workers, and what each is asked."""
+"""Dask collections as partitions: blocks of rows that lie on workers, and what workers do."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
 
 from gpuforest.backends.registry import get_host_backend
 from gpuforest.data.arrays import to_host
+from gpuforest.data.binned import BinnedData
 from gpuforest.data.blocks import Block, named
 from gpuforest.data.passes import Reader, Rows, Summary
 from gpuforest.engine.binning import BinEdges, bin_matrix
+from gpuforest.engine.forest import Forest
+from gpuforest.estimators.growing import grow_share
 
 
 def is_collection(X: Any) -> bool:
@@ -25,25 +29,20 @@ def is_collection(X: Any) -> bool:
 
 
 def delayed_blocks(X: Any, y: Any, sample_weight: Any) -> list[Any]:
-    """Delayed triples (X, y, sample_weight), one for each partition.
-
-    Raises
-    ------
-    TypeError : y or sample_weight is no collection, though X is one
-    ValueError : they are cut into other numbers of partitions
-    """
+    """A delayed `Block` for each partition."""
     from dask.delayed import delayed
 
     parts = _parts(X, "X")
     columns = []
     for values, name in ((y, "y"), (sample_weight, "sample_weight")):
-        found = [None] * len(parts) if values is None else _parts(values, name)
-        if len(found) != len(parts):
+        blocks = [None] * len(parts) if values is None else _parts(values, name)
+        if len(blocks) != len(parts):
             raise ValueError(
-                f"X has {len(parts)} partitions, {name} has {len(found)}: cut both in the same way"
+                f"X has {len(parts)} partitions, {name} has {len(blocks)}: cut both in the same way"
             )
-        columns.append(found)
-    return [delayed(_triple)(*each) for each in zip(parts, *columns, strict=True)]
+        columns.append(blocks)
+    rows = enumerate(zip(parts, *columns, strict=True))
+    return [delayed(Block)(f"partition {i}", *block) for i, block in rows]
 
 
 def _parts(values: Any, name: str) -> list[Any]:
@@ -62,41 +61,67 @@ def _parts(values: Any, name: str) -> list[Any]:
     return list(values.to_delayed(optimize_graph=False))
 
 
-def _triple(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
-    return X, y, sample_weight
-
-
-def rows_of(triple: tuple[Any, Any, Any], name: str) -> Rows:
+def rows_of(block: Block) -> Rows:
     """The checked y and weights of a partition."""
-    with named(name):
-        return Rows(Block(name, *triple))
+    with named(block.name):
+        return Rows(block)
 
 
-def opened(triple: tuple[Any, Any, Any], name: str, reader: Reader) -> Reader:
+def opened(block: Block, reader: Reader) -> Reader:
     """The reader after the first partition that has rows: it knows the columns."""
-    with named(name):
-        reader.summary(triple[0], None, 0, get_host_backend())
+    with named(block.name):
+        reader.summary(block.X, None, 0, get_host_backend())
     return reader
 
 
-def summarised(
-    triple: tuple[Any, Any, Any], name: str, reader: Reader, begin: int, limit: int
-) -> Summary:
+def summarised(block: Block, reader: Reader, begin: int, limit: int) -> Summary:
     """The summary of a partition whose first row has the number `begin`."""
-    X, _, weight = triple
+    weight = block.weight
     if weight is not None:
         weight = np.asarray(to_host(weight, "sample_weight"), np.float64)
-    with named(name):
-        return reader.summary(X, weight, begin, get_host_backend(), limit)
+    with named(block.name):
+        return reader.summary(block.X, weight, begin, get_host_backend(), limit)
 
 
 def added(summaries: Sequence[Summary]) -> Summary:
     return sum(summaries[1:], summaries[0])
 
 
-def encoded(triple: tuple[Any, Any, Any], name: str, reader: Reader, edges: BinEdges) -> np.ndarray:
+def encoded(block: Block, reader: Reader, edges: BinEdges) -> np.ndarray:
     """The codes of a partition, u8 or u16 [F, n]."""
     backend = get_host_backend()
-    with named(name):
-        X = reader.read(triple[0], edges.categories, backend)
+    with named(block.name):
+        X = reader.read(block.X, edges.categories, backend)
         return np.ascontiguousarray(bin_matrix(X, edges, backend).codes.T)
+
+
+def gathered(data: BinnedData, parts: list[np.ndarray]) -> BinnedData:
+    """The data with the codes of all partitions."""
+    return data.with_codes(np.concatenate(parts, axis=1))
+
+
+def grown_share(data: BinnedData, estimator: Any, begin: int, end: int) -> Forest:
+    """The trees begin .. end - 1 of the estimator's forest, not finished."""
+    return grow_share(local_copy(estimator, oob_score=False), data, begin, end)
+
+
+def fitted(data: BinnedData, estimator: Any, grown: list[Forest]) -> Any:
+    """The whole estimator: of trees that have grown, or it grows them itself."""
+    alone = local_copy(estimator)
+    alone._grown = tuple(grown)
+    return without_grown(alone.fit(data))
+
+
+def without_grown(estimator: Any) -> Any:
+    """The fitted estimator alone: its parts need not travel beside its forest."""
+    estimator.__dict__.pop("_grown", None)
+    return estimator
+
+
+def local_copy(estimator: Any, **others: Any) -> Any:
+    """A copy for this worker, on its threads, with other parameters where it has these."""
+    from distributed import get_worker
+
+    names = estimator.get_params(deep=False)
+    values = {"n_jobs": get_worker().state.nthreads, **others}
+    return copy(estimator).set_params(**{k: v for k, v in values.items() if k in names})

@@ -6,6 +6,8 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from gpuforest.common import progress
+
 Client = Any
 PATIENCE = 30.0  # seconds without any worker
 LOOK = 1.0  # seconds between looks at the workers
@@ -19,12 +21,7 @@ def addresses(client: Client) -> set[str]:
 
 def as_done(client: Client, futures: list[Any]) -> Iterator[Any]:
     """The futures, each when it has finished, failed or was cancelled; None when some seconds have
-    passed without.
-
-    Raises
-    ------
-    RuntimeError : the cluster has had no workers for `PATIENCE` seconds
-    """
+    passed without. A RuntimeError if the cluster has had no workers for `PATIENCE` seconds."""
     from distributed import as_completed
 
     coming = as_completed(futures)
@@ -47,3 +44,31 @@ def as_done(client: Client, futures: list[Any]) -> Iterator[Any]:
                 )
         else:
             time.sleep(PAUSE)
+
+
+def done_all(client: Client, futures: list[Any]) -> list[Any]:
+    """The futures, when all are done. If a task raises an error, or workers died time after time
+    while they ran one, the other tasks are cancelled, and that is raised."""
+    from distributed import KilledWorker
+
+    try:
+        done = 0
+        for future in as_done(client, futures):
+            if future is None:
+                continue
+            if future.status == "cancelled":
+                raise RuntimeError("a task was cancelled: the cluster was closed, or the fit ended")
+            if future.status == "error":
+                future.result()  # raises
+            done += 1
+            progress.report(done, len(futures))
+    except KilledWorker as error:
+        client.cancel(futures)
+        raise RuntimeError(
+            f"worker {error.last_worker.address} died, as others before it, while it ran a task of "
+            "this fit: most often its memory was too small"
+        ) from error
+    except BaseException:
+        client.cancel(futures)
+        raise
+    return futures

@@ -17,6 +17,7 @@ from gpuforest.engine.criteria import CRITERIA
 from gpuforest.estimators.adaboost import AdaBoost
 from gpuforest.estimators.boosting import HistGradientBoosting
 from gpuforest.estimators.boosting_fit import replace_predictions
+from gpuforest.explain.importances import importance_spread
 from gpuforest.explain.model_facts import best_round, kept_curves, measure_of
 from gpuforest.tools.plot.style import (
     INK,
@@ -24,6 +25,7 @@ from gpuforest.tools.plot.style import (
     PALE_INK,
     PALETTE,
     SIZE,
+    check_known,
     check_top,
     drawing,
     label_rows,
@@ -48,20 +50,7 @@ def plot_impurity(*, ax: Axes | None = None) -> Axes:
 
     Parameters
     ----------
-    ax : matplotlib axis; None: that of a new figure
-
-    Returns
-    -------
-    matplotlib axis
-
-    Raises
-    ------
-    ImportError : no matplotlib
-
-    Examples
-    --------
-    >>> from gpuforest.plot import plot_impurity
-    >>> plot_impurity().figure.savefig("impurity.png")  # doctest: +SKIP
+    ax : matplotlib axis, which is returned; None: that of a new figure
     """
     p = np.linspace(0.0, 1.0, POINTS)
     both = np.stack([p, 1 - p], axis=1)
@@ -90,16 +79,11 @@ def plot_pruning(estimator: Any, *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     estimator : fitted DecisionTree*, whose alpha was chosen: by `ccp_alpha="cv"` or `prune`
-    ax : matplotlib axis; None: that of a new figure
-
-    Returns
-    -------
-    matplotlib axis
+    ax : matplotlib axis, which is returned; None: that of a new figure
 
     Raises
     ------
     ValueError : an estimator that no alpha was chosen for
-    ImportError : no matplotlib
     """
     curve = _kept_curve(
         estimator,
@@ -154,16 +138,11 @@ def plot_oob(estimator: Any, *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     estimator : forest or bag of gpuforest, fitted with oob_score=True or n_estimators="auto"
-    ax : matplotlib axis; None: that of a new figure
-
-    Returns
-    -------
-    matplotlib axis
+    ax : matplotlib axis, which is returned; None: that of a new figure
 
     Raises
     ------
     ValueError : an estimator whose out-of-bag errors were not computed
-    ImportError : no matplotlib
     """
     curve = _kept_curve(
         estimator, "oob_curve_", "fit a forest with oob_score=True or n_estimators='auto'"
@@ -243,15 +222,6 @@ def plot_loss(estimator: Any, X: Any = None, y: Any = None, *, ax: Axes | None =
     ------
     ValueError : no losses to draw; X without y; classes in y that the estimator does not know
     TypeError : another kind of estimator
-    ImportError : no matplotlib
-
-    Examples
-    --------
-    >>> from gpuforest import HistGradientBoostingRegressor
-    >>> from gpuforest.plot import plot_loss
-    >>> X, y = [[i] for i in range(100)], [i % 10 for i in range(100)]
-    >>> model = HistGradientBoostingRegressor(early_stopping=True).fit(X, y)
-    >>> plot_loss(model).figure.savefig("loss.png")  # doctest: +SKIP
     """
     if not isinstance(estimator, HistGradientBoosting | AdaBoost):
         raise TypeError(
@@ -317,10 +287,7 @@ def _staged(estimator: Any, X: Any, y: Any, by_loss: bool) -> np.ndarray:
     if coding.classes is None:
         y = y.astype(np.float64)
     else:
-        known = np.isin(y, coding.classes)
-        if not known.all():
-            other = y[~known].tolist()[0]
-            raise ValueError(f"y has a class that the estimator does not know: {other!r}")
+        check_known(y, coding.classes)
         y = np.searchsorted(coding.classes, y)
     return np.array([coding.loss.mean(y, np.ascontiguousarray(raw.T), None) for raw in stages])
 
@@ -342,23 +309,11 @@ def plot_importances(
         `permutation_importance` found
     top : int >= 1, how many features; None: all
     feature_names : names of all features; None: those of the fit, or feature_0, feature_1, ...
-    ax : matplotlib axis; None: that of a new figure
-
-    Returns
-    -------
-    matplotlib axis
+    ax : matplotlib axis, which is returned; None: that of a new figure
 
     Raises
     ------
     ValueError : top below 1, a wrong number of names
-    ImportError : no matplotlib
-
-    Examples
-    --------
-    >>> from gpuforest import RandomForestClassifier
-    >>> from gpuforest.plot import plot_importances
-    >>> forest = RandomForestClassifier(10).fit([[0, 0], [1, 0], [0, 1]], ["a", "b", "c"])
-    >>> ax = plot_importances(forest, feature_names=["x", "y"])  # doctest: +SKIP
     """
     check_top(top)
     if hasattr(importances, "importances_mean"):
@@ -370,7 +325,7 @@ def plot_importances(
         if means is None:
             name = type(importances).__name__
             raise ValueError(f"{name} has no importances: its cuts are random")
-        spread = _deviations(importances)
+        spread = importance_spread(importances)
         boosted = importances.forest_.baseline is not None
         label = f"{'gain of splits' if boosted else 'decrease of impurity'}, as a share of all"
         if feature_names is None:
@@ -399,12 +354,3 @@ def plot_importances(
         if (means >= 0).all():
             ax.set_xlim(left=0)
     return ax
-
-
-def _deviations(estimator: Any) -> np.ndarray | None:
-    """Standard deviations f64[F] of the trees' importances; None: it is a single tree, or trees
-    that share one task."""
-    trees = getattr(estimator, "estimators_", None)
-    if trees is None:
-        return None
-    return np.asarray(np.std([tree.feature_importances_ for tree in trees], axis=0))

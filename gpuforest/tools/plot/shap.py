@@ -44,15 +44,8 @@ DOTS: dict[str, Any] = {"linewidths": 0.3, "edgecolors": INK, "rasterized": True
 
 @dataclass(frozen=True, eq=False)
 class Explained:
-    """The SHAP values of rows for one output.
-
-    values : f64[N, F]
-    columns : of the features
-    is_category : bool[F]
-    base : what the values add up to predictions with
-    what : what they are added to, such as "the prediction"
-    output : the number of the output; None: there is one
-    """
+    """The SHAP values f64[N, F] of rows for one output (None: there is one), and `what` they are
+    added to, such as "the prediction", whose expected value is `base`."""
 
     values: np.ndarray
     columns: Columns
@@ -72,12 +65,7 @@ class Explained:
         feature_names: Sequence[str] | None,
         row: int | None = None,
     ) -> Explained:
-        """
-        output : a class or the number of an output; None: the only one, or the second of two
-            classes
-        values : SHAP values of X for all outputs, if they are known already; or None
-        row : the number of the only row to explain; None: all rows
-        """
+        """From what a public function takes; `row`: the number of the only row to explain."""
         forest, _ = opened(estimator, 0, None)
         columns = Columns.of(estimator, X, feature_names)
         N, F, K = len(columns.values[0]), len(columns.names), forest.coding.n_values
@@ -118,9 +106,16 @@ class Explained:
             return None
         return np.asarray(self.columns.values[f].astype(np.float64))
 
-    def categories(self, f: int) -> np.ndarray:
-        """The values of a feature as texts, object[N]."""
-        return np.array([text_of(value) for value in self.columns.values[f].tolist()], object)
+    def categories(self, f: int) -> tuple[np.ndarray, list[str]]:
+        """The values of a feature as texts, object[N], of which the rarest of many are one; and
+        the different ones in alphabetical order, then the others and missing values."""
+        texts = [text_of(value) for value in self.columns.values[f].tolist()]
+        counts, last = Counter(texts), (OTHERS, MISSING)
+        if len(counts) > MOST:
+            frequent = {text for text, _ in counts.most_common(MOST - 1)}
+            texts = [text if text in frequent else OTHERS for text in texts]
+        kinds = sorted(set(texts) - set(last)) + [text for text in last if text in texts]
+        return np.array(texts, object), kinds
 
 
 def some_rows(X: Any, rows: Any) -> Any:
@@ -201,17 +196,12 @@ def plot_shap_summary(
     values : what `shap_values(X)` gave, for all outputs; None: it is called
     top : int >= 1, how many features, those of the largest mean size first; None: all
     feature_names : names of all features; None: those of X or of the fit
-    ax : matplotlib axis; None: that of a new figure
-
-    Returns
-    -------
-    matplotlib axis
+    ax : matplotlib axis, which is returned; None: that of a new figure
 
     Raises
     ------
     ValueError : no such output, or none is given of several; top below 1; a wrong number of names
     TypeError : no estimator of gpuforest, or one without SHAP values
-    ImportError : no matplotlib
 
     Examples
     --------
@@ -249,14 +239,6 @@ def plot_shap_bar(
     """Draw the mean size of each feature's SHAP values, largest first.
 
     Parameters, results and errors are those of `plot_shap_summary`.
-
-    Examples
-    --------
-    >>> from gpuforest import RandomForestRegressor
-    >>> from gpuforest.plot import plot_shap_bar
-    >>> X, y = [[0.0, 1.0], [1.0, 1.0], [2.0, 0.0]], [0.0, 0.5, 2.0]
-    >>> forest = RandomForestRegressor(10, random_state=0).fit(X, y)
-    >>> ax = plot_shap_bar(forest, X)  # doctest: +SKIP
     """
     explained = Explained.of(estimator, X, output, background, values, feature_names)
     order, size = explained.strongest(top)
@@ -271,10 +253,7 @@ def plot_shap_bar(
 
 def swarm(x: np.ndarray, width: float) -> np.ndarray:
     """How far each point of a swarm lies from its line, f64[N]: points beside one another are
-    spread evenly on both sides.
-
-    width : of the picture, in units of x
-    """
+    spread evenly on both sides. `width` is that of the picture, in units of x."""
     bins = np.floor((x - x.min()) / width * BINS).astype(np.int64)
     order = np.argsort(bins, kind="stable")
     _, first, counts = np.unique(bins[order], return_index=True, return_counts=True)
@@ -348,25 +327,7 @@ def plot_shap_waterfall(
     row : the number of the row of X, from 0
     top : int >= 1, how many features have a bar of their own, the largest; None: all
     output, background, values, feature_names, ax
-        As of `plot_shap_summary`.
-
-    Returns
-    -------
-    matplotlib axis
-
-    Raises
-    ------
-    ValueError : no such row or output; top below 1; a wrong number of names
-    TypeError : no estimator of gpuforest, or one without SHAP values
-    ImportError : no matplotlib
-
-    Examples
-    --------
-    >>> from gpuforest import RandomForestRegressor
-    >>> from gpuforest.plot import plot_shap_waterfall
-    >>> X, y = [[0.0, 1.0], [1.0, 1.0], [2.0, 0.0]], [0.0, 0.5, 2.0]
-    >>> forest = RandomForestRegressor(10, random_state=0).fit(X, y)
-    >>> ax = plot_shap_waterfall(forest, X, 2)  # doctest: +SKIP
+        As of `plot_shap_summary`, with its result and errors.
     """
     explained = Explained.of(estimator, X, output, background, values, feature_names, row)
     names, steps = steps_of(explained, top)
@@ -388,7 +349,10 @@ def plot_shap_waterfall(
         room = ROOM * ((high - low) or 1.0)
         ax.set_xlim(low - room, high + room)
         label_rows(ax, names)
-        _add_ends(ax, explained, float(ends[0]))
+        for x, style in ((explained.base, ":"), (ends[0], "--")):
+            ax.axvline(x, color=INK, lw=0.9, ls=style, zorder=0)
+        what, end = explained.what.removeprefix("the "), text_of(float(ends[0]))
+        ax.set_xlabel(f"dashed: {what}, {end}\ndotted: expected, {text_of(explained.base)}")
     return ax
 
 
@@ -420,14 +384,6 @@ def _add_numbers(ax: Axes, steps: np.ndarray, ends: np.ndarray) -> None:
         )  # fmt: skip
 
 
-def _add_ends(ax: Axes, explained: Explained, end: float) -> None:
-    """Where the steps begin and end, and what that is."""
-    for x, style in ((explained.base, ":"), (end, "--")):
-        ax.axvline(x, color=INK, lw=0.9, ls=style, zorder=0)
-    what = explained.what.removeprefix("the ")
-    ax.set_xlabel(f"dashed: {what}, {text_of(end)}\ndotted: expected, {text_of(explained.base)}")
-
-
 def plot_shap_dependence(
     estimator: Any,
     X: Any,
@@ -454,25 +410,7 @@ def plot_shap_dependence(
     color_by : number or name of the feature that gives the colour; "auto": the one of the largest
         mean SHAP interaction with `feature`, in the first 64 rows; None: there is no colour
     output, background, values, feature_names, ax
-        As of `plot_shap_summary`.
-
-    Returns
-    -------
-    matplotlib axis
-
-    Raises
-    ------
-    ValueError : no such feature or output; a wrong number of names
-    TypeError : no estimator of gpuforest, or one without SHAP values
-    ImportError : no matplotlib
-
-    Examples
-    --------
-    >>> from gpuforest import RandomForestRegressor
-    >>> from gpuforest.plot import plot_shap_dependence
-    >>> X, y = [[0.0, 1.0], [1.0, 1.0], [2.0, 0.0]], [0.0, 0.5, 2.0]
-    >>> forest = RandomForestRegressor(10, random_state=0).fit(X, y)
-    >>> ax = plot_shap_dependence(forest, X, 0)  # doctest: +SKIP
+        As of `plot_shap_summary`, with its result and errors.
     """
     explained = Explained.of(estimator, X, output, background, values, feature_names)
     f, other = explained.columns.index(feature), None
@@ -502,8 +440,7 @@ def _places(ax: Axes, explained: Explained, f: int) -> np.ndarray:
     """Where the rows lie along the axis of a feature, f64[N], and its ticks."""
     numbers = explained.numbers(f)
     if numbers is None:
-        texts = _few(explained.categories(f))
-        kinds = _in_order(texts)
+        texts, kinds = explained.categories(f)
         ax.set_xticks(range(len(kinds)), kinds)
         if sum(map(len, kinds)) > 50:
             ax.tick_params(axis="x", rotation=30)
@@ -541,8 +478,7 @@ def _draw_points(
         return
     name, numbers = plain(explained.columns.names[other], 30), explained.numbers(other)
     if numbers is None:
-        texts = _few(explained.categories(other))
-        kinds = _in_order(texts)
+        texts, kinds = explained.categories(other)
         for i, (kind, colour) in enumerate(zip(kinds, colours(len(kinds)), strict=True)):
             own = texts == kind
             ax.scatter(x[own], y[own], color=colour, marker=marker(i), label=kind, **dots)
@@ -559,19 +495,3 @@ def _draw_points(
         label = f"{name} is missing"
         ax.plot(x[~known], y[~known], "x", color=INK, ms=4, mew=0.9, label=label)
         ax.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0))
-
-
-def _few(texts: np.ndarray) -> np.ndarray:
-    """Categories of which the rarest of many are one."""
-    counts = Counter(texts.tolist())
-    if len(counts) <= MOST:
-        return texts
-    kept = {text for text, _ in counts.most_common(MOST - 1)}
-    return np.array([text if text in kept else OTHERS for text in texts], object)
-
-
-def _in_order(texts: np.ndarray) -> list[str]:
-    """The different categories in alphabetical order, then the others and missing values."""
-    last = (OTHERS, MISSING)
-    found = sorted(set(texts.tolist()) - set(last))
-    return found + [text for text in last if text in texts]

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuforest.common.text import one_line
 from gpuforest.export.graphviz import RGB
 
@@ -104,3 +106,11 @@ def label_rows(ax: Axes, names: list[str]) -> None:
     ax.set_yticks(range(len(names)), names)
     ax.tick_params(axis="y", length=0)
     ax.set_ylim(len(names) - 0.4, -0.6)
+
+
+def check_known(y: np.ndarray, classes: np.ndarray) -> None:
+    """Refuse targets of which some are no classes."""
+    known = np.isin(y, classes)
+    if not known.all():
+        other = y[~known].tolist()[0]
+        raise ValueError(f"y has a class that the estimator does not know: {other!r}")

@@ -17,7 +17,17 @@ from gpuforest.data.tables import is_frame, open_frame
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.nodes import has_set, unpack
 from gpuforest.export.walker import class_labels, opened
-from gpuforest.tools.plot.style import FAINT, INK, PALE, PALETTE, colours, drawing, marker, plain
+from gpuforest.tools.plot.style import (
+    FAINT,
+    INK,
+    PALE,
+    PALETTE,
+    check_known,
+    colours,
+    drawing,
+    marker,
+    plain,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,12 +40,7 @@ LEGEND_ROWS = 14
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """The columns of X.
-
-    values : of each feature an array [N]
-    names : what the features are called
-    frame : X as narwhals has it where it is a frame, or None
-    """
+    """The columns of X, an array [N] of each feature; their names; the frame, if X is one."""
 
     values: list[np.ndarray]
     names: list[str]
@@ -105,13 +110,9 @@ class Columns:
 
 
 def edges(forest: Forest, feature: int, values: np.ndarray) -> np.ndarray:
-    """Ends of the cells, ascending, that a forest predicts one value in along a feature.
-
-    They are its thresholds, so that a picture is exact; even steps where there are too many, or
-    splits by combinations of features, whose boundaries are slanted.
-
-    values : f64[N], whose range is drawn
-    """
+    """Ends of the cells, ascending, that a forest predicts one value in along a feature, over the
+    range of its values f64[N]: thresholds, so that a picture is exact; even steps where there are
+    too many, or splits by combinations of features, whose boundaries are slanted."""
     finite = values[np.isfinite(values)]
     low, high = finite.min(), finite.max()
     margin = MARGIN * (high - low) or 1.0
@@ -156,22 +157,6 @@ def _middle(values: np.ndarray) -> Any:
     return categories[counts.argmax()]
 
 
-@dataclass(frozen=True)
-class Surface:
-    """The data of a picture over two features.
-
-    table : a row for the middle of each cell, as the estimator takes it
-    ends : where the cells begin and end, along either feature
-    values : f64[N] of the rows that are drawn as points, of either feature
-    y : [N], their targets; None: no points
-    """
-
-    table: Any
-    ends: tuple[np.ndarray, np.ndarray]
-    values: tuple[np.ndarray, np.ndarray]
-    y: np.ndarray | None
-
-
 def plot_boundaries(
     estimator: Any,
     X: Any,
@@ -199,26 +184,13 @@ def plot_boundaries(
     feature_names : names of all features; None: those of X or of the fit
     class_names : names of all classes in the order of `classes_`; None: the classes themselves
     legend : the classes are named beside the axis, or numbers by a scale
-    ax : matplotlib axis; None: that of a new figure
-
-    Returns
-    -------
-    matplotlib axis
+    ax : matplotlib axis, which is returned; None: that of a new figure
 
     Raises
     ------
     ValueError : no such feature, or one that holds categories; several outputs; a class that the
         estimator does not know
     TypeError : no estimator of gpuforest, or one that predicts nothing
-    ImportError : no matplotlib
-
-    Examples
-    --------
-    >>> from gpuforest import DecisionTreeClassifier
-    >>> from gpuforest.plot import plot_boundaries
-    >>> X, y = [[0.0, 0.0], [1.0, 0.0], [2.0, 1.0]], ["a", "a", "b"]
-    >>> tree = DecisionTreeClassifier().fit(X, y)
-    >>> plot_boundaries(tree, X, y).figure.savefig("boundaries.png")  # doctest: +SKIP
     """
     columns = _columns(estimator, X, feature_names)
     if len(features) != 2:
@@ -229,9 +201,15 @@ def plot_boundaries(
     grid = np.meshgrid(middles(ends[0]), middles(ends[1]))
     table = columns.table({a: grid[0].ravel(), b: grid[1].ravel()})
     y = None if y is None else np.asarray(to_host(y)).ravel()
-    draw = _draw_classes if is_classifier(estimator) else _draw_numbers
+    if class_names is not None and not is_classifier(estimator):
+        raise ValueError("class_names are for classes, and this estimator predicts numbers")
     with drawing(ax) as ax:
-        draw(ax, estimator, Surface(table, ends, values, y), class_names, legend)
+        if is_classifier(estimator):
+            names = [plain(name, 24) for name in class_labels(estimator.forest_, class_names)[0]]
+            _shade_classes(ax, ends, estimator.predict_proba(table))
+            _add_classes(ax, estimator, values, y, names, legend)
+        else:
+            _draw_numbers(ax, ends, estimator.predict(table), values, y, legend)
         ax.set(xlabel=_label(columns, a, 2), ylabel=plain(columns.names[b]))
         ax.set(xlim=ends[0][[0, -1]], ylim=ends[1][[0, -1]])
     return ax
@@ -261,25 +239,13 @@ def plot_steps(
     n_trees : int >= 0, how many of a forest's first trees are drawn too; of a boosted model what it
         predicts after each of so many rounds
     feature_names : names of all features; None: those of X or of the fit
-    ax : matplotlib axis; None: that of a new figure
-
-    Returns
-    -------
-    matplotlib axis
+    ax : matplotlib axis, which is returned; None: that of a new figure
 
     Raises
     ------
     ValueError : no such feature, or one that holds categories; an estimator of classes, or of
         several outputs
     TypeError : no estimator of gpuforest, or one that predicts nothing
-    ImportError : no matplotlib
-
-    Examples
-    --------
-    >>> from gpuforest import DecisionTreeRegressor
-    >>> from gpuforest.plot import plot_steps
-    >>> tree = DecisionTreeRegressor().fit([[0.0], [1.0], [2.0]], [0.0, 0.5, 2.0])
-    >>> ax = plot_steps(tree, [[0.0], [1.0], [2.0]], [0.0, 0.5, 2.0])  # doctest: +SKIP
     """
     columns = _columns(estimator, X, feature_names)
     if not is_regressor(estimator):
@@ -359,31 +325,34 @@ def _add_steps(ax: Axes, ends: np.ndarray, values: np.ndarray, **how: Any) -> No
     ax.plot(ends, np.append(values, values[-1]), drawstyle="steps-post", **how)
 
 
-def _draw_classes(
-    ax: Axes, estimator: Any, surface: Surface, class_names: Sequence[Any] | None, legend: bool
-) -> None:
-    from matplotlib.lines import Line2D
-
-    ends, values, y = surface.ends, surface.values, surface.y
-
-    names = [plain(name, 24) for name in class_labels(estimator.forest_, class_names)[0]]
-    full = np.array(colours(len(names)))
-    shape = len(ends[1]) - 1, len(ends[0]) - 1
-    shares = estimator.predict_proba(surface.table)
+def _shade_classes(ax: Axes, ends: tuple[np.ndarray, np.ndarray], shares: np.ndarray) -> None:
+    """Cells in the colours of their classes, the deeper the larger the lead, and borders."""
+    full, shape = np.array(colours(shares.shape[1])), (len(ends[1]) - 1, len(ends[0]) - 1)
     best = shares.argmax(axis=1)
     second, first = np.sort(np.pad(shares, [(0, 0), (1, 0)]), axis=1)[:, -2:].T
     depth = PALE * (0.35 + 0.65 * (first - second))  # never quite white
     shades = 1 - depth[:, None] * (1 - full[best])
     ax.pcolormesh(*ends, shades.reshape(*shape, 3), rasterized=True)
     _add_borders(ax, ends, best.reshape(shape))
-    marks = [
-        {"ls": "none", "marker": marker(i), "color": full[i], "mec": INK, "mew": 0.5}
-        for i in range(len(names))
+
+
+def _add_classes(
+    ax: Axes,
+    estimator: Any,
+    values: tuple[np.ndarray, np.ndarray],
+    y: np.ndarray | None,
+    names: list[str],
+    legend: bool,
+) -> None:
+    """Points of rows, and the names of their classes."""
+    from matplotlib.lines import Line2D
+
+    marks: list[dict[str, Any]] = [
+        {"ls": "none", "marker": marker(i), "color": colour, "mec": INK, "mew": 0.5}
+        for i, colour in enumerate(colours(len(names)))
     ]
     if y is not None:
-        if not np.isin(y, estimator.classes_).all():
-            other = y[~np.isin(y, estimator.classes_)][0]
-            raise ValueError(f"y has a class that the estimator does not know: {other!r}")
+        check_known(y, estimator.classes_)
         for label, mark in zip(estimator.classes_, marks, strict=True):
             ax.plot(values[0][y == label], values[1][y == label], **mark)
     if legend:
@@ -406,16 +375,18 @@ def _add_borders(ax: Axes, ends: tuple[np.ndarray, np.ndarray], best: np.ndarray
 
 
 def _draw_numbers(
-    ax: Axes, estimator: Any, surface: Surface, class_names: Sequence[Any] | None, legend: bool
+    ax: Axes,
+    ends: tuple[np.ndarray, np.ndarray],
+    predicted: np.ndarray,
+    values: tuple[np.ndarray, np.ndarray],
+    y: np.ndarray | None,
+    legend: bool,
 ) -> None:
-    ends, values, y = surface.ends, surface.values, surface.y
-    if class_names is not None:
-        raise ValueError("class_names are for classes, and this estimator predicts numbers")
-    shape = len(ends[1]) - 1, len(ends[0]) - 1
-    predicted = estimator.predict(surface.table).reshape(shape)
+    """Shades of predicted numbers, and points of rows."""
     shown = predicted if y is None else np.append(predicted, y)
     limits = {"cmap": SHADES, "vmin": shown.min(), "vmax": shown.max()}
-    mesh = ax.pcolormesh(*ends, predicted, rasterized=True, **limits)
+    cells = predicted.reshape(len(ends[1]) - 1, len(ends[0]) - 1)
+    mesh = ax.pcolormesh(*ends, cells, rasterized=True, **limits)
     if y is not None:
         ax.scatter(*values, 20, c=y, edgecolors=INK, linewidths=0.5, **limits)
     if legend:

@@ -100,7 +100,6 @@ def plot_tree(
     ValueError : no such tree, a wrong number of names, a negative max_depth or precision, a
         figure of more than 200 inches
     TypeError : no estimator of gpuforest
-    ImportError : no matplotlib
 
     Examples
     --------
@@ -171,14 +170,9 @@ def extent(text: str) -> tuple[float, float]:
 def centres(
     children: Mapping[int, Sequence[int]], widths: Mapping[int, float], gap: float
 ) -> dict[int, float]:
-    """The centre of each node's box along its level; a parent's is over those of its children.
-
-    After Reingold and Tilford (1981): a subtree is moved to the left until one of its levels is
-    at `gap` from the subtrees before it, so that no boxes of a level overlap.
-
-    children : of each node, parents before children; the root first
-    gap : least distance between boxes of a level; the leftmost box begins at 0
-    """
+    """The centre of each node's box along its level, a parent's over those of its children, after
+    Reingold and Tilford (1981): a subtree is moved to the left until one of its levels is at `gap`
+    from the subtrees before it. Parents come before children; the leftmost box begins at 0."""
     outlines: dict[int, Outline] = {}  # from a node's centre
     shifts: dict[int, float] = {}  # of a node from its parent
     for node in reversed(list(children)):
@@ -194,10 +188,10 @@ def centres(
         half = widths[node] / 2
         outlines[node] = [(-half, half), *((l - middle, r - middle) for l, r in below)]
     root = next(iter(children))
-    found = {root: -min(left for left, _ in outlines[root])}
+    centre = {root: -min(left for left, _ in outlines[root])}
     for node in children:
-        found |= {child: found[node] + shifts[child] for child in children[node]}
-    return found
+        centre |= {child: centre[node] + shifts[child] for child in children[node]}
+    return centre
 
 
 def _joined(left: Outline, right: Outline, shift: float) -> Outline:
@@ -239,7 +233,10 @@ def _draw(
     with drawing(ax, size) as ax:
         if is_new:
             ax.set_position((0, 0, 1, 1))  # all of the figure, without its margins
-        _set_limits(ax, size)
+        ax.set_axis_off()
+        # the unit of the axis is a point, and y is counted down
+        ax.set(xlim=(-MARGIN, 72 * size[0] - MARGIN), ylim=(72 * size[1] - MARGIN, -MARGIN))
+        ax.set_aspect("equal", adjustable="box")
         scale = 1.0 if is_new else _scale(ax, size)
         for number, box in boxes.items():
             node, top = nodes[number], tops[nodes[number].depth]
@@ -257,13 +254,6 @@ def _check_size(inches: float) -> None:
         raise ValueError(
             f"the tree takes more than {MOST_INCHES} inches: show fewer levels of it with max_depth"
         )
-
-
-def _set_limits(ax: Axes, size: tuple[float, float]) -> None:
-    """An axis of so many inches, its unit a point, y counted down."""
-    ax.set_axis_off()
-    ax.set(xlim=(-MARGIN, 72 * size[0] - MARGIN), ylim=(72 * size[1] - MARGIN, -MARGIN))
-    ax.set_aspect("equal", adjustable="box")
 
 
 def _scale(ax: Axes, size: tuple[float, float]) -> float:

@@ -125,9 +125,9 @@ def table(
     return h("div", h("table", *head, body, **more), class_="box", tabindex="0")
 
 
-def section(key: str, title: str, *children: Any) -> Html:
-    """A part of the page."""
-    return h("section", h("h2", title), *children, id=key)
+def note(text: str) -> Html:
+    """A paragraph of less weight."""
+    return h("p", text, class_="note")
 
 
 def figures(*parts: Html | None) -> Html:

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from importlib.metadata import version
 from importlib.resources import files
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
 
-from gpuforest.explain.model_facts import feature_names
 from gpuforest.export.container import replaced
-from gpuforest.tools.report import sections
-from gpuforest.tools.report.html import Html, h, interval, listed, name, scored, section, share
+from gpuforest.tools.report.html import Html, h, interval, listed, name, scored, share
 from gpuforest.tools.report.results import Results
 from gpuforest.tools.report.rows import Rows
 from gpuforest.tools.report.scores import ClassResults
+from gpuforest.tools.report.sections import SECTIONS
 
 FEW = 10  # rows of a class
 FEW_ROWS = 100
@@ -25,6 +26,7 @@ DOMINANT = 0.8  # share of all importance
 LEFT = 0.02  # of the errors, which a feature leaves that alone predicts nearly all
 DRIFTING, MISSING = 0.05, 0.5  # shares of rows
 MOST = 5  # names in a sentence
+Findings = Iterator[tuple[Any, ...]]  # of each a title, and the parts of a text
 # a browser then loads nothing and runs nothing, whatever the page holds
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 NOTHING = (
@@ -54,22 +56,11 @@ def report_html(estimator: Any, X: Any = None, y: Any = None) -> str:
     findings = checks(results)
     nothing = NOTHING if results.rows is not None else NOTHING_ALONE
     first = h("ul", *findings, class_="checks") if findings else h("p", nothing)
-    parts = [
-        section("checks", "Checks", first),
-        sections.model_section(estimator),
-        sections.score_section(results),
-        *sections.result_sections(results),
-        sections.importance_section(results),
-        sections.dependence_section(results),
-        sections.drift_section(results),
-        sections.trees_section(results),
-    ]
-    return _page(results, [part for part in parts if part is not None])
-
-
-def _page(results: Results, parts: list[Html]) -> str:
+    parts = [("checks", "Checks", [first])]
+    parts += [(key, word, make(results)) for key, word, make in SECTIONS]
+    parts = [part for part in parts if part[2]]
     title = f"Report: {type(results.estimator).__name__}"
-    links = [h("li", h("a", word, href=f"#{key}")) for key, word in map(_title, parts)]
+    links = [h("li", h("a", word, href=f"#{key}")) for key, word, _ in parts]
     by = f"Made by gpuforest {version('gpuforest')}. The page loads nothing and runs nothing."
     style = files("gpuforest.tools.report").joinpath("style.css").read_text("utf-8")
     head = h(
@@ -85,7 +76,7 @@ def _page(results: Results, parts: list[Html]) -> str:
         h("header", h("h1", title), h("p", *_about(results))),
         h("dl", *_tiles(results), class_="tiles"),
         h("nav", h("ul", *links), aria_label="Contents"),
-        h("main", *parts),
+        h("main", *(h("section", h("h2", word), *own, id=key) for key, word, own in parts)),
         h("footer", h("p", by)),
     )
     return "<!DOCTYPE html>\n" + h("html", head, body, lang="en") + "\n"
@@ -119,59 +110,86 @@ def _tiles(results: Results) -> list[Html]:
     ]
 
 
-def _title(part: Html) -> tuple[str, Html]:
-    """The id and the title of a section."""
-    key = part.split('id="', 1)[1].split('"', 1)[0]
-    return key, Html(part.split("<h2>", 1)[1].split("</h2>", 1)[0])
-
-
 def checks(results: Results) -> list[Html]:
     """What was found, as lines of a list."""
-    findings = _model_checks(results)
+    parts = [_model_checks(results)]
     if results.rows is not None:
-        findings += _row_checks(results, results.rows)
+        parts += [_row_checks(results, results.rows), _leaks(results), _gap(results)]
+        parts.append(_drift_checks(results))
     if results.classes is not None:
-        findings += _class_checks(results.classes)
+        parts.append(_class_checks(results.classes))
     if results.numbers is not None and not np.isfinite(results.scores[0].value):
-        findings.append(_check("R² is not defined.", "The targets of the rows given do not vary."))
-    return findings
+        parts.append(iter([("R² is not defined.", "The targets of the rows given do not vary.")]))
+    return [h("li", h("b", title), " ", *text) for title, *text in chain.from_iterable(parts)]
 
 
-def _model_checks(results: Results) -> list[Html]:
+def _model_checks(results: Results) -> Findings:
     """What the model alone says."""
-    estimator, importances, findings = results.estimator, results.importances, []
-    names = feature_names(estimator)
+    estimator, importances, names = results.estimator, results.importances, results.names
     if importances is not None and len(names) > 1 and importances.max() > DOMINANT:
         f = int(importances.argmax())
         text = (
             f" has {share(float(importances[f]))} of all impurity importance. Make sure that it is "
             "known when predictions are made, and is not made from the target."
         )
-        findings.append(_check("One feature does nearly all.", name(names[f], 40), text))
+        yield "One feature does nearly all.", name(names[f], 40), text
     if hasattr(estimator, "oob_score_") and results.oob is None:
-        findings.append(_check("No out-of-bag score.", "There were too few rows or trees for it."))
+        yield "No out-of-bag score.", "There were too few rows or trees for it."
     if is_classifier(estimator) and estimator.n_outputs_ == 1 and len(estimator.classes_) == 1:
-        text = "The training data had a single class, so the model predicts nothing else."
-        findings.append(_check("One class.", text))
-    return findings
+        yield (
+            "One class.",
+            "The training data had a single class, so the model predicts nothing else.",
+        )
 
 
-def _row_checks(results: Results, rows: Rows) -> list[Html]:
-    """What the rows given say."""
-    findings, estimator, drifted = [], rows.estimator, results.drift
-    assert drifted is not None
+def _row_checks(results: Results, rows: Rows) -> Findings:
+    """What the number of the rows given says."""
     if rows.has_targets and rows.n < FEW_ROWS:
         text = f"There are {rows.n:,}: intervals are wide, and curves are rough."
-        findings.append(_check("Few rows.", text))
-    n_training = getattr(estimator, "_training_", {}).get("rows")
-    if rows.has_targets and n_training == rows.n:
+        yield "Few rows.", text
+    if rows.has_targets and getattr(results.estimator, "_training_", {}).get("rows") == rows.n:
         text = (
             f"The rows given are as many as those of the training, {rows.n:,}. If they are the "
             "same, then scores, curves and permutation importances here are far too good."
         )
-        findings.append(_check("Are these the training rows?", text))
-    findings += _leaks(rows, results.alone) + _gap(results)
-    names = feature_names(estimator)
+        yield "Are these the training rows?", text
+
+
+def _leaks(results: Results) -> Findings:
+    """Features that predict the target by themselves."""
+    score, base = results.alone or (np.zeros(0), 1.0)
+    leaks = np.flatnonzero((1 - score <= LEFT * (1 - base)) & (base < 1))
+    if len(leaks):
+        measure = "accuracy" if is_classifier(results.estimator) else "R²"
+        text = (
+            f": predicts the target without any other feature, with {measure} "
+            f"{scored(float(score[leaks].max()))}. Such a feature often holds the target, or what "
+            "is known only after it."
+        )
+        yield "A leak?", listed([results.names[f] for f in leaks], MOST), text
+
+
+def _gap(results: Results) -> Findings:
+    """Whether the out-of-bag score lies far outside the interval of the rows given."""
+    oob, own = results.oob, results.scores[0] if results.scores else None
+    if oob is None or own is None or own.low is None or own.high is None:
+        return
+    width = own.high - own.low
+    if oob.name != f"out-of-bag {own.name}" or own.low - width <= oob.value <= own.high + width:
+        return
+    better = "better" if own.value > oob.value else "worse"
+    text = (
+        f"The rows given have {own.name} {scored(own.value)}, far {better} than "
+        f"{scored(oob.value)} out of bag: they may be of another origin than the training rows, "
+        "or among these."
+    )
+    yield "Out-of-bag and test scores differ.", text
+
+
+def _drift_checks(results: Results) -> Findings:
+    """Features whose values are unlike those of the training."""
+    drifted, names = results.drift, results.names
+    assert drifted is not None
     far = np.flatnonzero(drifted.worst > DRIFTING)
     if len(far):
         far = far[np.argsort(-drifted.worst[far], kind="stable")]
@@ -179,72 +197,34 @@ def _row_checks(results: Results, rows: Rows) -> list[Html]:
             f" (up to {share(float(drifted.worst[far[0]]))} of the rows): values that training had "
             "not, where the model can only guess. The section Data has a table."
         )
-        findings.append(
-            _check("Other data than in training.", listed([names[f] for f in far], MOST), text)
-        )
+        yield "Other data than in training.", listed([names[f] for f in far], MOST), text
     gone = np.flatnonzero(drifted.missing > MISSING)
     if len(gone):
         text = f": missing in more than {share(MISSING)} of the rows."
-        findings.append(_check("Mostly missing.", listed([names[f] for f in gone], MOST), text))
-    return findings
+        yield "Mostly missing.", listed([names[f] for f in gone], MOST), text
 
 
-def _leaks(rows: Rows, alone: tuple[np.ndarray, float] | None) -> list[Html]:
-    """Features that predict the target by themselves."""
-    if alone is None or alone[1] >= 1:
-        return []
-    score, base = alone
-    leaks = np.flatnonzero(1 - score <= LEFT * (1 - base))
-    if not len(leaks):
-        return []
-    names = feature_names(rows.estimator)
-    measure = "accuracy" if rows.labels is not None else "R²"
-    text = (
-        f": predicts the target without any other feature, with {measure} "
-        f"{scored(float(score[leaks].max()))}. Such a feature often holds the target, or what is "
-        "known only after it."
-    )
-    return [_check("A leak?", listed([names[f] for f in leaks], MOST), text)]
-
-
-def _gap(results: Results) -> list[Html]:
-    """Whether the out-of-bag score lies far outside the interval of the rows given."""
-    oob, own = results.oob, results.scores[0] if results.scores else None
-    if oob is None or own is None or own.low is None or own.high is None:
-        return []
-    width = own.high - own.low
-    if oob.name != f"out-of-bag {own.name}" or own.low - width <= oob.value <= own.high + width:
-        return []
-    better = "better" if own.value > oob.value else "worse"
-    text = (
-        f"The rows given have {own.name} {scored(own.value)}, far {better} than "
-        f"{scored(oob.value)} out of bag: they may be of another origin than the training rows, "
-        "or among these."
-    )
-    return [_check("Out-of-bag and test scores differ.", text)]
-
-
-def _class_checks(results: ClassResults) -> list[Html]:
+def _class_checks(results: ClassResults) -> Findings:
     """What the classes of the rows say."""
-    labels, findings = results.labels, []
+    labels = results.labels
     counts = np.bincount(labels.codes, minlength=len(labels.names))
-    if len(labels.unknown):
-        names = [labels.names[k] for k in labels.unknown]
-        n = int(counts[labels.unknown].sum())
-        text = f": {n:,} rows of classes that the model does not know are always predicted wrong."
-        findings.append(_check("Unknown classes.", listed(names, MOST), text))
-    few = [labels.names[k] for k in labels.known if 0 < counts[k] < FEW]
-    if few:
-        text = f": fewer than {FEW} rows, too few to say how well they are predicted."
-        findings.append(_check("Classes of few rows.", listed(few, MOST), text))
-    absent = [labels.names[k] for k in labels.known if not counts[k]]
-    if absent:
-        findings.append(_check("Absent classes.", listed(absent, MOST), ": no row is of them."))
-    if len(labels.known) > 1 and np.count_nonzero(results.confusion.sum(axis=0)) == 1:
-        findings.append(_check("One answer.", "All rows are predicted as the same class."))
-    return findings
-
-
-def _check(title: str, *text: Any) -> Html:
-    """A line of the list."""
-    return h("li", h("b", title), " ", *text)
+    n_unknown = int(counts[labels.unknown].sum())
+    known = [(labels.names[k], counts[k]) for k in labels.known]
+    for title, names, text in (
+        (
+            "Unknown classes.",
+            [labels.names[k] for k in labels.unknown],
+            f": {n_unknown:,} rows of classes that the model does not know are always predicted "
+            "wrong.",
+        ),
+        (
+            "Classes of few rows.",
+            [label for label, n in known if 0 < n < FEW],
+            f": fewer than {FEW} rows, too few to say how well they are predicted.",
+        ),
+        ("Absent classes.", [label for label, n in known if not n], ": no row is of them."),
+    ):
+        if names:
+            yield title, listed(names, MOST), text
+    if len(known) > 1 and np.count_nonzero(results.confusion.sum(axis=0)) == 1:
+        yield "One answer.", "All rows are predicted as the same class."

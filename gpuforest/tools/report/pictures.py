@@ -14,8 +14,8 @@ import numpy as np
 
 from gpuforest.common.text import one_line
 from gpuforest.tools.plot.style import STYLE, plain, require_matplotlib
-from gpuforest.tools.report.effects import Dependence
 from gpuforest.tools.report.html import Html, figure, h, name, scored, share, shortened
+from gpuforest.tools.report.results import Dependence
 from gpuforest.tools.report.scores import Curve, NumberResults
 
 if TYPE_CHECKING:

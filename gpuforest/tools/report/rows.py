@@ -28,12 +28,8 @@ FEWEST_ROWS = 50  # below which nothing is said of what a feature alone predicts
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """The labels of rows among all that occur or are known.
-
-    names : [L], sorted: the classes of the model, and those of rows that it does not know
-    known : i64[C], where among these the classes of the model are
-    codes : i64[N], where the label of each row is
-    """
+    """Labels [L] that occur or that the model knows, sorted; where among these the model's classes
+    i64[C] are, and the label i64[N] of each row."""
 
     names: np.ndarray
     known: np.ndarray
@@ -163,14 +159,9 @@ def _check_outputs(n_outputs: int, expected: int) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Drift:
-    """Shares of the rows, of each feature.
-
-    missing : f64[F]
-    beyond : f64[F], numbers further out than the outermost bins are wide; NaN: not known, where
-        there are too few bins
-    unknown : f64[F], categories that are not among those learned: they are new, or were rare in
-        training; NaN: the feature is numeric
-    """
+    """Shares f64[F] of the rows whose value of a feature is missing; a number further out than the
+    outermost bins are wide (NaN: too few bins to tell); a category that is not among those
+    learned, because it is new, or was rare in training (NaN: the feature is numeric)."""
 
     missing: np.ndarray
     beyond: np.ndarray
@@ -202,12 +193,9 @@ def drift(rows: Rows) -> Drift:
 
 
 def _ends(edges: BinEdges, f: int) -> tuple[float, float] | None:
-    """How far the training values of a numeric feature reached, at the most: where each value had
-    a bin. None: it has too few bins to tell.
-
-    An edge lies in the middle between two values, so the last value is as far from the last edge
-    as half the gap before it, which is less than the width of the bin below that edge.
-    """
+    """How far the training values of a numeric feature reached at the most, where each value had a
+    bin; None: it has too few bins to tell. The last value is nearer to the last edge than the bin
+    below that edge is wide."""
     cuts = edges.values[edges.offsets[f] : edges.offsets[f + 1]]
     if len(cuts) < 2:
         return None

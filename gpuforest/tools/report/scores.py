@@ -118,11 +118,8 @@ class Curve:
 
 @dataclass(frozen=True, eq=False)
 class ClassResults:
-    """How well classes are predicted.
-
-    confusion : i64[L, L], rows of each class (first axis) that were predicted as each
-    curves : of the classes of most rows
-    """
+    """How well classes are predicted: i64[L, L] rows of each class (first axis) that were predicted
+    as each, and the curves of the classes of most rows."""
 
     labels: Labels
     scores: list[Score]
@@ -148,7 +145,7 @@ def class_results(labels: Labels, proba: np.ndarray) -> ClassResults:
 def _statistics(labels: Labels, proba: np.ndarray, predicted: np.ndarray) -> dict[str, Statistic]:
     """Scores as functions of the rows' weights."""
     y, C = labels.codes, len(labels.known)
-    statistics: dict[str, Statistic] = {"balanced accuracy": partial(_balanced, y, y == predicted)}
+    statistics: dict[str, Statistic] = {"balanced accuracy": partial(balanced, y, y == predicted)}
     if len(np.unique(y)) > 1 and 2 <= C <= MOST_RANKED:
         which = [1] if C == 2 else range(C)
         ranked = [_Ranking(proba[:, k], y == labels.known[k]) for k in which]
@@ -164,8 +161,8 @@ def _statistics(labels: Labels, proba: np.ndarray, predicted: np.ndarray) -> dic
     return statistics
 
 
-def _balanced(y: np.ndarray, right: np.ndarray, weights: np.ndarray) -> float:
-    """The mean over the classes of the share of their rows that are right."""
+def balanced(y: np.ndarray, right: np.ndarray, weights: np.ndarray) -> float:
+    """The mean over the classes of rows with weights of the share of these that are right."""
     total = np.bincount(y, weights)
     good = np.bincount(y, weights * right, minlength=len(total))
     return float(np.mean(good[total > 0] / total[total > 0]))
@@ -244,8 +241,7 @@ class NumberResults:
     """How well numbers are predicted.
 
     points : f64[2, n], predictions and residuals (target - prediction) of some rows
-    quantiles : f64[7], of the residuals of all rows: at 0, 0.05, 0.25, 0.5, 0.75, 0.95 and 1
-    residuals : f64[N]
+    quantiles : f64[7], of the residuals of all rows at `QUANTILES`
     bands : f64[4, b], of rows in the order of their predictions: the mean prediction, the mean
         target, and an interval of it by its standard error
     """

@@ -18,7 +18,6 @@ from gpuforest.explain.model_facts import feature_names
 from gpuforest.explain.paths import subtree_sizes, tree_depths
 from gpuforest.export.walker import Node, class_labels, nodes_of, tree_title
 from gpuforest.tools.report import pictures
-from gpuforest.tools.report.effects import PERMUTED_FEATURES, REPEATS
 from gpuforest.tools.report.html import (
     Html,
     figure,
@@ -28,13 +27,13 @@ from gpuforest.tools.report.html import (
     joined,
     listed,
     name,
+    note,
     scored,
-    section,
     share,
     shortened,
     table,
 )  # fmt: skip
-from gpuforest.tools.report.results import Results
+from gpuforest.tools.report.results import PERMUTED_FEATURES, REPEATS, Results
 from gpuforest.tools.report.scores import MOST_CURVES, ClassResults, Score, n_samples, wilson
 
 SHOWN_FEATURES = 20
@@ -44,18 +43,17 @@ LEVELS, OPEN = 4, 2  # levels of a tree that are there, and that are open at fir
 LONGEST = 90  # letters of a condition
 
 
-def model_section(estimator: Any) -> Html:
+def model_parts(results: Results) -> list[Html]:
     """What was trained, on what, and how."""
+    estimator = results.estimator
     settings = facts.changed_settings(estimator).items()
     rows = [(h("code", key), h("code", shortened(repr(value), 300))) for key, value in settings]
     shown = table(["parameter", "value"], rows, class_="wide")
-    return section(
-        "model",
-        "Model",
+    return [
         table([], [*_training_facts(estimator), *_forest_facts(estimator)], class_="facts"),
         h("h3", "Settings that are not the defaults"),
         shown if rows else h("p", "All parameters have their defaults."),
-    )
+    ]
 
 
 def _training_facts(estimator: Any) -> list[tuple[Any, Any]]:
@@ -85,6 +83,11 @@ def _training_facts(estimator: Any) -> list[tuple[Any, Any]]:
     ]
 
 
+def outputs_of(estimator: Any) -> list[np.ndarray]:
+    """The classes of each output."""
+    return estimator.classes_ if estimator.n_outputs_ > 1 else [estimator.classes_]
+
+
 def _task(estimator: Any) -> str:
     n = f" of {estimator.n_outputs_} outputs" * (estimator.n_outputs_ > 1)
     if is_classifier(estimator):
@@ -97,15 +100,10 @@ def _task(estimator: Any) -> str:
 def _class_facts(estimator: Any) -> list[tuple[Any, Any]]:
     if not is_classifier(estimator):
         return []
-    several = estimator.n_outputs_ > 1
-    outputs = estimator.classes_ if several else [estimator.classes_]
-    return [
-        (
-            f"classes of output {i}" if several else "classes",
-            joined([f"{len(classes):,}: ", listed(list(classes))]),
-        )
-        for i, classes in enumerate(outputs)
-    ]
+    outputs = outputs_of(estimator)
+    titles = [f"classes of output {i}" for i in range(len(outputs))] if outputs[1:] else ["classes"]
+    words = (joined([f"{len(classes):,}: ", listed(list(classes))]) for classes in outputs)
+    return [*zip(titles, words, strict=True)]
 
 
 def _memory(estimator: Any, rows: int | None) -> str | None:
@@ -117,8 +115,7 @@ def _memory(estimator: Any, rows: int | None) -> str | None:
     sizes = {"n_samples": rows, "n_features": estimator.n_features_in_}
     sizes["n_outputs"] = estimator.n_outputs_
     if is_classifier(estimator):
-        several = estimator.n_outputs_ > 1
-        sizes["n_classes"] = max(map(len, estimator.classes_ if several else [estimator.classes_]))
+        sizes["n_classes"] = max(map(len, outputs_of(estimator)))
     try:
         memory = estimate_memory(estimator, **sizes, dtype=np.float64, backend=backend)
     except BackendError:  # it is not on this machine
@@ -130,12 +127,8 @@ def _forest_facts(estimator: Any) -> list[tuple[Any, Any]]:
     forest = estimator.forest_
     rounds = facts.rounds_facts(estimator) if forest.baseline is not None else None
     boosted = [] if rounds is None else facts.rounds_rows(rounds)
-    versions = [
-        f"gpuforest {version('gpuforest')}",
-        f"Python {platform.python_version()}",
-        f"NumPy {np.__version__}",
-        f"scikit-learn {version('scikit-learn')}",
-    ]
+    libraries = {"NumPy": np.__version__, "scikit-learn": version("scikit-learn")}
+    versions = {"gpuforest": version("gpuforest"), "Python": platform.python_version(), **libraries}
     size = facts.n_bytes(forest)
     leaves = int(is_leaf(forest.nodes).sum())
     return [
@@ -143,16 +136,16 @@ def _forest_facts(estimator: Any) -> list[tuple[Any, Any]]:
         *[(key, shortened(value, 200)) for key, value in boosted],
         ("size in memory", f"{size / 1e6:,.1f} MB" if size > 1e6 else f"{size:,} bytes"),
         ("SHA-256 of the forest", h("code", facts.forest_digest(forest))),
-        ("this report is by", ", ".join(versions)),
+        ("this report is by", ", ".join(f"{key} {value}" for key, value in versions.items())),
     ]
 
 
-def importance_section(results: Results) -> Html | None:
+def importance_parts(results: Results) -> list[Html]:
     """Importances of two kinds."""
     impurity, spread, permuted = results.importances, results.spread, results.permuted
     if impurity is None:
-        return None
-    names = feature_names(results.estimator)
+        return []
+    names = results.names
     boosted = results.estimator.forest_.baseline is not None
     order = np.argsort(-impurity, kind="stable")
     order = order[impurity[order] > 0][:SHOWN_FEATURES]
@@ -167,11 +160,11 @@ def importance_section(results: Results) -> Html | None:
         _bars(names, order, impurity, spread) if len(order) else h("p", "No split gained.")
     )
     if more > 0:
-        parts.append(h("p", f"{more:,} more features have an importance above 0.", class_="note"))
+        parts.append(note(f"{more:,} more features have an importance above 0."))
     parts.append(h("h3", "By permutation"))
     if permuted is None:
         parts.append(h("p", "These need rows with targets that vary, which were not given."))
-        return section("importances", "Importances", *parts)
+        return parts
     measure = "accuracy" if is_classifier(results.estimator) else "R²"
     text = (
         f"How much {measure} falls from {scored(permuted.score)} when the values of a feature are "
@@ -184,8 +177,8 @@ def importance_section(results: Results) -> Html | None:
     parts += [h("p", text), _bars(names, permuted.features, *of_all)]
     if more > 0:
         text = f"The {PERMUTED_FEATURES} features of most impurity importance were permuted."
-        parts.append(h("p", text, class_="note"))
-    return section("importances", "Importances", *parts)
+        parts.append(note(text))
+    return parts
 
 
 def _bars(
@@ -223,7 +216,7 @@ def _kept_errors(estimator: Any) -> tuple[dict[str, tuple[np.ndarray, np.ndarray
     return curves, "number of trees", y
 
 
-def trees_section(results: Results) -> Html:
+def tree_parts(results: Results) -> list[Html]:
     """How large the trees are, how errors fall with their number, and two of them."""
     forest = results.estimator.forest_
     leaves = facts.tree_leaves(forest)
@@ -235,7 +228,7 @@ def trees_section(results: Results) -> Html:
         sizes = h("p", f"One tree, {forest.depth:,} levels deep, with {leaves[0]:,} leaves.")
     else:
         sizes = figures(*_error_pictures(results), *_size_pictures(tree_depths(forest), leaves))
-    return section("trees", "Trees", sizes, *trees)
+    return [sizes, *trees]
 
 
 def _error_pictures(results: Results) -> list[Html | None]:
@@ -252,19 +245,12 @@ def _error_pictures(results: Results) -> list[Html | None]:
 def _size_pictures(depths: np.ndarray, leaves: np.ndarray) -> list[Html]:
     """How many trees are how large."""
     low, high, middle = leaves.min(), leaves.max(), np.median(leaves)
+    deep = f"{len(depths):,} trees, from {depths.min():,} to {depths.max():,} levels deep."
+    large = f"From {low:,} to {high:,}, the median is {middle:,g}."
+    draw, levels = pictures.histogram_picture, "levels below the root"
     return [
-        pictures.histogram_picture(
-            "Depth of trees",
-            depths,
-            ("levels below the root", "trees"),
-            f"{len(depths):,} trees, from {depths.min():,} to {depths.max():,} levels deep.",
-        ),
-        pictures.histogram_picture(
-            "Leaves of trees",
-            leaves,
-            ("leaves", "trees"),
-            f"From {low:,} to {high:,}, the median is {middle:,g}.",
-        ),
+        draw("Depth of trees", depths, (levels, "trees"), deep),
+        draw("Leaves of trees", leaves, ("leaves", "trees"), large),
     ]
 
 
@@ -277,24 +263,24 @@ def _tree_details(estimator: Any, tree: int, which: str) -> Html:
         if node.parent is not None:
             above = nodes[node.parent]
             way = above.branches[above.children.index(number)].words(figure)
-        text = [shortened(way, LONGEST), h("small", " · ", *_node_words(estimator, node))]
+        line = [shortened(way, LONGEST), h("small", " · ", *_node_words(estimator, node))]
         if node.is_leaf:
-            items[number] = h("li", h("span", *text))
+            items[number] = h("li", h("span", *line))
         elif node.depth == LEVELS:
             more = h("small", f" · {sizes[number] - 1:,} nodes below")
-            items[number] = h("li", h("span", *text, more))
+            items[number] = h("li", h("span", *line, more))
         else:
             below = h("ul", *(items[child] for child in node.children))
             opens = {"open": ""} if node.depth < OPEN else {}
-            items[number] = h("li", h("details", h("summary", *text), below, **opens))
+            items[number] = h("li", h("details", h("summary", *line), below, **opens))
     title = h("summary", h("h3", f"Tree {tree}, {which}"), f" ({sizes[0]:,} nodes)")
-    about = [h("p", tree_title(forest, tree), class_="note")] if forest.baseline is not None else []
-    note = (
+    about = [note(tree_title(forest, tree))] if forest.baseline is not None else []
+    text = (
         f"The upper {LEVELS} levels. Each line says which rows come here, how many of the tree's "
         "rows these are, and what it predicts for them."
     )
     root = h("ul", items[0], class_="tree")
-    return h("details", title, *about, h("p", note, class_="note"), root, class_="whole")
+    return h("details", title, *about, note(text), root, class_="whole")
 
 
 def _node_words(estimator: Any, node: Node) -> list[Any]:
@@ -312,14 +298,14 @@ def _node_words(estimator: Any, node: Node) -> list[Any]:
     return [rows, " · " + ", ".join(figure(float(value)) for value in node.value[:, 0])]
 
 
-def score_section(results: Results) -> Html | None:
+def score_parts(results: Results) -> list[Html]:
     """Scores with their intervals, and how these were made."""
     if not is_classifier(results.estimator) and not is_regressor(results.estimator):
-        return None
+        return []
     scores = [*([results.oob] if results.oob is not None else []), *results.scores]
     if not scores:
         text = "There are none: the model keeps none, and no rows with targets were given."
-        return section("scores", "Scores", h("p", text))
+        return [h("p", text)]
     parts: list[Html] = []
     if results.oob is not None:
         text = (
@@ -330,12 +316,21 @@ def score_section(results: Results) -> Html | None:
             text += " There is no interval of it: that needs facts of the training not kept."
         parts.append(h("p", text))
     header = ["score", "value", "95% interval"]
-    shown = table(header, map(_score_row, scores), numbers=(1, 2), class_="wide")
+    less = h("small", "less is better")
+    rows = [
+        [
+            joined([s.name, less]) if s.less else s.name,
+            _value(s),
+            joined([interval(s), h("small", f"by {s.how}")]) if s.how else "–",
+        ]
+        for s in scores
+    ]
+    shown = table(header, rows, numbers=(1, 2), class_="wide")
     if (quantiles := getattr(results.estimator, "default_quantiles", None)) is not None:
         which = "medians" if np.ndim(quantiles) else f"quantiles {quantiles:g}"
         parts.append(h("p", f"The model predicts quantiles; these are results of its {which}."))
     if not results.scores:
-        return section("scores", "Scores", *parts, shown)
+        return [*parts, shown]
     assert results.rows is not None
     n = results.rows.n
     others = "The other scores" if results.oob is not None else "The scores"
@@ -346,35 +341,23 @@ def score_section(results: Results) -> Html | None:
         + f"Bootstrap: the middle 95% of {n_samples(n)} samples of the rows with replacement, "
         "drawn by a hash, so that the same rows give the same interval."
     )
-    return section("scores", "Scores", *parts, shown, h("p", text, class_="note"))
-
-
-def _score_row(score: Score) -> list[Any]:
-    less, how = h("small", "less is better"), h("small", f"by {score.how}")
-    title = joined([score.name, less]) if score.less else score.name
-    return [title, _value(score), joined([interval(score), how]) if score.how else "–"]
+    return [*parts, shown, note(text)]
 
 
 def _value(score: Score) -> str:
     return scored(score.value) if abs(score.value) < 10 else figure(score.value)
 
 
-def result_sections(results: Results) -> list[Html]:
-    """What the scores are made of."""
-    if results.classes is not None:
-        return _class_sections(results.classes)
-    if results.numbers is not None:
-        shown = figures(*pictures.residual_pictures(results.numbers))
-        return [section("residuals", "Residuals", shown)]
-    if results.outputs:
-        return [_outputs(results)]
-    if results.anomalies is not None:
-        return [_anomaly_section(results.anomalies, results.estimator.offset_)]
-    return []
+def residual_parts(results: Results) -> list[Html]:
+    """What the scores of numbers are made of."""
+    numbers = results.numbers
+    return [] if numbers is None else [figures(*pictures.residual_pictures(numbers))]
 
 
-def _outputs(results: Results) -> Html:
+def output_parts(results: Results) -> list[Html]:
     """Scores of several outputs, a line for each."""
+    if not results.outputs:
+        return []
     header = ["output", *(score.name for score in results.outputs[0])]
     lines = []
     for i, scores in enumerate(results.outputs):
@@ -387,21 +370,22 @@ def _outputs(results: Results) -> Html:
         "95% interval."
     )
     shown = table(header, lines, numbers=range(1, len(header)), class_="wide")
-    return section("outputs", "Outputs", h("p", text), shown)
+    return [h("p", text), shown]
 
 
-def _class_sections(results: ClassResults) -> list[Html]:
-    """Confusions, and curves."""
-    parts = [section("confusions", "Confusions", *_confusion(results))]
-    if results.curves:
-        more = len(results.labels.known) > len(results.curves) + 1
-        note = [h("p", f"Those of the {MOST_CURVES} classes of most rows.")] * more
-        curves = figures(*pictures.curve_pictures(results.curves))
-        parts.append(section("curves", "Curves", *note, curves))
-    return parts
+def curve_parts(results: Results) -> list[Html]:
+    """Curves of the classes of most rows."""
+    if results.classes is None or not (curves := results.classes.curves):
+        return []
+    more = len(results.classes.labels.known) > len(curves) + 1
+    text = [h("p", f"Those of the {MOST_CURVES} classes of most rows.")] * more
+    return [*text, figures(*pictures.curve_pictures(curves))]
 
 
-def _confusion(results: ClassResults) -> list[Html]:
+def confusion_parts(all_results: Results) -> list[Html]:
+    """Which classes are taken for which."""
+    if (results := all_results.classes) is None:
+        return []
     names, counts = results.labels.names, results.confusion
     per_class = _class_table(results)
     if len(names) > MOST_CELLS:
@@ -414,8 +398,9 @@ def _confusion(results: ClassResults) -> list[Html]:
         for j, count in enumerate(row):
             part = float(count / total[i, 0])
             said = [f"{count:,}", h("small", share(part))] if count else ["0"]
-            cells.append((said, part, i == j))
-        rows.append([h("th", name(names[i], 40), scope="row"), *(_cell(*c) for c in cells)])
+            kind = "n right" if i == j else "n"
+            cells.append(h("td", *said, class_=kind, style=f"--v:{part:.2f}"))
+        rows.append([h("th", name(names[i], 40), scope="row"), *cells])
     head = h(
         "tr",
         h("th", "true ↓ predicted →", scope="col"),
@@ -430,11 +415,6 @@ def _confusion(results: ClassResults) -> list[Html]:
     )
     parts = [h("p", text), h("div", whole, class_="box", tabindex="0"), per_class]
     return [*parts, _pairs(results)] if len(names) > 3 else parts
-
-
-def _cell(said: list[Any], part: float, right: bool) -> Html:
-    style = f"--v:{part:.2f}"
-    return h("td", *said, class_="n right" if right else "n", style=style)
 
 
 def _class_table(results: ClassResults) -> Html:
@@ -459,7 +439,7 @@ def _class_table(results: ClassResults) -> Html:
         "taken for the class that are of it. Below a recall stands Wilson's 95% interval."
     )
     more = len(names) - len(order)
-    rest = [h("p", f"{more:,} classes of fewer rows are left out.", class_="note")] if more else []
+    rest = [note(f"{more:,} classes of fewer rows are left out.")] if more else []
     shown = table(header, rows, numbers=(1, 2, 3), class_="wide")
     return h("div", title, h("p", text), shown, *rest)
 
@@ -482,16 +462,18 @@ def _pairs(results: ClassResults) -> Html:
     return h("div", h("h3", "The most frequent errors"), shown)
 
 
-def dependence_section(results: Results) -> Html | None:
+def dependence_parts(results: Results) -> list[Html]:
     """What predictions are on average at each value of the features of most importance."""
     dependences, estimator = results.dependences, results.estimator
     if not dependences:
-        return None
-    names, kinds = feature_names(estimator), estimator.forest_.edges.categories
+        return []
+    names, kinds = results.names, estimator.forest_.edges.categories
     keep, outputs, y = [0], [], "mean prediction"
     what: list[Any] = ["the mean prediction"]
     if is_classifier(estimator):
-        keep, y = _classes_shown(dependences[0].means), "mean probability"
+        means, y = dependences[0].means, "mean probability"
+        most = np.argsort(-means.mean(axis=0), kind="stable")[:MOST_CURVES]
+        keep = [1] if means.shape[1] == 2 else sorted(most.tolist())
         outputs = [estimator.classes_[k] for k in keep]
         what = ["the mean probability of the classes that are most probable on average"]
         if len(keep) == 1:
@@ -509,24 +491,15 @@ def dependence_section(results: Results) -> Html | None:
         "on the axis are the deciles of the feature: where they lie apart, few rows support the "
         "line. Effects of features that depend on one another are mixed."
     )
-    intro = h("p", "Up: ", *what, text)
-    return section("dependence", "Partial dependence", intro, figures(*shown))
+    return [h("p", "Up: ", *what, text), figures(*shown)]
 
 
-def _classes_shown(means: np.ndarray) -> list[int]:
-    """The classes whose probabilities f64[g, C] are drawn: of two, the second."""
-    if means.shape[1] == 2:
-        return [1]
-    most = np.argsort(-means.mean(axis=0), kind="stable")[:MOST_CURVES]
-    return sorted(most.tolist())
-
-
-def drift_section(results: Results) -> Html | None:
+def drift_parts(results: Results) -> list[Html]:
     """How the rows differ from what the model learned."""
     drift = results.drift
     if drift is None:
-        return None
-    names, order = feature_names(results.estimator), np.argsort(-drift.worst, kind="stable")
+        return []
+    names, order = results.names, np.argsort(-drift.worst, kind="stable")
     features = [f for f in order if drift.worst[f] > 0 or drift.missing[f] > 0][:MOST_DRIFTING]
     text = (
         "How the rows given differ from those of the training. Beyond the bins: numbers that lie "
@@ -535,22 +508,24 @@ def drift_section(results: Results) -> Html | None:
         "how many values were missing in training."
     )
     if not features:
-        text = "No value is missing, beyond the bins, or of an unknown category."
-        return section("data", "Data", h("p", text))
+        return [h("p", "No value is missing, beyond the bins, or of an unknown category.")]
     rows = [
         [name(names[f]), share(drift.beyond[f]), share(drift.unknown[f]), share(drift.missing[f])]
         for f in features
     ]
     header = ["feature", "beyond the bins", "unknown", "missing"]
     shown = table(header, rows, numbers=(1, 2, 3), class_="wide")
-    note = f"Shares of {drift.n_rows:,} rows."
+    shares = f"Shares of {drift.n_rows:,} rows."
     if rest := len(names) - len(features):
-        note += f" {rest:,} other features have none of the three, or smaller shares."
-    return section("data", "Data", h("p", text), shown, h("p", note, class_="note"))
+        shares += f" {rest:,} other features have none of the three, or smaller shares."
+    return [h("p", text), shown, note(shares)]
 
 
-def _anomaly_section(scores: np.ndarray, offset: float) -> Html:
+def anomaly_parts(results: Results) -> list[Html]:
     """The scores of an isolation forest."""
+    if (scores := results.anomalies) is None:
+        return []
+    offset = results.estimator.offset_
     flagged = float((scores < offset).mean())
     shown = pictures.histogram_picture(
         "Scores",
@@ -559,4 +534,20 @@ def _anomaly_section(scores: np.ndarray, offset: float) -> Html:
         f"{share(flagged)} of {len(scores):,} rows are below {figure(offset)}: anomalies.",
         offset,
     )
-    return section("anomalies", "Anomalies", figures(shown))
+    return [figures(shown)]
+
+
+# the id and the title of each section, and its parts; one without parts is not shown
+SECTIONS = (
+    ("model", "Model", model_parts),
+    ("scores", "Scores", score_parts),
+    ("confusions", "Confusions", confusion_parts),
+    ("curves", "Curves", curve_parts),
+    ("residuals", "Residuals", residual_parts),
+    ("outputs", "Outputs", output_parts),
+    ("anomalies", "Anomalies", anomaly_parts),
+    ("importances", "Importances", importance_parts),
+    ("dependence", "Partial dependence", dependence_parts),
+    ("data", "Data", drift_parts),
+    ("trees", "Trees", tree_parts),
+)

@@ -6,8 +6,6 @@ import io
 import json
 import lzma
 import os
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -70,22 +68,6 @@ def test_a_named_pipe_gives_all_rows(folder, capsys):
     writer.start()
     assert facts(capsys, "fifo")["rows"] == N
     writer.join()
-
-
-def test_a_shell_pipe_gives_all_rows(folder):
-    many = "x,y\n" + "".join(f"{i},{i % 2}\n" for i in range(20_000))  # more than a pipe holds
-    Path("many.csv").write_text(many)
-    script = (
-        "import sys; from gpuforest.data.frames import read_frame; "
-        "print(len(read_frame(sys.argv[1])))"
-    )
-    found = subprocess.run(
-        ["bash", "-c", f'"{sys.executable}" -c "{script}" <(cat many.csv)'],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert found.stdout == "20000\n"
 
 
 def test_a_closed_standard_input(folder, capsys, monkeypatch):
@@ -226,21 +208,6 @@ def test_text_in_a_column_of_numbers_is_named(folder, capsys):
     assert len(predicted(capsys, "model", "new.csv", "--missing", "n.a.")) == 3
 
 
-def test_a_second_column_of_the_targets_name(folder, capsys):
-    Path("data.csv").write_text("x,y,y\n1,0,0\n2,1,1\n")
-    assert main(train()) == 2
-    assert "several columns of one name: 'y'" in capsys.readouterr().err
-
-
-def test_an_index_that_pandas_wrote(folder, capsys):
-    lines = [f"{i - 1 if i else ''},{line}" for i, line in enumerate(table().splitlines())]
-    Path("data.csv").write_text("\n".join(lines))
-    found = facts(capsys)
-    assert found["features"] == 1
-    assert found["notes"] == ["column 'Unnamed: 0', an index that pandas wrote, is left out"]
-    assert len(predicted(capsys, "model", "data.csv")) == N + 1
-
-
 def test_a_target_with_gaps(folder, capsys):
     Path("data.csv").write_text(table(y=["", *(i // 30 for i in range(1, N))]))
     assert main(train()) == 2
@@ -252,13 +219,6 @@ def test_a_target_with_gaps(folder, capsys):
     Path("data.csv").write_text(table(y=[""] * N))
     assert main(train("--drop-missing-target")) == 2
     assert "the target 'y' is missing in all rows" in capsys.readouterr().err
-
-
-def test_zero_and_one_with_a_point_are_classes(folder, capsys):
-    Path("data.csv").write_text(table(y=[f"{i // 30}.0" for i in range(N)]))
-    found = facts(capsys)
-    assert found["task"] == "classification"
-    assert found["classes"] == [0.0, 1.0]
 
 
 def test_blanks_and_commas_in_lists(folder, capsys):

@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import gpuforest
 from gpuforest import RandomForestClassifier, RandomForestRegressor
 from gpuforest.tools.cli import main
 
@@ -57,12 +56,6 @@ def test_names_that_collide(X, capsys):
     assert "a feature has the name expected_value: rename it" in capsys.readouterr().err
 
 
-def test_a_model_without_explanations(X, capsys):
-    gpuforest.RandomTreesEmbedding(2, backend="numpy").fit(X).save("model")
-    assert explain() == 2
-    assert "a RandomTreesEmbedding predicts nothing" in capsys.readouterr().err
-
-
 def test_a_background(X, capsys):
     model = RandomForestRegressor(**FOREST).fit(X, X["a"])
     model.save("model")
@@ -71,9 +64,6 @@ def test_a_background(X, capsys):
     found = pd.read_csv("why.csv")
     assert np.array_equal(found[["a", "b"]], model.shap_values(X, background=X.iloc[:7]))
     assert (found["expected_value"] == model.expected_value(X.iloc[:7])).all()
-    assert explain("--background", "typical.csv", "--out", "typical.csv") == 2
-    assert "typical.csv" in capsys.readouterr().err
-    assert len(pd.read_csv("typical.csv")) == 7
 
 
 def test_backgrounds_that_are_refused(X, capsys):

@@ -43,16 +43,15 @@ def test_the_model_alone(model, capsys):
     assert page.after("out-of-bag accuracy").startswith(f"{model.oob_score_:.4f}")
 
 
-@pytest.mark.parametrize("backend", ["numpy", "numba"])
-def test_memory_is_what_training_said(model, backend, capsys):
+def test_memory_is_what_training_said(model, capsys):
     """It depends on the backend and on threads, of which a file knows nothing."""
-    more = ["--backend", backend, "--n-jobs", "2", "--max-depth", "3", "--json"]
+    more = ["--backend", "numba", "--n-jobs", "2", "--max-depth", "3", "--json"]
     capsys.readouterr()
     assert main(["train", "train.csv", "--target", "kind", "--out", "model", *more]) == 0
     said = json.loads(capsys.readouterr().out)["memory"]["total"]
     frame = pd.read_csv("train.csv")
     X, y = frame.drop(columns="kind"), frame["kind"]
-    forest = gpuforest.RandomForestClassifier(backend=backend, n_jobs=2, max_depth=3).fit(X, y)
+    forest = gpuforest.RandomForestClassifier(backend="numba", n_jobs=2, max_depth=3).fit(X, y)
     assert said == gpuforest.estimate_memory(forest, *X.shape, dtype=np.float64).total
     here = Page(forest.report()).after("memory of training")
     assert here.startswith(f"about {said / 1e6:,.1f} MB beside the data")
@@ -102,12 +101,6 @@ def test_errors_are_one_line_and_nothing_is_written(model, capsys, arguments, me
     line = ["report", "model", "--out", "report.html", "--backend", "numpy", *arguments]
     assert message in refused(capsys, *line)
     assert not Path("report.html").exists()
-
-
-def test_a_file_that_is_read_is_not_written(model, capsys):
-    Path("new.html").write_text(Path("new.csv").read_text())
-    assert main(["report", "model", "--data", "new.html", "--out", "new.html"]) == 2
-    assert "which is read: choose another" in capsys.readouterr().err
 
 
 def test_a_model_without_a_target(model):

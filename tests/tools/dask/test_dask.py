@@ -45,23 +45,6 @@ def test_the_local_forest_on_any_workers(client, sizes, strategy):
 
 
 @pytest.mark.parametrize(
-    ("model", "y"),
-    [
-        (gpuforest.RandomForestClassifier(4, random_state=1, bootstrap=False), Y),
-        (gpuforest.RandomForestClassifier(4, random_state=1, class_weight="balanced"), Y),
-        (gpuforest.RandomForestClassifier(4, random_state=1, max_leaf_nodes=9), Y),
-        (gpuforest.RandomForestRegressor(4, random_state=1, max_samples=0.5), Z),
-        (gpuforest.RandomForestRegressor(4, random_state=1, monotonic_cst=[1, 0, 0, -1, 0]), Z),
-        (gpuforest.RandomForestRegressor(4, random_state=1), np.stack([Z, -Z], axis=1)),
-        (gpuforest.ExtraTreesClassifier(5, random_state=1), Y),
-    ],
-    ids=lambda case: type(case).__name__ if hasattr(case, "fit") else "",
-)
-def test_estimators_by_rows(pair, model, y):
-    assert_same(fitted(model, X, y, strategy="rows"), clone(model).fit(X, y))
-
-
-@pytest.mark.parametrize(
     ("model", "what"),
     [
         (gpuforest.RandomForestClassifier(4, oob_score=True), "oob_score=True"),
@@ -76,26 +59,35 @@ def test_what_needs_all_rows(pair, model, what):
         fitted(model, X, Z, strategy="rows")
 
 
+FOREST, NUMBERS = gpuforest.RandomForestClassifier, gpuforest.RandomForestRegressor
+
+
 @pytest.mark.parametrize(
-    ("model", "y"),
+    ("strategy", "model", "y"),
     [
-        (gpuforest.RandomForestClassifier(30, random_state=1, oob_score=True), Y),
-        (gpuforest.RandomForestClassifier(4, random_state=1, bootstrap=False), Y),
-        (gpuforest.RandomForestClassifier(4, random_state=1, class_weight="balanced"), Y),
-        (gpuforest.RandomForestClassifier(4, random_state=1, max_leaf_nodes=9), Y),
-        (gpuforest.RandomForestClassifier("auto", random_state=1, oob_tol=0.1), Y),
-        (gpuforest.RandomForestRegressor(4, random_state=1, max_samples=0.5), Z),
-        (gpuforest.RandomForestRegressor(4, random_state=1, criterion="absolute_error"), Z),
-        (gpuforest.RandomForestRegressor(1, random_state=1), np.stack([Z, -Z], axis=1)),
-        (gpuforest.ExtraTreesClassifier(5, random_state=1), Y),
-        (gpuforest.ExtraTreesRegressor(5, random_state=1), Z),
-        (gpuforest.HistGradientBoostingClassifier(max_iter=4, random_state=1), Y),
-        (gpuforest.HistGradientBoostingRegressor(max_iter=4, random_state=1), Z),
+        *(
+            (strategy, model, y)
+            for strategy in ("trees", "rows")
+            for model, y in (
+                (FOREST(4, random_state=1, bootstrap=False), Y),
+                (FOREST(4, random_state=1, class_weight="balanced"), Y),
+                (FOREST(4, random_state=1, max_leaf_nodes=9), Y),
+                (NUMBERS(4, random_state=1, max_samples=0.5), Z),
+                (NUMBERS(1, random_state=1), np.stack([Z, -Z], axis=1)),
+                (gpuforest.ExtraTreesClassifier(5, random_state=1), Y),
+            )
+        ),
+        ("rows", NUMBERS(4, random_state=1, monotonic_cst=[1, 0, 0, -1, 0]), Z),
+        ("auto", FOREST(30, random_state=1, oob_score=True), Y),
+        ("auto", FOREST("auto", random_state=1, oob_tol=0.1), Y),
+        ("auto", NUMBERS(4, random_state=1, criterion="absolute_error"), Z),
+        ("auto", gpuforest.HistGradientBoostingClassifier(max_iter=4, random_state=1), Y),
+        ("auto", gpuforest.HistGradientBoostingRegressor(max_iter=4, random_state=1), Z),
     ],
     ids=lambda case: type(case).__name__ if hasattr(case, "fit") else "",
 )
-def test_estimators(pair, model, y):
-    whole, found = clone(model).fit(X, y), fitted(model, X, y)
+def test_estimators(pair, strategy, model, y):
+    whole, found = clone(model).fit(X, y), fitted(model, X, y, strategy=strategy)
     assert_same(found, whole)
     assert getattr(found, "oob_score_", None) == getattr(whole, "oob_score_", None)
     assert found.get_params()["n_jobs"] == model.n_jobs

@@ -81,16 +81,16 @@ def come_late():
     """The participants come one after another, so that strangers have time to be there first."""
     import time
 
-    from gpuforest.tools.dask import by_rows
+    from gpuforest.tools.dask import rows
 
-    take_part = by_rows.participant
+    take_part = rows.participant
 
     def participant(data, estimator, parts, own, begin, seat):
         time.sleep(seat.rank)
         return take_part(data, estimator, parts, own, begin, seat)
 
-    participant.__module__ = by_rows.__name__
-    by_rows.participant = participant
+    participant.__module__ = rows.__name__
+    rows.participant = participant
 
 
 def test_the_same_forest_while_strangers_call(client, scanner):

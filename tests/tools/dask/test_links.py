@@ -1,4 +1,4 @@
-"""Connections between workers: arrays as between threads, and one that is lost ends all."""
+"""What participants say to each other: sums go round, and one that is lost ends all."""
 
 import threading
 import uuid
@@ -7,12 +7,11 @@ from itertools import count
 import numpy as np
 import pytest
 
-from gpuforest.cluster.communicator import threads
-from gpuforest.cluster.ring import RingCommunicator
 from gpuforest.common.errors import ClusterError
 
 pytest.importorskip("distributed", reason="dask is not installed")
 from distributed import Client, LocalCluster, wait
+from queues import by_threads
 
 from gpuforest.tools.dask import links
 from gpuforest.tools.dask.links import Seat, links_of, open_links
@@ -45,7 +44,7 @@ def each(client, work, ranks=range(SIZE)):
 
     def take_part(seat):
         with links_of(seat) as own:
-            return work(RingCommunicator(own))
+            return work(own)
 
     wait([client.submit(open_links, seat, **on(seat)) for seat in seats])
     going = [client.submit(take_part, seats[rank], **on(seats[rank])) for rank in ranks]
@@ -53,36 +52,56 @@ def each(client, work, ranks=range(SIZE)):
     return [f.exception() if f.status == "error" else f.result() for f in going]
 
 
+SHAPES = (((2,), np.int64), ((0, 4), np.int32), ((70_000, 3), "u8"))
+
+
 def talk(communicator):
     """All calls, with small and large arrays; what is a participant's own changes afterwards."""
     rank, size = communicator.rank, communicator.size
-    found = []
-    for shape, dtype in (((2,), np.int64), ((0, 4), np.int32), ((70_000, 3), "u8")):
+    results = []
+    for shape, dtype in SHAPES:
         array = np.arange(np.prod(shape), dtype=dtype).reshape(shape) * (rank + 1)
         total = communicator.all_reduce(array)
-        found.append(total.copy())
+        results.append(total.copy())
         array[...] = total[...] = rank
-        found += communicator.all_gather(np.full((rank, 3), rank, dtype))
-        found += communicator.exchange([array[:r] + r for r in range(size)])
-    return found
+        results += communicator.all_gather(np.full((rank, 3), rank, dtype))
+        results += communicator.exchange([array[:r] + r for r in range(size)])
+    return results
 
 
-def test_the_same_as_between_threads(client):
-    wanted, room = [None] * SIZE, threads(SIZE, 20)
+def check(talked):
+    """Whether all participants have heard what was said."""
+    size = len(talked)
+    for rank, heard in enumerate(talked):
+        heard = iter(heard)
+        for shape, dtype in SHAPES:
+            total = size * (size + 1) // 2 * np.arange(np.prod(shape), dtype=dtype).reshape(shape)
+            gathered = [np.full((r, 3), r, dtype) for r in range(size)]
+            sent = [np.full((min(rank, shape[0]), *shape[1:]), r + rank) for r in range(size)]
+            for want in (total, *gathered, *sent):
+                got = next(heard)
+                assert (got.dtype, got.shape) == (dtype, want.shape)
+                assert np.array_equal(got, want)
 
-    def run(rank):
-        wanted[rank] = talk(room[rank])
 
-    workers = [threading.Thread(target=run, args=(rank,)) for rank in range(SIZE)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join(30)
-    for got, want in zip(each(client, talk), wanted, strict=True):
-        assert [(a.dtype, a.shape) for a in got] == [(a.dtype, a.shape) for a in want]
-        assert all(np.array_equal(a, b) for a, b in zip(got, want, strict=True))
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+def test_sums_and_exchanges(size):
+    check(by_threads(size, talk)[0])
+
+
+def test_between_workers(client):
+    check(each(client, talk))
     left = {name for worker in client.cluster.workers.values() for name in worker.handlers}
     assert not any(name.startswith("test-") for name in left)
+
+
+@pytest.mark.parametrize(
+    ("size", "length", "sent"),
+    [*((n, 6000, 2 * (n - 1) * 48_000 // n) for n in (2, 3, 4)), (4, 100, 3 * 800)],
+)
+def test_large_sums_go_round_and_small_ones_to_each(size, length, sent):
+    _, participants = by_threads(size, lambda c: c.all_reduce(np.ones(length, np.int64)))
+    assert [communicator.sent for communicator in participants] == [sent] * size
 
 
 def test_what_is_on_its_way_arrives_when_one_ends(client):

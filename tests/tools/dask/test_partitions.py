@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import gpuforest
+from gpuforest.data.blocks import Block
 from gpuforest.data.passes import Reader
 
 pytest.importorskip("distributed", reason="dask is not installed")
@@ -26,9 +27,9 @@ def put(monkeypatch):
 def test_a_summary_of_weights_on_a_device(put):
     def found(place):
         reader = Reader(255, None, 1, 3)
-        triple = place(X), place(Z), place(WEIGHTS)
-        reader = partitions.opened(triple, "partition 0", reader)
-        return partitions.summarised(triple, "partition 0", reader, 0, 2**64 - 1)
+        block = Block("partition 0", place(X), place(Z), place(WEIGHTS))
+        reader = partitions.opened(block, reader)
+        return partitions.summarised(block, reader, 0, 2**64 - 1)
 
     here, there = found(np.asarray), found(put)
     assert np.array_equal(there.sample.rows, here.sample.rows)
@@ -40,6 +41,6 @@ def test_a_score_of_values_on_a_device(put, kind):
     y = Z if kind.endswith("Regressor") else (Y == "yes") + 1
     local = getattr(gpuforest, kind)(3, random_state=0).fit(X, y, WEIGHTS)
     cuts = [slice(0, 300), slice(300, None)]
-    blocks = [tuple(put(a[part]) for a in (X, y, WEIGHTS)) for part in cuts]
-    parts = [scored(local, block, "partition") for block in blocks]
+    blocks = [Block("partition", *(put(a[part]) for a in (X, y, WEIGHTS))) for part in cuts]
+    parts = [scored(local, block) for block in blocks]
     assert score_of(local, parts) == local.score(X, y, WEIGHTS)

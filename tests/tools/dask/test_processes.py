@@ -48,8 +48,7 @@ def kill_one(after):
 @pytest.mark.parametrize("step", ["encoded", "gathered", "grown_share", "fitted", "grow_of_rows"])
 def test_a_worker_that_dies(processes, tmp_path, step):
     """Its tasks run again: on the other worker, or on one that the cluster starts anew."""
-    homes = {"encoded": "partitions", "grow_of_rows": "by_rows"}
-    home = f"gpuforest.tools.dask.{homes.get(step, 'training')}"
+    home = f"gpuforest.tools.dask.{'rows' if step == 'grow_of_rows' else 'partitions'}"
 
     def die_at(step=step, home=home, flag=str(tmp_path / "died")):
         module = importlib.import_module(home)
@@ -87,9 +86,9 @@ def test_a_worker_that_falls_silent(processes, tmp_path):
     stopped = tmp_path / "stopped"
 
     def fall_silent(path=str(stopped)):
-        from gpuforest.tools.dask import by_rows, links
+        from gpuforest.tools.dask import links, rows
 
-        grow, links.LOOK, links.patience = by_rows.grow_of_rows, 0.5, lambda: 1.0
+        grow, links.LOOK, links.patience = rows.grow_of_rows, 0.5, lambda: 1.0
 
         def silent(*args):
             with suppress(FileExistsError), open(path, "x") as file:
@@ -98,11 +97,11 @@ def test_a_worker_that_falls_silent(processes, tmp_path):
                 os.kill(os.getpid(), signal.SIGSTOP)
             return grow(*args)
 
-        by_rows.grow_of_rows = silent
+        rows.grow_of_rows = silent
 
     # in a thread first, because a loop that imports for long is taken for a silent worker
     for worker in list(processes.scheduler_info()["workers"]):
-        home = "gpuforest.tools.dask.by_rows"
+        home = "gpuforest.tools.dask.rows"
         processes.submit(importlib.import_module, home, workers=[worker], pure=False).result()
     processes.run(fall_silent)
     model = gpuforest.RandomForestClassifier(6, random_state=0)

@@ -1,4 +1,4 @@
-"""Pictures of boosted models: those of forests, or an error that says why not."""
+"""Pictures of boosted models, where they differ from those of forests."""
 
 import runpy
 
@@ -6,30 +6,14 @@ import numpy as np
 import pytest
 from drawn import check_readable, close_figures  # noqa: F401
 from paths import ROOT
-from sklearn.datasets import load_diabetes, load_iris
-from sklearn.inspection import PartialDependenceDisplay, permutation_importance
+from sklearn.datasets import load_diabetes
+from sklearn.inspection import PartialDependenceDisplay
+from sklearn.utils import Bunch
 
-from gpuforest import (
-    HistGradientBoostingClassifier,
-    HistGradientBoostingRegressor,
-    oob_permutation_importance,
-)
-from gpuforest.plot import (
-    plot_boundaries,
-    plot_importances,
-    plot_oob,
-    plot_pruning,
-    plot_steps,
-)
+from gpuforest import HistGradientBoostingRegressor, IsolationForest
+from gpuforest.plot import plot_boundaries, plot_importances, plot_steps
 
-IRIS, DIABETES = load_iris(), load_diabetes()
-SPECIES = IRIS.target_names[IRIS.target]
-PETALS = IRIS.data[:, 2:]
-
-
-@pytest.fixture(scope="module")
-def classes():
-    return HistGradientBoostingClassifier(max_iter=10).fit(PETALS, SPECIES)
+DIABETES = load_diabetes()
 
 
 @pytest.fixture(scope="module")
@@ -37,20 +21,9 @@ def numbers():
     return HistGradientBoostingRegressor("poisson", max_iter=10).fit(DIABETES.data, DIABETES.target)
 
 
-def test_boundaries(classes, numbers):
-    ax = plot_boundaries(classes, PETALS, SPECIES)
-    mesh = ax.collections[0]
-    corners = mesh.get_coordinates()
-    x, y = corners[0, :, 0], corners[:, 0, 1]
-    middle = np.stack(np.meshgrid((x[1:] + x[:-1]) / 2, (y[1:] + y[:-1]) / 2), axis=-1)
-    labels = classes.predict(middle.reshape(-1, 2)).reshape(middle.shape[:2])
-    inside = np.argwhere(labels[:, 1:] != labels[:, :-1])
-    upright = {(x[c + 1], y[r]) for r, c in inside}
-    segments = ax.collections[1].get_segments()
-    assert upright == {tuple(s[0]) for s in segments if s[0][0] == s[1][0]}
-    check_readable(ax)
+def test_boundaries_of_counts_are_means_and_no_logarithms(numbers):
     shades = plot_boundaries(numbers, DIABETES.data, DIABETES.target, (2, 8)).collections[0]
-    assert shades.get_array().min() > 0  # the mean of counts, not its logarithm
+    assert shades.get_array().min() > 0
 
 
 @pytest.mark.parametrize("n_trees", [0, 1, 3])
@@ -77,35 +50,19 @@ def test_importances(numbers):
     assert [p.get_width() for p in ax.patches] == gains[:4].tolist()
     assert ax.get_xlabel() == "gain of splits, as a share of all"
     assert len(ax.containers) == 1  # there is no tree whose importances stand by themselves
-    found = permutation_importance(
-        numbers, DIABETES.data, DIABETES.target, n_repeats=2, random_state=0
-    )
+    found = Bunch(importances_mean=np.ones(2), importances_std=np.ones(2))  # of scikit-learn
     assert plot_importances(found).get_xlabel().startswith("decrease of the score when permuted")
+    with pytest.raises(ValueError, match="IsolationForest has no importances: its cuts are random"):
+        plot_importances(IsolationForest(n_estimators=2, backend="numpy").fit(DIABETES.data))
 
 
 def test_partial_dependence(numbers):
-    def drawn(model, **how):
-        shown = PartialDependenceDisplay.from_estimator(model, DIABETES.data, [2, 8], **how)
+    def drawn(model):
+        shown = PartialDependenceDisplay.from_estimator(model, DIABETES.data, [2, 8])
         return shown.lines_[0, 0]
 
     fast, theirs = drawn(numbers).get_ydata(), drawn(numbers.to_sklearn()).get_ydata()
     assert fast.tolist() == theirs.tolist()  # by recursion, as there
-    line = drawn(numbers, method="brute")
-    for value, mean in zip(*line.get_data(), strict=True):
-        rows = DIABETES.data.copy()
-        rows[:, 2] = value
-        assert mean == pytest.approx(numbers.predict(rows).mean())
-
-
-def test_what_forests_have_and_boosting_has_not(classes, numbers):
-    with pytest.raises(ValueError, match="no oob_curve_: fit a forest with oob_score=True"):
-        plot_oob(numbers)
-    with pytest.raises(ValueError, match=r"no pruning_curve_: fit a DecisionTree\*"):
-        plot_pruning(numbers)
-    with pytest.raises(ValueError, match="steps are of predicted numbers"):
-        plot_steps(classes, PETALS)
-    with pytest.raises(TypeError, match="not a HistGradientBoostingRegressor"):
-        oob_permutation_importance(numbers, DIABETES.data, DIABETES.target)
 
 
 def test_the_picture_of_residuals_shows_what_the_page_says():

@@ -50,18 +50,26 @@ def test_the_losses_of_a_fit(tmp_path, data):
         check_readable(plot_loss(shown))
 
 
+def judge(estimator, X, y):
+    return (estimator.predict(X) == y).mean()
+
+
 def test_scores_are_drawn_as_they_are():
     X, X_test, y, y_test = CANCER
-    for scoring, word in (("roc_auc", "roc_auc"), (None, "accuracy")):
+    for scoring, word in (("roc_auc", "roc_auc"), (None, "accuracy"), (judge, "judge")):
         model = HistGradientBoostingClassifier(scoring=scoring, **STOPS).fit(X, y)
         ax = plot_loss(model, X_test, y_test)
         assert ax.get_ylabel() == f"score: {word}"
         lines = curves(ax)
         assert lines["validation"].get_ydata().tolist() == model.validation_score_.tolist()
         last = lines["rows passed"].get_ydata()[-1]
-        if scoring is None:
+        if scoring != "roc_auc":
             assert last == accuracy_score(y_test, model.predict(X_test))
         assert ax.lines[-1].get_ydata()[0] == lines["rows passed"].get_ydata().max()
+    model.set_params(scoring="loss").scored_by_ = "judge"  # as it is read from a file
+    assert plot_loss(model).get_ylabel() == "score: judge"
+    with pytest.raises(ValueError, match=r"those of judge: call set_params\(scoring=judge\)"):
+        plot_loss(model, X_test, y_test)
 
 
 @pytest.mark.parametrize("data", [IRIS, CANCER], ids=["three", "two"])
@@ -107,21 +115,6 @@ def test_the_errors_of_adaboost():
         assert ax.get_ylabel() == word
         with pytest.raises(ValueError, match=f"an {kind.__name__} keeps no losses: pass rows"):
             plot_loss(model)
-
-
-def test_scores_of_a_function():
-    def judge(estimator, X, y):
-        return (estimator.predict(X) == y).mean()
-
-    X, X_test, y, y_test = CANCER
-    model = HistGradientBoostingClassifier(scoring=judge, **STOPS).fit(X, y)
-    ax = plot_loss(model, X_test, y_test)
-    assert ax.get_ylabel() == "score: judge"
-    assert curves(ax)["rows passed"].get_ydata()[-1] == model.score(X_test, y_test)
-    model.set_params(scoring="loss").scored_by_ = "judge"  # as it is read from a file
-    assert plot_loss(model).get_ylabel() == "score: judge"
-    with pytest.raises(ValueError, match=r"those of judge: call set_params\(scoring=judge\)"):
-        plot_loss(model, X_test, y_test)
 
 
 def test_what_is_refused():

@@ -175,19 +175,14 @@ def test_missing_values_lie_apart(classes):
     assert "missing" in [text.get_text() for text in ax.texts]
 
 
-def test_a_feature_that_interacts_with_none_has_no_colour():
-    X = np.arange(20.0).reshape(10, 2)
-    stump = DecisionTreeRegressor(max_depth=1, backend="numpy").fit(X, X[:, 0] > 8)
-    [points] = plot_shap_dependence(stump, X, 0).collections
-    assert points.get_array() is None
-
-
 def test_one_tree_without_a_split():
     X = np.arange(12.0).reshape(6, 2)
     leaf = DecisionTreeRegressor(backend="numpy").fit(X, np.ones(6))
     for draw in (plot_shap_summary, plot_shap_bar, plot_shap_waterfall):
         check_readable(draw(leaf, X))
-    check_readable(plot_shap_dependence(leaf, X, 1))
+    ax = plot_shap_dependence(leaf, X, 1)  # no feature interacts with it, so there is no colour
+    assert ax.collections[0].get_array() is None
+    check_readable(ax)
 
 
 def test_what_the_values_are_added_to():
@@ -199,23 +194,25 @@ def test_what_the_values_are_added_to():
     assert plot_shap_bar(several, X, output=1).get_xlabel().endswith(" prediction 1")
 
 
-def test_what_cannot_be_drawn(classes, numbers):
-    model, X = classes
-    for draw in (plot_shap_summary, plot_shap_bar, plot_shap_waterfall):
-        with pytest.raises(ValueError, match="output='maybe' is none of the 2 outputs"):
-            draw(model, X, output="maybe")
-        with pytest.raises(ValueError, match="top=0 features are none"):
-            draw(model, X, top=0)
-        with pytest.raises(ValueError, match="feature_names has 1 features"):
-            draw(model, X, feature_names=["a"])
-        with pytest.raises(ValueError, match=r"values has the shape \(60, 4\)"):
-            draw(model, X, values=np.zeros((60, 4)))
-    with pytest.raises(ValueError, match="row=60: X has the rows 0 to 59"):
-        plot_shap_waterfall(model, X, 60)
-    with pytest.raises(ValueError, match="no feature 'z'"):
-        plot_shap_dependence(model, X, "z")
-    with pytest.raises(ValueError, match="no feature 'z'"):
-        plot_shap_dependence(model, X, "x", color_by="z")
+@pytest.mark.parametrize(
+    ("draw", "given", "message"),
+    [
+        (plot_shap_summary, {"output": "maybe"}, "output='maybe' is none of the 2 outputs"),
+        (plot_shap_summary, {"top": 0}, "top=0 features are none"),
+        (plot_shap_waterfall, {"top": 0}, "top=0 features are none"),
+        (plot_shap_summary, {"feature_names": ["a"]}, "feature_names has 1 features"),
+        (plot_shap_summary, {"values": np.zeros((60, 4))}, r"values has the shape \(60, 4\)"),
+        (plot_shap_waterfall, {"row": 60}, "row=60: X has the rows 0 to 59"),
+        (plot_shap_dependence, {"feature": "z"}, "no feature 'z'"),
+        (plot_shap_dependence, {"feature": "x", "color_by": "z"}, "no feature 'z'"),
+    ],
+)
+def test_what_cannot_be_drawn(classes, draw, given, message):
+    with pytest.raises(ValueError, match=message):
+        draw(*classes, **given)
+
+
+def test_models_that_cannot_be_drawn(numbers):
     with pytest.raises(ValueError, match="the prediction is one number"):
         plot_shap_bar(*numbers, output=1)
     embedding = RandomTreesEmbedding(2, backend="numpy").fit(numbers[1])

@@ -7,7 +7,7 @@ from sklearn import metrics
 from sklearn.inspection import partial_dependence
 
 import gpuforest
-from gpuforest.tools.report import effects
+from gpuforest.tools.report import results
 from gpuforest.tools.report.results import Results
 from gpuforest.tools.report.rows import Rows, aligned, alone, drift
 from gpuforest.tools.report.scores import class_results, number_results, samples, wilson
@@ -95,17 +95,6 @@ def test_scores_of_numbers_are_those_of_scikit_learn():
     assert (np.diff(found.bands[0]) > 0).all()
 
 
-def test_intervals_hold_the_score_of_other_rows():
-    # of 200 samples of one origin, about 190 intervals hold what all rows have
-    rng, share = np.random.default_rng(1), 0.8
-    hits = 0
-    for _ in range(200):
-        right = int((rng.uniform(size=90) < share).sum())
-        low, high = wilson(right, 90)
-        hits += low <= share <= high
-    assert 180 <= hits <= 199
-
-
 def test_labels_beside_other_types():
     found = aligned(np.array([0, 1]), np.array([1.0, 0.0, 1.5]))
     assert found.names.tolist() == [0, 1, 1.5]
@@ -119,26 +108,26 @@ def test_labels_beside_other_types():
 def test_unknown_and_absent_classes():
     model = forest().fit(X[:200], CLASSES[:200])
     y = np.where(CLASSES[200:] == "a", "new", "b")
-    results = Results.of(model, X[200:], y)
-    assert results.classes.labels.names.tolist() == ["a", "b", "c", "new"]
-    assert results.scores[0].value == np.mean(model.predict(X[200:]) == y)
-    assert "log loss" not in [s.name for s in results.scores]
+    found = Results.of(model, X[200:], y)
+    assert found.classes.labels.names.tolist() == ["a", "b", "c", "new"]
+    assert found.scores[0].value == np.mean(model.predict(X[200:]) == y)
+    assert "log loss" not in [s.name for s in found.scores]
 
 
 def test_permutation_decreases_are_those_of_permuted_rows():
     model = forest("RandomForestRegressor").fit(X[:200], NUMBERS[:200])
     rows = Rows.read(model, X[200:], NUMBERS[200:])
-    found = effects.permuted(rows, model.feature_importances_)
+    found = results.permuted(rows, model.feature_importances_)
     assert found.features[:2].tolist() == [0, 1]
     assert found.score == pytest.approx(model.score(X[200:], NUMBERS[200:]))  # another unit
     assert found.mean[0] > 4 * found.std[0] > 0
-    again = effects.permuted(rows, model.feature_importances_)
+    again = results.permuted(rows, model.feature_importances_)
     assert np.array_equal(found.mean, again.mean)
 
 
 def test_dependence_is_that_of_scikit_learn():
     model = forest("RandomForestRegressor").fit(X[:200], NUMBERS[:200])
-    found = effects.dependence(Rows.read(model, X[200:], NUMBERS[200:]), 0)
+    found = results.dependence(Rows.read(model, X[200:], NUMBERS[200:]), 0)
     expected = partial_dependence(
         model, X[200:], [0], custom_values={0: found.values}, method="brute"
     )
@@ -152,13 +141,13 @@ def test_dependence_on_categories_and_missing_values():
     kind = np.where(X[:, 0] > 0, "high", np.where(X[:, 0] > -1, "low", None))
     frame = pd.DataFrame({"kind": kind, "x": X[:, 1]})
     model = forest("RandomForestRegressor").fit(frame, NUMBERS)
-    found = effects.dependence(Rows.read(model, frame, NUMBERS), 0)
+    found = results.dependence(Rows.read(model, frame, NUMBERS), 0)
     names = [model.forest_.edges.categories[0][int(v)] for v in found.values]
     assert names == ["high", "low"]
     assert found.shares.sum() == 1
     assert found.means[0, 0] > found.means[1, 0]
     only = Rows.read(model, frame[:1], NUMBERS[:1])
-    assert effects.dependence(only, 0) is None
+    assert results.dependence(only, 0) is None
 
 
 @pytest.mark.parametrize(
@@ -174,7 +163,7 @@ def test_errors_by_trees_end_at_that_of_all(name, classes):
     params = {"max_iter" if "Hist" in name else "n_estimators": 9, "random_state": 0}
     y = CLASSES if classes else NUMBERS
     model = getattr(gpuforest, name)(**params).fit(X[:200], y[:200])
-    n, errors = effects.staged_error(Rows.read(model, X[200:], y[200:]))
+    n, errors = results.staged_error(Rows.read(model, X[200:], y[200:]))
     assert n[0] == 1
     assert n[-1] == getattr(model, "n_iter_", 9)
     # R² is computed in another order
@@ -186,7 +175,7 @@ def test_errors_by_trees_end_at_that_of_all(name, classes):
 
 def test_a_median_of_trees_has_no_stages():
     model = gpuforest.AdaBoostRegressor(n_estimators=5, random_state=0).fit(X, NUMBERS)
-    assert effects.staged_error(Rows.read(model, X, NUMBERS)) is None
+    assert results.staged_error(Rows.read(model, X, NUMBERS)) is None
 
 
 @pytest.mark.parametrize("values", [40, N])  # a bin for each, and bins of several
@@ -231,6 +220,6 @@ def test_work_is_bounded_for_many_trees():
     rows = Rows.read(model, X, CLASSES)
     trees = model.estimators_
     steps = sum(np.log2(model.forest_.n_nodes / 10 + 1) for _ in trees) * 200
-    assert effects._most(rows, int(steps) + 1, 250) == 200
-    assert effects._most(rows, 10, 250) == effects.FEWEST_ROWS
-    assert effects._most(rows, 10**9, 250) == 250
+    assert results._most(rows, int(steps) + 1, 250) == 200
+    assert results._most(rows, 10, 250) == results.FEWEST_ROWS
+    assert results._most(rows, 10**9, 250) == 250

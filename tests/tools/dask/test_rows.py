@@ -1,6 +1,5 @@
 """Growth by several participants that each hold some rows: the forest of one process, ==."""
 
-import threading
 from dataclasses import replace
 from itertools import pairwise
 
@@ -13,58 +12,47 @@ from tasks import large, tasks
 
 from benchmarks import cluster
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.cluster.communicator import threads
-from gpuforest.cluster.rows import grow_rows, ranges
 from gpuforest.common.errors import ClusterError
 from gpuforest.engine.assembly import merged
-from gpuforest.engine.binning import BinnedMatrix, new_codes
+from gpuforest.engine.binning import BinnedMatrix
+from gpuforest.engine.grow import grow
 from gpuforest.engine.target import Target
 
+pytest.importorskip("distributed", reason="dask is not installed")
+from queues import by_threads
 
-def part_of(training, backend, rows):
-    """The training of some of the rows."""
-    matrix, target = training.matrix, training.target
-    codes = new_codes(rows.stop - rows.start, matrix.n_features, matrix.codes.dtype, backend)
-    codes[...] = matrix.codes[rows]
-    return replace(
-        training,
-        matrix=BinnedMatrix(codes, matrix.n_bins, matrix.edges),
-        target=Target(target.coding, np.ascontiguousarray(target.y[rows])),
-        backend=backend,
-    )
+from gpuforest.tools.dask.rows import SharedRows, laid_out, ranges, require_shared_rows
 
 
-def grown(task, cuts, make_backend, timeout=60.0):
+def grown(task, cuts, make_backend):
     """The forest of each participant, and the participants."""
     training = task.training(NumpyBackend())
+    matrix, target = training.matrix, training.target
     ends = [0, *cuts, len(task.X)]
-    ends_of = list(pairwise(ends))
-    room, found = threads(len(ends_of), timeout), [None] * len(ends_of)
+    rows_of = [np.arange(*pair) for pair in pairwise(ends)]
 
-    def work(i):
-        try:
-            own = part_of(training, make_backend(), slice(*ends_of[i]))
-            waves = grow_rows(own, 0, task.n_trees, room[i], np.arange(*ends_of[i]))
-            found[i] = merged(waves, own)
-        except BaseException as error:
-            found[i] = error
-            room[i].abort()
+    def work(communicator):
+        require_shared_rows(training)
+        rows = rows_of[communicator.rank]
+        backend = SharedRows.of(make_backend(), communicator, rows)
+        own = replace(
+            training,
+            matrix=BinnedMatrix(laid_out(matrix.codes[rows], backend), matrix.n_bins, matrix.edges),
+            target=Target(target.coding, np.ascontiguousarray(target.y[rows])),
+            backend=backend,
+        )
+        return merged(grow(own, 0, task.n_trees), own)
 
-    workers = [threading.Thread(target=work, args=(i,)) for i in range(len(ends_of))]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join(timeout)
-    return found, room
+    return by_threads(len(rows_of), work)
 
 
 def assert_grown(task, cuts, make_backend, of_whole=None):
     whole = task.grow(of_whole or NumpyBackend())
-    found, _ = grown(task, cuts, make_backend)
-    errors = [each for each in found if isinstance(each, BaseException)]
-    for error in sorted(errors, key=lambda each: isinstance(each, ClusterError)):
+    forests, _ = grown(task, cuts, make_backend)
+    errors = [f for f in forests if isinstance(f, BaseException)]
+    for error in sorted(errors, key=lambda e: isinstance(e, ClusterError)):
         raise error  # what failed first, if one can tell
-    assert all(same_forest(forest, whole) for forest in found)
+    assert all(same_forest(forest, whole) for forest in forests)
 
 
 @st.composite
@@ -99,21 +87,19 @@ def test_traffic_by_hand():
     Three features of 16 bins and one for missing values."""
     X = np.repeat((np.arange(400) // 25).astype(np.float32)[:, None], 3, axis=1)
     y = 2 - (np.arange(400) >= 350) - (np.arange(400) >= 375)
-    [whole, _], room = grown(Task(X, y, max_bins=16), [200], lambda: DeepFrom(400))
+    [whole, _], participants = grown(Task(X, y, max_bins=16), [200], lambda: DeepFrom(400))
     assert whole.n_nodes == 5
-    first, second = (each.sent for each in room)
+    first, second = (each.sent for each in participants)
     before = 8 * (3 + 1 + 1)  # sums of 3 classes and number of rows of the root, number of all rows
     root = 8 * (3 * 17 * 3 + 2)
     assert cluster.level_sums(1, 3, 17, 3) == root
-    assert first["all_reduce"] == second["all_reduce"] == before + root
     moved = 50 * (3 + 4 + 4) + 8  # codes, weights and labels; the number of rows of the node
     assert cluster.handed_over(50, 3, 1) == moved
-    assert (first["exchange"], second["exchange"]) == (0, moved)
     subtree = 8 * (3 + 2 * 3 + 2)  # nodes, sums of 2 leaves, number of nodes, first leaf
     assert cluster.subtrees(3, 2, 3, 1) == subtree
     agreed = 8 + 8  # which nodes to hand over, how many trees at once
-    assert first["all_gather"] == agreed + subtree
-    assert second["all_gather"] == agreed
+    assert first == before + root + agreed + subtree
+    assert second == before + root + agreed + moved
 
 
 def test_one_that_fails_ends_all():
@@ -126,15 +112,9 @@ def test_one_that_fails_ends_all():
                 raise MemoryError("no room")
             return super().partition(*args)
 
-    found, _ = grown(large("7 classes"), [1000, 2000], lambda: Failing(0), timeout=20.0)
-    kinds = [type(each) for each in found]
+    results, _ = grown(large("7 classes"), [1000, 2000], lambda: Failing(0))
+    kinds = [type(result) for result in results]
     assert (kinds.count(MemoryError), kinds.count(ClusterError)) == (1, 2)
-
-
-def test_one_that_does_not_come_is_not_waited_for():
-    [here, _] = threads(2, timeout=0.1)
-    with pytest.raises(ClusterError, match="another participant of this fit failed, or hangs"):
-        here.all_reduce(np.ones(3))
 
 
 def test_ranges():

@@ -1,10 +1,14 @@
-"""Calibrated intervals and sets: by their definition, and how often they hold the truth."""
+"""Intervals and sets by their definition and how often they hold; standard errors row by row."""
+
+import json
 
 import numpy as np
 import pytest
 
+import gpuforest
 from gpuforest import (
     BaggingRegressor,
+    DecisionTreeRegressor,
     ExtraTreesClassifier,
     ExtraTreesRegressor,
     RandomForestClassifier,
@@ -12,8 +16,10 @@ from gpuforest import (
 )
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.engine.sampling import draw_bags
-from gpuforest.explain.conformal import Calibration
-from gpuforest.explain.quantile_forest import leaf_values_by_tree
+from gpuforest.estimators import memory
+from gpuforest.explain.uncertainty import Calibration, leaf_values_by_tree
+from gpuforest.export import container
+from gpuforest.export.model_file import ARRAYS
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(1200, 4))
@@ -27,6 +33,8 @@ def test_limits_are_order_statistics():
     assert known.limit(0.8)[0] == 7
     assert known.limit(0.75)[0] == 7
     assert known.limit(0.91)[0] == np.inf
+    few = RandomForestRegressor(30, oob_score=True, random_state=0).fit(X[:50], Y[:50])
+    assert np.isinf(few.predict_interval(X[:2], 0.99)).all()
 
 
 def test_intervals_are_what_the_docstring_says(backend):
@@ -89,18 +97,72 @@ def test_sets_hold_the_class_as_often_as_asked(kind):
     assert [part.shape for part in parts] == [(1200, 3), (1200, 2)]
 
 
-def test_forests_without_calibration_say_what_to_do():
-    plain = RandomForestRegressor(3, random_state=0).fit(X[:50], Y[:50])
-    with pytest.raises(ValueError, match="fit with oob_score=True"):
-        plain.predict_interval(X)
-    whole = ExtraTreesRegressor(3, random_state=0).fit(X[:50], Y[:50])
-    with pytest.raises(ValueError, match="with bootstrap=False every tree has all rows"):
-        whole.predict_interval(X)
-    classes = RandomForestClassifier(3, random_state=0).fit(X[:50], Y[:50] > 0)
-    with pytest.raises(ValueError, match="predict_set is calibrated on out-of-bag predictions"):
-        classes.predict_set(X)
-    known = RandomForestRegressor(30, oob_score=True, random_state=0).fit(X[:50], Y[:50])
-    for wrong in (0, 1, 1.5, True, "0.9"):
-        with pytest.raises(ValueError, match="must be a number between 0 and 1"):
-            known.predict_interval(X, wrong)
-    assert np.isinf(known.predict_interval(X[:2], 0.99)).all()  # of fifty rows
+FEW = RNG.normal(size=(120, 3))
+NOISY = FEW[:, 0] + RNG.normal(size=120)
+
+
+def by_rows(model, X_test, weights=None):
+    """Wager, Hastie and Efron 2014, equations 5 and 7: a covariance for each training row."""
+    n, T = len(FEW), model.n_estimators_
+    counts = np.stack([np.bincount(rows, minlength=n) for rows in model.estimators_samples_])
+    trees = np.stack([tree.predict(X_test) for tree in model.estimators_])
+    centred = trees - trees.mean(axis=0)
+    covariance = counts.T @ centred / T
+    share = np.full(n, 1 / n) if weights is None else weights / weights.sum()
+    variance_of_draws = counts[0].sum() * (share * (1 - share)).sum()
+    bias = variance_of_draws / T**2 * (centred**2).sum(axis=0)
+    return np.sqrt(np.maximum((covariance**2).sum(axis=0) - bias, 0))
+
+
+@pytest.mark.parametrize("weights", [None, RNG.integers(0, 4, 120)])
+@pytest.mark.parametrize("draws", [None, 60])
+def test_standard_errors_are_the_formulas(backend, draws, weights):
+    model = RandomForestRegressor(50, max_samples=draws, random_state=0, backend=backend)
+    model.fit(FEW, NOISY, weights)
+    mean, found = model.predict(FEW, return_std=True)
+    assert np.array_equal(mean, model.predict(FEW))
+    # the sum over rows is taken last, not first
+    assert np.allclose(found, by_rows(model, FEW, weights), rtol=1e-9, atol=1e-7)
+    assert found.max() > 0.1
+
+
+def test_they_say_how_predictions_vary_between_samples():
+    at, rng = np.zeros((1, 2)), np.random.default_rng(1)
+    predicted, errors = [], []
+    for seed in range(15):
+        rows = rng.normal(size=(100, 2))
+        model = RandomForestRegressor(200, min_samples_leaf=5, random_state=seed)
+        mean, error = model.fit(rows, rows.sum(axis=1) + rng.normal(size=100)).predict(at, True)
+        predicted.append(mean[0])
+        errors.append(error[0])
+    assert 0.6 < np.sqrt(np.mean(np.square(errors))) / np.std(predicted, ddof=1) < 1.6
+
+
+def test_more_memory_than_there_is(tmp_path, monkeypatch):
+    """A file of few bytes may have been trained on many rows, whose draws take memory."""
+    path = tmp_path / "model"
+    model = RandomForestRegressor(3, random_state=0, backend="numpy").fit(FEW, NOISY)
+    model.save(path)
+    text, arrays = container.read(path, ARRAYS)
+    header = json.loads(text)
+    header["draws"]["n_rows"] = 2**31 - 1
+    container.write(path, json.dumps(header), arrays)
+    loaded = gpuforest.load(path)
+    monkeypatch.setattr(memory, "available_bytes", lambda: 8 * 10**9)
+    words = "3 times 2147483647, which takes 2577. MB, and there are "
+    with pytest.raises(ValueError, match=words + "8000 MB"):
+        loaded.predict(FEW, return_std=True)
+    with pytest.raises(ValueError, match=words + "90 MB"):
+        loaded.set_params(memory_limit=90 * 10**6).predict(FEW, return_std=True)
+    assert np.array_equal(loaded.predict(FEW), model.predict(FEW))
+    model.set_params(memory_limit=90 * 10**6).predict(FEW, return_std=True)
+
+
+def test_forests_that_do_not_draw_are_refused():
+    for model in (
+        ExtraTreesRegressor(3),
+        BaggingRegressor(DecisionTreeRegressor(), 3, bootstrap=False, max_samples=0.5),
+    ):
+        model.fit(FEW, NOISY)
+        with pytest.raises(ValueError, match="with replacement: fit with bootstrap=True"):
+            model.predict(FEW, return_std=True)

@@ -34,14 +34,58 @@ import numpy as np
 
 from gpuforest.compiler.decorators import device, kernel
 from gpuforest.compiler.intrinsics import prefetch
-from gpuforest.compiler.types import I64, F64s, F64s2, F64s3, I64s, I64s2, I64s3, U64s
-from gpuforest.kernels.quantiles.members import COUNT, INVERTED, LINEAR, LOWER, MEAN, Members
+from gpuforest.compiler.types import I64, F64s, F64s2, F64s3, I32s2, I64s, I64s2, I64s3, U64s
 from gpuforest.kernels.shared.numba import U
 
+# what is asked of the distribution of targets
+LINEAR, LOWER, HIGHER, INVERTED, MEAN = range(5)
+COUNT = 32  # where the count of an only member is, in bits
 WORD, IN_WORD, ONE, NONE = U(6), U(63), U(1), U(0)
 ROW = np.int64(2**COUNT - 1)
 EXPONENT, BIAS = np.int64(52), np.int64(1023)  # of float64
 AHEAD = 2  # rows whose leaves are prefetched
+
+
+class Members(NamedTuple):
+    """The members of each leaf: the training rows in it that the tree drew.
+
+    Rows are numbered in the order of their first targets, so that a number is a rank. Most leaves
+    of a tree of unlimited depth have one member, which takes one read of memory.
+
+    leaf : i64[M], of a leaf with one member: its row, and how often it was drawn << COUNT; of one
+        with several: ~begin; 0 of inner nodes
+    lists : i32[L, 2], at `begin` a leaf's number of members and of draws, then for each member its
+        row and how often it was drawn; the rows ascend
+    rank : i32[K, N], the position of each row in the order of the targets of each output
+    weight : int, what the members of a leaf weigh together: one of D draws weighs weight // D
+    """
+
+    leaf: I64s
+    lists: I32s2
+    rank: I32s2
+    weight: I64
+
+
+def new_members(sizes: np.ndarray, row_count: np.ndarray, rank: np.ndarray, weight: int) -> Members:
+    """The record, from the number of members of each node i64[M], and the row and count of each
+    member i32[E, 2], node after node."""
+    leaf, many = np.zeros(len(sizes), np.int64), sizes > 1
+    node = np.repeat(np.arange(len(sizes)), sizes)
+    only = sizes[node] == 1
+    row, count = row_count[only].T.astype(np.int64)
+    leaf[node[only]] = row | count << COUNT
+    lengths = np.where(many, sizes + 1, 0)
+    begin = np.cumsum(lengths) - lengths
+    leaf[many] = ~begin[many]
+    lists = np.zeros((int(lengths.sum()), 2), np.int32)
+    lists[begin[many], 0] = sizes[many]
+    first = np.cumsum(sizes) - sizes
+    listed = np.flatnonzero(~only)
+    lists[begin[node[listed]] + 1 + listed - first[node[listed]]] = row_count[listed]
+    if len(listed):
+        starts = np.cumsum(sizes[many]) - sizes[many]
+        lists[begin[many], 1] = np.add.reduceat(row_count[listed, 1], starts)
+    return Members(leaf, lists, rank, weight)
 
 
 class ByRank(NamedTuple):
@@ -136,25 +180,13 @@ def in_order(ranks):
 
 
 @device
-def first_above(upto, n, limit):
-    """The first position whose weight is above the limit, n - 1 at most."""
+def first_above(upto, n, limit, or_equal):
+    """The first position whose weight is above the limit, or equal to it; n - 1 at most."""
     low, high = 0, n - 1
     while low < high:
         middle = (low + high) >> 1
-        if np.float64(upto[middle]) > limit:
-            high = middle
-        else:
-            low = middle + 1
-    return low
-
-
-@device
-def first_not_below(upto, n, limit):
-    """The first position whose weight is not below the limit, n - 1 at most."""
-    low, high = 0, n - 1
-    while low < high:
-        middle = (low + high) >> 1
-        if np.float64(upto[middle]) >= limit:
+        weight = np.float64(upto[middle])
+        if weight > limit or (or_equal and weight == limit):
             high = middle
         else:
             low = middle + 1
@@ -164,7 +196,7 @@ def first_not_below(upto, n, limit):
 @device
 def mean_over(y, ranks, n, start, end):
     """The mean of V from `start` to `end`, added from the first value on."""
-    upto, at = ranks.upto, first_above(ranks.upto, n, start)
+    upto, at = ranks.upto, first_above(ranks.upto, n, start, False)
     base, total, before = y[ranks.at[at]], 0.0, start
     while at < n:
         here = min(np.float64(upto[at]), end)
@@ -187,9 +219,9 @@ def quantile(y, ranks, n, draws, q, how):
         return mean_over(y, ranks, n, start, end)
     slack = draws + 1.0
     if how == LOWER:
-        return y[ranks.at[first_above(ranks.upto, n, start + slack)]]
+        return y[ranks.at[first_above(ranks.upto, n, start + slack, False)]]
     limit = q * total if how == INVERTED else end
-    return y[ranks.at[first_not_below(ranks.upto, n, limit - slack)]]
+    return y[ranks.at[first_above(ranks.upto, n, limit - slack, True)]]
 
 
 @kernel

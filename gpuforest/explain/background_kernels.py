@@ -24,7 +24,7 @@ import numpy as np
 from gpuforest.compiler.decorators import device, kernel
 from gpuforest.compiler.types import I64, Codes2, F64s, F64s2, F64s3, I64s, I64s2, U8s, U64s
 from gpuforest.engine.records import Trees
-from gpuforest.kernels.shap.edges import (
+from gpuforest.explain.shap_kernels import (
     BIN_BITS,
     CHILD,
     CHILD_BITS,

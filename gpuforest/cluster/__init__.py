@@ -1,1 +1,0 @@
-"""Growth by several processes, each of which holds some of the rows."""

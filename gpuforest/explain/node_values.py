@@ -1,0 +1,178 @@
+"""What nodes would predict as leaves: within monotonic bounds, how impure they are, their medians.
+
+A split of a constrained feature leaves to each side what lies on its side of the middle of the two
+means. Growing refuses splits of constrained features that would leave these bounds; others may
+leave them, and their leaves then predict the nearest bound.
+
+The sums of leaves tell neither how numbers spread around their mean nor their median. So a single
+tree records the impurity of its leaves when it is fitted, and for medians the rows of each bag go
+down their tree once more after growth.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import replace
+from typing import Any
+
+import array_api_compat.numpy as xp
+import numpy as np
+
+from gpuforest.common.parallel import parallel_map
+from gpuforest.data.arrays import to_host
+from gpuforest.engine.criteria import Criterion
+from gpuforest.engine.forest import Forest, tree_groups
+from gpuforest.engine.nodes import LEAF_MASK, LEAF_WORD, is_leaf, leaf_rows, unpack
+from gpuforest.engine.records import Training
+from gpuforest.engine.sampling import tree_weights
+from gpuforest.explain.paths import node_depths, one_tree, parents_of, upward
+from gpuforest.splits.absolute.medians import halves
+
+Array = Any
+
+
+def clip_leaves(forest: Forest, signs: np.ndarray, criterion: Criterion) -> Forest:
+    """The forest with `leaf_values`, if some leaf's own mean is out of its bounds.
+
+    signs : i8[F], see `records.Rules`
+    """
+    groups = [bounded_means(forest, signs, criterion, *group) for group in tree_groups(forest)]
+    means, bounded = (np.concatenate(part) for part in zip(*groups, strict=True))
+    if forest.node_values is not None:
+        return replace(forest, node_values=bounded[:, None])
+    nodes, leaf = forest.nodes.copy(), is_leaf(forest.nodes)
+    if np.array_equal(means[leaf], bounded[leaf]):
+        return forest
+    rows = (nodes[leaf] & np.uint64(LEAF_MASK)).astype(np.int64)
+    nodes[leaf] = np.arange(len(rows), dtype=np.uint64) + np.uint64(LEAF_WORD)
+    sums = forest.leaf_sums[rows]
+    values = forest.coding.with_means(sums, bounded[leaf])
+    return replace(forest, nodes=nodes, leaf_sums=sums, leaf_values=values)
+
+
+def bounded_means(
+    forest: Forest, signs: np.ndarray, criterion: Criterion, first: int, last: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The mean of the second channel, or the median, of each node of the trees first .. last - 1,
+    and the nearest number within the node's bounds, which its ancestors set: f64[m]."""
+    begin, end = forest.tree_offsets[first], forest.tree_offsets[last]
+    feature = unpack(xp, forest.nodes[begin:end])[0]
+    if forest.node_values is not None:
+        mean = forest.node_values[begin:end, 0]
+    else:
+        mean = criterion.side_value(xp, forest.node_sums(first, last))
+    low, high = np.full(end - begin, -np.inf), np.full(end - begin, np.inf)
+    for split, left in reversed(list(upward(forest, first, last))):
+        middle, sign = (mean[left] + mean[left + 1]) * 0.5, signs[feature[split]]
+        for side, way in ((left, 1), (left + 1, -1)):
+            low[side] = np.where(sign == -way, middle, low[split])
+            high[side] = np.where(sign == way, middle, high[split])
+    return mean, np.clip(mean, low, high)
+
+
+def with_leaf_impurity(
+    forest: Forest, training: Training, y: Array, criterion: Criterion
+) -> Forest:
+    """A single regression tree, grown from `training` and the targets f64[N] or f64[N, K], that
+    knows the impurity of the leaf table's rows.
+
+    It is the weighted mean of the squared deviation from the leaf's mean, or of half the Poisson
+    deviance, added up on the host in the order of the rows, so that every backend finds the same.
+    """
+    matrix, sampling, backend = training.matrix, training.sampling, training.backend
+    y = to_host(y).reshape(len(matrix.codes), -1)
+    nodes = backend.asnumpy(backend.apply(forest, matrix.codes))[:, 0]
+    leaf = leaf_rows(forest.nodes[nodes])
+    assert criterion.spread is not None
+    mean, V = forest.values[leaf], len(forest.leaf_sums)
+    weights = np.ones(len(y)) if sampling.weights is None else sampling.weights
+    y = np.where((weights > 0)[:, None], y, mean)  # rows that never count may lie anywhere
+    with np.errstate(over="ignore"):  # a spread beyond all numbers is infinite
+        each = criterion.spread(y, mean).mean(axis=1)
+        total = np.bincount(leaf, weights * each, minlength=V)
+    # no leaf is without weight; a deviance of zero may come out below it by rounding
+    impurity = np.maximum(total / np.bincount(leaf, weights, minlength=V), 0.0)
+    return replace(forest, leaf_impurity=impurity)
+
+
+def node_impurity(forest: Forest, tree: int, criterion: Criterion) -> np.ndarray:
+    """Impurity f64[m] of each node of a tree, in scikit-learn's unit: entropy in bits.
+
+    Of a regression tree that holds no `leaf_impurity`, as those of forests, it is what the
+    tree explains: leaves have none, and above them lies what the splits gained.
+    """
+    sums, own = forest.node_sums(tree, tree + 1), slice(*forest.tree_offsets[tree : tree + 2])
+    coding, values = forest.coding, forest.coding.values(sums)
+    if criterion.impurity is not None:
+        parts = coding.split(values) if coding.several else [values]
+        return np.asarray(np.mean([criterion.impurity(shares) for shares in parts], axis=0))
+    weight = sums[:, 0].astype(np.float64)
+    if forest.node_errors is not None:
+        return np.asarray(forest.node_errors[own] / weight * coding.decrease(1.0, criterion))
+    nodes = forest.nodes[own]
+    total = np.zeros(len(nodes))  # impurity times weight
+    if forest.leaf_impurity is not None:
+        leaf = is_leaf(nodes)
+        total[leaf] = forest.leaf_impurity[leaf_rows(nodes[leaf])] * weight[leaf]
+    assert criterion.drop is not None
+    for split, left in upward(forest, tree, tree + 1):
+        right = left + 1
+        drop = criterion.drop(*((weight[at], values[at]) for at in (left, right, split)))
+        total[split] = total[left] + total[right] + drop
+    return np.maximum(total / weight, 0.0)
+
+
+def with_medians(forest: Forest, training: Training, y: Array, first: int) -> Forest:
+    """The forest with `node_values` and `node_errors`: the median of each node's rows, and their
+    absolute error around it.
+
+    Medians are those of the targets themselves, not of their moments: what scikit-learn's
+    trees hold. Errors are whole numbers of the moments' unit.
+
+    Parameters
+    ----------
+    forest : the trees from the number `first` on under its seed, with all their splits
+    training, y : what they grew from, and the targets f64[N] or f64[N, K]
+    """
+    matrix, target, backend = training.matrix, training.target, training.backend
+    moments, T = np.asarray(backend.asnumpy(target.y)), forest.n_trees
+    y = np.asarray(to_host(y)).reshape(moments.shape)
+    orders = [np.argsort(column, kind="stable") for column in y.T]
+    values, errors = np.zeros((forest.n_nodes, y.shape[1])), np.zeros(forest.n_nodes)
+    alone = copy(backend)
+    alone.n_threads = 1
+
+    def fill(t: int) -> None:
+        bag = tree_weights(training.on(alone), first + t, first + t + 1)
+        weights = np.asarray(alone.asnumpy(bag))[0]
+        tree, own = one_tree(forest, t), slice(*forest.tree_offsets[t : t + 2])
+        leaf = np.asarray(alone.asnumpy(alone.apply(tree, matrix.codes)))[:, 0]
+        for k, factor in enumerate(target.coding.error_factors):
+            rows = orders[k][weights[orders[k]] > 0]
+            values[own, k], error = _medians(
+                tree, leaf[rows], y[rows, k], moments[rows, k], weights[rows]
+            )
+            errors[own] += factor * error
+
+    parallel_map(fill, range(T), backend.n_threads)
+    return replace(forest, node_values=values, node_errors=errors)
+
+
+def _medians(
+    tree: Forest, leaf: np.ndarray, y: np.ndarray, q: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Medians f64[m] and errors i64[m] of the nodes of a tree, of one output: of rows that end at
+    these leaves i64[n], whose targets y and moments q ascend."""
+    parent, depth = parents_of(tree), node_depths(tree)
+    values, errors = np.zeros(tree.n_nodes), np.zeros(tree.n_nodes, np.int64)
+    at = leaf.copy()
+    for d in range(int(depth.max()), -1, -1):
+        rows = np.flatnonzero(depth[at] == d)
+        rows = rows[np.argsort(at[rows], kind="stable")]
+        node, w = at[rows], weights[rows]
+        begin, lower, upper = halves(node, w)
+        values[node[begin]] = (y[rows[lower]] + y[rows[upper]]) / 2
+        middle = np.repeat(q[rows[lower]], np.diff(begin, append=len(rows)))
+        errors[node[begin]] = np.add.reduceat(w * np.abs(q[rows] - middle), begin)
+        at[rows] = parent[node]
+    return values, errors

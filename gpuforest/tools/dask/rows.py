@@ -1,0 +1,349 @@
+"""Strategy "rows": codes stay on the workers that have them, and sums of integers go round, which
+are those that one process would have, and so is the forest.
+
+    each participant, of its rows:  histograms, totals, numbers of rows
+              all-reduce:           the same of all rows  -->  everyone finds the same splits
+    small nodes:                    their rows go to one participant, which grows the subtrees
+"""
+
+from __future__ import annotations
+
+import time
+from copy import copy
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+
+from gpuforest.backends.base import Backend
+from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.backends.registry import get_host_backend
+from gpuforest.common.arguments import thread_count
+from gpuforest.common.errors import ClusterError
+from gpuforest.data.binned import BinnedData
+from gpuforest.engine.assembly import merged, no_subtrees
+from gpuforest.engine.binning import BinnedMatrix, new_codes
+from gpuforest.engine.forest import Forest
+from gpuforest.engine.grow import grow
+from gpuforest.engine.records import Frontier, Splits, Subtrees, Training
+from gpuforest.engine.sampling import WaveRequest
+from gpuforest.engine.slots import Nodes
+from gpuforest.engine.target import Target
+from gpuforest.estimators.growing import share_plan
+from gpuforest.tools.dask.links import Communicator, Seat, links_of, open_links
+from gpuforest.tools.dask.partitions import local_copy, without_grown
+from gpuforest.tools.dask.waiting import addresses, as_done
+
+Array = Any
+Client = Any
+
+TASKS = 4  # nodes are handed over that have at most 1 / TASKS of a participant's share of the rows
+ATTEMPTS = 3  # with the workers that are there, after others died
+LAST_WORDS = 5.0  # seconds for the others to say what happened, when one has failed
+LOOK = 0.1  # seconds between looks whether they have
+
+
+class SharedNodes(Nodes):
+    """Slots whose `n_rows` are of all parts."""
+
+    def in_bag(self, backend: Any, bags: Array) -> tuple[Array, Array, Array]:
+        return super().in_bag(backend, np.ascontiguousarray(bags[:, backend.own]))
+
+    def roots(self, training: Training, *arguments: Any) -> Frontier:
+        return self._of_all(training, super().roots(training, *arguments))
+
+    def children(self, training: Training, *arguments: Any) -> Frontier:
+        return self._of_all(training, super().children(training, *arguments))
+
+    def _of_all(self, training: Any, slots: Frontier) -> Frontier:
+        return replace(slots, n_rows=training.backend.summed(slots.n_rows))
+
+
+class SharedRows(NumpyBackend):
+    """A backend of the host whose rows are a part of all: what it sums, it sums over all parts.
+
+    Only the numbers of rows that are held (`begin`, `end`, `n_held`) are of the own part; sums,
+    `n_rows` and what follows from them are of all rows. `of` puts it before another backend.
+    """
+
+    communicator: Communicator
+    own: np.ndarray
+
+    @classmethod
+    def of(cls, backend: Backend, communicator: Communicator, own: np.ndarray) -> SharedRows:
+        """The backend as that of one participant, who has the rows of these numbers i64[n]."""
+        shared: Any = copy(backend)
+        shared.__class__ = type(cls.__name__, (cls, type(backend)), {})
+        shared.nodes = type("SharedNodes", (SharedNodes, type(backend.nodes)), {})()
+        shared.communicator, shared.own = communicator, own
+        return shared  # type: ignore[no-any-return]
+
+    def summed(self, array: Array) -> Array:
+        """The sum of all participants' arrays."""
+        return self.communicator.all_reduce(np.ascontiguousarray(array))
+
+    def _lowest(self, number: int) -> int:
+        return min(int(a[0]) for a in self.communicator.all_gather(np.array([number])))
+
+    def totals(
+        self,
+        training: Training,
+        rows: Array,
+        weights: Array,
+        begin: Array,
+        end: Array,
+        sums: Array | None = None,
+    ) -> tuple[Array, Array]:
+        slots = training, rows, weights, begin, end
+        if sums is None:
+            sums = self.summed(super().totals(*slots)[0])
+        constant = super().totals(*slots, sums)[1]
+        if training.target.coding.is_classes:  # the sums show it
+            return sums, constant
+        return sums, self.summed((~constant).astype(np.int64)) == 0
+
+    def histogram(self, training: Training, slots: Frontier, features: Array) -> Array:
+        return self.summed(super().histogram(training, slots, features))
+
+    def level(self, training: Training, slots: Frontier) -> Splits | None:
+        """None: a level's histograms are to be summed before its splits are found."""
+        return None
+
+    def waves(self, wanted: WaveRequest) -> tuple[int, Backend, int]:
+        """One wave after another, because all participants make the same calls."""
+        _, _, size = Backend.waves(self, wanted)
+        return 1, self, self._lowest(size)
+
+    def deep_rows(self, training: Training, n_rows: int) -> int:
+        """Nodes are handed over that are so small that all participants have work to the end."""
+        held = int(self.summed(np.array([n_rows]))[0])
+        most = self._lowest(super().deep_rows(training, n_rows))
+        if self.communicator.size == 1 or not most:
+            return most
+        shared_out = held // (TASKS * self.communicator.size)
+        return min(most, max(shared_out, training.matrix.edges.n_codes))
+
+    def grow_subtrees(self, training: Training, slots: Frontier) -> Subtrees:
+        """Each participant grows the subtrees of some of the slots, of about as many rows, from
+        the rows that all of them hold."""
+        size, rank = self.communicator.size, self.communicator.rank
+        upto = np.cumsum(slots.n_rows)
+        cuts = np.searchsorted(upto, upto[-1] * np.arange(1, size) // size, side="left")
+        ends = [0, *(cuts + 1).tolist(), slots.n_slots]
+        owned = [slice(min(a, slots.n_slots), min(b, slots.n_slots)) for a, b in pairwise(ends)]
+        part, local = self._handed_over(training, slots, owned, slots.part(owned[rank]))
+        subtrees = super().grow_subtrees(local, part) if part.n_slots else None
+        return self._all_subtrees(subtrees, slots, training.n_words)
+
+    def _handed_over(
+        self, training: Training, slots: Frontier, owned: list[slice], own: Frontier
+    ) -> tuple[Frontier, Training]:
+        """The own slots with the rows of all participants, and the training of these rows."""
+        sent: dict[str, list[Array]] = {name: [] for name in ("length", "weight", "code", "y")}
+        matrix, target = training.matrix, training.target
+        for some in owned:
+            begin, end = slots.begin[some], slots.end[some]
+            at = ranges(begin, end)
+            rows = slots.rows[at]
+            sent["length"].append((end - begin).astype(np.int64))
+            sent["weight"].append(slots.weights[at])
+            sent["code"].append(np.ascontiguousarray(matrix.codes[rows]))
+            sent["y"].append(np.ascontiguousarray(target.y[rows]))
+        got = {name: self.communicator.exchange(parts) for name, parts in sent.items()}
+        # rows lie by participant, and by slot there: they are brought together by slot
+        length = np.stack(got["length"]).sum(axis=0)
+        slot = np.concatenate([np.repeat(np.arange(len(n)), n) for n in got["length"]])
+        order = np.argsort(slot, kind="stable")
+        weights, codes, y = (np.concatenate(got[name])[order] for name in ("weight", "code", "y"))
+        n, ends = len(order), np.cumsum(length)
+        numbers = np.arange(n, dtype=np.int32)
+        part = replace(own, begin=ends - length, end=ends, rows=numbers, weights=weights, n_held=n)
+        return part, replace(
+            training,
+            matrix=BinnedMatrix(laid_out(codes, self), matrix.n_bins, matrix.edges),
+            target=Target(target.coding, y),
+        )
+
+    def _all_subtrees(self, own: Subtrees | None, slots: Frontier, n_words: int) -> Subtrees:
+        """The subtrees of all participants, in the order of the slots."""
+        if own is None:
+            own = no_subtrees(np, slots, n_words > 0)
+        gather = self.communicator.all_gather
+        lengths = gather(np.diff(own.offsets))
+        nodes, sums = gather(own.nodes), gather(np.ascontiguousarray(own.leaf_sums))
+        firsts = _shifted(gather(own.first_leaf), [len(s) for s in sums])
+        set_at: Array = None
+        sets: Array = None
+        if own.sets is not None and own.set_at is not None:
+            parts = gather(np.ascontiguousarray(own.sets))
+            set_at = _shifted(gather(own.set_at), [part.size for part in parts])
+            sets = np.concatenate(parts)
+        offsets = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64)
+        return Subtrees(offsets, np.concatenate(nodes), firsts, np.concatenate(sums), set_at, sets)
+
+
+def ranges(begin: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """The numbers begin[0] .. end[0] - 1, begin[1] .. end[1] - 1, ..., i64[n]."""
+    length = end - begin
+    first = np.cumsum(length) - length
+    return np.asarray(np.arange(int(length.sum())) + np.repeat(begin - first, length))
+
+
+def _shifted(parts: list[np.ndarray], sizes: list[int]) -> np.ndarray:
+    """Positions in arrays of these sizes, as positions in all of them one after another."""
+    before = np.cumsum([0, *sizes[:-1]]).tolist()
+    return np.concatenate([part + n for part, n in zip(parts, before, strict=True)])
+
+
+def laid_out(codes: np.ndarray, backend: Backend) -> Array:
+    """A copy of codes [N, F] that lies as the backend wants it."""
+    copied = new_codes(codes.shape[0], codes.shape[1], codes.dtype, backend)
+    copied[...] = codes
+    return copied
+
+
+def require_shared_rows(training: Training) -> None:
+    """Raise a ValueError for what needs all rows: a kind of split, or class weights of each bag."""
+    if training.kind.whole_rows:
+        raise ValueError(
+            f"{training.kind.title} needs all rows of a node in one place: use strategy='trees'"
+        )
+    if training.sampling.balance:
+        raise ValueError(
+            "class_weight='balanced_subsample' needs all labels of a bag in one place: use "
+            "strategy='trees'"
+        )
+
+
+def grow_of_rows(
+    estimator: Any,
+    data: BinnedData,
+    begin: int,
+    codes: np.ndarray,
+    own: np.ndarray,
+    communicator: Communicator,
+) -> Forest:
+    """The trees from `begin` on of the estimator's forest, not finished, grown by participants that
+    hold the codes u8 or u16 [F, n] of the rows of these numbers i64[n]; all of them return it.
+
+    data : without codes, but with y and weights of all rows
+    """
+    backend = get_host_backend(thread_count(getattr(estimator, "n_jobs", 1)))
+    estimator._validate_params()
+    plan, settings = share_plan(estimator, without_codes(data, codes), backend)
+    training, target = plan.training, plan.training.target
+    require_shared_rows(training)
+    local = replace(
+        training,
+        matrix=replace(training.matrix, codes=laid_out(codes.T, backend)),
+        target=Target(target.coding, np.ascontiguousarray(target.y[own])),
+        backend=SharedRows.of(backend, communicator, own),
+    )
+    return merged(grow(local, begin, settings.n_trees, plan.prune), training)
+
+
+def without_codes(data: BinnedData, like: np.ndarray) -> BinnedData:
+    """Data whose codes have the shape that all rows have, but take no memory: a fit looks at the
+    shape alone where its trees have grown already."""
+    none = np.broadcast_to(np.zeros((), like.dtype), (len(like), len(data.y)))
+    return data.with_codes(none)
+
+
+def fit_rows(
+    client: Client,
+    estimator: Any,
+    data: BinnedData,
+    parts: list[Any],
+    ranges: list[range],
+    begin: int,
+) -> Any:
+    """The estimator, fitted by the workers that hold codes.
+
+    data : without codes
+    parts : futures of codes [F, n], of the rows of these ranges
+    begin : the number of the first new tree
+
+    Raises a ClusterError if workers died or fell silent in each of `ATTEMPTS` attempts.
+    """
+    why = ""
+    for _ in range(ATTEMPTS):
+        list(as_done(client, parts))  # those of a worker that died are made again
+        holders = client.who_has(parts)
+        held: dict[str, list[int]] = {}  # each part counts for one worker
+        for i, part in enumerate(parts):
+            held.setdefault(sorted(holders[part.key])[0], []).append(i)
+        name = f"gpuforest-{uuid4().hex}"
+        seats = [Seat(name, rank, tuple(held)) for rank in range(len(held))]
+        futures = []
+        try:
+            for seat, worker in zip(seats, held, strict=True):
+                futures.append(client.submit(open_links, seat, workers=[worker], pure=False))
+            if why := failure(client, futures, list(held)):
+                continue
+            # in each attempt, because what was sent to a worker that died is not made again
+            [sent] = client.scatter([data], workers=list(held), broadcast=True, hash=False)
+            futures = [
+                client.submit(
+                    participant, sent, estimator, [parts[i] for i in some],
+                    np.concatenate([np.array(ranges[i]) for i in some]), begin, seat,
+                    workers=[worker], pure=False,
+                )
+                for seat, (worker, some) in zip(seats, held.items(), strict=True)
+            ]  # fmt: skip
+            if why := failure(client, futures, list(held)):
+                continue
+            return futures[0].result()
+        finally:
+            client.cancel(futures)
+    raise ClusterError(
+        f"each of {ATTEMPTS} attempts lost workers, most often because their memory was too small; "
+        f"at last: {why}"
+    )
+
+
+def failure(client: Client, futures: list[Any], workers: list[str]) -> str:
+    """Why not all futures, which run on these workers, have a result: some worker is lost; "": all
+    have one. What else a task raises is raised here."""
+    for future in as_done(client, futures):
+        gone = set(workers) - addresses(client) if future is None else set()
+        if not gone and (future is None or future.status == "finished"):
+            continue
+        failed = last_words(client, futures, workers)
+        for task in failed:
+            if not isinstance(task.exception(), ClusterError):
+                task.result()  # raises
+        return str(failed[0].exception()) if failed else f"{', '.join(gone) or 'a task'} is gone"
+    return ""
+
+
+def last_words(client: Client, futures: list[Any], workers: list[str]) -> list[Any]:
+    """The futures that have failed, when those of the workers that are left have had their time."""
+    until = time.monotonic() + LAST_WORDS
+    while time.monotonic() < until:
+        alive = addresses(client)
+        pairs = zip(futures, workers, strict=True)
+        if not any(future.status == "pending" and worker in alive for future, worker in pairs):
+            break
+        time.sleep(LOOK)
+    return [future for future in futures if future.status == "error"]
+
+
+def participant(
+    data: BinnedData,
+    estimator: Any,
+    parts: list[np.ndarray],
+    own: np.ndarray,
+    begin: int,
+    seat: Seat,
+) -> Any:
+    """What each worker does. The first one returns the fitted estimator, the others None."""
+    alone = local_copy(estimator, oob_score=False, backend=get_host_backend().name)
+    codes = np.concatenate(parts, axis=1)
+    with links_of(seat) as links:
+        grown = grow_of_rows(alone, data, begin, codes, own, links)
+    if seat.rank:
+        return None
+    alone._grown = (grown,)
+    return without_grown(alone.fit(without_codes(data, codes)))
