@@ -3,51 +3,9 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from gpuforest.backends import available_backends, register_backend
-    from gpuforest.common.errors import BackendError, ModelFormatError
-    from gpuforest.data.binned import BinnedData
-    from gpuforest.data.blocks import predict_blocks
-    from gpuforest.engine.memory import MemoryEstimate
-    from gpuforest.estimators import (
-        AdaBoostClassifier,
-        AdaBoostRegressor,
-        BaggingClassifier,
-        BaggingRegressor,
-        DecisionTreeClassifier,
-        DecisionTreeRegressor,
-        ExtraTreesClassifier,
-        ExtraTreesQuantileRegressor,
-        ExtraTreesRegressor,
-        HistGradientBoostingClassifier,
-        HistGradientBoostingRegressor,
-        IsolationForest,
-        RandomForestClassifier,
-        RandomForestQuantileRegressor,
-        RandomForestRegressor,
-        RandomTreesEmbedding,
-    )
-    from gpuforest.estimators.bagged import impute_by_proximity
-    from gpuforest.estimators.memory import estimate_memory
-    from gpuforest.estimators.selection import (
-        BorutaSelector,
-        oob_impurity_importance,
-        oob_permutation_importance,
-    )
-    from gpuforest.explain.bias_variance import BiasVariance, bias_variance
-    from gpuforest.explain.proximities import class_prototypes, proximity_outliers
-    from gpuforest.export.c import export_c
-    from gpuforest.export.graphviz import export_graphviz
-    from gpuforest.export.model_file import load
-    from gpuforest.export.model_tables import category_codes
-    from gpuforest.export.python import export_python
-    from gpuforest.export.sklearn import from_sklearn
-    from gpuforest.export.text import export_rules, export_text
-    from gpuforest.export.walker import tree_nodes
-
-    __version__: str
+# __init__.pyi shows type checkers and editors what these names are, and the constructors
 
 __all__ = [
     "AdaBoostClassifier",

@@ -1,6 +1,6 @@
 """The public names, their methods and signatures are those of the committed list.
 
-`python tests/test_public_names.py` writes the list anew, where a change of it is wanted.
+`python tests/test_public_names.py` writes the list and the stubs anew, where a change is wanted.
 """
 
 import inspect
@@ -9,6 +9,8 @@ from importlib import import_module
 from pathlib import Path
 
 from sklearn.base import BaseEstimator
+
+import gpuforest
 
 LIST = Path(__file__).with_name("public_names.json")
 MODULES = ("gpuforest", "gpuforest.plot", "gpuforest.dask", "gpuforest.impurity")
@@ -60,9 +62,48 @@ def test_public_names_and_signatures_are_as_listed():
         assert names[name] == members, name
 
 
-def test_estimators_are_at_most_six_classes_deep():
-    import gpuforest
+STUBS = Path(gpuforest.__file__).with_suffix(".pyi")
+HEAD = '''\
+"""Written by tests/test_public_names.py: constructors that are made from a table as text."""
 
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+'''
+
+
+def stub_of(kind):
+    """A class with the constructor that `params.parameters` made."""
+    text = f"class {kind.__name__}(_{kind.__name__}):\n    def __init__(\n        self,\n"
+    before = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    for p in list(inspect.signature(kind.__init__).parameters.values())[1:]:
+        text += "        *,\n" if p.kind != before else ""
+        before = p.kind
+        default = "" if p.default is p.empty else f" = {p.default!r}".replace("'", '"')
+        text += f"        {p.name}: {p.annotation}{default},\n"
+    return text + "    ) -> None: ...\n"
+
+
+def stubs():
+    """What a type checker reads in place of the package's first module."""
+    imports, classes = [], []
+    for name in sorted(set(gpuforest.__all__) - {"__version__"}):
+        value = getattr(gpuforest, name)
+        made = hasattr(value, "_parameter_constraints")
+        home = gpuforest._homes.get(name, "estimators")
+        imports.append((home, f"import {name} as {'_' if made else ''}{name}"))
+        classes += [stub_of(value)] if made else []
+    lines = [f"from gpuforest.{home} {line}" for home, line in sorted(imports)]
+    return HEAD + "\n".join([*lines, "", "__version__: str", "", *classes])
+
+
+def test_editors_see_the_constructors():
+    assert STUBS.read_text() == stubs()
+
+
+def test_estimators_are_at_most_six_classes_deep():
     kinds = [getattr(gpuforest, name) for name in gpuforest.__all__]
     estimators = [kind for kind in kinds if inspect.isclass(kind) and hasattr(kind, "fit")]
     assert len(estimators) > 15
@@ -72,4 +113,5 @@ def test_estimators_are_at_most_six_classes_deep():
 
 
 if __name__ == "__main__":
+    STUBS.write_text(stubs())
     LIST.write_text(json.dumps(public_names(), indent=1, sort_keys=True) + "\n")

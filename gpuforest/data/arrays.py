@@ -10,7 +10,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj, is_cupy_namespace
@@ -18,10 +18,8 @@ from array_api_compat import device as device_of
 from sklearn import get_config
 
 from gpuforest.backends import gpu
+from gpuforest.backends.base import Backend
 from gpuforest.common.errors import BackendError
-
-if TYPE_CHECKING:
-    from gpuforest.backends.base import Backend
 
 Array = Any
 

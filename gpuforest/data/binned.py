@@ -8,16 +8,14 @@ import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
 
+from gpuforest.backends.base import Backend
 from gpuforest.common.arguments import draw_seed
 from gpuforest.engine.binning import DEVICE_VALUES, BinEdges, fit_edges, new_codes
-
-if TYPE_CHECKING:
-    from gpuforest.backends.base import Backend
 
 Array = Any
 

@@ -15,15 +15,15 @@ import numpy as np
 from gpuforest.common.dtypes import OFFSET
 from gpuforest.common.hashing import hash_at
 from gpuforest.common.parallel import cut_evenly, parallel_map
+from gpuforest.engine.binning import BinEdges
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.nodes import CHILD_SHIFT, LEAF_WORD, is_leaf, leaf_rows, pack_splits, words_of
 from gpuforest.engine.records import Frontier, Subtrees, Training
+from gpuforest.engine.target import TargetCoding
 from gpuforest.kernels.shared.constants import DEEP, LEAF, WIDE
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
-    from gpuforest.engine.binning import BinEdges
-    from gpuforest.engine.target import TargetCoding
 
 Array = Any
 

@@ -44,11 +44,8 @@ def grow(
     training: Training, begin: int, n_trees: int, prune: Prune | None = None
 ) -> list[WaveTrees]:
     """Grow the trees begin .. n_trees - 1 of the seed, as many at once as memory allows, and return
-    them wave by wave; `merged` makes a forest of them.
-
-    prune : a function that prunes the trees of a wave as soon as they have grown, so that
-        unpruned trees of only one wave are in memory
-    """
+    them wave by wave; `merged` makes a forest of them. `prune` does so with the trees of a wave as
+    soon as they have grown, so that unpruned trees of only one wave are in memory."""
     n_new = n_trees - begin
     if not n_new:  # max_features="oob" may have grown all of them
         return []

@@ -13,11 +13,11 @@ import numpy as np
 from gpuforest.common.dtypes import VALUE
 from gpuforest.common.progress import report
 from gpuforest.engine.binning import encode_blocks, on_host
+from gpuforest.engine.forest import Forest
 from gpuforest.engine.nodes import is_leaf, leaf_rows
 
 if TYPE_CHECKING:
     from gpuforest.backends.base import Backend
-    from gpuforest.engine.forest import Forest
 
 Array = Any
 
@@ -25,12 +25,7 @@ MEDIANS_AT_ONCE = 2**20  # predictions of single trees in memory at once: some 5
 
 
 def predict(forest: Forest, X: Array, backend: Backend) -> Array:
-    """The forest's predictions, f64[N, n_values], as many as its leaves have.
-
-    Parameters
-    ----------
-    X : real array [N, F] of any layout; a block of rows at a time is copied
-    """
+    """The forest's predictions f64[N, n_values] of a real array X [N, F] of any layout."""
     xp, T, K = backend.xp, forest.n_trees, forest.values.shape[1]
 
     def combined(codes: Array) -> Array:
@@ -45,10 +40,8 @@ def predict(forest: Forest, X: Array, backend: Backend) -> Array:
 
 
 def staged(forest: Forest, codes: Array, backend: Backend) -> Iterator[Array]:
-    """The predictions f64[N, n_values] of the first tree, of the first two, and so on up to all.
-
-    codes : [N, F], on the backend's device
-    """
+    """The predictions f64[N, n_values] of the first tree, of the first two, and so on up to all, of
+    codes [N, F] on the backend's device."""
     xp, N = backend.xp, codes.shape[0]
     if forest.combine == "median":
         values = _by_trees(forest, codes, backend)
@@ -62,10 +55,7 @@ def staged(forest: Forest, codes: Array, backend: Backend) -> Iterator[Array]:
 
 
 def medians(forest: Forest, codes: Array, backend: Backend) -> Array:
-    """The weighted medians of the trees' predictions, f64[N, 1].
-
-    codes : [N, F], on the backend's device
-    """
+    """The weighted medians of the trees' predictions, f64[N, 1], as of `staged`."""
     weights, step = backend.asarray(forest.whole_weights), max(1, MEDIANS_AT_ONCE // forest.n_trees)
     parts = [
         _medians(_by_trees(forest, codes[i : i + step, ...], backend), weights, backend.xp)
@@ -85,11 +75,8 @@ def _by_trees(forest: Forest, codes: Array, backend: Backend) -> Array:
 
 
 def _medians(values: Array, weights: Array, xp: Any) -> Array:
-    """The weighted median of each row of values f64[N, T], f64[N, 1]: the least value for which
-    it and those below have half of all weight.
-
-    weights : i64[T]; sums of integers are the same in any order of the trees
-    """
+    """The weighted median of each row of values f64[N, T], f64[N, 1]: the least value for which it
+    and those below have half of all weight i64[T]."""
     N, T = values.shape
     order = xp.argsort(values, axis=1, stable=True)
     sorted_weights = xp.reshape(xp.take(weights, xp.reshape(order, (-1,))), (N, T))
@@ -147,10 +134,10 @@ def _by_blocks(
     values: Callable[[Array], Array],
 ) -> Array:
     """values(codes of a block of rows) of every block, [N, width]."""
-    here = on_host(X)
-    out = (np if here else backend.xp).empty((X.shape[0], width), dtype=dtype)
+    is_on_host = on_host(X)
+    out = (np if is_on_host else backend.xp).empty((X.shape[0], width), dtype=dtype)
     for begin, end, codes in encode_blocks(X, forest.edges, backend):
-        found = values(codes)
-        out[begin:end, ...] = backend.asnumpy(found) if here else found
+        rows = values(codes)
+        out[begin:end, ...] = backend.asnumpy(rows) if is_on_host else rows
         report(end, X.shape[0])
     return out

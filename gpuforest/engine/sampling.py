@@ -73,11 +73,8 @@ class Sampling:
 
     @property
     def likely_rows(self) -> int:
-        """A number of rows that a bag exceeds with a chance below 10**-15.
-
-        Draws of unequal weights hit fewer rows. The number of rows that are hit has a variance
-        below n / 4.
-        """
+        """A number of rows that a bag exceeds with a chance below 10**-15: the rows that are hit
+        have a variance below n / 4, and draws of unequal weights hit fewer."""
         n, draws = self.n_rows, self.n_draws
         if not draws or self.distinct or n < 2:
             return self.bag_rows
@@ -86,17 +83,13 @@ class Sampling:
 
 
 class WaveRequest(NamedTuple):
-    """What trees are wanted, as far as their memory depends on it.
-
-    n_words : 64-bit words of a split set; 0: no feature is categorical
-    bounded : whether trees are monotonic, so that nodes have bounds of their values
-    """
+    """What trees are wanted, as far as their memory depends on it."""
 
     sampling: Sampling
     n_channels: int
     n_trees: int
-    n_words: int = 0
-    bounded: bool = False
+    n_words: int = 0  # 64-bit words of a split set; 0: no feature is categorical
+    bounded: bool = False  # trees are monotonic, so that nodes have bounds of their values
 
 
 def draw_bags(sampling: Sampling, seed: int, first: int, last: int, backend: Backend) -> Array:

@@ -24,10 +24,8 @@ Array = Any
 
 
 def true_positions(xp: Any, upto: Array, n: int) -> Array:
-    """The positions i64[n] at which a mask bool[S] is true.
-
-    `upto` i64[S] is the mask's running count. `xp.nonzero` would wait for a device to learn n.
-    """
+    """The positions i64[n] at which a mask of the running count `upto` i64[S] is true. `xp.nonzero`
+    would wait for a device to learn n."""
     return xp.searchsorted(upto, xp.arange(1, n + 1, dtype=xp.int64, device=upto.device))
 
 
@@ -141,10 +139,8 @@ class Nodes:
 
 
 def bounds_below(xp: Any, slots: Frontier, means: Array, sign: Array) -> Array:
-    """Bounds f64[2 S, 2] of the two sides of each slot's split.
-
-    A split by a feature of sign -1 or 1 (`sign` i8[S]) divides the slot's bounds at the middle of
-    the means (or medians) f64[2 S] of its two sides.
+    """Bounds f64[2 S, 2] of the two sides of each slot's split: one by a feature of sign -1 or 1
+    (i8[S]) divides the slot's bounds at the middle of the means (or medians) f64[2 S] of its sides.
     """
     assert slots.bounds is not None
     middle, (least, most) = (means[0::2] + means[1::2]) * 0.5, (slots.bounds[:, i] for i in (0, 1))
@@ -161,9 +157,8 @@ def all_equal(
     training: Training, sums: Array, begin: Array, end: Array,
     differs: Callable[[Array, Array], Array],
 ) -> Array:  # fmt: skip
-    """Whether all targets of a slot are equal, bool[S], from its sums i64[S, C].
-
-    For classes, the sums show it. Equal moments equal their mean, so it is a whole number: only
+    """Whether all targets of a slot are equal, bool[S], from its sums i64[S, C]: of classes these
+    show it. Equal moments equal their mean, so it is a whole number: only
     rows of slots with such a mean are compared with it, by `differs` of the slots' ends, which are
     their beginnings where there is nothing to compare, and means i64[S, K].
     """

@@ -78,21 +78,15 @@ class Work(NamedTuple):
 
 def new_work(n_features: int, depth: int, n_nodes: int) -> Work:
     """Scratch for trees of this depth, and so many nodes."""
-    levels, words = depth + 1, [np.zeros(depth + 1, np.uint64) for _ in range(6)]
+    levels = depth + 1
     return Work(
-        np.empty(n_nodes, np.uint64),
-        np.empty(n_nodes, np.uint8),
-        np.zeros(n_features, np.uint64),
-        np.zeros(n_features, np.uint64),
-        np.zeros(BLOCK, np.int64),
-        np.zeros(BLOCK, np.int64),
-        np.empty(levels * BLOCK),
-        np.empty(levels * BLOCK),
-        np.empty(levels, np.int64),
-        np.empty(levels, np.uint8),
-        np.empty(levels, np.uint8),
-        *words,
-    )
+        np.empty(n_nodes, np.uint64), np.empty(n_nodes, np.uint8),
+        np.zeros(n_features, np.uint64), np.zeros(n_features, np.uint64),
+        np.zeros(BLOCK, np.int64), np.zeros(BLOCK, np.int64),
+        np.empty(levels * BLOCK), np.empty(levels * BLOCK), np.empty(levels, np.int64),
+        np.empty(levels, np.uint8), np.empty(levels, np.uint8),
+        *(np.zeros(levels, np.uint64) for _ in range(6)),
+    )  # fmt: skip
 
 
 @device

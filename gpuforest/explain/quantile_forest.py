@@ -89,9 +89,6 @@ class TrainingRows:
         """The fields alone."""
         return {"codes": self.codes, "y": self.y, "sampling": self.sampling}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-
 
 def leaf_members(
     forest: Forest, rows: TrainingRows, most: int | float | None, backend: Backend

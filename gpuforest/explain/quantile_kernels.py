@@ -104,12 +104,9 @@ class ByRank(NamedTuple):
 
 def new_scratch(n_rows: int) -> ByRank:
     """Scratch for so many training rows."""
-    return ByRank(
-        np.zeros(n_rows, np.int64),
-        np.zeros(n_rows // 64 + 1, np.uint64),
-        np.empty(n_rows, np.int64),
-        np.empty(n_rows, np.int64),
-    )
+    bits = np.zeros(n_rows // 64 + 1, np.uint64)
+    weight, at, upto = np.zeros((3, n_rows), np.int64)
+    return ByRank(weight, bits, at, upto)
 
 
 @device

@@ -92,23 +92,13 @@ class Work(NamedTuple):
 def new_work(n_features: int, depth: int, count: int) -> Work:
     """Scratch for trees of this depth, and so many points."""
     Q, levels = padded(count), depth + 1
+    path, values, edges = levels * ROWS * Q, n_features * ROWS * Q, 6 * levels * Q
     return Work(
-        np.empty(levels * ROWS * Q),
-        np.empty(levels * ROWS * Q),
-        np.empty(n_features * ROWS * Q),
-        np.empty(levels * 6 * Q),
-        np.empty(levels * 6 * Q),
-        np.empty(Q),
-        np.empty(Q),
-        np.empty(Q),
-        np.ones(n_features),
-        np.empty(levels),
-        np.empty(2 * levels),
-        np.empty(levels, np.int64),
-        np.empty(levels, np.uint8),
-        np.empty(levels * ROWS, np.uint8),
-        np.ones(n_features * ROWS, np.uint8),
-    )
+        np.empty(path), np.empty(path), np.empty(values), np.empty(edges), np.empty(edges),
+        np.empty(Q), np.empty(Q), np.empty(Q), np.ones(n_features), np.empty(levels),
+        np.empty(2 * levels), np.empty(levels, np.int64), np.empty(levels, np.uint8),
+        np.empty(levels * ROWS, np.uint8), np.ones(n_features * ROWS, np.uint8),
+    )  # fmt: skip
 
 
 def padded(count: int) -> int:
@@ -298,13 +288,8 @@ class Pairs(NamedTuple):
 
 def new_pairs(n_features: int, count: int) -> Pairs:
     """Scratch for so many points."""
-    Q = padded(count)
-    return Pairs(
-        np.empty(n_features * ROWS * Q),
-        np.empty(n_features, np.int64),
-        np.zeros(1, np.int64),
-        np.empty(Q),
-    )
+    Q, features = padded(count), np.empty(n_features, np.int64)
+    return Pairs(np.empty(n_features * ROWS * Q), features, np.zeros(1, np.int64), np.empty(Q))
 
 
 @device
@@ -461,15 +446,6 @@ def rise(nodes, h, s, n, c, first, Q, work, pairs, out):
 
 
 @device
-def add_leaves(h, n, f, c, first, Q, work, pairs, out):
-    """Add both leaves of the node at level h, for pairs of features."""
-    at = 6 * h * Q
-    take_leaves(h, n, f, at, Q, work)
-    add_pairs(pairs, work.products, h, h, n, f, at, c, first, Q, work, out)
-    leave(pairs, work.before[h])
-
-
-@device
 def walk(trees, t, cover, values, c, codes, first, n, Q, work, pairs, out):
     """Add a tree's values of output c for the rows first .. first + n - 1 to work.found, and those
     of pairs of features, if `pairs` is not None."""
@@ -517,7 +493,12 @@ def walk(trees, t, cover, values, c, codes, first, n, Q, work, pairs, out):
                 add_pair(h, n, f, at, below_f, 6 * (h + 1) * Q, Q, s == 0, work)
             else:
                 go_down(h, n, at, Q, work)
-                add_leaves(h + 1, n, below_f, c, first, Q, work, pairs, out)
+                below = 6 * (h + 1) * Q
+                take_leaves(h + 1, n, below_f, below, Q, work)
+                add_pairs(
+                    pairs, work.products, h + 1, h + 1, n, below_f, below, c, first, Q, work, out
+                )
+                leave(pairs, work.before[h + 1])
                 rise(nodes, h, s, n, c, first, Q, work, pairs, out)
             continue
         work.side[h] -= 1

@@ -10,6 +10,7 @@ import pytest
 from engine import same_forest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import is_classifier
 
 from gpuforest import (
     AdaBoostClassifier,
@@ -85,22 +86,6 @@ def test_a_sample_of_the_rows(monkeypatch, weights):
         RandomForestClassifier(4, random_state=0, bootstrap=False, class_weight="balanced"),
         AdaBoostClassifier(n_estimators=3, random_state=0),
         HistGradientBoostingClassifier(max_iter=3, random_state=0, max_bins=255),
-    ],
-    ids=lambda model: type(model).__name__,
-)
-def test_classifiers(model):
-    X, y = NUMBERS.astype(np.float32), LABELS
-    data = BinnedData.from_blocks(cut([200], X, y), max_bins=getattr(model, "max_bins", "auto"))
-    whole = model.fit(X, y)
-    forest, score = whole.forest_, getattr(whole, "oob_score_", None)
-    found = model.fit(data)
-    assert same_forest(found.forest_, forest)
-    assert getattr(found, "oob_score_", None) == score
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
         RandomForestRegressor(4, random_state=0, criterion="absolute_error", max_depth=3),
         BaggingRegressor(n_estimators=4, random_state=0),
         HistGradientBoostingRegressor(max_iter=3, random_state=0, max_bins=255),
@@ -108,10 +93,15 @@ def test_classifiers(model):
     ],
     ids=lambda model: type(model).__name__,
 )
-def test_regressors(model):
-    data = BinnedData.from_blocks(cut([200], NUMBERS, TARGETS), max_bins=model.max_bins)
-    whole = model.fit(NUMBERS, TARGETS).forest_
-    assert same_forest(model.fit(data).forest_, whole)
+def test_estimators(model):
+    X = NUMBERS.astype(np.float32)
+    y = LABELS if is_classifier(model) else TARGETS
+    data = BinnedData.from_blocks(cut([200], X, y), max_bins=getattr(model, "max_bins", "auto"))
+    whole = model.fit(X, y)
+    forest, score = whole.forest_, getattr(whole, "oob_score_", None)
+    found = model.fit(data)
+    assert same_forest(found.forest_, forest)
+    assert getattr(found, "oob_score_", None) == score
 
 
 def test_on_a_device(cuda, monkeypatch):

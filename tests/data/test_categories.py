@@ -140,12 +140,6 @@ def test_names_need_a_frame():
         DecisionTreeClassifier(categorical_features=["x"]).fit(Y[:, None], Y)
 
 
-@pytest.mark.parametrize("column", [BY_DTYPE[n][0] for n in ("str", "category", "polars Enum")])
-def test_none_refuses_strings(column):
-    with pytest.raises(ValueError, match=r"column 'a' .*: list it in categorical_features at fit"):
-        DecisionTreeClassifier(categorical_features=None).fit(frame_of(column), Y)
-
-
 # what cannot be a category
 
 
@@ -181,16 +175,12 @@ def test_values_that_are_no_categories(value, message):
         ),
         (pd.Series([{}] * N), "argument must be a string, a number or a boolean; convert it"),
         (pd.Series(pd.date_range("2020", periods=N)), "of type Timestamp: categories are strings"),
+        (pd.Series(pd.cut(np.arange(N), 3)), "of type Interval: .* convert it to strings"),
     ],
 )
 def test_columns_that_are_no_categories(column, message):
     with pytest.raises((ValueError, TypeError), match=message):
         DecisionTreeClassifier(categorical_features=["a"]).fit(frame_of(column), Y)
-
-
-def test_intervals_are_told_apart_from_numbers():
-    with pytest.raises(ValueError, match=r"of type Interval: .* convert it to strings"):
-        DecisionTreeClassifier().fit(pd.DataFrame({"a": pd.cut(np.arange(N), 3)}), Y)
 
 
 def test_too_many_categories_are_named(monkeypatch):
@@ -212,15 +202,6 @@ def test_as_many_categories_as_there_may_be(backend):
 
 
 # prediction
-
-
-@pytest.mark.parametrize("form", BY_DTYPE)
-def test_values_are_found_whatever_their_dtype(form):
-    column, known = BY_DTYPE[form]
-    if known != (1, 2, 3):
-        model = DecisionTreeClassifier().fit(frame_of(pd.Series(COLOURS)), Y)
-        found = check_table(model, frame_of(column), get_backend("numpy"))
-        assert np.array_equal(found[:, 0], codes_of(COLOURS, SORTED), equal_nan=True)
 
 
 @pytest.mark.parametrize(
@@ -262,12 +243,6 @@ def test_a_column_of_another_type_is_refused(trained, given, words):
     for method in (model.predict, model.predict_proba, model.apply, model.decision_path):
         with pytest.raises(ValueError, match=words):
             method(X)
-
-
-def test_strings_where_numbers_were():
-    model = DecisionTreeClassifier().fit(frame_of(pd.Series(NUMBERS)), Y)
-    with pytest.raises(ValueError, match="column 'a' holds String: list it"):
-        model.predict(frame_of(pd.Series(COLOURS)))
 
 
 WORDS = ["b", "a", None, "b", "a", "c"]

@@ -1,5 +1,7 @@
-"""Files as frames: what pandas wrote beside the columns, columns with gaps, dates as numbers."""
+"""Files as frames: compressed ones hold the same, faults are named with the file, and columns go to
+their parts: features, target and weights."""
 
+import gzip
 from datetime import datetime
 from pathlib import Path
 
@@ -9,13 +11,63 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
+from tables_on_disk import CSV, ENGINES, column, plain, write
 
-from gpuforest.data import files as engine
 from gpuforest.data.columns import (
+    is_class_target,
     load_table,
+    select_features,
+    split_columns,
+    string_columns,
 )
 from gpuforest.data.frames import read_frame, with_date_parts
 from gpuforest.data.text import Reading
+
+
+def test_gzip_and_parquet_hold_the_same(tmp_path):
+    frame = read_frame(write(tmp_path, CSV))
+    packed = write(tmp_path, gzip.compress(CSV.encode(), mtime=0), "data.csv.gz")
+    assert plain(read_frame(packed)) == plain(frame)
+    parquet.write_table(frame.to_native(), tmp_path / "data.parquet")
+    assert plain(read_frame(tmp_path / "data.parquet")) == plain(frame)
+
+
+@pytest.mark.parametrize("library", ENGINES)
+@pytest.mark.parametrize(
+    ("content", "name", "message"),
+    [
+        ("", "data.csv", "is empty"),
+        ("\n\n", "data.csv", "is empty, or its first line is"),
+        ("a,b\n", "data.csv", "has no rows"),
+        ("a,b\n1,2,3\n4,5,6\n", "data.csv", "line 2 has more fields than its first .*3 and not 2"),
+        ("a,b\n1,2\n1,2,3\n", "data.csv", "line 3 has more fields than its first line"),
+        ("a,b\n1,2\n\n1\n", "data.csv", "line 4 has fewer fields than its first line, 1 and"),
+        ('a,b\n1,"2\n', "data.csv", "a quotation mark is never closed"),
+        ('a,b\n"1,2\n3,4\n', "data.csv", "line 3 has fewer fields"),
+        ("a,b, a\n1,2,3\n", "data.csv", "several columns of one name: 'a'; rename or remove"),
+        ("a,b,a\n1,2,3\n", "data.csv", "several columns of one name: 'a'; rename or remove"),
+        ("a,café\n1,2\n".encode("latin-1"), "data.csv", "no CSV file in UTF-8"),
+        ("a,b\n1,café\n".encode("latin-1"), "data.csv", "no CSV file in UTF-8"),
+        (b"\x7fELF\0\0\0\n1", "data.csv", "binary data"),
+        (CSV, "data.csv.gz", "no whole gzip file"),
+        (gzip.compress(CSV.encode(), mtime=0)[:30], "data.csv.gz", "no whole compressed file"),
+        (CSV, "data.parquet", "no Parquet file"),
+        ("", "data.parquet", "no Parquet file"),
+    ],
+)
+def test_bad_files_are_named(tmp_path, only, library, content, name, message):
+    if not name.endswith("parquet"):
+        only(library)
+    with pytest.raises(ValueError, match=message) as caught:
+        read_frame(write(tmp_path, content, name))
+    assert name in str(caught.value)
+
+
+def test_no_file_and_a_directory(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no such file"):
+        read_frame(tmp_path / "absent.csv")
+    with pytest.raises(IsADirectoryError, match="is a directory"):
+        read_frame(tmp_path)
 
 
 def test_an_index_that_pandas_wrote_is_no_column(tmp_path):
@@ -39,11 +91,10 @@ def test_nullable_columns_are_numbers(tmp_path):
     assert table.y.dtype == np.bool_
 
 
-@pytest.mark.parametrize("library", ["pyarrow", "pandas"])
-def test_parts_of_dates(tmp_path, monkeypatch, library):
-    pytest.importorskip(library)
+@pytest.mark.parametrize("library", ENGINES)
+def test_parts_of_dates(tmp_path, monkeypatch, only, library):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(engine, "find_spec", lambda name: name == library or None)
+    only(library)
     Path("d.csv").write_text(
         "when,k\n2020-12-31,1\n,2\n1970-01-01T00:01:00,3\n19700105,4\n1970-01-01T01:00+01:00,5\n"
     )
@@ -67,3 +118,107 @@ def test_parts_of_dates_that_are_no_text():
     clash = nw.from_native(times.append_column("t_year", [[1, 2]]))
     with pytest.raises(ValueError, match="--dates t: there is a column t_year already"):
         with_date_parts(clash, ["t"])
+
+
+# columns by their part
+
+
+def test_columns_go_to_their_parts(tmp_path):
+    table = load_table(write(tmp_path, CSV), "y", weight="w")
+    assert table.names == ["a", "b"]
+    assert column(table.frame, "a") == [1, 2.5, -3]
+    assert column(table.frame, "b") == [None] * 3
+    assert table.y.tolist() == ["no", "yes", "no"]
+    assert table.weight is not None
+    assert table.weight.tolist() == [1, 2, 3]
+
+
+def test_dropped_columns_may_hold_anything(tmp_path):
+    table = load_table(write(tmp_path, CSV), "w", drop=["y", "b"])
+    assert table.names == ["a"]
+    assert table.y.dtype == np.int64
+
+
+def test_categories_are_a_target_and_a_feature():
+    frame = nw.from_native(
+        pa.table({"x": [1, 2], "c": pa.array(["u", "v"]).dictionary_encode(), "s": ["u", None]})
+    )
+    assert split_columns(frame, "c").y.tolist() == ["u", "v"]
+    table = split_columns(frame, "x")
+    assert table.names == string_columns(table.frame) == ["c", "s"]
+
+
+@pytest.mark.parametrize("values", [pd.to_datetime(["2020", "2021"]), [["u"], ["v"]]])
+def test_other_columns_are_no_features(values):
+    frame = nw.from_native(pa.table({"x": [1, 2], "c": values}))
+    with pytest.raises(ValueError, match=r"that is neither numeric nor of strings: 'c'; .*--drop"):
+        split_columns(frame, "x")
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "message"),
+    [
+        ("z", {}, "no column 'z': there are 'a', 'b', 'w', 'y'"),
+        ("a", {"weight": "wieght"}, "no column 'wieght'"),
+        ("a", {"drop": ["b", "q"]}, "no column 'q'"),
+        ("y", {"drop": ["y"]}, "'y' is the target"),
+        ("y", {"weight": "y"}, "'y' is the target"),
+        ("b", {}, "'b' is missing in 3 of 3 rows"),
+        ("a", {"weight": "y"}, "the weight column 'y' is not numeric"),
+        ("y", {"weight": "b"}, "the weight column 'b' is missing in 3 of 3 rows"),
+        ("y", {"weight": "a"}, "the weight column 'a' is negative or infinite in 1 of 3 rows"),
+        ("y", {"reading": Reading(dates=("y",))}, "--dates y: this column is the target"),
+        ("y", {"weight": "a", "reading": Reading(dates=("a",))}, "a: this column is the weight"),
+        ("y", {"drop": ["a"], "reading": Reading(dates=("a",))}, "a: this column is dropped"),
+        ("y", {"drop": ["a", "b", "w"]}, "no column is left"),
+    ],
+)
+def test_columns_that_do_not_fit_are_named(tmp_path, target, options, message):
+    with pytest.raises(ValueError, match=message):
+        load_table(write(tmp_path, CSV), target, **options)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("a,w,y\n0,inf,0\n1,1,1\n", "weight column 'w' is negative or infinite in 1 of 2 rows"),
+        ("a,w,y\n0,0,0\n1,0,1\n", "the weight column 'w' is zero in all rows"),
+        ("yy,w,b\n1,2,3\n", "did you mean 'yy'"),
+        ("1,2\n3,4\n", "the first line should hold the columns' names"),
+    ],
+)
+def test_other_files_whose_columns_do_not_fit(tmp_path, content, message):
+    with pytest.raises(ValueError, match=message):
+        load_table(write(tmp_path, content), "y", weight="w")
+
+
+def test_columns_of_one_name(tmp_path):
+    parquet.write_table(pa.table([[1], [2]], names=["x", "x"]), tmp_path / "data.parquet")
+    with pytest.raises(ValueError, match=r"several columns of one name: 'x'"):
+        read_frame(tmp_path / "data.parquet")
+
+
+def test_features_are_selected_by_name():
+    frame = nw.from_native(pa.table({"c": [1], "a": [2], "b": ["text"]}))
+    X, ignored = select_features(frame, ["a", "c"])
+    assert X.columns == ["a", "c"]
+    assert ignored == ["b"]
+    with pytest.raises(ValueError, match="a column that is absent from the data: 'd'"):
+        select_features(frame, ["a", "d"])
+
+
+@pytest.mark.parametrize(
+    ("y", "classes"),
+    [
+        (["a", "b"], True),
+        ([True, False], True),
+        ([0, 1] * 5, True),
+        (list(range(20)) * 2, True),
+        (list(range(21)) * 2, False),
+        ([1, 2, 3], False),
+        ([0.0, 1.0] * 5, True),
+        ([0.5, 1.0] * 5, False),
+    ],
+)
+def test_which_targets_name_classes(y, classes):
+    assert is_class_target(np.array(y)) is classes

@@ -250,17 +250,6 @@ class TestPrediction:
             with pytest.raises(ValueError, match="expecting 3 features"):
                 getattr(model, method)(other)
 
-    def test_columns_of_frames(self, backend):
-        for library in (pd.DataFrame, pl.DataFrame):
-            frame = library({name: X[:, i] for i, name in enumerate("abc")})
-            model = DecisionTreeClassifier(backend=backend).fit(frame, Y)
-            with pytest.raises(ValueError, match="missing:\n- b"):
-                model.predict(frame[["a", "c"]])
-            with pytest.raises(ValueError, match="unseen at fit time:\n- d"):
-                model.predict(library({**{n: frame[n] for n in "abc"}, "d": X[:, 0]}))
-            with pytest.raises(ValueError, match="same order"):
-                model.predict(frame[["c", "a", "b"]])
-
     def test_column_vector_warns(self, backend):
         with pytest.warns(DataConversionWarning, match="column-vector y"):
             model = DecisionTreeClassifier(backend=backend).fit(X, Y[:, None])

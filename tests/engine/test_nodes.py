@@ -18,20 +18,6 @@ from gpuforest.engine.nodes import (
 )
 
 
-def test_packed_nodes_unpack():
-    feature, bin = np.array([0, 5, 2**17 - 2]), np.array([0, 300, 65_535])
-    side = np.array([True, False, True])
-    word = pack_splits(xp, feature, bin, side) + (np.array([1, 2, 2**30 - 1], np.uint64) << 16)
-    assert not is_leaf(word).any()
-    assert [a.tolist() for a in unpack(xp, word)] == [
-        feature.tolist(), bin.tolist(), side.tolist(), [1, 2, 2**30 - 1],
-    ]  # fmt: skip
-    leaf = np.array([0, 2**47 - 1], np.uint64) + np.uint64(LEAF_WORD)
-    assert is_leaf(leaf).all()
-    assert unpack(xp, leaf)[3].tolist() == [0, 2**47 - 1]
-    assert unpack(xp, leaf)[0].tolist() == [-1, -1]
-
-
 def test_bits_lie_where_the_picture_shows_them():
     word = int(pack_splits(xp, np.array([5]), np.array([9]), np.array([True]))[0])
     assert word == (5 << 47) + (1 << 46) + 9
@@ -51,7 +37,9 @@ def test_any_split_comes_back(feature, bin, side, child):
 
 def test_leaves_point_at_rows_of_the_table():
     leaves = np.array([0, 3, 2**47 - 1], np.uint64) + np.uint64(LEAF_WORD)
-    assert leaf_rows(leaves).tolist() == [0, 3, 2**47 - 1]
+    assert is_leaf(leaves).all()
+    assert leaf_rows(leaves).tolist() == unpack(xp, leaves)[3].tolist() == [0, 3, 2**47 - 1]
+    assert unpack(xp, leaves)[0].tolist() == [-1, -1, -1]
     assert not has_set(leaves).any()  # though all bits of their bin may be one
 
 

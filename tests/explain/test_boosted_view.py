@@ -32,22 +32,6 @@ def test_trees_know_their_round_and_what_they_add_to(kind):
     assert [tree.round for tree in found] == np.repeat(range(1, model.n_iter_ + 1), K).tolist()
 
 
-@pytest.mark.parametrize("kind", FIT)
-def test_a_node_holds_what_its_children_hold(kind):
-    forest = FIT[kind].forest_
-    for t, tree in enumerate(trees(FIT[kind])):
-        begin, end = forest.tree_offsets[t : t + 2]
-        feature, _, _, child = unpack(np, forest.nodes[begin:end])
-        split = np.flatnonzero(feature >= 0)
-        left, right = child[split], child[split] + 1
-        assert np.array_equal(tree.n_samples[split], tree.n_samples[left] + tree.n_samples[right])
-        for sums in (tree.gradients, tree.hessians):
-            # powers of two times integers below 2**62: equal but for the last bits of a float64
-            np.testing.assert_allclose(sums[split], sums[left] + sums[right], rtol=1e-12, atol=1e-9)
-        assert (tree.gain[split] >= 0).all()
-        assert (tree.gain[feature < 0] == 0).all()
-
-
 @pytest.mark.parametrize("l2", [0.0, 3.0])
 def test_sums_gains_and_values_are_those_of_the_formulas(l2):
     rate = 0.1

@@ -29,8 +29,6 @@ from gpuforest import (
 )
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.engine.binning import BinEdges
-from gpuforest.engine.forest import tree_groups
-from gpuforest.engine.nodes import unpack
 from gpuforest.explain.importances import (
     decided,
     oob_gains,
@@ -39,55 +37,6 @@ from gpuforest.explain.importances import (
     shadows_of,
     with_shadows,
 )
-
-
-def entropy(y):
-    p = np.bincount(y)[np.bincount(y) > 0] / len(y)
-    return -len(y) * (p * np.log(p)).sum()
-
-
-def gini(y):
-    return len(y) - (np.bincount(y) ** 2).sum() / len(y)
-
-
-def squared_error(y):
-    return ((y - y.mean()) ** 2).sum()
-
-
-def slow_importances(model, X, y, impurity):
-    """From the rows in each node, walked down one by one; trees without bags."""
-    forest, each = model.forest_, []
-    for t in range(forest.n_trees):
-        nodes = forest.nodes[forest.tree_offsets[t] : forest.tree_offsets[t + 1]]
-        feature, bin, _, child = unpack(np, nodes)
-        threshold = forest.edges.threshold(np.maximum(feature, 0), bin)
-        found, pending = np.zeros(X.shape[1]), [(0, np.arange(len(X)))]
-        while pending:
-            n, rows = pending.pop()
-            if feature[n] < 0:
-                continue
-            left = X[rows, feature[n]] <= threshold[n]
-            found[feature[n]] += impurity(y[rows])
-            for i, side in ((child[n], rows[left]), (child[n] + 1, rows[~left])):
-                found[feature[n]] -= impurity(y[side])
-                pending.append((i, side))
-        each.append(found / found.sum())
-    mean = np.mean(each, axis=0)
-    return mean / mean.sum()
-
-
-@pytest.mark.parametrize(
-    ("criterion", "impurity"),
-    [("gini", gini), ("entropy", entropy), ("squared_error", squared_error)],
-)
-def test_the_slow_implementation(backend, criterion, impurity):
-    numbers = criterion == "squared_error"
-    X, y = (load_diabetes if numbers else load_iris)(return_X_y=True)
-    params = {"criterion": criterion, "max_depth": 6, "bootstrap": False, "random_state": 0}
-    kind = RandomForestRegressor if numbers else RandomForestClassifier
-    model = kind(5, backend=backend, **params).fit(X, y)
-    expected = slow_importances(model, X, y, impurity)
-    assert np.allclose(model.feature_importances_, expected, rtol=1e-6, atol=1e-9)
 
 
 def test_the_same_tree_has_scikit_learns_importances(backend):
@@ -103,18 +52,6 @@ def test_the_same_tree_has_scikit_learns_importances(backend):
     theirs = SklearnClassifier(max_depth=4, random_state=0).fit(X, y)
     assert compare_trees(ours, theirs, X, y, is_classes=True)[1] == 0
     assert np.allclose(ours.feature_importances_, theirs.feature_importances_, rtol=1e-9)
-
-
-def test_groups_of_trees_change_nothing(backend, monkeypatch):
-    X, y = load_iris(return_X_y=True)
-    model = RandomForestClassifier(20, random_state=0, backend=backend).fit(X, y)
-    whole = model.feature_importances_
-    monkeypatch.setattr("gpuforest.engine.forest.GROUP_VALUES", 100)
-    assert len(tree_groups(model.forest_)) > 5
-    del model.feature_importances_
-    assert np.allclose(model.feature_importances_, whole, rtol=1e-14)
-    assert whole.sum() == pytest.approx(1)
-    assert (whole >= 0).all()
 
 
 def test_without_a_split_all_are_zero(backend):
@@ -192,18 +129,6 @@ def test_as_the_slow_implementation(forest, X, y):
     assert np.array_equal(found.importances_std, expected.std(axis=1))
     error = expected.std(axis=1) / np.sqrt(expected.shape[1])
     assert np.array_equal(found.importances_error, error)
-
-
-def test_missing_values_and_frames():
-    pd = pytest.importorskip("pandas")
-    X, y = IRIS[0].copy(), IRIS[1]
-    X[::7, 2] = np.nan
-    forest = RandomForestClassifier(5, random_state=0).fit(X, y)
-    found = oob_permutation_importance(forest, X, y).importances
-    frame = pd.DataFrame(X, columns=list("abcd"))
-    other = RandomForestClassifier(5, random_state=0).fit(frame, y)
-    assert np.array_equal(oob_permutation_importance(other, frame, y).importances, found)
-    assert np.array_equal(found, slow(forest, X, y))
 
 
 def test_trees_without_rows_out_of_bag_are_left_out():
@@ -492,8 +417,3 @@ def test_decisions_by_their_definition(n_rounds):
         passes = np.sort(chances) <= np.arange(1, 31) / 30 * alpha
         limit = np.sort(chances)[passes].max(initial=0.0)
         assert np.array_equal(found, (chances <= limit) & (chances <= alpha / n_rounds))
-
-
-def test_one_feature_needs_about_nine_hits():
-    assert not decided(np.array([7]), 7, 0.05)[0].any()
-    assert decided(np.array([8]), 8, 0.05)[0].all()  # 2**-8 < 0.05 / 8

@@ -9,8 +9,6 @@ from boosted_models import FIT, class_model, data_of, number_model
 from shown import SUM
 from sklearn import config_context
 from sklearn.datasets import load_iris
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils import estimator_html_repr
 
 import gpuforest
@@ -206,13 +204,6 @@ def test_the_diagram_is_scikit_learns():
     with config_context(display="text"):
         assert not hasattr(model, "_repr_html_")
         assert list(model._repr_mimebundle_()) == ["text/plain"]
-
-
-def test_pipelines_show_their_own_diagram():
-    pipe = make_pipeline(StandardScaler(), RandomForestClassifier(3, random_state=0)).fit(X, Y)
-    html = pipe._repr_html_()
-    assert "RandomForestClassifier" in html
-    assert not BLOCK.search(html)
 
 
 def test_no_bag_is_drawn_again_for_a_look(monkeypatch):

@@ -126,18 +126,6 @@ def test_standard_errors_are_the_formulas(backend, draws, weights):
     assert found.max() > 0.1
 
 
-def test_they_say_how_predictions_vary_between_samples():
-    at, rng = np.zeros((1, 2)), np.random.default_rng(1)
-    predicted, errors = [], []
-    for seed in range(15):
-        rows = rng.normal(size=(100, 2))
-        model = RandomForestRegressor(200, min_samples_leaf=5, random_state=seed)
-        mean, error = model.fit(rows, rows.sum(axis=1) + rng.normal(size=100)).predict(at, True)
-        predicted.append(mean[0])
-        errors.append(error[0])
-    assert 0.6 < np.sqrt(np.mean(np.square(errors))) / np.std(predicted, ddof=1) < 1.6
-
-
 def test_more_memory_than_there_is(tmp_path, monkeypatch):
     """A file of few bytes may have been trained on many rows, whose draws take memory."""
     path = tmp_path / "model"

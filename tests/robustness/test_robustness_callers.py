@@ -15,12 +15,13 @@ from paths import SUPPORT
 
 SECONDS = 240  # some 10 are usual; first calls compile
 
-needs_fork = pytest.mark.skipif(
-    "fork" not in multiprocessing.get_all_start_methods(), reason="no fork here"
-)
+METHODS = multiprocessing.get_all_start_methods()
+WAYS = ["threading", "loky", "multiprocessing", *METHODS, "search", "scores", "pipelines"]
+WAYS += ["fork-while-threads-fit"] * ("fork" in METHODS)
 
 
-def assert_right_in_time(way: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", WAYS)
+def test_callers(way: str, tmp_path: Path) -> None:
     with (tmp_path / "output").open("w+") as output:  # a pipe would wait for grandchildren
         process = subprocess.Popen(
             [sys.executable, SUPPORT / "callers.py", way],
@@ -38,30 +39,3 @@ def assert_right_in_time(way: str, tmp_path: Path) -> None:
             process.wait()
         output.seek(0)
         assert code == 0, output.read()[-3000:]
-
-
-@pytest.mark.parametrize("backend", ["threading", "loky", "multiprocessing"])
-def test_joblib(backend, tmp_path):
-    assert_right_in_time(backend, tmp_path)
-
-
-@pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
-def test_children(method, tmp_path):
-    assert_right_in_time(method, tmp_path)
-
-
-@needs_fork
-def test_children_forked_while_threads_fit(tmp_path):
-    assert_right_in_time("fork-while-threads-fit", tmp_path)
-
-
-def test_grid_search(tmp_path):
-    assert_right_in_time("search", tmp_path)
-
-
-def test_cross_validation(tmp_path):
-    assert_right_in_time("scores", tmp_path)
-
-
-def test_pipelines_in_parallel(tmp_path):
-    assert_right_in_time("pipelines", tmp_path)

@@ -1,0 +1,515 @@
+"""Written by tests/test_public_names.py: constructors that are made from a table as text."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gpuforest.backends import available_backends as available_backends
+from gpuforest.backends import register_backend as register_backend
+from gpuforest.common.errors import BackendError as BackendError
+from gpuforest.common.errors import ModelFormatError as ModelFormatError
+from gpuforest.data.binned import BinnedData as BinnedData
+from gpuforest.data.blocks import predict_blocks as predict_blocks
+from gpuforest.engine.memory import MemoryEstimate as MemoryEstimate
+from gpuforest.estimators import AdaBoostClassifier as _AdaBoostClassifier
+from gpuforest.estimators import AdaBoostRegressor as _AdaBoostRegressor
+from gpuforest.estimators import BaggingClassifier as _BaggingClassifier
+from gpuforest.estimators import BaggingRegressor as _BaggingRegressor
+from gpuforest.estimators import DecisionTreeClassifier as _DecisionTreeClassifier
+from gpuforest.estimators import DecisionTreeRegressor as _DecisionTreeRegressor
+from gpuforest.estimators import ExtraTreesClassifier as _ExtraTreesClassifier
+from gpuforest.estimators import ExtraTreesQuantileRegressor as _ExtraTreesQuantileRegressor
+from gpuforest.estimators import ExtraTreesRegressor as _ExtraTreesRegressor
+from gpuforest.estimators import HistGradientBoostingClassifier as _HistGradientBoostingClassifier
+from gpuforest.estimators import HistGradientBoostingRegressor as _HistGradientBoostingRegressor
+from gpuforest.estimators import IsolationForest as _IsolationForest
+from gpuforest.estimators import RandomForestClassifier as _RandomForestClassifier
+from gpuforest.estimators import RandomForestQuantileRegressor as _RandomForestQuantileRegressor
+from gpuforest.estimators import RandomForestRegressor as _RandomForestRegressor
+from gpuforest.estimators import RandomTreesEmbedding as _RandomTreesEmbedding
+from gpuforest.estimators.bagged import impute_by_proximity as impute_by_proximity
+from gpuforest.estimators.memory import estimate_memory as estimate_memory
+from gpuforest.estimators.selection import BorutaSelector as _BorutaSelector
+from gpuforest.estimators.selection import oob_impurity_importance as oob_impurity_importance
+from gpuforest.estimators.selection import oob_permutation_importance as oob_permutation_importance
+from gpuforest.explain.bias_variance import BiasVariance as BiasVariance
+from gpuforest.explain.bias_variance import bias_variance as bias_variance
+from gpuforest.explain.proximities import class_prototypes as class_prototypes
+from gpuforest.explain.proximities import proximity_outliers as proximity_outliers
+from gpuforest.export.c import export_c as export_c
+from gpuforest.export.graphviz import export_graphviz as export_graphviz
+from gpuforest.export.model_file import load as load
+from gpuforest.export.model_tables import category_codes as category_codes
+from gpuforest.export.python import export_python as export_python
+from gpuforest.export.sklearn import from_sklearn as from_sklearn
+from gpuforest.export.text import export_rules as export_rules
+from gpuforest.export.text import export_text as export_text
+from gpuforest.export.walker import tree_nodes as tree_nodes
+
+__version__: str
+
+class AdaBoostClassifier(_AdaBoostClassifier):
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        n_estimators: int = 50,
+        learning_rate: float = 1.0,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        max_bins: int | str = "auto",
+        backend: str = "auto",
+        memory_limit: int | None = None,
+    ) -> None: ...
+
+class AdaBoostRegressor(_AdaBoostRegressor):
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        n_estimators: int = 50,
+        learning_rate: float = 1.0,
+        loss: str = "linear",
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        max_bins: int | str = "auto",
+        backend: str = "auto",
+        memory_limit: int | None = None,
+    ) -> None: ...
+
+class BaggingClassifier(_BaggingClassifier):
+    def __init__(
+        self,
+        estimator: Any = None,
+        n_estimators: int | str = 10,
+        *,
+        max_samples: int | float | None = None,
+        max_features: int | float = 1.0,
+        bootstrap: bool = True,
+        bootstrap_features: bool = False,
+        voting: str = "soft",
+        oob_score: bool | Callable[..., float] = False,
+        oob_tol: float = 0.005,
+        max_estimators: int = 1000,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None: ...
+
+class BaggingRegressor(_BaggingRegressor):
+    def __init__(
+        self,
+        estimator: Any = None,
+        n_estimators: int | str = 10,
+        *,
+        max_samples: int | float | None = None,
+        max_features: int | float = 1.0,
+        bootstrap: bool = True,
+        bootstrap_features: bool = False,
+        oob_score: bool | Callable[..., float] = False,
+        oob_tol: float = 0.005,
+        max_estimators: int = 1000,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None: ...
+
+class BorutaSelector(_BorutaSelector):
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        importance: str = "oob_impurity",
+        alpha: float = 0.05,
+        max_iter: int = 100,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None: ...
+
+class DecisionTreeClassifier(_DecisionTreeClassifier):
+    def __init__(
+        self,
+        *,
+        criterion: str = "gini",
+        splitter: str = "best",
+        max_depth: int | None = None,
+        min_samples_split: int | float = 2,
+        min_samples_leaf: int | float = 1,
+        min_weight_fraction_leaf: float = 0.0,
+        max_features: str | int | float | None = None,
+        max_leaf_nodes: int | None = None,
+        min_impurity_decrease: float = 0.0,
+        ccp_alpha: float | str = 0.0,
+        ccp_cv: Any = 10,
+        ccp_rule: str = "min",
+        monotonic_cst: Any = None,
+        categorical_features: Any = "from_dtype",
+        min_category_frequency: int = 5,
+        categorical_split: str = "subset",
+        feature_combinations: float | None = None,
+        combination_weights: str = "binary",
+        class_weight: dict[Any, float] | list[Any] | str | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        max_bins: int | str = "auto",
+        backend: str = "auto",
+        memory_limit: int | None = None,
+    ) -> None: ...
+
+class DecisionTreeRegressor(_DecisionTreeRegressor):
+    def __init__(
+        self,
+        *,
+        criterion: str = "squared_error",
+        splitter: str = "best",
+        max_depth: int | None = None,
+        min_samples_split: int | float = 2,
+        min_samples_leaf: int | float = 1,
+        min_weight_fraction_leaf: float = 0.0,
+        max_features: str | int | float | None = None,
+        max_leaf_nodes: int | None = None,
+        min_impurity_decrease: float = 0.0,
+        ccp_alpha: float | str = 0.0,
+        ccp_cv: Any = 10,
+        ccp_rule: str = "min",
+        monotonic_cst: Any = None,
+        categorical_features: Any = "from_dtype",
+        min_category_frequency: int = 5,
+        categorical_split: str = "subset",
+        feature_combinations: float | None = None,
+        combination_weights: str = "binary",
+        random_state: int | np.random.RandomState | None = None,
+        max_bins: int | str = "auto",
+        backend: str = "auto",
+        memory_limit: int | None = None,
+    ) -> None: ...
+
+class ExtraTreesClassifier(_ExtraTreesClassifier):
+    def __init__(
+        self,
+        n_estimators: int | str = 100,
+        *,
+        criterion: str = "gini",
+        max_depth: int | None = None,
+        min_samples_split: int | float = 2,
+        min_samples_leaf: int | float = 1,
+        min_weight_fraction_leaf: float = 0.0,
+        max_features: str | int | float | None = "sqrt",
+        max_leaf_nodes: int | None = None,
+        min_impurity_decrease: float = 0.0,
+        ccp_alpha: float = 0.0,
+        monotonic_cst: Any = None,
+        categorical_features: Any = "from_dtype",
+        min_category_frequency: int = 5,
+        categorical_split: str = "subset",
+        feature_combinations: float | None = None,
+        combination_weights: str = "binary",
+        bootstrap: bool = False,
+        max_samples: int | float | None = None,
+        oob_score: bool | Callable[..., float] = False,
+        unbiased_importances: bool = False,
+        oob_tol: float = 0.005,
+        max_estimators: int = 1000,
+        class_weight: dict[Any, float] | list[Any] | str | None = None,
+        voting: str = "soft",
+        random_state: int | np.random.RandomState | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        max_bins: int | str = "auto",
+        backend: str = "auto",
+        memory_limit: int | None = None,
+    ) -> None: ...
+
+class ExtraTreesQuantileRegressor(_ExtraTreesQuantileRegressor):
+    def __init__(
+        self,
+        n_estimators: int | str = 100,
+        *,
+        default_quantiles: Any = 0.5,
+        criterion: str = "squared_error",
+        max_depth: int | None = None,
+        min_samples_split: int | float = 2,
+        min_samples_leaf: int | float = 1,
+        max_samples_leaf: int | float | None = None,
+        min_weight_fraction_leaf: float = 0.0,
+        max_features: str | int | float | None = 1.0,
+        max_leaf_nodes: int | None = None,
+        min_impurity_decrease: float = 0.0,
+        ccp_alpha: float = 0.0,
+        monotonic_cst: Any = None,
+        categorical_features: Any = "from_dtype",
+        min_category_frequency: int = 5,
+        categorical_split: str = "subset",
+        feature_combinations: float | None = None,
+        combination_weights: str = "binary",
+        bootstrap: bool = False,
+        max_samples: int | float | None = None,
+        oob_score: bool | Callable[..., float] = False,
+        unbiased_importances: bool = False,
+        oob_tol: float = 0.005,
+        max_estimators: int = 1000,
+        random_state: int | np.random.RandomState | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        max_bins: int | str = "auto",
+        backend: str = "auto",
+        memory_limit: int | None = None,
+    ) -> None: ...
+
+class ExtraTreesRegressor(_ExtraTreesRegressor):
+    def __init__(
+        self,
+        n_estimators: int | str = 100,
+        *,
+        criterion: str = "squared_error",
+        max_depth: int | None = None,
+        min_samples_split: int | float = 2,
+        min_samples_leaf: int | float = 1,
+        min_weight_fraction_leaf: float = 0.0,
+        max_features: str | int | float | None = 1.0,
+        max_leaf_nodes: int | None = None,
+        min_impurity_decrease: float = 0.0,
+        ccp_alpha: float = 0.0,
+        monotonic_cst: Any = None,
+        categorical_features: Any = "from_dtype",
+        min_category_frequency: int = 5,
+        categorical_split: str = "subset",
+        feature_combinations: float | None = None,
+        combination_weights: str = "binary",
+        bootstrap: bool = False,
+        max_samples: int | float | None = None,
+        oob_score: bool | Callable[..., float] = False,
+        unbiased_importances: bool = False,
+        oob_tol: float = 0.005,
+        max_estimators: int = 1000,
+        random_state: int | np.random.RandomState | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        max_bins: int | str = "auto",
+        backend: str = "auto",
+        memory_limit: int | None = None,
+    ) -> None: ...
+
+class HistGradientBoostingClassifier(_HistGradientBoostingClassifier):
+    def __init__(
+        self,
+        loss: str = "log_loss",
+        *,
+        learning_rate: float = 0.1,
+        max_iter: int = 100,
+        max_leaf_nodes: int | None = 31,
+        max_depth: int | None = None,
+        min_samples_leaf: int = 20,
+        l2_regularization: float = 0.0,
+        max_features: float = 1.0,
+        max_bins: int = 255,
+        categorical_features: Any = "from_dtype",
+        monotonic_cst: Any = None,
+        interaction_cst: Any = None,
+        warm_start: bool = False,
+        early_stopping: Any = "auto",
+        scoring: Any = "loss",
+        validation_fraction: Any = 0.1,
+        n_iter_no_change: int = 10,
+        tol: float = 1e-07,
+        verbose: int = 0,
+        random_state: Any = None,
+        class_weight: Any = None,
+        subsample: float = 1.0,
+        backend: str = "auto",
+        n_jobs: int | None = -1,
+        memory_limit: int | None = None,
+    ) -> None: ...
+
+class HistGradientBoostingRegressor(_HistGradientBoostingRegressor):
+    def __init__(
+        self,
+        loss: str = "squared_error",
+        *,
+        quantile: float | None = None,
+        learning_rate: float = 0.1,
+        max_iter: int = 100,
+        max_leaf_nodes: int | None = 31,
+        max_depth: int | None = None,
+        min_samples_leaf: int = 20,
+        l2_regularization: float = 0.0,
+        max_features: float = 1.0,
+        max_bins: int = 255,
+        categorical_features: Any = "from_dtype",
+        monotonic_cst: Any = None,
+        interaction_cst: Any = None,
+        warm_start: bool = False,
+        early_stopping: Any = "auto",
+        scoring: Any = "loss",
+        validation_fraction: Any = 0.1,
+        n_iter_no_change: int = 10,
+        tol: float = 1e-07,
+        verbose: int = 0,
+        random_state: Any = None,
+        subsample: float = 1.0,
+        backend: str = "auto",
+        n_jobs: int | None = -1,
+        memory_limit: int | None = None,
+    ) -> None: ...
+
+class IsolationForest(_IsolationForest):
+    def __init__(
+        self,
+        *,
+        n_estimators: int = 100,
+        max_samples: str | int | float = "auto",
+        contamination: str | float = "auto",
+        max_features: int | float = 1.0,
+        bootstrap: bool = False,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+        warm_start: bool = False,
+        categorical_features: Any = "from_dtype",
+        min_category_frequency: int = 5,
+        categorical_split: str = "subset",
+        max_bins: int | str = "auto",
+        backend: str = "auto",
+        memory_limit: int | None = None,
+    ) -> None: ...
+
+class RandomForestClassifier(_RandomForestClassifier):
+    def __init__(
+        self,
+        n_estimators: int | str = 100,
+        *,
+        criterion: str = "gini",
+        max_depth: int | None = None,
+        min_samples_split: int | float = 2,
+        min_samples_leaf: int | float = 1,
+        min_weight_fraction_leaf: float = 0.0,
+        max_features: str | int | float | None = "sqrt",
+        max_leaf_nodes: int | None = None,
+        min_impurity_decrease: float = 0.0,
+        ccp_alpha: float = 0.0,
+        monotonic_cst: Any = None,
+        categorical_features: Any = "from_dtype",
+        min_category_frequency: int = 5,
+        categorical_split: str = "subset",
+        feature_combinations: float | None = None,
+        combination_weights: str = "binary",
+        bootstrap: bool = True,
+        max_samples: int | float | None = None,
+        oob_score: bool | Callable[..., float] = False,
+        unbiased_importances: bool = False,
+        oob_tol: float = 0.005,
+        max_estimators: int = 1000,
+        class_weight: dict[Any, float] | list[Any] | str | None = None,
+        voting: str = "soft",
+        random_state: int | np.random.RandomState | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        max_bins: int | str = "auto",
+        backend: str = "auto",
+        memory_limit: int | None = None,
+    ) -> None: ...
+
+class RandomForestQuantileRegressor(_RandomForestQuantileRegressor):
+    def __init__(
+        self,
+        n_estimators: int | str = 100,
+        *,
+        default_quantiles: Any = 0.5,
+        criterion: str = "squared_error",
+        max_depth: int | None = None,
+        min_samples_split: int | float = 2,
+        min_samples_leaf: int | float = 1,
+        max_samples_leaf: int | float | None = None,
+        min_weight_fraction_leaf: float = 0.0,
+        max_features: str | int | float | None = 0.3333333333333333,
+        max_leaf_nodes: int | None = None,
+        min_impurity_decrease: float = 0.0,
+        ccp_alpha: float = 0.0,
+        monotonic_cst: Any = None,
+        categorical_features: Any = "from_dtype",
+        min_category_frequency: int = 5,
+        categorical_split: str = "subset",
+        feature_combinations: float | None = None,
+        combination_weights: str = "binary",
+        bootstrap: bool = True,
+        max_samples: int | float | None = None,
+        oob_score: bool | Callable[..., float] = False,
+        unbiased_importances: bool = False,
+        oob_tol: float = 0.005,
+        max_estimators: int = 1000,
+        random_state: int | np.random.RandomState | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        max_bins: int | str = "auto",
+        backend: str = "auto",
+        memory_limit: int | None = None,
+    ) -> None: ...
+
+class RandomForestRegressor(_RandomForestRegressor):
+    def __init__(
+        self,
+        n_estimators: int | str = 100,
+        *,
+        criterion: str = "squared_error",
+        max_depth: int | None = None,
+        min_samples_split: int | float = 2,
+        min_samples_leaf: int | float = 1,
+        min_weight_fraction_leaf: float = 0.0,
+        max_features: str | int | float | None = 0.3333333333333333,
+        max_leaf_nodes: int | None = None,
+        min_impurity_decrease: float = 0.0,
+        ccp_alpha: float = 0.0,
+        monotonic_cst: Any = None,
+        categorical_features: Any = "from_dtype",
+        min_category_frequency: int = 5,
+        categorical_split: str = "subset",
+        feature_combinations: float | None = None,
+        combination_weights: str = "binary",
+        bootstrap: bool = True,
+        max_samples: int | float | None = None,
+        oob_score: bool | Callable[..., float] = False,
+        unbiased_importances: bool = False,
+        oob_tol: float = 0.005,
+        max_estimators: int = 1000,
+        random_state: int | np.random.RandomState | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        max_bins: int | str = "auto",
+        backend: str = "auto",
+        memory_limit: int | None = None,
+    ) -> None: ...
+
+class RandomTreesEmbedding(_RandomTreesEmbedding):
+    def __init__(
+        self,
+        n_estimators: int = 100,
+        *,
+        max_depth: int | None = 5,
+        min_samples_split: int | float = 2,
+        min_samples_leaf: int | float = 1,
+        min_weight_fraction_leaf: float = 0.0,
+        max_leaf_nodes: int | None = None,
+        min_impurity_decrease: float = 0.0,
+        categorical_features: Any = "from_dtype",
+        min_category_frequency: int = 5,
+        categorical_split: str = "subset",
+        feature_combinations: float | None = None,
+        combination_weights: str = "binary",
+        sparse_output: bool = True,
+        random_state: int | np.random.RandomState | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        max_bins: int | str = "auto",
+        backend: str = "auto",
+        memory_limit: int | None = None,
+    ) -> None: ...
