@@ -15,7 +15,7 @@ from gpuforest.backends import numba
 PACKAGE = Path(gpuforest.__file__).parent
 SCREEN = 60  # lines of a function without its docstring
 MOST_ARGUMENTS = 7
-MOST_CALLS = 11
+MOST_CALLS = 10
 
 # functions of more arguments, which users call by keyword, as those of scikit-learn
 KEYWORDS = {

@@ -37,7 +37,6 @@ UPWARD: dict[tuple[str, str], str] = {
 }
 LONG = {  # modules of more lines than others, and why
     "export.model_file": 670,  # one file format: its fields, its writer and its checks
-    "estimators.boosting": 620,  # two estimators, whose docstrings are half of it
 }
 COMPILERS = {"numba", "cupy", "cupyx", "cuda"}
 COMPILING = ("kernels", "splits", "compiler", "compiler.source", "backends", "data.arrays")
@@ -59,8 +58,8 @@ RENAMED: dict[tuple[str, str, str], dict[str, str | None]] = {
     # they are in the record of the walk
     ("traverse", "apply", "numba"): {"coordinates": None},
     ("traverse", "accumulate", "numba"): {"coordinates": None},
-    # the sets of a tree are a part of its table
-    ("boosted_tree", "grow_tree", "numba"): {"set_words": None},
+    # the columns of the matrix hold the stats
+    ("boosted_tree", "grow_tree", "numba"): {"matrix": "data", "stats": None},
 }
 
 

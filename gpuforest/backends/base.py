@@ -101,14 +101,9 @@ class Backend(ABC):
 
     @abstractmethod
     def totals(
-        self,
-        training: Training,
-        rows: Array,
-        weights: Array,
-        begin: Array,
-        end: Array,
+        self, training: Training, rows: Array, weights: Array, begin: Array, end: Array,
         sums: Array | None = None,
-    ) -> tuple[Array, Array]:
+    ) -> tuple[Array, Array]:  # fmt: skip
         """Channel sums i64[S, C] of the rows of slots, which may be known already, and whether all
         targets of a slot are equal, bool[S]."""
 

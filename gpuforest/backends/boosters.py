@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from time import monotonic, sleep
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from gpuforest.boosting import rounds
-from gpuforest.boosting.columns import columns_of
 from gpuforest.common.parallel import Team
+from gpuforest.engine.binning import BinnedMatrix
 from gpuforest.kernels.boosted_tree import numba as compiled
 from gpuforest.kernels.boosted_tree import records
 from gpuforest.kernels.boosted_tree.numpy import grow_tree
@@ -44,8 +44,6 @@ class Booster:
         self.weight = np.zeros(0) if b.weight is None else b.weight  # f64[0]: all are one
         self.n_threads = b.backend.n_threads
         self.stats = np.empty((b.loss.n_raw, len(b.y), b.n_words), np.int64)
-        self.kinds = np.zeros(b.matrix.n_features, np.uint8)
-        self.kinds[: len(b.matrix.edges.kinds)] = b.matrix.edges.kinds
         # of tree k of the last round, in the order of its leaves
         self.rows: list[Array] = []
         self.others: list[Array] = []
@@ -97,15 +95,8 @@ class Booster:
         """The K trees of a round, grown from the rows i32[R]; others i32[...] are only divided
         among their leaves."""
         self._take_rows(len(rules), rows, others)
-        edges, codes = self.matrix.edges, self.matrix.codes.T
-        trees = []
-        for k in range(len(rules)):
-            data = records.BoostRows(
-                codes, self.stats[k], edges.n_bins, self.kinds, edges.n_codes
-            )  # fmt: skip
-            rows, others = self.rows[k], self.others[k]
-            trees.append(grow_tree(data, rules[k], rows, others, edges.set_words))
-        return trees
+        of_each = zip(self.stats, rules, self.rows, self.others, strict=True)
+        return [grow_tree(self.matrix, *of_one) for of_one in of_each]
 
     def _take_rows(self, K: int, rows: Array, others: Array) -> None:
         if not self.rows:  # the same memory in each round
@@ -126,14 +117,8 @@ def yield_thread() -> None:
     os.sched_yield() if hasattr(os, "sched_yield") else sleep(0)
 
 
-class Workspace(NamedTuple):
-    """Memory to grow one tree in. prepared : by the tree's number in its round"""
-
-    table: records.GrowTable
-    scratch: records.Scratch
-    tree: records.GrownTree
-    spare: Array
-    prepared: dict[int, PreparedTree]
+# A table, the tree, and by its number in its round what grows each tree in this memory
+Workspace = tuple[records.GrowTable, records.GrownTree, "dict[int, PreparedTree]"]
 
 
 class PreparedTree:
@@ -144,25 +129,23 @@ class PreparedTree:
         self, booster: NumbaBooster, space: Workspace, k: int, rules: records.BoostRules,
         n_threads: int,
     ) -> None:  # fmt: skip
-        self.team, self.space = booster.team, space
+        self.team, (table, self.tree, _) = booster.team, space
+        self.state = table.state
         self.n_helpers = min(n_threads, len(booster.columns.codes)) - 1
         self.shared = np.zeros(32, np.int64)
         data = booster.columns._replace(stats=booster.stats[k])
-        both = (
-            data, rules, booster.rows[k], booster.others[k], space.table, space.scratch,
-            space.spare, self.shared,
-        )  # fmt: skip
-        sharing = records.Sharing(self.n_helpers + 1, *SHARED)
+        both = data, rules, booster.rows[k], booster.others[k], table, self.shared
         words = booster.matrix.edges.set_words
-        self.grow = compiled.grow_tree.prepared(*both, sharing, words, space.tree)
+        self.grow = compiled.grow_tree.prepared(*both, words, self.tree)
         self.help_grow = compiled.help_grow.prepared(*both)
         self.helping: list[SimpleQueue[BaseException | None]] = []
 
     def grown(self, rules: records.BoostRules) -> records.GrownTree:
         """Grow a tree by these rules."""
-        state, tree = self.space.table.state, self.space.tree
+        state = self.state
         self.grow.change(1, rules)
-        state["step"] = compiled.BEGUN
+        state["step"], state["n_threads"] = compiled.BEGUN, self.n_helpers + 1
+        state["least_cells"], state["least_rows"] = SHARED
         self.send_helpers()
         self.grow()
         while state["step"][0] != compiled.DONE:
@@ -172,7 +155,7 @@ class PreparedTree:
         M, n_words = int(state["n_nodes"][0]), int(state["n_set_words"][0])
         L = (M + 1) // 2
         sizes = M, n_words, L, L, L
-        return records.GrownTree(*(a[:n].copy() for a, n in zip(tree, sizes, strict=True)))
+        return records.GrownTree(*(a[:n].copy() for a, n in zip(self.tree, sizes, strict=True)))
 
     def send_helpers(self) -> None:
         """Have other threads of the team help, counting those that still do."""
@@ -213,7 +196,7 @@ class NumbaBooster(Booster):
     def __init__(self, boosting: rounds.Boosting) -> None:
         super().__init__(boosting)
         self.spaces: SimpleQueue[Workspace] = SimpleQueue()
-        self.columns = columns_of(self.matrix, self.kinds, self.stats[0])
+        self.columns = columns_of(self.matrix, self.stats[0])
         K, N, _ = self.stats.shape
         work = max(len(self.columns.codes), K, N * K // LEAST_GRADIENTS)
         self.team = Team(min(self.n_threads, work))
@@ -272,9 +255,10 @@ class NumbaBooster(Booster):
 
         def grow(k: int, n_threads: int = 1) -> None:
             space = self._workspace(rules[k], memory)
-            if k not in space.prepared:
-                space.prepared[k] = PreparedTree(self, space, k, rules[k], n_threads)
-            trees[k] = space.prepared[k].grown(rules[k])
+            prepared = space[2]
+            if k not in prepared:
+                prepared[k] = PreparedTree(self, space, k, rules[k], n_threads)
+            trees[k] = prepared[k].grown(rules[k])
             self.spaces.put(space)
 
         alone = K - K % self.n_threads
@@ -296,11 +280,8 @@ class NumbaBooster(Booster):
         parts = min(self.n_threads, len(data.codes))
         size = int(data.cells[-1]) * self.stats.shape[2] * 8
         P = int(max(2, min(leaves + 1, memory // size)))
-        return Workspace(
-            records.new_table(M, len(rules.groups), W),
-            records.new_scratch(P, parts, data, edges.n_codes, W),
-            records.new_tree(M, W), np.empty(N, np.int32), {},
-        )  # fmt: skip
+        table = records.new_table(data, M, len(rules.groups), P, parts, edges.n_codes, W)
+        return table, records.new_tree(M, W), {}
 
     def add_values(self, raw: Array, trees: list[records.GrownTree], values: list[Array]) -> None:
         def add(k: int) -> None:
@@ -313,3 +294,72 @@ class NumbaBooster(Booster):
         else:
             for k in range(len(trees)):
                 add(k)
+
+
+def columns_of(matrix: BinnedMatrix, stats: Array) -> records.BoostColumns:
+    """The columns of a binned matrix, each of one feature or of several; stats i64[N, words].
+
+    Adjacent features share a column if in no row more than one of them has another code than its
+    most common one, its `rest`, as those of a one-hot encoding. A row then adds to one histogram
+    instead of many ("exclusive feature bundling" of Ke et al., "LightGBM", 2017). Such a column has
+    the codes
+
+        0 .. n_bins(a) - 1: a's but for its rest | n_bins(b) of b's but for its rest | .. | none
+
+    where missing values have the code n_bins. In a column of its own a feature has all its codes.
+
+    Where the matrix's codes lie by columns already, these are used, and missing values change
+    their code there: a copy would take as much memory again, and nothing else reads them.
+    """
+    codes, n_bins = np.ascontiguousarray(matrix.codes.T), matrix.edges.n_bins.astype(np.int64)
+    missing = matrix.edges.missing_code
+    for column, n in zip(codes, n_bins.tolist(), strict=True):
+        if n < missing:
+            column[column == missing] = n
+    runs = list(exclusive(codes, n_bins))
+    starts = np.cumsum([0, *(len(run) for run in runs)])
+    of_feature = np.repeat(np.arange(len(runs)), np.diff(starts)).astype(np.int32)
+    first, rest = np.zeros(len(n_bins), np.int32), (n_bins + 1).astype(np.int32)
+    out = codes if len(runs) == len(codes) else np.empty((len(runs), codes.shape[1]), codes.dtype)
+    for c, run in enumerate(runs):
+        begin, end = starts[c], starts[c + 1]
+        if len(run) > 1:
+            rest[begin:end] = run
+            first[begin:end] = np.cumsum(n_bins[begin:end]) - n_bins[begin:end]
+            out[c] = n_bins[begin:end].sum()
+            for f in range(begin, end):
+                rows = np.flatnonzero(codes[f] != rest[f])
+                others = codes[f, rows].astype(np.int64)
+                out[c, rows] = first[f] + others - (others > rest[f])
+        elif out is not codes:
+            out[c] = codes[begin]
+    cells = np.concatenate([[0], np.cumsum(n_bins + 1)])
+    return records.BoostColumns(
+        out, stats, matrix.edges.kinds, starts, of_feature, first, rest, cells
+    )
+
+
+def exclusive(codes: Array, n_bins: Array) -> Iterator[list[int]]:
+    """Runs of adjacent features that may share a column: of each its most common code, or -1 of a
+    feature alone."""
+    run: list[int] = []
+    most = int(np.iinfo(codes.dtype).max)  # codes of a column, without the one for none
+    room, used = 0, np.zeros(0, bool)
+    for column, n in zip(codes, n_bins.tolist(), strict=True):
+        common = most_common(column, n) if 2 * n <= most else -1
+        others = column != common
+        if run and common >= 0 and n <= room and not (used & others).any():
+            run.append(common)
+            room, used = room - n, used | others
+            continue
+        if run:
+            yield run
+        run, room, used = [common], most - n if common >= 0 else 0, others
+    if run:
+        yield run
+
+
+def most_common(codes: Array, n: int) -> int:
+    """The code that most rows have, if at least half have it; else -1. codes : u8 or u16 [N]"""
+    code = int(np.bincount(codes, minlength=n + 1).argmax())
+    return code if 2 * np.count_nonzero(codes == code) >= len(codes) else -1

@@ -37,8 +37,6 @@ from gpuforest.kernels.histogram.numba import histogram
 from gpuforest.kernels.partition.numba import partition
 from gpuforest.kernels.totals.numba import differs, totals
 from gpuforest.kernels.traverse.numba import accumulate, apply, new_group
-from gpuforest.splits.oblique.numba import project_slots
-from gpuforest.splits.oblique.walk import sums_of
 from gpuforest.splits.sets.numba import Sets, new_sets
 
 Array = Any
@@ -183,14 +181,9 @@ class NumbaBackend(NumpyBackend):
         return [slice(r, min(r + size, n_rows)) for r in range(0, n_rows, size)]
 
     def totals(
-        self,
-        training: Training,
-        rows: Array,
-        weights: Array,
-        begin: Array,
-        end: Array,
+        self, training: Training, rows: Array, weights: Array, begin: Array, end: Array,
         sums: Array | None = None,
-    ) -> tuple[Array, Array]:
+    ) -> tuple[Array, Array]:  # fmt: skip
         y, S = training.target.y, len(begin)
         if sums is None:
             sums = new = np.zeros((S, training.n_channels), np.int64)
@@ -273,7 +266,7 @@ class NumbaBackend(NumpyBackend):
     def project(
         self, training: Training, slots: Frontier, features: Array, weights: Array
     ) -> tuple[Array, Array, Array]:
-        return project_slots(training, slots, features, weights)
+        return training.kind.project_compiled(training, slots, features, weights)
 
     def deep_rows(self, training: Training, n_rows: int) -> int:
         """So many that all threads have work to the end: whole trees, if many grow.
@@ -337,7 +330,7 @@ class NumbaBackend(NumpyBackend):
 
         def part(rows: slice) -> None:
             columns, words = in_words(codes[rows])
-            apply(trees, columns, words, out[rows], new_group(), sums_of(forest, columns))
+            apply(trees, columns, words, out[rows], new_group(), forest.sums(columns))
 
         blocks = self.row_blocks(len(codes), forest.n_trees, codes.shape[1] * codes.itemsize)
         parallel_map(part, blocks, self.n_threads)
@@ -359,7 +352,7 @@ class NumbaBackend(NumpyBackend):
             columns, words = in_words(codes[rows])
             accumulate(
                 walked, values, columns, left_out, sums, words, begin, column, new_group(),
-                sums_of(forest, columns),
+                forest.sums(columns),
             )  # fmt: skip
             if not len(begin):
                 total[rows] = sums.T

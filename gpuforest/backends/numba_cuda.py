@@ -100,14 +100,9 @@ class NumbaCudaBackend(Backend):
         return codes
 
     def totals(
-        self,
-        training: Training,
-        rows: Array,
-        weights: Array,
-        begin: Array,
-        end: Array,
+        self, training: Training, rows: Array, weights: Array, begin: Array, end: Array,
         sums: Array | None = None,
-    ) -> tuple[Array, Array]:
+    ) -> tuple[Array, Array]:  # fmt: skip
         y, xp = training.target.y, self.xp
         if sums is None:
             sums, first = (
@@ -181,8 +176,8 @@ class NumbaCudaBackend(Backend):
     def coordinates(self, forest: Forest) -> Array:
         """The coordinates i32[F, B] that combinations of features add up; none if there are no
         combinations."""
-        some = forest.edges.coordinates if forest.oblique else np.zeros((0, 0), np.int32)
-        return self.asarray(some)
+        none = np.zeros((0, 0), np.int32)
+        return self.asarray(none if forest.coordinates is None else forest.coordinates)
 
 
 def as_numba(argument: Any) -> Any:

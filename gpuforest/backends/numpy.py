@@ -54,14 +54,9 @@ class NumpyBackend(Backend):
         return encode(X, edges.values, edges.offsets, edges.missing_code)
 
     def totals(
-        self,
-        training: Training,
-        rows: Array,
-        weights: Array,
-        begin: Array,
-        end: Array,
+        self, training: Training, rows: Array, weights: Array, begin: Array, end: Array,
         sums: Array | None = None,
-    ) -> tuple[Array, Array]:
+    ) -> tuple[Array, Array]:  # fmt: skip
         y = training.target.y
         if sums is None:
             sums = totals(y, rows, weights, begin, end, training.n_channels)
@@ -90,15 +85,10 @@ class NumpyBackend(Backend):
         return project(training.data, slots, features, weights, c.coordinates, c.n_bins)
 
     def apply(self, forest: Forest, codes: Array) -> Array:
-        return apply(forest.walked(), codes, coordinates_of(forest))
+        return apply(forest.walked(), codes, forest.coordinates)
 
     def accumulate(
         self, forest: Forest, codes: Array, trees: range, skip: Array | None, total: Array
     ) -> Array:
         walked = forest.walked(trees)
-        return accumulate(walked, forest.values, codes, skip, total, coordinates_of(forest))
-
-
-def coordinates_of(forest: Forest) -> Array | None:
-    """What combinations of features add up; None if the forest has none."""
-    return forest.edges.coordinates if forest.oblique else None
+        return accumulate(walked, forest.values, codes, skip, total, forest.coordinates)

@@ -29,7 +29,8 @@ Statistics 29(5), 2001; Hastie, Tibshirani and Friedman, "The Elements of Statis
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -48,15 +49,33 @@ from gpuforest.kernels.gradients.numpy import (
 NUMBERS = {
     "squared_error": SQUARED,
     "absolute_error": ABSOLUTE,
-    "quantile": QUANTILE,
     "huber": HUBER,
-    "poisson": COUNTS,
     "gamma": GAMMA,
+    "poisson": COUNTS,
+    "quantile": QUANTILE,
 }
-HUBER_QUANTILE = 0.9  # of the absolute residuals: beyond it a row is an outlier
+# of each loss: its predictions are classes, or exponentials of raw ones; all hessians are one;
+# gradients and hessians lie between -1 and 1; leaves' values follow from the sorted residuals of
+# their rows; residuals beyond a `delta` count as outliers
+FACTS = {
+    SQUARED: "constant",
+    ABSOLUTE: "constant bounded order",
+    QUANTILE: "constant bounded order",
+    HUBER: "constant order delta",
+    COUNTS: "log",
+    GAMMA: "log",
+    BINARY: "classes bounded",
+    MULTICLASS: "classes bounded",
+}
+OUTLIER_QUANTILE = 0.9  # of the absolute residuals: beyond it a row is an outlier
 MOST_VALUE_OF_CLASSES = 30.0
 MOST_VALUE_OF_LOGS = 3.0
 LEAST_SHARE = 1e-15  # of a class: its logarithm is finite
+
+
+def fact(word: str) -> Any:
+    """A property of a loss: whether a fact is one of its."""
+    return property(lambda loss: word in FACTS[loss.number].split())
 
 
 @dataclass(frozen=True)
@@ -66,13 +85,19 @@ class Loss:
     name : the name that users pass
     number : its number in compiled kernels
     n_raw : K, raw predictions of a row: one for each of several classes, else 1
-    quantile : of the loss "quantile"; and of the absolute residuals that "huber" takes as large
+    quantile : of the loss "quantile"; or of the absolute residuals, where the delta is
     """
 
     name: str
     number: int
     n_raw: int = 1
     quantile: float = 0.5
+    is_classes: ClassVar[bool] = fact("classes")
+    is_log: ClassVar[bool] = fact("log")
+    constant_hessian: ClassVar[bool] = fact("constant")
+    is_bounded: ClassVar[bool] = fact("bounded")
+    by_order: ClassVar[bool] = fact("order")
+    has_delta: ClassVar[bool] = fact("delta")
 
     @classmethod
     def of(cls, name: str, quantile: float | None, n_classes: int) -> Loss:
@@ -80,27 +105,9 @@ class Loss:
         if name == "log_loss":
             several = n_classes > 2
             return cls(name, MULTICLASS if several else BINARY, n_classes if several else 1)
-        default = HUBER_QUANTILE if name == "huber" else 0.5
-        return cls(name, NUMBERS[name], 1, default if quantile is None else float(quantile))
-
-    @property
-    def is_classes(self) -> bool:
-        return self.number in (BINARY, MULTICLASS)
-
-    @property
-    def is_log(self) -> bool:
-        """Whether a prediction is the exponential of the raw one."""
-        return self.number in (COUNTS, GAMMA)
-
-    @property
-    def constant_hessian(self) -> bool:
-        """Whether the hessian of a row is its weight."""
-        return self.number in (SQUARED, ABSOLUTE, QUANTILE, HUBER)
-
-    @property
-    def is_bounded(self) -> bool:
-        """Whether gradients and hessians lie between -1 and 1."""
-        return self.number in (ABSOLUTE, QUANTILE, BINARY, MULTICLASS)
+        loss = cls(name, NUMBERS[name])
+        default = OUTLIER_QUANTILE if loss.has_delta else 0.5
+        return replace(loss, quantile=default if quantile is None else float(quantile))
 
     @property
     def most_hessian(self) -> float:
@@ -113,16 +120,6 @@ class Loss:
         if self.is_log:
             return MOST_VALUE_OF_LOGS
         return MOST_VALUE_OF_CLASSES if self.is_classes else float("inf")
-
-    @property
-    def by_order(self) -> bool:
-        """Whether a leaf's value is computed from the sorted residuals of its rows."""
-        return self.number in (ABSOLUTE, QUANTILE, HUBER)
-
-    @property
-    def has_delta(self) -> bool:
-        """Whether residuals beyond a `delta` count as outliers."""
-        return self.number == HUBER
 
     @property
     def share(self) -> float:
@@ -170,15 +167,10 @@ class Loss:
         mean = np.array([exact_mean(y, weight)])
         return log(mean) if self.is_log else mean
 
+    @np.errstate(over="ignore")
     def losses(self, y: np.ndarray, raw: np.ndarray) -> np.ndarray:
-        """The loss f64[N] of each row; infinite where float64 does not hold it.
-
-        raw : f64[K, N]
-        """
-        with np.errstate(over="ignore"):
-            return self._losses(y, raw)
-
-    def _losses(self, y: np.ndarray, raw: np.ndarray) -> np.ndarray:
+        """The loss f64[N] of each row, from raw predictions f64[K, N]; infinite where float64 does
+        not hold it."""
         if self.number == MULTICLASS:
             top = raw.max(axis=0)
             total = np.zeros_like(top)

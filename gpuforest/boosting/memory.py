@@ -95,11 +95,11 @@ def estimate(fit: BoostedFit, backend: Backend, memory: int) -> MemoryEstimate:
     forest = trees * fit.leaves * (2 * 8 + 24 + 8 * K)
     data = fit.table.n_features * fit.table.code_bytes * (N + V)
     binning = binning_bytes(fit.table, backend)
-    kept = fit.copied if fit.keeps_rows else fit.copied * V // (N + V)
+    to_end = fit.copied if fit.keeps_rows else fit.copied * V // (N + V)
     return MemoryEstimate(
         codes=data,
-        target=(N + V) * fit.target_bytes + kept,
-        binning=max(binning, BASELINE_BYTES * N) + fit.copied - kept,
+        target=(N + V) * fit.target_bytes + to_end,
+        binning=max(binning, BASELINE_BYTES * N) + fit.copied - to_end,
         bags=rows,
         growing=growing + after + grown + MIB,
         forest=forest,

@@ -12,6 +12,7 @@ from gpuforest.boosting.rounds import SUM_BITS, Round
 from gpuforest.common.errors import need
 from gpuforest.engine.binning import BinEdges
 from gpuforest.engine.forest import Forest
+from gpuforest.engine.forest import joined as trees_joined
 from gpuforest.engine.nodes import LEAF_WORD, is_leaf, leaf_rows, unpack
 from gpuforest.engine.target import TargetCoding
 
@@ -100,23 +101,10 @@ def forest_of(rounds: list[Round], edges: BinEdges, coding: BoostedCoding, seed:
 
 def joined(first: Forest, second: Forest) -> Forest:
     """The trees of two boosted forests of the same bins, one after the other."""
-    nodes, leaf = second.nodes.copy(), is_leaf(second.nodes)
-    nodes[leaf] += np.uint64(len(first.leaf_sums))
     coding: Any = first.coding
     other: Any = second.coding
-    assert first.leaf_values is not None
-    assert second.leaf_values is not None
-    return replace(
-        first,
-        nodes=np.concatenate([first.nodes, nodes]),
-        tree_offsets=np.concatenate(
-            [first.tree_offsets, second.tree_offsets[1:] + len(first.nodes)]
-        ),
-        leaf_sums=np.concatenate([first.leaf_sums, second.leaf_sums]),
-        leaf_values=np.concatenate([first.leaf_values, second.leaf_values]),
-        sets=np.concatenate([first.sets, second.sets]),
-        coding=replace(coding, units=np.concatenate([coding.units, other.units])),
-    )
+    units = np.concatenate([coding.units, other.units])
+    return replace(trees_joined([first, second]), coding=replace(coding, units=units))
 
 
 def node_gains(forest: Forest, first: int, last: int, unit: float = 1.0) -> np.ndarray:
@@ -133,10 +121,10 @@ def node_gains(forest: Forest, first: int, last: int, unit: float = 1.0) -> np.n
     feature, _, _, child = unpack(np, forest.nodes[begin:end])
     split = np.flatnonzero(feature >= 0)
     left = child[split] + forest.tree_offsets[tree[split]] - begin
-    found = np.zeros(len(scores))
+    gains = np.zeros(len(scores))
     with np.errstate(invalid="ignore"):  # what infinite scores gain is not known: zero
-        found[split] = np.fmax(scores[left] + scores[left + 1] - scores[split], 0.0)
-    return found
+        gains[split] = np.fmax(scores[left] + scores[left + 1] - scores[split], 0.0)
+    return gains
 
 
 def gain_importances(forest: Forest) -> np.ndarray:

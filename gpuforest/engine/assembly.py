@@ -240,10 +240,10 @@ def _place(
 
 
 def _sets_in_order(
-    nodes: np.ndarray, set_at: np.ndarray, sets: np.ndarray, edges: BinEdges, oblique: bool
+    nodes: np.ndarray, set_at: np.ndarray, sets: np.ndarray, edges: BinEdges, combines: bool
 ) -> np.ndarray:
     """The sets u64[...] in the order of the nodes u64[M]; set_at i64[M] is where they are now."""
-    words = words_of(host, nodes, edges.set_words, oblique)
+    words = words_of(host, nodes, edges.set_words, combines)
     split = np.flatnonzero(words)
     words = words[split]
     upto = np.cumsum(words)

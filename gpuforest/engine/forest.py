@@ -14,10 +14,18 @@ import numpy as np
 from gpuforest.common.errors import need
 from gpuforest.engine.binning import BinEdges
 from gpuforest.engine.forest_check import check_forest
-from gpuforest.engine.nodes import has_set, is_leaf, leaf_rows, set_starts, unpack
+from gpuforest.engine.nodes import (
+    combined,
+    has_set,
+    is_leaf,
+    leaf_rows,
+    set_starts,
+    unpack,
+)
 from gpuforest.engine.records import Trees
 from gpuforest.engine.target import TargetCoding
-from gpuforest.splits.oblique.terms import walking_records
+from gpuforest.splits.oblique.terms import all_terms, walking_records
+from gpuforest.splits.oblique.walk import NO_SUMS, Sums, new_sums
 
 GROUP_VALUES = 2**22  # channel sums in memory at once: some 32 MiB, and as much for gains
 
@@ -89,6 +97,29 @@ class Forest:
         if not len(self.sets):
             return np.zeros(0, np.int64)
         return np.asarray(set_starts(xp, self.nodes, self.edges.set_words, self.oblique))
+
+    @property
+    def coordinates(self) -> np.ndarray | None:
+        """The coordinates i32[F, B] that splits by several features add up; None if all splits are
+        by one feature."""
+        return self.edges.coordinates if self.oblique else None
+
+    def terms(self, splits: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The features of splits i64[n], one after another: the position in `splits` i64[...], the
+        feature i64[...] and its weight without a sign i64[...], 1 of a feature alone."""
+        return all_terms(self, splits)
+
+    def n_summed(self, nodes: np.ndarray) -> np.ndarray:
+        """The number of features that nodes u64[...] add up, i64[...]; 0 where it is one, or a
+        leaf."""
+        return combined(nodes) if self.oblique else np.zeros(len(nodes), np.int64)
+
+    def sums(self, columns: np.ndarray) -> Sums | None:
+        """What compiled walks need for codes [F, N] where nodes add up features; None if no node
+        has a set either."""
+        if self.oblique:
+            return new_sums(self.walking, self.edges.coordinates, *columns.shape)
+        return NO_SUMS if len(self.sets) else None
 
     @cached_property
     def walking(self) -> tuple[np.ndarray, np.ndarray]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property, partial
+from operator import attrgetter
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,9 +17,13 @@ from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import for_boosting, run_on_backend
 from gpuforest.boosting.losses import Loss
 from gpuforest.boosting.model import BoostedCoding, gain_importances
-from gpuforest.boosting.precision import refuse_overflow, warn_of_lost_precision
-from gpuforest.boosting.rounds import Boosting, Round, rounds
-from gpuforest.boosting.stopping import set_aside
+from gpuforest.boosting.rounds import (
+    Boosting,
+    Round,
+    refuse_overflow,
+    rounds,
+    warn_of_lost_precision,
+)
 from gpuforest.common import progress
 from gpuforest.common.arguments import draw_seed
 from gpuforest.data.arrays import to_host
@@ -31,14 +36,21 @@ from gpuforest.data.validation import (
     learn_table,
     table_as_fitted,
 )
-from gpuforest.engine.binning import BinnedMatrix, bin_matrix, on_host
+from gpuforest.engine.binning import bin_matrix, on_host
 from gpuforest.engine.criteria import CRITERIA
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.predict import predict
 from gpuforest.engine.target import integer_weights
 from gpuforest.estimators import params
 from gpuforest.estimators.base import BaseTrees
-from gpuforest.estimators.boosting_fit import Rows, Watch, groups_of, most_leaves, stops_early
+from gpuforest.estimators.boosting_fit import (
+    Rows,
+    Watch,
+    groups_of,
+    most_leaves,
+    set_aside,
+    stops_early,
+)
 from gpuforest.estimators.fits import (
     as_it_is,
     check_same,
@@ -116,8 +128,8 @@ class HistGradientBoosting(BaseTrees):
         self._validate_params()
         y, sample_weight = target_and_weight(X, y, sample_weight)
         if (X_val is None) != (y_val is None):
-            given, other = ("X_val", "y_val") if y_val is None else ("y_val", "X_val")
-            raise ValueError(f"{given} is provided, but {other} was not provided.")
+            passed, other = ("X_val", "y_val") if y_val is None else ("y_val", "X_val")
+            raise ValueError(f"{passed} is provided, but {other} was not provided.")
         if X_val is not None and self.early_stopping is False:
             raise ValueError(
                 "X_val and y_val are passed to fit while at the same time early_stopping is "
@@ -127,12 +139,12 @@ class HistGradientBoosting(BaseTrees):
         earlier = self._earlier()
         seed = draw_seed(self.random_state) if earlier is None else earlier.seed
         n_new = self.max_iter - (0 if earlier is None else self.n_iter_)
-        kept = (self.train_score_.tolist(), self.validation_score_.tolist()) if earlier else None
-        given_val = None if X_val is None else (X_val, y_val, sample_weight_val)
-        passed = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
-        printing, notifying = progress.printing(self.verbose), notified(self, n_new, **passed)
+        scores = (self.train_score_.tolist(), self.validation_score_.tolist()) if earlier else None
+        validation = None if X_val is None else (X_val, y_val, sample_weight_val)
+        data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
+        printing, notifying = progress.printing(self.verbose), notified(self, n_new, **data)
         with printing, notifying, replacing(self) as fitted, recorded(fitted, X):
-            work = partial(fitted._boost, (X, y, sample_weight), given_val, seed, earlier, kept)
+            work = partial(fitted._boost, (X, y, sample_weight), validation, seed, earlier, scores)
             run_on_backend(work, **self._chosen(X))
         return self
 
@@ -148,26 +160,30 @@ class HistGradientBoosting(BaseTrees):
 
     def _boost(
         self,
-        given: tuple[Any, Any, Any],
-        given_val: tuple[Any, Any, Any] | None,
+        passed: tuple[Any, Any, Any],
+        passed_val: tuple[Any, Any, Any] | None,
         seed: int,
         earlier: Forest | None,
-        kept: tuple[list[float], list[float]] | None,
+        scores: tuple[list[float], list[float]] | None,
         backend: Backend,
     ) -> None:
+        """Check the data, bin them, and grow the rounds.
+
+        passed, passed_val : X, y and weights, to train on and to validate on
+        scores : of the earlier rounds, by the training and by the validation rows
+        """
         with progress.stage("checking"):
             backend = for_boosting(backend)
-            weights = to_host(given[2], "sample_weight")
-            X, categories = learn_table(self, given[0], backend, weights)
+            weights = to_host(passed[2], "sample_weight")
+            X, categories = learn_table(self, passed[0], backend, weights)
             self._fitted_with_sw = weights is not None
             self._refuse_many_categories(categories)
-            y, classes = self._check_y(given[1], X.shape[0], backend)
-            found = check_weights(weights, X.shape[0])
-            weight = self._weigh(y, classes, None if found is None else found[0])
+            y, classes = self._check_y(passed[1], X.shape[0], backend)
+            weight = self._weigh(y, classes, check_weights(weights, X.shape[0]))
             train = Rows(X, y, weight)
             if weight is not None and not weight.all():
                 train = train.take(np.flatnonzero(weight), backend)
-            loss = self._loss(classes)
+            loss = Loss.of(self.loss, self.quantile, 0 if classes is None else len(classes))
             loss.check(train.y)
             refuse_overflow(train.y, train.weight)
             signs, groups = self._signs_of(X.shape[1]), groups_of(self.interaction_cst, X.shape[1])
@@ -175,8 +191,13 @@ class HistGradientBoosting(BaseTrees):
                 raise ValueError(
                     "monotonic constraints are not supported for multiclass classification."
                 )
-            train, validation = self._split(train, given_val, loss, classes, categories, seed,
-                                            backend)  # fmt: skip
+            self.do_early_stopping_ = stops_early(self.early_stopping, len(train.y))
+            validation: Rows | None = None
+            if passed_val is not None:
+                self.do_early_stopping_ = True
+                validation = self._validation(passed_val, classes, loss, categories, backend)
+            else:
+                train, validation = self._split(train, loss, seed, backend)
             fit = boosted_fit_of(
                 self, X, loss, (len(train.y), 0 if validation is None else len(validation.y)),
                 self.do_early_stopping_, weight is not None,
@@ -189,78 +210,54 @@ class HistGradientBoosting(BaseTrees):
             matrix = bin_matrix(train.X, edges, backend)
             if earlier is None and self.scoring == "loss":
                 train = replace(train, X=None)  # it may be a copy, which nothing needs any more
-        constraints = signs, groups
-        boosting = self._boosting(matrix, train, loss, constraints, seed, backend, memory)
-        self._run(boosting, train, validation, classes, earlier, kept)
+        boosting = Boosting(
+            matrix=matrix, y=np.ascontiguousarray(train.y, np.float64), weight=train.weight,
+            loss=loss, signs=signs, groups=groups, memory=memory, seed=seed, backend=backend,
+            **self._rules(),
+        )  # fmt: skip
+        self._run(boosting, train, validation, classes, earlier, scores)
         self.backend_ = backend.name
 
     def _split(
-        self,
-        train: Rows,
-        given_val: tuple[Any, Any, Any] | None,
-        loss: Loss,
-        classes: np.ndarray | None,
-        categories: dict[int, tuple[Any, ...]],
-        seed: int,
-        backend: Backend,
+        self, train: Rows, loss: Loss, seed: int, backend: Backend
     ) -> tuple[Rows, Rows | None]:
         """The rows to train on, and those to validate on; None: none."""
-        n = len(train.y)
-        self.do_early_stopping_ = stops_early(self.early_stopping, n)
-        if given_val is not None:
-            self.do_early_stopping_ = True
-            return train, self._validation(given_val, classes, loss, categories, backend)
         if not self.do_early_stopping_ or self.validation_fraction is None:
             return train, None
         labels = train.y if loss.is_classes else None
-        here, there = set_aside(n, self.validation_fraction, labels, seed)
-        return train.take(here, backend), train.take(there, backend)
+        parts = set_aside(len(train.y), self.validation_fraction, labels, seed)
+        first, second = (train.take(rows, backend) for rows in parts)
+        return first, second
 
     def _validation(
         self,
-        given: tuple[Any, Any, Any],
+        passed: tuple[Any, Any, Any],
         classes: np.ndarray | None,
         loss: Loss,
         categories: dict[int, tuple[Any, ...]],
         backend: Backend,
     ) -> Rows:
-        X = table_as_fitted(self, given[0], backend, categories)
-        y = self._check_known_y(given[1], X.shape[0], classes, backend)
+        X = table_as_fitted(self, passed[0], backend, categories)
+        y, labels = self._check_y(passed[1], X.shape[0], backend)
+        if classes is not None and labels is not None:
+            known = set(classes.tolist())
+            if unknown := [label for label in labels.tolist() if label not in known]:
+                raise ValueError(f"y contains previously unseen labels: {unknown}")
+            y = np.asarray(np.searchsorted(classes, labels)[y])
         loss.check(y)
-        found = check_weights(to_host(given[2], "sample_weight_val"), X.shape[0])
-        return Rows(X, y, None if found is None else found[0])
+        weights = check_weights(to_host(passed[2], "sample_weight_val"), X.shape[0])
+        return Rows(X, y, None if weights is None else weights[0])
 
-    def _boosting(
-        self,
-        matrix: BinnedMatrix,
-        train: Rows,
-        loss: Loss,
-        constraints: tuple[np.ndarray, np.ndarray],
-        seed: int,
-        backend: Backend,
-        memory: int,
-    ) -> Boosting:
-        (depth, leaves), (signs, groups) = most_leaves(self), constraints
-        return Boosting(
-            matrix=matrix,
-            y=np.ascontiguousarray(train.y, np.float64),
-            weight=train.weight,
-            loss=loss,
-            learning_rate=float(self.learning_rate),
-            l2=float(self.l2_regularization),
-            min_rows=int(self.min_samples_leaf),
-            max_depth=depth,
-            max_leaves=leaves,
-            share=float(self.max_features),
-            subsample=float(self.subsample),
-            signs=signs,
-            groups=groups,
-            memory=memory,
-            seed=seed,
-            backend=backend,
-            watched=bool(self.do_early_stopping_) and self.scoring != "loss",
-            by_loss=bool(self.do_early_stopping_) and self.scoring == "loss",
-        )
+    def _rules(self) -> dict[str, Any]:
+        """The parameters as `Boosting` takes them."""
+        depth, leaves = most_leaves(self)
+        stops, by_loss = bool(self.do_early_stopping_), self.scoring == "loss"
+        return {
+            "learning_rate": float(self.learning_rate), "l2": float(self.l2_regularization),
+            "min_rows": int(self.min_samples_leaf), "max_depth": depth, "max_leaves": leaves,
+            "share": float(self.max_features), "subsample": float(self.subsample),
+            "watched": stops and not by_loss, "by_loss": stops and by_loss,
+        }  # fmt: skip
 
     def _run(
         self,
@@ -269,25 +266,23 @@ class HistGradientBoosting(BaseTrees):
         validation: Rows | None,
         classes: np.ndarray | None,
         earlier: Forest | None,
-        kept: tuple[list[float], list[float]] | None,
+        scores: tuple[list[float], list[float]] | None,
     ) -> None:
         """Grow the rounds, and keep the forest."""
         baseline = b.loss.baseline(train.y, train.weight)
         coding: Any = BoostedCoding(
             classes, np.zeros(1), 1.0, loss=b.loss, l2=b.l2, baseline=baseline
         )
+        raw = np.empty((b.loss.n_raw, b.n_rows))
         if earlier is None:
             warn_of_lost_precision(b, baseline)
+            raw[:], begin = baseline[:, None], 0
         else:
             check_same(earlier, b.matrix.edges, coding)
-            coding = earlier.coding
-        raw = np.empty((b.loss.n_raw, b.n_rows))
-        raw[:] = coding.baseline[:, None]
-        begin = 0 if earlier is None else earlier.n_trees // b.loss.n_raw
-        if earlier is not None:
-            found = predict(earlier, train.X, b.backend)
-            raw[:] = (found if on_host(found) else b.backend.asnumpy(found)).T
-        watch = Watch(self, b, train, validation, coding, raw, earlier, kept)
+            coding, begin = earlier.coding, earlier.n_trees // b.loss.n_raw
+            values = predict(earlier, train.X, b.backend)
+            raw[:] = (values if on_host(values) else b.backend.asnumpy(values)).T
+        watch = Watch(self, b, train, validation, coding, raw, earlier, scores)
         grown: list[Round] = []
         if earlier is None:
             watch.stops(grown)
@@ -310,9 +305,8 @@ class HistGradientBoosting(BaseTrees):
         self.criterion_ = "log_loss" if coding.loss.is_classes else "squared_error"
         self.n_outputs_ = 1
         self.n_trees_per_iteration_ = coding.n_values
-
-    def _loss(self, classes: np.ndarray | None) -> Loss:
-        return Loss.of(self.loss, self.quantile, 0 if classes is None else len(classes))
+        if coding.classes is not None:
+            self.classes_ = coding.classes
 
     def _settings(self, n_features: int) -> Any:
         signs = None if self.monotonic_cst is None else self._signs_of(n_features)
@@ -340,23 +334,29 @@ class HistGradientBoosting(BaseTrees):
         """The target as the loss takes it, and the classes; None: numbers."""
         raise NotImplementedError
 
-    def _check_known_y(
-        self, y: Any, n_rows: int, classes: np.ndarray | None, backend: Backend
-    ) -> np.ndarray:
-        """The target of validation rows."""
-        raise NotImplementedError
-
     def _weigh(
-        self, y: np.ndarray, classes: np.ndarray | None, weight: np.ndarray | None
+        self,
+        y: np.ndarray,
+        classes: np.ndarray | None,
+        weights: tuple[np.ndarray, np.ndarray] | None,
     ) -> np.ndarray | None:
-        return weight
+        """Weights of rows, by those that were passed and those of their classes."""
+        weight = None if weights is None else weights[0]
+        by_class = getattr(self, "class_weight", None)
+        if by_class is None or classes is None:
+            return weight
+        by_class = class_weights_of(by_class, y, classes)[y]
+        return np.asarray(by_class if weight is None else weight * by_class)
 
     @property
     def n_iter_(self) -> int:
         """The number of rounds."""
         check_is_fitted(self)
-        coding: Any = self.forest_.coding
-        return self.forest_.n_trees // int(coding.n_values)
+        return self.forest_.n_trees // int(self._coding.n_values)
+
+    @property
+    def _coding(self) -> Any:
+        return self.forest_.coding
 
     @cached_property
     def feature_importances_(self) -> np.ndarray:
@@ -366,13 +366,12 @@ class HistGradientBoosting(BaseTrees):
 
     def _raw_predict(self, X: Any) -> np.ndarray:
         """Raw predictions f64[N, K], where X is."""
-        found: np.ndarray = self._walk(X, predict)
-        return found
+        raw: np.ndarray = self._walk(X, predict)
+        return raw
 
     def _predictions(self, raw: Any) -> np.ndarray:
         """What raw predictions stand for: probabilities of classes, or numbers."""
-        coding: Any = self.forest_.coding
-        return np.asarray(coding.loss.predictions(to_host(raw)))
+        return np.asarray(self._coding.loss.predictions(to_host(raw)))
 
     def _staged_raw_predict(self, X: Any) -> Iterator[np.ndarray]:
         """Raw predictions f64[N, K] after each round."""
@@ -404,17 +403,10 @@ class HistGradientBoosting(BaseTrees):
         check_is_fitted(self)
         return self.to_sklearn()
 
-    @property
-    def _predictors(self) -> Any:
-        return self._converted_._predictors
-
-    @property
-    def _baseline_prediction(self) -> Any:
-        return self._converted_._baseline_prediction
-
-    @property
-    def _bin_mapper(self) -> Any:
-        return self._converted_._bin_mapper
+    _predictors, _baseline_prediction, _bin_mapper = (
+        property(attrgetter(f"_converted_.{name}"))
+        for name in ("_predictors", "_baseline_prediction", "_bin_mapper")
+    )
 
     def _compute_partial_dependence_recursion(self, grid: Any, target_features: Any) -> np.ndarray:
         """Called by `sklearn.inspection.partial_dependence(method="recursion")`."""
@@ -513,36 +505,8 @@ class HistGradientBoostingClassifier(ClassifierMixin, HistGradientBoosting):  # 
             raise ValueError("y should be a 1d array: boosting has one output")
         return np.asarray(to_host(checked.values[0])), checked.classes[0]
 
-    def _check_known_y(
-        self, y: Any, n_rows: int, classes: np.ndarray | None, backend: Backend
-    ) -> np.ndarray:
-        assert classes is not None
-        codes, found = self._check_y(y, n_rows, backend)
-        assert found is not None
-        if unknown := [label for label in found.tolist() if label not in set(classes.tolist())]:
-            raise ValueError(f"y contains previously unseen labels: {unknown}")
-        return np.asarray(np.searchsorted(classes, found)[codes])
 
-    def _weigh(
-        self, y: np.ndarray, classes: np.ndarray | None, weight: np.ndarray | None
-    ) -> np.ndarray | None:
-        if self.class_weight is None:
-            return weight
-        assert classes is not None
-        own = class_weights_of(self.class_weight, y, classes)[y]
-        return np.asarray(own if weight is None else weight * own)
-
-    def _keep(self, forest: Forest) -> None:
-        super()._keep(forest)
-        coding: Any = forest.coding
-        self.classes_ = coding.classes
-
-
-@params.parameters(
-    params.BOOSTING,
-    params.BOOSTING_OF_NUMBERS,
-    params.OF_BOOSTING,
-)
+@params.parameters(params.BOOSTING, params.BOOSTING_OF_NUMBERS, params.OF_BOOSTING)
 class HistGradientBoostingRegressor(RegressorMixin, HistGradientBoosting):  # type: ignore[misc]
     """Gradient boosting for numbers, on histograms of integers.
 
@@ -578,11 +542,6 @@ class HistGradientBoostingRegressor(RegressorMixin, HistGradientBoosting):  # ty
         if self.loss == "quantile" and self.quantile is None:
             raise ValueError("loss='quantile' needs quantile: a number between 0 and 1")
         return np.asarray(to_host(checked.values)), None
-
-    def _check_known_y(
-        self, y: Any, n_rows: int, classes: np.ndarray | None, backend: Backend
-    ) -> np.ndarray:
-        return self._check_y(y, n_rows, backend)[0]
 
 
 def _flat(raw: np.ndarray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from copy import copy
 from dataclasses import dataclass
@@ -12,11 +13,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.metrics import check_scoring
+from sklearn.model_selection import train_test_split
 
 from gpuforest.backends.base import Backend
 from gpuforest.boosting.model import BoostedCoding, forest_of, joined
 from gpuforest.boosting.rounds import Boosting, Round
-from gpuforest.boosting.stopping import has_converged, scored_rows
 from gpuforest.data.binned import BinnedData
 from gpuforest.engine.binning import bin_matrix, take_rows
 from gpuforest.engine.forest import Forest
@@ -186,6 +187,7 @@ def groups_of(wanted: Any, n_features: int) -> np.ndarray:
 
 
 MANY_ROWS = 10_000  # early_stopping="auto" stops early where there are more
+SCORED_ROWS = 10_000  # of training rows at most, by a scorer
 
 
 def stops_early(early_stopping: Any, n_rows: int) -> bool:
@@ -200,3 +202,48 @@ def most_leaves(estimator: Any) -> tuple[int, int]:
         UNLIMITED if depth is None else min(int(depth), UNLIMITED),
         UNLIMITED if leaves is None else min(int(leaves), UNLIMITED),
     )
+
+
+def validation_rows(n_rows: int, fraction: float | int) -> int:
+    """How many rows `set_aside` gives for validation."""
+    wanted = fraction if isinstance(fraction, Integral) else math.ceil(fraction * n_rows)
+    return int(wanted)
+
+
+def set_aside(
+    n_rows: int, fraction: float | int, labels: np.ndarray | None, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The rows to train on and those to validate on, both ascending.
+
+    labels : class codes, whose shares both parts keep
+    seed : scikit-learn sets the same rows aside where it is random_state, an int below 2**32
+
+    Raises
+    ------
+    ValueError : no row would be left for one of them
+    """
+    if not validation_rows(n_rows, fraction) < n_rows:
+        raise ValueError(
+            f"validation_fraction={fraction} leaves no rows to train on: there are {n_rows}; set "
+            "early_stopping=False, or pass X_val and y_val"
+        )
+    drawn = np.random.RandomState(seed % 2**32).randint(np.iinfo(np.uint32).max, dtype=np.uint64)
+    train, validation = train_test_split(
+        np.arange(n_rows), test_size=fraction, stratify=labels, random_state=int(drawn)
+    )
+    return np.sort(train), np.sort(validation)
+
+
+def scored_rows(n_rows: int, labels: np.ndarray | None, seed: int) -> np.ndarray | None:
+    """The training rows that a scorer gets, ascending; None: all."""
+    if n_rows <= SCORED_ROWS:
+        return None
+    return set_aside(n_rows, SCORED_ROWS, labels, seed)[1]
+
+
+def has_converged(scores: list[float], n_iter_no_change: int, tol: float) -> bool:
+    """Whether none of the last scores is higher by more than `tol` than the one before them."""
+    if len(scores) <= n_iter_no_change:
+        return False
+    before = scores[-n_iter_no_change - 1] + tol
+    return not any(score > before for score in scores[-n_iter_no_change:])

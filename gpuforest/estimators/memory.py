@@ -18,7 +18,6 @@ from gpuforest.boosting import memory as boosting_memory
 from gpuforest.boosting.losses import Loss
 from gpuforest.boosting.memory import BoostedFit
 from gpuforest.boosting.rounds import words_of
-from gpuforest.boosting.stopping import validation_rows
 from gpuforest.common.arguments import thread_count
 from gpuforest.common.dtypes import WEIGHT
 from gpuforest.engine.binning import FEW_VALUES, MANY_BINS
@@ -27,7 +26,7 @@ from gpuforest.engine.memory import Fit, MemoryEstimate, estimate, within
 from gpuforest.engine.records import Rules
 from gpuforest.engine.sampling import Sampling
 from gpuforest.engine.target import TargetCoding
-from gpuforest.estimators.boosting_fit import most_leaves, stops_early
+from gpuforest.estimators.boosting_fit import most_leaves, stops_early, validation_rows
 from gpuforest.estimators.settings import Settings, rules_of, sampling_of
 from gpuforest.splits.kinds import kind_of
 
@@ -161,7 +160,7 @@ def expected_boosting(estimator: Any, X: Any, n_classes: int) -> BoostedFit:
     stops = stops_early(estimator.early_stopping, X.shape[0])
     held = 0
     if stops and estimator.validation_fraction is not None:
-        held = validation_rows(X.shape[0], estimator.validation_fraction)
+        held = min(validation_rows(X.shape[0], estimator.validation_fraction), X.shape[0] - 1)
     weighted = getattr(estimator, "class_weight", None) is not None
     return boosted_fit_of(estimator, X, loss, (X.shape[0] - held, held), stops, weighted)
 

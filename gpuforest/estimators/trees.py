@@ -259,7 +259,7 @@ class SingleTree(BaseTrees):
         from gpuforest.explain.sklearn_tree import shown_tree
 
         check_is_fitted(self)
-        if self.forest_.oblique:
+        if self.forest_.coordinates is not None:
             raise ValueError(
                 "tree_ has one feature a node, and this tree splits by combinations of features: "
                 "use export_text or tree_nodes, or train with feature_combinations=None"

@@ -147,10 +147,10 @@ def _predictions(
     for _ in range(n_rounds):
         drawn_X, drawn_y = resample(X, y, random_state=rng)
         seeds = {name: int(rng.randint(MAX_SEED)) for name in chances}
-        found = clone(estimator).set_params(**seeds).fit(drawn_X, drawn_y).predict(X_test)
-        rounds.append(column_or_1d(found))
-        if len(found) != n_test:
-            raise ValueError(f"the estimator predicts {len(found)} rows, but X_test has {n_test}")
+        answer = clone(estimator).set_params(**seeds).fit(drawn_X, drawn_y).predict(X_test)
+        rounds.append(column_or_1d(answer))
+        if len(answer) != n_test:
+            raise ValueError(f"the estimator predicts {len(answer)} rows, but X_test has {n_test}")
     return np.stack(rounds)
 
 

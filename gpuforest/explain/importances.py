@@ -21,7 +21,6 @@ from gpuforest.engine.memory import walked_at_once
 from gpuforest.engine.nodes import FEATURE_SHIFT, is_leaf
 from gpuforest.engine.sampling import Sampling, draw_bags
 from gpuforest.explain.paths import some_trees, split_nodes
-from gpuforest.splits.oblique.terms import all_terms
 
 Score = Callable[[np.ndarray, np.ndarray], float]  # of rows i64[n], predictions f64[n, n_values]
 
@@ -100,7 +99,7 @@ def gains_by_features(forest: Forest, first: int, last: int, gains: np.ndarray) 
     row = np.repeat(
         np.arange(last - first) * F, np.diff(np.searchsorted(split, offsets - offsets[0]))
     )
-    at, feature, weight = all_terms(forest, offsets[0] + split)
+    at, feature, weight = forest.terms(offsets[0] + split)
     total = np.bincount(at, weight, minlength=len(split)).astype(np.int64)
     if gains.dtype.kind == "f":
         np.add.at(sums, row[at] + feature, gains[at] * weight / total[at])
@@ -266,7 +265,7 @@ def _of_tree(
 def split_features(forest: Forest, tree: int) -> list[int]:
     """The features that a tree splits on, ascending."""
     split = forest.tree_offsets[tree] + split_nodes(forest, tree, tree + 1)[0]
-    features: list[int] = np.unique(all_terms(forest, split)[1]).tolist()
+    features: list[int] = np.unique(forest.terms(split)[1]).tolist()
     return features
 
 

@@ -125,8 +125,8 @@ def kept_curves(estimator: Any) -> dict[str, np.ndarray]:
     """The losses, or scores, before the first round of a boosted model and after each: of
     "training" and of "validation" rows, if the fit kept them."""
     sign = -1.0 if measure_of(estimator)[1] else 1.0
-    kept = {"training": estimator.train_score_, "validation": estimator.validation_score_}
-    return {name: sign * scores for name, scores in kept.items() if len(scores)}
+    curves = {"training": estimator.train_score_, "validation": estimator.validation_score_}
+    return {name: sign * scores for name, scores in curves.items() if len(scores)}
 
 
 def best_round(values: np.ndarray, less_is_better: bool) -> int:

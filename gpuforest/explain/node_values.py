@@ -101,15 +101,15 @@ def node_impurity(forest: Forest, tree: int, criterion: Criterion) -> np.ndarray
     Of a regression tree that holds no `leaf_impurity`, as those of forests, it is what the
     tree explains: leaves have none, and above them lies what the splits gained.
     """
-    sums, own = forest.node_sums(tree, tree + 1), slice(*forest.tree_offsets[tree : tree + 2])
+    sums, inside = forest.node_sums(tree, tree + 1), slice(*forest.tree_offsets[tree : tree + 2])
     coding, values = forest.coding, forest.coding.values(sums)
     if criterion.impurity is not None:
         parts = coding.split(values) if coding.several else [values]
         return np.asarray(np.mean([criterion.impurity(shares) for shares in parts], axis=0))
     weight = sums[:, 0].astype(np.float64)
     if forest.node_errors is not None:
-        return np.asarray(forest.node_errors[own] / weight * coding.decrease(1.0, criterion))
-    nodes = forest.nodes[own]
+        return np.asarray(forest.node_errors[inside] / weight * coding.decrease(1.0, criterion))
+    nodes = forest.nodes[inside]
     total = np.zeros(len(nodes))  # impurity times weight
     if forest.leaf_impurity is not None:
         leaf = is_leaf(nodes)
@@ -145,14 +145,14 @@ def with_medians(forest: Forest, training: Training, y: Array, first: int) -> Fo
     def fill(t: int) -> None:
         bag = tree_weights(training.on(alone), first + t, first + t + 1)
         weights = np.asarray(alone.asnumpy(bag))[0]
-        tree, own = one_tree(forest, t), slice(*forest.tree_offsets[t : t + 2])
+        tree, inside = one_tree(forest, t), slice(*forest.tree_offsets[t : t + 2])
         leaf = np.asarray(alone.asnumpy(alone.apply(tree, matrix.codes)))[:, 0]
         for k, factor in enumerate(target.coding.error_factors):
             rows = orders[k][weights[orders[k]] > 0]
-            values[own, k], error = _medians(
+            values[inside, k], error = _medians(
                 tree, leaf[rows], y[rows, k], moments[rows, k], weights[rows]
             )
-            errors[own] += factor * error
+            errors[inside] += factor * error
 
     parallel_map(fill, range(T), backend.n_threads)
     return replace(forest, node_values=values, node_errors=errors)

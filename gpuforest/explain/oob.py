@@ -112,24 +112,24 @@ class OutOfBag:
     def means(self, rows: np.ndarray | None = None) -> np.ndarray:
         """Predictions f64[n, n_values] on the host, of all rows or of some; NaN for rows that
         every tree drew."""
-        backend, found = self._backend, (self.sums, self.counts)
+        backend, parts = self._backend, (self.sums, self.counts)
         if rows is not None:
             at = backend.asarray(rows)
-            found = tuple(backend.xp.take(a, at, axis=0) for a in found)
-        sums, counts = (backend.asnumpy(a) for a in found)
+            parts = tuple(backend.xp.take(a, at, axis=0) for a in parts)
+        sums, counts = (backend.asnumpy(a) for a in parts)
         count = counts[:, None]
         return np.where(count > 0, sums / np.maximum(count, 1), np.nan)
 
 
 def _parts(forests: list[Forest], first: int, last: int) -> list[tuple[Forest, range]]:
     """The trees first .. last - 1 of all forests together: each forest and a range of its trees."""
-    found, before = [], 0
+    parts, before = [], 0
     for forest in forests:
         begin, end = max(first - before, 0), min(last - before, forest.n_trees)
         if begin < end:
-            found.append((forest, range(begin, end)))
+            parts.append((forest, range(begin, end)))
         before += forest.n_trees
-    return found
+    return parts
 
 
 def sampled_rows(seed: int, sampling: Sampling, backend: Backend) -> np.ndarray | None:

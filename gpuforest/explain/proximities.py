@@ -44,15 +44,15 @@ def proximity_blocks(
     bits = None if out is None else np.packbits(out, axis=1)
     for first, last in zip([0, *ends], ends, strict=False):
         rows = slice(first, last)
-        own = _incidence(leaves[rows], n_leaves, None if out is None else out[rows])
-        found = (own @ columns).tocsr()
-        found.sort_indices()
+        reached = _incidence(leaves[rows], n_leaves, None if out is None else out[rows])
+        both = (reached @ columns).tocsr()
+        both.sort_indices()
         if bits is None:
-            shares = found.data / leaves.shape[1]
+            shares = both.data / leaves.shape[1]
         else:
-            row = np.repeat(np.arange(first, last), np.diff(found.indptr))
-            shares = found.data / _common(bits, row, found.indices)
-        yield rows, csr_array((shares, found.indices, found.indptr), found.shape)
+            row = np.repeat(np.arange(first, last), np.diff(both.indptr))
+            shares = both.data / _common(bits, row, both.indices)
+        yield rows, csr_array((shares, both.indices, both.indptr), both.shape)
 
 
 def _incidence(leaves: np.ndarray, n_leaves: int, out: np.ndarray | None) -> csr_array:
@@ -70,11 +70,11 @@ def _incidence(leaves: np.ndarray, n_leaves: int, out: np.ndarray | None) -> csr
 
 def _common(bits: np.ndarray, row: np.ndarray, other: np.ndarray) -> np.ndarray:
     """The trees that count for both rows of each pair, i64[n]."""
-    found, step = np.empty(len(row), np.int64), 2**20
+    counts, step = np.empty(len(row), np.int64), 2**20
     for i in range(0, len(row), step):
         both = bits[row[i : i + step]] & bits[other[i : i + step]]
-        found[i : i + step] = np.bitwise_count(both).sum(axis=1, dtype=np.int64)
-    return found
+        counts[i : i + step] = np.bitwise_count(both).sum(axis=1, dtype=np.int64)
+    return counts
 
 
 def proximity_matrix(
@@ -92,17 +92,17 @@ def nearest(
 
     same : whether `others` are the rows themselves, of which each leaves out itself
     """
-    share, found = np.zeros((len(leaves), k)), np.full((len(leaves), k), -1)
+    share, nearby = np.zeros((len(leaves), k)), np.full((len(leaves), k), -1)
     for rows, block in proximity_blocks(leaves, others):
         row = np.repeat(np.arange(rows.start, rows.stop), np.diff(block.indptr))
-        kept = row != block.indices if same else np.ones(len(row), bool)
-        row, column, value = row[kept], block.indices[kept], block.data[kept]
+        other = row != block.indices if same else np.ones(len(row), bool)
+        row, column, value = row[other], block.indices[other], block.data[other]
         order = np.lexsort((column, -value, row))
         row, column, value = row[order], column[order], value[order]
         rank = np.arange(len(row)) - np.searchsorted(row, row)
         row, column, value, rank = (a[rank < k] for a in (row, column, value, rank))
-        share[row, rank], found[row, rank] = value, column
-    return share, found
+        share[row, rank], nearby[row, rank] = value, column
+    return share, nearby
 
 
 def proximity_outliers(proximities: Any, y: Any = None) -> np.ndarray:
@@ -129,8 +129,8 @@ def proximity_outliers(proximities: Any, y: Any = None) -> np.ndarray:
     if len(codes) != N:
         raise ValueError(f"y has {len(codes)} rows, but the proximities have {N}: pass the same")
     row = np.repeat(np.arange(N), np.diff(squares.indptr))
-    own = (codes[row] == codes[squares.indices]) & (row != squares.indices)
-    raw = N / (1.0 + np.bincount(row[own], squares.data[own], minlength=N))
+    of_class = (codes[row] == codes[squares.indices]) & (row != squares.indices)
+    raw = N / (1.0 + np.bincount(row[of_class], squares.data[of_class], minlength=N))
     for c in range(codes.max(initial=-1) + 1):
         some = codes == c
         middle = np.median(raw[some])
@@ -176,7 +176,7 @@ def class_prototypes(
     row, column = row[order], P.indices[order]
     first = np.arange(len(row)) - np.searchsorted(row, row) < k
     row, column = row[first], column[first]
-    found: list[tuple[int, int, np.ndarray]] = []
+    groups: list[tuple[int, int, np.ndarray]] = []
     for c in range(len(classes)):
         free = codes == c
         for _ in range(n_prototypes):
@@ -186,14 +186,14 @@ def class_prototypes(
             if not votes[best]:
                 break
             near = column[counts & (row == best)]
-            found.append((c, best, near))
+            groups.append((c, best, near))
             free[near] = False
-    spread = [np.nanpercentile(X[near], [25, 50, 75], axis=0) for _, _, near in found]
+    spread = [np.nanpercentile(X[near], [25, 50, 75], axis=0) for _, _, near in groups]
     parts = np.stack(spread, axis=1)
     return Bunch(
-        classes=classes[[c for c, _, _ in found]],
+        classes=classes[[c for c, _, _ in groups]],
         prototypes=parts[1],
-        rows=np.array([best for _, best, _ in found]),
+        rows=np.array([best for _, best, _ in groups]),
         quartiles=parts[[0, 2]],
     )
 
@@ -205,11 +205,11 @@ def impute_step(proximities: Any, X: np.ndarray, filled: np.ndarray, mask: Any) 
 
     mask : bool[F], which columns are categorical
     """
-    P, known = csr_array(proximities), ~np.isnan(X)
-    weight = P @ known.astype(np.float64)
-    found = P @ np.where(known, X, 0.0) / np.where(weight > 0, weight, 1.0)
+    P, present = csr_array(proximities), ~np.isnan(X)
+    weight = P @ present.astype(np.float64)
+    means = P @ np.where(present, X, 0.0) / np.where(weight > 0, weight, 1.0)
     for f in np.flatnonzero(mask):
-        values, codes = np.unique(X[known[:, f], f], return_inverse=True)
-        votes = P[:, np.flatnonzero(known[:, f])] @ np.eye(len(values))[codes]
-        found[:, f] = values[np.argmax(votes, axis=1)] if len(values) else np.nan
-    return np.where(known, X, np.where(weight > 0, found, filled))
+        values, codes = np.unique(X[present[:, f], f], return_inverse=True)
+        votes = P[:, np.flatnonzero(present[:, f])] @ np.eye(len(values))[codes]
+        means[:, f] = values[np.argmax(votes, axis=1)] if len(values) else np.nan
+    return np.where(present, X, np.where(weight > 0, means, filled))

@@ -34,7 +34,7 @@ from gpuforest.common.dtypes import NODE, OFFSET
 from gpuforest.engine.assembly import in_order
 from gpuforest.engine.criteria import Criterion
 from gpuforest.engine.forest import Forest, tree_groups
-from gpuforest.engine.nodes import CHILD_MASK, CHILD_SHIFT, LEAF_WORD, is_leaf, unpack, words_of
+from gpuforest.engine.nodes import CHILD_MASK, CHILD_SHIFT, LEAF_WORD, is_leaf, unpack
 from gpuforest.explain.importances import split_gains
 from gpuforest.explain.node_values import bounded_means, clip_leaves, node_impurity
 from gpuforest.explain.paths import decision_paths, split_nodes, upward
@@ -70,7 +70,7 @@ def keep_splits(forest: Forest, keep: np.ndarray) -> Forest:
     nodes, leaf_sums = in_order(nodes[there], tables, forest.coding)
     sets = forest.sets
     if len(sets):
-        n_words = words_of(xp, forest.nodes, forest.edges.set_words, forest.oblique)
+        n_words = np.diff(forest.set_at, append=len(sets))
         sets = sets[np.repeat(split, n_words)]
     pruned = replace(forest, nodes=nodes, tree_offsets=tree_offsets, leaf_sums=leaf_sums, sets=sets)
     if forest.node_values is None or forest.node_errors is None:

@@ -280,12 +280,12 @@ class Distribution:
         upto = np.cumsum(sizes.sum(axis=1))
         cuts = np.flatnonzero(np.diff(upto // LISTED_AT_ONCE)) + 1
         for part in np.split(np.arange(len(leaves)), cuts):
-            size, own = sizes[part].reshape(-1), leaf[part].reshape(-1)
+            size, words = sizes[part].reshape(-1), leaf[part].reshape(-1)
             each = np.repeat(np.arange(len(size)), size)
             place = np.arange(len(each)) - np.repeat(np.cumsum(size) - size, size)
-            row, count = own[each] & 2**COUNT - 1, own[each] >> COUNT
-            many = own[each] < 0
-            row[many], count[many] = members.lists[~own[each[many]] + 1 + place[many]].T
+            row, count = words[each] & 2**COUNT - 1, words[each] >> COUNT
+            many = words[each] < 0
+            row[many], count[many] = members.lists[~words[each[many]] + 1 + place[many]].T
             yield part, (each // leaves.shape[1], row, count)
 
     def _blocks(self, X: Array, backend: Backend) -> Any:

@@ -172,7 +172,7 @@ def host_codes(X: Array, forest: Forest, backend: Backend) -> np.ndarray:
 
 def refuse(forest: Forest) -> None:
     """Raise ValueError for a forest that has no SHAP values here."""
-    if forest.oblique:
+    if forest.coordinates is not None:
         raise ValueError(
             "SHAP values are not defined for splits by combinations of features: train with "
             "feature_combinations=None, or use permutation importances"

@@ -118,6 +118,6 @@ def unlike_sklearn(forest: Forest) -> str:
             "categorical features: train with numbers in their place (OneHotEncoder, "
             "OrdinalEncoder)"
         )
-    if forest.oblique:
+    if forest.coordinates is not None:
         return "splits by combinations of features: train with feature_combinations=None"
     return ""

@@ -283,7 +283,9 @@ def _parts(tables: Tables, kind: type, dtype: str, name: str) -> Iterator[str]:
     )
     K, V = tables.values.shape[1], len(tables.values)
     shape = f"[{V}]" if K == 1 else f"[{V}][{K}]"
-    yield from _table(f"static const double VALUES{shape}", map(_row, tables.values.tolist()))
+    texts = (",".join(map(repr, row)) for row in tables.values.tolist())
+    rows = texts if K == 1 else (f"{{{text}}}" for text in texts)
+    yield from _table(f"static const double VALUES{shape}", rows)
     if len(sets):
         counts = [len(tables.categories.get(f, ())) for f in range(tables.n_features)]
         yield from _table(f"static const uint32_t CATEGORIES[{len(counts)}]", map(str, counts))
@@ -291,8 +293,10 @@ def _parts(tables: Tables, kind: type, dtype: str, name: str) -> Iterator[str]:
     of_set = OF_SET.format(number=number) if len(sets) else ""
     of_sum = places = ""
     if begins:
-        for head, items in _heads(summed, feature, number):
-            yield from _table(head, items)
+        types = feature, "uint32_t", number, "uint16_t", "int32_t"
+        for of_items, (table, values) in zip(types, summed.items(), strict=True):
+            write = partial(_constant, kind=number) if of_items == number else str
+            yield from _table(f"static const {of_items} {table}[{len(values)}]", map(write, values))
         yield PLACES.format(number=number, n=len(summed["SUMMED"]))
         of_sum, places = OF_SUM.format(leaf=leaf), "const uint16_t *place, "
     yield WALK.format(number=number, leaf=leaf, of_set=of_set, of_sum=of_sum, places=places)
@@ -454,11 +458,6 @@ def _table(head: str, items: Iterable[str]) -> Iterator[str]:
     yield "};\n\n"
 
 
-def _row(values: list[float]) -> str:
-    text = ",".join(map(repr, values))
-    return text if len(values) == 1 else f"{{{text}}}"
-
-
 def _string(text: str) -> str:
     """A string of C, of UTF-8 in plain ASCII."""
     safe = {*b" !#$%&'()*+,-./:;<=>@[]^_`{|}~"} | {c for c in range(128) if chr(c).isalnum()}
@@ -497,17 +496,6 @@ def _sums_of(tables: Tables, dtype: Any) -> tuple[dict[str, list[Any]], dict[int
         "SUMS": sums,
     }
     return summed, begins
-
-
-def _heads(summed: dict[str, list[Any]], index: str, number: str) -> Iterator[tuple[str, Any]]:
-    """How the tables are declared, and their items.
-
-    index, number : the types of a feature's number, and of the numbers of x
-    """
-    types = index, "uint32_t", number, "uint16_t", "int32_t"
-    for kind, (name, values) in zip(types, summed.items(), strict=True):
-        write = partial(_constant, kind=number) if kind == number else str
-        yield f"static const {kind} {name}[{len(values)}]", map(write, values)
 
 
 def _constant(value: float, kind: str) -> str:

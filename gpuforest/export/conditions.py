@@ -15,9 +15,9 @@ import numpy as np
 from gpuforest.common.text import one_line
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.nodes import unpack
-from gpuforest.splits.oblique.terms import ALL_LEFT, in_units
-from gpuforest.splits.stored import Sum, goes_on, set_of, sum_of
+from gpuforest.splits.stored import Sum, goes_on, in_words, set_of, sum_of
 
+ENDLESS = 2**31 - 1  # no sum of coordinates is above it
 Number = Callable[[float], str]  # how a number is written
 Branches = tuple[tuple["Condition", int], ...]  # conditions, and the nodes that they lead to
 
@@ -71,8 +71,8 @@ class Range(Condition):
     """low < value <= high; of a sum of several features if there are `terms`.
 
     No number lies in it where low = high: the condition is then that the value is missing. A sum
-    adds coordinates of bins (see splits/oblique), so that a row within a bin's width of `low` or
-    `high`, which are in the units of the data, may lie on the other side. `source` is exact.
+    adds coordinates of bins, so that a row within a bin's width of `low` or `high`, which are in
+    the units of the data, may lie on the other side. `source` is exact.
 
     feature : int, of a sum the first one; name : of a sum its words, such as "a + b - 2 c"
     terms : of each feature of a sum its number, name, weight, edges and coordinates of bins
@@ -85,8 +85,8 @@ class Range(Condition):
     low: float = -inf
     high: float = inf
     terms: tuple[tuple[int, str, int, tuple[float, ...], tuple[int, ...]], ...] = ()
-    least: int = -ALL_LEFT
-    most: int = ALL_LEFT
+    least: int = -ENDLESS
+    most: int = ENDLESS
 
     @property
     def key(self) -> Any:
@@ -241,16 +241,15 @@ class TreeSplits:
 
     def _sum(self, terms: Sum) -> tuple[Range, float]:
         """All numbers as a sum of features may have, and the most that goes left."""
-        features, weights, threshold = terms
+        features, weights, _ = terms
         edges, parts = self._forest.edges, []
         for f, weight in zip(features, weights, strict=True):
             ends = edges.values[edges.offsets[f] : edges.offsets[f + 1]].tolist()
             coordinates = edges.coordinates[f, : edges.n_bins[f]].tolist()
             parts.append((f, self.names[f], weight, tuple(ends), tuple(coordinates)))
         names = [one_line(part[1]) for part in parts]
-        words, limit = in_units(edges, features, weights, threshold, names)
-        whole = Range(feature=features[0], name=words, terms=tuple(parts))
-        return whole, inf if threshold == ALL_LEFT else limit
+        words, limit = in_words(self._forest, terms, names)
+        return Range(feature=features[0], name=words, terms=tuple(parts)), limit
 
     def _ways(self, node: int, codes: np.ndarray | None) -> Branches:
         """The ways out of a split by a set, or of a chain of them."""

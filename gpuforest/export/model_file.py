@@ -482,11 +482,21 @@ def _forest(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Forest:
 def _coding(
     header: dict[str, Any], arrays: dict[str, np.ndarray], classes: np.ndarray | None
 ) -> TargetCoding:
-    if "boosting" in header:
-        return _boosted_coding(header["boosting"], arrays, classes)
-    need(not {"baseline", "units", *SCORES} & arrays.keys(), "boosting without its header")
-    outputs = tuple(_labels(*described) for described in header.get("outputs", []))
-    return TargetCoding(classes, arrays["centre"], header["scale"], outputs)
+    """The coding of a file; that the arrays of boosting fit the trees is not checked yet."""
+    if "boosting" not in header:
+        need(not {"baseline", "units", *SCORES} & arrays.keys(), "boosting without its header")
+        outputs = tuple(_labels(*described) for described in header.get("outputs", []))
+        return TargetCoding(classes, arrays["centre"], header["scale"], outputs)
+    name, quantile = header["boosting"]["loss"], header["boosting"]["quantile"]
+    need(("baseline" in arrays) and ("units" in arrays), "boosting without its arrays")
+    need(name in NUMBERS or name == "log_loss", f"an unknown loss {name!r:.80}")
+    need((name == "log_loss") == (classes is not None), "classes and loss disagree")
+    need(0 <= quantile <= 1, "a quantile out of range")
+    loss = Loss.of(name, quantile, 0 if classes is None else len(classes))
+    return BoostedCoding(
+        classes, np.zeros(1), 1.0, loss=loss, baseline=arrays["baseline"], units=arrays["units"],
+        l2=header["boosting"]["l2"],
+    )  # fmt: skip
 
 
 def _with_means(forest: Forest, means: np.ndarray) -> Forest:
@@ -494,22 +504,6 @@ def _with_means(forest: Forest, means: np.ndarray) -> Forest:
     need(forest.leaf_values is None, "values and means of leaves")
     need(forest.leaf_sums.shape[1] == 2, "means of leaves beside several outputs or classes")
     return replace(forest, leaf_values=forest.coding.with_means(forest.leaf_sums, means))
-
-
-def _boosted_coding(
-    header: dict[str, Any], arrays: dict[str, np.ndarray], classes: np.ndarray | None
-) -> BoostedCoding:
-    """The coding of a file; that its arrays fit the trees is not checked yet."""
-    need(("baseline" in arrays) and ("units" in arrays), "boosting without its arrays")
-    name, quantile = header["loss"], header["quantile"]
-    need(name in NUMBERS or name == "log_loss", f"an unknown loss {name!r:.80}")
-    need((name == "log_loss") == (classes is not None), "classes and loss disagree")
-    need(0 <= quantile <= 1, "a quantile out of range")
-    loss = Loss.of(name, quantile, 0 if classes is None else len(classes))
-    return BoostedCoding(
-        classes, np.zeros(1), 1.0, loss=loss, baseline=arrays["baseline"], units=arrays["units"],
-        l2=header["l2"],
-    )  # fmt: skip
 
 
 def _estimator(header: dict[str, Any], arrays: dict[str, np.ndarray], forest: Forest) -> Any:

@@ -76,12 +76,7 @@ class Kind:
     # the wide phase
 
     def search(self, training: Training, slots: Frontier) -> Splits:
-        """The best split of each slot."""
-        splits = training.backend.level(training, slots)
-        return self.by_rounds(training, slots) if splits is None else splits
-
-    def by_rounds(self, training: Training, slots: Frontier) -> Splits:
-        """As `search`, by chunks of slots that fit the memory budget."""
+        """The best split of each slot, by chunks of slots that fit the memory budget."""
         xp = training.backend.xp
         if not slots.n_slots:
             return Splits.empty(xp, slots, self.node_words(training))
@@ -127,6 +122,12 @@ class Kind:
     def side_values(self, training: Training, below: Frontier) -> Array:
         """The values f64[S] of slots that monotonic constraints compare."""
         return training.rules.criterion.side_value(training.backend.xp, below.sums)
+
+    def project_compiled(
+        self, training: Training, slots: Frontier, features: Array, weights: Array
+    ) -> tuple[Array, Array, Array]:
+        """As `Backend.project`, by compiled code for the CPU, where nodes may split by sums."""
+        raise NotImplementedError
 
     # the deep phase
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from math import inf
 
 import numpy as np
 
+from gpuforest.engine.forest import Forest
 from gpuforest.engine.nodes import combined, has_set, unpack
-from gpuforest.splits.oblique.terms import terms_of
-
-if TYPE_CHECKING:
-    from gpuforest.engine.forest import Forest
+from gpuforest.splits.oblique.terms import ALL_LEFT, in_units, terms_of
 
 Sum = tuple[list[int], list[int], int]  # features, their weights, the most that goes left
 
@@ -26,6 +24,12 @@ def sums_of(forest: Forest) -> dict[int, Sum]:
     """The sums of features by which nodes split, by node."""
     nodes = np.flatnonzero(combined(forest.nodes) > 0).tolist() if forest.oblique else ()
     return {node: terms_of(forest, node) for node in nodes}
+
+
+def in_words(forest: Forest, terms: Sum, names: list[str]) -> tuple[str, float]:
+    """A sum in the units of the data, and the limit of those that go left; inf: all do."""
+    words, limit = in_units(forest.edges, *terms, names)
+    return words, inf if terms[2] == ALL_LEFT else limit
 
 
 def set_of(forest: Forest, node: int) -> np.ndarray | None:

@@ -148,18 +148,6 @@ def test_predictions_are_the_same(cuda, task, seed):
             assert np.array_equal(expected, backend.asnumpy(there))
 
 
-@given(task=tasks().map(few_builds), seed=seeds)
-def test_out_of_bag_sums_are_the_same(cuda, task, seed):
-    task = task.but(n_draws=len(task.X))
-    forest = task.grow(NumpyBackend())
-    expected = out_of_bag(forest, task.prepared(NumpyBackend())[0], task.sampling, NumpyBackend())
-    with cuda.order(seed):
-        backend = cuda.backend()
-        found = out_of_bag(forest, task.prepared(backend)[0], task.sampling, backend)
-    for a, b in zip(expected, found, strict=True):
-        assert np.array_equal(a, backend.asnumpy(b))
-
-
 def test_out_of_bag_takes_no_way_of_the_host(cuda, monkeypatch):
     monkeypatch.setattr(oob, "parallel_map", lambda *_: pytest.fail("the host's threads"))
     rng, backend = np.random.default_rng(0), cuda.backend()

@@ -14,6 +14,7 @@ import gpuforest
 from gpuforest import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from gpuforest.backends import registry
 from gpuforest.backends.base import Backend
+from gpuforest.backends.boosters import Booster
 from gpuforest.backends.numpy import NumpyBackend
 
 rng = np.random.default_rng(0)
@@ -56,12 +57,7 @@ def test_the_model_does_not_depend_on_the_order_of_rows_or_idle_features():
     assert same(first, clone(model).fit(X[order], y[order]))
     wide = clone(model).fit(np.column_stack([X, np.zeros(len(y))]), y)
     assert np.array_equal(first.forest_.nodes, wide.forest_.nodes)
-
-
-def test_rows_of_weight_zero_are_as_if_they_were_not_there():
-    X, y = DIABETES
-    weight = rng.integers(0, 2, len(y)).astype(float)
-    model = HistGradientBoostingRegressor(max_iter=10, backend="numba")
+    weight = rng.integers(0, 2, len(y)).astype(float)  # rows of weight zero are as if not there
     some = weight > 0
     assert same(clone(model).fit(X, y, weight), clone(model).fit(X[some], y[some], weight[some]))
 
@@ -69,14 +65,10 @@ def test_rows_of_weight_zero_are_as_if_they_were_not_there():
 def test_stages_end_at_the_prediction():
     X, y = IRIS
     model = HistGradientBoostingClassifier(max_iter=7, backend="numba").fit(X, y)
-    for staged, whole in (
-        (model.staged_predict, model.predict),
-        (model.staged_predict_proba, model.predict_proba),
-        (model.staged_decision_function, model.decision_function),
-    ):
-        found = list(staged(X))
-        assert len(found) == 7
-        assert np.array_equal(found[-1], whole(X))
+    for name in ("predict", "predict_proba", "decision_function"):
+        stages = list(getattr(model, f"staged_{name}")(X))
+        assert len(stages) == 7
+        assert np.array_equal(stages[-1], getattr(model, name)(X))
     assert model.decision_function(X).shape == (150, 3)
     two = HistGradientBoostingClassifier(max_iter=3).fit(*CANCER)
     assert two.decision_function(CANCER[0]).shape == (569,)
@@ -109,32 +101,19 @@ def test_early_stopping_keeps_scores():
     assert (model.validation_score_[-5:] <= before + model.tol).all()
     scored = clone(model).set_params(scoring="r2").fit(X, y)
     assert 0.3 < scored.validation_score_.max() <= 1
-    quiet = clone(model).set_params(early_stopping=False, max_iter=10).fit(X, y)
-    assert len(quiet.train_score_) == 0
-    assert quiet.n_iter_ == 10
-    train = clone(model).set_params(validation_fraction=None, max_iter=20).fit(X, y)
-    assert len(train.train_score_) == 21
-    assert len(train.validation_score_) == 0
+    for options, n_scores in (({"early_stopping": False}, 0), ({"validation_fraction": None}, 11)):
+        other = clone(model).set_params(max_iter=10, **options).fit(X, y)
+        assert other.n_iter_ == 10
+        assert (len(other.train_score_), len(other.validation_score_)) == (n_scores, 0)
 
 
 def test_no_round_is_grown_for_nothing(monkeypatch):
-    grown = []
-    trees = NumpyBackend().booster.__func__  # the booster of NumPy is counted
-
-    def counted(self, boosting):
-        booster = trees(self, boosting)
-        own = booster.trees
-        booster.trees = lambda *a: grown.append(1) or own(*a)
-        return booster
-
-    monkeypatch.setattr(NumpyBackend, "booster", counted)
+    grown, trees = [], Booster.trees
+    monkeypatch.setattr(Booster, "trees", lambda *a: grown.append(1) or trees(*a))
     model = HistGradientBoostingRegressor(max_iter=4, warm_start=True, backend="numpy")
-    model.fit(*DIABETES)
-    assert len(grown) == 4
-    model.fit(*DIABETES)  # all rounds are there
-    assert len(grown) == 4
-    model.set_params(max_iter=6).fit(*DIABETES)
-    assert len(grown) == 6
+    for max_iter in (4, 4, 6):  # all rounds may be there already
+        model.set_params(max_iter=max_iter).fit(*DIABETES)
+        assert len(grown) == max_iter
 
 
 def test_validation_rows_that_are_passed():
@@ -143,8 +122,6 @@ def test_validation_rows_that_are_passed():
     model.fit(X, y, X_val=X_val, y_val=y_val)
     assert model.do_early_stopping_
     assert model.n_iter_ < 300
-    with pytest.raises(ValueError, match="X_val is provided, but y_val was not provided"):
-        model.fit(X, y, X_val=X_val)
     with pytest.raises(ValueError, match="previously unseen labels"):
         model.fit(X, y, X_val=X_val, y_val=y_val + 5)
 
@@ -158,6 +135,9 @@ def test_categories_of_frames():
     model = HistGradientBoostingRegressor(max_iter=30, random_state=0).fit(frame, y)
     assert model.is_categorical_.tolist() == [False, True]
     assert model.score(frame, y) > 0.98
+    noisy = clone(model).fit(np.column_stack([rng.random(n), size, rng.random(n)]), size)
+    assert noisy.feature_importances_.argmax() == 1
+    assert np.isclose(noisy.feature_importances_.sum(), 1)
     unknown = frame.assign(city=pd.Categorical(["Essen"] * n))
     missing = frame.assign(city=pd.Categorical([None] * n, categories=["Aachen"]))
     assert np.array_equal(model.predict(unknown), model.predict(missing))
@@ -186,18 +166,20 @@ def test_random_models_respect_monotonic_constraints(loss):
             assert (sign * steps > 0).any()
 
 
-@pytest.mark.parametrize(("options", "y", "message"), [
-    ({"loss": "gamma"}, np.zeros(20), "loss='gamma' requires strictly positive y"),
-    ({"loss": "poisson"}, -np.ones(20), "loss='poisson' requires non-negative y"),
-    ({"loss": "quantile"}, np.ones(20), "loss='quantile' needs quantile"),
-    ({"learning_rate": 0}, np.ones(20), "learning_rate"),
-    ({"interaction_cst": [{0, 9}]}, np.ones(20), "invalid indices"),
-    ({"validation_fraction": 20, "early_stopping": True}, np.ones(20), "leaves no rows"),
-    ({}, np.ones((20, 2)), "1d array"),
+@pytest.mark.parametrize(("options", "y", "passed", "message"), [
+    ({"loss": "gamma"}, np.zeros(20), {}, "loss='gamma' requires strictly positive y"),
+    ({"loss": "poisson"}, -np.ones(20), {}, "loss='poisson' requires non-negative y"),
+    ({"loss": "quantile"}, np.ones(20), {}, "loss='quantile' needs quantile"),
+    ({"learning_rate": 0}, np.ones(20), {}, "learning_rate"),
+    ({"interaction_cst": [{0, 9}]}, np.ones(20), {}, "invalid indices"),
+    ({"validation_fraction": 20, "early_stopping": True}, np.ones(20), {}, "leaves no rows"),
+    ({}, np.ones((20, 2)), {}, "1d array"),
+    ({}, np.ones(20), {"sample_weight": np.zeros(20)}, "at least one non-zero"),
+    ({}, np.ones(20), {"X_val": np.ones((2, 3))}, "X_val is provided, but y_val was not provided"),
 ])  # fmt: skip
-def test_bad_input(options, y, message):
+def test_bad_input(options, y, passed, message):
     with pytest.raises(ValueError, match=message):
-        HistGradientBoostingRegressor(**options).fit(rng.random((20, 3)), y)
+        HistGradientBoostingRegressor(**options).fit(rng.random((20, 3)), y, **passed)
 
 
 @pytest.mark.parametrize("data", [CANCER, IRIS, DIABETES], ids=["two", "three", "numbers"])
@@ -231,13 +213,6 @@ def test_files_keep_sets_and_leave_functions_out(tmp_path):
     assert other.interaction_cst == [[1, 2], [3]]
     assert other.scoring == "loss"
     assert np.array_equal(other.predict(DIABETES[0]), model.predict(DIABETES[0]))
-
-
-def test_importances_find_the_features_that_matter():
-    X = rng.random((500, 4))
-    model = HistGradientBoostingRegressor(max_iter=30).fit(X, 3 * X[:, 2] + X[:, 0])
-    assert model.feature_importances_.argsort()[::-1][:2].tolist() == [2, 0]
-    assert np.isclose(model.feature_importances_.sum(), 1)
 
 
 def test_on_a_backend_that_does_not_boost_the_cpu_grows_the_trees(caplog, monkeypatch):

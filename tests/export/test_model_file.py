@@ -10,20 +10,11 @@ import pandas as pd
 import pytest
 from boosted_models import FIT, class_model
 from safetensors.numpy import save_file
-from saved import KINDS, change, fitted, refuses, save_tampered
+from saved import KINDS, change, fitted, refuses, reloaded, save_tampered
 from shown import SUM
 from sklearn.datasets import load_diabetes
 
-import gpuforest
-from gpuforest import (
-    DecisionTreeClassifier,
-    DecisionTreeRegressor,
-    ExtraTreesQuantileRegressor,
-    ModelFormatError,
-    RandomForestClassifier,
-    RandomForestQuantileRegressor,
-    RandomForestRegressor,
-)
+import gpuforest as gf
 from gpuforest.explain.model_facts import measure_of
 from gpuforest.export import container, model_file
 
@@ -31,7 +22,7 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 3))
 X[RNG.random(X.shape) < 0.1] = np.nan
 Y = RNG.normal(size=80)
-QUANTILES = [RandomForestQuantileRegressor, ExtraTreesQuantileRegressor]
+QUANTILES = [gf.RandomForestQuantileRegressor, gf.ExtraTreesQuantileRegressor]
 WEIGHTS = RNG.integers(0, 3, 80)
 
 
@@ -39,8 +30,7 @@ WEIGHTS = RNG.integers(0, 3, 80)
 def test_round_trip(kind, tmp_path):
     model, X = fitted(kind, "numba", max_depth=4, min_samples_leaf=0.01)
     X = np.where(np.random.default_rng(0).random(X.shape) < 0.2, np.nan, X)
-    model.save(tmp_path / "model")
-    other = gpuforest.load(tmp_path / "model").set_params(backend="numba")
+    other = reloaded(model, tmp_path).set_params(backend="numba")
     assert type(other) is kind
     assert other.get_params() == model.get_params()
     assert np.array_equal(other.predict(X), model.predict(X))
@@ -58,9 +48,10 @@ def test_round_trip(kind, tmp_path):
 def test_names_scores_and_states(tmp_path):
     X, y = load_diabetes(return_X_y=True, as_frame=True)
     state = np.random.RandomState(3)
-    model = RandomForestRegressor(30, oob_score=True, random_state=state, backend="numba", n_jobs=1)
-    model.fit(X, y).save(tmp_path / "model")
-    other = gpuforest.load(tmp_path / "model")
+    model = gf.RandomForestRegressor(
+        30, oob_score=True, random_state=state, backend="numba", n_jobs=1
+    )
+    other = reloaded(model.fit(X, y), tmp_path)
     assert other.feature_names_in_.tolist() == list(X.columns)
     assert other.oob_score_ == model.oob_score_
     assert not hasattr(other, "oob_prediction_")
@@ -68,26 +59,25 @@ def test_names_scores_and_states(tmp_path):
     assert np.array_equal(other.predict(X), model.predict(X))
     with pytest.raises(ValueError, match="same order"):
         other.predict(X[X.columns[::-1]])
-    assert isinstance(X, pd.DataFrame)
 
 
 def test_foreign_files(tmp_path):
     path = tmp_path / "file"
     for content in (b"", b"hello", b"\x80\x04K\x01.", b"\xff" * 500, b"{}" * 100):
         path.write_bytes(content)
-        with pytest.raises(ModelFormatError, match="file"):
-            gpuforest.load(path)
+        with pytest.raises(gf.ModelFormatError, match="file"):
+            gf.load(path)
     save_file({"nodes": np.zeros(3)}, path)
-    with pytest.raises(ModelFormatError, match="not written by gpuforest"):
-        gpuforest.load(path)
+    with pytest.raises(gf.ModelFormatError, match="not written by gpuforest"):
+        gf.load(path)
     with pytest.raises(FileNotFoundError):
-        gpuforest.load(tmp_path / "nothing")
+        gf.load(tmp_path / "nothing")
     with pytest.raises(IsADirectoryError):
-        gpuforest.load(tmp_path)
+        gf.load(tmp_path)
 
 
 def test_votes_as_earlier_files_have_them(tmp_path):
-    path, kind = tmp_path / "model", RandomForestClassifier
+    path, kind = tmp_path / "model", gf.RandomForestClassifier
     soft, X = fitted(kind, max_depth=2)
     hard, X = fitted(kind, max_depth=2, voting="hard")
     assert not np.array_equal(soft.predict_proba(X), hard.predict_proba(X))
@@ -96,13 +86,13 @@ def test_votes_as_earlier_files_have_them(tmp_path):
         text, arrays = container.read(path, model_file.ARRAYS)
         header_text = {name: value for name, value in json.loads(text).items() if name != "combine"}
         container.write(path, json.dumps(header_text | header), arrays)
-        assert np.array_equal(gpuforest.load(path).predict_proba(X), hard.predict_proba(X))
+        assert np.array_equal(gf.load(path).predict_proba(X), hard.predict_proba(X))
 
 
 def test_small(tmp_path):
     """A model of classes takes little more than eight bytes a node."""
     X = np.random.default_rng(0).random((3000, 5))
-    model = RandomForestClassifier(10, random_state=0).fit(X, X[:, 0] + X[:, 1] > X[:, 2])
+    model = gf.RandomForestClassifier(10, random_state=0).fit(X, X[:, 0] + X[:, 1] > X[:, 2])
     model.save(tmp_path / "model")
     forest = model.forest_
     edges = 16 * len(forest.edges.values)
@@ -139,15 +129,6 @@ HEADERS = [
 ]  # fmt: skip
 
 
-def test_headers_that_cannot_have_been_written(tmp_path):
-    model, _ = fitted()
-    for header in HEADERS:
-        model.save(tmp_path / "model")
-        save_tampered(model, tmp_path / "model", **header)
-        with pytest.raises(ModelFormatError, match="model"):
-            gpuforest.load(tmp_path / "model")
-
-
 @pytest.mark.parametrize("key", ["estimator", "parameters", "seed", "criterion", "scale"])
 def test_a_header_key_that_is_missing_or_comes_twice(key, tmp_path):
     fitted()[0].save(tmp_path / "model")
@@ -156,14 +137,13 @@ def test_a_header_key_that_is_missing_or_comes_twice(key, tmp_path):
     twice = text[:-1] + f", {json.dumps(key)}: {json.dumps(header[key])}}}"
     for changed in (json.dumps({k: v for k, v in header.items() if k != key}), twice):
         container.write(tmp_path / "changed", changed, arrays)
-        with pytest.raises(ModelFormatError, match=f"no header key '{key}'|twice"):
-            gpuforest.load(tmp_path / "changed")
+        with pytest.raises(gf.ModelFormatError, match=f"no header key '{key}'|twice"):
+            gf.load(tmp_path / "changed")
 
 
 def test_trees_vote_as_they_were_trained_to(tmp_path):
     model, X = fitted(max_depth=2)
-    model.set_params(voting="hard").save(tmp_path / "model")  # of the next fit
-    loaded = gpuforest.load(tmp_path / "model")
+    loaded = reloaded(model.set_params(voting="hard"), tmp_path)  # of the next fit
     assert np.array_equal(loaded.predict_proba(X), model.predict_proba(X))
     assert not np.array_equal(
         loaded.fit(X, model.predict(X)).predict_proba(X), model.predict_proba(X)
@@ -171,12 +151,11 @@ def test_trees_vote_as_they_were_trained_to(tmp_path):
 
 
 def test_errors_where_no_row_is_out_of_bag(tmp_path):
-    forest = RandomForestRegressor(3, oob_score=True, random_state=4, backend="numpy")
+    forest = gf.RandomForestRegressor(3, oob_score=True, random_state=4, backend="numpy")
     with pytest.warns(UserWarning, match="out-of-bag|OOB|bag"):
         forest.fit([[0.0], [1.0], [2.0], [3.0]], [0.0, 1.0, 2.0, 3.0])
     assert np.isnan(forest.oob_curve_.error[0])
-    forest.save(tmp_path / "model")
-    again = gpuforest.load(tmp_path / "model")
+    again = reloaded(forest, tmp_path)
     assert np.array_equal(again.oob_curve_.error, forest.oob_curve_.error, equal_nan=True)
 
 
@@ -192,16 +171,15 @@ def test_errors_where_no_row_is_out_of_bag(tmp_path):
     ],
 )
 def test_labels(labels, tmp_path):
-    model, X = fitted(DecisionTreeClassifier, labels=np.asarray(labels))
-    model.save(tmp_path / "model")
-    other = gpuforest.load(tmp_path / "model")
+    model, X = fitted(gf.DecisionTreeClassifier, labels=np.asarray(labels))
+    other = reloaded(model, tmp_path)
     assert other.classes_.dtype.kind == model.classes_.dtype.kind
     assert np.array_equal(other.predict(X), model.predict(X))
 
 
 def test_labels_that_cannot_be_saved(tmp_path):
     days = np.array(["2020-01-01", "2020-01-02", "2020-01-03"], "M8[D]")
-    model, _ = fitted(DecisionTreeClassifier, labels=days)
+    model, _ = fitted(gf.DecisionTreeClassifier, labels=days)
     with pytest.raises(ValueError, match="pickle"):
         model.save(tmp_path / "model")
     assert list(tmp_path.iterdir()) == []
@@ -220,12 +198,11 @@ def test_labels_that_cannot_be_saved(tmp_path):
 )
 def test_categories_keep_their_values_and_types(values, tmp_path):
     column = np.array([*values, None] * 3, dtype=object)[:, None]
-    model = DecisionTreeClassifier(categorical_features=[0], backend="numpy")
-    model.fit(column, np.arange(len(column)) % 2).save(tmp_path / "model")
-    other = gpuforest.load(tmp_path / "model")
-    found = other.forest_.edges.categories
-    assert found == model.forest_.edges.categories == {0: values}
-    assert [type(v) for v in found[0]] == [type(v) for v in values]
+    model = gf.DecisionTreeClassifier(categorical_features=[0], backend="numpy")
+    other = reloaded(model.fit(column, np.arange(len(column)) % 2), tmp_path)
+    categories = other.forest_.edges.categories
+    assert categories == model.forest_.edges.categories == {0: values}
+    assert [type(v) for v in categories[0]] == [type(v) for v in values]
     assert other.categorical_features == [0]
     assert np.array_equal(other.predict(column), model.predict(column))
 
@@ -235,7 +212,7 @@ COLOURS = ["blue", "green", "red"]
 
 def with_categories():
     X = np.array([[COLOURS[i % 3], i] for i in range(12)], dtype=object)
-    model = DecisionTreeClassifier(categorical_features=[0], random_state=0, backend="numpy")
+    model = gf.DecisionTreeClassifier(categorical_features=[0], random_state=0, backend="numpy")
     return model.fit(X, np.arange(12) % 3)
 
 
@@ -249,15 +226,16 @@ CATEGORIES = [
 ]  # fmt: skip
 
 
-def test_categories_that_cannot_have_been_written(tmp_path):
-    model = with_categories()
-    model.save(tmp_path / "model")
-    assert gpuforest.load(tmp_path / "model").forest_.edges.categories == {0: tuple(COLOURS)}
-    for categories in CATEGORIES:
-        model.save(tmp_path / "model")
-        save_tampered(model, tmp_path / "model", categories=categories)
-        with pytest.raises(ModelFormatError, match="model"):
-            gpuforest.load(tmp_path / "model")
+def test_headers_that_cannot_have_been_written(tmp_path):
+    path, categorical = tmp_path / "model", with_categories()
+    assert reloaded(categorical, tmp_path).forest_.edges.categories == {0: tuple(COLOURS)}
+    of_categories = [{"categories": categories} for categories in CATEGORIES]
+    for model, headers in ((fitted()[0], HEADERS), (categorical, of_categories)):
+        for header in headers:
+            model.save(path)
+            save_tampered(model, path, **header)
+            with pytest.raises(gf.ModelFormatError, match="model"):
+                gf.load(path)
 
 
 @pytest.mark.parametrize(
@@ -283,9 +261,8 @@ def test_pickled_categories_that_cannot_have_been_learned(wrong):
 @pytest.mark.parametrize("chosen", [["a"], np.array([0]), (True, False), pd.Index(["a"])])
 def test_choices_of_categories_are_kept(chosen, tmp_path):
     X = pd.DataFrame({"a": np.arange(6) % 3, "b": np.arange(6)})
-    model = DecisionTreeRegressor(categorical_features=chosen).fit(X, X["b"])
-    model.save(tmp_path / "model")
-    assert gpuforest.load(tmp_path / "model").categorical_features == list(chosen)
+    model = gf.DecisionTreeRegressor(categorical_features=chosen).fit(X, X["b"])
+    assert reloaded(model, tmp_path).categorical_features == list(chosen)
 
 
 def answers(model):
@@ -293,7 +270,7 @@ def answers(model):
     if hasattr(model, "classes_"):
         return [model.predict_set(X)]
     found = [model.predict_interval(X)]
-    if isinstance(model, RandomForestRegressor):
+    if isinstance(model, gf.RandomForestRegressor):
         return [*found, *model.predict(X, return_std=True)]
     found += [model.predict(X, [0.1, 0.9], oob_score=o) for o in (False, True)]
     return [*found, model.quantile_ranks(X, Y)]
@@ -304,10 +281,9 @@ def answers(model):
 @pytest.mark.parametrize("weights", [None, WEIGHTS])
 def test_what_is_read_answers_the_same(kind, weights, tmp_path):
     model = kind(9, oob_score=True, bootstrap=True, random_state=0, backend="numba")
-    model.fit(X, Y > 0 if kind is RandomForestClassifier else Y, weights)
+    model.fit(X, Y > 0 if kind is gf.RandomForestClassifier else Y, weights)
     expected = answers(model)
-    model.save(tmp_path / "model")
-    loaded = gpuforest.load(tmp_path / "model").set_params(backend="numba")
+    loaded = reloaded(model, tmp_path).set_params(backend="numba")
     copies = copy.copy(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))
     for other in (loaded, *copies):
         for one, two in zip(expected, answers(other), strict=True):
@@ -318,7 +294,7 @@ def test_what_is_read_answers_the_same(kind, weights, tmp_path):
 
 @pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
 def test_rows_that_do_not_fit_are_refused(tmp_path):
-    model = RandomForestQuantileRegressor(9, oob_score=True, random_state=0, backend="numpy")
+    model = gf.RandomForestQuantileRegressor(9, oob_score=True, random_state=0, backend="numpy")
     path = tmp_path / "model"
     model.fit(X, Y, WEIGHTS).save(path)
     text, arrays = container.read(path, model_file.ARRAYS)
@@ -337,10 +313,10 @@ def test_rows_that_do_not_fit_are_refused(tmp_path):
         changed = {key: array for key, array in arrays.items() if key != name}
         changed |= {} if damage is None else {name: damage(arrays[name])}
         container.write(path, text, changed)
-        with pytest.raises(ModelFormatError):
-            gpuforest.load(path)
+        with pytest.raises(gf.ModelFormatError):
+            gf.load(path)
     container.write(path, text, arrays)
-    gpuforest.load(path)
+    gf.load(path)
 
 
 def judge(estimator, X, y):
@@ -353,14 +329,14 @@ def test_a_file_knows_that_a_function_gave_the_scores(tmp_path):
     text, arrays = container.read(tmp_path / "model", model_file.ARRAYS)
     header = json.loads(text)
     assert header["boosting"]["scored_by"] == "judge"
-    read = gpuforest.load(tmp_path / "model")  # no file holds a function: it has the default
+    read = gf.load(tmp_path / "model")  # no file holds a function: it has the default
     assert measure_of(read) == measure_of(model) == ("score: judge", False)
     read.save(tmp_path / "again")
     again = json.loads(container.read(tmp_path / "again", model_file.ARRAYS)[0])
     assert again["boosting"] == header["boosting"]
     header["boosting"]["scored_by"] = 1
     container.write(tmp_path / "broken", json.dumps(header), arrays)
-    with pytest.raises(ModelFormatError, match="scored_by of another type"):
-        gpuforest.load(tmp_path / "broken")
+    with pytest.raises(gf.ModelFormatError, match="scored_by of another type"):
+        gf.load(tmp_path / "broken")
     FIT["ends early"].save(tmp_path / "model")
     assert "scored_by" not in container.read(tmp_path / "model", model_file.ARRAYS)[0]

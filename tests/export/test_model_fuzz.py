@@ -19,13 +19,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import gpuforest
-from gpuforest import (
-    DecisionTreeRegressor,
-    HistGradientBoostingClassifier,
-    ModelFormatError,
-    RandomForestClassifier,
-    RandomForestRegressor,
-)
 from gpuforest.engine.nodes import CHILD_MASK, CHILD_SHIFT, FEATURE_SHIFT
 from gpuforest.export import container
 from gpuforest.export.model_file import ARRAYS, HEADER
@@ -66,15 +59,15 @@ def whole(model):
     path, y = FOLDER / model, X[:, 1] * 2.5
     given = {"random_state": 0, "backend": "numpy"}
     fitted = {
-        "tree": lambda: DecisionTreeRegressor(max_depth=3, **given).fit(X, y),
-        "categories": lambda: DecisionTreeRegressor(
+        "tree": lambda: gpuforest.DecisionTreeRegressor(max_depth=3, **given).fit(X, y),
+        "categories": lambda: gpuforest.DecisionTreeRegressor(
             categorical_features=[1], max_depth=3, **given
         ).fit(X, y),
-        "boosting": lambda: HistGradientBoostingClassifier(
+        "boosting": lambda: gpuforest.HistGradientBoostingClassifier(
             max_iter=3, max_leaf_nodes=4, min_samples_leaf=2, **given
         ).fit(X, X[:, 1] > 5),
-        "draws": lambda: RandomForestRegressor(3, max_depth=3, **given).fit(X, y),
-        "classifier": lambda: RandomForestClassifier(3, max_depth=3, **given).fit(
+        "draws": lambda: gpuforest.RandomForestRegressor(3, max_depth=3, **given).fit(X, y),
+        "classifier": lambda: gpuforest.RandomForestClassifier(3, max_depth=3, **given).fit(
             X, np.array(["a", "b", "c"])[np.arange(24) % 3]
         ),
     }
@@ -91,7 +84,7 @@ def loads(content):
     path.write_bytes(content)
     try:
         model = gpuforest.load(path)
-    except ModelFormatError:
+    except gpuforest.ModelFormatError:
         seen[False] += 1
         return False
     seen[True] += 1

@@ -8,12 +8,7 @@ from boosted_models import CITY, SHORT, class_model, leaves
 from boosted_models import FIT as BOOSTED
 from shown import FIT, OBLIQUE, SUM, SUMMED, X, grid, python_predictions, single
 
-from gpuforest import (
-    DecisionTreeClassifier,
-    HistGradientBoostingRegressor,
-    export_python,
-    tree_nodes,
-)
+import gpuforest as gf
 from gpuforest.explain.views import BoostedView
 
 
@@ -22,13 +17,15 @@ def test_the_python_function_predicts_the_same(kind):
     model = OBLIQUE.get(kind) or FIT[kind]
     own, number = single(model)
     names = ["a", "it's", 'say "b"\n', "d\\"]
-    source = export_python(model, number, feature_names=names)
+    source = gf.export_python(model, number, feature_names=names)
     rows = np.concatenate([SUMMED if kind in OBLIQUE else X, grid()])
     rows = rows.astype(np.float32) if kind == "float32" else rows
     expected = own.predict(rows).tolist()
     expected = [tuple(row) if isinstance(row, list) else row for row in expected]
     assert python_predictions(source, names, rows) == expected
-    assert kind in OBLIQUE or export_python(model, number).count("feature_") == source.count("x[")
+    assert kind in OBLIQUE or gf.export_python(model, number).count("feature_") == source.count(
+        "x["
+    )
     rows = np.array([[None if np.isnan(v) else v for v in row] for row in rows], object)
     assert python_predictions(source, names, rows) == expected  # None is a missing value too
 
@@ -36,21 +33,21 @@ def test_the_python_function_predicts_the_same(kind):
 @pytest.mark.filterwarnings("ignore:The number of unique classes")
 def test_deep_trees_are_functions_too():
     x = np.arange(250.0)[:, None]
-    tree = DecisionTreeClassifier().fit(x, np.arange(250))  # one row is split off after another
+    tree = gf.DecisionTreeClassifier().fit(x, np.arange(250))  # one row is split off after another
     assert tree.get_depth() == 249  # Python may be indented by 99 levels
-    assert python_predictions(export_python(tree), ["feature_0"], x) == tree.predict(x).tolist()
+    assert python_predictions(gf.export_python(tree), ["feature_0"], x) == tree.predict(x).tolist()
 
 
 def test_labels_are_literals():
     for labels in ([True, False], [1.0, -2.0], [b"x", b"y"], ["it's", 'a "b"\n\\']):
-        tree = DecisionTreeClassifier().fit([[0.0], [1.0]], labels)
-        found = python_predictions(export_python(tree), ["feature_0"], np.array([[0.0], [1.0]]))
+        tree = gf.DecisionTreeClassifier().fit([[0.0], [1.0]], labels)
+        found = python_predictions(gf.export_python(tree), ["feature_0"], np.array([[0.0], [1.0]]))
         assert found == labels
         assert [type(label) for label in found] == [type(label) for label in labels]
     days = np.array(["2020-01-01", "2020-01-02"], "datetime64[D]")
-    tree = DecisionTreeClassifier().fit([[0.0], [1.0]], days)
+    tree = gf.DecisionTreeClassifier().fit([[0.0], [1.0]], days)
     with pytest.raises(ValueError, match="is a date, which has no Python literal"):
-        export_python(tree)
+        gf.export_python(tree)
 
 
 def rows_of(kind):
@@ -73,7 +70,7 @@ def made(source):
 def test_boosted_models_and_their_trees_predict_what_they_do(kind):
     model = BOOSTED[kind]
     rows, dicts = rows_of(kind)
-    source = export_python(model, None)
+    source = gf.export_python(model, None)
     assert set(re.findall("^import (.*)$", source, re.MULTILINE)) <= {"math"}
     functions = made(source)
     assert [functions["predict"](row) for row in dicts] == model.predict(rows).tolist()
@@ -84,7 +81,7 @@ def test_boosted_models_and_their_trees_predict_what_they_do(kind):
     else:
         assert "predict_proba" not in functions
     last = model.forest_.n_trees - 1
-    predict = made(export_python(model, last))["predict"]
+    predict = made(gf.export_python(model, last))["predict"]
     added = BoostedView.of(model.forest_, last).value[leaves(model, rows)[:, last]]
     assert [predict(row) for row in dicts] == added.tolist()
 
@@ -93,10 +90,10 @@ def test_categories_of_strings():
     pandas = pytest.importorskip("pandas", reason="pandas is not installed")
     city = np.array(["Aachen", "it's Bonn", "Cux\nhaven", "D"])[CITY]
     frame = pandas.DataFrame({"size": X[:, 0], "city": city})
-    model = HistGradientBoostingRegressor(**SHORT).fit(frame, SUM + (CITY == 1) - (CITY == 3))
-    assert any("city" in node.rule for node in tree_nodes(model).values())
+    model = gf.HistGradientBoostingRegressor(**SHORT).fit(frame, SUM + (CITY == 1) - (CITY == 3))
+    assert any("city" in node.rule for node in gf.tree_nodes(model).values())
     odd = frame.assign(city=np.resize(np.array(["Essen", None], object), 300))
-    found = made(export_python(model, None))
+    found = made(gf.export_python(model, None))
     for rows in (frame, odd):
         dicts = rows.to_dict("records")
         assert [found["predict"](row) for row in dicts] == model.predict(rows).tolist()
@@ -106,9 +103,9 @@ def test_names_of_classes_and_features_cannot_break_out():
     labels = np.array(['"""\nimport os', "it's \\", "# b"])[np.arange(300) % 3]
     model = class_model(labels)
     names = ["a", "it's", 'say "b"\n', "d\\"]
-    source = export_python(model, None, feature_names=names)
+    source = gf.export_python(model, None, feature_names=names)
     assert python_predictions(source, names, X) == model.predict(X).tolist()
-    one = export_python(model, 0, feature_names=names)
+    one = gf.export_python(model, 0, feature_names=names)
     first = r'# round 1 of 4: leaves add to the raw prediction of """\nimport os'
     assert one.splitlines()[0] == first
     assert len(python_predictions(one, names, X)) == 300

@@ -18,19 +18,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils.validation import check_is_fitted
 
-import gpuforest
-from gpuforest import (
-    AdaBoostClassifier,
-    AdaBoostRegressor,
-    DecisionTreeClassifier,
-    DecisionTreeRegressor,
-    ExtraTreesClassifier,
-    IsolationForest,
-    RandomForestClassifier,
-    RandomForestRegressor,
-    from_sklearn,
-    load,
-)
+import gpuforest as gf
 from gpuforest.export.sklearn import HOMES
 
 RNG = np.random.default_rng(0)
@@ -76,7 +64,7 @@ def same(a, b):
 
 @EACH
 def test_scikit_learn_predicts_what_we_do(name, criterion, y):
-    ours = getattr(gpuforest, name)(**given(name, criterion=criterion), backend="numba").fit(X, y)
+    ours = getattr(gf, name)(**given(name, criterion=criterion), backend="numba").fit(X, y)
     theirs = ours.to_sklearn()
     assert type(theirs) is sklearn_kind(name)
     assert theirs.get_params().items() >= given(name, criterion=criterion).items()
@@ -95,8 +83,8 @@ def test_scikit_learn_predicts_what_we_do(name, criterion, y):
 def test_we_predict_what_scikit_learn_does(name, criterion, y, weighed):
     weights = np.random.default_rng(1).integers(1, 5, len(y)) if weighed else None
     theirs = sklearn_kind(name)(**given(name, criterion=criterion)).fit(X, y, weights)
-    ours = from_sklearn(theirs).set_params(backend="numba")
-    assert type(ours) is getattr(gpuforest, name)
+    ours = gf.from_sklearn(theirs).set_params(backend="numba")
+    assert type(ours) is getattr(gf, name)
     assert ours.get_params().items() >= given(name, criterion=criterion).items()
     for rows in (X, NEW):
         found, expected = predictions(ours, rows), predictions(theirs, rows)
@@ -118,9 +106,9 @@ def test_we_predict_what_scikit_learn_does(name, criterion, y, weighed):
     ],
 )
 def test_scikit_learns_own_is_given_where_ours_stand_in_its_place(name, params, monkeypatch):
-    model = getattr(gpuforest, name)(backend="numpy", **params).fit(X, LABELS)
+    model = getattr(gf, name)(backend="numpy", **params).fit(X, LABELS)
     for module, other in ((tree, "DecisionTreeClassifier"), (ensemble, name)):
-        monkeypatch.setattr(module, other, getattr(gpuforest, other), raising=False)
+        monkeypatch.setattr(module, other, getattr(gf, other), raising=False)
     found = model.to_sklearn()
     assert type(found).__module__.startswith("sklearn.")
     assert found.n_features_in_ == X.shape[1]
@@ -131,7 +119,7 @@ def test_fractional_weights(name):
     y = LABELS if name.endswith("Classifier") else NUMBERS
     weights = np.random.default_rng(1).random(len(y))
     theirs = sklearn_kind(name)(**given(name)).fit(X, y, weights)
-    found, expected = predictions(from_sklearn(theirs), NEW)[-1], predictions(theirs, NEW)[-1]
+    found, expected = predictions(gf.from_sklearn(theirs), NEW)[-1], predictions(theirs, NEW)[-1]
     # weights become whole numbers of a total of 2**30: a leaf's rounds in its last bits
     assert np.allclose(found, expected, 1e-5, 1e-6)
 
@@ -139,10 +127,10 @@ def test_fractional_weights(name):
 @pytest.mark.parametrize("name", sorted(HOMES))
 def test_there_and_back(name, tmp_path):
     y = LABELS if name.endswith("Classifier") else COUNTS
-    ours = getattr(gpuforest, name)(**given(name), backend="numpy").fit(X, y)
-    back = from_sklearn(ours.to_sklearn())
+    ours = getattr(gf, name)(**given(name), backend="numpy").fit(X, y)
+    back = gf.from_sklearn(ours.to_sklearn())
     back.save(tmp_path / "model")
-    for other in (back, gpuforest.load(tmp_path / "model")):
+    for other in (back, gf.load(tmp_path / "model")):
         if y is LABELS:
             assert np.array_equal(other.forest_.leaf_sums, ours.forest_.leaf_sums)
         assert np.array_equal(other.apply(NEW), ours.apply(NEW))
@@ -157,7 +145,7 @@ def test_several_outputs(kind):
     y = np.stack([LABELS, NUMBERS > 0] if is_classes else [NUMBERS, COUNTS], axis=1)
     full = np.nan_to_num(X)
     theirs = kind(5, max_depth=4, random_state=0).fit(full, y)
-    ours = from_sklearn(theirs)
+    ours = gf.from_sklearn(theirs)
     for other in (ours, ours.to_sklearn()):
         assert other.n_outputs_ == 2
         if is_classes:
@@ -171,7 +159,7 @@ def test_several_outputs(kind):
 
 def test_impurity_travels():
     theirs = tree.DecisionTreeRegressor(max_depth=4, random_state=0).fit(X, NUMBERS)
-    ours = from_sklearn(theirs)
+    ours = gf.from_sklearn(theirs)
     back = ours.to_sklearn()
     # scikit-learn's is a difference of squares, which rounds
     assert np.allclose(np.sort(back.tree_.impurity), np.sort(theirs.tree_.impurity), 1e-9, 1e-12)
@@ -181,15 +169,15 @@ def test_impurity_travels():
 def test_trees_that_grew_best_first_come_in_our_order():
     theirs = tree.DecisionTreeClassifier(max_leaf_nodes=20, random_state=0).fit(X, LABELS)
     assert (np.diff(theirs.tree_.children_left[theirs.tree_.children_left > 0]) < 0).any()
-    assert same(predictions(from_sklearn(theirs), NEW), predictions(theirs, NEW))
+    assert same(predictions(gf.from_sklearn(theirs), NEW), predictions(theirs, NEW))
 
 
 def test_names_of_features_and_classes_travel():
     frame = pd.DataFrame(X, columns=list("vwxyz"))
     theirs = ensemble.RandomForestClassifier(3, random_state=5).fit(frame, LABELS)
-    ours = from_sklearn(theirs)
+    ours = gf.from_sklearn(theirs)
     assert (ours.n_classes_, ours.n_features_in_, ours.seed_) == (3, 5, 5)
-    isolation = IsolationForest(n_estimators=2, backend="numpy").fit(frame).to_sklearn()
+    isolation = gf.IsolationForest(n_estimators=2, backend="numpy").fit(frame).to_sklearn()
     for model in (ours, ours.to_sklearn(), isolation):
         assert model.feature_names_in_.tolist() == list("vwxyz")
         if model is not isolation:
@@ -199,7 +187,7 @@ def test_names_of_features_and_classes_travel():
 
 
 def test_misclassification_becomes_gini():
-    ours = DecisionTreeClassifier(criterion="misclassification", max_depth=3, backend="numba")
+    ours = gf.DecisionTreeClassifier(criterion="misclassification", max_depth=3, backend="numba")
     theirs = ours.fit(X, LABELS).to_sklearn()
     assert theirs.criterion == "gini"
     value = theirs.tree_.value[:, 0]
@@ -208,14 +196,14 @@ def test_misclassification_becomes_gini():
 
 
 def test_a_tree_of_one_leaf():
-    ours = DecisionTreeClassifier(backend="numpy").fit(np.ones((4, 2)), [0, 1, 1, 1])
-    for other in (ours.to_sklearn(), from_sklearn(ours.to_sklearn())):
+    ours = gf.DecisionTreeClassifier(backend="numpy").fit(np.ones((4, 2)), [0, 1, 1, 1])
+    for other in (ours.to_sklearn(), gf.from_sklearn(ours.to_sklearn())):
         assert other.predict_proba([[1.0, 2.0]]).tolist() == [[0.25, 0.75]]
 
 
 def test_scikit_learns_tools_take_what_comes():
     data = load_iris()
-    ours = DecisionTreeClassifier(max_depth=2, random_state=0, backend="numba")
+    ours = gf.DecisionTreeClassifier(max_depth=2, random_state=0, backend="numba")
     theirs = ours.fit(data.data, data.target).to_sklearn()
     text = tree.export_text(theirs, feature_names=data.feature_names)
     assert text.count("class:") == ours.get_n_leaves()
@@ -225,7 +213,7 @@ def test_scikit_learns_tools_take_what_comes():
         importlib.import_module("matplotlib").use("Agg")
         assert len(tree.plot_tree(theirs)) >= ours.tree_.node_count
     X, y = DIABETES
-    forest = RandomForestRegressor(5, random_state=0, backend="numba").fit(X, y).to_sklearn()
+    forest = gf.RandomForestRegressor(5, random_state=0, backend="numba").fit(X, y).to_sklearn()
     found = partial_dependence(forest, X, [2], method="recursion")
     rises = found["average"][0]
     assert rises[-1] > rises[0]
@@ -237,43 +225,29 @@ def of_another_release():
 
 
 def of_others():
-    return AdaBoostClassifier(LogisticRegression(), n_estimators=2).fit(*IRIS)
+    return gf.AdaBoostClassifier(LogisticRegression(), n_estimators=2).fit(*IRIS)
 
 
 def categorical_isolation():
     frame = pd.DataFrame({"a": pd.Categorical(["x", "y"] * 30), "b": np.arange(60.0)})
-    return IsolationForest(n_estimators=2, backend="numpy").fit(frame)
+    return gf.IsolationForest(n_estimators=2, backend="numpy").fit(frame)
 
 
-TAKES = "from_sklearn takes a fitted"
+TAKES, UNFITTED = "from_sklearn takes a fitted", "not fitted"
 
 
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: from_sklearn(KNeighborsClassifier()), TypeError, TAKES),
-        (lambda: from_sklearn(None), TypeError, TAKES),
-        (lambda: from_sklearn(DecisionTreeClassifier()), TypeError, TAKES),
-        (lambda: from_sklearn(tree.DecisionTreeClassifier()), ValueError, "not fitted"),
-        (lambda: DecisionTreeClassifier().to_sklearn(), ValueError, "not fitted"),
-        (lambda: IsolationForest().to_sklearn(), ValueError, "not fitted"),
-        (
-            lambda: from_sklearn(of_another_release()),
-            ValueError,
-            "criterion='new' is none of gpuforest's",
-        ),
-        (
-            lambda: (
-                AdaBoostClassifier(LogisticRegression(), n_estimators=2).fit(*IRIS).to_sklearn()
-            ),
-            ValueError,
-            "an ensemble of LogisticRegression was fitted by scikit",
-        ),
-        (
-            lambda: categorical_isolation().to_sklearn(),
-            ValueError,
-            "no categorical features: train with numbers",
-        ),
+        (lambda: gf.from_sklearn(KNeighborsClassifier()), TypeError, TAKES),
+        (lambda: gf.from_sklearn(None), TypeError, TAKES),
+        (lambda: gf.from_sklearn(gf.DecisionTreeClassifier()), TypeError, TAKES),
+        (lambda: gf.from_sklearn(tree.DecisionTreeClassifier()), ValueError, UNFITTED),
+        (lambda: gf.DecisionTreeClassifier().to_sklearn(), ValueError, UNFITTED),
+        (lambda: gf.IsolationForest().to_sklearn(), ValueError, UNFITTED),
+        (lambda: gf.from_sklearn(of_another_release()), ValueError, "criterion='new' is none of"),
+        (lambda: of_others().to_sklearn(), ValueError, "an ensemble of LogisticRegression was fit"),
+        (lambda: categorical_isolation().to_sklearn(), ValueError, "no categorical features: tra"),
     ],
 )
 def test_what_is_refused(call, error, message):
@@ -284,12 +258,12 @@ def test_what_is_refused(call, error, message):
 def test_too_many_thresholds_are_refused():
     values = np.arange(65_536, dtype=np.float32)[:, None]
     few = tree.DecisionTreeRegressor().fit(values[1:], values[1:, 0])
-    found = from_sklearn(few)
+    found = gf.from_sklearn(few)
     assert found.forest_.edges.n_bins.tolist() == [65_535]
     # means lie on the grid of the fixed point
     assert np.allclose(found.predict(values[1:]), values[1:, 0], 1e-12)
     with pytest.raises(ValueError, match="feature 0 has 65535 distinct thresholds"):
-        from_sklearn(tree.DecisionTreeRegressor().fit(values, values[:, 0]))
+        gf.from_sklearn(tree.DecisionTreeRegressor().fit(values, values[:, 0]))
 
 
 SIZES, SPECIES = IRIS
@@ -303,7 +277,9 @@ def converted_bags(model):
 
 @pytest.mark.parametrize("params", [{}, {"max_samples": 40}, {"class_weight": "balanced"}])
 def test_bags_travel(params):
-    model = RandomForestClassifier(6, random_state=3, backend="numpy", **params).fit(SIZES, SPECIES)
+    model = gf.RandomForestClassifier(6, random_state=3, backend="numpy", **params).fit(
+        SIZES, SPECIES
+    )
     there, bags = converted_bags(model)
     for counts, rows in zip(bags, model.estimators_samples_, strict=True):
         assert np.array_equal(counts, np.bincount(rows, minlength=len(SIZES)))
@@ -316,11 +292,13 @@ def test_bags_travel(params):
 
 def test_bags_of_weighted_rows_and_none_travel():
     weights = np.arange(len(SIZES)) % 4
-    model = RandomForestClassifier(4, random_state=0, backend="numpy").fit(SIZES, SPECIES, weights)
+    model = gf.RandomForestClassifier(4, random_state=0, backend="numpy").fit(
+        SIZES, SPECIES, weights
+    )
     for counts in converted_bags(model)[1]:
         assert counts.sum() == sum(map(len, model.estimators_samples_[:1]))
         assert not counts[weights == 0].any()
-    model = ExtraTreesClassifier(5, random_state=0, backend="numpy").fit(SIZES, SPECIES)
+    model = gf.ExtraTreesClassifier(5, random_state=0, backend="numpy").fit(SIZES, SPECIES)
     there, bags = converted_bags(model)
     assert (np.array(bags) == 1).all()  # every tree has all rows, and a seed of its own
     seeds = [tree.random_state for tree in there.estimators_]
@@ -329,18 +307,18 @@ def test_bags_of_weighted_rows_and_none_travel():
 
 
 def test_scores_out_of_bag_travel():
-    for kind, y in ((RandomForestClassifier, SPECIES), (RandomForestRegressor, SIZES[:, 0])):
+    for kind, y in ((gf.RandomForestClassifier, SPECIES), (gf.RandomForestRegressor, SIZES[:, 0])):
         model = kind(60, oob_score=True, random_state=0, backend="numpy").fit(SIZES, y)
         there = model.to_sklearn()
         assert there.oob_score_ == model.oob_score_
-        name = "oob_prediction_" if kind is RandomForestRegressor else "oob_decision_function_"
+        name = "oob_prediction_" if kind is gf.RandomForestRegressor else "oob_decision_function_"
         assert np.array_equal(getattr(there, name), getattr(model, name))
 
 
 def test_what_is_not_known_of_bags_is_not_made_up(tmp_path):
-    model = RandomForestClassifier(3, random_state=0, backend="numpy").fit(SIZES, SPECIES)
+    model = gf.RandomForestClassifier(3, random_state=0, backend="numpy").fit(SIZES, SPECIES)
     model.save(tmp_path / "model")
-    loaded = load(tmp_path / "model").to_sklearn()
+    loaded = gf.load(tmp_path / "model").to_sklearn()
     pickled = pickle.loads(pickle.dumps(model.to_sklearn()))
     assert np.array_equal(pickled.predict_proba(SIZES), model.predict_proba(SIZES))
     bags = zip(loaded.estimators_samples_, model.estimators_samples_, strict=True)
@@ -355,14 +333,16 @@ def test_what_is_not_known_of_bags_is_not_made_up(tmp_path):
 @pytest.mark.parametrize(
     "model",
     [
-        AdaBoostClassifier(n_estimators=6, random_state=2**63),
-        AdaBoostClassifier(DecisionTreeClassifier(criterion="misclassification", max_depth=2)),
-        AdaBoostRegressor(n_estimators=6, loss="square", random_state=0),
-        AdaBoostRegressor(DecisionTreeRegressor(criterion="absolute_error", max_depth=2)),
+        gf.AdaBoostClassifier(n_estimators=6, random_state=2**63),
+        gf.AdaBoostClassifier(
+            gf.DecisionTreeClassifier(criterion="misclassification", max_depth=2)
+        ),
+        gf.AdaBoostRegressor(n_estimators=6, loss="square", random_state=0),
+        gf.AdaBoostRegressor(gf.DecisionTreeRegressor(criterion="absolute_error", max_depth=2)),
     ],
 )
 def test_predictions_are_the_same(model):
-    X, y = IRIS if isinstance(model, AdaBoostClassifier) else DIABETES
+    X, y = IRIS if isinstance(model, gf.AdaBoostClassifier) else DIABETES
     X = X.astype(np.float32)
     theirs = model.set_params(backend="numpy").fit(X, y).to_sklearn()
     assert type(theirs) is getattr(sklearn.ensemble, type(model).__name__)
@@ -389,7 +369,7 @@ GAPS = np.where(RNG.random(ROWS.shape) < 0.1, np.float32(np.nan), ROWS)
 def test_scores_of_isolation_are_the_same(rows, params):
     if "max_features" in params and rows.shape[1] < 3:
         params = {"bootstrap": True}
-    model = IsolationForest(n_estimators=20, random_state=2**63, backend="numpy", **params)
+    model = gf.IsolationForest(n_estimators=20, random_state=2**63, backend="numpy", **params)
     model.fit(rows)
     theirs = model.to_sklearn()
     assert type(theirs) is sklearn.ensemble.IsolationForest

@@ -22,16 +22,7 @@ from shown import (
 )
 from sklearn.tree import DecisionTreeClassifier as Sklearns
 
-from gpuforest import (
-    DecisionTreeClassifier,
-    DecisionTreeRegressor,
-    RandomForestRegressor,
-    export_graphviz,
-    export_python,
-    export_rules,
-    export_text,
-    tree_nodes,
-)
+import gpuforest as gf
 from gpuforest.explain.paths import subtree_sizes
 from gpuforest.explain.views import BoostedView
 from gpuforest.export.conditions import OneOf, TreeSplits
@@ -45,9 +36,9 @@ def reached(kind):
     model = MODELS[kind]
     if kind.startswith("gradient "):
         number, rows = model.forest_.n_trees - 1, data_of(kind.removeprefix("gradient "))
-        return tree_nodes(model, number), rows, leaves(model, rows)[:, number]
+        return gf.tree_nodes(model, number), rows, leaves(model, rows)[:, number]
     (own, number), rows = single(model), SUMMED[::-1] + 0.1 if kind in OBLIQUE else grid()
-    return tree_nodes(model, number), rows, own.apply(rows)
+    return gf.tree_nodes(model, number), rows, own.apply(rows)
 
 
 def met(conditions, row):
@@ -73,7 +64,7 @@ def test_every_row_meets_the_conditions_of_its_own_leaf_alone(kind):
 @pytest.mark.parametrize("kind", FIT)
 def test_nodes_are_those_of_the_tree(kind):
     own, number = single(FIT[kind])
-    nodes, tree = tree_nodes(FIT[kind], number), own.tree_
+    nodes, tree = gf.tree_nodes(FIT[kind], number), own.tree_
     assert sorted(nodes) == list(range(tree.node_count))
     for n, node in nodes.items():
         children = tree.children_left[n], tree.children_right[n]
@@ -92,7 +83,7 @@ def test_nodes_are_those_of_the_tree(kind):
 @pytest.mark.parametrize("kind", BOOSTED)
 def test_boosted_nodes_are_those_of_the_arrays_and_of_the_text(kind):
     model, number = BOOSTED[kind], BOOSTED[kind].forest_.n_trees - 1
-    nodes, tree = tree_nodes(model, number), BoostedView.of(model.forest_, number)
+    nodes, tree = gf.tree_nodes(model, number), BoostedView.of(model.forest_, number)
     assert sorted(nodes) == list(range(len(tree.value)))
     for n, node in nodes.items():
         assert node.n_samples == tree.n_samples[n]
@@ -100,7 +91,7 @@ def test_boosted_nodes_are_those_of_the_arrays_and_of_the_text(kind):
         assert node.gain == (None if node.is_leaf else tree.gain[n])
         assert node.prediction == tree.value[n] == node.value
         assert (node.impurity, node.round) == (None, model.n_iter_)
-    first, *lines = export_text(model, number).splitlines()
+    first, *lines = gf.export_text(model, number).splitlines()
     assert first == f"round {model.n_iter_} of {model.n_iter_}: leaves add to {nodes[0].adds_to}"
     assert [line.strip("| ") for line in lines if "value: " in line] == [
         f"value: {n.prediction!r} (rows: {n.n_samples}, gradients: {n.gradients:.6g}, "
@@ -118,22 +109,22 @@ def test_boosted_nodes_say_what_leaves_add_to():
         "numbers": "the prediction", "counts": log, "positive": log,
         "two classes": "the log odds of low",
     }.items():  # fmt: skip
-        assert {node.adds_to for node in tree_nodes(BOOSTED[kind]).values()} == {said}
+        assert {node.adds_to for node in gf.tree_nodes(BOOSTED[kind]).values()} == {said}
     model = BOOSTED["three classes"]
     for tree, label in enumerate([*model.classes_] * 2):
-        node = tree_nodes(model, tree)[0]
+        node = gf.tree_nodes(model, tree)[0]
         assert (node.round, node.adds_to) == (1 + tree // 3, f"the raw prediction of {label}")
-        for line in export_rules(model, tree, decimals=3).splitlines():
+        for line in gf.export_rules(model, tree, decimals=3).splitlines():
             assert re.fullmatch(rf".* then add -?\d\.\d{{3}} to {node.adds_to}", line)
-    assert tree_nodes(model, 1, class_names=["a", "b", "c"])[0].adds_to.endswith(" of b")
+    assert gf.tree_nodes(model, 1, class_names=["a", "b", "c"])[0].adds_to.endswith(" of b")
     alone = class_model(np.repeat("a", 300))  # which no row contradicts
-    assert tree_nodes(alone)[0].adds_to == "the log odds of another class"
-    assert export_rules(BOOSTED["one leaf"]).startswith("always add ")
+    assert gf.tree_nodes(alone)[0].adds_to == "the log odds of another class"
+    assert gf.export_rules(BOOSTED["one leaf"]).startswith("always add ")
 
 
 def test_a_node_says_what_it_is():
-    tree = DecisionTreeClassifier(max_depth=2).fit(IRIS.data, SPECIES)
-    node = tree_nodes(tree, feature_names=NAMES, class_names=["a", "b", "c"])[3]
+    tree = gf.DecisionTreeClassifier(max_depth=2).fit(IRIS.data, SPECIES)
+    node = gf.tree_nodes(tree, feature_names=NAMES, class_names=["a", "b", "c"])[3]
     assert node.rule == "petal_width <= 1.75 or missing"
     assert node.path == "(petal_length > 2.45 or missing) and (petal_width <= 1.75 or missing)"
     assert (node.prediction, node.depth, node.parent, node.n_samples) == ("b", 2, 2, 54)
@@ -143,53 +134,53 @@ def test_a_node_says_what_it_is():
 def test_text_is_that_of_the_forest_and_may_end_above_the_leaves():
     forest, names = FIT["forest"], list("abcd")
     lines = tree_lines(forest.forest_, 2, names)
-    assert export_text(forest, 2, feature_names=names).splitlines() == list(lines)
+    assert gf.export_text(forest, 2, feature_names=names).splitlines() == list(lines)
     for model, head in (
         (forest, []),
         (BOOSTED["numbers"], ["round 1 of 4: leaves add to the prediction"]),
     ):
         more = f"... {subtree_sizes(model.forest_, 0)[0] - 1} more nodes"
-        assert export_text(model, max_depth=0).splitlines() == [*head, more]
+        assert gf.export_text(model, max_depth=0).splitlines() == [*head, more]
 
 
 def test_one_round_reads_well():
     x = np.repeat([0.0, 1.0], 20)[:, None]
     model = number_model(y=np.repeat([1.0, 3.0], 20), data=x, learning_rate=0.5)
-    assert export_text(model, feature_names=["x"]) == (
+    assert gf.export_text(model, feature_names=["x"]) == (
         "round 1 of 4: leaves add to the prediction\n"
         "x <= 0.5\n"
         "|   value: -0.5 (rows: 20, gradients: 20, hessians: 20)\n"
         "x > 0.5 or missing\n"
         "|   value: 0.5 (rows: 20, gradients: -20, hessians: 20)\n"
     )
-    assert export_rules(model, 1, feature_names=["x"]) == (
+    assert gf.export_rules(model, 1, feature_names=["x"]) == (
         "if x <= 0.5 then add -0.25 to the prediction\n"
         "if x > 0.5 or missing then add 0.25 to the prediction\n"
     )
-    labels, edges = parsed(export_graphviz(model, feature_names=["x"], filled=True))
+    labels, edges = parsed(gf.export_graphviz(model, feature_names=["x"], filled=True))
     assert edges == [(0, 1), (0, 2)]
     assert labels[0] == (
         r"round 1 of 4: leaves add to the prediction\nx <= 0.5\ngain = 40\nsamples = 40\nvalue = 0"
     )
     assert labels[1] == r"samples = 20\nvalue = -0.5"
-    labels, _ = parsed(export_graphviz(model, impurity=False, proportion=True, node_ids=True))
+    labels, _ = parsed(gf.export_graphviz(model, impurity=False, proportion=True, node_ids=True))
     assert labels[0].endswith(r"\nnode #0\nfeature_0 <= 0.5\nsamples = 100%\nvalue = 0")
     assert labels[2] == r"node #2\nsamples = 50%\nvalue = 0.5"
 
 
 def test_rules_of_the_textbook():
-    tree = DecisionTreeClassifier(max_depth=2).fit(IRIS.data, SPECIES)
-    assert export_rules(tree, feature_names=NAMES) == (
+    tree = gf.DecisionTreeClassifier(max_depth=2).fit(IRIS.data, SPECIES)
+    assert gf.export_rules(tree, feature_names=NAMES) == (
         "if petal_length <= 2.45 then setosa\n"
         "if (petal_length > 2.45 or missing) and (petal_width <= 1.75 or missing) then versicolor\n"
         "if (petal_length > 2.45 or missing) and petal_width > 1.75 then virginica\n"
     )
-    tree = DecisionTreeClassifier(max_depth=3).fit(IRIS.data[:, 2:3], SPECIES)
-    lines = export_rules(tree, feature_names=["x"], decimals=1, per="class").splitlines()
+    tree = gf.DecisionTreeClassifier(max_depth=3).fit(IRIS.data[:, 2:3], SPECIES)
+    lines = gf.export_rules(tree, feature_names=["x"], decimals=1, per="class").splitlines()
     assert [line.rpartition(" then ")[2] for line in lines] == list(IRIS.target_names)
     assert lines[1] == "if (2.5 < x <= 4.5) or (4.5 < x <= 4.8) then versicolor"
-    leaves = [line.removeprefix("if ") for line in export_rules(FIT["classes"]).splitlines()]
-    lines = export_rules(FIT["classes"], per="class").splitlines()
+    leaves = [line.removeprefix("if ") for line in gf.export_rules(FIT["classes"]).splitlines()]
+    lines = gf.export_rules(FIT["classes"], per="class").splitlines()
     assert len(lines) == 3
     for line in lines:  # of a class, the rules of its leaves
         ways, label = line.removeprefix("if ").rsplit(" then ", 1)
@@ -200,26 +191,26 @@ def test_rules_of_the_textbook():
 @pytest.mark.parametrize(
     ("kind", "y", "options", "rules"),
     [
-        (DecisionTreeRegressor, [24.6, 1 / 3], {"decimals": 2},
+        (gf.DecisionTreeRegressor, [24.6, 1 / 3], {"decimals": 2},
          "if x <= 0.50 then 24.60\nif x > 0.50 or missing then 0.33\n"),
-        (DecisionTreeClassifier, [["a", "c"], ["b", "c"]], {},
+        (gf.DecisionTreeClassifier, [["a", "c"], ["b", "c"]], {},
          "if x <= 0.5 then a, c\nif x > 0.5 or missing then b, c\n"),
-        (DecisionTreeRegressor, [[1, 2], [3, 4]], {},
+        (gf.DecisionTreeRegressor, [[1, 2], [3, 4]], {},
          "if x <= 0.5 then 1.0, 2.0\nif x > 0.5 or missing then 3.0, 4.0\n"),
-        (DecisionTreeClassifier, ["a", "a"], {}, "always a\n"),
-        (DecisionTreeClassifier, ["a", "a"], {"per": "class"}, "always a\n"),
+        (gf.DecisionTreeClassifier, ["a", "a"], {}, "always a\n"),
+        (gf.DecisionTreeClassifier, ["a", "a"], {"per": "class"}, "always a\n"),
     ],
 )  # fmt: skip
 def test_rules_of_numbers_and_of_several_outputs(kind, y, options, rules):
     tree = kind().fit([[0.0], [1.0]], y)
-    assert export_rules(tree, feature_names=["x"], **options) == rules
+    assert gf.export_rules(tree, feature_names=["x"], **options) == rules
 
 
 def test_names_are_those_of_the_fit():
     pandas = pytest.importorskip("pandas", reason="pandas is not installed")
     frame = pandas.DataFrame(IRIS.data, columns=NAMES)
-    forest = RandomForestRegressor(2, random_state=0, max_depth=2).fit(frame, IRIS.target)
-    for export in (export_text, export_rules, export_python, export_graphviz):
+    forest = gf.RandomForestRegressor(2, random_state=0, max_depth=2).fit(frame, IRIS.target)
+    for export in (gf.export_text, gf.export_rules, gf.export_python, gf.export_graphviz):
         assert "petal_" in export(forest, 1)
         assert "feature_" not in export(forest, 1)
 
@@ -227,8 +218,8 @@ def test_names_are_those_of_the_fit():
 @pytest.fixture
 def three_ways(monkeypatch):
     """A tree of two splits in a row on one feature, read as one split of three branches."""
-    tree = DecisionTreeClassifier().fit([[0.0], [1.0], [2.0]], ["stay", "go", "stay"])
-    assert tree_nodes(tree)[2].children == (3, 4)
+    tree = gf.DecisionTreeClassifier().fit([[0.0], [1.0], [2.0]], ["stay", "go", "stay"])
+    assert gf.tree_nodes(tree)[2].children == (3, 4)
     kind = {"feature": 0, "name": "outlook", "known": ("sunny", "overcast", "rainy")}
     branches = (
         (OneOf(values=("sunny",), missing=True, **kind), 1),
@@ -240,22 +231,22 @@ def three_ways(monkeypatch):
 
 
 def test_nodes_may_have_more_than_two_branches(three_ways):
-    assert export_rules(three_ways) == (
+    assert gf.export_rules(three_ways) == (
         "if outlook is sunny or missing then stay\n"
         "if outlook is overcast then go\n"
         "if outlook is rainy or other then stay\n"
     )
-    assert export_rules(three_ways, per="class") == (
+    assert gf.export_rules(three_ways, per="class") == (
         "if outlook is overcast then go\n"
         "if (outlook is sunny or missing) or (outlook is rainy or other) then stay\n"
     )
     ways = ["outlook is sunny or missing", "outlook is overcast", "outlook is rainy or other"]
-    assert export_text(three_ways).splitlines()[::2] == ways
-    assert list(tree_nodes(three_ways)) == [0, 1, 3, 4]
+    assert gf.export_text(three_ways).splitlines()[::2] == ways
+    assert list(gf.tree_nodes(three_ways)) == [0, 1, 3, 4]
     weather = np.array([["sunny"], [None], [np.nan], ["overcast"], ["rainy"], ["fog"]], object)
-    answers = python_predictions(export_python(three_ways), ["outlook"], weather)
+    answers = python_predictions(gf.export_python(three_ways), ["outlook"], weather)
     assert answers == ["stay", "stay", "stay", "go", "stay", "stay"]
-    dot = export_graphviz(three_ways)
+    dot = gf.export_graphviz(three_ways)
     labels, edges = parsed(dot)
     assert labels[0].startswith(r"outlook\ngini")
     assert edges == [(0, 1), (0, 3), (0, 4)]
@@ -265,10 +256,10 @@ def test_nodes_may_have_more_than_two_branches(three_ways):
 def test_words_of_sums_hold_away_from_the_border():
     """The words are rounded to bins; a row that is far from the border lies where they say."""
     data = np.random.default_rng(0).normal(size=(3000, 2))
-    tree = DecisionTreeClassifier(
+    tree = gf.DecisionTreeClassifier(
         max_depth=1, feature_combinations=2, max_features=10, random_state=0
     ).fit(data, data.sum(axis=1) > 0.5)
-    words = export_text(tree, feature_names=["a", "b"]).splitlines()[0]
+    words = gf.export_text(tree, feature_names=["a", "b"]).splitlines()[0]
     left, right = words.split(" <= ")
     first, second, other = left.replace("- ", "-").replace("+ ", "").split()
     value = data[:, "ab".index(first)] + float(second) * data[:, "ab".index(other)]
@@ -276,11 +267,11 @@ def test_words_of_sums_hold_away_from_the_border():
     far = abs(value - limit) > 0.15
     assert np.array_equal((tree.apply(data) == 1)[far], value[far] <= limit)
     assert far.mean() > 0.8
-    assert left in export_graphviz(tree, feature_names=["a", "b"])
-    assert left in export_rules(tree, feature_names=["a", "b"])
+    assert left in gf.export_graphviz(tree, feature_names=["a", "b"])
+    assert left in gf.export_rules(tree, feature_names=["a", "b"])
 
 
-EXPORTS = [export_text, export_rules, export_python, export_graphviz, tree_nodes]
+EXPORTS = [gf.export_text, gf.export_rules, gf.export_python, gf.export_graphviz, gf.tree_nodes]
 CLASSES, THREE = FIT["classes"], BOOSTED["three classes"]
 
 
@@ -291,7 +282,7 @@ def test_trees_that_cannot_be_shown(export):
         (lambda: export(THREE, 12), ValueError, "tree 12 does not exist: choose one of 0 to 11"),
         (lambda: export(FIT["forest"], feature_names=["a"]), ValueError,
          "feature_names has 1 names, the forest 4 features"),
-        (lambda: export(DecisionTreeClassifier()), ValueError, "not fitted"),
+        (lambda: export(gf.DecisionTreeClassifier()), ValueError, "not fitted"),
         (lambda: export(Sklearns().fit(IRIS.data, IRIS.target)), TypeError,
          "a DecisionTreeClassifier has no trees of gpuforest's"),
     ):  # fmt: skip
@@ -302,19 +293,19 @@ def test_trees_that_cannot_be_shown(export):
 @pytest.mark.parametrize(
     ("export", "model", "options", "message"),
     [
-        (export_rules, CLASSES, {"per": "row"}, "per='row' is unknown"),
-        (export_rules, CLASSES, {"decimals": -1}, "decimals=-1 is negative"),
-        (export_rules, FIT["numbers"], {"per": "class"}, 'pass per="leaf"'),
-        (export_rules, THREE, {"per": "class"}, 'per="class" is for classes, and this tree predic'),
-        (export_rules, CLASSES, {"class_names": ["a"]}, "1 names, the tree 3 classes"),
-        (tree_nodes, THREE, {"class_names": ["a"]}, "class_names has 1 names, the tree 3 classes"),
-        (tree_nodes, FIT["several classes"], {"class_names": [["a"], ["b", "c"]]},
+        (gf.export_rules, CLASSES, {"per": "row"}, "per='row' is unknown"),
+        (gf.export_rules, CLASSES, {"decimals": -1}, "decimals=-1 is negative"),
+        (gf.export_rules, FIT["numbers"], {"per": "class"}, 'pass per="leaf"'),
+        (gf.export_rules, THREE, {"per": "class"}, 'per="class" is for classes, and this tree'),
+        (gf.export_rules, CLASSES, {"class_names": ["a"]}, "1 names, the tree 3 classes"),
+        (gf.tree_nodes, THREE, {"class_names": ["a"]}, "class_names has 1 names, the tree 3"),
+        (gf.tree_nodes, FIT["several classes"], {"class_names": [["a"], ["b", "c"]]},
          "1, 2 names, the tree 3, 2 classes"),
-        (tree_nodes, FIT["numbers"], {"class_names": ["a"]}, "class_names are for classes"),
-        (export_graphviz, CLASSES, {"max_depth": -1}, "max_depth=-1 is negative"),
-        (export_graphviz, CLASSES, {"precision": -1}, "precision=-1 is negative"),
-        (export_python, CLASSES, {"feature_names": list("abca")}, "two features are called 'a'"),
-        (export_python, CLASSES, {"tree": None},
+        (gf.tree_nodes, FIT["numbers"], {"class_names": ["a"]}, "class_names are for classes"),
+        (gf.export_graphviz, CLASSES, {"max_depth": -1}, "max_depth=-1 is negative"),
+        (gf.export_graphviz, CLASSES, {"precision": -1}, "precision=-1 is negative"),
+        (gf.export_python, CLASSES, {"feature_names": list("abca")}, "two features are called 'a'"),
+        (gf.export_python, CLASSES, {"tree": None},
          "the trees of a DecisionTreeClassifier are not one function"),
     ],
 )  # fmt: skip

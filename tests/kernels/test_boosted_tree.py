@@ -1,4 +1,5 @@
-"""Trees of boosting: a case by hand, and the compiled kernel equals the reference."""
+"""Trees of boosting: a case by hand, and the compiled kernel equals the reference; features that
+exclude each other share a column."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -11,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuforest.backends import boosters
-from gpuforest.backends.boosters import Booster, NumbaBooster
+from gpuforest.backends.boosters import Booster, NumbaBooster, columns_of
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.engine.binning import BinEdges, BinnedMatrix
 from gpuforest.engine.nodes import SET_BIN, is_leaf, unpack
-from gpuforest.kernels.boosted_tree.records import BoostRules, GrownTree
+from gpuforest.kernels.boosted_tree.records import BoostColumns, BoostRules, GrownTree
 
 
 def rules_of(F: int, n_bits: int, **other: Any) -> BoostRules:
@@ -99,16 +100,6 @@ def test_a_tree_by_hand() -> None:
     assert two[0].values.tolist() == [-3.0, 2.5]
 
 
-def test_monotonic_constraints_cut_values_off() -> None:
-    codes = np.array([[0], [1], [2], [3]], np.uint8)
-    g = np.array([1, -5, -1, -3])  # leaves alone would predict -1, 5, 1, 3
-    rising = rules_of(1, 3, signs=np.array([1], np.int8))
-    tree, _, _ = grow(NumbaBooster, codes, edges_of([4], [0]), stats_of(g, None, 3), rising)
-    assert (np.diff(tree.values) >= 0).all()
-    free, _, _ = grow(NumbaBooster, codes, edges_of([4], [0]), stats_of(g, None, 3), rules_of(1, 3))
-    assert free.values.tolist() == [-1.0, 5.0, 1.0, 3.0]
-
-
 def test_categories_go_left_by_their_order() -> None:
     """Twelve rows of each of three categories; the first and the last have like gradients."""
     codes = np.repeat([0, 1, 2], 12).astype(np.uint8)[:, None]
@@ -177,35 +168,86 @@ def test_compiled_trees_equal_the_reference(
         assert len(tree.values) == 1 or sums[2] >= p.rules.min_rows
 
 
-def test_more_threads_than_processors_grow_the_same_tree() -> None:
-    """Threads take parts of the work in any order, and are interrupted while they have one."""
-    rng = np.random.default_rng(0)
-    N, F, n_bits = 30_000, 12, 15
-    edges = edges_of([200] * F, [0] * F)
-    codes = rng.integers(0, 200, (N, F)).astype(np.uint8)
-    rules = rules_of(F, n_bits, g=2.0**-20, h=2.0**-20, max_leaves=200)
-    for _ in range(5):
-        stats = stats_of(rng.integers(-(2**20), 2**20, N), rng.integers(0, 2**18, N), n_bits)
-        one = grow(NumbaBooster, codes, edges, stats, rules, held_out=5000)
-        assert len(one[0].values) == 200
-        assert_equal(one, grow(NumbaBooster, codes, edges, stats, rules, 7, 2**24, 5000))
-
-
-def test_two_threads_never_meet_wrongly(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Thousands of nodes, whose work two threads share however little it is."""
-    monkeypatch.setattr(boosters, "SHARED", (64, 64))
-    rng = np.random.default_rng(1)
-    N, F, n_bits = 2000, 6, 11
+@pytest.mark.parametrize(
+    ("N", "F", "n_threads", "shared", "max_leaves", "repetitions"),
+    [(2000, 6, 2, (64, 64), 31, 500), (30_000, 12, 7, (4096, 2048), 200, 5)],
+)
+def test_threads_never_meet_wrongly(
+    monkeypatch: pytest.MonkeyPatch, N: int, F: int, n_threads: int, shared: tuple[int, int],
+    max_leaves: int, repetitions: int,
+) -> None:  # fmt: skip
+    """Thousands of nodes, whose work two threads share however little it is; and more threads than
+    processors, which are interrupted while they have a part of the work."""
+    monkeypatch.setattr(boosters, "SHARED", shared)
+    rng, n_bits = np.random.default_rng(1), N.bit_length()
     edges = edges_of([200] * F, [0] * F)
     codes = rng.integers(0, 200, (N, F)).astype(np.uint8)
     stats = stats_of(rng.integers(-(2**20), 2**20, N), rng.integers(0, 2**18, N), n_bits)
-    one, two = (booster_of(NumbaBooster, codes, edges, stats, n) for n in (1, 2))
-    rules = [rules_of(F, n_bits, g=2.0**-20, h=2.0**-20)]
+    one, some = (booster_of(NumbaBooster, codes, edges, stats, n) for n in (1, n_threads))
+    rules = [rules_of(F, n_bits, g=2.0**-20, h=2.0**-20, max_leaves=max_leaves)]
     rows = np.arange(N, dtype=np.int32)
-    wanted = one.trees(rules, rows, rows[:0])[0]
-    for repetition in range(500):
-        tree = two.trees(rules, rows, rows[:0])[0]
-        assert np.array_equal(tree.nodes, wanted.nodes), repetition
-        assert np.array_equal(two.rows[0], one.rows[0]), repetition
+    first = one.trees(rules, rows[N // 6 :], rows[: N // 6])[0]
+    assert len(first.values) == max_leaves
+    for repetition in range(repetitions):
+        tree = some.trees(rules, rows[N // 6 :], rows[: N // 6])[0]
+        for a, b in zip(first, tree, strict=True):
+            assert np.array_equal(a, b), repetition
+        assert np.array_equal(some.rows[0], one.rows[0]), repetition
+        assert np.array_equal(some.others[0], one.others[0]), repetition
     one.close()
-    two.close()
+    some.close()
+
+
+def columns(codes: np.ndarray, n_bins: list[int]) -> BoostColumns:
+    edges = edges_of(n_bins, [0] * len(n_bins))
+    matrix = BinnedMatrix(codes.astype(edges.code_dtype), edges.n_bins, edges)
+    stats = np.zeros((len(codes), 1), np.int64)
+    return columns_of(matrix, stats)
+
+
+def decoded(data: BoostColumns, n_bins: list[int], missing: int) -> np.ndarray:
+    """The codes [N, F] that columns were made from."""
+    out = []
+    for f, n in enumerate(n_bins):
+        column, first, rest = (int(a[f]) for a in (data.column, data.first, data.rest))
+        if data.starts[column + 1] - data.starts[column] == 1:
+            own = data.codes[column].astype(int)
+        else:
+            others = [code for code in range(n + 1) if code != rest]
+            own = np.full(data.codes.shape[1], rest)
+            for i, code in enumerate(others):
+                own[data.codes[column] == first + i] = code
+        out.append(np.where(own == n, missing, own))
+    return np.column_stack(out)
+
+
+def test_a_one_hot_encoding_by_hand() -> None:
+    """A number, and three features of which one is 1; the last row lacks the second of these.
+
+    rest     0       0       0
+    codes    a = 1   b = 1   c = 1   none
+             0       2       4       6        and one more each where it is missing
+    """
+    missing = 4
+    codes = np.array([[0, 1, 0, 0], [1, 0, 1, 0], [2, 0, 0, 1], [3, 0, 0, 0], [0, 0, missing, 0]])
+    data = columns(codes, [4, 2, 2, 2])
+    assert data.starts.tolist() == [0, 1, 4]
+    assert data.codes.tolist() == [[0, 1, 2, 3, 0], [0, 2, 4, 6, 3]]
+    assert data.first.tolist() == [0, 0, 2, 4]
+    assert data.rest[1:].tolist() == [0, 0, 0]
+    assert data.cells.tolist() == [0, 5, 8, 11, 14]
+
+
+@given(st.data())
+def test_codes_are_those_of_the_matrix(data: Any) -> None:
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    n_bins = data.draw(st.lists(st.sampled_from([2, 3, 60, 120, 200]), min_size=1, max_size=6))
+    N, F, missing = data.draw(st.integers(1, 50)), len(n_bins), edges_of(n_bins, [0] * len(n_bins))
+    codes = np.column_stack([rng.integers(0, n, N) for n in n_bins])
+    codes[rng.random((N, F)) < 0.2] = missing.missing_code
+    rest = rng.integers(0, 2, F)
+    chosen = rng.integers(0, F, N)[:, None] == np.arange(F)
+    codes = np.where(chosen | (rng.random(F) < 0.2), codes, rest)
+    found = columns(codes, n_bins)
+    assert np.array_equal(decoded(found, n_bins, missing.missing_code), codes)
+    assert found.cells[-1] == sum(n_bins) + F

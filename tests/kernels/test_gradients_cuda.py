@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuforest.boosting.rounds import power_of_two
-from gpuforest.kernels.boosted_tree.structs import Largest, LossOf
+from gpuforest.kernels.boosted_tree.structs import LossOf, Scales
 from gpuforest.kernels.gradients.numpy import (
     MOST_GRADIENT,
     LossNumbers,
@@ -25,14 +25,13 @@ SIZES = [0.0, 5e-324, 1e-310, 2.2250738585072014e-308, 1e-300, 0.75, 1.0, 2.0, 3
 def test_scales_are_those_of_the_host(cuda, g, h, one):
     backend = cuda.backend()
     most = backend.asarray(np.array([g, h]).view(np.uint64))
-    scale = backend.empty(7, np.float64)
-    all_of = Largest(most, scale, 50, 30, one, not one)
-    backend.launch("gradients", "scales", (1,), (all_of,), threads=32)
+    scale = backend.empty(len(Scales._fields), np.int64)
+    backend.launch("gradients", "scales", (1,), (most, scale, 50, 30, one, not one), threads=32)
     expected = [power_of_two(50, g), power_of_two(30, h)]
     expected += [2.0**-50, 1.0 if one else 1.0 / expected[1]]
     expected.append(0.0 if max(g, h) <= MOST_GRADIENT else 1.0)
     expected += [1.0 / expected[0], 1.0 / (expected[0] * expected[2])]
-    assert backend.asnumpy(scale).tolist() == expected
+    assert backend.asnumpy(scale).view(np.float64).tolist() == expected
     assert (backend.asnumpy(most) == 0).all() == (one or (g, h) == (0, 0))
 
 
@@ -61,7 +60,7 @@ def test_stats_are_the_reference(cuda, name, rows_seed, n, spread, weighted, ord
             backend.launch("gradients", "largest", (3,), (loss_there, found))
             assert backend.asnumpy(found).view(np.float64).tolist() == [*most]
         units = Units(power_of_two(40, most[0]), power_of_two(40 - bits, most[1]), bits)
-        scale = backend.asarray(np.array([units.g, units.h, 0.0, 0.0]))
+        scale = backend.asarray(np.array([units.g, units.h, *[0.0] * 5]).view(np.int64))
         for words in (1, 2):
             expected = np.zeros((K, n, words), np.int64)
             gradients(numbers, y, raw, weight, units, expected)

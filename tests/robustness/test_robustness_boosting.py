@@ -123,7 +123,6 @@ def test_a_class_of_one_row(backend, n_classes):
 
 def test_a_class_too_rare_for_the_bits_of_hessians(backend, monkeypatch):
     monkeypatch.setattr(rounds, "SUM_BITS", 19)  # few are left for 200 rows
-    monkeypatch.setattr("gpuforest.boosting.precision.SUM_BITS", 19)
     y = np.zeros(N, int)
     y[:5] = 1
     with warned("that the hessians of most rows are rounded to zero"):

@@ -11,7 +11,6 @@ from cuda_on_cpu.module import (
 from cuda_on_cpu.sanitizers import default_kind
 
 EXAMPLES = (Path(build.__file__).parent / "examples.cu").read_text()
-SEEDS = range(3)
 unless_sanitized = pytest.mark.skipif(default_kind() != "plain", reason="starts other programs")
 
 

@@ -3,10 +3,7 @@
 import numpy as np
 from sklearn.datasets import load_diabetes, load_wine
 
-from gpuforest import (
-    ExtraTreesClassifier,
-    RandomForestClassifier,
-)
+import gpuforest as gf
 from gpuforest.engine.nodes import is_leaf
 
 X, WINE = load_wine(return_X_y=True)
@@ -16,7 +13,7 @@ TWO = np.stack([WINE, (X[:, 1] > 2).astype(int)], axis=1)
 NAMES = np.array([["low", "no"], ["mid", "yes"], ["high", "maybe"]])
 DIABETES, SUGAR = load_diabetes(return_X_y=True)
 PAIR = np.stack([SUGAR, 500 * DIABETES[:, 2] + SUGAR / 2], axis=1)
-SEVERAL = [RandomForestClassifier, ExtraTreesClassifier]
+SEVERAL = [gf.RandomForestClassifier, gf.ExtraTreesClassifier]
 
 
 def grown(Model, backend, target, *weights, **params):

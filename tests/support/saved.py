@@ -5,30 +5,30 @@ import json
 import numpy as np
 from sklearn.datasets import load_iris
 
-from gpuforest import (
-    DecisionTreeClassifier,
-    DecisionTreeRegressor,
-    ModelFormatError,
-    RandomForestClassifier,
-    RandomForestRegressor,
-)
+import gpuforest
 from gpuforest.engine.nodes import LEAF_MASK, is_leaf
 from gpuforest.export import container, model_file
 
 KINDS = [
-    DecisionTreeClassifier,
-    DecisionTreeRegressor,
-    RandomForestClassifier,
-    RandomForestRegressor,
+    gpuforest.DecisionTreeClassifier,
+    gpuforest.DecisionTreeRegressor,
+    gpuforest.RandomForestClassifier,
+    gpuforest.RandomForestRegressor,
 ]
 
 
-def fitted(kind=RandomForestClassifier, backend="numpy", labels=None, **params):
+def fitted(kind=gpuforest.RandomForestClassifier, backend="numpy", labels=None, **params):
     X, y = load_iris(return_X_y=True)
     if kind in KINDS[2:]:
         params["n_estimators"] = 4
     model = kind(random_state=0, backend=backend, **params)
     return model.fit(X, y if labels is None else np.asarray(labels)[y]), X
+
+
+def reloaded(model, folder):
+    """The model as a file holds it."""
+    model.save(folder / "model")
+    return gpuforest.load(folder / "model")
 
 
 def save_tampered(model, path, forest=None, **header):
@@ -61,7 +61,7 @@ def change(array, index, value):
 def refuses(read, *args):
     try:
         read(*args)
-    except ModelFormatError:
+    except gpuforest.ModelFormatError:
         return True
     return False
 

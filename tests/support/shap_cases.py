@@ -6,17 +6,7 @@ from math import factorial
 import numpy as np
 import pandas as pd
 
-from gpuforest import (
-    AdaBoostClassifier,
-    BaggingClassifier,
-    DecisionTreeClassifier,
-    DecisionTreeRegressor,
-    ExtraTreesRegressor,
-    HistGradientBoostingClassifier,
-    HistGradientBoostingRegressor,
-    RandomForestClassifier,
-    RandomForestRegressor,
-)
+import gpuforest as gf
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.data.validation import check_table
 from gpuforest.engine.nodes import CHILD_SHIFT, LEAF_WORD, pack_splits
@@ -49,31 +39,26 @@ def fitted(name, backend="numba"):
     X, y = numbers()
     small = {"n_estimators": 3, "random_state": 0, "backend": backend, "n_jobs": 1}
     boosted = {"max_iter": 3, "min_samples_leaf": 3, "random_state": 0, "backend": backend}
-    if name == "categories":
-        X, y = frame()
-        return RandomForestClassifier(**small).fit(X, terciles(y)), X
-    if name == "multiway":
-        X, y = frame()
-        tree = DecisionTreeClassifier(categorical_split="multiway", random_state=0, backend=backend)
-        return tree.fit(X, terciles(y)), X
-    if name == "several outputs":
-        return ExtraTreesRegressor(**small).fit(X, np.stack([y, np.nan_to_num(X[:, 4])], 1)), X
-    if name == "boosting":
-        return HistGradientBoostingClassifier(**boosted).fit(X, terciles(y)), X
-    if name == "margins":
-        return HistGradientBoostingRegressor(**boosted).fit(X, y), X
-    if name == "medians":
-        model = RandomForestRegressor(criterion="absolute_error", max_depth=3, **small)
-        return model.fit(X, y), X
-    if name == "votes":
-        return AdaBoostClassifier(n_estimators=3, random_state=0).fit(X, terciles(y)), X
-    if name == "bags":
-        tree = DecisionTreeClassifier(max_depth=4, backend=backend)
-        model = BaggingClassifier(tree, n_estimators=3, max_features=0.6, random_state=0)
-        return model.fit(X, terciles(y)), X
-    assert name == "pruned"
-    tree = DecisionTreeRegressor(ccp_alpha=0.02, random_state=0, backend=backend)
-    return tree.fit(X, y), X
+    tree = {"random_state": 0, "backend": backend}
+    Z, classes = (X, terciles(y)) if name not in ("categories", "multiway") else frame()
+    classes = terciles(classes) if Z is not X else classes
+    bagged = gf.DecisionTreeClassifier(max_depth=4, backend=backend)
+    model, target = {
+        "categories": (gf.RandomForestClassifier(**small), classes),
+        "multiway": (gf.DecisionTreeClassifier(categorical_split="multiway", **tree), classes),
+        "several outputs": (
+            gf.ExtraTreesRegressor(**small), np.stack([y, np.nan_to_num(X[:, 4])], axis=1)
+        ),
+        "boosting": (gf.HistGradientBoostingClassifier(**boosted), classes),
+        "margins": (gf.HistGradientBoostingRegressor(**boosted), y),
+        "medians": (gf.RandomForestRegressor(criterion="absolute_error", max_depth=3, **small), y),
+        "votes": (gf.AdaBoostClassifier(n_estimators=3, random_state=0), classes),
+        "bags": (
+            gf.BaggingClassifier(bagged, n_estimators=3, max_features=0.6, random_state=0), classes
+        ),
+        "pruned": (gf.DecisionTreeRegressor(ccp_alpha=0.02, **tree), y),
+    }[name]  # fmt: skip
+    return model.fit(Z, target), Z
 
 
 NAMES = ["categories", "multiway", "several outputs", "boosting", "margins", "medians", "votes",

@@ -6,16 +6,7 @@ import numpy as np
 from engine import table
 from sklearn.datasets import load_iris
 
-from gpuforest import (
-    AdaBoostClassifier,
-    AdaBoostRegressor,
-    BaggingRegressor,
-    DecisionTreeClassifier,
-    DecisionTreeRegressor,
-    ExtraTreesClassifier,
-    RandomForestClassifier,
-    RandomTreesEmbedding,
-)
+import gpuforest as gf
 
 IRIS = load_iris()
 SPECIES = IRIS.target_names[IRIS.target]
@@ -30,26 +21,26 @@ SUMMED = np.where(RNG.random((500, 4)) < 0.1, np.nan, RNG.normal(size=(500, 4)))
 WHICH = (np.nan_to_num(SUMMED) @ [1, 1, -1, 0.5] > 0).astype(int)
 SUMS = {"feature_combinations": 2.5, "max_features": 8, "random_state": 0}
 OBLIQUE = {
-    weights: DecisionTreeClassifier(**SUMS, combination_weights=weights).fit(SUMMED, WHICH)
+    weights: gf.DecisionTreeClassifier(**SUMS, combination_weights=weights).fit(SUMMED, WHICH)
     for weights in ("binary", "integer")
 }
 FIT = {
-    "classes": DecisionTreeClassifier().fit(X, LABELS),
-    "whole numbers as classes": DecisionTreeClassifier(max_depth=4).fit(X, SUM.astype(int)),
-    "numbers": DecisionTreeRegressor().fit(X, SUM),
-    "float32": DecisionTreeRegressor().fit(X.astype(np.float32), SUM),
-    "several classes": DecisionTreeClassifier(max_depth=6).fit(X, TWO),
-    "several numbers": DecisionTreeRegressor().fit(X, np.stack([SUM, -SUM * 2], axis=1)),
-    "monotonic": DecisionTreeClassifier(monotonic_cst=[1, 0, 0, 0]).fit(X, SUM > 0),
-    "one leaf": DecisionTreeClassifier().fit(X, ["a"] * 300),
-    "forest": RandomForestClassifier(3, random_state=0).fit(X, LABELS),
-    "votes": ExtraTreesClassifier(3, random_state=0, voting="hard").fit(X, LABELS),
-    "several votes": RandomForestClassifier(2, random_state=0, voting="hard").fit(X, TWO),
-    "embedding": RandomTreesEmbedding(2, random_state=0).fit(X),
-    "counts": DecisionTreeRegressor(criterion="poisson").fit(X, np.abs(SUM)),
-    "boosted classes": AdaBoostClassifier(n_estimators=3, random_state=0).fit(X, LABELS),
-    "boosted numbers": AdaBoostRegressor(n_estimators=3, random_state=0).fit(X, SUM),
-    "bags": BaggingRegressor(n_estimators=3, random_state=0).fit(X, SUM),
+    "classes": gf.DecisionTreeClassifier().fit(X, LABELS),
+    "whole numbers as classes": gf.DecisionTreeClassifier(max_depth=4).fit(X, SUM.astype(int)),
+    "numbers": gf.DecisionTreeRegressor().fit(X, SUM),
+    "float32": gf.DecisionTreeRegressor().fit(X.astype(np.float32), SUM),
+    "several classes": gf.DecisionTreeClassifier(max_depth=6).fit(X, TWO),
+    "several numbers": gf.DecisionTreeRegressor().fit(X, np.stack([SUM, -SUM * 2], axis=1)),
+    "monotonic": gf.DecisionTreeClassifier(monotonic_cst=[1, 0, 0, 0]).fit(X, SUM > 0),
+    "one leaf": gf.DecisionTreeClassifier().fit(X, ["a"] * 300),
+    "forest": gf.RandomForestClassifier(3, random_state=0).fit(X, LABELS),
+    "votes": gf.ExtraTreesClassifier(3, random_state=0, voting="hard").fit(X, LABELS),
+    "several votes": gf.RandomForestClassifier(2, random_state=0, voting="hard").fit(X, TWO),
+    "embedding": gf.RandomTreesEmbedding(2, random_state=0).fit(X),
+    "counts": gf.DecisionTreeRegressor(criterion="poisson").fit(X, np.abs(SUM)),
+    "boosted classes": gf.AdaBoostClassifier(n_estimators=3, random_state=0).fit(X, LABELS),
+    "boosted numbers": gf.AdaBoostRegressor(n_estimators=3, random_state=0).fit(X, SUM),
+    "bags": gf.BaggingRegressor(n_estimators=3, random_state=0).fit(X, SUM),
 }
 
 

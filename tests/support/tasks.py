@@ -116,27 +116,21 @@ def large(name: str) -> Task:
     z = np.where(np.isnan(X[:, 2]), 0.5, X[:, 0] * X[:, 2]) + X[:, 4]
     noise = rng.normal(size=6000)
     common = {"n_draws": 6000, "n_tried": 3, "n_trees": 3, "seed": 5}
-    match name:
-        case "binary":
-            return Task(X, (z + noise > 0.3).astype(int), **common)
-        case "7 classes":
-            return Task(X, np.digitize(z, np.linspace(-2, 2, 6)), "entropy", **common)
-        case "60 classes":
-            y = np.digitize(z + noise, np.linspace(-3, 3, 59))
-            return Task(X, y, weights=rng.integers(0, 3, 6000).astype(np.int32), **common)
-        case "regression":
-            return Task(X, z + noise, "squared_error", **common)
-        case "two outputs":
-            return Task(X, np.stack([z, noise], axis=1), "squared_error", **common)
-        case "counts":
-            return Task(
-                X, rng.poisson(np.exp(np.clip(z, -3, 3))).astype(float), "poisson", **common
-            )
-        case "combinations":
-            return Task(X, (z + noise > 0.3).astype(int), combined=2.0, **common)
-        case "16 bits":
-            return Task(X, (z > 0).astype(int), max_bins=2000, **common)
-    raise AssertionError(name)
+    above = z + noise
+    y, criterion, more = {
+        "binary": ((above > 0.3).astype(int), "gini", {}),
+        "7 classes": (np.digitize(z, np.linspace(-2, 2, 6)), "entropy", {}),
+        "60 classes": (np.digitize(above, np.linspace(-3, 3, 59)), "gini", {"weights": True}),
+        "regression": (above, "squared_error", {}),
+        "two outputs": (np.stack([z, noise], axis=1), "squared_error", {}),
+        "counts": (np.exp(np.clip(z, -3, 3)), "poisson", {}),
+        "combinations": ((above > 0.3).astype(int), "gini", {"combined": 2.0}),
+        "16 bits": ((z > 0).astype(int), "gini", {"max_bins": 2000}),
+    }[name]
+    if "weights" in more:
+        more = {"weights": rng.integers(0, 3, 6000).astype(np.int32)}
+    y = rng.poisson(y).astype(float) if name == "counts" else y
+    return Task(X, y, criterion, **common, **more)
 
 
 @st.composite

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from gpuforest.backends.cuda.levels import CudaLevels
 from gpuforest.boosting import rounds
 from gpuforest.boosting.losses import exact_sum, unit_of
 from gpuforest.common import hashing
-from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.common.errors import BackendError
 from gpuforest.engine.nodes import FEATURE_SHIFT, has_set
 from gpuforest.kernels.boosted_tree import records, structs
@@ -27,7 +25,7 @@ from gpuforest.kernels.shared.structs import dtype_of
 Array = Any
 
 STEPS_AT_ONCE = 255  # splits that are enqueued before the host asks whether trees are done
-HEAD, PER_LEAF = 4, 10  # words of a finished tree, see `TreesOut`
+HEAD = 4  # words of a finished tree before its nodes, see `TreesOut`
 FILL_ROWS, DIVIDE_ROWS = 1024, 8 * THREADS  # that a block takes at the least
 SORT_BYTES = 64  # of a row's residual, while a quantile of all is looked for
 
@@ -65,7 +63,7 @@ class Sizes:
 
     def out_words(self, nodes: int) -> int:
         """Words of a finished tree of at most so many nodes."""
-        return HEAD + nodes + PER_LEAF * ((nodes + 1) // 2) + nodes * self.W
+        return HEAD + nodes + words_of(structs.Leaf) * ((nodes + 1) // 2) + nodes * self.W
 
     @property
     def other_bytes(self) -> int:
@@ -76,7 +74,7 @@ class Sizes:
         node = 8 * words_of(records.TreeNode) + self.n_groups + 8 * W + 8
         splits = 2 * F * 8 * (words_of(records.NodeSplit) + W) + 3 * F
         # with the numbers of histograms, at the most
-        one = 8 * (words_of(structs.TreeState) + self.leaves + 1)
+        one = 8 * (words_of(records.TreeState) + self.leaves + 1)
         return rows + K * int(M * node + 8 * self.out_words(M) + splits + one)
 
     def fit_in(self, free: int) -> None:
@@ -122,45 +120,36 @@ class CudaBooster:
         order = backend.empty((s.K, 2, s.N), xp.int32)
         self.rows = structs.TreeRows(stats, order, s.N, s.drawn, b.n_bits)
         most = np.array(rounds.bounds_of(b) or (0.0, 0.0))
-        self.largest = structs.Largest(
-            backend.asarray(most.view(np.uint64)), backend.empty(7, xp.float64), rounds.room_of(b),
-            rounds.SUM_BITS - 2 * b.n_bits, s.words == 1, b.loss.is_bounded,
-        )  # fmt: skip
+        self.most = backend.asarray(most.view(np.uint64))
+        self.scales = backend.empty(words_of(structs.Scales), xp.int64)
 
     def _put_trees(self) -> None:
         """Make what trees grow in."""
         backend, b, s = self.backend, self.boosting, self.sizes
         xp, empty, edges = backend.xp, backend.empty, b.matrix.edges
         K, F, M = s.K, s.F, s.nodes
-        kinds = np.zeros(F, np.uint8)
-        kinds[: len(edges.kinds)] = edges.kinds
-        self.has_sets = bool((kinds == CATEGORICAL).any())
         self.table = structs.TreeTable(
-            empty((K, M, words_of(records.TreeNode)), xp.int64),
-            empty((K, words_of(structs.TreeState)), xp.int64),
-            empty((K, M, s.n_groups), xp.bool),
-            empty((K, M, s.W), xp.uint64),
-            empty((K, M), xp.int64),
-            M,
-            s.W,
-        )
-        self.pool = structs.HistPool(
-            empty((K, s.slots + 2, F, s.B, s.words), xp.int64),
-            empty((K, s.slots), xp.int64),
-            empty((K, 3, F), xp.bool),
-            empty((K, 2, F, words_of(records.NodeSplit)), xp.int64),
-            empty((K, 2, F, s.W), xp.uint64),
-            s.slots,
-        )
-        n_bins, signs, groups = (
-            np.ascontiguousarray(a, t)
-            for a, t in ((edges.n_bins, np.int32), (b.signs, np.int8), (b.groups, np.bool_))
+            nodes=empty((K, M, words_of(records.TreeNode)), xp.int64),
+            states=empty((K, words_of(records.TreeState)), xp.int64),
+            groups=empty((K, M, s.n_groups), xp.bool),
+            sets=empty((K, M, s.W), xp.uint64),
+            open=empty((K, M), xp.int64),
+            hist=empty((K, s.slots + 2, F, s.B, s.words), xp.int64),
+            free=empty((K, s.slots), xp.int64),
+            tried=empty((K, 3, F), xp.bool),
+            splits=empty((K, 2, F, words_of(records.NodeSplit)), xp.int64),
+            split_sets=empty((K, 2, F, s.W), xp.uint64),
+            M=M,
+            W=s.W,
+            P=s.slots,
         )
         self.rules = structs.TreeRules(
-            backend.asarray(n_bins), backend.asarray(kinds), backend.asarray(signs),
-            backend.asarray(groups) if s.n_groups else None, self.largest.scale, s.n_groups,
-            b.min_rows, b.max_depth, s.leaves, b.max_leaves < s.drawn, b.l2,
-            b.loss.most_value, b.share,
+            backend.asarray(np.ascontiguousarray(edges.n_bins, np.int32)),
+            backend.asarray(np.ascontiguousarray(edges.kinds)),
+            backend.asarray(np.ascontiguousarray(b.signs, np.int8)),
+            backend.asarray(np.ascontiguousarray(b.groups, np.bool_)) if s.n_groups else None,
+            self.scales, s.n_groups, b.min_rows, b.max_depth, s.leaves, b.max_leaves < s.drawn,
+            b.l2, b.loss.most_value, b.share,
         )  # fmt: skip
         self.out = self._new_out(M) if s.leaves - 1 <= STEPS_AT_ONCE else None
 
@@ -189,19 +178,19 @@ class CudaBooster:
         group = -(-s.F // n_groups)
         few = group * size > backend.shared_share(4)
         blocks = self._shares(s.drawn, FILL_ROWS, n_groups * s.K)
-        rule_arguments = codes, rows, table, self.pool, self.rules
+        rule_arguments = codes, rows, table, self.rules
         fill = backend.prepare(
             "boosted_tree", "fill", (blocks, min(n_groups, 65535), s.K),
-            (codes, rows, table, self.pool, group), macros=macros,
+            (codes, rows, table, group), macros=macros,
             threads=HISTOGRAM_THREADS if few else THREADS, shared=group * size,
         )  # fmt: skip
         search = backend.prepare(
             "boosted_tree", "search", (backend.blocks(s.F), s.K), rule_arguments, macros=macros,
-            shared=16 * s.B if self.has_sets else 0,
+            shared=16 * s.B if s.W else 0,
         )  # fmt: skip
         grid = self._shares(s.N, DIVIDE_ROWS), s.K
         divide = backend.prepare(
-            "boosted_tree", "divide", grid, (codes, rows, table, self.pool), macros=macros
+            "boosted_tree", "divide", grid, (codes, rows, table), macros=macros
         )
         pick = backend.prepare("boosted_tree", "pick", (s.K,), rule_arguments, macros=macros)
         return {"divide": divide, "fill": fill, "search": search, "pick": pick}
@@ -220,12 +209,12 @@ class CudaBooster:
         self._gradients(loss, key)
         self._grow(number, key)
         out = self._finish(loss)
-        found = self._fetched(out)
-        if found is None:
+        done = self._fetched(out)
+        if done is None:
             return None
         if b.watched:
             raw[:] = self.backend.asnumpy(self.raw)
-        return replace(found, loss=self._mean_loss(loss)) if b.by_loss else found
+        return replace(done, loss=self._mean_loss(loss)) if b.by_loss else done
 
     def _mean_loss(self, loss: structs.LossOf) -> float:
         """As `Loss.mean` of the raw predictions on the device."""
@@ -236,8 +225,8 @@ class CudaBooster:
         backend.launch("gradients", "losses", grid, (loss, self.residuals, words))
         arguments: tuple[Any, ...] = self.residuals, N, N.bit_length(), words
         backend.launch("gradients", "sum_losses", grid, arguments)
-        found = backend.asnumpy(words)
-        most, parts = float(found.view(np.float64)[0]), int(found.view(np.int64)[1])
+        sums = backend.asnumpy(words)
+        most, parts = float(sums.view(np.float64)[0]), int(sums.view(np.int64)[1])
         total = most  # where it is zero or infinite
         if most > 0 and np.isfinite(most):
             shift = 62 - N.bit_length() - int(np.frexp(most)[1])
@@ -255,9 +244,13 @@ class CudaBooster:
         grid = (backend.blocks(s.N, THREADS),)
         if not b.loss.is_bounded:
             few = (self._shares(s.N, THREADS),)
-            backend.launch("gradients", "largest", few, (loss, self.largest.most))
-        backend.launch("gradients", "scales", (1,), (self.largest,), threads=32)
-        arguments: tuple[Any, ...] = loss, self.largest.scale, b.n_bits, s.words, self.rows.stats
+            backend.launch("gradients", "largest", few, (loss, self.most))
+        arguments: tuple[Any, ...] = (
+            self.most, self.scales, rounds.room_of(b), rounds.SUM_BITS - 2 * b.n_bits,
+            s.words == 1, b.loss.is_bounded,
+        )  # fmt: skip
+        backend.launch("gradients", "scales", (1,), arguments, threads=32)
+        arguments = loss, self.scales, b.n_bits, s.words, self.rows.stats
         backend.launch("gradients", "gradients", grid, arguments)
 
     def _residuals(self) -> Array:
@@ -320,8 +313,8 @@ class CudaBooster:
 
     def _states(self) -> np.ndarray:
         """The states of the trees, structs.TreeState[K]."""
-        found = self.backend.asnumpy(self.table.states)
-        return np.ascontiguousarray(found).view(dtype_of(structs.TreeState))[:, 0]
+        states = self.backend.asnumpy(self.table.states)
+        return np.ascontiguousarray(states).view(dtype_of(records.TreeState))[:, 0]
 
     def _finish(self, loss: structs.LossOf) -> structs.TreesOut:
         """Write the trees of a round, and add what they predict to the raw predictions."""
@@ -334,20 +327,14 @@ class CudaBooster:
         blocks = (backend.blocks((out.M + 1) // 2),)
         if rounds.has_rests(b):
             arguments = (
-                loss, self.rows, out, self.largest.scale, b.l2, b.loss.most_value, b.learning_rate,
+                loss, self.rows, out, self.scales, b.l2, b.loss.most_value, b.learning_rate,
                 rounds.digits_of_hessians(b), rounds.ENOUGH_BITS,
             )  # fmt: skip
             backend.launch("gradients", "with_rests", blocks, arguments)
         if b.loss.by_order:
             arguments = (
-                loss,
-                self.rows,
-                out,
-                b.loss.share,
-                b.learning_rate,
-                self.residuals,
-                self.weights,
-            )
+                loss, self.rows, out, b.loss.share, b.learning_rate, self.residuals, self.weights,
+            )  # fmt: skip
             backend.launch("boosted_tree", "leaf_values", blocks, arguments, macros=macros)
             if b.signs.any():
                 self._put_in_order(out)
@@ -360,9 +347,11 @@ class CudaBooster:
         """Have what leaves of the one tree add respect monotonic constraints; the host waits."""
         tree, added = self._tree(self.backend.asnumpy(out.at)[0], out.M)
         values = rounds.in_monotonic_order(tree, self.boosting.signs, added)
-        first = HEAD + out.M + 4 * ((out.M + 1) // 2)
-        there = self.backend.asarray(values.view(np.uint64))
-        out.at[0, first : first + len(values)] = there
+        size = words_of(structs.Leaf)
+        first = HEAD + out.M + structs.Leaf._fields.index("added")
+        out.at[0, first : first + size * len(values) : size] = self.backend.asarray(
+            values.view(np.uint64)
+        )
 
     def _fetched(self, out: structs.TreesOut) -> rounds.Round | None:
         """The finished trees; None: gradients were too large for float64."""
@@ -370,28 +359,27 @@ class CudaBooster:
         if words[0, 3]:
             return None
         units = [tuple(row[1:3].view(np.float64).tolist()) for row in words]
-        found = [self._tree(row, out.M) for row in words]
-        added = [values for _, values in found]
-        return rounds.Round([tree for tree, _ in found], added, units)
+        trees, added = zip(*(self._tree(row, out.M) for row in words), strict=True)
+        return rounds.Round(list(trees), list(added), units)
 
     def _tree(self, row: np.ndarray, M: int) -> tuple[records.GrownTree, np.ndarray]:
         """A tree from its words, and what its leaves add; ranges have a fifth column, the half
         where a leaf's rows lie."""
-        s, n, most = self.sizes, int(row[0]), (M + 1) // 2
-        L = (n + 1) // 2
-        ends = np.cumsum([HEAD, M, 3 * most, most, most, 5 * most, M * s.W])
-        nodes, sums, values, added, ranges, sets = (row[i:j] for i, j in pairwise(ends))
-        nodes, sets = nodes[:n].copy(), sets.reshape(M, s.W)[:n]
-        own = np.flatnonzero(has_set(nodes))
-        feature = (nodes[own] >> np.uint64(FEATURE_SHIFT)).astype(np.int64)
-        n_words = self.boosting.matrix.edges.set_words[feature]
-        places = ranges.view(np.int64).reshape(most, 5)[:L].copy()
-        places[:, 2:4] -= s.drawn
-        grown = records.GrownTree(
-            nodes,
-            sets[own][np.arange(s.W) < n_words[:, None]],
-            sums.view(np.int64).reshape(most, 3)[:L].copy(),
-            values.view(np.float64)[:L].copy(),
-            places,
+        s, n, dtype = self.sizes, int(row[0]), dtype_of(structs.Leaf)
+        nodes, rest = row[HEAD : HEAD + n].copy(), row[HEAD + M :]
+        n_words = dtype.itemsize // 8 * ((M + 1) // 2)
+        leaves = rest[:n_words].view(dtype)[: (n + 1) // 2]
+        sets = rest[n_words:].reshape(M, s.W)[:n]
+        split = np.flatnonzero(has_set(nodes))
+        feature = (nodes[split] >> np.uint64(FEATURE_SHIFT)).astype(np.int64)
+        set_words = self.boosting.matrix.edges.set_words[feature]
+        sums, ranges = (
+            np.stack([leaves[name] for name in names], axis=1)
+            for names in (structs.Leaf._fields[:3], structs.Leaf._fields[3:8])
         )
-        return grown, added.view(np.float64)[:L].copy()
+        ranges[:, 2:4] -= s.drawn
+        tree = records.GrownTree(
+            nodes, sets[split][np.arange(s.W) < set_words[:, None]], sums, leaves["value"].copy(),
+            ranges,
+        )  # fmt: skip
+        return tree, leaves["added"].copy()

@@ -219,7 +219,7 @@ class CudaBackend(CudaLevels):
             f = forest
             made = (
                 *map(self.asarray, (f.nodes, f.tree_offsets, f.values, f.set_at, f.sets)),
-                self.asarray(f.edges.coordinates) if f.oblique else None,
+                None if f.coordinates is None else self.asarray(f.coordinates),
             )
             self.synchronise()  # a stream does not wait for the copies of another
             copies[self.device_number] = made  # from here on other threads see it
@@ -227,5 +227,6 @@ class CudaBackend(CudaLevels):
 
 
 def traverse_macros(forest: Forest, codes: Array) -> dict[str, str]:
-    code, some = "u8" if codes.itemsize == 1 else "u16", len(forest.sets) > 0
-    return {"CODE": code, "SETS": str(int(some)), "SUMS": str(int(forest.oblique and some))}
+    code, sets = "u8" if codes.itemsize == 1 else "u16", len(forest.sets) > 0
+    sums = sets and forest.coordinates is not None
+    return {"CODE": code, "SETS": str(int(sets)), "SUMS": str(int(sums))}

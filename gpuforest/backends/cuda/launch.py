@@ -55,21 +55,11 @@ class CudaLaunches(Backend):
         """Wait for the work of the current stream."""
 
     def launch(
-        self,
-        operation: str,
-        name: str,
-        grid: tuple[int, ...],
-        arguments: tuple[Any, ...],
-        *,
-        macros: dict[str, str] | None = None,
-        threads: int = THREADS,
-        shared: int = 0,
+        self, operation: str, name: str, grid: tuple[int, ...], arguments: Any, **options: Any
     ) -> None:
-        """Launch a kernel, see `prepare`."""
+        """Launch a kernel, with the options of `prepare`."""
         if 0 not in grid:
-            self.prepare(
-                operation, name, grid, arguments, macros=macros, threads=threads, shared=shared
-            )()
+            self.prepare(operation, name, grid, arguments, **options)()
 
     def prepare(
         self,

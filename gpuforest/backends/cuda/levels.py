@@ -80,14 +80,9 @@ class CudaLevels(CudaLaunches):
         return sums
 
     def totals(
-        self,
-        training: Training,
-        rows: Array,
-        weights: Array,
-        begin: Array,
-        end: Array,
+        self, training: Training, rows: Array, weights: Array, begin: Array, end: Array,
         sums: Array | None = None,
-    ) -> tuple[Array, Array]:
+    ) -> tuple[Array, Array]:  # fmt: skip
         if sums is None:
             sums = self.sums(training, rows, weights, begin, end)
 
@@ -150,7 +145,6 @@ class CudaLevels(CudaLaunches):
         self, training: Training, slots: Frontier, hist: Array, features: Array, need: Array
     ) -> Splits:
         best = self.no_splits(slots)
-        # multiway splits pass the part of one feature
         hist = self.xp.astype(hist, cell_type(self.xp, training), copy=False)
         hist, features, need = (self.xp.ascontiguousarray(a) for a in (hist, features, need))
         self.cut(training, slots, hist, features, need, best)

@@ -60,7 +60,7 @@ class CudaNodes(Nodes):
     ) -> tuple[Array, Frontier, Frontier]:
         backend: Any = training.backend
         S, xp, rules = slots.n_slots, backend.xp, training.rules
-        # few forests have bounds, multiway splits or a least weight
+        # few forests have bounds or a least weight
         if not S or slots.per_slot != PER_SLOT or rules.min_weight_leaf > 1:
             return super().sort_out(training, slots, deep_rows)
         span, n_spans = backend.spans(S)

@@ -46,7 +46,7 @@ __device__ __forceinline__ void make_root(const Own& own, TreeState& s, const Tr
                                           const TreeRules& rules, i64 P) {
   TreeNode& root = own.nodes[0];
   i64 last = WORDS == 2 ? s.sum_last : s.sum_first;
-  double most = rules.most * rules.scale[0] * rules.scale[2];  // as most_value in boosting/rounds.py
+  double most = rules.most * rules.scale->g * rules.scale->sum_g;  // as most_value in boosting/rounds.py
   make_node(root, s.key, 0, unpacked(s.sum_first, last, rows.n_bits), -most, most);
   root.begin = 0;
   root.end = root.other_begin = rows.R;
@@ -62,11 +62,11 @@ __device__ __forceinline__ void make_root(const Own& own, TreeState& s, const Tr
 // What follows from a search, or begins a tree: takes the best splits found, splits the node that
 // gains most, and plans the next search. A block for each tree.
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
-pick(Codes codes, TreeRows rows, TreeTable table, HistPool pool, TreeRules rules) {
+pick(Codes codes, TreeRows rows, TreeTable table, TreeRules rules) {
   __shared__ TreeState s;
   __shared__ Best best[WARPS];
   __shared__ u32 counts[WARPS];
-  Own own(table, pool, rules, blockIdx.x, codes.F);
+  Own own(table, rules, blockIdx.x, codes.F);
   if (table.states[own.k].done) return;
   if (threadIdx.x == 0) {
     s = table.states[own.k];
@@ -77,7 +77,7 @@ pick(Codes codes, TreeRows rows, TreeTable table, HistPool pool, TreeRules rules
   bool is_new = s.n_nodes == 0;
   __syncthreads();
   if (is_new) {
-    if (threadIdx.x == 0) make_root(own, s, rows, rules, pool.P);
+    if (threadIdx.x == 0) make_root(own, s, rows, rules, table.P);
   } else {
     if (first >= 0) take_found(own, s, first, 0, table.W, best);
     if (second >= 0) take_found(own, s, second, 1, table.W, best);
@@ -90,7 +90,7 @@ pick(Codes codes, TreeRows rows, TreeTable table, HistPool pool, TreeRules rules
       if (!ends) {
         s.n_open--;
         make_children(own, s, rules, node);
-        if (s.n_leaves < rules.max_leaves) plan_children(own, s, rules, node, pool.P);
+        if (s.n_leaves < rules.max_leaves) plan_children(own, s, rules, node, table.P);
       }
     }
   }
@@ -146,13 +146,13 @@ __device__ __forceinline__ void divide_rows(const Codes& codes, const TreeNode& 
 // Divides the rows of the node that was split, and clears the histograms to be filled. The other
 // threads of the grid change the state's four positions, and nothing else of it.
 extern "C" __global__ void __launch_bounds__(THREADS)
-divide(Codes codes, TreeRows rows, TreeTable table, HistPool pool) {
+divide(Codes codes, TreeRows rows, TreeTable table) {
   i64 k = blockIdx.y;
   TreeState& s = table.states[k];
   i64 each = codes.F * codes.B * WORDS;
   for (int which = 0; which < 2; which++) {
     if ((which ? s.second : s.first) < 0 || (which && s.subtract)) continue;
-    i64* cells = cells_of(pool, codes, k, which ? s.second_slot : s.first_slot, 0);
+    i64* cells = cells_of(table, codes, k, which ? s.second_slot : s.first_slot, 0);
     for (i64 i = thread_number(); i < each; i += thread_count()) cells[i] = 0;
   }
   if (s.split < 0) return;
@@ -168,13 +168,13 @@ divide(Codes codes, TreeRows rows, TreeTable table, HistPool pool) {
 // Adds the rows of the one or two nodes of a search to their histograms. A block takes a share of
 // the rows and `group` features, whose histograms fit its memory; blockIdx.z is the tree.
 extern "C" __global__ void __launch_bounds__(HISTOGRAM_THREADS, 2)
-fill(Codes codes, TreeRows rows, TreeTable table, HistPool pool, i64 group) {
+fill(Codes codes, TreeRows rows, TreeTable table, i64 group) {
   DYNAMIC_SHARED(bytes);
   __shared__ int2 own[FILL_FEATURES];
   __shared__ u32 counts[HISTOGRAM_THREADS / 32];
   i64 k = blockIdx.z;
   const TreeState& s = table.states[k];
-  const bool* known = pool.tried + (3 * k + 2) * codes.F;
+  const bool* known = table.tried + (3 * k + 2) * codes.F;
   const i64* stats = rows.stats + k * rows.N * WORDS;
   for (int which = 0; which < 2; which++) {
     i64 at = which ? s.second : s.first;
@@ -188,7 +188,7 @@ fill(Codes codes, TreeRows rows, TreeTable table, HistPool pool, i64 group) {
     const i32* order = rows_of(rows, k, node.depth);
     for (i64 f = blockIdx.y * group; f < codes.F; f += gridDim.y * group) {
       int size = (int)(f + group < codes.F ? group : codes.F - f);
-      i64* hist = cells_of(pool, codes, k, which ? s.second_slot : s.first_slot, f);
+      i64* hist = cells_of(table, codes, k, which ? s.second_slot : s.first_slot, f);
       fill_part(codes, stats, order, first_row, end, known, f, size, own, counts, (u32*)bytes,
                 hist);
     }
@@ -198,19 +198,19 @@ fill(Codes codes, TreeRows rows, TreeTable table, HistPool pool, i64 group) {
 // Finds the best split of the one or two nodes of a search by each feature: a block takes one. The
 // second one's histograms may be its parent's still.
 extern "C" __global__ void __launch_bounds__(THREADS)
-search(Codes codes, TreeRows rows, TreeTable table, HistPool pool, TreeRules rules) {
+search(Codes codes, TreeRows rows, TreeTable table, TreeRules rules) {
   DYNAMIC_SHARED(bytes);
   __shared__ Scratch shared;
   i64 k = blockIdx.y, F = codes.F, B = codes.B;
   const TreeState& s = table.states[k];
-  const bool* tried = pool.tried + 3 * k * F;
+  const bool* tried = table.tried + 3 * k * F;
   for (i64 f = blockIdx.x; f < F; f += gridDim.x)
     for (int which = 0; which < 2; which++) {
       i64 at = which ? s.second : s.first;
       if (at < 0) continue;
-      i64* cells = cells_of(pool, codes, k, which ? s.second_slot : s.first_slot, f);
+      i64* cells = cells_of(table, codes, k, which ? s.second_slot : s.first_slot, f);
       if (which && s.subtract && tried[2 * F + f]) {
-        const i64* other = cells_of(pool, codes, k, s.first_slot, f);
+        const i64* other = cells_of(table, codes, k, s.first_slot, f);
         for (i64 i = threadIdx.x; i < B * WORDS; i += blockDim.x) cells[i] -= other[i];
       }
       __syncthreads();
@@ -218,11 +218,11 @@ search(Codes codes, TreeRows rows, TreeTable table, HistPool pool, TreeRules rul
       i64 to = (2 * k + which) * F + f, n_bins = rules.n_bins[f];
       Whole node(table.nodes[k * table.M + at], rules);
       if (rules.kinds[f] == CATEGORICAL)
-        best_set(cells, node, n_bins, B, rows.n_bits, shared, bytes, pool.splits + to,
-                 pool.sets + to * table.W, table.W);
+        best_set(cells, node, n_bins, B, rows.n_bits, shared, bytes, table.splits + to,
+                 table.split_sets + to * table.W, table.W);
       else
         best_cut(cells, node, n_bins, B, rows.n_bits, (double)rules.signs[f], shared,
-                 pool.splits + to);
+                 table.splits + to);
     }
 }
 
@@ -250,9 +250,11 @@ __device__ __forceinline__ void number_nodes(TreeNode* nodes, i64 n) {
 // Writes a finished tree in the order of nodes.py, its leaves and its sets. A block for each tree.
 extern "C" __global__ void __launch_bounds__(THREADS)
 finish(TreeTable table, TreeRules rules, double rate, TreesOut out) {
-  i64 k = blockIdx.x, M = out.M, L = (M + 1) / 2, n = table.states[k].n_nodes;
+  i64 k = blockIdx.x, M = out.M, n = table.states[k].n_nodes;
   TreeNode* nodes = table.nodes + k * table.M;
-  u64 *to = out.at + k * out.size, *leaves = to + 4 + M, *sets = leaves + 10 * L;
+  u64* to = out.at + k * out.size;
+  Leaf* leaves = leaves_of(out, k);
+  u64* sets = (u64*)(leaves + (M + 1) / 2);
   if (threadIdx.x == 0) {
     TreeState& s = table.states[k];
     if (s.split >= 0) {  // the last one that was divided
@@ -261,25 +263,19 @@ finish(TreeTable table, TreeRules rules, double rate, TreesOut out) {
     }
     number_nodes(nodes, n);
     to[0] = (u64)n;
-    to[1] = (u64)__double_as_longlong(rules.scale[5]);
-    to[2] = (u64)__double_as_longlong(rules.scale[3]);
-    to[3] = (u64)(rules.scale[4] != 0.0);
+    to[1] = (u64)__double_as_longlong(rules.scale->unit);
+    to[2] = (u64)__double_as_longlong(rules.scale->sum_h);
+    to[3] = (u64)(rules.scale->overflows != 0.0);
   }
   __syncthreads();
   for (i64 i = threadIdx.x; i < n; i += blockDim.x) {
     TreeNode& own = nodes[i];
     if (own.left < 0) {
-      i64 leaf = own.first_leaf, sums[3] = {own.g, own.h, own.n};
-      i64 places[5] = {own.begin, own.end, own.other_begin, own.other_end, own.depth & 1};
-      to[4 + own.position] = (u64)LEAF_WORD + (u64)leaf;
-#pragma unroll
-      for (int c = 0; c < 3; c++) leaves[3 * leaf + c] = (u64)sums[c];
-      double value = value_of(own.g, own.h, rules, own.low, own.high);
-      value *= rules.scale[6];
-      leaves[3 * L + leaf] = (u64)__double_as_longlong(value);
-      leaves[4 * L + leaf] = (u64)__double_as_longlong(cut_off(value * rate, -MOST_STEP, MOST_STEP));
-#pragma unroll
-      for (int c = 0; c < 5; c++) leaves[5 * L + 5 * leaf + c] = (u64)places[c];
+      to[4 + own.position] = (u64)LEAF_WORD + (u64)own.first_leaf;
+      double value = value_of(own.g, own.h, rules, own.low, own.high) * rules.scale->value;
+      double added = cut_off(value * rate, -MOST_STEP, MOST_STEP);
+      leaves[own.first_leaf] = {own.g, own.h, own.n, own.begin, own.end, own.other_begin,
+                                own.other_end, own.depth & 1, value, added};
       continue;
     }
     u64 word = (u64)own.feature << FEATURE_SHIFT | (u64)own.bin;
@@ -290,21 +286,6 @@ finish(TreeTable table, TreeRules rules, double rate, TreesOut out) {
   }
 }
 
-// Where leaves of finished tree k lie: what each adds to raw predictions, and its rows.
-struct Leaves {
-  double* added;
-  const u64* places;
-  i64 n;
-
-  __device__ __forceinline__ Leaves(const TreesOut& out, i64 k) {
-    i64 L = (out.M + 1) / 2;
-    u64* tree = out.at + k * out.size;
-    added = (double*)(tree + 4 + out.M + 4 * L);
-    places = (u64*)added + L;
-    n = ((i64)tree[0] + 1) / 2;
-  }
-};
-
 // Sets what leaves of the one tree add to quantiles of the residuals y - raw of their rows, and
 // where these are clipped the mean of what is left, times the rate. A block for each leaf. rest,
 // weights f64[N] are scratch.
@@ -312,11 +293,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 leaf_values(LossOf loss, TreeRows rows, TreesOut out, double share, double rate, double* rest,
             double* weights) {
   __shared__ Places shared;
-  Leaves leaves(out, 0);
-  for (i64 leaf = blockIdx.x; leaf < leaves.n; leaf += gridDim.x) {
-    const u64* own = leaves.places + 5 * leaf;
-    i64 begin = (i64)own[0], n = (i64)own[1] - begin;
-    const i32* order = rows_of(rows, 0, (i64)own[4]);
+  for (i64 leaf = blockIdx.x; leaf < n_leaves(out, 0); leaf += gridDim.x) {
+    Leaf& own = leaves_of(out, 0)[leaf];
+    i64 begin = own.begin, n = own.end - begin;
+    const i32* order = rows_of(rows, 0, own.half);
     for (i64 i = begin + threadIdx.x; i < begin + n; i += blockDim.x) {
       i64 row = order[i];
       rest[i] = loss.y[row] - loss.raw[row];
@@ -326,7 +306,7 @@ leaf_values(LossOf loss, TreeRows rows, TreesOut out, double share, double rate,
     Residuals all = {rest + begin, loss.weight ? weights + begin : nullptr, n};
     double found = quantile_of(all, share, shared);
     if (loss.delta) found += mean_cut_off(all, found, *loss.delta, shared);
-    if (threadIdx.x == 0) leaves.added[leaf] = cut_off(found * rate, -MOST_STEP, MOST_STEP);
+    if (threadIdx.x == 0) own.added = cut_off(found * rate, -MOST_STEP, MOST_STEP);
   }
 }
 
@@ -334,16 +314,14 @@ leaf_values(LossOf loss, TreeRows rows, TreesOut out, double share, double rate,
 extern "C" __global__ void __launch_bounds__(THREADS)
 add_values(TreeRows rows, TreesOut out, double* raw) {
   i64 k = blockIdx.y;
-  Leaves leaves(out, k);
+  const Leaf* leaves = leaves_of(out, k);
   for (i64 i = thread_number(); i < rows.N; i += thread_count()) {
-    int column = i < rows.R ? 0 : 2;
-    i64 leaf = 0, end = leaves.n;
+    i64 leaf = 0, end = n_leaves(out, k);
     while (leaf + 1 < end) {  // the last one that begins at i or before
       i64 middle = (leaf + end) >> 1;
-      if ((i64)leaves.places[5 * middle + column] <= i) leaf = middle;
+      if ((i < rows.R ? leaves[middle].begin : leaves[middle].other_begin) <= i) leaf = middle;
       else end = middle;
     }
-    i64 row = rows_of(rows, k, (i64)leaves.places[5 * leaf + 4])[i];
-    raw[k * rows.N + row] += leaves.added[leaf];
+    raw[k * rows.N + rows_of(rows, k, leaves[leaf].half)[i]] += leaves[leaf].added;
   }
 }

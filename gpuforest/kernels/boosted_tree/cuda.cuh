@@ -12,8 +12,9 @@
 #include "generated/TreeState.cuh"
 #include "generated/NodeSplit.cuh"
 #include "generated/TreeRows.cuh"
+#include "generated/Scales.cuh"
+#include "generated/Leaf.cuh"
 #include "generated/TreeTable.cuh"
-#include "generated/HistPool.cuh"
 #include "generated/TreeRules.cuh"
 #include "generated/TreesOut.cuh"
 
@@ -53,14 +54,14 @@ __device__ __forceinline__ double cut_off(double value, double low, double high)
 // What a node with these sums predicts.
 __device__ __forceinline__ double value_of(i64 g, i64 h, const TreeRules& rules, double low,
                                            double high) {
-  double bottom = (double)h * rules.scale[3] + rules.l2;
-  double value = bottom > 0.0 ? -((double)g * rules.scale[2]) / bottom : 0.0;
+  double bottom = (double)h * rules.scale->sum_h + rules.l2;
+  double value = bottom > 0.0 ? -((double)g * rules.scale->sum_g) / bottom : 0.0;
   return cut_off(value, low, high);
 }
 
 // Whether a node has enough rows and hessian, and lies not too deep.
 __device__ __forceinline__ bool may_split(const TreeNode& node, const TreeRules& rules) {
-  bool hessian = (double)node.h * rules.scale[3] >= MIN_HESSIAN;
+  bool hessian = (double)node.h * rules.scale->sum_h >= MIN_HESSIAN;
   return node.n >= 2 * rules.min_rows && hessian && node.depth < rules.max_depth;
 }
 
@@ -71,8 +72,8 @@ struct Whole {
   i64 min_rows;
 
   __device__ __forceinline__ Whole(const TreeNode& node, const TreeRules& rules)
-      : sums{node.g, node.h, node.n}, low(node.low), high(node.high), g(rules.scale[2]),
-        h(rules.scale[3]), l2(rules.l2), min_rows(rules.min_rows) {
+      : sums{node.g, node.h, node.n}, low(node.low), high(node.high), g(rules.scale->sum_g),
+        h(rules.scale->sum_h), l2(rules.l2), min_rows(rules.min_rows) {
     score = -((double)node.g * g) * value_of(node.g, node.h, rules, low, high);
   }
 
@@ -122,7 +123,16 @@ __device__ __forceinline__ i32* rows_of(const TreeRows& rows, i64 k, i64 depth) 
   return rows.order + (2 * k + (depth & 1)) * rows.N;
 }
 
-__device__ __forceinline__ i64* cells_of(const HistPool& pool, const Codes& codes, i64 k, i64 slot,
+__device__ __forceinline__ i64* cells_of(const TreeTable& table, const Codes& codes, i64 k, i64 slot,
                                          i64 f) {
-  return pool.hist + ((k * (pool.P + 2) + slot) * codes.F + f) * codes.B * WORDS;
+  return table.hist + ((k * (table.P + 2) + slot) * codes.F + f) * codes.B * WORDS;
+}
+
+// The leaves of finished tree k, and how many they are.
+__device__ __forceinline__ Leaf* leaves_of(const TreesOut& out, i64 k) {
+  return (Leaf*)(out.at + k * out.size + 4 + out.M);
+}
+
+__device__ __forceinline__ i64 n_leaves(const TreesOut& out, i64 k) {
+  return ((i64)out.at[k * out.size] + 1) / 2;
 }

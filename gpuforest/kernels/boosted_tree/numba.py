@@ -46,9 +46,9 @@ def may_split(node, rules):
 
 
 @device
-def choose_features(rules, table, scratch, node, which):
+def choose_features(rules, table, node, which):
     """Mark the features that a node tries, and those that have histograms."""
-    tried, has_hist, F = scratch.tried[which], scratch.tried[2], scratch.tried.shape[1]
+    tried, has_hist, F = table.tried[which], table.tried[2], table.tried.shape[1]
     n = 0
     for f in range(F):
         allowed = len(rules.groups) == 0
@@ -69,18 +69,18 @@ def choose_features(rules, table, scratch, node, which):
 
 
 @device
-def plan_search(rules, table, scratch, node, slot, other, other_slot, subtracted):
+def plan_search(rules, table, node, slot, other, other_slot, subtracted):
     """The next search: a node, whose histograms are filled, and another one, whose are filled or
     subtracted; -1 for none."""
     state = table.state[0]
     state.first, state.first_slot = node, slot
     state.second, state.second_slot, state.subtract = other, other_slot, subtracted
     if node >= 0:
-        choose_features(rules, table, scratch, node, 0)
+        choose_features(rules, table, node, 0)
         if not may_split(table.nodes[node], rules):  # its histograms serve the other only
-            scratch.tried[0, :] = False
+            table.tried[0, :] = False
     if other >= 0:
-        choose_features(rules, table, scratch, other, 1)
+        choose_features(rules, table, other, 1)
 
 
 @device
@@ -100,14 +100,14 @@ def give_slot(state, free, slot):
 
 
 @device
-def plan_children(rules, table, scratch):
+def plan_children(rules, table):
     """Plan the search for the splits of a split node's two children, where they may have any."""
-    state, nodes, free = table.state[0], table.nodes, scratch.free
+    state, nodes, free = table.state[0], table.nodes, table.free
     left, old = nodes[state.split].left, nodes[state.split].slot
     small, large = left + 1, left
     if nodes[left].n < nodes[left + 1].n:
         small, large = left, left + 1
-    none, spare = np.int64(-1), np.int64(len(scratch.hist) - 2)
+    none, spare = np.int64(-1), np.int64(len(table.hist) - 2)
     both = may_split(nodes[small], rules)
     if may_split(nodes[large], rules):
         slot = take_slot(state, free) if both else none
@@ -115,52 +115,52 @@ def plan_children(rules, table, scratch):
         at = slot if slot >= 0 else spare
         if old >= 0:
             nodes[large].slot = old
-            plan_search(rules, table, scratch, small, at, large, old, 1)
+            plan_search(rules, table, small, at, large, old, 1)
             return
         other = take_slot(state, free)
         nodes[large].slot = other
         first, second = small if both else none, other if other >= 0 else spare + 1
-        plan_search(rules, table, scratch, first, at, large, second, 0)
+        plan_search(rules, table, first, at, large, second, 0)
     elif both:  # the smaller one has too few rows as well; but it may have more of the hessian
         slot = old if old >= 0 else take_slot(state, free)
         nodes[small].slot = slot
-        plan_search(rules, table, scratch, small, slot if slot >= 0 else spare, none, spare, 0)
+        plan_search(rules, table, small, slot if slot >= 0 else spare, none, spare, 0)
     else:
         give_slot(state, free, old)
 
 
 @device
-def take_split(table, scratch, at, which):
+def take_split(table, at, which):
     """Take the best split of a searched node, the first of equals."""
     if at < 0:
         return
     state, node = table.state[0], table.nodes[at]
     for part in range(state.n_parts):
-        split = scratch.splits[part, which]
+        split = table.splits[part, which]
         if split.feature >= 0 and split.gain > node.gain:
             node.gain, node.feature, node.bin = split.gain, split.feature, split.bin
             node.missing_left = split.missing_left
             node.left_g, node.left_h, node.left_n = split.g, split.h, split.n
             for w in range(table.sets.shape[1]):
-                table.sets[at, w] = scratch.sets[part, which, w]
+                table.sets[at, w] = table.split_sets[part, which, w]
     if node.feature >= 0:
         table.open[state.n_open] = at
         state.n_open += 1
     else:
-        give_slot(state, scratch.free, node.slot)
+        give_slot(state, table.free, node.slot)
 
 
 @device
-def finish_search(table, scratch):
+def finish_search(table):
     # in the order in which the nodes were made, which decides between equal gains
     state = table.state[0]
     first, second = state.first, state.second
     if second >= 0 and second < first:
-        take_split(table, scratch, second, 1)
-        take_split(table, scratch, first, 0)
+        take_split(table, second, 1)
+        take_split(table, first, 0)
     else:
-        take_split(table, scratch, first, 0)
-        take_split(table, scratch, second, 1)
+        take_split(table, first, 0)
+        take_split(table, second, 1)
     state.first = state.second = -1
 
 
@@ -183,15 +183,15 @@ def next_node(table, limited):
 
 
 @device
-def begin_tree(data, rules, table, scratch, rows, others):
+def begin_tree(data, rules, table, rows, others):
     """Make the root, and plan its search."""
     state, root = table.state[0], table.nodes[0]
     state.n_nodes, state.n_leaves, state.n_open = 1, 1, 0
-    state.n_free = len(scratch.free)
-    for i in range(len(scratch.free)):
-        scratch.free[i] = i
+    state.n_free = len(table.free)
+    for i in range(len(table.free)):
+        table.free[i] = i
     words = data.stats.shape[1]
-    sums = scratch.ordered[0]
+    sums = table.ordered[0]
     sums[:words] = 0
     for i in range(len(rows)):
         for w in range(words):
@@ -201,13 +201,13 @@ def begin_tree(data, rules, table, scratch, rows, others):
     root.begin, root.end, root.other_begin, root.other_end = 0, len(rows), 0, len(others)
     table.groups[0, :] = True
     state.first = state.second = -1
-    scratch.units[0], scratch.units[1] = rules.g, rules.h
-    slot = take_slot(state, scratch.free)
+    state.g, state.h = rules.g, rules.h
+    slot = take_slot(state, table.free)
     root.slot = slot
     if may_split(root, rules):
-        at = slot if slot >= 0 else np.int64(len(scratch.hist) - 2)
+        at = slot if slot >= 0 else np.int64(len(table.hist) - 2)
         none = np.int64(-1)
-        plan_search(rules, table, scratch, np.int64(0), at, none, none, 0)
+        plan_search(rules, table, np.int64(0), at, none, none, 0)
 
 
 @rare
@@ -249,17 +249,17 @@ def write_tree(rules, table, tree, set_words):
 
 
 @rare
-def do_part(data, rules, table, scratch, rows, others, spare, part):
+def do_part(data, rules, table, rows, others, part):
     """Do a part of the work."""
     work, parts = table.state[0].work, table.state[0].n_parts
     if work == SEARCH:
         C = len(data.codes)
         first, last = C * part // parts, C * (part + 1) // parts
-        search_part(data, rules, table, scratch, rows, first, last, part)
+        search_part(data, rules, table, rows, first, last, part)
     elif work == DIVIDE:
-        divide_part(data, table, scratch, rows, others, spare, part, parts)
+        divide_part(data, table, rows, others, part, parts)
     else:
-        move_part(table, scratch, rows, others, spare, part, parts)
+        move_part(table, rows, others, part, parts)
 
 
 @device
@@ -274,19 +274,19 @@ def take_part(shared):
 
 
 @device
-def work_on(work, parts, data, rules, table, scratch, rows, others, spare, shared):
+def work_on(work, parts, data, rules, table, rows, others, shared):
     """Do a work, with the threads that help."""
     state = table.state[0]
     state.work, state.n_parts = work, parts
     if parts == 1:
-        do_part(data, rules, table, scratch, rows, others, spare, np.int64(0))
+        do_part(data, rules, table, rows, others, np.int64(0))
         return
     number = (intrinsics.load_shared(shared, TICKET) >> 32) + 1
     intrinsics.store_shared(shared, FINISHED, 0)
     intrinsics.store_shared(shared, TICKET, (number << 32) | (parts << 16))
     part = take_part(shared)
     while part >= 0:
-        do_part(data, rules, table, scratch, rows, others, spare, part)
+        do_part(data, rules, table, rows, others, part)
         intrinsics.add_shared(shared, FINISHED, 1)
         part = take_part(shared)
 
@@ -304,30 +304,30 @@ def all_finished(shared, parts):
 
 
 @device
-def threads_for_search(data, table, scratch, sharing):
+def threads_for_search(data, table):
     """How many threads share a search: those that get enough to do."""
-    state, n, sums = table.state[0], np.int64(0), scratch.hist.shape[1]
+    state, n, sums = table.state[0], np.int64(0), table.hist.shape[1]
     if state.first >= 0:
         n += table.nodes[state.first].end - table.nodes[state.first].begin
     if state.second >= 0 and not state.subtract:
         n += table.nodes[state.second].end - table.nodes[state.second].begin
-    return max(1, min(sharing.n_threads, (n * len(data.codes) + sums) // sharing.cells))
+    return max(1, min(state.n_threads, (n * len(data.codes) + sums) // state.least_cells))
 
 
 @device
-def threads_for_rows(node, sharing):
+def threads_for_rows(state, node):
     n = node.end - node.begin + node.other_end - node.other_begin
-    return max(1, min(sharing.n_threads, n // sharing.rows))
+    return max(1, min(state.n_threads, n // state.least_rows))
 
 
 # checked, because threads write each other's arrays
 @kernel(checked={})
 def help_grow(
     data: records.BoostColumns, rules: records.BoostRules, rows: types.I32s, others: types.I32s,
-    table: records.GrowTable, scratch: records.Scratch, spare: types.I32s, shared: types.I64s,
+    table: records.GrowTable, shared: types.I64s,
 ):  # fmt: skip
     """Help `grow_tree`: take parts until there has been none for a while."""
-    idle = 0
+    idle, state = 0, table.state[0]
     while idle < PATIENCE:
         part = take_part(shared)
         if part < 0:
@@ -336,10 +336,10 @@ def help_grow(
             continue
         # the units are those of the round
         current = records.BoostRules(
-            scratch.units[0], scratch.units[1], rules.n_bits, rules.l2, rules.most, rules.min_rows,
+            state.g, state.h, rules.n_bits, rules.l2, rules.most, rules.min_rows,
             rules.max_depth, rules.max_leaves, rules.share, rules.key, rules.signs, rules.groups,
         )  # fmt: skip
-        do_part(data, current, table, scratch, rows, others, spare, part)
+        do_part(data, current, table, rows, others, part)
         intrinsics.add_shared(shared, FINISHED, 1)
         idle = 0
 
@@ -347,19 +347,18 @@ def help_grow(
 @kernel(checked={})
 def grow_tree(
     data: records.BoostColumns, rules: records.BoostRules, rows: types.I32s, others: types.I32s,
-    table: records.GrowTable, scratch: records.Scratch, spare: types.I32s, shared: types.I64s,
-    sharing: records.Sharing, set_words: types.I64s, tree: records.GrownTree,
+    table: records.GrowTable, shared: types.I64s,
+    set_words: types.I64s, tree: records.GrownTree,
 ):  # fmt: skip
     """Grow until the tree is done, or for some time another thread has not finished its part;
     `step` of the state says which.
 
     rows, others : i32, put into the order of the leaves
-    spare : i32[the sum of their lengths]
     """
     state = table.state[0]
     step = state.step
     if step == BEGUN:
-        begin_tree(data, rules, table, scratch, rows, others)
+        begin_tree(data, rules, table, rows, others)
         step = PLANNED
     while step != DONE:
         if step != PLANNED and not all_finished(shared, state.n_parts):
@@ -370,25 +369,25 @@ def grow_tree(
             if state.first < 0 and state.second < 0:
                 state.n_parts = 1
                 continue
-            parts = threads_for_search(data, table, scratch, sharing)
+            parts = threads_for_search(data, table)
         elif step == SEARCHED:
-            finish_search(table, scratch)
+            finish_search(table)
             if state.n_open == 0 or state.n_leaves >= rules.max_leaves:
                 write_tree(rules, table, tree, set_words)
                 step = DONE
                 break
             state.split = next_node(table, rules.max_leaves < len(rows))
             work, step = np.int64(DIVIDE), DIVIDED
-            parts = threads_for_rows(table.nodes[state.split], sharing)
+            parts = threads_for_rows(state, table.nodes[state.split])
         elif step == DIVIDED and state.n_parts > 1:
             work, parts, step = np.int64(MOVE), state.n_parts, MOVED
         else:
-            make_children(rules, table, scratch)
+            make_children(rules, table)
             state.n_leaves += 1
-            plan_children(rules, table, scratch)
+            plan_children(rules, table)
             step = PLANNED
             continue
-        work_on(work, parts, data, rules, table, scratch, rows, others, spare, shared)
+        work_on(work, parts, data, rules, table, rows, others, shared)
     state.step = step
 
 

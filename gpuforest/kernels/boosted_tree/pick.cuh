@@ -11,13 +11,12 @@ struct Own {
   NodeSplit* splits;
   u64* split_sets;
 
-  __device__ __forceinline__ Own(const TreeTable& table, const HistPool& pool,
-                                 const TreeRules& rules, i64 k, i64 F)
+  __device__ __forceinline__ Own(const TreeTable& table, const TreeRules& rules, i64 k, i64 F)
       : k(k), F(F), nodes(table.nodes + k * table.M),
-        groups(table.groups + k * table.M * rules.n_groups), tried(pool.tried + 3 * k * F),
+        groups(table.groups + k * table.M * rules.n_groups), tried(table.tried + 3 * k * F),
         sets(table.sets + k * table.M * table.W), open(table.open + k * table.M),
-        free(pool.free + k * pool.P), splits(pool.splits + 2 * k * F),
-        split_sets(pool.sets + 2 * k * F * table.W) {}
+        free(table.free + k * table.P), splits(table.splits + 2 * k * F),
+        split_sets(table.split_sets + 2 * k * F * table.W) {}
 };
 
 __device__ __forceinline__ i64 take_slot(const Own& own, TreeState& s) {

@@ -13,28 +13,12 @@ CATEGORY_ROWS = 10.0
 BLOCK = 1024  # rows whose stats are put in order at once, to stay in the first-level cache
 
 
-class BoostRows(NamedTuple):
-    """The binned rows, and what they add to sums in this round.
-
-    codes : u8 or u16 [F, N]
-    stats : i64[N, 1 or 2], see kernels/gradients
-    n_bins : i32[F], without the one for missing values
-    kinds : u8[F], NUMERIC or CATEGORICAL
-    n_codes : int, B; the last code is that of missing values
-    """
-
-    codes: types.Codes2
-    stats: types.I64s2
-    n_bins: types.I32s
-    kinds: types.U8s
-    n_codes: I64
-
-
 class BoostColumns(NamedTuple):
-    """The same rows, with all codes of a feature beside each other, see boosting/columns.py.
+    """The binned rows in columns of one or several features, see `columns_of` in boosters.py, and
+    what they add to sums in this round.
 
     codes : u8 or u16 [C, N]
-    stats : as above
+    stats : i64[N, 1 or 2], see kernels/gradients
     kinds : u8[F]
     starts : i64[C + 1], column c holds the features starts[c] .. starts[c + 1] - 1
     column, first, rest : i32[F], where a feature's codes lie
@@ -99,43 +83,41 @@ class GrownTree(NamedTuple):
     ranges: types.I64s2
 
 
-class TreeNode(NamedTuple):
-    """A node while its tree grows, on the CPU and on devices.
+def struct(name: str, **fields: str) -> Any:
+    """A record of numbers that lies in arrays: the names of its fields by their type."""
+    of = {"i64": I64, "f64": F64, "u64": U64}
+    pairs = [(field, of[kind]) for kind, names in fields.items() for field in names.split()]
+    return NamedTuple(name, pairs)
 
-    begin, end, other_begin, other_end : positions of its rows and its others
-    slot : the number of its histograms, or -1
-    g, h, n : its sums
-    feature, bin, missing_left, left_g, left_h, left_n : its best split and the sums of the left
-        side; feature is -1 if it has none
-    left : the number of its left child, or -1; the right child is the next one
-    low, high : bounds of what it predicts
-    position : where it lies in the finished tree
-    first_leaf, n_leaves : of the finished tree, the leaves below it; on devices alone
-    """
 
-    begin: I64
-    end: I64
-    other_begin: I64
-    other_end: I64
-    depth: I64
-    slot: I64
-    g: I64
-    h: I64
-    n: I64
-    feature: I64
-    bin: I64
-    missing_left: I64
-    left_g: I64
-    left_h: I64
-    left_n: I64
-    left: I64
-    low: F64
-    high: F64
-    gain: F64
-    key: U64
-    position: I64
-    first_leaf: I64
-    n_leaves: I64
+# A node while its tree grows, on the CPU and on devices: the positions of its rows and its others;
+# the number of its histograms, or -1; its sums; its best split (feature -1: none) with the sums of
+# the left side; the number of its left child, or -1 (the right child is the next one); the bounds
+# of what it predicts. In the finished tree: where it lies, and on devices the leaves below it
+TreeNode = struct(
+    "TreeNode",
+    i64="begin end other_begin other_end depth slot g h n feature bin missing_left left_g left_h "
+    "left_n left position first_leaf n_leaves",
+    f64="low high gain",
+    u64="key",
+)
+
+# Where the growing of a tree stands: how many histograms no node has (n_free); the nodes that are
+# searched next, or -1, and their histograms; whether the second one's are what the first one's
+# leave of their parent's (subtract); the node whose rows are divided (split).
+# On the CPU: what comes next, see `STEPS` in numba.py; what threads share, in how many parts; words
+# of all sets; how many threads there are, and the cells of histograms, and the rows, for which one
+# more of them is worth the wait; g and h of the tree's rules.
+# On devices: whether the tree is finished; positions that say how far the division has come; the
+# words of the sums of all rows; the root's key
+TreeState = struct(
+    "TreeState",
+    i64="n_nodes n_open n_leaves n_free first first_slot second second_slot subtract split step "
+    "work n_parts n_set_words n_threads least_cells least_rows done left right other_left "
+    "other_right sum_first sum_last",
+    f64="g h",
+    u64="key",
+)
 
 
 class NodeSplit(NamedTuple):
@@ -151,104 +133,55 @@ class NodeSplit(NamedTuple):
     feature: I64
 
 
-class GrowState(NamedTuple):
-    """Where the growing of a tree on the CPU stands.
-
-    step : what comes next, see `STEPS` in numba.py
-    n_free : the number of histograms that no node has
-    first, second : the nodes that are searched next, or -1
-    first_slot, second_slot : their histograms
-    subtract : whether the second one's are what the first one's leave of their parent's
-    split : the node whose rows are divided
-    work, n_parts : what threads share, and in how many parts
-    n_set_words : words of all sets of the finished tree
-    """
-
-    step: I64
-    n_nodes: I64
-    n_open: I64
-    n_leaves: I64
-    n_free: I64
-    first: I64
-    first_slot: I64
-    second: I64
-    second_slot: I64
-    subtract: I64
-    split: I64
-    work: I64
-    n_parts: I64
-    n_set_words: I64
-
-
 class GrowTable(NamedTuple):
-    """The nodes of a tree while it grows on the CPU, in the order in which they are made.
+    """A tree while it grows on the CPU: nodes in the order in which they are made, histograms, and
+    memory of the searches.
 
-    nodes : TreeNode[M]; state : GrowState[1]
+    nodes : TreeNode[M]; state : TreeState[1]
     groups : bool[M, n], the interaction groups that hold all features of a node's path
     sets : u64[M, W], the set of a categorical split
     open : i64[M], the nodes that may still be split
-    """
-
-    nodes: Annotated[Any, types.Type(TreeNode, 1)]
-    state: Annotated[Any, types.Type(GrowState, 1)]
-    groups: types.Bools2
-    sets: types.U64s2
-    open: types.I64s
-
-
-class Scratch(NamedTuple):
-    """Histograms of open nodes, and memory of the searches.
-
-    hist : i64[P + 2, cells * words], the last two are scratch
+    hist : i64[P + 2, cells * words], histograms of open nodes; the last two are scratch
     free : i64[P], the numbers of those that no node has
     tried : bool[3, F], features of the first and of the second node of a search that are tried;
         and those that have a histogram
     splits : NodeSplit[parts, 2], the best split of both nodes among a part of the features, and
-        sets : u64[parts, 2, W]
+        split_sets : u64[parts, 2, W]
     ordered : i64[parts, BLOCK * words], stats in the order of a node's rows
     scores : f64[parts, 2, B + 1]; order : i64[parts, 2, B + 1], categories in order
     lefts : i64[2, parts], of each part of a node's rows, and others, how many go left
-    units : f64[2], g and h of the tree's rules
+    spare : i32[N], rows while they are divided
     """
 
+    nodes: Annotated[Any, types.Type(TreeNode, 1)]
+    state: Annotated[Any, types.Type(TreeState, 1)]
+    groups: types.Bools2
+    sets: types.U64s2
+    open: types.I64s
     hist: types.I64s2
     free: types.I64s
     tried: types.Bools2
     splits: Annotated[Any, types.Type(NodeSplit, 2)]
-    sets: types.U64s3
+    split_sets: types.U64s3
     ordered: types.I64s2
     scores: types.F64s3
     order: types.I64s3
     lefts: types.I64s2
-    units: types.F64s
+    spare: types.I32s
 
 
-class Sharing(NamedTuple):
-    """How threads share the work on one tree: how many there are, and the cells of histograms, and
-    the rows, for which one more thread is worth the wait."""
-
-    n_threads: I64
-    cells: I64
-    rows: I64
-
-
-def new_table(M: int, n_groups: int, W: int) -> GrowTable:
-    """A table of M nodes."""
+def new_table(
+    data: BoostColumns, M: int, n_groups: int, P: int, parts: int, B: int, W: int
+) -> GrowTable:
+    """A table of M nodes and P histograms; B : codes of a feature at the most."""
+    F, (N, words) = len(data.kinds), data.stats.shape
     table: GrowTable = types.allocated(
-        GrowTable, nodes=M, state=1, groups=(M, n_groups), sets=(M, W), open=M
-    )
-    return table
-
-
-def new_scratch(P: int, parts: int, data: BoostColumns, B: int, W: int) -> Scratch:
-    """Memory of P histograms; B : codes of a feature at the most."""
-    F, words = len(data.kinds), data.stats.shape[1]
-    scratch: Scratch = types.allocated(
-        Scratch, hist=(P + 2, int(data.cells[-1]) * words), free=P, tried=(3, F),
-        splits=(parts, 2), sets=(parts, 2, W), ordered=(parts, BLOCK * words),
-        scores=(parts, 2, B + 1), order=(parts, 2, B + 1), lefts=(2, parts), units=2,
+        GrowTable, nodes=M, state=1, groups=(M, n_groups), sets=(M, W), open=M,
+        hist=(P + 2, int(data.cells[-1]) * words), free=P, tried=(3, F), splits=(parts, 2),
+        split_sets=(parts, 2, W), ordered=(parts, BLOCK * words), scores=(parts, 2, B + 1),
+        order=(parts, 2, B + 1), lefts=(2, parts), spare=N,
     )  # fmt: skip
-    return scratch
+    return table
 
 
 def new_tree(M: int, W: int) -> GrownTree:

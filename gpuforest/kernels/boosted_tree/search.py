@@ -1,5 +1,10 @@
-"""The best split of a node of boosting among some features, compiled. The specification is
-numpy.py beside this file."""
+"""Histograms of a node of boosting and its best split among some features, compiled. The
+specification is numpy.py beside this file.
+
+A numeric feature's histogram is of running sums: cell b holds the rows of bins 0 .. b. The last
+cell is that of missing values alone. Where features share a column, its sums become theirs
+afterwards; that is exact, because they are integers.
+"""
 
 from typing import Any, NamedTuple
 
@@ -7,17 +12,28 @@ import numpy as np
 
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.compiler.decorators import device, rare
+from gpuforest.compiler.intrinsics import add_pair
 from gpuforest.engine.nodes import SET_BIN
-from gpuforest.kernels.boosted_tree.records import CATEGORY_ROWS, MIN_HESSIAN
-from gpuforest.kernels.boosted_tree.sums import fill, subtract
-from gpuforest.kernels.shared.numba import U, merge_sort
+from gpuforest.kernels.boosted_tree.records import BLOCK, CATEGORY_ROWS, MIN_HESSIAN
+from gpuforest.kernels.shared.numba import U
+from gpuforest.splits.sets.numba import merge_sort
 
 ONE = U(1)
 
 
-class Whole(NamedTuple):
-    """A node whose splits are compared: its sums, the bounds of its value, and its score."""
+class Histogram(NamedTuple):
+    """A node's sums by the codes of one feature, and what its splits are compared with.
 
+    cells : i64[cells * words]; of a numeric feature they are running sums
+    n_bins : the bins, without the one for missing values, which is the last cell
+    words, bits : the words of a cell, and the bits of the last one that count rows
+    g, h, n, low, high, score : the node's sums, the bounds of its value, and its score
+    """
+
+    cells: Any
+    n_bins: Any
+    words: Any
+    bits: Any
     g: Any
     h: Any
     n: Any
@@ -26,18 +42,148 @@ class Whole(NamedTuple):
     score: Any
 
 
-class Histogram(NamedTuple):
-    """A node's sums by the codes of one feature.
+@device
+def put_in_order(stats, rows, first, n, words, ordered):
+    """Copy the stats of n rows to `ordered` i64[BLOCK * words]."""
+    if words == 2:
+        for i in range(n):
+            r = U(rows[U(first + i)])
+            ordered[U(2 * i)] = stats[r, 0]
+            ordered[U(2 * i + 1)] = stats[r, 1]
+    else:
+        for i in range(n):
+            ordered[U(i)] = stats[U(rows[U(first + i)]), 0]
 
-    cells : i64[cells * words]; of a numeric feature they are running sums
-    n_bins : the bins, without the one for missing values, which is the last cell
-    words, bits : the words of a cell, and the bits of the last one that count rows
-    """
 
-    cells: Any
-    n_bins: Any
-    words: Any
-    bits: Any
+@device
+def add_one(column, rows, first, n, words, ordered, cells):
+    """Add n rows to the histogram of one feature."""
+    if words == 2:
+        for i in range(n):
+            at = U(column[U(rows[U(first + i)])]) << ONE
+            add_pair(cells, at, ordered, U(2 * i))
+    else:
+        for i in range(n):
+            cells[U(column[U(rows[U(first + i)])])] += ordered[U(i)]
+
+
+@device
+def add_two(one, two, rows, first, n, words, ordered, cells, others):
+    """Add n rows to the histograms of two features, so that rows are read once."""
+    if words == 2:
+        for i in range(n):
+            r = U(rows[U(first + i)])
+            add_pair(cells, U(one[r]) << ONE, ordered, U(2 * i))
+            add_pair(others, U(two[r]) << ONE, ordered, U(2 * i))
+    else:
+        for i in range(n):
+            r, g = U(rows[U(first + i)]), ordered[U(i)]
+            cells[U(one[r])] += g
+            others[U(two[r])] += g
+
+
+@device
+def add_up(cells, n_bins, words):
+    """Turn the sums of bins into running sums: those of a cut's left side."""
+    if words == 2:
+        g, last = np.int64(0), np.int64(0)
+        for b in range(n_bins):
+            g += cells[U(2 * b)]
+            last += cells[U(2 * b + 1)]
+            cells[U(2 * b)], cells[U(2 * b + 1)] = g, last
+    else:
+        total = np.int64(0)
+        for b in range(n_bins):
+            total += cells[U(b)]
+            cells[U(b)] = total
+
+
+@device
+def is_wanted(data, wanted, c):
+    """Whether any feature of a column has a histogram."""
+    any_wanted = False
+    for f in range(data.starts[c], data.starts[c + 1]):
+        any_wanted |= wanted[f]
+    return any_wanted
+
+
+@device
+def ends_of(data, c):
+    """Where the part of a histogram that belongs to a column begins and ends."""
+    words = data.stats.shape[1]
+    return data.cells[data.starts[c]] * words, data.cells[data.starts[c + 1]] * words
+
+
+@device
+def take_apart(data, cells, c, words):
+    """Turn the histogram of a column into those of its features: the last feature and the last
+    cell first, because each moves up or stays."""
+    begin, end = data.starts[c], data.starts[c + 1]
+    start = data.cells[begin]
+    for w in range(words):
+        total = np.int64(0)
+        for i in range(data.cells[end] - start):
+            total += cells[U(i * words + w)]
+        for f in range(end - 1, begin - 1, -1):
+            source, target, rest = np.int64(data.first[f]), data.cells[f] - start, data.rest[f]
+            n_bins, others = data.cells[f + 1] - data.cells[f] - 1, np.int64(0)
+            for i in range(n_bins, -1, -1):
+                if i != rest:
+                    value = cells[U((source + i - (i > rest)) * words + w)]
+                    cells[U((target + i) * words + w)] = value
+                    others += value
+            cells[U((target + rest) * words + w)] = total - others
+
+
+@device
+def fill(data, table, rows, node, slot, first, last, part):
+    """Fill the histograms of a node for the columns first .. last - 1, by so few rows at a time
+    that their stats stay in the first-level cache for all columns."""
+    begin, end = node.begin, node.end
+    ordered, words, wanted = table.ordered[part], data.stats.shape[1], table.tried[2]
+    hist = table.hist[slot]
+    for c in range(first, last):
+        if is_wanted(data, wanted, c):
+            a, b = ends_of(data, c)
+            hist[a:b] = 0
+    for at in range(begin, end, BLOCK):
+        n = min(BLOCK, end - at)
+        put_in_order(data.stats, rows, at, n, words, ordered)
+        c = first
+        while c < last:
+            a, b = ends_of(data, c)
+            if not is_wanted(data, wanted, c):
+                c += 1
+            elif c + 1 < last and is_wanted(data, wanted, c + 1):
+                _, d = ends_of(data, c + 1)
+                add_two(
+                    data.codes[c], data.codes[c + 1], rows, at, n, words, ordered, hist[a:b],
+                    hist[b:d],
+                )  # fmt: skip
+                c += 2
+            else:
+                add_one(data.codes[c], rows, at, n, words, ordered, hist[a:b])
+                c += 1
+    for c in range(first, last):
+        if is_wanted(data, wanted, c):
+            if data.starts[c + 1] - data.starts[c] > 1:
+                a, b = ends_of(data, c)
+                take_apart(data, hist[a:b], c, words)
+            for f in range(data.starts[c], data.starts[c + 1]):
+                if data.kinds[f] != CATEGORICAL:
+                    a, b = data.cells[f], data.cells[f + 1] - 1
+                    add_up(hist[a * words : b * words], b - a, words)
+
+
+@device
+def subtract(data, table, slot, other, first, last):
+    """Subtract one node's histograms from another's, which becomes its sibling's."""
+    for c in range(first, last):
+        if is_wanted(data, table.tried[2], c):
+            a, b = ends_of(data, c)
+            left, right = table.hist[slot, a:b], table.hist[other, a:b]
+            for i in range(b - a):
+                left[U(i)] -= right[U(i)]
 
 
 @device
@@ -49,15 +195,15 @@ def value_of(g, h, rules, low, high):
 
 
 @device
-def gain_of(g, h, whole, rules, sign):
+def gain_of(g, h, hist, rules, sign):
     """The gain of a split with these left sums and enough rows on both sides; 0 if it is not
     allowed. Without a branch."""
     g_left, h_left = np.float64(g) * rules.g, np.float64(h) * rules.h
-    g_right = np.float64(whole.g - g) * rules.g
-    h_right = np.float64(whole.h - h) * rules.h
-    left = min(max(-g_left / (h_left + rules.l2), whole.low), whole.high)
-    right = min(max(-g_right / (h_right + rules.l2), whole.low), whole.high)
-    gain = (-g_left * left + -g_right * right) - whole.score
+    g_right = np.float64(hist.g - g) * rules.g
+    h_right = np.float64(hist.h - h) * rules.h
+    left = min(max(-g_left / (h_left + rules.l2), hist.low), hist.high)
+    right = min(max(-g_right / (h_right + rules.l2), hist.low), hist.high)
+    gain = (-g_left * left + -g_right * right) - hist.score
     hessians = (h_left >= MIN_HESSIAN) & (h_right >= MIN_HESSIAN)
     return gain if hessians & (sign * (left - right) <= 0.0) else 0.0
 
@@ -111,7 +257,7 @@ def highest_of(scores, first, last):
 
 
 @device
-def best_cut(rules, hist, whole, f, scores, split):
+def best_cut(rules, hist, f, scores, split):
     """The best split by a numeric feature."""
     cells, n_bins, words, bits = hist.cells, hist.n_bins, hist.words, hist.bits
     mask, missing = (np.int64(1) << bits) - 1, sums_of(hist, n_bins)
@@ -120,16 +266,16 @@ def best_cut(rules, hist, whole, f, scores, split):
         g, h, n = missing if missing_left else (np.int64(0), np.int64(0), np.int64(0))
         # cuts with enough rows on both sides
         first = first_with(cells, n_bins, words, mask, rules.min_rows - n)
-        last = first_with(cells, n_bins, words, mask, whole.n - rules.min_rows - n + 1)
+        last = first_with(cells, n_bins, words, mask, hist.n - rules.min_rows - n + 1)
         if words == 2:
             for b in range(first, last):
                 scores[U(b)] = gain_of(
-                    cells[U(b * 2)] + g, (cells[U(b * 2 + 1)] >> bits) + h, whole, rules, sign
+                    cells[U(b * 2)] + g, (cells[U(b * 2 + 1)] >> bits) + h, hist, rules, sign
                 )
         else:
             for b in range(first, last):
                 cell = cells[U(b)]
-                scores[U(b)] = gain_of((cell >> bits) + g, (cell & mask) + n, whole, rules, sign)
+                scores[U(b)] = gain_of((cell >> bits) + g, (cell & mask) + n, hist, rules, sign)
         highest = highest_of(scores, first, last)
         if highest > split.gain:
             at = first
@@ -137,12 +283,12 @@ def best_cut(rules, hist, whole, f, scores, split):
                 at += 1
             left = sums_of(hist, at)
             n += left[2]
-            heavier = missing[2] == 0 and 2 * n > whole.n
+            heavier = missing[2] == 0 and 2 * n > hist.n
             keep(split, highest, f, at, missing_left | heavier, left[0] + g, left[1] + h, n)
 
 
 @rare
-def best_set(rules, hist, whole, f, keys, order, split, bitset):
+def best_set(rules, hist, f, keys, order, split, bitset):
     """The best split by a categorical feature; keys f64[2, B + 1] and order i64[2, B + 1] are
     overwritten."""
     m = 0
@@ -160,18 +306,18 @@ def best_set(rules, hist, whole, f, keys, order, split, bitset):
         for i in range((m + 1) // 2):
             sums = sums_of(hist, order[0, m - 1 - i if backwards else i])
             g, h, n = g + sums[0], h + sums[1], n + sums[2]
-            if min(n, whole.n - n) < rules.min_rows:
+            if min(n, hist.n - n) < rules.min_rows:
                 continue
-            gain = gain_of(g, h, whole, rules, 0.0)
+            gain = gain_of(g, h, hist, rules, 0.0)
             if gain > split.gain:
                 best = i
                 keep(split, gain, f, SET_BIN, False, g, h, n)
         if best >= 0:
-            write_set(hist, whole, order[0], m, best, backwards, split, bitset)
+            write_set(hist, order[0], m, best, backwards, split, bitset)
 
 
 @device
-def write_set(hist, whole, order, m, best, backwards, split, bitset):
+def write_set(hist, order, m, best, backwards, split, bitset):
     """Write the set of the first categories in the order, and which side missing values go to."""
     side, missing = False, hist.n_bins
     for w in range(len(bitset)):
@@ -183,7 +329,7 @@ def write_set(hist, whole, order, m, best, backwards, split, bitset):
         else:
             bitset[code >> 6] |= ONE << U(code & 63)
     if sums_of(hist, missing)[2] == 0:
-        side = 2 * split.n > whole.n
+        side = 2 * split.n > hist.n
     unknown = missing - 1  # the code of values that binning has not seen
     if side and sums_of(hist, unknown)[2] == 0:
         bitset[unknown >> 6] |= ONE << U(unknown & 63)
@@ -191,39 +337,39 @@ def write_set(hist, whole, order, m, best, backwards, split, bitset):
 
 
 @device
-def best_among(data, rules, scratch, node, slot, first, last, part, which):
+def best_among(data, rules, table, node, slot, first, last, part, which):
     """The best split of a node by the features of the columns first .. last - 1."""
-    words, split = data.stats.shape[1], scratch.splits[part, which]
-    value = value_of(node.g, node.h, rules, node.low, node.high)
-    score = -(np.float64(node.g) * rules.g) * value
-    whole = Whole(node.g, node.h, node.n, node.low, node.high, score)
+    words, split = data.stats.shape[1], table.splits[part, which]
+    g, h, n, low, high = node.g, node.h, node.n, node.low, node.high
+    score = -(np.float64(g) * rules.g) * value_of(g, h, rules, low, high)
     split.gain, split.feature = 0.0, -1
     for f in range(data.starts[first], data.starts[last]):
-        if not scratch.tried[which, f]:
+        if not table.tried[which, f]:
             continue
         begin, end = data.cells[f], data.cells[f + 1]
-        cells = scratch.hist[slot, begin * words : end * words]
-        hist = Histogram(cells, end - begin - 1, words, rules.n_bits)
-        scores, order = scratch.scores[part], scratch.order[part]
+        cells = table.hist[slot, begin * words : end * words]
+        bits = rules.n_bits
+        hist = Histogram(cells, end - begin - 1, words, bits, g, h, n, low, high, score)
+        scores, order = table.scores[part], table.order[part]
         if data.kinds[f] == CATEGORICAL:
-            best_set(rules, hist, whole, f, scores, order, split, scratch.sets[part, which])
+            best_set(rules, hist, f, scores, order, split, table.split_sets[part, which])
         else:
-            best_cut(rules, hist, whole, f, scores[0], split)
+            best_cut(rules, hist, f, scores[0], split)
 
 
 @device
-def search_part(data, rules, table, scratch, rows, first, last, part):
+def search_part(data, rules, table, rows, first, last, part):
     """Fill the histograms of the one or two nodes of a search for the columns first .. last - 1,
     and find their best splits among these."""
     state = table.state[0]
     if state.first >= 0:
         node, slot = table.nodes[state.first], state.first_slot
-        fill(data, scratch, rows, node, slot, first, last, part)
-        best_among(data, rules, scratch, node, slot, first, last, part, 0)
+        fill(data, table, rows, node, slot, first, last, part)
+        best_among(data, rules, table, node, slot, first, last, part, 0)
     if state.second >= 0:
         node, slot = table.nodes[state.second], state.second_slot
         if state.subtract:
-            subtract(data, scratch, slot, state.first_slot, first, last)
+            subtract(data, table, slot, state.first_slot, first, last)
         else:
-            fill(data, scratch, rows, node, slot, first, last, part)
-        best_among(data, rules, scratch, node, slot, first, last, part, 1)
+            fill(data, table, rows, node, slot, first, last, part)
+        best_among(data, rules, table, node, slot, first, last, part, 1)

@@ -12,7 +12,7 @@ from gpuforest.kernels.shared.records import NO_BIN, Split
 
 class Sides(NamedTuple):
     """Which rows go left: by the codes of a feature, which lie in a column, see
-    boosting/columns.py."""
+    `columns_of` in boosters.py."""
 
     column: Any
     first: Any
@@ -96,24 +96,25 @@ def gather(rows, spare, shift, begin, end, part, parts, lefts):
 
 
 @device
-def divide_part(data, table, scratch, rows, others, spare, part, parts):
+def divide_part(data, table, rows, others, part, parts):
     """Divide a part of a node's rows; if it is the only one, `rows` is in order at once."""
     at = table.state[0].split
-    node, lefts = table.nodes[at], scratch.lefts
+    node, lefts = table.nodes[at], table.lefts
     sides = sides_of(data, node, table.sets[at])
     if parts == 1:
-        lefts[0, 0] = divide(sides, rows, spare, node.begin, node.end)
-        lefts[1, 0] = divide(sides, others, spare, node.other_begin, node.other_end)
+        lefts[0, 0] = divide(sides, rows, table.spare, node.begin, node.end)
+        lefts[1, 0] = divide(sides, others, table.spare, node.other_begin, node.other_end)
         return
+    spare = table.spare
     lefts[0, part] = spread(sides, rows, spare, 0, node.begin, node.end, part, parts)
     begin, end = node.other_begin, node.other_end
     lefts[1, part] = spread(sides, others, spare, len(rows), begin, end, part, parts)
 
 
 @device
-def move_part(table, scratch, rows, others, spare, part, parts):
+def move_part(table, rows, others, part, parts):
     """Put a part of a node's rows in order."""
-    node, lefts = table.nodes[table.state[0].split], scratch.lefts
+    node, lefts, spare = table.nodes[table.state[0].split], table.lefts, table.spare
     gather(rows, spare, 0, node.begin, node.end, part, parts, lefts[0])
     begin, end = node.other_begin, node.other_end
     gather(others, spare, len(rows), begin, end, part, parts, lefts[1])
@@ -141,7 +142,7 @@ def begin_node(node, key, depth, g, h, n, low, high):
 
 
 @device
-def make_children(rules, table, scratch):
+def make_children(rules, table):
     """Make the two children of the node whose rows are divided."""
     state, nodes = table.state[0], table.nodes
     at, left = state.split, state.n_nodes
@@ -150,8 +151,8 @@ def make_children(rules, table, scratch):
     state.n_nodes += 2
     middle, other = node.begin, node.other_begin
     for p in range(state.n_parts):
-        middle += scratch.lefts[0, p]
-        other += scratch.lefts[1, p]
+        middle += table.lefts[0, p]
+        other += table.lefts[1, p]
     low, high, other_low, other_high = bounds_below(node, rules, rules.signs[node.feature])
     depth, g, h, n = node.depth + 1, node.left_g, node.left_h, node.left_n
     begin_node(one, hash_at(node.key, 0), depth, g, h, n, low, high)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, NamedTuple
 
-from gpuforest.kernels.boosted_tree.records import NodeSplit, TreeNode
+from gpuforest.kernels.boosted_tree.records import NodeSplit, TreeNode, TreeState, struct
 from gpuforest.kernels.shared.structs import (
     F64,
     I64,
@@ -24,7 +24,6 @@ from gpuforest.kernels.shared.structs import (
     U64sOut,
 )
 
-U64 = Annotated[int, "u64"]
 Kinds = Annotated[Array, "const u8*"]
 NodesOut = Annotated[Array, "TreeNode*"]
 StatesOut = Annotated[Array, "TreeState*"]
@@ -45,47 +44,14 @@ class LossOf(NamedTuple):
     delta: F64s
 
 
-class Largest(NamedTuple):
-    """The largest gradient and hessian, as the bits of doubles u64[2], and what follows: scale
-    f64[7], the powers of two by which both are multiplied, and by which their sums are while trees
-    grow; whether the largest are too large; the unit of gradients, and what leaves' values are
-    multiplied by. The products need at most `g_bits` and `h_bits` bits; one: every hessian is one;
-    keep: the largest are the same in each round."""
+# What numbers are multiplied by, powers of two: gradients and hessians, so that they become
+# integers; their sums while trees grow, and in the finished tree those of gradients; and the values
+# of leaves. `overflows`: the largest gradients are too large, if it is not zero
+Scales = struct("Scales", f64="g h sum_g sum_h overflows unit value")
 
-    most: U64sOut
-    scale: Annotated[Array, "double*"]
-    g_bits: I64
-    h_bits: I64
-    one: I64
-    keep: I64
-
-
-class TreeState(NamedTuple):
-    """Where the growing of a tree stands.
-
-    first and second are the nodes that are searched next (-1: none), `subtract` says whether the
-    second one's histograms are what the first one's leave of their parent's; split is the node
-    that is divided next, and the four positions after it say how far that has come.
-    """
-
-    done: I64
-    n_nodes: I64
-    n_open: I64
-    n_leaves: I64
-    n_free: I64
-    first: I64
-    first_slot: I64
-    second: I64
-    second_slot: I64
-    subtract: I64
-    split: I64
-    left: I64
-    right: I64
-    other_left: I64
-    other_right: I64
-    sum_first: I64
-    sum_last: I64
-    key: U64
+# A leaf of a finished tree: its sums; where its rows and others lie, in which half of the order;
+# its value, and what it adds to raw predictions
+Leaf = struct("Leaf", i64="g h n begin end other_begin other_end half", f64="value added")
 
 
 class TreeRows(NamedTuple):
@@ -103,43 +69,39 @@ class TreeRows(NamedTuple):
 
 
 class TreeTable(NamedTuple):
-    """The nodes [K, M] of trees while they grow, and states [K]; groups bool[K, M, n], the
-    interaction groups of nodes; sets u64[K, M, W] of splits; open i64[K, M]."""
+    """K trees while they grow: M nodes and a state each, the interaction groups of nodes
+    bool[K, M, n], sets u64[K, M, W] of splits, and the open nodes i64[K, M].
+
+    hist : i64[K, P + 2, F, B, WORDS], histograms, of which the last two are scratch
+    free : i64[K, P], the numbers of those that no node has
+    tried : bool[K, 3, F], as in `GrowTable`
+    splits, split_sets : [K, 2, F] and u64[K, 2, F, W], the best splits of the first and second node
+    """
 
     nodes: NodesOut
     states: StatesOut
     groups: BoolsOut
     sets: U64sOut
     open: I64sOut
-    M: I64
-    W: I64
-
-
-class HistPool(NamedTuple):
-    """Histograms i64[K, P + 2, F, B, WORDS], of which the last two are scratch, and the numbers
-    of those that no node has, free i64[K, P].
-
-    tried : bool[K, 3, F], as in records.Scratch
-    splits, sets : [K, 2, F] and u64[K, 2, F, W], the best splits of the first and second node
-    """
-
     hist: I64sOut
     free: I64sOut
     tried: BoolsOut
     splits: SplitsOut
-    sets: U64sOut
+    split_sets: U64sOut
+    M: I64
+    W: I64
     P: I64
 
 
 class TreeRules(NamedTuple):
-    """The rules of growing, see `BoostRules`; scale as in `Largest`; most: before it is
-    scaled; limited: leaves are so few that it matters which node is split next."""
+    """The rules of growing, see `BoostRules`; most: before it is scaled; limited: leaves are so few
+    that it matters which node is split next."""
 
     n_bins: I32s
     kinds: Kinds
     signs: Signs
     groups: Bools
-    scale: F64s
+    scale: Annotated[Array, "const Scales*"]
     n_groups: I64
     min_rows: I64
     max_depth: I64
@@ -152,8 +114,7 @@ class TreeRules(NamedTuple):
 
 class TreesOut(NamedTuple):
     """Finished trees u64[K, size], at the most M nodes each: the number of nodes, the units of
-    sums, and whether gradients were too large; the nodes; of each leaf three sums, a value, what
-    it adds to raw predictions, and five numbers of its rows; split sets."""
+    sums, and whether gradients were too large; the nodes; a `Leaf` for each two; split sets."""
 
     at: U64sOut
     size: I64
@@ -163,7 +124,7 @@ class TreesOut(NamedTuple):
 ALL = {
     record.__name__: record
     for record in (
-        LossOf, Largest, TreeNode, TreeState, NodeSplit, TreeRows, TreeTable, HistPool, TreeRules,
+        LossOf, Scales, Leaf, TreeNode, TreeState, NodeSplit, TreeRows, TreeTable, TreeRules,
         TreesOut,
     )
 }  # fmt: skip

@@ -1,8 +1,9 @@
 // Gradients on the device. The specification is numpy.py beside this file.
 #include "shared/cuda.cuh"
 #include "shared/scans.cuh"
-#include "generated/Largest.cuh"
+#include "generated/Leaf.cuh"
 #include "generated/LossOf.cuh"
+#include "generated/Scales.cuh"
 #include "generated/TreeRows.cuh"
 #include "generated/TreesOut.cuh"
 
@@ -60,6 +61,15 @@ __device__ __forceinline__ Derivatives weighted(const LossOf& loss, i64 r, Deriv
   return {d.g * w, d.h * w};
 }
 
+// Raises a number to the largest of a warp's.
+__device__ __forceinline__ void raise_to(u64* most, u64 own) {
+  for (int d = 16; d > 0; d >>= 1) {
+    u64 other = __shfl_xor_sync(ALL_LANES, own, d);
+    own = other > own ? other : own;
+  }
+  if (lane() == 0) atomicMax(most, own);
+}
+
 // Raises most[0] and most[1] to the largest size of a gradient and of a hessian, of a loss with
 // one raw prediction a row. The bits of doubles that are not negative have the order of these.
 extern "C" __global__ void __launch_bounds__(THREADS) largest(LossOf loss, u64* most) {
@@ -71,15 +81,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) largest(LossOf loss, u64* 
     g = own_g > g ? own_g : g;
     h = own_h > h ? own_h : h;
   }
-  for (int d = 16; d > 0; d >>= 1) {
-    u64 other_g = __shfl_xor_sync(ALL_LANES, g, d), other_h = __shfl_xor_sync(ALL_LANES, h, d);
-    g = other_g > g ? other_g : g;
-    h = other_h > h ? other_h : h;
-  }
-  if (lane() == 0) {
-    atomicMax(most, g);
-    atomicMax(most + 1, h);
-  }
+  raise_to(most, g);
+  raise_to(most + 1, h);
 }
 
 // The power of two that brings numbers up to `most` (its bits) below 2^bits: as power_of_two in
@@ -93,38 +96,35 @@ __device__ double unit_of(u64 most, i64 bits) {
   return __longlong_as_double((power + 1023) << 52);
 }
 
-// Turns the largest derivatives into scales, and forgets them.
-extern "C" __global__ void __launch_bounds__(THREADS) scales(Largest all) {
+// Turns the largest derivatives u64[2] into scales, and forgets them unless they are to be kept;
+// one: every hessian is one.
+extern "C" __global__ void __launch_bounds__(THREADS)
+scales(u64* most, Scales* scale, i64 g_bits, i64 h_bits, i64 one, i64 keep) {
   if (threadIdx.x > 0) return;
-  double g = unit_of(all.most[0], all.g_bits), h = unit_of(all.most[1], all.h_bits);
-  all.scale[0] = g;
-  all.scale[1] = h;
+  double g = unit_of(most[0], g_bits), h = unit_of(most[1], h_bits);
+  double most_g = __longlong_as_double((i64)most[0]), most_h = __longlong_as_double((i64)most[1]);
   // trees grow from gradients of size one: no square of them overflows, see `rules_of`
-  all.scale[2] = 1.0 / (double)((i64)1 << all.g_bits);
-  all.scale[3] = all.one ? 1.0 : 1.0 / h;
-  double most_g = __longlong_as_double((i64)all.most[0]);
-  double most_h = __longlong_as_double((i64)all.most[1]);
-  all.scale[4] = most_g <= MOST_GRADIENT && most_h <= MOST_GRADIENT ? 0.0 : 1.0;
-  all.scale[5] = 1.0 / g;
-  all.scale[6] = 1.0 / (g * all.scale[2]);
-  if (!all.keep) all.most[0] = all.most[1] = 0;
+  double sum_g = 1.0 / (double)((i64)1 << g_bits);
+  bool overflows = !(most_g <= MOST_GRADIENT && most_h <= MOST_GRADIENT);
+  *scale = {g, h, sum_g, one ? 1.0 : 1.0 / h, (double)overflows, 1.0 / g, 1.0 / (g * sum_g)};
+  if (!keep) most[0] = most[1] = 0;
 }
 
 // What row r adds to the sums of tree k.
-__device__ __forceinline__ void write_stats(Derivatives d, const double* scale, i64 bits, i64 words,
+__device__ __forceinline__ void write_stats(Derivatives d, const Scales* scale, i64 bits, i64 words,
                                             i64* own) {
-  i64 whole = (i64)floor(d.g * scale[0] + 0.5);
+  i64 whole = (i64)floor(d.g * scale->g + 0.5);
   if (words == 1) {
     own[0] = (i64)((u64)whole << bits) + 1;
     return;
   }
   own[0] = whole;
-  own[1] = (i64)((u64)(i64)floor(d.h * scale[1] + 0.5) << bits) + 1;
+  own[1] = (i64)((u64)(i64)floor(d.h * scale->h + 0.5) << bits) + 1;
 }
 
 // The stats i64[K, N, words] of all rows.
 extern "C" __global__ void __launch_bounds__(THREADS)
-gradients(LossOf loss, const double* scale, i64 bits, i64 words, i64* stats) {
+gradients(LossOf loss, const Scales* scale, i64 bits, i64 words, i64* stats) {
   for (i64 r = thread_number(); r < loss.N; r += thread_count()) {
     if (loss.number != MULTICLASS) {
       write_stats(weighted(loss, r, one_class(loss, r)), scale, bits, words, stats + r * words);
@@ -150,36 +150,32 @@ __device__ __forceinline__ i64 rest_of(double x, double finer) {
 // Sets the values of leaves of the one tree, and what they add, from all digits of their sums where
 // these have too few: as with_rests in boosting/rounds.py. A block for each leaf.
 extern "C" __global__ void __launch_bounds__(THREADS)
-with_rests(LossOf loss, TreeRows rows, TreesOut out, const double* scale, double l2, double most,
+with_rests(LossOf loss, TreeRows rows, TreesOut out, const Scales* scale, double l2, double most,
            double rate, i64 h_bits, i64 g_bits) {
   __shared__ i64 shared[THREADS / 32];
-  i64 L = (out.M + 1) / 2, n = ((i64)out.at[0] + 1) / 2;
-  u64* leaves = out.at + 4 + out.M;
+  i64 n = ((i64)out.at[0] + 1) / 2;
   double finer = (double)(1ll << (REST_BITS - rows.n_bits));
-  most = most * scale[0] * scale[2];
+  most = most * scale->g * scale->sum_g;
   for (i64 leaf = blockIdx.x; leaf < n; leaf += gridDim.x) {
-    const i64 *sums = (i64*)leaves + 3 * leaf, *own = (i64*)leaves + 5 * L + 5 * leaf;
-    i64 size = sums[0] < 0 ? -sums[0] : sums[0];
-    if (sums[1] >= sums[2] << h_bits && size >= sums[2] << g_bits) continue;
-    const i32* order = rows.order + (own[4] & 1) * rows.N;
+    Leaf& own = ((Leaf*)(out.at + 4 + out.M))[leaf];
+    if (own.h >= own.n << h_bits && (own.g < 0 ? -own.g : own.g) >= own.n << g_bits) continue;
+    const i32* order = rows.order + own.half * rows.N;
     i64 g = 0, h = 0;
-    for (i64 i = own[0] + threadIdx.x; i < own[1]; i += blockDim.x) {
+    for (i64 i = own.begin + threadIdx.x; i < own.end; i += blockDim.x) {
       Derivatives d = weighted(loss, order[i], one_class(loss, order[i]));
-      g += rest_of(d.g * scale[0], finer);
-      h += rest_of(d.h * scale[1], finer);
+      g += rest_of(d.g * scale->g, finer);
+      h += rest_of(d.h * scale->h, finer);
     }
     g = block_sum(g, shared);
     h = block_sum(h, shared);
     if (threadIdx.x > 0) continue;
-    double top = (double)sums[0] + (double)g / finer;
-    double bottom = ((double)sums[1] + (double)h / finer) * scale[3] + l2;
-    double value = bottom > 0.0 ? -(top * scale[2]) / bottom : 0.0;
+    double top = (double)own.g + (double)g / finer;
+    double bottom = ((double)own.h + (double)h / finer) * scale->sum_h + l2;
+    double value = bottom > 0.0 ? -(top * scale->sum_g) / bottom : 0.0;
     value = value < -most ? -most : value > most ? most : value;
-    value *= scale[6];
-    double added = value * rate;
-    added = added < -MOST_STEP ? -MOST_STEP : added > MOST_STEP ? MOST_STEP : added;
-    leaves[3 * L + leaf] = (u64)__double_as_longlong(value);
-    leaves[4 * L + leaf] = (u64)__double_as_longlong(added);
+    own.value = value * scale->value;
+    double added = own.value * rate;
+    own.added = added < -MOST_STEP ? -MOST_STEP : added > MOST_STEP ? MOST_STEP : added;
   }
 }
 
@@ -238,11 +234,7 @@ losses(LossOf loss, double* values, u64* sum) {
     u64 own = (u64)__double_as_longlong(fabs(value));
     most = own > most ? own : most;
   }
-  for (int d = 16; d > 0; d >>= 1) {
-    u64 other = __shfl_xor_sync(ALL_LANES, most, d);
-    most = other > most ? other : most;
-  }
-  if (lane() == 0) atomicMax(sum, most);
+  raise_to(sum, most);
 }
 
 // Adds them up in sum[1] as whole numbers of 2^-shift, where 2^(62 - bits) of the largest fit.

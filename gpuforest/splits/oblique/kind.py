@@ -23,13 +23,14 @@ import numpy as np
 from gpuforest.backends.registry import has
 from gpuforest.common.dtypes import CATEGORICAL, NUMERIC
 from gpuforest.common.hashing import hash_at
+from gpuforest.common.parallel import parallel_map
 from gpuforest.engine.binning import BinEdges, BinnedMatrix
 from gpuforest.engine.nodes import MOST_COMBINED, OBLIQUE_BIN, SET_BIN
 from gpuforest.engine.records import Data, Frontier, Rules, Splits, Training
 from gpuforest.engine.target import Target
 from gpuforest.kernels.grow_subtrees.numba import grow_combined
 from gpuforest.splits.base import Kind, draw_features
-from gpuforest.splits.oblique.numba import new_oblique
+from gpuforest.splits.oblique.numba import new_oblique, project
 from gpuforest.splits.oblique.terms import (
     ALL_LEFT,
     DRAWS,
@@ -53,6 +54,7 @@ Array = Any
 # A sum is missing where one of its values is, and splits by it leave such rows together: so large
 # a part of the rows should have the sums that are drawn. The mean number is lowered in STEPS
 COMPLETE, STEPS = 0.75, 64
+NO_LABELS = np.zeros((0, 1), np.int32)
 ROW_BYTES = 40  # of a row of a chunk, beside a byte or two for each of its columns
 
 
@@ -212,6 +214,31 @@ class Oblique(Kind):
         chunk = cost // max(backend.memory_budget, 1)
         ends = [0, *(np.flatnonzero(np.diff(chunk)) + 1).tolist(), slots.n_slots]
         return [slice(a, b) for a, b in pairwise(ends)]
+
+    def project_compiled(
+        self, training: Training, slots: Frontier, features: Array, weights: Array
+    ) -> tuple[Array, Array, Array]:
+        """A task takes a slot and a combination."""
+        combining, (S, k, L) = training.combining, features.shape
+        n_threads = training.backend.n_threads
+        data = replace(training.columns, y=NO_LABELS)
+        count = slots.n_stored
+        first = np.cumsum(count) - count
+        codes = np.empty((k, int(count.sum())), data.codes.dtype)
+        low, shift = np.zeros((S, k), np.int64), np.zeros((S, k), np.int64)
+        features = np.ascontiguousarray(features, np.int64)
+        weights = np.ascontiguousarray(weights, np.int64)
+        pieces = np.array([(s, j, first[s]) for j in range(k) for s in range(S)], np.int64)
+
+        def part(some: Array) -> None:
+            sums = np.empty(int(count[some[:, 0]].max(initial=0)), np.int32)
+            project(
+                data, slots, features, weights, combining.coordinates, combining.n_bins, some, sums,
+                np.zeros((2, L), np.int64), codes, low, shift,
+            )  # fmt: skip
+
+        parallel_map(part, np.array_split(pieces, 4 * n_threads), n_threads)
+        return codes.T, low, shift
 
     def _chunk(self, training: Training, slots: Frontier) -> Splits:
         """Try combinations until enough were tried that vary."""

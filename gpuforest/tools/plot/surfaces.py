@@ -121,7 +121,7 @@ def edges(forest: Forest, feature: int, values: np.ndarray) -> np.ndarray:
     cut = (split == feature) & ~has_set(forest.nodes)
     cuts = np.unique(forest.edges.threshold(split[cut], bin[cut]))
     cuts = cuts[(cuts > low) & (cuts < high)]
-    if len(cuts) >= MOST_CELLS or forest.oblique:
+    if len(cuts) >= MOST_CELLS or forest.coordinates is not None:
         return np.linspace(low, high, MOST_CELLS + 1)
     return np.concatenate([[low], cuts, [high]])
 
