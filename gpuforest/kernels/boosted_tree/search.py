@@ -15,8 +15,7 @@ from gpuforest.compiler.decorators import device, rare
 from gpuforest.compiler.intrinsics import add_pair
 from gpuforest.engine.nodes import SET_BIN
 from gpuforest.kernels.boosted_tree.records import BLOCK, CATEGORY_ROWS, MIN_HESSIAN
-from gpuforest.kernels.shared.numba import U
-from gpuforest.splits.sets.numba import merge_sort
+from gpuforest.kernels.shared.numba import U, merge_sort
 
 ONE = U(1)
 

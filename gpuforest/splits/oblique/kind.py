@@ -23,14 +23,13 @@ import numpy as np
 from gpuforest.backends.registry import has
 from gpuforest.common.dtypes import CATEGORICAL, NUMERIC
 from gpuforest.common.hashing import hash_at
-from gpuforest.common.parallel import parallel_map
 from gpuforest.engine.binning import BinEdges, BinnedMatrix
 from gpuforest.engine.nodes import MOST_COMBINED, OBLIQUE_BIN, SET_BIN
 from gpuforest.engine.records import Data, Frontier, Rules, Splits, Training
 from gpuforest.engine.target import Target
 from gpuforest.kernels.grow_subtrees.numba import grow_combined
 from gpuforest.splits.base import Kind, draw_features
-from gpuforest.splits.oblique.numba import new_oblique, project
+from gpuforest.splits.oblique.numba import new_oblique, project_slots
 from gpuforest.splits.oblique.terms import (
     ALL_LEFT,
     DRAWS,
@@ -219,26 +218,7 @@ class Oblique(Kind):
         self, training: Training, slots: Frontier, features: Array, weights: Array
     ) -> tuple[Array, Array, Array]:
         """A task takes a slot and a combination."""
-        combining, (S, k, L) = training.combining, features.shape
-        n_threads = training.backend.n_threads
-        data = replace(training.columns, y=NO_LABELS)
-        count = slots.n_stored
-        first = np.cumsum(count) - count
-        codes = np.empty((k, int(count.sum())), data.codes.dtype)
-        low, shift = np.zeros((S, k), np.int64), np.zeros((S, k), np.int64)
-        features = np.ascontiguousarray(features, np.int64)
-        weights = np.ascontiguousarray(weights, np.int64)
-        pieces = np.array([(s, j, first[s]) for j in range(k) for s in range(S)], np.int64)
-
-        def part(some: Array) -> None:
-            sums = np.empty(int(count[some[:, 0]].max(initial=0)), np.int32)
-            project(
-                data, slots, features, weights, combining.coordinates, combining.n_bins, some, sums,
-                np.zeros((2, L), np.int64), codes, low, shift,
-            )  # fmt: skip
-
-        parallel_map(part, np.array_split(pieces, 4 * n_threads), n_threads)
-        return codes.T, low, shift
+        return project_slots(training, slots, features, weights)
 
     def _chunk(self, training: Training, slots: Frontier) -> Splits:
         """Try combinations until enough were tried that vary."""

@@ -5,15 +5,17 @@ The sums of a node's rows become codes in a column of their own, at the rows' po
 block, so that cuts and moves of rows take it for a feature's.
 """
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpuforest.common.dtypes import CATEGORICAL
+from gpuforest.common.parallel import parallel_map
 from gpuforest.compiler.decorators import device, kernel
 from gpuforest.compiler.types import I64, Bools, Codes2, I32s, I32s2, I64s2, I64s3, U64s
 from gpuforest.engine.nodes import OBLIQUE_BIN
-from gpuforest.engine.records import Data, Frontier
+from gpuforest.engine.records import Data, Frontier, Training
 from gpuforest.kernels.best_split.cuts import feature_of
 from gpuforest.kernels.grow_subtrees.cuts import cut_or_set
 from gpuforest.kernels.grow_subtrees.rows import CHILD, FEATURE, MISSING
@@ -123,6 +125,32 @@ def project(
         low[s, j], shift[s, j] = project_column(
             data, slots, pieces[p], features, weights, coordinates, n_bins, sums, terms, codes[j]
         )
+
+
+def project_slots(
+    training: Training, slots: Frontier, features: Array, weights: Array
+) -> tuple[Array, Array, Array]:
+    """As `Backend.project`; a task takes a slot and a combination."""
+    combining, (S, k, L) = training.combining, features.shape
+    n_threads = training.backend.n_threads
+    data = replace(training.columns, y=NO_LABELS)
+    count = slots.n_stored
+    first = np.cumsum(count) - count
+    codes = np.empty((k, int(count.sum())), data.codes.dtype)
+    low, shift = np.zeros((S, k), np.int64), np.zeros((S, k), np.int64)
+    features = np.ascontiguousarray(features, np.int64)
+    weights = np.ascontiguousarray(weights, np.int64)
+    pieces = np.array([(s, j, first[s]) for j in range(k) for s in range(S)], np.int64)
+
+    def part(some: Array) -> None:
+        sums = np.empty(int(count[some[:, 0]].max(initial=0)), np.int32)
+        project(
+            data, slots, features, weights, combining.coordinates, combining.n_bins, some, sums,
+            np.zeros((2, L), np.int64), codes, low, shift,
+        )  # fmt: skip
+
+    parallel_map(part, np.array_split(pieces, 4 * n_threads), n_threads)
+    return codes.T, low, shift
 
 
 @device
