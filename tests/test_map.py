@@ -208,7 +208,7 @@ TOY_CRITERION = r"""
 def test_a_criterion_that_follows_the_list(copied):
     """NumPy's kernels need the first file alone; it is twice the Gini impurity."""
     table = copied / listed("A criterion")[0]
-    edit(table, r"^        OF_LOGS,$", rf"\g<0>{TOY_CRITERION.replace('NUMBER', 'None')}")
+    edit(table, r"^    OF_LOGS,$", rf"\g<0>{TOY_CRITERION.replace('NUMBER', 'None')}")
     run_copy(copied, f"BACKEND = 'numpy'{USE_CRITERION}")
 
 
@@ -216,7 +216,7 @@ def test_a_criterion_that_follows_the_list(copied):
 def test_a_compiled_criterion_that_follows_the_list(copied):
     """Half of what its definition says, whose splits are the same."""
     table, *compiled, names = (copied / file for file in listed("A criterion"))
-    edit(table, r"^        OF_LOGS,$", rf"\g<0>{TOY_CRITERION.replace('NUMBER', 'TOY')}")
+    edit(table, r"^    OF_LOGS,$", rf"\g<0>{TOY_CRITERION.replace('NUMBER', 'TOY')}")
     edit(table, r"^ABSOLUTE_ERROR = 6$", r"\g<0>\nTOY = 7")
     edit(names, r'^CRITERIA = \("GINI", ', r'\g<0>"TOY", ')
     for file in compiled:

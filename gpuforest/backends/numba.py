@@ -289,12 +289,11 @@ class NumbaBackend(NumpyBackend):
         """Each task of a thread takes some slots, and scratch that another one used."""
         rules, kind, data = training.rules, training.kind, training.columns
         n_rows, n_codes = slots.n_stored, kind.n_codes(training)
-        kept = training.matrix.scratch
-        scratch_kept = deque(maxlen=0) if kept is None else kept
+        ready = deque(maxlen=0) if training.matrix.scratch is None else training.matrix.scratch
 
         def scratch_for(most: int, total: int) -> Scratches:
             with suppress(IndexError):
-                last: Scratches = scratch_kept.pop()
+                last: Scratches = ready.pop()
                 if last[0].holds(most, total):
                     return last
             # somewhat more, because another tree may need it
@@ -318,7 +317,7 @@ class NumbaBackend(NumpyBackend):
             set_at = words = None
             if sets is not None:
                 set_at, words = sets.at[: offsets[-1]].copy(), sets.words[:n_words].copy()
-            scratch_kept.append(scratches)
+            ready.append(scratches)
             return offsets, nodes, leaf_sums, set_at, words
 
         tasks = cut_evenly(slots.n_rows, TASK_ROWS)

@@ -52,27 +52,12 @@ def tree_keys(xp: Any, seed: int, first: int, last: int, device: Any = None) -> 
 
 
 def permute(xp: Any, keys: Array, positions: Array, n: int) -> Array:
-    """The `positions`-th elements of the random orders of range(n) that `keys` name.
+    """The elements u64[S, P] at `positions` (u64[1, P] or u64[S, P]) of the random orders of
+    range(n), n <= 2**32, that `keys` u64[S, 1] name: distinct for distinct positions of a key.
 
-    A keyed bijection of [0, 2**w) (add, multiply by an odd number, fold the high bits
-    into the low ones, eight times), walked along its cycle until it lands below n. So
-    any element of the order costs O(1) time and no memory.
-
-    The orders are not quite uniform for n <= 16. Each element is as often first, second, ... as
-    any other (exactly for powers of two, else within 1 %), but ordered pairs of the first two
-    differ by up to 0.8 % (root mean square) in how often they come, triples by up to 5 %. From
-    n = 17 on, four million keys show no difference.
-
-    Parameters
-    ----------
-    xp : array-API namespace
-    keys : u64[S, 1] or u64[1, 1]
-    positions : u64[1, P] or u64[S, P], each below n
-    n : int, at most 2**32
-
-    Returns
-    -------
-    u64[S, P], each below n; distinct for distinct positions of one key.
+    It is a keyed bijection of [0, 2**w) (add, multiply by an odd number, fold the high bits into
+    the low ones, eight times), walked along its cycle until it lands below n; docs/design.md says
+    how uniform the orders are.
     """
     bits = (n - 1).bit_length()
     if bits == 0:
@@ -96,19 +81,8 @@ def permute(xp: Any, keys: Array, positions: Array, n: int) -> Array:
 
 
 def positions_of(xp: Any, keys: Array, elements: Array, n: int) -> Array:
-    """Where these elements are in the random orders of range(n): the inverse of `permute`.
-
-    Each of its steps is undone, in the opposite order. Folding is its own inverse, because it
-    folds half of the bits at least.
-
-    Parameters
-    ----------
-    keys, n : as of `permute`
-    elements : u64[1, P] or u64[S, P], each below n
-
-    Returns
-    -------
-    u64[S, P], each below n
+    """Where these elements are in the random orders of range(n): the inverse of `permute`, each of
+    whose steps is undone. Folding is its own inverse, because it folds half of the bits at least.
     """
     bits = (n - 1).bit_length()
     if bits == 0:
@@ -137,7 +111,7 @@ def positions_of(xp: Any, keys: Array, elements: Array, n: int) -> Array:
 def _inverse(odd: Array) -> Array:
     """The inverses of odd numbers modulo 2**64, by Newton's steps: each doubles the bits that are
     right, from three on."""
-    found = odd
+    inverse = odd
     for _ in range(5):
-        found = found * (2 - odd * found)
-    return found
+        inverse = inverse * (2 - odd * inverse)
+    return inverse

@@ -234,11 +234,10 @@ def _targets(y: Any, backend: Backend) -> Array:
     y = y if on_device else host_array(y, "y")
     if y.dtype.kind == "c":
         raise ValueError("Complex data not supported: y must hold labels or real numbers")
-    several = y.ndim == 2 and y.shape[1] > 1
-    shown = _shadow(y) if several else column_or_1d(_shadow(y), warn=True)
-    if several or not on_device:
-        return y if several else shown
-    return backend.xp.reshape(y, (-1,))
+    if y.ndim == 2 and y.shape[1] > 1:
+        return y
+    shown = column_or_1d(_shadow(y), warn=True)
+    return backend.xp.reshape(y, (-1,)) if on_device else shown
 
 
 def _check_length(y: Array, n_rows: int) -> None:

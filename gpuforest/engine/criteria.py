@@ -61,65 +61,44 @@ XLOGX_SCALE = 2.0**26
 
 @dataclass(frozen=True)
 class Loss:
-    """The loss of a prediction for a row that the tree was not grown from.
+    """The loss of a prediction for a row that the tree was not grown from."""
 
-    name : name of the mean over the rows, for messages
-    each : function of true values and predictions [n, K] that returns the losses [n, K]
-    """
-
-    name: str
+    name: str  # of the mean over the rows, for messages
+    # the losses [n, K] of true values and predictions [n, K]
     each: Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True)
 class Criterion:
-    """A split criterion, and all that depends on it.
+    """A split criterion, and all that depends on it."""
 
-    name : the name that users pass
-    number : its number in compiled kernels, see kernels/shared/scoring, which also has the bound
-        of its scores, if one is known; None: only NumPy's kernels compute it
-    task : "classification" or "regression"
-    score : function of (xp, sums i64[..., C], weight i64[...] > 0) that returns the score
-        f64[...] of sides
-    loss : the loss of a prediction, for rows that the tree was not grown from
-    unit : a score difference times this is an impurity difference in scikit-learn's unit
-    of_classes : whether channel sums are class counts; else they are weight and moments
-    allowed : function of (xp, sums) that returns which sides with rows are allowed, bool[...];
-        None: all are
-    impurity : for classes, function of shares f64[..., C] that returns the impurity f64[...]
-    spread : for numbers, function of y and the node's mean, both f64[n, K], that returns each
-        row's part of the node's impurity, f64[n, K], without terms whose sum is zero
-    drop : for numbers, function of (weight f64[m], mean f64[m, K]) of the left side, the right
-        side and the node, that returns the decrease of impurity times weight f64[m]
-    check : for numbers, function of y that raises ValueError if the criterion does not allow y
-    centred : whether moments are measured from the middle of the targets; else from zero
-    scale_power : score differences grow with this power of the scale of the moments
-    medians : whether impurities are measured around medians, which need the rows themselves
-    by_ratio : whether features are chosen by gain over split information, see splits/multiway
-    several : the criterion of several class outputs; None: there is none
-    label : the name of its impurity, if different; sklearn : the nearest criterion of
-        scikit-learn, if its name is different
-    """
-
-    name: str
+    name: str  # that users pass
+    # its number in compiled kernels, see kernels/shared/scoring, which also has the bound of its
+    # scores, if one is known; None: only NumPy's kernels compute it
     number: Annotated[int | None, "i64"]
-    task: str
+    task: str  # "classification" or "regression"
+    # of (xp, sums i64[..., C], weight i64[...] > 0): the score f64[...] of sides
     score: Callable[[Any, Array, Array], Array]
     loss: Loss
-    unit: float = 1.0
-    of_classes: bool = False
+    unit: float = 1.0  # a score difference times this is an impurity difference of scikit-learn's
+    of_classes: bool = False  # channel sums are class counts; else they are weight and moments
+    # of (xp, sums): which sides with rows are allowed, bool[...]; None: all are
     allowed: Callable[[Any, Array], Array] | None = None
-    impurity: Callable[[Any], Any] | None = None
+    impurity: Callable[[Any], Any] | None = None  # of classes' shares f64[..., C]
+    # of numbers y and the node's mean, both f64[n, K]: each row's part of the node's impurity,
+    # f64[n, K], without terms whose sum is zero
     spread: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
+    # of (weight f64[m], mean f64[m, K]) of the left side, the right side and the node: the
+    # decrease of impurity times weight f64[m]
     drop: Callable[[Pair, Pair, Pair], np.ndarray] | None = None
-    check: Callable[[Array], None] | None = None
-    centred: bool = True
-    scale_power: int = 0
-    medians: bool = False
-    by_ratio: Bool = False
-    several: Criterion | None = None
-    label: str | None = None
-    sklearn: str | None = None
+    check: Callable[[Array], None] | None = None  # raises ValueError of a y that is not allowed
+    centred: bool = True  # moments are measured from the middle of the targets; else from zero
+    scale_power: int = 0  # score differences grow with this power of the scale of the moments
+    medians: bool = False  # impurities are measured around medians, which need the rows
+    by_ratio: Bool = False  # features are chosen by gain over split information
+    several: Criterion | None = None  # the criterion of several class outputs, if there is one
+    label: str | None = None  # the name of its impurity, if different
+    sklearn: str | None = None  # the nearest criterion of scikit-learn, if its name is different
 
     def side_weight(self, xp: Any, sums: Array) -> Array:
         """Total weight i64[...] of a set of rows from its channel sums i64[..., C]."""
@@ -133,10 +112,8 @@ class Criterion:
         return xp.astype(sums[..., 1], xp.float64) / xp.astype(n, xp.float64)
 
     def side_score(self, xp: Any, sums: Array) -> Array:
-        """Score f64[...] of a set of rows from its channel sums i64[..., C].
-
-        It is minus infinity if the side has no weight, or if the criterion forbids it.
-        """
+        """Score f64[...] of a set of rows from its channel sums i64[..., C]; minus infinity if the
+        side has no weight, or if the criterion forbids it."""
         n = self.side_weight(xp, sums)
         some = n > 0
         score = self.score(xp, sums, xp.where(some, n, 1))
@@ -145,28 +122,20 @@ class Criterion:
         return xp.where(some, score, -xp.inf)
 
     def of_outputs(self, n: int) -> Criterion:
-        """The criterion of n outputs: its gain is the mean of the gains of the outputs.
-
-        Raises
-        ------
-        ValueError : the criterion is for one output only
-        """
+        """The criterion of n outputs: its gain is the mean of the gains of the outputs."""
         if n == 1:
             return self
-        found = self if self.task == "regression" else self.several
-        if found is None:
+        criterion = self if self.task == "regression" else self.several
+        if criterion is None:
             raise ValueError(
                 f"criterion={self.name!r} is for one output: choose 'gini' or 'entropy'"
             )
-        return replace(found, name=self.name, unit=found.unit / n)
+        return replace(criterion, name=self.name, unit=criterion.unit / n)
 
 
 def log_int(xp: Any, n: Array) -> Array:
-    """Natural logarithm f64[...] of integers n >= 1, i64[...], equal on every backend.
-
-    It uses shifts, comparisons and the four IEEE operations only, because the logarithms of
-    libraries differ in the last bit from machine to machine.
-    """
+    """Natural logarithm f64[...] of integers n >= 1, i64[...], equal on every backend: it uses
+    shifts, comparisons and the four IEEE operations only."""
     e, rest = xp.zeros_like(n), n
     for step in (32, 16, 8, 4, 2, 1):
         big = rest >= 2**step
@@ -287,15 +256,9 @@ SEVERAL_ENTROPY = Criterion(
     "entropy", INFORMATION, "classification", _moment_logs, WRONG, 1.0 / LN2, impurity=entropy
 )
 OF_COUNTS = Criterion(
-    "gini",
-    GINI,
-    "classification",
-    _class_squares,
-    WRONG,
-    of_classes=True,
-    impurity=gini,
-    several=SEVERAL_GINI,
-)
+    "gini", GINI, "classification", _class_squares, WRONG,
+    of_classes=True, impurity=gini, several=SEVERAL_GINI,
+)  # fmt: skip
 OF_LOGS = replace(
     OF_COUNTS,
     name="entropy",
@@ -306,63 +269,33 @@ OF_LOGS = replace(
     several=SEVERAL_ENTROPY,
 )
 OF_NUMBERS = Criterion(
-    "squared_error",
-    SQUARED_ERROR,
-    "regression",
-    _moment_squares,
+    "squared_error", SQUARED_ERROR, "regression", _moment_squares,
     Loss("mean squared error", _squared_error),
-    spread=_squared_error,
-    drop=_squares_drop,
-    scale_power=2,
-)
-CRITERIA = {
-    c.name: c
-    for c in (
-        OF_COUNTS,
-        OF_LOGS,
-        replace(OF_LOGS, name="log_loss"),
-        replace(
-            OF_LOGS,
-            name="gain_ratio",
-            by_ratio=True,
-            several=None,
-            label="entropy",
-            sklearn="entropy",
-        ),
-        replace(
-            OF_COUNTS,
-            name="misclassification",
-            number=MISCLASSIFICATION,
-            score=_largest_class,
-            impurity=misclassification,
-            several=None,
-            sklearn="gini",
-        ),
-        OF_NUMBERS,
-        Criterion(
-            "absolute_error",
-            ABSOLUTE_ERROR,
-            "regression",
-            _no_score,
-            Loss("mean absolute error", _absolute_error),
-            scale_power=1,
-            medians=True,
-        ),
-        Criterion(
-            "poisson",
-            POISSON,
-            "regression",
-            _moment_logs,
-            Loss("mean Poisson deviance", _deviance),
-            allowed=_some_of_each,
-            spread=_half_deviance,
-            drop=_deviance_drop,
-            check=_check_counts,
-            centred=False,
-            scale_power=1,
-        ),
-    )
-}
+    spread=_squared_error, drop=_squares_drop, scale_power=2,
+)  # fmt: skip
+ALL = [
+    OF_COUNTS,
+    OF_LOGS,
+    replace(OF_LOGS, name="log_loss"),
+    replace(
+        OF_LOGS, name="gain_ratio", by_ratio=True, several=None, label="entropy", sklearn="entropy"
+    ),
+    replace(
+        OF_COUNTS, name="misclassification", number=MISCLASSIFICATION, score=_largest_class,
+        impurity=misclassification, several=None, sklearn="gini",
+    ),
+    OF_NUMBERS,
+    Criterion(
+        "absolute_error", ABSOLUTE_ERROR, "regression", _no_score,
+        Loss("mean absolute error", _absolute_error), scale_power=1, medians=True,
+    ),
+    Criterion(
+        "poisson", POISSON, "regression", _moment_logs, Loss("mean Poisson deviance", _deviance),
+        allowed=_some_of_each, spread=_half_deviance, drop=_deviance_drop, check=_check_counts,
+        centred=False, scale_power=1,
+    ),
+]  # fmt: skip
+CRITERIA = {c.name: c for c in ALL}
 
 
 class CriterionNames(Set[str]):

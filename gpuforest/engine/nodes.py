@@ -58,19 +58,16 @@ def combined(nodes: Array) -> Array:
     """The number of features in the combinations by which nodes u64[...] of an oblique forest
     split, i64[...]; 0 where they split otherwise or are leaves."""
     bin = (nodes & BIN_MASK).astype("int64")
-    own = (bin > OBLIQUE_BIN) & (bin < SET_BIN) & ~is_leaf(nodes)
-    return (bin - OBLIQUE_BIN) * own
+    by_sum = (bin > OBLIQUE_BIN) & (bin < SET_BIN) & ~is_leaf(nodes)
+    return (bin - OBLIQUE_BIN) * by_sum
 
 
 def words_of(xp: Any, nodes: Array, set_words: Array, oblique: bool) -> Array:
-    """The words of each node's set or combination, i64[M].
-
-    set_words : i64[F], number of words of a set of each feature
-    oblique : whether nodes may split by combinations
-    """
-    own = has_set(nodes)
+    """The words of each node's set, of which a feature has set_words i64[F], or combination (only
+    in an `oblique` forest), i64[M]."""
+    by_set = has_set(nodes)
     feature = xp.astype(nodes >> FEATURE_SHIFT, xp.int64)
-    words = xp.where(own, xp.take(set_words, xp.where(own, feature, 0)), 0)
+    words = xp.where(by_set, xp.take(set_words, xp.where(by_set, feature, 0)), 0)
     if oblique:
         n = combined(nodes)
         words = xp.where(n > 0, 1 + n // 2, words)

@@ -316,20 +316,13 @@ class Trees:
 
 @dataclass(frozen=True, eq=False)
 class Subtrees:
-    """Whole subtrees of D slots, each a block of packed nodes, on the device.
+    """Whole subtrees of D slots, each a block of packed nodes, on the device."""
 
-    offsets : i64[D + 1], block d is nodes[offsets[d]:offsets[d + 1]], its root first
-    nodes : u64[n], in the order of nodes.py; children are numbered within the block
-    first_leaf : i64[D], the row of leaf_sums from which each block's leaves are numbered; blocks
-        may share rows
-    leaf_sums : i64[V, C]
-    set_at : i64[n] or None, the word of `sets` where each node's set begins
-    sets : u64[...] or None, the split sets; both are None if no feature is categorical
-    """
-
-    offsets: Array
-    nodes: Array
+    offsets: Array  # i64[D + 1], block d is nodes[offsets[d]:offsets[d + 1]], its root first
+    nodes: Array  # u64[n], in the order of nodes.py; children are numbered within the block
+    # i64[D], the row of leaf_sums from which a block's leaves are numbered; blocks may share rows
     first_leaf: Array
-    leaf_sums: Array
+    leaf_sums: Array  # i64[V, C]
+    # i64[n], the word of `sets` u64[...] where each node's set begins; None without sets
     set_at: Array | None = None
     sets: Array | None = None

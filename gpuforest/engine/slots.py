@@ -34,12 +34,6 @@ def pairs(xp: Any, a: Array, b: Array) -> Array:
     return xp.reshape(xp.stack([a, b], axis=1), (2 * a.shape[0], *a.shape[1:]))
 
 
-def exclusive(xp: Any, mask: Array) -> Array:
-    """The number of true elements before each position of a mask bool[S]: i64[S]."""
-    count = xp.astype(mask, xp.int64)
-    return xp.cumulative_sum(count) - count
-
-
 class Nodes:
     """The O(nodes) work between kernels, for every backend that has no faster one. It holds
     nothing: the backend is an argument, or that of the training."""

@@ -123,10 +123,11 @@ class Bagging(BaseForest):
         drawn = n_drawn_features(self.max_features, n_features)
         if drawn == n_features and not self.bootstrap_features:
             drawn = 0  # all of them
-        own = {name: getattr(self, name) for name in self._get_param_names()}
-        del own["max_features"]  # which are those drawn for a tree; a tree's are tried at a split
-        found, once = Settings.of(self._tree_params() | own), not self.bootstrap
-        return replace(found, is_single=False, without_replacement=once, features_drawn=drawn)
+        params = {name: getattr(self, name) for name in self._get_param_names()}
+        # of a bag they are drawn for a tree, of a tree tried at a split
+        del params["max_features"]
+        settings, once = Settings.of(self._tree_params() | params), not self.bootstrap
+        return replace(settings, is_single=False, without_replacement=once, features_drawn=drawn)
 
 
 @params.parameters(params.BAGGING, params.OF_BAGS)

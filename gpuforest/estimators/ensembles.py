@@ -64,8 +64,8 @@ def stacked(checked: CheckedTarget) -> tuple[np.ndarray, np.ndarray]:
 
 def accuracy(y: np.ndarray, values: np.ndarray, ends: np.ndarray) -> float:
     """Share of the rows of which all outputs have their most likely class."""
-    found = [part.argmax(axis=1) for part in np.split(values, ends, axis=1)]
-    return float(np.mean((np.stack(found, axis=1) == y).all(axis=1)))
+    labels = [part.argmax(axis=1) for part in np.split(values, ends, axis=1)]
+    return float(np.mean((np.stack(labels, axis=1) == y).all(axis=1)))
 
 
 def subset_accuracy(y: np.ndarray, found: np.ndarray) -> float:
@@ -181,16 +181,16 @@ class BaseForest(BaseTrees):
     def _validate_params(self) -> None:
         super()._validate_params()
         check_out_of_bag(vars(self))
-        given = vars(self).get("estimator")
-        if given is None:
+        tree = vars(self).get("estimator")
+        if tree is None:
             return
-        if type(given) is not self._tree:
+        if type(tree) is not self._tree:
             raise ValueError(
                 f"estimator must be a gpuforest.{self._tree.__name__} here, not a "
-                f"{type(given).__name__}"
+                f"{type(tree).__name__}"
             )
-        given._validate_params()
-        if given.ccp_alpha == "cv":
+        tree._validate_params()
+        if tree.ccp_alpha == "cv":
             why = "estimator has ccp_alpha='cv', which is for a tree fitted by itself"
             raise ValueError(f"{why}: give the trees of an ensemble a number")
 
@@ -201,10 +201,10 @@ class BaseForest(BaseTrees):
 
     def _settings(self, n_features: int) -> Settings:
         settings = super()._settings(n_features)
-        found = replace(settings, balanced_by_weight=True, is_single=False)
-        if found.max_features == "oob":
-            return replace(found, max_features=self._best_features())
-        return found
+        of_forest = replace(settings, balanced_by_weight=True, is_single=False)
+        if of_forest.max_features == "oob":
+            return replace(of_forest, max_features=self._best_features())
+        return of_forest
 
     def _best_features(self) -> Any:
         """The number that max_features="oob" found; before the fit the one that it begins with."""
@@ -366,9 +366,9 @@ class BaseForest(BaseTrees):
         """scikit-learn's estimator of the same name, which shares this one's attributes."""
         # where it is defined: users put ours in its place in sklearn.ensemble. It is slow to import
         kind = getattr(import_module(f"sklearn.ensemble.{self._home}"), self._kind)
-        found = kind.__new__(kind)
-        found.__dict__ = self.__dict__
-        return found
+        estimator = kind.__new__(kind)
+        estimator.__dict__ = self.__dict__
+        return estimator
 
     def save(self, path: Any) -> None:
         """Save as a forest is saved.
@@ -466,13 +466,13 @@ class ForestClassifier(BaseForest, Classifier):
         """The same as this method of scikit-learn's forests: class codes i64[N, n_outputs] of the
         labels y [N, n_outputs], and the weight f64[N] that class_weight gives each row; None:
         there is none, or another one in each bag."""
-        found = [np.unique(labels, return_inverse=True) for labels in np.asarray(y).T]
-        codes, weight = [own for _, own in found], self.class_weight
+        pairs = [np.unique(labels, return_inverse=True) for labels in np.asarray(y).T]
+        codes, weight = [of_output for _, of_output in pairs], self.class_weight
         if weight == "balanced_subsample":
             weight = None if self.bootstrap else "balanced"
         if weight is None:
             return np.stack(codes, axis=1), None
-        classes = [labels for labels, _ in found]
+        classes = [labels for labels, _ in pairs]
         labels = CheckedTarget(codes, classes)
         return np.stack(codes, axis=1), row_weights_of(weight, labels, sample_weight)
 
@@ -536,9 +536,9 @@ class ForestRegressor(BaseForest, Regressor):
         return with_squares(self.forest_)
 
     def _set_oob_score_and_attributes(self, training: Training, checked: CheckedTarget) -> None:
-        found = self._oob_means(training, checked)
-        seen = _scored(found, training.sampling)
-        means, spread = mean_and_spread(self.forest_, found)
+        predicted = self._oob_means(training, checked)
+        seen = _scored(predicted, training.sampling)
+        means, spread = mean_and_spread(self.forest_, predicted)
         if seen.any():
             y = columns_of(checked.values)
             self._calibration_ = calibrated(y[seen], means[seen], spread[seen])

@@ -197,8 +197,8 @@ class RandomTreesEmbedding(TransformerMixin, BaseForest):  # type: ignore[misc]
         N, T = leaves.shape
         shape = (N, int(leaf.sum()))
         rows = np.arange(0, N * T + 1, T)
-        found = csr_matrix((np.ones(N * T), columns.reshape(-1), rows), shape)
-        return found if self.sparse_output else found.toarray()
+        indicator = csr_matrix((np.ones(N * T), columns.reshape(-1), rows), shape)
+        return indicator if self.sparse_output else indicator.toarray()
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the columns of `transform`: randomtreesembedding_{tree}_{leaf}.

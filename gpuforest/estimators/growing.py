@@ -113,17 +113,17 @@ def tune_features(plan: TrainingPlan, error: Error) -> tuple[TrainingPlan, list[
     tried : the numbers, ascending, and their errors
     """
     start, rows = plan.training.rules.n_tried, plan.sample()
-    found: dict[int, float] = {}
+    errors: dict[int, float] = {}
     best: tuple[float, int, list[WaveTrees]] | None = None
 
     def trial(n_tried: int) -> float:
         nonlocal best
         waves = grow(plan.trying(n_tried).training, 0, FIRST_TREES, plan.prune)
         oob = OutOfBag(plan.training, rows)
-        ((_, found[n_tried]),) = _follow(oob, plan, waves, [FIRST_TREES], error)
-        if best is None or (found[n_tried], n_tried) < best[:2]:
-            best = found[n_tried], n_tried, waves
-        return found[n_tried]
+        ((_, errors[n_tried]),) = _follow(oob, plan, waves, [FIRST_TREES], error)
+        if best is None or (errors[n_tried], n_tried) < best[:2]:
+            best = errors[n_tried], n_tried, waves
+        return errors[n_tried]
 
     least = trial(start)
     for halves in (True, False):
@@ -132,9 +132,9 @@ def tune_features(plan: TrainingPlan, error: Error) -> tuple[TrainingPlan, list[
             other = -(-n_tried // 2) if halves else min(2 * n_tried, plan.training.n_features)
             if other == n_tried or not trial(other) < least * (1 - IMPROVEMENT):
                 break
-            n_tried, least = other, found[other]
+            n_tried, least = other, errors[other]
     assert best is not None
-    return plan.trying(best[1]), best[2], sorted(found.items())
+    return plan.trying(best[1]), best[2], sorted(errors.items())
 
 
 def grow_until_converged(

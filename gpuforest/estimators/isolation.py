@@ -80,13 +80,13 @@ def _bins_of(X: Any, max_bins: int | str, low: np.ndarray, high: np.ndarray) -> 
     some = X[:: max(1, -(-X.shape[0] // LOOKED_AT))]
     some = some.toarray() if issparse(some) else to_host(some)
     some = np.sort(np.asarray(some, VALUE), axis=0)  # missing values last
-    found = []
+    counts = []
     for f, n in enumerate((~np.isnan(some)).sum(axis=0).tolist()):
         half = some[3 * n // 4, f] - some[n // 4, f] if n else 0.0
         with np.errstate(over="ignore", invalid="ignore"):
             wanted = BINS_OF_HALF * (high[f] - low[f]) / half if half > 0 else 0.0
-        found.append(int(np.ceil(np.clip(np.nan_to_num(wanted), EVEN_BINS, MAX_BINS))))
-    return found
+        counts.append(int(np.ceil(np.clip(np.nan_to_num(wanted), EVEN_BINS, MAX_BINS))))
+    return counts
 
 
 def _ranges(X: Any, backend: Backend) -> tuple[np.ndarray, np.ndarray]:
@@ -238,11 +238,11 @@ class IsolationForest(OutlierMixin, BaseForest):  # type: ignore[misc]
         return super()._tree_params() | limits | others | fixed
 
     def _settings(self, n_features: int) -> Settings:
-        found = super()._settings(n_features)
+        settings = super()._settings(n_features)
         return replace(
-            found,
-            max_samples=AUTO_SAMPLES if self.max_samples == "auto" else found.max_samples,
-            max_bins=EVEN_BINS if self.max_bins == "auto" else found.max_bins,
+            settings,
+            max_samples=AUTO_SAMPLES if self.max_samples == "auto" else settings.max_samples,
+            max_bins=EVEN_BINS if self.max_bins == "auto" else settings.max_bins,
             features_drawn=n_drawn_features(self.max_features, n_features) % n_features,
             without_replacement=not self.bootstrap,
         )
@@ -328,8 +328,8 @@ def pool_of(seed: int, n_rows: int, n_drawn: int, weights: np.ndarray | None) ->
     draws = hashing.hash_at(key, np.arange(size, dtype=np.uint64))
     upto = np.cumsum(weights, dtype=np.int64)
     point = (draws >> np.uint64(11)).astype(VALUE) / 2**53 * upto[-1]
-    found: np.ndarray = np.searchsorted(upto, point, side="right")
-    return found
+    rows: np.ndarray = np.searchsorted(upto, point, side="right")
+    return rows
 
 
 def _taken(X: Any, rows: np.ndarray | None, backend: Backend) -> Any:

@@ -244,8 +244,8 @@ def boosting_fitted_to_memory(
     """As `fitted_to_memory`; and the bytes that histograms of open nodes may take."""
     backend, memory = boosting_memory.within(fit, backend, limit)
     if limit is None and backend.on_host and "available" not in _warned:
-        found = boosting_memory.estimate(fit, backend, memory)
-        warn_of_little(found, "max_iter, max_leaf_nodes or max_bins")
+        needed = boosting_memory.estimate(fit, backend, memory)
+        warn_of_little(needed, "max_iter, max_leaf_nodes or max_bins")
     return backend, memory
 
 

@@ -169,10 +169,10 @@ def bin_weights(
 ) -> np.ndarray | None:
     """The rows' weights i32[N] where bins are chosen: not those of classes, because bins describe
     X, and may be chosen before y is known; but rows of no weight are not there."""
-    found = None if weights is None else weights[1]
+    integers = None if weights is None else weights[1]
     if sampling.weights is None or sampling.weights.all():
-        return found
-    return np.where(sampling.weights > 0, 1 if found is None else found, 0).astype(WEIGHT)
+        return integers
+    return np.where(sampling.weights > 0, 1 if integers is None else integers, 0).astype(WEIGHT)
 
 
 def sampling_of(
@@ -241,9 +241,9 @@ def signs_of(monotonic_cst: Any, n_features: int, coding: TargetCoding) -> np.nd
             f"monotonic_cst has shape {shape} but the input data X has {n_features} features."
         )
     if not np.isin(signs, [-1, 0, 1]).all():
-        found = np.unique(signs) if signs.dtype.kind in "biuf" else signs
+        values = np.unique(signs) if signs.dtype.kind in "biuf" else signs
         raise ValueError(
-            f"monotonic_cst must be None or an array-like of -1, 0 or 1, but got {found}"
+            f"monotonic_cst must be None or an array-like of -1, 0 or 1, but got {values}"
         )
     if coding.n_channels > 2:
         raise ValueError(
@@ -331,8 +331,8 @@ def class_weights_of(
         totals = np.bincount(codes, sample_weight, len(classes))
         share = totals.sum() / (len(classes) * np.where(totals > 0, totals, 1))
         return np.where(totals > 0, share, 0)
-    found = compute_class_weight(class_weight, classes=classes, y=classes[codes])
-    weights = np.asarray(found, np.float64)
+    plain = compute_class_weight(class_weight, classes=classes, y=classes[codes])
+    weights = np.asarray(plain, np.float64)
     if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
         raise ValueError(f"class_weight must be numbers >= 0, and one above 0: {class_weight}")
     return weights
@@ -348,8 +348,8 @@ def row_weights_of(
     codes, classes = labels.values, labels.classes
     assert classes is not None
     if len(classes) == 1:
-        found = class_weights_of(class_weight, codes[0], classes[0], sample_weight)
-        return np.asarray(found[codes[0]])
+        of_classes = class_weights_of(class_weight, codes[0], classes[0], sample_weight)
+        return np.asarray(of_classes[codes[0]])
     if class_weight == "balanced":
         class_weight = ["balanced"] * len(classes)
     else:
@@ -364,8 +364,8 @@ def row_weights_of(
             f"outputs. Got {len(class_weight)} element(s) while having {len(classes)} outputs."
         )
     each = [
-        class_weights_of(weight, own, kinds, sample_weight)[own]
-        for weight, own, kinds in zip(class_weight, codes, classes, strict=True)
+        class_weights_of(weight, of_output, kinds, sample_weight)[of_output]
+        for weight, of_output, kinds in zip(class_weight, codes, classes, strict=True)
     ]
     return np.asarray(np.prod(each, axis=0))
 

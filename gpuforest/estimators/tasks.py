@@ -93,8 +93,8 @@ class Classifier(ClassifierMixin, BaseTrees):  # type: ignore[misc]
         of them, one for each of several outputs; on a GPU where X is on one
         """
         model = as_it_is(self)
-        found, coding = model._walk(X, prediction.predict), model.forest_.coding
-        return coding.split(found) if coding.several else found
+        shares, coding = model._walk(X, prediction.predict), model.forest_.coding
+        return coding.split(shares) if coding.several else shares
 
     def predict_log_proba(self, X: Any) -> Any:
         """The logarithm of `predict_proba(X)`, -inf where that is 0.
@@ -104,11 +104,11 @@ class Classifier(ClassifierMixin, BaseTrees):  # type: ignore[misc]
         float64 array of shape (n_samples, n_classes), or a list of them; on a GPU where X is
         on one
         """
-        found = self.predict_proba(X)
+        shares = self.predict_proba(X)
         with np.errstate(divide="ignore"):
-            if isinstance(found, list):
-                return [array_namespace(f).log(f) for f in found]
-            return array_namespace(found).log(found)
+            if isinstance(shares, list):
+                return [array_namespace(f).log(f) for f in shares]
+            return array_namespace(shares).log(shares)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy of `predict(X)`.
@@ -123,8 +123,8 @@ class Classifier(ClassifierMixin, BaseTrees):  # type: ignore[misc]
         -------
         float
         """
-        y, found, weight = (to_host(a) for a in (y, self.predict(X), sample_weight))
-        return float(accuracy_score(y, found, sample_weight=weight))
+        y, predicted, weight = (to_host(a) for a in (y, self.predict(X), sample_weight))
+        return float(accuracy_score(y, predicted, sample_weight=weight))
 
     def _check_target(self, y: Any, n_rows: int, backend: Backend) -> CheckedTarget:
         return check_labels(y, n_rows, backend)
@@ -174,8 +174,8 @@ class Regressor(RegressorMixin, BaseTrees):  # type: ignore[misc]
             Other features than in training, infinities, no numbers; X on another GPU
             than the current one.
         """
-        found = self._walk(X, prediction.predict)
-        return found[:, 0] if self.n_outputs_ == 1 else found
+        values = self._walk(X, prediction.predict)
+        return values[:, 0] if self.n_outputs_ == 1 else values
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R^2 of `predict(X)`.
@@ -190,8 +190,8 @@ class Regressor(RegressorMixin, BaseTrees):  # type: ignore[misc]
         -------
         float
         """
-        y, found, weight = (to_host(a) for a in (y, self.predict(X), sample_weight))
-        return float(r2_score(y, found, sample_weight=weight))
+        y, predicted, weight = (to_host(a) for a in (y, self.predict(X), sample_weight))
+        return float(r2_score(y, predicted, sample_weight=weight))
 
     def _check_target(self, y: Any, n_rows: int, backend: Backend) -> CheckedTarget:
         return check_numbers(y, n_rows, CRITERIA[self.criterion], backend)

@@ -227,13 +227,13 @@ class SingleTree(BaseTrees):
                 f"y has {target.shape[1]} outputs, but the tree was fitted to {self.n_outputs_}: "
                 "pass as many"
             )
-        coding, found = self.forest_.coding, target.copy()
+        coding, numbers = self.forest_.coding, target.copy()
         own: Any = coding.several or (coding.classes,)
         for i, (labels, known) in enumerate(zip(classes, own, strict=False)):
             number = {label: code for code, label in enumerate(known.tolist())}
             codes = np.array([number.get(label, -1) for label in labels.tolist()])
-            found[:, i] = codes[target[:, i]]
-        return found
+            numbers[:, i] = codes[target[:, i]]
+        return numbers
 
     def _folds(
         self, target: np.ndarray, weights: np.ndarray | None, seed: int
@@ -247,8 +247,8 @@ class SingleTree(BaseTrees):
             kind = StratifiedKFold if is_classes else KFold
             folds = kind(int(folds), shuffle=True, random_state=seed % 2**32)
         y = target[rows, 0] if target.shape[1] == 1 else target[rows]
-        found = check_cv(folds, y, classifier=is_classes).split(rows[:, None], y)
-        parts = [(rows[grow], rows[test]) for grow, test in found]
+        splits = check_cv(folds, y, classifier=is_classes).split(rows[:, None], y)
+        parts = [(rows[grow], rows[test]) for grow, test in splits]
         if not any(len(test) if weights is None else weights[test].any() for _, test in parts):
             raise ValueError("ccp_cv has no test rows of any weight: pass other folds")
         return parts

@@ -12,7 +12,6 @@ from devices import DEVICES
 from engine import Task, out_of_bag_means, same_forest
 from tasks import large
 
-import gpuforest
 from gpuforest import RandomForestClassifier, RandomForestRegressor
 from gpuforest.backends.numba import NumbaBackend
 
@@ -92,40 +91,6 @@ def test_hundreds_of_thousands_of_rows(is_classes):
         for b in (NumbaBackend(CORES), backend)
     )
     assert np.array_equal(expected, found, equal_nan=True)
-
-
-def estimators():
-    common = {"n_estimators": 25, "random_state": 3, "oob_score": True}
-    return [
-        (RandomForestClassifier(**common), "7 classes"),
-        (RandomForestClassifier(**common, criterion="entropy", min_samples_leaf=4), "binary"),
-        (RandomForestRegressor(**common), "regression"),
-        (RandomForestRegressor(**common, criterion="poisson", max_depth=9), "counts"),
-    ]
-
-
-@pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
-@pytest.mark.parametrize(("model", "name"), estimators())
-def test_estimators_on_both(cupy, tmp_path, model, name):
-    """The same results, and a forest grown on a GPU is used where there is none."""
-    task = large(name)
-    X, y = task.X, task.y
-    reference = model.set_params(backend="numba").fit(X, y)
-    expected, oob = reference.predict(X), reference.oob_score_
-    forest, importances = reference.forest_, reference.feature_importances_
-    for there in (False, True):
-        inputs = (cupy.asarray(X), cupy.asarray(y)) if there else (X, y)
-        model.set_params(backend="cupy").fit(*inputs)
-        assert model.backend_ == "cupy"
-        assert same_forest(model.forest_, forest)
-        assert model.oob_score_ == oob
-        assert np.array_equal(model.feature_importances_, importances)
-        found = model.predict(inputs[0])
-        assert isinstance(found, cupy.ndarray) == there
-        assert np.array_equal(cupy.asnumpy(found), expected)
-    model.save(tmp_path / "model")
-    loaded = gpuforest.load(tmp_path / "model")
-    assert np.array_equal(loaded.set_params(backend="numba").predict(X), expected)
 
 
 @pytest.mark.parametrize("name", ["binary", "regression"])

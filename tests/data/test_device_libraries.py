@@ -53,17 +53,6 @@ class TestOtherLibraries:
             assert np.array_equal(found.host, getattr(reference, method)(X))
         assert model.score(make(X), make(y)) == reference.score(X, y)
 
-    def test_tensors_on_the_host_give_host_arrays(self, libraries, fake):
-        class HostTensor(np.ndarray):
-            __module__ = "torch"
-
-            def __dlpack_device__(self):
-                return 1, 0
-
-        X, y = data(DecisionTreeClassifier)
-        model = DecisionTreeClassifier().fit(X.view(HostTensor), y)
-        assert type(model.predict(X.view(HostTensor))) is np.ndarray
-
     def test_what_cannot_be_read_is_named(self, fake, monkeypatch):
         def unknown(array):
             raise BufferError("no such dtype")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,55 +40,32 @@ EVALUATE = """\
 of five orders, and its standard deviation"""
 
 
-def run_predict(arguments: argparse.Namespace) -> None:
-    """Write the predictions of the rows."""
-    keep = files.names_of(arguments.keep)
-
-    def predictor(rows: files.ModelRows) -> Callable[[Any], tuple[dict[str, Any], list[str]]]:
-        require_predictions(rows.model, arguments)
-        return lambda frame: predicted(rows, frame, keep, arguments.proba)
-
-    write_rows(arguments, predictor, "predictions", keep)
-
-
-def run_explain(arguments: argparse.Namespace) -> None:
-    """Write the SHAP values of the rows."""
-
-    def explainer(rows: files.ModelRows) -> Callable[[Any], tuple[dict[str, Any], list[str]]]:
-        background = files.background_of(rows.model, arguments)
-
-        def columns_of(frame: Any) -> tuple[dict[str, Any], list[str]]:
-            X, ignored = rows.choose(frame)
-            return explained(rows.model, X, background), ignored
-
-        return columns_of
-
-    write_rows(arguments, explainer, "explanations")
-
-
-def write_rows(
-    arguments: argparse.Namespace,
-    maker: Callable[[files.ModelRows], Callable[[Any], tuple[dict[str, Any], list[str]]]],
-    noun: str,
-    keep: Sequence[str] = (),
-) -> None:
-    """Write what a model says of the rows of a file, block by block. The maker gives a function of
-    a frame that returns the columns to write, and the names of those that the model ignores."""
-    inputs = (arguments.model, arguments.data, getattr(arguments, "background", None))
-    out = output.table_path(arguments.out, *inputs)
+def run_rows(arguments: argparse.Namespace) -> None:
+    """Write what a model predicts for the rows of a file, or explains of them, block by block."""
+    explains, background = arguments.command == "explain", getattr(arguments, "background", None)
+    keep = [] if explains else files.names_of(arguments.keep)
+    out = output.table_path(arguments.out, arguments.model, arguments.data, background)
     with output.progress_bar():
         n_rows, ignored = 0, list[str]()
         rows = files.ModelRows(files.load_model(arguments), arguments)
-        columns_of = maker(rows)
+        if explains:
+            background = files.background_of(rows.model, arguments)
+        else:
+            require_predictions(rows.model, arguments)
         with output.table_writer(out) as write:
             for frame in rows.frames(keep):
-                columns, ignored = columns_of(frame)
+                if explains:
+                    X, ignored = rows.choose(frame)
+                    columns = explained(rows.model, X, background)
+                else:
+                    columns, ignored = predicted(rows, frame, keep, arguments.proba)
                 write(columns)
                 n_rows += len(frame)
                 report(n_rows, n_rows)
     if ignored:
         output.say(f"columns ignored: {listed(ignored)}")
     if out is not None:
+        noun = "explanations" if explains else "predictions"
         output.done(f"{n_rows:,} {noun} written to", out)
 
 
@@ -292,13 +268,13 @@ COMMANDS = (  # name, help, options, function that runs
         "predict",
         "Predict the rows of a file with a saved model.",
         (*FILES, OUT, PREDICT, *HOW),
-        run_predict,
+        run_rows,
     ),
     (
         "explain",
         "Write the SHAP values of the rows of a file: what each feature adds to each prediction.",
         (*FILES, OUT, BACKGROUND, *HOW),
-        run_explain,
+        run_rows,
     ),
     (
         "evaluate",

@@ -148,7 +148,9 @@ def _statistics(labels: Labels, proba: np.ndarray, predicted: np.ndarray) -> dic
     statistics: dict[str, Statistic] = {"balanced accuracy": partial(balanced, y, y == predicted)}
     if len(np.unique(y)) > 1 and 2 <= C <= MOST_RANKED:
         which = [1] if C == 2 else range(C)
-        ranked = [_Ranking(proba[:, k], y == labels.known[k]) for k in which]
+        ranked = [
+            (np.unique(proba[:, k], return_inverse=True)[1], y == labels.known[k]) for k in which
+        ]
         name = "ROC AUC" if C == 2 else "ROC AUC, mean of one class against the others"
         statistics[name] = partial(_mean_auc, ranked)
     if not len(labels.unknown) and C > 1:
@@ -168,25 +170,18 @@ def balanced(y: np.ndarray, right: np.ndarray, weights: np.ndarray) -> float:
     return float(np.mean(good[total > 0] / total[total > 0]))
 
 
-class _Ranking:
-    """Rows in the order of a probability, for areas under ROC curves of weighted rows."""
-
-    def __init__(self, score: np.ndarray, positive: np.ndarray) -> None:
-        self._tie = np.unique(score, return_inverse=True)[1]
-        self._positive = positive
-
-    def auc(self, weights: np.ndarray) -> float:
-        """The chance that a positive row has the higher probability; NaN without rows of both."""
-        n = int(self._tie.max()) + 1
-        good = np.bincount(self._tie, weights * self._positive, n)
-        bad = np.bincount(self._tie, weights * ~self._positive, n)
-        pairs = good.sum() * bad.sum()
-        return float(np.sum(good * (np.cumsum(bad) - bad / 2)) / pairs) if pairs else np.nan
+def _auc(tie: np.ndarray, positive: np.ndarray, weights: np.ndarray) -> float:
+    """The area under the ROC curve, which is the chance that a positive row has the higher
+    probability, of which equal ones have a number; NaN without rows of both."""
+    n = int(tie.max()) + 1
+    good, bad = (np.bincount(tie, weights * of, n) for of in (positive, ~positive))
+    pairs = good.sum() * bad.sum()
+    return float(np.sum(good * (np.cumsum(bad) - bad / 2)) / pairs) if pairs else np.nan
 
 
-def _mean_auc(ranked: list[_Ranking], weights: np.ndarray) -> float:
+def _mean_auc(ranked: list[tuple[np.ndarray, np.ndarray]], weights: np.ndarray) -> float:
     """The mean over the classes that have rows and are not alone; NaN if there is no such class."""
-    areas = [area for ranking in ranked if not np.isnan(area := ranking.auc(weights))]
+    areas = [area for pair in ranked if not np.isnan(area := _auc(*pair, weights))]
     return float(np.mean(areas)) if areas else np.nan
 
 

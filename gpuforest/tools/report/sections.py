@@ -204,18 +204,6 @@ def _bar(length: float, deviation: float) -> Html:
     return h("span", bar, line, class_="cellbar", aria_hidden="true")
 
 
-def _kept_errors(estimator: Any) -> tuple[dict[str, tuple[np.ndarray, np.ndarray]], str, str]:
-    """Curves that the fit kept, and what their axes are called."""
-    if estimator.forest_.baseline is not None:
-        losses = facts.kept_curves(estimator).items()
-        curves = {f"{key} rows": (np.arange(len(values)), values) for key, values in losses}
-        return curves, "rounds", facts.measure_of(estimator)[0]
-    y = "share of wrong rows" if is_classifier(estimator) else "1 - R²"
-    curve = getattr(estimator, "oob_curve_", None)
-    curves = {} if curve is None else {"out of bag": (curve.n_estimators, curve.error)}
-    return curves, "number of trees", y
-
-
 def tree_parts(results: Results) -> list[Html]:
     """How large the trees are, how errors fall with their number, and two of them."""
     forest = results.estimator.forest_
@@ -233,13 +221,20 @@ def tree_parts(results: Results) -> list[Html]:
 
 def _error_pictures(results: Results) -> list[Html | None]:
     """Errors by the number of trees: those that the fit kept, and those of the rows given."""
-    curves, x, y = _kept_errors(results.estimator)
+    estimator = results.estimator
     staged = {} if results.staged is None else {"rows given": results.staged}
-    if results.estimator.forest_.baseline is None:
-        return [pictures.error_picture(curves | staged, x, y)]
-    of_rows = "share of wrong rows" if is_classifier(results.estimator) else "1 - R²"
-    y = y.replace(":", " of rows:")
-    return [pictures.error_picture(curves, x, y), pictures.error_picture(staged, x, of_rows)]
+    of_rows = "share of wrong rows" if is_classifier(estimator) else "1 - R²"
+    if estimator.forest_.baseline is None:
+        curve = getattr(estimator, "oob_curve_", None)
+        curves = {} if curve is None else {"out of bag": (curve.n_estimators, curve.error)}
+        return [pictures.error_picture(curves | staged, "number of trees", of_rows)]
+    losses = facts.kept_curves(estimator).items()
+    curves = {f"{key} rows": (np.arange(len(values)), values) for key, values in losses}
+    loss = facts.measure_of(estimator)[0].replace(":", " of rows:")
+    return [
+        pictures.error_picture(curves, "rounds", loss),
+        pictures.error_picture(staged, "rounds", of_rows),
+    ]
 
 
 def _size_pictures(depths: np.ndarray, leaves: np.ndarray) -> list[Html]:

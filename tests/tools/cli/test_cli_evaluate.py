@@ -95,27 +95,6 @@ def test_a_class_that_training_had_not(data, capsys):
 
 
 @pytest.mark.parametrize(
-    ("known", "there", "classes", "accuracy"),
-    [
-        (["ab", "cd", "no"], ["ab", "cde", "no more"], ["ab", "cd", "cde", "no", "no more"], 1 / 3),
-        ([0, 1, 1], [0, 1, 1.5], [0, 1, 1.5], 2 / 3),
-        ([0, 1, 1], ["0.0", "1.0", "1.0"], [0, 1], 1),
-        (["false", "true", "true"], [0, 1, 2], [0, 1, 2], 2 / 3),
-    ],
-)
-def test_labels_are_compared_whole(tmp_path, monkeypatch, capsys, known, there, classes, accuracy):
-    monkeypatch.chdir(tmp_path)
-    for name, labels in (("train.csv", known), ("new.csv", there)):
-        rows = [f"{i % 3},{labels[i % 3]}" for i in range(60)]
-        Path(name).write_text("\n".join(["a,y", *rows]))
-    assert main(["train", "train.csv", "--target", "y", "--out", "model", "--model", "tree"]) == 0
-    found = facts(capsys)
-    assert (found["classes"], found["accuracy"]) == (classes, pytest.approx(accuracy))
-    assert np.sum(found["confusion"]) == 60
-    assert np.trace(found["confusion"]) == round(60 * accuracy)
-
-
-@pytest.mark.parametrize(
     ("column", "arguments", "message"),
     [
         ("kind", ["--target", "colour"], "no column 'colour'"),

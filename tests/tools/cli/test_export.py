@@ -92,10 +92,7 @@ def test_inspect_prints_the_same_tree(here, capsys):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["c", "absent", "--out", "new"], "absent: No such file or directory"),
-        (["c", "forest", "--out", "no/new"], "no: no such directory"),
         (["c", "forest", "--out", "new", "--name", "int"], "is no name of a function in C"),
-        (["text", "forest", "--out", "new", "--tree", "99"], "tree 99 does not exist"),
         (["dot", "forest", "--out", "new", "--max-depth", "-1"], "max_depth"),
         (["sklearn", "categories", "--out", "new"], "no categorical features"),
         (["pmml", "forest", "--out", "new"], "invalid choice: 'pmml'"),

@@ -7,7 +7,6 @@ import pytest
 from drawn import check_readable, close_figures  # noqa: F401
 from paths import ROOT
 from sklearn.datasets import load_diabetes
-from sklearn.inspection import PartialDependenceDisplay
 from sklearn.utils import Bunch
 
 from gpuforest import HistGradientBoostingRegressor, IsolationForest
@@ -54,15 +53,6 @@ def test_importances(numbers):
     assert plot_importances(found).get_xlabel().startswith("decrease of the score when permuted")
     with pytest.raises(ValueError, match="IsolationForest has no importances: its cuts are random"):
         plot_importances(IsolationForest(n_estimators=2, backend="numpy").fit(DIABETES.data))
-
-
-def test_partial_dependence(numbers):
-    def drawn(model):
-        shown = PartialDependenceDisplay.from_estimator(model, DIABETES.data, [2, 8])
-        return shown.lines_[0, 0]
-
-    fast, theirs = drawn(numbers).get_ydata(), drawn(numbers.to_sklearn()).get_ydata()
-    assert fast.tolist() == theirs.tolist()  # by recursion, as there
 
 
 def test_the_picture_of_residuals_shows_what_the_page_says():

@@ -22,6 +22,7 @@ from gpuforest import (
     BaggingRegressor,
     DecisionTreeClassifier,
     DecisionTreeRegressor,
+    HistGradientBoostingRegressor,
     RandomForestClassifier,
     RandomForestRegressor,
     RandomTreesEmbedding,
@@ -364,12 +365,14 @@ def test_the_pictures_of_the_pages_are_small_and_used():
         assert path.stat().st_size < 60_000
 
 
-def test_partial_dependence_is_drawn_by_recursion(numbers):
+@pytest.mark.parametrize("kind", [RandomForestRegressor, HistGradientBoostingRegressor])
+def test_partial_dependence_is_drawn_by_recursion(kind):
+    own = kind(max_depth=4, random_state=0).fit(DIABETES.data, DIABETES.target)
     drawn = [
         PartialDependenceDisplay.from_estimator(
             model, DIABETES.data, [2, (2, 8)], method="recursion", grid_resolution=8
         )
-        for model in (numbers, numbers.to_sklearn())
+        for model in (own, own.to_sklearn())
     ]
     for own, theirs in zip(*(display.pd_results for display in drawn), strict=True):
         assert np.array_equal(own["average"], theirs["average"])

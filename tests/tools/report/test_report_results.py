@@ -95,12 +95,23 @@ def test_scores_of_numbers_are_those_of_scikit_learn():
     assert (np.diff(found.bands[0]) > 0).all()
 
 
-def test_labels_beside_other_types():
-    found = aligned(np.array([0, 1]), np.array([1.0, 0.0, 1.5]))
-    assert found.names.tolist() == [0, 1, 1.5]
-    assert found.known.tolist() == [0, 1]
-    assert found.codes.tolist() == [1, 0, 2]
-    assert found.unknown.tolist() == [2]
+@pytest.mark.parametrize(
+    ("known", "y", "names", "codes"),
+    [
+        ([0, 1], [1.0, 0.0, 1.5], [0, 1, 1.5], [1, 0, 2]),
+        ([False, True], [0, 1, 2], [0, 1, 2], [0, 1, 2]),
+        (["ab", "no"], ["ab", "abc", "no"], ["ab", "abc", "no"], [0, 1, 2]),  # compared whole
+    ],
+)
+def test_labels_beside_other_types(known, y, names, codes):
+    found = aligned(np.array(known), np.array(y))
+    assert found.names.tolist() == names
+    assert found.names[found.known].tolist() == known
+    assert found.codes.tolist() == codes
+    assert found.names[found.unknown].tolist() == [label for label in names if label not in known]
+
+
+def test_labels_of_another_kind():
     with pytest.raises(ValueError, match="the target holds '7', and the model's classes are"):
         aligned(np.array([0, 1]), np.array([7]))
 
