@@ -24,14 +24,6 @@ extern "C" __global__ void __launch_bounds__(1024) scan(const int* x, int* y, in
     if (t < n) y[t] = sum;
 }
 
-// who came when: threads and blocks in one line
-extern "C" __global__ void turns(int* line, unsigned* taken, int step) {
-    for (int i = 0; i < 2; i++) {
-        line[atomicAdd(taken, 1u)] = step * thread_number() + i;
-        __syncwarp();
-    }
-}
-
 // what CUDA leaves undefined: y[2, all threads]
 extern "C" __global__ void garbage(unsigned* y) {
     DYNAMIC_SHARED(bytes);
