@@ -83,32 +83,12 @@ extern "C" __global__ void half_a_warp_waits(int* y, bool careful) {
     __syncthreads();
 }
 
-extern "C" __global__ void barrier_zero(int* y, bool careful) {
-    __barrier_sync_count(careful ? 1 : 0, 64);
-}
-
-extern "C" __global__ void barrier_sixteen(int* y, bool careful) {
-    __barrier_sync_count(careful ? 15 : 16, 64);
-}
-
-extern "C" __global__ void half_a_warp_counts(int* y, bool careful) {
-    __barrier_sync_count(1, careful ? 64 : 48);
-}
-
-extern "C" __global__ void two_counts(int* y, bool careful) {
-    __barrier_sync_count(1, careful || threadIdx.x < 32 ? 64 : 96);
-}
-
 extern "C" __global__ void a_warp_never_comes(int* y, bool careful) {
     if (careful || threadIdx.x < 32) __barrier_sync_count(1, 64);
 }
 
 extern "C" __global__ void not_in_mask(int* y, bool careful) {
     y[thread_number()] = __shfl_sync(careful ? ALL : 0xffffu, 1, 0);
-}
-
-extern "C" __global__ void other_masks(int* y, bool careful) {
-    y[thread_number()] = __any_sync(careful || threadIdx.x & 1 ? ALL : 0xfffffffdu, 1);
 }
 
 extern "C" __global__ void other_calls(int* y, bool careful) {
