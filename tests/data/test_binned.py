@@ -257,10 +257,3 @@ def test_names_of_columns_that_are_no_strings():
     X, y = pd.DataFrame({0: np.arange(9.0), 1: np.arange(9.0)}), np.arange(9) % 2
     for table in (X, BinnedData.from_blocks([(X, y)], random_state=0)):
         assert not hasattr(RandomForestClassifier(2).fit(table, y), "feature_names_in_")
-
-
-def test_a_constraint_on_categories_is_refused():
-    X, y = pd.DataFrame({"s": ["a", "b"] * 9}), np.arange(18) % 2
-    data = BinnedData.from_blocks([(X, y)], random_state=0)
-    with pytest.raises(ValueError, match=r"cannot have monotonic constraints: set that of .*'s'"):
-        RandomForestClassifier(2, monotonic_cst=[1]).fit(data)

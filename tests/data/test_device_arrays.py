@@ -49,13 +49,6 @@ def device(request, monkeypatch):
     return SimpleNamespace(put=cupy.asarray, get=lambda array: array.get(), type=cupy.ndarray)
 
 
-@pytest.fixture
-def fake(monkeypatch):
-    """Where another library, or how often something is copied, matters."""
-    fake_cupy.install(monkeypatch)
-    return fake_cupy
-
-
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("y_there", [False, True])
 @pytest.mark.parametrize("x_there", [False, True])
@@ -163,19 +156,6 @@ def test_blocks_of_rows(device, monkeypatch):
     X[77, 2] = -np.inf
     with pytest.raises(ValueError, match="infinity: column 2, row 77"):
         model.predict(device.put(X))
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_edges_of_a_sample_are_those_of_the_host(device, weighted):
-    from gpuforest.backends import get_backend
-
-    X = data(DecisionTreeClassifier, 500)[0]
-    weights = (np.arange(500) % 3).astype(np.int32) if weighted else None
-    given = {"max_bins": 16, "weights": weights, "seed": 9, "sample_rows": 100}
-    reference = binning.fit_edges(X, **given)
-    edges = binning.fit_edges(device.put(X), **given, backend=get_backend("cupy"))
-    assert np.array_equal(edges.values, reference.values)
-    assert np.array_equal(edges.offsets, reference.offsets)
 
 
 def test_only_the_sample_leaves_the_device(fake, monkeypatch):

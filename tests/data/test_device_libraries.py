@@ -2,7 +2,6 @@
 
 import sys
 
-import fake_cupy
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,13 +13,6 @@ from gpuforest import (
     RandomForestClassifier,
 )
 from gpuforest.data import arrays
-
-
-@pytest.fixture
-def fake(monkeypatch):
-    """Where another library, or how often something is copied, matters."""
-    fake_cupy.install(monkeypatch)
-    return fake_cupy
 
 
 class TestOtherLibraries:

@@ -7,7 +7,7 @@ import pytest
 from engine import same_forest
 
 import gpuforest
-from gpuforest import DecisionTreeClassifier, ExtraTreesClassifier, RandomForestClassifier
+from gpuforest import DecisionTreeClassifier, ExtraTreesClassifier
 
 
 def some_rare(rng, n_rows=300):
@@ -82,14 +82,6 @@ def test_the_rest_is_called_other():
         made: dict = {}
         exec(gpuforest.export_python(tree), made)
         assert [made["predict"]({"x": x}) for x in ("new", "rare 3", "red")] == [1, 1, 0]
-
-
-@pytest.mark.parametrize("fewest", [1, 5])
-def test_a_column_of_identifiers_is_named(fewest):
-    X = pd.DataFrame({"size": np.arange(100.0), "id": [f"{i}" for i in range(95)] + [None] * 5})
-    model = RandomForestClassifier(2, min_category_frequency=fewest)
-    with pytest.warns(UserWarning, match="column 'id' has 95 different values in 95 rows: as cat"):
-        model.fit(X, np.arange(100) % 2)
 
 
 def test_one_warning_of_identifiers_a_fit():

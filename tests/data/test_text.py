@@ -81,20 +81,6 @@ def test_what_text_is_read_as(tmp_path, case, expected):
     assert list(found.values())[: len(expected)] == expected
 
 
-def test_many_columns_of_all_kinds_are_read_alike(tmp_path, only):
-    rng = np.random.default_rng(0)
-    kinds = ["%d", "%.3f", "x%d", "", "%e", "T"]
-    rows = [[kind % rng.normal() if "%" in kind else "true"[: len(kind) * 4] for kind in kinds * 50]
-            for _ in range(7)]  # fmt: skip
-    lines = [",".join(f"c{i}" for i in range(300)), *(",".join(row) for row in rows)]
-    path, found = write(tmp_path, "\n".join(lines)), []
-    for name in ENGINES:
-        only(name)
-        found.append(plain(read_frame(path)))
-    assert found[0] == found[1]
-    assert {kind for kind, _ in found[0].values()} == {"Int64", "Float64", "text", "Boolean"}
-
-
 @pytest.mark.parametrize("name", ENGINES)
 def test_columns_that_are_to_be_text(tmp_path, only, name):
     only(name)

@@ -4,23 +4,16 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from sklearn.exceptions import DataConversionWarning, NotFittedError
+from sklearn.exceptions import NotFittedError
 
 from gpuforest import (
     BackendError,
     DecisionTreeClassifier,
     DecisionTreeRegressor,
-    RandomForestClassifier,
     RandomForestRegressor,
 )
 from gpuforest.data import validation
 
-ALL = [
-    DecisionTreeClassifier,
-    DecisionTreeRegressor,
-    RandomForestClassifier,
-    RandomForestRegressor,
-]
 X = np.arange(60.0).reshape(20, 3)
 Y = np.arange(20) % 2
 CLASSES, NUMBERS = DecisionTreeClassifier(), DecisionTreeRegressor()
@@ -43,7 +36,6 @@ def with_value(value, dtype=np.float64):
 
 
 BAD_X = [
-    (with_value(np.inf), ValueError, "infinity: column 1, row 17"),
     (with_value(-np.inf, np.float32), ValueError, "infinity: column 1, row 17"),
     (with_value(np.inf, np.float16), ValueError, "infinity: column 1, row 17"),
     (np.asfortranarray(with_value(np.inf)), ValueError, "infinity: column 1, row 17"),
@@ -52,12 +44,8 @@ BAD_X = [
     (X + 0j, ValueError, "Complex data not supported: X"),
     (X[:, 0], ValueError, "Expected 2D array, got 1D array"),
     (X[None], ValueError, "dim 3"),
-    (X[:0], ValueError, r"0 sample\(s\)"),
-    (X[:, :0], ValueError, r"0 feature\(s\)"),
     (with_value(7).astype(str) + "x", ValueError, "column 0 of X holds no numbers.*x' is a str"),
-    (with_value("red", object), ValueError, "column 1 of X holds no numbers.*'red'"),
     (X.astype("M8[s]"), ValueError, "datetime64"),
-    (pl.DataFrame(X).lazy(), TypeError, "LazyFrame"),
     (pd.DataFrame({"a": X[:, 0], "b": ["x"] * 20}), ValueError, "column 'b'.*encode"),
     (
         pd.DataFrame({"a": X[:, 0], "kind": pd.Categorical(["x", "y"] * 10)}),
@@ -101,8 +89,6 @@ def test_infinity_in_a_later_block(monkeypatch):
         (Y[:-1], "X has 20 rows, y has 19"),
         (np.column_stack([Y, Y])[:-1], "X has 20 rows, y has 19"),
         (Y[:, None, None], "y"),
-        (np.where(Y, np.nan, 1.0), "y contains NaN"),
-        (np.where(Y, np.inf, 1.0), "y contains infinity"),
         (Y + 0j, "Complex data not supported: y"),
     ],
 )
@@ -110,9 +96,6 @@ def test_infinity_in_a_later_block(monkeypatch):
 def test_y(kind, y, message):
     with pytest.raises(ValueError, match=message):
         kind().fit(X, y)
-
-
-POISSON = DecisionTreeRegressor(criterion="poisson")
 
 
 @pytest.mark.parametrize(
@@ -126,8 +109,6 @@ POISSON = DecisionTreeRegressor(criterion="poisson")
         (CLASSES, pd.Series(["a", pd.NA] * 10), "y"),
         (NUMBERS, np.array(["a"] * 20), "y must hold real numbers"),
         (NUMBERS, np.array([{}] * 20, dtype=object), "y must hold real numbers"),
-        (POISSON, Y - 1.0, r"Some value\(s\) of y are negative.*Poisson"),
-        (POISSON, Y * 0.0, r"Sum of y is not strictly positive.*Poisson"),
     ],
 )
 def test_labels_and_targets(model, y, message):
@@ -148,10 +129,6 @@ def test_integers_that_numpy_lacks():
     [
         (np.ones(19), r"sample_weight.shape == \(19,\), expected \(20,\)!"),
         (np.ones((20, 2)), "must be 1D array or scalar, got 2D array"),
-        (-np.ones(20), "Negative values in data passed to `sample_weight`"),
-        (np.zeros(20), "Sample weights must contain at least one non-zero number"),
-        (np.where(Y, np.nan, 1.0), "sample_weight contains NaN"),
-        (np.where(Y, np.inf, 1.0), "sample_weight contains infinity"),
         (["a"] * 20, "sample_weight must hold real numbers"),
         (np.ones(20) * 1j, "sample_weight"),
     ],
@@ -191,8 +168,6 @@ def test_sample_weight(kind, weights, message):
         {"max_bins": 64.0},
         {"backend": "abacus"},
         {"backend": None},
-        {"bootstrap": False, "max_samples": 10},
-        {"bootstrap": False, "oob_score": True},
         {"max_samples": 2**31},
     ],
 )
@@ -219,38 +194,7 @@ def test_a_backend_that_cannot_run(monkeypatch):
         DecisionTreeClassifier(backend="absent").fit(X, Y)
 
 
-class TestPrediction:
-    @pytest.fixture(autouse=True)
-    def no_work(self):
-        """Here models are fitted."""
-
-    @pytest.fixture
-    def model(self, backend):
-        return RandomForestClassifier(2, random_state=0, backend=backend).fit(X, Y)
-
-    def test_unfitted(self):
-        for kind in ALL:
-            for method in ("predict", "apply"):
-                with pytest.raises(NotFittedError):
-                    getattr(kind(), method)(X)
+def test_unfitted():
+    for ask in (CLASSES.predict, NUMBERS.apply, RandomForestRegressor().save):
         with pytest.raises(NotFittedError):
-            kind().save("nowhere")
-
-    @pytest.mark.parametrize("method", ["predict", "predict_proba", "apply"])
-    def test_x(self, model, method):
-        for bad, error, message in BAD_X[:18]:
-            # frames have other columns than this model
-            if not isinstance(bad, pd.DataFrame | pl.DataFrame | pl.LazyFrame):
-                with pytest.raises(error, match=message):
-                    getattr(model, method)(bad)
-
-    @pytest.mark.parametrize("method", ["predict", "predict_proba", "apply"])
-    def test_number_of_features(self, model, method):
-        for other in (X[:, :2], np.column_stack([X, X])):
-            with pytest.raises(ValueError, match="expecting 3 features"):
-                getattr(model, method)(other)
-
-    def test_column_vector_warns(self, backend):
-        with pytest.warns(DataConversionWarning, match="column-vector y"):
-            model = DecisionTreeClassifier(backend=backend).fit(X, Y[:, None])
-        assert np.array_equal(model.predict(X), Y)
+            ask(X)

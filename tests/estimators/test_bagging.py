@@ -1,17 +1,12 @@
 """Bagged trees: what rows and features each one sees, and what scikit-learn's bags do."""
 
-import pickle
-
 import numpy as np
 import pytest
-from engine import same_forest
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_wine
 
-import gpuforest
 from gpuforest import (
     BaggingClassifier,
-    BaggingRegressor,
     DecisionTreeClassifier,
     RandomForestClassifier,
 )
@@ -38,17 +33,6 @@ def tree_values(model, X):
 
 
 # rows
-
-
-@pytest.mark.parametrize(("max_samples", "n"), [(0.4, 71), (30, 30), (177, 177), (178, 178)])
-def test_rows_without_replacement_are_distinct(backend, max_samples, n):
-    model = bag(backend, bootstrap=False, max_samples=max_samples).fit(X, y)
-    for t, rows in enumerate(model.estimators_samples_):
-        assert len(rows) == len(np.unique(rows)) == n
-        counts = np.bincount(y[rows], minlength=3)
-        assert np.array_equal(model.forest_.node_sums(t, t + 1)[0], counts)
-    drawn = {tuple(rows) for rows in model.estimators_samples_}
-    assert len(drawn) == (1 if n == len(X) else 5)
 
 
 @pytest.mark.parametrize(
@@ -205,19 +189,3 @@ def test_parameters_of_the_tree(backend):
     assert model.criterion_ == "entropy"
     assert model.estimator_.get_params() == model.estimator.get_params()
     assert model.estimator_ is not model.estimator
-
-
-@pytest.mark.parametrize("Model", [BaggingClassifier, BaggingRegressor])
-def test_files_and_pickles(tmp_path, Model):
-    data = (X, y) if Model is BaggingClassifier else DIABETES
-    model = Model(None, 4, max_features=0.5, random_state=0).fit(*data)
-    model.save(tmp_path / "bag")
-    for again in (gpuforest.load(tmp_path / "bag"), pickle.loads(pickle.dumps(model))):
-        assert type(again) is Model
-        assert same_forest(again.forest_, model.forest_)
-        assert np.array_equal(again.predict(data[0]), model.predict(data[0]))
-        assert [f.tolist() for f in again.estimators_features_] == [
-            f.tolist() for f in model.estimators_features_
-        ]
-    with pytest.raises(AttributeError, match="only to the estimator that was fitted"):
-        _ = gpuforest.load(tmp_path / "bag").estimators_samples_

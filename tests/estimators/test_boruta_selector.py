@@ -13,7 +13,6 @@ from gpuforest import (
     BinnedData,
     BorutaSelector,
     DecisionTreeClassifier,
-    IsolationForest,
     RandomForestClassifier,
     RandomForestRegressor,
 )
@@ -124,11 +123,7 @@ def test_frames_with_categories_and_missing_values():
     assert chained[-1].feature_names_in_.tolist() == ["c", "colour"]
 
 
-def test_refused_estimators():
-    with pytest.raises(TypeError, match=r"BorutaSelector takes a RandomForest.*IsolationForest"):
-        BorutaSelector(IsolationForest()).fit(X, Y)
-    with pytest.raises(ValueError, match="needs rows out of bag: set bootstrap=True"):
-        BorutaSelector(RandomForestClassifier(bootstrap=False)).fit(X, Y)
+def test_importances_that_need_no_bags():
     whole = RandomForestClassifier(15, bootstrap=False, max_depth=4)
     found = BorutaSelector(whole, importance="impurity", random_state=0).fit(X, Y)
     assert found.support_[[2, 5]].all()

@@ -70,12 +70,6 @@ def test_warm_start_needs_the_same_categories():
             forest.fit(other, Y)
 
 
-def test_scikit_learns_trees_have_no_categories():
-    model = DecisionTreeClassifier().fit(frame_of(pd.Series(COLOURS)), Y)
-    with pytest.raises(ValueError, match="scikit-learn's trees have no categorical features"):
-        model.to_sklearn()
-
-
 def test_memory_knows_of_many_categories():
     X = (np.arange(2000) % 1000)[:, None]
     bins = DecisionTreeRegressor(max_bins=1001, memory_limit=1)

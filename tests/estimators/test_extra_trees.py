@@ -182,14 +182,6 @@ def test_y_is_not_looked_at_and_backends_agree():
     assert forests[0].depth == 5
 
 
-def test_new_rows_and_missing_values(backend):
-    table = with_gaps()
-    model = embedding(backend).fit(table[:100])
-    found = model.transform(table[100:])
-    assert found.shape == (78, is_leaf(model.forest_.nodes).sum())
-    assert (found.sum(axis=1) == 8).all()
-
-
 def test_names_of_the_columns(backend):
     model = embedding(backend, 2, max_depth=1).fit(X)
     names = [f"randomtreesembedding_{t}_{leaf}" for t in (0, 1) for leaf in (1, 2)]

@@ -49,17 +49,6 @@ def test_more_trees_later_are_the_forest_grown_at_once(backend, Model, data, boo
         assert grown.oob_score_ == whole.oob_score_
 
 
-def test_a_warm_start_that_is_refused_loses_no_work():
-    forest = RandomForestClassifier(4, warm_start=True, random_state=0, backend="numpy").fit(X, y)
-    before = forest.forest_
-    forest.set_params(n_estimators=6)
-    for other, labels in ((X * 2, y), (X, y + 1)):
-        with pytest.raises(ValueError, match="the same data"):
-            forest.fit(other, labels)
-        assert forest.forest_ is before
-        assert forest.score(X, y) > 0.9
-
-
 def test_metadata_routing_takes_weights_through_a_pipeline(backend):
     weights = np.arange(len(y)) % 4
     with sklearn.config_context(enable_metadata_routing=True):

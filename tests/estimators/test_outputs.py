@@ -1,7 +1,5 @@
 """Several outputs: what their trees equal, and the shapes and labels of what they answer."""
 
-import pickle
-
 import numpy as np
 import pytest
 import sklearn.ensemble
@@ -49,27 +47,6 @@ def test_an_output_twice_is_the_output(backend, Model, target, params):
     assert np.array_equal(double.predict(rows), single.predict(rows)[:, None].repeat(2, axis=1))
     # of entropies one sums logarithms, the other a fixed-point table of 26 bits
     assert np.allclose(double.feature_importances_, single.feature_importances_, rtol=1e-6)
-
-
-def test_the_order_of_two_outputs_does_not_matter(backend):
-    a, b = (grown(RandomForestRegressor, backend, PAIR[:, order]) for order in ([0, 1], [1, 0]))
-    assert same_splits(a.forest_, b.forest_)
-    assert np.array_equal(a.predict(DIABETES), b.predict(DIABETES)[:, ::-1])
-    a, b = (grown(RandomForestClassifier, backend, TWO[:, order]) for order in ([0, 1], [1, 0]))
-    assert same_splits(a.forest_, b.forest_)
-    assert np.array_equal(a.predict(X), b.predict(X)[:, ::-1])
-
-
-def test_an_output_that_is_constant_adds_nothing(backend):
-    # squared errors and impurities of it are the same on both sides of every cut: but their
-    # sum is rounded, so that only large nodes without ties are sure to be cut alike
-    params = {"min_samples_leaf": 20}
-    single = grown(RandomForestRegressor, backend, SUGAR, **params)
-    double = grown(
-        RandomForestRegressor, backend, np.stack([SUGAR, np.full(442, 7)], axis=1), **params
-    )
-    assert same_splits(single.forest_, double.forest_)
-    assert (double.predict(DIABETES)[:, 1] == 7).all()
 
 
 @pytest.mark.parametrize(
@@ -133,37 +110,7 @@ def test_class_weights_are_sample_weights(backend, class_weight):
     )
 
 
-def test_class_weights_with_bags(backend):
-    weights = [{0: 1, 1: 3, 2: 2}, {0: 2, 1: 1}]
-    model = grown(RandomForestClassifier, backend, TWO, class_weight=weights)
-    each = np.array([1, 3, 2])[TWO[:, 0]] * np.array([2, 1])[TWO[:, 1]]
-    for t, rows in enumerate(model.estimators_samples_):
-        assert model.forest_.node_sums(t, t + 1)[0, 0] == each[rows].sum()
-
-
 # files, warnings, refusals
-
-
-@pytest.mark.parametrize(
-    ("Model", "target"),
-    [
-        (ExtraTreesRegressor, PAIR),
-        (RandomForestClassifier, TWO),
-        (ExtraTreesClassifier, NAMES[TWO, 0]),
-    ],
-)
-def test_files_and_pickles(tmp_path, Model, target):
-    model = grown(Model, "numba", target)
-    model.save(tmp_path / "model")
-    table = X if len(target) == len(X) else DIABETES
-    for again in (gpuforest.load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):
-        assert same_forest(again.forest_, model.forest_)
-        assert again.n_outputs_ == 2
-        assert np.array_equal(again.predict(table), model.predict(table))
-        if target is not PAIR:
-            assert all(np.array_equal(*c) for c in zip(again.classes_, model.classes_, strict=True))
-            assert again.n_classes_ == model.n_classes_
-            assert len(again.predict_proba(table)) == 2
 
 
 def test_a_far_smaller_output_is_warned_of_or_refused(backend):
@@ -216,16 +163,6 @@ def test_class_answers_have_scikit_learns_shapes(backend, Model, target):
     )
     assert np.array_equal(ours.n_classes_, theirs.n_classes_)
     assert ours.n_outputs_ == theirs.n_outputs_
-
-
-@pytest.mark.parametrize("target", [SUGAR, PAIR])
-def test_regressions_have_scikit_learns_shapes(backend, target):
-    ours = grown(RandomForestRegressor, backend, target)
-    theirs = sklearn.ensemble.RandomForestRegressor(4, random_state=0).fit(DIABETES, target)
-    found, expected = (model.predict(DIABETES) for model in (ours, theirs))
-    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
-    assert ours.n_outputs_ == theirs.n_outputs_
-    assert ours.score(DIABETES, target) == r2_score(target, found)
 
 
 def test_scores_are_scikit_learns(backend):
