@@ -21,16 +21,11 @@ from category_columns import (
     read,
 )
 
-from gpuforest import (
-    DecisionTreeClassifier,
-    DecisionTreeRegressor,
-)
+import gpuforest as gf
 from gpuforest.backends import get_backend
 from gpuforest.data import categories
 from gpuforest.data.categories import factorize
 from gpuforest.data.validation import check_table
-
-# which features are categorical, and what their categories are
 
 
 @pytest.mark.parametrize("form", BY_DTYPE)
@@ -100,7 +95,7 @@ def test_names_indices_and_masks_mean_the_same(form, chosen):
 @pytest.mark.parametrize("chosen", ["from_dtype", None, [], [False, False]])
 def test_without_categories_there_is_no_mask(chosen):
     X = frame_of(pd.Series(NUMBERS))
-    assert DecisionTreeClassifier(categorical_features=chosen).fit(X, Y).is_categorical_ is None
+    assert gf.DecisionTreeClassifier(categorical_features=chosen).fit(X, Y).is_categorical_ is None
 
 
 @pytest.mark.parametrize(
@@ -117,10 +112,7 @@ def test_without_categories_there_is_no_mask(chosen):
 def test_choices_that_do_not_fit(chosen, message):
     X = pd.DataFrame({"x": Y, "y": Y, "s": Y})
     with pytest.raises(ValueError, match=message):
-        DecisionTreeClassifier(categorical_features=chosen).fit(X, Y)
-
-
-# what cannot be a category
+        gf.DecisionTreeClassifier(categorical_features=chosen).fit(X, Y)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +128,7 @@ def test_choices_that_do_not_fit(chosen, message):
 def test_values_that_are_no_categories(value, message):
     X = frame_of(pd.Series([value, 2, None] * 8, dtype=object))
     with pytest.raises(ValueError, match=message):
-        DecisionTreeClassifier(categorical_features=["a"]).fit(X, Y)
+        gf.DecisionTreeClassifier(categorical_features=["a"]).fit(X, Y)
 
 
 @pytest.mark.parametrize(
@@ -157,20 +149,17 @@ def test_values_that_are_no_categories(value, message):
 )
 def test_columns_that_are_no_categories(column, message):
     with pytest.raises((ValueError, TypeError), match=message):
-        DecisionTreeClassifier(categorical_features=["a"]).fit(frame_of(column), Y)
+        gf.DecisionTreeClassifier(categorical_features=["a"]).fit(frame_of(column), Y)
 
 
 def test_as_many_categories_as_there_may_be(backend):
     rows = np.repeat(np.arange(categories.MAX_CATEGORIES), 2)
     given = {"categorical_features": [0], "min_category_frequency": 2}
-    model = DecisionTreeRegressor(max_depth=2, backend=backend, **given)
+    model = gf.DecisionTreeRegressor(max_depth=2, backend=backend, **given)
     model.fit(rows[:, None], rows % 7)
     assert model.forest_.edges.code_dtype is np.uint16
     assert len(model.forest_.edges.categories[0]) == 65_533
     model.predict(rows[:5, None])
-
-
-# prediction
 
 
 @pytest.mark.parametrize(
@@ -184,7 +173,7 @@ def test_as_many_categories_as_there_may_be(backend):
     ids=["strings", "category", "objects", "missing"],
 )
 def test_unseen_and_missing_values(backend, values):
-    model = DecisionTreeClassifier(backend=backend).fit(frame_of(pd.Series(COLOURS)), Y)
+    model = gf.DecisionTreeClassifier(backend=backend).fit(frame_of(pd.Series(COLOURS)), Y)
     X = pd.DataFrame({"a": values, "b": [0, 1, 2, 3]})
     found = check_table(model, X, get_backend(backend))
     assert np.array_equal(found[:, 0], codes_of(list(values), SORTED), equal_nan=True)
@@ -192,14 +181,14 @@ def test_unseen_and_missing_values(backend, values):
 
 
 def test_numbers_are_found_by_their_value():
-    model = DecisionTreeClassifier(categorical_features=[0]).fit([[0], [1], [2]] * 8, Y)
+    model = gf.DecisionTreeClassifier(categorical_features=[0]).fit([[0], [1], [2]] * 8, Y)
     for same in ([[1.0], [0.0]], [[True], [False]], [[np.int8(1)], [0]]):
         assert check_table(model, same, get_backend("numpy")).tolist() == [[1], [0]]
     assert check_table(model, [[1.5], [np.nan]], get_backend("numpy"))[0, 0] == 3
 
 
 def test_a_column_of_another_type_is_refused():
-    model = DecisionTreeClassifier(categorical_features=["a"])
+    model = gf.DecisionTreeClassifier(categorical_features=["a"])
     model.fit(frame_of(pd.Series(NUMBERS)), Y)
     words = "column 'a' holds strings, but its categories in training were"
     with pytest.raises(ValueError, match=words):

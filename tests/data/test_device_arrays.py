@@ -16,23 +16,16 @@ from engine import same_forest
 from sklearn.base import clone
 from sklearn.exceptions import DataConversionWarning
 
-import gpuforest
-from gpuforest import (
-    DecisionTreeClassifier,
-    DecisionTreeRegressor,
-    HistGradientBoostingRegressor,
-    RandomForestClassifier,
-    RandomForestRegressor,
-)
+import gpuforest as gf
 from gpuforest.backends import gpu
 from gpuforest.data import arrays, validation
 from gpuforest.engine import binning, target
 
 ALL = [
-    DecisionTreeClassifier,
-    DecisionTreeRegressor,
-    RandomForestClassifier,
-    RandomForestRegressor,
+    gf.DecisionTreeClassifier,
+    gf.DecisionTreeRegressor,
+    gf.RandomForestClassifier,
+    gf.RandomForestRegressor,
 ]
 
 
@@ -88,10 +81,10 @@ def test_the_forest_is_that_of_the_host(device, kind, x_there, y_there, weighted
     "options", [{}, {"early_stopping": True}, {"early_stopping": True, "scoring": "r2"}], ids=str
 )
 def test_gradient_boosting_takes_tables_from_the_device(device, options):
-    X, y = data(HistGradientBoostingRegressor)
+    X, y = data(gf.HistGradientBoostingRegressor)
     models, weights = [], np.arange(len(y)) % 3
     for backend, put in (("numpy", np.asarray), ("cupy", device.put)):
-        model = HistGradientBoostingRegressor(
+        model = gf.HistGradientBoostingRegressor(
             max_iter=3, min_samples_leaf=5, random_state=0, warm_start=True, backend=backend
         ).set_params(**options)
         model.fit(put(X), put(y), put(weights))
@@ -122,24 +115,24 @@ def test_the_chosen_subtree_is_that_of_the_host(device, kind):
         model.prune(device.put(X[:60]), device.put(y[:60, 0]))
 
 
-@pytest.mark.parametrize("kind", [RandomForestClassifier, RandomForestRegressor])
+@pytest.mark.parametrize("kind", [gf.RandomForestClassifier, gf.RandomForestRegressor])
 def test_out_of_bag_results_are_on_the_host(device, kind):
     X, y = data(kind)
     params = params_of(kind, oob_score=True, n_estimators=25)
     reference = kind(**params, backend="numpy").fit(X, y)
     model = kind(**params, backend="cupy").fit(device.put(X), device.put(y))
     assert model.oob_score_ == reference.oob_score_
-    name = "oob_prediction_" if kind is RandomForestRegressor else "oob_decision_function_"
+    name = "oob_prediction_" if kind is gf.RandomForestRegressor else "oob_decision_function_"
     assert isinstance(getattr(model, name), np.ndarray)
     assert np.array_equal(getattr(model, name), getattr(reference, name))
 
 
 def test_every_layout(device):
-    X, y = data(DecisionTreeClassifier)
-    reference = DecisionTreeClassifier(backend="numpy").fit(X, y)
+    X, y = data(gf.DecisionTreeClassifier)
+    reference = gf.DecisionTreeClassifier(backend="numpy").fit(X, y)
     wide = device.put(np.repeat(np.repeat(X, 2, axis=0), 3, axis=1))
     for other in (device.put(np.ascontiguousarray(X.T)).T, wide[::2, ::3]):
-        model = DecisionTreeClassifier(backend="cupy").fit(other, y)
+        model = gf.DecisionTreeClassifier(backend="cupy").fit(other, y)
         assert same_forest(model.forest_, reference.forest_)
         assert np.array_equal(device.get(model.predict(other)), reference.predict(X))
 
@@ -147,9 +140,9 @@ def test_every_layout(device):
 def test_blocks_of_rows(device, monkeypatch):
     for module in (binning, validation):
         monkeypatch.setattr(module, "DEVICE_VALUES", 64)
-    X, y = data(DecisionTreeClassifier)
-    reference = DecisionTreeClassifier(backend="numpy").fit(X, y)
-    model = DecisionTreeClassifier(backend="cupy").fit(device.put(X), y)
+    X, y = data(gf.DecisionTreeClassifier)
+    reference = gf.DecisionTreeClassifier(backend="numpy").fit(X, y)
+    model = gf.DecisionTreeClassifier(backend="cupy").fit(device.put(X), y)
     assert same_forest(model.forest_, reference.forest_)
     found = device.get(model.predict_proba(device.put(X)))
     assert np.array_equal(found, reference.predict_proba(X))
@@ -164,11 +157,11 @@ def test_only_the_sample_leaves_the_device(fake, monkeypatch):
     })  # fmt: skip
     monkeypatch.setattr(binning, "LOOK_ROWS", 100)
     monkeypatch.setattr(target, "LOOK_ROWS", 100)
-    X, y = data(DecisionTreeRegressor, 5000)
+    X, y = data(gf.DecisionTreeRegressor, 5000)
     there = fake.asarray(X), fake.asarray(y)
     fake.TRANSFERS.clear()
     # a forest: of a single tree the host adds up how each leaf's targets spread
-    model = RandomForestRegressor(1, max_depth=1, bootstrap=False, backend="cupy").fit(*there)
+    model = gf.RandomForestRegressor(1, max_depth=1, bootstrap=False, backend="cupy").fit(*there)
     assert max(size for way, size in fake.TRANSFERS if way == "out") == 100 * X[:1].nbytes
     fake.TRANSFERS.clear()
     model.predict(there[0])
@@ -185,13 +178,13 @@ def test_rows_on_the_host_go_over_once(fake, monkeypatch):
 
     monkeypatch.setattr(fake.FakeCupyBackend, "encode", counting)
     monkeypatch.setattr(binning, "BLOCK_ROWS", 50)
-    X, y = data(DecisionTreeRegressor)
-    DecisionTreeRegressor(backend="cupy").fit(X, y)
+    X, y = data(gf.DecisionTreeRegressor)
+    gf.DecisionTreeRegressor(backend="cupy").fit(X, y)
     assert moved == [50, 50, 20]
 
 
 @pytest.mark.parametrize("backend", ["numpy", "numba"])
-@pytest.mark.parametrize("kind", [RandomForestClassifier, DecisionTreeRegressor])
+@pytest.mark.parametrize("kind", [gf.RandomForestClassifier, gf.DecisionTreeRegressor])
 def test_a_backend_on_the_cpu_takes_them_too(fake, kind, backend):
     X, y = data(kind)
     reference = kind(**params_of(kind), backend="numpy").fit(X, y)
@@ -208,11 +201,11 @@ def test_a_backend_on_the_cpu_takes_them_too(fake, kind, backend):
 
 
 def test_categories_are_found_on_the_host(device):
-    X, y = data(DecisionTreeClassifier)
+    X, y = data(gf.DecisionTreeClassifier)
     X[:, 2] = np.arange(len(X)) % 5
     params = {"categorical_features": [2], "random_state": 0}
-    reference = DecisionTreeClassifier(**params, backend="numpy").fit(X, y)
-    model = DecisionTreeClassifier(**params, backend="cupy").fit(device.put(X), device.put(y))
+    reference = gf.DecisionTreeClassifier(**params, backend="numpy").fit(X, y)
+    model = gf.DecisionTreeClassifier(**params, backend="cupy").fit(device.put(X), device.put(y))
     assert same_forest(model.forest_, reference.forest_)
     assert model.forest_.edges.categories == {2: (0.0, 1.0, 2.0, 3.0, 4.0)}
     found = model.predict(device.put(X))
@@ -221,9 +214,9 @@ def test_categories_are_found_on_the_host(device):
 
 
 def test_labels_of_strings_are_predicted_on_the_host(device):
-    X, y = data(DecisionTreeClassifier)
+    X, y = data(gf.DecisionTreeClassifier)
     names = np.where(y > 0, "yes", "no")
-    model = DecisionTreeClassifier(backend="cupy").fit(device.put(X), names)
+    model = gf.DecisionTreeClassifier(backend="cupy").fit(device.put(X), names)
     found = model.predict(device.put(X))
     assert isinstance(found, np.ndarray)
     assert np.array_equal(found, model.predict(X))
@@ -232,9 +225,9 @@ def test_labels_of_strings_are_predicted_on_the_host(device):
 
 
 def test_nothing_of_a_device_stays_in_a_model(device, tmp_path, monkeypatch):
-    X, y = data(RandomForestClassifier)
-    params = params_of(RandomForestClassifier, n_estimators=20, oob_score=True)
-    model = RandomForestClassifier(**params, backend="cupy").fit(device.put(X), device.put(y))
+    X, y = data(gf.RandomForestClassifier)
+    params = params_of(gf.RandomForestClassifier, n_estimators=20, oob_score=True)
+    model = gf.RandomForestClassifier(**params, backend="cupy").fit(device.put(X), device.put(y))
     expected = device.get(model.predict_proba(device.put(X)))
     seen = []
 
@@ -253,13 +246,13 @@ def test_nothing_of_a_device_stays_in_a_model(device, tmp_path, monkeypatch):
     pickled = pickle.dumps(model)
     # a laptop: no CuPy, and the same predictions
     monkeypatch.setitem(sys.modules, "cupy", None)
-    loaded, unpickled = gpuforest.load(tmp_path / "model"), pickle.loads(pickled)
+    loaded, unpickled = gf.load(tmp_path / "model"), pickle.loads(pickled)
     assert np.array_equal(loaded.predict_proba(X), expected)
     assert np.array_equal(unpickled.set_params(backend="auto").predict_proba(X), expected)
 
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i1", "u2", "i4", "i8", "u8", "?"])
-@pytest.mark.parametrize("kind", [DecisionTreeClassifier, DecisionTreeRegressor])
+@pytest.mark.parametrize("kind", [gf.DecisionTreeClassifier, gf.DecisionTreeRegressor])
 def test_every_dtype(device, dtype, kind):
     X, y = data(kind)
     X, y = (np.nan_to_num(X) * 40).astype(dtype), np.abs(y).astype(dtype)
@@ -274,11 +267,9 @@ def test_every_dtype(device, dtype, kind):
     assert np.array_equal(device.get(model.apply(device.put(X))), reference.apply(X))
 
 
-# refused on the device as on the host, before any work
-
 ROWS, LABELS = np.arange(60.0).reshape(20, 3), np.arange(20) % 2
-CLASSES, NUMBERS = DecisionTreeClassifier(), DecisionTreeRegressor()
-POISSON = DecisionTreeRegressor(criterion="poisson")
+CLASSES, NUMBERS = gf.DecisionTreeClassifier(), gf.DecisionTreeRegressor()
+POISSON = gf.DecisionTreeRegressor(criterion="poisson")
 
 
 @pytest.mark.parametrize(
@@ -322,10 +313,10 @@ def test_another_device(fake, name):
     given[name].device.id = 1
     message = rf"{name} is on GPU 1, but GPU 0 is the current one.*cupy.cuda.Device\(1\)"
     with pytest.raises(ValueError, match=message):
-        DecisionTreeClassifier().fit(*given.values())
+        gf.DecisionTreeClassifier().fit(*given.values())
 
 
 def test_sparse_arrays_of_others(fake):
     odd = SimpleNamespace(toarray=None, shape=(20, 3))
     with pytest.raises(TypeError, match="sparse"):
-        DecisionTreeClassifier(backend="cupy").fit(odd, LABELS)
+        gf.DecisionTreeClassifier(backend="cupy").fit(odd, LABELS)

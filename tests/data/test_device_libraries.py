@@ -8,10 +8,7 @@ import pytest
 from device_data import data, params_of
 from engine import same_forest
 
-from gpuforest import (
-    DecisionTreeClassifier,
-    RandomForestClassifier,
-)
+import gpuforest as gf
 from gpuforest.data import arrays
 
 
@@ -33,11 +30,11 @@ class TestOtherLibraries:
     @pytest.mark.parametrize("backend", ["cupy", "numpy"])
     @pytest.mark.parametrize("library", ["cupy", "torch", "jax", "interface", "dlpack"])
     def test_there_and_back(self, libraries, library, backend):
-        X, y = data(RandomForestClassifier)
-        params = params_of(RandomForestClassifier)
-        reference = RandomForestClassifier(**params, backend="numpy").fit(X, y)
+        X, y = data(gf.RandomForestClassifier)
+        params = params_of(gf.RandomForestClassifier)
+        reference = gf.RandomForestClassifier(**params, backend="numpy").fit(X, y)
         make, kind = libraries[library]
-        model = RandomForestClassifier(**params, backend=backend).fit(make(X), make(y))
+        model = gf.RandomForestClassifier(**params, backend=backend).fit(make(X), make(y))
         assert same_forest(model.forest_, reference.forest_)
         for method in ("predict", "predict_proba", "apply"):
             found = getattr(model, method)(make(X))
@@ -50,9 +47,9 @@ class TestOtherLibraries:
             raise BufferError("no such dtype")
 
         monkeypatch.setattr(sys.modules["cupy"], "from_dlpack", unknown)
-        X, y = data(DecisionTreeClassifier)
+        X, y = data(gf.DecisionTreeClassifier)
         with pytest.raises(ValueError, match=r"y \(torch.Tensor of dtype int64\).*no such dtype"):
-            DecisionTreeClassifier(backend="cupy").fit(X, fake.Tensor(y))
+            gf.DecisionTreeClassifier(backend="cupy").fit(X, fake.Tensor(y))
 
     @pytest.mark.parametrize("odd", [np.float64(1.0), [1.0], "text", None, object()])
     def test_other_objects_are_on_the_host(self, odd):
@@ -92,7 +89,7 @@ class TestCudf:
         return module
 
     def frame(self, library):
-        X, y = data(RandomForestClassifier)
+        X, y = data(gf.RandomForestClassifier)
         columns = {name: pd.array(X[:, i], "Float64") for i, name in enumerate("abcd")}
         columns["e"] = np.arange(len(X)) % 2 == 0
         return library.DataFrame(columns), library.Series(y)
@@ -102,9 +99,9 @@ class TestCudf:
         (X, y), (hostX, hosty) = self.frame(cudf), self.frame(pd)
         assert arrays.is_on_device(X)
         assert arrays.is_on_device(y)
-        params = params_of(RandomForestClassifier)
-        reference = RandomForestClassifier(**params, backend="numpy").fit(hostX, hosty)
-        model = RandomForestClassifier(**params, backend=backend).fit(X, y)
+        params = params_of(gf.RandomForestClassifier)
+        reference = gf.RandomForestClassifier(**params, backend="numpy").fit(hostX, hosty)
+        model = gf.RandomForestClassifier(**params, backend=backend).fit(X, y)
         assert model.backend_ == ("numpy" if backend == "numpy" else "cupy")
         assert same_forest(model.forest_, reference.forest_)
         assert list(model.feature_names_in_) == list("abcde")
@@ -118,16 +115,16 @@ class TestCudf:
     def test_labels_of_strings(self, cudf):
         (X, y), hostX = self.frame(cudf), self.frame(pd)[0]
         names = cudf.Series(np.where(y > 0, "yes", "no"))
-        model = DecisionTreeClassifier(backend="cupy").fit(X, names)
-        reference = DecisionTreeClassifier(backend="numpy").fit(hostX, np.asarray(names))
+        model = gf.DecisionTreeClassifier(backend="cupy").fit(X, names)
+        reference = gf.DecisionTreeClassifier(backend="numpy").fit(hostX, np.asarray(names))
         assert same_forest(model.forest_, reference.forest_)
         assert isinstance(model.predict(X), np.ndarray)
 
     def test_missing_labels_and_strings_in_x_are_refused(self, cudf):
         X, y = self.frame(cudf)
         with pytest.raises(ValueError, match="y"):
-            DecisionTreeClassifier(backend="cupy").fit(X, y.where(y > 0))
-        tree = DecisionTreeClassifier(categorical_features=None, backend="cupy")
+            gf.DecisionTreeClassifier(backend="cupy").fit(X, y.where(y > 0))
+        tree = gf.DecisionTreeClassifier(categorical_features=None, backend="cupy")
         with pytest.raises(ValueError, match="column 'a' holds String"):
             tree.fit(X.assign(a="red"), y)
 
@@ -135,8 +132,8 @@ class TestCudf:
         (X, y), (hostX, hosty) = self.frame(cudf), self.frame(pd)
         colours = np.array(["red", "green", "blue"], object)[np.arange(len(y)) % 3]
         X, hostX = X.assign(a=colours), hostX.assign(a=colours)
-        model = DecisionTreeClassifier(backend="cupy").fit(X, y)
-        reference = DecisionTreeClassifier(backend="numpy").fit(hostX, hosty)
+        model = gf.DecisionTreeClassifier(backend="cupy").fit(X, y)
+        reference = gf.DecisionTreeClassifier(backend="numpy").fit(hostX, hosty)
         assert model.forest_.edges.categories == {0: ("blue", "green", "red")}
         assert same_forest(model.forest_, reference.forest_)
         found = model.predict(X)

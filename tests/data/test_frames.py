@@ -120,9 +120,6 @@ def test_parts_of_dates_that_are_no_text():
         with_date_parts(clash, ["t"])
 
 
-# columns by their part
-
-
 def test_columns_go_to_their_parts(tmp_path):
     table = load_table(write(tmp_path, CSV), "y", weight="w")
     assert table.names == ["a", "b"]

@@ -6,17 +6,12 @@ import polars as pl
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from gpuforest import (
-    BackendError,
-    DecisionTreeClassifier,
-    DecisionTreeRegressor,
-    RandomForestRegressor,
-)
+import gpuforest as gf
 from gpuforest.data import validation
 
 X = np.arange(60.0).reshape(20, 3)
 Y = np.arange(20) % 2
-CLASSES, NUMBERS = DecisionTreeClassifier(), DecisionTreeRegressor()
+CLASSES, NUMBERS = gf.DecisionTreeClassifier(), gf.DecisionTreeRegressor()
 
 
 @pytest.fixture(autouse=True)
@@ -63,7 +58,7 @@ BAD_X = [
 ]
 
 
-@pytest.mark.parametrize("kind", [DecisionTreeClassifier, RandomForestRegressor])
+@pytest.mark.parametrize("kind", [gf.DecisionTreeClassifier, gf.RandomForestRegressor])
 @pytest.mark.parametrize(("bad", "error", "message"), BAD_X)
 def test_x(kind, bad, error, message):
     with pytest.raises(error, match=message):
@@ -73,13 +68,13 @@ def test_x(kind, bad, error, message):
 def test_too_many_rows(monkeypatch):
     monkeypatch.setattr(validation, "MAX_ROWS", 10)
     with pytest.raises(ValueError, match="X has 20 rows; at most 10"):
-        DecisionTreeClassifier().fit(X, Y)
+        gf.DecisionTreeClassifier().fit(X, Y)
 
 
 def test_infinity_in_a_later_block(monkeypatch):
     monkeypatch.setattr(validation, "BLOCK_VALUES", 12)
     with pytest.raises(ValueError, match="column 1, row 17"):
-        DecisionTreeClassifier().fit(with_value(np.inf), Y)
+        gf.DecisionTreeClassifier().fit(with_value(np.inf), Y)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +87,7 @@ def test_infinity_in_a_later_block(monkeypatch):
         (Y + 0j, "Complex data not supported: y"),
     ],
 )
-@pytest.mark.parametrize("kind", [DecisionTreeClassifier, RandomForestRegressor])
+@pytest.mark.parametrize("kind", [gf.DecisionTreeClassifier, gf.RandomForestRegressor])
 def test_y(kind, y, message):
     with pytest.raises(ValueError, match=message):
         kind().fit(X, y)
@@ -133,7 +128,7 @@ def test_integers_that_numpy_lacks():
         (np.ones(20) * 1j, "sample_weight"),
     ],
 )
-@pytest.mark.parametrize("kind", [DecisionTreeClassifier, RandomForestRegressor])
+@pytest.mark.parametrize("kind", [gf.DecisionTreeClassifier, gf.RandomForestRegressor])
 def test_sample_weight(kind, weights, message):
     with pytest.raises(ValueError, match=message):
         kind().fit(X, Y, weights)
@@ -174,27 +169,27 @@ def test_sample_weight(kind, weights, message):
 def test_parameters(params):
     name = next(p for p in reversed(params))
     with pytest.raises(ValueError, match=name):
-        RandomForestRegressor(**params).fit(X, Y)
+        gf.RandomForestRegressor(**params).fit(X, Y)
 
 
 def test_a_backend_of_the_environment(monkeypatch):
     monkeypatch.setenv("GPUFOREST_BACKEND", "abacus")
     with pytest.raises(ValueError, match=r"abacus.*GPUFOREST_BACKEND"):
-        DecisionTreeClassifier().fit(X, Y)
+        gf.DecisionTreeClassifier().fit(X, Y)
 
 
 def test_a_backend_that_cannot_run(monkeypatch):
     from gpuforest.backends import registry
 
     def absent(n_threads, memory_budget):
-        raise BackendError("no such device")
+        raise gf.BackendError("no such device")
 
     monkeypatch.setitem(registry._factories, "absent", absent)
-    with pytest.raises(BackendError, match="no such device"):
-        DecisionTreeClassifier(backend="absent").fit(X, Y)
+    with pytest.raises(gf.BackendError, match="no such device"):
+        gf.DecisionTreeClassifier(backend="absent").fit(X, Y)
 
 
 def test_unfitted():
-    for ask in (CLASSES.predict, NUMBERS.apply, RandomForestRegressor().save):
+    for ask in (CLASSES.predict, NUMBERS.apply, gf.RandomForestRegressor().save):
         with pytest.raises(NotFittedError):
             ask(X)

@@ -14,13 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.inspection import permutation_importance
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-import gpuforest
-from gpuforest import (
-    AdaBoostClassifier,
-    AdaBoostRegressor,
-    DecisionTreeClassifier,
-    DecisionTreeRegressor,
-)
+import gpuforest as gf
 
 IRIS, DIABETES = load_iris(return_X_y=True), load_diabetes(return_X_y=True)
 CANCER, WINE = load_breast_cancer(return_X_y=True), load_wine(return_X_y=True)
@@ -28,20 +22,19 @@ LOSSES = ["linear", "square", "exponential"]
 
 
 def classes(backend="numpy", **params):
-    return AdaBoostClassifier(**{"n_estimators": 8, "random_state": 0, **params}, backend=backend)
+    return gf.AdaBoostClassifier(
+        **{"n_estimators": 8, "random_state": 0, **params}, backend=backend
+    )
 
 
 def numbers(backend="numpy", **params):
-    return AdaBoostRegressor(**{"n_estimators": 8, "random_state": 0, **params}, backend=backend)
-
-
-# rounds
+    return gf.AdaBoostRegressor(**{"n_estimators": 8, "random_state": 0, **params}, backend=backend)
 
 
 def test_three_rounds_by_hand(backend):
     """a b b a on a line. Each stump gets one end, or one b, wrong, whose weight then grows."""
     X, y = [[0.0], [1.0], [2.0], [3.0]], ["a", "b", "b", "a"]
-    model = AdaBoostClassifier(n_estimators=3, backend=backend).fit(X, y)
+    model = gf.AdaBoostClassifier(n_estimators=3, backend=backend).fit(X, y)
     # 1. of equal weights, the first cut of the two best is taken: the last a is wrong
     assert model[0].predict(X).tolist() == ["a", "b", "b", "b"]
     # 2. it weighs 1/2, the others 1/6: the best stump has the first a wrong
@@ -59,7 +52,7 @@ def test_three_rounds_by_hand(backend):
 def test_one_round_of_numbers_by_hand():
     """A root alone predicts the mean of its bag; the row farthest off keeps most weight."""
     X, y = [[0.0]] * 8, [0.0] * 7 + [4.0]
-    tree = DecisionTreeRegressor(max_depth=1)
+    tree = gf.DecisionTreeRegressor(max_depth=1)
     model = numbers(estimator=tree, n_estimators=1, random_state=3).fit(X, y)
     mean = model.predict([[0.0]])[0]
     lost = np.abs(np.array(y) - mean) / max(abs(4 - mean), mean)
@@ -68,21 +61,15 @@ def test_one_round_of_numbers_by_hand():
     assert model.estimator_weights_[0] == pytest.approx(math.log(1 / beta), rel=1e-12)
 
 
-# beside scikit-learn
-
-
 @pytest.mark.parametrize("data", [IRIS, CANCER, WINE])
 def test_stumps_as_scikit_learn_grows_them(data):
     X, y = data
-    ours = AdaBoostClassifier(n_estimators=12, random_state=0, backend="numpy").fit(X, y)
+    ours = gf.AdaBoostClassifier(n_estimators=12, random_state=0, backend="numpy").fit(X, y)
     theirs = sklearn.ensemble.AdaBoostClassifier(n_estimators=12, random_state=0).fit(X, y)
     assert np.allclose(ours.estimator_weights_, theirs.estimator_weights_, rtol=1e-4)
     assert np.allclose(ours.estimator_errors_, theirs.estimator_errors_, rtol=1e-4)
     assert np.allclose(ours.decision_function(X), theirs.decision_function(X), atol=1e-4)
     assert np.allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-4)
-
-
-# stages and predictions
 
 
 @pytest.mark.parametrize(("model", "data"), [(classes(), IRIS), (classes(), CANCER)])
@@ -133,11 +120,8 @@ def test_one_class_and_one_row(backend):
     assert numbers(backend).fit([[1.0]], [5.0]).predict([[7.0]]).tolist() == [5.0]
 
 
-# rounds that do not happen
-
-
 def test_a_tree_without_error_is_the_last(backend):
-    model = classes(backend, estimator=DecisionTreeClassifier()).fit(*WINE)
+    model = classes(backend, estimator=gf.DecisionTreeClassifier()).fit(*WINE)
     assert len(model) == 1
     assert model.estimator_weights_.tolist() == [1.0] + [0.0] * 7
     assert model.estimator_errors_.tolist() == [0.0] + [1.0] * 7
@@ -157,16 +141,13 @@ def test_trees_no_better_than_chance(backend):
     assert len(set(model.predict(X))) == 1
 
 
-# weights
-
-
 def test_zero_weights_are_as_if_the_rows_were_not_there(backend):
     for model, (X, y) in ((classes(backend), WINE), (numbers(backend), DIABETES)):
         weights = np.ones(len(y))
         weights[::3] = 0
         some = weights > 0
         with_all, fewer = model.fit(X, y, weights), clone(model).fit(X[some], y[some])
-        if isinstance(model, AdaBoostClassifier):  # the bags of regressors are of row numbers
+        if isinstance(model, gf.AdaBoostClassifier):  # the bags of regressors are of row numbers
             assert np.array_equal(with_all.forest_.leaf_sums, fewer.forest_.leaf_sums)
             assert np.array_equal(with_all.predict(X), fewer.predict(X))
         # what those rows hold changes nothing
@@ -177,34 +158,31 @@ def test_zero_weights_are_as_if_the_rows_were_not_there(backend):
 def test_class_weights_of_the_tree_count_in_every_round(backend):
     X, y = CANCER
     plain, heavy = (
-        classes(backend, estimator=DecisionTreeClassifier(max_depth=1, class_weight=w)).fit(X, y)
+        classes(backend, estimator=gf.DecisionTreeClassifier(max_depth=1, class_weight=w)).fit(X, y)
         for w in (None, {0: 9.0, 1: 1.0})
     )
     assert (heavy.predict(X) == 0).sum() > (plain.predict(X) == 0).sum()
-    none = DecisionTreeClassifier(class_weight={0: 0.0, 1: 1.0})
+    none = gf.DecisionTreeClassifier(class_weight={0: 0.0, 1: 1.0})
     with pytest.raises(ValueError, match="leave no row any weight"):
         classes(backend, estimator=none).fit(X, y, y == 0)
 
 
-# single trees, parameters, other estimators
-
-
 def test_each_tree_by_itself():
     X, y = IRIS
-    model = classes(estimator=DecisionTreeClassifier(max_depth=2)).fit(X, y)
+    model = classes(estimator=gf.DecisionTreeClassifier(max_depth=2)).fit(X, y)
     assert len({tree.random_state for tree in model}) == 8
     for tree in model:
         assert tree.max_depth == 2
         assert np.allclose(tree.predict_proba(X).sum(axis=1), 1)
         assert tree.forest_.tree_weights is None
-    assert "class: 0" in gpuforest.export_text(model, 1)
+    assert "class: 0" in gf.export_text(model, 1)
     assert model.apply(X).shape == (150, 8)
     weighted = np.average([t.feature_importances_ for t in model], 0, model.estimator_weights_)
     assert np.allclose(model.feature_importances_, weighted)
     assert permutation_importance(model, X, y, n_repeats=2).importances.shape == (4, 2)
 
 
-@pytest.mark.parametrize("kind", [AdaBoostClassifier, AdaBoostRegressor])
+@pytest.mark.parametrize("kind", [gf.AdaBoostClassifier, gf.AdaBoostRegressor])
 def test_parameters_of_the_tree_and_of_the_ensemble(kind):
     X, y = IRIS
     tree = kind().estimator_.set_params(max_bins=7, backend="numpy")
@@ -213,7 +191,7 @@ def test_parameters_of_the_tree_and_of_the_ensemble(kind):
     assert model.forest_.edges.n_bins.max() <= 7
     model = kind(tree, n_estimators=2, max_bins=5).fit(X, y)
     assert model.forest_.edges.n_bins.max() <= 5
-    assert kind().estimator_.max_depth == (1 if kind is AdaBoostClassifier else 3)
+    assert kind().estimator_.max_depth == (1 if kind is gf.AdaBoostClassifier else 3)
 
 
 def test_bad_input():
@@ -233,9 +211,9 @@ def test_bad_input():
         with pytest.raises(NotFittedError):
             next(clone(model).staged_predict(X))
     with pytest.raises(ValueError, match=r"estimator must be a gpuforest\.DecisionTreeClassifier"):
-        classes(estimator=DecisionTreeRegressor()).fit(X, y)
+        classes(estimator=gf.DecisionTreeRegressor()).fit(X, y)
     with pytest.raises(ValueError, match="for a tree fitted by itself: give the trees of an ens"):
-        classes(estimator=DecisionTreeClassifier(ccp_alpha="cv")).fit(X, y)
+        classes(estimator=gf.DecisionTreeClassifier(ccp_alpha="cv")).fit(X, y)
     with pytest.raises(ValueError, match="'loss' parameter of AdaBoostRegressor must be"):
         numbers(loss="absolute").fit(X, y)
 
@@ -248,7 +226,7 @@ def test_other_estimators_are_boosted_by_scikit_learn():
         X = X / np.abs(X).max(axis=0)
         ours, theirs = (
             getattr(package, kind)(estimator, n_estimators=3, random_state=0).fit(X, y)
-            for package in (gpuforest, sklearn.ensemble)
+            for package in (gf, sklearn.ensemble)
         )
         for method in (*methods, "predict"):
             assert np.array_equal(getattr(ours, method)(X), getattr(theirs, method)(X))
@@ -267,4 +245,4 @@ def test_other_estimators_are_boosted_by_scikit_learn():
         ours.set_params(estimator=None, backend="numpy").fit(X, y)
         assert ours.forest_.n_trees == len(ours)
     tree = sklearn.tree.DecisionTreeClassifier(max_depth=1)
-    assert AdaBoostClassifier(tree, n_estimators=4).fit(*IRIS).feature_importances_.sum() > 0.99
+    assert gf.AdaBoostClassifier(tree, n_estimators=4).fit(*IRIS).feature_importances_.sum() > 0.99

@@ -15,27 +15,17 @@ from category_columns import (
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
-import gpuforest
-from gpuforest import (
-    BaggingClassifier,
-    DecisionTreeClassifier,
-    DecisionTreeRegressor,
-    ExtraTreesRegressor,
-    RandomForestClassifier,
-    RandomTreesEmbedding,
-)
-
-# estimators
+import gpuforest as gf
 
 
 @pytest.mark.parametrize(
     "make",
     [
-        lambda **p: DecisionTreeRegressor(**p),
-        lambda **p: ExtraTreesRegressor(3, **p),
-        lambda **p: RandomForestClassifier(3, oob_score=True, **p),
-        lambda **p: BaggingClassifier(DecisionTreeClassifier(**p), 3),
-        lambda **p: RandomTreesEmbedding(3, **p),
+        lambda **p: gf.DecisionTreeRegressor(**p),
+        lambda **p: gf.ExtraTreesRegressor(3, **p),
+        lambda **p: gf.RandomForestClassifier(3, oob_score=True, **p),
+        lambda **p: gf.BaggingClassifier(gf.DecisionTreeClassifier(**p), 3),
+        lambda **p: gf.RandomTreesEmbedding(3, **p),
     ],
 )
 @pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
@@ -46,7 +36,7 @@ def test_all_estimators_take_them(make, tmp_path):
     model = clone(model).fit(X, Y)
     assert model.is_categorical_.tolist() == [True, False]
     model.save(tmp_path / "model")
-    other = gpuforest.load(tmp_path / "model")
+    other = gf.load(tmp_path / "model")
     assert other.is_categorical_.tolist() == [True, False]
     assert other.get_params(deep=False).keys() == model.get_params(deep=False).keys()
     for copied in (other, pickle.loads(pickle.dumps(model))):
@@ -60,8 +50,8 @@ def test_all_estimators_take_them(make, tmp_path):
 
 def test_warm_start_needs_the_same_categories():
     X = frame_of(pd.Series(COLOURS))
-    forest = RandomForestClassifier(2, warm_start=True, random_state=0).fit(X, Y)
-    whole = RandomForestClassifier(4, random_state=0).fit(X, Y)
+    forest = gf.RandomForestClassifier(2, warm_start=True, random_state=0).fit(X, Y)
+    whole = gf.RandomForestClassifier(4, random_state=0).fit(X, Y)
     forest.set_params(n_estimators=4).fit(X, Y)
     assert np.array_equal(forest.forest_.nodes, whole.forest_.nodes)
     forest.set_params(n_estimators=5)
@@ -72,8 +62,10 @@ def test_warm_start_needs_the_same_categories():
 
 def test_memory_knows_of_many_categories():
     X = (np.arange(2000) % 1000)[:, None]
-    bins = DecisionTreeRegressor(max_bins=1001, memory_limit=1)
-    few = DecisionTreeRegressor(categorical_features=[0], min_category_frequency=1, memory_limit=1)
+    bins = gf.DecisionTreeRegressor(max_bins=1001, memory_limit=1)
+    few = gf.DecisionTreeRegressor(
+        categorical_features=[0], min_category_frequency=1, memory_limit=1
+    )
     with pytest.raises(ValueError, match="memory_limit") as as_bins:
         bins.fit(X, X[:, 0])
     with pytest.raises(ValueError, match="memory_limit") as as_categories:
@@ -84,8 +76,8 @@ def test_memory_knows_of_many_categories():
 @pytest.mark.parametrize(
     "estimator",
     [
-        DecisionTreeClassifier(categorical_features=[0]),
-        ExtraTreesRegressor(3, categorical_features=[0]),
+        gf.DecisionTreeClassifier(categorical_features=[0]),
+        gf.ExtraTreesRegressor(3, categorical_features=[0]),
     ],
 )
 @pytest.mark.filterwarnings("ignore")  # the checks warn on purpose

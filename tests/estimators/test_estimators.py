@@ -8,18 +8,13 @@ from engine import same_forest
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_iris
 
-from gpuforest import (
-    DecisionTreeClassifier,
-    DecisionTreeRegressor,
-    RandomForestClassifier,
-    RandomForestRegressor,
-)
+import gpuforest as gf
 from gpuforest.common.progress import listening
 from gpuforest.estimators.settings import features_tried, rows_drawn
 
-CLASSIFIERS = [DecisionTreeClassifier, RandomForestClassifier]
-REGRESSORS = [DecisionTreeRegressor, RandomForestRegressor]
-FORESTS = [RandomForestClassifier, RandomForestRegressor]
+CLASSIFIERS = [gf.DecisionTreeClassifier, gf.RandomForestClassifier]
+REGRESSORS = [gf.DecisionTreeRegressor, gf.RandomForestRegressor]
+FORESTS = [gf.RandomForestClassifier, gf.RandomForestRegressor]
 
 
 @pytest.mark.parametrize(
@@ -47,7 +42,7 @@ def test_labels_of_any_kind(backend, labels):
 
 def test_booleans_and_categories_as_labels(backend):
     X, y = load_iris(return_X_y=True)
-    model = DecisionTreeClassifier(backend=backend).fit(X, y == 1)
+    model = gf.DecisionTreeClassifier(backend=backend).fit(X, y == 1)
     assert model.classes_.dtype == bool
     assert np.array_equal(model.predict(X), y == 1)
     model.fit(X, pd.Categorical(np.array(["b", "c", "a"])[y]))
@@ -60,7 +55,7 @@ def test_weights_drive_the_draw_of_bags(backend):
     X, y = load_diabetes(return_X_y=True)
     weights = np.random.default_rng(0).integers(0, 3, len(y))
     twice = np.repeat(np.arange(len(y)), weights)
-    a = RandomForestRegressor(3, max_samples=300, random_state=0, backend=backend)
+    a = gf.RandomForestRegressor(3, max_samples=300, random_state=0, backend=backend)
     a.fit(X, y, weights)
     b = clone(a).fit(X[twice], y[twice])  # draws of the same points of the total weight
     assert np.array_equal(a.predict(X), b.predict(X))
@@ -72,14 +67,14 @@ def test_huge_targets_of_rows_without_weight_do_not_count(backend):
     X, y = load_diabetes(return_X_y=True)
     weights, other = np.ones(len(y)), y.copy()
     weights[5], other[5] = 0, 1e300
-    a = DecisionTreeRegressor(backend=backend).fit(X, other, weights)
-    b = DecisionTreeRegressor(backend=backend).fit(X, y, weights)
+    a = gf.DecisionTreeRegressor(backend=backend).fit(X, other, weights)
+    b = gf.DecisionTreeRegressor(backend=backend).fit(X, y, weights)
     assert np.array_equal(a.predict(X), b.predict(X))
 
 
 def test_random_state(backend):
     X, y = load_iris(return_X_y=True)
-    forest = RandomForestClassifier(3, backend=backend)
+    forest = gf.RandomForestClassifier(3, backend=backend)
     np.random.seed(0)  # noqa: NPY002 - the global state is what None means
     first = clone(forest).fit(X, y)
     assert clone(forest).fit(X, y).seed_ != first.seed_
@@ -116,7 +111,7 @@ def test_max_samples():
 def test_names_of_columns_that_one_side_alone_has_are_warned_of():
     X, y = np.arange(12.0).reshape(6, 2), [0, 1] * 3
     frame = pd.DataFrame(X, columns=["a", "b"])
-    named, plain = (DecisionTreeClassifier().fit(rows, y) for rows in (frame, X))
+    named, plain = (gf.DecisionTreeClassifier().fit(rows, y) for rows in (frame, X))
     with pytest.warns(UserWarning, match="does not have valid feature names"):
         named.predict(X)
     with pytest.warns(UserWarning, match="fitted without feature names"):
@@ -127,7 +122,7 @@ def test_stages_are_reported(backend):
     X, y = load_iris(return_X_y=True)
     seen = []
     with listening(lambda *report: seen.append(report)) as seconds:
-        model = RandomForestClassifier(30, oob_score=True, random_state=0, backend=backend)
+        model = gf.RandomForestClassifier(30, oob_score=True, random_state=0, backend=backend)
         model.fit(X, y).predict(X)
     assert list(seconds) == ["checking", "binning", "growing", "out of bag", "predicting"]
     assert ("growing", 30, 30) in seen
