@@ -207,15 +207,10 @@ def test_features_are_selected_by_name():
 @pytest.mark.parametrize(
     ("y", "classes"),
     [
-        (["a", "b"], True),
-        ([True, False], True),
-        ([0, 1] * 5, True),
-        (list(range(20)) * 2, True),
-        (list(range(21)) * 2, False),
-        ([1, 2, 3], False),
-        ([0.0, 1.0] * 5, True),
+        (["a", "b"], True), ([True, False], True), ([0, 1] * 5, True), (list(range(20)) * 2, True),
+        (list(range(21)) * 2, False), ([1, 2, 3], False), ([0.0, 1.0] * 5, True),
         ([0.5, 1.0] * 5, False),
     ],
-)
+)  # fmt: skip
 def test_which_targets_name_classes(y, classes):
     assert is_class_target(np.array(y)) is classes

@@ -11,16 +11,9 @@ import gpuforest as gf
 from gpuforest.engine import binning
 
 FORMATS = [
-    sp.csr_matrix,
-    sp.csc_matrix,
-    sp.coo_matrix,
-    sp.csr_array,
-    sp.csc_array,
-    sp.coo_array,
-    sp.lil_matrix,
-    sp.dok_array,
-    sp.bsr_array,
-]
+    sp.csr_matrix, sp.csc_matrix, sp.coo_matrix, sp.csr_array, sp.csc_array, sp.coo_array,
+    sp.lil_matrix, sp.dok_array, sp.bsr_array,
+]  # fmt: skip
 RNG = np.random.default_rng(0)
 DENSE = np.where(RNG.random((150, 6)) < 0.4, RNG.normal(size=(150, 6)).round(2), 0)
 Y = (DENSE[:, 0] + DENSE[:, 1] + RNG.normal(size=150) / 3 > 0).astype(int)

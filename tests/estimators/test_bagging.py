@@ -30,12 +30,7 @@ def tree_values(model, X):
 
 @pytest.mark.parametrize(
     "params",
-    [
-        {},
-        {"max_samples": 50},
-        {"max_samples": 0.5, "bootstrap": False},
-        {"bootstrap": False},
-    ],
+    [{}, {"max_samples": 50}, {"max_samples": 0.5, "bootstrap": False}, {"bootstrap": False}],
 )
 def test_a_tree_is_the_one_grown_from_its_rows(backend, params):
     model = bag(backend, 4, **params).fit(X, y)

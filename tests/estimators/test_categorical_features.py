@@ -5,13 +5,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from category_columns import (
-    COLOURS,
-    NUMBERS,
-    SORTED,
-    Y,
-    frame_of,
-)
+from category_columns import COLOURS, NUMBERS, SORTED, Y, frame_of
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 

@@ -46,14 +46,11 @@ def test_with_bootstrap_the_bags_stay_and_classes_count_more(backend):
 @pytest.mark.parametrize(
     ("class_weight", "message"),
     [
-        ({0: 1, 1: -1, 2: 1}, ">= 0"),
-        ({0: 1, 1: np.nan, 2: 1}, ">= 0"),
-        ({0: 0, 1: 0, 2: 0}, "one above 0"),
-        ({5: 1}, "not in class_weight"),
-        ([{0: 1}], "several outputs"),
-        ("even", "class_weight"),
+        ({0: 1, 1: -1, 2: 1}, ">= 0"), ({0: 1, 1: np.nan, 2: 1}, ">= 0"),
+        ({0: 0, 1: 0, 2: 0}, "one above 0"), ({5: 1}, "not in class_weight"),
+        ([{0: 1}], "several outputs"), ("even", "class_weight"),
     ],
-)
+)  # fmt: skip
 def test_bad_ones_are_refused(class_weight, message):
     with pytest.raises(ValueError, match=message):
         grown("numpy", class_weight=class_weight).fit(X, y)

@@ -20,15 +20,11 @@ FORESTS = [gf.RandomForestClassifier, gf.RandomForestRegressor]
 @pytest.mark.parametrize(
     "labels",
     [
-        ["spam", "ham", "eggs"],
-        [b"x", b"yy", b"z"],
-        [-5, 3, 2**40],
-        [1.0, 2.0, 7.0],
-        np.array(["b", "a", "c"], dtype=object),
-        np.array([3, 1, 2], dtype=object),
+        ["spam", "ham", "eggs"], [b"x", b"yy", b"z"], [-5, 3, 2**40], [1.0, 2.0, 7.0],
+        np.array(["b", "a", "c"], dtype=object), np.array([3, 1, 2], dtype=object),
         np.array(["2020-01-01", "2021-01-01", "2019-05-05"], dtype="M8[D]"),
     ],
-)
+)  # fmt: skip
 def test_labels_of_any_kind(backend, labels):
     X, y = load_iris(return_X_y=True)
     y = np.array(labels)[y]

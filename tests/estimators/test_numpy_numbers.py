@@ -11,17 +11,12 @@ from gpuforest import DecisionTreeRegressor, estimate_memory
 X = table(np.random.default_rng(0), 300, list("cfnm"))
 Y = (X[:, 0] > 0) + (X[:, 1] > 0)
 LIMITS = {
-    "max_depth": (5, np.int32),
-    "min_samples_split": (4, np.int16),
-    "min_samples_leaf": (2, np.int64),
-    "min_weight_fraction_leaf": (0.0078125, np.float32),
-    "min_impurity_decrease": (2.0**-10, np.float32),
-    "max_leaf_nodes": (9, np.uint16),
-    "ccp_alpha": (2.0**-12, np.float16),
-    "max_bins": (100, np.uint8),
-    "random_state": (3, np.int64),
-    "memory_limit": (2**31 - 1, np.int32),
-}
+    "max_depth": (5, np.int32), "min_samples_split": (4, np.int16),
+    "min_samples_leaf": (2, np.int64), "min_weight_fraction_leaf": (0.0078125, np.float32),
+    "min_impurity_decrease": (2.0**-10, np.float32), "max_leaf_nodes": (9, np.uint16),
+    "ccp_alpha": (2.0**-12, np.float16), "max_bins": (100, np.uint8),
+    "random_state": (3, np.int64), "memory_limit": (2**31 - 1, np.int32),
+}  # fmt: skip
 OF_FORESTS = {
     "n_estimators": (3, np.uint8),
     # scikit-learn's check of these refuses np.float32, as it does for its own forests
@@ -31,12 +26,9 @@ OF_FORESTS = {
     "n_jobs": (1, np.int32),
 }
 KINDS = [
-    gpuforest.DecisionTreeRegressor,
-    gpuforest.RandomForestClassifier,
-    gpuforest.RandomForestRegressor,
-    gpuforest.ExtraTreesClassifier,
-    gpuforest.BaggingRegressor,
-]
+    gpuforest.DecisionTreeRegressor, gpuforest.RandomForestClassifier,
+    gpuforest.RandomForestRegressor, gpuforest.ExtraTreesClassifier, gpuforest.BaggingRegressor,
+]  # fmt: skip
 
 
 def both(Model, backend):

@@ -6,14 +6,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import gpuforest as gf
 
 FORESTS = [
-    gf.RandomForestClassifier,
-    gf.RandomForestRegressor,
-    gf.ExtraTreesClassifier,
-    gf.ExtraTreesRegressor,
-    gf.RandomTreesEmbedding,
-    gf.RandomForestQuantileRegressor,
+    gf.RandomForestClassifier, gf.RandomForestRegressor, gf.ExtraTreesClassifier,
+    gf.ExtraTreesRegressor, gf.RandomTreesEmbedding, gf.RandomForestQuantileRegressor,
     gf.ExtraTreesQuantileRegressor,
-]
+]  # fmt: skip
 
 
 def estimators():
