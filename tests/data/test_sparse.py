@@ -154,10 +154,10 @@ def test_blocks_and_samples_change_nothing(monkeypatch, backend, max_bins):
 
 
 def test_many_columns_take_little_memory(monkeypatch):
-    n_rows, n_columns = 400, 70_000
+    n_rows, n_columns = 200, 20_000
     X = few_values(2, n_rows, n_columns, 2e-4)
     y = (X[:, :2000].sum(axis=1) > 0).astype(int)
-    monkeypatch.setattr(binning, "BLOCK_VALUES", 2**20)
+    monkeypatch.setattr(binning, "BLOCK_VALUES", 2**18)
     model = gf.RandomForestClassifier(1, max_depth=2, max_features=50, random_state=0)
     tracemalloc.start()
     try:

@@ -65,26 +65,21 @@ assert np.array_equal(load("{tmp_path / "model"}").predict(X), model.predict(X))
     )
 
 
-@pytest.mark.parametrize(
-    "make", ["numpy.asarray(X)", "polars.DataFrame(frame)", "pyarrow.table(frame)"]
-)
-def test_models_and_surfaces_of(make):
-    pytest.importorskip("matplotlib", reason="no matplotlib here")
-    library = make.split(".")[0]
-    pytest.importorskip(library, reason=f"no {library} here")
+def test_models_and_surfaces_of_other_frames():
+    for library in ("matplotlib", "polars", "pyarrow"):
+        pytest.importorskip(library, reason=f"no {library} here")
     run(
-        f"""
-import matplotlib, {library}
+        """
+import matplotlib, polars, pyarrow
 matplotlib.use("agg")
 from gpuforest import plot
 
-columns = X[:, 0], X[:, 1], names
-frame = dict(zip(("size", "wide", "colour"), columns))
-data = {make}
-model = RandomForestRegressor(5, random_state=0).fit(data, y)
-plot.plot_steps(model, data, y, 0)
-plot.plot_boundaries(model, data, y, (0, 1))
-if data is not X:
-    assert model.forest_.edges.categories == {{2: ("blue", "green", "grey", "red")}}
+frame = {"size": X[:, 0], "wide": X[:, 1], "colour": names}
+for data in (X, polars.DataFrame(frame), pyarrow.table(frame)):
+    model = RandomForestRegressor(5, random_state=0).fit(data, y)
+    plot.plot_steps(model, data, y, 0)
+    plot.plot_boundaries(model, data, y, (0, 1))
+    if data is not X:
+        assert model.forest_.edges.categories == {2: ("blue", "green", "grey", "red")}
 """
     )

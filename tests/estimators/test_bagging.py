@@ -46,20 +46,6 @@ def test_a_tree_is_the_one_grown_from_its_rows(backend, params):
         assert np.array_equal(counts[counts > 0], np.unique(rows, return_counts=True)[1])
 
 
-@pytest.mark.parametrize("n", [1, 3, 6])
-def test_rows_of_no_weight_leave_no_bag_empty(backend, n):
-    X, y = np.arange(30.0)[:, None], np.arange(30) % 2
-    weights = np.zeros(30)
-    weights[[0, 7, 20, 29]] = 1, 2, 1, 3
-    tree = gf.DecisionTreeClassifier(backend=backend)
-    bags = gf.BaggingClassifier(tree, 8, bootstrap=False, max_samples=n, random_state=0)
-    bags.fit(X, y, weights)
-    assert bags.score(X[weights > 0], y[weights > 0]) > 0
-    for rows in bags.estimators_samples_:
-        assert len(rows) == min(n, 4)
-        assert (weights[rows] > 0).all()
-
-
 def test_weights_are_chances_with_replacement_and_statistics_without(backend):
     weights = np.where(np.arange(len(y)) % 3 == 0, 0, 2)
     for rows in bag(backend).fit(X, y, weights).estimators_samples_:
@@ -68,16 +54,6 @@ def test_weights_are_chances_with_replacement_and_statistics_without(backend):
     for t, rows in enumerate(model.estimators_samples_):
         counts = np.bincount(y[rows], weights[rows], minlength=3)
         assert np.array_equal(model.forest_.node_sums(t, t + 1)[0], counts)
-
-
-def test_class_weights_of_the_tree(backend):
-    weights = {0: 1, 1: 3, 2: 2}
-    tree = gf.DecisionTreeClassifier(class_weight=weights)
-    for params in ({"bootstrap": False, "max_samples": 90}, {}):
-        model = bag(backend, tree=tree, **params).fit(X, y)
-        for t, rows in enumerate(model.estimators_samples_):
-            counts = np.bincount(y[rows], minlength=3) * [1, 3, 2]
-            assert np.array_equal(model.forest_.node_sums(t, t + 1)[0], counts)
 
 
 def test_shares_of_a_weighted_bag_are_of_the_bag(backend):

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier as TheirForest
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -28,25 +27,6 @@ LABELS = np.array(["no", "yes"])
 @pytest.mark.filterwarnings("ignore")  # the checks warn on purpose
 def test_scikit_learns_own_checks(estimator, check):
     check(estimator)
-
-
-def test_like_madelon():
-    """Twelve of 100 features say something, by the corners of a cube, as in the data Madelon."""
-    X, y = make_classification(
-        1_200,
-        100,
-        n_informative=4,
-        n_redundant=8,
-        n_clusters_per_class=8,
-        flip_y=0.01,
-        shuffle=False,
-        random_state=1,
-    )
-    forest = gf.RandomForestClassifier(60, n_jobs=2)
-    found = gf.BorutaSelector(forest, max_iter=40, random_state=0).fit(X, y)
-    assert found.support_[:12].all()
-    assert found.support_[12:].sum() <= 1
-    assert (found.importance_history_[:, :12].mean(axis=0) > found.shadow_max_.mean()).all()
 
 
 @pytest.mark.parametrize("importance", ["oob_impurity", "impurity", "oob_permutation"])

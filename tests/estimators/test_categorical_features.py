@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 from category_columns import COLOURS, NUMBERS, SORTED, Y, frame_of
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import check_estimator
 
 import gpuforest as gf
 
@@ -65,24 +64,6 @@ def test_memory_knows_of_many_categories():
     with pytest.raises(ValueError, match="memory_limit") as as_categories:
         few.fit(X, X[:, 0])
     assert str(as_bins.value) == str(as_categories.value)
-
-
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        gf.DecisionTreeClassifier(categorical_features=[0]),
-        gf.ExtraTreesRegressor(3, categorical_features=[0]),
-    ],
-)
-@pytest.mark.filterwarnings("ignore")  # the checks warn on purpose
-def test_scikit_learns_own_checks_with_a_category(estimator):
-    failing = {
-        "check_estimator_sparse_array": "sparse X with categories is refused",
-        "check_estimator_sparse_matrix": "sparse X with categories is refused",
-        "check_estimator_sparse_tag": "sparse X with categories is refused",
-        "check_sample_weight_equivalence_on_sparse_data": "sparse X with categories is refused",
-    }
-    check_estimator(estimator, expected_failed_checks=failing)
 
 
 # backends and real data

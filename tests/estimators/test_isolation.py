@@ -18,7 +18,7 @@ X = np.concatenate([RNG.normal(size=(980, 4)), RNG.uniform(-6, 6, size=(20, 4))]
 ODD = np.arange(1000) >= 980
 
 
-def fitted(backend="numpy", n_estimators=20, **params):
+def fitted(backend="numba", n_estimators=20, **params):
     model = IsolationForest(
         n_estimators=n_estimators, random_state=params.pop("random_state", 0), backend=backend
     )

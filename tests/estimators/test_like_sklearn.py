@@ -27,22 +27,6 @@ def test_depth_and_leaves_are_those_of_scikit_learns_tree(backend):
     assert ours.get_n_leaves() == theirs.get_n_leaves() == len(np.unique(ours.apply(values)))
 
 
-@pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
-@pytest.mark.parametrize("bootstrap", [True, False])
-@pytest.mark.parametrize(
-    ("Model", "data"), [(gf.RandomForestClassifier, (X, y)), (gf.RandomForestRegressor, DIABETES)]
-)
-def test_more_trees_later_are_the_forest_grown_at_once(backend, Model, data, bootstrap):
-    params = {"random_state": 3, "backend": backend, "bootstrap": bootstrap, "max_features": 2}
-    whole = Model(11, **params, oob_score=bootstrap).fit(*data)
-    grown = Model(2, **params, oob_score=bootstrap, warm_start=True).fit(*data)
-    for n in (3, 11):
-        grown.set_params(n_estimators=n, n_jobs=2).fit(*data)
-    assert same_forest(grown.forest_, whole.forest_)
-    if bootstrap:
-        assert grown.oob_score_ == whole.oob_score_
-
-
 def test_metadata_routing_takes_weights_through_a_pipeline(backend):
     weights = np.arange(len(y)) % 4
     with sklearn.config_context(enable_metadata_routing=True):

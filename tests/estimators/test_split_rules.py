@@ -28,7 +28,7 @@ def least_share(model):
     return min(shares)
 
 
-@pytest.mark.parametrize("share", [0.01, 0.1, 0.3, 0.5])
+@pytest.mark.parametrize("share", [0.03, 0.3])
 @pytest.mark.parametrize("Model", [*CLASSIFIERS, *REGRESSORS])
 def test_every_leaf_has_its_share_of_the_weight(backend, Model, share):
     X, y = load_diabetes(return_X_y=True)
