@@ -1,5 +1,6 @@
 """Categories: which columns they are, how they are learned and found again."""
 
+import pickle
 from decimal import Decimal
 
 import narwhals.stable.v2 as nw
@@ -20,6 +21,8 @@ from category_columns import (
     frame_of,
     read,
 )
+from engine import same_forest
+from sklearn.base import clone
 
 import gpuforest as gf
 from gpuforest.backends import get_backend
@@ -230,3 +233,136 @@ def test_a_dictionary_without_a_value():
     column = pa.chunked_array([pa.array([None, None], pa.string()).dictionary_encode()])
     factor = factorize(nw.from_native(column, series_only=True), "a")
     assert (factor.codes.tolist(), factor.values) == ([-1, -1], [])
+
+
+def some_rare(rng, n_rows=300):
+    """Strings, of which four are rare: a has 4 rows, b 4, c 1, d 1."""
+    names = [*"aaaabbbbcd", *rng.choice(list("ABCDEFGH"), n_rows - 10)]
+    return pd.DataFrame({"x": names}), rng.integers(0, 2, n_rows)
+
+
+@pytest.mark.parametrize(
+    ("fewest", "kept"),
+    [(1, "ABCDEFGHabcd"), (2, "ABCDEFGHab"), (4, "ABCDEFGHab"), (5, "ABCDEFGH"), (10**6, "")],
+)
+def test_categories_of_few_rows_are_not_listed(fewest, kept):
+    X, y = some_rare(np.random.default_rng(0))
+    for column in (X["x"], X["x"].astype("category"), pl.Series("x", X["x"].to_list())):
+        frame = column.to_frame()
+        model = gf.DecisionTreeClassifier(min_category_frequency=fewest).fit(frame, y)
+        assert model.forest_.edges.categories == {0: tuple(kept)}
+    codes = np.array([[ord(name)] for name in X["x"]])
+    numbers = {"categorical_features": [0], "min_category_frequency": fewest}
+    model = gf.DecisionTreeClassifier(**numbers).fit(codes, y)
+    assert model.forest_.edges.categories == {0: tuple(map(ord, kept))}
+
+
+def test_whole_weights_count_as_rows_and_no_weight_as_none():
+    X, y = some_rare(np.random.default_rng(0))
+    rows_of_weight = {"a": (0.0, 1.0, "b"), "b": (0.0, 0.5, "a"), "c": (4.0, 1.0, "abc")}
+    for name, (weight, others, rare) in rows_of_weight.items():
+        weights = np.where(X["x"] == name, weight, others)
+        model = gf.DecisionTreeClassifier(min_category_frequency=4).fit(X, y, weights)
+        assert model.forest_.edges.categories == {0: tuple("ABCDEFGH" + rare)}
+
+
+@pytest.mark.parametrize("n", [6, 14])
+def test_rows_of_weight_zero_add_no_category(n):
+    rng = np.random.default_rng(0)
+    X, y = pd.DataFrame({"x": rng.choice([*"bcdefghijklmno"][:n], 200)}), rng.integers(0, 2, 202)
+    more = pd.concat([X, pd.DataFrame({"x": ["a", "z"]})], ignore_index=True)
+    params = {"random_state": 0, "min_category_frequency": 1}
+    without = gf.ExtraTreesClassifier(5, **params).fit(X, y[:200])
+    with_them = gf.ExtraTreesClassifier(5, **params).fit(more, y, np.repeat([1, 0], [200, 2]))
+    assert with_them.forest_.edges.categories == without.forest_.edges.categories
+    assert same_forest(with_them.forest_, without.forest_)
+
+
+@pytest.mark.parametrize("weight", [2.0, 1e19, 1e300])
+def test_weights_of_any_size_keep_categories_and_warn_of_identifiers(weight):
+    X, weights = np.arange(300)[:, None], np.full(300, weight)
+    model = gf.DecisionTreeClassifier(categorical_features=[0])
+    model.fit(X % 15, X[:, 0] % 2, weights)
+    assert model.forest_.edges.categories == {0: tuple(range(15))}
+    with pytest.warns(UserWarning, match="column 0 has 300 different values in 300 rows") as seen:
+        model.fit(X, X[:, 0] % 2, weights)
+    assert len(seen) == 1
+
+
+def test_the_rest_is_called_other():
+    names = ["red", "blue"] * 20 + [f"rare {i}" for i in range(20)]
+    X, y = pd.DataFrame({"x": names}), np.repeat([0, 1], [40, 20])
+    for split in ("subset", "multiway"):
+        tree = gf.DecisionTreeClassifier(categorical_split=split, max_depth=1).fit(X, y)
+        assert tree.score(X, y) == 1.0
+        rules = gf.export_rules(tree).splitlines()
+        assert any("other" in rule and rule.endswith("then 1") for rule in rules)
+        assert tree.predict(pd.DataFrame({"x": ["new", "red"]})).tolist() == [1, 0]
+        made: dict = {}
+        exec(gf.export_python(tree), made)
+        assert [made["predict"]({"x": x}) for x in ("new", "rare 3", "red")] == [1, 1, 0]
+
+
+def test_one_warning_of_identifiers_a_fit():
+    X = np.arange(200)[:, None]
+    with pytest.warns(UserWarning, match="200 different values in 200 rows") as seen:
+        gf.DecisionTreeClassifier(categorical_features=[0], ccp_alpha="cv").fit(X, X[:, 0] % 2)
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **p: gf.DecisionTreeRegressor(**p),
+        lambda **p: gf.ExtraTreesRegressor(3, **p),
+        lambda **p: gf.RandomForestClassifier(3, oob_score=True, **p),
+        lambda **p: gf.BaggingClassifier(gf.DecisionTreeClassifier(**p), 3),
+        lambda **p: gf.RandomTreesEmbedding(3, **p),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
+def test_all_estimators_take_categories(make, tmp_path):
+    X = frame_of(pd.Series(NUMBERS))
+    model = make(categorical_features=["a"])
+    assert not hasattr(model, "is_categorical_")
+    model = clone(model).fit(X, Y)
+    assert model.is_categorical_.tolist() == [True, False]
+    model.save(tmp_path / "model")
+    other = gf.load(tmp_path / "model")
+    assert other.is_categorical_.tolist() == [True, False]
+    assert other.get_params(deep=False).keys() == model.get_params(deep=False).keys()
+    for copied in (other, pickle.loads(pickle.dumps(model))):
+        assert copied.forest_.edges.categories == {0: (1.0, 2.0, 3.0)}
+        assert np.array_equal(copied.apply(X), model.apply(X))
+    assert all(
+        t.is_categorical_.tolist() == [True, False] for t in getattr(model, "estimators_", [])
+    )
+    assert make().fit(X, Y).is_categorical_ is None
+
+
+def test_warm_start_needs_the_same_categories():
+    X = frame_of(pd.Series(COLOURS))
+    forest = gf.RandomForestClassifier(2, warm_start=True, random_state=0).fit(X, Y)
+    whole = gf.RandomForestClassifier(4, random_state=0).fit(X, Y)
+    forest.set_params(n_estimators=4).fit(X, Y)
+    assert np.array_equal(forest.forest_.nodes, whole.forest_.nodes)
+    forest.set_params(n_estimators=5)
+    for other in (X.replace("red", "rot"), X.assign(a=[SORTED.index(c or "") for c in COLOURS])):
+        with pytest.raises(ValueError, match="X or y has other values now"):
+            forest.fit(other, Y)
+
+
+def test_memory_knows_of_many_categories():
+    X = (np.arange(2000) % 1000)[:, None]
+    bins = gf.DecisionTreeRegressor(max_bins=1001, memory_limit=1)
+    few = gf.DecisionTreeRegressor(
+        categorical_features=[0], min_category_frequency=1, memory_limit=1
+    )
+    with pytest.raises(ValueError, match="memory_limit") as as_bins:
+        bins.fit(X, X[:, 0])
+    with pytest.raises(ValueError, match="memory_limit") as as_categories:
+        few.fit(X, X[:, 0])
+    assert str(as_bins.value) == str(as_categories.value)
+
+
+# backends and real data

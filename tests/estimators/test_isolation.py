@@ -149,8 +149,3 @@ def test_what_there_is_not():
     assert not hasattr(fitted(), "feature_importances_")
     with pytest.warns(UserWarning, match="greater than the total number of samples"):
         assert fitted(max_samples=2000).max_samples_ == 1000
-
-
-def test_one_row():
-    model = IsolationForest(random_state=0).fit([[1.0]])
-    assert model.score_samples([[1.0]]).tolist() == [-0.5]

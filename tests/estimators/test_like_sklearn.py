@@ -11,20 +11,11 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.tree import DecisionTreeClassifier as SklearnTree
 
 import gpuforest as gf
 
 X, y = load_wine(return_X_y=True)
 DIABETES = load_diabetes(return_X_y=True)
-
-
-def test_depth_and_leaves_are_those_of_scikit_learns_tree(backend):
-    values = X[:, :2].round(1).astype(np.float32)
-    ours = gf.DecisionTreeClassifier(backend=backend, max_depth=4).fit(values, y)
-    theirs = SklearnTree(random_state=0, max_depth=4).fit(values, y)
-    assert ours.get_depth() == theirs.get_depth() == 4
-    assert ours.get_n_leaves() == theirs.get_n_leaves() == len(np.unique(ours.apply(values)))
 
 
 def test_metadata_routing_takes_weights_through_a_pipeline(backend):
