@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 from device_data import data, params_of
 from engine import same_forest
+from saved import KINDS
 from sklearn.base import clone
 from sklearn.exceptions import DataConversionWarning
 
@@ -21,13 +22,6 @@ import gpuforest as gf
 from gpuforest.backends import gpu
 from gpuforest.data import arrays, validation
 from gpuforest.engine import binning, target
-
-ALL = [
-    gf.DecisionTreeClassifier,
-    gf.DecisionTreeRegressor,
-    gf.RandomForestClassifier,
-    gf.RandomForestRegressor,
-]
 
 
 @pytest.fixture(params=["stand-in", "GPU"])
@@ -46,7 +40,7 @@ def device(request, monkeypatch):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("y_there", [False, True])
 @pytest.mark.parametrize("x_there", [False, True])
-@pytest.mark.parametrize("kind", ALL)
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_forest_is_that_of_the_host(device, kind, x_there, y_there, weighted):
     X, y = data(kind)
     weights = np.arange(len(y)) % 3 if weighted else None
@@ -97,7 +91,7 @@ def test_gradient_boosting_takes_tables_from_the_device(device, options):
     assert np.array_equal(found.validation_score_, expected.validation_score_)
 
 
-@pytest.mark.parametrize("kind", ALL[:2])
+@pytest.mark.parametrize("kind", KINDS[:2])
 def test_the_chosen_subtree_is_that_of_the_host(device, kind):
     X, y = data(kind)
     y = y[:, None]
@@ -116,7 +110,7 @@ def test_the_chosen_subtree_is_that_of_the_host(device, kind):
         model.prune(device.put(X[:60]), device.put(y[:60, 0]))
 
 
-@pytest.mark.parametrize("kind", [gf.RandomForestClassifier, gf.RandomForestRegressor])
+@pytest.mark.parametrize("kind", KINDS[2:])
 def test_out_of_bag_results_are_on_the_host(device, kind):
     X, y = data(kind)
     params = params_of(kind, oob_score=True, n_estimators=25)

@@ -42,20 +42,14 @@ BAD_X = [
     (with_value(7).astype(str) + "x", ValueError, "column 0 of X holds no numbers.*x' is a str"),
     (X.astype("M8[s]"), ValueError, "datetime64"),
     (pd.DataFrame({"a": X[:, 0], "b": ["x"] * 20}), ValueError, "column 'b'.*encode"),
-    (
-        pd.DataFrame({"a": X[:, 0], "kind": pd.Categorical(["x", "y"] * 10)}),
-        ValueError,
-        "column 'kind' holds .*: list it in categorical_features at fit, encode it",
-    ),
+    (pd.DataFrame({"a": X[:, 0], "kind": pd.Categorical(["x", "y"] * 10)}), ValueError,
+     "column 'kind' holds .*: list it in categorical_features at fit, encode it"),
     (pl.DataFrame({"a": X[:, 0], "s": ["x"] * 20}), ValueError, "column 's'.*encode"),
-    (
-        pd.DataFrame({"a": X[:, 0], "when": pd.date_range("2020", periods=20)}),
-        ValueError,
-        "column 'when'.*only numeric and boolean",
-    ),
+    (pd.DataFrame({"a": X[:, 0], "when": pd.date_range("2020", periods=20)}), ValueError,
+     "column 'when'.*only numeric and boolean"),
     (pd.DataFrame({"a": X[:, 0], 3: X[:, 1]}), TypeError, "string names"),
     (np.broadcast_to(np.float32(0), (20, 2**17)), ValueError, "131072 features; at most 131071"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", [gf.DecisionTreeClassifier, gf.RandomForestRegressor])

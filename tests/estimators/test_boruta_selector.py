@@ -17,13 +17,7 @@ FOREST = gf.RandomForestClassifier(15, max_depth=4)
 LABELS = np.array(["no", "yes"])
 
 
-@parametrize_with_checks(
-    [
-        gf.BorutaSelector(gf.RandomForestClassifier(5, backend="numpy"), max_iter=2),
-        gf.BorutaSelector(gf.RandomForestRegressor(5), max_iter=2),
-    ],
-    legacy=True,
-)
+@parametrize_with_checks([gf.BorutaSelector(gf.RandomForestClassifier(5), max_iter=2)], legacy=True)
 @pytest.mark.filterwarnings("ignore")  # the checks warn on purpose
 def test_scikit_learns_own_checks(estimator, check):
     check(estimator)

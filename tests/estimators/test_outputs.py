@@ -9,7 +9,7 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.metrics import r2_score
 from sklearn.tree import DecisionTreeClassifier as SklearnClassifier
 from sklearn.tree import DecisionTreeRegressor as SklearnRegressor
-from sklearn.utils.class_weight import compute_class_weight, compute_sample_weight
+from sklearn.utils.class_weight import compute_sample_weight
 
 import gpuforest as gf
 from gpuforest.backends import registry
@@ -82,18 +82,6 @@ def test_class_weights_are_sample_weights(backend, class_weight):
         model = Model(random_state=0, backend=backend)
         plain = model.fit(X, TWO, weights).forest_
         assert same_forest(model.set_params(class_weight=class_weight).fit(X, TWO).forest_, plain)
-    # of forests "balanced" adds up weights, and counts no rows
-    own = np.linspace(0.5, 2, len(X))
-    if not lists:
-        kinds = ((np.unique(c), c) for c in TWO.T)
-        each = [
-            compute_class_weight("balanced", classes=k, y=c, sample_weight=own)[c] for k, c in kinds
-        ]
-        weights = each[0] * each[1]
-    weighted = model.fit(X, TWO, own).forest_
-    assert same_forest(
-        weighted, model.set_params(class_weight=None).fit(X, TWO, weights * own).forest_
-    )
 
 
 def test_a_far_smaller_output_is_warned_of_or_refused(backend):
@@ -112,10 +100,9 @@ def test_misclassification_is_for_one_output():
     for Model in (gf.DecisionTreeClassifier, gf.RandomForestClassifier, gf.ExtraTreesClassifier):
         with pytest.raises(ValueError, match="'misclassification' is for one output"):
             Model(criterion="misclassification").fit(X, TWO)
+    numbers = gf.RandomForestRegressor(criterion="poisson", backend="numpy")
     with pytest.raises(ValueError, match="not strictly positive"):
-        grown(
-            gf.RandomForestRegressor, "numpy", np.stack([SUGAR, 0 * SUGAR], 1), criterion="poisson"
-        )
+        numbers.fit(DIABETES, np.stack([SUGAR, 0 * SUGAR], axis=1))
 
 
 @pytest.mark.parametrize("layout", ["column-major", "every other column"])

@@ -88,10 +88,9 @@ def test_predictions_are_monotonic(seed, kind, which, signs):
     if which:
         params["n_estimators"] = 3
     weights = None if seed % 2 else rng.random(len(X))
-    models = [Model(**params, backend=name).fit(X, y, weights) for name in ("numpy", "numba")]
-    assert same_forest(models[0].forest_, models[1].forest_)
+    model = Model(**params, backend="numba").fit(X, y, weights)
     assert_monotonic(
-        models[0], X, signs, lambda m, x: m.predict_proba(x)[:, -1] if is_classes else m.predict(x)
+        model, X, signs, lambda m, x: m.predict_proba(x)[:, -1] if is_classes else m.predict(x)
     )
 
 
