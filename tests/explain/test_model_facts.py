@@ -16,13 +16,9 @@ from gpuforest import DecisionTreeClassifier, DecisionTreeRegressor, RandomFores
 from gpuforest.engine.nodes import is_leaf
 from gpuforest.explain.model_facts import (
     best_round,
-    changed_settings,
-    feature_names,
-    finite,
     forest_digest,
     kept_curves,
     measure_of,
-    model_facts,
     rounds_facts,
     rounds_rows,
     tree_leaves,
@@ -49,21 +45,6 @@ def test_digests(tmp_path):
     digests = [forest_digest(model.forest_) for model in (plain, same, *others, *names)]
     assert len(digests[0]) == 64
     assert len({*digests}) == len(digests) - 1 == len({*digests[1:]})
-
-
-def test_settings_are_those_that_differ():
-    model = forest(max_depth=3, backend="numpy", n_jobs=2)
-    assert changed_settings(model) == {"n_estimators": 4, "max_depth": 3, "random_state": 0}
-
-
-def test_facts():
-    facts = model_facts(forest(backend="numpy"))
-    assert facts["features"] == 4
-    assert facts["classes"] == [0, 1, 2]
-    assert list(facts["importances"]) != sorted(facts["importances"])
-    assert sum(facts["importances"].values()) == pytest.approx(1.0)
-    assert feature_names(forest(backend="numpy"))[0] == "feature_0"
-    assert [finite(np.nan), finite(None), finite(0.5)] == [None, None, 0.5]
 
 
 @pytest.mark.parametrize("kind", FIT)

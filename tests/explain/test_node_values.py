@@ -7,26 +7,20 @@ import pytest
 from engine import same_forest
 from sklearn.datasets import load_diabetes
 
-import gpuforest
-from gpuforest import (
-    DecisionTreeRegressor,
-    ModelFormatError,
-    RandomForestClassifier,
-    RandomForestRegressor,
-)
+import gpuforest as gf
 
 
-@pytest.mark.parametrize("kind", [RandomForestClassifier, RandomForestRegressor])
+@pytest.mark.parametrize("kind", [gf.RandomForestClassifier, gf.RandomForestRegressor])
 def test_clipped_leaves_stay_with_the_model(tmp_path, kind):
     X, y = load_diabetes(return_X_y=True)
-    y = y > 120 if kind is RandomForestClassifier else y
+    y = y > 120 if kind is gf.RandomForestClassifier else y
     signs = [0, 0, 1, 1, 0, 0, 0, 0, 0, 0]
     model = kind(5, monotonic_cst=signs, random_state=0).fit(X, y)
     assert model.forest_.leaf_values is not None
     model.save(tmp_path / "model")
-    ask = "predict_proba" if kind is RandomForestClassifier else "predict"
+    ask = "predict_proba" if kind is gf.RandomForestClassifier else "predict"
     found = getattr(model, ask)(X)
-    for other in (gpuforest.load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):
+    for other in (gf.load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):
         assert np.array_equal(getattr(other, ask)(X), found)
     mean = sum(getattr(tree, ask)(X) for tree in model.estimators_) / 5
     assert np.array_equal(mean, found)
@@ -42,8 +36,8 @@ DIABETES = load_diabetes(return_X_y=True)
 
 
 def test_leaf_impurity_is_the_same_on_every_backend_and_in_files(backend, tmp_path):
-    tree = DecisionTreeRegressor(max_depth=4, backend=backend).fit(*DIABETES)
-    reference = DecisionTreeRegressor(max_depth=4, backend="numpy").fit(*DIABETES)
+    tree = gf.DecisionTreeRegressor(max_depth=4, backend=backend).fit(*DIABETES)
+    reference = gf.DecisionTreeRegressor(max_depth=4, backend="numpy").fit(*DIABETES)
     found = tree.forest_.leaf_impurity
     assert np.array_equal(found, reference.forest_.leaf_impurity)
     leaves = tree.apply(DIABETES[0])
@@ -51,24 +45,24 @@ def test_leaf_impurity_is_the_same_on_every_backend_and_in_files(backend, tmp_pa
         spread = np.var(DIABETES[1][leaves == leaf])
         assert np.isclose(tree.tree_.impurity[leaf], spread, rtol=1e-12)  # sums round
     tree.save(tmp_path / "model")
-    assert np.array_equal(gpuforest.load(tmp_path / "model").tree_.impurity, tree.tree_.impurity)
+    assert np.array_equal(gf.load(tmp_path / "model").tree_.impurity, tree.tree_.impurity)
     assert np.array_equal(pickle.loads(pickle.dumps(tree)).tree_.impurity, tree.tree_.impurity)
 
 
 @pytest.mark.parametrize("damage", [np.nan, -1.0, None])
 def test_damaged_leaf_impurity_is_refused(damage):
-    tree = DecisionTreeRegressor(max_depth=2, backend="numpy").fit(*DIABETES)
+    tree = gf.DecisionTreeRegressor(max_depth=2, backend="numpy").fit(*DIABETES)
     found = tree.forest_.leaf_impurity
     vars(tree.forest_)["leaf_impurity"] = found[1:] if damage is None else found * damage
-    with pytest.raises(ModelFormatError, match=r"impurit(y|ies) of leaves"):
+    with pytest.raises(gf.ModelFormatError, match=r"impurit(y|ies) of leaves"):
         pickle.loads(pickle.dumps(tree))
 
 
 def test_spreads_beyond_all_numbers_are_infinite(backend, tmp_path):
     X, y = [[0.0], [0.0], [1.0]], [1e300, -1e300, 0.0]
-    tree = DecisionTreeRegressor(backend=backend).fit(X, y)
+    tree = gf.DecisionTreeRegressor(backend=backend).fit(X, y)
     assert tree.tree_.impurity.tolist() == [np.inf, np.inf, 0.0]
     tree.save(tmp_path / "model")
-    assert gpuforest.load(tmp_path / "model").tree_.impurity.tolist() == [np.inf, np.inf, 0.0]
+    assert gf.load(tmp_path / "model").tree_.impurity.tolist() == [np.inf, np.inf, 0.0]
     # nor do rows without weight count
     assert tree.fit(X, y, [0, 0, 1]).tree_.impurity.tolist() == [0.0]

@@ -4,11 +4,7 @@ import numpy as np
 from sklearn.datasets import load_diabetes, load_wine
 from sklearn.ensemble._iforest import _average_path_length
 
-from gpuforest import (
-    DecisionTreeRegressor,
-    RandomForestClassifier,
-    RandomForestRegressor,
-)
+import gpuforest as gf
 from gpuforest.explain.paths import average_path_length, with_path_lengths
 
 X, Y = load_wine(return_X_y=True)
@@ -16,7 +12,7 @@ DIABETES = load_diabetes(return_X_y=True)
 
 
 def test_a_path_leads_from_the_root_to_the_leaf(backend):
-    tree = DecisionTreeRegressor(max_depth=5, backend=backend).fit(*DIABETES)
+    tree = gf.DecisionTreeRegressor(max_depth=5, backend=backend).fit(*DIABETES)
     path, leaves = tree.decision_path(DIABETES[0]), tree.apply(DIABETES[0])
     assert path.shape == (442, tree.forest_.n_nodes)
     assert path.format == "csr"
@@ -32,17 +28,6 @@ def test_a_path_leads_from_the_root_to_the_leaf(backend):
     assert np.array_equal(dense.sum(axis=0), sums)  # every row weighs one
 
 
-def test_paths_of_a_forest_stand_side_by_side(backend):
-    forest = RandomForestClassifier(4, random_state=0, backend=backend).fit(X, Y)
-    path, begin = forest.decision_path(X)
-    assert path.shape == (len(X), begin[-1]) == (len(X), forest.forest_.n_nodes)
-    leaves = forest.apply(X)
-    for t in range(4):
-        tree = path[:, begin[t] : begin[t + 1]].toarray()
-        assert tree[:, 0].all()
-        assert tree[np.arange(len(X)), leaves[:, t]].all()
-
-
 def test_the_same_as_scikit_learns():
     n = np.arange(300)
     assert np.isclose(average_path_length(256), 10.244770920)
@@ -51,7 +36,7 @@ def test_the_same_as_scikit_learns():
 
 def test_leaves_predict_their_depth_and_what_is_missing_to_isolation():
     X, y = np.array([[0.0], [1], [2], [3], [3], [3]]), [0.0, 9, 5, 5, 6, 7]
-    model = RandomForestRegressor(1, bootstrap=False, max_depth=2, random_state=0).fit(X, y)
+    model = gf.RandomForestRegressor(1, bootstrap=False, max_depth=2, random_state=0).fit(X, y)
     tree = model.forest_
     depth = np.zeros(tree.n_nodes)
     for level, nodes in enumerate(tree.levels()):
@@ -68,7 +53,7 @@ def test_leaves_predict_their_depth_and_what_is_missing_to_isolation():
 
 def test_leaves_of_the_same_depth_and_size_share_a_row():
     X = np.random.default_rng(0).normal(size=(64, 2))
-    tree = RandomForestRegressor(3, bootstrap=False, random_state=0).fit(X, X[:, 0]).forest_
+    tree = gf.RandomForestRegressor(3, bootstrap=False, random_state=0).fit(X, X[:, 0]).forest_
     found = with_path_lengths(tree)
     assert len(found.leaf_sums) < len(tree.leaf_sums)
     assert (found.leaf_sums[:, 0] == 1).all()  # each row is by itself

@@ -188,15 +188,6 @@ def test_labels_that_are_no_text():
             export(fitted)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["fmaf", "csqrtl", "printf", "NODES", "uint_fast16_t", "INT32_C", "M_PI", "_x", "_Bool", "2nd"],
-)
-def test_names_of_the_language(name):
-    with pytest.raises(ValueError, match=f"name='{name}' is no name of a function in C"):
-        gf.export_c(model("tree"), name=name)
-
-
 @compiled
 def test_names_beside_those_of_the_language(build):
     for name in ("x", "sum", "PREDICT", "tomato"):

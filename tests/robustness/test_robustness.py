@@ -4,7 +4,10 @@ import ast
 import re
 from collections.abc import Iterator
 from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pandas as pd
@@ -133,37 +136,27 @@ def test_whole_numbers_beyond_float64(backend, kind):
 
 
 @both_kinds
-def test_booleans(backend, kind):
-    flags = X > 25
-    model, reference = fitted(kind, backend, flags), fitted(kind, "numpy", flags.astype(float))
-    assert same_forest(model.forest_, reference.forest_)
-    assert np.array_equal(predicted(model, flags), predicted(reference, flags.astype(float)))
-
-
-@both_kinds
-def test_object_numbers(backend, kind):
+def test_object_numbers_and_booleans(backend, kind):
     mixed, numbers = X.astype(object), X.copy()
     mixed[3, 1], numbers[3, 1] = None, np.nan
     mixed[:, 2] = [int(x) for x in X[:, 2]]
     mixed[4, 0], numbers[4, 0] = True, 1
-    model, reference = fitted(kind, backend, mixed), fitted(kind, "numpy", numbers)
-    assert same_forest(model.forest_, reference.forest_)
-    assert np.array_equal(predicted(model, mixed), predicted(reference, numbers))
-
-
-@both_kinds
-def test_record_batches(backend, kind):
-    pa = pytest.importorskip("pyarrow")
-    names = [f"x{i}" for i in range(5)]
-    batch = pa.RecordBatch.from_arrays([pa.array(column) for column in X.T], names)
-    model = fitted(kind, backend, batch)
-    assert same_forest(model.forest_, plain(kind).forest_)
-    assert list(model.feature_names_in_) == names
-    assert np.array_equal(predicted(model, batch), predicted(plain(kind), X))
+    for rows, plain_rows in ((mixed, numbers), (X > 25, (X > 25).astype(float))):
+        model, reference = fitted(kind, backend, rows), fitted(kind, "numpy", plain_rows)
+        assert same_forest(model.forest_, reference.forest_)
+        assert np.array_equal(predicted(model, rows), predicted(reference, plain_rows))
 
 
 def forms() -> Iterator[tuple[str, object]]:
     """X in forms that are as its plain one, by name."""
+    with TemporaryDirectory() as folder:
+        for order in "CF":
+            np.save(f"{folder}/{order}.npy", np.asarray(X, order=order))
+            yield f"memory-mapped {order}", np.load(f"{folder}/{order}.npy", mmap_mode="r")
+    if find_spec("pyarrow"):
+        pa = import_module("pyarrow")
+        columns = [pa.array(column) for column in X.T]
+        yield "record batch", pa.RecordBatch.from_arrays(columns, [*"abcde"])
     for dtype in ("f2", "i1", ">f4", "g", object):
         yield f"{dtype}", X.astype(dtype)
     for dtype in ("U", "S", object, np.dtypes.StringDType()):
@@ -187,13 +180,6 @@ FORMS = dict(forms())
 @pytest.mark.parametrize("form", FORMS)
 def test_as_plain(backend, kind, form):
     assert_plain(kind, backend, FORMS[form])
-
-
-@both_kinds
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_memory_mapped(backend, kind, order, tmp_path):
-    np.save(tmp_path / "X.npy", np.asarray(X, order=order))
-    assert_plain(kind, backend, np.load(tmp_path / "X.npy", mmap_mode="r"))
 
 
 # what is refused

@@ -26,8 +26,8 @@ from gpuforest import RandomForestClassifier, RandomForestRegressor
 Job = tuple[Any, np.ndarray, np.ndarray]
 
 rng = np.random.default_rng(0)
-X = rng.normal(size=(300, 8))
-Y = (X[:, 0] * X[:, 1] + 0.3 * rng.normal(size=300) > 0).astype(int)
+X = rng.normal(size=(120, 8))
+Y = (X[:, 0] * X[:, 1] + 0.3 * rng.normal(size=120) > 0).astype(int)
 
 
 def forests(n_jobs: int) -> list[Any]:
@@ -86,7 +86,7 @@ def in_children_forked_while_threads_fit(
     for thread in threads:
         thread.start()
     try:
-        found = [in_children("fork", function, items) for _ in range(5)]
+        found = [in_children("fork", function, items) for _ in range(3)]
     finally:
         stopped.set()
         for thread in threads:
