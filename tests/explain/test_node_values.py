@@ -1,4 +1,4 @@
-"""What nodes hold: clipped leaves, and the impurity of nodes, on every backend and in files."""
+"""What nodes hold: clipped leaves, impurities and path lengths, with each backend and in files."""
 
 import pickle
 
@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from engine import same_forest
 from sklearn.datasets import load_diabetes
+from sklearn.ensemble._iforest import _average_path_length
 
 import gpuforest as gf
+from gpuforest.explain.paths import average_path_length, with_path_lengths
 
 
 @pytest.mark.parametrize("kind", [gf.RandomForestClassifier, gf.RandomForestRegressor])
@@ -66,3 +68,18 @@ def test_spreads_beyond_all_numbers_are_infinite(backend, tmp_path):
     assert gf.load(tmp_path / "model").tree_.impurity.tolist() == [np.inf, np.inf, 0.0]
     # nor do rows without weight count
     assert tree.fit(X, y, [0, 0, 1]).tree_.impurity.tolist() == [0.0]
+
+
+def test_path_lengths_are_scikit_learns():
+    n = np.arange(300)
+    assert np.isclose(average_path_length(256), 10.244770920)
+    assert np.array_equal(average_path_length(n), _average_path_length(n))
+
+
+def test_leaves_of_the_same_depth_and_size_share_a_row():
+    X = np.random.default_rng(0).normal(size=(64, 2))
+    tree = gf.RandomForestRegressor(3, bootstrap=False, random_state=0).fit(X, X[:, 0]).forest_
+    found = with_path_lengths(tree)
+    assert len(found.leaf_sums) < len(tree.leaf_sums)
+    assert (found.leaf_sums[:, 0] == 1).all()  # each row is by itself
+    assert found.node_sums(1, 2)[0, 0] == 64

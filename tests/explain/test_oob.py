@@ -105,17 +105,8 @@ TASKS = {
 }  # fmt: skip
 
 
-def some(backend, X, y):
-    """All rows, but few for the reference, which takes its time."""
-    step = 3 if backend == "numpy" else 1
-    return X[::step], y[::step]
-
-
 def same_curve(a, b):
     return a.keys() == b.keys() and all(np.array_equal(a[name], b[name]) for name in a)
-
-
-# ------------------------------------------------------------------ n_estimators="auto"
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -134,7 +125,7 @@ def test_auto_is_the_forest_of_as_many_trees(task):
 
 def test_the_curve_is_that_of_smaller_forests(backend):
     given = {"oob_score": True, "random_state": 0, "backend": backend}
-    X, y = some(backend, *DIABETES)
+    X, y = DIABETES
     curve = gf.RandomForestRegressor(50, **given).fit(X, y).oob_curve_
     for at in (15, -3):
         smaller = gf.RandomForestRegressor(curve.n_estimators[at], **given).fit(X, y)
@@ -162,10 +153,10 @@ def test_the_cap_is_kept_with_a_warning(backend, cap):
         "auto", oob_tol=1e-9, max_estimators=cap, random_state=0, backend=backend
     )
     if cap == 1:  # a curve of one point changes by nothing
-        forest.fit(*some(backend, *DIABETES))
+        forest.fit(*DIABETES)
     else:
         with pytest.warns(ConvergenceWarning, match=f"max_estimators={cap} trees it changed"):
-            forest.fit(*some(backend, *DIABETES))
+            forest.fit(*DIABETES)
     assert forest.n_estimators_ == cap
     assert forest.oob_curve_.n_estimators[-1] == cap
 
@@ -251,7 +242,7 @@ def test_features_are_halved_and_doubled():
 @pytest.mark.parametrize("n_trees", [FIRST_TREES - 1, FIRST_TREES, FIRST_TREES + 1])
 def test_as_many_trees_as_were_tried(backend, n_trees):
     given = {"random_state": 0, "backend": backend}
-    X, y = some(backend, *NOISY)
+    X, y = NOISY
     found = gf.RandomForestClassifier(n_trees, max_features="oob", **given).fit(X, y)
     plain = gf.RandomForestClassifier(n_trees, max_features=found.max_features_, **given).fit(X, y)
     assert same_forest(found.forest_, plain.forest_)
@@ -262,9 +253,6 @@ def test_a_warm_start_finds_the_same_features():
     forest = gf.RandomForestRegressor(4, warm_start=True, **given).fit(*WIDE)
     forest.set_params(n_estimators=70).fit(*WIDE)
     assert same_forest(forest.forest_, gf.RandomForestRegressor(70, **given).fit(*WIDE).forest_)
-
-
-# ------------------------------------------------------------------ around them
 
 
 @pytest.mark.parametrize(

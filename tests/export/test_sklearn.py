@@ -235,11 +235,11 @@ def converted_bags(model):
     return there, [np.bincount(rows, minlength=len(SIZES)) for rows in there.estimators_samples_]
 
 
+@pytest.mark.parametrize("weights", [None, np.arange(len(SIZES)) % 4])
 @pytest.mark.parametrize("params", [{}, {"max_samples": 40}, {"class_weight": "balanced"}])
-def test_bags_travel(params):
-    model = gf.RandomForestClassifier(6, random_state=3, backend="numpy", **params).fit(
-        SIZES, SPECIES
-    )
+def test_bags_travel(params, weights):
+    model = gf.RandomForestClassifier(6, random_state=3, backend="numpy", **params)
+    model.fit(SIZES, SPECIES, weights)
     there, bags = converted_bags(model)
     for counts, rows in zip(bags, model.estimators_samples_, strict=True):
         assert np.array_equal(counts, np.bincount(rows, minlength=len(SIZES)))
@@ -250,14 +250,7 @@ def test_bags_travel(params):
         assert np.array_equal(np.bincount(drawn, minlength=len(SIZES)), counts)
 
 
-def test_bags_of_weighted_rows_and_none_travel():
-    weights = np.arange(len(SIZES)) % 4
-    model = gf.RandomForestClassifier(4, random_state=0, backend="numpy").fit(
-        SIZES, SPECIES, weights
-    )
-    for counts in converted_bags(model)[1]:
-        assert counts.sum() == sum(map(len, model.estimators_samples_[:1]))
-        assert not counts[weights == 0].any()
+def test_forests_without_bags_have_seeds():
     model = gf.ExtraTreesClassifier(5, random_state=0, backend="numpy").fit(SIZES, SPECIES)
     there, bags = converted_bags(model)
     assert (np.array(bags) == 1).all()  # every tree has all rows, and a seed of its own

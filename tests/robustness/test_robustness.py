@@ -4,8 +4,6 @@ import ast
 import re
 from collections.abc import Iterator
 from functools import partial
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -27,8 +25,6 @@ from robust import (
     plain,
     predicted,
 )
-
-# the page
 
 
 def documented() -> Iterator[tuple[set[str], str]]:
@@ -59,9 +55,6 @@ def test_every_row_of_the_page_has_a_test_and_every_test_a_row():
     assert set().union(*map(names_in, files)) - {own} <= {name for _, name in rows}
 
 
-# shapes
-
-
 @both_kinds
 def test_one_row(backend, kind):
     with pytest.warns(UserWarning, match="do not have OOB scores"):  # every tree drew it
@@ -83,9 +76,6 @@ def test_duplicate_rows(backend, kind):
     tied = fitted(kind, backend, np.ones((4, 2)), [0, 1, 1, 1], bootstrap=False)
     share = [[0.25, 0.75]] if tied.__class__ is KINDS[0] else [0.75]
     assert predicted(tied, [[1, 1]]).tolist() == share
-
-
-# values
 
 
 @both_kinds
@@ -147,16 +137,23 @@ def test_object_numbers_and_booleans(backend, kind):
         assert np.array_equal(predicted(model, rows), predicted(reference, plain_rows))
 
 
+@both_kinds
+def test_record_batches(backend, kind):
+    pa = pytest.importorskip("pyarrow")
+    names = [f"x{i}" for i in range(5)]
+    batch = pa.RecordBatch.from_arrays([pa.array(column) for column in X.T], names)
+    model = fitted(kind, backend, batch)
+    assert same_forest(model.forest_, plain(kind).forest_)
+    assert list(model.feature_names_in_) == names
+    assert np.array_equal(predicted(model, batch), predicted(plain(kind), X))
+
+
 def forms() -> Iterator[tuple[str, object]]:
     """X in forms that are as its plain one, by name."""
     with TemporaryDirectory() as folder:
         for order in "CF":
             np.save(f"{folder}/{order}.npy", np.asarray(X, order=order))
             yield f"memory-mapped {order}", np.load(f"{folder}/{order}.npy", mmap_mode="r")
-    if find_spec("pyarrow"):
-        pa = import_module("pyarrow")
-        columns = [pa.array(column) for column in X.T]
-        yield "record batch", pa.RecordBatch.from_arrays(columns, [*"abcde"])
     for dtype in ("f2", "i1", ">f4", "g", object):
         yield f"{dtype}", X.astype(dtype)
     for dtype in ("U", "S", object, np.dtypes.StringDType()):
@@ -180,9 +177,6 @@ FORMS = dict(forms())
 @pytest.mark.parametrize("form", FORMS)
 def test_as_plain(backend, kind, form):
     assert_plain(kind, backend, FORMS[form])
-
-
-# what is refused
 
 
 def with_cell(value, dtype=object):

@@ -33,9 +33,6 @@ def mode_of(path):
     return stat.S_IMODE(path.stat().st_mode)
 
 
-# what stands at the path
-
-
 def test_a_new_file_has_the_mode_that_the_umask_leaves(tmp_path):
     before = os.umask(0o027)
     try:
@@ -103,9 +100,6 @@ def test_folders_are_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match="nowhere/model"):
         tree().save(tmp_path / "nowhere" / "model")
     assert list(tmp_path.iterdir()) == []
-
-
-# what comes in between
 
 
 def broken_off(error):
@@ -229,9 +223,6 @@ def test_too_little_memory_is_an_error_that_is_caught(tmp_path):
     command = [sys.executable, "-c", LITTLE_MEMORY, tmp_path / "model"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.stdout == "True\n", done.stderr
-
-
-# whose class no file can name
 
 
 class MyForest(gf.RandomForestClassifier):

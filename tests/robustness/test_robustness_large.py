@@ -54,9 +54,6 @@ def test_70_000_columns(backend, kind):
     assert np.array_equal(model.predict(X), X[:, -1] > 1)
 
 
-# 64-bit offsets
-
-
 @pytest.fixture(scope="module")
 def far() -> Any:
     return far_rows("F")  # as this backend's codes lie

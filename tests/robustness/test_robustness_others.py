@@ -41,9 +41,6 @@ def test_selection_where_nothing_varies(backend):
     assert (found.ranking_ > 2).all()
 
 
-# what is refused
-
-
 def isolation(**params):
     return gf.IsolationForest(backend="numpy", **params).fit(X)
 
@@ -95,3 +92,12 @@ def test_refused_others(message, ask):
         ask()
     assert str(caught.value) == message
     assert message in PAGE
+
+
+def test_other_values_out_of_range():
+    for wrong in (-0.1, np.nan, True):
+        with pytest.raises(ValueError, match=f"Quantiles must be in the range .*got {wrong}"):
+            QUANTILES.predict(X, wrong)
+    for wrong in (0, 1, -1, np.nan, True, "a"):
+        with pytest.raises(ValueError, match=f"coverage={wrong!r} must be a number between"):
+            NUMBERS.predict_interval(X, wrong)

@@ -66,9 +66,6 @@ def test_pictures_of_odd_rows(backend):
         pyplot.close("all")
 
 
-# what is refused
-
-
 def refused(error, words):
     assert words in PAGE
     return pytest.raises(error, match=re.escape(words))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from engine import same_forest
 from robust import (
+    KINDS,
     PAGE,
     X,
     Y,
@@ -18,8 +19,6 @@ from robust import (
 )
 
 import gpuforest as gf
-
-# labels
 
 
 def test_one_class(backend):
@@ -69,9 +68,6 @@ def test_a_class_absent_from_a_bag(backend, class_weight):
     assert model.classes_.tolist() == [0, 1, 2]
     assert model.predict_proba(X).shape == (80, 3)
     assert np.array_equal(model.predict_proba(X), reference.predict_proba(X))
-
-
-# targets
 
 
 @pytest.mark.parametrize("exponent", [996, -900], ids=["1e300", "1e-271"])
@@ -128,9 +124,6 @@ def test_a_target_that_lies_too_far_out(backend):
     assert message in PAGE
     with pytest.warns(UserWarning, match=re.escape(message)):
         with_a_far_target(backend, 1e18)
-
-
-# weights
 
 
 AS_IF_ABSENT = [
@@ -206,50 +199,39 @@ def test_huge_and_denormal_weights(backend, kind, exponent):
         assert np.array_equal(predicted(model, X), predicted(reference, X))
 
 
-# what is refused
-
-
 def of(labels):
     return np.array(labels)[Y]
 
 
 DAYS = np.array(["2026-01-01", "NaT", "2026-01-02"], "M8[D]")
 INFINITE = "Input {} contains infinity or a value too large for dtype('float64')."
-REFUSED_TARGETS = [
-    (gf.RandomForestClassifier, of([0.0, np.nan, 1.0]), "Input y contains NaN."),
-    (gf.RandomForestClassifier, of(DAYS), "Input y contains NaN or None: every row needs a label"),
-    (gf.RandomForestRegressor, of([1.0, np.nan, 1.0]), "Input y contains NaN."),
-    (gf.RandomForestRegressor, of([1.0, np.inf, 1.0]), INFINITE.format("y")),
-    (gf.RandomForestRegressor, of([0.0, 1.7e308, 1.7e308]),
+CLASSES, NUMBERS = KINDS
+REFUSED = [
+    (CLASSES, of([0.0, np.nan, 1.0]), None, "Input y contains NaN."),
+    (CLASSES, of(DAYS), None, "Input y contains NaN or None: every row needs a label"),
+    (NUMBERS, of([1.0, np.nan, 1.0]), None, "Input y contains NaN."),
+    (NUMBERS, of([1.0, np.inf, 1.0]), None, INFINITE.format("y")),
+    (NUMBERS, of([0.0, 1.7e308, 1.7e308]), None,
      "y has values beyond 1e304, whose sums overflow: divide y by a constant"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("kind", "y", "message"), REFUSED_TARGETS, ids=range(5))
-def test_refused_targets(backend, kind, y, message):
-    assert_refused(kind, message, lambda: fitted(kind, backend, X, y))
-
-
-@pytest.mark.parametrize("labels", [["a", None, "b"], ["a", 1, 2]])
-def test_labels_without_an_order(backend, labels):
-    y = np.array(labels, object)[Y]
-    message = "Unknown label type: y mixes labels without an order, or misses some (NaN, None): "
-    with pytest.raises(ValueError, match=re.escape(message)):
-        fitted(gf.RandomForestClassifier, backend, X, y)
-    assert message in PAGE
-
-
-@both_kinds
-@pytest.mark.parametrize(
-    ("weights", "message"),
-    [
+    *((kind, Y, of(weights), message) for kind in KINDS for weights, message in (
         ([1.0, -1.0, 1.0], "Negative values in data passed to `sample_weight`."),
         ([1.0, np.nan, 1.0], "Input sample_weight contains NaN."),
         ([1.0, np.inf, 1.0], INFINITE.format("sample_weight")),
         ([1.0, 1e308, 1e308],
          "the weights of the rows add up to infinity: divide them by the largest"),
         ([0.0, 0.0, 0.0], "Sample weights must contain at least one non-zero number."),
-    ],
-)  # fmt: skip
-def test_refused_weights(backend, kind, weights, message):
-    assert_refused(kind, message, lambda: fitted(kind, backend, X, Y, of(weights)))
+    )),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "y", "weights", "message"), REFUSED, ids=range(len(REFUSED)))
+def test_refused_targets_and_weights(backend, kind, y, weights, message):
+    assert_refused(kind, message, lambda: fitted(kind, backend, X, y, weights))
+
+
+@pytest.mark.parametrize("labels", [["a", None, "b"], ["a", 1, 2]])
+def test_labels_without_an_order(backend, labels):
+    message = "Unknown label type: y mixes labels without an order, or misses some (NaN, None): "
+    with pytest.raises(ValueError, match=re.escape(message)):
+        fitted(CLASSES, backend, X, np.array(labels, object)[Y])
+    assert message in PAGE
