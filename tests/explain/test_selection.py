@@ -365,19 +365,14 @@ def written(**changes):
 @pytest.mark.parametrize(
     ("ccp_alpha", "curve"),
     [
-        (0.1, None),
-        (None, written()),
-        (0.3, written()),
-        (0.1, {"ccp_alphas": [0.1]}),
-        (0.1, written(std_errors=[0.1])),
-        (0.1, written(std_errors=[0.1, -0.1])),
-        (0.1, written(errors=[0.5, float("inf")])),
-        (0.1, written(n_leaves=[2**40, 1])),
+        (0.1, None), (None, written()), (0.3, written()), (0.1, {"ccp_alphas": [0.1]}),
+        (0.1, written(std_errors=[0.1])), (0.1, written(std_errors=[0.1, -0.1])),
+        (0.1, written(errors=[0.5, float("inf")])), (0.1, written(n_leaves=[2**40, 1])),
         (0.1, written(ccp_alphas=[0.1, 0.0])),
         (0.1, written(ccp_alphas=[], n_leaves=[], errors=[], std_errors=[])),
     ],
     ids=range(10),
-)
+)  # fmt: skip
 def test_curves_that_cannot_have_been_written(tmp_path, ccp_alpha, curve):
     path = tmp_path / "model"
     gf.DecisionTreeClassifier(ccp_alpha="cv").fit(*CANCER).save(path)

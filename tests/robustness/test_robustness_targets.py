@@ -130,12 +130,10 @@ AS_IF_ABSENT = [
     {"bootstrap": False},
     {"bootstrap": False, "min_samples_leaf": 0.1, "min_samples_split": 0.3},
     {"bootstrap": False, "min_weight_fraction_leaf": 0.1, "min_impurity_decrease": 0.01},
-    {"oob_score": True},
-    {"max_samples": 50},
-    {"max_samples": 0.4},
+    {"oob_score": True}, {"max_samples": 50}, {"max_samples": 0.4},
     {"oob_score": True, "n_estimators": "auto", "oob_tol": 0.03},
     {"oob_score": True, "n_estimators": 50, "max_features": "oob"},
-]
+]  # fmt: skip
 
 
 @both_kinds
