@@ -17,7 +17,7 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_selection import SelectFromModel
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -103,13 +103,6 @@ def search(n_jobs: int) -> list[float]:
     return [*found.cv_results_["mean_test_score"], found.score(X, Y)]
 
 
-def scores(n_jobs: int) -> list[list[float]]:
-    return [
-        cross_val_score(forest, X, Y, cv=3, n_jobs=n_jobs).tolist()
-        for forest in forests(n_jobs)[:4]
-    ]
-
-
 def pipelines(n_jobs: int) -> list[str]:
     """Whose steps are parallel, in parallel, around forests that are."""
     scaled = ColumnTransformer(
@@ -130,11 +123,7 @@ CALLS: dict[str, Callable[..., list[str]]] = {
     **{name: partial(in_children, name) for name in ("fork", "spawn", "forkserver")},
     "fork-while-threads-fit": in_children_forked_while_threads_fit,
 }
-TOOLS: dict[str, Callable[[int], list[Any]]] = {
-    "search": search,
-    "scores": scores,
-    "pipelines": pipelines,
-}
+TOOLS: dict[str, Callable[[int], list[Any]]] = {"search": search, "pipelines": pipelines}
 
 
 def main(way: str) -> None:
