@@ -26,15 +26,14 @@ from gpuforest import RandomForestClassifier, RandomForestRegressor
 Job = tuple[Any, np.ndarray, np.ndarray]
 
 rng = np.random.default_rng(0)
-X = rng.normal(size=(300, 8))
-Y = (X[:, 0] * X[:, 1] + 0.3 * rng.normal(size=300) > 0).astype(int)
+X = rng.normal(size=(120, 8))
+Y = (X[:, 0] * X[:, 1] + 0.3 * rng.normal(size=120) > 0).astype(int)
 
 
 def forests(n_jobs: int) -> list[Any]:
     """Of both kinds, on both CPU backends."""
     return [
-        kind(4, random_state=seed, n_jobs=n_jobs, backend=backend)
-        for seed in range(2)
+        kind(4, random_state=0, n_jobs=n_jobs, backend=backend)
         for kind in (RandomForestClassifier, RandomForestRegressor)
         for backend in ("numba", "numpy")
     ]
@@ -86,7 +85,7 @@ def in_children_forked_while_threads_fit(
     for thread in threads:
         thread.start()
     try:
-        found = [in_children("fork", function, items) for _ in range(5)]
+        found = [in_children("fork", function, items) for _ in range(3)]
     finally:
         stopped.set()
         for thread in threads:
