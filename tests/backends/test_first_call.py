@@ -61,10 +61,6 @@ def test_a_word_while_a_kernel_is_compiled(tmp_path):
         assert len(errors.splitlines()) == said
 
 
-def test_the_word_is_a_log_record_and_can_be_silenced(tmp_path):
-    assert finish(start(tmp_path, "silent")) == ("3\n", "")
-
-
 def test_two_processes_at_once(tmp_path):
     children = [start(tmp_path, "silent") for _ in range(2)]
     assert [finish(child) for child in children] == [("3\n", "")] * 2

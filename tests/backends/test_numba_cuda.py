@@ -36,19 +36,13 @@ def run(script: list[str], **variables: str) -> subprocess.CompletedProcess[str]
     )
 
 
-def test_it_is_the_reference_in_the_simulator():
-    found = run([str(PARITY)], **SIMULATOR)
-    assert found.returncode == 0, found.stderr
-    assert found.stdout.endswith("the same, simulated\n")
-
-
-def test_it_is_the_reference_on_a_gpu():
-    reason = why_not()
-    if reason is not None:
+@pytest.mark.parametrize(("variables", "where"), [(SIMULATOR, "simulated"), ({}, "on a GPU")])
+def test_it_is_the_reference(variables, where):
+    if not variables and (reason := why_not()) is not None:
         pytest.skip(reason)
-    found = run([str(PARITY)])
+    found = run([str(PARITY)], **variables)
     assert found.returncode == 0, found.stderr
-    assert found.stdout.endswith("the same, on a GPU\n")
+    assert found.stdout.endswith(f"the same, {where}\n")
 
 
 def why_not() -> str | None:
