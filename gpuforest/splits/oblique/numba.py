@@ -1,0 +1,334 @@
+"""Combinations of features, compiled: their sums as codes in the wide phase (the specification is
+numpy.py beside this file), and subtrees; terms.py says how they are drawn and stored.
+
+The sums of a node's rows become codes in a column of their own, at the rows' positions in the
+block, so that cuts and moves of rows take it for a feature's.
+"""
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpuforest.common.dtypes import CATEGORICAL
+from gpuforest.common.parallel import parallel_map
+from gpuforest.compiler.decorators import device, kernel
+from gpuforest.compiler.types import I64, Bools, Codes2, I32s, I32s2, I64s2, I64s3, U64s
+from gpuforest.engine.nodes import OBLIQUE_BIN
+from gpuforest.engine.records import Data, Frontier, Training
+from gpuforest.kernels.best_split.cuts import feature_of
+from gpuforest.kernels.grow_subtrees.cuts import cut_or_set
+from gpuforest.kernels.grow_subtrees.rows import CHILD, FEATURE, MISSING
+from gpuforest.kernels.grow_subtrees.scratch import Grown, Scratch
+from gpuforest.kernels.shared.numba import LOW_32, U1, U31, U32, U, hash_at, order_of, permute
+from gpuforest.kernels.shared.records import NO_SPLIT, Feature, Slot, Split
+from gpuforest.splits.oblique.terms import ALL_LEFT as EVERY
+from gpuforest.splits.oblique.terms import (
+    DRAWS,
+    ROUNDS,
+    STRIDE,
+    WEIGHT_BITS,
+    WEIGHT_ZERO,
+    Combining,
+)
+
+Array = Any
+
+NO_LABELS = np.zeros((0, 1), np.int32)
+HOLE = np.int32(-(2**31))  # the sum of a combination of which a value is missing
+
+
+class Oblique(NamedTuple):
+    """What combinations are drawn from, see `Combining`, and scratch."""
+
+    coordinates: I32s2
+    chances: U64s
+    numeric: I32s
+    position: I32s
+    heaviest: I64
+    n_bins: I64
+    refused: Bools  # bool[F], features that the slot's tree did not draw
+    terms: I64s2  # i64[3, L], features and weights of a combination, and what else was drawn
+    sums: I32s  # of a node's rows
+    # [2, n], the columns of the best combination so far and of the one that is looked at, as long
+    # as the longest block
+    codes: Codes2
+
+
+@device
+def add_up(table, positions, begin, n, terms, n_terms, coordinates, missing, sums):
+    """Fill the sums i32[n] of a combination.
+
+    table : codes [F, ...]; those of row i are at positions[begin + i]
+    terms : i64[2, L], features and their weights
+    """
+    for t in range(n_terms):
+        column, own = table[terms[0, t]], coordinates[terms[0, t]]
+        w = np.int32(terms[1, t])
+        for i in range(n):
+            code = column[U(positions[U(begin + i)])]
+            before = sums[U(i)] if t else np.int32(0)
+            is_hole = (code == missing) | (before == HOLE)
+            sums[U(i)] = HOLE if is_hole else before + w * own[U(code)]
+
+
+@device
+def steps_of(sums, n, n_bins):
+    """The least sum, and the shift by which sums become codes below n_bins."""
+    low, high = np.int32(2**31 - 1), HOLE
+    for i in range(n):
+        s = sums[U(i)]
+        low = min(low, s if s != HOLE else np.int32(2**31 - 1))
+        high = max(high, s)
+    if high == HOLE:
+        return np.int64(0), np.int64(0)
+    spread, shift = np.int64(high) - np.int64(low), np.int64(0)
+    while spread >> shift >= n_bins:
+        shift += 1
+    return np.int64(low), shift
+
+
+@device
+def project_column(data, slots, piece, features, weights, coordinates, n_bins, sums, terms, out):
+    """Write the codes of a slot in one combination to `out`, and return low and shift."""
+    s, j, at = piece[0], piece[1], piece[2]
+    begin, n, n_terms = slots.begin[s], slots.end[s] - slots.begin[s], 0
+    missing = data.n_codes - 1
+    for i in range(features.shape[2]):
+        if features[s, j, i] >= 0:
+            terms[0, n_terms], terms[1, n_terms] = features[s, j, i], weights[s, j, i]
+            n_terms += 1
+    if n_terms < 2:
+        column = data.codes[terms[0, 0] if n_terms else 0]
+        for i in range(n):
+            code = column[U(slots.rows[U(begin + i)])] if n_terms else 0
+            out[U(at + i)] = n_bins if code == missing and n_terms else code
+        return np.int64(0), np.int64(0)
+    add_up(data.codes, slots.rows, begin, n, terms, n_terms, coordinates, missing, sums)
+    low, shift = steps_of(sums, n, n_bins)
+    for i in range(n):
+        s = sums[U(i)]
+        out[U(at + i)] = n_bins if s == HOLE else (np.int64(s) - low) >> shift
+    return low, shift
+
+
+@kernel(target="int32")
+def project(
+    data: Data, slots: Frontier, features: I64s3, weights: I64s3, coordinates: I32s2, n_bins: I64,
+    pieces: I64s2, sums: I32s, terms: I64s2, codes: Codes2, low: I64s2, shift: I64s2,
+):  # fmt: skip
+    """Fill codes [k, R], low and shift i64[S, k] for the pieces i64[p, 3]: a slot, the number of a
+    combination, and where the slot's codes begin. It reads no targets; `sums` i32[...] and `terms`
+    i64[2, L] are scratch."""
+    for p in range(len(pieces)):
+        s, j = pieces[p, 0], pieces[p, 1]
+        low[s, j], shift[s, j] = project_column(
+            data, slots, pieces[p], features, weights, coordinates, n_bins, sums, terms, codes[j]
+        )
+
+
+def project_slots(
+    training: Training, slots: Frontier, features: Array, weights: Array
+) -> tuple[Array, Array, Array]:
+    """As `Backend.project`; a task takes a slot and a combination."""
+    combining, (S, k, L) = training.combining, features.shape
+    n_threads = training.backend.n_threads
+    data = replace(training.columns, y=NO_LABELS)
+    count = slots.n_stored
+    first = np.cumsum(count) - count
+    codes = np.empty((k, int(count.sum())), data.codes.dtype)
+    low, shift = np.zeros((S, k), np.int64), np.zeros((S, k), np.int64)
+    features = np.ascontiguousarray(features, np.int64)
+    weights = np.ascontiguousarray(weights, np.int64)
+    pieces = np.array([(s, j, first[s]) for j in range(k) for s in range(S)], np.int64)
+
+    def part(some: Array) -> None:
+        sums = np.empty(int(count[some[:, 0]].max(initial=0)), np.int32)
+        project(
+            data, slots, features, weights, combining.coordinates, combining.n_bins, some, sums,
+            np.zeros((2, L), np.int64), codes, low, shift,
+        )  # fmt: skip
+
+    parallel_map(part, np.array_split(pieces, 4 * n_threads), n_threads)
+    return codes.T, low, shift
+
+
+@device
+def refuse(oblique, slots, d):
+    """Mark the features that a slot's tree did not draw."""
+    for f in range(slots.allowed.shape[1]):
+        oblique.refused[f] = not slots.allowed[slots.tree[d], f]
+
+
+@device
+def weight_in(h, heaviest):
+    """The size of the weight that a hash draws."""
+    return 1 + np.int64((((h & LOW_32) >> U1) * U(heaviest)) >> U31)
+
+
+@device
+def draw_terms(key, number, first, oblique):
+    """Put the features and weights of a node's combination into `terms`, and return how many there
+    are."""
+    terms, others, at = oblique.terms, len(oblique.numeric) - 1, np.int64(oblique.position[first])
+    base = DRAWS + number * STRIDE
+    h = hash_at(key, base)
+    terms[0, 0], terms[1, 0] = first, weight_in(h, oblique.heaviest)
+    n, kept = 1, 1
+    if at >= 0:
+        for i in range(len(oblique.chances)):
+            n += h < oblique.chances[i]
+    for i in range(1, n):
+        h = hash_at(key, base + i)
+        last = others - (n - 1) + (i - 1)
+        t = np.int64(((h >> U32) * U(last + 1)) >> U32)
+        taken = False
+        for earlier in range(1, i):
+            taken |= terms[2, earlier] == t
+        t = last if taken else t
+        terms[2, i] = t
+        f = np.int64(oblique.numeric[t + 1 if t >= at else t])
+        if not oblique.refused[f]:
+            size = weight_in(h, oblique.heaviest)
+            terms[0, kept], terms[1, kept] = f, -size if h & U1 == U1 else size
+            kept += 1
+    return kept
+
+
+@device
+def may_vary(terms, n, constant):
+    """Whether one of a combination's features may vary."""
+    some = False
+    for i in range(n):
+        some |= not constant[terms[0, i]]
+    return some
+
+
+@device
+def sum_column(table, slot, order, oblique, n_terms, missing, column):
+    """Write the codes of a node's rows in the combination `terms`; returns low and shift."""
+    add_up(
+        table, order.positions, slot.begin, slot.n_rows, oblique.terms, n_terms,
+        oblique.coordinates, missing, oblique.sums,
+    )  # fmt: skip
+    low, shift = steps_of(oblique.sums, slot.n_rows, oblique.n_bins)
+    for i in range(slot.n_rows):
+        s = oblique.sums[U(i)]
+        code = oblique.n_bins if s == HOLE else (np.int64(s) - low) >> shift
+        column[U(order.positions[U(slot.begin + i)])] = code
+    return low, shift
+
+
+@device
+def copy_codes(codes, slot, order, missing, last, column):
+    """Copy the codes of a node's rows to a column, where missing values have the code `last`."""
+    for i in range(slot.n_rows):
+        at = U(order.positions[U(slot.begin + i)])
+        code = np.int64(codes[at])
+        column[at] = last if code == missing else code
+
+
+@device
+def keep_words(terms, n, cut, low, shift, n_bins, words):
+    """Write the words of a combination whose codes up to `cut` go left."""
+    threshold = np.int64(EVERY) if cut >= n_bins - 1 else low + ((cut + 1) << shift) - 1
+    words[0] = U(threshold) & LOW_32
+    for i in range(1, 1 + n // 2):
+        words[i] = U(0)
+    for i in range(n):
+        term = U(terms[0, i] << WEIGHT_BITS | (terms[1, i] + WEIGHT_ZERO))
+        words[(i + 1) >> 1] |= term << (U(0) if i & 1 else U32)
+
+
+@device
+def numbered(slot, attempt, k):
+    """The slot with the key for the random cuts of this attempt."""
+    key = slot.key
+    if attempt >= k:
+        key = hash_at(key, ROUNDS + attempt // k)
+    return Slot(
+        slot.number, slot.begin, slot.n_rows, slot.weight, key, slot.sums, slot.low, slot.high
+    )
+
+
+@device
+def search_combined(
+    data, table, slot, rules, scratch, enough, order_domain, n_trail, random, sets, oblique
+):
+    """As `search`, by combinations: the best split, the trail's length, the number of features of
+    the best combination, and which of the columns is its."""
+    k, best, constant = rules.n_tried, NO_SPLIT, scratch.constant
+    C, width, F = len(slot.sums), np.int64(len(slot.sums) + rules.count_rows), len(constant)
+    draw, (mask, fold), missing = order_of(slot.key), order_domain, data.n_codes - 1
+    tried, combined, free, a = 0, 0, 0, 0
+    while (
+        a < F * ((k + F - 1) // F) and tried < k and (best.score < enough or best.score == -np.inf)
+    ):
+        first = np.int64(a % F if k >= F else permute(draw, a, F, mask, fold))
+        number, at, a = a % k, a, a + 1
+        if oblique.refused[first]:
+            continue
+        n = draw_terms(slot.key, at, first, oblique)
+        if not may_vary(oblique.terms, n, constant):
+            continue
+        own, low, shift = numbered(slot, at, k), np.int64(0), np.int64(0)
+        is_set = sets.kinds[first] == CATEGORICAL
+        column, feature = table[first], feature_of(first, data, rules, C)
+        if n > 1:
+            column, bins = oblique.codes[free], np.int64(oblique.n_bins)
+            low, shift = sum_column(table, slot, scratch.order, oblique, n, missing, column)
+            feature = Feature(np.int64(number), bins, bins, np.int64(C), width, feature.is_classes)
+        else:
+            last = feature.missing
+            if is_set:  # random orders of categories depend on the code of missing values
+                column, last = oblique.codes[free], np.int64(oblique.n_bins)
+                copy_codes(table[first], slot, scratch.order, missing, last, column)
+            feature = Feature(
+                np.int64(number + k * is_set), feature.bins, last, np.int64(C), width,
+                feature.is_classes,
+            )  # fmt: skip
+        varies, split = cut_or_set(
+            column, feature, own, rules, scratch, scratch.work.hists[0], False, best.score, random,
+            sets, is_set,
+        )  # fmt: skip
+        tried += varies
+        if not varies:
+            if n == 1:
+                constant[first], scratch.trail[n_trail] = True, first
+                n_trail += 1
+        elif split.score > best.score:
+            best = Split(split.score, first, split.bin, split.missing_left, split.left)
+            combined = n
+            if n > 1:
+                keep_words(oblique.terms, n, split.bin, low, shift, oblique.n_bins, sets.best)
+                free = 1 - free
+    return best, n_trail, combined, 1 - free
+
+
+@device
+def put_combination(scratch, number, first, split, n, sets, grown):
+    """As `put_split`, for a combination of n features."""
+    word = (U(split.feature) << FEATURE) | (U(split.missing_left) << MISSING) | U(OBLIQUE_BIN + n)
+    scratch.nodes[number] = word | (U(grown.n_nodes - first) << CHILD)
+    sets.at[number] = grown.n_words
+    for w in range(1 + n // 2):
+        sets.words[grown.n_words + w] = sets.best[w]
+    return Grown(grown.n_nodes + 2, grown.n_leaves, grown.n_words + 1 + n // 2)
+
+
+def new_oblique(scratch: Scratch, data: Data, combining: Combining) -> Oblique:
+    """Scratch beside another."""
+    c, blocks = combining, (data.codes, scratch.some, scratch.few)
+    longest = max(block.shape[1] for block in blocks)
+    return Oblique(
+        c.coordinates,
+        c.chances,
+        c.numeric,
+        c.position,
+        c.heaviest,
+        c.n_bins,
+        np.zeros(len(c.position), np.bool_),
+        np.zeros((3, c.most_features), np.int64),
+        np.empty(len(scratch.order.positions), np.int32),
+        np.empty((2, longest), data.codes.dtype),
+    )
