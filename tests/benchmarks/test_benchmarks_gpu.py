@@ -4,7 +4,6 @@ import argparse
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +11,9 @@ import pytest
 from cuda_on_cpu.module import available
 
 from benchmarks.gpu import __main__ as script
-from benchmarks.gpu import check, counters, device, measure, parity, small, work
+from benchmarks.gpu import check, counters, device, parity, small, work
 from benchmarks.gpu.report import report
 from benchmarks.gpu.run import LostDevice, Run, model_of
-from benchmarks.gpu.traffic import gathered, looked_up
-from benchmarks.gpu.watch import NAME, watching
 from benchmarks.record import ROOT, Log
 from gpuforest.backends import gpu, registry
 
@@ -171,20 +168,6 @@ def test_a_broken_context_ends_the_process(run, said, monkeypatch):
     assert not parsed.check
 
 
-def test_a_sanitizer_that_is_absent_is_a_line(run, monkeypatch):
-    monkeypatch.setattr(check.shutil, "which", lambda *_, **__: None)
-    done = subprocess.CompletedProcess([], 0, stdout="every kernel ran")
-    monkeypatch.setattr(check.subprocess, "run", lambda *_, **__: done)
-    check.sanitize(run)
-    alone, *others = run.lines
-    assert (alone["tool"], alone["same"], alone["said"]) == ("none", True, "every kernel ran")
-    assert [line["skipped"].split()[-1] for line in others] == [
-        "memcheck",
-        "racecheck",
-        "synccheck",
-    ]
-
-
 GPU_TESTS = """
 import pytest
 
@@ -223,23 +206,6 @@ def test_parity_of_a_gpu_is_a_line(run, monkeypatch, tmp_path, body, part, secon
     assert line["what"] == "parity"
     assert {k: n for k, n in line["counts"].items() if n} == counts
     assert len(line["wrong"]) == counts.get("failed", 0)
-
-
-def test_a_test_that_does_not_end_leaves_the_counts_of_the_others(run, monkeypatch, tmp_path):
-    text = GPU_TESTS.format(body="import time; time.sleep(99 * (case == 2))")
-    (tmp_path / "test_it.py").write_text(text)
-    monkeypatch.setattr(parity, "files", lambda root: [str(tmp_path / "test_it.py")])
-    monkeypatch.setattr(check, "LAST_TEST", 0.0)
-    assert check.parity_holds(run, "rest", 8)
-    assert run.lines[0]["counts"]["passed"] == 1
-    assert run.lines[0]["status"] is None
-
-
-def test_the_parity_tests_are_all_that_take_a_gpu():
-    files = parity.files(ROOT)
-    assert {f"tests/backends/test_cuda{x}.py" for x in ("", "_levels")} < set(files)
-    assert {"tests/test_oblique.py", "tests/data/test_binned.py"} < set(files)
-    assert "tests/test_levels.py" not in files
 
 
 def test_a_plan_is_run_part_by_part_and_keeps_kernels(monkeypatch, tmp_path):
@@ -304,32 +270,6 @@ def test_every_work_is_made_the_same_by_parts():
         assert np.allclose(later[1], y[200:], rtol=1e-3)
         assert len(np.unique(y)) > 1
         assert model_of(each, "numba").backend == "numba"
-
-
-def test_covtype_like_classes_have_their_shares():
-    _, y = work.make(work.WORKS[0], np, 20_000)
-    assert np.abs(np.bincount(y, minlength=7) / len(y) - work.SHARES).max() < 0.02
-
-
-def test_sectors_that_are_read():
-    # every element: the array itself; few: a sector each
-    assert gathered(1000, 1.0, 4) == 4000
-    assert gathered(1000, 1e-9, 4) == pytest.approx(32_000)
-    assert gathered(1000, 0.5, 54) == 64_000
-    # one feature of 64: one sector; all: the row
-    assert looked_up(10, 0.5, 64, 1) == 320
-    assert looked_up(10, 0.5, 64, 1000) == pytest.approx(640)
-
-
-@emulated
-def test_watching_leaves_no_trace(monkeypatch):
-    before = measure.importlib.import_module("gpuforest.engine.grow").grown_wave
-    X, y = work.make(work.WORKS[1], np, 200)
-    with watching(device.open_device("emulated")) as watch:
-        model_of(work.WORKS[1], NAME, n_estimators=1, max_depth=2).fit(X, y)
-        assert sys.modules["gpuforest.engine.grow"].grown_wave is not before
-    assert sys.modules["gpuforest.engine.grow"].grown_wave is before
-    assert not watch.open
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "benchmarks").rglob("*.py")), ids=lambda p: p.name)

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from benchmarks import compare, one_fit, rivals, works
+from benchmarks import compare, rivals
 from benchmarks.libraries import LIBRARIES
 from benchmarks.libraries.forest import Forest
 from benchmarks.record import ROOT
@@ -86,19 +86,6 @@ def test_every_library_that_is_installed_answers(name):
     subprocess.run([sys.executable, "-c", ADAPTERS, name], cwd=ROOT, check=True)
 
 
-def test_ranger_where_it_is_installed(tmp_path):
-    if LIBRARIES["ranger"].version() is None:
-        pytest.skip("ranger is not installed")
-    options = rivals.parse(["--part", "0.005"])
-    for name in ("A16", "diabetes"):
-        work = next(work for work in works.WORKS if work.name == name)
-        about = rivals.write_data(work, tmp_path, options)
-        task = {"library": "ranger", "data": str(tmp_path), "trees": 5, "depth": work.depth}
-        found = one_fit.measure({**task, **about, "threads": 2, "seed": 1, "fits": work.fits})
-        assert found["fit_seconds"] > 0
-        assert found["accuracy"] > 0.5 if about["classes"] else found["r2"] > 0
-
-
 def line(library, seed, date="1", **more):
     about = {"work": "A8", "rows": 10, "features": 2, "classes": 2, "depth": 8, "trees": 100}
     about |= {"threads": 2, "part": 1, "version": "1", "commit": "abc1234"}
@@ -157,22 +144,7 @@ def test_a_table_is_of_one_commit_and_of_each_last_run(tmp_path):
     assert chosen("--works", "B16") == []
 
 
-def test_scaling_is_beside_the_law():
-    lines = [line("gpuforest", 1, rows=n, fit_seconds=n / 1e5) for n in (50_000, 100_000)]
-    text = compare.scaling(lines, "rows")
-    assert text.endswith("| gpuforest | 100,000 | 1.00 | 2.00 | 2.13 |")
-    rows, trees = works.scaling(100)
-    assert [work.rows for work in rows][::5] == [50_000, 1_600_000]
-    assert [work.trees for work in trees] == [25, 50, 100, 200]
-
-
 def test_an_unknown_name_is_one_line(capsys):
     with pytest.raises(SystemExit):
         rivals.parse(["--works", "A9"])
     assert "no A9: there are A8, A16" in capsys.readouterr().err
-
-
-def test_files_stay_small():
-    paths = [*(ROOT / "benchmarks").glob("*.py"), *(ROOT / "benchmarks/libraries").glob("*.py")]
-    for path in paths:
-        assert len(path.read_text().splitlines()) <= 300

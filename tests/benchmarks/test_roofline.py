@@ -12,9 +12,9 @@ from cuda_on_cpu.module import available
 from cuda_variants import MACROS
 
 from benchmarks.gpu import counts, roofline
-from benchmarks.gpu.counts import Asked, Counts, count, levels_above
+from benchmarks.gpu.counts import Asked, Counts, count
 from benchmarks.gpu.loops import Spacing, in_loops, spacing
-from benchmarks.gpu.roofline import DEVICES, LAUNCH, limits, measured, stages
+from benchmarks.gpu.roofline import DEVICES, LAUNCH, limits, stages
 from benchmarks.gpu.work import WORKS
 from gpuforest.compiler.source import cuda_source
 
@@ -77,40 +77,10 @@ def test_stages_add_up(monkeypatch):
     assert own == {"mark": 2.0, "nodes": 3, "host": LAUNCH * 200, "copy back": 2.0}
 
 
-def test_levels_above():
-    work = BY_NAME["HIGGS-like"]
-    assert levels_above(work, 4096) == 11
-    assert levels_above(replace(work, rows=8191), 4096) == 0
-    assert levels_above(replace(work, rows=500), 4096) == 0
-    # so many draws of a large table give as many different rows as a bag of the small one
-    n = 10**5
-    rows = np.random.default_rng(0).integers(0, counts.SPARSE * n, round(counts.FEWER * n))
-    assert len(np.unique(rows)) == pytest.approx((1 - np.exp(-1)) * n, rel=0.01)
-
-
 def test_names_are_those_of_kernels():
     kernels = {name for operation in MACROS for name in kernels_in(cuda_source(operation))}
     named = {name for names in roofline.STAGES.values() for name in names}
     assert named | counts.ROWS | counts.SPANS | roofline.CACHED <= kernels
-
-
-def test_what_was_measured(tmp_path):
-    path = tmp_path / "gpu.jsonl"
-    spans = [{"path": "fit/grow/level/histogram.histogram", "seconds": 0.5}]
-    spans += [{"path": "fit/grow/level", "seconds": 9.0}]
-    spans += [{"path": f"fit/slots.{name}", "seconds": 0.25} for name in ("children", "mark")]
-    lines = [
-        {"what": "stages", "work": "A", "commit": "old", "lines": spans[:1]},
-        {"what": "fit", "work": "A", "source": "host", "median": 7.0},
-        {"what": "fit", "work": "A", "source": "device", "median": 2.0},
-        {"what": "stages", "work": "A", "commit": "new", "lines": spans},
-    ]
-    path.write_text("".join(json.dumps({"benchmark": "gpu", **line}) + "\n" for line in lines))
-    found = measured(path)["A"]
-    assert (found["sum"], found["commit"]) == (2.0, "new")
-    shares = {k: v for k, v in found.items() if isinstance(v, float) and v and k != "sum"}
-    assert shares == {"histogram": 0.5, "nodes": 0.25, "mark": 0.25}
-    assert measured(tmp_path / "absent") == {}
 
 
 @needs_compilers
@@ -160,10 +130,3 @@ def test_the_table(tmp_path, capsys, monkeypatch):
     assert line["seconds"]["sum"] == pytest.approx(
         sum(s for stage, s in line["seconds"].items() if stage != "sum"), rel=1e-4
     )
-
-
-def test_without_a_compiler_it_says_why(monkeypatch, capsys):
-    monkeypatch.setattr(nvrtc, "why_not", lambda: "no compiler here")
-    monkeypatch.setattr(roofline.runner, "available", lambda kind: None)
-    assert roofline.main([]) == 2
-    assert capsys.readouterr().err == "benchmarks.gpu.roofline: no compiler here\n"

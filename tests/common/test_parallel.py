@@ -80,7 +80,7 @@ def interrupt():
     sent.append(time.monotonic())
     os.kill(os.getpid(), signal.SIGINT)
 
-for delay in (0.1, 0.4, 0.7, 1.0, 1.2, 1.4, 1.6, 1.8):  # binning, then growing
+for delay in (0.1, 0.5, 1.0, 1.6):  # binning, then growing
     timer = threading.Timer(delay, interrupt)
     timer.start()
     try:
@@ -98,15 +98,12 @@ fit(500, len(X))
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_an_interrupt_ends_a_long_fit(n_threads):
-    child = subprocess.Popen(
-        [sys.executable, "-c", LONG_FITS, str(n_threads)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    command = [sys.executable, "-c", LONG_FITS, str(n_threads)]
+    pipe = subprocess.PIPE
+    child = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True)
     try:
         # 1. caught: each fit ends soon, and the next one is right
-        for _ in range(8):
+        for _ in range(4):
             line = child.stdout.readline()
             assert line, child.stderr.read()[-500:]
             assert float(line) < 2
@@ -137,7 +134,12 @@ def test_an_error_stops_the_work_that_has_not_begun():
     with pytest.raises(RuntimeError, match="three"):
         parallel_map(work, range(1000), 2)
     assert len(begun) < 20
-    assert parallel_map(lambda i: i * i, range(50), 3) == [i * i for i in range(50)]
+    for n_threads in (1, 3, 8):
+        counts = []
+        squares = parallel_map(lambda i: i * i, range(50), n_threads, counts.append)
+        assert squares == [i * i for i in range(50)]
+        assert counts == [*range(1, 51)]
+        assert parallel_map(lambda i: i, [], n_threads) == []
 
 
 EXIT_OF_A_FIT = (
@@ -172,15 +174,6 @@ def test_decision_paths_can_be_interrupted():
     noticed.append(time.process_time())
     assert paths.nnz > 10**7  # blocks take up to 0.15 of the time; all ones at once took half
     assert np.diff(noticed).max() < (noticed[-1] - noticed[0]) / 4
-
-
-@pytest.mark.parametrize("n_threads", [1, 2, 8])
-def test_results_are_in_the_order_of_the_items(n_threads):
-    counts = []
-    found = parallel_map(lambda i: i * i, range(20), n_threads, counts.append)
-    assert found == [i * i for i in range(20)]
-    assert counts == list(range(1, 21))
-    assert parallel_map(lambda i: i, [], n_threads) == []
 
 
 def test_slices_of_even_sums():

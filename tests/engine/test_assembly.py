@@ -15,7 +15,6 @@ from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.engine import assembly
 from gpuforest.engine.assembly import as_wave, distinct_rows, in_order, merged, row_keys
 from gpuforest.engine.nodes import LEAF_WORD, is_leaf
-from gpuforest.engine.slots import exclusive, pairs, true_positions
 from gpuforest.engine.target import TargetCoding
 
 CLASSES = TargetCoding(np.arange(2), np.zeros(1), 1.0)
@@ -33,13 +32,6 @@ def test_waves_join_to_the_forest_grown_at_once(seed, monkeypatch):
     monkeypatch.setattr(assembly, "NODES_AT_ONCE", 10)  # threads place parts of a wave
     assert same_forest(whole, task.grow(DeepFrom(0, 2, 1)))
     assert same_forest(whole, task.grow(DeepFrom(20, 3)))
-
-
-def test_positions_and_pairs_by_hand():
-    xp, mask = NumpyBackend().xp, np.array([False, True, True, False, True])
-    assert exclusive(xp, mask).tolist() == [0, 0, 1, 2, 2]
-    assert true_positions(xp, np.cumsum(mask), 3).tolist() == [1, 2, 4]
-    assert pairs(xp, np.array([1, 2]), np.array([3, 4])).tolist() == [1, 3, 2, 4]
 
 
 def test_leaves_of_classes_share_rows_and_those_of_numbers_do_not():

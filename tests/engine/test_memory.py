@@ -16,7 +16,7 @@ from gpuforest import MemoryEstimate, estimate_memory, load
 from gpuforest.backends import registry
 from gpuforest.backends.base import RowSampling
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.engine.memory import MIB, truncated_tree
+from gpuforest.engine.memory import MIB
 from gpuforest.engine.slots import Nodes
 from gpuforest.estimators import memory
 from gpuforest.tools.cli import main
@@ -73,15 +73,6 @@ def test_the_table_names_every_part():
     ]
 
 
-def test_a_random_search_tree_of_few_levels_is_full_and_of_many_is_whole():
-    assert truncated_tree(10**6, 3) == (8, 8)
-    assert truncated_tree(1000, 10**9) == (1000, 0)
-    assert truncated_tree(1.0, 5) == (1, 1)
-    leaves = [truncated_tree(1000, depth)[0] for depth in range(1, 60)]
-    assert leaves == sorted(leaves)
-    assert leaves[-1] == 1000
-
-
 @pytest.mark.parametrize(
     "smaller",
     [{"max_depth": 4}, {"min_samples_leaf": 50}, {"min_samples_split": 100}, {"max_samples": 100}],
@@ -91,14 +82,6 @@ def test_what_makes_trees_small_makes_the_estimate_small(backend, smaller):
     forest = gpuforest.RandomForestRegressor(backend=backend)
     most = estimate_memory(forest, 10_000, 5)
     assert estimate_memory(forest.set_params(**smaller), 10_000, 5).forest < most.forest / 10
-
-
-def test_a_regression_has_as_many_leaves_as_a_bag_has_rows(backend):
-    X, y = table()
-    forest = gpuforest.RandomForestRegressor(5, backend=backend, random_state=0).fit(X, y)
-    found = estimate_memory(forest, *X.shape).forest
-    grown = forest.forest_.nodes.nbytes + forest.forest_.leaf_sums.nbytes
-    assert 0.95 < found / grown < 1.05
 
 
 @pytest.mark.parametrize("name", ["n_samples", "n_features", "n_classes", "n_outputs"])
@@ -348,11 +331,6 @@ def test_the_command_line_tells_the_memory_before_and_after(csv, capsys, monkeyp
     assert f"training takes {about} of memory\n" in shown.err
     (line,) = (line for line in shown.out.splitlines() if line.startswith("memory"))
     assert line.split(maxsplit=1)[1] == f"{about}, as estimated before"
-
-
-def test_the_command_line_keeps_within_the_limit(csv, capsys):
-    assert main([*csv, "--memory-limit", "1kB"]) == 2
-    assert "memory_limit=1000 bytes is too little" in capsys.readouterr().err
 
 
 # ------------------------------------------------------------------ the machine

@@ -38,13 +38,6 @@ def test_draws_add_up(engine):
     assert not bags[:, [1, 4]].any()  # rows of no weight have no chance
 
 
-def test_bags_of_some_trees_are_a_part_of_those_of_all(engine):
-    sampling = Sampling(20, 20, None)
-    whole = draw_bags(sampling, 3, 0, 6, engine)
-    assert np.array_equal(draw_bags(sampling, 3, 2, 5, engine), whole[2:5])
-    assert len({bag.tobytes() for bag in whole}) == 6
-
-
 def test_rows_without_replacement_are_distinct(engine):
     bags = draw_bags(Sampling(9, 4, None, distinct=True), 0, 0, 5, engine)
     assert bags.sum(axis=1).tolist() == [4] * 5

@@ -175,25 +175,3 @@ def test_kernels_join_slots_alike(seed, sizes):
     parts = [some_slots(rng, S, 3) for S in sizes]
     arguments = backend, parts, parts[-1].rows, parts[-1].weights
     assert_same(Nodes().join(*arguments), backend.nodes.join(*arguments))
-
-
-@needs_kernels
-@given(seeds, MANY, st.integers(1, 3))
-def test_running_sums(seed, S, stride):
-    rng, backend = np.random.default_rng(seed), EmulatedBackend()
-    values, total = rng.integers(0, 2**40, S * stride), np.zeros(1, np.int64)
-    found = backend.sums_before(values, stride=stride, total=total)
-    assert found.tolist() == [0, *np.cumsum(values[::stride]).tolist()]
-    assert total[0] == found[-1]
-
-
-@needs_kernels
-@given(seeds, MANY)
-def test_tiles_are_counted(seed, S):
-    rng, backend = np.random.default_rng(seed), EmulatedBackend()
-    begin = rng.integers(0, 2**40, S)
-    n = rng.integers(0, 5000, S)
-    tiles, most = backend.tiles_of(begin, begin + n, int(n.sum()))
-    expected = np.cumsum(-(-n // tiles.size))
-    assert tiles.first.tolist() == [0, *expected.tolist()]
-    assert most >= expected[-1]

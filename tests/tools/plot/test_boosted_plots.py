@@ -1,11 +1,8 @@
 """Pictures of boosted models, where they differ from those of forests."""
 
-import runpy
-
 import numpy as np
 import pytest
-from drawn import check_readable, close_figures  # noqa: F401
-from paths import ROOT
+from drawn import check_readable
 from sklearn.datasets import load_diabetes
 from sklearn.utils import Bunch
 
@@ -53,23 +50,3 @@ def test_importances(numbers):
     assert plot_importances(found).get_xlabel().startswith("decrease of the score when permuted")
     with pytest.raises(ValueError, match="IsolationForest has no importances: its cuts are random"):
         plot_importances(IsolationForest(n_estimators=2, backend="numpy").fit(DIABETES.data))
-
-
-def test_the_picture_of_residuals_shows_what_the_page_says():
-    drawn = runpy.run_path(str(ROOT / "docs" / "pictures.py"))["residuals"]().figure.axes
-    fits, rests = drawn[:5], drawn[5:]
-    assert [ax.get_title() for ax in fits] == [
-        "1 round", "2 rounds", "5 rounds", "20 rounds", "100 rounds",
-    ]  # fmt: skip
-    squares = []
-    for fit, rest in zip(fits, rests, strict=True):
-        (data, curve), points = fit.lines, rest.lines[0]
-        left = data.get_ydata() - curve.get_ydata()
-        assert points.get_ydata().tolist() == left.tolist()
-        assert points.get_xdata().tolist() == data.get_xdata().tolist()
-        squares.append(f"{(left**2).mean():.3f}")
-        assert rest.get_title() == f"mean square {squares[-1]}"
-    page = (ROOT / "docs" / "boosting.md").read_text()
-    assert f"[{', '.join(squares)}]" in page
-    assert ", ".join(title.get_title().split()[0] for title in fits) in page
-    check_readable(fits[0])

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from drawn import check_readable, close_figures, overlaps, texts  # noqa: F401
+from drawn import check_readable, overlaps, texts
 from matplotlib import pyplot
 from matplotlib.colors import to_rgb
 from matplotlib.patches import FancyBboxPatch
@@ -22,7 +22,7 @@ from gpuforest import (
 )
 from gpuforest.export.graphviz import Show
 from gpuforest.plot import plot_boundaries, plot_tree
-from gpuforest.tools.plot import style, trees
+from gpuforest.tools.plot import style
 
 IRIS, DIGITS, DIABETES = load_iris(), load_digits(), load_diabetes()
 SPECIES = IRIS.target_names[IRIS.target]
@@ -64,9 +64,7 @@ def check_tree(ax, least=style.SMALL):
 
 def test_a_tree_has_a_box_a_node_and_says_what_dot_says(tree):
     names = ["sl", "sw", "pl", "pw"]
-    given = pyplot.figure(figsize=(8, 8)).subplots()
-    ax = plot_tree(tree, feature_names=names, ax=given)
-    assert ax is given
+    ax = plot_tree(tree, feature_names=names)
     nodes = tree_nodes(tree, feature_names=names)
     assert len(boxes_of(ax)) == len(nodes) == 9
     assert len(ax.lines) == len(nodes) - 1
@@ -172,13 +170,6 @@ def test_two_trees_side_by_side_are_made_small_enough(tree):
         plot_tree(tree, feature_names=IRIS.feature_names, ax=ax)
     for ax in axes:
         check_tree(ax, least=2)
-
-
-def test_subtrees_are_near_each_other():
-    # a leaf beside a subtree goes where its level has room
-    children = {0: [1, 2], 1: [], 2: [3, 4], 3: [], 4: []}
-    at = trees.centres(children, dict.fromkeys(children, 10.0), 2.0)
-    assert at == {0: 11.0, 1: 5.0, 2: 17.0, 3: 11.0, 4: 23.0}
 
 
 def test_a_tree_too_large_to_draw(forest):

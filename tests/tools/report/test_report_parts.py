@@ -1,25 +1,12 @@
 """The parts of a report's page: escaped elements, numbers, axes, and what is told to check."""
 
-import re
-
 import numpy as np
 import pytest
 from hostile import Page
 
 import gpuforest
-from gpuforest.tools.report.html import (
-    Html,
-    figure,
-    h,
-    interval,
-    listed,
-    name,
-    scored,
-    share,
-    table,
-)
+from gpuforest.tools.report.html import figure, interval, scored, share
 from gpuforest.tools.report.page import checks
-from gpuforest.tools.report.pictures import picture
 from gpuforest.tools.report.results import Results
 from gpuforest.tools.report.scores import Score
 
@@ -33,64 +20,13 @@ def forest(n_estimators=20, **params):
     return gpuforest.RandomForestClassifier(n_estimators, random_state=0, backend="numpy", **params)
 
 
-def test_only_html_is_html():
-    assert h("p", "<b>", Html("<i>x</i>"), None) == "<p>&lt;b&gt;<i>x</i></p>"
-    assert h("p", title='"><script>', class_="a", aria_label=None) == (
-        '<p title="&quot;&gt;&lt;script&gt;" class="a"></p>'
-    )
-    assert h("meta", x=1.0, stroke_width="2") == '<meta x="1" stroke-width="2"/>'
-    assert listed(["<a>", "b", "c"], 2) == "<bdi>&lt;a&gt;</bdi>, <bdi>b</bdi> and 1 more"
-
-
-def test_names():
-    assert name("") == "<i>(empty)</i>"
-    assert name("x" * 99, 10) == f'<bdi title="{"x" * 99}">xxxxxxxxx…</bdi>'
-    assert name("\ud800") == "<bdi>\\ud800</bdi>"  # what UTF-8 has no bytes for
-    assert name(3) == "<bdi>3</bdi>"
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        *((0.0, "0"), (1234.5, "1,234"), (0.01234, "0.01234"), (-3.14159, "-3.142")),
-        *((1e12, "1.000e+12"), (1e-9, "1.000e-09"), (np.nan, "–"), (np.inf, "–")),
-    ],
-)
-def test_numbers_have_four_digits(value, text):
-    assert figure(value) == text
-
-
-def test_shares_and_scores():
+def test_numbers_shares_and_scores():
+    numbers = [figure(v) for v in (0.0, 1234.5, 0.01234, -3.14159, 1e12, 1e-9, np.nan, np.inf)]
+    assert numbers == ["0", "1,234", "0.01234", "-3.142", "1.000e+12", "1.000e-09", "–", "–"]
     assert [share(v) for v in (0.0, 0.0002, 0.5, 1.0)] == ["0%", "<0.1%", "50.0%", "100.0%"]
     assert [scored(v) for v in (0.5, 1234.5)] == ["0.5000", "1,234"]
     assert interval(Score("a", 0.5)) == ""
     assert interval(Score("a", 0.5, 0.25, 1.0, "Wilson")) == "0.2500 to 1.0000"
-
-
-def test_tables_have_headers():
-    page = Page(table(["a", "b"], [["x", "1"]], numbers=(1,)))
-    assert [a["scope"] for a in page.all("th")] == ["col", "col", "row"]
-    assert page.all("td") == [{"class": "n"}]
-
-
-def test_a_picture_has_the_colours_of_the_page_and_nothing_of_a_file():
-    def draw(ax):
-        ax.plot([0, 1], [0, 1], color="#b45309", label="<b>")
-        ax.set(xlabel="x", ylabel="y")
-
-    html = picture("T", "a & b", draw, "caption")
-    assert html == picture("T", "a & b", draw, "caption")
-    assert "<title>T</title><desc>a &amp; b</desc>" in html
-    assert "stroke: var(--c1)" in html
-    assert not re.search('#[0-9a-f]{6}|clip|http|metadata| id="(axes|figure)', html)
-    assert "&lt;b&gt;" in html
-    assert html.endswith("</svg><figcaption>caption</figcaption></figure>")
-
-
-def test_a_report_without_matplotlib_names_the_extra(monkeypatch):
-    monkeypatch.setattr("gpuforest.tools.plot.style.find_spec", lambda name: None)
-    with pytest.raises(ImportError, match=r"pip install 'gpuforest\[plot\]'"):
-        forest().fit(X, Y).report()
 
 
 def told(model, *rows) -> str:

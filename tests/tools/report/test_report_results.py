@@ -8,9 +8,8 @@ from sklearn.inspection import partial_dependence
 
 import gpuforest
 from gpuforest.tools.report import results
-from gpuforest.tools.report.results import Results
-from gpuforest.tools.report.rows import Rows, aligned, alone, drift
-from gpuforest.tools.report.scores import class_results, number_results, samples, wilson
+from gpuforest.tools.report.rows import Rows, aligned, drift
+from gpuforest.tools.report.scores import class_results, number_results, wilson
 
 RNG = np.random.default_rng(0)
 N = 300
@@ -29,14 +28,6 @@ def test_wilson_is_that_of_scipy(right, n):
     expected = binomtest(right, n).proportion_ci(method="wilson")
     # another order of the same operations
     assert wilson(right, n) == pytest.approx((expected.low, expected.high), abs=1e-12)
-
-
-def test_samples_are_drawn_with_replacement_and_the_same_again():
-    first, second, *_ = samples(200)
-    assert first.sum() == second.sum() == 200
-    assert (first != second).any()
-    assert 0.3 < np.mean(first == 0) < 0.44  # 1 / e on average
-    assert np.array_equal(next(samples(200)), first)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -114,15 +105,6 @@ def test_labels_beside_other_types(known, y, names, codes):
 def test_labels_of_another_kind():
     with pytest.raises(ValueError, match="the target holds '7', and the model's classes are"):
         aligned(np.array([0, 1]), np.array([7]))
-
-
-def test_unknown_and_absent_classes():
-    model = forest().fit(X[:200], CLASSES[:200])
-    y = np.where(CLASSES[200:] == "a", "new", "b")
-    found = Results.of(model, X[200:], y)
-    assert found.classes.labels.names.tolist() == ["a", "b", "c", "new"]
-    assert found.scores[0].value == np.mean(model.predict(X[200:]) == y)
-    assert "log loss" not in [s.name for s in found.scores]
 
 
 def test_permutation_decreases_are_those_of_permuted_rows():
@@ -211,26 +193,3 @@ def test_unknown_categories():
     assert found.unknown[0] == 0.1
     assert np.isnan(found.unknown[1])
     assert np.isnan(found.beyond[0])
-
-
-@pytest.mark.parametrize("classes", [True, False])
-def test_a_feature_that_alone_predicts_all_is_found(classes):
-    y = CLASSES if classes else NUMBERS
-    leaky = X.copy()
-    leaky[:, 2] = np.unique(CLASSES, return_inverse=True)[1] if classes else NUMBERS
-    model = forest("RandomForestClassifier" if classes else "RandomForestRegressor").fit(leaky, y)
-    score, base = alone(Rows.read(model, leaky, y))
-    assert score.argmax() == 2
-    assert 1 - score[2] < 0.02 * (1 - base)
-    assert (1 - np.delete(score, 2) > 0.1 * (1 - base)).all()
-    assert alone(Rows.read(model, leaky[:40], y[:40])) is None
-
-
-def test_work_is_bounded_for_many_trees():
-    model = forest().fit(X, CLASSES)
-    rows = Rows.read(model, X, CLASSES)
-    trees = model.estimators_
-    steps = sum(np.log2(model.forest_.n_nodes / 10 + 1) for _ in trees) * 200
-    assert results._most(rows, int(steps) + 1, 250) == 200
-    assert results._most(rows, 10, 250) == results.FEWEST_ROWS
-    assert results._most(rows, 10**9, 250) == 250
