@@ -3,18 +3,16 @@
 import argparse
 import json
 import os
-import subprocess
-from pathlib import Path
 
 import numpy as np
 import pytest
 from cuda_on_cpu.module import available
 
 from benchmarks.gpu import __main__ as script
-from benchmarks.gpu import check, counters, device, parity, small, work
+from benchmarks.gpu import check, device, parity, small, work
 from benchmarks.gpu.report import report
 from benchmarks.gpu.run import LostDevice, Run, model_of
-from benchmarks.record import ROOT, Log
+from benchmarks.record import Log
 from gpuforest.backends import gpu, registry
 
 pytestmark = pytest.mark.deep
@@ -208,57 +206,6 @@ def test_parity_of_a_gpu_is_a_line(run, monkeypatch, tmp_path, body, part, secon
     assert len(line["wrong"]) == counts.get("failed", 0)
 
 
-def test_a_plan_is_run_part_by_part_and_keeps_kernels(monkeypatch, tmp_path):
-    archive, commands = tmp_path / "kernels.tar.gz", []
-
-    def done(command, timeout, **_):
-        cache = Path(os.environ["CUPY_CACHE_DIR"])
-        commands.append((command[3:], sorted(path.name for path in cache.iterdir())))
-        (cache / f"{len(commands)}.cubin").write_text("a kernel")
-        if len(commands) == 2:
-            raise subprocess.TimeoutExpired(command, timeout)
-        return subprocess.CompletedProcess(command, 0)
-
-    monkeypatch.setattr(script.subprocess, "run", done)
-    assert script.main(["--plan", "works", "rest", "--kernels", str(archive)]) == 1
-    assert script.main(["--plan", "--kernels", str(archive), "--results", "a.jsonl"]) == 0
-    assert [kernels for _, kernels in commands[:3]] == [[], ["1.cubin"], ["1.cubin", "2.cubin"]]
-    assert len(commands) == 2 + len(script.PLAN)
-    for command, _ in commands:
-        options = script.parse(command)  # each is a command of this script
-        assert 60 * options.minutes < script.PART_SECONDS
-    assert commands[-1][0][-2:] == ["--results", "a.jsonl"]
-
-
-NCU = """
-echo "==PROF== Connected to process 1"
-echo '"ID","Kernel Name","dram__sectors_read.sum","lts__t_sector_hit_rate.pct"'
-echo '"","","sector","%"'
-echo '"0","mark","1,200","61.5"'
-echo '"1","histogram","40","n/a"'
-echo '"2","mark","7","50"'
-echo '{"first_fit_seconds": 1.0}'
-"""
-
-
-def test_counters_are_read_as_they_are_printed(run, monkeypatch, tmp_path):
-    program = tmp_path / "ncu"
-    program.write_text(f"#!/bin/sh{NCU}")
-    program.chmod(0o755)
-    monkeypatch.setattr(counters.shutil, "which", lambda *_, **__: str(program))
-    counters.count(run, work.WORKS[1])
-    (line,) = lines_of(run.log.path)
-    marks = line["launches"]["mark"]
-    assert [x["dram_sectors"] for x in marks] == [1200, 7]
-    assert line["launches"]["histogram"][0]["l2_hits"] is None
-    program.write_text("#!/bin/sh\necho no permission to use counters")
-    with pytest.raises(RuntimeError, match="ncu counted nothing: no permission"):
-        counters.count(run, work.WORKS[1])
-    monkeypatch.setattr(counters.shutil, "which", lambda *_, **__: None)
-    counters.count(run, work.WORKS[1])
-    assert "not on the PATH" in run.lines[-1]["skipped"]
-
-
 def test_every_work_is_made_the_same_by_parts():
     for each in work.WORKS:
         X, y = work.make(each, np, 300)
@@ -270,8 +217,3 @@ def test_every_work_is_made_the_same_by_parts():
         assert np.allclose(later[1], y[200:], rtol=1e-3)
         assert len(np.unique(y)) > 1
         assert model_of(each, "numba").backend == "numba"
-
-
-@pytest.mark.parametrize("path", sorted((ROOT / "benchmarks").rglob("*.py")), ids=lambda p: p.name)
-def test_no_script_is_long(path):
-    assert len(path.read_text().splitlines()) <= 400

@@ -12,9 +12,9 @@ from cuda_on_cpu.module import available
 from cuda_variants import MACROS
 
 from benchmarks.gpu import counts, roofline
-from benchmarks.gpu.counts import Asked, Counts, count
+from benchmarks.gpu.counts import Asked, count
 from benchmarks.gpu.loops import Spacing, in_loops, spacing
-from benchmarks.gpu.roofline import DEVICES, LAUNCH, limits, stages
+from benchmarks.gpu.roofline import DEVICES, limits, stages
 from benchmarks.gpu.work import WORKS
 from gpuforest.compiler.source import cuda_source
 
@@ -67,14 +67,6 @@ def test_the_longest_of_three_limits():
     assert limits(asked, Spacing(3.0, 1.0), H100, 40e6)["memory"] == pytest.approx(
         0.064 + 0.064 + 0.0032
     )
-
-
-def test_stages_add_up(monkeypatch):
-    monkeypatch.setattr(roofline, "times", lambda *_: {"mark": {"a": 2.0, "b": 1.0}, "x": {"a": 3}})
-    found = Counts(BY_NAME["HIGGS-like"], 0, 128e9, operations=100, levels=1)
-    found.kernels = {"mark": Asked(launches=20), "x": Asked(launches=80)}
-    own = {stage: s for stage, s in stages(found, H100).items() if s}
-    assert own == {"mark": 2.0, "nodes": 3, "host": LAUNCH * 200, "copy back": 2.0}
 
 
 def test_names_are_those_of_kernels():

@@ -215,16 +215,6 @@ def test_strings_and_named_numbers_are_categories(data, capsys, monkeypatch, lib
     assert re.search(r"^categories +1 colour, 12 month$", capsys.readouterr().out, re.MULTILINE)
 
 
-def test_boolean_classes_and_regression_predict(data, capsys):
-    assert main(train(target="flag")) == 0
-    assert main(["predict", "model", "data.csv", "--out", "p.csv"]) == 0
-    assert read_csv("p.csv")["prediction"].dtype == np.bool_
-    assert main(train(target="amount")) == 0
-    assert main(["predict", "model", "data.csv", "--out", "p.csv", "--n-jobs", "1"]) == 0
-    X = read_csv("data.csv")[["a", "b", "c[0]"]]
-    assert read_csv("p.csv")["prediction"].tolist() == (gpuforest.load("model").predict(X).tolist())
-
-
 def test_whole_numbers_beyond_float64(data, capsys):
     frame = read_csv("data.csv")[["label"]].sort_values("label")
     frame.assign(id=2**62 + 2**20 * np.arange(N)).to_csv("data.csv", index=False)

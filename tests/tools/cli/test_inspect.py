@@ -160,18 +160,6 @@ def test_summary_reads_well(forest, capsys):
     assert out.count("\n") == len(rows) + len(NAMES) - 1  # an importance a line
 
 
-def test_ten_features_without_names_and_no_score(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(80, 14)), rng.normal(size=80)
-    gpuforest.DecisionTreeRegressor().fit(X, y).save("model")
-    assert main(["inspect", "model"]) == 0
-    out = capsys.readouterr().out
-    assert len(re.findall(r"^.* 0\.\d{3} feature_\d+$", out, re.MULTILINE)) == 10
-    assert re.search(r"^settings +the defaults$", out, re.MULTILINE)
-    assert "out-of-bag" not in out
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -102,11 +102,6 @@ def test_labels_beside_other_types(known, y, names, codes):
     assert found.names[found.unknown].tolist() == [label for label in names if label not in known]
 
 
-def test_labels_of_another_kind():
-    with pytest.raises(ValueError, match="the target holds '7', and the model's classes are"):
-        aligned(np.array([0, 1]), np.array([7]))
-
-
 def test_permutation_decreases_are_those_of_permuted_rows():
     model = forest("RandomForestRegressor").fit(X[:200], NUMBERS[:200])
     rows = Rows.read(model, X[200:], NUMBERS[200:])
@@ -127,20 +122,6 @@ def test_dependence_is_that_of_scikit_learn():
     # means of the same predictions
     assert found.means[:, 0] == pytest.approx(expected["average"][0], rel=1e-12)
     assert found.shares is None
-
-
-def test_dependence_on_categories_and_missing_values():
-    pd = pytest.importorskip("pandas")
-    kind = np.where(X[:, 0] > 0, "high", np.where(X[:, 0] > -1, "low", None))
-    frame = pd.DataFrame({"kind": kind, "x": X[:, 1]})
-    model = forest("RandomForestRegressor").fit(frame, NUMBERS)
-    found = results.dependence(Rows.read(model, frame, NUMBERS), 0)
-    names = [model.forest_.edges.categories[0][int(v)] for v in found.values]
-    assert names == ["high", "low"]
-    assert found.shares.sum() == 1
-    assert found.means[0, 0] > found.means[1, 0]
-    only = Rows.read(model, frame[:1], NUMBERS[:1])
-    assert results.dependence(only, 0) is None
 
 
 @pytest.mark.parametrize(
@@ -164,24 +145,6 @@ def test_errors_by_trees_end_at_that_of_all(name, classes):
     if hasattr(model, "staged_score"):
         stages = list(model.staged_score(X[200:], y[200:]))
         assert errors.tolist() == pytest.approx([1 - stages[i - 1] for i in n])
-
-
-def test_a_median_of_trees_has_no_stages():
-    model = gpuforest.AdaBoostRegressor(n_estimators=5, random_state=0).fit(X, NUMBERS)
-    assert results.staged_error(Rows.read(model, X, NUMBERS)) is None
-
-
-@pytest.mark.parametrize("values", [40, N])  # a bin for each, and bins of several
-def test_training_rows_are_not_beyond_their_bins(values):
-    rows = X[np.arange(N) % values]
-    model = forest("RandomForestRegressor", max_bins=255 if values < 200 else 60).fit(rows, NUMBERS)
-    found = drift(Rows.read(model, rows, NUMBERS))
-    assert (found.beyond == 0).all() if values < 200 else (found.beyond < 0.05).all()
-    moved = rows.copy()
-    moved[:30, 2], moved[:60, 3] = 1e9, np.nan
-    found = drift(Rows.read(model, moved, NUMBERS))
-    assert found.beyond[2] == pytest.approx(0.1, abs=0.03)  # some others may be, too
-    assert found.missing.tolist() == [0, 0, 0, 0.2]
 
 
 def test_unknown_categories():
