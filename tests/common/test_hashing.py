@@ -1,11 +1,9 @@
 """Stateless randomness: known answers, compiled hashes that equal them, and fair orders."""
 
-import itertools
-
 import array_api_compat.numpy as xp
 import numpy as np
 import pytest
-from chances import assert_uniform, keys64, splitmix
+from chances import keys64, splitmix
 from hypothesis import given
 from hypothesis import strategies as st
 from in_numba import kernel
@@ -114,50 +112,6 @@ def test_permutation_is_a_bijection():
         out = np.zeros(drawn.shape, np.uint64)
         permutations(keys, n, out)
         assert np.array_equal(out, drawn)
-
-
-def relative_differences(n: int, k: int) -> np.ndarray:
-    """How much more often than all others each order of the first k of n = 2**w elements comes,
-    where all hashes are alike: exact, by going through the eight rounds with all their numbers."""
-    states = np.array(list(itertools.permutations(range(n), k)))
-    number = np.full((n,) * k, -1)
-    number[tuple(states.T)] = np.arange(len(states))
-    chance = np.zeros(len(states))
-    chance[number[tuple(range(k))]] = 1
-    steps = []
-    for add, times in itertools.product(range(n), range(1, n, 2)):
-        x = (states + add) * times % n
-        x ^= x >> ((n.bit_length() - 1 + 1) // 2)
-        steps.append(number[tuple(x.T)])
-    for _ in range(8):
-        after = np.zeros(len(states))
-        for step in steps:
-            after[step] += chance
-        chance = after / len(steps)
-    return chance * len(states) - 1
-
-
-def root_mean_square(values: np.ndarray) -> float:
-    return float(np.sqrt(np.mean(values**2)))
-
-
-@pytest.mark.parametrize(
-    ("n", "pairs", "triples"), [(4, 0.0055, 0.0110), (8, 0.0006, 0.0013), (16, 0.0062, 0.0474)]
-)
-def test_how_uneven_orders_of_few_are(n, pairs, triples):
-    # what docs/design.md says; rounded to the fourth decimal
-    assert relative_differences(n, 1) == pytest.approx(0, abs=1e-12)
-    assert root_mean_square(relative_differences(n, 2)) == pytest.approx(pairs, abs=5e-5)
-    assert root_mean_square(relative_differences(n, 3)) == pytest.approx(triples, abs=5e-5)
-
-
-def test_orders_of_related_nodes_are_independent():
-    # a node's order, its left and right child's, and the next tree's
-    keys = keys_of(30_000, seed=2)
-    order = orders(keys, 28)[:, 0].astype(np.int64)
-    for other in (hash_at(keys, 0), hash_at(keys, 1), np.roll(keys, 1)):
-        pairs = order * 28 + orders(other, 28)[:, 0].astype(np.int64)
-        assert_uniform(np.bincount(pairs, minlength=28 * 28), 30_000 / 28**2)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 16, 17, 1000])

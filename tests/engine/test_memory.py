@@ -105,18 +105,6 @@ def test_combinations_count_the_words_of_their_splits():
     assert few.forest - least.forest == pytest.approx(leaves * 8, rel=0.02)
 
 
-def test_combinations_count_their_columns_for_each_thread():
-    """Two columns of codes of all rows, and the sums, of four bytes, of a bag's distinct rows."""
-    pytest.importorskip("numba", reason="no numba here")
-    given = {"max_depth": 2, "backend": "numba", "max_bins": 255}
-    for n_jobs in (1, 2):
-        forest = gpuforest.RandomForestClassifier(20, n_jobs=n_jobs, **given)
-        alone = estimate_memory(forest, 10**6, 4).growing
-        forest.set_params(feature_combinations=2)
-        more = estimate_memory(forest, 10**6, 4).growing - alone
-        assert more == pytest.approx(n_jobs * (2 * 10**6 + 4 * 632_121), rel=0.01)
-
-
 # ------------------------------------------------------------------ against real fits
 
 

@@ -13,7 +13,7 @@ from laws import column, seeds
 
 from gpuforest.engine.criteria import CRITERIA
 from gpuforest.engine.records import Frontier, Rules, Splits, Training
-from gpuforest.engine.slots import DEEP, LEAF, NONE, WIDE, Nodes
+from gpuforest.engine.slots import Nodes
 
 MANY = st.sampled_from([1, 2, 7, 256, 257, 2048, 2049, 9000])
 
@@ -65,19 +65,6 @@ def assert_same(a: Frontier, b: Frontier) -> None:
 def ruled(rules: Rules) -> Training:
     """A training by these rules on the emulated device."""
     return replace(Task(column(0, 1), np.arange(2)).training(EmulatedBackend()), rules=rules)
-
-
-@needs_kernels
-def test_each_slot_has_a_kind():
-    rng, rules = np.random.default_rng(0), Rules(CRITERIA["gini"], 1, 4, 5, 1, -np.inf)
-    own = some_slots(rng, 200, 2)
-    kind, _, deep = Nodes().sort_out(ruled(rules), own, 6)
-    must_end = own.constant | (own.n_rows < 5) | (own.depth >= 4)
-    expected = np.where(must_end, LEAF, np.where(own.n_rows <= 6, DEEP, WIDE))
-    expected[own.n_rows == 0] = NONE
-    assert np.array_equal(kind, expected)
-    assert np.array_equal(deep.key, own.key[expected == DEEP])
-    assert deep.n_held == own.n_rows[expected == DEEP].sum()
 
 
 @needs_kernels

@@ -157,15 +157,6 @@ def test_test_file_may_order_its_columns_otherwise(data, capsys):
     assert "a column that is absent from the data: 'b'" in capsys.readouterr().err
 
 
-def test_a_score_that_does_not_exist_is_null(data, capsys):
-    read_csv("data.csv").head(1).to_csv("test.csv", index=False)
-    with warnings.catch_warnings():
-        warnings.simplefilter("default")  # scikit-learn: R2 of one row is not defined
-        found = facts(capsys, "--test", "test.csv", target="amount")
-    assert found["test_score"] is None
-    assert found["test_rows"] == 1
-
-
 def test_summary_reads_well(data, capsys):
     assert main(train("--test", "0.5")) == 0
     out, err = capsys.readouterr()

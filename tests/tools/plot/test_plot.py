@@ -20,6 +20,8 @@ from gpuforest import (
     DecisionTreeClassifier,
     DecisionTreeRegressor,
     HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    IsolationForest,
     RandomForestClassifier,
     RandomForestRegressor,
     RandomTreesEmbedding,
@@ -64,6 +66,11 @@ def forest():
 @pytest.fixture(scope="module")
 def numbers():
     return RandomForestRegressor(10, random_state=0).fit(DIABETES.data, DIABETES.target)
+
+
+@pytest.fixture(scope="module")
+def counts():
+    return HistGradientBoostingRegressor("poisson", max_iter=10).fit(DIABETES.data, DIABETES.target)
 
 
 def test_axes_that_are_passed_are_drawn_on(tree, forest, numbers):
@@ -357,3 +364,38 @@ def test_the_pictures_of_the_pages_are_small_and_used():
     assert {*re.findall(r"\(images/(\w+\.png)\)", pages)} == made
     for path in (DOCS / "images").iterdir():
         assert path.stat().st_size < 60_000
+
+
+def test_boundaries_of_counts_are_means_and_no_logarithms(counts):
+    shades = plot_boundaries(counts, DIABETES.data, DIABETES.target, (2, 8)).collections[0]
+    assert shades.get_array().min() > 0
+
+
+@pytest.mark.parametrize("n_trees", [0, 1, 3])
+def test_steps_are_the_predictions_after_rounds(n_trees):
+    x, y = DIABETES.data[:, [2]], DIABETES.target
+    model = HistGradientBoostingRegressor(max_iter=10).fit(x, y)
+    ax = plot_steps(model, x, y, n_trees=n_trees)
+    _, *stages, line = ax.lines
+    ends = line.get_xdata()
+    inside = ((ends[:-1] + ends[1:]) / 2)[:, None]
+    assert line.get_ydata()[:-1].tolist() == model.predict(inside).tolist()
+    assert line.get_label() == "10 rounds"
+    expected = [found.tolist() for found in model.staged_predict(inside)]
+    assert [stage.get_ydata()[:-1].tolist() for stage in stages] == expected[:n_trees]
+    if n_trees:
+        words = {1: "after its first round", 3: "after its first 3 rounds"}
+        assert stages[0].get_label() == words[n_trees]
+    check_readable(ax)
+
+
+def test_importances_of_boosting(counts):
+    ax = plot_importances(counts, top=4)
+    gains = np.sort(counts.feature_importances_)[::-1]
+    assert [p.get_width() for p in ax.patches] == gains[:4].tolist()
+    assert ax.get_xlabel() == "gain of splits, as a share of all"
+    assert len(ax.containers) == 1  # there is no tree whose importances stand by themselves
+    found = Bunch(importances_mean=np.ones(2), importances_std=np.ones(2))  # of scikit-learn
+    assert plot_importances(found).get_xlabel().startswith("decrease of the score when permuted")
+    with pytest.raises(ValueError, match="IsolationForest has no importances: its cuts are random"):
+        plot_importances(IsolationForest(n_estimators=2, backend="numpy").fit(DIABETES.data))

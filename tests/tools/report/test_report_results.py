@@ -2,20 +2,33 @@
 
 import numpy as np
 import pytest
+from hostile import Page
 from scipy.stats import binomtest
 from sklearn import metrics
 from sklearn.inspection import partial_dependence
 
 import gpuforest
 from gpuforest.tools.report import results
+from gpuforest.tools.report.html import figure, interval, scored, share
+from gpuforest.tools.report.page import checks
+from gpuforest.tools.report.results import Results
 from gpuforest.tools.report.rows import Rows, aligned, drift
-from gpuforest.tools.report.scores import class_results, number_results, wilson
+from gpuforest.tools.report.scores import Score, class_results, number_results, wilson
 
 RNG = np.random.default_rng(0)
 N = 300
 X = RNG.normal(size=(N, 4))
 CLASSES = np.array(["a", "b", "c"])[np.digitize(X[:, 0] + RNG.normal(size=N) / 2, [-0.5, 0.8])]
 NUMBERS = 3 * X[:, 0] - X[:, 1] + RNG.normal(size=N)
+
+
+THREE = np.random.default_rng(0)
+X3 = THREE.normal(size=(N, 3))
+YES = np.where(X3[:, 0] + THREE.normal(size=N) > 0, "yes", "no")
+
+
+def voting(n_estimators=20, **params):
+    return gpuforest.RandomForestClassifier(n_estimators, random_state=0, backend="numpy", **params)
 
 
 def forest(name="RandomForestClassifier", **params):
@@ -102,17 +115,6 @@ def test_labels_beside_other_types(known, y, names, codes):
     assert found.names[found.unknown].tolist() == [label for label in names if label not in known]
 
 
-def test_permutation_decreases_are_those_of_permuted_rows():
-    model = forest("RandomForestRegressor").fit(X[:200], NUMBERS[:200])
-    rows = Rows.read(model, X[200:], NUMBERS[200:])
-    found = results.permuted(rows, model.feature_importances_)
-    assert found.features[:2].tolist() == [0, 1]
-    assert found.score == pytest.approx(model.score(X[200:], NUMBERS[200:]))  # another unit
-    assert found.mean[0] > 4 * found.std[0] > 0
-    again = results.permuted(rows, model.feature_importances_)
-    assert np.array_equal(found.mean, again.mean)
-
-
 def test_dependence_is_that_of_scikit_learn():
     model = forest("RandomForestRegressor").fit(X[:200], NUMBERS[:200])
     found = results.dependence(Rows.read(model, X[200:], NUMBERS[200:]), 0)
@@ -156,3 +158,73 @@ def test_unknown_categories():
     assert found.unknown[0] == 0.1
     assert np.isnan(found.unknown[1])
     assert np.isnan(found.beyond[0])
+
+
+def test_numbers_shares_and_scores():
+    numbers = [figure(v) for v in (0.0, 1234.5, 0.01234, -3.14159, 1e12, 1e-9, np.nan, np.inf)]
+    assert numbers == ["0", "1,234", "0.01234", "-3.142", "1.000e+12", "1.000e-09", "–", "–"]
+    assert [share(v) for v in (0.0, 0.0002, 0.5, 1.0)] == ["0%", "<0.1%", "50.0%", "100.0%"]
+    assert [scored(v) for v in (0.5, 1234.5)] == ["0.5000", "1,234"]
+    assert interval(Score("a", 0.5)) == ""
+    assert interval(Score("a", 0.5, 0.25, 1.0, "Wilson")) == "0.2500 to 1.0000"
+
+
+def told(model, *rows) -> str:
+    return Page("".join(checks(Results.of(model, *rows)))).text
+
+
+def test_nothing_to_check():
+    model = voting(oob_score=True).fit(X3[:200], YES[:200])
+    assert told(model, X3[200:], YES[200:]) == ""
+
+
+def test_checks_find_training_rows_leaks_and_gaps():
+    leaky = X3.copy()
+    leaky[:, 2] = YES == "yes"
+    text = told(voting().fit(leaky, YES), leaky, YES)
+    assert "Are these the training rows?" in text
+    assert "A leak?" in text
+    assert "feature_2" in text
+    model = voting(oob_score=True, n_estimators=30).fit(leaky[:200], YES[:200])
+    moved = leaky[200:].copy()
+    moved[:, 2] = 1 - moved[:, 2]
+    text = told(model, moved, YES[200:])
+    assert "Out-of-bag and test scores differ." in text
+    assert "far worse than" in text
+
+
+def test_checks_find_other_data():
+    model = voting().fit(X3[:200], YES[:200])
+    moved = X3[200:].copy()
+    moved[:20, 0], moved[:60, 1] = 99.0, np.nan
+    text = told(model, moved, YES[200:])
+    assert "Other data than in training." in text
+    assert "feature_0\n (up to 2" in text  # 20 rows, and a few that lie beyond by themselves
+    assert "Mostly missing." in text
+    assert "feature_1\n: missing" in text
+
+
+def test_checks_find_classes():
+    kinds = np.where(np.arange(N) < 3, "rare", YES)
+    model = voting().fit(X3, kinds)
+    text = told(model, X3[1:], kinds[1:])
+    assert "Classes of few rows.\n \nrare\n: fewer than 10 rows" in text
+    text = told(model, X3[3:], np.where(YES[3:] == "yes", "yes", "other"))
+    assert "Unknown classes." in text
+    assert "Absent classes." in text
+    stump = voting(max_depth=1, n_estimators=1).fit(X3[:2], ["a", "b"])
+    assert "Few rows." in told(stump, X3[:2], ["a", "b"])
+
+
+def test_checks_find_one_answer():
+    y = np.array(["a", "b"])[(np.arange(N) % 20 == 0).astype(int)]
+    model = voting(max_depth=1).fit(X3, y)
+    assert "One answer." in told(model, X3[:200], y[:200])
+
+
+def test_checks_of_the_model_alone():
+    model = voting().fit(np.stack([X3[:, 0], np.zeros(N)], axis=1), YES)
+    assert "One feature does nearly all." in told(model)
+    with pytest.warns(UserWarning, match="OOB"):
+        model = voting(n_estimators=1, oob_score=True).fit(X3[:1], YES[:1])
+    assert "No out-of-bag score." in told(model)
