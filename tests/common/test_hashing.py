@@ -75,9 +75,6 @@ def test_tree_keys_do_not_depend_on_where_they_begin():
     assert len(np.unique(np.stack([tree_keys(xp, s, 0, 1000) for s in range(100)]))) == 10**5
 
 
-# permutations
-
-
 def python_permute(key: int, position: int, n: int) -> int:
     bits = (n - 1).bit_length()
     if bits == 0:

@@ -42,9 +42,6 @@ def assert_codes_follow_thresholds(X: np.ndarray, edges: BinEdges) -> None:
         assert np.array_equal(x[:, None] <= threshold, code[:, None] <= bins)
 
 
-# few values: bins are the values
-
-
 def test_edges_are_the_exact_middles():
     assert edges_of([3, 1, 2, 2, 7]).tolist() == [1.5, 2.5, 5.0]
     assert edges_of([5, 5, 5]).tolist() == []
@@ -93,9 +90,6 @@ def test_codes_follow_the_thresholds(X, max_bins):
         # every edge parts the values in its own way
         ranks = np.searchsorted(values, own, side="right")
         assert np.all(np.diff(ranks, prepend=0, append=len(values)) > 0) or len(values) == 0
-
-
-# many values
 
 
 @pytest.mark.parametrize("max_bins", [2, 3, 16, 64, 255, 1000])
@@ -164,9 +158,6 @@ def test_codes_of_two_bytes():
         codes = codes_of(x[:n], fit_edges(x[:n], max_bins=1000))
         assert codes.dtype == dtype
         assert np.array_equal(codes[:, 0], np.arange(n))
-
-
-# a sample of the rows
 
 
 def test_the_sample_skips_rows_without_weight():

@@ -145,9 +145,6 @@ def test_gains_are_in_scikit_learns_unit(criterion):
     assert score[1] + score[2] - score[0] == pytest.approx(gain, rel=1e-6)
 
 
-# a criterion from elsewhere
-
-
 def twice_the_squares(xp, sums, n):
     return 2 * xp.astype(xp.sum(sums * sums, axis=-1), xp.float64) / xp.astype(n, xp.float64)
 

@@ -69,9 +69,6 @@ def test_constant_features_do_not_count_as_tried(grower):
     assert set(feature.tolist()) == {-1, 17}
 
 
-# sums and orders
-
-
 def assert_whole(task: Task, engine: Backend) -> Forest:
     """Sums add up, children follow their parents, subtrees are contiguous."""
     forest = task.grow(engine)
@@ -130,9 +127,6 @@ def test_a_chain_of_nodes_is_whole():
     task = Task(X, np.arange(n) % 2.0, "squared_error", max_bins=1000)
     for engine in (NumpyBackend(), DeepFrom(5), NumbaBackend()):
         assert assert_whole(task, engine).depth == n - 1
-
-
-# rules
 
 
 def test_least_rows_count_rows_not_weights(grower):

@@ -46,9 +46,6 @@ def assert_same_forest(a, b):
         assert np.array_equal(getattr(a.forest_, name), getattr(b.forest_, name))
 
 
-# ------------------------------------------------------------------ the estimate
-
-
 def test_sizes_of_codes_and_targets():
     forest = gpuforest.RandomForestClassifier(max_bins=255, backend="numpy")
     assert estimate_memory(forest, 1000, 7).codes == 7000
@@ -105,9 +102,6 @@ def test_combinations_count_the_words_of_their_splits():
     assert few.forest - least.forest == pytest.approx(leaves * 8, rel=0.02)
 
 
-# ------------------------------------------------------------------ against real fits
-
-
 CLASSES, NUMBERS = "RandomForestClassifier", "RandomForestRegressor"
 
 
@@ -153,9 +147,6 @@ def compare(*fit) -> None:
     assert 0.8 < found / peak < most
     if limited:
         assert limited[0] < 1.1 * least
-
-
-# ------------------------------------------------------------------ the limit
 
 
 @pytest.mark.parametrize("estimator", ALL)
@@ -212,9 +203,6 @@ def test_a_limit_is_not_saved(tmp_path):
     tree = gpuforest.DecisionTreeClassifier(memory_limit=10**9, max_depth=2).fit(X, y)
     tree.save(tmp_path / "tree")
     assert load(tmp_path / "tree").memory_limit is None
-
-
-# ------------------------------------------------------------------ backends of others
 
 
 class MyNodes(Nodes):
@@ -275,9 +263,6 @@ def test_a_registered_backend_takes_what_it_is_made_from_takes(mine, monkeypatch
     assert found == estimate_memory(mine, ROWS, FEATURES, backend="numpy")
 
 
-# ------------------------------------------------------------------ the command line
-
-
 @pytest.mark.parametrize(
     ("text", "n_bytes"),
     [("2GB", 2 * 10**9), ("1.5 GiB", 3 * 2**29), ("500mb", 5 * 10**8), ("7kB", 7000)],
@@ -319,9 +304,6 @@ def test_the_command_line_tells_the_memory_before_and_after(csv, capsys, monkeyp
     assert f"training takes {about} of memory\n" in shown.err
     (line,) = (line for line in shown.out.splitlines() if line.startswith("memory"))
     assert line.split(maxsplit=1)[1] == f"{about}, as estimated before"
-
-
-# ------------------------------------------------------------------ the machine
 
 
 def test_the_log_says_once_that_a_machine_has_too_little(monkeypatch, caplog):

@@ -1,47 +1,15 @@
-"""The records of growing: what must be a leaf, features in a random order, the better split."""
+"""What growing works with: features in a random order, bounds below a split, the better split."""
 
-from dataclasses import replace
+from types import SimpleNamespace
 
 import array_api_compat.numpy as xp
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuforest.engine.criteria import CRITERIA
-from gpuforest.engine.records import Frontier, Rules, Splits
+from gpuforest.engine.records import Splits
 from gpuforest.engine.slots import bounds_below
 from gpuforest.splits.base import draw_features
-
-RULES = Rules(CRITERIA["gini"], 2, 5, 2, 1, -np.inf)
-
-
-def three_slots(**more) -> Frontier:
-    """Slots of 2, 3 and 1 rows of trees 0, 0 and 1."""
-    return Frontier(
-        tree=np.array([0, 0, 1], np.int32),
-        key=np.array([7, 8, 9], np.uint64),
-        n_rows=np.array([2, 3, 1]),
-        begin=np.array([0, 2, 5]),
-        end=np.array([2, 5, 6]),
-        sums=np.array([[1, 1], [3, 0], [0, 2]]),
-        constant=np.array([False, True, True]),
-        depth=np.array([1, 1, 1], np.int32),
-        rows=np.array([0, 4, 1, 2, 3, 0], np.int32),
-        weights=np.array([1, 1, 1, 1, 1, 2], np.int32),
-        n_held=6,
-        **more,
-    )
-
-
-def test_what_must_be_a_leaf():
-    open_slots = replace(three_slots(), constant=np.zeros(3, bool))
-    assert three_slots().must_end(xp, RULES).tolist() == [False, True, True]
-    assert open_slots.must_end(xp, RULES).tolist() == [False, False, True]  # of one row
-    assert open_slots.must_end(xp, replace(RULES, min_rows_split=3)).tolist() == [True, False, True]
-    assert open_slots.must_end(xp, replace(RULES, min_rows_leaf=2)).all()  # each side needs two
-    assert open_slots.must_end(xp, replace(RULES, max_depth=1)).all()
-    heavy = replace(RULES, min_weight_leaf=2)
-    assert open_slots.must_end(xp, heavy).all()  # none weighs four
 
 
 @given(st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=8), st.integers(1, 40), st.data())
@@ -63,7 +31,7 @@ def test_features_come_in_a_random_order_each_once(keys, n_features, data):
 
 def test_bounds_below_by_hand():
     ends = np.array([[-np.inf, np.inf], [-np.inf, np.inf], [0.0, 10.0], [0.0, 10.0]])
-    slots = replace(three_slots().take(xp, np.array([0, 0, 0, 0]), 8), bounds=ends)
+    slots = SimpleNamespace(bounds=ends)
     means = np.array([1.0, 3.0, 3.0, 1.0, 4.0, 8.0, 2.0, 9.0])
     sign = np.array([1, -1, 1, 0], np.int8)
     assert bounds_below(xp, slots, means, sign).tolist() == [

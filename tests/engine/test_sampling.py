@@ -58,9 +58,6 @@ def test_bags_hold_no_more_rows_than_are_planned(n_draws, distinct, weighted, en
         assert sampling.likely_rows == math.ceil(3000 * (1 - (1 - 1 / 3000) ** 3000) + 246.4752)
 
 
-# what a draw adds
-
-
 def weights_of(sampling, classes, n_trees, engine):
     """What the rows of these classes add to the statistics of the first trees of seed 2."""
     coding = TargetCoding(np.arange(max(classes) + 1), np.zeros(1), 1.0)

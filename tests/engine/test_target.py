@@ -23,9 +23,6 @@ from gpuforest.engine.target import (
 numbers = st.lists(st.floats(-1e300, 1e300), min_size=1, max_size=20)
 
 
-# moments
-
-
 def test_whole_numbers_are_exact_moments():
     y = np.array([[3.0, -7.0], [5.0, 2.0], [8.0, 0.0]])
     coding, moments = encode_moments(y, 10)
@@ -92,9 +89,6 @@ def test_a_heavier_bag_leaves_fewer_bits():
     assert [math.log2(s) for s in scales] == [52, 51, 41, 31]
 
 
-# classes
-
-
 def test_class_codes_are_channels():
     coding, y = encode_classes(np.array([2, 0, 1], np.int64), np.array(["a", "b", "c"]))
     assert y.dtype == np.int32
@@ -131,9 +125,6 @@ def test_other_means_are_predicted_where_they_differ():
     sums, means = np.array([[2, 10], [1, -3]]), np.array([5.0, -4.0])
     assert real.values(sums).tolist() == [[12.5], [8.5]]
     assert real.with_means(sums, means).tolist() == [[12.5], [8.0]]
-
-
-# weights
 
 
 @given(st.lists(st.floats(0, 1e300), min_size=1, max_size=30).filter(any))

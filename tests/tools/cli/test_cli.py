@@ -47,7 +47,7 @@ def data(tmp_path, monkeypatch):
 
 def train(*arguments: str, target: str = "label") -> list[str]:
     others = {"label", "flag", "amount", "w"} - {target, *arguments}
-    size = [] if "--max-iter" in arguments else ["--n-estimators", "15"]
+    size = [] if {"--max-iter", "--weight"} & {*arguments} else ["--n-estimators", "15"]
     return [
         *("train", "data.csv", "--target", target, "--drop", ",".join(sorted(others))),
         *("--out", "model", *size, "--random-state", "3", *arguments),
@@ -69,6 +69,7 @@ def facts(capsys, *arguments: str, target: str = "label") -> dict:
             "label",
             gpuforest.RandomForestClassifier(15, max_depth=4, max_features=0.7, bootstrap=False),
         ),
+        (["--model", "tree", "--weight", "w"], "label", gpuforest.DecisionTreeClassifier()),
         (["--criterion", "entropy", "--model", "adaboost"], "label", gpuforest.AdaBoostClassifier(
             gpuforest.DecisionTreeClassifier(criterion="entropy", max_depth=1), n_estimators=15
         )),
@@ -91,7 +92,8 @@ def test_trained_model_is_the_estimator_of_the_same_parameters(data, capsys, opt
     found = facts(capsys, *options, *task, target=target)
     frame = read_csv("data.csv")
     X = frame[["a", "b", "c[0]"]]
-    same = same.set_params(random_state=3).fit(X, frame[target])
+    weight = frame["w"] if "--weight" in options else None
+    same = same.set_params(random_state=3).fit(X, frame[target], weight)
     forest = gpuforest.load("model").forest_
     np.testing.assert_array_equal(forest.nodes, same.forest_.nodes)
     np.testing.assert_array_equal(forest.leaf_values, same.forest_.leaf_values)
@@ -132,19 +134,6 @@ def test_json_tells_all(data, capsys):
 def test_task_follows_the_target(data, capsys, target, task, estimator):
     found = facts(capsys, "--task", task, target=target)
     assert found["estimator"] == estimator == type(gpuforest.load("model")).__name__
-
-
-def test_tree_and_weights(data, capsys):
-    arguments = ["train", "data.csv", "--target", "label", "--drop", "flag", "--drop", "amount"]
-    arguments += ["--out", "model", "--model", "tree", "--weight", "w", "--json"]
-    assert main([*arguments, "--random-state", "3"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    frame = read_csv("data.csv")
-    same = gpuforest.DecisionTreeClassifier(random_state=3).fit(
-        frame[["a", "b", "c[0]"]], frame["label"], sample_weight=frame["w"]
-    )
-    assert found["trees"] == 1
-    np.testing.assert_array_equal(gpuforest.load("model").forest_.leaf_sums, same.forest_.leaf_sums)
 
 
 def test_test_file_may_order_its_columns_otherwise(data, capsys):

@@ -64,17 +64,6 @@ def test_predictions_go_to_standard_output_by_any_name(folder):
     line = [*COMMAND, "predict", "model", "data.csv", "--backend", "numpy", "--out", "/dev/stdout"]
     whole = subprocess.run(line, capture_output=True, check=True).stdout
     assert whole.splitlines() == [b"prediction", *(row.split(",")[2].encode() for row in ROWS)]
-    with Path("redirected").open("wb") as file:
-        subprocess.run(line, stdout=file, check=True)
-    assert Path("redirected").read_bytes() == whole
-
-
-def test_a_file_that_is_replaced_keeps_its_mode(folder):
-    for name in ("p.csv", "p.parquet", "p.svg"):
-        Path(name).touch(0o600)
-        plot = ["plot", "tree", "model", "--out", name]
-        assert (main(plot) if name.endswith("svg") else predict("--out", name)) == 0
-        assert Path(name).stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize("name", ["p.csv", "p.parquet"])

@@ -341,14 +341,6 @@ def test_trees_without_a_split():
     check_readable(plot_boundaries(flat, np.zeros((6, 2)), np.ones(6)))
 
 
-def test_names_are_shortened_in_the_middle_and_dollars_are_no_formula():
-    assert style.shortened("abcdefgh", 8) == "abcdefgh"
-    assert style.shortened("abcdefghi", 8) == "abcd…ghi"
-    assert style.plain("$a$\n") == r"\$a\$\n"
-    marks = {(style.marker(i), i % len(style.PALETTE)) for i in range(50)}
-    assert len(marks) == 50
-
-
 def test_without_matplotlib_the_extra_is_named(monkeypatch, tree):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     for draw in (plot_impurity, lambda: plot_tree(tree), lambda: plot_importances(tree)):

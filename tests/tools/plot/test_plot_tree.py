@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 from drawn import check_readable, overlaps, texts
 from matplotlib import pyplot
-from matplotlib.colors import to_rgb
 from matplotlib.patches import FancyBboxPatch
 from sklearn.datasets import load_diabetes, load_digits, load_iris
 
@@ -21,7 +20,7 @@ from gpuforest import (
     tree_nodes,
 )
 from gpuforest.export.graphviz import Show
-from gpuforest.plot import plot_boundaries, plot_tree
+from gpuforest.plot import plot_tree
 from gpuforest.tools.plot import style
 
 IRIS, DIGITS, DIABETES = load_iris(), load_digits(), load_diabetes()
@@ -105,17 +104,6 @@ def test_what_is_shown_of_a_tree(tree):
     assert "class = b" in said(class_names=["a", "b", "c"])
     fills = {p.get_facecolor() for p in boxes_of(plot_tree(tree, filled=False))}
     assert fills == {(1.0, 1.0, 1.0, 1.0)}
-
-
-def test_classes_of_a_tree_have_the_colours_of_all_pictures(tree, forest):
-    nodes = tree_nodes(tree)
-    pure = next(n for n in nodes.values() if n.prediction == "setosa" and n.impurity == 0)
-    box = boxes_of(plot_tree(tree))[list(nodes).index(pure.number)]
-    full = to_rgb(style.PALETTE[0])
-    mixed = [round(255 * (1 - style.PALE * (1 - part))) / 255 for part in full]
-    assert list(box.get_facecolor()[:3]) == mixed
-    points = plot_boundaries(forest, PETALS, SPECIES).lines[0]
-    assert tuple(points.get_color()) == full
 
 
 @pytest.mark.parametrize("depth", [1, 6])
