@@ -86,8 +86,8 @@ def test_axes_that_are_passed_are_drawn_on(tree, forest, numbers):
         (plot_importances, numbers),
         (plot_loss, boosted),
         (plot_tree, tree),
-        (plot_shap_summary, tree, IRIS.data[:9]),
-        (plot_shap_waterfall, tree, IRIS.data[:9]),
+        (plot_shap_summary, numbers, DIABETES.data[:9]),
+        (plot_shap_waterfall, numbers, DIABETES.data[:9]),
     ):
         _, given = pyplot.subplots()
         assert draw(*arguments, ax=given) is given
