@@ -1,14 +1,14 @@
 """The CUDA backend grows the reference's forests: emulated, its host code and its kernels' own
 text run on the CPU, whatever order threads and blocks take; and on a GPU where there is one."""
 
-from itertools import count
+from itertools import count, cycle
 
 import numpy as np
 import pytest
-from cuda_on_cpu.module import sanitized
-from cuda_on_cpu.sanitizers import missing
+from cuda_on_cpu.sanitizers import available, missing, sanitized
 from cuda_tiny import fits
 from cuda_tiny import tasks as tasks_of_all_kinds
+from emulated import EmulatedBackend
 from engine import Task, later_rows, out_of_bag, places, same_forest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +16,7 @@ from paths import SUPPORT
 from tasks import category_tasks, few_builds, large, tasks
 
 from gpuforest.backends.cuda import forest as cuda_backend
+from gpuforest.backends.cuda.launch import slot_bytes
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common.errors import BackendError
@@ -29,10 +30,14 @@ SMALL = 20 << 10  # shared memory in which little fits
 
 @given(task=tasks().map(few_builds), seed=seeds, deep=st.sampled_from([None, 0, 5, 40]))
 def test_forests_are_the_reference(cuda, task, seed, deep):
-    forest = task.grow(NumpyBackend())
-    assert same_forest(forest, task.grow(NumbaBackend()))
+    forest, X, backend = task.grow(NumpyBackend()), later_rows(task), cuda.backend(deep=deep)
     with cuda.order(seed):
-        assert same_forest(forest, task.grow(cuda.backend(deep=deep)))
+        assert same_forest(forest, task.grow(backend))
+        for stage in (apply, predict):
+            expected = stage(forest, X, NumpyBackend())
+            assert np.array_equal(expected, stage(forest, X, backend))
+            there = stage(forest, backend.asarray(X), backend)
+            assert np.array_equal(expected, backend.asnumpy(there))
 
 
 @pytest.mark.parametrize("n_tried", [1, 31, 33, 40, 70, 90])
@@ -134,20 +139,6 @@ def test_a_tree_that_does_not_fit_is_an_error_that_says_what_to_do(cuda):
     assert "10000 are free" in str(error.value)
 
 
-@given(task=tasks().map(few_builds), seed=seeds)
-def test_predictions_are_the_same(cuda, task, seed):
-    forest, rng = task.grow(NumpyBackend()), np.random.default_rng(0)
-    X = np.concatenate([task.X, task.X * rng.normal(size=task.X.shape).astype(task.X.dtype)])
-    X[rng.random(X.shape) < 0.1] = np.nan
-    backend = cuda.backend()
-    with cuda.order(seed):
-        for stage in (apply, predict):
-            expected = stage(forest, X, NumpyBackend())
-            assert np.array_equal(expected, stage(forest, X, backend))
-            there = stage(forest, backend.asarray(X), backend)
-            assert np.array_equal(expected, backend.asnumpy(there))
-
-
 def test_out_of_bag_takes_no_way_of_the_host(cuda, monkeypatch):
     monkeypatch.setattr(oob, "parallel_map", lambda *_: pytest.fail("the host's threads"))
     rng, backend = np.random.default_rng(0), cuda.backend()
@@ -172,20 +163,6 @@ def test_categories_are_split_as_in_the_reference(cuda, task, seed, budget, deep
         for stage in (apply, predict):
             expected = stage(forest, X, NumpyBackend())
             assert np.array_equal(expected, stage(forest, X, backend))
-
-
-@pytest.mark.parametrize("criterion", ["gini", "squared_error"])
-def test_more_categories_than_a_byte_tells_apart(cuda, criterion):
-    rng = np.random.default_rng(1)
-    X = np.stack([places(rng, 2000, 300), rng.normal(size=2000), places(rng, 2000, 4)], axis=1)
-    y = rng.integers(0, 3, 2000) if criterion == "gini" else rng.normal(size=2000)
-    task = Task(X, y, criterion, max_depth=2, categorical=(0, 2))
-    forest, backend, X = task.grow(NumpyBackend()), cuda.backend(), later_rows(task)
-    assert task.prepared(backend)[0].codes.dtype == np.uint16
-    assert same_forest(forest, task.grow(backend))
-    assert len(forest.sets) >= 5  # 300 categories take five words
-    for stage in (apply, predict):
-        assert np.array_equal(stage(forest, X, NumpyBackend()), stage(forest, X, backend))
 
 
 @pytest.mark.parametrize(
@@ -243,6 +220,52 @@ def test_thousands_of_rows(cuda, name, changes):
         task = task.but(n_trees=1, max_depth=8)
     with cuda.order(len(name)):
         assert same_forest(task.grow(NumbaBackend()), task.grow(cuda.backend(**changes)))
+
+
+# wide levels, where all features are tried
+ALL_TRIED = {"n_tried": None, "max_bins": 15, "n_trees": 2, "max_depth": 7}
+NAMES = ["binary", "60 classes", "regression", "two outputs", "counts"]
+CHANGES = [
+    {"n_draws": 0},
+    {"random": True},
+    {"min_rows_leaf": 3, "min_rows_split": 20},
+    {"min_weight_leaf": 6},
+    {"max_bins": 255},
+    {"weights": np.arange(6000, dtype=np.int32) % 3},
+    {"n_features_tree": 7},
+    {"min_gain": 0.5},
+]
+LEVELS = [(name, {}) for name in NAMES]
+LEVELS += [pair for two in (NAMES, NAMES[2:]) for pair in zip(cycle(two), CHANGES, strict=False)]
+LEVELS += [(name, {"signs": (1, 0, -1, *[0] * 9)}) for name in ("binary", "regression")]
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"), LEVELS, ids=lambda v: v if v in NAMES else ", ".join(v)
+)
+def test_wide_levels_of_thousands_of_rows(cuda, name, changes):
+    task = large(name).but(**ALL_TRIED | changes)
+    forest = task.grow(NumbaBackend())
+    for seed, deep in enumerate([0, 300]):
+        with cuda.order(seed):
+            assert same_forest(forest, task.grow(cuda.backend(deep=deep)))
+
+
+@pytest.mark.skipif(available() is not None, reason=str(available()))
+@pytest.mark.parametrize("n_slots", [1, 5, 23])
+def test_histograms_keep_within_the_budget(n_slots, monkeypatch):
+    task = large("regression").but(**ALL_TRIED)
+    backend, made, empty = EmulatedBackend(deep=20), [], EmulatedBackend.empty
+    backend.memory_budget = n_slots * slot_bytes(task.training(NumpyBackend()))
+
+    def noting(self, shape, dtype):
+        array = empty(self, shape, dtype)
+        made.append(len(array) if array.ndim == 4 else 0)
+        return array
+
+    monkeypatch.setattr(EmulatedBackend, "empty", noting)
+    assert same_forest(task.grow(NumbaBackend()), task.grow(backend))
+    assert 0 < max(made) <= n_slots
 
 
 @pytest.mark.deep

@@ -145,15 +145,6 @@ def test_trees_without_a_limit_of_leaves(cuda, name, monkeypatch):
     assert max(sizes) < 2 * Sizes(fit.boosting(cuda.backend())).leaves - 1
 
 
-@pytest.mark.parametrize("kind", [0, CATEGORICAL])
-def test_more_bins_than_a_byte_tells_apart(cuda, kind):
-    fit = made(5, 2000, [kind, 0, kind], [300, 280, 257], "binary", "none", 0.05, min_rows=5)
-    assert fit.codes.dtype == np.uint16
-    for shared_limit in (SMALL, 227 << 10):
-        with cuda.order(2):
-            check(fit, NumbaBackend(), cuda.backend(shared_limit=shared_limit))
-
-
 def test_equal_categories_go_by_their_number(cuda):
     # the one whose rows differ has too few of them to go alone, so the first other goes with it
     fit = made(0, 48, [CATEGORICAL], [5], "squared_error", "none", 0.0, min_rows=20, max_leaves=2)

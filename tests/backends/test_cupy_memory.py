@@ -67,15 +67,13 @@ def left(monkeypatch):
     return asked
 
 
-def test_pools_are_asked(left):
+def test_what_is_left(left):
     assert left(Pool(30 * GB, 10 * GB).malloc, 50 * GB) == 70 * GB
     assert left(Pool(30 * GB, 10 * GB, limit=40 * GB).malloc, 50 * GB) == 30 * GB
     assert left(Pool(0, 0, limit=90 * GB).malloc, 50 * GB) == 50 * GB
     assert left(AsyncPool(60 * GB, 20 * GB, limit=2**64 - 1).malloc, 15 * GB) == 55 * GB
     assert left(no_pool, 50 * GB) == 50 * GB
-
-
-def test_an_allocator_that_says_nothing_is_tried(left):
+    # an allocator that says nothing is tried
     # nine tenths of the device are in its pool, so that CUDA itself has little left
     rmm = Rmm(70 * GB)
     assert 60 * GB < left(rmm, 2 * GB) <= 70 * GB

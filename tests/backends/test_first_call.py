@@ -19,7 +19,7 @@ if "silent" in sys.argv:
 X, backend = np.arange(12.0).reshape(4, 3), NumbaBackend()
 print(len(backend.sampling.column_edges(backend, X, None, None, 2)))
 assert "numba" not in sys.modules
-from gpuforest.compiler.link import linker
+from gpuforest.compiler.compile import linker
 assert linker() is None or "llvmlite" not in sys.modules
 """
 SMALL = """
@@ -59,10 +59,6 @@ def test_a_word_while_a_kernel_is_compiled(tmp_path):
         assert out == "3\n"
         assert (WORD in errors) == said
         assert len(errors.splitlines()) == said
-
-
-def test_the_word_is_a_log_record_and_can_be_silenced(tmp_path):
-    assert finish(start(tmp_path, "silent")) == ("3\n", "")
 
 
 def test_two_processes_at_once(tmp_path):

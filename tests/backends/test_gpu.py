@@ -42,22 +42,6 @@ PLANNED |= {"wide": wide, "wide, few bins": lambda: wide(7)}
 LIMITS = [6 << 10, 8 << 10, 20 << 10, 64 << 10, 163 << 10, None]
 
 
-def kind_of(plan):
-    return (plan.layout.stride > 0, plan.layout.n_cells > 0) if plan.rows else None
-
-
-def test_every_kind_of_deep_phase_is_met():
-    kinds, blocks = set(), set()
-    for make in PLANNED.values():
-        for limit in LIMITS:
-            backend = GPU.backend(shared_limit=limit)
-            plan = backend.deep_plan(make().training(backend))
-            kinds.add(kind_of(plan))
-            blocks.add(plan.blocks)
-    assert blocks == {2, 4}
-    assert kinds == {None, (False, False), (False, True), (True, False), (True, True)}
-
-
 @pytest.mark.parametrize("limit", LIMITS)
 @pytest.mark.parametrize("name", PLANNED)
 def test_every_kind_of_deep_phase_grows_the_same(name, limit):

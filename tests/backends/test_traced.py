@@ -71,12 +71,3 @@ def test_atomics_on_one_address(equal):
     cells = 32 // equal
     assert found.atomics == Accesses(32, 1, cells, 4, cells, equal, equal, cells, -(-cells // 2))
     assert found.shared_reads == Accesses(32, 1, 1, 1, 1, equal, equal)
-
-
-def test_launches_are_added_up():
-    x, y = aligned(2048), aligned(128)
-    once = run("strided", 64, x, y, np.int32(1))
-    module().get_function("strided")((1,), (64,), (x, y, np.int32(8)))
-    twice = traffic("strided")
-    assert twice.reads.warps == once.reads.warps
-    assert (twice.gathers.warps, twice.writes.warps) == (2, 4)

@@ -3,16 +3,19 @@
 import argparse
 import json
 import os
+import sys
 
 import numpy as np
 import pytest
 from cuda_on_cpu.module import available
 
 from benchmarks.gpu import __main__ as script
-from benchmarks.gpu import check, device, parity, small, work
+from benchmarks.gpu import counters, device, measure, parity, small, work
 from benchmarks.gpu.report import report
 from benchmarks.gpu.run import LostDevice, Run, model_of
-from benchmarks.record import Log
+from benchmarks.gpu.traffic import gathered, looked_up
+from benchmarks.gpu.watch import NAME, watching
+from benchmarks.record import ROOT, Log
 from gpuforest.backends import gpu, registry
 
 pytestmark = pytest.mark.deep
@@ -166,44 +169,40 @@ def test_a_broken_context_ends_the_process(run, said, monkeypatch):
     assert not parsed.check
 
 
-GPU_TESTS = """
-import pytest
+def test_the_parity_tests_are_all_that_take_a_gpu():
+    files = parity.files(ROOT)
+    assert {f"tests/backends/test_cuda{x}.py" for x in ("", "_levels")} < set(files)
+    assert {"tests/test_oblique.py", "tests/data/test_binned.py"} < set(files)
+    assert "tests/test_levels.py" not in files
 
-@pytest.fixture(params=["emulated", "GPU"])
-def cuda(request):
-    return request.param
 
-def test_no_gpu():
-    assert False
-
-@pytest.mark.parametrize("case", range(3))
-def test_one(cuda, case):
-    assert cuda == "GPU"
-    {body}
+NCU = """
+echo "==PROF== Connected to process 1"
+echo '"ID","Kernel Name","dram__sectors_read.sum","lts__t_sector_hit_rate.pct"'
+echo '"","","sector","%"'
+echo '"0","mark","1,200","61.5"'
+echo '"1","histogram","40","n/a"'
+echo '"2","mark","7","50"'
+echo '{"first_fit_seconds": 1.0}'
 """
 
 
-@pytest.mark.parametrize(
-    ("body", "part", "seconds", "holds", "counts"),
-    [
-        ("pass", "first", 99, True, {"passed": 1}),
-        ("assert case == 1", "rest", 99, False, {"passed": 1, "failed": 1}),
-        ("pytest.skip('none here')", "rest", 99, False, {"skipped": 2}),
-        ("pass", "rest", -1, False, {"not_run": 2}),
-    ],
-)
-def test_parity_of_a_gpu_is_a_line(run, monkeypatch, tmp_path, body, part, seconds, holds, counts):
-    tests = tmp_path / "tests"
-    tests.mkdir()
-    (tests / "test_it.py").write_text(GPU_TESTS.format(body=body))
-    (tests / "test_other.py").write_text("this is no Python")
-    assert parity.files(tmp_path) == ["tests/test_it.py"]
-    monkeypatch.setattr(parity, "files", lambda root: [str(tests / "test_it.py")])
-    assert check.parity_holds(run, part, seconds) == holds
+def test_counters_are_read_as_they_are_printed(run, monkeypatch, tmp_path):
+    program = tmp_path / "ncu"
+    program.write_text(f"#!/bin/sh{NCU}")
+    program.chmod(0o755)
+    monkeypatch.setattr(counters.shutil, "which", lambda *_, **__: str(program))
+    counters.count(run, work.WORKS[1])
     (line,) = lines_of(run.log.path)
-    assert line["what"] == "parity"
-    assert {k: n for k, n in line["counts"].items() if n} == counts
-    assert len(line["wrong"]) == counts.get("failed", 0)
+    marks = line["launches"]["mark"]
+    assert [x["dram_sectors"] for x in marks] == [1200, 7]
+    assert line["launches"]["histogram"][0]["l2_hits"] is None
+    program.write_text("#!/bin/sh\necho no permission to use counters")
+    with pytest.raises(RuntimeError, match="ncu counted nothing: no permission"):
+        counters.count(run, work.WORKS[1])
+    monkeypatch.setattr(counters.shutil, "which", lambda *_, **__: None)
+    counters.count(run, work.WORKS[1])
+    assert "not on the PATH" in run.lines[-1]["skipped"]
 
 
 def test_every_work_is_made_the_same_by_parts():
@@ -217,3 +216,29 @@ def test_every_work_is_made_the_same_by_parts():
         assert np.allclose(later[1], y[200:], rtol=1e-3)
         assert len(np.unique(y)) > 1
         assert model_of(each, "numba").backend == "numba"
+
+
+def test_sectors_that_are_read():
+    # every element: the array itself; few: a sector each
+    assert gathered(1000, 1.0, 4) == 4000
+    assert gathered(1000, 1e-9, 4) == pytest.approx(32_000)
+    assert gathered(1000, 0.5, 54) == 64_000
+    # one feature of 64: one sector; all: the row
+    assert looked_up(10, 0.5, 64, 1) == 320
+    assert looked_up(10, 0.5, 64, 1000) == pytest.approx(640)
+
+
+@emulated
+def test_watching_leaves_no_trace(monkeypatch):
+    before = measure.importlib.import_module("gpuforest.engine.grow").grown_wave
+    X, y = work.make(work.WORKS[1], np, 200)
+    with watching(device.open_device("emulated")) as watch:
+        model_of(work.WORKS[1], NAME, n_estimators=1, max_depth=2).fit(X, y)
+        assert sys.modules["gpuforest.engine.grow"].grown_wave is not before
+    assert sys.modules["gpuforest.engine.grow"].grown_wave is before
+    assert not watch.open
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "benchmarks").rglob("*.py")), ids=lambda p: p.name)
+def test_no_script_is_long(path):
+    assert len(path.read_text().splitlines()) <= 400

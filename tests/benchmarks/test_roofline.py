@@ -12,9 +12,9 @@ from cuda_on_cpu.module import available
 from cuda_variants import MACROS
 
 from benchmarks.gpu import counts, roofline
-from benchmarks.gpu.counts import Asked, count
+from benchmarks.gpu.counts import count, levels_above
 from benchmarks.gpu.loops import Spacing, in_loops, spacing
-from benchmarks.gpu.roofline import DEVICES, limits, stages
+from benchmarks.gpu.roofline import DEVICES, stages
 from benchmarks.gpu.work import WORKS
 from gpuforest.compiler.source import cuda_source
 
@@ -56,17 +56,15 @@ def test_instructions_between_events():
     assert spacing(straight) == Spacing(11 / 3, 1 / 3)
 
 
-def test_the_longest_of_three_limits():
-    asked = Asked(1, 8e9, 1, 2, lines=3.35e9, gathered_lines=6.7e9, gathered_sectors=1.1e10)
-    asked.atomic_sectors, asked.passes, asked.atomic_passes = 5.5e8, 132 * 1.98e9, 132 * 1.98e9
-    found = limits(asked, Spacing(3.0, 1.0), H100, 60e6)
-    # a table beyond the cache: (3.35 + 6.7) lines of 64 bytes; half the warps are busy
-    assert found == pytest.approx(
-        {"memory": 0.192 + 0.0032, "shared": 3.0, "issue": 8 * 4 / 4 / 0.5 / (132 * 1.98)}
-    )
-    assert limits(asked, Spacing(3.0, 1.0), H100, 40e6)["memory"] == pytest.approx(
-        0.064 + 0.064 + 0.0032
-    )
+def test_levels_above():
+    work = BY_NAME["HIGGS-like"]
+    assert levels_above(work, 4096) == 11
+    assert levels_above(replace(work, rows=8191), 4096) == 0
+    assert levels_above(replace(work, rows=500), 4096) == 0
+    # so many draws of a large table give as many different rows as a bag of the small one
+    n = 10**5
+    rows = np.random.default_rng(0).integers(0, counts.SPARSE * n, round(counts.FEWER * n))
+    assert len(np.unique(rows)) == pytest.approx((1 - np.exp(-1)) * n, rel=0.01)
 
 
 def test_names_are_those_of_kernels():

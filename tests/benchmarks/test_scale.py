@@ -22,6 +22,12 @@ def test_out_of_core(tmp_path, monkeypatch):
     assert out_of_core.same(tmp_path, options)
 
 
+def test_received_codes_by_hand():
+    # of 100 rows and 3 features four workers hold 25 rows each, and receive those of three others
+    assert cluster.received(100, 3, 4) == 225
+    assert cluster.received(100, 3, 1) == 0
+
+
 def test_counted_traffic_of_rows():
     pytest.importorskip("distributed", reason="dask is not installed")
     options = argparse.Namespace(

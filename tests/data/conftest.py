@@ -1,7 +1,9 @@
 """Fixtures of the tests of data."""
 
 from collections.abc import Callable
+from types import ModuleType
 
+import fake_cupy
 import pytest
 
 from gpuforest.data import files
@@ -15,3 +17,10 @@ def only(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
         monkeypatch.setattr(files, "find_spec", lambda other: object() if other == name else None)
 
     return hide
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """Stands in for CuPy; where another library, or how often something is copied, matters."""
+    fake_cupy.install(monkeypatch)
+    return fake_cupy

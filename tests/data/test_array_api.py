@@ -6,18 +6,16 @@ stand-ins for one that has DLPack alone and for torch, whose tensors keep gradie
 
 import array_api_strict as strict
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from sklearn import config_context
 from sklearn.model_selection import cross_val_score
 
-from gpuforest import (
-    DecisionTreeClassifier,
-    DecisionTreeRegressor,
-    RandomForestClassifier,
-)
+import gpuforest as gf
 from gpuforest.data import arrays
 
-CLASSIFIERS = [DecisionTreeClassifier, RandomForestClassifier]
+CLASSIFIERS = [gf.DecisionTreeClassifier, gf.RandomForestClassifier]
 OTHER = strict.Device("device1")  # NumPy cannot read it unless it is passed a device
 N = 60
 
@@ -107,7 +105,7 @@ def methods(model):
     return [getattr(model, name) for name in names if hasattr(model, name)]
 
 
-@pytest.mark.parametrize("kind", [DecisionTreeRegressor, RandomForestClassifier])
+@pytest.mark.parametrize("kind", [gf.DecisionTreeRegressor, gf.RandomForestClassifier])
 def test_fits_scores_and_predictions_are_those_of_numpy(kind, put):
     X, y, weight = data(kind)
     reference = kind(**params_of(kind)).fit(X, y, weight)
@@ -125,7 +123,7 @@ def test_fits_scores_and_predictions_are_those_of_numpy(kind, put):
         assert np.array_equal(model.classes_, reference.classes_)
 
 
-@pytest.mark.parametrize("kind", [DecisionTreeRegressor, RandomForestClassifier])
+@pytest.mark.parametrize("kind", [gf.DecisionTreeRegressor, gf.RandomForestClassifier])
 @pytest.mark.parametrize("device", [strict.Device("CPU_DEVICE"), OTHER], ids=str)
 def test_predictions_follow_x_with_dispatch(kind, device, dispatch):
     X, y, weight = data(kind)
@@ -145,7 +143,7 @@ def test_predictions_follow_x_with_dispatch(kind, device, dispatch):
         assert model.score(there, put(y), put(weight)) == expected
     found = cross_val_score(model, there, strict.asarray(y, device=device), cv=3)
     assert found.tolist() == cross_val_score(model, X, y, cv=3).tolist()
-    if kind is DecisionTreeRegressor:
+    if kind is gf.DecisionTreeRegressor:
         paths = model.decision_path(there)  # SciPy's
         assert (paths != model.decision_path(X)).nnz == 0
         found = kind().fit(Bare(X), Bare(y)).predict(Bare(X))
@@ -159,15 +157,10 @@ def test_predictions_follow_x_with_dispatch(kind, device, dispatch):
     assert model.score(there, names) == model.score(X, names)
 
 
-@pytest.mark.parametrize("form", ["list", "pandas", "polars"])
-def test_dispatch_changes_nothing_for_what_is_no_array(form, dispatch):
-    import pandas as pd
-    import polars as pl
-
-    X, y, _ = data(DecisionTreeClassifier)
-    X = {"list": np.ndarray.tolist, "pandas": pd.DataFrame, "polars": pl.DataFrame}[form](X)
-    model = DecisionTreeClassifier().fit(X, y)
-    assert type(model.predict(X)) is np.ndarray
+@pytest.mark.parametrize("make", [np.ndarray.tolist, pd.DataFrame, pl.DataFrame])
+def test_dispatch_changes_nothing_for_what_is_no_array(make, dispatch):
+    X, y, _ = data(gf.DecisionTreeClassifier)
+    assert type(gf.DecisionTreeClassifier().fit(make(X), y).predict(make(X))) is np.ndarray
 
 
 @pytest.mark.parametrize(
@@ -180,7 +173,7 @@ def test_dispatch_changes_nothing_for_what_is_no_array(form, dispatch):
     ],
 )
 def test_bad_arrays_are_refused_as_numpys_are(bad, message):
-    model = DecisionTreeClassifier(backend="numpy").fit([[0.0], [1.0]], [0, 1])
+    model = gf.DecisionTreeClassifier(backend="numpy").fit([[0.0], [1.0]], [0, 1])
     with pytest.raises(ValueError, match=message):
         model.predict(bad)
 
@@ -198,7 +191,7 @@ def test_arrays_that_cannot_be_read_are_named():
         lambda tree: tree.fit(odd.host, [0, 1, 0, 1], odd),
     ):
         with pytest.raises(ValueError, match=message):
-            fit(DecisionTreeClassifier())
+            fit(gf.DecisionTreeClassifier())
 
 
 def test_what_has_no_dlpack_for_numpy_may_have_an_array():
@@ -209,8 +202,8 @@ def test_what_has_no_dlpack_for_numpy_may_have_an_array():
         def __array__(self, dtype=None, copy=None):
             return self.host
 
-    X, y, _ = data(DecisionTreeClassifier)
-    model = DecisionTreeClassifier(backend="numpy").fit(Sharded(X), Sharded(y))
+    X, y, _ = data(gf.DecisionTreeClassifier)
+    model = gf.DecisionTreeClassifier(backend="numpy").fit(Sharded(X), Sharded(y))
     assert np.array_equal(model.predict(Sharded(X)), model.predict(X))
 
 

@@ -12,18 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import is_classifier
 
-from gpuforest import (
-    AdaBoostClassifier,
-    BaggingRegressor,
-    BinnedData,
-    DecisionTreeClassifier,
-    ExtraTreesRegressor,
-    HistGradientBoostingClassifier,
-    HistGradientBoostingRegressor,
-    RandomForestClassifier,
-    RandomForestRegressor,
-    RandomTreesEmbedding,
-)
+import gpuforest as gf
 from gpuforest.data import binned, passes
 from gpuforest.engine.binning import bin_matrix
 
@@ -53,9 +42,9 @@ def cut(cuts, *parts):
 @given(cuts=CUTS, seed=st.integers(0, 9), with_weights=st.booleans())
 def test_a_frame_in_any_blocks(cuts, seed, with_weights):
     rows = (FRAME, LABELS, WEIGHTS) if with_weights else (FRAME, LABELS)
-    forest = RandomForestClassifier(5, random_state=seed, backend="numpy")
+    forest = gf.RandomForestClassifier(5, random_state=seed, backend="numpy")
     whole = forest.fit(*rows).forest_
-    data = BinnedData.from_blocks(cut(cuts, *rows), random_state=seed)
+    data = gf.BinnedData.from_blocks(cut(cuts, *rows), random_state=seed)
     assert data.shape == FRAME.shape
     found = forest.fit(data)
     assert same_forest(found.forest_, whole)
@@ -70,33 +59,33 @@ def test_a_sample_of_the_rows(monkeypatch, weights):
     monkeypatch.setitem(binned.fit_edges.__kwdefaults__, "sample_rows", 50)
     monkeypatch.setattr(passes, "SAMPLE_ROWS", 50)
     rows = (NUMBERS, TARGETS) if weights is None else (NUMBERS, TARGETS, weights)
-    whole = ExtraTreesRegressor(3, random_state=4).fit(*rows).forest_
+    whole = gf.ExtraTreesRegressor(3, random_state=4).fit(*rows).forest_
     assert whole.edges.n_bins[0] <= 50
     for cuts in ([], [300], range(1, N, 7)):
-        data = BinnedData.from_blocks(cut(cuts, *rows), random_state=4)
-        assert same_forest(ExtraTreesRegressor(3, random_state=4).fit(data).forest_, whole), cuts
+        data = gf.BinnedData.from_blocks(cut(cuts, *rows), random_state=4)
+        assert same_forest(gf.ExtraTreesRegressor(3, random_state=4).fit(data).forest_, whole), cuts
 
 
 @pytest.mark.parametrize(
     "model",
     [
-        DecisionTreeClassifier(random_state=0),
-        RandomForestClassifier(30, random_state=0, oob_score=True),
-        RandomForestClassifier(4, random_state=0, class_weight="balanced"),
-        RandomForestClassifier(4, random_state=0, bootstrap=False, class_weight="balanced"),
-        AdaBoostClassifier(n_estimators=3, random_state=0),
-        HistGradientBoostingClassifier(max_iter=3, random_state=0, max_bins=255),
-        RandomForestRegressor(4, random_state=0, criterion="absolute_error", max_depth=3),
-        BaggingRegressor(n_estimators=4, random_state=0),
-        HistGradientBoostingRegressor(max_iter=3, random_state=0, max_bins=255),
-        RandomTreesEmbedding(4, random_state=0),
+        gf.DecisionTreeClassifier(random_state=0),
+        gf.RandomForestClassifier(30, random_state=0, oob_score=True),
+        gf.RandomForestClassifier(4, random_state=0, class_weight="balanced"),
+        gf.RandomForestClassifier(4, random_state=0, bootstrap=False, class_weight="balanced"),
+        gf.AdaBoostClassifier(n_estimators=3, random_state=0),
+        gf.HistGradientBoostingClassifier(max_iter=3, random_state=0, max_bins=255),
+        gf.RandomForestRegressor(4, random_state=0, criterion="absolute_error", max_depth=3),
+        gf.BaggingRegressor(n_estimators=4, random_state=0),
+        gf.HistGradientBoostingRegressor(max_iter=3, random_state=0, max_bins=255),
+        gf.RandomTreesEmbedding(4, random_state=0),
     ],
     ids=lambda model: type(model).__name__,
 )
 def test_estimators(model):
     X = NUMBERS.astype(np.float32)
     y = LABELS if is_classifier(model) else TARGETS
-    data = BinnedData.from_blocks(cut([200], X, y), max_bins=getattr(model, "max_bins", "auto"))
+    data = gf.BinnedData.from_blocks(cut([200], X, y), max_bins=getattr(model, "max_bins", "auto"))
     whole = model.fit(X, y)
     forest, score = whole.forest_, getattr(whole, "oob_score_", None)
     found = model.fit(data)
@@ -105,7 +94,7 @@ def test_estimators(model):
 
 
 def test_on_a_device(cuda, monkeypatch):
-    data, backend = BinnedData.from_blocks([NUMBERS]), cuda.backend()
+    data, backend = gf.BinnedData.from_blocks([NUMBERS]), cuda.backend()
     for values in (2**26, 100):  # in one block, and in several
         monkeypatch.setattr(binned, "DEVICE_VALUES", values)
         codes = bin_matrix(data, data.edges, backend).codes
@@ -116,33 +105,33 @@ def test_on_a_device(cuda, monkeypatch):
 
 
 def test_warm_start_and_early_stopping():
-    data = BinnedData.from_blocks(cut([200], NUMBERS, TARGETS), max_bins=255, random_state=0)
-    forest = RandomForestRegressor(6, random_state=0, max_bins=255).fit(data)
-    again = RandomForestRegressor(2, random_state=0, max_bins=255, warm_start=True).fit(data)
+    data = gf.BinnedData.from_blocks(cut([200], NUMBERS, TARGETS), max_bins=255, random_state=0)
+    forest = gf.RandomForestRegressor(6, random_state=0, max_bins=255).fit(data)
+    again = gf.RandomForestRegressor(2, random_state=0, max_bins=255, warm_start=True).fit(data)
     assert same_forest(again.set_params(n_estimators=6).fit(data).forest_, forest.forest_)
-    more = HistGradientBoostingRegressor(max_iter=2, random_state=0, warm_start=True).fit(data)
-    whole = HistGradientBoostingRegressor(max_iter=4, random_state=0).fit(data)
+    more = gf.HistGradientBoostingRegressor(max_iter=2, random_state=0, warm_start=True).fit(data)
+    whole = gf.HistGradientBoostingRegressor(max_iter=4, random_state=0).fit(data)
     assert same_forest(more.set_params(max_iter=4).fit(data).forest_, whole.forest_)
-    stopped = HistGradientBoostingRegressor(early_stopping=True, max_iter=9, random_state=0)
+    stopped = gf.HistGradientBoostingRegressor(early_stopping=True, max_iter=9, random_state=0)
     assert len(stopped.fit(data).validation_score_) == stopped.n_iter_ + 1
 
 
 def test_in_a_folder(tmp_path):
     rows = (FRAME, LABELS, WEIGHTS)
     path = tmp_path / "new" / "data"
-    written = BinnedData.from_blocks(cut([100], *rows), path=path, random_state=1)
+    written = gf.BinnedData.from_blocks(cut([100], *rows), path=path, random_state=1)
     assert sorted(os.listdir(path.parent)) == ["data"]
-    memory = BinnedData.from_blocks(cut([], *rows), random_state=1)
-    for found in (written, BinnedData.load(path)):
+    memory = gf.BinnedData.from_blocks(cut([], *rows), random_state=1)
+    for found in (written, gf.BinnedData.load(path)):
         assert np.array_equal(found.by_feature, memory.by_feature)
         assert (found.feature_names, found.seed) == (["a", "b", "c", "d"], 1)
         assert found.edges.categories == memory.edges.categories
         assert np.array_equal(found.sample_weight, WEIGHTS)
-        forest = RandomForestClassifier(2, random_state=1)
+        forest = gf.RandomForestClassifier(2, random_state=1)
         assert same_forest(forest.fit(found).forest_, forest.fit(memory).forest_)
         assert forest.classes_.dtype == LABELS.dtype
     with pytest.raises(FileExistsError, match="remove it, or pass another path"):
-        BinnedData.from_blocks(cut([], *rows), path=path)
+        gf.BinnedData.from_blocks(cut([], *rows), path=path)
 
 
 def test_what_is_cut_off_leaves_nothing(tmp_path, monkeypatch):
@@ -157,7 +146,7 @@ def test_what_is_cut_off_leaves_nothing(tmp_path, monkeypatch):
         yield blocks[1]
 
     with pytest.raises(OSError, match="No space left"):
-        BinnedData.from_blocks(failing, path=tmp_path / "data")
+        gf.BinnedData.from_blocks(failing, path=tmp_path / "data")
     assert os.listdir(tmp_path) == []
 
     def no_room(*_):
@@ -165,21 +154,21 @@ def test_what_is_cut_off_leaves_nothing(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "posix_fallocate", no_room, raising=False)
     with pytest.raises(OSError, match="No space left"):
-        BinnedData.from_blocks(blocks, path=tmp_path / "data")
+        gf.BinnedData.from_blocks(blocks, path=tmp_path / "data")
     assert os.listdir(tmp_path) == []
 
 
 @pytest.mark.parametrize("damage", ["rest", "codes", "both"])
 def test_damaged_folders_do_not_load(tmp_path, damage):
     path = tmp_path / "data"
-    BinnedData.from_blocks(cut([], NUMBERS, TARGETS), path=path)
+    gf.BinnedData.from_blocks(cut([], NUMBERS, TARGETS), path=path)
     names = {"rest": [binned.REST], "codes": [binned.CODES], "both": [binned.CODES, binned.REST]}
     for name in names[damage]:
         os.truncate(path / name, os.path.getsize(path / name) // 2)
     with pytest.raises(ValueError, match="holds no binned data"):
-        BinnedData.load(path)
+        gf.BinnedData.load(path)
     with pytest.raises(FileNotFoundError):
-        BinnedData.load(tmp_path / "other")
+        gf.BinnedData.load(tmp_path / "other")
 
 
 def with_infinity():
@@ -216,51 +205,44 @@ def with_infinity():
 )
 def test_bad_blocks(blocks, message):
     with pytest.raises(ValueError, match=re.escape(message)):
-        BinnedData.from_blocks(blocks)
+        gf.BinnedData.from_blocks(blocks)
 
 
 def test_what_is_no_source_of_blocks():
     for source in (NUMBERS, FRAME, 3):
         with pytest.raises(TypeError, match="blocks"):
-            BinnedData.from_blocks(source)
+            gf.BinnedData.from_blocks(source)
 
 
 def test_other_blocks_in_the_second_pass():
     passes = iter([[NUMBERS], [NUMBERS[:500]], [NUMBERS], [NUMBERS, NUMBERS]])
     for message in ("the second pass over the blocks finds 500 rows", "finds more rows"):
         with pytest.raises(ValueError, match=message):
-            BinnedData.from_blocks(lambda: iter(next(passes)))
+            gf.BinnedData.from_blocks(lambda: iter(next(passes)))
 
 
 def test_codes_beyond_the_memory_limit():
     with pytest.raises(ValueError, match="more than memory_limit=1000: pass path, a folder"):
-        BinnedData.from_blocks(cut([], NUMBERS, TARGETS), memory_limit=1000)
+        gf.BinnedData.from_blocks(cut([], NUMBERS, TARGETS), memory_limit=1000)
 
 
 def test_only_fit_takes_them_and_with_the_same_parameters():
-    data = BinnedData.from_blocks(cut([], FRAME, LABELS), random_state=0)
-    forest = RandomForestClassifier(2, random_state=0)
+    data = gf.BinnedData.from_blocks(cut([], FRAME, LABELS), random_state=0)
+    forest = gf.RandomForestClassifier(2, random_state=0)
     with pytest.raises(ValueError, match="max_bins=7 of the estimator, but the data were binned"):
-        RandomForestClassifier(max_bins=7).fit(data)
+        gf.RandomForestClassifier(max_bins=7).fit(data)
     with pytest.raises(ValueError, match="min_category_frequency=1 of the estimator"):
-        RandomForestClassifier(min_category_frequency=1).fit(data)
+        gf.RandomForestClassifier(min_category_frequency=1).fit(data)
     with pytest.raises(ValueError, match="y must hold real numbers, but the data have labels"):
-        RandomForestRegressor().fit(data)
+        gf.RandomForestRegressor().fit(data)
     with pytest.raises(TypeError, match="which only fit takes: pass the table"):
         forest.fit(data).predict(data)
     assert same_forest(forest.fit(data, LABELS).forest_, forest.fit(FRAME, LABELS).forest_)
     with pytest.raises(ValueError, match="requires y to be passed"):
-        forest.fit(BinnedData.from_blocks([FRAME]))
+        forest.fit(gf.BinnedData.from_blocks([FRAME]))
 
 
 def test_names_of_columns_that_are_no_strings():
     X, y = pd.DataFrame({0: np.arange(9.0), 1: np.arange(9.0)}), np.arange(9) % 2
-    for table in (X, BinnedData.from_blocks([(X, y)], random_state=0)):
-        assert not hasattr(RandomForestClassifier(2).fit(table, y), "feature_names_in_")
-
-
-def test_a_constraint_on_categories_is_refused():
-    X, y = pd.DataFrame({"s": ["a", "b"] * 9}), np.arange(18) % 2
-    data = BinnedData.from_blocks([(X, y)], random_state=0)
-    with pytest.raises(ValueError, match=r"cannot have monotonic constraints: set that of .*'s'"):
-        RandomForestClassifier(2, monotonic_cst=[1]).fit(data)
+    for table in (X, gf.BinnedData.from_blocks([(X, y)], random_state=0)):
+        assert not hasattr(gf.RandomForestClassifier(2).fit(table, y), "feature_names_in_")

@@ -1,5 +1,6 @@
 """Categories: which columns they are, how they are learned and found again."""
 
+import pickle
 from decimal import Decimal
 
 import narwhals.stable.v2 as nw
@@ -20,18 +21,14 @@ from category_columns import (
     frame_of,
     read,
 )
-from sklearn.ensemble import HistGradientBoostingClassifier
+from engine import same_forest
+from sklearn.base import clone
 
-from gpuforest import (
-    DecisionTreeClassifier,
-    DecisionTreeRegressor,
-)
+import gpuforest as gf
 from gpuforest.backends import get_backend
 from gpuforest.data import categories
 from gpuforest.data.categories import factorize
 from gpuforest.data.validation import check_table
-
-# which features are categorical, and what their categories are
 
 
 @pytest.mark.parametrize("form", BY_DTYPE)
@@ -98,30 +95,16 @@ def test_names_indices_and_masks_mean_the_same(form, chosen):
     assert known == {0: ("u", "v"), 2: (0, 1, 2)}
 
 
-@pytest.mark.parametrize("chosen", ["from_dtype", [0, 2], ["c", "n"], [True, False, False]])
-def test_same_features_as_scikit_learn(chosen):
-    X = pd.DataFrame({"c": pd.Categorical(["u", "v"] * 12), "x": np.arange(N), "n": Y})
-    own, other = (
-        kind(categorical_features=chosen).fit(X, Y).is_categorical_
-        for kind in (DecisionTreeClassifier, HistGradientBoostingClassifier)
-    )
-    assert own.tolist() == other.tolist()
-    assert own.dtype == other.dtype == bool
-
-
 @pytest.mark.parametrize("chosen", ["from_dtype", None, [], [False, False]])
 def test_without_categories_there_is_no_mask(chosen):
     X = frame_of(pd.Series(NUMBERS))
-    assert DecisionTreeClassifier(categorical_features=chosen).fit(X, Y).is_categorical_ is None
+    assert gf.DecisionTreeClassifier(categorical_features=chosen).fit(X, Y).is_categorical_ is None
 
 
 @pytest.mark.parametrize(
     ("chosen", "message"),
     [
-        ([True, False], r"boolean mask must have shape \(n_features,\), got: \(2,\) for 3"),
-        ([0, 3], r"must be in \[0, n_features - 1\], got: \[0, 3\] for 3 features"),
         ([-1], r"must be in \[0, n_features - 1\]"),
-        (["x", "z"], "item value 'z' which is not a valid feature name of the training data"),
         ([0.5], "must be an array-like of bool, int or str, got: float"),
         ([0, "x"], "item value '0' which is not a valid feature name"),
         ([None], "must be an array-like of bool, int or str, got: NoneType"),
@@ -132,15 +115,7 @@ def test_without_categories_there_is_no_mask(chosen):
 def test_choices_that_do_not_fit(chosen, message):
     X = pd.DataFrame({"x": Y, "y": Y, "s": Y})
     with pytest.raises(ValueError, match=message):
-        DecisionTreeClassifier(categorical_features=chosen).fit(X, Y)
-
-
-def test_names_need_a_frame():
-    with pytest.raises(ValueError, match="fitted on data without feature names"):
-        DecisionTreeClassifier(categorical_features=["x"]).fit(Y[:, None], Y)
-
-
-# what cannot be a category
+        gf.DecisionTreeClassifier(categorical_features=chosen).fit(X, Y)
 
 
 @pytest.mark.parametrize(
@@ -150,16 +125,13 @@ def test_names_need_a_frame():
             Decimal(1),
             "column 'a' holds Decimal.* of type Decimal: categories are strings, numbers or",
         ),
-        (pd.Timestamp("2020"), "of type Timestamp: categories are strings"),
         (b"x", "of type bytes: categories are strings"),
-        (np.inf, "Input X contains infinity: column 'a'; NaN means missing"),
-        ("x", "column 'a' mixes strings and numbers as categories: make all of them strings"),
     ],
 )
 def test_values_that_are_no_categories(value, message):
     X = frame_of(pd.Series([value, 2, None] * 8, dtype=object))
     with pytest.raises(ValueError, match=message):
-        DecisionTreeClassifier(categorical_features=["a"]).fit(X, Y)
+        gf.DecisionTreeClassifier(categorical_features=["a"]).fit(X, Y)
 
 
 @pytest.mark.parametrize(
@@ -180,28 +152,17 @@ def test_values_that_are_no_categories(value, message):
 )
 def test_columns_that_are_no_categories(column, message):
     with pytest.raises((ValueError, TypeError), match=message):
-        DecisionTreeClassifier(categorical_features=["a"]).fit(frame_of(column), Y)
-
-
-def test_too_many_categories_are_named(monkeypatch):
-    monkeypatch.setattr(categories, "MAX_CATEGORIES", 3)
-    assert read(frame_of(pd.Series(COLOURS)))[1] == {0: SORTED}
-    tree = DecisionTreeClassifier(categorical_features=["a", "b"], min_category_frequency=1)
-    with pytest.raises(ValueError, match="column 'b' has 24 categories; at most 3 are supported"):
-        tree.fit(frame_of(pd.Series(COLOURS)), Y)
+        gf.DecisionTreeClassifier(categorical_features=["a"]).fit(frame_of(column), Y)
 
 
 def test_as_many_categories_as_there_may_be(backend):
     rows = np.repeat(np.arange(categories.MAX_CATEGORIES), 2)
     given = {"categorical_features": [0], "min_category_frequency": 2}
-    model = DecisionTreeRegressor(max_depth=2, backend=backend, **given)
+    model = gf.DecisionTreeRegressor(max_depth=2, backend=backend, **given)
     model.fit(rows[:, None], rows % 7)
     assert model.forest_.edges.code_dtype is np.uint16
     assert len(model.forest_.edges.categories[0]) == 65_533
     model.predict(rows[:5, None])
-
-
-# prediction
 
 
 @pytest.mark.parametrize(
@@ -215,7 +176,7 @@ def test_as_many_categories_as_there_may_be(backend):
     ids=["strings", "category", "objects", "missing"],
 )
 def test_unseen_and_missing_values(backend, values):
-    model = DecisionTreeClassifier(backend=backend).fit(frame_of(pd.Series(COLOURS)), Y)
+    model = gf.DecisionTreeClassifier(backend=backend).fit(frame_of(pd.Series(COLOURS)), Y)
     X = pd.DataFrame({"a": values, "b": [0, 1, 2, 3]})
     found = check_table(model, X, get_backend(backend))
     assert np.array_equal(found[:, 0], codes_of(list(values), SORTED), equal_nan=True)
@@ -223,26 +184,18 @@ def test_unseen_and_missing_values(backend, values):
 
 
 def test_numbers_are_found_by_their_value():
-    model = DecisionTreeClassifier(categorical_features=[0]).fit([[0], [1], [2]] * 8, Y)
+    model = gf.DecisionTreeClassifier(categorical_features=[0]).fit([[0], [1], [2]] * 8, Y)
     for same in ([[1.0], [0.0]], [[True], [False]], [[np.int8(1)], [0]]):
         assert check_table(model, same, get_backend("numpy")).tolist() == [[1], [0]]
     assert check_table(model, [[1.5], [np.nan]], get_backend("numpy"))[0, 0] == 3
 
 
-@pytest.mark.parametrize(
-    ("trained", "given", "words"),
-    [
-        (COLOURS, [1, 2], "column 'a' holds numbers, but its categories in training were strings"),
-        (NUMBERS, ["1", None], "column 'a' holds strings, but its categories in training were"),
-    ],
-)
-def test_a_column_of_another_type_is_refused(trained, given, words):
-    model = DecisionTreeClassifier(categorical_features=["a"])
-    model.fit(frame_of(pd.Series(trained)), Y)
-    X = pd.DataFrame({"a": given, "b": [0, 1]})
-    for method in (model.predict, model.predict_proba, model.apply, model.decision_path):
-        with pytest.raises(ValueError, match=words):
-            method(X)
+def test_a_column_of_another_type_is_refused():
+    model = gf.DecisionTreeClassifier(categorical_features=["a"])
+    model.fit(frame_of(pd.Series(NUMBERS)), Y)
+    words = "column 'a' holds strings, but its categories in training were"
+    with pytest.raises(ValueError, match=words):
+        model.predict_proba(pd.DataFrame({"a": ["1", None], "b": [0, 1]}))
 
 
 WORDS = ["b", "a", None, "b", "a", "c"]
@@ -280,3 +233,136 @@ def test_a_dictionary_without_a_value():
     column = pa.chunked_array([pa.array([None, None], pa.string()).dictionary_encode()])
     factor = factorize(nw.from_native(column, series_only=True), "a")
     assert (factor.codes.tolist(), factor.values) == ([-1, -1], [])
+
+
+def some_rare(rng, n_rows=300):
+    """Strings, of which four are rare: a has 4 rows, b 4, c 1, d 1."""
+    names = [*"aaaabbbbcd", *rng.choice(list("ABCDEFGH"), n_rows - 10)]
+    return pd.DataFrame({"x": names}), rng.integers(0, 2, n_rows)
+
+
+@pytest.mark.parametrize(
+    ("fewest", "kept"),
+    [(1, "ABCDEFGHabcd"), (2, "ABCDEFGHab"), (4, "ABCDEFGHab"), (5, "ABCDEFGH"), (10**6, "")],
+)
+def test_categories_of_few_rows_are_not_listed(fewest, kept):
+    X, y = some_rare(np.random.default_rng(0))
+    for column in (X["x"], X["x"].astype("category"), pl.Series("x", X["x"].to_list())):
+        frame = column.to_frame()
+        model = gf.DecisionTreeClassifier(min_category_frequency=fewest).fit(frame, y)
+        assert model.forest_.edges.categories == {0: tuple(kept)}
+    codes = np.array([[ord(name)] for name in X["x"]])
+    numbers = {"categorical_features": [0], "min_category_frequency": fewest}
+    model = gf.DecisionTreeClassifier(**numbers).fit(codes, y)
+    assert model.forest_.edges.categories == {0: tuple(map(ord, kept))}
+
+
+def test_whole_weights_count_as_rows_and_no_weight_as_none():
+    X, y = some_rare(np.random.default_rng(0))
+    rows_of_weight = {"a": (0.0, 1.0, "b"), "b": (0.0, 0.5, "a"), "c": (4.0, 1.0, "abc")}
+    for name, (weight, others, rare) in rows_of_weight.items():
+        weights = np.where(X["x"] == name, weight, others)
+        model = gf.DecisionTreeClassifier(min_category_frequency=4).fit(X, y, weights)
+        assert model.forest_.edges.categories == {0: tuple("ABCDEFGH" + rare)}
+
+
+@pytest.mark.parametrize("n", [6, 14])
+def test_rows_of_weight_zero_add_no_category(n):
+    rng = np.random.default_rng(0)
+    X, y = pd.DataFrame({"x": rng.choice([*"bcdefghijklmno"][:n], 200)}), rng.integers(0, 2, 202)
+    more = pd.concat([X, pd.DataFrame({"x": ["a", "z"]})], ignore_index=True)
+    params = {"random_state": 0, "min_category_frequency": 1}
+    without = gf.ExtraTreesClassifier(5, **params).fit(X, y[:200])
+    with_them = gf.ExtraTreesClassifier(5, **params).fit(more, y, np.repeat([1, 0], [200, 2]))
+    assert with_them.forest_.edges.categories == without.forest_.edges.categories
+    assert same_forest(with_them.forest_, without.forest_)
+
+
+@pytest.mark.parametrize("weight", [2.0, 1e19, 1e300])
+def test_weights_of_any_size_keep_categories_and_warn_of_identifiers(weight):
+    X, weights = np.arange(300)[:, None], np.full(300, weight)
+    model = gf.DecisionTreeClassifier(categorical_features=[0])
+    model.fit(X % 15, X[:, 0] % 2, weights)
+    assert model.forest_.edges.categories == {0: tuple(range(15))}
+    with pytest.warns(UserWarning, match="column 0 has 300 different values in 300 rows") as seen:
+        model.fit(X, X[:, 0] % 2, weights)
+    assert len(seen) == 1
+
+
+def test_the_rest_is_called_other():
+    names = ["red", "blue"] * 20 + [f"rare {i}" for i in range(20)]
+    X, y = pd.DataFrame({"x": names}), np.repeat([0, 1], [40, 20])
+    for split in ("subset", "multiway"):
+        tree = gf.DecisionTreeClassifier(categorical_split=split, max_depth=1).fit(X, y)
+        assert tree.score(X, y) == 1.0
+        rules = gf.export_rules(tree).splitlines()
+        assert any("other" in rule and rule.endswith("then 1") for rule in rules)
+        assert tree.predict(pd.DataFrame({"x": ["new", "red"]})).tolist() == [1, 0]
+        made: dict = {}
+        exec(gf.export_python(tree), made)
+        assert [made["predict"]({"x": x}) for x in ("new", "rare 3", "red")] == [1, 1, 0]
+
+
+def test_one_warning_of_identifiers_a_fit():
+    X = np.arange(200)[:, None]
+    with pytest.warns(UserWarning, match="200 different values in 200 rows") as seen:
+        gf.DecisionTreeClassifier(categorical_features=[0], ccp_alpha="cv").fit(X, X[:, 0] % 2)
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **p: gf.DecisionTreeRegressor(**p),
+        lambda **p: gf.ExtraTreesRegressor(3, **p),
+        lambda **p: gf.RandomForestClassifier(3, oob_score=True, **p),
+        lambda **p: gf.BaggingClassifier(gf.DecisionTreeClassifier(**p), 3),
+        lambda **p: gf.RandomTreesEmbedding(3, **p),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
+def test_all_estimators_take_categories(make, tmp_path):
+    X = frame_of(pd.Series(NUMBERS))
+    model = make(categorical_features=["a"])
+    assert not hasattr(model, "is_categorical_")
+    model = clone(model).fit(X, Y)
+    assert model.is_categorical_.tolist() == [True, False]
+    model.save(tmp_path / "model")
+    other = gf.load(tmp_path / "model")
+    assert other.is_categorical_.tolist() == [True, False]
+    assert other.get_params(deep=False).keys() == model.get_params(deep=False).keys()
+    for copied in (other, pickle.loads(pickle.dumps(model))):
+        assert copied.forest_.edges.categories == {0: (1.0, 2.0, 3.0)}
+        assert np.array_equal(copied.apply(X), model.apply(X))
+    assert all(
+        t.is_categorical_.tolist() == [True, False] for t in getattr(model, "estimators_", [])
+    )
+    assert make().fit(X, Y).is_categorical_ is None
+
+
+def test_warm_start_needs_the_same_categories():
+    X = frame_of(pd.Series(COLOURS))
+    forest = gf.RandomForestClassifier(2, warm_start=True, random_state=0).fit(X, Y)
+    whole = gf.RandomForestClassifier(4, random_state=0).fit(X, Y)
+    forest.set_params(n_estimators=4).fit(X, Y)
+    assert np.array_equal(forest.forest_.nodes, whole.forest_.nodes)
+    forest.set_params(n_estimators=5)
+    for other in (X.replace("red", "rot"), X.assign(a=[SORTED.index(c or "") for c in COLOURS])):
+        with pytest.raises(ValueError, match="X or y has other values now"):
+            forest.fit(other, Y)
+
+
+def test_memory_knows_of_many_categories():
+    X = (np.arange(2000) % 1000)[:, None]
+    bins = gf.DecisionTreeRegressor(max_bins=1001, memory_limit=1)
+    few = gf.DecisionTreeRegressor(
+        categorical_features=[0], min_category_frequency=1, memory_limit=1
+    )
+    with pytest.raises(ValueError, match="memory_limit") as as_bins:
+        bins.fit(X, X[:, 0])
+    with pytest.raises(ValueError, match="memory_limit") as as_categories:
+        few.fit(X, X[:, 0])
+    assert str(as_bins.value) == str(as_categories.value)
+
+
+# backends and real data

@@ -10,30 +10,18 @@ from types import SimpleNamespace
 
 import fake_cupy
 import numpy as np
+import pandas as pd
 import pytest
 from device_data import data, params_of
 from engine import same_forest
+from saved import KINDS
 from sklearn.base import clone
 from sklearn.exceptions import DataConversionWarning
 
-import gpuforest
-from gpuforest import (
-    DecisionTreeClassifier,
-    DecisionTreeRegressor,
-    HistGradientBoostingRegressor,
-    RandomForestClassifier,
-    RandomForestRegressor,
-)
+import gpuforest as gf
 from gpuforest.backends import gpu
 from gpuforest.data import arrays, validation
 from gpuforest.engine import binning, target
-
-ALL = [
-    DecisionTreeClassifier,
-    DecisionTreeRegressor,
-    RandomForestClassifier,
-    RandomForestRegressor,
-]
 
 
 @pytest.fixture(params=["stand-in", "GPU"])
@@ -49,17 +37,10 @@ def device(request, monkeypatch):
     return SimpleNamespace(put=cupy.asarray, get=lambda array: array.get(), type=cupy.ndarray)
 
 
-@pytest.fixture
-def fake(monkeypatch):
-    """Where another library, or how often something is copied, matters."""
-    fake_cupy.install(monkeypatch)
-    return fake_cupy
-
-
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("y_there", [False, True])
 @pytest.mark.parametrize("x_there", [False, True])
-@pytest.mark.parametrize("kind", ALL)
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_forest_is_that_of_the_host(device, kind, x_there, y_there, weighted):
     X, y = data(kind)
     weights = np.arange(len(y)) % 3 if weighted else None
@@ -95,10 +76,10 @@ def test_the_forest_is_that_of_the_host(device, kind, x_there, y_there, weighted
     "options", [{}, {"early_stopping": True}, {"early_stopping": True, "scoring": "r2"}], ids=str
 )
 def test_gradient_boosting_takes_tables_from_the_device(device, options):
-    X, y = data(HistGradientBoostingRegressor)
+    X, y = data(gf.HistGradientBoostingRegressor)
     models, weights = [], np.arange(len(y)) % 3
     for backend, put in (("numpy", np.asarray), ("cupy", device.put)):
-        model = HistGradientBoostingRegressor(
+        model = gf.HistGradientBoostingRegressor(
             max_iter=3, min_samples_leaf=5, random_state=0, warm_start=True, backend=backend
         ).set_params(**options)
         model.fit(put(X), put(y), put(weights))
@@ -110,7 +91,7 @@ def test_gradient_boosting_takes_tables_from_the_device(device, options):
     assert np.array_equal(found.validation_score_, expected.validation_score_)
 
 
-@pytest.mark.parametrize("kind", ALL[:2])
+@pytest.mark.parametrize("kind", KINDS[:2])
 def test_the_chosen_subtree_is_that_of_the_host(device, kind):
     X, y = data(kind)
     y = y[:, None]
@@ -129,24 +110,24 @@ def test_the_chosen_subtree_is_that_of_the_host(device, kind):
         model.prune(device.put(X[:60]), device.put(y[:60, 0]))
 
 
-@pytest.mark.parametrize("kind", [RandomForestClassifier, RandomForestRegressor])
+@pytest.mark.parametrize("kind", KINDS[2:])
 def test_out_of_bag_results_are_on_the_host(device, kind):
     X, y = data(kind)
     params = params_of(kind, oob_score=True, n_estimators=25)
     reference = kind(**params, backend="numpy").fit(X, y)
     model = kind(**params, backend="cupy").fit(device.put(X), device.put(y))
     assert model.oob_score_ == reference.oob_score_
-    name = "oob_prediction_" if kind is RandomForestRegressor else "oob_decision_function_"
+    name = "oob_prediction_" if kind is gf.RandomForestRegressor else "oob_decision_function_"
     assert isinstance(getattr(model, name), np.ndarray)
     assert np.array_equal(getattr(model, name), getattr(reference, name))
 
 
 def test_every_layout(device):
-    X, y = data(DecisionTreeClassifier)
-    reference = DecisionTreeClassifier(backend="numpy").fit(X, y)
+    X, y = data(gf.DecisionTreeClassifier)
+    reference = gf.DecisionTreeClassifier(backend="numpy").fit(X, y)
     wide = device.put(np.repeat(np.repeat(X, 2, axis=0), 3, axis=1))
     for other in (device.put(np.ascontiguousarray(X.T)).T, wide[::2, ::3]):
-        model = DecisionTreeClassifier(backend="cupy").fit(other, y)
+        model = gf.DecisionTreeClassifier(backend="cupy").fit(other, y)
         assert same_forest(model.forest_, reference.forest_)
         assert np.array_equal(device.get(model.predict(other)), reference.predict(X))
 
@@ -154,9 +135,9 @@ def test_every_layout(device):
 def test_blocks_of_rows(device, monkeypatch):
     for module in (binning, validation):
         monkeypatch.setattr(module, "DEVICE_VALUES", 64)
-    X, y = data(DecisionTreeClassifier)
-    reference = DecisionTreeClassifier(backend="numpy").fit(X, y)
-    model = DecisionTreeClassifier(backend="cupy").fit(device.put(X), y)
+    X, y = data(gf.DecisionTreeClassifier)
+    reference = gf.DecisionTreeClassifier(backend="numpy").fit(X, y)
+    model = gf.DecisionTreeClassifier(backend="cupy").fit(device.put(X), y)
     assert same_forest(model.forest_, reference.forest_)
     found = device.get(model.predict_proba(device.put(X)))
     assert np.array_equal(found, reference.predict_proba(X))
@@ -165,30 +146,17 @@ def test_blocks_of_rows(device, monkeypatch):
         model.predict(device.put(X))
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_edges_of_a_sample_are_those_of_the_host(device, weighted):
-    from gpuforest.backends import get_backend
-
-    X = data(DecisionTreeClassifier, 500)[0]
-    weights = (np.arange(500) % 3).astype(np.int32) if weighted else None
-    given = {"max_bins": 16, "weights": weights, "seed": 9, "sample_rows": 100}
-    reference = binning.fit_edges(X, **given)
-    edges = binning.fit_edges(device.put(X), **given, backend=get_backend("cupy"))
-    assert np.array_equal(edges.values, reference.values)
-    assert np.array_equal(edges.offsets, reference.offsets)
-
-
 def test_only_the_sample_leaves_the_device(fake, monkeypatch):
     monkeypatch.setattr(binning.fit_edges, "__kwdefaults__", {
         **binning.fit_edges.__kwdefaults__, "sample_rows": 100,
     })  # fmt: skip
     monkeypatch.setattr(binning, "LOOK_ROWS", 100)
     monkeypatch.setattr(target, "LOOK_ROWS", 100)
-    X, y = data(DecisionTreeRegressor, 5000)
+    X, y = data(gf.DecisionTreeRegressor, 5000)
     there = fake.asarray(X), fake.asarray(y)
     fake.TRANSFERS.clear()
     # a forest: of a single tree the host adds up how each leaf's targets spread
-    model = RandomForestRegressor(1, max_depth=1, bootstrap=False, backend="cupy").fit(*there)
+    model = gf.RandomForestRegressor(1, max_depth=1, bootstrap=False, backend="cupy").fit(*there)
     assert max(size for way, size in fake.TRANSFERS if way == "out") == 100 * X[:1].nbytes
     fake.TRANSFERS.clear()
     model.predict(there[0])
@@ -205,13 +173,13 @@ def test_rows_on_the_host_go_over_once(fake, monkeypatch):
 
     monkeypatch.setattr(fake.FakeCupyBackend, "encode", counting)
     monkeypatch.setattr(binning, "BLOCK_ROWS", 50)
-    X, y = data(DecisionTreeRegressor)
-    DecisionTreeRegressor(backend="cupy").fit(X, y)
+    X, y = data(gf.DecisionTreeRegressor)
+    gf.DecisionTreeRegressor(backend="cupy").fit(X, y)
     assert moved == [50, 50, 20]
 
 
 @pytest.mark.parametrize("backend", ["numpy", "numba"])
-@pytest.mark.parametrize("kind", [RandomForestClassifier, DecisionTreeRegressor])
+@pytest.mark.parametrize("kind", [gf.RandomForestClassifier, gf.DecisionTreeRegressor])
 def test_a_backend_on_the_cpu_takes_them_too(fake, kind, backend):
     X, y = data(kind)
     reference = kind(**params_of(kind), backend="numpy").fit(X, y)
@@ -228,11 +196,11 @@ def test_a_backend_on_the_cpu_takes_them_too(fake, kind, backend):
 
 
 def test_categories_are_found_on_the_host(device):
-    X, y = data(DecisionTreeClassifier)
+    X, y = data(gf.DecisionTreeClassifier)
     X[:, 2] = np.arange(len(X)) % 5
     params = {"categorical_features": [2], "random_state": 0}
-    reference = DecisionTreeClassifier(**params, backend="numpy").fit(X, y)
-    model = DecisionTreeClassifier(**params, backend="cupy").fit(device.put(X), device.put(y))
+    reference = gf.DecisionTreeClassifier(**params, backend="numpy").fit(X, y)
+    model = gf.DecisionTreeClassifier(**params, backend="cupy").fit(device.put(X), device.put(y))
     assert same_forest(model.forest_, reference.forest_)
     assert model.forest_.edges.categories == {2: (0.0, 1.0, 2.0, 3.0, 4.0)}
     found = model.predict(device.put(X))
@@ -241,9 +209,9 @@ def test_categories_are_found_on_the_host(device):
 
 
 def test_labels_of_strings_are_predicted_on_the_host(device):
-    X, y = data(DecisionTreeClassifier)
+    X, y = data(gf.DecisionTreeClassifier)
     names = np.where(y > 0, "yes", "no")
-    model = DecisionTreeClassifier(backend="cupy").fit(device.put(X), names)
+    model = gf.DecisionTreeClassifier(backend="cupy").fit(device.put(X), names)
     found = model.predict(device.put(X))
     assert isinstance(found, np.ndarray)
     assert np.array_equal(found, model.predict(X))
@@ -252,9 +220,9 @@ def test_labels_of_strings_are_predicted_on_the_host(device):
 
 
 def test_nothing_of_a_device_stays_in_a_model(device, tmp_path, monkeypatch):
-    X, y = data(RandomForestClassifier)
-    params = params_of(RandomForestClassifier, n_estimators=20, oob_score=True)
-    model = RandomForestClassifier(**params, backend="cupy").fit(device.put(X), device.put(y))
+    X, y = data(gf.RandomForestClassifier)
+    params = params_of(gf.RandomForestClassifier, n_estimators=20, oob_score=True)
+    model = gf.RandomForestClassifier(**params, backend="cupy").fit(device.put(X), device.put(y))
     expected = device.get(model.predict_proba(device.put(X)))
     seen = []
 
@@ -273,13 +241,13 @@ def test_nothing_of_a_device_stays_in_a_model(device, tmp_path, monkeypatch):
     pickled = pickle.dumps(model)
     # a laptop: no CuPy, and the same predictions
     monkeypatch.setitem(sys.modules, "cupy", None)
-    loaded, unpickled = gpuforest.load(tmp_path / "model"), pickle.loads(pickled)
+    loaded, unpickled = gf.load(tmp_path / "model"), pickle.loads(pickled)
     assert np.array_equal(loaded.predict_proba(X), expected)
     assert np.array_equal(unpickled.set_params(backend="auto").predict_proba(X), expected)
 
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i1", "u2", "i4", "i8", "u8", "?"])
-@pytest.mark.parametrize("kind", [DecisionTreeClassifier, DecisionTreeRegressor])
+@pytest.mark.parametrize("kind", [gf.DecisionTreeClassifier, gf.DecisionTreeRegressor])
 def test_every_dtype(device, dtype, kind):
     X, y = data(kind)
     X, y = (np.nan_to_num(X) * 40).astype(dtype), np.abs(y).astype(dtype)
@@ -294,11 +262,9 @@ def test_every_dtype(device, dtype, kind):
     assert np.array_equal(device.get(model.apply(device.put(X))), reference.apply(X))
 
 
-# refused on the device as on the host, before any work
-
 ROWS, LABELS = np.arange(60.0).reshape(20, 3), np.arange(20) % 2
-CLASSES, NUMBERS = DecisionTreeClassifier(), DecisionTreeRegressor()
-POISSON = DecisionTreeRegressor(criterion="poisson")
+CLASSES, NUMBERS = gf.DecisionTreeClassifier(), gf.DecisionTreeRegressor()
+POISSON = gf.DecisionTreeRegressor(criterion="poisson")
 
 
 @pytest.mark.parametrize(
@@ -342,10 +308,139 @@ def test_another_device(fake, name):
     given[name].device.id = 1
     message = rf"{name} is on GPU 1, but GPU 0 is the current one.*cupy.cuda.Device\(1\)"
     with pytest.raises(ValueError, match=message):
-        DecisionTreeClassifier().fit(*given.values())
+        gf.DecisionTreeClassifier().fit(*given.values())
 
 
 def test_sparse_arrays_of_others(fake):
     odd = SimpleNamespace(toarray=None, shape=(20, 3))
     with pytest.raises(TypeError, match="sparse"):
-        DecisionTreeClassifier(backend="cupy").fit(odd, LABELS)
+        gf.DecisionTreeClassifier(backend="cupy").fit(odd, LABELS)
+
+
+class TestOtherLibraries:
+    """Each array comes in without a copy, and predictions go back as its kind."""
+
+    @pytest.fixture
+    def libraries(self, fake, monkeypatch):
+        for name, module in {"torch": fake.torch_module(), **fake.jax_modules()}.items():
+            monkeypatch.setitem(sys.modules, name, module)
+        return {
+            "cupy": (fake.asarray, fake.ndarray),
+            "torch": (fake.Tensor, fake.Tensor),
+            "jax": (fake.JaxArray, fake.JaxArray),
+            "interface": (lambda host: fake.Bare(fake.asarray(host)), fake.ndarray),
+            "dlpack": (lambda host: fake.BareDlpack(fake.asarray(host)), fake.ndarray),
+        }
+
+    @pytest.mark.parametrize("backend", ["cupy", "numpy"])
+    @pytest.mark.parametrize("library", ["cupy", "torch", "jax", "interface", "dlpack"])
+    def test_there_and_back(self, libraries, library, backend):
+        X, y = data(gf.RandomForestClassifier)
+        params = params_of(gf.RandomForestClassifier)
+        reference = gf.RandomForestClassifier(**params, backend="numpy").fit(X, y)
+        make, kind = libraries[library]
+        model = gf.RandomForestClassifier(**params, backend=backend).fit(make(X), make(y))
+        assert same_forest(model.forest_, reference.forest_)
+        for method in ("predict", "predict_proba", "apply"):
+            found = getattr(model, method)(make(X))
+            assert type(found) is kind
+            assert np.array_equal(found.host, getattr(reference, method)(X))
+        assert model.score(make(X), make(y)) == reference.score(X, y)
+
+    def test_what_cannot_be_read_is_named(self, fake, monkeypatch):
+        def unknown(array):
+            raise BufferError("no such dtype")
+
+        monkeypatch.setattr(sys.modules["cupy"], "from_dlpack", unknown)
+        X, y = data(gf.DecisionTreeClassifier)
+        with pytest.raises(ValueError, match=r"y \(torch.Tensor of dtype int64\).*no such dtype"):
+            gf.DecisionTreeClassifier(backend="cupy").fit(X, fake.Tensor(y))
+
+    @pytest.mark.parametrize("odd", [np.float64(1.0), [1.0], "text", None, object()])
+    def test_other_objects_are_on_the_host(self, odd):
+        assert not arrays.is_on_device(odd)
+        assert arrays.to_host(odd) is odd
+        assert arrays.in_kind_of(odd, 1) == 1
+        assert arrays.count_rows(object()) == 0
+
+
+class TestCudf:
+    """Frames of cuDF, by a stand-in that is pandas' underneath."""
+
+    @pytest.fixture
+    def cudf(self, fake, monkeypatch):
+        def to_cupy(self, na_value=None):
+            assert na_value is not None or not self.isnull().any()
+            return fake.asarray(self.to_numpy(na_value=na_value))
+
+        class Series(pd.Series):
+            __module__ = "cudf.core.series"
+            _constructor = property(lambda self: Series)
+
+            def to_pandas(self):
+                return pd.Series(self)
+
+        class DataFrame(pd.DataFrame):
+            __module__ = "cudf.core.dataframe"
+            _constructor = property(lambda self: DataFrame)
+            _constructor_sliced = property(lambda self: Series)
+
+            def to_pandas(self):
+                return pd.DataFrame(self)
+
+        Series.to_cupy = to_cupy
+        module = fake.module("cudf", DataFrame=DataFrame, Series=Series, Index=pd.Index)
+        monkeypatch.setitem(sys.modules, "cudf", module)
+        return module
+
+    def frame(self, library):
+        X, y = data(gf.RandomForestClassifier)
+        columns = {name: pd.array(X[:, i], "Float64") for i, name in enumerate("abcd")}
+        columns["e"] = np.arange(len(X)) % 2 == 0
+        return library.DataFrame(columns), library.Series(y)
+
+    @pytest.mark.parametrize("backend", ["auto", "cupy", "numpy"])
+    def test_a_frame(self, cudf, fake, backend):
+        (X, y), (hostX, hosty) = self.frame(cudf), self.frame(pd)
+        assert arrays.is_on_device(X)
+        assert arrays.is_on_device(y)
+        params = params_of(gf.RandomForestClassifier)
+        reference = gf.RandomForestClassifier(**params, backend="numpy").fit(hostX, hosty)
+        model = gf.RandomForestClassifier(**params, backend=backend).fit(X, y)
+        assert model.backend_ == ("numpy" if backend == "numpy" else "cupy")
+        assert same_forest(model.forest_, reference.forest_)
+        assert list(model.feature_names_in_) == list("abcde")
+        found = model.predict(X)
+        assert type(found) is fake.ndarray
+        assert np.array_equal(found.get(), reference.predict(hostX))
+        with pytest.raises(ValueError, match="same order"):
+            model.predict(X[list("badce")])
+        assert model.score(X, y) == reference.score(hostX, hosty)
+
+    def test_labels_of_strings(self, cudf):
+        (X, y), hostX = self.frame(cudf), self.frame(pd)[0]
+        names = cudf.Series(np.where(y > 0, "yes", "no"))
+        model = gf.DecisionTreeClassifier(backend="cupy").fit(X, names)
+        reference = gf.DecisionTreeClassifier(backend="numpy").fit(hostX, np.asarray(names))
+        assert same_forest(model.forest_, reference.forest_)
+        assert isinstance(model.predict(X), np.ndarray)
+
+    def test_missing_labels_and_strings_in_x_are_refused(self, cudf):
+        X, y = self.frame(cudf)
+        with pytest.raises(ValueError, match="y"):
+            gf.DecisionTreeClassifier(backend="cupy").fit(X, y.where(y > 0))
+        tree = gf.DecisionTreeClassifier(categorical_features=None, backend="cupy")
+        with pytest.raises(ValueError, match="column 'a' holds String"):
+            tree.fit(X.assign(a="red"), y)
+
+    def test_categories(self, cudf, fake):
+        (X, y), (hostX, hosty) = self.frame(cudf), self.frame(pd)
+        colours = np.array(["red", "green", "blue"], object)[np.arange(len(y)) % 3]
+        X, hostX = X.assign(a=colours), hostX.assign(a=colours)
+        model = gf.DecisionTreeClassifier(backend="cupy").fit(X, y)
+        reference = gf.DecisionTreeClassifier(backend="numpy").fit(hostX, hosty)
+        assert model.forest_.edges.categories == {0: ("blue", "green", "red")}
+        assert same_forest(model.forest_, reference.forest_)
+        found = model.predict(X)
+        assert type(found) is fake.ndarray
+        assert np.array_equal(found.get(), reference.predict(hostX))

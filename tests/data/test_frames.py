@@ -120,9 +120,6 @@ def test_parts_of_dates_that_are_no_text():
         with_date_parts(clash, ["t"])
 
 
-# columns by their part
-
-
 def test_columns_go_to_their_parts(tmp_path):
     table = load_table(write(tmp_path, CSV), "y", weight="w")
     assert table.names == ["a", "b"]
@@ -210,15 +207,10 @@ def test_features_are_selected_by_name():
 @pytest.mark.parametrize(
     ("y", "classes"),
     [
-        (["a", "b"], True),
-        ([True, False], True),
-        ([0, 1] * 5, True),
-        (list(range(20)) * 2, True),
-        (list(range(21)) * 2, False),
-        ([1, 2, 3], False),
-        ([0.0, 1.0] * 5, True),
+        (["a", "b"], True), ([True, False], True), ([0, 1] * 5, True), (list(range(20)) * 2, True),
+        (list(range(21)) * 2, False), ([1, 2, 3], False), ([0.0, 1.0] * 5, True),
         ([0.5, 1.0] * 5, False),
     ],
-)
+)  # fmt: skip
 def test_which_targets_name_classes(y, classes):
     assert is_class_target(np.array(y)) is classes

@@ -280,18 +280,15 @@ def test_order_is_not_asked_of_numbered_columns(model):
 @pytest.mark.parametrize(
     "column",
     [
-        np.array([0.5, np.nan, -1, 0.5, np.nan, 7]),
-        np.array([np.nan, np.nan]),
-        np.array([3, -1, 3, 2]),
-        np.array([True, False, True]),
+        np.array([0.5, np.nan, -1, 0.5, np.nan, 7]), np.array([np.nan, np.nan]),
+        np.array([3, -1, 3, 2]), np.array([True, False, True]),
         np.array(["b", None, "a", "b", np.nan, "ü"], dtype=object),
         np.array([None, None], dtype=object),
-        np.array([2, 1.5, True, 2, float("nan")], dtype=object),
-        np.array([], dtype=object),
+        np.array([2, 1.5, True, 2, float("nan")], dtype=object), np.array([], dtype=object),
         np.array([]),
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_categories_without_pandas_are_those_with_it(column):
     (codes, values), (theirs, kept) = categories._factorize_plain(column), pd.factorize(column)
     assert np.array_equal(codes == -1, theirs == -1)

@@ -8,9 +8,7 @@ from pyarrow import parquet
 from tables_on_disk import BATTERY, CSV, ENGINES, READINGS, TEXT, column, plain, write
 
 from gpuforest.data import files
-from gpuforest.data.columns import (
-    select_features,
-)
+from gpuforest.data.columns import select_features
 from gpuforest.data.frames import read_frame
 from gpuforest.data.text import Reading, nearly_numbers
 
@@ -79,20 +77,6 @@ def test_what_text_is_read_as(tmp_path, case, expected):
     content, reading = READINGS.get(case) or (BATTERY[case], None)
     found = plain(read_frame(write(tmp_path, content), reading))
     assert list(found.values())[: len(expected)] == expected
-
-
-def test_many_columns_of_all_kinds_are_read_alike(tmp_path, only):
-    rng = np.random.default_rng(0)
-    kinds = ["%d", "%.3f", "x%d", "", "%e", "T"]
-    rows = [[kind % rng.normal() if "%" in kind else "true"[: len(kind) * 4] for kind in kinds * 50]
-            for _ in range(7)]  # fmt: skip
-    lines = [",".join(f"c{i}" for i in range(300)), *(",".join(row) for row in rows)]
-    path, found = write(tmp_path, "\n".join(lines)), []
-    for name in ENGINES:
-        only(name)
-        found.append(plain(read_frame(path)))
-    assert found[0] == found[1]
-    assert {kind for kind, _ in found[0].values()} == {"Int64", "Float64", "text", "Boolean"}
 
 
 @pytest.mark.parametrize("name", ENGINES)

@@ -45,9 +45,9 @@ def run(body):
     assert done.returncode == 0, done.stderr
 
 
-def test_arrays_bring_no_pandas():
+def test_arrays_bring_no_pandas(tmp_path):
     run(
-        """
+        f"""
 from scipy.sparse import csr_matrix
 
 for backend in ("numpy", "numba"):
@@ -59,54 +59,27 @@ for backend in ("numpy", "numba"):
     RandomForestRegressor(3, backend=backend).fit(csr_matrix(X), y).predict(csr_matrix(X))
 objects = np.column_stack([X[:, 0].astype(object), names.astype(object)])
 DecisionTreeClassifier(categorical_features=[1]).fit(objects, y).predict(objects)
+model.save("{tmp_path / "model"}")
+assert np.array_equal(load("{tmp_path / "model"}").predict(X), model.predict(X))
 """
     )
 
 
-def test_a_model_is_saved_and_read(tmp_path):
+def test_models_and_surfaces_of_other_frames():
+    for library in ("matplotlib", "polars", "pyarrow"):
+        pytest.importorskip(library, reason=f"no {library} here")
     run(
-        f"""
-model = RandomForestClassifier(3, categorical_features=[1], random_state=0).fit(X, y)
-model.save("{tmp_path / "m.gpuforest"}")
-assert np.array_equal(load("{tmp_path / "m.gpuforest"}").predict(X), model.predict(X))
-"""
-    )
-
-
-@pytest.mark.parametrize("library", ["polars", "pyarrow"])
-def test_other_frames(library):
-    pytest.importorskip(library, reason=f"no {library} here")
-    make = {"polars": "polars.DataFrame", "pyarrow": "pyarrow.table"}[library]
-    run(
-        f"""
-import {library}
-frame = {make}({{"size": X[:, 0], "colour": names}})
-model = RandomForestClassifier(5, random_state=0).fit(frame, y)
-assert model.score(frame, y) > 0.9
-assert model.forest_.edges.categories == {{1: ("blue", "green", "grey", "red")}}
-"""
-    )
-
-
-@pytest.mark.parametrize("data", ["array", "polars", "pyarrow"])
-def test_surfaces(data):
-    pytest.importorskip("matplotlib", reason="no matplotlib here")
-    make = {
-        "array": "X",
-        "polars": "polars.DataFrame({'size': X[:, 0], 'wide': X[:, 1], 'colour': names})",
-        "pyarrow": "pyarrow.table({'size': X[:, 0], 'wide': X[:, 1], 'colour': names})",
-    }[data]
-    library = "numpy" if data == "array" else data
-    pytest.importorskip(library, reason=f"no {library} here")
-    run(
-        f"""
-import matplotlib, {library}
+        """
+import matplotlib, polars, pyarrow
 matplotlib.use("agg")
 from gpuforest import plot
 
-data = {make}
-model = RandomForestRegressor(5, random_state=0).fit(data, y)
-plot.plot_steps(model, data, y, 0)
-plot.plot_boundaries(model, data, y, (0, 1))
+frame = {"size": X[:, 0], "wide": X[:, 1], "colour": names}
+for data in (X, polars.DataFrame(frame), pyarrow.table(frame)):
+    model = RandomForestRegressor(5, random_state=0).fit(data, y)
+    plot.plot_steps(model, data, y, 0)
+    plot.plot_boundaries(model, data, y, (0, 1))
+    if data is not X:
+        assert model.forest_.edges.categories == {2: ("blue", "green", "grey", "red")}
 """
     )

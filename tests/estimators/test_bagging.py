@@ -1,20 +1,11 @@
 """Bagged trees: what rows and features each one sees, and what scikit-learn's bags do."""
 
-import pickle
-
 import numpy as np
 import pytest
-from engine import same_forest
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_wine
 
-import gpuforest
-from gpuforest import (
-    BaggingClassifier,
-    BaggingRegressor,
-    DecisionTreeClassifier,
-    RandomForestClassifier,
-)
+import gpuforest as gf
 from gpuforest.engine.nodes import is_leaf, unpack
 
 X, y = load_wine(return_X_y=True)
@@ -22,8 +13,8 @@ DIABETES = load_diabetes(return_X_y=True)
 
 
 def bag(backend, n_estimators=5, tree=None, **params):
-    tree = DecisionTreeClassifier() if tree is None else clone(tree)
-    return BaggingClassifier(
+    tree = gf.DecisionTreeClassifier() if tree is None else clone(tree)
+    return gf.BaggingClassifier(
         tree.set_params(backend=backend), n_estimators, **{"random_state": 0, **params}
     )
 
@@ -37,55 +28,19 @@ def tree_values(model, X):
     )
 
 
-# rows
-
-
-@pytest.mark.parametrize(("max_samples", "n"), [(0.4, 71), (30, 30), (177, 177), (178, 178)])
-def test_rows_without_replacement_are_distinct(backend, max_samples, n):
-    model = bag(backend, bootstrap=False, max_samples=max_samples).fit(X, y)
-    for t, rows in enumerate(model.estimators_samples_):
-        assert len(rows) == len(np.unique(rows)) == n
-        counts = np.bincount(y[rows], minlength=3)
-        assert np.array_equal(model.forest_.node_sums(t, t + 1)[0], counts)
-    drawn = {tuple(rows) for rows in model.estimators_samples_}
-    assert len(drawn) == (1 if n == len(X) else 5)
-
-
 @pytest.mark.parametrize(
     "params",
-    [
-        {},
-        {"max_samples": 50},
-        {"max_samples": 0.5, "bootstrap": False},
-        {"bootstrap": False},
-    ],
+    [{}, {"max_samples": 50}, {"max_samples": 0.5, "bootstrap": False}, {"bootstrap": False}],
 )
 def test_a_tree_is_the_one_grown_from_its_rows(backend, params):
     model = bag(backend, 4, **params).fit(X, y)
-    # the bins are those of all rows: these have few enough values to be bins of their own
-    assert max(len(np.unique(x)) for x in X.T) <= 255
     for t, rows in enumerate(model.estimators_samples_):
         counts = np.bincount(rows, minlength=len(X))
-        alone = DecisionTreeClassifier(backend=backend).fit(X[rows], y[rows])
-        weighted = DecisionTreeClassifier(backend=backend).fit(X, y, sample_weight=counts)
+        alone = gf.DecisionTreeClassifier(backend=backend).fit(X[rows], y[rows])
+        weighted = gf.DecisionTreeClassifier(backend=backend).fit(X, y, sample_weight=counts)
         values = tree_values(model, X[rows])[t]
         assert np.array_equal(values, weighted.predict_proba(X[rows]))
         assert np.array_equal(values, alone.predict_proba(X[rows]))
-        assert np.array_equal(counts[counts > 0], np.unique(rows, return_counts=True)[1])
-
-
-@pytest.mark.parametrize("n", [1, 3, 6])
-def test_rows_of_no_weight_leave_no_bag_empty(backend, n):
-    X, y = np.arange(30.0)[:, None], np.arange(30) % 2
-    weights = np.zeros(30)
-    weights[[0, 7, 20, 29]] = 1, 2, 1, 3
-    tree = DecisionTreeClassifier(backend=backend)
-    bags = BaggingClassifier(tree, 8, bootstrap=False, max_samples=n, random_state=0)
-    bags.fit(X, y, weights)
-    assert bags.score(X[weights > 0], y[weights > 0]) > 0
-    for rows in bags.estimators_samples_:
-        assert len(rows) == min(n, 4)
-        assert (weights[rows] > 0).all()
 
 
 def test_weights_are_chances_with_replacement_and_statistics_without(backend):
@@ -98,28 +53,15 @@ def test_weights_are_chances_with_replacement_and_statistics_without(backend):
         assert np.array_equal(model.forest_.node_sums(t, t + 1)[0], counts)
 
 
-def test_class_weights_of_the_tree(backend):
-    weights = {0: 1, 1: 3, 2: 2}
-    tree = DecisionTreeClassifier(class_weight=weights)
-    for params in ({"bootstrap": False, "max_samples": 90}, {}):
-        model = bag(backend, tree=tree, **params).fit(X, y)
-        for t, rows in enumerate(model.estimators_samples_):
-            counts = np.bincount(y[rows], minlength=3) * [1, 3, 2]
-            assert np.array_equal(model.forest_.node_sums(t, t + 1)[0], counts)
-
-
 def test_shares_of_a_weighted_bag_are_of_the_bag(backend):
     # equal weights change nothing, whatever they are
     weights = np.full(len(y), 3)
     for limit in ({"min_weight_fraction_leaf": 0.2}, {"min_impurity_decrease": 0.02}):
-        tree = DecisionTreeClassifier(**limit)
+        tree = gf.DecisionTreeClassifier(**limit)
         model = bag(backend, tree=tree, bootstrap=False, max_samples=60)
         plain, weighted = model.fit(X, y).forest_, clone(model).fit(X, y, weights).forest_
         assert np.array_equal(plain.tree_offsets, weighted.tree_offsets)
         assert np.array_equal(plain.node_sums(0, 5) * 3, weighted.node_sums(0, 5))
-
-
-# features
 
 
 @pytest.mark.parametrize("again", [False, True])
@@ -140,33 +82,27 @@ def test_trees_use_no_other_features(backend, max_features, n, again):
 def test_a_tree_is_the_one_grown_from_its_features(backend):
     model = bag(backend, 4, max_features=5, bootstrap=False).fit(X, y)
     for t, features in enumerate(model.estimators_features_):
-        alone = DecisionTreeClassifier(backend=backend).fit(X[:, features], y)
+        alone = gf.DecisionTreeClassifier(backend=backend).fit(X[:, features], y)
         assert np.array_equal(tree_values(model, X)[t], alone.predict_proba(X[:, features]))
 
 
 def test_a_part_of_the_features_drawn_is_tried(backend):
     # of four drawn for a tree two are tried at a node, so the root's is not always the best
-    tree = DecisionTreeClassifier(max_features=0.5, max_depth=1)
+    tree = gf.DecisionTreeClassifier(max_features=0.5, max_depth=1)
     some = bag(backend, 30, tree=tree, max_features=4).fit(X, y)
-    every = bag(backend, 30, max_features=4, tree=DecisionTreeClassifier(max_depth=1)).fit(X, y)
+    every = bag(backend, 30, max_features=4, tree=gf.DecisionTreeClassifier(max_depth=1)).fit(X, y)
     roots = [unpack(np, m.forest_.nodes[m.forest_.tree_offsets[:-1]])[0] for m in (some, every)]
     assert some.estimators_features_[7].tolist() == every.estimators_features_[7].tolist()
     assert (roots[0] != roots[1]).any()
-
-
-# as scikit-learn
-
-
-# votes
 
 
 @pytest.mark.parametrize("kind", ["forest", "bag"])
 def test_hard_votes_are_the_majority_of_the_trees(backend, kind):
     params = {"voting": "hard", "random_state": 0}
     if kind == "forest":
-        model = RandomForestClassifier(7, max_depth=2, backend=backend, **params)
+        model = gf.RandomForestClassifier(7, max_depth=2, backend=backend, **params)
     else:
-        model = bag(backend, 7, tree=DecisionTreeClassifier(max_depth=2), **params)
+        model = bag(backend, 7, tree=gf.DecisionTreeClassifier(max_depth=2), **params)
     labels = np.array(["a", "b", "c"])[y]
     model.fit(X, labels)
     forest, leaves = model.forest_, model.apply(X)
@@ -190,11 +126,8 @@ def test_out_of_bag_votes(backend):
     assert model.oob_score_ == np.mean(votes.argmax(axis=1) == y)
 
 
-# an estimator among others
-
-
 def test_parameters_of_the_tree(backend):
-    model = bag(backend, tree=DecisionTreeClassifier(max_depth=2, criterion="entropy"))
+    model = bag(backend, tree=gf.DecisionTreeClassifier(max_depth=2, criterion="entropy"))
     params = model.get_params(deep=True)
     assert params["estimator__max_depth"] == 2
     assert params["estimator__criterion"] == "entropy"
@@ -205,19 +138,3 @@ def test_parameters_of_the_tree(backend):
     assert model.criterion_ == "entropy"
     assert model.estimator_.get_params() == model.estimator.get_params()
     assert model.estimator_ is not model.estimator
-
-
-@pytest.mark.parametrize("Model", [BaggingClassifier, BaggingRegressor])
-def test_files_and_pickles(tmp_path, Model):
-    data = (X, y) if Model is BaggingClassifier else DIABETES
-    model = Model(None, 4, max_features=0.5, random_state=0).fit(*data)
-    model.save(tmp_path / "bag")
-    for again in (gpuforest.load(tmp_path / "bag"), pickle.loads(pickle.dumps(model))):
-        assert type(again) is Model
-        assert same_forest(again.forest_, model.forest_)
-        assert np.array_equal(again.predict(data[0]), model.predict(data[0]))
-        assert [f.tolist() for f in again.estimators_features_] == [
-            f.tolist() for f in model.estimators_features_
-        ]
-    with pytest.raises(AttributeError, match="only to the estimator that was fitted"):
-        _ = gpuforest.load(tmp_path / "bag").estimators_samples_

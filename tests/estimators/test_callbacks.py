@@ -7,12 +7,7 @@ from sklearn.datasets import load_iris
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from gpuforest import (
-    BaggingClassifier,
-    DecisionTreeClassifier,
-    HistGradientBoostingClassifier,
-    RandomForestClassifier,
-)
+import gpuforest as gf
 
 callback = pytest.importorskip("sklearn.callback", reason="scikit-learn before 1.9")
 
@@ -46,13 +41,13 @@ def fit_of(n_trees):
 @pytest.mark.parametrize(
     ("model", "more", "n_trees"),
     [
-        (RandomForestClassifier(5, n_jobs=2), {}, 5),
-        (RandomForestClassifier(5, backend="numpy"), {}, 5),
-        (DecisionTreeClassifier(), {}, 1),
-        (BaggingClassifier(n_estimators=3), {}, 3),
-        (HistGradientBoostingClassifier(max_iter=2), {}, 2),
-        (RandomForestClassifier(2, warm_start=True), {"n_estimators": 6}, 4),
-        (HistGradientBoostingClassifier(max_iter=2, warm_start=True), {"max_iter": 5}, 3),
+        (gf.RandomForestClassifier(5, n_jobs=2), {}, 5),
+        (gf.RandomForestClassifier(5, backend="numpy"), {}, 5),
+        (gf.DecisionTreeClassifier(), {}, 1),
+        (gf.BaggingClassifier(n_estimators=3), {}, 3),
+        (gf.HistGradientBoostingClassifier(max_iter=2), {}, 2),
+        (gf.RandomForestClassifier(2, warm_start=True), {"n_estimators": 6}, 4),
+        (gf.HistGradientBoostingClassifier(max_iter=2, warm_start=True), {"max_iter": 5}, 3),
     ],
 )
 def test_each_tree_is_a_task(model, more, n_trees):
@@ -70,12 +65,12 @@ def test_each_tree_is_a_task(model, more, n_trees):
 def test_a_fit_that_fails_is_torn_down():
     recorder = Recorder()
     with pytest.raises(ValueError, match="NaN"):
-        RandomForestClassifier().set_callbacks(recorder).fit(X, np.full(150, np.nan))
+        gf.RandomForestClassifier().set_callbacks(recorder).fit(X, np.full(150, np.nan))
     assert recorder.recorded == ["setup", ("begin", "fit"), "teardown"]
 
 
 def test_scores_and_a_progress_bar_in_a_pipeline(capsys):
-    forest = RandomForestClassifier(5, random_state=0)
+    forest = gf.RandomForestClassifier(5, random_state=0)
     monitor = callback.ScoringMonitor(scoring="accuracy")
     model = make_pipeline(StandardScaler(), forest.set_callbacks(monitor))
     model.set_callbacks(callback.ProgressBar()).fit(X, Y)

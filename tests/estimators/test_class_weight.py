@@ -7,7 +7,6 @@ from sklearn.datasets import load_wine
 from sklearn.ensemble import RandomForestClassifier as SklearnForest
 from sklearn.utils.class_weight import compute_class_weight, compute_sample_weight
 
-import gpuforest
 from gpuforest import DecisionTreeClassifier, RandomForestClassifier
 
 X, y = load_wine(return_X_y=True)
@@ -44,52 +43,14 @@ def test_with_bootstrap_the_bags_stay_and_classes_count_more(backend):
         assert np.array_equal(weighted.forest_.node_sums(t, t + 1)[0], drawn * [1, 3, 2])
 
 
-def test_equal_weights_change_no_tree(backend):
-    plain = grown(backend).fit(X, y)
-    twice = grown(backend, class_weight={0: 2, 1: 2, 2: 2}).fit(X, y)
-    assert np.array_equal(twice.predict_proba(X), plain.predict_proba(X))
-    assert np.array_equal(twice.apply(X), plain.apply(X))
-
-
-def test_balanced_subsample_gives_each_class_the_same_in_every_bag(backend):
-    forest = grown(backend, class_weight="balanced_subsample").fit(X, y).forest_
-    roots = np.concatenate([forest.node_sums(t, t + 1)[:1] for t in range(6)])
-    assert (roots > 0).all()
-    # each draw's weight is rounded: by half a unit in some millions
-    assert np.allclose(roots / roots.sum(axis=1, keepdims=True), 1 / 3, atol=1e-6)
-    counted = grown(backend, class_weight="balanced").fit(X, y).forest_
-    assert not same_forest(forest, counted)
-
-
-def test_a_class_absent_from_a_bag(backend):
-    labels = np.array([0] * 60 + [1])
-    values = np.arange(61.0)[:, None]
-    forest = grown(backend, class_weight="balanced_subsample").fit(values, labels).forest_
-    roots = np.concatenate([forest.node_sums(t, t + 1)[:1] for t in range(6)])
-    assert (roots[:, 1] == 0).any()
-    assert (roots[:, 1] > 0).any()
-
-
-def test_files_keep_them(tmp_path):
-    for weights, labels in ((WEIGHTS, y), ({"a": 1, "b": 2.5, "c": 1}, np.array(list("abc"))[y])):
-        model = grown("numba", class_weight=weights).fit(X, labels)
-        model.save(tmp_path / "model")
-        again = gpuforest.load(tmp_path / "model")
-        assert again.class_weight == weights
-        assert np.array_equal(again.predict(X), model.predict(X))
-
-
 @pytest.mark.parametrize(
     ("class_weight", "message"),
     [
-        ({0: 1, 1: -1, 2: 1}, ">= 0"),
-        ({0: 1, 1: np.nan, 2: 1}, ">= 0"),
-        ({0: 0, 1: 0, 2: 0}, "one above 0"),
-        ({5: 1}, "not in class_weight"),
-        ([{0: 1}], "several outputs"),
-        ("even", "class_weight"),
+        ({0: 1, 1: -1, 2: 1}, ">= 0"), ({0: 1, 1: np.nan, 2: 1}, ">= 0"),
+        ({0: 0, 1: 0, 2: 0}, "one above 0"), ({5: 1}, "not in class_weight"),
+        ([{0: 1}], "several outputs"), ("even", "class_weight"),
     ],
-)
+)  # fmt: skip
 def test_bad_ones_are_refused(class_weight, message):
     with pytest.raises(ValueError, match=message):
         grown("numpy", class_weight=class_weight).fit(X, y)
@@ -104,15 +65,6 @@ def test_a_class_of_weight_zero_is_not_drawn(backend):
     assert same_forest(weighted.forest_, same.forest_)
     with pytest.raises(ValueError, match="leave no row any weight"):
         weighted.fit(X, y, y == 1)
-
-
-def test_balanced_counts_weights_in_a_forest(backend):
-    """A row of weight two is the row twice."""
-    weights = 1 + np.arange(len(y)) % 2
-    rows = np.repeat(np.arange(len(y)), weights)
-    params = {"class_weight": "balanced", "bootstrap": False, "max_bins": 1000}
-    once, twice = grown(backend, **params).fit(X, y, weights), grown(backend, **params)
-    assert np.array_equal(once.predict_proba(X), twice.fit(X[rows], y[rows]).predict_proba(X))
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -8,19 +8,7 @@ from paths import ROOT
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.model_selection import cross_val_score
 
-from gpuforest import (
-    AdaBoostClassifier,
-    BaggingClassifier,
-    DecisionTreeClassifier,
-    DecisionTreeRegressor,
-    ExtraTreesClassifier,
-    ExtraTreesRegressor,
-    HistGradientBoostingClassifier,
-    HistGradientBoostingRegressor,
-    IsolationForest,
-    RandomForestClassifier,
-    RandomForestRegressor,
-)
+import gpuforest as gf
 
 # what tools warn of is theirs
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -33,14 +21,14 @@ GAPS = X.copy()
 GAPS[np.random.default_rng(0).random(X.shape) < 0.2] = np.nan
 PARAMS = {"max_depth": 4, "random_state": 0, "backend": "numpy"}
 FORESTS = [
-    RandomForestClassifier,
-    ExtraTreesClassifier,
-    RandomForestRegressor,
-    ExtraTreesRegressor,
+    gf.RandomForestClassifier,
+    gf.ExtraTreesClassifier,
+    gf.RandomForestRegressor,
+    gf.ExtraTreesRegressor,
 ]
-TREES = [DecisionTreeClassifier, DecisionTreeRegressor]
-BOOSTING = [HistGradientBoostingClassifier, HistGradientBoostingRegressor]
-OTHERS = [BaggingClassifier, *BOOSTING]
+TREES = [gf.DecisionTreeClassifier, gf.DecisionTreeRegressor]
+BOOSTING = [gf.HistGradientBoostingClassifier, gf.HistGradientBoostingRegressor]
+OTHERS = [gf.BaggingClassifier, *BOOSTING]
 
 
 def tool(name):
@@ -51,9 +39,9 @@ def fitted(kind, rows=None, **more):
     """A small model, and the rows that it was fitted to."""
     if kind in FORESTS:
         more = {"n_estimators": 8, **more}
-    around = kind in (AdaBoostClassifier, BaggingClassifier)  # whose trees have a depth
+    around = kind in (gf.AdaBoostClassifier, gf.BaggingClassifier)  # whose trees have a depth
     if around:
-        more = {"estimator": DecisionTreeClassifier(max_depth=4, backend="numpy"), **more}
+        more = {"estimator": gf.DecisionTreeClassifier(max_depth=4, backend="numpy"), **more}
     if kind.__name__.startswith("Hist"):
         more = {"max_iter": 8, **more}
     is_classes = kind.__name__.endswith("Classifier")
@@ -69,7 +57,7 @@ def predicted(model, rows):
     return model.predict(rows)[:, None]
 
 
-def with_categories(kind=RandomForestClassifier, **more):
+def with_categories(kind=gf.RandomForestClassifier, **more):
     pandas = tool("pandas")
     frame = pandas.DataFrame({"name": pandas.Categorical(list("abc") * 50), "x": X[:, 0]})
     return kind(**(more or {"n_estimators": 3}), **PARAMS).fit(frame, Y)
@@ -89,7 +77,7 @@ def test_shap(kind):
     found = explainer.shap_values(rows[:20])
     assert np.array_equal(found, shap.TreeExplainer(model.to_sklearn()).shap_values(rows[:20]))
     total = found.sum(axis=1).reshape(20, -1) + explainer.expected_value
-    raw = kind is HistGradientBoostingClassifier
+    raw = kind is gf.HistGradientBoostingClassifier
     wanted = model.decision_function(rows[:20]) if raw else predicted(model, rows[:20])
     # sums of 64-bit numbers in another order
     assert np.allclose(total, wanted, rtol=1e-9)
@@ -97,21 +85,21 @@ def test_shap(kind):
 
 def test_shap_of_missing_values_and_categories():
     shap = tool("shap")
-    model, rows = fitted(RandomForestClassifier, GAPS)
+    model, rows = fitted(gf.RandomForestClassifier, GAPS)
     explainer = shap.TreeExplainer(model)
     total = explainer.shap_values(rows).sum(axis=1) + explainer.expected_value
     assert np.allclose(total, model.predict_proba(rows), rtol=1e-9)
     with pytest.raises(ValueError, match="categorical features has no thresholds"):
         shap.TreeExplainer(with_categories())
     with pytest.raises(ValueError, match="categorical features are not converted"):
-        shap.TreeExplainer(with_categories(HistGradientBoostingClassifier, max_iter=2))
+        shap.TreeExplainer(with_categories(gf.HistGradientBoostingClassifier, max_iter=2))
 
 
 def test_isolation_forests():
     shap, skl2onnx = tool("shap"), tool("skl2onnx")
     tool("onnxruntime")
     rows = ROWS[:150]
-    model = IsolationForest(n_estimators=8, random_state=0, backend="numpy").fit(rows)
+    model = gf.IsolationForest(n_estimators=8, random_state=0, backend="numpy").fit(rows)
     theirs = model.to_sklearn()
     found = shap.TreeExplainer(theirs).shap_values(rows[:20])
     assert np.allclose(found, model.shap_values(rows[:20]), rtol=1e-9, atol=1e-12)
@@ -129,7 +117,7 @@ def onnx_run(graph, feeds):
     return session.run(None, feeds)
 
 
-@pytest.mark.parametrize("kind", [*FORESTS, *TREES, *OTHERS, AdaBoostClassifier])
+@pytest.mark.parametrize("kind", [*FORESTS, *TREES, *OTHERS, gf.AdaBoostClassifier])
 def test_onnx(kind):
     tool("onnx")
     tool("onnxruntime")
@@ -142,7 +130,7 @@ def test_onnx(kind):
             assert np.allclose(found[1], model.predict_proba(rows), rtol=1e-12, atol=1e-15)
 
 
-@pytest.mark.parametrize("kind", [*FORESTS, *TREES, *OTHERS, AdaBoostClassifier])
+@pytest.mark.parametrize("kind", [*FORESTS, *TREES, *OTHERS, gf.AdaBoostClassifier])
 def test_skl2onnx(kind):
     skl2onnx = tool("skl2onnx")
     tool("onnxruntime")
@@ -171,10 +159,10 @@ def test_skl2onnx_of_what_to_onnx_alone_writes():
     skl2onnx = tool("skl2onnx")
     with pytest.raises(ValueError, match="does not convert categories of gpuforest"):
         skl2onnx.to_onnx(with_categories(), np.zeros((1, 2), np.float32))
-    model = RandomForestClassifier(2, **PARAMS).fit(X, np.column_stack([Y, Y > 0]))
+    model = gf.RandomForestClassifier(2, **PARAMS).fit(X, np.column_stack([Y, Y > 0]))
     with pytest.raises(ValueError, match="does not convert several outputs of gpuforest"):
         skl2onnx.to_onnx(model, X[:1], options={"zipmap": False})
-    model = RandomForestClassifier(2, **PARAMS).fit(X, Y)
+    model = gf.RandomForestClassifier(2, **PARAMS).fit(X, Y)
     with pytest.raises(ValueError, match="'decision_path' is not for gpuforest's estimators"):
         skl2onnx.to_onnx(model, X[:1], options={"zipmap": False, "decision_path": True})
 
@@ -195,12 +183,12 @@ def test_to_treelite(kind):
 @pytest.mark.parametrize("kind", FORESTS + BOOSTING)
 def test_treelite(kind):
     treelite = tool("treelite")
-    for rows in (None, GAPS) if kind is RandomForestClassifier else (None,):
+    for rows in (None, GAPS) if kind is gf.RandomForestClassifier else (None,):
         model, rows = fitted(kind, rows)
         found = treelite.gtil.predict(treelite.sklearn.import_model(model), rows)
         expected = predicted(model, rows)
         # a sum of eight numbers in another order; a softmax has 32 bits there
-        bound = 1e-6 if kind is HistGradientBoostingClassifier else 1e-12
+        bound = 1e-6 if kind is gf.HistGradientBoostingClassifier else 1e-12
         assert np.allclose(found.reshape(expected.shape), expected, rtol=bound)
     with pytest.raises(ValueError, match="categorical features has no thresholds"):
         treelite.sklearn.import_model(with_categories())
@@ -220,14 +208,14 @@ def test_scikit_learns_inspection():
     from sklearn.inspection import partial_dependence
     from sklearn.tree import export_text
 
-    for kind in (HistGradientBoostingClassifier, HistGradientBoostingRegressor):
+    for kind in (gf.HistGradientBoostingClassifier, gf.HistGradientBoostingRegressor):
         model, rows = fitted(kind)
         ours, theirs = (
             partial_dependence(m, rows, [(0, 2)], method="recursion", grid_resolution=4)["average"]
             for m in (model, model.to_sklearn())
         )
         assert np.array_equal(ours, theirs)
-    model, rows = fitted(RandomForestRegressor)
+    model, rows = fitted(gf.RandomForestRegressor)
     assert partial_dependence(model, rows, [2], method="recursion")["average"].shape[0] == 1
     assert export_text(model.estimators_[0]) == export_text(model.to_sklearn().estimators_[0])
 
@@ -238,7 +226,7 @@ def test_calibration():
 
     rows, y = np.concatenate([X, X[::-1]]), np.concatenate([Y, Y[::-1]]) > 1
     for ensemble in (True, False):
-        forest = RandomForestClassifier(8, **PARAMS)
+        forest = gf.RandomForestClassifier(8, **PARAMS)
         model = CalibratedClassifierCV(forest, method="isotonic", cv=3, ensemble=ensemble)
         assert model.fit(rows, y).score(rows, y) > 0.9
     shown = CalibrationDisplay.from_estimator(model, rows, y, n_bins=3)
@@ -252,7 +240,7 @@ def test_mlflow(tmp_path, monkeypatch):
     mlflow.sklearn.autolog()
     try:
         with mlflow.start_run() as run:
-            model, rows = fitted(RandomForestClassifier)
+            model, rows = fitted(gf.RandomForestClassifier)
             kept = mlflow.sklearn.log_model(model, name="model", serialization_format="cloudpickle")
             with pytest.raises(mlflow.exceptions.MlflowException, match="skops_trusted_types"):
                 mlflow.sklearn.log_model(model, name="other")
@@ -265,7 +253,7 @@ def test_mlflow(tmp_path, monkeypatch):
 
 def test_skops():
     io = tool("skops.io")
-    model, rows = fitted(RandomForestClassifier)
+    model, rows = fitted(gf.RandomForestClassifier)
     for each in (model, model.to_sklearn()):
         data = io.dumps(each)
         types = io.get_untrusted_types(data=data)
@@ -276,7 +264,7 @@ def test_skops():
 
 def test_joblib(tmp_path):
     joblib = tool("joblib")
-    model, rows = fitted(RandomForestClassifier)
+    model, rows = fitted(gf.RandomForestClassifier)
     joblib.dump(model, tmp_path / "model")
     assert np.array_equal(joblib.load(tmp_path / "model").predict(rows), model.predict(rows))
 
@@ -288,9 +276,9 @@ def test_imbalanced_learn():
     from imblearn.pipeline import make_pipeline
     from imblearn.under_sampling import InstanceHardnessThreshold
 
-    forest, few = RandomForestClassifier(5, **PARAMS), np.arange(120)
+    forest, few = gf.RandomForestClassifier(5, **PARAMS), np.arange(120)
     assert make_pipeline(SMOTE(), forest).fit(X[few], Y[few]).score(X, Y) > 0.9
-    bags = BalancedBaggingClassifier(DecisionTreeClassifier(backend="numpy"), random_state=0)
+    bags = BalancedBaggingClassifier(gf.DecisionTreeClassifier(backend="numpy"), random_state=0)
     assert bags.fit(X[few], Y[few]).score(X, Y) > 0.9
     assert len(InstanceHardnessThreshold(estimator=forest).fit_resample(X[few], Y[few])[0]) < 120
 
@@ -298,7 +286,7 @@ def test_imbalanced_learn():
 def test_boruta():
     boruta = tool("boruta")
     noisy = np.column_stack([X, np.random.default_rng(0).random((150, 2))])
-    forest = RandomForestClassifier(5, **PARAMS)
+    forest = gf.RandomForestClassifier(5, **PARAMS)
     found = boruta.BorutaPy(forest, n_estimators="auto", max_iter=20, random_state=0)
     assert found.fit(noisy, Y).support_[2:4].all()
     assert not found.support_[4:].any()
@@ -307,7 +295,7 @@ def test_boruta():
 def test_mapie():
     regression = tool("mapie.regression")
     model = regression.CrossConformalRegressor(
-        RandomForestRegressor(8, **PARAMS), confidence_level=0.9, cv=3
+        gf.RandomForestRegressor(8, **PARAMS), confidence_level=0.9, cv=3
     )
     ends = model.fit_conformalize(ROWS, NUMBERS).predict_interval(ROWS)[1][:, :, 0]
     assert ((ends[:, 0] <= NUMBERS) & (ends[:, 1] >= NUMBERS)).mean() > 0.85
@@ -318,7 +306,7 @@ def test_optuna():
     optuna.logging.set_verbosity(optuna.logging.ERROR)
 
     def score(trial):
-        forest = RandomForestClassifier(5, **PARAMS)
+        forest = gf.RandomForestClassifier(5, **PARAMS)
         forest.set_params(max_depth=trial.suggest_int("max_depth", 1, 4))
         return cross_val_score(forest, X, Y, cv=2).mean()
 
@@ -329,7 +317,7 @@ def test_optuna():
 
 def test_dask_ml():
     wrappers, array = tool("dask_ml.wrappers"), tool("dask.array")
-    model = wrappers.ParallelPostFit(RandomForestClassifier(5, **PARAMS)).fit(X, Y)
+    model = wrappers.ParallelPostFit(gf.RandomForestClassifier(5, **PARAMS)).fit(X, Y)
     found = model.predict(array.from_array(X, chunks=50)).compute()
     assert np.array_equal(found, model.estimator.predict(X))
 
@@ -339,7 +327,7 @@ def test_econml():
     rng = np.random.default_rng(0)
     W = rng.normal(size=(300, 3))
     T = W[:, 0] + rng.normal(size=300)
-    nuisance = {name: RandomForestRegressor(20, **PARAMS) for name in ("model_y", "model_t")}
+    nuisance = {name: gf.RandomForestRegressor(20, **PARAMS) for name in ("model_y", "model_t")}
     model = dml.LinearDML(**nuisance, random_state=0).fit(2 * T + W[:, 1], T, X=W[:, :1], W=W)
     # an effect of 2, of 300 rows with noise of size 1
     assert abs(model.effect(np.zeros((1, 1)))[0] - 2) < 0.3
@@ -347,7 +335,7 @@ def test_econml():
 
 def test_forestci():
     forestci = tool("forestci")
-    model = RandomForestRegressor(60, **PARAMS).fit(ROWS, NUMBERS)
+    model = gf.RandomForestRegressor(60, **PARAMS).fit(ROWS, NUMBERS)
     inbag = forestci.calc_inbag(len(ROWS), model.to_sklearn())
     for counts, rows in zip(inbag.T, model.estimators_samples_, strict=True):
         assert np.array_equal(counts, np.bincount(rows, minlength=len(ROWS)))

@@ -11,59 +11,17 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.tree import DecisionTreeClassifier as SklearnTree
 
-from gpuforest import (
-    DecisionTreeClassifier,
-    DecisionTreeRegressor,
-    RandomForestClassifier,
-    RandomForestRegressor,
-    RandomTreesEmbedding,
-)
+import gpuforest as gf
 
 X, y = load_wine(return_X_y=True)
 DIABETES = load_diabetes(return_X_y=True)
 
 
-def test_depth_and_leaves_are_those_of_scikit_learns_tree(backend):
-    values = X[:, :2].round(1).astype(np.float32)
-    ours = DecisionTreeClassifier(backend=backend, max_depth=4).fit(values, y)
-    theirs = SklearnTree(random_state=0, max_depth=4).fit(values, y)
-    assert ours.get_depth() == theirs.get_depth() == 4
-    assert ours.get_n_leaves() == theirs.get_n_leaves() == len(np.unique(ours.apply(values)))
-
-
-@pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
-@pytest.mark.parametrize("bootstrap", [True, False])
-@pytest.mark.parametrize(
-    ("Model", "data"), [(RandomForestClassifier, (X, y)), (RandomForestRegressor, DIABETES)]
-)
-def test_more_trees_later_are_the_forest_grown_at_once(backend, Model, data, bootstrap):
-    params = {"random_state": 3, "backend": backend, "bootstrap": bootstrap, "max_features": 2}
-    whole = Model(11, **params, oob_score=bootstrap).fit(*data)
-    grown = Model(2, **params, oob_score=bootstrap, warm_start=True).fit(*data)
-    for n in (3, 11):
-        grown.set_params(n_estimators=n, n_jobs=2).fit(*data)
-    assert same_forest(grown.forest_, whole.forest_)
-    if bootstrap:
-        assert grown.oob_score_ == whole.oob_score_
-
-
-def test_a_warm_start_that_is_refused_loses_no_work():
-    forest = RandomForestClassifier(4, warm_start=True, random_state=0, backend="numpy").fit(X, y)
-    before = forest.forest_
-    forest.set_params(n_estimators=6)
-    for other, labels in ((X * 2, y), (X, y + 1)):
-        with pytest.raises(ValueError, match="the same data"):
-            forest.fit(other, labels)
-        assert forest.forest_ is before
-        assert forest.score(X, y) > 0.9
-
-
 def test_metadata_routing_takes_weights_through_a_pipeline(backend):
     weights = np.arange(len(y)) % 4
     with sklearn.config_context(enable_metadata_routing=True):
-        forest = RandomForestClassifier(3, random_state=0, backend=backend, bootstrap=False)
+        forest = gf.RandomForestClassifier(3, random_state=0, backend=backend, bootstrap=False)
         scaler = StandardScaler().set_fit_request(sample_weight=False)
         forest.set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
         model = make_pipeline(scaler, forest)
@@ -74,7 +32,7 @@ def test_metadata_routing_takes_weights_through_a_pipeline(backend):
     assert scores.min() > 0.8
 
 
-@pytest.mark.parametrize("kind", [RandomForestClassifier, RandomTreesEmbedding])
+@pytest.mark.parametrize("kind", [gf.RandomForestClassifier, gf.RandomTreesEmbedding])
 def test_a_forest_is_a_sequence_of_its_trees(kind):
     forest = kind(5, random_state=0, backend="numpy")
     with pytest.raises(NotFittedError):
@@ -87,7 +45,7 @@ def test_a_forest_is_a_sequence_of_its_trees(kind):
     assert list(forest) == forest.estimators_
 
 
-@pytest.mark.parametrize("Forest", [RandomForestClassifier, RandomForestRegressor])
+@pytest.mark.parametrize("Forest", [gf.RandomForestClassifier, gf.RandomForestRegressor])
 def test_a_forests_tree_grows_again_from_its_bag(backend, Forest):
     forest = Forest(4, random_state=2**32 - 1, backend=backend, max_depth=4).fit(X, y)
     assert len({tree.random_state for tree in forest}) == 4
@@ -101,8 +59,8 @@ def test_a_forests_tree_grows_again_from_its_bag(backend, Forest):
 @pytest.mark.filterwarnings("ignore:Warm-start fitting without")
 def test_an_oob_score_can_be_asked_for_later(backend):
     params = {"random_state": 0, "backend": backend, "ccp_alpha": 0.01}
-    whole = RandomForestClassifier(25, oob_score=True, **params).fit(X, y)
-    later = RandomForestClassifier(25, warm_start=True, **params).fit(X, y)
+    whole = gf.RandomForestClassifier(25, oob_score=True, **params).fit(X, y)
+    later = gf.RandomForestClassifier(25, warm_start=True, **params).fit(X, y)
     assert not hasattr(later, "oob_score_")
     later.set_params(oob_score=True).fit(X, y)
     assert later.oob_score_ == whole.oob_score_
@@ -113,7 +71,7 @@ def test_an_oob_score_can_be_asked_for_later(backend):
 
 def test_a_tree_takes_sparse_rows():
     values = np.where(X.mean(axis=0) < X, X, 0)
-    tree = DecisionTreeClassifier(backend="numpy").fit(values, y)
+    tree = gf.DecisionTreeClassifier(backend="numpy").fit(values, y)
     for rows in (csr_array(values), csc_array(values)):
         assert np.array_equal(tree.tree_.apply(rows), tree.apply(values))
         assert np.array_equal(tree.tree_.predict(rows), tree.predict_proba(values))
@@ -128,8 +86,11 @@ def test_inner_nodes_of_a_monotonic_tree_keep_their_bounds(sign, max_leaf_nodes)
     rng = np.random.default_rng(0)
     values, noise = rng.random((300, 2)), rng.random(300)
     params = {"monotonic_cst": [sign, 0], "max_leaf_nodes": max_leaf_nodes, "backend": "numpy"}
-    forest = RandomForestRegressor(2, max_features=1.0, random_state=0, **params)
-    for model in (DecisionTreeRegressor(**params).fit(values, noise), forest.fit(values, noise)[1]):
+    forest = gf.RandomForestRegressor(2, max_features=1.0, random_state=0, **params)
+    for model in (
+        gf.DecisionTreeRegressor(**params).fit(values, noise),
+        forest.fit(values, noise)[1],
+    ):
         tree, value = model.tree_, model.tree_.value[:, 0, 0]
         leaves = model.apply(values)
         assert np.array_equal(value[leaves], model.predict(values))

@@ -13,21 +13,10 @@ from sklearn._loss import HalfSquaredError
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.metrics import accuracy_score
 
-import gpuforest
-from gpuforest import (
-    BaggingClassifier,
-    BaggingRegressor,
-    DecisionTreeClassifier,
-    DecisionTreeRegressor,
-    ExtraTreesClassifier,
-    HistGradientBoostingClassifier,
-    HistGradientBoostingRegressor,
-    RandomForestClassifier,
-    RandomForestRegressor,
-)
+import gpuforest as gf
 from gpuforest.plot import plot_tree
 
-ESTIMATORS = [n for n in gpuforest.__all__ if n[0].isupper()]
+ESTIMATORS = [n for n in gf.__all__ if n[0].isupper()]
 NAMES = [n for n in ESTIMATORS if hasattr(sklearn.ensemble, n) or hasattr(sklearn.tree, n)]
 PAGE = ROOT / "docs/migration.md"
 X, Y = load_iris(return_X_y=True)
@@ -62,7 +51,7 @@ def public(model):
 @pytest.fixture(scope="module")
 def pairs():
     with np.errstate(all="ignore"):
-        return {n: (fitted(getattr(gpuforest, n)), fitted(theirs(n))) for n in NAMES}
+        return {n: (fitted(getattr(gf, n)), fitted(theirs(n))) for n in NAMES}
 
 
 def of_kinds(text, name):
@@ -78,21 +67,17 @@ def of_kinds(text, name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_parameters(name):
-    own, other = (signature(kind).parameters for kind in (getattr(gpuforest, name), theirs(name)))
+    own, other = (signature(kind).parameters for kind in (getattr(gf, name), theirs(name)))
     listed = {row[0]: row for row in rows()["Parameters"] if of_kinds(row[1], name)}
     assert listed.keys() == other.keys()
     for parameter, (_, _, text, _) in listed.items():
         if not text.startswith("different"):
             assert own[parameter].default == other[parameter].default
-    new = {"max_bins", "backend", "memory_limit", "voting", "oob_tol", "max_estimators"}
-    new |= {"categorical_features", "min_category_frequency", "categorical_split"}
-    new |= {
-        "unbiased_importances",
-        "ccp_cv",
-        "ccp_rule",
-        "feature_combinations",
-        "combination_weights",
-    }
+    new = {
+        "max_bins", "backend", "memory_limit", "voting", "oob_tol", "max_estimators",
+        "categorical_features", "min_category_frequency", "categorical_split",
+        "unbiased_importances", "ccp_cv", "ccp_rule", "feature_combinations", "combination_weights",
+    }  # fmt: skip
     new |= {"n_jobs", "verbose"} if name.startswith("AdaBoost") else set()
     new |= {"n_jobs", "subsample"} if name.startswith("Hist") else set()
     assert own.keys() - other.keys() <= new
@@ -116,12 +101,9 @@ def test_each_difference_has_its_test():
         assert test == "" or test in globals(), name
 
 
-# what differs
-
-
 def test_class_weight():
     plain, weighted = (
-        RandomForestClassifier(3, random_state=0, class_weight=w).fit(X, Y)
+        gf.RandomForestClassifier(3, random_state=0, class_weight=w).fit(X, Y)
         for w in (None, {0: 1, 1: 5, 2: 1})
     )
     for rows, same in zip(plain.estimators_samples_, weighted.estimators_samples_, strict=True):
@@ -130,19 +112,20 @@ def test_class_weight():
 
 def test_criterion():
     with pytest.warns(FutureWarning, match="friedman_mse"):
-        assert DecisionTreeRegressor(criterion="friedman_mse").criterion == "squared_error"
-    assert DecisionTreeRegressor(criterion="absolute_error").fit(X, Y).score(X, Y) > 0.9
-    assert DecisionTreeClassifier(criterion="misclassification").fit(X, Y).score(X, Y) > 0.9
+        assert gf.DecisionTreeRegressor(criterion="friedman_mse").criterion == "squared_error"
+    assert gf.DecisionTreeRegressor(criterion="absolute_error").fit(X, Y).score(X, Y) > 0.9
+    assert gf.DecisionTreeClassifier(criterion="misclassification").fit(X, Y).score(X, Y) > 0.9
 
 
 def test_estimator():
     with pytest.raises(ValueError, match=r"must be a gpuforest\.DecisionTreeClassifier"):
-        BaggingClassifier(DecisionTreeRegressor()).fit(X, Y)
+        gf.BaggingClassifier(gf.DecisionTreeRegressor()).fit(X, Y)
     tree = sklearn.tree.DecisionTreeClassifier()
-    theirs = BaggingClassifier(tree, random_state=0).fit(X, Y)
+    theirs = gf.BaggingClassifier(tree, random_state=0).fit(X, Y)
     assert type(theirs.estimators_[0]) is type(tree)  # grown by scikit-learn
     a, b = (
-        BaggingClassifier(DecisionTreeClassifier(random_state=s), 3, random_state=0) for s in (1, 2)
+        gf.BaggingClassifier(gf.DecisionTreeClassifier(random_state=s), 3, random_state=0)
+        for s in (1, 2)
     )
     assert np.array_equal(a.fit(X, Y).forest_.nodes, b.fit(X, Y).forest_.nodes)
 
@@ -150,15 +133,15 @@ def test_estimator():
 def test_strings():
     words = np.array(["a", "b"])[(X[:, :1] > 6).astype(int)].astype(object)
     frame = pd.DataFrame({"word": words[:, 0], "width": X[:, 1]})
-    model = HistGradientBoostingClassifier(max_iter=2).fit(frame, Y)
+    model = gf.HistGradientBoostingClassifier(max_iter=2).fit(frame, Y)
     assert model.is_categorical_.tolist() == [True, False]
 
 
 def test_huber():
-    model = HistGradientBoostingRegressor("huber", max_iter=20).fit(X, Y.astype(float))
+    model = gf.HistGradientBoostingRegressor("huber", max_iter=20).fit(X, Y.astype(float))
     assert model.score(X, Y) > 0.9
     with pytest.raises(ValueError, match="must be a str"):
-        HistGradientBoostingRegressor(HalfSquaredError()).fit(X, Y)
+        gf.HistGradientBoostingRegressor(HalfSquaredError()).fit(X, Y)
 
 
 def test_learning_rate():
@@ -166,7 +149,7 @@ def test_learning_rate():
     rows = np.zeros((5000, 1))
     rows[:5] = 1.0
     given = {"max_iter": 1, "min_samples_leaf": 5, "early_stopping": False}
-    both = HistGradientBoostingClassifier, sklearn.ensemble.HistGradientBoostingClassifier
+    both = gf.HistGradientBoostingClassifier, sklearn.ensemble.HistGradientBoostingClassifier
     ours, theirs = (kind(learning_rate=0.2, **given).fit(rows, rows[:, 0]) for kind in both)
     start = np.log(5 / 4995)
     assert np.isclose(ours.decision_function([[1.0]]), start + 0.2 * 30)
@@ -175,31 +158,28 @@ def test_learning_rate():
 
 def test_max_features():
     constant = np.column_stack([np.zeros((len(X), 50)), X])
-    tree = DecisionTreeClassifier(max_features=1, max_depth=1, random_state=0).fit(constant, Y)
+    tree = gf.DecisionTreeClassifier(max_features=1, max_depth=1, random_state=0).fit(constant, Y)
     assert tree.tree_.node_count == 3  # the constant ones are passed over
-    tried = (
-        RandomForestRegressor().max_features,
-        sklearn.ensemble.RandomForestRegressor().max_features,
-    )
-    assert tried == (1 / 3, 1.0)
+    assert gf.RandomForestRegressor().max_features == 1 / 3
+    assert sklearn.ensemble.RandomForestRegressor().max_features == 1.0
 
 
 def test_max_samples():
     weights = np.full(len(X), 4.0)
-    bags = BaggingClassifier(bootstrap=False, max_samples=0.5, random_state=0).fit(X, Y, weights)
+    bags = gf.BaggingClassifier(bootstrap=False, max_samples=0.5, random_state=0).fit(X, Y, weights)
     assert [len(rows) for rows in bags.estimators_samples_] == [75] * 10
     assert bags.estimators_[0].tree_.weighted_n_node_samples[0] == 300
-    drawn = BaggingClassifier(max_samples=0.5, random_state=0).fit(X, Y, weights)
+    drawn = gf.BaggingClassifier(max_samples=0.5, random_state=0).fit(X, Y, weights)
     assert [len(rows) for rows in drawn.estimators_samples_] == [300] * 10
     weights[::3] = 0
-    bags = BaggingClassifier(bootstrap=False, max_samples=0.5, random_state=0).fit(X, Y, weights)
+    bags = gf.BaggingClassifier(bootstrap=False, max_samples=0.5, random_state=0).fit(X, Y, weights)
     assert [len(rows) for rows in bags.estimators_samples_] == [50] * 10
-    drawn = RandomForestClassifier(2, random_state=0).fit(X, Y, weights)
+    drawn = gf.RandomForestClassifier(2, random_state=0).fit(X, Y, weights)
     assert [len(rows) for rows in drawn.estimators_samples_] == [100] * 2
 
 
 def test_n_jobs():
-    a, b = (RandomForestClassifier(5, random_state=0, n_jobs=n).fit(X, Y) for n in (1, 2))
+    a, b = (gf.RandomForestClassifier(5, random_state=0, n_jobs=n).fit(X, Y) for n in (1, 2))
     assert np.array_equal(a.forest_.nodes, b.forest_.nodes)
     assert np.array_equal(a.predict_proba(X), b.predict_proba(X))
 
@@ -213,19 +193,15 @@ def test_oob_score():
 
     labels = np.array(["a", "b", "c"])[Y]
     with pytest.warns(UserWarning, match="OOB"):
-        RandomForestClassifier(2, random_state=0, oob_score=score).fit(X, labels)
+        gf.RandomForestClassifier(2, random_state=0, oob_score=score).fit(X, labels)
     ((y, found),) = seen
     assert {*y, *found} == {"a", "b", "c"}
     assert len(y) < len(X)
 
 
 def test_random_state():
-    a, b = (
-        RandomForestClassifier(3, random_state=7, backend=n).fit(X, Y) for n in ("numpy", "numba")
-    )
-    assert np.array_equal(a.forest_.nodes, b.forest_.nodes)
-    assert a.seed_ == 7
-    forest = RandomForestClassifier(3, random_state=np.random.RandomState(0))
+    assert gf.RandomForestClassifier(3, random_state=7).fit(X, Y).seed_ == 7
+    forest = gf.RandomForestClassifier(3, random_state=np.random.RandomState(0))
     assert forest.fit(X, Y).seed_ != forest.fit(X, Y).seed_
 
 
@@ -233,25 +209,25 @@ def test_splitter():
     values = np.array([[0.0], [1.0], [1000.0]])
     cuts = set()
     for seed in range(30):
-        tree = DecisionTreeRegressor(splitter="random", max_depth=1, random_state=seed)
+        tree = gf.DecisionTreeRegressor(splitter="random", max_depth=1, random_state=seed)
         cuts.add(float(tree.fit(values, [0, 1, 2]).tree_.threshold[0]))
     assert len(cuts) == 2  # between bins: no position within the wide gap is as likely as its width
 
 
 def test_verbose(capsys):
-    RandomForestClassifier(3, verbose=1).fit(X, Y)
+    gf.RandomForestClassifier(3, verbose=1).fit(X, Y)
     assert capsys.readouterr().out.splitlines()[-1] == "gpuforest: growing"
-    RandomForestClassifier(3, verbose=2).fit(X, Y)
+    gf.RandomForestClassifier(3, verbose=2).fit(X, Y)
     assert "gpuforest: growing, 3 of 3" in capsys.readouterr().out
-    RandomForestClassifier(3).fit(X, Y)
+    gf.RandomForestClassifier(3).fit(X, Y)
     assert capsys.readouterr().out == ""
 
 
 def test_warm_start():
-    forest = RandomForestClassifier(2, warm_start=True, random_state=0).fit(X, Y)
+    forest = gf.RandomForestClassifier(2, warm_start=True, random_state=0).fit(X, Y)
     forest.set_params(n_estimators=5).fit(X, Y)
     assert np.array_equal(
-        forest.forest_.nodes, RandomForestClassifier(5, random_state=0).fit(X, Y).forest_.nodes
+        forest.forest_.nodes, gf.RandomForestClassifier(5, random_state=0).fit(X, Y).forest_.nodes
     )
     with pytest.raises(ValueError, match="other values now"):
         forest.set_params(n_estimators=6).fit(X * 2, Y)
@@ -266,65 +242,65 @@ def test_leftovers(pairs):
 
 
 def test_estimator_():
-    trees = ExtraTreesClassifier(2, max_depth=3).fit(X, Y)
-    assert type(trees.estimator_) is DecisionTreeClassifier
+    trees = gf.ExtraTreesClassifier(2, max_depth=3).fit(X, Y)
+    assert type(trees.estimator_) is gf.DecisionTreeClassifier
     assert trees.estimator_.get_params()["splitter"] == "random"
     assert trees.estimator_.max_depth == 3
-    assert ExtraTreesClassifier().estimator.get_params() == (
-        DecisionTreeClassifier(splitter="random").get_params()
+    assert gf.ExtraTreesClassifier().estimator.get_params() == (
+        gf.DecisionTreeClassifier(splitter="random").get_params()
     )
     theirs = set(sklearn.ensemble.ExtraTreesClassifier().estimator_params)
-    assert theirs <= set(trees.estimator_params) <= set(DecisionTreeClassifier().get_params())
+    assert theirs <= set(trees.estimator_params) <= set(gf.DecisionTreeClassifier().get_params())
 
 
 def test_estimators_():
     labels = np.array(["a", "b", "c"])[Y]
-    bags = BaggingClassifier(max_features=2, n_estimators=3, random_state=0).fit(X, labels)
+    bags = gf.BaggingClassifier(max_features=2, n_estimators=3, random_state=0).fit(X, labels)
     assert set(bags.estimators_[0].predict(X)) <= {"a", "b", "c"}
     mean = np.mean([tree.predict_proba(X) for tree in bags.estimators_], axis=0)
     assert np.allclose(mean, bags.predict_proba(X), rtol=1e-15)  # np.mean adds in another order
 
 
 def test_estimators_features_():
-    bags = BaggingRegressor(bootstrap_features=True, random_state=0).fit(X, Y)
+    bags = gf.BaggingRegressor(bootstrap_features=True, random_state=0).fit(X, Y)
     for features, tree in zip(bags.estimators_features_, bags.estimators_, strict=True):
         assert np.array_equal(features, np.unique(features))
         assert set(tree.tree_.feature) - {-2} <= set(features)
 
 
 def test_estimators_samples_(tmp_path):
-    forest = RandomForestClassifier(3, random_state=0).fit(X, Y)
+    forest = gf.RandomForestClassifier(3, random_state=0).fit(X, Y)
     assert all(
         (np.diff(rows) >= 0).all() and len(rows) == 150 for rows in forest.estimators_samples_
     )
     forest.save(tmp_path / "model")  # which keeps how rows are drawn
-    loaded = gpuforest.load(tmp_path / "model").estimators_samples_
+    loaded = gf.load(tmp_path / "model").estimators_samples_
     assert all(map(np.array_equal, loaded, forest.estimators_samples_))
-    BaggingRegressor(n_estimators=3, random_state=0).fit(X, Y).save(tmp_path / "model")
+    gf.BaggingRegressor(n_estimators=3, random_state=0).fit(X, Y).save(tmp_path / "model")
     with pytest.raises(AttributeError, match="only to the estimator that was fitted"):
-        _ = gpuforest.load(tmp_path / "model").estimators_samples_
+        _ = gf.load(tmp_path / "model").estimators_samples_
 
 
 def test_oob_rows():
     with pytest.warns(UserWarning, match="OOB"):
-        forest = RandomForestRegressor(2, random_state=0, oob_score=True).fit(X, Y)
+        forest = gf.RandomForestRegressor(2, random_state=0, oob_score=True).fit(X, Y)
     seen = np.zeros(len(X), bool)
     for rows_drawn in forest.estimators_samples_:
         seen |= ~np.isin(np.arange(len(X)), rows_drawn)
     assert np.array_equal(np.isnan(forest.oob_prediction_), ~seen)
     assert 0.7 < forest.oob_score_ < 1
     weights = np.where(Y == 2, 0, 1)
-    forest = RandomForestClassifier(50, random_state=0, oob_score=True).fit(X, Y, weights)
+    forest = gf.RandomForestClassifier(50, random_state=0, oob_score=True).fit(X, Y, weights)
     found = forest.oob_decision_function_.argmax(axis=1)
     assert forest.oob_score_ == np.mean((found == Y)[weights > 0])
     with pytest.warns(UserWarning, match="OOB"):
-        forest = RandomForestClassifier(2, random_state=0, oob_score=True).fit(X, Y)
+        forest = gf.RandomForestClassifier(2, random_state=0, oob_score=True).fit(X, Y)
     assert np.array_equal(np.isnan(forest.oob_decision_function_[:, 0]), ~seen)
 
 
 def test_tree_():
     data, y = load_diabetes(return_X_y=True)
-    tree = DecisionTreeRegressor(max_depth=3).fit(data, y)
+    tree = gf.DecisionTreeRegressor(max_depth=3).fit(data, y)
     leaves = tree.apply(data)
     assert (tree.tree_.children_left[leaves] == -1).all()
     assert np.array_equal(tree.tree_.value[leaves, 0, 0], tree.predict(data))
@@ -332,7 +308,7 @@ def test_tree_():
 
 def test_apply():
     data, y = load_diabetes(return_X_y=True)
-    tree = DecisionTreeRegressor(max_depth=3).fit(data, y)
+    tree = gf.DecisionTreeRegressor(max_depth=3).fit(data, y)
     split = tree.tree_.children_left > 0
     assert np.array_equal(tree.tree_.children_right[split], tree.tree_.children_left[split] + 1)
     last = tree.decision_path(data).tocsr()
@@ -340,16 +316,16 @@ def test_apply():
 
 
 def test_fit():
-    tree = DecisionTreeClassifier().fit(X, Y, check_input=False)
+    tree = gf.DecisionTreeClassifier().fit(X, Y, check_input=False)
     for method in (tree.predict, tree.predict_proba, tree.apply, tree.decision_path):
         with pytest.raises(ValueError, match="infinity"):
             method(np.where(X > 1, np.inf, X), check_input=False)
     two = np.stack([Y, Y == 1], axis=1)
-    assert BaggingClassifier(random_state=0).fit(X, two).predict(X).shape == (150, 2)
+    assert gf.BaggingClassifier(random_state=0).fit(X, two).predict(X).shape == (150, 2)
 
 
 def test_export_graphviz():
-    own = signature(gpuforest.export_graphviz).parameters
+    own = signature(gf.export_graphviz).parameters
     other = signature(sklearn.tree.export_graphviz).parameters
     left_out = {"label", "leaves_parallel", "rotate", "special_characters", "fontname"}
     assert other.keys() - own.keys() == {"decision_tree", *left_out}
@@ -357,13 +333,13 @@ def test_export_graphviz():
     for name in own.keys() & other.keys():
         assert own[name].default == other[name].default
     labels = np.array(["a", "b", "c"])[Y]
-    forest = RandomForestClassifier(2, random_state=0).fit(X, labels)
-    assert "class = b" in gpuforest.export_graphviz(forest, 1)
+    forest = gf.RandomForestClassifier(2, random_state=0).fit(X, labels)
+    assert "class = b" in gf.export_graphviz(forest, 1)
 
 
 def test_export_text():
     labels = np.array(["a", "b", "c"])[Y]
-    text = gpuforest.export_text(DecisionTreeClassifier(max_depth=1).fit(X, labels))
+    text = gf.export_text(gf.DecisionTreeClassifier(max_depth=1).fit(X, labels))
     assert text.splitlines()[:2] == ["feature_2 <= 2.45", "|   class: a (a: 50)"]
 
 
@@ -376,6 +352,6 @@ def test_plot_tree():
     assert own.keys() - other.keys() == {"estimator", "tree"}
     differing = {n for n in own.keys() & other.keys() if own[n].default != other[n].default}
     assert differing == {"filled"}
-    tree = DecisionTreeClassifier(max_depth=1).fit(X, Y)
+    tree = gf.DecisionTreeClassifier(max_depth=1).fit(X, Y)
     assert len(plot_tree(tree).patches) == tree.tree_.node_count
     assert len(sklearn.tree.plot_tree(tree.to_sklearn())) >= tree.tree_.node_count

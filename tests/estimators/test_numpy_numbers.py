@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from engine import same_forest, table
-from paths import has_numba
 
 import gpuforest
 from gpuforest import DecisionTreeRegressor, estimate_memory
@@ -11,17 +10,12 @@ from gpuforest import DecisionTreeRegressor, estimate_memory
 X = table(np.random.default_rng(0), 300, list("cfnm"))
 Y = (X[:, 0] > 0) + (X[:, 1] > 0)
 LIMITS = {
-    "max_depth": (5, np.int32),
-    "min_samples_split": (4, np.int16),
-    "min_samples_leaf": (2, np.int64),
-    "min_weight_fraction_leaf": (0.0078125, np.float32),
-    "min_impurity_decrease": (2.0**-10, np.float32),
-    "max_leaf_nodes": (9, np.uint16),
-    "ccp_alpha": (2.0**-12, np.float16),
-    "max_bins": (100, np.uint8),
-    "random_state": (3, np.int64),
-    "memory_limit": (2**31 - 1, np.int32),
-}
+    "max_depth": (5, np.int32), "min_samples_split": (4, np.int16),
+    "min_samples_leaf": (2, np.int64), "min_weight_fraction_leaf": (0.0078125, np.float32),
+    "min_impurity_decrease": (2.0**-10, np.float32), "max_leaf_nodes": (9, np.uint16),
+    "ccp_alpha": (2.0**-12, np.float16), "max_bins": (100, np.uint8),
+    "random_state": (3, np.int64), "memory_limit": (2**31 - 1, np.int32),
+}  # fmt: skip
 OF_FORESTS = {
     "n_estimators": (3, np.uint8),
     # scikit-learn's check of these refuses np.float32, as it does for its own forests
@@ -31,12 +25,9 @@ OF_FORESTS = {
     "n_jobs": (1, np.int32),
 }
 KINDS = [
-    gpuforest.DecisionTreeRegressor,
-    gpuforest.RandomForestClassifier,
-    gpuforest.RandomForestRegressor,
-    gpuforest.ExtraTreesClassifier,
-    gpuforest.BaggingRegressor,
-]
+    gpuforest.DecisionTreeRegressor, gpuforest.RandomForestClassifier,
+    gpuforest.RandomForestRegressor, gpuforest.ExtraTreesClassifier, gpuforest.BaggingRegressor,
+]  # fmt: skip
 
 
 def both(Model, backend):
@@ -52,20 +43,9 @@ def both(Model, backend):
             yield Model(**params, backend=backend)
 
 
-@pytest.mark.parametrize("Model", KINDS)
-def test_the_forest_is_the_same(backend, Model):
-    # the least weight and the depth decide: without them subtrees are grown whole
-    a, b = (model.fit(X, Y) for model in both(Model, backend))
-    assert same_forest(a.forest_, b.forest_)
-    assert np.array_equal(a.predict(X), b.predict(X))
-    a, b = (estimate_memory(model, 1000, 4) for model in both(Model, backend))
-    assert a == b
-
-
-@pytest.mark.skipif(not has_numba, reason="no numba here")
 @pytest.mark.parametrize("weight", [0.0, 0.0078125])
-@pytest.mark.parametrize("Model", [gpuforest.RandomForestClassifier, gpuforest.ExtraTreesRegressor])
-def test_no_kernel_is_compiled_anew(monkeypatch, Model, weight):
+@pytest.mark.parametrize("Model", KINDS)
+def test_the_forest_is_the_same_and_no_kernel_is_compiled_anew(backend, monkeypatch, Model, weight):
     from gpuforest.compiler.build import all_kernels
 
     def loaded() -> int:
@@ -73,8 +53,10 @@ def test_no_kernel_is_compiled_anew(monkeypatch, Model, weight):
 
     # of weight zero subtrees are grown whole, else level by level
     monkeypatch.setitem(LIMITS, "min_weight_fraction_leaf", (weight, np.float32))
-    a, b = both(Model, "numba")
-    a.fit(X, Y).predict(X)
+    python, numpy = both(Model, backend)
+    expected = python.fit(X, Y).predict(X)
     before = loaded()
-    b.fit(X, Y).predict(X)
+    assert np.array_equal(numpy.fit(X, Y).predict(X), expected)
     assert loaded() == before
+    assert same_forest(python.forest_, numpy.forest_)
+    assert estimate_memory(python, 1000, 4) == estimate_memory(numpy, 1000, 4)

@@ -3,58 +3,37 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from gpuforest import (
-    AdaBoostClassifier,
-    AdaBoostRegressor,
-    BaggingClassifier,
-    BaggingRegressor,
-    DecisionTreeClassifier,
-    DecisionTreeRegressor,
-    ExtraTreesClassifier,
-    ExtraTreesQuantileRegressor,
-    ExtraTreesRegressor,
-    HistGradientBoostingClassifier,
-    HistGradientBoostingRegressor,
-    IsolationForest,
-    RandomForestClassifier,
-    RandomForestQuantileRegressor,
-    RandomForestRegressor,
-    RandomTreesEmbedding,
-)
+import gpuforest as gf
 
 FORESTS = [
-    RandomForestClassifier,
-    RandomForestRegressor,
-    ExtraTreesClassifier,
-    ExtraTreesRegressor,
-    RandomTreesEmbedding,
-    RandomForestQuantileRegressor,
-    ExtraTreesQuantileRegressor,
-]
+    gf.RandomForestClassifier, gf.RandomForestRegressor, gf.ExtraTreesClassifier,
+    gf.ExtraTreesRegressor, gf.RandomTreesEmbedding, gf.RandomForestQuantileRegressor,
+    gf.ExtraTreesQuantileRegressor,
+]  # fmt: skip
 
 
 def estimators():
     for tree, bag, boost in (
-        (DecisionTreeClassifier, BaggingClassifier, AdaBoostClassifier),
-        (DecisionTreeRegressor, BaggingRegressor, AdaBoostRegressor),
+        (gf.DecisionTreeClassifier, gf.BaggingClassifier, gf.AdaBoostClassifier),
+        (gf.DecisionTreeRegressor, gf.BaggingRegressor, gf.AdaBoostRegressor),
     ):
         yield tree(backend="numba")
         yield bag(tree(backend="numba"), 5)
         yield boost(n_estimators=5, backend="numba")
-    for boost in (HistGradientBoostingClassifier, HistGradientBoostingRegressor):
+    for boost in (gf.HistGradientBoostingClassifier, gf.HistGradientBoostingRegressor):
         yield boost(max_iter=5, min_samples_leaf=5, backend="numba")
     for forest in FORESTS:
         yield forest(5, backend="numba")
-    yield IsolationForest(n_estimators=5, backend="numba")
-    yield RandomForestClassifier(5, bootstrap=False, backend="numba")
-    yield RandomForestRegressor(5, bootstrap=False, backend="numba")
+    yield gf.IsolationForest(n_estimators=5, backend="numba")
+    yield gf.RandomForestClassifier(5, bootstrap=False, backend="numba")
+    yield gf.RandomForestRegressor(5, bootstrap=False, backend="numba")
 
 
 def expected(estimator):
     """scikit-learn declares the same of its own: as many rows are drawn as X has, by their
     weight, so that weights and repeated rows are equal in the mean only."""
     draws = getattr(estimator, "bootstrap", False) or isinstance(
-        estimator, (AdaBoostRegressor, IsolationForest)
+        estimator, (gf.AdaBoostRegressor, gf.IsolationForest)
     )
     counts = hasattr(estimator, "max_iter")
     if not draws and not counts:

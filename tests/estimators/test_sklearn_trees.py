@@ -2,13 +2,7 @@
 
 import numpy as np
 import pytest
-from sklearn.datasets import (
-    load_breast_cancer,
-    load_diabetes,
-    load_digits,
-    load_iris,
-    load_wine,
-)
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
 from sklearn.tree import DecisionTreeClassifier as SklearnClassifier
 from sklearn.tree import DecisionTreeRegressor as SklearnRegressor
 from sklearn_trees import compare_trees
@@ -17,18 +11,14 @@ from gpuforest import DecisionTreeClassifier, DecisionTreeRegressor
 
 # data set, parameters, and how many splits must be found the same before ties part the trees
 CASES = [
-    (load_iris, {}, 4),
-    (load_wine, {}, 6),
-    (load_digits, {}, 60),
-    (load_breast_cancer, {"max_bins": 65535}, 10),
-    (load_digits, {"max_depth": 3}, 7),
+    (load_iris, {}, 4), (load_wine, {}, 6), (load_digits, {}, 60),
+    (load_breast_cancer, {"max_bins": 65535}, 10), (load_digits, {"max_depth": 3}, 7),
     (load_digits, {"min_samples_leaf": 7}, 7),
     (load_digits, {"min_samples_leaf": 0.03, "min_samples_split": 0.1}, 7),
-    (load_digits, {"min_samples_split": 30}, 7),
-    (load_digits, {"min_impurity_decrease": 0.01}, 7),
+    (load_digits, {"min_samples_split": 30}, 7), (load_digits, {"min_impurity_decrease": 0.01}, 7),
     (load_digits, {"min_weight_fraction_leaf": 0.01}, 8),
     (load_digits, {"min_weight_fraction_leaf": 0.05}, 8),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("loader", "params", "least"), CASES)

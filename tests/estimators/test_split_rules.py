@@ -10,22 +10,11 @@ from sklearn.tree import DecisionTreeClassifier as SklearnClassifier
 from sklearn.tree import DecisionTreeRegressor as SklearnRegressor
 from sklearn_trees import compare_trees
 
-from gpuforest import (
-    BaggingClassifier,
-    DecisionTreeClassifier,
-    DecisionTreeRegressor,
-    ExtraTreesClassifier,
-    ExtraTreesRegressor,
-    RandomForestClassifier,
-    RandomForestRegressor,
-)
+import gpuforest as gf
 from gpuforest.engine.nodes import is_leaf
 
-CLASSIFIERS = [DecisionTreeClassifier, RandomForestClassifier, ExtraTreesClassifier]
-REGRESSORS = [DecisionTreeRegressor, RandomForestRegressor, ExtraTreesRegressor]
-
-
-# least weight
+CLASSIFIERS = [gf.DecisionTreeClassifier, gf.RandomForestClassifier, gf.ExtraTreesClassifier]
+REGRESSORS = [gf.DecisionTreeRegressor, gf.RandomForestRegressor, gf.ExtraTreesRegressor]
 
 
 def least_share(model):
@@ -39,7 +28,7 @@ def least_share(model):
     return min(shares)
 
 
-@pytest.mark.parametrize("share", [0.01, 0.1, 0.3, 0.5])
+@pytest.mark.parametrize("share", [0.03, 0.3])
 @pytest.mark.parametrize("Model", [*CLASSIFIERS, *REGRESSORS])
 def test_every_leaf_has_its_share_of_the_weight(backend, Model, share):
     X, y = load_diabetes(return_X_y=True)
@@ -51,7 +40,7 @@ def test_every_leaf_has_its_share_of_the_weight(backend, Model, share):
             model.set_params(n_estimators=4)
         for sample_weight in (None, weights):
             assert least_share(model.fit(X, y, sample_weight)) >= share
-    if Model in (DecisionTreeClassifier, ExtraTreesClassifier):  # no bags of any weight
+    if Model in (gf.DecisionTreeClassifier, gf.ExtraTreesClassifier):  # no bags of any weight
         model.set_params(class_weight={0: 3, 1: 1, 2: 2})
         assert least_share(model.fit(X, y)) >= share
 
@@ -62,14 +51,11 @@ def test_the_share_counts_weights_as_scikit_learn_does(backend, share):
     X, y = rng.integers(0, 30, (400, 4)).astype(np.float32), rng.normal(size=400)
     w = rng.integers(1, 9, 400)
     params = {"min_weight_fraction_leaf": share}
-    ours = DecisionTreeRegressor(**params, backend=backend).fit(X, y, w)
+    ours = gf.DecisionTreeRegressor(**params, backend=backend).fit(X, y, w)
     theirs = SklearnRegressor(**params, random_state=0).fit(X, y, sample_weight=w)
     assert ours.forest_.n_nodes == theirs.tree_.node_count > 3
     # our means lie on the grid of the fixed point
     assert np.allclose(ours.predict(X), theirs.predict(X), rtol=1e-9)
-
-
-# monotonic predictions
 
 
 def assert_monotonic(model, X, signs, predicted):
@@ -102,10 +88,9 @@ def test_predictions_are_monotonic(seed, kind, which, signs):
     if which:
         params["n_estimators"] = 3
     weights = None if seed % 2 else rng.random(len(X))
-    models = [Model(**params, backend=name).fit(X, y, weights) for name in ("numpy", "numba")]
-    assert same_forest(models[0].forest_, models[1].forest_)
+    model = Model(**params, backend="numba").fit(X, y, weights)
     assert_monotonic(
-        models[0], X, signs, lambda m, x: m.predict_proba(x)[:, -1] if is_classes else m.predict(x)
+        model, X, signs, lambda m, x: m.predict_proba(x)[:, -1] if is_classes else m.predict(x)
     )
 
 
@@ -114,8 +99,8 @@ def test_monotonic_forests_learn_still(voting):
     X, y = load_breast_cancer(return_X_y=True)
     X = X[:, :4]
     params = {"random_state": 0, "voting": voting}
-    free = RandomForestClassifier(20, **params).fit(X, y)
-    bound = RandomForestClassifier(20, **params, monotonic_cst=[-1] * 4).fit(X, y)
+    free = gf.RandomForestClassifier(20, **params).fit(X, y)
+    bound = gf.RandomForestClassifier(20, **params, monotonic_cst=[-1] * 4).fit(X, y)
     assert_monotonic(bound, X, [-1] * 4, lambda m, x: m.predict_proba(x)[:, 1])
     with pytest.raises(AssertionError):
         assert_monotonic(free, X, [-1] * 4, lambda m, x: m.predict_proba(x)[:, 1])
@@ -130,7 +115,7 @@ def test_monotonic_regressions_are_scikit_learns(backend, signs):
     for criterion in ("squared_error", "poisson"):
         target = np.exp(y / 8) if criterion == "poisson" else y
         params = {"criterion": criterion, "monotonic_cst": signs, "min_samples_leaf": 3}
-        ours = DecisionTreeRegressor(**params, backend=backend).fit(X, target)
+        ours = gf.DecisionTreeRegressor(**params, backend=backend).fit(X, target)
         theirs = SklearnRegressor(**params, random_state=0).fit(X, target)
         assert ours.forest_.n_nodes == theirs.tree_.node_count > 20
         # our means lie on the grid of the fixed point
@@ -143,7 +128,7 @@ def test_monotonic_classes_are_scikit_learns(backend, signs):
     X = rng.integers(0, 12, (500, 4)).astype(np.float32)
     y = (X[:, 0] - X[:, 1] + 4 * np.sin(X[:, 2]) + 3 * rng.normal(size=500) > 0).astype(int)
     params = {"monotonic_cst": signs, "min_samples_leaf": 10}
-    ours = DecisionTreeClassifier(**params, backend=backend).fit(X, y)
+    ours = gf.DecisionTreeClassifier(**params, backend=backend).fit(X, y)
     theirs = SklearnClassifier(**params, random_state=0).fit(X, y)
     same, ties = compare_trees(ours, theirs, X, y, is_classes=True)
     assert same >= 10
@@ -151,56 +136,42 @@ def test_monotonic_classes_are_scikit_learns(backend, signs):
 
 
 def test_one_class_alone_is_monotonic(backend):
-    model = RandomForestClassifier(2, monotonic_cst=[1], backend=backend)
+    model = gf.RandomForestClassifier(2, monotonic_cst=[1], backend=backend)
     assert model.fit([[0], [1]], ["a", "a"]).predict_proba([[5]]).tolist() == [[1]]
 
 
-SIGNS = [1] + [0] * 9
 DIABETES, SUGAR = load_diabetes(return_X_y=True)
 
 
 @pytest.mark.parametrize(
-    ("signs", "y", "message"),
+    ("signs", "message"),
     [
-        ([0, 0], SUGAR > 100, "has shape 2 but the input data X has 10 features"),
-        ([[1] * 10], SUGAR > 100, r"shape \(1, 10\)"),
+        ([0, 0], "has shape 2 but the input data X has 10 features"),
+        ([[1] * 10], r"shape \(1, 10\)"),
         *(
-            ([bad] + [0] * 9, SUGAR > 100, "must be None or an array-like of -1, 0 or 1")
+            ([bad] + [0] * 9, "must be None or an array-like of -1, 0 or 1")
             for bad in (2, 0.5, np.nan, None)
         ),
-        ("up", SUGAR > 100, "array-like"),
-        (SIGNS, np.digitize(SUGAR, [100, 200]), "constraints are not supported with multiclass"),
-        (
-            SIGNS,
-            np.stack([SUGAR > 100, SUGAR > 200], axis=1),
-            "not supported with multiple outputs",
-        ),
+        ("up", "array-like"),
     ],
 )
-def test_bad_signs_are_refused_before_any_work(monkeypatch, signs, y, message):
-    refuse_work(monkeypatch)
-    bag = BaggingClassifier(DecisionTreeClassifier(monotonic_cst=signs))
-    for model in (ExtraTreesClassifier(monotonic_cst=signs), bag):
-        with pytest.raises(ValueError, match=message):
-            model.fit(DIABETES, y)
-
-
-def refuse_work(monkeypatch):
+def test_bad_signs_are_refused_before_any_work(monkeypatch, signs, message):
     def work(*args, **params):
         raise AssertionError("binning began")
 
     monkeypatch.setattr("gpuforest.estimators.base.edges_of", work)
-
-
-# few leaves
+    bag = gf.BaggingClassifier(gf.DecisionTreeClassifier(monotonic_cst=signs))
+    for model in (gf.ExtraTreesClassifier(monotonic_cst=signs), bag):
+        with pytest.raises(ValueError, match=message):
+            model.fit(DIABETES, SUGAR > 100)
 
 
 def test_few_leaves_and_least_decreases_stand_side_by_side(backend):
     X, y = load_diabetes(return_X_y=True)
     params = {"n_estimators": 3, "random_state": 0, "backend": backend}
-    least = RandomForestRegressor(**params, min_impurity_decrease=50).fit(X, y)
+    least = gf.RandomForestRegressor(**params, min_impurity_decrease=50).fit(X, y)
     many = {"max_leaf_nodes": 10**6, "ccp_alpha": 1e-300}
     assert same_forest(least.set_params(**many).fit(X, y).forest_, least.forest_)
-    few = RandomForestRegressor(**params, min_impurity_decrease=50, max_leaf_nodes=4).fit(X, y)
+    few = gf.RandomForestRegressor(**params, min_impurity_decrease=50, max_leaf_nodes=4).fit(X, y)
     assert np.diff(few.forest_.tree_offsets).max() <= 7
     assert few.forest_.n_nodes < least.forest_.n_nodes

@@ -25,12 +25,6 @@ def categories():
     return frame, (np.arange(60) % 3 == 1) * 4.0 + np.arange(60) % 7
 
 
-def run(script):
-    return subprocess.run(
-        [sys.executable, "-c", script], check=True, capture_output=True, text=True, timeout=120
-    ).stdout.split()
-
-
 @pytest.mark.parametrize("name", [*HOMES, *BOOSTING])
 def test_ours_are_virtual_subclasses(name):
     theirs = getattr(sklearn.tree, name, None) or getattr(sklearn.ensemble, name)
@@ -41,36 +35,30 @@ def test_ours_are_virtual_subclasses(name):
         assert issubclass(ours, sklearn.ensemble._forest.BaseForest)
 
 
-@pytest.mark.parametrize("order", ["gpuforest.estimators, {}", "{}, gpuforest.estimators"])
-def test_whatever_is_imported_first(order):
-    for module, name in (
-        ("sklearn.tree", "DecisionTreeRegressor"),
-        ("sklearn.ensemble", "RandomForestRegressor"),
-    ):
-        script = f"import {order.format(module)}; import sys, gpuforest\n"
-        script += f"print(issubclass(gpuforest.{name}, {module}.{name}))\n"
-        script += f"print([f for f in sys.meta_path if getattr(f, '_name', '') == {module!r}])"
-        assert run(script) == ["True", "[]"]
+OURS, THEIRS = "import gpuforest.estimators", "import sklearn.tree, sklearn.ensemble"
+IS_SUBCLASS = """import gpuforest, sys
+for name, home in ("DecisionTreeRegressor", "tree"), ("RandomForestRegressor", "ensemble"):
+    print(issubclass(getattr(gpuforest, name), getattr(sys.modules["sklearn." + home], name)))
+print([f for f in sys.meta_path if getattr(f, "_name", "").startswith("sklearn")])
+"""
+LOOK = "from importlib.util import find_spec; assert find_spec('sklearn.tree')"
+IMPORTED = "import sys; print('sklearn.tree' in sys.modules)"
+TOOL = "import skl2onnx; print(skl2onnx.ready)"  # which cannot be taught
 
 
-def test_looking_for_a_module_is_not_importing_it():
-    script = "import gpuforest.estimators; from importlib.util import find_spec\n"
-    script += "assert find_spec('sklearn.tree'); import sklearn.tree, gpuforest\n"
-    script += (
-        "print(issubclass(gpuforest.DecisionTreeRegressor, sklearn.tree.DecisionTreeRegressor))"
-    )
-    assert run(script) == ["True"]
-
-
-def test_nothing_is_imported_for_it():
-    script = "import sys, gpuforest.estimators; print('sklearn.tree' in sys.modules)"
-    assert run(script) == ["False"]
-
-
-def test_a_tool_that_cannot_be_taught_is_imported_all_the_same(tmp_path):
+@pytest.mark.parametrize(
+    ("statements", "expected"),
+    [
+        ([OURS, LOOK, IMPORTED, THEIRS, IS_SUBCLASS], ["False", "True", "True", "[]"]),
+        ([THEIRS, OURS, IS_SUBCLASS, TOOL], ["True", "True", "[]", "True"]),
+    ],
+)
+def test_whatever_is_imported_first(statements, expected, tmp_path, monkeypatch):
     (tmp_path / "skl2onnx.py").write_text("ready = True\n")
-    script = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import gpuforest.estimators\n"
-    assert run(script + "import skl2onnx; print(skl2onnx.ready)") == ["True"]
+    monkeypatch.chdir(tmp_path)
+    command = [sys.executable, "-c", "\n".join(statements)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
+    assert done.stdout.split() == expected
 
 
 def test_trees_of_a_forest_that_votes_vote(tmp_path):

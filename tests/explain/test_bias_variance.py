@@ -4,21 +4,13 @@ import doctest
 import importlib
 
 import numpy as np
-import pandas as pd
 import pytest
-from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.datasets import load_iris, make_friedman1
-from sklearn.linear_model import LinearRegression
+from sklearn.datasets import load_iris
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from gpuforest import (
-    DecisionTreeClassifier,
-    DecisionTreeRegressor,
-    RandomForestClassifier,
-    bias_variance,
-)
+import gpuforest as gf
 
 X, Y = np.zeros((4, 1)), np.arange(4.0)  # which stubs do not look at
 
@@ -59,7 +51,7 @@ class Rounds:
 
 def decompose(kind, script, y_test, y=Y):
     stub = kind(script, Rounds())
-    return bias_variance(stub, X, y, np.zeros((len(y_test), 1)), y_test, n_rounds=len(script))
+    return gf.bias_variance(stub, X, y, np.zeros((len(y_test), 1)), y_test, n_rounds=len(script))
 
 
 def test_squared_error_by_hand():
@@ -88,19 +80,6 @@ def test_two_classes_by_hand():
     assert found.error == 1 / 3
 
 
-def test_the_law():
-    """Error is bias and the variance that adds to it, less what takes off: but for rounding."""
-    numbers, flowers = make_friedman1(300, random_state=0), load_iris(return_X_y=True)
-    for tree, (data, y) in (
-        (DecisionTreeRegressor(max_depth=4), numbers),
-        (DecisionTreeClassifier(max_features=1, max_depth=2), flowers),
-    ):
-        found = bias_variance(tree, data[::2], y[::2], data[1::2], y[1::2], n_rounds=20)
-        law = found.bias + found.unbiased_variance - found.biased_variance
-        assert law == pytest.approx(found.error, rel=1e-13)
-        assert 0 < found.bias < found.error
-
-
 def test_of_three_classes_only_right_ones_take_off():
     # the main prediction 0 is wrong; of the two that differ one is right: 4/8 of the variance
     found = decompose(Classes, [[0]] * 4 + [[1]] * 2 + [[2]] * 2, [2], [0, 1, 2, 0])
@@ -114,7 +93,7 @@ def test_of_three_classes_only_right_ones_take_off():
 def test_each_round_has_a_bootstrap_sample():
     stub = Numbers([[0]] * 5, Rounds())
     rows = np.arange(4.0)
-    bias_variance(stub, rows[:, None], rows, [[0]], [0], n_rounds=5, random_state=0)
+    gf.bias_variance(stub, rows[:, None], rows, [[0]], [0], n_rounds=5, random_state=0)
     assert all(len(y) == 4 and set(y) <= set(rows) for _, y in stub.rounds.seen)
     assert all(np.array_equal(X[:, 0], y) for X, y in stub.rounds.seen)
     assert any(len(set(y)) < 4 for _, y in stub.rounds.seen)
@@ -122,9 +101,10 @@ def test_each_round_has_a_bootstrap_sample():
 
 def test_the_seed_decides_all():
     data, y = load_iris(return_X_y=True)
-    forest = RandomForestClassifier(3, max_depth=2, random_state=None)
+    forest = gf.RandomForestClassifier(3, max_depth=2, random_state=None)
     a, b, c = (
-        bias_variance(forest, data, y, data, y, n_rounds=5, random_state=seed) for seed in (1, 1, 2)
+        gf.bias_variance(forest, data, y, data, y, n_rounds=5, random_state=seed)
+        for seed in (1, 1, 2)
     )
     assert np.array_equal(a.row_error, b.row_error)
     assert not np.array_equal(a.row_error, c.row_error)
@@ -135,18 +115,9 @@ def test_the_seed_decides_all():
 def test_a_fixed_random_state_is_no_reason_for_equal_draws():
     """Without a bootstrap that matters, variance is the forest's own chance."""
     data, y = np.repeat([[0.0, 0.0], [1.0, 1.0], [0.0, 1.0]], 50, axis=0), np.repeat([0, 1, 1], 50)
-    tree = DecisionTreeClassifier(max_features=1, max_depth=1, random_state=0)
+    tree = gf.DecisionTreeClassifier(max_features=1, max_depth=1, random_state=0)
     model = make_pipeline(StandardScaler(), tree)
-    assert bias_variance(model, data, y, data, y, n_rounds=30, random_state=0).variance > 0
-
-
-def test_any_estimator_and_table():
-    data, y = make_friedman1(60, random_state=0)
-    plain = bias_variance(LinearRegression(), data, y, data, y, n_rounds=3, random_state=0)
-    frame = pd.DataFrame(data).rename(columns=str)
-    for table in (frame, csr_matrix(data)):
-        found = bias_variance(LinearRegression(), table, y, table, y, n_rounds=3, random_state=0)
-        assert found.error == pytest.approx(plain.error, rel=1e-9)  # another solver
+    assert gf.bias_variance(model, data, y, data, y, n_rounds=30, random_state=0).variance > 0
 
 
 @pytest.mark.parametrize(
@@ -164,9 +135,9 @@ def test_any_estimator_and_table():
     ],
 )
 def test_errors(change, message):
-    given = {"estimator": DecisionTreeRegressor(), "X": X, "y": Y, "X_test": X, "y_test": Y}
+    given = {"estimator": gf.DecisionTreeRegressor(), "X": X, "y": Y, "X_test": X, "y_test": Y}
     with pytest.raises(ValueError, match=message):
-        bias_variance(**{**given, **change})
+        gf.bias_variance(**{**given, **change})
 
 
 def test_example_of_the_docstring():

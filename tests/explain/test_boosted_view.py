@@ -2,34 +2,14 @@
 
 import numpy as np
 import pytest
-from boosted_models import FIT, SUM, X, data_of, leaves, number_model
-from sklearn.ensemble import HistGradientBoostingRegressor as Sklearns
+from boosted_models import SUM, X, leaves, number_model
 
-from gpuforest import HistGradientBoostingRegressor
-from gpuforest.boosting.model import gain_importances, node_gains
-from gpuforest.engine.nodes import is_leaf, unpack
+from gpuforest.engine.nodes import unpack
 from gpuforest.explain.views import BoostedView
 
 
 def trees(model):
     return [BoostedView.of(model.forest_, t) for t in range(model.forest_.n_trees)]
-
-
-@pytest.mark.parametrize("kind", FIT)
-def test_values_of_leaves_add_up_to_the_raw_predictions(kind):
-    model, rows = FIT[kind], data_of(kind)
-    raw = np.repeat(model.forest_.baseline[None], len(rows), axis=0)
-    for tree, leaf in zip(trees(model), leaves(model, rows).T, strict=True):
-        raw[:, tree.output] += tree.value[leaf]
-    assert np.array_equal(raw, model._raw_predict(rows))
-
-
-@pytest.mark.parametrize("kind", FIT)
-def test_trees_know_their_round_and_what_they_add_to(kind):
-    model, found = FIT[kind], trees(FIT[kind])
-    K = model.n_trees_per_iteration_
-    assert [tree.output for tree in found] == [*range(K)] * model.n_iter_
-    assert [tree.round for tree in found] == np.repeat(range(1, model.n_iter_ + 1), K).tolist()
 
 
 @pytest.mark.parametrize("l2", [0.0, 3.0])
@@ -61,40 +41,6 @@ def test_sums_gains_and_values_are_those_of_the_formulas(l2):
         gains = score[child[split]] + score[child[split] + 1] - score[split]
         np.testing.assert_allclose(tree.gain[split], gains, rtol=1e-9, atol=1e-7)
         raw = raw + tree.value[leaf]
-
-
-def test_importances_are_the_gains_of_all_trees():
-    for model in FIT.values():
-        forest, total = model.forest_, np.zeros(model.n_features_in_)
-        for t, tree in enumerate(trees(model)):
-            begin, end = forest.tree_offsets[t : t + 2]
-            feature = unpack(np, forest.nodes[begin:end])[0]
-            split = ~is_leaf(forest.nodes[begin:end])
-            total += np.bincount(feature[split], tree.gain[split], minlength=len(total))
-        assert np.array_equal(
-            node_gains(forest, 0, forest.n_trees),
-            np.concatenate([tree.gain for tree in trees(model)]),
-        )
-        np.testing.assert_allclose(gain_importances(forest), total / (total.sum() or 1.0))
-
-
-@pytest.mark.parametrize("l2", [0.0, 2.0])
-def test_counts_gains_and_values_are_scikit_learns(l2):
-    rng = np.random.default_rng(0)
-    few = rng.integers(0, 12, (500, 3)).astype(float)  # so few values have the same bins in both
-    y = few[:, 0] * few[:, 1] + rng.normal(size=500)
-    options = {"max_iter": 3, "max_leaf_nodes": 8, "l2_regularization": l2}
-    model = HistGradientBoostingRegressor(**options).fit(few, y)
-    for tree, (theirs,) in zip(
-        trees(model), Sklearns(**options).fit(few, y)._predictors, strict=True
-    ):
-        nodes, own = theirs.nodes, tree.gain > 0
-        at = np.lexsort([tree.value[~own], tree.n_samples[~own]])
-        expected = np.sort(nodes[nodes["is_leaf"] == 1][["count", "value"]])
-        assert tree.n_samples[~own][at].tolist() == expected["count"].tolist()
-        np.testing.assert_allclose(tree.value[~own][at], expected["value"], rtol=1e-6)
-        gains = np.sort(nodes["gain"][nodes["is_leaf"] == 0])
-        np.testing.assert_allclose(np.sort(tree.gain[own]), gains, rtol=1e-5)
 
 
 def test_targets_whose_squares_are_no_numbers():

@@ -7,26 +7,8 @@ import pandas as pd
 import pytest
 from scipy.stats import binom
 from sklearn.datasets import load_diabetes, load_iris
-from sklearn.tree import DecisionTreeClassifier as SklearnClassifier
-from sklearn.tree import DecisionTreeRegressor as SklearnRegressor
-from sklearn_trees import compare_trees
 
-import gpuforest
-from gpuforest import (
-    BaggingClassifier,
-    BaggingRegressor,
-    BinnedData,
-    DecisionTreeClassifier,
-    DecisionTreeRegressor,
-    ExtraTreesClassifier,
-    ExtraTreesRegressor,
-    ModelFormatError,
-    RandomForestClassifier,
-    RandomForestRegressor,
-    load,
-    oob_impurity_importance,
-    oob_permutation_importance,
-)
+import gpuforest as gf
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.engine.binning import BinEdges
 from gpuforest.explain.importances import (
@@ -39,38 +21,17 @@ from gpuforest.explain.importances import (
 )
 
 
-def test_the_same_tree_has_scikit_learns_importances(backend):
-    X, y = load_diabetes(return_X_y=True)
-    X = X.astype(np.float32)
-    ours = DecisionTreeRegressor(max_bins=1000, max_depth=3, backend=backend).fit(X, y)
-    theirs = SklearnRegressor(max_depth=3, random_state=0).fit(X, y)
-    assert compare_trees(ours, theirs, X, y.astype(int), is_classes=False)[1] == 0
-    assert np.allclose(ours.feature_importances_, theirs.feature_importances_, rtol=1e-9)
-    X, y = load_iris(return_X_y=True)
-    X = X[:, :3].astype(np.float32)  # petal width ties with petal length
-    ours = DecisionTreeClassifier(max_depth=4, backend=backend).fit(X, y)
-    theirs = SklearnClassifier(max_depth=4, random_state=0).fit(X, y)
-    assert compare_trees(ours, theirs, X, y, is_classes=True)[1] == 0
-    assert np.allclose(ours.feature_importances_, theirs.feature_importances_, rtol=1e-9)
-
-
-def test_without_a_split_all_are_zero(backend):
-    model = RandomForestClassifier(3, random_state=0, backend=backend)
-    model.fit(np.arange(8).reshape(4, 2), [1, 1, 1, 1])
-    assert model.feature_importances_.tolist() == [0, 0]
-
-
 def test_trees_without_a_split_do_not_count(backend):
     # one row of four is of the other class: some bags miss it
     X = np.array([[0.0, 5], [1, 5], [2, 5], [3, 5]])
-    model = RandomForestClassifier(20, random_state=0, backend=backend).fit(X, [0, 0, 0, 1])
+    model = gf.RandomForestClassifier(20, random_state=0, backend=backend).fit(X, [0, 0, 0, 1])
     assert (np.diff(model.forest_.tree_offsets) == 1).any()
     assert model.feature_importances_.tolist() == [1, 0]
 
 
 def test_refit_forgets_the_old_ones(backend):
     X = np.random.default_rng(0).random((60, 2))
-    model = DecisionTreeClassifier(max_depth=1, backend=backend)
+    model = gf.DecisionTreeClassifier(max_depth=1, backend=backend)
     assert model.fit(X, X[:, 0] > 0.5).feature_importances_.tolist() == [1, 0]
     assert model.fit(X, X[:, 1] > 0.5).feature_importances_.tolist() == [0, 1]
 
@@ -110,19 +71,19 @@ def slow(forest, X, y):
 @pytest.mark.parametrize(
     ("forest", "X", "y"),
     [
-        (RandomForestClassifier(6), *IRIS),
-        (RandomForestClassifier(6, voting="hard"), IRIS[0], NAMES[IRIS[1]]),
-        (RandomForestClassifier(6), IRIS[0], two(IRIS[1])),
-        (ExtraTreesClassifier(6, bootstrap=True, max_samples=0.5), *IRIS),
-        (RandomForestRegressor(6), *DIABETES),
-        (RandomForestRegressor(6, max_samples=100), DIABETES[0], two(DIABETES[1])),
-        (BaggingRegressor(n_estimators=4, max_features=3), *DIABETES),
-        (BaggingRegressor(n_estimators=4, bootstrap=False, max_samples=0.7), *DIABETES),
+        (gf.RandomForestClassifier(6), *IRIS),
+        (gf.RandomForestClassifier(6, voting="hard"), IRIS[0], NAMES[IRIS[1]]),
+        (gf.RandomForestClassifier(6), IRIS[0], two(IRIS[1])),
+        (gf.ExtraTreesClassifier(6, bootstrap=True, max_samples=0.5), *IRIS),
+        (gf.RandomForestRegressor(6), *DIABETES),
+        (gf.RandomForestRegressor(6, max_samples=100), DIABETES[0], two(DIABETES[1])),
+        (gf.BaggingRegressor(n_estimators=4, max_features=3), *DIABETES),
+        (gf.BaggingRegressor(n_estimators=4, bootstrap=False, max_samples=0.7), *DIABETES),
     ],
     ids=range(8),
 )
 def test_as_the_slow_implementation(forest, X, y):
-    found = oob_permutation_importance(forest.set_params(random_state=3).fit(X, y), X, y)
+    found = gf.oob_permutation_importance(forest.set_params(random_state=3).fit(X, y), X, y)
     expected = slow(forest, X, y)
     assert np.array_equal(found.importances, expected)
     assert np.array_equal(found.importances_mean, expected.mean(axis=1))
@@ -133,38 +94,38 @@ def test_as_the_slow_implementation(forest, X, y):
 
 def test_trees_without_rows_out_of_bag_are_left_out():
     X, y = IRIS[0][::10], IRIS[1][::10]
-    forest = RandomForestClassifier(30, max_samples=45, random_state=0).fit(X, y)
-    found = oob_permutation_importance(forest, X, y)
+    forest = gf.RandomForestClassifier(30, max_samples=45, random_state=0).fit(X, y)
+    found = gf.oob_permutation_importance(forest, X, y)
     known = ~np.isnan(found.importances).all(axis=0)
     everything = np.array([len(set(rows)) == len(X) for rows in forest.estimators_samples_])
     assert np.array_equal(known, ~everything)
     assert 0 < known.sum() < 30
     assert np.array_equal(found.importances_mean, found.importances[:, known].mean(axis=1))
-    forest = RandomForestClassifier(3, max_samples=5000, random_state=0).fit(X, y)
+    forest = gf.RandomForestClassifier(3, max_samples=5000, random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="lower max_samples"):
-        oob_permutation_importance(forest, X, y)
+        gf.oob_permutation_importance(forest, X, y)
 
 
 def test_what_cannot_be_is_refused(tmp_path):
     X, y = IRIS
-    forest = RandomForestClassifier(3, random_state=0).fit(X, y)
+    forest = gf.RandomForestClassifier(3, random_state=0).fit(X, y)
     for wrong, message in (
         ((X, NAMES[y]), "other classes"),
         ((X, two(y)), "other classes"),
         ((X[:, :2], y), "2 features"),
     ):
         with pytest.raises(ValueError, match=message):
-            oob_permutation_importance(forest, *wrong)
-    plain = RandomForestClassifier(3, bootstrap=False).fit(X, y)
+            gf.oob_permutation_importance(forest, *wrong)
+    plain = gf.RandomForestClassifier(3, bootstrap=False).fit(X, y)
     with pytest.raises(ValueError, match="fit with bootstrap=True"):
-        oob_permutation_importance(plain, X, y)
-    BaggingRegressor(n_estimators=3).fit(X, y).save(tmp_path / "model")
+        gf.oob_permutation_importance(plain, X, y)
+    gf.BaggingRegressor(n_estimators=3).fit(X, y).save(tmp_path / "model")
     with pytest.raises(ValueError, match="the bags are not known to Bagging"):
-        oob_permutation_importance(gpuforest.load(tmp_path / "model"), X, y)
+        gf.oob_permutation_importance(gf.load(tmp_path / "model"), X, y)
     with pytest.raises(ValueError, match="not fitted yet"):
-        oob_permutation_importance(RandomForestClassifier(), X, y)
+        gf.oob_permutation_importance(gf.RandomForestClassifier(), X, y)
     with pytest.raises(TypeError, match="not a DecisionTreeClassifier"):
-        oob_permutation_importance(DecisionTreeClassifier().fit(X, y), X, y)
+        gf.oob_permutation_importance(gf.DecisionTreeClassifier().fit(X, y), X, y)
 
 
 def test_groups_of_features_are_permuted_together():
@@ -172,17 +133,17 @@ def test_groups_of_features_are_permuted_together():
     level = rng.integers(0, 3, 300)
     X = pd.DataFrame(np.column_stack([level == 0, level == 1, level == 2, rng.random(300)]) * 1.0)
     X.columns = ["a", "b", "c", "noise"]
-    forest = RandomForestClassifier(20, random_state=0).fit(X, level)
-    alone = oob_permutation_importance(forest, X, level)
-    found = oob_permutation_importance(forest, X, level, groups=[["a", "b", 2], ["noise"]])
+    forest = gf.RandomForestClassifier(20, random_state=0).fit(X, level)
+    alone = gf.oob_permutation_importance(forest, X, level)
+    found = gf.oob_permutation_importance(forest, X, level, groups=[["a", "b", 2], ["noise"]])
     assert found.importances.shape == (2, 20)
     assert np.array_equal(found.importances[1], alone.importances[3])
     assert found.importances_mean[0] > 1.5 * alone.importances_mean[:3].max()
     each = [[f] for f in range(4)]
-    again = oob_permutation_importance(forest, X, level, groups=each)
+    again = gf.oob_permutation_importance(forest, X, level, groups=each)
     assert np.array_equal(again.importances, alone.importances)
     with pytest.raises(ValueError, match="groups has 'd', which is no feature"):
-        oob_permutation_importance(forest, X, level, groups=[["d"]])
+        gf.oob_permutation_importance(forest, X, level, groups=[["d"]])
 
 
 RNG = np.random.default_rng(0)
@@ -215,81 +176,61 @@ def by_definition(forest, y):
 
 
 def test_the_definition_for_classes(backend):
-    forest = RandomForestClassifier(2, random_state=1, backend=backend).fit(X, CLASSES)
-    found = oob_impurity_importance(forest, X, CLASSES).importances
+    forest = gf.RandomForestClassifier(2, random_state=1, backend=backend).fit(X, CLASSES)
+    found = gf.oob_impurity_importance(forest, X, CLASSES).importances
     one_hot = (CLASSES[:, None] == forest.classes_).astype(int)
     assert np.allclose(found, by_definition(forest, one_hot))  # sums in another order
 
 
 def test_the_definition_for_numbers(backend):
-    forest = RandomForestRegressor(2, random_state=1, max_features=1, backend=backend)
+    forest = gf.RandomForestRegressor(2, random_state=1, max_features=1, backend=backend)
     forest.fit(X, NUMBERS)
-    found = oob_impurity_importance(forest, X, NUMBERS).importances
+    found = gf.oob_impurity_importance(forest, X, NUMBERS).importances
     assert np.allclose(found, by_definition(forest, NUMBERS) / 2)  # means over two outputs
 
 
 def test_the_case_worked_by_hand():
-    forest = RandomForestClassifier(1, bootstrap=False, max_depth=1, random_state=0)
+    forest = gf.RandomForestClassifier(1, bootstrap=False, max_depth=1, random_state=0)
     forest.fit([[0.0], [0], [1], [1]], [0, 0, 1, 1])
     leaves = np.array([[0, 0], [2, 0], [1, 0]])  # of three rows, all of class 0
     assert oob_gains(forest.forest_, 0, 1, leaves).tolist() == [0.5, 0, 0]
 
 
-def strobl(relevance, seed):
-    """The design of Strobl et al. 2007: a normal column, and columns of 2, 4, 10 and 20 levels, of
-    which the one of two levels may say something."""
-    rng = np.random.default_rng(seed)
-    columns = [rng.normal(size=120), *(rng.integers(0, n, 120) for n in (2, 4, 10, 20))]
-    y = rng.random(120) < 0.5 + relevance * (2 * columns[1] - 1)
-    forest = RandomForestClassifier(20, max_features=2, random_state=seed)
-    forest.fit(np.stack(columns, axis=1), y)
-    unbiased = oob_impurity_importance(forest, np.stack(columns, axis=1), y)
-    return unbiased.importances_mean, forest.feature_importances_
-
-
-def test_columns_that_say_nothing_have_no_importance():
-    unbiased, usual = map(np.array, zip(*(strobl(0.0, seed) for seed in range(25)), strict=True))
-    means, errors = unbiased.mean(axis=0), unbiased.std(axis=0, ddof=1) / 5
-    assert (np.abs(means) < 2 * errors).all()
-    levels = usual.mean(axis=0)[1:]
-    assert (np.diff(levels) > 0.03).all()  # the more levels, the larger
-
-
 def test_rows_of_weight_zero_do_not_count():
     weight = np.arange(80) < 60
-    forest = RandomForestClassifier(5, random_state=0).fit(X, CLASSES, sample_weight=weight)
+    forest = gf.RandomForestClassifier(5, random_state=0).fit(X, CLASSES, sample_weight=weight)
     other = np.where(weight, CLASSES, "a")
-    found = oob_impurity_importance(forest, X, CLASSES).importances
-    assert np.array_equal(found, oob_impurity_importance(forest, X, other).importances)
+    found = gf.oob_impurity_importance(forest, X, CLASSES).importances
+    assert np.array_equal(found, gf.oob_impurity_importance(forest, X, other).importances)
 
 
 def test_combinations_share_their_gains():
-    forest = RandomForestClassifier(5, feature_combinations=2, random_state=0).fit(X, CLASSES)
-    plain = oob_impurity_importance(forest, X, CLASSES)
+    forest = gf.RandomForestClassifier(5, feature_combinations=2, random_state=0).fit(X, CLASSES)
+    plain = gf.oob_impurity_importance(forest, X, CLASSES)
     assert np.isfinite(plain.importances_mean).all()
     assert plain.importances_mean.argmax() == 0
 
 
 def test_without_rows_out_of_bag():
-    forest = RandomForestClassifier(2, bootstrap=False).fit(X, CLASSES)
+    forest = gf.RandomForestClassifier(2, bootstrap=False).fit(X, CLASSES)
     with pytest.raises(ValueError, match="no row is out of bag without bags"):
-        oob_impurity_importance(forest, X, CLASSES)
+        gf.oob_impurity_importance(forest, X, CLASSES)
     with pytest.raises(TypeError, match="oob_impurity_importance takes a fitted RandomForest"):
-        oob_impurity_importance(None, X, CLASSES)
+        gf.oob_impurity_importance(None, X, CLASSES)
 
 
-def asking(kind=RandomForestClassifier, **given):
+def asking(kind=gf.RandomForestClassifier, **given):
     return kind(8, unbiased_importances=True, random_state=1, **given)
 
 
-@pytest.mark.parametrize("kind", [RandomForestClassifier, ExtraTreesRegressor])
+@pytest.mark.parametrize("kind", [gf.RandomForestClassifier, gf.ExtraTreesRegressor])
 def test_the_attribute_is_what_the_function_finds(kind, backend, tmp_path):
-    y = CLASSES if kind is RandomForestClassifier else NUMBERS
+    y = CLASSES if kind is gf.RandomForestClassifier else NUMBERS
     forest = asking(kind, bootstrap=True, backend=backend).fit(X, y)
     found = forest.unbiased_feature_importances_
-    assert np.array_equal(found, oob_impurity_importance(forest, X, y).importances_mean)
+    assert np.array_equal(found, gf.oob_impurity_importance(forest, X, y).importances_mean)
     forest.save(tmp_path / "forest")
-    for same in (load(tmp_path / "forest"), pickle.loads(pickle.dumps(forest))):
+    for same in (gf.load(tmp_path / "forest"), pickle.loads(pickle.dumps(forest))):
         assert np.array_equal(same.unbiased_feature_importances_, found)
 
 
@@ -298,7 +239,10 @@ def test_it_is_there_only_if_it_was_asked_for(monkeypatch):
         raise AssertionError
 
     monkeypatch.setattr("gpuforest.estimators.bagged.unbiased_importances", not_called)
-    for forest in (RandomForestClassifier(2).fit(X, CLASSES), BaggingClassifier().fit(X, CLASSES)):
+    for forest in (
+        gf.RandomForestClassifier(2).fit(X, CLASSES),
+        gf.BaggingClassifier().fit(X, CLASSES),
+    ):
         with pytest.raises(AttributeError, match="a fit with unbiased_importances=True; gpuforest"):
             _ = forest.unbiased_feature_importances_
     with pytest.raises(ValueError, match="bootstrap=True; set that, or unbiased_importances=False"):
@@ -309,10 +253,10 @@ def test_it_is_there_only_if_it_was_asked_for(monkeypatch):
 
 def test_trees_that_are_added_count():
     whole = asking().fit(X, CLASSES).unbiased_feature_importances_
-    forest = RandomForestClassifier(3, warm_start=True, random_state=1).fit(X, CLASSES)
+    forest = gf.RandomForestClassifier(3, warm_start=True, random_state=1).fit(X, CLASSES)
     forest.set_params(n_estimators=8, unbiased_importances=True).fit(X, CLASSES)
     assert np.array_equal(forest.unbiased_feature_importances_, whole)
-    later = RandomForestClassifier(8, warm_start=True, random_state=1).fit(X, CLASSES)
+    later = gf.RandomForestClassifier(8, warm_start=True, random_state=1).fit(X, CLASSES)
     with pytest.warns(UserWarning, match="does not fit new trees"):
         later.set_params(unbiased_importances=True).fit(X, CLASSES)
     assert np.array_equal(later.unbiased_feature_importances_, whole)
@@ -329,41 +273,37 @@ def test_a_file_whose_importances_do_not_fit(tmp_path):
     for found in ([1.0], [0.0, np.inf, 0.0]):
         forest._unbiased_importances_ = np.array(found)
         forest.save(tmp_path / "forest")
-        with pytest.raises(ModelFormatError, match=r"importances (that does not fit|out of range)"):
-            load(tmp_path / "forest")
+        with pytest.raises(
+            gf.ModelFormatError, match=r"importances (that does not fit|out of range)"
+        ):
+            gf.load(tmp_path / "forest")
 
 
-@pytest.mark.parametrize("find", [oob_impurity_importance, oob_permutation_importance])
+@pytest.mark.parametrize("find", [gf.oob_impurity_importance, gf.oob_permutation_importance])
 def test_loaded_forests_know_their_bags(find, tmp_path):
     weight = RNG.integers(0, 3, 80)
-    for kind, y in ((RandomForestClassifier, CLASSES), (RandomForestRegressor, NUMBERS)):
+    for kind, y in ((gf.RandomForestClassifier, CLASSES), (gf.RandomForestRegressor, NUMBERS)):
         forest = kind(4, random_state=1).fit(X, y, sample_weight=weight)
         forest.save(tmp_path / "forest")
-        loaded = load(tmp_path / "forest")
+        loaded = gf.load(tmp_path / "forest")
         assert np.array_equal(find(loaded, X, y).importances, find(forest, X, y).importances)
 
 
 def test_binned_data_and_other_targets():
-    data = BinnedData.from_blocks([(X, CLASSES)], random_state=1)
-    forest = RandomForestClassifier(4, random_state=1).fit(data)
-    found = oob_impurity_importance(forest, data, None).importances
-    assert np.array_equal(found, oob_impurity_importance(forest, X, CLASSES).importances)
-    other = BinnedData.from_blocks([(X + 1, CLASSES)], random_state=1)
+    data = gf.BinnedData.from_blocks([(X, CLASSES)], random_state=1)
+    forest = gf.RandomForestClassifier(4, random_state=1).fit(data)
+    found = gf.oob_impurity_importance(forest, data, None).importances
+    assert np.array_equal(found, gf.oob_impurity_importance(forest, X, CLASSES).importances)
+    other = gf.BinnedData.from_blocks([(X + 1, CLASSES)], random_state=1)
     with pytest.raises(ValueError, match="X has other bins than the data"):
-        oob_impurity_importance(forest, other, None)
-    numbers = RandomForestRegressor(4, random_state=1).fit(X, NUMBERS)
+        gf.oob_impurity_importance(forest, other, None)
+    numbers = gf.RandomForestRegressor(4, random_state=1).fit(X, NUMBERS)
     with pytest.raises(ValueError, match="y has other values than in training"):
-        oob_impurity_importance(numbers, X, NUMBERS + 100)
+        gf.oob_impurity_importance(numbers, X, NUMBERS + 100)
 
 
 CODES = np.random.default_rng(0).integers(0, 9, (6, 50)).astype(np.uint8)
 EDGES = BinEdges(np.tile(np.arange(8.0), 6), np.arange(0, 49, 8, dtype=np.int64))
-
-
-def test_a_shadow_holds_the_same_codes_in_another_order():
-    shadows = shadows_of(CODES, round_key(1, 0))
-    assert np.array_equal(np.sort(shadows), np.sort(CODES))
-    assert all((a != b).any() for a, b in zip(shadows, CODES, strict=True))
 
 
 def test_orders_differ_by_feature_round_and_seed():

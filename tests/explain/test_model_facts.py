@@ -6,7 +6,6 @@ import re
 import numpy as np
 import pytest
 from boosted_models import FIT, class_model, data_of, number_model
-from shown import SUM
 from sklearn import config_context
 from sklearn.datasets import load_iris
 from sklearn.utils import estimator_html_repr
@@ -16,13 +15,8 @@ from gpuforest import DecisionTreeClassifier, DecisionTreeRegressor, RandomFores
 from gpuforest.engine.nodes import is_leaf
 from gpuforest.explain.model_facts import (
     best_round,
-    changed_settings,
-    feature_names,
-    finite,
     forest_digest,
-    kept_curves,
     measure_of,
-    model_facts,
     rounds_facts,
     rounds_rows,
     tree_leaves,
@@ -51,21 +45,6 @@ def test_digests(tmp_path):
     assert len({*digests}) == len(digests) - 1 == len({*digests[1:]})
 
 
-def test_settings_are_those_that_differ():
-    model = forest(max_depth=3, backend="numpy", n_jobs=2)
-    assert changed_settings(model) == {"n_estimators": 4, "max_depth": 3, "random_state": 0}
-
-
-def test_facts():
-    facts = model_facts(forest(backend="numpy"))
-    assert facts["features"] == 4
-    assert facts["classes"] == [0, 1, 2]
-    assert list(facts["importances"]) != sorted(facts["importances"])
-    assert sum(facts["importances"].values()) == pytest.approx(1.0)
-    assert feature_names(forest(backend="numpy"))[0] == "feature_0"
-    assert [finite(np.nan), finite(None), finite(0.5)] == [None, None, 0.5]
-
-
 @pytest.mark.parametrize("kind", FIT)
 def test_facts_are_those_of_the_model(kind):
     model = FIT[kind]
@@ -88,28 +67,6 @@ def test_facts_are_those_of_the_model(kind):
     assert json.loads(json.dumps(facts)) == facts
 
 
-def test_curves_of_losses_and_of_scores():
-    stops = {"early_stopping": True, "n_iter_no_change": 3}
-    model = number_model(**stops)
-    assert measure_of(model) == ("loss: squared_error", True)
-    curves = kept_curves(model)
-    assert curves["training"].tolist() == (-model.train_score_).tolist()
-    assert curves["validation"].tolist() == (-model.validation_score_).tolist()
-    assert rounds_facts(model)["best_round"] == model.validation_score_.argmax()
-    for scoring, word in (("roc_auc", "roc_auc"), (None, "accuracy"), (judge, "judge")):
-        model = class_model(SUM > 0, scoring=scoring, **stops)
-        assert measure_of(model) == (f"score: {word}", False)
-        assert kept_curves(model)["validation"].tolist() == model.validation_score_.tolist()
-    assert measure_of(number_model(scoring=None, **stops)) == ("score: R²", False)
-    assert kept_curves(FIT["numbers"]) == {}
-    assert best_round(np.array([3.0, 1.0, 1.0]), True) == 1
-    assert best_round(np.array([3.0, 1.0, 3.0]), False) == 0
-
-
-def judge(estimator, X, y):
-    return (estimator.predict(X) == y).mean()
-
-
 def test_rows_read_well():
     rows = dict(rounds_rows(rounds_facts(FIT["three classes"])))
     leaves = tree_leaves(FIT["three classes"].forest_)
@@ -129,6 +86,7 @@ def test_rows_read_well():
         f"round {losses.argmin()}"
     )
     assert rows["training loss"] == f"{-model.train_score_[-1]:.6g} after the last round"
+    assert measure_of(number_model(scoring=None, early_stopping=True)) == ("score: R²", False)
     many = class_model(np.arange(300) % 9)
     assert dict(rounds_rows(rounds_facts(many)))["baseline"].count(",") == 6
 
@@ -147,6 +105,8 @@ def test_scores_that_are_no_finite_numbers(tmp_path):
     )
     json.dumps(facts, allow_nan=False)
     assert best_round(np.array([np.nan, np.nan]), True) == 0
+    assert best_round(np.array([3.0, 1.0, 1.0]), True) == 1
+    assert best_round(np.array([3.0, 1.0, 3.0]), False) == 0
 
 
 def rows(model):

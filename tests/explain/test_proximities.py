@@ -4,16 +4,8 @@ import numpy as np
 import pytest
 from scipy.sparse import issparse
 
-import gpuforest
-from gpuforest import (
-    ExtraTreesRegressor,
-    RandomForestClassifier,
-    class_prototypes,
-    impute_by_proximity,
-    proximity_outliers,
-)
+import gpuforest as gf
 from gpuforest.explain import proximities
-from gpuforest.explain.proximities import proximity_matrix
 
 RNG = np.random.default_rng(0)
 Y = RNG.integers(0, 3, 90)
@@ -23,17 +15,11 @@ X = CENTRES[Y] + RNG.normal(size=(90, 2)) * 0.7
 
 @pytest.fixture(scope="module")
 def forest():
-    return RandomForestClassifier(15, min_samples_leaf=3, random_state=0).fit(X, Y)
+    return gf.RandomForestClassifier(15, min_samples_leaf=3, random_state=0).fit(X, Y)
 
 
 def dense(forest, X, Z):
     return np.mean(forest.apply(X)[:, None] == forest.apply(Z)[None], axis=2)
-
-
-def test_the_case_worked_by_hand():
-    leaves = np.array([[1, 5], [1, 4], [0, 5]])
-    found = proximity_matrix(leaves, leaves).toarray()
-    assert found.tolist() == [[1, 0.5, 0.5], [0.5, 1, 0], [0.5, 0, 1]]
 
 
 @pytest.mark.parametrize("at_once", [1, 2**23])  # blocks of one row, and of all
@@ -72,30 +58,20 @@ def test_neighbours(forest):
     assert share.tolist() == [[1, 0, 0]]
 
 
-def test_outliers_of_a_mixture_are_found():
-    odd = np.concatenate([X, [[4, 0.1], [0.1, 4]]])  # in the midst of other classes
-    classes = np.append(Y, [0, 0])
-    forest = RandomForestClassifier(50, random_state=0, max_depth=3).fit(odd, classes)
-    score = proximity_outliers(forest.proximity(odd), classes)
-    assert set(np.argsort(score)[-2:]) == {90, 91}
-    assert score[90:].min() > 10
-    assert np.median(score[:90]) < 1
-
-
 def test_outlier_scores_by_hand():
     P = np.array([[1, 0.5, 0], [0.5, 1, 0], [0, 0, 1]])
     # raw 3 / 1.25, 3 / 1.25 and 3; the median is 2.4, the mean deviation 0.2
-    assert np.allclose(proximity_outliers(P), [0, 0, 3])
+    assert np.allclose(gf.proximity_outliers(P), [0, 0, 3])
 
 
 def test_prototypes_of_a_mixture_are_found():
-    forest = RandomForestClassifier(50, min_samples_leaf=5, random_state=0).fit(X, Y)
-    found = class_prototypes(forest.proximity(X), X, Y)
+    forest = gf.RandomForestClassifier(50, min_samples_leaf=5, random_state=0).fit(X, Y)
+    found = gf.class_prototypes(forest.proximity(X), X, Y)
     assert found.classes.tolist() == [0, 1, 2]
     assert np.abs(found.prototypes - CENTRES).max() < 0.5
     assert (Y[found.rows] == found.classes).all()
     assert (found.quartiles[0] <= found.prototypes).all()
-    more = class_prototypes(forest.proximity(X), X, Y, n_prototypes=2, n_neighbors=8)
+    more = gf.class_prototypes(forest.proximity(X), X, Y, n_prototypes=2, n_neighbors=8)
     assert more.classes.tolist() == [0, 0, 1, 1, 2, 2]
 
 
@@ -105,8 +81,8 @@ def test_missing_values_are_imputed():
     holes = full.copy()
     gone = np.random.default_rng(1).random(full.shape) < 0.1
     holes[gone] = np.nan
-    model = RandomForestClassifier(20, categorical_features=[2], random_state=0)
-    filled = impute_by_proximity(model, holes, Y, max_iter=2)
+    model = gf.RandomForestClassifier(20, categorical_features=[2], random_state=0)
+    filled = gf.impute_by_proximity(model, holes, Y, max_iter=2)
     assert np.array_equal(filled[~gone], full[~gone])
     assert np.isin(filled[:, 2], [0, 1]).all()
     assert (filled[gone[:, 2], 2] == kind[gone[:, 2]]).mean() > 0.8
@@ -116,7 +92,7 @@ def test_missing_values_are_imputed():
 
 
 def test_forests_of_numbers_have_proximities_too():
-    forest = ExtraTreesRegressor(5, max_depth=3, random_state=0).fit(X, X[:, 0])
+    forest = gf.ExtraTreesRegressor(5, max_depth=3, random_state=0).fit(X, X[:, 0])
     assert np.array_equal(forest.proximity(X).toarray(), dense(forest, X, X))
     with pytest.raises(ValueError, match="no row is out of bag without bags"):
         forest.proximity(X, oob=True)
@@ -126,9 +102,9 @@ def test_what_is_refused(forest, tmp_path):
     with pytest.raises(ValueError, match="oob=True is for the training rows"):
         forest.proximity(X, X, oob=True)
     forest.save(tmp_path / "model")
-    loaded = gpuforest.load(tmp_path / "model").proximity(X, oob=True)
+    loaded = gf.load(tmp_path / "model").proximity(X, oob=True)
     assert np.array_equal(loaded.toarray(), forest.proximity(X, oob=True).toarray())
-    bag = gpuforest.BaggingRegressor(n_estimators=3).fit(X, X[:, 0])
+    bag = gf.BaggingRegressor(n_estimators=3).fit(X, X[:, 0])
     bag.save(tmp_path / "model")
     with pytest.raises(ValueError, match="the bags are not known to Bagging"):
-        gpuforest.load(tmp_path / "model").proximity(X, oob=True)
+        gf.load(tmp_path / "model").proximity(X, oob=True)

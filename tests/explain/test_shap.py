@@ -1,4 +1,4 @@
-"""SHAP values: against their definition, against the package shap, and on several threads."""
+"""SHAP values: against their definition, on several threads, and for the package shap."""
 
 import sys
 from itertools import combinations
@@ -7,29 +7,15 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from shap_cases import (
-    NAMES,
-    by_definition,
-    fitted,
-    hand_made,
-    numbers,
-    raw_predictions,
-    terciles,
-)
+from shap_cases import NAMES, by_definition, fitted, numbers, raw_predictions
 
-from gpuforest import (
-    DecisionTreeRegressor,
-    ExtraTreesRegressor,
-    HistGradientBoostingClassifier,
-    RandomForestClassifier,
-)
+import gpuforest as gf
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.data.validation import check_table
 from gpuforest.engine.binning import bin_matrix
 from gpuforest.engine.nodes import SET_BIN, unpack
-from gpuforest.explain import background_kernels, shap_kernels
-from gpuforest.explain.shap import Explainer, background_values, points_for, weights_for
+from gpuforest.explain.shap import Explainer, background_values
 
 
 def known(model, X):
@@ -67,38 +53,18 @@ def known(model, X):
     return {S: value(S) for n in range(F + 1) for S in combinations(range(F), n)}
 
 
-def test_worked_example():
-    """A tree splits by feature 0, with covers 1 and 3 of 4; its right child splits by feature 1,
-    with covers 2 and 1. The leaves' values are 0, 6 and 9. The row goes right twice: its prediction
-    is 9; with nothing known 21/4, with feature 0 known 7, with feature 1 known 27/4. So the SHAP
-    values are the means of 7 - 21/4 and 9 - 27/4, and of 27/4 - 21/4 and 9 - 7."""
-    trees, values = hand_made(), np.array([[0.0], [6.0], [9.0]])
-    cover, shape, scratch = np.empty(5), np.empty((1, 2), np.int64), np.zeros(5, np.int64)
-    shap_kernels.covers(
-        trees, np.array([1.0, 2.0, 1.0]), cover, shape, scratch, np.zeros(2, np.int64)
-    )
-    assert cover.tolist() == [4, 1, 3, 2, 1]
-    assert shape.tolist() == [[2, 2]]
-    points, row = points_for(shape[:, 0]), np.array([[1], [1]], np.uint16)
-    assert points.at.tolist() == [0.5]
-    assert points.weight.tolist() == [1.0]
-    of_features, of_pairs = np.zeros((1, 2, 1)), np.zeros((1, 4, 1))
-    of_trees = trees, cover, values, np.array([[0, 1]]), points, row
-    shap_kernels.shap_values(*of_trees, of_features, 0, 1, shap_kernels.new_work(2, 2, 1))
-    np.testing.assert_allclose(of_features[0, :, 0], [2, 7 / 4], rtol=1e-14)
-    shap_kernels.shap_interactions(
-        *of_trees, of_pairs, 0, 1, shap_kernels.new_work(2, 2, 1), shap_kernels.new_pairs(2, 1)
-    )
-    # the interaction is half of 9 - 7 - 27/4 + 21/4: half of the items [0, 1] and [1, 0] together
-    np.testing.assert_allclose(of_pairs[0, :, 0], [2, 0, 1 / 2, 7 / 4], rtol=1e-14)
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_values_and_interactions_are_those_of_the_definition(name):
     model, X = fitted(name)
     X = X[:4]
     F, K = model.n_features_in_, model.forest_.coding.n_values
-    phi, both = by_definition(known(model, X), F)
+    of_sets = known(model, X)
+    phi, both = by_definition(of_sets, F)
+    shape = () if K == 1 else (K,)
+    assert model.shap_values(X).shape == (4, F, *shape)
+    assert np.shape(model.expected_value_) == shape
+    np.testing.assert_allclose(np.ravel(model.expected_value_), of_sets[()][0], atol=1e-13)
+    np.testing.assert_allclose(raw_predictions(model, X), of_sets[tuple(range(F))], atol=1e-13)
     # rounding: both are sums of products in different orders
     np.testing.assert_allclose(model.shap_values(X).reshape(-1, F, K), phi, atol=1e-13)
     found = model.shap_interaction_values(X).reshape(-1, F, F, K)
@@ -107,23 +73,8 @@ def test_values_and_interactions_are_those_of_the_definition(name):
     phi, _ = by_definition(known_beside(model, rows, background), F)
     found = model.shap_values(rows, background=background)
     np.testing.assert_allclose(found.reshape(-1, F, K), phi, rtol=0, atol=1e-13)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_values_add_up_to_the_prediction(name):
-    model, X = fitted(name)
-    raw = raw_predictions(model, X)
-    K = raw.shape[1]
-    for background in (None, some(X, 10, 40)):
-        values = model.shap_values(X, background=background)
-        mean = model.expected_value_ if background is None else model.expected_value(background)
-        assert values.shape == (len(X), X.shape[1]) + (() if K == 1 else (K,))
-        assert np.shape(mean) == (() if K == 1 else (K,))
-        total = (values.sum(axis=1) + mean).reshape(len(X), K)
-        np.testing.assert_allclose(total, raw, rtol=0, atol=1e-12)
-        if background is not None:
-            expected = raw_predictions(model, background).mean(axis=0)
-            np.testing.assert_allclose(np.ravel(mean), expected, rtol=0, atol=1e-12)
+    mean = raw_predictions(model, background).mean(axis=0)
+    np.testing.assert_allclose(np.ravel(model.expected_value(background)), mean, atol=1e-13)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -153,7 +104,7 @@ def test_a_device_explains_on_the_cpu(cuda):
 def test_paths_of_many_features():
     """A chain splits off one row after another, each by a feature of its own: 20 points."""
     X, y = np.eye(40), np.arange(40.0) ** 2
-    tree = DecisionTreeRegressor(random_state=0, backend="numba").fit(X, y)
+    tree = gf.DecisionTreeRegressor(random_state=0, backend="numba").fit(X, y)
     explainer = Explainer.of(tree.forest_, NumpyBackend())
     assert explainer.shape[0, 0] > 30
     values = tree.shap_values(X)
@@ -172,12 +123,12 @@ def test_paths_of_many_features():
 def test_small_trees():
     """A leaf alone, and a single split."""
     X, y = np.arange(6.0)[:, None], np.array([0.0, 0, 0, 4, 4, 4])
-    stump = DecisionTreeRegressor(max_depth=1, backend="numba").fit(X, y)
+    stump = gf.DecisionTreeRegressor(max_depth=1, backend="numba").fit(X, y)
     assert stump.expected_value_ == stump.expected_value(X[2:4]) == 2.0
     np.testing.assert_allclose(stump.shap_values(X)[:, 0], y - 2.0, rtol=1e-14)
     np.testing.assert_allclose(stump.shap_interaction_values(X)[:, 0, 0], y - 2.0, rtol=1e-14)
     assert stump.shap_values(X, background=X[2:4])[:, 0].tolist() == (y - 2).tolist()
-    leaf = DecisionTreeRegressor(backend="numba").fit(X, np.ones(6))
+    leaf = gf.DecisionTreeRegressor(backend="numba").fit(X, np.ones(6))
     assert leaf.expected_value_ == 1.0
     assert not leaf.shap_values(X).any()
     assert not leaf.shap_values(X, background=X).any()
@@ -185,7 +136,7 @@ def test_small_trees():
 
 def test_the_expected_value_is_that_of_the_last_fit():
     X, y = numbers()
-    tree = DecisionTreeRegressor(random_state=0, backend="numba").fit(X, y)
+    tree = gf.DecisionTreeRegressor(random_state=0, backend="numba").fit(X, y)
     assert tree.expected_value_ == pytest.approx(y.mean(), abs=1e-12)
     tree.fit(X, y + 1)
     assert tree.expected_value_ == pytest.approx(y.mean() + 1, abs=1e-12)
@@ -213,33 +164,6 @@ def test_an_explanation_for_the_package_shap(monkeypatch):
     assert np.array_equal(base, np.tile(model.expected_value(X[10:]), (4, 1)))
 
 
-def test_equal_to_the_package_shap():
-    shap = pytest.importorskip("shap", reason="the package shap is not installed")
-    X, y = numbers(200, seed=3)
-    X, few = X.astype(np.float32), X[:10].astype(np.float32)  # as scikit-learn's trees read them
-    small = {"n_estimators": 5, "random_state": 0, "n_jobs": 1, "backend": "numpy"}
-    weights = np.random.default_rng(1).integers(1, 4, len(y))
-    for model in (
-        RandomForestClassifier(**small).fit(X, terciles(y), weights),
-        ExtraTreesRegressor(**small).fit(X, y, weights),
-        DecisionTreeRegressor(max_depth=6, backend="numba").fit(X, np.stack([y, -y * y], 1)),
-        HistGradientBoostingClassifier(max_iter=4, random_state=0).fit(X, y > 0),
-    ):
-        if not isinstance(model, HistGradientBoostingClassifier):
-            theirs = shap.TreeExplainer(model.to_sklearn())
-            np.testing.assert_allclose(model.shap_values(few), theirs.shap_values(few), atol=1e-9)
-            both = theirs.shap_interaction_values(few)
-            np.testing.assert_allclose(model.shap_interaction_values(few), both, atol=1e-9)
-            np.testing.assert_allclose(model.expected_value_, theirs.expected_value, atol=1e-9)
-        beside = {"data": X[:30], "feature_perturbation": "interventional"}
-        theirs = shap.TreeExplainer(model.to_sklearn(), **beside)
-        found = model.shap_values(X[50:60], background=X[:30])
-        # shap's own values add up to the prediction to about seven digits
-        np.testing.assert_allclose(found, theirs.shap_values(X[50:60]), rtol=0, atol=1e-6)
-        mean = model.expected_value(X[:30])
-        np.testing.assert_allclose(mean, np.squeeze(theirs.expected_value), rtol=0, atol=1e-9)
-
-
 def some(X, *which):
     """Rows of an array or a frame."""
     return X.iloc[slice(*which)] if isinstance(X, pd.DataFrame) else X[slice(*which)]
@@ -262,28 +186,3 @@ def known_beside(model, X, background):
     mixed = pd.concat(mixed) if isinstance(X, pd.DataFrame) else np.vstack(mixed)
     values = raw_predictions(model, mixed).reshape(len(sets), N, Z, -1).mean(axis=2)
     return dict(zip(sets, values, strict=True))
-
-
-def test_worked_example_of_a_background():
-    """The row goes right twice; its prediction is 9. With the background's row whose prediction
-    is 6, feature 1 gets 9 - 6 = 3. The other goes left by both features; its prediction is 0. With
-    it feature 0 gets 6 / 2 on the path to 6 and 9 / 2 on that to 9, feature 1 -6 / 2 and 9 / 2."""
-    trees, values = hand_made(), np.array([[0.0], [6.0], [9.0]])
-    row, background = np.array([[1], [1]], np.uint16), np.array([[1, 0], [0, 0]], np.uint16)
-    columns, weights = np.array([[0, 1]]), weights_for(2)
-    assert weights.tolist() == [[0, 0, 0], [1, 1 / 2, 1 / 3], [1 / 2, 1 / 6, 1 / 12]]
-    out, work = np.zeros((1, 2, 1)), background_kernels.new_work(2, 2, 5)
-    background_kernels.background_values(
-        trees, values, columns, weights, row, background, out, 0, 1, work
-    )
-    assert out[0, :, 0].tolist() == [15 / 2, 9 / 2]
-
-
-def test_a_row_twice_in_the_background_weighs_twice():
-    model, X = fitted("categories")
-    once, twice = X.iloc[[5, 9, 12]], X.iloc[[5, 9, 12, 5, 9, 12]]
-    rows = X.iloc[:5]
-    found = model.shap_values(rows, background=twice)
-    # rounding: sums of six and of three numbers
-    expected = model.shap_values(rows, background=once)
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-14)

@@ -37,24 +37,6 @@ def test_tree__is_scikit_learns():
     assert isinstance(pickle.loads(pickle.dumps(tree)).tree_, type(tree.tree_))
 
 
-def test_scikit_learns_exports():
-    tree = gpuforest.DecisionTreeClassifier(max_depth=2, backend="numpy").fit(X, Y)
-    for export in (sklearn.tree.export_text, sklearn.tree.export_graphviz):
-        assert export(tree) == export(tree.to_sklearn())
-
-
-@pytest.mark.parametrize("name", ["DecisionTreeRegressor", "RandomForestRegressor"])
-def test_partial_dependence_by_recursion(name):
-    params = {"max_depth": 4, "random_state": 0, "backend": "numpy"}
-    model = getattr(gpuforest, name)(**params).fit(*ROWS)
-    for features in ([2], [2, 8]):
-        found, expected = (
-            partial_dependence(m, ROWS[0], features, method="recursion", grid_resolution=6)
-            for m in (model, model.to_sklearn())
-        )
-        assert np.array_equal(found["average"], expected["average"])
-
-
 @pytest.mark.parametrize("name", ["DecisionTreeRegressor", "RandomForestRegressor"])
 def test_recursion_is_brute_force_where_every_combination_of_values_is_a_row(name):
     """Recursion weighs branches by the training rows in them, brute force by the rows it is given:

@@ -15,6 +15,7 @@ from exported import (
     KINDS,
     ROWS,
     SUMS,
+    X,
     categorical,
     category_frame,
     edge_rows,
@@ -86,24 +87,16 @@ def check(build, fitted, table, rows, by_exponentials=False):
 
 @compiled
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, *SUMS])
 def test_predictions_are_equal_at_every_edge(build, kind, dtype):
     fitted, rows = model(kind), edge_rows(model(kind), dtype)
+    if kind in SUMS:
+        rng = np.random.default_rng(0)
+        mixed = rng.permuted(rows, axis=0)[:400]
+        mixed[rng.random(mixed.shape) < 0.1] = np.nan
+        rows = np.concatenate([rows, mixed])
+        assert combined(fitted.forest_.nodes).max() > 1 or kind == "no sums"
     check(build, fitted, rows, rows, kind in IN_C)
-
-
-@compiled
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("kind", SUMS)
-def test_sums_of_features_are_exact(build, kind, dtype):
-    fitted, rows = model(kind), edge_rows(model(kind), dtype)
-    rng = np.random.default_rng(0)
-    mixed = rng.permuted(rows, axis=0)[:400]
-    mixed[rng.random(mixed.shape) < 0.1] = np.nan
-    by_sum = combined(fitted.forest_.nodes)
-    assert by_sum.max() > 1 or kind == "no sums"
-    rows = np.concatenate([rows, mixed])
-    check(build, fitted, rows, rows)
 
 
 @compiled
@@ -188,15 +181,6 @@ def test_labels_that_are_no_text():
             export(fitted)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["fmaf", "csqrtl", "printf", "NODES", "uint_fast16_t", "INT32_C", "M_PI", "_x", "_Bool", "2nd"],
-)
-def test_names_of_the_language(name):
-    with pytest.raises(ValueError, match=f"name='{name}' is no name of a function in C"):
-        gf.export_c(model("tree"), name=name)
-
-
 @compiled
 def test_names_beside_those_of_the_language(build):
     for name in ("x", "sum", "PREDICT", "tomato"):
@@ -204,3 +188,24 @@ def test_names_beside_those_of_the_language(build):
         build(gf.export_c(model("tree"), name=name))
     for name in [*KEYWORDS.split()[::6], *MATH.split()[::10], *LIBRARY.split()[::20]]:
         assert not is_free(name)
+
+
+@pytest.mark.parametrize("kind", ["forest", "chains", "boosted"])
+def test_codes_are_places_among_the_categories(kind):
+    fitted, frame = categorical(kind), unseen_frame()
+    codes = gf.category_codes(fitted, frame)
+    known = fitted.forest_.edges.categories
+    for f, categories in known.items():
+        lookup = {category: i for i, category in enumerate(categories)}
+        for value, code in zip(frame.iloc[:, f], codes[:, f], strict=True):
+            is_missing = value is None or value != value
+            assert np.isnan(code) if is_missing else code == lookup.get(value, len(categories))
+
+
+def test_codes_of_what_has_none():
+    rows = gf.category_codes(model("strings"), X)
+    assert np.array_equal(rows, X, equal_nan=True)
+    with pytest.raises(TypeError, match="a dict has no categories of gpuforest's"):
+        gf.category_codes({}, X)
+    with pytest.raises(ValueError, match="X has 2 features, but RandomForestClassifier"):
+        gf.category_codes(model("strings"), X[:, :2])

@@ -6,15 +6,7 @@ from math import inf, nan
 import numpy as np
 import pytest
 
-from gpuforest import DecisionTreeClassifier
-from gpuforest.export.conditions import (
-    OneOf,
-    Range,
-    TreeSplits,
-    all_of,
-    is_missing,
-    narrowed,
-)
+from gpuforest.export.conditions import OneOf, Range, all_of, is_missing, narrowed
 
 KNOWN = ("sunny", "overcast", "rainy")
 
@@ -65,22 +57,6 @@ def evaluated(condition, value):
     return eval(condition.source(), {"x": {condition.name: value}, "is_missing": is_missing})
 
 
-def test_what_holds():
-    def found(condition):
-        return [v for v in NUMBERS[:-2] if condition.holds(v)]
-
-    assert found(RANGES["x <= 1.5"]) == NUMBERS[:3]
-    assert found(RANGES["x > 1.5"]) == NUMBERS[3:7]
-    assert found(RANGES["1.5 < x <= 3.25"]) == NUMBERS[3:6]
-    assert found(RANGES["x is missing"]) == found(RANGES["x is nothing"]) == []
-    for words, condition in {**RANGES, **CATEGORIES}.items():
-        says_so = words.endswith(("missing", "anything")) and "not missing" not in words
-        assert condition.holds(nan) == condition.holds(None) == says_so
-    assert among("sunny", others=True).holds("fog")
-    assert not among("sunny", others=True).holds("rainy")
-    assert not among("sunny").holds("fog")
-
-
 @pytest.mark.parametrize(
     ("kind", "values"), [(RANGES, NUMBERS), (CATEGORIES, WEATHER)], ids=["ranges", "categories"]
 )
@@ -123,13 +99,3 @@ def test_categories_that_are_numbers_or_hold_quotes():
         condition = among(*values, known=values)
         assert all(evaluated(condition, v) for v in values)
         assert not evaluated(condition, "else")
-
-
-def test_splits_of_a_tree():
-    model = DecisionTreeClassifier().fit([[0.0], [1.0], [2.0]], [0, 0, 1])
-    splits = TreeSplits(model.forest_, 0, ["x"])
-    assert splits.branches(0) == ((of(high=1.5, missing=True), 1), (of(low=1.5), 2))
-    assert splits.branches(1) == splits.branches(2) == ()
-    model = DecisionTreeClassifier().fit([[1.0], [nan]], [0, 1])  # of missing values alone
-    words = [way.words() for way, _ in TreeSplits(model.forest_, 0).branches(0)]
-    assert words == ["feature_0 is not missing", "feature_0 is missing"]

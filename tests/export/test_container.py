@@ -13,14 +13,6 @@ from gpuforest import ModelFormatError
 from gpuforest.export import container
 
 
-def test_newer_version(tmp_path, monkeypatch):
-    monkeypatch.setattr(container, "VERSION", 2)
-    fitted()[0].save(tmp_path / "model")
-    monkeypatch.undo()
-    with pytest.raises(ModelFormatError, match=r"newer gpuforest .format version 2"):
-        gpuforest.load(tmp_path / "model")
-
-
 def test_every_dtype_is_written_as_safetensors_does(tmp_path):
     arrays = {str(i): np.ones((i, 2), dtype) for i, dtype in enumerate(container.DTYPES.values())}
     container.write(tmp_path / "model", "text", arrays)

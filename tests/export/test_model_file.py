@@ -162,14 +162,10 @@ def test_errors_where_no_row_is_out_of_bag(tmp_path):
 @pytest.mark.parametrize(
     "labels",
     [
-        ["a", "ü", "zzz"],
-        np.array(["b", "c", "a"], dtype=object),
-        [-1, 2**40, 7],
-        np.array([1, 2, 3], dtype=">i2"),
-        [1.0, 3.0, 5.0],
-        [False, True, True],
+        ["a", "ü", "zzz"], np.array(["b", "c", "a"], dtype=object), [-1, 2**40, 7],
+        np.array([1, 2, 3], dtype=">i2"), [1.0, 3.0, 5.0], [False, True, True],
     ],
-)
+)  # fmt: skip
 def test_labels(labels, tmp_path):
     model, X = fitted(gf.DecisionTreeClassifier, labels=np.asarray(labels))
     other = reloaded(model, tmp_path)
@@ -188,14 +184,10 @@ def test_labels_that_cannot_be_saved(tmp_path):
 @pytest.mark.parametrize(
     "values",
     [
-        ("", '"', "a", "\u00fc", "\ud800", "\U0001f332"),
-        (-(2**70), 0, 2**53 + 1),
-        (-0.5, 0.1, 1e300),
-        (False, True),
-        (0, 0.5, True),
-        (),
+        ("", '"', "a", "\u00fc", "\ud800", "\U0001f332"), (-(2**70), 0, 2**53 + 1),
+        (-0.5, 0.1, 1e300), (False, True), (0, 0.5, True), (),
     ],
-)
+)  # fmt: skip
 def test_categories_keep_their_values_and_types(values, tmp_path):
     column = np.array([*values, None] * 3, dtype=object)[:, None]
     model = gf.DecisionTreeClassifier(categorical_features=[0], backend="numpy")

@@ -19,7 +19,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import gpuforest
-from gpuforest.engine.nodes import CHILD_MASK, CHILD_SHIFT, FEATURE_SHIFT
 from gpuforest.export import container
 from gpuforest.export.model_file import ARRAYS, HEADER
 
@@ -110,19 +109,10 @@ def cuts():
     """The file ends early, anywhere, or goes on after its end."""
     for model in MODELS[:3]:
         content = whole(model)[0]
-        assert not any(loads(content[:size]) for size in range(len(content)))
+        sizes = {*range(0, len(content), 5), *range(20), *range(len(content) - 20, len(content))}
+        assert not any(loads(content[:size]) for size in sizes)
         assert not loads(content + b"\0")
         assert loads(content)
-
-
-@fuzz
-@given(models, st.lists(st.tuples(indices, st.integers(1, 255)), min_size=1, max_size=4))
-def flips(model, changes):
-    """Bytes are others: the checksum, or the JSON around it, does not fit."""
-    content = bytearray(whole(model)[0])
-    for index, bits in changes:
-        content[index % len(content)] ^= bits
-    assert loads(content) == (bytes(content) == whole(model)[0])
 
 
 @fuzz
@@ -167,31 +157,6 @@ def tensors(model, first, second, how):
 
 
 @fuzz
-@given(models, indices, st.sampled_from(["feature", "child", "bin", "leaves", "tree"]), numbers)
-def trees(model, which, what, value):
-    """Children far away, before their parent or shared; features, bins and leaves that are none."""
-    _, text, arrays = whole(model)
-    arrays = {name: array.copy() for name, array in arrays.items()}
-    splits, n = arrays["splits"], len(arrays["splits"])
-    word, low = int(splits[which % n]), 2**CHILD_SHIFT - 1
-    if what == "feature":
-        word = (word % 2**FEATURE_SHIFT) | (value % 2**17 << FEATURE_SHIFT)
-    elif what == "child":
-        word = (word & ~(CHILD_MASK << CHILD_SHIFT)) | ((value & CHILD_MASK) << CHILD_SHIFT)
-    elif what == "bin":
-        word = (word & ~low) | (value & low)
-    elif what == "leaves":
-        rows = arrays.get("leaves", np.arange(n + len(arrays["tree_offsets"]) - 1)).astype(np.int64)
-        rows[which % len(rows)] = value % 2**63
-        arrays["leaves"] = rows
-    else:
-        offsets = arrays["tree_offsets"]
-        offsets[which % len(offsets)] = value % 2**63
-    splits[which % n] = word
-    loads(written(text, arrays))
-
-
-@fuzz
 @given(models, indices, values, st.sampled_from(["value", "parameter", "drop", "text"]))
 def headers(model, which, value, what):
     """The text has other values, under a right checksum."""
@@ -227,15 +192,7 @@ def layouts(model, which, field, value):
 
 
 # what must load now and then, so that the checks behind the first ones are reached
-DAMAGES = {
-    cuts: True,
-    flips: False,
-    contents: True,
-    tensors: True,
-    trees: True,
-    headers: True,
-    layouts: True,
-}
+DAMAGES = {cuts: True, contents: True, tensors: True, headers: True, layouts: True}
 
 
 @pytest.mark.parametrize("damage", [damage.__name__ for damage in DAMAGES])

@@ -1,7 +1,6 @@
 """Models go to scikit-learn and come back: equal predictions, missing values among them."""
 
 import copy
-import importlib.util
 import pickle
 
 import numpy as np
@@ -13,7 +12,6 @@ from sklearn import ensemble, tree
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.ensemble._forest import _generate_sample_indices
-from sklearn.inspection import partial_dependence
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils.validation import check_is_fitted
@@ -75,19 +73,23 @@ def test_scikit_learn_predicts_what_we_do(name, criterion, y):
     # floating point on one side, whole numbers on the other
     assert np.allclose(ours.feature_importances_, theirs.feature_importances_, 1e-9, 1e-9)
     assert same(predictions(theirs, X), predictions(pickle.loads(pickle.dumps(theirs)), X))
+    back = gf.from_sklearn(theirs)
+    assert (back.seed_, back.n_features_in_, back.n_outputs_) == (0, 5, 1)
+    assert y is not LABELS or np.array_equal(back.forest_.leaf_sums, ours.forest_.leaf_sums)
     assert clone(theirs).fit(X, y).n_features_in_ == 5
 
 
 @EACH
 @pytest.mark.parametrize("weighed", [False, True])
-def test_we_predict_what_scikit_learn_does(name, criterion, y, weighed):
+def test_we_predict_what_scikit_learn_does(name, criterion, y, weighed, tmp_path):
     weights = np.random.default_rng(1).integers(1, 5, len(y)) if weighed else None
     theirs = sklearn_kind(name)(**given(name, criterion=criterion)).fit(X, y, weights)
     ours = gf.from_sklearn(theirs).set_params(backend="numba")
     assert type(ours) is getattr(gf, name)
     assert ours.get_params().items() >= given(name, criterion=criterion).items()
-    for rows in (X, NEW):
-        found, expected = predictions(ours, rows), predictions(theirs, rows)
+    ours.save(tmp_path / "model")
+    for model, rows in ((ours, X), (ours, NEW), (gf.load(tmp_path / "model"), NEW)):
+        found, expected = predictions(model, rows), predictions(theirs, rows)
         if hasattr(ours, "classes_"):
             assert same(found, expected)
         else:  # means lie on the grid of the fixed point here
@@ -124,21 +126,6 @@ def test_fractional_weights(name):
     assert np.allclose(found, expected, 1e-5, 1e-6)
 
 
-@pytest.mark.parametrize("name", sorted(HOMES))
-def test_there_and_back(name, tmp_path):
-    y = LABELS if name.endswith("Classifier") else COUNTS
-    ours = getattr(gf, name)(**given(name), backend="numpy").fit(X, y)
-    back = gf.from_sklearn(ours.to_sklearn())
-    back.save(tmp_path / "model")
-    for other in (back, gf.load(tmp_path / "model")):
-        if y is LABELS:
-            assert np.array_equal(other.forest_.leaf_sums, ours.forest_.leaf_sums)
-        assert np.array_equal(other.apply(NEW), ours.apply(NEW))
-        # means are put on a grid anew
-        assert np.allclose(predictions(other, NEW)[-1], predictions(ours, NEW)[-1], 1e-12, 1e-12)
-        assert (other.seed_, other.n_features_in_, other.n_outputs_) == (0, 5, 1)
-
-
 @pytest.mark.parametrize("kind", [ensemble.RandomForestClassifier, ensemble.ExtraTreesRegressor])
 def test_several_outputs(kind):
     is_classes = kind is ensemble.RandomForestClassifier
@@ -155,15 +142,6 @@ def test_several_outputs(kind):
                 assert np.allclose(a, b, rtol=1e-12)  # their shares are of rounded sums
         else:  # means are rounded to the grid
             assert np.allclose(other.predict(full), theirs.predict(full), rtol=1e-12, atol=1e-12)
-
-
-def test_impurity_travels():
-    theirs = tree.DecisionTreeRegressor(max_depth=4, random_state=0).fit(X, NUMBERS)
-    ours = gf.from_sklearn(theirs)
-    back = ours.to_sklearn()
-    # scikit-learn's is a difference of squares, which rounds
-    assert np.allclose(np.sort(back.tree_.impurity), np.sort(theirs.tree_.impurity), 1e-9, 1e-12)
-    assert np.array_equal(back.tree_.impurity, ours.tree_.impurity)
 
 
 def test_trees_that_grew_best_first_come_in_our_order():
@@ -199,24 +177,6 @@ def test_a_tree_of_one_leaf():
     ours = gf.DecisionTreeClassifier(backend="numpy").fit(np.ones((4, 2)), [0, 1, 1, 1])
     for other in (ours.to_sklearn(), gf.from_sklearn(ours.to_sklearn())):
         assert other.predict_proba([[1.0, 2.0]]).tolist() == [[0.25, 0.75]]
-
-
-def test_scikit_learns_tools_take_what_comes():
-    data = load_iris()
-    ours = gf.DecisionTreeClassifier(max_depth=2, random_state=0, backend="numba")
-    theirs = ours.fit(data.data, data.target).to_sklearn()
-    text = tree.export_text(theirs, feature_names=data.feature_names)
-    assert text.count("class:") == ours.get_n_leaves()
-    assert tree.export_graphviz(theirs).count("samples = ") == ours.tree_.node_count
-    assert tree.export_graphviz(theirs) == tree.export_graphviz(ours)
-    if importlib.util.find_spec("matplotlib"):
-        importlib.import_module("matplotlib").use("Agg")
-        assert len(tree.plot_tree(theirs)) >= ours.tree_.node_count
-    X, y = DIABETES
-    forest = gf.RandomForestRegressor(5, random_state=0, backend="numba").fit(X, y).to_sklearn()
-    found = partial_dependence(forest, X, [2], method="recursion")
-    rises = found["average"][0]
-    assert rises[-1] > rises[0]
 
 
 def of_another_release():
@@ -275,11 +235,11 @@ def converted_bags(model):
     return there, [np.bincount(rows, minlength=len(SIZES)) for rows in there.estimators_samples_]
 
 
+@pytest.mark.parametrize("weights", [None, np.arange(len(SIZES)) % 4])
 @pytest.mark.parametrize("params", [{}, {"max_samples": 40}, {"class_weight": "balanced"}])
-def test_bags_travel(params):
-    model = gf.RandomForestClassifier(6, random_state=3, backend="numpy", **params).fit(
-        SIZES, SPECIES
-    )
+def test_bags_travel(params, weights):
+    model = gf.RandomForestClassifier(6, random_state=3, backend="numpy", **params)
+    model.fit(SIZES, SPECIES, weights)
     there, bags = converted_bags(model)
     for counts, rows in zip(bags, model.estimators_samples_, strict=True):
         assert np.array_equal(counts, np.bincount(rows, minlength=len(SIZES)))
@@ -290,14 +250,7 @@ def test_bags_travel(params):
         assert np.array_equal(np.bincount(drawn, minlength=len(SIZES)), counts)
 
 
-def test_bags_of_weighted_rows_and_none_travel():
-    weights = np.arange(len(SIZES)) % 4
-    model = gf.RandomForestClassifier(4, random_state=0, backend="numpy").fit(
-        SIZES, SPECIES, weights
-    )
-    for counts in converted_bags(model)[1]:
-        assert counts.sum() == sum(map(len, model.estimators_samples_[:1]))
-        assert not counts[weights == 0].any()
+def test_forests_without_bags_have_seeds():
     model = gf.ExtraTreesClassifier(5, random_state=0, backend="numpy").fit(SIZES, SPECIES)
     there, bags = converted_bags(model)
     assert (np.array(bags) == 1).all()  # every tree has all rows, and a seed of its own

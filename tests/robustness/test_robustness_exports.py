@@ -47,7 +47,13 @@ def test_infinities_go_the_way_of_the_largest_numbers():
         fitted.predict(rows)
 
 
-@pytest.mark.parametrize("name", ["int", "", "2nd", "a-b", "é", "a b", "walk", "main"])
+NO_NAMES = [
+    "int", "", "2nd", "a-b", "é", "a b", "walk", "main", "fmaf", "csqrtl", "printf", "NODES",
+]  # fmt: skip
+NO_NAMES += ["uint_fast16_t", "INT32_C", "M_PI", "_x", "_Bool"]
+
+
+@pytest.mark.parametrize("name", NO_NAMES)
 def test_names_that_c_does_not_have(name):
     words = f"name={name!r} is no name of a function in C: pass another"
     with refused(words) if name == "int" else pytest.raises(ValueError, match=re.escape(words)):

@@ -14,13 +14,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
-import gpuforest
-from gpuforest import (
-    BaggingClassifier,
-    DecisionTreeClassifier,
-    ModelFormatError,
-    RandomForestClassifier,
-)
+import gpuforest as gf
 from gpuforest.export import container
 from gpuforest.tools.cli import main
 
@@ -28,18 +22,15 @@ X, Y = load_iris(return_X_y=True)
 
 
 def tree(depth=None):
-    return DecisionTreeClassifier(max_depth=depth, random_state=0, backend="numpy").fit(X, Y)
+    return gf.DecisionTreeClassifier(max_depth=depth, random_state=0, backend="numpy").fit(X, Y)
 
 
 def depth_of(path):
-    return gpuforest.load(path).get_params()["max_depth"]
+    return gf.load(path).get_params()["max_depth"]
 
 
 def mode_of(path):
     return stat.S_IMODE(path.stat().st_mode)
-
-
-# what stands at the path
 
 
 def test_a_new_file_has_the_mode_that_the_umask_leaves(tmp_path):
@@ -111,9 +102,6 @@ def test_folders_are_refused(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-# what comes in between
-
-
 def broken_off(error):
     def write_all(file, start, arrays):
         file.write(start)
@@ -160,7 +148,7 @@ def test_a_full_disk_is_an_error_of_the_system(tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
     assert list(tmp_path.iterdir()) == []
     model.save(tmp_path / "model")  # it is still what it was
-    assert np.array_equal(gpuforest.load(tmp_path / "model").predict(X), model.predict(X))
+    assert np.array_equal(gf.load(tmp_path / "model").predict(X), model.predict(X))
 
 
 def test_a_trained_model_is_not_lost_to_a_full_disk(tmp_path, monkeypatch, capsys):
@@ -181,7 +169,7 @@ def test_a_trained_model_is_not_lost_to_a_full_disk(tmp_path, monkeypatch, capsy
         saved = list(spare.rglob("model"))
         if folder == spare:
             assert f"; the trained model is in {saved[0]}" in said
-            assert gpuforest.load(saved.pop()).n_features_in_ == 4
+            assert gf.load(saved.pop()).n_features_in_ == 4
             shutil.rmtree(spare)
         assert saved == []
     assert not (tmp_path / "model").exists()
@@ -203,15 +191,15 @@ def test_a_reader_sees_one_file_while_others_are_saved(tmp_path, monkeypatch):
 
 def test_a_file_that_shrinks_while_it_is_read_is_cut(tmp_path, monkeypatch):
     path, check_layout = tmp_path / "model", container._check_layout
-    RandomForestClassifier(20, random_state=0, backend="numpy").fit(X, Y).save(path)
+    gf.RandomForestClassifier(20, random_state=0, backend="numpy").fit(X, Y).save(path)
 
     def meanwhile(*arguments):
         os.truncate(path, path.stat().st_size - 100)
         check_layout(*arguments)
 
     monkeypatch.setattr(container, "_check_layout", meanwhile)
-    with pytest.raises(ModelFormatError, match="it is cut"):
-        gpuforest.load(path)
+    with pytest.raises(gf.ModelFormatError, match="it is cut"):
+        gf.load(path)
 
 
 LITTLE_MEMORY = """
@@ -237,20 +225,17 @@ def test_too_little_memory_is_an_error_that_is_caught(tmp_path):
     assert done.stdout == "True\n", done.stderr
 
 
-# whose class no file can name
-
-
-class MyForest(RandomForestClassifier):
+class MyForest(gf.RandomForestClassifier):
     """Somebody's own."""
 
 
-class MyTree(DecisionTreeClassifier):
+class MyTree(gf.DecisionTreeClassifier):
     """Somebody's own."""
 
 
 def test_a_subclass_is_refused_before_anything_is_written(tmp_path):
     own = MyForest(2, random_state=0, backend="numpy").fit(X, Y)
-    bags = BaggingClassifier(MyTree(), n_estimators=2, random_state=0).fit(X, Y)
+    bags = gf.BaggingClassifier(MyTree(), n_estimators=2, random_state=0).fit(X, Y)
     for model, name in ((own, "MyForest"), (bags, "MyTree")):
         with pytest.raises(ValueError, match=f"{name} is no.*pickle"):
             model.save(tmp_path / "model")

@@ -1,20 +1,16 @@
 """Very wide X, and more elements than a 32-bit integer can count, on the CPU backends.
 
-The pages of these arrays that are never written take no memory. With GPUFOREST_LARGE=1 in the
-environment forests are grown from 2^31 elements in full as well.
+The pages of these arrays that are never written take no memory.
 """
 
-import os
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from engine import DeepFrom, same_forest
 from far_rows import F, N, far_rows, far_training
-from robust import both_kinds
 
 from gpuforest import DecisionTreeClassifier, DecisionTreeRegressor
 from gpuforest.backends.numba import NumbaBackend, in_words
@@ -56,9 +52,6 @@ def test_70_000_columns(backend, kind):
     feature, _, _, _ = unpack(np, model.forest_.nodes)
     assert feature.tolist() == [COLUMNS - 1, -1, -1]
     assert np.array_equal(model.predict(X), X[:, -1] > 1)
-
-
-# 64-bit offsets
 
 
 @pytest.fixture(scope="module")
@@ -138,57 +131,3 @@ def test_offsets_of_walks():
     traverse_numba.apply(trees, *in_words(columns.T), out, group, None)
     assert np.array_equal(out, traverse_numpy.apply(trees, columns.T))
     assert np.array_equal(out[:, 0], 1 + (columns[-1] > 1))
-
-
-# in full
-
-
-def large() -> str | None:
-    """Why not, or None."""
-    if os.environ.get("GPUFOREST_LARGE") != "1":
-        return "takes 7 GB and some minutes: set GPUFOREST_LARGE=1"
-    meminfo = Path("/proc/meminfo")
-    if not meminfo.exists():
-        return "no /proc/meminfo, to see how much memory there is"
-    kibibytes = int(meminfo.read_text().split("MemAvailable:")[1].split()[0])
-    return None if kibibytes >= 12 * 10**6 else f"only {kibibytes} KiB of memory are available"
-
-
-@pytest.fixture
-def memory() -> None:
-    if (reason := large()) is not None:
-        pytest.skip(reason)
-
-
-@both_kinds
-def test_2_31_elements_in_many_rows(memory, kind):
-    rng = np.random.default_rng(0)
-    times = 65
-    few = rng.integers(-10, 10, (2**19, 64)).astype(np.int8)
-    y = (few[:, -1] > 0) + (few[:, 1] * few[:, 2] > 20)
-    model = kind(2, bootstrap=False, max_depth=6, random_state=0, backend="numba", n_jobs=2)
-    expected = model.fit(few, y, np.full(len(few), times)).forest_
-    proba = model.predict(few)
-    X = np.tile(few, (times, 1))
-    assert X.size > 2**31
-    model.fit(X, np.tile(y, times))
-    assert same_forest(model.forest_, expected)
-    assert np.array_equal(model.predict(X), np.tile(proba, times))
-
-
-@both_kinds
-def test_2_31_elements_in_many_columns(memory, kind):
-    rng = np.random.default_rng(0)
-    X = np.zeros((MANY, MAX_FEATURES), np.int8)
-    X[:, -50:] = rng.integers(-10, 10, (MANY, 50))
-    assert X.size > 2**31
-    y = X[:, -1] * X[:, -2] > 0
-    params = {"max_features": None, "max_depth": 6, "random_state": 0, "backend": "numba"}
-    model = kind(2, n_jobs=2, **params).fit(X, y)
-    few = kind(2, **params).fit(X[:, -50:], y)
-    feature, bin, side, child = unpack(np, model.forest_.nodes)
-    moved = np.where(feature < 0, -1, feature - (MAX_FEATURES - 50))
-    for a, b in zip((moved, bin, side, child), unpack(np, few.forest_.nodes), strict=True):
-        assert np.array_equal(a, b)
-    assert np.array_equal(model.forest_.leaf_sums, few.forest_.leaf_sums)
-    assert np.array_equal(model.predict(X), few.predict(X[:, -50:]))

@@ -9,13 +9,7 @@ import pytest
 from robust import KINDS, PAGE, X, Y, assert_refused, both_kinds, fitted
 from sklearn.linear_model import LogisticRegression
 
-from gpuforest import (
-    AdaBoostRegressor,
-    BaggingClassifier,
-    DecisionTreeRegressor,
-    RandomForestRegressor,
-    RandomTreesEmbedding,
-)
+import gpuforest as gf
 
 
 def adds_up(model, rows, background=None):
@@ -62,7 +56,7 @@ def test_pictures_of_odd_rows(backend):
 
     from gpuforest import plot
 
-    model = fitted(RandomForestRegressor, backend, X)
+    model = fitted(gf.RandomForestRegressor, backend, X)
     for rows in (X[:1], np.full((3, 5), np.nan), np.repeat(X[:1], 9, axis=0)):
         for draw in (plot.plot_shap_summary, plot.plot_shap_bar, plot.plot_shap_waterfall):
             draw(model, rows).figure.canvas.draw()
@@ -70,9 +64,6 @@ def test_pictures_of_odd_rows(backend):
         plot.plot_shap_dependence(model, rows, 0, color_by=1).figure.canvas.draw()
         assert len(pyplot.get_fignums()) == 5
         pyplot.close("all")
-
-
-# what is refused
 
 
 def refused(error, words):
@@ -106,10 +97,10 @@ def test_rows_and_backgrounds_that_are_refused(backend, kind):
 
 
 def test_models_without_shap_values(backend):
-    oblique = DecisionTreeRegressor(feature_combinations=2, random_state=0, backend="numpy")
-    medians = AdaBoostRegressor(n_estimators=2, random_state=0)
-    others = BaggingClassifier(LogisticRegression(), n_estimators=2).fit(X / 50, Y)
-    leaves = RandomTreesEmbedding(2, random_state=0, backend=backend).fit(X)
+    oblique = gf.DecisionTreeRegressor(feature_combinations=2, random_state=0, backend="numpy")
+    medians = gf.AdaBoostRegressor(n_estimators=2, random_state=0)
+    others = gf.BaggingClassifier(LogisticRegression(), n_estimators=2).fit(X / 50, Y)
+    leaves = gf.RandomTreesEmbedding(2, random_state=0, backend=backend).fit(X)
     for model, error, words in (
         (oblique.fit(X, Y), ValueError, "SHAP values are not defined for splits by combinations"),
         (medians.fit(X, Y), ValueError, "the prediction is a median of trees, to which no SHAP"),

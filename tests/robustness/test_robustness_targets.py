@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from engine import same_forest
 from robust import (
+    KINDS,
     PAGE,
     X,
     Y,
@@ -17,19 +18,11 @@ from robust import (
     predicted,
 )
 
-from gpuforest import (
-    BaggingClassifier,
-    DecisionTreeClassifier,
-    RandomForestClassifier,
-    RandomForestRegressor,
-    oob_permutation_importance,
-)
-
-# labels
+import gpuforest as gf
 
 
 def test_one_class(backend):
-    model = fitted(RandomForestClassifier, backend, X, ["only"] * len(X))
+    model = fitted(gf.RandomForestClassifier, backend, X, ["only"] * len(X))
     assert model.forest_.n_nodes == 3  # a leaf a tree
     assert model.classes_.tolist() == ["only"]
     assert model.predict(X).tolist() == ["only"] * len(X)
@@ -40,8 +33,8 @@ def test_5_000_classes(backend):
     rng = np.random.default_rng(0)
     many = rng.integers(0, 30, (10_000, 2))
     y = rng.permutation(10_000) % 5000
-    model = fitted(RandomForestClassifier, backend, many, y, max_depth=4)
-    reference = fitted(RandomForestClassifier, "numpy", many, y, max_depth=4)
+    model = fitted(gf.RandomForestClassifier, backend, many, y, max_depth=4)
+    reference = fitted(gf.RandomForestClassifier, "numpy", many, y, max_depth=4)
     assert same_forest(model.forest_, reference.forest_)
     assert np.array_equal(model.predict_proba(many[:99]), reference.predict_proba(many[:99]))
     assert model.classes_.tolist() == list(range(5000))
@@ -56,8 +49,8 @@ GAPPED = [-(2**60), -1, 0, 7, 8, 2**53 + 1, 2**62]
 def test_unicode_and_gapped_labels(backend, names, dtype):
     names = np.array(sorted(names), dtype)
     codes = np.arange(len(X)) % len(names)
-    model = fitted(RandomForestClassifier, backend, X, names[codes])
-    reference = fitted(RandomForestClassifier, "numpy", X, codes)
+    model = fitted(gf.RandomForestClassifier, backend, X, names[codes])
+    reference = fitted(gf.RandomForestClassifier, "numpy", X, codes)
     assert same_forest(model.forest_, reference.forest_)
     assert model.classes_.tolist() == names.tolist()
     assert model.predict(X).tolist() == names[reference.predict(X)].tolist()
@@ -67,8 +60,8 @@ def test_unicode_and_gapped_labels(backend, names, dtype):
 def test_a_class_absent_from_a_bag(backend, class_weight):
     y = np.where(np.arange(len(X)) == 3, 2, np.arange(len(X)) % 2)  # class 2 has one row
     params = {"class_weight": class_weight, "max_samples": 40}
-    model = fitted(RandomForestClassifier, backend, X, y, **params)
-    reference = fitted(RandomForestClassifier, "numpy", X, y, **params)
+    model = fitted(gf.RandomForestClassifier, backend, X, y, **params)
+    reference = fitted(gf.RandomForestClassifier, "numpy", X, y, **params)
     drawn = [model.forest_.node_sums(t, t + 1)[0, 2] > 0 for t in range(3)]
     assert set(drawn) == {False, True}
     assert same_forest(model.forest_, reference.forest_)
@@ -77,16 +70,13 @@ def test_a_class_absent_from_a_bag(backend, class_weight):
     assert np.array_equal(model.predict_proba(X), reference.predict_proba(X))
 
 
-# targets
-
-
 @pytest.mark.parametrize("exponent", [996, -900], ids=["1e300", "1e-271"])
 def test_huge_and_tiny_targets(backend, exponent):
     unit = 2.0**exponent  # a power of two, so that moments are the same
-    model = fitted(RandomForestRegressor, backend, X, Y * unit)
-    assert_same_trees(model, plain(RandomForestRegressor))
-    assert np.array_equal(model.predict(X), plain(RandomForestRegressor).predict(X) * unit)
-    importances = plain(RandomForestRegressor).feature_importances_
+    model = fitted(gf.RandomForestRegressor, backend, X, Y * unit)
+    assert_same_trees(model, plain(gf.RandomForestRegressor))
+    assert np.array_equal(model.predict(X), plain(gf.RandomForestRegressor).predict(X) * unit)
+    importances = plain(gf.RandomForestRegressor).feature_importances_
     assert np.array_equal(model.feature_importances_, importances)
 
 
@@ -94,17 +84,19 @@ def test_least_decreases_of_huge_and_tiny_targets(backend):
     for exponent, n_nodes in ((996, 9), (400, 9), (-400, 3)):
         params = {"min_impurity_decrease": 2.0**-50, "max_depth": 1, "bootstrap": False}
         y = np.where(X[:, 0] > 25, 2.0**exponent, 0.0)
-        model = fitted(RandomForestRegressor, backend, X, y, **params)
+        model = fitted(gf.RandomForestRegressor, backend, X, y, **params)
         assert model.forest_.n_nodes == n_nodes  # a variance of 2^(2 exponent) / 4, or none
 
 
 def test_denormal_targets(backend):
-    model = fitted(RandomForestRegressor, backend, X, Y * 5e-324)
+    model = fitted(gf.RandomForestRegressor, backend, X, Y * 5e-324)
     assert model.forest_.n_nodes == 3  # all are alike on the grid of 2^-1000
     found = model.predict(X)
     assert (found >= 0).all()
     assert (found <= 2 * 5e-324).all()
-    assert np.array_equal(found, fitted(RandomForestRegressor, "numpy", X, Y * 5e-324).predict(X))
+    assert np.array_equal(
+        found, fitted(gf.RandomForestRegressor, "numpy", X, Y * 5e-324).predict(X)
+    )
 
 
 def with_a_far_target(backend, far):
@@ -114,7 +106,7 @@ def with_a_far_target(backend, far):
     errors = []
     for target in (y, np.where(np.arange(400) == 7, far, y)):
         params = {"bootstrap": False, "max_features": None}
-        model = fitted(RandomForestRegressor, backend, rows, target, **params)
+        model = fitted(gf.RandomForestRegressor, backend, rows, target, **params)
         errors.append(np.median(np.abs(model.predict(other) - np.abs(other[:, 1]))))
     return errors
 
@@ -134,19 +126,14 @@ def test_a_target_that_lies_too_far_out(backend):
         with_a_far_target(backend, 1e18)
 
 
-# weights
-
-
 AS_IF_ABSENT = [
     {"bootstrap": False},
     {"bootstrap": False, "min_samples_leaf": 0.1, "min_samples_split": 0.3},
     {"bootstrap": False, "min_weight_fraction_leaf": 0.1, "min_impurity_decrease": 0.01},
-    {"oob_score": True},
-    {"max_samples": 50},
-    {"max_samples": 0.4},
+    {"oob_score": True}, {"max_samples": 50}, {"max_samples": 0.4},
     {"oob_score": True, "n_estimators": "auto", "oob_tol": 0.03},
     {"oob_score": True, "n_estimators": 50, "max_features": "oob"},
-]
+]  # fmt: skip
 
 
 @both_kinds
@@ -182,7 +169,7 @@ def test_zero_weights_and_permuted_features(backend, kind):
     found = []
     for rows in (slice(None), some):
         model = fitted(kind, backend, X[rows], Y[rows], weights[rows])
-        found.append(oob_permutation_importance(model, X[rows], Y[rows]).importances)
+        found.append(gf.oob_permutation_importance(model, X[rows], Y[rows]).importances)
     assert np.array_equal(*found)
 
 
@@ -191,10 +178,10 @@ def test_zero_weights_and_permuted_features(backend, kind):
 def test_zero_weights_and_bags(backend, max_samples, bootstrap):
     weights = np.arange(len(X)) % 3
     some = weights > 0
-    tree = DecisionTreeClassifier(backend=backend)
+    tree = gf.DecisionTreeClassifier(backend=backend)
     given = {"max_samples": max_samples, "bootstrap": bootstrap, "random_state": 0}
-    model = BaggingClassifier(tree, 5, **given).fit(X, Y, weights)
-    fewer = BaggingClassifier(tree, 5, **given).fit(X[some], Y[some], weights[some])
+    model = gf.BaggingClassifier(tree, 5, **given).fit(X, Y, weights)
+    fewer = gf.BaggingClassifier(tree, 5, **given).fit(X[some], Y[some], weights[some])
     assert same_forest(model.forest_, fewer.forest_)
 
 
@@ -210,50 +197,39 @@ def test_huge_and_denormal_weights(backend, kind, exponent):
         assert np.array_equal(predicted(model, X), predicted(reference, X))
 
 
-# what is refused
-
-
 def of(labels):
     return np.array(labels)[Y]
 
 
 DAYS = np.array(["2026-01-01", "NaT", "2026-01-02"], "M8[D]")
 INFINITE = "Input {} contains infinity or a value too large for dtype('float64')."
-REFUSED_TARGETS = [
-    (RandomForestClassifier, of([0.0, np.nan, 1.0]), "Input y contains NaN."),
-    (RandomForestClassifier, of(DAYS), "Input y contains NaN or None: every row needs a label"),
-    (RandomForestRegressor, of([1.0, np.nan, 1.0]), "Input y contains NaN."),
-    (RandomForestRegressor, of([1.0, np.inf, 1.0]), INFINITE.format("y")),
-    (RandomForestRegressor, of([0.0, 1.7e308, 1.7e308]),
+CLASSES, NUMBERS = KINDS
+REFUSED = [
+    (CLASSES, of([0.0, np.nan, 1.0]), None, "Input y contains NaN."),
+    (CLASSES, of(DAYS), None, "Input y contains NaN or None: every row needs a label"),
+    (NUMBERS, of([1.0, np.nan, 1.0]), None, "Input y contains NaN."),
+    (NUMBERS, of([1.0, np.inf, 1.0]), None, INFINITE.format("y")),
+    (NUMBERS, of([0.0, 1.7e308, 1.7e308]), None,
      "y has values beyond 1e304, whose sums overflow: divide y by a constant"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("kind", "y", "message"), REFUSED_TARGETS, ids=range(5))
-def test_refused_targets(backend, kind, y, message):
-    assert_refused(kind, message, lambda: fitted(kind, backend, X, y))
-
-
-@pytest.mark.parametrize("labels", [["a", None, "b"], ["a", 1, 2]])
-def test_labels_without_an_order(backend, labels):
-    y = np.array(labels, object)[Y]
-    message = "Unknown label type: y mixes labels without an order, or misses some (NaN, None): "
-    with pytest.raises(ValueError, match=re.escape(message)):
-        fitted(RandomForestClassifier, backend, X, y)
-    assert message in PAGE
-
-
-@both_kinds
-@pytest.mark.parametrize(
-    ("weights", "message"),
-    [
+    *((kind, Y, of(weights), message) for kind in KINDS for weights, message in (
         ([1.0, -1.0, 1.0], "Negative values in data passed to `sample_weight`."),
         ([1.0, np.nan, 1.0], "Input sample_weight contains NaN."),
         ([1.0, np.inf, 1.0], INFINITE.format("sample_weight")),
         ([1.0, 1e308, 1e308],
          "the weights of the rows add up to infinity: divide them by the largest"),
         ([0.0, 0.0, 0.0], "Sample weights must contain at least one non-zero number."),
-    ],
-)  # fmt: skip
-def test_refused_weights(backend, kind, weights, message):
-    assert_refused(kind, message, lambda: fitted(kind, backend, X, Y, of(weights)))
+    )),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "y", "weights", "message"), REFUSED, ids=range(len(REFUSED)))
+def test_refused_targets_and_weights(backend, kind, y, weights, message):
+    assert_refused(kind, message, lambda: fitted(kind, backend, X, y, weights))
+
+
+@pytest.mark.parametrize("labels", [["a", None, "b"], ["a", 1, 2]])
+def test_labels_without_an_order(backend, labels):
+    message = "Unknown label type: y mixes labels without an order, or misses some (NaN, None): "
+    with pytest.raises(ValueError, match=re.escape(message)):
+        fitted(CLASSES, backend, X, np.array(labels, object)[Y])
+    assert message in PAGE

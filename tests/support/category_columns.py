@@ -5,9 +5,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 
-from gpuforest import (
-    DecisionTreeClassifier,
-)
+from gpuforest import DecisionTreeClassifier
 from gpuforest.backends import get_backend
 from gpuforest.data.validation import check_table, learn_table
 

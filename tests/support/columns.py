@@ -6,8 +6,6 @@ from hypothesis import strategies as st
 any_float = st.floats(allow_infinity=False, allow_nan=True) | st.sampled_from(
     [0.0, -0.0, 5e-324, -5e-324, 1e300, -1e300, 1.0, 1.0 + 1e-12, 1.0 - 1e-16, np.nan]
 )
-
-
 any_float32 = st.floats(allow_infinity=False, allow_nan=True, width=32)
 
 

@@ -5,9 +5,7 @@ from pathlib import Path
 
 import pytest
 from cuda_on_cpu import build
-from cuda_on_cpu.module import (
-    EmulatedModule,
-)
+from cuda_on_cpu.module import EmulatedModule
 from cuda_on_cpu.sanitizers import default_kind
 
 EXAMPLES = (Path(build.__file__).parent / "examples.cu").read_text()

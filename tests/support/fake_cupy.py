@@ -62,21 +62,6 @@ class ndarray(NDArrayOperatorsMixin):
         value = getattr(self.host, name)
         return wrapped(value) if callable(value) else wrap(value)
 
-    def __len__(self):
-        return len(self.host)
-
-    def __bool__(self):
-        return bool(self.host)
-
-    def __int__(self):
-        return int(self.host)
-
-    def __index__(self):
-        return self.host.__index__()
-
-    def __float__(self):
-        return float(self.host)
-
     def get(self):
         TRANSFERS.append(("out", self.host.nbytes))
         return self.host.copy()
@@ -92,6 +77,8 @@ class ndarray(NDArrayOperatorsMixin):
         return self
 
 
+for _name in ("__len__", "__bool__", "__int__", "__index__", "__float__"):
+    setattr(ndarray, _name, lambda self, name=_name: getattr(self.host, name)())
 ndarray.__module__ = "cupy"
 
 
@@ -171,20 +158,14 @@ def module(name: str, **members: Any) -> ModuleType:
 
 def cupy_module(**runtime: Any) -> ModuleType:
     """The module `cupy`, with what CUDA's runtime says."""
-    says = {
-        "runtimeGetVersion": lambda: 13020,
-        "memGetInfo": lambda: (1000, 2000),
-        "getDevice": lambda: 0,
-    }
-    return module(
-        "cupy",
-        __version__="14.2.0",
-        ndarray=ndarray,
-        asarray=asarray,
-        from_dlpack=from_dlpack,
-        empty=wrapped(np.empty),
-        cuda=SimpleNamespace(Device=Device, runtime=SimpleNamespace(**(says | runtime))),
+    says = SimpleNamespace(
+        runtimeGetVersion=lambda: 13020, memGetInfo=lambda: (1000, 2000), getDevice=lambda: 0
     )
+    vars(says).update(runtime)
+    return module(
+        "cupy", __version__="14.2.0", ndarray=ndarray, asarray=asarray, from_dlpack=from_dlpack,
+        empty=wrapped(np.empty), cuda=SimpleNamespace(Device=Device, runtime=says),
+    )  # fmt: skip
 
 
 class Tensor:
@@ -256,10 +237,8 @@ def torch_module() -> ModuleType:
 
 def jax_modules() -> dict[str, ModuleType]:
     dlpack = module("jax.dlpack", from_dlpack=_from_dlpack(JaxArray))
-    return {
-        "jax": module("jax", Array=JaxArray, device_put=lambda host, device: JaxArray(host)),
-        "jax.dlpack": dlpack,
-    }
+    jax = module("jax", Array=JaxArray, device_put=lambda host, device: JaxArray(host))
+    return {"jax": jax, "jax.dlpack": dlpack}
 
 
 class Bare:
@@ -278,14 +257,9 @@ class BareDlpack:
     def __init__(self, array: Any) -> None:
         self.array = array
 
-    def __len__(self):
-        return len(self.array)
 
-    def __dlpack_device__(self):
-        return self.array.__dlpack_device__()
-
-    def __dlpack__(self, **kwargs):
-        return self.array.__dlpack__(**kwargs)
+for _name in ("__len__", "__dlpack_device__", "__dlpack__"):
+    setattr(BareDlpack, _name, lambda self, *a, name=_name, **k: getattr(self.array, name)(*a, **k))
 
 
 class FakeCupyBackend(Backend):

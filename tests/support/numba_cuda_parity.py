@@ -25,15 +25,14 @@ CLASSES = ("gini", "entropy", "misclassification")
 MOMENTS = ("squared_error", "poisson")
 REFERENCE = NumpyBackend()
 WEIGHTS = np.arange(40, dtype=np.int32) % 3
-LAUNCHED = defaultdict(set)  # types of arguments, by the kernel's operation and name
+LAUNCHED = defaultdict(set)  # types of arguments, by the kernel's name
 
 
 class Recorded(NumbaCudaBackend):
     """Keeps the types of all arguments of kernels."""
 
     def launch(self, kernel, n, *arguments):
-        operation = kernel.py_func.__module__.split(".")[-2]
-        LAUNCHED[operation, kernel.py_func.__name__].add(tuple(map(described, arguments)))
+        LAUNCHED[kernel.py_func.__name__].add(tuple(map(described, arguments)))
         super().launch(kernel, n, *arguments)
 
 
@@ -88,15 +87,6 @@ def check_forests(backend):
         assert same_forest(task.grow(REFERENCE), task.grow(backend)), task
 
 
-def check_categories(backend):
-    for task in categorical_tasks():
-        forest, X = task.grow(REFERENCE), later_rows(task)
-        assert len(forest.sets)
-        assert same_forest(forest, task.grow(backend)), task
-        for stage in (apply, predict):
-            assert np.array_equal(stage(forest, X, REFERENCE), stage(forest, X, backend))
-
-
 def check_waves_and_chunks(backend):
     for criterion in ("gini", "squared_error"):
         for budget in (1, 10_000):
@@ -104,35 +94,29 @@ def check_waves_and_chunks(backend):
             assert same_forest(task.grow(REFERENCE), task.grow(Recorded(1, budget)))
 
 
-def check_predictions(backend):
-    for criterion in ("entropy", "squared_error"):
-        task = task_of(criterion)
-        forest = task.grow(REFERENCE)
-        X = np.where(np.random.default_rng(0).random(task.X.shape) < 0.2, np.nan, task.X * 0.9)
-        for stage in (apply, predict):
-            assert np.array_equal(stage(forest, X, REFERENCE), stage(forest, X, backend))
-        for engine in (backend, Recorded(1, 1)):
-            found, expected = (
-                out_of_bag_means(forest, task.prepared(b)[0], task.sampling, b)
-                for b in (engine, REFERENCE)
-            )
-            assert np.array_equal(found, expected, equal_nan=True)
-
-
-def check_combinations(backend):
-    """They grow on the CPU, and rows walk down them."""
+def check_answers(backend):
+    """Of forests of numbers, of categories, and of combinations, which grow on the CPU."""
     X = np.stack([places(np.random.default_rng(6), 40, 3), *task_of(kinds="cnAc").X.T], axis=1)
-    for changes in ({}, {"X": X, "categorical": (0,)}, {"max_bins": 1000, "random": True}):
-        task = task_of(combined=4.0, heaviest=5, **changes)
-        forest, more = task.grow(REFERENCE), later_rows(task)
-        assert forest.oblique
+    for task in (
+        task_of("entropy"),
+        task_of("squared_error"),
+        *categorical_tasks(),
+        *(
+            task_of(combined=4.0, heaviest=5, **changes)
+            for changes in ({}, {"X": X, "categorical": (0,)}, {"max_bins": 1000, "random": True})
+        ),
+    ):
+        forest, rows = task.grow(REFERENCE), later_rows(task)
+        assert len(forest.sets) or not task.categorical
+        assert forest.oblique == (task.combined > 0)
+        assert forest.oblique or same_forest(forest, task.grow(backend)), task
         for stage in (apply, predict):
-            assert np.array_equal(stage(forest, more, REFERENCE), stage(forest, more, backend))
-        found, expected = (
+            assert np.array_equal(stage(forest, rows, REFERENCE), stage(forest, rows, backend))
+        expected, *several = (
             out_of_bag_means(forest, task.prepared(b)[0], task.sampling, b)
-            for b in (backend, REFERENCE)
+            for b in (REFERENCE, backend, Recorded(1, 1))
         )
-        assert np.array_equal(found, expected, equal_nan=True)
+        assert all(np.array_equal(found, expected, equal_nan=True) for found in several)
 
 
 def check_estimators(backend):

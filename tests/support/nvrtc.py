@@ -24,18 +24,13 @@ CUPY_ADDS = ("-ftz=true", "--device-as-default-execution-space")
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel as a GPU gets it.
-
-    shared : bytes of static shared memory
-    threads, blocks : of a block at the most, of a processor at the least, as promised by
-        __launch_bounds__; 0: not promised
-    """
+    """A kernel as a GPU gets it."""
 
     name: str
     registers: int
-    shared: int
-    threads: int
-    blocks: int
+    shared: int  # bytes of static shared memory
+    threads: int  # of a block at the most, as promised by __launch_bounds__; 0: not promised
+    blocks: int  # of a processor at the least, also promised
     sass: str
 
 

@@ -36,19 +36,13 @@ BRANCHES = SETS | {"categorical_split": "multiway"}
 
 @dataclass(frozen=True)
 class Case:
-    """
-    estimator : the name of its class
-    params : of the estimator; "estimator" are those of a bag's trees
-    words : what the data are, of WORDS, see `data`
-    asks : attributes and methods that are hashed beside the forest and its predictions
-    backends : where the fit must give the same
-    """
+    """A fit that is on record."""
 
     estimator: str
-    params: dict[str, Any]
-    words: str = ""
-    asks: tuple[str, ...] = ()
-    backends: tuple[str, ...] = ("numba",)
+    params: dict[str, Any]  # "estimator" are those of a bag's trees
+    words: str = ""  # what the data are, of WORDS, see `data`
+    asks: tuple[str, ...] = ()  # hashed beside the forest and its predictions
+    backends: tuple[str, ...] = ("numba",)  # where the fit must give the same
 
     @property
     def title(self) -> str:
@@ -118,14 +112,8 @@ def cases() -> Iterator[Case]:
     yield case("RandomForestClassifier", class_weight="balanced")
     for kind in TREES:
         yield from more_of_kind(kind)
-    yield from of_criteria()
-    yield from of_combinations()
-    yield from of_weights()
-    yield from of_bags()
-    yield from of_boosting()
-    yield from of_histograms()
-    yield from of_tools()
-    yield from of_machines()
+    for part in (of_trees, of_boosting, of_tools):
+        yield from part()
 
 
 def of_kind(kind: str) -> Iterator[Case]:
@@ -162,10 +150,10 @@ def more_of_kind(kind: str) -> Iterator[Case]:
     yield case(C, "few outputs", on=EVERY, criterion="entropy")
 
 
-def of_criteria() -> Iterator[Case]:
-    """What is particular to some criterion."""
-    C, R = "RandomForestClassifier", "RandomForestRegressor"
-    yield case("DecisionTreeClassifier", criterion="log_loss", ccp_alpha=0.003)
+def of_trees() -> Iterator[Case]:
+    """Criteria, sums of features, weights, and bags of rows and of features."""
+    C, R, T = "RandomForestClassifier", "RandomForestRegressor", "DecisionTreeClassifier"
+    yield case(T, criterion="log_loss", ccp_alpha=0.003)
     yield case(C, "few", on=EVERY, criterion="log_loss")
     yield case(C, "few", on=EVERY, criterion="misclassification")
     yield case(C, "few categories", on=EVERY, criterion="gain_ratio", **BRANCHES)
@@ -180,55 +168,43 @@ def of_criteria() -> Iterator[Case]:
     yield case(R, "categories", criterion="poisson", **SETS)
     yield case(R, "outputs categories", **SETS)
     yield case(R, "categories", min_category_frequency=1, max_bins=1000, **SETS)
-
-
-def of_combinations() -> Iterator[Case]:
-    """Sums of features, few and many, with both kinds of weights."""
-    C, R = "RandomForestClassifier", "RandomForestRegressor"
     whole: dict[str, Any] = {"feature_combinations": 3, "combination_weights": "integer"}
     yield case(C, "", "apply feature_importances_", CPU, feature_combinations=2)
     yield case(R, "few categories", "apply", EVERY, **whole, **SETS)
     yield case("ExtraTreesClassifier", "few", "", EVERY, **whole, max_features=9)
     yield case("DecisionTreeRegressor", "weights", "apply", feature_combinations=6, max_bins=1000)
-
-
-def of_weights() -> Iterator[Case]:
-    """Weights of rows and of classes."""
-    C, T = "RandomForestClassifier", "DecisionTreeClassifier"
     for name in (C, "ExtraTreesRegressor", "DecisionTreeRegressor"):
         yield case(name, "fractions")
-    yield case("DecisionTreeClassifier", "few fractions", on=EVERY, max_bins=1000)
+    yield case(T, "few fractions", on=EVERY, max_bins=1000)
     yield case(C, class_weight={0: 1, 1: 3, 2: 2})
     yield case(C, "few", on=EVERY, class_weight="balanced_subsample")
     yield case(C, "weights outputs", class_weight="balanced_subsample")
     yield case("ExtraTreesClassifier", "fractions", class_weight="balanced")
     yield case(T, "weights", class_weight={0: 0.5, 1: 1.7, 2: 0.0})
     yield case(T, "outputs", class_weight=[{0: 1, 1: 2, 2: 3}, "balanced"])
-
-
-def of_bags() -> Iterator[Case]:
-    """Bags of rows and of features, and other ways of a forest."""
-    C, R = "BaggingClassifier", "BaggingRegressor"
-    yield case(C, "many", max_features=3, voting="hard")
-    yield case(R, "outputs", max_features=0.6, bootstrap_features=True)
-    yield case(R, max_samples=100, bootstrap=False, estimator={"criterion": "absolute_error"})
-    yield case(C, "few", on=EVERY, max_samples=0.5, bootstrap=False, max_features=4)
-    yield case(C, "binary", estimator={"max_features": 0.5, **RISES})
-    yield case(C, "categories", estimator={"splitter": "random", "criterion": "log_loss", **SETS})
-    yield case(R, "few weights", on=EVERY, estimator={"max_leaf_nodes": 9}, bootstrap_features=True)
-    yield case(C, "weights", estimator={"class_weight": "balanced", "ccp_alpha": 0.002})
-    yield case("RandomForestClassifier", "many", voting="hard")
-    yield case("RandomForestClassifier", bootstrap=False, max_features=None)
-    yield case("RandomForestRegressor", max_samples=90, max_features="log2")
+    B, BR = "BaggingClassifier", "BaggingRegressor"
+    yield case(B, "many", max_features=3, voting="hard")
+    yield case(BR, "outputs", max_features=0.6, bootstrap_features=True)
+    yield case(BR, max_samples=100, bootstrap=False, estimator={"criterion": "absolute_error"})
+    yield case(B, "few", on=EVERY, max_samples=0.5, bootstrap=False, max_features=4)
+    yield case(B, "binary", estimator={"max_features": 0.5, **RISES})
+    yield case(B, "categories", estimator={"splitter": "random", "criterion": "log_loss", **SETS})
+    yield case(
+        BR, "few weights", on=EVERY, estimator={"max_leaf_nodes": 9}, bootstrap_features=True
+    )
+    yield case(B, "weights", estimator={"class_weight": "balanced", "ccp_alpha": 0.002})
+    yield case(C, "many", voting="hard")
+    yield case(C, bootstrap=False, max_features=None)
+    yield case(R, max_samples=90, max_features="log2")
     yield case("ExtraTreesClassifier", "few", on=EVERY, bootstrap=True, max_samples=0.4)
     yield case("DecisionTreeRegressor", splitter="random", max_features="sqrt")
-    yield case("RandomForestRegressor", "again", warm_start=True)
+    yield case(R, "again", warm_start=True)
     yield case("ExtraTreesClassifier", "again", warm_start=True, max_leaf_nodes=12)
-    yield case("BaggingClassifier", "again", warm_start=True, max_features=4)
+    yield case(B, "again", warm_start=True, max_features=4)
 
 
 def of_boosting() -> Iterator[Case]:
-    """Rounds of AdaBoost: their trees, errors and importances."""
+    """Rounds of AdaBoost and of gradient boosting: their trees, errors and importances."""
     C, R, asks = "AdaBoostClassifier", "AdaBoostRegressor", "estimator_errors_ feature_importances_"
     yield case(C, "few", asks, EVERY, n_estimators=9)
     yield case(C, "many weights", asks, estimator={"max_depth": 3, "class_weight": "balanced"})
@@ -236,10 +212,6 @@ def of_boosting() -> Iterator[Case]:
     yield case(R, "few", asks, EVERY)
     yield case(R, "weights", asks, loss="square", estimator={"max_depth": 2, "max_features": 3})
     yield case(R, "", asks, loss="exponential", estimator={"criterion": "absolute_error"})
-
-
-def of_histograms() -> Iterator[Case]:
-    """Rounds of gradient boosting: each loss, and what limits their trees."""
     C, R = "HistGradientBoostingClassifier", "HistGradientBoostingRegressor"
     asks = "decision_function validation_score_ feature_importances_"
     yield case(C, "binary few", asks, CPU, min_samples_leaf=5)
@@ -258,7 +230,7 @@ def of_histograms() -> Iterator[Case]:
 
 
 def of_tools() -> Iterator[Case]:
-    """What trees answer beside their predictions."""
+    """What trees answer beside their predictions; threads and memory, which change nothing."""
     C, R, T = "RandomForestClassifier", "RandomForestRegressor", "RandomTreesEmbedding"
     walks = "apply decision_path feature_importances_"
     yield case(C, "few", walks, EVERY)
@@ -286,11 +258,6 @@ def of_tools() -> Iterator[Case]:
     yield case(T, "categories", "transform apply", max_leaf_nodes=12, **SETS)
     yield case(T, "fractions again", "transform", warm_start=True, max_depth=None)
     yield case("IsolationForest", "few", "apply", EVERY, max_samples=40, contamination=0.1)
-
-
-def of_machines() -> Iterator[Case]:
-    """Threads and memory change nothing."""
-    R = "RandomForestRegressor"
     for n_jobs in (1, 2, 3):
         yield case("RandomForestClassifier", n_jobs=n_jobs, n_estimators=7)
         yield case("ExtraTreesRegressor", "weights outputs", n_jobs=n_jobs, criterion="poisson")

@@ -9,9 +9,7 @@ import pandas as pd
 import gpuforest as gf
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.data.validation import check_table
-from gpuforest.engine.nodes import CHILD_SHIFT, LEAF_WORD, pack_splits
 from gpuforest.engine.predict import predict
-from gpuforest.engine.records import Trees
 
 
 def numbers(n=60, F=5, seed=0):
@@ -94,15 +92,3 @@ def by_definition(value, F):
     f = np.arange(F)
     both[:, f, f] = phi - both.sum(axis=2)
     return phi, both
-
-
-def hand_made():
-    """The tree of worked examples, with a leaf table of covers 1, 2, 1."""
-    words = pack_splits(np, np.array([0, 1]), np.array([0, 0]), np.array([False, False]))
-    split, below = (
-        w + (np.uint64(c) << np.uint64(CHILD_SHIFT)) for w, c in zip(words, (1, 3), strict=True)
-    )
-    leaves = [np.uint64(LEAF_WORD + i) for i in range(3)]
-    nodes = np.array([split, leaves[0], below, leaves[1], leaves[2]])
-    none = np.zeros(0, np.int64)
-    return Trees(nodes, np.array([0, 5]), 255, none, none.astype(np.uint64))

@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 from gpuforest.engine.target import integer_weights
 
 CLASSIFICATION = ["gini", "entropy", "misclassification"]
-
-
 REGRESSION = ["squared_error", "poisson"]
 COMBINED = st.sampled_from([0.0, 0.0, 1.5, 2.0, 4.0, 8.0])  # features of a combination
 

@@ -4,11 +4,8 @@
 #include "engine.hpp"
 
 #include <math.h>
-#include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
-#include <cstdint>
 #include <type_traits>
 #include <utility>
 
@@ -16,8 +13,6 @@
 
 #define __global__ __attribute__((noinline))
 #define __device__
-#define __host__
-#define __constant__ static const
 #define __shared__ static  // one copy will do: blocks run one after another
 #define __forceinline__ inline __attribute__((always_inline))
 #define __noinline__ __attribute__((noinline))
@@ -29,34 +24,17 @@
 #define blockIdx (cuda_on_cpu::block_index)
 #define blockDim (cuda_on_cpu::block_dim)
 #define gridDim (cuda_on_cpu::grid_dim)
-constexpr int warpSize = 32;
 
 // ---- vectors ------------------------------------------------------------------------------------
 
-#define CUDA_ON_CPU_VECTORS(name, T)                                                              \
-    struct alignas(2 * sizeof(T)) name##2 { T x, y; };                                            \
-    struct alignas(sizeof(T) < 4 ? 4 * sizeof(T) : 16) name##4 { T x, y, z, w; };                 \
-    inline name##2 make_##name##2(T x, T y) { return {x, y}; }                                    \
-    inline name##4 make_##name##4(T x, T y, T z, T w) { return {x, y, z, w}; }
-CUDA_ON_CPU_VECTORS(char, signed char)
-CUDA_ON_CPU_VECTORS(uchar, unsigned char)
-CUDA_ON_CPU_VECTORS(short, short)
-CUDA_ON_CPU_VECTORS(ushort, unsigned short)
-CUDA_ON_CPU_VECTORS(int, int)
-CUDA_ON_CPU_VECTORS(uint, unsigned)
-CUDA_ON_CPU_VECTORS(longlong, long long)
-CUDA_ON_CPU_VECTORS(ulonglong, unsigned long long)
-CUDA_ON_CPU_VECTORS(float, float)
-CUDA_ON_CPU_VECTORS(double, double)
+struct alignas(8) int2 { int x, y; };
+struct alignas(16) uint4 { unsigned x, y, z, w; };
+inline int2 make_int2(int x, int y) { return {x, y}; }
+inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 
 // ---- bits and arithmetic ------------------------------------------------------------------------
 
 namespace cuda_on_cpu {
-
-template <class T>
-struct Same {
-    using type = T;
-};
 
 template <class To, class From>
 inline To bits(From value) {
@@ -69,35 +47,15 @@ inline To bits(From value) {
 }  // namespace cuda_on_cpu
 
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
-inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
 inline int __ffs(int x) { return __builtin_ffs(x); }
-inline int __ffsll(long long x) { return __builtin_ffsll(x); }
 inline int __clz(int x) { return x ? __builtin_clz(x) : 32; }
 inline int __clzll(long long x) { return x ? __builtin_clzll(x) : 64; }
-inline unsigned __brev(unsigned x) {
-    unsigned reversed = 0;
-    for (int i = 0; i < 32; i++) reversed |= (x >> i & 1) << (31 - i);
-    return reversed;
-}
-inline unsigned __umulhi(unsigned a, unsigned b) { return uint64_t(a) * b >> 32; }
 inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
     return static_cast<unsigned __int128>(a) * b >> 64;
 }
 
 inline long long __double_as_longlong(double x) { return cuda_on_cpu::bits<long long>(x); }
 inline double __longlong_as_double(long long x) { return cuda_on_cpu::bits<double>(x); }
-inline int __float_as_int(float x) { return cuda_on_cpu::bits<int>(x); }
-inline float __int_as_float(int x) { return cuda_on_cpu::bits<float>(x); }
-inline unsigned __float_as_uint(float x) { return cuda_on_cpu::bits<unsigned>(x); }
-inline float __uint_as_float(unsigned x) { return cuda_on_cpu::bits<float>(x); }
-
-// rounded to nearest, and never contracted: no option of the compiler does that here
-inline double __dadd_rn(double a, double b) { return a + b; }
-inline double __dsub_rn(double a, double b) { return a - b; }
-inline double __dmul_rn(double a, double b) { return a * b; }
-inline double __ddiv_rn(double a, double b) { return a / b; }
-inline double __dsqrt_rn(double a) { return sqrt(a); }
-inline double __fma_rn(double a, double b, double c) { return fma(a, b, c); }
 
 using std::isfinite;
 using std::isinf;
@@ -118,22 +76,8 @@ CUDA_ON_CPU_EXTREME(max, fmax, >)
 
 // ---- memory -------------------------------------------------------------------------------------
 
-template <class T> inline T __ldg(const T* p) { return *p; }
-template <class T> inline T __ldcg(const T* p) { return *p; }
-template <class T> inline T __ldcs(const T* p) { return *p; }
-template <class T> inline void __stcs(T* p, T value) { *p = value; }
-template <class T> inline void __stcg(T* p, T value) { *p = value; }
-
-inline void __threadfence() { cuda_on_cpu::fence(); }
-inline void __threadfence_block() { cuda_on_cpu::fence(); }
-inline void __threadfence_system() { cuda_on_cpu::fence(); }
-
 namespace cuda_on_cpu {
 
-template <class T>
-constexpr bool wide_unsigned = std::is_unsigned_v<T> && sizeof(T) == 8;
-template <class T>
-constexpr bool word = std::is_integral_v<T> && sizeof(T) == 4;
 template <class T>
 constexpr bool integer = std::is_integral_v<T> && (sizeof(T) == 4 || sizeof(T) == 8);
 
@@ -151,9 +95,10 @@ inline T replace(T* p, F next) {
 }  // namespace cuda_on_cpu
 
 template <class T>
-inline T atomicAdd(T* p, typename cuda_on_cpu::Same<T>::type value) {
-    static_assert(cuda_on_cpu::word<T> || cuda_on_cpu::wide_unsigned<T> ||
-                  std::is_floating_point_v<T>, "CUDA has no atomicAdd of this type");
+inline T atomicAdd(T* p, std::decay_t<T> value) {
+    static_assert(std::is_floating_point_v<T> ||
+                  (cuda_on_cpu::integer<T> && (sizeof(T) == 4 || std::is_unsigned_v<T>)),
+                  "CUDA has no atomicAdd of this type");
     if constexpr (std::is_integral_v<T>) {
         if (cuda_on_cpu::shuffled) cuda_on_cpu::step_aside();
         return __atomic_fetch_add(p, value, __ATOMIC_RELAXED);
@@ -162,31 +107,17 @@ inline T atomicAdd(T* p, typename cuda_on_cpu::Same<T>::type value) {
     }
 }
 
-#define CUDA_ON_CPU_ATOMIC(name, allowed, expression)                                             \
+#define CUDA_ON_CPU_ATOMIC(name, expression)                                                      \
     template <class T>                                                                            \
-    inline T name(T* p, typename cuda_on_cpu::Same<T>::type value) {                              \
-        static_assert(allowed, "CUDA has no " #name " of this type");                             \
+    inline T name(T* p, std::decay_t<T> value) {                                                  \
+        static_assert(cuda_on_cpu::integer<T>, "CUDA has no " #name " of this type");             \
         return cuda_on_cpu::replace(p, [=](T old) -> T { return expression; });                   \
     }
-CUDA_ON_CPU_ATOMIC(atomicSub, cuda_on_cpu::word<T>, old - value)
-CUDA_ON_CPU_ATOMIC(atomicMin, cuda_on_cpu::integer<T>, old < value ? old : value)
-CUDA_ON_CPU_ATOMIC(atomicMax, cuda_on_cpu::integer<T>, old < value ? value : old)
-CUDA_ON_CPU_ATOMIC(atomicAnd, cuda_on_cpu::integer<T>, old & value)
-CUDA_ON_CPU_ATOMIC(atomicOr, cuda_on_cpu::integer<T>, old | value)
-CUDA_ON_CPU_ATOMIC(atomicXor, cuda_on_cpu::integer<T>, old ^ value)
-CUDA_ON_CPU_ATOMIC(atomicExch,
-                   cuda_on_cpu::word<T> || cuda_on_cpu::wide_unsigned<T> ||
-                       (std::is_same_v<T, float>), (void(old), value))
-
-template <class T>
-inline T atomicCAS(T* p, typename cuda_on_cpu::Same<T>::type expected,
-                   typename cuda_on_cpu::Same<T>::type value) {
-    static_assert(cuda_on_cpu::word<T> || cuda_on_cpu::wide_unsigned<T>,
-                  "CUDA has no atomicCAS of this type");
-    if (cuda_on_cpu::shuffled) cuda_on_cpu::step_aside();
-    __atomic_compare_exchange_n(p, &expected, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-    return expected;
-}
+CUDA_ON_CPU_ATOMIC(atomicMin, old < value ? old : value)
+CUDA_ON_CPU_ATOMIC(atomicMax, old < value ? value : old)
+CUDA_ON_CPU_ATOMIC(atomicAnd, old & value)
+CUDA_ON_CPU_ATOMIC(atomicOr, old | value)
+CUDA_ON_CPU_ATOMIC(atomicExch, (void(old), value))
 
 // ---- barriers -----------------------------------------------------------------------------------
 
@@ -200,9 +131,6 @@ inline int __syncthreads_count(int predicate, CUDA_ON_CPU_SITE) {
 }
 inline int __syncthreads_or(int predicate, CUDA_ON_CPU_SITE) {
     return cuda_on_cpu::block_barrier(predicate != 0, file, line) != 0;
-}
-inline int __syncthreads_and(int predicate, CUDA_ON_CPU_SITE) {
-    return cuda_on_cpu::block_barrier(predicate == 0, file, line) == 0;
 }
 inline void __syncwarp(unsigned mask = ~0u) {
     cuda_on_cpu::meet(cuda_on_cpu::Op::sync, mask, 0, 0);
@@ -246,7 +174,6 @@ inline auto __shfl_xor_sync(unsigned mask, T value, int lanes, int width = 32) {
                                 other < cuda_on_cpu::segment(width) + width ? other : lane);
 }
 
-inline unsigned __activemask() { return 1u << cuda_on_cpu::current->lane; }  // the least it may say
 inline unsigned __ballot_sync(unsigned mask, int predicate) {
     const uint64_t bit = uint64_t(predicate != 0) << cuda_on_cpu::current->lane;
     return cuda_on_cpu::meet(cuda_on_cpu::Op::ballot, mask, bit, 0);
@@ -255,26 +182,6 @@ inline int __any_sync(unsigned mask, int predicate) { return __ballot_sync(mask,
 inline int __all_sync(unsigned mask, int predicate) {
     return __ballot_sync(mask, predicate) == mask;
 }
-template <class T>
-inline unsigned __match_any_sync(unsigned mask, T value) {
-    static_assert(std::is_arithmetic_v<T>, "CUDA matches numbers only");
-    return cuda_on_cpu::meet(cuda_on_cpu::Op::match, mask, cuda_on_cpu::bits<uint64_t>(+value), 0);
-}
-
-#define CUDA_ON_CPU_REDUCE(name, T, op)                                                           \
-    inline T name(unsigned mask, T value) {                                                       \
-        return cuda_on_cpu::meet(cuda_on_cpu::Op::op, mask, unsigned(value), 0);                  \
-    }
-CUDA_ON_CPU_REDUCE(__reduce_add_sync, int, add)
-CUDA_ON_CPU_REDUCE(__reduce_add_sync, unsigned, add)
-CUDA_ON_CPU_REDUCE(__reduce_min_sync, int, min_signed)
-CUDA_ON_CPU_REDUCE(__reduce_min_sync, unsigned, min_unsigned)
-CUDA_ON_CPU_REDUCE(__reduce_max_sync, int, max_signed)
-CUDA_ON_CPU_REDUCE(__reduce_max_sync, unsigned, max_unsigned)
-CUDA_ON_CPU_REDUCE(__reduce_and_sync, unsigned, bit_and)
-CUDA_ON_CPU_REDUCE(__reduce_or_sync, unsigned, bit_or)
-CUDA_ON_CPU_REDUCE(__reduce_xor_sync, unsigned, bit_xor)
-
 // ---- how Python finds and calls a kernel --------------------------------------------------------
 
 namespace cuda_on_cpu {

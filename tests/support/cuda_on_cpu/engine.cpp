@@ -47,7 +47,7 @@ static unsigned n_blocks, next_block;
 static size_t shared_bytes;
 static char *statics_begin, *statics_end;
 static void* callers_fiber;
-static char launched, fenced;  // tokens
+static char launched;  // a token
 static uint64_t random_state;
 static char error[1024];
 static uint64_t turns[2];  // of all warps; and of as many that all did as much as the busiest
@@ -254,11 +254,6 @@ uint64_t meet(Op op, unsigned mask, uint64_t value, unsigned source) {
 
 void step_aside() {
     if (random_bits() >> 29 == 0) run_another();
-}
-
-void fence() {
-    acquire(fenced);
-    release(fenced);
 }
 
 // ---- launch -------------------------------------------------------------------------------------

@@ -27,16 +27,7 @@ enum class Op {
     shuffle_up,
     shuffle_down,
     shuffle_xor,
-    ballot,
-    match,
-    add,
-    min_signed,
-    min_unsigned,
-    max_signed,
-    max_unsigned,
-    bit_and,
-    bit_or,
-    bit_xor
+    ballot
 };
 
 // of the launch that runs now
@@ -57,8 +48,6 @@ void part_barrier(unsigned id, unsigned count);
 
 // May let another thread go first. Atomics call it, so that shuffled runs differ there too.
 void step_aside();
-
-void fence();
 
 [[noreturn]] void fail(const char* format, ...) __attribute__((format(printf, 1, 2)));
 

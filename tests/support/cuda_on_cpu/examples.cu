@@ -24,14 +24,6 @@ extern "C" __global__ void __launch_bounds__(1024) scan(const int* x, int* y, in
     if (t < n) y[t] = sum;
 }
 
-// who came when: threads and blocks in one line
-extern "C" __global__ void turns(int* line, unsigned* taken, int step) {
-    for (int i = 0; i < 2; i++) {
-        line[atomicAdd(taken, 1u)] = step * thread_number() + i;
-        __syncwarp();
-    }
-}
-
 // what CUDA leaves undefined: y[2, all threads]
 extern "C" __global__ void garbage(unsigned* y) {
     DYNAMIC_SHARED(bytes);
@@ -91,32 +83,12 @@ extern "C" __global__ void half_a_warp_waits(int* y, bool careful) {
     __syncthreads();
 }
 
-extern "C" __global__ void barrier_zero(int* y, bool careful) {
-    __barrier_sync_count(careful ? 1 : 0, 64);
-}
-
-extern "C" __global__ void barrier_sixteen(int* y, bool careful) {
-    __barrier_sync_count(careful ? 15 : 16, 64);
-}
-
-extern "C" __global__ void half_a_warp_counts(int* y, bool careful) {
-    __barrier_sync_count(1, careful ? 64 : 48);
-}
-
-extern "C" __global__ void two_counts(int* y, bool careful) {
-    __barrier_sync_count(1, careful || threadIdx.x < 32 ? 64 : 96);
-}
-
 extern "C" __global__ void a_warp_never_comes(int* y, bool careful) {
     if (careful || threadIdx.x < 32) __barrier_sync_count(1, 64);
 }
 
 extern "C" __global__ void not_in_mask(int* y, bool careful) {
     y[thread_number()] = __shfl_sync(careful ? ALL : 0xffffu, 1, 0);
-}
-
-extern "C" __global__ void other_masks(int* y, bool careful) {
-    y[thread_number()] = __any_sync(careful || threadIdx.x & 1 ? ALL : 0xfffffffdu, 1);
 }
 
 extern "C" __global__ void other_calls(int* y, bool careful) {

@@ -21,24 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from cuda_on_cpu.build import BuildError, build_engine, build_kernels, kernels_in
-from cuda_on_cpu.sanitizers import available, default_kind, sanitized
-
-__all__ = [
-    "Accesses",
-    "BuildError",
-    "EmulatedModule",
-    "KernelError",
-    "Traffic",
-    "asked",
-    "available",
-    "busy_turns",
-    "launches",
-    "sanitized",
-    "thread_order",
-    "traffic",
-    "utilisation",
-]
+from cuda_on_cpu.build import build_engine, build_kernels, kernels_in
+from cuda_on_cpu.sanitizers import available, default_kind
 
 # of every GPU that is meant
 MOST_BLOCKS = (2**31 - 1, 65535, 65535)
@@ -47,9 +31,7 @@ MOST_THREADS_IN_ALL = 1024
 SHARED_UNASKED = 48 << 10
 SHARED_AT_MOST = 227 << 10
 
-launches: Counter[str] = Counter()
-"""How often each kernel was launched, by its name."""
-
+launches: Counter[str] = Counter()  # of each kernel, by its name
 busy_turns: dict[str, tuple[int, int]] = {}  # by kernel, see `utilisation`
 
 
@@ -150,10 +132,7 @@ class Turns:
 
 @contextmanager
 def thread_order(seed: int) -> Iterator[None]:
-    """Launches within take threads and blocks in an order of their own, the same for one seed.
-
-    Seed 0 takes them one by one, as it is outside.
-    """
+    """Launches within take threads and blocks in the seed's order; 0: one by one, as outside."""
     before = Turns.seed, Turns.count
     Turns.seed, Turns.count = seed, 0
     try:
@@ -163,10 +142,7 @@ def thread_order(seed: int) -> Iterator[None]:
 
 
 class Parameter(ctypes.Structure):
-    """A kernel's parameter, as cuda.hpp describes it: NumPy's letter for its kind, and its size.
-
-    For a pointer, those of what it points to.
-    """
+    """NumPy's letter for the kind, and the size, of a kernel's parameter or what it points to."""
 
     _fields_ = [(name, ctypes.c_int) for name in ("letter", "size", "pointer", "writable")]
 
@@ -233,10 +209,8 @@ class Parameter(ctypes.Structure):
 
 
 class Kernel:
-    """One kernel; ``kernel(grid, block, args, shared_mem=0)`` runs it.
-
-    max_dynamic_shared_size_bytes : to be set before launches with more than 48 KiB
-    """
+    """One kernel. With more than 48 KiB of shared memory, `max_dynamic_shared_size_bytes` is set
+    before it is called."""
 
     def __init__(self, name: str, library: ctypes.CDLL, engine: ctypes.CDLL) -> None:
         self.name = name
@@ -255,13 +229,7 @@ class Kernel:
         count = library[f"cuda_on_cpu_parameters_{name}"](ctypes.byref(described))
         self.parameters: list[Parameter] = described[:count]
 
-    def __call__(
-        self,
-        grid: tuple[int, ...],
-        block: tuple[int, ...],
-        args: tuple[Any, ...],
-        shared_mem: int = 0,
-    ) -> None:
+    def __call__(self, grid: Any, block: Any, args: tuple[Any, ...], shared_mem: int = 0) -> None:
         blocks = self._shape("grid", grid, MOST_BLOCKS)
         threads = self._shape("block", block, MOST_THREADS)
         if threads[0] * threads[1] * threads[2] > MOST_THREADS_IN_ALL:
@@ -318,10 +286,7 @@ class Kernel:
 class EmulatedModule:
     """CUDA C++ text, built for the CPU; its kernels are ``extern "C" __global__ void``.
 
-    source : the text
-    options : -D, -U and -I, as for the compiler
-    kind : "plain", for a sanitizer "asan" or "tsan", or "traced", see `traffic`; None: what the
-        environment variable GPUFOREST_CUDA_ON_CPU says, "plain" without it
+    `options` are -D, -U and -I; `kind` is one of build.KERNELS_OF_KIND, None for `default_kind`.
     """
 
     def __init__(self, source: str, options: tuple[str, ...] = (), kind: str | None = None) -> None:

@@ -59,10 +59,7 @@ def missing(kind: str) -> str | None:
 
 
 def available(kind: str | None = None) -> str | None:
-    """Why kernels of a kind, the default one if None, cannot run in this process; None if they can.
-
-    For ``pytest.skip``.
-    """
+    """Why kernels of a kind, the default one if None, cannot run in this process, or None."""
     kind = kind or default_kind()
     reason = missing(kind)
     if reason is None and kind in LIBRARIES:
@@ -99,10 +96,8 @@ def run_sanitized(kind: str, argv: Sequence[Any], **how: Any) -> tuple[Any, str]
 def sanitized(
     kind: str, argv: Sequence[Any], timeout: float = 600
 ) -> subprocess.CompletedProcess[str]:
-    """Runs Python with these arguments under a sanitizer, with kernels of that kind by default.
-
-    The returncode is EXIT_CODE if something was found; stderr ends with the reports.
-    """
+    """As `run_sanitized`: the returncode is EXIT_CODE if something was found; stderr ends with the
+    reports."""
     done, reports = run_sanitized(kind, argv, capture_output=True, text=True, timeout=timeout)
     done.stderr += reports
     return done

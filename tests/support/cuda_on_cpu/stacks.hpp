@@ -7,7 +7,7 @@
 #include <iterator>
 #include <vector>
 
-#if !defined(__x86_64__) && !defined(__aarch64__)
+#if !defined(__x86_64__)
 #define USE_UCONTEXT  // portable; a jump costs a system call
 #include <ucontext.h>
 #endif
@@ -85,34 +85,6 @@ static void prepare(Stack& stack, char* top) {
     void** slot = reinterpret_cast<void**>(top);
     *--slot = nullptr;  // where work() would return to
     *--slot = reinterpret_cast<void*>(&work);
-    stack.top = slot;
-}
-#elif defined(__aarch64__)
-static inline __attribute__((always_inline)) void jump(Stack& from, Stack& to) {
-    void** save = &from.top;
-    void* load = to.top;
-    asm volatile(
-        "adr x2, 1f\n\t"
-        "stp x29, x2, [sp, #-16]!\n\t"
-        "mov x2, sp\n\t"
-        "str x2, [%0]\n\t"
-        "mov sp, %1\n\t"
-        "ldp x29, x2, [sp], #16\n\t"
-        "br x2\n"
-        "1:\n\t"
-        : "+r"(save), "+r"(load)
-        :
-        : "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14", "x15",
-          "x16", "x17", "x18", "x19", "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28",
-          "x30", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12",
-          "v13", "v14", "v15", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25",
-          "v26", "v27", "v28", "v29", "v30", "v31", "memory", "cc");
-}
-
-static void prepare(Stack& stack, char* top) {
-    void** slot = reinterpret_cast<void**>(top);
-    *--slot = reinterpret_cast<void*>(&work);
-    *--slot = nullptr;  // the frame before
     stack.top = slot;
 }
 #else

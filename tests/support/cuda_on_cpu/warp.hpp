@@ -28,11 +28,8 @@ struct Warp {
 static Warp warps[32];  // of the block
 
 static const char* name_of(Op op) {
-    static const char* names[] = {
-        "__syncwarp",        "__shfl_sync",       "__shfl_up_sync",    "__shfl_down_sync",
-        "__shfl_xor_sync",   "a vote",            "__match_any_sync",  "__reduce_add_sync",
-        "__reduce_min_sync", "__reduce_min_sync", "__reduce_max_sync", "__reduce_max_sync",
-        "__reduce_and_sync", "__reduce_or_sync",  "__reduce_xor_sync"};
+    static const char* names[] = {"__syncwarp",       "__shfl_sync",      "__shfl_up_sync",
+                                  "__shfl_down_sync", "__shfl_xor_sync", "a vote"};
     return names[static_cast<int>(op)];
 }
 
@@ -42,40 +39,17 @@ static void conclude(Warp& warp, Op op, unsigned mask) {
     const auto each = [mask](auto action) {
         for (unsigned rest = mask; rest; rest &= rest - 1) action(__builtin_ctz(rest));
     };
-    uint64_t all = given[__builtin_ctz(mask)];
-    const auto fold = [&](auto next) {
-        unsigned rest = mask & (mask - 1);
-        for (; rest; rest &= rest - 1) all = next(all, given[__builtin_ctz(rest)]);
-        each([&](unsigned lane) { warp.outcome[lane] = all; });
-    };
-    using U = uint64_t;
-    switch (op) {
-        case Op::sync: return;
-        case Op::shuffle:
-        case Op::shuffle_up:
-        case Op::shuffle_down:
-        case Op::shuffle_xor:
-            return each([&](unsigned lane) {
-                const unsigned source = warp.source[lane];
-                // CUDA leaves undefined what is read from a lane outside the mask
-                warp.outcome[lane] = mask >> source & 1 ? given[source] : 0xCDCDCDCDCDCDCDCDu;
-            });
-        case Op::match:
-            return each([&](unsigned lane) {
-                U same = 0;
-                each([&](unsigned other) { same |= U(given[other] == given[lane]) << other; });
-                warp.outcome[lane] = same;
-            });
-        case Op::ballot:  // each lane gives its bit
-        case Op::bit_or: return fold([](U a, U b) { return a | b; });
-        case Op::bit_and: return fold([](U a, U b) { return a & b; });
-        case Op::bit_xor: return fold([](U a, U b) { return a ^ b; });
-        case Op::add: return fold([](U a, U b) { return a + b; });
-        case Op::min_signed: return fold([](U a, U b) { return int(b) < int(a) ? b : a; });
-        case Op::max_signed: return fold([](U a, U b) { return int(b) > int(a) ? b : a; });
-        case Op::min_unsigned: return fold([](U a, U b) { return b < a ? b : a; });
-        case Op::max_unsigned: return fold([](U a, U b) { return b > a ? b : a; });
+    if (op == Op::sync) return;
+    if (op == Op::ballot) {  // each lane gives its bit
+        uint64_t all = 0;
+        each([&](unsigned lane) { all |= given[lane]; });
+        return each([&](unsigned lane) { warp.outcome[lane] = all; });
     }
+    each([&](unsigned lane) {
+        const unsigned source = warp.source[lane];
+        // CUDA leaves undefined what is read from a lane outside the mask
+        warp.outcome[lane] = mask >> source & 1 ? given[source] : 0xCDCDCDCDCDCDCDCDu;
+    });
 }
 
 }  // namespace cuda_on_cpu
