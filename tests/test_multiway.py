@@ -93,21 +93,6 @@ def test_c45_does_not_fall_for_a_key():
         assert gpuforest.tree_nodes(tree)[1].conditions[0].name == chosen
 
 
-def test_an_attribute_is_used_up_once_split():
-    rng = np.random.default_rng(1)
-    X = rng.integers(0, 3, (200, 3)).astype(float)
-    y = rng.integers(0, 2, 200)
-    tree = gpuforest.DecisionTreeClassifier(
-        categorical_features=[0, 1, 2], categorical_split="multiway", backend="numpy"
-    ).fit(X, y)
-    assert tree.get_depth() == 3
-    nodes = gpuforest.tree_nodes(tree)
-    for node in nodes.values():
-        if node.is_leaf:
-            assert len({c.name for c in node.conditions}) == len(node.conditions) <= 3
-            assert all(len(c.plain().values) == 1 for c in node.conditions)
-
-
 def test_a_ratio_needs_branches():
     tree = gpuforest.DecisionTreeClassifier(criterion="gain_ratio", backend="numpy")
     with pytest.raises(ValueError, match="categorical_split='multiway'"):

@@ -28,18 +28,16 @@ from gpuforest.engine.records import Frontier, Splits, Subtrees, Training
 from gpuforest.engine.sampling import WaveRequest
 from gpuforest.engine.slots import Nodes, all_equal
 from gpuforest.kernels.bag.numba import bag, in_bag
-from gpuforest.kernels.best_split.numba import best_split
-from gpuforest.kernels.best_split.scan import scan_arrays
-from gpuforest.kernels.best_split.set_order import category_arrays
-from gpuforest.kernels.best_split.sets import Categories
+from gpuforest.kernels.best_split.cuts import scan_arrays
+from gpuforest.kernels.best_split.numba import HIST_BYTES, best_split, level
 from gpuforest.kernels.edges.numba import edges as choose_edges
 from gpuforest.kernels.encode.numba import COARSE, ROWS, encode
-from gpuforest.kernels.grow_subtrees.scratch import SPARSE, Scratch, Sets, new_scratch, new_sets
+from gpuforest.kernels.grow_subtrees.scratch import SPARSE, Scratch, new_scratch
 from gpuforest.kernels.histogram.numba import histogram
-from gpuforest.kernels.level.numba import level, level_arrays
 from gpuforest.kernels.partition.numba import partition
 from gpuforest.kernels.totals.numba import differs, totals
 from gpuforest.kernels.traverse.numba import accumulate, apply, new_group
+from gpuforest.splits.sets.numba import Sets, new_sets
 
 Array = Any
 
@@ -242,12 +240,13 @@ class NumbaBackend(NumpyBackend):
         data, rules = training.columns, training.rules
         splits = Splits.none_yet(slots.n_slots, training.n_channels, training.n_words)
 
+        B, C, width = data.n_codes, data.n_channels, training.hist_channels
+        batch = max(1, min(rules.n_tried, HIST_BYTES // (8 * B * width)))
+
         def part(s: slice) -> None:
-            scratch = level_arrays(
-                rules.n_tried, data.n_codes, data.n_channels, training.hist_channels
-            )
-            categories = categories_of(training)
-            level(data, slots, rules, s.start, s.stop, splits, scratch, categories)
+            scratch = np.empty((batch, B * width), np.int64), np.empty(batch, np.int32)
+            sets = new_sets(training.matrix.edges.kinds, C, width, training.n_words, B)
+            level(data, slots, rules, s.start, s.stop, splits, *scratch, scan_arrays(B, C), sets)
 
         parallel_map(part, cut_evenly(slots.n_rows, TASK_ROWS), self.n_threads)
         return splits
@@ -300,8 +299,8 @@ class NumbaBackend(NumpyBackend):
             # somewhat more, because another tree may need it
             more, width = (most + most // 32, total + total // 32), training.hist_channels
             scratch = new_scratch(data, *more, rules.n_tried, width, n_codes)
-            edges, n_words = training.matrix.edges, training.node_words
-            sets = new_sets(scratch, edges, data.n_channels, width, n_words, n_codes)
+            kinds, C, n_words = training.matrix.edges.kinds, data.n_channels, training.node_words
+            sets = new_sets(kinds, C, width, n_words, n_codes, len(scratch.nodes))
             return scratch, sets, kind.cpu_scratch(training, scratch, data)
 
         def part(s: slice) -> tuple[Array, ...]:
@@ -360,14 +359,6 @@ class NumbaBackend(NumpyBackend):
         blocks = self.row_blocks(len(codes), len(trees), codes.shape[1] * codes.itemsize)
         parallel_map(part, blocks, self.n_threads)
         return total
-
-
-def categories_of(training: Training) -> Categories | None:
-    """The record of categorical features that kernels take; None if all are numeric."""
-    if not training.n_words:
-        return None
-    work = category_arrays(training.n_codes, training.n_channels, training.hist_channels)
-    return Categories(training.matrix.edges.kinds, work)
 
 
 def in_words(codes: Array) -> tuple[Array, Array]:

@@ -15,19 +15,15 @@ from numba.core import config
 
 from gpuforest.backends import gpu
 from gpuforest.backends.base import Backend, RowSampling
+from gpuforest.common.dtypes import CODE8, CODE16, SCORE, STAT, WEIGHT
 from gpuforest.common.errors import BackendError
-from gpuforest.compiler.types import as_tuple
+from gpuforest.compiler.types import as_tuple, new_arrays
 from gpuforest.engine.binning import BinEdges
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.records import Frontier, Splits, Training
 from gpuforest.engine.slots import all_equal
-from gpuforest.kernels.bag.numba_cuda import bag
-from gpuforest.kernels.best_split.numba_cuda import best_split
-from gpuforest.kernels.encode.numba_cuda import encode
-from gpuforest.kernels.histogram.numba_cuda import histogram
-from gpuforest.kernels.partition.numba_cuda import partition
-from gpuforest.kernels.totals.numba_cuda import differs, totals
-from gpuforest.kernels.traverse.numba_cuda import accumulate, apply
+from gpuforest.kernels import numba_cuda as kernels
+from gpuforest.kernels.shared.records import Cuts
 
 Array = Any
 
@@ -44,7 +40,10 @@ class NumbaCudaSampling(RowSampling):
     def bag(
         self, backend: Any, keys: Array, n_rows: int, n_draws: int, cumulative: Array | None
     ) -> Array:
-        return bag(keys, n_rows, n_draws, cumulative, backend)
+        weights = backend.xp.zeros((len(keys), n_rows), dtype=WEIGHT)
+        shares = backend.xp.zeros(0, dtype=np.int64) if cumulative is None else cumulative
+        backend.launch(kernels.draw, len(keys) * n_draws, keys, n_draws, shares, weights)
+        return weights
 
 
 class NumbaCudaBackend(Backend):
@@ -94,44 +93,85 @@ class NumbaCudaBackend(Backend):
     # kernels
 
     def encode(self, X: Array, edges: BinEdges) -> Array:
+        X, missing = self.asarray(X), edges.missing_code
+        codes = self.xp.empty(X.shape, dtype=CODE8 if missing < 256 else CODE16)
         values, offsets = self.asarray(edges.values), self.asarray(edges.offsets)
-        return encode(self.asarray(X), values, offsets, edges.missing_code, self)
+        self.launch(kernels.encode_values, codes.size, X, values, offsets, missing, codes)
+        return codes
 
     def totals(
         self, training: Training, rows: Array, weights: Array, begin: Array, end: Array,
         sums: Array | None = None,
     ) -> tuple[Array, Array]:  # fmt: skip
-        y = training.target.y
+        y, xp = training.target.y, self.xp
         if sums is None:
-            sums = totals(y, rows, weights, begin, end, training.n_channels, self)
-        return sums, all_equal(
-            training, sums, begin, end, lambda end, mean: differs(y, rows, begin, end, mean, self)
-        )
+            sums, first = (
+                xp.zeros((len(begin), training.n_channels), dtype=STAT),
+                self.offsets(end - begin),
+            )
+            self.launch(kernels.add_totals, len(rows), y, rows, weights, begin, first, sums)
+
+        def differs(end: Array, means: Array) -> Array:
+            differing, first = xp.zeros(len(begin), dtype=np.bool_), self.offsets(end - begin)
+            self.launch(kernels.compare_rows, len(rows), y, rows, begin, first, means, differing)
+            return differing
+
+        return sums, all_equal(training, sums, begin, end, differs)
 
     def histogram(self, training: Training, slots: Frontier, features: Array) -> Array:
-        count_rows = training.rules.count_rows
-        return histogram(training.data, slots, features, count_rows, self)
+        (S, k), data, count_rows = features.shape, training.data, training.rules.count_rows
+        hist = self.xp.zeros((S, k, data.n_codes, data.n_channels + count_rows), dtype=STAT)
+        first, n = self.offsets(slots.end - slots.begin), len(slots.rows) * k
+        self.launch(kernels.add_histograms, n, data, slots, features, count_rows, first, hist)
+        return hist
 
     def best_split(
         self, training: Training, slots: Frontier, hist: Array, features: Array, need: Array
     ) -> Splits:
-        data, rules = training.data, training.rules
-        splits: Splits = best_split(data, slots, hist, features, need, rules, self)
+        xp, (S, k), data = self.xp, features.shape, training.data
+        hist = xp.reshape(hist, (S, k, -1))
+        cuts = Cuts(
+            xp.empty((S, k), dtype=SCORE),
+            xp.zeros((S, k), dtype=np.bool_),
+            xp.empty((S, k), dtype=np.int32),
+            xp.empty((S, k), dtype=np.bool_),
+            xp.empty((S, k, data.n_channels), dtype=STAT),
+        )
+        splits = Splits(**new_arrays(Splits, xp.zeros, S=S, C=data.n_channels, W=0))
+        splits.score[...], splits.feature[...] = -np.inf, -1
+        self.launch(kernels.scan_features, S * k, data, slots, hist, features, training.rules, cuts)
+        self.launch(kernels.choose_features, S, features, need, cuts, splits)
         return splits
 
     def partition(
         self, training: Training, slots: Frontier, splits: Splits
     ) -> tuple[Array, Array, Array]:
-        return partition(training.data, slots, splits, self)
+        """Changes rows and weights in place."""
+        xp, rows, weights, begin = self.xp, slots.rows, slots.weights, slots.begin
+        R, sets = len(rows) // 2, xp.reshape(splits.sets, (-1,))
+        first = self.offsets(xp.where(splits.feature < 0, 0, slots.end - begin))
+        left = xp.zeros(R, dtype=np.int64)
+        self.launch(kernels.choose_sides, R, training.data, slots, splits, sets, first, left)
+        rank = self.offsets(left)
+        self.launch(kernels.move, R, rows, weights, begin, first, rank)
+        return rows, weights, rank[first[1:]] - rank[first[:-1]]
 
     def apply(self, forest: Forest, codes: Array) -> Array:
-        return apply(as_tuple(forest.walked(), self.asarray), codes, self.coordinates(forest), self)
+        trees = as_tuple(forest.walked(), self.asarray)
+        out = self.xp.empty((len(codes), forest.n_trees), dtype=np.int64)
+        self.launch(kernels.walk_rows, out.size, trees, self.coordinates(forest), codes, out)
+        return out
 
     def accumulate(
         self, forest: Forest, codes: Array, trees: range, skip: Array | None, total: Array
     ) -> Array:
         walked, values = as_tuple(forest.walked(trees), self.asarray), self.asarray(forest.values)
-        return accumulate(walked, values, codes, skip, total, self.coordinates(forest), self)
+        left_out = self.xp.zeros((0, 0), dtype=np.bool_) if skip is None else skip
+        combined = self.coordinates(forest)
+        self.launch(
+            kernels.add_leaves, len(codes), walked, combined, values, codes, left_out, total
+        )
+        return total
 
     def coordinates(self, forest: Forest) -> Array:
         """The coordinates i32[F, B] that combinations of features add up; none if there are no

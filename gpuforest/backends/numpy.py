@@ -20,10 +20,9 @@ from gpuforest.kernels.best_split.numpy import best_split
 from gpuforest.kernels.encode.numpy import encode
 from gpuforest.kernels.histogram.numpy import histogram
 from gpuforest.kernels.partition.numpy import partition
-from gpuforest.kernels.project.numpy import project
 from gpuforest.kernels.totals.numpy import differs, totals
-from gpuforest.kernels.traverse.by_sums import add_leaves, apply_sums
 from gpuforest.kernels.traverse.numpy import accumulate, apply
+from gpuforest.splits.oblique.numpy import project
 
 Array = Any
 
@@ -86,16 +85,10 @@ class NumpyBackend(Backend):
         return project(training.data, slots, features, weights, c.coordinates, c.n_bins)
 
     def apply(self, forest: Forest, codes: Array) -> Array:
-        trees, coordinates = forest.walked(), forest.coordinates
-        if coordinates is None:
-            return apply(trees, codes)
-        return apply_sums(trees, codes, coordinates)
+        return apply(forest.walked(), codes, forest.coordinates)
 
     def accumulate(
         self, forest: Forest, codes: Array, trees: range, skip: Array | None, total: Array
     ) -> Array:
-        some, coordinates = forest.walked(trees), forest.coordinates
-        if coordinates is None:
-            return accumulate(some, forest.values, codes, skip, total)
-        leaves = apply_sums(some, codes, coordinates)
-        return add_leaves(some, forest.values, leaves, skip, total)
+        walked = forest.walked(trees)
+        return accumulate(walked, forest.values, codes, skip, total, forest.coordinates)

@@ -20,8 +20,8 @@ from typing import Any
 
 from gpuforest.compiler import objects
 from gpuforest.compiler.decorators import Kernel
+from gpuforest.compiler.objects import ALL, MODULES
 from gpuforest.compiler.processors import Target, all_levels, native
-from gpuforest.compiler.stamps import ALL, MODULES
 from gpuforest.compiler.types import Choice
 
 

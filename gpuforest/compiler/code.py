@@ -74,7 +74,7 @@ def loaded(name: str, code: bytes, path: Path | None) -> Callable[[bytes], int] 
 
 def loaded_object(name: str, code: bytes) -> Callable[[bytes], int]:
     """The function in a kernel's object code, which LLVM loads."""
-    from gpuforest.compiler.object_code import address_of
+    from gpuforest.compiler.processors import address_of
 
     return FUNCTION(address_of(symbol_of(name), code))
 

@@ -10,30 +10,34 @@ which calls what Numba compiled. It needs nothing of Numba or Python, so it runs
 
 from __future__ import annotations
 
-import platform
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import llvmlite.binding as llvm
 import numba
 from llvmlite import ir
-from numba import types
+from numba import _dynfunc, types  # type: ignore[attr-defined]
 from numba.core import cgutils
+from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.compiler_lock import global_compiler_lock
-from numba.extending import intrinsic, overload, register_jitable, typeof_impl
+from numba.core.compiler_machinery import register_pass
+from numba.core.typed_passes import NativeLowering
+from numba.extending import typeof_impl
 from numba.np.arrayobj import populate_array
 from numba.np.numpy_support import from_dtype
 
-from gpuforest.compiler import atomics, compile_lanes
+from gpuforest.common.parallel import check_wanted
+from gpuforest.compiler import lowering  # noqa: F401  # makes intrinsics known to Numba
 from gpuforest.compiler.code import symbol_of
 from gpuforest.compiler.decorators import Helper, Kernel
-from gpuforest.compiler.helper_compiler import HelperCompiler, KernelCompiler
-from gpuforest.compiler.link import linked, linker
-from gpuforest.compiler.object_code import target_machine
-from gpuforest.compiler.pairs import add_pair
-from gpuforest.compiler.prefetch import prefetch
-from gpuforest.compiler.processors import Target
-from gpuforest.compiler.times import times
+from gpuforest.compiler.processors import Target, target_machine
 from gpuforest.compiler.types import Choice, Optional, Record, Spec, dtype_of
 
 WORD = ir.IntType(64)
@@ -46,9 +50,79 @@ OPTIONS: dict[str, Any] = {
     "no_cfunc_wrapper": True,
     "no_cpython_wrapper": True,
 }
+# A kernel calls nothing but memcpy and memset, which every process has: no library is named, so
+# that none of a certain release is needed. The last two make a small file
+LINK = ["-shared", "-nostdlib", "-Wl,-z,text", "-Wl,-z,noseparate-code", "-Wl,--strip-all"]
 
 
-# Releases of Numba with the inside that helper_compiler.py knows; others compile longer
+# Numba would make machine code of every helper and of two wrappers for Python around it. Here only
+# kernels become machine code, together with their helpers, which more than halves the time of
+# compilation. These classes use undocumented parts of Numba, see `KNOWN`.
+
+
+class HelperLibrary(JITCodeLibrary):
+    """A helper's LLVM code, which kernels link; it never becomes machine code."""
+
+    def _optimize_final_module(self) -> None:
+        # a helper that calls others is optimised in its kernel, once these are inlined
+        if not any(isinstance(linked, HelperLibrary) for linked in self._linking_libraries):
+            super()._optimize_final_module()
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class HelperLowering(NativeLowering):
+    _name = "gpuforest_helper_lowering"
+
+    def run_pass(self, state: Any) -> bool:
+        check_wanted()  # after an interrupt, seconds of compilation would hold the exit up
+        state.flags.no_compile = True
+        state.library = HelperLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+        super().run_pass(state)
+        lowered = state["cr"]
+        # what Numba knows the helper by; it has no machine code, so nothing may call it
+        name = lowered.fndesc.qualname
+        entry = _dynfunc.make_function(
+            lowered.fndesc.lookup_module(), name, "", 0, lowered.env, (state.library,)
+        )
+        state.targetctx.insert_user_function(entry, lowered.fndesc, [state.library])
+        state["cr"] = lowered._replace(cfunc=entry)
+        return True
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class KernelLowering(HelperLowering):
+    """As HelperLowering, for a kernel: its arrays do not overlap, so loops need not check."""
+
+    _name = "gpuforest_kernel_lowering"
+
+    def run_pass(self, state: Any) -> bool:
+        state.flags.noalias = True
+        return super().run_pass(state)
+
+
+class HelperCompiler(Compiler):
+    lowering = HelperLowering
+
+    def define_pipelines(self) -> list[Any]:
+        (manager,) = super().define_pipelines()
+        manager.passes = [
+            (self.lowering if step is NativeLowering else step, text)
+            for step, text in manager.passes
+        ]
+        manager._finalized = False
+        manager.finalize()
+        return [manager]
+
+
+class KernelCompiler(HelperCompiler):
+    lowering = KernelLowering
+
+
+# Releases of Numba with the inside that these classes know; others compile longer
 KNOWN = (0, 61) <= numba.version_info[:2] <= (0, 68)
 HELPERS, KERNELS = (HelperCompiler, KernelCompiler) if KNOWN else (Compiler, Compiler)
 
@@ -83,124 +157,6 @@ def numba_type(spec: Spec, choice: Choice) -> Any:
     dtype = spec.dtype_in(choice)
     scalar = getattr(types, dtype) if isinstance(dtype, str) else from_dtype(dtype_of(dtype))
     return types.Array(scalar, spec.ndim, "C") if spec.ndim else scalar
-
-
-@intrinsic
-def _prefetch(typing_context: Any, array: Any, index: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        data = context.make_array(signature.args[0])(context, builder, values[0]).data
-        address = builder.bitcast(builder.gep(data, [values[1]]), ir.IntType(8).as_pointer())
-        number = ir.IntType(32)
-        kinds = ir.FunctionType(ir.VoidType(), [address.type, number, number, number])
-        hint = builder.module.declare_intrinsic("llvm.prefetch", [address.type], kinds)
-        # to be read, and more than once, as data
-        builder.call(hint, [address, number(0), number(3), number(1)])
-        return context.get_dummy_value()
-
-    return types.none(array, index), generate
-
-
-_INLINE = compile_lanes.INLINE
-
-
-@overload(prefetch, jit_options=_INLINE)
-def _inline_prefetch(array, index):  # type: ignore[no-untyped-def]
-    return lambda array, index: _prefetch(array, index)  # type: ignore[call-arg]
-
-
-@intrinsic
-def _add_pair(typing_context: Any, cells: Any, at: Any, stats: Any, i: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        pair = ir.VectorType(WORD, 2)
-
-        def address(array: int, index: int) -> Any:
-            data = context.make_array(signature.args[array])(context, builder, values[array]).data
-            return builder.bitcast(builder.gep(data, [values[index]]), pair.as_pointer())
-
-        to, source = address(0, 1), address(2, 3)
-        total = builder.add(builder.load(to, align=8), builder.load(source, align=8))
-        builder.store(total, to, align=8)
-        return context.get_dummy_value()
-
-    return types.none(cells, at, stats, i), generate
-
-
-@overload(add_pair, jit_options=_INLINE)
-def _inline_add_pair(cells, at, stats, i):  # type: ignore[no-untyped-def]
-    return lambda cells, at, stats, i: _add_pair(cells, at, stats, i)  # type: ignore[call-arg]
-
-
-@intrinsic
-def _load(typing_context: Any, array: Any, i: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        return builder.load_atomic(address_in(context, builder, signature, values), "acquire", 8)
-
-    return types.int64(array, i), generate
-
-
-@intrinsic
-def _store(typing_context: Any, array: Any, i: Any, value: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        to = address_in(context, builder, signature, values)
-        builder.store_atomic(values[2], to, "release", 8)
-        return context.get_dummy_value()
-
-    return types.none(array, i, types.int64), generate
-
-
-@intrinsic
-def _add(typing_context: Any, array: Any, i: Any, value: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        to = address_in(context, builder, signature, values)
-        return builder.atomic_rmw("add", to, values[2], "seq_cst")
-
-    return types.int64(array, i, types.int64), generate
-
-
-@intrinsic
-def _pause(typing_context: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        machine = platform.machine().lower()
-        if machine in ("x86_64", "amd64"):
-            kind = ir.FunctionType(ir.VoidType(), [])
-            hint = cgutils.get_or_insert_function(builder.module, kind, "llvm.x86.sse2.pause")
-            builder.call(hint, [])
-        elif machine in ("arm64", "aarch64"):
-            kind = ir.FunctionType(ir.VoidType(), [ir.IntType(32)])
-            hint = cgutils.get_or_insert_function(builder.module, kind, "llvm.aarch64.hint")
-            builder.call(hint, [ir.IntType(32)(1)])  # "yield"
-        return context.get_dummy_value()
-
-    return types.none(), generate
-
-
-def address_in(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-    """The address of an array's item: the first two arguments of an intrinsic."""
-    data = context.make_array(signature.args[0])(context, builder, values[0]).data
-    return builder.gep(data, [values[1]])
-
-
-@overload(atomics.load, jit_options=_INLINE)
-def _inline_load(array, i):  # type: ignore[no-untyped-def]
-    return lambda array, i: _load(array, i)  # type: ignore[call-arg]
-
-
-@overload(atomics.store, jit_options=_INLINE)
-def _inline_store(array, i, value):  # type: ignore[no-untyped-def]
-    return lambda array, i, value: _store(array, i, value)  # type: ignore[call-arg]
-
-
-@overload(atomics.add, jit_options=_INLINE)
-def _inline_add(array, i, value):  # type: ignore[no-untyped-def]
-    return lambda array, i, value: _add(array, i, value)  # type: ignore[call-arg]
-
-
-@overload(atomics.pause, jit_options=_INLINE)
-def _inline_pause():  # type: ignore[no-untyped-def]
-    return lambda: _pause()  # type: ignore[call-arg]
-
-
-register_jitable(times)
 
 
 class Words:
@@ -299,13 +255,41 @@ def machine_codes(
 ) -> list[bytes]:
     """The machine code of a kernel for some types, for each of the targets: shared libraries where
     these are wanted and there is a linker, else object code."""
-    module, found = module_of(kernel, choice), []
+    module, codes = module_of(kernel, choice), []
     for target in targets:
-        own, code = module.clone(), None
+        clone, code = module.clone(), None
         machine = target_machine(target, library=False)
-        own.data_layout = str(machine.target_data)
-        optimise(own, machine)
+        clone.data_layout = str(machine.target_data)
+        optimise(clone, machine)
         if library and linker():
-            code = linked(target_machine(target, library=True).emit_object(own.clone()))
-        found.append(code or machine.emit_object(own))
-    return found
+            code = linked(target_machine(target, library=True).emit_object(clone.clone()))
+        codes.append(code or machine.emit_object(clone))
+    return codes
+
+
+def linker() -> list[str] | None:
+    """The command of the C compiler, which calls the linker; None if there is none, and on
+    systems other than Linux."""
+    command = shlex.split(os.environ.get("CC", "")) or ["cc"]
+    found = sys.platform == "linux" and shutil.which(command[0])
+    return command if found else None
+
+
+def linked(code: bytes) -> bytes | None:
+    """A shared library of object code that runs at any address; None if it cannot be made."""
+    command = linker()
+    if command is None:
+        return None
+    try:
+        with tempfile.TemporaryDirectory(prefix="gpuforest-") as folder:
+            given, made = Path(folder, "kernel.o"), Path(folder, "kernel.so")
+            given.write_bytes(code)
+            subprocess.run(
+                [*command, *LINK, "-o", str(made), str(given)],
+                check=True,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+            )
+            return made.read_bytes()
+    except (OSError, subprocess.CalledProcessError):
+        return None

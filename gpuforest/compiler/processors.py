@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import platform
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 # What levels of x86-64 have beyond those below them, see its psABI, by the names of Linux; the
 # highest first
@@ -70,3 +70,39 @@ def llvm_features() -> set[str]:
 
     found = llvm.get_host_cpu_features()
     return {BY_LLVM.get(name, name) for name, there in found.items() if there}
+
+
+def target_machine(target: Target, library: bool) -> Any:
+    """What LLVM makes object code with, for a shared library that runs at any address, or for
+    LLVM's loader, which may put code and constants far apart."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm.Target.from_default_triple().create_target_machine(
+        cpu=target.cpu,
+        features=target.features,
+        opt=3,
+        reloc="pic" if library else "static",
+        codemodel="default" if library else "jitdefault",
+        jit=not library,
+    )
+
+
+@functools.cache
+def _engine() -> Any:
+    """LLVM's loader; what it has loaded stays."""
+    import llvmlite.binding as llvm
+
+    machine = target_machine(native(), library=False)
+    return llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+
+
+def address_of(symbol: str, code: bytes) -> int:
+    """The address of a function in object code that was not linked, which LLVM loads."""
+    import llvmlite.binding as llvm
+
+    _engine().add_object_file(llvm.ObjectFileRef.from_data(code))
+    _engine().finalize_object()
+    address: int = _engine().get_function_address(symbol)
+    return address

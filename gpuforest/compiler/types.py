@@ -155,7 +155,7 @@ def new_arrays(kind: Any, make: Callable[..., Any], **sizes: int) -> dict[str, A
     """
     spec = record_of(kind)
     return {
-        name: make(tuple(sizes[letter] for letter in form.shape), dtype_of(form.dtype))
+        name: make(tuple(sizes[letter] for letter in form.shape), dtype=dtype_of(form.dtype))
         for name, form in zip(spec.names, spec.fields, strict=True)
         if isinstance(form, Type) and form.shape and sizes.keys() >= set(form.shape)
     }

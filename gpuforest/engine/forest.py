@@ -24,8 +24,8 @@ from gpuforest.engine.nodes import (
 )
 from gpuforest.engine.records import Trees
 from gpuforest.engine.target import TargetCoding
-from gpuforest.kernels.traverse.oblique import NO_SUMS, Sums, new_sums
 from gpuforest.splits.oblique.terms import all_terms, walking_records
+from gpuforest.splits.oblique.walk import NO_SUMS, Sums, new_sums
 
 GROUP_VALUES = 2**22  # channel sums in memory at once: some 32 MiB, and as much for gains
 

@@ -33,8 +33,7 @@ from gpuforest.explain.shap_kernels import (
     LEAF_BITS,
     MISSING,
 )
-from gpuforest.kernels.shared.goes_left.numba import has_code
-from gpuforest.kernels.shared.hashing.numba import U
+from gpuforest.kernels.shared.numba import U, has_code
 
 BLOCK = 64  # rows of the background
 NONE, ONE, ALL = U(0), U(1), U(2**64 - 1)

@@ -33,9 +33,9 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuforest.compiler.decorators import device, kernel
-from gpuforest.compiler.prefetch import prefetch
+from gpuforest.compiler.intrinsics import prefetch
 from gpuforest.compiler.types import I64, F64s, F64s2, F64s3, I32s2, I64s, I64s2, I64s3, U64s
-from gpuforest.kernels.shared.hashing.numba import U
+from gpuforest.kernels.shared.numba import U
 
 # what is asked of the distribution of targets
 LINEAR, LOWER, HIGHER, INVERTED, MEAN = range(5)

@@ -32,7 +32,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuforest.compiler.decorators import device, kernel
-from gpuforest.compiler.lanes import LANES, four_of, load, store, total
+from gpuforest.compiler.intrinsics import LANES, four_of, load, store, total
 from gpuforest.compiler.types import I64, Codes2, F64s, F64s2, F64s3, I64s, I64s2, U8s
 from gpuforest.engine.nodes import (
     BIN_MASK,
@@ -44,8 +44,7 @@ from gpuforest.engine.nodes import (
     MISSING_SHIFT,
 )
 from gpuforest.engine.records import Trees
-from gpuforest.kernels.shared.goes_left.numba import has_code
-from gpuforest.kernels.shared.hashing.numba import U
+from gpuforest.kernels.shared.numba import U, has_code
 from gpuforest.kernels.shared.records import Points
 
 U8 = np.uint8

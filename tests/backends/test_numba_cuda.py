@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 import sys
-from importlib import import_module
 from types import SimpleNamespace
 
 import fake_cupy
@@ -184,16 +183,12 @@ def nvvm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dispatcher, "get_current_device", lambda: device)
 
 
-def kernels_of(operation: str) -> dict:
-    """The kernels of an operation's file."""
+def all_kernels() -> dict:
     from numba.cuda.dispatcher import CUDADispatcher
 
-    module = import_module(f"gpuforest.kernels.{operation}.numba_cuda")
-    return {
-        name: value
-        for name, value in vars(module).items()
-        if isinstance(value, CUDADispatcher) and value.py_func.__module__ == module.__name__
-    }
+    from gpuforest.kernels import numba_cuda
+
+    return {n: value for n, value in vars(numba_cuda).items() if isinstance(value, CUDADispatcher)}
 
 
 def parameter_bytes(ptx: str) -> int:
@@ -221,16 +216,14 @@ def compile_ptx(function, signature, capability) -> str:
 
 
 def test_every_kernel_is_in_the_table():
-    files = (ROOT / "gpuforest" / "kernels").glob("*/numba_cuda.py")
-    operations = {path.parent.name for path in files}
-    assert {(o, name) for o in operations for name in kernels_of(o)} == set(KERNELS)
+    assert all_kernels().keys() == KERNELS.keys()
 
 
 @pytest.mark.usefixtures("nvvm")
-@pytest.mark.parametrize(("operation", "name"), KERNELS)
-def test_kernels_compile(operation, name):
-    kernel = kernels_of(operation)[name].py_func
-    for words in signatures((operation, name)):
+@pytest.mark.parametrize("name", KERNELS)
+def test_kernels_compile(name):
+    kernel = all_kernels()[name].py_func
+    for words in signatures(name):
         signature = types.void(*map(numba_type, words))
         for capability in CAPABILITIES:
             ptx = compile_ptx(kernel, signature, capability)
@@ -244,8 +237,7 @@ def test_kernels_compile(operation, name):
 @pytest.mark.usefixtures("nvvm")
 def test_products_that_go_into_sums_would_be_joined():
     """That is what the test above can see, and why the scores' products are told apart."""
-    from gpuforest.kernels.shared.scoring import numba_cuda  # noqa: F401
-    from gpuforest.kernels.shared.scoring.numba import times
+    from gpuforest.kernels.numba_cuda import times
 
     def plain(x):
         x[0] = x[1] * x[2] + x[3]

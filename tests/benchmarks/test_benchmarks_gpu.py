@@ -3,16 +3,14 @@
 import argparse
 import json
 import os
-import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from cuda_on_cpu.module import available
 
 from benchmarks.gpu import __main__ as script
-from benchmarks.gpu import check, counters, device, measure, parity, small, work
+from benchmarks.gpu import counters, device, measure, parity, small, work
 from benchmarks.gpu.report import report
 from benchmarks.gpu.run import LostDevice, Run, model_of
 from benchmarks.gpu.traffic import gathered, looked_up
@@ -171,97 +169,11 @@ def test_a_broken_context_ends_the_process(run, said, monkeypatch):
     assert not parsed.check
 
 
-def test_a_sanitizer_that_is_absent_is_a_line(run, monkeypatch):
-    monkeypatch.setattr(check.shutil, "which", lambda *_, **__: None)
-    done = subprocess.CompletedProcess([], 0, stdout="every kernel ran")
-    monkeypatch.setattr(check.subprocess, "run", lambda *_, **__: done)
-    check.sanitize(run)
-    alone, *others = run.lines
-    assert (alone["tool"], alone["same"], alone["said"]) == ("none", True, "every kernel ran")
-    assert [line["skipped"].split()[-1] for line in others] == [
-        "memcheck",
-        "racecheck",
-        "synccheck",
-    ]
-
-
-GPU_TESTS = """
-import pytest
-
-@pytest.fixture(params=["emulated", "GPU"])
-def cuda(request):
-    return request.param
-
-def test_no_gpu():
-    assert False
-
-@pytest.mark.parametrize("case", range(3))
-def test_one(cuda, case):
-    assert cuda == "GPU"
-    {body}
-"""
-
-
-@pytest.mark.parametrize(
-    ("body", "part", "seconds", "holds", "counts"),
-    [
-        ("pass", "first", 99, True, {"passed": 1}),
-        ("assert case == 1", "rest", 99, False, {"passed": 1, "failed": 1}),
-        ("pytest.skip('none here')", "rest", 99, False, {"skipped": 2}),
-        ("pass", "rest", -1, False, {"not_run": 2}),
-    ],
-)
-def test_parity_of_a_gpu_is_a_line(run, monkeypatch, tmp_path, body, part, seconds, holds, counts):
-    tests = tmp_path / "tests"
-    tests.mkdir()
-    (tests / "test_it.py").write_text(GPU_TESTS.format(body=body))
-    (tests / "test_other.py").write_text("this is no Python")
-    assert parity.files(tmp_path) == ["tests/test_it.py"]
-    monkeypatch.setattr(parity, "files", lambda root: [str(tests / "test_it.py")])
-    assert check.parity_holds(run, part, seconds) == holds
-    (line,) = lines_of(run.log.path)
-    assert line["what"] == "parity"
-    assert {k: n for k, n in line["counts"].items() if n} == counts
-    assert len(line["wrong"]) == counts.get("failed", 0)
-
-
-def test_a_test_that_does_not_end_leaves_the_counts_of_the_others(run, monkeypatch, tmp_path):
-    text = GPU_TESTS.format(body="import time; time.sleep(99 * (case == 2))")
-    (tmp_path / "test_it.py").write_text(text)
-    monkeypatch.setattr(parity, "files", lambda root: [str(tmp_path / "test_it.py")])
-    monkeypatch.setattr(check, "LAST_TEST", 0.0)
-    assert check.parity_holds(run, "rest", 8)
-    assert run.lines[0]["counts"]["passed"] == 1
-    assert run.lines[0]["status"] is None
-
-
 def test_the_parity_tests_are_all_that_take_a_gpu():
     files = parity.files(ROOT)
     assert {f"tests/backends/test_cuda{x}.py" for x in ("", "_levels")} < set(files)
     assert {"tests/test_oblique.py", "tests/data/test_binned.py"} < set(files)
     assert "tests/test_levels.py" not in files
-
-
-def test_a_plan_is_run_part_by_part_and_keeps_kernels(monkeypatch, tmp_path):
-    archive, commands = tmp_path / "kernels.tar.gz", []
-
-    def done(command, timeout, **_):
-        cache = Path(os.environ["CUPY_CACHE_DIR"])
-        commands.append((command[3:], sorted(path.name for path in cache.iterdir())))
-        (cache / f"{len(commands)}.cubin").write_text("a kernel")
-        if len(commands) == 2:
-            raise subprocess.TimeoutExpired(command, timeout)
-        return subprocess.CompletedProcess(command, 0)
-
-    monkeypatch.setattr(script.subprocess, "run", done)
-    assert script.main(["--plan", "works", "rest", "--kernels", str(archive)]) == 1
-    assert script.main(["--plan", "--kernels", str(archive), "--results", "a.jsonl"]) == 0
-    assert [kernels for _, kernels in commands[:3]] == [[], ["1.cubin"], ["1.cubin", "2.cubin"]]
-    assert len(commands) == 2 + len(script.PLAN)
-    for command, _ in commands:
-        options = script.parse(command)  # each is a command of this script
-        assert 60 * options.minutes < script.PART_SECONDS
-    assert commands[-1][0][-2:] == ["--results", "a.jsonl"]
 
 
 NCU = """
@@ -304,11 +216,6 @@ def test_every_work_is_made_the_same_by_parts():
         assert np.allclose(later[1], y[200:], rtol=1e-3)
         assert len(np.unique(y)) > 1
         assert model_of(each, "numba").backend == "numba"
-
-
-def test_covtype_like_classes_have_their_shares():
-    _, y = work.make(work.WORKS[0], np, 20_000)
-    assert np.abs(np.bincount(y, minlength=7) / len(y) - work.SHARES).max() < 0.02
 
 
 def test_sectors_that_are_read():

@@ -134,38 +134,6 @@ def test_ratios_are_of_neighbouring_runs():
         assert compare.ahead(runs, key, better) == f"{x - 0.7:+.4f}"
 
 
-def test_a_table_is_of_one_commit_and_of_each_last_run(tmp_path):
-    results = tmp_path / "rivals.jsonl"
-    lines = [
-        line("gpuforest", 1, date="2027-01-01", commit="0000000"),
-        line("gpuforest", 1, date="2027-01-02"),
-        line("sklearn", 1, date="2027-01-02"),
-        line("ydf", 1, date="2027-01-02"),
-        line("gpuforest", 1, date="2027-01-03"),
-        line("ydf", 1, date="2027-01-03"),
-        line("gpuforest", 1, date="2027-01-04", work="50,000 rows"),
-    ]
-    results.write_text("\n".join(json.dumps(x) for x in lines))
-
-    def chosen(*more):
-        found = rivals.written(rivals.parse(["--results", str(results), *more]))
-        return [lines.index(x) for x in found]
-
-    assert chosen() == [1, 2, 4, 5]
-    assert chosen("--commit", "0000000111") == [0]
-    assert chosen("--date", "2027-01-02") == [1, 2, 3]
-    assert chosen("--works", "B16") == []
-
-
-def test_scaling_is_beside_the_law():
-    lines = [line("gpuforest", 1, rows=n, fit_seconds=n / 1e5) for n in (50_000, 100_000)]
-    text = compare.scaling(lines, "rows")
-    assert text.endswith("| gpuforest | 100,000 | 1.00 | 2.00 | 2.13 |")
-    rows, trees = works.scaling(100)
-    assert [work.rows for work in rows][::5] == [50_000, 1_600_000]
-    assert [work.trees for work in trees] == [25, 50, 100, 200]
-
-
 def test_an_unknown_name_is_one_line(capsys):
     with pytest.raises(SystemExit):
         rivals.parse(["--works", "A9"])

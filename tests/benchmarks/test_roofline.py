@@ -12,9 +12,9 @@ from cuda_on_cpu.module import available
 from cuda_variants import MACROS
 
 from benchmarks.gpu import counts, roofline
-from benchmarks.gpu.counts import Asked, Counts, count, levels_above
+from benchmarks.gpu.counts import count, levels_above
 from benchmarks.gpu.loops import Spacing, in_loops, spacing
-from benchmarks.gpu.roofline import DEVICES, LAUNCH, limits, measured, stages
+from benchmarks.gpu.roofline import DEVICES, stages
 from benchmarks.gpu.work import WORKS
 from gpuforest.compiler.source import cuda_source
 
@@ -56,27 +56,6 @@ def test_instructions_between_events():
     assert spacing(straight) == Spacing(11 / 3, 1 / 3)
 
 
-def test_the_longest_of_three_limits():
-    asked = Asked(1, 8e9, 1, 2, lines=3.35e9, gathered_lines=6.7e9, gathered_sectors=1.1e10)
-    asked.atomic_sectors, asked.passes, asked.atomic_passes = 5.5e8, 132 * 1.98e9, 132 * 1.98e9
-    found = limits(asked, Spacing(3.0, 1.0), H100, 60e6)
-    # a table beyond the cache: (3.35 + 6.7) lines of 64 bytes; half the warps are busy
-    assert found == pytest.approx(
-        {"memory": 0.192 + 0.0032, "shared": 3.0, "issue": 8 * 4 / 4 / 0.5 / (132 * 1.98)}
-    )
-    assert limits(asked, Spacing(3.0, 1.0), H100, 40e6)["memory"] == pytest.approx(
-        0.064 + 0.064 + 0.0032
-    )
-
-
-def test_stages_add_up(monkeypatch):
-    monkeypatch.setattr(roofline, "times", lambda *_: {"mark": {"a": 2.0, "b": 1.0}, "x": {"a": 3}})
-    found = Counts(BY_NAME["HIGGS-like"], 0, 128e9, operations=100, levels=1)
-    found.kernels = {"mark": Asked(launches=20), "x": Asked(launches=80)}
-    own = {stage: s for stage, s in stages(found, H100).items() if s}
-    assert own == {"mark": 2.0, "nodes": 3, "host": LAUNCH * 200, "copy back": 2.0}
-
-
 def test_levels_above():
     work = BY_NAME["HIGGS-like"]
     assert levels_above(work, 4096) == 11
@@ -92,25 +71,6 @@ def test_names_are_those_of_kernels():
     kernels = {name for operation in MACROS for name in kernels_in(cuda_source(operation))}
     named = {name for names in roofline.STAGES.values() for name in names}
     assert named | counts.ROWS | counts.SPANS | roofline.CACHED <= kernels
-
-
-def test_what_was_measured(tmp_path):
-    path = tmp_path / "gpu.jsonl"
-    spans = [{"path": "fit/grow/level/histogram.histogram", "seconds": 0.5}]
-    spans += [{"path": "fit/grow/level", "seconds": 9.0}]
-    spans += [{"path": f"fit/slots.{name}", "seconds": 0.25} for name in ("children", "mark")]
-    lines = [
-        {"what": "stages", "work": "A", "commit": "old", "lines": spans[:1]},
-        {"what": "fit", "work": "A", "source": "host", "median": 7.0},
-        {"what": "fit", "work": "A", "source": "device", "median": 2.0},
-        {"what": "stages", "work": "A", "commit": "new", "lines": spans},
-    ]
-    path.write_text("".join(json.dumps({"benchmark": "gpu", **line}) + "\n" for line in lines))
-    found = measured(path)["A"]
-    assert (found["sum"], found["commit"]) == (2.0, "new")
-    shares = {k: v for k, v in found.items() if isinstance(v, float) and v and k != "sum"}
-    assert shares == {"histogram": 0.5, "nodes": 0.25, "mark": 0.25}
-    assert measured(tmp_path / "absent") == {}
 
 
 @needs_compilers
@@ -160,10 +120,3 @@ def test_the_table(tmp_path, capsys, monkeypatch):
     assert line["seconds"]["sum"] == pytest.approx(
         sum(s for stage, s in line["seconds"].items() if stage != "sum"), rel=1e-4
     )
-
-
-def test_without_a_compiler_it_says_why(monkeypatch, capsys):
-    monkeypatch.setattr(nvrtc, "why_not", lambda: "no compiler here")
-    monkeypatch.setattr(roofline.runner, "available", lambda kind: None)
-    assert roofline.main([]) == 2
-    assert capsys.readouterr().err == "benchmarks.gpu.roofline: no compiler here\n"

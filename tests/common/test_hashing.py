@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from in_numba import kernel
 
 from gpuforest.common.hashing import hash_at, permute, positions_of, tree_keys
-from gpuforest.kernels.shared.hashing.numba import domain, order_of
-from gpuforest.kernels.shared.hashing.numba import hash_at as compiled_hash_at
-from gpuforest.kernels.shared.hashing.numba import permute as compiled_permute
+from gpuforest.kernels.shared.numba import domain, order_of
+from gpuforest.kernels.shared.numba import hash_at as compiled_hash_at
+from gpuforest.kernels.shared.numba import permute as compiled_permute
 
 
 @kernel

@@ -24,129 +24,80 @@ CLASSES, THREE = (X[:, 0] > 0).astype(int), rng.integers(0, 3, 400)
 NUMBER, TWO = X[:, 1] + 0.1 * X[:, 2], X[:, :2]
 FOREST = {"n_estimators": 3, "random_state": 0, "backend": "numba"}
 
-# estimator, its parameters, X, y
+RFC, RFR, ETC, ETR, HGC, HGR = (
+    *("RandomForestClassifier", "RandomForestRegressor", "ExtraTreesClassifier"),
+    *("ExtraTreesRegressor", "HistGradientBoostingClassifier", "HistGradientBoostingRegressor"),
+)
+ONE, BOTH, BINS = (
+    {"categorical_features": [0]},
+    {"categorical_features": [0, 1]},
+    {"max_bins": 1000},
+)
+SUMS, WAYS = {"feature_combinations": 2}, {"categorical_split": "multiway"}
+MEDIANS = {"criterion": "absolute_error"}
+NUMPYS = {
+    "max_depth": np.int32(3),
+    "min_samples_leaf": np.uint8(2),
+    "max_features": np.float64(0.5),
+}
+
+# estimator, X, y, and its parameters
 CALLS = {
-    "two classes": ("RandomForestClassifier", {}, X, CLASSES),
-    "three classes": ("RandomForestClassifier", {}, X, THREE),
-    "entropy": ("RandomForestClassifier", {"criterion": "entropy"}, X, CLASSES),
-    "log loss, three": ("RandomForestClassifier", {"criterion": "log_loss"}, X, THREE),
-    "float32": ("RandomForestClassifier", {}, X.astype(np.float32), CLASSES),
-    "columns first": ("RandomForestClassifier", {}, np.asfortranarray(X), CLASSES),
-    "integers": ("RandomForestClassifier", {}, (10 * X).astype(np.int16), CLASSES),
-    "one feature": ("RandomForestClassifier", {}, X[:, :1], CLASSES),
-    "two rows": ("RandomForestClassifier", {}, X[:2], np.array([0, 1])),
-    "missing": ("RandomForestClassifier", {}, HOLES, CLASSES),
-    "1000 bins": ("RandomForestClassifier", {"max_bins": 1000}, X, CLASSES),
-    "hard voting": ("RandomForestClassifier", {"voting": "hard"}, X, CLASSES),
-    "NumPy's numbers": (
-        "RandomForestClassifier",
-        {
-            "max_depth": np.int32(3),
-            "min_samples_leaf": np.uint8(2),
-            "max_features": np.float64(0.5),
-        },
-        X,
-        CLASSES,
-    ),
-    "out of bag": ("RandomForestClassifier", {"oob_score": True, "n_estimators": 40}, X, CLASSES),
-    "balanced": ("RandomForestClassifier", {"class_weight": "balanced"}, X, THREE),
-    "threads": ("RandomForestClassifier", {"n_jobs": 3}, X, CLASSES),
-    "whole sample": ("RandomForestClassifier", {"bootstrap": False}, X, CLASSES),
-    "monotonic": ("RandomForestClassifier", {"monotonic_cst": [1, 0, 0, 0, 0, -1]}, X, CLASSES),
-    "least weight": ("RandomForestClassifier", {"min_weight_fraction_leaf": 0.05}, X, CLASSES),
-    "pruned": ("RandomForestClassifier", {"ccp_alpha": 0.01}, X, CLASSES),
-    "two outputs": ("RandomForestClassifier", {}, X, np.column_stack([CLASSES, THREE])),
-    "categories": ("RandomForestClassifier", {"categorical_features": [0, 1]}, CATEGORIES, CLASSES),
-    "300 categories": ("RandomForestClassifier", {"categorical_features": [0]}, MANY, THREE),
-    "multiway": (
-        "RandomForestClassifier",
-        {"categorical_features": [0, 1], "categorical_split": "multiway"},
-        CATEGORIES,
-        CLASSES,
-    ),
-    "regression": ("RandomForestRegressor", {}, X, NUMBER),
-    "regression, 1000 bins": ("RandomForestRegressor", {"max_bins": 1000}, X, NUMBER),
-    "several numbers": ("RandomForestRegressor", {}, X, TWO),
-    "counts": ("RandomForestRegressor", {"criterion": "poisson"}, X, np.abs(NUMBER)),
-    "absolute error": ("RandomForestRegressor", {"criterion": "absolute_error"}, X, NUMBER),
-    "absolute error, 1000 bins": (
-        "RandomForestRegressor",
-        {"criterion": "absolute_error", "max_bins": 1000},
-        X,
-        NUMBER,
-    ),
-    "regression, monotonic": ("RandomForestRegressor", {"monotonic_cst": [0, 1] * 3}, X, NUMBER),
-    "regression, categories": (
-        "RandomForestRegressor",
-        {"categorical_features": [0, 1]},
-        CATEGORIES,
-        NUMBER,
-    ),
-    "regression, multiway": (
-        "RandomForestRegressor",
-        {"categorical_features": [0], "categorical_split": "multiway"},
-        MANY,
-        NUMBER,
-    ),
-    "combinations": ("RandomForestClassifier", {"feature_combinations": 2}, X, CLASSES),
-    "combinations, 1000 bins": (
-        "RandomForestRegressor",
-        {"feature_combinations": 2, "max_bins": 1000},
-        X,
-        NUMBER,
-    ),
-    "combinations, categories": (
-        "RandomForestClassifier",
-        {"feature_combinations": 2, "categorical_features": [0, 1]},
-        CATEGORIES,
-        THREE,
-    ),
-    "combinations, at random": (
-        "ExtraTreesRegressor",
-        {"feature_combinations": 2},
-        HOLES,
-        NUMBER,
-    ),
-    "combinations, absolute error": (
-        "RandomForestRegressor",
-        {"feature_combinations": 2, "criterion": "absolute_error"},
-        X,
-        NUMBER,
-    ),
-    "extra trees": ("ExtraTreesClassifier", {}, X, CLASSES),
-    "extra trees, regression": ("ExtraTreesRegressor", {}, X, NUMBER),
-    "extra trees, 1000 bins": ("ExtraTreesClassifier", {"max_bins": 1000}, X, THREE),
-    "extra trees, categories": (
-        "ExtraTreesClassifier",
-        {"categorical_features": [0]},
-        MANY,
-        CLASSES,
-    ),
-    "embedding": ("RandomTreesEmbedding", {}, X, None),
-    "one tree": ("DecisionTreeClassifier", {}, X, THREE),
-    "one tree, regression": ("DecisionTreeRegressor", {}, X, NUMBER),
-    "bagging": ("BaggingClassifier", {}, X, CLASSES),
-    "bagging, regression": ("BaggingRegressor", {}, X, NUMBER),
-    "boosting": ("HistGradientBoostingClassifier", {}, HOLES, CLASSES),
-    "boosting, three classes": ("HistGradientBoostingClassifier", {"n_jobs": 2}, X, THREE),
-    "boosting, categories": (
-        "HistGradientBoostingRegressor",
-        {"categorical_features": [0, 1], "subsample": 0.5},
-        CATEGORIES,
-        NUMBER,
-    ),
+    "two classes": (RFC, X, CLASSES, {}),
+    "three classes": (RFC, X, THREE, {}),
+    "entropy": (RFC, X, CLASSES, {"criterion": "entropy"}),
+    "log loss, three": (RFC, X, THREE, {"criterion": "log_loss"}),
+    "float32": (RFC, X.astype(np.float32), CLASSES, {}),
+    "columns first": (RFC, np.asfortranarray(X), CLASSES, {}),
+    "integers": (RFC, (10 * X).astype(np.int16), CLASSES, {}),
+    "one feature": (RFC, X[:, :1], CLASSES, {}),
+    "two rows": (RFC, X[:2], np.array([0, 1]), {}),
+    "missing": (RFC, HOLES, CLASSES, {}),
+    "1000 bins": (RFC, X, CLASSES, BINS),
+    "hard voting": (RFC, X, CLASSES, {"voting": "hard"}),
+    "NumPy's numbers": (RFC, X, CLASSES, NUMPYS),
+    "out of bag": (RFC, X, CLASSES, {"oob_score": True, "n_estimators": 40}),
+    "balanced": (RFC, X, THREE, {"class_weight": "balanced"}),
+    "threads": (RFC, X, CLASSES, {"n_jobs": 3}),
+    "whole sample": (RFC, X, CLASSES, {"bootstrap": False}),
+    "monotonic": (RFC, X, CLASSES, {"monotonic_cst": [1, 0, 0, 0, 0, -1]}),
+    "least weight": (RFC, X, CLASSES, {"min_weight_fraction_leaf": 0.05}),
+    "pruned": (RFC, X, CLASSES, {"ccp_alpha": 0.01}),
+    "two outputs": (RFC, X, np.column_stack([CLASSES, THREE]), {}),
+    "categories": (RFC, CATEGORIES, CLASSES, BOTH),
+    "300 categories": (RFC, MANY, THREE, ONE),
+    "multiway": (RFC, CATEGORIES, CLASSES, BOTH | WAYS),
+    "regression": (RFR, X, NUMBER, {}),
+    "regression, 1000 bins": (RFR, X, NUMBER, BINS),
+    "several numbers": (RFR, X, TWO, {}),
+    "counts": (RFR, X, np.abs(NUMBER), {"criterion": "poisson"}),
+    "absolute error": (RFR, X, NUMBER, MEDIANS),
+    "absolute error, 1000 bins": (RFR, X, NUMBER, MEDIANS | BINS),
+    "regression, monotonic": (RFR, X, NUMBER, {"monotonic_cst": [0, 1] * 3}),
+    "regression, categories": (RFR, CATEGORIES, NUMBER, BOTH),
+    "regression, multiway": (RFR, MANY, NUMBER, ONE | WAYS),
+    "combinations": (RFC, X, CLASSES, SUMS),
+    "combinations, 1000 bins": (RFR, X, NUMBER, SUMS | BINS),
+    "combinations, categories": (RFC, CATEGORIES, THREE, SUMS | BOTH),
+    "combinations, at random": (ETR, HOLES, NUMBER, SUMS),
+    "combinations, absolute error": (RFR, X, NUMBER, SUMS | MEDIANS),
+    "extra trees": (ETC, X, CLASSES, {}),
+    "extra trees, regression": (ETR, X, NUMBER, {}),
+    "extra trees, 1000 bins": (ETC, X, THREE, BINS),
+    "extra trees, categories": (ETC, MANY, CLASSES, ONE),
+    "embedding": ("RandomTreesEmbedding", X, None, {}),
+    "one tree": ("DecisionTreeClassifier", X, THREE, {}),
+    "one tree, regression": ("DecisionTreeRegressor", X, NUMBER, {}),
+    "bagging": ("BaggingClassifier", X, CLASSES, {}),
+    "bagging, regression": ("BaggingRegressor", X, NUMBER, {}),
+    "boosting": (HGC, HOLES, CLASSES, {}),
+    "boosting, three classes": (HGC, X, THREE, {"n_jobs": 2}),
+    "boosting, categories": (HGR, CATEGORIES, NUMBER, BOTH | {"subsample": 0.5}),
     "boosting, 255 categories": (
-        "HistGradientBoostingRegressor",
-        {"categorical_features": [0], "loss": "absolute_error"},
-        np.column_stack([np.arange(400) % 255, X]),
-        NUMBER,
+        *(HGR, np.column_stack([np.arange(400) % 255, X]), NUMBER),
+        ONE | {"loss": "absolute_error"},
     ),
-    "boosting, counts": (
-        "HistGradientBoostingRegressor",
-        {"loss": "poisson", "early_stopping": True},
-        X,
-        np.abs(NUMBER),
-    ),
+    "boosting, counts": (HGR, X, np.abs(NUMBER), {"loss": "poisson", "early_stopping": True}),
 }
 
 
@@ -160,7 +111,7 @@ def test_no_call_compiles_anything(kind, monkeypatch):
     """A call that needs types which no kernel declares raises a TypeError."""
     asked = []
     monkeypatch.setattr(code, "compiled", lambda name, *options: asked.append(name))
-    name, parameters, data, y = CALLS[kind]
+    name, data, y, parameters = CALLS[kind]
     own = FOREST
     if name.startswith("DecisionTree"):
         own = {"random_state": 0, "backend": "numba"}
@@ -212,7 +163,7 @@ NEEDED = (
     "kernels.edges.numba.edges-value_float64",
     "kernels.encode.numba.encode-code_uint8-value_float64",
     "kernels.bag.numba.bag", "kernels.bag.numba.in_bag", "kernels.totals.numba",
-    "kernels.partition.numba", "kernels.level.numba.level-categories_False-code_uint8",
+    "kernels.partition.numba", "kernels.best_split.numba.level-code_uint8-sets_False",
     "kernels.grow_subtrees.numba.grow_subtrees-code_uint8-random_False-sets_False",
     "kernels.traverse.numba.accumulate-code_uint8-sums_False",
 )  # fmt: skip

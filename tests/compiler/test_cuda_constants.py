@@ -12,7 +12,7 @@ from gpuforest.engine import criteria
 
 TEXTS = {
     path.relative_to(PACKAGE).as_posix(): COMMENT.sub(" ", path.read_text())
-    for path in sorted(PACKAGE.glob("kernels/**/*.cu*"))
+    for path in sorted(PACKAGE.rglob("*.cu*"))
 }
 NUMBER = re.compile(r"\b(?:0[xX][0-9a-fA-F]+|\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)")
 COMMON = 64  # smaller numbers, and powers of two up to 2^10, have many meanings

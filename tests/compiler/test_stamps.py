@@ -5,15 +5,15 @@ import shutil
 
 import pytest
 
-from gpuforest.compiler import stamps
+from gpuforest.compiler import objects
 from gpuforest.compiler.build import variants
 from gpuforest.compiler.decorators import Helper
 
-PACKAGE = stamps.PACKAGE
+PACKAGE = objects.PACKAGE
 
 
 def clear():
-    for cached in (stamps.sources, stamps.is_folder, stamps.modules_of, stamps.stamp):
+    for cached in (objects.sources, objects.is_folder, objects.modules_of, objects.stamp):
         cached.cache_clear()
 
 
@@ -22,7 +22,7 @@ def copied(monkeypatch, tmp_path):
     """A copy of the package's sources, whose stamps are asked for."""
     ignore = shutil.ignore_patterns("__pycache__", "compiled", "*.cu", "*.cuh")
     shutil.copytree(PACKAGE, tmp_path / "gpuforest", ignore=ignore)
-    monkeypatch.setattr(stamps, "PACKAGE", tmp_path / "gpuforest")
+    monkeypatch.setattr(objects, "PACKAGE", tmp_path / "gpuforest")
     clear()
     yield tmp_path / "gpuforest"
     clear()
@@ -30,23 +30,12 @@ def copied(monkeypatch, tmp_path):
 
 def all_stamps():
     clear()
-    return {name: stamps.stamp(name) for name in (*variants(), stamps.ALL)}
+    return {name: objects.stamp(name) for name in (*variants(), objects.ALL)}
 
 
-EVERY = {f"{module}." for module in stamps.MODULES}
-GROWING = {f"kernels.{n}." for n in ("grow_subtrees", "level", "best_split")}
-GROWING |= {"splits.absolute.", "splits.multiway."}
-WALKING = {
-    *(f"kernels.{n}." for n in ("traverse", "partition", "grow_subtrees")),
-    "explain.shap_kernels.",
-    "explain.background_kernels.",
-}
-# they take records of the engine, which know criteria
-RECORDS = {*GROWING, *WALKING, *(f"kernels.{n}." for n in ("histogram", "totals", "project"))}
-CODES = EVERY - {
-    "kernels.gradients.numba.",
-    "kernels.edges.numba.",
-}  # they call hashing's names of types
+EVERY = {f"{module}." for module in objects.MODULES}
+SHARED = EVERY - {"kernels.gradients.numba.", "kernels.edges.numba."}
+SUBTREES = {"kernels.grow_subtrees.", "splits.multiway.", "splits.oblique."}
 
 
 @pytest.mark.parametrize(
@@ -54,18 +43,14 @@ CODES = EVERY - {
     [
         ("kernels/encode/numba.py", {"kernels.encode."}),
         ("kernels/edges/numpy.py", {"kernels.edges."}),  # its constants
-        ("splits/multiway/branches.py", {"splits.multiway."}),
-        ("kernels/shared/scoring/numba.py", GROWING),
-        (
-            "kernels/shared/goes_left/numba.py",
-            {*WALKING, "kernels.boosted_tree.", "splits.multiway."},
-        ),
-        ("kernels/shared/hashing/numba.py", CODES),
+        ("kernels/grow_subtrees/cuts.py", SUBTREES),
+        ("splits/sets/numba.py", {*SUBTREES, "kernels.best_split."}),
+        ("kernels/shared/numba.py", SHARED),
         ("common/elementary.py", {"kernels.gradients."}),
-        ("splits/oblique/terms.py", {"kernels.grow_subtrees.numba.", "kernels.traverse."}),
-        ("engine/criteria.py", RECORDS),
+        ("splits/oblique/terms.py", {*SUBTREES, "kernels.traverse."} - {"splits.multiway."}),
+        ("engine/criteria.py", SHARED),
         ("compiler/compile.py", EVERY),
-        ("compiler/pairs.py", EVERY),
+        ("compiler/intrinsics.py", EVERY),
         ("compiler/types.py", EVERY),
         ("compiler/code.py", set()),
         ("kernels/traverse/numpy.py", set()),
@@ -81,15 +66,15 @@ def test_an_edit_makes_the_kernels_stale_that_could_change(copied, path, stale):
     after = all_stamps()
     changed = {name for name in before if after[name] != before[name]}
     expected = {name for name in before if name.startswith(tuple(stale))}
-    assert changed == expected | ({stamps.ALL} if stale else set())
+    assert changed == expected | ({objects.ALL} if stale else set())
 
 
 def test_stamps_are_the_same_wherever_the_package_lies(copied):
     there = all_stamps()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stamps, "PACKAGE", PACKAGE)
+        patch.setattr(objects, "PACKAGE", PACKAGE)
         assert all_stamps() == there
-    assert len({*there.values()}) == len(stamps.MODULES) + 1
+    assert len({*there.values()}) == len(objects.MODULES) + 1
 
 
 def imports_by_python(tree):
@@ -110,11 +95,11 @@ def imports_by_python(tree):
 
 
 def test_imports_are_those_that_python_makes():
-    for module, source in stamps.sources().items():
+    for module, (_, imports) in objects.sources().items():
         path = PACKAGE.joinpath(*module.split(".")).with_suffix(".py")
         expected = {*imports_by_python(ast.parse(path.read_text()))}
-        expected -= {f"gpuforest.{name}" for name in stamps.NO_PART}
-        assert {f"gpuforest.{name}" for name in source.imports} == expected, module
+        expected -= {f"gpuforest.{name}" for name in objects.NO_PART}
+        assert {f"gpuforest.{name}" for name in imports} == expected, module
 
 
 def helpers_of(function, seen):
@@ -131,8 +116,8 @@ def helpers_of(function, seen):
 def test_all_that_a_kernel_calls_is_in_its_stamp():
     n_helpers = 0
     for kernel, _ in variants().values():
-        own = stamps.modules_of(kernel.__module__.removeprefix("gpuforest."))
-        own |= stamps.modules_of(stamps.COMPILER)
+        own = objects.modules_of(kernel.__module__.removeprefix("gpuforest."))
+        own |= objects.modules_of(objects.COMPILER)
         found = helpers_of(kernel.function, set())
         assert {helper.__module__.removeprefix("gpuforest.") for helper in found} <= own
         n_helpers += len(found)

@@ -30,7 +30,7 @@ from gpuforest.engine.criteria import (
     xlogx,
 )
 from gpuforest.engine.nodes import unpack
-from gpuforest.kernels.shared.scoring import numba as scoring
+from gpuforest.kernels.shared import numba as scoring
 
 NUMBERS = {c.number: c for c in CRITERIA.values() if c.number != ABSOLUTE_ERROR}
 

@@ -129,17 +129,6 @@ def test_pruned_trees_are_those_of_scikit_learn(limit):
     np.testing.assert_allclose(sorted(a.tree_.impurity), sorted(b.tree_.impurity), rtol=1e-9)
 
 
-def test_any_weights_give_the_same_medians_as_in_scikit_learn():
-    X, y = data(3)
-    weights = np.random.default_rng(3).exponential(size=len(X))
-    params = {"criterion": "absolute_error", "max_depth": 4}
-    reference = DecisionTreeRegressor(**params, random_state=0).fit(X, y, weights)
-    ours = gpuforest.DecisionTreeRegressor(**params, backend="numpy").fit(X, y, weights)
-    # weights are rounded to 31 bits
-    np.testing.assert_allclose(ours.predict(X), reference.predict(X), rtol=1e-12)
-    np.testing.assert_allclose(ours.tree_.impurity[0], reference.tree_.impurity[0], rtol=1e-6)
-
-
 def test_importances_are_those_of_scikit_learn():
     X, y = data(4, n=300, n_features=3)
     params = {"criterion": "absolute_error", "min_samples_leaf": 20}
@@ -313,25 +302,6 @@ def test_models_go_to_scikit_learn_and_back():
     back = gpuforest.from_sklearn(theirs)
     assert np.array_equal(back.predict(X3), ours.predict(X3))
     np.testing.assert_allclose(back.feature_importances_, ours.feature_importances_, rtol=1e-9)
-
-
-def test_warm_start_adds_the_trees_that_would_have_grown():
-    params = {"criterion": "absolute_error", "random_state": 3, "backend": "numpy"}
-    whole = gpuforest.RandomForestRegressor(6, **params).fit(X3, Y3)
-    model = gpuforest.RandomForestRegressor(2, warm_start=True, **params).fit(X3, Y3)
-    model.set_params(n_estimators=6).fit(X3, Y3)
-    assert np.array_equal(model.predict(X3), whole.predict(X3))
-
-
-def test_out_of_bag_errors_find_the_number_of_trees():
-    params = {"criterion": "absolute_error", "max_depth": 2, "random_state": 3}
-    model = gpuforest.RandomForestRegressor(
-        "auto", oob_tol=1.0, max_estimators=60, oob_score=True, **params
-    ).fit(X3, Y3)
-    n_trees = len(model.estimators_)
-    whole = gpuforest.RandomForestRegressor(n_trees, oob_score=True, **params).fit(X3, Y3)
-    assert np.array_equal(model.predict(X3), whole.predict(X3))
-    assert model.oob_curve_.error[-1] == pytest.approx(1 - whole.oob_score_)
 
 
 def test_a_tree_is_pruned_by_its_absolute_error():

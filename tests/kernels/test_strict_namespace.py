@@ -17,10 +17,8 @@ from engine import Task, later_rows, out_of_bag_means, places, same_forest, tabl
 from gpuforest.backends.base import Backend
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.common.hashing import permute, tree_keys
-from gpuforest.engine import binning
-from gpuforest.engine.criteria import CRITERIA, xlogx
-from gpuforest.engine.predict import apply, predict
+from gpuforest.engine.criteria import CRITERIA
+from gpuforest.engine.predict import predict
 from gpuforest.engine.records import Splits, Subtrees
 from gpuforest.engine.sampling import Sampling, draw_bags, tree_weights
 from gpuforest.engine.target import Target, encode_classes
@@ -196,21 +194,6 @@ def test_categories(criterion, changes):
         assert np.array_equal(found, predict(forest, later, NumpyBackend()))
 
 
-def test_waves_and_chunks():
-    assert_same(task_of("gini"), memory_budget=1)
-    assert_same(task_of("squared_error"), memory_budget=10_000)
-
-
-def test_blocks_of_rows_and_predictions(monkeypatch):
-    monkeypatch.setattr(binning, "BLOCK_ROWS", 16)
-    task = task_of("entropy")
-    forest = task.grow(NumpyBackend())
-    assert same_forest(forest, task.grow(StrictBackend()))
-    for stage in (apply, predict):
-        found = stage(forest, task.X, StrictBackend())
-        assert np.array_equal(found, stage(forest, task.X, NumpyBackend()))
-
-
 def test_out_of_bag():
     task = task_of("gini", n_trees=25)
     forest = task.grow(NumpyBackend())
@@ -219,35 +202,6 @@ def test_out_of_bag():
         for backend in (NumpyBackend(), StrictBackend())
     ]
     assert np.array_equal(*means, equal_nan=True)
-
-
-def test_bags_and_features_are_drawn_alike():
-    sampling = task_of("gini").sampling
-    bags = draw_bags(sampling, 9, 2, 5, StrictBackend())
-    assert bags.device == DEVICE
-    assert np.array_equal(
-        StrictBackend().asnumpy(bags), draw_bags(sampling, 9, 2, 5, NumpyBackend())
-    )
-    keys = tree_keys(strict, 9, 0, 5, DEVICE)[:, None]
-    for n in (1, 2, 11, 64, 100):
-        positions = strict.arange(n, dtype=strict.uint64, device=DEVICE)[None, :]
-        host = np.arange(n, dtype=np.uint64)[None]
-        assert np.array_equal(
-            StrictBackend().asnumpy(permute(strict, keys, positions, n)),
-            permute(np, tree_keys(np, 9, 0, 5)[:, None], host, n),
-        )
-
-
-@pytest.mark.parametrize("criterion", CRITERIA.values(), ids=CRITERIA)
-def test_scores(criterion):
-    sums = np.random.default_rng(0).integers(0, 2**28, (50, 4)) >> np.arange(0, 28, 7)
-    sums[::7] = 0
-    backend = StrictBackend()
-    found = backend.asnumpy(criterion.side_score(strict, backend.asarray(sums)))
-    reference = criterion.side_score(NumpyBackend.xp, sums)
-    assert np.array_equal(found, reference)
-    whole = backend.asnumpy(xlogx(strict, backend.asarray(sums)))
-    assert np.array_equal(whole, xlogx(NumpyBackend.xp, sums))
 
 
 @pytest.mark.parametrize("weighing", [{"factors": np.arange(1, 61, dtype="i4")}, {"balance": 4096}])

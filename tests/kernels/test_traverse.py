@@ -78,22 +78,16 @@ def test_every_size_of_tree_and_batch(n_bins, n_rows):
     check(forest, codes, rng)
 
 
-@pytest.mark.parametrize("n_classes", [1, 2, 3, 7, 10, 100, 300])
-def test_every_number_of_classes(n_classes):
-    rng = np.random.default_rng(n_classes)
-    forest = random_forest(rng, [50, 9, 0], 30, sparse_counts(rng, n_classes), True)
-    codes = rng.integers(0, 31, (700, N_FEATURES)).astype(np.uint8)
-    check(forest, codes, rng)
-
-
-@pytest.mark.parametrize("n_outputs", [1, 2, 20])
-def test_every_number_of_outputs(n_outputs):
-    rng = np.random.default_rng(n_outputs)
-    sums = rng.integers(-(10**9), 10**9, (300, 1 + n_outputs))
-    sums[:, 0] = rng.integers(1, 99, 300)
-    forest = random_forest(rng, [50, 9, 0], 30, sums, False)
-    codes = rng.integers(0, 31, (700, N_FEATURES)).astype(np.uint8)
-    check(forest, codes, rng)
+@pytest.mark.parametrize(
+    ("classes", "n"), [*((True, n) for n in (1, 2, 3, 7, 10, 100, 300)), (False, 1), (False, 20)]
+)
+def test_every_number_of_classes_and_outputs(classes, n):
+    rng = np.random.default_rng(n)
+    sums = sparse_counts(rng, n) if classes else rng.integers(-(10**9), 10**9, (300, 1 + n))
+    if not classes:
+        sums[:, 0] = rng.integers(1, 99, 300)
+    forest = random_forest(rng, [50, 9, 0], 30, sums, classes)
+    check(forest, rng.integers(0, 31, (700, N_FEATURES)).astype(np.uint8), rng)
 
 
 def with_sets(rng: np.random.Generator, forest: Forest, n_categories: list[int]) -> Forest:

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from gpuforest.compiler import code, objects, processors
+from gpuforest.compiler.compile import linker
 from gpuforest.compiler.decorators import Kernel
-from gpuforest.compiler.link import linker
 from gpuforest.kernels.bag.numba import in_bag
 
 really_compiled = code.compiled

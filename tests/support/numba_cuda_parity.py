@@ -25,15 +25,14 @@ CLASSES = ("gini", "entropy", "misclassification")
 MOMENTS = ("squared_error", "poisson")
 REFERENCE = NumpyBackend()
 WEIGHTS = np.arange(40, dtype=np.int32) % 3
-LAUNCHED = defaultdict(set)  # types of arguments, by the kernel's operation and name
+LAUNCHED = defaultdict(set)  # types of arguments, by the kernel's name
 
 
 class Recorded(NumbaCudaBackend):
     """Keeps the types of all arguments of kernels."""
 
     def launch(self, kernel, n, *arguments):
-        operation = kernel.py_func.__module__.split(".")[-2]
-        LAUNCHED[operation, kernel.py_func.__name__].add(tuple(map(described, arguments)))
+        LAUNCHED[kernel.py_func.__name__].add(tuple(map(described, arguments)))
         super().launch(kernel, n, *arguments)
 
 

@@ -11,29 +11,28 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from gpuforest.compiler.types import CHOICES, Record, Spec, as_tuple, record_of
+from gpuforest.compiler.types import Record, Spec, as_tuple, record_of
 from gpuforest.engine.records import Data, Frontier, Rules, Splits, Trees
 from gpuforest.kernels.shared.records import Cuts
 
 RECORDS = {record.__name__: record for record in (Cuts, Data, Frontier, Rules, Splits, Trees)}
 
-# every kernel by file, and the types of its arguments
+# every kernel by name, and the types of its arguments
 KERNELS = {
-    ("encode", "encode_values"): "X[:,:] f8[:] i8[:] i8 codes[:,:]",
-    ("bag", "draw"): "u8[:] i8 i8[:] i4[:,:]",
-    ("totals", "add_rows"): "y[:,:] i4[:] i4[:] i8[:] i8[:] i8[:,:]",
-    ("totals", "compare_rows"): "i8[:,:] i4[:] i8[:] i8[:] i8[:,:] b1[:]",
-    ("histogram", "add_rows"): "Data Frontier i4[:,:] b1 i8[:] i8[:,:,:,:]",
-    ("best_split", "scan_features"): "Data Frontier i8[:,:,:] i4[:,:] Rules Cuts",
-    ("best_split", "choose_features"): "i4[:,:] i8[:] Cuts Splits",
-    ("partition", "choose_sides"): "Data Frontier Splits u8[:] i8[:] i8[:]",
-    ("partition", "move"): "i4[:] i4[:] i8[:] i8[:] i8[:]",
-    ("traverse", "walk_rows"): "Trees i4[:,:] codes[:,:] i8[:,:]",
-    ("traverse", "add_leaves"): "Trees i4[:,:] f8[:,:] codes[:,:] b1[:,:] f8[:,:]",
+    "encode_values": "X[:,:] f8[:] i8[:] i8 codes[:,:]",
+    "draw": "u8[:] i8 i8[:] i4[:,:]",
+    "add_totals": "y[:,:] i4[:] i4[:] i8[:] i8[:] i8[:,:]",
+    "compare_rows": "i8[:,:] i4[:] i8[:] i8[:] i8[:,:] b1[:]",
+    "add_histograms": "Data Frontier i4[:,:] b1 i8[:] i8[:,:,:,:]",
+    "scan_features": "Data Frontier i8[:,:,:] i4[:,:] Rules Cuts",
+    "choose_features": "i4[:,:] i8[:] Cuts Splits",
+    "choose_sides": "Data Frontier Splits u8[:] i8[:] i8[:]",
+    "move": "i4[:] i4[:] i8[:] i8[:] i8[:]",
+    "walk_rows": "Trees i4[:,:] codes[:,:] i8[:,:]",
+    "add_leaves": "Trees i4[:,:] f8[:,:] codes[:,:] b1[:,:] f8[:,:]",
 }
 KINDS = {"codes": ("u1", "u2"), "y": ("i4", "i8"), "X": ("f4", "f8")}
 NAMES = {"code": "codes", "target": "y", "value": "X"}  # of the same kinds in compiler/types.py
-FIRST = {name: dtypes[0] for name, dtypes in CHOICES.items()}
 
 
 def is_record(value: Any) -> bool:
@@ -50,7 +49,7 @@ def words_of(spec: Spec, chosen: dict[str, str]) -> Any:
     return f"{word}[{','.join(':' * spec.ndim)}]" if spec.ndim else word
 
 
-def signatures(kernel: tuple[str, str]) -> list[tuple[Any, ...]]:
+def signatures(kernel: str) -> list[tuple[Any, ...]]:
     """The types of a kernel's arguments, once for each choice of the dtypes that kinds stand for.
 
     Those of a record are a named tuple of its fields.

@@ -18,7 +18,6 @@ what is copied to it.
 from __future__ import annotations
 
 import inspect
-import operator
 from collections import Counter
 from functools import cache
 from importlib.util import find_spec
@@ -28,6 +27,7 @@ from typing import Any
 import array_api_compat.numpy as compat
 import numpy as np
 from emulated import EmulatedBackend
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
 operations: Counter[str] = Counter()
 waits: Counter[str] = Counter()
@@ -42,10 +42,9 @@ WAITS = {"nonzero": 1, "unique_all": 3, "unique_counts": 2, "unique_inverse": 1,
 BESIDES = {"ascontiguousarray": np.ascontiguousarray}
 
 
-class Array:
+class Array(NDArrayOperatorsMixin):
     """An array of CuPy's."""
 
-    __array_ufunc__ = None  # NumPy's operators and functions take none
     __hash__ = None
     device = DEVICE
 
@@ -61,14 +60,16 @@ class Array:
     flags = property(lambda self: self.host.flags)
     T = property(lambda self: Array(self.host.T))
 
-    def __len__(self) -> int:
-        return len(self.host)
-
     def __dlpack_device__(self) -> tuple[int, int]:
         return 2, 0  # CUDA
 
     def reshape(self, *shape: int) -> Array:
         return PickyBackend.xp.reshape(self, shape)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        operations[ufunc.__name__] += 1
+        plain = {name: unwrap(value) for name, value in options.items()}
+        return wrap(getattr(ufunc, method)(*map(unwrap, inputs), **plain))
 
     def __iter__(self) -> Any:
         raise TypeError("iteration over a device array")
@@ -93,6 +94,7 @@ class Array:
             raise ValueError("a number of an array of many")
         return kind(self.host[()] if not self.ndim else self.host.reshape(())[()])
 
+    __len__ = lambda self: len(self.host)  # noqa: E731
     __bool__ = lambda self: self.number(bool)  # noqa: E731
     __int__ = lambda self: self.number(int)  # noqa: E731
     __float__ = lambda self: self.number(float)  # noqa: E731
@@ -101,35 +103,6 @@ class Array:
     def astype(self, dtype: Any, copy: bool = True) -> Array:
         operations["astype"] += 1
         return Array(self.host.astype(dtype, copy=copy))
-
-
-def _define(name: str, *, reflected: bool = False) -> None:
-    """An operator; and, where it has these, its reflection and its form in place."""
-    function = getattr(operator, f"__{name}__")
-
-    def forward(self: Array, *others: Any) -> Array:
-        operations[name] += 1
-        return Array(function(self.host, *map(unwrap, others)))
-
-    def backward(self: Array, other: Any) -> Array:
-        operations[name] += 1
-        return Array(function(unwrap(other), self.host))
-
-    def inside(self: Array, other: Any) -> Array:
-        operations[name] += 1
-        self.host = getattr(operator, f"__i{name}__")(self.host, unwrap(other))
-        return self
-
-    setattr(Array, f"__{name}__", forward)
-    if reflected:
-        setattr(Array, f"__r{name}__", backward)
-        setattr(Array, f"__i{name}__", inside)
-
-
-REFLECTED = "add sub mul truediv floordiv mod and or xor lshift rshift"
-OTHERS = "lt le eq ne ge gt neg invert abs"
-for _name in f"{REFLECTED} {OTHERS}".split():
-    _define(_name, reflected=_name in REFLECTED.split())
 
 
 def unwrap(value: Any) -> Any:

@@ -1,7 +1,7 @@
 // Bags, and samples of rows, on the device. The specifications are numpy.py beside this file and
 // binning.draw_rows and binning.rows_below.
 #include "shared/cuda.cuh"
-#include "shared/hashing/cuda.cuh"
+#include "shared/hashing.cuh"
 
 // A thread for each draw; blockIdx.y counts trees. cumulative i64[N], or null if all rows have
 // equal weights. `weights` i32[T, N] holds zeros.

@@ -4,7 +4,7 @@ import numpy as np
 
 from gpuforest.compiler.decorators import device, kernel
 from gpuforest.compiler.types import I64, U64, I32s, I64s
-from gpuforest.kernels.shared.hashing.numba import LOW_32, U32, U, hash_at
+from gpuforest.kernels.shared.numba import LOW_32, U32, U, hash_at
 
 
 @device

@@ -1,9 +1,19 @@
 // Best splits on the device. The specification is numpy.py beside this file.
 #include "best_split/cuda.cuh"
-#include "best_split/found.cuh"
 #include "generated/Histograms.cuh"
 #include "generated/Frontier.cuh"
 #include "generated/Splits.cuh"
+
+// What the search leaves of each feature of a slot, besides its score: -1 if the feature was not
+// tried, and otherwise its cut and these bits.
+
+#define FOUND_CUT 0xfffff
+#define FOUND_MISSING_LEFT 20
+#define FOUND_VARIES 21
+
+__device__ __forceinline__ bool found_varies(int found) {
+  return found >= 0 && found >> FOUND_VARIES & 1;
+}
 
 // Bins of a histogram SUM[B, channels] in global memory.
 struct Bins {
@@ -41,7 +51,7 @@ __device__ __forceinline__ Limits limits_of(const Rules& rules, const Frontier& 
 }
 
 // A warp for each slot and feature; the last bin is that of missing values. score f64[S, k];
-// found i32[S, k], see found.cuh; all_bins i32[F] counts the bins of
+// found i32[S, k], see FOUND_CUT; all_bins i32[F] counts the bins of
 // features; table holds n ln n. Shared: i64[warps][CUT_SUMS][C].
 extern "C" __global__ void __launch_bounds__(SPLIT_THREADS, 1)
 best_cut(Histograms hist, const i32* features, Frontier slots, Rules rules,

@@ -10,8 +10,8 @@
 //     code(i)         its code
 //     after(i, n)     the next code that holds rows among the items below n, or -1
 //     BINS            items may be empty; otherwise equal codes are neighbours
-#include "shared/hashing/cuda.cuh"
-#include "shared/scoring/cuda.cuh"
+#include "shared/hashing.cuh"
+#include "shared/scoring.cuh"
 #include "generated/Rules.cuh"
 
 // The next bin above i that holds rows, and the last one, among the first n; -1: none.

@@ -1,27 +1,32 @@
-"""Best split, compiled. The specification is numpy.py beside this file."""
+"""Best split and level, compiled. The specifications are numpy.py beside this file and
+`Backend.level`; the latter takes one slot after another, so that histograms stay in cache."""
 
 import numpy as np
 
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.compiler.decorators import device, kernel
-from gpuforest.compiler.types import I32s2, I64s, I64s3
+from gpuforest.compiler.types import I64, I32s, I32s2, I64s, I64s2, I64s3
 from gpuforest.engine.nodes import SET_BIN
 from gpuforest.engine.records import Data, Frontier, Rules, Splits
-from gpuforest.kernels.best_split.limits import (
+from gpuforest.kernels.best_split.cuts import (
+    Scan,
+    best_of_bins,
     feature_of,
     left_of,
     limits_of,
     random_of_bins,
     slot_at,
 )
-from gpuforest.kernels.best_split.scan import Scan, best_of_bins
-from gpuforest.kernels.best_split.sets import best_set, compact_bins, set_sums, write_set
-from gpuforest.kernels.histogram.numba import has_labels
+from gpuforest.kernels.histogram.numba import accumulate
+from gpuforest.kernels.shared.numba import domain, has_labels, order_of, permute
 from gpuforest.kernels.shared.records import NO_BIN, NO_SPLIT, Split
+from gpuforest.splits.sets.numba import Sets, best_set, compact_bins, set_sums, write_set
+
+HIST_BYTES = 2**18  # of histograms filled in one pass over the rows: within a core's L2
 
 
 @device
-def improve_by_set(hist, feature, slot, rules, best, found, scan, work):
+def improve_by_set(hist, feature, slot, rules, best, splits, scan, work):
     """Improve on `best` with a categorical feature: whether it varies, and the best split."""
     m = compact_bins(hist, feature, work)
     if m < 2:
@@ -29,36 +34,30 @@ def improve_by_set(hist, feature, slot, rules, best, found, scan, work):
     limits = limits_of(rules, slot, feature.number)
     cut = best_set(m, feature, slot, rules.criterion.number, limits, rules.random, scan, work)
     if cut.score > best.score:
-        set_sums(m, cut, feature, work, found.left[slot.number])
-        side = write_set(m, cut, feature, work, found.sets[slot.number])
+        set_sums(m, cut, feature, work, splits.left[slot.number])
+        side = write_set(m, cut, feature, work, splits.sets[slot.number])
         best = Split(cut.score, feature.number, np.int64(SET_BIN), side, NO_BIN)
     return True, best
 
 
 @device
-def improve_by_cut(hist, feature, slot, rules, best, found, scan):
+def improve_by_cut(hist, feature, slot, rules, best, splits, scan):
     """As improve_by_set, with a numeric feature."""
-    limits = limits_of(rules, slot, feature.number)
+    limits, criterion = limits_of(rules, slot, feature.number), rules.criterion.number
     if rules.random:
-        varies, split = random_of_bins(
-            hist, feature, slot, rules.criterion.number, limits, scan.left
-        )
+        varies, split = random_of_bins(hist, feature, slot, criterion, limits, scan.left)
     else:
-        varies, split = best_of_bins(hist, feature, slot, rules.criterion.number, limits, scan)
+        varies, split = best_of_bins(hist, feature, slot, criterion, limits, scan)
     if split.score > best.score:  # of equal scores the first wins
         best = split
-        left_of(hist, feature, split.bin, split.missing_left, found.left[slot.number])
+        left_of(hist, feature, split.bin, split.missing_left, splits.left[slot.number])
     return varies, best
 
 
 @device
-def slot_best(data, slot, hist, features, need, rules, best, found, scan, categories):
-    """Improve on the Split `best` with one slot's histograms.
-
-    found : Splits; its left sums and set of the slot are those of the best split
-    categories : Categories; None: all features are numeric
-    Returns the new best and how many features were tried.
-    """
+def slot_best(data, slot, hist, features, need, rules, best, splits, scan, sets):
+    """Improve on the Split `best`, whose left sums and set are in `splits`, with one slot's
+    histograms; returns the new best and how many features were tried."""
     tried, C = 0, len(slot.sums)
     for j in range(len(features)):
         if tried >= need:
@@ -66,39 +65,81 @@ def slot_best(data, slot, hist, features, need, rules, best, found, scan, catego
         if features[j] < 0:
             continue
         feature = feature_of(features[j], data, rules, C)
-        if categories is not None and categories.kinds[feature.number] == CATEGORICAL:
+        if sets is not None and sets.kinds[feature.number] == CATEGORICAL:
             varies, best = improve_by_set(
-                hist[j], feature, slot, rules, best, found, scan, categories.work
+                hist[j], feature, slot, rules, best, splits, scan, sets.work
             )
         else:
-            varies, best = improve_by_cut(hist[j], feature, slot, rules, best, found, scan)
+            varies, best = improve_by_cut(hist[j], feature, slot, rules, best, splits, scan)
         tried += varies
     return best, tried
 
 
 @device
-def put_best(best, s, found):
+def put_best(best, tried, s, splits):
     """Write the best split of slot s."""
-    found.score[s], found.feature[s], found.bin[s] = best.score, best.feature, best.bin
-    found.missing_left[s] = best.missing_left
+    splits.score[s], splits.feature[s], splits.bin[s] = best.score, best.feature, best.bin
+    splits.missing_left[s], splits.tried[s] = best.missing_left, tried
 
 
 @device
-def best_of_slot(data, slots, s, hist, features, need, rules, found, scan):
+def best_of_slot(data, slots, s, hist, features, need, rules, splits, scan):
     """Write the best split of one slot."""
     slot = slot_at(slots, s, has_labels(data.y))
-    best, found.tried[s] = slot_best(
-        data, slot, hist, features, need, rules, NO_SPLIT, found, scan, None
-    )
-    put_best(best, s, found)
+    best, tried = slot_best(
+        data, slot, hist, features, need, rules, NO_SPLIT, splits, scan, None
+    )  # fmt: skip
+    put_best(best, tried, s, splits)
 
 
 @kernel(code="uint8")
 def best_split(
     data: Data, slots: Frontier, hist: I64s3, features: I32s2, need: I64s, rules: Rules,
-    found: Splits, scan: Scan,
+    splits: Splits, scan: Scan,
 ):  # fmt: skip
-    """Write the best split of each slot to `found`; hist : i64[S, k, B * width]. It
-    reads no codes."""
+    """Write the best split of each slot to `splits`; hist : i64[S, k, B * width]. It reads no
+    codes."""
     for s in range(len(features)):
-        best_of_slot(data, slots, s, hist[s], features[s], need[s], rules, found, scan)
+        best_of_slot(data, slots, s, hist[s], features[s], need[s], rules, splits, scan)
+
+
+@device
+def draw(features, n, slots, s, k, position, order, order_domain, F):
+    """Put the features at the next n positions of the slot's order into `features`, -1 for those
+    that its tree did not draw."""
+    mask, shift = order_domain
+    for j in range(n):
+        at = position + j
+        f = at if k >= F else permute(order, at, F, mask, shift)
+        drawn = len(slots.allowed) == 0 or slots.allowed[slots.tree[s], f]
+        features[j] = f if drawn else -1
+
+
+@device
+def level_of_slot(data, slots, s, rules, order_domain, splits, hist, batch, scan, sets):
+    """Write the best split of one slot, by histograms of as many features at once as fit
+    `batch`."""
+    F, k = data.codes.shape[0], rules.n_tried
+    slot, best = slot_at(slots, s, has_labels(data.y)), NO_SPLIT
+    order, need, position = order_of(slot.key), k, 0
+    while need > 0 and position < F:
+        n = min(len(batch), need, F - position)
+        draw(batch, n, slots, s, k, position, order, order_domain, F)
+        hist[:n] = 0
+        accumulate(data, slots, s, batch, 0, n, hist, rules.count_rows)
+        best, varied = slot_best(data, slot, hist, batch[:n], need, rules, best, splits, scan, sets)
+        need -= varied
+        position += n
+    put_best(best, k - need, s, splits)
+
+
+@kernel
+def level(
+    data: Data, slots: Frontier, rules: Rules, first: I64, last: I64, splits: Splits, hist: I64s2,
+    batch: I32s, scan: Scan, sets: Sets | None,
+):  # fmt: skip
+    """Write the best splits of the slots first .. last - 1 to `splits`. Scratch is `hist`
+    i64[n, B * width], for the n features in `batch`; sets are None if all features are numeric."""
+    order_domain = domain(data.codes.shape[0])
+    for s in range(first, last):
+        level_of_slot(data, slots, s, rules, order_domain, splits, hist, batch, scan, sets)

@@ -5,8 +5,8 @@
 #define SETS 1
 #include "shared/cuda.cuh"
 #include "shared/scans.cuh"
-#include "shared/goes_left/cuda.cuh"
-#include "shared/hashing/cuda.cuh"
+#include "shared/goes_left.cuh"
+#include "shared/hashing.cuh"
 #include "generated/Codes.cuh"
 #include "generated/TreeNode.cuh"
 #include "generated/TreeState.cuh"

@@ -17,7 +17,7 @@ import math
 
 import numpy as np
 
-from gpuforest.compiler import atomics, types
+from gpuforest.compiler import intrinsics, types
 from gpuforest.compiler.decorators import device, kernel, rare
 from gpuforest.engine.nodes import CHILD_SHIFT, FEATURE_SHIFT, LEAF_WORD, MISSING_SHIFT, SET_BIN
 from gpuforest.kernels.boosted_tree import records
@@ -28,7 +28,7 @@ from gpuforest.kernels.boosted_tree.splitting import (
     make_children,
     move_part,
 )
-from gpuforest.kernels.shared.hashing.numba import U, domain, order_of, permute
+from gpuforest.kernels.shared.numba import U, domain, order_of, permute
 
 STEPS = BEGUN, PLANNED, SEARCHED, DIVIDED, MOVED, DONE = range(6)  # `state.step` is what comes next
 SEARCH, DIVIDE, MOVE = range(3)  # works that threads share
@@ -265,10 +265,10 @@ def do_part(data, rules, table, rows, others, part):
 @device
 def take_part(shared):
     """A part that nobody has taken, or -1."""
-    ticket = atomics.load(shared, TICKET)
+    ticket = intrinsics.load_shared(shared, TICKET)
     if ticket & MASK >= (ticket >> 16) & MASK:
         return np.int64(-1)
-    ticket = atomics.add(shared, TICKET, 1)
+    ticket = intrinsics.add_shared(shared, TICKET, 1)
     part = ticket & MASK
     return part if part < (ticket >> 16) & MASK else np.int64(-1)
 
@@ -281,13 +281,13 @@ def work_on(work, parts, data, rules, table, rows, others, shared):
     if parts == 1:
         do_part(data, rules, table, rows, others, np.int64(0))
         return
-    number = (atomics.load(shared, TICKET) >> 32) + 1
-    atomics.store(shared, FINISHED, 0)
-    atomics.store(shared, TICKET, (number << 32) | (parts << 16))
+    number = (intrinsics.load_shared(shared, TICKET) >> 32) + 1
+    intrinsics.store_shared(shared, FINISHED, 0)
+    intrinsics.store_shared(shared, TICKET, (number << 32) | (parts << 16))
     part = take_part(shared)
     while part >= 0:
         do_part(data, rules, table, rows, others, part)
-        atomics.add(shared, FINISHED, 1)
+        intrinsics.add_shared(shared, FINISHED, 1)
         part = take_part(shared)
 
 
@@ -297,9 +297,9 @@ def all_finished(shared, parts):
     if parts == 1:
         return True
     for _ in range(PATIENCE):
-        if atomics.load(shared, FINISHED) == parts:
+        if intrinsics.load_shared(shared, FINISHED) == parts:
             return True
-        atomics.pause()
+        intrinsics.pause()
     return False
 
 
@@ -331,7 +331,7 @@ def help_grow(
     while idle < PATIENCE:
         part = take_part(shared)
         if part < 0:
-            atomics.pause()
+            intrinsics.pause()
             idle += 1
             continue
         # the units are those of the round
@@ -340,7 +340,7 @@ def help_grow(
             rules.max_depth, rules.max_leaves, rules.share, rules.key, rules.signs, rules.groups,
         )  # fmt: skip
         do_part(data, current, table, rows, others, part)
-        atomics.add(shared, FINISHED, 1)
+        intrinsics.add_shared(shared, FINISHED, 1)
         idle = 0
 
 

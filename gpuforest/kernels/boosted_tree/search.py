@@ -12,11 +12,10 @@ import numpy as np
 
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.compiler.decorators import device, rare
-from gpuforest.compiler.pairs import add_pair
+from gpuforest.compiler.intrinsics import add_pair
 from gpuforest.engine.nodes import SET_BIN
-from gpuforest.kernels.best_split.set_order import merge_sort
 from gpuforest.kernels.boosted_tree.records import BLOCK, CATEGORY_ROWS, MIN_HESSIAN
-from gpuforest.kernels.shared.hashing.numba import U
+from gpuforest.kernels.shared.numba import U, merge_sort
 
 ONE = U(1)
 

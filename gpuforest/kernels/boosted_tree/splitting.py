@@ -6,8 +6,7 @@ import numpy as np
 
 from gpuforest.compiler.decorators import device
 from gpuforest.kernels.boosted_tree.search import value_of
-from gpuforest.kernels.shared.goes_left.numba import goes_left
-from gpuforest.kernels.shared.hashing.numba import U, hash_at
+from gpuforest.kernels.shared.numba import U, goes_left, hash_at
 from gpuforest.kernels.shared.records import NO_BIN, Split
 
 

@@ -2,7 +2,7 @@
 // file. VALUE: float or double. A block takes a column, and each of its warps a span of it. What
 // they add up are whole numbers, so the order of threads does not change a sum.
 #include "edges/sort.cuh"
-#include "encode/cuda.cuh"
+#include "shared/cuda.cuh"
 #include "generated/Columns.cuh"
 
 #define NO_CAP (1.0 / 0.0)

@@ -1,6 +1,6 @@
 // Encode on the device. The specification is numpy.py beside this file.
 // VALUE: float or double; a thread for each value. codes [N, stride], padded.
-#include "encode/cuda.cuh"
+#include "shared/cuda.cuh"
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 encode(const VALUE* X, const double* edges, const i64* offsets, i64 missing, i64 N, i64 F,

@@ -4,7 +4,7 @@ import numpy as np
 
 from gpuforest.compiler.decorators import kernel
 from gpuforest.compiler.types import I64, Codes2, I32s, I64s, Values, Values2
-from gpuforest.kernels.shared.hashing.numba import U
+from gpuforest.kernels.shared.numba import U
 
 ROWS = 128  # rows of a block; their values stay in cache while each feature in turn reads them
 COARSE = 15  # edges that every value is compared with

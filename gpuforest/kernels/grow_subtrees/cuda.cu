@@ -11,6 +11,7 @@
 //     root | pair | all below the left child: 2 n_left - 2 | all below the right child
 //
 // Nodes lie there with gaps (words 0) until `collect` moves them together.
+#include "shared/scans.cuh"
 #include "grow_subtrees/by_team.cuh"
 #include "grow_subtrees/by_warp.cuh"
 
@@ -55,13 +56,8 @@ __device__ __forceinline__ void own_slots(Batch& batch, const Roots& roots) {
 
 // The slot of row i of a batch.
 __device__ __forceinline__ i64 slot_of(const Roots& roots, const Batch& batch, int i) {
-  i64 low = batch.begin, row = roots.first[low] + i;
-  for (i64 end = batch.end; low + 1 < end;) {
-    i64 middle = (low + end) >> 1;
-    if (roots.first[middle] <= row) low = middle;
-    else end = middle;
-  }
-  return low;
+  const i64* first = roots.first + batch.begin;
+  return batch.begin + part_of(first, batch.end - batch.begin, first[0] + i);
 }
 
 // Copies the rows of a batch.

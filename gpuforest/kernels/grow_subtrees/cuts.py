@@ -9,29 +9,40 @@ The candidates, their order and their scores are the same in each way.
 
 import numpy as np
 
-from gpuforest.compiler.decorators import device
+from gpuforest.compiler.decorators import device, rare
 from gpuforest.engine.nodes import SET_BIN
-from gpuforest.kernels.best_split.limits import by_rows, draw_cut, score_parts, weight_of
-from gpuforest.kernels.best_split.scan import best_of_bins, best_pair
-from gpuforest.kernels.best_split.sets import best_set, compact_bins, write_set
-from gpuforest.kernels.grow_subtrees.sorting import (
-    MOST_SORTED,
-    POSITION,
-    SIXTEEN,
-    compact_sorted,
-    scan_sorted_classes,
-    scan_sorted_outputs,
-    sort_by_code,
+from gpuforest.kernels.best_split.cuts import (
+    NOTHING,
+    best_of_bins,
+    best_pair,
+    by_rows,
+    draw_cut,
+    first_highest,
+    score_parts,
+    split_of,
+    weight_of,
 )
-from gpuforest.kernels.histogram.numba import has_labels
-from gpuforest.kernels.shared.goes_left.numba import goes_left
-from gpuforest.kernels.shared.hashing.numba import U
+from gpuforest.kernels.shared.numba import (
+    U,
+    class_sides,
+    goes_left,
+    grown,
+    has_labels,
+    moment_score,
+    score_classes,
+)
 from gpuforest.kernels.shared.records import NO_BIN, Bin, Split
+from gpuforest.splits.sets.numba import best_set, compact_bins, write_set
 
 # A histogram is for nodes of more rows than a quarter of its cells, and than 24: against
 # a sixteenth, two classes took 0.70 to 1.01 of the time and six 0.62 to 0.93 (three runs)
 HIST_ROWS, HIST_SHARE = 24, 4
 NEAR_ROWS = 1024
+MOST_SORTED = 2**16  # rows, because a position takes half of a key of 32 bits
+RANK_ROWS = 16  # up to so many keys, each is compared with all others, in one vector
+TWENTY_FOUR = np.uint32(24)
+POSITION, SIXTEEN, BYTE = np.uint32(0xFFFF), np.uint32(16), np.uint32(255)
+NO_KEY = np.uint32(0xFFFFFFFF)
 
 
 @device
@@ -141,13 +152,149 @@ def take_codes(column, slot, order, code):
 
 
 @device
-def best_cut(column, feature, slot, order, criterion, limits, work, hist, is_filled):
-    """The best cut of one feature in one node: whether it varies, and the Split.
+def radix_pass(source, result, n, shift, counts):
+    """Sort keys u32[n] by the byte at `shift`; equal ones keep their order."""
+    for d in range(256):
+        counts[d] = 0
+    for i in range(n):
+        counts[(source[U(i)] >> shift) & BYTE] += 1
+    total = 0
+    for d in range(256):
+        count = counts[d]
+        counts[d] = total
+        total += count
+    for i in range(n):
+        d = (source[U(i)] >> shift) & BYTE
+        result[U(counts[d])] = source[U(i)]
+        counts[d] += 1
 
-    column : the feature's codes in the block
-    hist : scratch, unless it is filled
-    """
-    own = order.own
+
+@device
+def sort_by_code(n, work):
+    """Write the positions 0 .. n - 1, in ascending order of their codes `work.code`, to `work.keys`
+    as code << 16 | position."""
+    code, keys, spare, counts = work.code, work.keys, work.spare_keys, work.counts
+    if n <= RANK_ROWS:
+        for i in range(n):
+            spare[U(i)] = (np.uint32(code[U(i)]) << SIXTEEN) | np.uint32(i)
+        for i in range(n, RANK_ROWS):
+            spare[U(i)] = NO_KEY
+        for i in range(n):
+            key, rank = spare[U(i)], 0
+            for j in range(RANK_ROWS):
+                rank += spare[U(j)] < key
+            keys[U(rank)] = key
+    elif code.itemsize == 1:
+        for i in range(n):
+            spare[U(i)] = (np.uint32(code[U(i)]) << SIXTEEN) | np.uint32(i)
+        radix_pass(spare, keys, n, SIXTEEN, counts)
+    else:
+        for i in range(n):
+            keys[i] = (np.uint32(code[i]) << SIXTEEN) | np.uint32(i)
+        radix_pass(keys, spare, n, SIXTEEN, counts)
+        radix_pass(spare, keys, n, TWENTY_FOUR, counts)
+
+
+@device
+def compact_sorted(keys, n, own, low, scan):
+    """Fill the running totals of two channels at each distinct code (see `Scan`); returns m."""
+    m, n_weight, a = 0, np.int64(0), np.int64(0)
+    for i in range(n):
+        key = keys[U(i)]
+        at = low + np.int64(key & POSITION)
+        first, second = np.int64(own[U(at), 0]), np.int64(own[U(at), 1])
+        n_weight += second if has_labels(own) else first
+        a += first * second if has_labels(own) else second
+        code = key >> SIXTEEN
+        scan.weight[U(m)], scan.second[U(m)] = n_weight, a
+        scan.rows[U(m)], scan.code[U(m)] = i + 1, code
+        # a position is kept behind the last row of its code
+        m += (i + 1 == n) | (keys[U(i + 1)] >> SIXTEEN != code)
+    return m
+
+
+@device
+def count_missing(keys, n, missing):
+    """How many of the sorted rows have missing values; these are the last ones."""
+    n_missing = 0
+    while n_missing < n and np.int64(keys[n - 1 - n_missing] >> SIXTEEN) == missing:
+        n_missing += 1
+    return n_missing
+
+
+@device
+def compact_sorted_classes(work, slot, own, criterion, side, n_missing):
+    """As compact_classes, from sorted rows, which move from the right side to the left in turn.
+    With side 1 the last `n_missing` rows, with missing values, go left first."""
+    keys, scan, sums, n = work.keys, work.scan, slot.sums, slot.n_rows
+    left, n_left, left_sum, right_sum, m = scan.left, np.int64(0), np.int64(0), np.int64(0), 0
+    for c in range(len(sums)):
+        right_sum += grown(criterion, 0, sums[c])
+        left[c] = 0
+    before = n_missing * side
+    for step in range(-before, n - before):
+        key = keys[U(step if step >= 0 else n + step)]
+        row = slot.begin + np.int64(key & POSITION)
+        c, w = own[U(row), 0], np.int64(own[U(row), 1])
+        n_left += w
+        left_sum += grown(criterion, left[U(c)], w)
+        right_sum -= grown(criterion, sums[U(c)] - left[U(c)] - w, w)
+        left[U(c)] += w
+        code = key >> SIXTEEN
+        if step < 0 or (step + 1 < n and keys[U(step + 1)] >> SIXTEEN == code):
+            continue
+        scan.weight[U(m)], scan.rows[U(m)], scan.code[U(m)] = n_left, step + 1 + before, code
+        scan.second[U(m)], scan.third[U(m)] = class_sides(
+            criterion, left_sum, right_sum, left, sums, len(sums)
+        )
+        m += 1
+    return m
+
+
+@device
+def compact_sorted_outputs(work, slot, own, criterion, side, n_missing):
+    """As compact_sorted_classes, for several outputs; it also fills the scores."""
+    keys, scan, sums, n = work.keys, work.scan, slot.sums, slot.n_rows
+    left, C, m = scan.left, len(slot.sums), 0
+    for c in range(C):
+        left[c] = 0
+    before = n_missing * side
+    for step in range(-before, n - before):
+        key = keys[step if step >= 0 else n + step]
+        row = slot.begin + np.int64(key & POSITION)
+        for c in range(C):
+            left[c] += own[row, c]
+        code = key >> SIXTEEN
+        if step < 0 or (step + 1 < n and keys[step + 1] >> SIXTEEN == code):
+            continue
+        scan.weight[m], scan.rows[m], scan.code[m] = left[0], step + 1 + before, code
+        scan.scores[m] = moment_score(criterion, left, sums, C) if left[0] < sums[0] else -np.inf
+        m += 1
+    return m
+
+
+@rare
+def scan_sorted(work, slot, own, feature, criterion, limits):
+    """The best split by one feature, for more than two classes or for several outputs."""
+    scan, best = work.scan, NOTHING
+    n_missing = count_missing(work.keys, slot.n_rows, feature.missing)
+    # first without the missing values, then with them
+    for side in range(2 if n_missing > 0 else 1):
+        if feature.is_classes:
+            m = compact_sorted_classes(work, slot, own, criterion, side, n_missing)
+            score_classes(criterion, scan, slot.weight, m - 1)
+        else:
+            m = compact_sorted_outputs(work, slot, own, criterion, side, n_missing)
+        whole = Bin(slot.weight, np.int64(0), slot.n_rows)
+        best = first_highest(scan, m - 1, whole, NO_BIN, limits, side, best)
+    return split_of(best, scan, slot.weight, feature, n_missing > 0, NO_BIN)
+
+
+@device
+def best_cut(column, feature, slot, criterion, limits, scratch, hist, is_filled):
+    """The best cut of one feature, with the codes `column` in the block, in one node: whether it
+    varies, and the Split. The histogram is scratch, unless it is filled."""
+    order, work = scratch.order, scratch.work
     if is_filled or fills(slot, feature):
         histogram_of(column, feature, slot, order, hist, is_filled)
         return best_of_bins(hist, feature, slot, criterion, limits, work.scan)
@@ -155,20 +302,16 @@ def best_cut(column, feature, slot, order, criterion, limits, work, hist, is_fil
         return False, Split(-np.inf, feature.number, np.int64(0), False, NO_BIN)
     sort_by_code(slot.n_rows, work)
     if feature.n_channels == 2:
-        m = compact_sorted(work.keys, slot.n_rows, own, slot.begin, work.scan.upto)
+        m = compact_sorted(work.keys, slot.n_rows, order.own, slot.begin, work.scan)
         return True, best_pair(m, feature, criterion, limits, work.scan)
-    if feature.is_classes:
-        return True, scan_sorted_classes(work, slot, own, feature, criterion, limits)
-    return True, scan_sorted_outputs(work, slot, own, feature, criterion, limits)
+    return True, scan_sorted(work, slot, order.own, feature, criterion, limits)
 
 
 @device
-def compact_set(column, feature, slot, order, work, hist, is_filled, categories):
-    """Copy the categories that a node holds of a feature, and their sums, to `categories`, and
-    return their number. It is 0 if the feature does not vary.
-
-    categories : CategoryWork
-    """
+def compact_set(column, feature, slot, scratch, hist, is_filled, categories):
+    """Copy the categories that a node holds of a feature, and their sums, to a CategoryWork, and
+    return their number. It is 0 if the feature does not vary."""
+    order, work = scratch.order, scratch.work
     if is_filled or fills(slot, feature):
         histogram_of(column, feature, slot, order, hist, is_filled)
         return compact_bins(hist, feature, categories)
@@ -182,24 +325,32 @@ def compact_set(column, feature, slot, order, work, hist, is_filled, categories)
 def set_of_rows(column, feature, slot, rules, scratch, hist, is_filled, best, random, sets):
     """As best_cut, for a categorical feature; the set is written to `sets.best` if its score is
     above `best`."""
-    work = scratch.work
-    m = compact_set(column, feature, slot, scratch.order, work, hist, is_filled, sets.work)
+    m = compact_set(column, feature, slot, scratch, hist, is_filled, sets.work)
     if m < 2:
         return False, Split(-np.inf, feature.number, np.int64(SET_BIN), False, NO_BIN)
-    found = best_set(
-        m,
-        feature,
-        slot,
-        rules.criterion.number,
-        by_rows(rules),
-        random is not None,
-        work.scan,
-        sets.work,
-    )
+    cut = best_set(
+        m, feature, slot, rules.criterion.number, by_rows(rules), random is not None,
+        scratch.work.scan, sets.work,
+    )  # fmt: skip
     side = False
-    if found.score > best:
-        side = write_set(m, found, feature, sets.work, sets.best)
-    return True, Split(found.score, feature.number, np.int64(SET_BIN), side, found.left)
+    if cut.score > best:
+        side = write_set(m, cut, feature, sets.work, sets.best)
+    return True, Split(cut.score, feature.number, np.int64(SET_BIN), side, cut.left)
+
+
+@device
+def cut_or_set(column, feature, slot, rules, scratch, hist, is_filled, best, random, sets, is_set):
+    """Whether a column varies in a node, and its best or its random split, by a set if it
+    `is_set`."""
+    if sets is not None:  # noqa: SIM102  # the compiler drops what needs it by this line alone
+        if is_set:
+            return set_of_rows(
+                column, feature, slot, rules, scratch, hist, is_filled, best, random, sets
+            )
+    criterion, limits = rules.criterion.number, by_rows(rules)
+    if random is None:
+        return best_cut(column, feature, slot, criterion, limits, scratch, hist, is_filled)
+    return random_cut(column, feature, slot, criterion, limits, scratch)
 
 
 @device
@@ -289,9 +440,10 @@ def ends_of(code, n, missing):
 
 
 @device
-def random_cut(column, feature, slot, order, criterion, limits, work):
+def random_cut(column, feature, slot, criterion, limits, scratch):
     """As best_cut, for the one cut that is drawn."""
-    f, missing, left, code = feature.number, feature.missing, work.scan.left, work.code
+    order, f, missing = scratch.order, feature.number, feature.missing
+    left, code = scratch.work.scan.left, scratch.work.code
     for i in range(slot.n_rows):
         code[U(i)] = column[U(order.positions[U(slot.begin + i)])]
     lowest, highest, some_missing = ends_of(code, slot.n_rows, missing)

@@ -12,84 +12,58 @@
 A node of n rows costs O(n), see cuts.py. The trees are the same as those of the loop in grow.py.
 """
 
-from typing import Any, NamedTuple
-
 import numpy as np
 
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.compiler.decorators import device, kernel
 from gpuforest.compiler.types import Bool, I64s
 from gpuforest.engine.records import Data, Frontier, Rules
-from gpuforest.kernels.best_split.limits import by_rows, feature_of, weight_of
-from gpuforest.kernels.grow_subtrees.cuts import (
-    best_cut,
-    clear,
-    fill_batch,
-    most_sorted,
-    random_cut,
-    set_of_rows,
-)
-from gpuforest.kernels.grow_subtrees.oblique import (
-    Oblique,
-    put_combination,
-    refuse,
-    search_combined,
-)
+from gpuforest.kernels.best_split.cuts import feature_of, weight_of
+from gpuforest.kernels.grow_subtrees.cuts import clear, cut_or_set, fill_batch, most_sorted
 from gpuforest.kernels.grow_subtrees.rows import (
-    Blocks,
     allow,
     block_of,
     forget,
     is_pure,
     load_rows,
     node_totals,
+    put_leaf,
+    put_leaves,
+    put_split,
     set_pair,
     split_rows,
+    words_of,
 )
-from gpuforest.kernels.grow_subtrees.scratch import Grown, Scratch, Sets
-from gpuforest.kernels.grow_subtrees.writing import put_leaf, put_leaves, put_split, words_of
-from gpuforest.kernels.histogram.numba import has_labels
-from gpuforest.kernels.shared.hashing.numba import domain, hash_at, order_of, permute
+from gpuforest.kernels.grow_subtrees.scratch import Grown, OpenNode, Scratch
+from gpuforest.kernels.shared.numba import (
+    domain,
+    has_labels,
+    hash_at,
+    highest_score,
+    node_score,
+    order_of,
+    perfect_score,
+    permute,
+)
 from gpuforest.kernels.shared.records import NO_SPLIT, Slot
-from gpuforest.kernels.shared.scoring.loops import highest_score, perfect_score
-from gpuforest.kernels.shared.scoring.numba import node_score
-
-
-class OpenNode(NamedTuple):
-    """A node on the stack.
-
-    low, high : int, the range of its rows in the order
-    depth, number : int, the number in the block's nodes
-    n_trail : int, the length of the trail of features that are constant above it
-    weight, second : int, the channel sums, where there are two channels
-    key : u64, random key
-    """
-
-    low: Any
-    high: Any
-    depth: Any
-    number: Any
-    n_trail: Any
-    weight: Any
-    second: Any
-    key: Any
+from gpuforest.splits.oblique.numba import Oblique, put_combination, refuse, search_combined
+from gpuforest.splits.sets.numba import Sets
 
 
 @device
 def push(stack, n_stack, node):
     """Put a node on the stack, and return the size of the stack."""
-    numbers = stack.numbers[n_stack]
-    numbers[0], numbers[1], numbers[2], numbers[3] = node.low, node.high, node.depth, node.number
-    numbers[4], numbers[5], numbers[6] = node.n_trail, node.weight, node.second
-    stack.keys[n_stack] = node.key
+    to = stack[n_stack]
+    to.low, to.high, to.depth, to.number = node.low, node.high, node.depth, node.number
+    to.n_trail, to.weight, to.second, to.key = node.n_trail, node.weight, node.second, node.key
     return n_stack + 1
 
 
 @device
 def pop(stack, at):
     """The node at this position of the stack."""
-    n = stack.numbers[at]
-    return OpenNode(n[0], n[1], n[2], n[3], n[4], n[5], n[6], stack.keys[at])
+    n = stack[at]
+    return OpenNode(n.low, n.high, n.depth, n.number, n.n_trail, n.weight, n.second, n.key)
 
 
 @device
@@ -108,11 +82,8 @@ def next_features(batch, wanted, draw, position, k, order_domain, constant):
 
 @device
 def push_children(stack, n_stack, node, n_left, left, n_nodes, n_trail):
-    """Put both sides of a split, the last two nodes, on the stack: the left one, with all nodes
-    below it, is taken before the right one.
-
-    n_left, left : number of rows and sums of the left side
-    """
+    """Put both sides of a split, the last two nodes, on the stack: the left one of n_left rows and
+    sums `left`, with all nodes below it, is taken before the right one."""
     middle, depth = node.low + n_left, node.depth + 1
     right = OpenNode(
         middle, node.high, depth, n_nodes - 1, n_trail, node.weight - left.weight,
@@ -140,29 +111,6 @@ def slot_of(node, own, sums):
 
 
 @device
-def look_at(column, feature, hist, is_filled, slot, rules, scratch, best, random, sets):
-    """Whether a feature varies in a node, and its best or its random split."""
-    if sets is not None and sets.kinds[feature.number] == CATEGORICAL:
-        return set_of_rows(
-            column, feature, slot, rules, scratch, hist, is_filled, best, random, sets
-        )
-    limits, order = by_rows(rules), scratch.order
-    if random is None:
-        return best_cut(
-            column,
-            feature,
-            slot,
-            order,
-            rules.criterion.number,
-            limits,
-            scratch.work,
-            hist,
-            is_filled,
-        )
-    return random_cut(column, feature, slot, order, rules.criterion.number, limits, scratch.work)
-
-
-@device
 def is_leaf(split, slot, rules):
     """Whether a node is a leaf: it has no split, or none that gains enough."""
     if split.feature < 0:
@@ -173,13 +121,11 @@ def is_leaf(split, slot, rules):
 
 @device
 def search(data, table, slot, rules, scratch, enough, order_domain, n_trail, random, sets):
-    """The best split of a node by the first k features that vary, and the trail's length.
-
-    table : the codes of the block with the node's rows
-    enough : a score that no split can exceed; the search ends with the first feature that has it
-    """
+    """The best split of a node by the first k features that vary, and the trail's length. `table`
+    holds the codes of the block with its rows; the search ends with the first feature that has a
+    score that no split can exceed, `enough`."""
     work, k, best = scratch.work, rules.n_tried, NO_SPLIT
-    hists, batch, (constant, trail) = work.hists, work.batch, scratch.known
+    hists, batch, constant = work.hists, work.batch, scratch.constant
     C, width = len(slot.sums), np.int64(len(slot.sums) + rules.count_rows)
     in_batches = slot.n_rows > most_sorted(data.n_codes - 1, width) and random is None
     draw, tried, position, at, m = order_of(slot.key), 0, 0, 0, 0
@@ -194,15 +140,17 @@ def search(data, table, slot, rules, scratch, enough, order_domain, n_trail, ran
                 for j in range(m):
                     clear(hists[j], feature_of(batch[j], data, rules, C))
                 fill_batch(work, m, table, scratch.order, slot, C, width)
-        f = np.int64(batch[at])
-        varies, split = look_at(
-            table[f], feature_of(f, data, rules, C), hists[at], in_batches, slot, rules, scratch,
-            best.score, random, sets,
+        f, is_set = np.int64(batch[at]), False
+        if sets is not None:
+            is_set = sets.kinds[f] == CATEGORICAL
+        varies, split = cut_or_set(
+            table[f], feature_of(f, data, rules, C), slot, rules, scratch, hists[at], in_batches,
+            best.score, random, sets, is_set,
         )  # fmt: skip
         at += 1
         tried += varies
         if not varies:
-            constant[f], trail[n_trail] = True, f
+            constant[f], scratch.trail[n_trail] = True, f
             n_trail += 1
         elif split.score > best.score:
             best = split
@@ -238,21 +186,19 @@ def put_any(scratch, data, table, number, first, split, combined, own, sets, obl
 
 @device
 def grow_block(data, blocks, root, rules, scratch, random, sets, oblique, grown):
-    """Grow the subtree of the rows in the order; returns how much is then written.
-
-    root : OpenNode; its number is that of the block's first node
-    oblique : Oblique; None: features are tried alone
-    """
+    """Grow the subtree of the rows in the order, from the OpenNode `root` on, whose number is that
+    of the block's first node; returns how much is then written. Without an Oblique, features are
+    tried alone."""
     (order, sums), C = (scratch.order, scratch.sums), data.n_channels
     criterion, stack, words = rules.criterion.number, scratch.open_nodes, words_of(sets)
-    order_domain, n_trail, n_stack = domain(len(scratch.known.constant)), 0, 1
+    order_domain, n_trail, n_stack = domain(len(scratch.constant)), 0, 1
     push(stack, 0, root)
     grown = Grown(grown.n_nodes + 1, grown.n_leaves, grown.n_words)
     while n_stack > 0:
         # 1. the next node, and what is still known to be constant above it
         n_stack -= 1
         node = pop(stack, n_stack)
-        n_trail = forget(scratch.known, n_trail, node.n_trail)
+        n_trail = forget(scratch, n_trail, node.n_trail)
         slot = slot_of(node, order.own, sums)
         # 2. its best split, of the first k features that vary
         split, level, perfect, combined, own = NO_SPLIT, 0, perfect_score(criterion, slot), 0, 0
@@ -263,7 +209,7 @@ def grow_block(data, blocks, root, rules, scratch, random, sets, oblique, grown)
                 enough = highest_score(criterion, order.own, slot, rules.n_tried, scratch.work.scan)
             level = block_of(blocks, slot, scratch)
             split, n_trail, combined, own = any_search(
-                data, blocks.codes[level], slot, rules, scratch, enough, order_domain, n_trail,
+                data, blocks[level], slot, rules, scratch, enough, order_domain, n_trail,
                 random, sets, oblique,
             )  # fmt: skip
         # 3. a leaf
@@ -271,7 +217,7 @@ def grow_block(data, blocks, root, rules, scratch, random, sets, oblique, grown)
             grown = put_leaf(scratch, node.number, sums, grown)
             continue
         column, last, grown = put_any(
-            scratch, data, blocks.codes[level], node.number, root.number, split, combined, own,
+            scratch, data, blocks[level], node.number, root.number, split, combined, own,
             sets, oblique, grown,
         )  # fmt: skip
         # 4. or a split, into two leaves
@@ -283,7 +229,7 @@ def grow_block(data, blocks, root, rules, scratch, random, sets, oblique, grown)
         n_stack = push_children(
             stack, n_stack, node, n_left, split.left, grown.n_nodes, n_trail
         )  # fmt: skip
-    forget(scratch.known, n_trail, 0)
+    forget(scratch, n_trail, 0)
     return grown
 
 
@@ -303,18 +249,17 @@ def root_of(data, slots, d, order, sums, number):
 def grow_slots(data, slots, rules, scratch, offsets, written, random, sets, oblique):
     """Grow the subtrees of all slots; see `grow_subtrees`."""
     scratch.pure[:] = -1
-    zero = np.int64(0)
-    blocks = Blocks((data.codes, scratch.some, scratch.few), scratch.used)
-    grown = Grown(zero, zero, zero)
+    zero, used = np.int64(0), scratch.used
+    blocks, grown = (data.codes, scratch.some, scratch.few), Grown(zero, zero, zero)
     for d in range(len(slots.begin)):
         root = root_of(data, slots, d, scratch.order, scratch.sums, grown.n_nodes)
-        allow(scratch.known, slots, d)
+        allow(scratch, slots, d)
         if oblique is not None:
             refuse(oblique, slots, d)
-        blocks.used[0], blocks.used[1], blocks.used[2] = root.high, 0, 0
+        used[0], used[1], used[2] = root.high, 0, 0
         grown = grow_block(data, blocks, root, rules, scratch, random, sets, oblique, grown)
         offsets[d + 1] = grown.n_nodes
-    scratch.known.constant[:] = False
+    scratch.constant[:] = False
     written[0], written[1] = grown.n_leaves, grown.n_words
 
 
@@ -325,14 +270,9 @@ def grow_subtrees(
     random: Bool | None, sets: Sets | None,
 ):  # fmt: skip
     """Write the subtrees of slots of fewer than 2**31 rows to `nodes` and `leaf_sums` of the
-    scratch, and the numbers of rows of the leaf table and of words of sets to `written` i64[2].
-
-    data : Data, with codes [F, N]
-    offsets : i64[D + 1], zeros; filled with the number of the first node of each subtree. Leaves
-        point into `leaf_sums`; subtrees share its rows
-    random : True: cuts are random. None: they are not, and the code that draws is not compiled
-    sets : Sets; None: all features are numeric
-    """
+    scratch, the number of the first node of each to offsets i64[D + 1], and the numbers of rows of
+    the leaf table and of words of sets to `written` i64[2]. Without `random` cuts, and without
+    sets, the code for them is not compiled."""
     grow_slots(data, slots, rules, scratch, offsets, written, random, sets, None)
 
 

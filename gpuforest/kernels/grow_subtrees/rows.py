@@ -1,23 +1,17 @@
-"""The rows of a subtree in its blocks, and the features that are constant above a node."""
-
-from typing import Any, NamedTuple
+"""The rows of a subtree in its blocks, the features that are constant above a node, and the nodes,
+leaves and sets that are written as they are found; see nodes.py."""
 
 import numpy as np
 
 from gpuforest.compiler.decorators import device
-from gpuforest.kernels.histogram.numba import has_labels
-from gpuforest.kernels.shared.goes_left.numba import goes_left
-from gpuforest.kernels.shared.hashing.numba import U
+from gpuforest.engine.nodes import CHILD_SHIFT, FEATURE_SHIFT, LEAF_WORD, MISSING_SHIFT, SET_BIN
+from gpuforest.kernels.grow_subtrees.cuts import left_totals
+from gpuforest.kernels.grow_subtrees.scratch import PURE_WEIGHTS, Grown
+from gpuforest.kernels.shared.numba import U, goes_left, has_labels
 
 FEWEST_COPIED = 64  # the fewest rows of a node that are copied to another block
-
-
-class Blocks(NamedTuple):
-    """The codes of three blocks, each [F, n], and the row of the order up to which each is in use,
-    i64[3]."""
-
-    codes: Any
-    used: Any
+LEAF = U(LEAF_WORD)
+CHILD, MISSING, FEATURE = U(CHILD_SHIFT), U(MISSING_SHIFT), U(FEATURE_SHIFT)
 
 
 @device
@@ -51,16 +45,16 @@ def copy_block(block, positions, slot, constant, small):
 
 @device
 def block_of(blocks, slot, scratch):
-    """The number of the block with a node's rows; they are copied first if that pays."""
-    low, n = slot.begin, slot.n_rows
-    level = 2 if low < blocks.used[2] else 1 if low < blocks.used[1] else 0
+    """The number of the block with a node's rows; they are copied first if that pays. `blocks` are
+    the codes of the three, each [F, n]."""
+    low, n, used = slot.begin, slot.n_rows, scratch.used
+    level = 2 if low < used[2] else 1 if low < used[1] else 0
     for smaller in range(2, level, -1):
-        if FEWEST_COPIED <= n <= blocks.codes[smaller].shape[1]:
+        if FEWEST_COPIED <= n <= blocks[smaller].shape[1]:
             copy_block(
-                blocks.codes[level], scratch.order.positions, slot, scratch.known.constant,
-                blocks.codes[smaller],
-            )  # fmt: skip
-            blocks.used[smaller], level = low + n, smaller
+                blocks[level], scratch.order.positions, slot, scratch.constant, blocks[smaller]
+            )
+            used[smaller], level = low + n, smaller
             break
     return level
 
@@ -131,16 +125,85 @@ def split_rows(column, order, spare, slot, split, missing, words):
 
 
 @device
-def allow(known, slots, d):
+def allow(scratch, slots, d):
     """Mark the features that a slot's tree did not draw as constant."""
     for f in range(slots.allowed.shape[1]):
-        known.constant[f] = not slots.allowed[slots.tree[d], f]
+        scratch.constant[f] = not slots.allowed[slots.tree[d], f]
 
 
 @device
-def forget(known, n_trail, n_above):
+def forget(scratch, n_trail, n_above):
     """Forget the trail's entries from `n_above` on, and return its new length."""
     while n_trail > n_above:
         n_trail -= 1
-        known.constant[known.trail[n_trail]] = False
+        scratch.constant[scratch.trail[n_trail]] = False
     return n_trail
+
+
+@device
+def put_leaf(scratch, number, sums, grown):
+    """Write a leaf, and return how much is then written. Pure leaves of equal class and weight
+    share a row of the leaf table, even across blocks. Most leaves are pure and of small weight."""
+    C, n_leaves, pure = len(sums), grown.n_leaves, scratch.pure
+    if has_labels(scratch.order.own):
+        n_weight, top = np.int64(0), 0
+        for c in range(C):
+            n_weight += sums[c]
+        for c in range(C):
+            top = c if sums[c] == n_weight else top
+        if sums[top] == n_weight and n_weight < PURE_WEIGHTS:
+            leaf = pure[top, n_weight]
+            if leaf >= 0:
+                scratch.nodes[number] = LEAF | U(leaf)
+                return grown
+            pure[top, n_weight] = n_leaves
+    for c in range(C):
+        scratch.leaf_sums[n_leaves, c] = sums[c]
+    scratch.nodes[number] = LEAF | U(n_leaves)
+    return Grown(grown.n_nodes, n_leaves + 1, grown.n_words)
+
+
+@device
+def put_set(sets, number, bins, n_words):
+    """Write the set of a node's split by a feature of so many bins, and return how many words are
+    then in use."""
+    size = (np.int64(bins) + 63) >> 6
+    sets.at[number] = n_words
+    for w in range(size):
+        sets.words[n_words + w] = sets.best[w]
+    return n_words + size
+
+
+@device
+def put_split(scratch, data, number, first, split, sets, grown):
+    """Write a split, and return how much is then written. Its children are the next two nodes,
+    which are counted from the block's first node."""
+    word = (U(split.feature) << FEATURE) | (U(split.missing_left) << MISSING) | U(split.bin)
+    scratch.nodes[number] = word | (U(grown.n_nodes - first) << CHILD)
+    n_words = grown.n_words
+    if sets is not None and split.bin == SET_BIN:
+        n_words = put_set(sets, number, data.n_bins[split.feature], n_words)
+    return Grown(grown.n_nodes + 2, grown.n_leaves, n_words)
+
+
+@device
+def put_leaves(scratch, column, slot, split, missing, words, grown):
+    """Write the last two nodes as leaves, without moving rows, and return how much is written."""
+    sums, left = scratch.sums, scratch.left_sums
+    if len(sums) == 2:
+        set_pair(scratch.order.own, left, split.left.weight, split.left.second)
+    else:
+        left_totals(column, scratch.order, slot, split, missing, words, left)
+    for c in range(len(sums)):
+        sums[c] -= left[c]
+    for child, child_sums in ((grown.n_nodes - 2, left), (grown.n_nodes - 1, sums)):
+        grown = put_leaf(scratch, child, child_sums, grown)
+    return grown
+
+
+@device
+def words_of(sets):
+    """The set of the best split, if there are sets."""
+    if sets is None:
+        return None
+    return sets.best

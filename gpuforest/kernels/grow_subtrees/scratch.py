@@ -3,11 +3,13 @@ memory for each tree would cost more time than filling it.
 """
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from gpuforest.compiler.types import (
+    I64,
+    U64,
     Bools,
     Codes,
     Codes2,
@@ -15,17 +17,14 @@ from gpuforest.compiler.types import (
     I64s,
     I64s2,
     Targets2,
-    U8s,
+    Type,
     U32s,
     U64s,
+    dtype_of,
 )
 from gpuforest.engine.records import Data
-from gpuforest.kernels.best_split.scan import Scan, scan_arrays
-from gpuforest.kernels.best_split.set_order import CategoryWork, category_arrays
-from gpuforest.kernels.grow_subtrees.sorting import MOST_SORTED, RANK_ROWS
-
-if TYPE_CHECKING:
-    from gpuforest.engine.binning import BinEdges
+from gpuforest.kernels.best_split.cuts import Scan, scan_arrays
+from gpuforest.kernels.grow_subtrees.cuts import MOST_SORTED, RANK_ROWS
 
 CACHE_BYTES = 2**19  # of the block for small nodes: half of a core's second-level cache
 # Rows that the block for small nodes holds of wide data too, if they take at most WIDE_BYTES: with
@@ -38,99 +37,57 @@ PURE_WEIGHTS = 16  # weights of pure leaves that share their sums
 
 
 class Order(NamedTuple):
-    """The rows of a block, node by node.
+    """The rows of a block, node by node."""
 
-    positions : u32[most], where each row lies in the block of codes
-    own : what each adds to a sum: i32[most, 2], class and weight, or i64[most, C], weight and
-        moments
-    """
-
-    positions: U32s
-    own: Targets2
+    positions: U32s  # where each row lies in the block of codes
+    own: Targets2  # what each adds to a sum: class and weight, or weight and moments
 
 
 class CutWork(NamedTuple):
-    """The scratch of the search for the best cut of a feature.
+    """The scratch of the search for the best cut of a feature."""
 
-    code : u8 or u16 [most], the codes of a node's rows
-    keys, spare_keys : u32[...], for sorting them
-    counts : i64[256], for sorting too
-    hists : i64[n, B * width], histograms filled together
-    batch : i32[n], their features
-    scan : Scan
-    """
-
-    code: Codes
-    keys: U32s
+    code: Codes  # the codes of a node's rows
+    keys: U32s  # for sorting them
     spare_keys: U32s
-    counts: I64s
-    hists: I64s2
-    batch: I32s
+    counts: I64s  # i64[256], for sorting too
+    hists: I64s2  # i64[n, B * width], histograms filled together
+    batch: I32s  # i32[n], their features
     scan: Scan
 
 
-class OpenNodes(NamedTuple):
-    """A stack of nodes: numbers i64[most + 1, 7] and keys u64[most + 1], see `push`."""
+class OpenNode(NamedTuple):
+    """A node on the stack."""
 
-    numbers: I64s2
-    keys: U64s
-
-
-class Known(NamedTuple):
-    """Features that do not vary on the path from the root: bool[F], and the trail of them in the
-    order in which they were found, i32[F]."""
-
-    constant: Bools
-    trail: I32s
+    low: I64  # its rows in the order are low .. high - 1
+    high: I64
+    depth: I64
+    number: I64  # in the block's nodes
+    n_trail: I64  # the length of the trail of features that are constant above it
+    weight: I64  # the channel sums, where there are two channels
+    second: I64
+    key: U64  # random key
 
 
 class Scratch(NamedTuple):
-    """The scratch for slots of at most `most` rows each and `total` rows together.
+    """The scratch for slots of at most `most` rows each and `total` rows together."""
 
-    some, few : codes [F, some] and [F, few], see `new_blocks`
-    order, spare : Order
-    work : CutWork
-    open_nodes : OpenNodes
-    known : Known
-    sums, left_sums : i64[C], channel sums of a node and of its left side
-    pure : i64[C, PURE_WEIGHTS], rows of `leaf_sums` of pure leaves, by class and weight
-    used : i64[3], see `Blocks`
-    nodes, leaf_sums : u64[2 * total], i64[total, C]; a tree of n leaves has 2 n - 1 nodes
-    """
-
-    some: Codes2
-    few: Codes2
+    some: Codes2  # [F, n], the block for nodes of middle size, see `new_blocks`
+    few: Codes2  # [F, n], and the one for small nodes
     order: Order
     spare: Order
     work: CutWork
-    open_nodes: OpenNodes
-    known: Known
-    sums: I64s
-    left_sums: I64s
-    pure: I64s2
-    used: I64s
-    nodes: U64s
-    leaf_sums: I64s2
+    open_nodes: Annotated[Any, Type(OpenNode, 1)]
+    constant: Bools  # bool[F], features that do not vary on the path from the root
+    trail: I32s  # these, in the order in which they were found
+    sums: I64s  # i64[C], channel sums of a node
+    left_sums: I64s  # i64[C], and of its left side
+    pure: I64s2  # i64[C, PURE_WEIGHTS], rows of `leaf_sums` of pure leaves, by class and weight
+    used: I64s  # i64[3], the row of the order up to which each block is in use
+    nodes: U64s  # u64[2 * total]; a tree of n leaves has 2 n - 1 nodes
+    leaf_sums: I64s2  # i64[total, C]
 
     def holds(self, most: int, total: int) -> bool:
         return len(self.order.positions) >= most and len(self.leaf_sums) >= total
-
-
-class Sets(NamedTuple):
-    """The scratch for sets of categories.
-
-    kinds : u8[F], of features
-    work : CategoryWork
-    best : u64[W], the set of the best split so far
-    at : i64[2 * total], where a node's set begins
-    words : u64[...], the sets; pages that are not written take no memory
-    """
-
-    kinds: U8s
-    work: CategoryWork
-    best: U64s
-    at: I64s
-    words: U64s
 
 
 class Grown(NamedTuple):
@@ -141,29 +98,9 @@ class Grown(NamedTuple):
     n_words: Any
 
 
-def new_sets(
-    scratch: Scratch, edges: "BinEdges", C: int, width: int, n_words: int, n_codes: int
-) -> Sets | None:
-    """Sets of at most so many words for the nodes of the scratch, None if it is zero; categories
-    have so many codes."""
-    if not n_words:
-        return None
-    n_nodes = len(scratch.nodes)
-    return Sets(
-        edges.kinds,
-        category_arrays(n_codes, C, width),
-        np.empty(n_words, np.uint64),
-        np.empty(n_nodes, np.int64),
-        np.empty(n_nodes // 2 * n_words, np.uint64),
-    )
-
-
 def new_scratch(data: Data, most: int, total: int, k: int, width: int, B: int) -> Scratch:
-    """Scratch for codes [F, N] and k features tried in a node.
-
-    width : channels of a histogram, C or one more to count rows
-    B : codes of a histogram
-    """
+    """Scratch for codes [F, N], k features tried in a node, and histograms of B codes and `width`
+    channels."""
     columns, C = data.codes, data.n_channels
     own = 2 if data.y.dtype.itemsize == 4 else C
     sorted_rows = min(most, MOST_SORTED)
@@ -183,8 +120,9 @@ def new_scratch(data: Data, most: int, total: int, k: int, width: int, B: int) -
             np.empty(n_hists, np.int32),
             scan_arrays(max(sorted_rows, B), C),
         ),
-        open_nodes=OpenNodes(np.empty((most + 1, 7), np.int64), np.empty(most + 1, np.uint64)),
-        known=Known(np.zeros(len(columns), np.bool_), np.empty(len(columns), np.int32)),
+        open_nodes=np.empty(most + 1, dtype_of(OpenNode)),
+        constant=np.zeros(len(columns), np.bool_),
+        trail=np.empty(len(columns), np.int32),
         sums=np.zeros(C, np.int64),
         left_sums=np.zeros(C, np.int64),
         pure=np.empty((C, PURE_WEIGHTS), np.int64),

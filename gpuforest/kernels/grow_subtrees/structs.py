@@ -48,9 +48,9 @@ class Categories(NamedTuple):
 
 
 class Combining(NamedTuple):
-    """What combinations of features are drawn from, see combinations.py: coordinates i32[F, B],
-    `most` chances u64[most], numeric i32[n_numeric], position i32[F]; all are None if there are no
-    combinations."""
+    """What combinations of features are drawn from, see splits/oblique/terms.py: coordinates i32[F,
+    B], `most` chances u64[most], numeric i32[n_numeric], position i32[F]; all are None if there are
+    no combinations."""
 
     coordinates: I32s
     chances: U64s

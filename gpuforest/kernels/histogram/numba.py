@@ -5,14 +5,7 @@ import numpy as np
 from gpuforest.compiler.decorators import device, kernel
 from gpuforest.compiler.types import Bool, I32s2, I64s2, I64s3
 from gpuforest.engine.records import Data, Frontier
-from gpuforest.kernels.shared.hashing.numba import U
-
-
-@device
-def has_labels(y):
-    """Whether targets are class codes and not moments; known at compile time, so no branch is
-    left."""
-    return y.itemsize == 4
+from gpuforest.kernels.shared.numba import U, has_labels
 
 
 @device

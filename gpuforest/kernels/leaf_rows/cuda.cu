@@ -3,7 +3,7 @@
 // Numbers that depend on all earlier rows take two launches, as in kernels/slots.
 #include "shared/cuda.cuh"
 #include "shared/scans.cuh"
-#include "shared/hashing/cuda.cuh"
+#include "shared/hashing.cuh"
 
 // A hash of each row: keys u64[V] of sums i64[V, C].
 extern "C" __global__ void __launch_bounds__(THREADS)

@@ -1,6 +1,6 @@
 // Drawing the features that a level tries: the first k of each slot's order that vary among its
 // rows. The specification is `Backend.level`, which learns from histograms which features vary.
-#include "shared/hashing/cuda.cuh"
+#include "shared/hashing.cuh"
 #include "shared/slots.cuh"
 #include "generated/Codes.cuh"
 #include "generated/Histograms.cuh"

@@ -5,8 +5,7 @@ import numpy as np
 from gpuforest.compiler.decorators import device, kernel
 from gpuforest.compiler.types import I64, I64s
 from gpuforest.engine.records import Data, Frontier, Splits
-from gpuforest.kernels.shared.goes_left.numba import goes_left
-from gpuforest.kernels.shared.hashing.numba import U
+from gpuforest.kernels.shared.numba import U, goes_left
 from gpuforest.kernels.shared.records import NO_BIN, Split
 
 

@@ -6,7 +6,7 @@ import array_api_compat.numpy as xp
 import numpy as np
 
 from gpuforest.engine.records import Data, Frontier, Splits
-from gpuforest.kernels.shared.goes_left.numpy import goes_left
+from gpuforest.kernels.shared.numpy import goes_left
 from gpuforest.kernels.shared.records import Split
 from gpuforest.kernels.totals.numpy import slots_and_rows
 

@@ -98,3 +98,16 @@ __device__ __forceinline__ void add_global(i64* cell, i64 value) {
 }
 
 __device__ __forceinline__ void add_global(i32* cell, i32 value) { atomicAdd(cell, value); }
+
+// Real values as doubles, which hold any float.
+// CuPy compiles with -ftz=true, with which a cast would turn subnormal numbers into zeros.
+__device__ __forceinline__ double widened(float x) {
+#ifdef CUDA_ON_CPU
+  return x;
+#else
+  double wide;
+  asm("cvt.f64.f32 %0, %1;" : "=d"(wide) : "f"(x));
+  return wide;
+#endif
+}
+__device__ __forceinline__ double widened(double x) { return x; }

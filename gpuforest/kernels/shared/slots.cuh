@@ -1,5 +1,5 @@
 // Tiles of slots' rows. A block takes one tile at a time.
-#include "shared/cuda.cuh"
+#include "shared/scans.cuh"
 #include "generated/Frontier.cuh"
 #include "generated/Tiles.cuh"
 
@@ -10,12 +10,7 @@ struct Tile {
 
 // Tile p of all slots. Its slot is the last s with first[s] <= p among those that have tiles.
 __device__ __forceinline__ Tile tile_of(const Frontier& slots, const Tiles& tiles, i64 p) {
-  i64 s = 0, end = tiles.S;
-  while (s + 1 < end) {
-    i64 middle = (s + end) >> 1;
-    if (tiles.first[middle] <= p) s = middle;
-    else end = middle;
-  }
+  i64 s = part_of(tiles.first, tiles.S, p);
   i64 before = (p - tiles.first[s]) * tiles.size, low = slots.begin[s] + before;
   return {s, before, low, low + tiles.size < slots.end[s] ? low + tiles.size : slots.end[s]};
 }

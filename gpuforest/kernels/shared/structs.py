@@ -44,27 +44,15 @@ F64sOut = Annotated[Array, "double*"]
 Sums = Annotated[Array, "const SUM*"]
 SumsOut = Annotated[Array, "SUM*"]
 
-# the C++ names of dtypes; those that stand for several are macros, as CODE
-C_NAMES: dict[str, str] = {
-    "bool": "bool", "int8": "i8", "uint8": "u8", "uint16": "u16", "int32": "i32", "uint32": "u32",
-    "int64": "i64", "uint64": "u64", "float32": "float", "float64": "double", "f64": "double",
-    "f32": "float",
-}  # fmt: skip
+# the dtypes of C++'s names; those that stand for several, as CODE, are macros
 DTYPES = {
     name: np.dtype(dtype)
-    for name, dtype in {
-        "bool": np.bool_,
-        "i8": np.int8,
-        "u8": np.uint8,
-        "u16": np.uint16,
-        "u32": np.uint32,
-        "i32": np.int32,
-        "i64": np.int64,
-        "u64": np.uint64,
-        "float": np.float32,
-        "double": np.float64,
+    for dtype, name in {
+        "bool": "bool", "int8": "i8", "uint8": "u8", "uint16": "u16", "int32": "i32",
+        "uint32": "u32", "int64": "i64", "uint64": "u64", "float32": "float", "float64": "double",
     }.items()
-}
+}  # fmt: skip
+C_NAMES = {dtype.name: name for name, dtype in DTYPES.items()} | {"f64": "double", "f32": "float"}
 
 
 class Codes(NamedTuple):

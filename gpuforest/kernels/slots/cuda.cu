@@ -5,7 +5,7 @@
 // block takes all slots, the second launch alone does it.
 #include "shared/cuda.cuh"
 #include "shared/scans.cuh"
-#include "shared/hashing/cuda.cuh"
+#include "shared/hashing.cuh"
 #include "generated/Frontier.cuh"
 #include "generated/Kinds.cuh"
 #include "generated/Rules.cuh"

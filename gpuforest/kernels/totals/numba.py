@@ -4,7 +4,7 @@ import numpy as np
 
 from gpuforest.compiler.decorators import device, kernel
 from gpuforest.compiler.types import Bools, I32s, I64s, I64s2, Targets2
-from gpuforest.kernels.histogram.numba import has_labels
+from gpuforest.kernels.shared.numba import has_labels
 
 
 @device

@@ -1,7 +1,7 @@
 // Walking down trees on the device. The specification is numpy.py beside this file, the
 // packing of nodes in nodes.py.
-#include "shared/goes_left/cuda.cuh"
-#include "shared/goes_left/sums.cuh"
+#include "shared/goes_left.cuh"
+#include "splits/oblique/goes_left.cuh"
 #include "generated/Codes.cuh"
 #include "generated/Trees.cuh"
 

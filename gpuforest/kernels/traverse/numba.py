@@ -7,12 +7,12 @@ all take a step in vectors. The last rows take a step in turn. In both, each nod
 prefetched a whole round before it is read, so few steps wait for memory.
 """
 
-from typing import NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from gpuforest.compiler.decorators import device, kernel
-from gpuforest.compiler.prefetch import prefetch
+from gpuforest.compiler.intrinsics import prefetch
 from gpuforest.compiler.types import (
     Bools2,
     Codes2,
@@ -21,9 +21,8 @@ from gpuforest.compiler.types import (
     I32s,
     I64s,
     I64s2,
-    U8s,
     U32s,
-    U64s,
+    new_arrays,
 )
 from gpuforest.engine.nodes import (
     BIN_MASK,
@@ -35,8 +34,8 @@ from gpuforest.engine.nodes import (
     MISSING_SHIFT,
 )
 from gpuforest.engine.records import Trees
-from gpuforest.kernels.shared.hashing.numba import LOW_32, U
-from gpuforest.kernels.traverse.oblique import Sums, fill_columns, walk_sums
+from gpuforest.kernels.shared.numba import LOW_32, U
+from gpuforest.splits.oblique.walk import Sums, fill_columns, walk_sums
 
 LEAF, LEAF_BITS, ONE = U(LEAF_WORD), U(LEAF_MASK), U(1)
 WORD = np.uint32  # of vectors with a code each
@@ -50,34 +49,19 @@ FEW = 32  # fewer rows than this are too few for vectors
 
 
 class Group(NamedTuple):
-    """Scratch of the rows that walk down a tree together.
+    """Scratch of the rows that walk down a tree together."""
 
-    node : i32[SLOTS], the nodes of the top levels
-    slot : u8[GROUP], the index in `node` of each row's node
-    row : u8[GROUP], the rows that have not reached a leaf
-    word : u64[GROUP], the nodes of these rows
-    at : i32[GROUP], the number of each row's node in the tree
-    added : u8[GROUP], the rows whose leaves are added
-    """
-
-    node: I32s
-    slot: U8s
-    row: U8s
-    word: U64s
-    at: I32s
-    added: U8s
+    node: Annotated[Any, "i32[S]"]  # the nodes of the top levels
+    slot: Annotated[Any, "u8[G]"]  # the index in `node` of each row's node
+    row: Annotated[Any, "u8[G]"]  # the rows that have not reached a leaf
+    word: Annotated[Any, "u64[G]"]  # the nodes of these rows
+    at: Annotated[Any, "i32[G]"]  # the number of each row's node in the tree
+    added: Annotated[Any, "u8[G]"]  # the rows whose leaves are added
 
 
 def new_group() -> Group:
     """Scratch."""
-    return Group(
-        np.empty(SLOTS, np.int32),
-        np.empty(GROUP, np.uint8),
-        np.empty(GROUP, np.uint8),
-        np.empty(GROUP, np.uint64),
-        np.empty(GROUP, np.int32),
-        np.empty(GROUP, np.uint8),
-    )
+    return Group(**new_arrays(Group, np.empty, S=SLOTS, G=GROUP))
 
 
 @device

@@ -1,15 +1,38 @@
 """Traverse: walk rows down trees of packed nodes (see nodes.py for the packing)."""
 
+import array_api_compat.numpy as xp
 import numpy as np
 
+from gpuforest.engine.nodes import LEAF_MASK, combined, unpack
 from gpuforest.engine.records import Trees
-from gpuforest.kernels.traverse.by_sums import add_leaves, apply_sums
+from gpuforest.kernels.shared.numpy import goes_left
+from gpuforest.kernels.shared.records import Split
+from gpuforest.splits.oblique.numpy import sums_go_left
 
 
-def apply(trees: Trees, codes: np.ndarray) -> np.ndarray:
+def apply(trees: Trees, codes: np.ndarray, coordinates: np.ndarray | None = None) -> np.ndarray:
     """The number, within its tree, of the leaf that each row of codes u8 or u16 [N, F] reaches,
-    i64[N, T]."""
-    return apply_sums(trees, codes, None)
+    i64[N, T]. With coordinates i32[F, B] nodes may split by combinations of features."""
+    N, T = len(codes), len(trees.offsets) - 1
+    out = np.zeros((N, T), np.int64)
+    for t in range(T):
+        at, row = out[:, t], np.arange(N)
+        while len(row):
+            # 1. drop the rows that have arrived
+            node = trees.offsets[t] + at[row]
+            feature, bin, missing_left, child = unpack(xp, trees.nodes[node])
+            moves = feature >= 0
+            row, node = row[moves], node[moves]
+            # 2. one step down: children are adjacent
+            code = codes[row, feature[moves]]
+            split = Split(None, None, bin[moves], missing_left[moves], None)
+            first = trees.set_at[node] if len(trees.sets) else node
+            left = goes_left(xp, code, split, trees.missing, trees.sets, first)
+            if coordinates is not None:
+                by_sum = combined(trees.nodes[node]) > 0
+                left[by_sum] = sums_go_left(trees, node[by_sum], codes[row[by_sum]], coordinates)
+            at[row] = child[moves] + ~left
+    return out
 
 
 def accumulate(
@@ -18,13 +41,13 @@ def accumulate(
     codes: np.ndarray,
     skip: np.ndarray | None,
     total: np.ndarray,
+    coordinates: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Add the leaves' values, tree after tree in their order, to `total` f64[N, n_values].
-
-    Parameters
-    ----------
-    values : f64[V, n_values]
-    codes : u8 or u16 [N, F]
-    skip : bool[T, N] or None, the pairs of tree and row to leave out
-    """
-    return add_leaves(trees, values, apply(trees, codes), skip, total)
+    """Add the leaves' values f64[V, n_values], tree after tree in their order, to `total`
+    f64[N, n_values], without the pairs of tree and row in `skip` bool[T, N]."""
+    leaves = apply(trees, codes, coordinates)
+    for t in range(len(trees.offsets) - 1):
+        at = trees.nodes[trees.offsets[t] + leaves[:, t]] & LEAF_MASK
+        value = values[at.astype(np.int64)]
+        total = total + (value if skip is None else np.where(skip[t][:, None], 0.0, value))
+    return total

@@ -14,8 +14,7 @@ from gpuforest.common.parallel import cut_evenly, cut_pieces, parallel_map
 from gpuforest.engine.records import Frontier, Splits, Training
 from gpuforest.kernels.shared.records import Cuts
 from gpuforest.splits.absolute.medians import slot_medians
-from gpuforest.splits.absolute.numba import absolute_split
-from gpuforest.splits.absolute.scratch import absolute_arrays
+from gpuforest.splits.absolute.numba import absolute_arrays, absolute_split
 from gpuforest.splits.base import Kind
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Absolute split, compiled. The specification is numpy.py beside this file.
+"""Splits by absolute error, compiled.
 
 A Fenwick tree (Fenwick 1994) holds the weights and moments of the rows on one side of a cut, in
 the order of their targets. Adding a row takes O(log n), and so does finding the median. Two passes
@@ -9,44 +9,82 @@ over a feature's rows therefore give the errors of both sides of all its cuts in
     errors of right sides            <----
 """
 
+from typing import Annotated, Any, NamedTuple
+
 import numpy as np
 
 from gpuforest.compiler.decorators import device, kernel, rare
-from gpuforest.compiler.types import F64s, I32s2, I64s2
+from gpuforest.compiler.types import F64s, I32s2, I64s2, new_arrays
 from gpuforest.engine.records import Data, Frontier, Rules
-from gpuforest.kernels.best_split.limits import draw_cut
-from gpuforest.kernels.best_split.set_order import merge_sort
-from gpuforest.kernels.shared.hashing.numba import U
-from gpuforest.kernels.shared.records import Cuts, Limits
-from gpuforest.splits.absolute.scratch import AbsoluteScratch, Held, Way
+from gpuforest.kernels.best_split.cuts import draw_cut, limits_of, slot_at
+from gpuforest.kernels.shared.numba import U, merge_sort
+from gpuforest.kernels.shared.records import Cuts
 
-WEIGHT, MOMENT = 0, 1  # columns of the tree
+Array = Any
+
+
+class AbsoluteScratch(NamedTuple):
+    """The n rows of a slot, and these in groups of equal codes: group g has the rows
+    order[start[g]:start[g + 1]]."""
+
+    w: Annotated[Array, "i64[n]"]  # weights
+    own: Annotated[Array, "i64[n, K]"]  # targets
+    by_target: Annotated[Array, "i64[K, n]"]  # for each output, the rows in the order of targets
+    rank: Annotated[Array, "i64[K, n]"]  # each row's rank
+    q: Annotated[Array, "i64[K, n]"]  # the targets in that order
+    whole: Annotated[Array, "i64[K]"]  # the slot's error
+    order: Annotated[Array, "i64[n]"]
+    start: Annotated[Array, "i64[m]"]
+    code: Annotated[Array, "i64[n]"]
+    before: Annotated[Array, "i64[m]"]  # the weight of the groups before it
+    tree_weight: Annotated[Array, "i64[m]"]  # the Fenwick tree
+    tree_moment: Annotated[Array, "i64[m]"]
+    # of the left and the right sides, with missing values right and left
+    errors: Annotated[Array, "i64[S, n]"]
+    medians: Annotated[Array, "f64[S, n]"]
+    gains: Annotated[Array, "f64[S, n]"]
+    goes_left: Annotated[Array, "bool[n]"]
+    codes: Annotated[Array, "i64[n]"]
+    keys: Annotated[Array, "i64[n]"]
+    counts: Annotated[Array, "i64[C]"]
+
+
+class Held(NamedTuple):
+    """The groups of a feature in a slot. If values are missing, they are the last group."""
+
+    m: Any  # groups
+    n: Any  # rows
+    weight: Any
+    n_missing: Any
+    w_missing: Any
+
+
+def absolute_arrays(n: int, K: int, B: int) -> AbsoluteScratch:
+    """Scratch for slots of at most n rows, of K outputs and B codes."""
+    return AbsoluteScratch(**new_arrays(AbsoluteScratch, np.empty, n=n, K=K, m=n + 1, S=4, C=B + 1))
 
 
 @device
-def add_row(tree, n, rank, w, moment):
+def add_row(work, n, rank, w, moment):
     """Add the row of this rank to the tree."""
     at = rank + 1
     while at <= n:
-        tree[U(at), WEIGHT] += w
-        tree[U(at), MOMENT] += moment
+        work.tree_weight[U(at)] += w
+        work.tree_moment[U(at)] += moment
         at += at & -at
 
 
 @device
-def lower_half(tree, n, top, total, total_moment, q):
+def lower_half(work, n, top, total, total_moment, q):
     """The absolute error of the rows in the tree, and the value at which half of their weight
-    `total` is reached.
-
-    top : the highest power of two that is at most n
-    """
+    `total` is reached; `top` is the highest power of two that is at most n."""
     rank, before, moment, step = np.int64(0), np.int64(0), np.int64(0), top
     while step > 0:  # find the number of ranks below half of the weight
         at = rank + step
-        if at <= n and 2 * (before + tree[U(at), WEIGHT]) < total:
+        if at <= n and 2 * (before + work.tree_weight[U(at)]) < total:
             rank = at
-            before += tree[U(at), WEIGHT]
-            moment += tree[U(at), MOMENT]
+            before += work.tree_weight[U(at)]
+            moment += work.tree_moment[U(at)]
         step >>= 1
     middle = q[U(rank)]
     error = (total_moment - moment) - middle * (total - before) + (middle * before - moment)
@@ -54,51 +92,52 @@ def lower_half(tree, n, top, total, total_moment, q):
 
 
 @device
-def upper_half(tree, n, top, total, q):
+def upper_half(work, n, top, total, q):
     """The value at which more than half of the weight is reached."""
     rank, before, step = np.int64(0), np.int64(0), top
     while step > 0:
         at = rank + step
-        if at <= n and 2 * (before + tree[U(at), WEIGHT]) <= total:
+        if at <= n and 2 * (before + work.tree_weight[U(at)]) <= total:
             rank = at
-            before += tree[U(at), WEIGHT]
+            before += work.tree_weight[U(at)]
         step >>= 1
     return q[U(rank)]
 
 
 @rare
-def side_errors(rows, groups, k, way, tree, wants, errors, medians):
-    """Fill the errors i64[m], and if `wants` the medians f64[m], of the rows of all groups up to g,
-    for each group g on the way."""
-    q, rank = rows.q[k], rows.rank[k]
-    n, top, total, moment = groups.start[len(errors)], np.int64(1), np.int64(0), np.int64(0)
+def side_errors(work, k, first, last, step, also, side, m, wants):
+    """Fill the errors of a side, and if `wants` its medians, of the rows of all groups up to g, for
+    each of the m groups g from the first to the last in steps of 1 or -1; the rows of the group
+    `also` are on that side from the start, unless it is -1."""
+    q, rank, errors = work.q[k], work.rank[k], work.errors[side]
+    n, top, total, moment = work.start[m], np.int64(1), np.int64(0), np.int64(0)
     while 2 * top <= n:
         top *= 2
-    for i in range(n + 1):
-        tree[U(i), WEIGHT] = 0
-        tree[U(i), MOMENT] = 0
-    g = way.also if way.also >= 0 else way.first
+    work.tree_weight[: n + 1] = 0
+    work.tree_moment[: n + 1] = 0
+    g = also if also >= 0 else first
     while True:
-        for i in range(groups.start[g], groups.start[g + 1]):
-            r = groups.order[U(i)]
-            w = rows.w[U(r)]
-            product = w * rows.own[U(r), k]
-            add_row(tree, n, rank[U(r)], w, product)
+        for i in range(work.start[g], work.start[g + 1]):
+            r = work.order[U(i)]
+            w = work.w[U(r)]
+            product = w * work.own[U(r), k]
+            add_row(work, n, rank[U(r)], w, product)
             total += w
             moment += product
-        if g != way.also:
-            errors[g], middle = lower_half(tree, n, top, total, moment, q)
+        if g != also:
+            errors[g], middle = lower_half(work, n, top, total, moment, q)
             if wants:
-                medians[g] = np.float64(middle + upper_half(tree, n, top, total, q)) * 0.5
-            if g == way.last:
+                upper = upper_half(work, n, top, total, q)
+                work.medians[side, g] = np.float64(middle + upper) * 0.5
+            if g == last:
                 return
-        g = way.first if g == way.also else g + way.step
+        g = first if g == also else g + step
 
 
 @rare
-def group_rows(codes, w, n, missing, groups, work):
-    """Fill `groups` with the rows of these codes i64[n]; returns the number m of groups."""
-    order, start, code, before = groups
+def group_rows(n, missing, work):
+    """Put the rows of the codes in `work` into groups, and return their number m."""
+    order, start, code, before, codes = work.order, work.start, work.code, work.before, work.codes
     m, B, counts, keys = 0, missing + 1, work.counts, work.keys
     if 4 * n >= B:
         counts[:] = 0
@@ -119,62 +158,61 @@ def group_rows(codes, w, n, missing, groups, work):
         if i == 0 or codes[r] != code[m - 1]:
             start[m], code[m], before[m] = i, codes[r], weight
             m += 1
-        weight += w[r]
+        weight += work.w[r]
     start[m], before[m] = n, weight
     return m
 
 
 @rare
-def take_rows(y, rows, weights, begin, n, out, work):
-    """Fill `out` with a slot's rows, and return their weight."""
+def take_rows(y, slots, begin, n, work):
+    """Copy a slot's rows, and find their order and their error."""
     total = np.int64(0)
     for i in range(n):
-        out.w[i] = weights[begin + i]
-        total += out.w[i]
+        work.w[i] = slots.weights[begin + i]
+        total += work.w[i]
         for k in range(y.shape[1]):
-            out.own[i, k] = y[rows[begin + i], k]
+            work.own[i, k] = y[slots.rows[begin + i], k]
     for k in range(y.shape[1]):
-        by_target = out.by_target[k]
+        by_target = work.by_target[k]
         for i in range(n):
-            work.keys[i], by_target[i] = out.own[i, k], i
+            work.keys[i], by_target[i] = work.own[i, k], i
         merge_sort(work.keys, by_target, work.errors[0], work.errors[1], n)
         upto, middle, error = np.int64(0), np.int64(0), np.int64(0)
         for i in range(n):
-            r = out.by_target[k, i]
-            out.rank[k, r], out.q[k, i] = i, out.own[r, k]
-            middle = out.q[k, i] if 2 * upto < total else middle
-            upto += out.w[r]
+            r = by_target[i]
+            work.rank[k, r], work.q[k, i] = i, work.own[r, k]
+            middle = work.q[k, i] if 2 * upto < total else middle
+            upto += work.w[r]
         for i in range(n):
-            error += out.w[i] * abs(out.own[i, k] - middle)
-        out.whole[k] = error
-    return total
+            error += work.w[i] * abs(work.own[i, k] - middle)
+        work.whole[k] = error
 
 
 @rare
-def error_of_side(rows, n, k, goes_left, side):
+def error_of_side(work, n, k, side):
     """The error and the median of the rows on one side, found in the order of their targets."""
     total, upto, at = np.int64(0), np.int64(0), 0
-    low, high, error = np.int64(0), np.int64(0), np.int64(0)
+    low, high, error, goes_left = np.int64(0), np.int64(0), np.int64(0), work.goes_left
     for i in range(n):
-        total += rows.w[i] * (goes_left[i] == side)
+        total += work.w[i] * (goes_left[i] == side)
     while 2 * upto <= total:
-        r = rows.by_target[k, at]
+        r = work.by_target[k, at]
         if goes_left[r] == side:
-            high = rows.own[r, k]
+            high = work.own[r, k]
             low = high if 2 * upto < total else low
-            upto += rows.w[r]
+            upto += work.w[r]
         at += 1
     for i in range(n):
         if goes_left[i] == side:
-            error += rows.w[i] * abs(rows.own[i, k] - low)
+            error += work.w[i] * abs(work.own[i, k] - low)
     return error, np.float64(low + high) * 0.5
 
 
 @device
-def is_allowed(g, side, held, groups, a, b, limits):
+def is_allowed(g, side, held, work, a, b, limits):
     """Whether limits allow the cut behind group g; the medians of its sides are a and b."""
-    n_left = groups.start[g + 1] + held.n_missing * side
-    w_left = groups.before[g + 1] + held.w_missing * side
+    n_left = work.start[g + 1] + held.n_missing * side
+    w_left = work.before[g + 1] + held.w_missing * side
     if min(n_left, held.n - n_left) < limits.min_rows:
         return False
     if min(w_left, held.weight - w_left) < limits.min_weight:
@@ -186,111 +224,89 @@ def is_allowed(g, side, held, groups, a, b, limits):
 
 
 @rare
-def all_gains(rows, groups, held, factors, wants, work):
-    """Fill work.gains f64[2, m]: what the cut behind each group takes off the slot's error, with
-    missing values right and left."""
-    errors, medians, gains, m = work.errors, work.medians, work.gains, held.m
+def all_gains(held, factors, wants, work):
+    """Fill the gains: what the cut behind each group takes off the slot's error, with missing
+    values right and left."""
+    errors, gains, m = work.errors, work.gains, held.m
     for k in range(len(factors)):
         for side in range(2 if held.n_missing > 0 and m > 2 else 1):
             also, last = (m - 1, m - 2) if side == 1 else (-1, m - 1)
-            left, right = 2 * side, 2 * side + 1
-            side_errors(
-                rows, groups, k, Way(0, last - 1, 1, also), work.tree, wants and k == 0,
-                errors[left, :m], medians[left],
-            )  # fmt: skip
-            side_errors(
-                rows, groups, k, Way(last, 1, -1, -1), work.tree, wants and k == 0,
-                errors[right, :m], medians[right],
-            )  # fmt: skip
+            left, right, some = 2 * side, 2 * side + 1, wants and k == 0
+            side_errors(work, k, 0, last - 1, 1, also, left, m, some)
+            side_errors(work, k, last, 1, -1, -1, right, m, some)
             for g in range(last):
-                gain = rows.whole[k] - errors[left, g] - errors[right, g + 1]
+                gain = work.whole[k] - errors[left, g] - errors[right, g + 1]
                 before = gains[side, g] if k > 0 else 0.0
                 gains[side, g] = before + factors[k] * np.float64(gain)
 
 
 @rare
-def best_cut(rows, groups, held, factors, limits, work):
+def best_cut(held, factors, limits, work):
     """The best cut: (score, group behind which it lies, whether missing values go left)."""
     best = (-np.inf, 0, False)
-    all_gains(rows, groups, held, factors, limits.sign != 0, work)
+    all_gains(held, factors, limits.sign != 0, work)
     for g in range(held.m - 1):
         for side in range(2 if held.n_missing > 0 and g < held.m - 2 else 1):
             a, b = work.medians[2 * side, g], work.medians[2 * side + 1, g + 1]
-            if work.gains[side, g] > best[0] and is_allowed(
-                g, side, held, groups, a, b, limits
-            ):  # fmt: skip
+            if work.gains[side, g] > best[0] and is_allowed(g, side, held, work, a, b, limits):
                 best = work.gains[side, g], g, side == 1
     return best
 
 
 @rare
-def random_cut(rows, groups, held, factors, limits, work, drawn, side):
+def random_cut(held, factors, limits, work, drawn, side):
     """As best_cut, for the one cut that was drawn."""
     n, g, n_present = held.n, 0, held.m - (held.n_missing > 0)
-    while g + 1 < n_present and groups.code[g + 1] <= drawn:
+    while g + 1 < n_present and work.code[g + 1] <= drawn:
         g += 1
     for i in range(n):
-        work.goes_left[groups.order[i]] = i < groups.start[g + 1] or (
-            side and i >= groups.start[n_present]
+        work.goes_left[work.order[i]] = i < work.start[g + 1] or (
+            side and i >= work.start[n_present]
         )
     score, medians = 0.0, (0.0, 0.0)
     for k in range(len(factors)):
-        left, a = error_of_side(rows, n, k, work.goes_left, True)
-        right, b = error_of_side(rows, n, k, work.goes_left, False)
-        score += factors[k] * np.float64(rows.whole[k] - left - right)
+        left, a = error_of_side(work, n, k, True)
+        right, b = error_of_side(work, n, k, False)
+        score += factors[k] * np.float64(work.whole[k] - left - right)
         medians = (a, b) if k == 0 else medians
     a, b = medians
-    if not is_allowed(g, side, held, groups, a, b, limits):
+    if not is_allowed(g, side, held, work, a, b, limits):
         score = -np.inf
     return score, g, side
 
 
 @device
-def add_left(rows, groups, held, g, side, left):
+def add_left(held, g, side, left, work):
     """Fill `left` i64[1 + K], which holds zeros, with the weight and moments of the left side."""
     for i in range(held.n):
-        in_values = i < groups.start[g + 1]
-        if in_values or (side and i >= held.n - held.n_missing):
-            r = groups.order[i]
-            left[0] += rows.w[r]
+        if i < work.start[g + 1] or (side and i >= held.n - held.n_missing):
+            r = work.order[i]
+            left[0] += work.w[r]
             for k in range(len(left) - 1):
-                left[1 + k] += rows.w[r] * rows.own[r, k]
+                left[1 + k] += work.w[r] * work.own[r, k]
 
 
 @device
-def limits_in(slots, s, f, rules):
-    """The limits on a feature's cuts in a slot."""
-    low, high = -np.inf, np.inf
-    if len(slots.bounds):
-        low, high = slots.bounds[s, 0], slots.bounds[s, 1]
-    sign = np.int64(rules.signs[f]) if len(rules.signs) else np.int64(0)
-    return Limits(np.int64(rules.min_rows_leaf), np.int64(rules.min_weight_leaf), sign, low, high)
-
-
-@device
-def held_of(groups, m, n, weight, missing):
+def held_of(m, n, weight, missing, work):
     """The record of the groups of a feature."""
     n_missing, w_missing = np.int64(0), np.int64(0)
-    if groups.code[m - 1] == missing:
-        n_missing, w_missing = n - groups.start[m - 1], weight - groups.before[m - 1]
+    if work.code[m - 1] == missing:
+        n_missing, w_missing = n - work.start[m - 1], weight - work.before[m - 1]
     return Held(np.int64(m), np.int64(n), weight, n_missing, w_missing)
 
 
 @device
-def cut_groups(data, slots, s, j, f, held, rules, factors, scratch, cuts):
+def cut_groups(data, slot, j, f, held, rules, factors, work, cuts):
     """Write the best cut of one feature in one slot, or the random cut."""
-    rows, groups, work = scratch
-    n_bins, limits, drawn = data.n_bins[f], limits_in(slots, s, f, rules), np.int64(-1)
+    n_bins, limits, drawn, s = data.n_bins[f], limits_of(rules, slot, f), np.int64(-1), slot.number
     n_present = held.m - (held.n_missing > 0)
     # 1. to 3. the cuts, their limits and errors
     if rules.random:
-        lowest, highest = groups.code[0], groups.code[n_present - 1]
-        drawn, goes = draw_cut(slots.key[s], f, lowest, highest, n_bins)
-        best, g, side = random_cut(
-            rows, groups, held, factors, limits, work, drawn, goes and held.n_missing > 0
-        )
+        lowest, highest = work.code[0], work.code[n_present - 1]
+        drawn, goes = draw_cut(slot.key, f, lowest, highest, n_bins)
+        best, g, side = random_cut(held, factors, limits, work, drawn, goes and held.n_missing > 0)
     else:
-        best, g, side = best_cut(rows, groups, held, factors, limits, work)
+        best, g, side = best_cut(held, factors, limits, work)
     if best == -np.inf:
         return
     # 4. the middle of the gap, and where missing values go
@@ -299,36 +315,33 @@ def cut_groups(data, slots, s, j, f, held, rules, factors, scratch, cuts):
     elif drawn >= 0:
         cuts.bin[s, j] = drawn
     else:
-        cuts.bin[s, j] = (groups.code[g] + groups.code[g + 1] - 1) >> 1
-    heavier = 2 * groups.before[g + 1] > held.weight
+        cuts.bin[s, j] = (work.code[g] + work.code[g + 1] - 1) >> 1
+    heavier = 2 * work.before[g + 1] > held.weight
     cuts.missing_left[s, j] = side if held.n_missing > 0 else heavier
     cuts.score[s, j] = best
-    add_left(rows, groups, held, g, side, cuts.left[s, j])
+    add_left(held, g, side, cuts.left[s, j], work)
 
 
 @kernel(target="int64")
 def absolute_split(
     data: Data, slots: Frontier, features: I32s2, rules: Rules, factors: F64s, pieces: I64s2,
-    cuts: Cuts, scratch: AbsoluteScratch,
+    cuts: Cuts, work: AbsoluteScratch,
 ):  # fmt: skip
-    """Fill `cuts` for the pieces i64[p, 3]: a slot, and the features first .. last - 1 of k.
-
-    scratch : for the slot of most rows
-    """
-    missing, (rows, groups, work) = data.n_codes - 1, scratch
+    """Fill `cuts` for the pieces i64[p, 3]: a slot, and the features first .. last - 1 of k. The
+    scratch is for the slot of most rows."""
+    missing = data.n_codes - 1
     for p in range(len(pieces)):
         s, first, last = pieces[p, 0], pieces[p, 1], pieces[p, 2]
-        begin = slots.begin[s]
-        n = slots.end[s] - begin
-        weight = take_rows(data.y, slots.rows, slots.weights, begin, n, rows, work)
+        slot, n = slot_at(slots, s, False), slots.end[s] - slots.begin[s]
+        take_rows(data.y, slots, slot.begin, n, work)
         for j in range(first, last):
             f = np.int64(features[s, j])
             if f < 0:
                 continue
             for i in range(n):
-                work.codes[i] = data.codes[f, slots.rows[begin + i]]
-            m = group_rows(work.codes, rows.w, n, missing, groups, work)
+                work.codes[i] = data.codes[f, slots.rows[slot.begin + i]]
+            m = group_rows(n, missing, work)
             cuts.varies[s, j] = m > 1
             if m > 1:
-                held = held_of(groups, m, n, weight, missing)
-                cut_groups(data, slots, s, j, f, held, rules, factors, scratch, cuts)
+                held = held_of(m, n, slot.weight, missing, work)
+                cut_groups(data, slot, j, f, held, rules, factors, work, cuts)

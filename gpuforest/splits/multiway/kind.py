@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from gpuforest.engine.records import Data, Training
-from gpuforest.splits.multiway.numba import grow_multiway, multiway_scratch
+from gpuforest.splits.multiway.numba import grow_multiway, new_chains
 from gpuforest.splits.sets.kind import Sets
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Multiway(Sets):
         return n_rows
 
     def cpu_scratch(self, training: Training, scratch: Scratch, data: Data) -> tuple[Any, ...]:
-        return (multiway_scratch(len(scratch.order.positions), training.n_features),)
+        return (new_chains(len(scratch.order.positions), training.n_features),)
 
     def scratch_bytes(self, fit: Fit, most: float) -> float:
         return super().scratch_bytes(fit, most) + BRANCH_BYTES * most

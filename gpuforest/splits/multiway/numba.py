@@ -8,21 +8,26 @@ A chain is made at once. Its links wait on the stack of open nodes for their pos
 which come after all nodes below the categories before them.
 """
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.compiler.decorators import device, kernel, rare
-from gpuforest.compiler.types import Bool, Bools, F64s, F64s2, I64s, I64s2, U64s
+from gpuforest.compiler.types import F64, I64, U64, Bool, I64s, Type, dtype_of, new_arrays
 from gpuforest.engine.nodes import SET_BIN
 from gpuforest.engine.records import Data, Frontier, Rules
-from gpuforest.kernels.best_split.limits import feature_of, limits_of, weight_of
+from gpuforest.kernels.best_split.cuts import feature_of, limits_of, weight_of
 from gpuforest.kernels.grow_subtrees.cuts import (
+    POSITION,
+    SIXTEEN,
     best_cut,
     compact_set,
+    fills,
     left_totals,
     random_cut,
+    sort_by_code,
+    take_codes,
 )
 from gpuforest.kernels.grow_subtrees.rows import (
     allow,
@@ -30,110 +35,206 @@ from gpuforest.kernels.grow_subtrees.rows import (
     is_pure,
     load_rows,
     node_totals,
+    put_leaf,
+    put_split,
     split_rows,
 )
-from gpuforest.kernels.grow_subtrees.scratch import Grown, Scratch, Sets
-from gpuforest.kernels.grow_subtrees.writing import put_leaf, put_split
-from gpuforest.kernels.histogram.numba import has_labels
-from gpuforest.kernels.shared.hashing.numba import domain, hash_at, order_of, permute
+from gpuforest.kernels.grow_subtrees.scratch import Grown, Scratch
+from gpuforest.kernels.shared.numba import (
+    U,
+    domain,
+    has_labels,
+    hash_at,
+    node_score,
+    order_of,
+    permute,
+    xlogx,
+)
 from gpuforest.kernels.shared.records import NO_BIN, NO_SPLIT, Slot, Split
-from gpuforest.kernels.shared.scoring.numba import node_score, xlogx
-from gpuforest.splits.multiway.branches import Branches, link_set, sort_rows
+from gpuforest.splits.sets.numba import Sets
+
+Array = Any
 
 ROUNDING = 1e-9  # relative; a gain that is below the mean by less equals it
 
 
+class Branches(NamedTuple):
+    """The branches of the chains above a node."""
+
+    code: Annotated[Array, "i64[E]"]  # its category
+    end: Annotated[Array, "i64[E]"]  # where its rows end in the order
+    # whether no later branch is heavier; a branch's weight until that is known
+    heaviest: Annotated[Array, "i64[E]"]
+
+
 class Tried(NamedTuple):
-    """The split of each feature that was tried in a node, and its values.
+    """The split of each feature that was tried in a node."""
 
-    score, spread : f64[F], the split's score and its information
-    feature, bin : i64[F]
-    missing_left : bool[F]
-    """
-
-    score: F64s
-    spread: F64s
-    feature: I64s
-    bin: I64s
-    missing_left: Bools
+    score: Annotated[Array, "f64[F]"]
+    spread: Annotated[Array, "f64[F]"]  # its information
+    feature: Annotated[Array, "i64[F]"]
+    bin: Annotated[Array, "i64[F]"]
+    missing_left: Annotated[Array, "bool[F]"]
 
 
-class OpenLinks(NamedTuple):
-    """A stack of nodes and links: numbers i64[..., 8], keys u64[...] and the bounds of values
-    f64[..., 2], see `push`."""
+class OpenLink(NamedTuple):
+    """A node on the stack, or a link of a chain."""
 
-    numbers: I64s2
-    keys: U64s
-    bounds: F64s2
+    low: I64  # its rows in the order are low .. high - 1
+    high: I64
+    depth: I64
+    number: I64  # in the block's nodes
+    n_trail: I64  # the length of the trail of features that are constant above it
+    first: I64  # a link's first branch; -1 for a node
+    feature: I64  # and the feature of its chain
+    top: I64  # where the branches of the chains above it end
+    key: U64  # random key
+    least: F64  # bounds of the means of both sides of a split
+    greatest: F64
 
 
-class MultiwayScratch(NamedTuple):
+class Chains(NamedTuple):
     """The scratch of multiway splits besides `Scratch`."""
 
     branches: Branches
-    stack: OpenLinks
+    stack: Annotated[Array, Type(OpenLink, 1)]
     tried: Tried
 
 
-class Open(NamedTuple):
-    """A node on the stack, or a link of a chain.
-
-    low, high : int, the range of its rows in the order
-    depth, number : int, the number in the block's nodes
-    n_trail : int, the length of the trail of features that are constant above it
-    first, feature : int, a link's first branch and the feature of its chain; a node's are -1
-    top : int, where the branches of the chains above it end
-    key : u64, random key
-    least, greatest : float, bounds of the means of both sides of a split
-    """
-
-    low: Any
-    high: Any
-    depth: Any
-    number: Any
-    n_trail: Any
-    first: Any
-    feature: Any
-    top: Any
-    key: Any
-    least: Any
-    greatest: Any
-
-
-def multiway_scratch(most: int, n_features: int) -> MultiwayScratch:
+def new_chains(most: int, n_features: int) -> Chains:
     """Scratch for nodes of at most `most` rows."""
-    branches = (np.empty(most + n_features + 2, np.int64) for _ in range(3))
-    stack = OpenLinks(
-        np.empty((most + 2, 8), np.int64), np.empty(most + 2, np.uint64), np.empty((most + 2, 2))
+    return Chains(
+        Branches(**new_arrays(Branches, np.empty, E=most + n_features + 2)),
+        np.empty(most + 2, dtype_of(OpenLink)),
+        Tried(**new_arrays(Tried, np.empty, F=n_features)),
     )
-    tried = Tried(
-        np.empty(n_features),
-        np.empty(n_features),
-        np.empty(n_features, np.int64),
-        np.empty(n_features, np.int64),
-        np.empty(n_features, np.bool_),
-    )
-    return MultiwayScratch(Branches(*branches), stack, tried)
+
+
+@device
+def start_branch(branches, end, code):
+    """Write a branch without rows, and return where the branches end."""
+    branches.code[end], branches.heaviest[end] = code, 0
+    return end + 1
+
+
+@device
+def sort_few(slot, order, spare, work, branches, top):
+    """As sort_rows, by sorting the codes in `work.code`; the sorted rows are put into `spare`."""
+    own, end, width, weight = order.own, top, order.own.shape[1], weight_column(order.own)
+    sort_by_code(slot.n_rows, work)
+    for i in range(slot.n_rows):
+        at = slot.begin + np.int64(work.keys[U(i)] & POSITION)
+        b = np.int64(work.keys[U(i)] >> SIXTEEN)
+        if end == top or branches.code[end - 1] != b:
+            end = start_branch(branches, end, b)
+        branches.end[end - 1] = slot.begin + i + 1
+        branches.heaviest[end - 1] += own[U(at), weight]
+        spare.positions[U(i)] = order.positions[U(at)]
+        for c in range(width):
+            spare.own[U(i), U(c)] = own[U(at), U(c)]
+    return end
+
+
+@device
+def sort_many(column, feature, slot, order, spare, counts, branches, top):
+    """As sort_few, by counting the codes; `counts` i64[B] is scratch."""
+    positions, own, low, end = order.positions, order.own, slot.begin, top
+    high, width = low + slot.n_rows, own.shape[1]
+    for b in range(feature.missing + 1):
+        counts[b] = 0
+    for i in range(low, high):
+        counts[np.int64(column[U(positions[U(i)])])] += 1
+    first = 0
+    for i in range(feature.bins + 1):
+        b = i if i < feature.bins else feature.missing
+        if counts[b] > 0:
+            end = start_branch(branches, end, b)
+            first, counts[b] = first + counts[b], first
+            branches.end[end - 1] = low + first
+    for i in range(low, high):
+        b = np.int64(column[U(positions[U(i)])])
+        at = counts[b]
+        counts[b] += 1
+        spare.positions[U(at)] = positions[U(i)]
+        for c in range(width):
+            spare.own[U(at), U(c)] = own[U(i), U(c)]
+    at = 0
+    for j in range(top, end):
+        for i in range(at, branches.end[j] - low):
+            branches.heaviest[j] += spare.own[U(i), weight_column(own)]
+        at = branches.end[j] - low
+    return end
+
+
+@device
+def weight_column(own):
+    """The column of `own` that holds weights."""
+    return 1 if has_labels(own) else 0
+
+
+@device
+def sort_rows(column, feature, slot, scratch, counts, branches, top):
+    """Sort a node's rows by category, missing values last, write its branches from `top` on, and
+    return where they end."""
+    order, spare, work = scratch.order, scratch.spare, scratch.work
+    if fills(slot, feature):
+        end = sort_many(column, feature, slot, order, spare, counts, branches, top)
+    else:
+        take_codes(column, slot, order, work.code)
+        end = sort_few(slot, order, spare, work, branches, top)
+    for i in range(slot.n_rows):
+        order.positions[U(slot.begin + i)] = spare.positions[U(i)]
+        for c in range(order.own.shape[1]):
+            order.own[U(slot.begin + i), U(c)] = spare.own[U(i), U(c)]
+    heaviest = np.int64(-1)  # of the branches that follow
+    for j in range(end - 1, top - 1, -1):
+        weight = branches.heaviest[j]
+        branches.heaviest[j] = weight >= heaviest
+        heaviest = max(heaviest, weight)
+    return end
+
+
+@device
+def link_set(branches, first, high, bins, missing, words):
+    """Write the set of a link: its category and, if its branch is the heaviest of those left, all
+    categories that the node does not hold. Returns whether missing values go left."""
+    for w in range((bins + 63) >> 6):
+        words[w] = U(0)
+    b = branches.code[first]
+    if not branches.heaviest[first]:
+        words[b >> 6] |= U(1) << U(b & 63)
+        return False
+    for c in range(bins):
+        words[c >> 6] |= U(1) << U(c & 63)
+    j, missing_left = first, True
+    while branches.end[j] < high:
+        j += 1
+        c = branches.code[j]
+        if c == missing:
+            missing_left = False
+        else:
+            words[c >> 6] ^= U(1) << U(c & 63)
+    return missing_left
 
 
 @device
 def push(stack, n_stack, node):
     """Put a node or a link on the stack, and return the size of the stack."""
-    n = stack.numbers[n_stack]
-    n[0], n[1], n[2], n[3] = node.low, node.high, node.depth, node.number
-    n[4], n[5], n[6], n[7] = node.n_trail, node.first, node.feature, node.top
-    stack.keys[n_stack] = node.key
-    stack.bounds[n_stack, 0], stack.bounds[n_stack, 1] = node.least, node.greatest
+    to = stack[n_stack]
+    to.low, to.high, to.depth, to.number = node.low, node.high, node.depth, node.number
+    to.n_trail, to.first, to.feature, to.top = node.n_trail, node.first, node.feature, node.top
+    to.key, to.least, to.greatest = node.key, node.least, node.greatest
     return n_stack + 1
 
 
 @device
 def pop(stack, at):
     """The node or link at this position of the stack."""
-    n, bounds = stack.numbers[at], stack.bounds[at]
-    return Open(
-        n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], stack.keys[at], bounds[0], bounds[1]
-    )
+    n = stack[at]
+    return OpenLink(
+        n.low, n.high, n.depth, n.number, n.n_trail, n.first, n.feature, n.top, n.key, n.least,
+        n.greatest,
+    )  # fmt: skip
 
 
 @device
@@ -187,16 +288,15 @@ def most_worthy(m, tried, whole, gain_ratio):
 @device
 def numeric_cut(feature, column, slot, rules, scratch, random):
     """As best_cut or random_cut, and the cut's split information if the rules need it."""
-    order, work, left, spread = scratch.order, scratch.work, scratch.left_sums, 0.0
+    left, spread = scratch.left_sums, 0.0
     limits, criterion = limits_of(rules, slot, feature.number), rules.criterion.number
     if random is None:
-        varies, split = best_cut(
-            column, feature, slot, order, criterion, limits, work, work.hists[0], False
-        )
+        hist = scratch.work.hists[0]
+        varies, split = best_cut(column, feature, slot, criterion, limits, scratch, hist, False)
     else:
-        varies, split = random_cut(column, feature, slot, order, criterion, limits, work)
+        varies, split = random_cut(column, feature, slot, criterion, limits, scratch)
     if rules.criterion.by_ratio and split.score > -np.inf:
-        left_totals(column, order, slot, split, feature.missing, None, left)
+        left_totals(column, scratch.order, slot, split, feature.missing, None, left)
         spread = cut_spread(weight_of(left, feature.is_classes), slot.weight)
     return varies, split, spread
 
@@ -204,10 +304,8 @@ def numeric_cut(feature, column, slot, rules, scratch, random):
 @device
 def branches_of(feature, column, slot, rules, scratch, categories):
     """As numeric_cut, for the split into all categories of a feature."""
-    work, score, spread = scratch.work, -np.inf, 0.0
-    m = compact_set(
-        column, feature, slot, scratch.order, work, work.hists[0], False, categories
-    )  # fmt: skip
+    score, spread = -np.inf, 0.0
+    m = compact_set(column, feature, slot, scratch, scratch.work.hists[0], False, categories)
     if m > 1:
         score, spread = all_branches(m, feature, rules, categories)
     return m > 1, Split(score, feature.number, np.int64(SET_BIN), False, NO_BIN), spread
@@ -216,7 +314,7 @@ def branches_of(feature, column, slot, rules, scratch, categories):
 @device
 def best_feature(data, slot, rules, scratch, tried, n_trail, random, sets):
     """The best split by the first k features that vary, and the trail's length."""
-    (constant, trail), k, F = scratch.known, rules.n_tried, len(scratch.known.constant)
+    constant, k, F = scratch.constant, rules.n_tried, len(scratch.constant)
     (mask, shift), C = domain(F), len(slot.sums)
     draw, position, m = order_of(slot.key), 0, 0
     while m < k and position < F:
@@ -230,7 +328,7 @@ def best_feature(data, slot, rules, scratch, tried, n_trail, random, sets):
         else:
             varies, split, spread = numeric_cut(feature, column, slot, rules, scratch, random)
         if not varies:
-            constant[f], trail[n_trail] = True, f
+            constant[f], scratch.trail[n_trail] = True, f
             n_trail += 1
             continue
         tried.score[m], tried.spread[m], tried.feature[m] = split.score, spread, f
@@ -249,17 +347,14 @@ def best_feature(data, slot, rules, scratch, tried, n_trail, random, sets):
 @device
 def push_sides(stack, n_stack, node, middle, n_nodes, n_trail, first, feature, top):
     """Put both sides of a split, the last two nodes, on the stack: the left one, with all nodes
-    below it, is taken before the right one.
-
-    first, feature : those of the right side, if it is the next link of a chain
-    """
+    below it, is taken before the right one, which may be the next link of a chain."""
     none = np.int64(-1)
-    right = Open(
+    right = OpenLink(
         middle, node.high, node.depth, n_nodes - 1, n_trail, first, feature, top,
         hash_at(node.key, 1), node.least, node.greatest,
     )  # fmt: skip
     n_stack = push(stack, n_stack, right)
-    left = Open(
+    left = OpenLink(
         node.low, middle, node.depth, n_nodes - 2, n_trail, none, none, top, hash_at(node.key, 0),
         node.least, node.greatest,
     )  # fmt: skip
@@ -269,18 +364,15 @@ def push_sides(stack, n_stack, node, middle, n_nodes, n_trail, first, feature, t
 @device
 def bound_sides(stack, n_stack, sign, slot, own, middle, left):
     """Bound the values of the two nodes that were pushed last by the middle of their means, where
-    predictions must rise or fall with the feature that splits them: its sign is 1 or -1.
-
-    middle : where the right side's rows begin; left : i64[2], scratch for the left side's sums
-    """
+    predictions must rise or fall with the feature that splits them: its sign is 1 or -1. The right
+    side's rows begin at `middle`; `left` i64[2] is scratch."""
     if sign != 0:
         node_totals(own, slot.begin, middle, left)
         weight = weight_of(left, has_labels(own))
         mean = np.float64(left[1]) / np.float64(weight)
         other = np.float64(slot.sums[1] - left[1]) / np.float64(slot.weight - weight)
-        value = (mean + other) * 0.5
-        stack.bounds[n_stack - 1, 1 if sign > 0 else 0] = value
-        stack.bounds[n_stack - 2, 0 if sign > 0 else 1] = value
+        lower, upper = (n_stack - 1, n_stack - 2) if sign > 0 else (n_stack - 2, n_stack - 1)
+        stack[lower].greatest = stack[upper].least = (mean + other) * 0.5
 
 
 @device
@@ -303,7 +395,7 @@ def slot_of(node, own, sums):
 @device
 def below(node, first, feature, top):
     """The record for the nodes below a split node, or for the first link of its chain."""
-    return Open(
+    return OpenLink(
         node.low, node.high, node.depth + 1, node.number, node.n_trail, first, feature, top,
         node.key, node.least, node.greatest,
     )  # fmt: skip
@@ -320,7 +412,7 @@ def grow_block(data, root, rules, scratch, chains, random, sets, grown):
         # 1. the next node or link, and what is still known to be constant above it
         n_stack -= 1
         node = pop(stack, n_stack)
-        n_trail = forget(scratch.known, n_trail, node.n_trail)
+        n_trail = forget(scratch, n_trail, node.n_trail)
         if node.first < 0:
             # 2. a node: its best split
             split, slot = NO_SPLIT, slot_of(node, order.own, scratch.sums)
@@ -360,30 +452,27 @@ def grow_block(data, root, rules, scratch, chains, random, sets, grown):
             stack, n_stack, node, branches.end[node.first], grown.n_nodes, n_trail, follows,
             node.feature, node.top,
         )  # fmt: skip
-    forget(scratch.known, n_trail, 0)
+    forget(scratch, n_trail, 0)
     return grown
 
 
 @kernel
 def grow_multiway(
     data: Data, slots: Frontier, rules: Rules, scratch: Scratch, offsets: I64s, written: I64s,
-    random: Bool | None, sets: Sets, chains: MultiwayScratch,
+    random: Bool | None, sets: Sets, chains: Chains,
 ):  # fmt: skip
-    """As grow_subtrees in numba.py, from the slots of roots.
-
-    chains : see `multiway_scratch`
-    """
+    """As grow_subtrees in numba.py, from the slots of roots."""
     scratch.pure[:] = -1
-    zero, none = np.int64(0), np.int64(-1)
+    zero: Any = np.int64(0)
+    none: Any = np.int64(-1)
     grown = Grown(zero, zero, zero)
     for d in range(len(slots.begin)):
-        n, depth = load_rows(data, slots, d, scratch.order), np.int64(slots.depth[d])
-        least, greatest = -np.inf, np.inf
-        root = Open(
-            zero, n, depth, grown.n_nodes, zero, none, none, zero, slots.key[d], least, greatest
+        n, depth = load_rows(data, slots, d, scratch.order), zero + slots.depth[d]
+        root = OpenLink(
+            zero, n, depth, grown.n_nodes, zero, none, none, zero, slots.key[d], -np.inf, np.inf
         )
-        allow(scratch.known, slots, d)
+        allow(scratch, slots, d)
         grown = grow_block(data, root, rules, scratch, chains, random, sets, grown)
         offsets[d + 1] = grown.n_nodes
-    scratch.known.constant[:] = False
+    scratch.constant[:] = False
     written[0], written[1] = grown.n_leaves, grown.n_words

@@ -23,15 +23,13 @@ import numpy as np
 from gpuforest.backends.registry import has
 from gpuforest.common.dtypes import CATEGORICAL, NUMERIC
 from gpuforest.common.hashing import hash_at
-from gpuforest.common.parallel import parallel_map
 from gpuforest.engine.binning import BinEdges, BinnedMatrix
 from gpuforest.engine.nodes import MOST_COMBINED, OBLIQUE_BIN, SET_BIN
 from gpuforest.engine.records import Data, Frontier, Rules, Splits, Training
 from gpuforest.engine.target import Target
 from gpuforest.kernels.grow_subtrees.numba import grow_combined
-from gpuforest.kernels.grow_subtrees.oblique import new_oblique
-from gpuforest.kernels.project.numba import project
 from gpuforest.splits.base import Kind, draw_features
+from gpuforest.splits.oblique.numba import new_oblique, project_slots
 from gpuforest.splits.oblique.terms import (
     ALL_LEFT,
     DRAWS,
@@ -63,12 +61,10 @@ def mean_combined(
     matrix: BinnedMatrix, weights: np.ndarray | None, wanted: float, backend: Backend
 ) -> float:
     """The mean number of features of a combination: as many as wanted; or, with a warning, so many
-    fewer that COMPLETE of the rows have the values of a combination, on average.
+    fewer that COMPLETE of the rows, of these weights, have the values of a combination, on average.
 
     If a combination has each feature with the chance s, a row that lacks g values has all of it
     with the chance (1 - s)**g. Products and sums in a fixed order are the same on every machine.
-
-    weights : i32[N] of the rows, or None: all are one
     """
     edges, xp, codes = matrix.edges, backend.xp, matrix.codes
     numeric = np.flatnonzero(edges.kinds != CATEGORICAL).tolist()
@@ -112,18 +108,9 @@ def n_attempts(k: int, n_features: int) -> int:
 def draw(
     xp: Any, keys: Array, first: int, k: int, n_features: int, combining: Combining, n_tried: int
 ) -> tuple[Array, Array]:
-    """Combinations number first .. first + k - 1 of each slot.
-
-    Parameters
-    ----------
-    keys : u64[S]
-    n_tried : the number of varying combinations wanted, which decides the order of features
-
-    Returns
-    -------
-    features : i32[S, k, L], -1 behind the last of a combination; all -1 past the last attempt
-    weights : i32[S, k, L]
-    """
+    """Combinations number first .. first + k - 1 of the slots with these keys u64[S], of which
+    n_tried that vary are wanted: features i32[S, k, L], -1 behind the last of a combination and all
+    -1 past the last attempt, and their weights i32[S, k, L]."""
     S, device, most = keys.shape[0], keys.device, combining.most_features
     number = xp.arange(first, first + k, dtype=xp.uint64, device=device)
     leads = [
@@ -231,26 +218,7 @@ class Oblique(Kind):
         self, training: Training, slots: Frontier, features: Array, weights: Array
     ) -> tuple[Array, Array, Array]:
         """A task takes a slot and a combination."""
-        combining, (S, k, L) = training.combining, features.shape
-        n_threads = training.backend.n_threads
-        data = replace(training.columns, y=NO_LABELS)
-        count = slots.n_stored
-        first = np.cumsum(count) - count
-        codes = np.empty((k, int(count.sum())), data.codes.dtype)
-        low, shift = np.zeros((S, k), np.int64), np.zeros((S, k), np.int64)
-        features = np.ascontiguousarray(features, np.int64)
-        weights = np.ascontiguousarray(weights, np.int64)
-        pieces = np.array([(s, j, first[s]) for j in range(k) for s in range(S)], np.int64)
-
-        def part(some: Array) -> None:
-            sums = np.empty(int(count[some[:, 0]].max(initial=0)), np.int32)
-            project(
-                data, slots, features, weights, combining.coordinates, combining.n_bins, some, sums,
-                np.zeros((2, L), np.int64), codes, low, shift,
-            )  # fmt: skip
-
-        parallel_map(part, np.array_split(pieces, 4 * n_threads), n_threads)
-        return codes.T, low, shift
+        return project_slots(training, slots, features, weights)
 
     def _chunk(self, training: Training, slots: Frontier) -> Splits:
         """Try combinations until enough were tried that vary."""
@@ -403,10 +371,7 @@ def matrix_of(training: Training, codes: Array, sizes: list[int], kinds: list[in
 def _as_stored(
     training: Training, found: Splits, features: Array, weights: Array, low: Array, shift: Array
 ) -> Splits:
-    """Splits by columns as splits by features and combinations.
-
-    low, shift : i64[S, k], see `Backend.project`
-    """
+    """Splits by columns as splits by features and combinations; see `Backend.project`."""
     xp, (S, k, _) = training.backend.xp, features.shape
     n_bins, slot = training.combining.n_bins, xp.arange(S, dtype=xp.int64, device=low.device)
     at = slot * k + xp.where(found.feature < 0, 0, found.feature % k)

@@ -15,12 +15,12 @@ from gpuforest.kernels.grow_subtrees.rows import split_rows
 from gpuforest.kernels.grow_subtrees.scratch import Order
 from gpuforest.kernels.partition import numba as partition_numba
 from gpuforest.kernels.partition import numpy as partition_numpy
-from gpuforest.kernels.shared.goes_left import numba as compiled
-from gpuforest.kernels.shared.goes_left import numpy as reference
+from gpuforest.kernels.shared import numba as compiled
+from gpuforest.kernels.shared import numpy as reference
 from gpuforest.kernels.shared.records import NO_BIN, Slot, Split
 from gpuforest.kernels.traverse import numba as traverse_numba
 from gpuforest.kernels.traverse import numpy as traverse_numpy
-from gpuforest.kernels.traverse.oblique import NO_SUMS
+from gpuforest.splits.oblique.walk import NO_SUMS
 
 MISSING = 130  # of three words of a set, the third begins with code 128
 CODES = np.array([0, 1, 62, 63, 64, 65, 127, 128, 129, MISSING], np.int64)

@@ -14,7 +14,7 @@ from gpuforest.engine.criteria import (
     MISCLASSIFICATION,
     SQUARED_ERROR,
 )
-from gpuforest.kernels.shared.scoring import numba as scoring
+from gpuforest.kernels.shared import numba as scoring
 
 NUMBERS = {c.number: c for c in CRITERIA.values() if c.number != ABSOLUTE_ERROR}
 

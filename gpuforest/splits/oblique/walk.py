@@ -5,16 +5,17 @@ threshold: a feature alone is a sum of one term, because coordinates ascend as c
 read from records of two words, see `walking_records` in combinations.py.
 """
 
-from typing import Any, NamedTuple
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 
 from gpuforest.compiler.decorators import device
-from gpuforest.compiler.prefetch import prefetch
-from gpuforest.compiler.types import Bools, I32s, I32s2, U8s, U16s, U32s, U64s
+from gpuforest.compiler.intrinsics import prefetch
+from gpuforest.compiler.types import U16s, U32s, new_arrays
 from gpuforest.engine.nodes import CHILD_MASK
-from gpuforest.kernels.shared.goes_left.numba import has_code
-from gpuforest.kernels.shared.hashing.numba import LOW_32, U
+from gpuforest.kernels.shared.numba import LOW_32, U, has_code
 from gpuforest.splits.oblique.terms import (
     BY_SET,
     COUNT_AT,
@@ -27,6 +28,9 @@ from gpuforest.splits.oblique.terms import (
     WEIGHT_ZERO,
 )
 
+if TYPE_CHECKING:
+    from gpuforest.engine.forest import Forest
+
 ONE, CHILD_BITS, LOW_4, HALF = U(1), U(CHILD_MASK), U(15), U(32)
 MISSING, COUNT, THRESHOLD, WEIGHT = U(MISSING_AT), U(COUNT_AT), U(THRESHOLD_AT), U(WEIGHT_BITS)
 IN_WORD, SET, ZERO = U(TERMS_IN_WORD), U(BY_SET), np.int64(WEIGHT_ZERO)
@@ -38,37 +42,36 @@ SLOTS, FEW, MOVING = 63, 32, 2
 
 
 class Sums(NamedTuple):
-    """What walks down an oblique forest need; all arrays are empty for other forests.
+    """What walks down an oblique forest need; all arrays are empty for other forests."""
 
-    records : u64[2M]; more : u64[M]; see `walking_records` in combinations.py
-    coordinates : i32[F, B]
-    columns : u16[...], scratch for the coordinates of the rows, group after group, each [F, GROUP],
-        so that a feature's column begins at the same place of every group
-    words : their memory, four bytes at a time, because vectors gather no fewer
-    sums, holes, limit, low, counts, listed : [GROUP], scratch of a group
-    """
-
-    records: U64s
-    more: U64s
-    coordinates: I32s2
+    records: Annotated[Any, "u64[M]"]  # with the next one, see `walking_records`
+    more: Annotated[Any, "u64[L]"]
+    coordinates: Annotated[Any, "i32[F, B]"]
+    # scratch for the coordinates of the rows, group after group, each [F, GROUP], so that a
+    # feature's column begins at the same place of every group
     columns: U16s
-    words: U32s
-    sums: I32s
-    holes: Bools
-    limit: I32s
-    low: I32s
-    counts: U8s
-    listed: U8s
+    words: U32s  # their memory, four bytes at a time, because vectors gather no fewer
+    sums: Annotated[Any, "i32[G]"]  # scratch of a group
+    holes: Annotated[Any, "bool[G]"]
+    limit: Annotated[Any, "i32[G]"]
+    low: Annotated[Any, "i32[G]"]
+    counts: Annotated[Any, "u8[G]"]
+    listed: Annotated[Any, "u8[G]"]
+
+
+def sums_of(forest: Forest, codes: Any) -> Sums | None:
+    """What walks down the forest need for codes [F, N] if it has combinations; None if it has no
+    sets either."""
+    if forest.oblique:
+        return new_sums(forest.walking, forest.edges.coordinates, *codes.shape)
+    return NO_SUMS if len(forest.sets) else None
 
 
 def new_sums(walking: tuple[Any, Any], coordinates: Any, F: int, N: int) -> Sums:
     """The record, with scratch for N rows of F features; `walking` are the first two arrays."""
-    words, group = np.empty(F * -(-N // GROUP) * GROUP // 2, np.uint32), GROUP if F else 0
-    sums, limit, low = (np.empty(group, np.int32) for _ in range(3))
-    holes = np.empty(group, np.bool_)
-    counts, listed = (np.empty(group, np.uint8) for _ in range(2))
-    scratch = sums, holes, limit, low, counts, listed
-    return Sums(*walking, coordinates, words.view(np.uint16), words, *scratch)
+    words = np.empty(F * -(-N // GROUP) * GROUP // 2, np.uint32)
+    scratch = new_arrays(Sums, np.empty, G=GROUP if F else 0)
+    return Sums(*walking, coordinates, words.view(np.uint16), words, **scratch)
 
 
 @device

@@ -1,4 +1,4 @@
-// The rule by which rows go left at splits by combinations of features: see combinations.py.
+// The rule by which rows go left at splits by combinations of features: see splits/oblique/terms.py.
 #include "shared/cuda.cuh"
 
 #define HOLE (-2147483647 - 1)  // the sum of a combination of which a value is missing

@@ -1,43 +1,45 @@
-"""Grow subtrees by combinations of features; combinations.py says how they are drawn and stored.
+"""Combinations of features, compiled: their sums as codes in the wide phase (the specification is
+numpy.py beside this file), and subtrees; terms.py says how they are drawn and stored.
 
 The sums of a node's rows become codes in a column of their own, at the rows' positions in the
 block, so that cuts and moves of rows take it for a feature's.
 """
 
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpuforest.common.dtypes import CATEGORICAL
-from gpuforest.compiler.decorators import device
-from gpuforest.compiler.types import I64, Bools, Codes2, I32s, I32s2, I64s2, U64s
+from gpuforest.common.parallel import parallel_map
+from gpuforest.compiler.decorators import device, kernel
+from gpuforest.compiler.types import I64, Bools, Codes2, I32s, I32s2, I64s2, I64s3, U64s
 from gpuforest.engine.nodes import OBLIQUE_BIN
-from gpuforest.engine.records import Data
-from gpuforest.kernels.best_split.limits import by_rows, feature_of
-from gpuforest.kernels.grow_subtrees.cuts import best_cut, random_cut, set_of_rows
+from gpuforest.engine.records import Data, Frontier, Training
+from gpuforest.kernels.best_split.cuts import feature_of
+from gpuforest.kernels.grow_subtrees.cuts import cut_or_set
+from gpuforest.kernels.grow_subtrees.rows import CHILD, FEATURE, MISSING
 from gpuforest.kernels.grow_subtrees.scratch import Grown, Scratch
-from gpuforest.kernels.grow_subtrees.writing import CHILD, FEATURE, MISSING
-from gpuforest.kernels.project.numba import HOLE, add_up, steps_of
-from gpuforest.kernels.shared.hashing.numba import LOW_32, U1, U32, U, hash_at, order_of, permute
+from gpuforest.kernels.shared.numba import LOW_32, U1, U31, U32, U, hash_at, order_of, permute
 from gpuforest.kernels.shared.records import NO_SPLIT, Feature, Slot, Split
 from gpuforest.splits.oblique.terms import ALL_LEFT as EVERY
-from gpuforest.splits.oblique.terms import DRAWS, ROUNDS, STRIDE, WEIGHT_BITS, WEIGHT_ZERO
+from gpuforest.splits.oblique.terms import (
+    DRAWS,
+    ROUNDS,
+    STRIDE,
+    WEIGHT_BITS,
+    WEIGHT_ZERO,
+    Combining,
+)
 
-if TYPE_CHECKING:
-    from gpuforest.splits.oblique.terms import Combining
+Array = Any
 
-U31 = U(31)
+NO_LABELS = np.zeros((0, 1), np.int32)
+HOLE = np.int32(-(2**31))  # the sum of a combination of which a value is missing
 
 
 class Oblique(NamedTuple):
-    """What combinations are drawn from, see `Combining`, and scratch.
-
-    refused : bool[F], features that the slot's tree did not draw
-    terms : i64[3, L], features and weights of a combination, and what else was drawn
-    sums : i32[most], of a node's rows
-    codes : [2, n], the columns of the best combination so far and of the one that is looked at, as
-        long as the longest block
-    """
+    """What combinations are drawn from, see `Combining`, and scratch."""
 
     coordinates: I32s2
     chances: U64s
@@ -45,10 +47,110 @@ class Oblique(NamedTuple):
     position: I32s
     heaviest: I64
     n_bins: I64
-    refused: Bools
-    terms: I64s2
-    sums: I32s
+    refused: Bools  # bool[F], features that the slot's tree did not draw
+    terms: I64s2  # i64[3, L], features and weights of a combination, and what else was drawn
+    sums: I32s  # of a node's rows
+    # [2, n], the columns of the best combination so far and of the one that is looked at, as long
+    # as the longest block
     codes: Codes2
+
+
+@device
+def add_up(table, positions, begin, n, terms, n_terms, coordinates, missing, sums):
+    """Fill the sums i32[n] of a combination.
+
+    table : codes [F, ...]; those of row i are at positions[begin + i]
+    terms : i64[2, L], features and their weights
+    """
+    for t in range(n_terms):
+        column, own = table[terms[0, t]], coordinates[terms[0, t]]
+        w = np.int32(terms[1, t])
+        for i in range(n):
+            code = column[U(positions[U(begin + i)])]
+            before = sums[U(i)] if t else np.int32(0)
+            is_hole = (code == missing) | (before == HOLE)
+            sums[U(i)] = HOLE if is_hole else before + w * own[U(code)]
+
+
+@device
+def steps_of(sums, n, n_bins):
+    """The least sum, and the shift by which sums become codes below n_bins."""
+    low, high = np.int32(2**31 - 1), HOLE
+    for i in range(n):
+        s = sums[U(i)]
+        low = min(low, s if s != HOLE else np.int32(2**31 - 1))
+        high = max(high, s)
+    if high == HOLE:
+        return np.int64(0), np.int64(0)
+    spread, shift = np.int64(high) - np.int64(low), np.int64(0)
+    while spread >> shift >= n_bins:
+        shift += 1
+    return np.int64(low), shift
+
+
+@device
+def project_column(data, slots, piece, features, weights, coordinates, n_bins, sums, terms, out):
+    """Write the codes of a slot in one combination to `out`, and return low and shift."""
+    s, j, at = piece[0], piece[1], piece[2]
+    begin, n, n_terms = slots.begin[s], slots.end[s] - slots.begin[s], 0
+    missing = data.n_codes - 1
+    for i in range(features.shape[2]):
+        if features[s, j, i] >= 0:
+            terms[0, n_terms], terms[1, n_terms] = features[s, j, i], weights[s, j, i]
+            n_terms += 1
+    if n_terms < 2:
+        column = data.codes[terms[0, 0] if n_terms else 0]
+        for i in range(n):
+            code = column[U(slots.rows[U(begin + i)])] if n_terms else 0
+            out[U(at + i)] = n_bins if code == missing and n_terms else code
+        return np.int64(0), np.int64(0)
+    add_up(data.codes, slots.rows, begin, n, terms, n_terms, coordinates, missing, sums)
+    low, shift = steps_of(sums, n, n_bins)
+    for i in range(n):
+        s = sums[U(i)]
+        out[U(at + i)] = n_bins if s == HOLE else (np.int64(s) - low) >> shift
+    return low, shift
+
+
+@kernel(target="int32")
+def project(
+    data: Data, slots: Frontier, features: I64s3, weights: I64s3, coordinates: I32s2, n_bins: I64,
+    pieces: I64s2, sums: I32s, terms: I64s2, codes: Codes2, low: I64s2, shift: I64s2,
+):  # fmt: skip
+    """Fill codes [k, R], low and shift i64[S, k] for the pieces i64[p, 3]: a slot, the number of a
+    combination, and where the slot's codes begin. It reads no targets; `sums` i32[...] and `terms`
+    i64[2, L] are scratch."""
+    for p in range(len(pieces)):
+        s, j = pieces[p, 0], pieces[p, 1]
+        low[s, j], shift[s, j] = project_column(
+            data, slots, pieces[p], features, weights, coordinates, n_bins, sums, terms, codes[j]
+        )
+
+
+def project_slots(
+    training: Training, slots: Frontier, features: Array, weights: Array
+) -> tuple[Array, Array, Array]:
+    """As `Backend.project`; a task takes a slot and a combination."""
+    combining, (S, k, L) = training.combining, features.shape
+    n_threads = training.backend.n_threads
+    data = replace(training.columns, y=NO_LABELS)
+    count = slots.n_stored
+    first = np.cumsum(count) - count
+    codes = np.empty((k, int(count.sum())), data.codes.dtype)
+    low, shift = np.zeros((S, k), np.int64), np.zeros((S, k), np.int64)
+    features = np.ascontiguousarray(features, np.int64)
+    weights = np.ascontiguousarray(weights, np.int64)
+    pieces = np.array([(s, j, first[s]) for j in range(k) for s in range(S)], np.int64)
+
+    def part(some: Array) -> None:
+        sums = np.empty(int(count[some[:, 0]].max(initial=0)), np.int32)
+        project(
+            data, slots, features, weights, combining.coordinates, combining.n_bins, some, sums,
+            np.zeros((2, L), np.int64), codes, low, shift,
+        )  # fmt: skip
+
+    parallel_map(part, np.array_split(pieces, 4 * n_threads), n_threads)
+    return codes.T, low, shift
 
 
 @device
@@ -139,19 +241,6 @@ def keep_words(terms, n, cut, low, shift, n_bins, words):
 
 
 @device
-def cut_column(column, feature, slot, rules, scratch, best, random, sets, is_set):
-    """Whether a column varies in a node, and its best or its random split."""
-    hist, limits, order = scratch.work.hists[0], by_rows(rules), scratch.order
-    if is_set:
-        return set_of_rows(column, feature, slot, rules, scratch, hist, False, best, random, sets)
-    if random is None:
-        return best_cut(
-            column, feature, slot, order, rules.criterion.number, limits, scratch.work, hist, False
-        )
-    return random_cut(column, feature, slot, order, rules.criterion.number, limits, scratch.work)
-
-
-@device
 def numbered(slot, attempt, k):
     """The slot with the key for the random cuts of this attempt."""
     key = slot.key
@@ -168,7 +257,7 @@ def search_combined(
 ):
     """As `search`, by combinations: the best split, the trail's length, the number of features of
     the best combination, and which of the columns is its."""
-    k, best, (constant, trail) = rules.n_tried, NO_SPLIT, scratch.known
+    k, best, constant = rules.n_tried, NO_SPLIT, scratch.constant
     C, width, F = len(slot.sums), np.int64(len(slot.sums) + rules.count_rows), len(constant)
     draw, (mask, fold), missing = order_of(slot.key), order_domain, data.n_codes - 1
     tried, combined, free, a = 0, 0, 0, 0
@@ -198,13 +287,14 @@ def search_combined(
                 np.int64(number + k * is_set), feature.bins, last, np.int64(C), width,
                 feature.is_classes,
             )  # fmt: skip
-        varies, split = cut_column(
-            column, feature, own, rules, scratch, best.score, random, sets, is_set
-        )
+        varies, split = cut_or_set(
+            column, feature, own, rules, scratch, scratch.work.hists[0], False, best.score, random,
+            sets, is_set,
+        )  # fmt: skip
         tried += varies
         if not varies:
             if n == 1:
-                constant[first], trail[n_trail] = True, first
+                constant[first], scratch.trail[n_trail] = True, first
                 n_trail += 1
         elif split.score > best.score:
             best = Split(split.score, first, split.bin, split.missing_left, split.left)
@@ -226,7 +316,7 @@ def put_combination(scratch, number, first, split, n, sets, grown):
     return Grown(grown.n_nodes + 2, grown.n_leaves, grown.n_words + 1 + n // 2)
 
 
-def new_oblique(scratch: Scratch, data: Data, combining: "Combining") -> Oblique:
+def new_oblique(scratch: Scratch, data: Data, combining: Combining) -> Oblique:
     """Scratch beside another."""
     c, blocks = combining, (data.codes, scratch.some, scratch.few)
     longest = max(block.shape[1] for block in blocks)

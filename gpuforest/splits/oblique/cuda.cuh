@@ -1,6 +1,6 @@
 // Splits by combinations of features. A warp adds up the coordinates of a node's rows, and the steps
-// of these sums are the rows' codes in a column, which is then cut as a feature. combinations.py
-// says how combinations are drawn and stored; the specification is oblique.py of the package.
+// of these sums are the rows' codes in a column, which is then cut as a feature. terms.py beside this file
+// says how combinations are drawn and stored; the specification is kind.py.
 #include "grow_subtrees/node.cuh"
 
 #if SUMS

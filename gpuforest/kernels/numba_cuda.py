@@ -1,0 +1,395 @@
+"""The kernels of the numba-cuda backend: a thread takes an element, and goes on to the next one
+that no thread has. The specification of each is numpy.py in the folder of its operation.
+
+libNVVM joins a product and the sum it goes into, with one rounding instead of two, and Numba has no
+option against it: so `times` is replaced by a product that is rounded by itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import cuda
+from numba.core import config
+
+from gpuforest.compiler.decorators import Helper, device, rare
+from gpuforest.compiler.intrinsics import times
+from gpuforest.engine.nodes import OBLIQUE_BIN, SET_BIN
+from gpuforest.kernels.bag.numba import mulhi
+from gpuforest.kernels.best_split.cuts import (
+    feature_of,
+    left_of,
+    limits_of,
+    may_part,
+    random_of_bins,
+    slot_at,
+)
+from gpuforest.kernels.shared.numba import (
+    LOW_32,
+    U32,
+    U,
+    class_sides,
+    goes_left,
+    grown,
+    has_labels,
+    hash_at,
+    moment_score,
+    score_sides,
+)
+from gpuforest.kernels.shared.records import NO_BIN, Split
+from gpuforest.kernels.traverse.numba import (
+    BIN_BITS,
+    CHILD,
+    CHILD_BITS,
+    FEATURE,
+    LEAF,
+    LEAF_BITS,
+    MISSING,
+    ONE,
+)
+from gpuforest.splits.oblique.terms import WEIGHT_BITS, WEIGHT_ZERO
+
+if not config.ENABLE_CUDASIM:  # the simulator runs plain Python
+    from numba.cuda import types
+    from numba.cuda.dispatcher import CUDADispatcher
+    from numba.cuda.extending import overload
+    from numba.cuda.typing.typeof import typeof_impl
+
+    _dispatchers: dict[Helper, CUDADispatcher] = {}
+
+    @typeof_impl.register(Helper)
+    def _type_of_helper(helper: Helper, context: Any) -> Any:
+        if helper not in _dispatchers:
+            options = {"device": True, "debug": False, "opt": True}
+            _dispatchers[helper] = CUDADispatcher(helper.function, options)
+        return types.Dispatcher(_dispatchers[helper])
+
+    @overload(times)
+    def _times(a, b):
+        return lambda a, b: cuda.libdevice.dmul_rn(a, b)
+
+
+@device
+def below(values, first, last, x):
+    """How many of the ascending values[first:last] are below x."""
+    low, high = first, last
+    while low < high:
+        middle = (low + high) >> 1
+        if values[middle] < x:
+            low = middle + 1
+        else:
+            high = middle
+    return low - first
+
+
+@cuda.jit
+def encode_values(X, edges, offsets, missing, codes):
+    """A thread a value."""
+    N, F = X.shape
+    for at in range(cuda.grid(1), np.int64(N) * F, cuda.gridsize(1)):
+        r, f = at // F, at % F
+        # 1. the edges below the value (compared as float64, which holds any float32)
+        x = np.float64(X[r, f])
+        code = below(edges, offsets[f], offsets[f + 1], x)
+        # 2. missing values
+        codes[r, f] = missing if x != x else code
+
+
+@cuda.jit
+def draw(keys, n_draws, cumulative, weights):
+    """A thread a draw; `cumulative` is empty for equal rows."""
+    T, N = weights.shape
+    total = U(cumulative[N - 1]) if len(cumulative) else U(N)
+    for at in range(cuda.grid(1), np.int64(T) * n_draws, cuda.gridsize(1)):
+        t, j = at // n_draws, at % n_draws
+        # 1. a point in the total weight
+        row = mulhi(hash_at(keys[t], j), total)
+        # 2. the row whose share it falls in
+        if len(cumulative):
+            row = below(cumulative, 0, N, row + 1)
+        # 3. count
+        cuda.atomic.add(weights, (t, row), 1)
+
+
+@device
+def slot_and_position(i, first, begin):
+    """Find the slot of the i-th row of all slots, in order, and its position in `rows`. Of each
+    slot, first i64[S + 1] counts the rows that the slots before hold."""
+    s = below(first, 1, len(first), i + 1)
+    return s, begin[s] + i - first[s]
+
+
+@cuda.jit
+def add_totals(y, rows, weights, begin, first, sums):
+    """Add the rows to `sums`; each thread takes one row."""
+    for i in range(cuda.grid(1), first[len(begin)], cuda.gridsize(1)):
+        s, position = slot_and_position(i, first, begin)
+        r, w = rows[position], np.int64(weights[position])
+        if has_labels(y):
+            cuda.atomic.add(sums, (s, y[r, 0]), w)
+        else:
+            cuda.atomic.add(sums, (s, 0), w)
+            for k in range(y.shape[1]):
+                cuda.atomic.add(sums, (s, 1 + k), w * y[r, k])
+
+
+@cuda.jit
+def compare_rows(y, rows, begin, first, values, found):
+    """Look for rows that differ from their slot's values; each thread takes one row."""
+    for i in range(cuda.grid(1), first[len(begin)], cuda.gridsize(1)):
+        s, position = slot_and_position(i, first, begin)
+        for k in range(y.shape[1]):
+            if y[rows[position], k] != values[s, k]:
+                found[s] = True
+
+
+@cuda.jit
+def add_histograms(data, slots, features, count_rows, first, hist):
+    """Add the rows to hist i64[S, k, B, width]; each thread takes one row and one feature."""
+    y, C, begin, k = data.y, data.n_channels, slots.begin, np.int64(features.shape[1])
+    for at in range(cuda.grid(1), first[len(begin)] * k, cuda.gridsize(1)):
+        j = at % k
+        s, position = slot_and_position(at // k, first, begin)
+        r, w = slots.rows[position], np.int64(slots.weights[position])
+        # 1. the row's bin in the slot's j-th feature
+        f = features[s, j]
+        if f < 0:
+            continue
+        b = data.codes[r, f]
+        # 2. add its weight, or weight and moments
+        if has_labels(y):
+            cuda.atomic.add(hist, (s, j, b, y[r, 0]), w)
+        else:
+            cuda.atomic.add(hist, (s, j, b, 0), w)
+            for c in range(C - 1):
+                cuda.atomic.add(hist, (s, j, b, 1 + c), w * y[r, c])
+        # 3. count it
+        if count_rows:
+            cuda.atomic.add(hist, (s, j, b, C), 1)
+
+
+@rare
+def bin_weight(hist, b, feature):
+    """The weight of the rows in bin b of hist i64[B * width]."""
+    at = b * feature.width
+    n = hist[at]
+    for c in range(1, feature.n_channels if feature.is_classes else 1):
+        n += hist[at + c]
+    return n
+
+
+@rare
+def scan(hist, feature, slot, criterion, limits, left):
+    """As best_of_bins of scan.py, of any number of channels; `left` i64[C] is scratch."""
+    C, sums, n, is_classes = feature.n_channels, slot.sums, slot.weight, feature.is_classes
+    count_rows, min_rows = feature.width > C, limits.min_rows
+    last = feature.missing * feature.width
+    n_missing = bin_weight(hist, feature.missing, feature)
+    rows_missing = hist[last + C] if count_rows else 0
+    varies, best, best_bin, best_side = False, -np.inf, -1, 0
+    # 2. left sides, first without the missing values, then with them
+    for side in range(2 if n_missing > 0 else 1):
+        n_left, rows_left, left_sum, right_sum = np.int64(0), np.int64(0), 0, 0
+        for c in range(C):
+            left[c] = hist[last + c] if side == 1 else 0
+        if side == 1:
+            n_left, rows_left = n_missing, rows_missing
+        if is_classes:
+            for c in range(C):
+                left_sum += grown(criterion, 0, left[c])
+                right_sum += grown(criterion, 0, sums[c] - left[c])
+        for b in range(feature.missing):
+            at = b * feature.width
+            w = bin_weight(hist, b, feature)
+            if w == 0:
+                continue
+            # 1. a bin that holds some rows, but not all
+            varies |= w < n
+            if is_classes:
+                for c in range(C):
+                    h = hist[at + c]
+                    if h:
+                        right = sums[c] - left[c]
+                        left_sum += grown(criterion, left[c], h)
+                        right_sum -= grown(criterion, right - h, h)
+                        left[c] += h
+            else:
+                for c in range(C):
+                    left[c] += hist[at + c]
+            n_left += w
+            # 3. both sides hold rows, and enough of them
+            if n_left == n:
+                break
+            if count_rows:
+                rows_left += hist[at + C]
+                if rows_left < min_rows or slot.n_rows - rows_left < min_rows:
+                    continue
+            if not may_part(n_left, left[C - 1], n, sums[C - 1], limits):
+                continue
+            # 4. the first of the highest
+            if is_classes:
+                a, b_right = class_sides(criterion, left_sum, right_sum, left, sums, C)
+                score = score_sides(criterion, a, n_left, b_right, n - n_left)
+            else:
+                score = moment_score(criterion, left, sums, C)
+            if score > best or (score == best and b < best_bin):
+                best, best_bin, best_side = score, b, side
+    cut, missing_left = np.int64(0), False
+    if best_bin >= 0:
+        cut, heavier = middle(hist, feature, best_bin, n)
+        missing_left = best_side == 1 if n_missing > 0 else heavier
+    return varies, Split(best, feature.number, cut, missing_left, NO_BIN)
+
+
+@rare
+def middle(hist, feature, bin, n):
+    """Steps 5 and 6: the middle of the gap above `bin`, and whether the left is heavier."""
+    n_left = np.int64(0)
+    for b in range(bin + 1):
+        n_left += bin_weight(hist, b, feature)
+    heavier = n_left > n - n_left
+    for b in range(bin + 1, feature.missing):
+        if bin_weight(hist, b, feature) > 0:
+            return (bin + b - 1) >> 1, heavier
+    return feature.bins - 1, heavier
+
+
+@cuda.jit
+def scan_features(data, slots, hist, features, rules, cuts):
+    """Steps 1 to 6 for hist i64[S, k, B * width]; each thread takes one slot and one feature."""
+    S, k = features.shape
+    for at in range(cuda.grid(1), np.int64(S) * k, cuda.gridsize(1)):
+        s, j = at // k, at % k
+        if features[s, j] < 0:
+            continue
+        slot = slot_at(slots, s, has_labels(data.y))
+        feature = feature_of(features[s, j], data, rules, data.n_channels)
+        limits, bins, left = limits_of(rules, slot, feature.number), hist[s, j], cuts.left[s, j]
+        if rules.random:
+            varies, split = random_of_bins(
+                bins, feature, slot, rules.criterion.number, limits, left
+            )
+        else:
+            varies, split = scan(bins, feature, slot, rules.criterion.number, limits, left)
+        cuts.varies[s, j], cuts.score[s, j], cuts.bin[s, j] = varies, split.score, split.bin
+        cuts.missing_left[s, j] = split.missing_left
+        if split.score > -np.inf:
+            left_of(bins, feature, split.bin, split.missing_left, left)
+
+
+@cuda.jit
+def choose_features(features, need, cuts, found):
+    """Choose the first of the best among the features that may be tried; each thread takes one
+    slot."""
+    S, k = features.shape
+    for s in range(cuda.grid(1), S, cuda.gridsize(1)):
+        best, n_tried = -1, 0
+        for j in range(k):
+            if not cuts.varies[s, j] or n_tried >= need[s]:
+                continue
+            n_tried += 1
+            if cuts.score[s, j] > found.score[s]:
+                best, found.score[s] = j, cuts.score[s, j]
+        found.tried[s] = n_tried
+        if best >= 0:
+            found.feature[s], found.bin[s] = features[s, best], cuts.bin[s, best]
+            found.missing_left[s] = cuts.missing_left[s, best]
+            for c in range(found.left.shape[1]):
+                found.left[s, c] = cuts.left[s, best, c]
+
+
+@cuda.jit
+def choose_sides(data, slots, splits, sets, first, left):
+    """Step 1: left[i] is 1 where the i-th row of all slots goes left; each thread takes one row.
+
+    sets : u64[S * W], slot after slot
+    """
+    n_words, missing = splits.sets.shape[1], data.n_codes - 1
+    for i in range(cuda.grid(1), first[len(slots.begin)], cuda.gridsize(1)):
+        s, position = slot_and_position(i, first, slots.begin)
+        f = splits.feature[s]
+        split = Split(0.0, f, splits.bin[s], splits.missing_left[s], NO_BIN)
+        code = np.int64(data.codes[slots.rows[position], f])
+        left[i] = goes_left(code, split, missing, sets, s * n_words)
+
+
+@cuda.jit
+def move(rows, weights, begin, first, rank):
+    """Step 2: rank[i] of the rows before the i-th go left; each thread takes one row."""
+    half = len(rows) // 2
+    for i in range(cuda.grid(1), first[len(begin)], cuda.gridsize(1)):
+        s, position = slot_and_position(i, first, begin)
+        before = rank[i] - rank[first[s]]
+        if rank[i + 1] == rank[i]:  # to the right: all that go left come first
+            before = rank[first[s + 1]] - rank[i] + i - first[s]
+        at = begin[s] + before + (half if begin[s] < half else -half)
+        rows[at], weights[at] = rows[position], weights[position]
+
+
+@device
+def split_of(word):
+    """The split of a packed node that is not a leaf."""
+    bin, missing_left = np.int64(word & BIN_BITS), (word >> MISSING) & ONE == ONE
+    return Split(0.0, np.int64(word >> FEATURE), bin, missing_left, NO_BIN)
+
+
+@device
+def sum_goes_left(trees, coordinates, first, split, codes, r):
+    """Whether row r goes left at a split by a combination, whose words begin at `first`."""
+    total = np.int64(0)
+    for i in range(split.bin - OBLIQUE_BIN):
+        word = trees.sets[first + (i + 1) // 2]
+        term = np.int64(word & LOW_32 if i % 2 else word >> U32)
+        f = term >> WEIGHT_BITS
+        code = np.int64(codes[r, f])
+        if code == trees.missing:
+            return split.missing_left
+        total += (term % (1 << WEIGHT_BITS) - WEIGHT_ZERO) * np.int64(coordinates[f, code])
+    threshold = np.int64(trees.sets[first] & LOW_32)  # of 32 bits with a sign
+    return total <= (threshold - 2**32 if threshold >= 2**31 else threshold)
+
+
+@device
+def walk(trees, coordinates, root, codes, r):
+    """The leaf of row r in the tree at `root`, numbered in the tree.
+
+    trees : Trees; in those without sets, `set_at` and `sets` are empty
+    coordinates : i32[F, B], empty where no nodes split by combinations
+    """
+    at, word = np.int64(0), trees.nodes[root]
+    while word < LEAF:
+        split = split_of(word)
+        first = np.int64(trees.set_at[root + at]) if split.bin == SET_BIN else np.int64(0)
+        code = np.int64(codes[r, split.feature])
+        is_left = goes_left(code, split, trees.missing, trees.sets, first)
+        if len(coordinates) and OBLIQUE_BIN < split.bin < SET_BIN:
+            first = trees.set_at[root + at]
+            is_left = sum_goes_left(trees, coordinates, first, split, codes, r)
+        at = np.int64((word >> CHILD) & CHILD_BITS) + (not is_left)  # children are adjacent
+        word = trees.nodes[root + at]
+    return at
+
+
+@cuda.jit
+def walk_rows(trees, coordinates, codes, out):
+    """Write the leaves to out i64[N, T]; each thread takes one row in one tree."""
+    N, T = out.shape
+    for at in range(cuda.grid(1), np.int64(N) * T, cuda.gridsize(1)):
+        r, t = at // T, at % T
+        out[r, t] = walk(trees, coordinates, trees.offsets[t], codes, r)
+
+
+@cuda.jit
+def add_leaves(trees, coordinates, values, codes, skip, total):
+    """Add the leaves' values to `total`; each thread takes one row, and adds in the order of the
+    trees. `skip` may be empty."""
+    offsets = trees.offsets
+    for r in range(cuda.grid(1), len(codes), cuda.gridsize(1)):
+        for t in range(len(offsets) - 1):
+            if len(skip) and skip[t, r]:
+                continue
+            at = offsets[t] + walk(trees, coordinates, offsets[t], codes, r)
+            leaf = np.int64(trees.nodes[at] & LEAF_BITS)
+            for v in range(values.shape[1]):
+                total[r, v] += values[leaf, v]
