@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -16,7 +15,6 @@ from gpuforest import HistGradientBoostingClassifier, RandomForestClassifier
 from gpuforest.common import parallel
 from gpuforest.common.arguments import MOST_THREADS, thread_count
 from gpuforest.common.parallel import Team, cut_evenly, parallel_map
-from gpuforest.explain.paths import decision_paths
 
 
 def data(n_rows: int = 1500) -> tuple[np.ndarray, np.ndarray]:
@@ -30,24 +28,6 @@ def fitted(seed: int, n_threads: int = 2) -> RandomForestClassifier:
         10, random_state=seed, n_jobs=n_threads, backend="numba", max_features=2
     )
     return model.fit(*data())
-
-
-def test_callers_at_once():
-    X, _ = data()
-    alone = {seed: fitted(seed, 1) for seed in range(4)}
-    expected = alone[0].predict_proba(X)
-
-    def job(number: int) -> bool:
-        seed = number % 4
-        model = fitted(seed, 1 + number % 3)
-        return bool(
-            np.array_equal(model.forest_.nodes, alone[seed].forest_.nodes)
-            and np.array_equal(model.predict_proba(X), alone[seed].predict_proba(X))
-            and np.array_equal(alone[0].predict_proba(X), expected)  # one forest for many
-        )
-
-    with ThreadPoolExecutor(6) as pool:
-        assert all(pool.map(job, range(24)))
 
 
 def test_threads_end_soon_after_their_call():
@@ -80,7 +60,7 @@ def interrupt():
     sent.append(time.monotonic())
     os.kill(os.getpid(), signal.SIGINT)
 
-for delay in (0.1, 0.4, 0.7, 1.0, 1.2, 1.4, 1.6, 1.8):  # binning, then growing
+for delay in (0.1, 0.5, 1.0, 1.6):  # binning, then growing
     timer = threading.Timer(delay, interrupt)
     timer.start()
     try:
@@ -98,15 +78,12 @@ fit(500, len(X))
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_an_interrupt_ends_a_long_fit(n_threads):
-    child = subprocess.Popen(
-        [sys.executable, "-c", LONG_FITS, str(n_threads)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    command = [sys.executable, "-c", LONG_FITS, str(n_threads)]
+    pipe = subprocess.PIPE
+    child = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True)
     try:
         # 1. caught: each fit ends soon, and the next one is right
-        for _ in range(8):
+        for _ in range(4):
             line = child.stdout.readline()
             assert line, child.stderr.read()[-500:]
             assert float(line) < 2
@@ -137,7 +114,12 @@ def test_an_error_stops_the_work_that_has_not_begun():
     with pytest.raises(RuntimeError, match="three"):
         parallel_map(work, range(1000), 2)
     assert len(begun) < 20
-    assert parallel_map(lambda i: i * i, range(50), 3) == [i * i for i in range(50)]
+    for n_threads in (1, 3, 8):
+        counts = []
+        squares = parallel_map(lambda i: i * i, range(50), n_threads, counts.append)
+        assert squares == [i * i for i in range(50)]
+        assert counts == [*range(1, 51)]
+        assert parallel_map(lambda i: i, [], n_threads) == []
 
 
 EXIT_OF_A_FIT = (
@@ -154,33 +136,6 @@ def test_the_process_ends_while_a_daemon_fits():
     command = [sys.executable, "-c", EXIT_OF_A_FIT, "2"]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     assert time.monotonic() - float(done.stdout) < 10  # all trees take longer
-
-
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers of the processor's time")
-def test_decision_paths_can_be_interrupted():
-    X, y = data(2000)
-    model = RandomForestClassifier(20, max_depth=12, random_state=0, backend="numpy").fit(X, y)
-    leaves, noticed = np.tile(model.apply(X), (40, 1)), []
-    before = signal.signal(signal.SIGPROF, lambda *_: noticed.append(time.process_time()))
-    noticed.append(time.process_time())
-    signal.setitimer(signal.ITIMER_PROF, 0.01, 0.01)
-    try:
-        paths = decision_paths(model.forest_, leaves)
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
-    noticed.append(time.process_time())
-    assert paths.nnz > 10**7  # blocks take up to 0.15 of the time; all ones at once took half
-    assert np.diff(noticed).max() < (noticed[-1] - noticed[0]) / 4
-
-
-@pytest.mark.parametrize("n_threads", [1, 2, 8])
-def test_results_are_in_the_order_of_the_items(n_threads):
-    counts = []
-    found = parallel_map(lambda i: i * i, range(20), n_threads, counts.append)
-    assert found == [i * i for i in range(20)]
-    assert counts == list(range(1, 21))
-    assert parallel_map(lambda i: i, [], n_threads) == []
 
 
 def test_slices_of_even_sums():

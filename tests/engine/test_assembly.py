@@ -13,13 +13,9 @@ from laws import seeds, some_task
 from gpuforest.backends.cuda.nodes import CudaNodes
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.engine import assembly
-from gpuforest.engine.assembly import as_wave, distinct_rows, in_order, merged, row_keys
-from gpuforest.engine.nodes import LEAF_WORD, is_leaf
-from gpuforest.engine.slots import pairs, true_positions
-from gpuforest.engine.target import TargetCoding
+from gpuforest.engine.assembly import as_wave, distinct_rows, merged, row_keys
+from gpuforest.engine.nodes import is_leaf
 
-CLASSES = TargetCoding(np.arange(2), np.zeros(1), 1.0)
-NUMBERS = TargetCoding(None, np.zeros(1), 1.0)
 needs_kernels = pytest.mark.skipif(available() is not None, reason=str(available()))
 
 
@@ -33,23 +29,6 @@ def test_waves_join_to_the_forest_grown_at_once(seed, monkeypatch):
     monkeypatch.setattr(assembly, "NODES_AT_ONCE", 10)  # threads place parts of a wave
     assert same_forest(whole, task.grow(DeepFrom(0, 2, 1)))
     assert same_forest(whole, task.grow(DeepFrom(20, 3)))
-
-
-def test_positions_and_pairs_by_hand():
-    xp, mask = NumpyBackend().xp, np.array([False, True, True, False, True])
-    assert true_positions(xp, np.cumsum(mask), 3).tolist() == [1, 2, 4]
-    assert pairs(xp, np.array([1, 2]), np.array([3, 4])).tolist() == [1, 3, 2, 4]
-
-
-def test_leaves_of_classes_share_rows_and_those_of_numbers_do_not():
-    nodes, sums = np.array([5, *[LEAF_WORD] * 3], np.uint64), np.array([[3, 1], [3, 1], [0, 2]])
-    numbered, table = in_order(nodes.copy(), [sums[:1], sums[1:]], CLASSES)
-    assert len(table) == 2
-    assert numbered[0] == 5
-    assert table[(numbered[1:] - np.uint64(LEAF_WORD)).astype(int)].tolist() == sums.tolist()
-    numbered, table = in_order(nodes.copy(), [sums[:1], sums[1:]], NUMBERS)
-    assert numbered.tolist() == [5, LEAF_WORD, LEAF_WORD + 1, LEAF_WORD + 2]
-    assert table.tolist() == sums.tolist()
 
 
 @given(st.lists(st.lists(st.integers(0, 2), min_size=3, max_size=3), min_size=1, max_size=30))

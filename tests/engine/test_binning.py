@@ -6,10 +6,7 @@ from columns import any_float, any_float32, shapes
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from sklearn.ensemble import RandomForestRegressor as SklearnForest
-from sklearn.metrics import r2_score
 
-from gpuforest import RandomForestRegressor
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.engine.binning import BinEdges, bin_matrix, fit_edges
@@ -43,9 +40,6 @@ def assert_codes_follow_thresholds(X: np.ndarray, edges: BinEdges) -> None:
         assert np.array_equal(codes[:, f] == edges.missing_code, missing)
         x, code = X[~missing, f].astype(np.float64), codes[~missing, f]
         assert np.array_equal(x[:, None] <= threshold, code[:, None] <= bins)
-
-
-# few values: bins are the values
 
 
 def test_edges_are_the_exact_middles():
@@ -96,19 +90,6 @@ def test_codes_follow_the_thresholds(X, max_bins):
         # every edge parts the values in its own way
         ranks = np.searchsorted(values, own, side="right")
         assert np.all(np.diff(ranks, prepend=0, append=len(values)) > 0) or len(values) == 0
-
-
-def test_codes_follow_the_thresholds_of_other_data():
-    rng = np.random.default_rng(0)
-    for dtype in (np.float32, np.float64):
-        X = rng.standard_cauchy((3000, 3)).astype(dtype)
-        for max_bins in (2, 16, 255, 1000):
-            edges = fit_edges(X, max_bins=max_bins)
-            other = np.concatenate([X * 3, edges.values[:200, None] + np.zeros(3)]).astype(dtype)
-            assert_codes_follow_thresholds(other, edges)
-
-
-# many values
 
 
 @pytest.mark.parametrize("max_bins", [2, 3, 16, 64, 255, 1000])
@@ -179,33 +160,6 @@ def test_codes_of_two_bytes():
         assert np.array_equal(codes[:, 0], np.arange(n))
 
 
-def test_float32_and_float64_columns_of_the_same_values_agree():
-    X = np.random.default_rng(6).normal(size=(3000, 2)).astype(np.float32)
-    single, double = fit_edges(X, max_bins=50), fit_edges(X.astype(np.float64), max_bins=50)
-    assert np.array_equal(single.values, double.values)
-    assert np.array_equal(codes_of(X, single), codes_of(X.astype(np.float64), double))
-
-
-# a sample of the rows
-
-
-def test_the_sample_is_the_seeds_alone():
-    X = np.random.default_rng(7).normal(size=(5000, 4))
-    X[::9, 1] = np.nan
-    edges = [
-        fit_edges(X, max_bins=30, seed=3, sample_rows=500, backend=NumpyBackend(n_threads))
-        for n_threads in (1, 2, 4)
-    ]
-    for other in edges[1:]:
-        assert np.array_equal(other.values, edges[0].values)
-        assert np.array_equal(other.offsets, edges[0].offsets)
-    other = fit_edges(X, max_bins=30, seed=4, sample_rows=500)
-    assert not np.array_equal(other.values, edges[0].values)
-    whole = fit_edges(X, max_bins=30)
-    assert np.array_equal(fit_edges(X, max_bins=30, seed=3, sample_rows=5000).values, whole.values)
-    assert_codes_follow_thresholds(X, edges[0])
-
-
 def test_the_sample_skips_rows_without_weight():
     X = np.random.default_rng(8).normal(size=(4000, 1))
     weights = np.tile(np.array([0, 1], np.int32), 2000)
@@ -216,36 +170,3 @@ def test_the_sample_skips_rows_without_weight():
 
 
 # heavy tails
-
-
-def heavy_tail(shape: str, rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
-    X = rng.lognormal(sigma=2.0, size=(n, 3))
-    match shape:
-        case "x":
-            y = X[:, 0]
-        case "x and a little":
-            y = X[:, 0] + 0.1 * X[:, 1]
-        case "x ** 1.2":
-            y = X[:, 0] ** 1.2
-        case "sum":
-            y = X.sum(axis=1)
-        case "log x":
-            y = np.log(X[:, 0]) + 0.3 * rng.normal(size=n)
-        case "root x":
-            y = np.sqrt(X[:, 0]) + 0.3 * rng.normal(size=n)
-    return X, y
-
-
-@pytest.mark.parametrize("shape", ["x", "x and a little", "x ** 1.2", "sum", "log x", "root x"])
-def test_heavy_tails_lose_little(shape):
-    n, losses = 20_000, []
-    for seed in range(3):
-        X, y = heavy_tail(shape, np.random.default_rng(seed), n)
-        X, y, X_test, y_test = X[: n // 2], y[: n // 2], X[n // 2 :], y[n // 2 :]
-        given = {"n_estimators": 20, "max_features": 2, "random_state": seed, "n_jobs": 2}
-        score = [
-            r2_score(y_test, forest.fit(X, y).predict(X_test))
-            for forest in (SklearnForest(**given), RandomForestRegressor(backend="numba", **given))
-        ]
-        losses.append(score[0] - score[1])
-    assert np.mean(losses) <= 0.01, losses

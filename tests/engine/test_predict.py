@@ -33,25 +33,6 @@ def messy(n_rows=300, seed=0):
     return X, (X[:, 0] + X[:, 1] * X[:, 2] > 700).astype(int)
 
 
-@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", ">f4", "i1", "u2", "i4", "i8", "?"])
-def test_training_rows_go_the_same_way_at_prediction(backend, dtype):
-    rng = np.random.default_rng(1)
-    X = (rng.normal(size=(500, 4)) * 40).astype(dtype)
-    y = rng.integers(0, 3, 500)
-    if X.dtype.kind == "f":
-        X[rng.random(X.shape) < 0.1] = np.nan
-    model = RandomForestClassifier(
-        3, bootstrap=False, max_bins=40, random_state=0, backend=backend
-    ).fit(X, y)
-    leaves, forest = model.apply(X), model.forest_
-    for t in range(3):
-        sums = forest.node_sums(t, t + 1)
-        found = np.zeros_like(sums)
-        np.add.at(found, (leaves[:, t], y), 1)
-        at_leaf = np.unique(leaves[:, t])
-        assert np.array_equal(found[at_leaf], sums[at_leaf])
-
-
 def test_layouts_and_dtypes_agree(backend):
     X, y = messy()
     model = RandomForestRegressor(5, random_state=0, backend=backend).fit(X.astype("f4"), y)

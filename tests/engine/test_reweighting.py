@@ -38,16 +38,6 @@ def test_a_round_of_samme():
     assert (three.weight, three.factors.tolist()) == (math.log(2), [2, 2, 1, 1])
 
 
-def test_trees_that_end_the_rounds():
-    wrong = np.array([True, True, False, False])
-    assert samme(wrong, QUARTERS, 2, 1.0) is None
-    assert samme(~np.zeros(4, bool), QUARTERS, 7, 1.0) is None
-    perfect = samme(~wrong & wrong, QUARTERS, 2, 1.0)
-    assert (perfect.weight, perfect.error) == (1.0, 0.0)
-    assert r2(np.ones(4), QUARTERS, "linear", 1.0) is None
-    assert r2(np.zeros(4), QUARTERS, "linear", 1.0).weight == 1.0
-
-
 @pytest.mark.parametrize(
     ("loss", "lost"),
     [
@@ -63,38 +53,6 @@ def test_a_round_of_r2(loss, lost):
     assert found.error == pytest.approx(error, rel=1e-15)
     assert found.weight == pytest.approx(0.5 * math.log(1 / beta), rel=1e-15)
     assert np.allclose(found.factors, beta ** (0.5 * (1 - np.array(lost))), rtol=1e-15)
-
-
-def test_rows_of_no_weight_do_not_set_the_scale():
-    weights = np.array([0.5, 0.5, 0.0])
-    found = r2(np.array([0.0, 1e-300, 1e300]), weights, "square", 1.0)
-    assert found is None  # a mean loss of 1/2
-    assert r2(np.array([0.0, 0.0, 1e300]), weights, "linear", 1.0).error == 0
-
-
-def test_weights_of_the_rounds():
-    seen = []
-
-    def grow_round(t, weights):
-        seen.append(weights.copy())
-        return Round(1.0, 0.25, np.array([3.0, 1.0, 1.0, 9.0]))
-
-    rounds = boost(np.array([1.0, 1.0, 1.0, 0.0]), 2, grow_round)
-    assert [len(each.factors) for each in rounds] == [0, 0]  # which would be as many as rows
-    assert np.allclose(seen, [[1 / 3, 1 / 3, 1 / 3, 0], [0.6, 0.2, 0.2, 0]], rtol=1e-15)
-
-
-@pytest.mark.parametrize(
-    ("found", "rounds"),
-    [
-        (None, 0),
-        (Round(1.0, 0.0, np.ones(2)), 1),
-        (Round(1.0, 0.3, np.zeros(2)), 1),
-        (Round(1.0, 0.3, np.ones(2)), 5),
-    ],
-)
-def test_rounds_that_end_early(found, rounds):
-    assert len(boost(np.ones(2), 5, lambda t, weights: found)) == rounds
 
 
 def test_extreme_weights():

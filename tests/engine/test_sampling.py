@@ -9,9 +9,8 @@ from engine import Task
 from laws import column
 
 from gpuforest.backends.base import Backend
-from gpuforest.common import hashing
 from gpuforest.engine.records import Training
-from gpuforest.engine.sampling import Sampling, draw_bags, tree_features, tree_weights
+from gpuforest.engine.sampling import Sampling, draw_bags, tree_weights
 from gpuforest.engine.target import Target, TargetCoding
 
 
@@ -24,36 +23,6 @@ def test_without_draws_every_row_counts_once(engine: Backend):
     assert rows.tolist() == [0, 2, 3, 0, 2, 3]
     assert count.tolist() == [3, 1, 2, 3, 1, 2]
     assert offsets.tolist() == [0, 3, 6]
-
-
-# what a bag is made of
-
-
-def test_draws_add_up(engine):
-    for weights in (None, np.array([2, 0, 1, 5, 0], np.int32)):
-        sampling = Sampling(5, 7, weights)
-        bags = draw_bags(sampling, 3, 0, 6, engine)
-        assert bags.shape == (6, 5)
-        assert bags.sum(axis=1).tolist() == [7] * 6
-    assert not bags[:, [1, 4]].any()  # rows of no weight have no chance
-
-
-def test_bags_of_some_trees_are_a_part_of_those_of_all(engine):
-    sampling = Sampling(20, 20, None)
-    whole = draw_bags(sampling, 3, 0, 6, engine)
-    assert np.array_equal(draw_bags(sampling, 3, 2, 5, engine), whole[2:5])
-    assert len({bag.tobytes() for bag in whole}) == 6
-
-
-def test_rows_without_replacement_are_distinct(engine):
-    bags = draw_bags(Sampling(9, 4, None, distinct=True), 0, 0, 5, engine)
-    assert bags.sum(axis=1).tolist() == [4] * 5
-    assert bags.max() == 1
-    weights = np.array([3, 0, 1, 0, 2, 5], np.int32)
-    bags = draw_bags(Sampling(6, 3, weights, distinct=True), 0, 0, 50, engine)
-    # three of the four rows of some weight, each with its weight
-    assert np.count_nonzero(bags, axis=1).tolist() == [3] * 50
-    assert all(set(bags[:, i].tolist()) == {0, w} for i, w in enumerate(weights.tolist()))
 
 
 @pytest.mark.parametrize(
@@ -89,24 +58,6 @@ def test_bags_hold_no_more_rows_than_are_planned(n_draws, distinct, weighted, en
         assert sampling.likely_rows == math.ceil(3000 * (1 - (1 - 1 / 3000) ** 3000) + 246.4752)
 
 
-# features of trees
-
-
-def test_trees_have_as_many_features_as_are_drawn(engine):
-    keys = hashing.tree_keys(np, 0, 0, 40)
-    found = tree_features(keys, 3, False, 7, engine)
-    assert found.shape == (40, 7)
-    assert found.sum(axis=1).tolist() == [3] * 40
-    assert found.any(axis=0).all()
-    found = tree_features(keys, 3, True, 7, engine).sum(axis=1)
-    assert found.min() >= 1
-    assert found.max() <= 3
-    assert tree_features(keys, 0, False, 7, engine) is None
-
-
-# what a draw adds
-
-
 def weights_of(sampling, classes, n_trees, engine):
     """What the rows of these classes add to the statistics of the first trees of seed 2."""
     coding = TargetCoding(np.arange(max(classes) + 1), np.zeros(1), 1.0)
@@ -121,19 +72,6 @@ def test_factors_multiply_draws(engine):
     bags = draw_bags(sampling, 2, 0, 3, engine)
     found = weights_of(replace(sampling, factors=factors), [0, 1, 0, 1], 3, engine)
     assert np.array_equal(found, bags * factors)
-
-
-def test_balanced_classes_weigh_the_same_in_every_bag(engine):
-    classes = np.array([0, 0, 0, 1, 1, 2])
-    sampling = Sampling(6, 8, None, balance=1000)
-    found = weights_of(sampling, classes, 20, engine)
-    for bag, weights in zip(draw_bags(sampling, 2, 0, 20, engine), found, strict=True):
-        drawn = np.array([bag[classes == c].sum() for c in range(3)])
-        total = np.array([weights[classes == c].sum() for c in range(3)])
-        share = 8 * 1000 / np.count_nonzero(drawn)
-        # a draw adds a whole number, so each class is off by at most half of one a draw
-        assert np.all(abs(total - share)[drawn > 0] <= drawn[drawn > 0] / 2)
-        assert not total[drawn == 0].any()
 
 
 def test_blocks_of_trees_are_weighed_alike(engine, monkeypatch):

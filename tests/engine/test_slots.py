@@ -13,7 +13,7 @@ from laws import column, seeds
 
 from gpuforest.engine.criteria import CRITERIA
 from gpuforest.engine.records import Frontier, Rules, Splits, Training
-from gpuforest.engine.slots import DEEP, LEAF, NONE, WIDE, Nodes
+from gpuforest.engine.slots import Nodes
 
 MANY = st.sampled_from([1, 2, 7, 256, 257, 2048, 2049, 9000])
 
@@ -65,19 +65,6 @@ def assert_same(a: Frontier, b: Frontier) -> None:
 def ruled(rules: Rules) -> Training:
     """A training by these rules on the emulated device."""
     return replace(Task(column(0, 1), np.arange(2)).training(EmulatedBackend()), rules=rules)
-
-
-@needs_kernels
-def test_each_slot_has_a_kind():
-    rng, rules = np.random.default_rng(0), Rules(CRITERIA["gini"], 1, 4, 5, 1, -np.inf)
-    own = some_slots(rng, 200, 2)
-    kind, _, deep = Nodes().sort_out(ruled(rules), own, 6)
-    must_end = own.constant | (own.n_rows < 5) | (own.depth >= 4)
-    expected = np.where(must_end, LEAF, np.where(own.n_rows <= 6, DEEP, WIDE))
-    expected[own.n_rows == 0] = NONE
-    assert np.array_equal(kind, expected)
-    assert np.array_equal(deep.key, own.key[expected == DEEP])
-    assert deep.n_held == own.n_rows[expected == DEEP].sum()
 
 
 @needs_kernels
@@ -175,25 +162,3 @@ def test_kernels_join_slots_alike(seed, sizes):
     parts = [some_slots(rng, S, 3) for S in sizes]
     arguments = backend, parts, parts[-1].rows, parts[-1].weights
     assert_same(Nodes().join(*arguments), backend.nodes.join(*arguments))
-
-
-@needs_kernels
-@given(seeds, MANY, st.integers(1, 3))
-def test_running_sums(seed, S, stride):
-    rng, backend = np.random.default_rng(seed), EmulatedBackend()
-    values, total = rng.integers(0, 2**40, S * stride), np.zeros(1, np.int64)
-    found = backend.sums_before(values, stride=stride, total=total)
-    assert found.tolist() == [0, *np.cumsum(values[::stride]).tolist()]
-    assert total[0] == found[-1]
-
-
-@needs_kernels
-@given(seeds, MANY)
-def test_tiles_are_counted(seed, S):
-    rng, backend = np.random.default_rng(seed), EmulatedBackend()
-    begin = rng.integers(0, 2**40, S)
-    n = rng.integers(0, 5000, S)
-    tiles, most = backend.tiles_of(begin, begin + n, int(n.sum()))
-    expected = np.cumsum(-(-n // tiles.size))
-    assert tiles.first.tolist() == [0, *expected.tolist()]
-    assert most >= expected[-1]

@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common.dtypes import MAX_TOTAL_WEIGHT
-from gpuforest.engine.criteria import CRITERIA
 from gpuforest.engine.target import (
     SUM_BITS,
-    Target,
     TargetCoding,
     encode_classes,
     encode_moments,
@@ -23,9 +21,6 @@ from gpuforest.engine.target import (
 )
 
 numbers = st.lists(st.floats(-1e300, 1e300), min_size=1, max_size=20)
-
-
-# moments
 
 
 def test_whole_numbers_are_exact_moments():
@@ -94,9 +89,6 @@ def test_a_heavier_bag_leaves_fewer_bits():
     assert [math.log2(s) for s in scales] == [52, 51, 41, 31]
 
 
-# classes
-
-
 def test_class_codes_are_channels():
     coding, y = encode_classes(np.array([2, 0, 1], np.int64), np.array(["a", "b", "c"]))
     assert y.dtype == np.int32
@@ -133,25 +125,6 @@ def test_other_means_are_predicted_where_they_differ():
     sums, means = np.array([[2, 10], [1, -3]]), np.array([5.0, -4.0])
     assert real.values(sums).tolist() == [[12.5], [8.5]]
     assert real.with_means(sums, means).tolist() == [[12.5], [8.0]]
-
-
-def test_gains_and_decreases_are_each_others_inverse():
-    coding = TargetCoding(None, np.zeros(1), 8.0)
-    for name, gain in (("squared_error", 3 * 64), ("poisson", 3 * 8)):
-        criterion = CRITERIA[name]
-        assert coding.score_gain(3.0, criterion) == gain
-        assert coding.decrease(gain, criterion) == 3.0
-
-
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_targets_are_row_major(order):
-    y = np.asarray(np.arange(6).reshape(3, 2), order=order)
-    target = Target.of(TargetCoding(None, np.zeros(2), 1.0), y, NumpyBackend())
-    assert target.y.flags.c_contiguous
-    assert np.array_equal(target.y, y)
-
-
-# weights
 
 
 @given(st.lists(st.floats(0, 1e300), min_size=1, max_size=30).filter(any))

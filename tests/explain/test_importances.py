@@ -196,6 +196,26 @@ def test_the_case_worked_by_hand():
     assert oob_gains(forest.forest_, 0, 1, leaves).tolist() == [0.5, 0, 0]
 
 
+def strobl(relevance, seed):
+    """The design of Strobl et al. 2007: a normal column, and columns of 2, 4, 10 and 20 levels, of
+    which the one of two levels may say something."""
+    rng = np.random.default_rng(seed)
+    columns = [rng.normal(size=120), *(rng.integers(0, n, 120) for n in (2, 4, 10, 20))]
+    y = rng.random(120) < 0.5 + relevance * (2 * columns[1] - 1)
+    forest = gf.RandomForestClassifier(20, max_features=2, random_state=seed)
+    forest.fit(np.stack(columns, axis=1), y)
+    unbiased = gf.oob_impurity_importance(forest, np.stack(columns, axis=1), y)
+    return unbiased.importances_mean, forest.feature_importances_
+
+
+def test_columns_that_say_nothing_have_no_importance():
+    unbiased, usual = map(np.array, zip(*(strobl(0.0, seed) for seed in range(25)), strict=True))
+    means, errors = unbiased.mean(axis=0), unbiased.std(axis=0, ddof=1) / 5
+    assert (np.abs(means) < 2 * errors).all()
+    levels = usual.mean(axis=0)[1:]
+    assert (np.diff(levels) > 0.03).all()  # the more levels, the larger
+
+
 def test_rows_of_weight_zero_do_not_count():
     weight = np.arange(80) < 60
     forest = gf.RandomForestClassifier(5, random_state=0).fit(X, CLASSES, sample_weight=weight)

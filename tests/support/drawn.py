@@ -8,14 +8,6 @@ from gpuforest.tools.plot import style
 
 matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 matplotlib.use("Agg")
-from matplotlib import pyplot  # noqa: E402
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    """Of the tests that import it."""
-    yield
-    pyplot.close("all")
 
 
 def texts(ax):

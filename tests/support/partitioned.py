@@ -1,7 +1,10 @@
 """Data in partitions, and forests that a dask cluster fits on them."""
 
+from contextlib import contextmanager
+
 import dask.array as da
 import numpy as np
+from distributed import Client, LocalCluster
 from engine import same_forest
 
 import gpuforest.dask as on_dask
@@ -19,6 +22,14 @@ CUTS = {
     "one": (N,),
     "many": (7,) * 114 + (2,),
 }
+
+
+@contextmanager
+def cluster_of(n_workers, **options):
+    """The client of a cluster: of threads, if the options do not say otherwise."""
+    local = {"processes": False, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with LocalCluster(n_workers=n_workers, **local | options) as cluster, Client(cluster) as client:
+        yield client
 
 
 def cut(values, sizes):

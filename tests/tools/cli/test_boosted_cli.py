@@ -1,4 +1,4 @@
-"""The commands on boosted models: what inspect says, and permuted features."""
+"""The commands on boosted models and isolation forests: inspect, permuted features, scores."""
 
 import json
 import re
@@ -7,11 +7,13 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 import pytest
+from commands import refused
 from sklearn.metrics import accuracy_score, r2_score
 
 from gpuforest import (
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
+    IsolationForest,
 )
 from gpuforest.data.columns import Table
 from gpuforest.explain.model_facts import rounds_facts, rounds_rows
@@ -94,3 +96,36 @@ def test_permuted_by_hand(models, weighted):
                 falls.append(before - score(y, model.predict(moved), sample_weight=weight))
             np.testing.assert_allclose(found.importances[f], falls, atol=1e-12)
         assert found.importances_mean.tolist() == found.importances.mean(axis=1).tolist()
+
+
+@pytest.fixture
+def rows(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(60, 3)), columns=list("abc"))
+    frame["colour"] = rng.choice(["red", "blue"], 60)
+    frame.loc[7, "a"] = 9.0
+    frame.loc[3, "b"] = np.nan
+    frame.to_csv("rows.csv", index=False)
+    IsolationForest(n_estimators=20, contamination=0.05, random_state=0).fit(frame).save("model")
+    return frame
+
+
+def test_predictions_and_scores(rows):
+    assert main(["predict", "model", "rows.csv", "--keep", "a", "--out", "found.csv"]) == 0
+    found = pd.read_csv("found.csv")
+    model = IsolationForest(n_estimators=20, contamination=0.05, random_state=0).fit(rows)
+    assert np.array_equal(found["prediction"], model.predict(rows))
+    assert np.array_equal(found["score"], model.score_samples(rows))
+    assert found["score"].argmin() == 7
+    assert found["prediction"][7] == -1
+
+
+def test_a_model_is_described(rows, capsys):
+    assert main(["inspect", "model", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["task"], facts["importances"], facts["trees"]) == ("anomalies", {}, 20)
+    assert main(["inspect", "model"]) == 0
+    assert "anomalies" in capsys.readouterr().out
+    line = ["evaluate", "model", "rows.csv", "--target", "a"]
+    assert "has no target to compare with" in refused(capsys, *line)

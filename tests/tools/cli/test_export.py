@@ -2,6 +2,7 @@
 
 import pickle
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,35 +26,30 @@ def here(tmp_path, monkeypatch):
 
 
 def exported(capsys, kind, name, *options):
-    """The file that the command writes."""
+    """The model and what the command writes of it, in a file."""
     assert main(["export", kind, name, "--out", "written", *options]) == 0
     assert capsys.readouterr().out == f"{kind} written to written\n"
-    return gf.load(name), "written"
+    return gf.load(name), Path("written").read_bytes()
 
 
 @pytest.mark.parametrize("options", [[], ["--dtype", "float64", "--ml-version", "5"]])
 def test_onnx(here, capsys, options):
     pytest.importorskip("onnx")
-    fitted, _ = exported(capsys, "onnx", "forest", *options)
+    fitted, written = exported(capsys, "onnx", "forest", *options)
     more = {"dtype": "float64", "ml_version": 5} if options else {}
-    assert (here / "written").read_bytes() == fitted.to_onnx(**more).SerializeToString()
+    assert written == fitted.to_onnx(**more).SerializeToString()
 
 
 def test_treelite(here, capsys):
     treelite = pytest.importorskip("treelite")
-    fitted, path = exported(capsys, "treelite", "numbers")
-    found = treelite.gtil.predict(treelite.Model.deserialize(path), ROWS)
+    fitted, _ = exported(capsys, "treelite", "numbers")
+    found = treelite.gtil.predict(treelite.Model.deserialize("written"), ROWS)
     assert np.array_equal(found.ravel(), fitted.predict(ROWS))
 
 
-def test_c(here, capsys):
-    fitted, _ = exported(capsys, "c", "forest", "--dtype", "float32", "--name", "iris")
-    assert (here / "written").read_text() == gf.export_c(fitted, dtype="float32", name="iris")
-
-
 def test_sklearn(here, capsys):
-    fitted, _ = exported(capsys, "sklearn", "forest")
-    found = pickle.loads((here / "written").read_bytes())
+    fitted, written = exported(capsys, "sklearn", "forest")
+    found = pickle.loads(written)
     assert type(found).__module__.startswith("sklearn.")
     rows = X.astype(np.float32)
     assert np.array_equal(found.predict_proba(rows), fitted.predict_proba(rows))
@@ -70,23 +66,20 @@ def test_sklearn(here, capsys):
 )
 @pytest.mark.parametrize("name", ["forest", "boosted"])
 def test_one_tree(here, capsys, kind, function, name):
-    fitted, _ = exported(capsys, kind, name, "--tree", "2")
-    assert (here / "written").read_text() == str(function(fitted, 2))
-    fitted, _ = exported(capsys, kind, name)
+    fitted, written = exported(capsys, kind, name, "--tree", "2")
+    assert written.decode() == str(function(fitted, 2))
+    assert main(["inspect", name, "--tree", "2", "--as", kind]) == 0
+    assert capsys.readouterr().out == written.decode()
     first = None if (kind, name) == ("python", "boosted") else 0
-    assert (here / "written").read_text() == str(function(fitted, first))
+    assert exported(capsys, kind, name)[1].decode() == str(function(fitted, first))
     if kind in ("text", "dot"):
-        exported(capsys, kind, name, "--max-depth", "1")
-        assert (here / "written").read_text() == str(function(fitted, 0, max_depth=1))
+        _, written = exported(capsys, kind, name, "--max-depth", "1")
+        assert written.decode() == str(function(fitted, 0, max_depth=1))
 
 
-def test_inspect_prints_the_same_tree(here, capsys):
-    name = "boosted"
-    for kind in ("text", "rules", "python", "dot"):
-        depth = ["--max-depth", "1"] if kind == "dot" else []
-        exported(capsys, kind, name, "--tree", "1", *depth)
-        assert main(["inspect", name, "--tree", "1", "--as", kind, *depth]) == 0
-        assert capsys.readouterr().out == (here / "written").read_text()
+def test_c(here, capsys):
+    fitted, written = exported(capsys, "c", "forest", "--dtype", "float32", "--name", "iris")
+    assert written.decode() == gf.export_c(fitted, dtype="float32", name="iris")
 
 
 @pytest.mark.parametrize(

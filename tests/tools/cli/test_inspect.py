@@ -50,22 +50,6 @@ def forest(tmp_path, monkeypatch):
     return model
 
 
-def test_leaves_tell_classes_and_values_with_their_weights():
-    X, labels, y = data()
-    model = DecisionTreeClassifier(max_depth=3).fit(X, labels)
-    leaf, expected = model.apply(X), []
-    for number in np.unique(leaf):
-        classes, counts = np.unique(labels[leaf == number], return_counts=True)
-        weights = ", ".join(f"{c}: {n}" for c, n in zip(classes, counts, strict=True))
-        expected.append(f"class: {classes[np.argmax(counts)]} ({weights})")
-    lines = [line.strip("| ") for line in export_text(model).splitlines()]
-    assert sorted(line for line in lines if line.startswith("class")) == sorted(expected)
-    model = DecisionTreeRegressor(max_depth=4).fit(X, y)
-    found = re.findall(r"value: (\S+) \(weight: (\d+)\)", export_text(model))
-    assert {float(value) for value, _ in found} == set(model.predict(X))  # they read back the same
-    assert sum(int(weight) for _, weight in found) == N
-
-
 def test_text_reads_well():
     nan = np.nan
     X = [[0.0, 1.0], [0.5, 1.0], [2.0, nan], [2.0, 3.0]]
@@ -174,18 +158,6 @@ def test_summary_reads_well(forest, capsys):
     assert rows["out-of-bag accuracy"] == f"{forest.oob_score_:.4f}"
     assert rows["nodes"].endswith("leaves")
     assert out.count("\n") == len(rows) + len(NAMES) - 1  # an importance a line
-
-
-def test_ten_features_without_names_and_no_score(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(80, 14)), rng.normal(size=80)
-    gpuforest.DecisionTreeRegressor().fit(X, y).save("model")
-    assert main(["inspect", "model"]) == 0
-    out = capsys.readouterr().out
-    assert len(re.findall(r"^.* 0\.\d{3} feature_\d+$", out, re.MULTILINE)) == 10
-    assert re.search(r"^settings +the defaults$", out, re.MULTILINE)
-    assert "out-of-bag" not in out
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """`gpuforest plot`: each kind becomes a file, errors are one line."""
 
 import os
-import sys
 
 import numpy as np
 import pytest
@@ -171,9 +170,3 @@ def test_data_are_read_as_in_training_or_by_options(folder):
     plot = ["plot", "boundaries", "own", "--data"]
     assert main([*plot, "a.csv", "--out", "a.png"]) == 0
     assert main([*plot, "b.csv", "--out", "b.png", "--decimal", "."]) == 0
-
-
-def test_without_matplotlib_the_extra_is_named(folder, capsys, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert main(["plot", "impurity", "--out", "x.png"]) == 2
-    assert "pip install 'gpuforest[plot]'" in capsys.readouterr().err

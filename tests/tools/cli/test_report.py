@@ -1,6 +1,5 @@
 """`gpuforest report`: the page of a saved model, and of rows of a file; errors are one line."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +7,6 @@ import pandas as pd
 import pytest
 from commands import refused
 from hostile import SCRIPT, Page
-from sklearn.datasets import load_iris
 
 import gpuforest
 from gpuforest.tools.cli import main
@@ -41,23 +39,6 @@ def test_the_model_alone(model, capsys):
     assert page.after("target").startswith("kind")
     assert page.after("training rows").startswith("100")
     assert page.after("out-of-bag accuracy").startswith(f"{model.oob_score_:.4f}")
-
-
-def test_memory_is_what_training_said(model, capsys):
-    """It depends on the backend and on threads, of which a file knows nothing."""
-    more = ["--backend", "numba", "--n-jobs", "2", "--max-depth", "3", "--json"]
-    capsys.readouterr()
-    assert main(["train", "train.csv", "--target", "kind", "--out", "model", *more]) == 0
-    said = json.loads(capsys.readouterr().out)["memory"]["total"]
-    frame = pd.read_csv("train.csv")
-    X, y = frame.drop(columns="kind"), frame["kind"]
-    forest = gpuforest.RandomForestClassifier(backend="numba", n_jobs=2, max_depth=3).fit(X, y)
-    assert said == gpuforest.estimate_memory(forest, *X.shape, dtype=np.float64).total
-    here = Page(forest.report()).after("memory of training")
-    assert here.startswith(f"about {said / 1e6:,.1f} MB beside the data")
-    assert report() == 0
-    there = Page(Path("report.html").read_text("utf-8"))
-    assert "memory of training" in there.after("not recorded")
 
 
 def test_with_rows_it_is_that_of_the_method(model):
@@ -98,13 +79,3 @@ def test_errors_are_one_line_and_nothing_is_written(model, capsys, arguments, me
     line = ["report", "model", "--out", "report.html", "--backend", "numpy", *arguments]
     assert message in refused(capsys, *line)
     assert not Path("report.html").exists()
-
-
-def test_a_model_without_a_target(model):
-    X = load_iris(as_frame=True).data
-    gpuforest.IsolationForest(n_estimators=10, random_state=0).fit(X).save("model")
-    X.to_csv("iris.csv", index=False)
-    assert report("--data", "iris.csv") == 0
-    page = Page(Path("report.html").read_text("utf-8"))
-    assert "With the results of 150 rows" in page.text
-    assert "Anomalies" in page.text

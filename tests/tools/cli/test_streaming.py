@@ -1,7 +1,5 @@
 """Training and predicting by blocks, from Parquet files."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -67,13 +65,6 @@ def test_blocks_train_the_same_model(folder, monkeypatch, capsys, options):
     assert list(found.feature_names_in_) == list(whole.feature_names_in_)
     assert np.array_equal(getattr(found, "classes_", 0), getattr(whole, "classes_", 0))
     assert getattr(found, "oob_score_", None) == getattr(whole, "oob_score_", None)
-
-
-def test_facts_are_those_of_all_rows(folder, capsys):
-    assert main(["train", "data", "--target", "y", "--out", "m", "--drop", "when", "--json"]) == 0
-    facts = json.loads(capsys.readouterr().out)
-    assert facts["rows"] == N
-    assert {"learning bins", "binning", "growing"} <= set(facts["seconds"])
 
 
 @pytest.mark.parametrize("out", ["p.csv", "p.parquet"])

@@ -1,8 +1,10 @@
 """Forests from a dask cluster: the local ones, however rows and workers are shared out."""
 
 import re
+import sys
 import threading
 
+import fake_cupy
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,25 +16,26 @@ pytest.importorskip("distributed", reason="dask is not installed")
 import dask.array as da
 import dask.dataframe as dd
 from dask import delayed
-from distributed import Client, LocalCluster
-from partitioned import CUTS, RNG, WEIGHTS, N, X, Y, Z, assert_same, cut, fitted
+from partitioned import CUTS, RNG, WEIGHTS, N, X, Y, Z, assert_same, cluster_of, cut, fitted
 
 import gpuforest.dask as on_dask
 from gpuforest.backends import registry
+from gpuforest.data.blocks import Block
+from gpuforest.data.passes import Reader
+from gpuforest.tools.dask import partitions
+from gpuforest.tools.dask.estimators import score_of, scored
 
 
 @pytest.fixture(scope="module", params=[1, 2, 3, 7])
 def client(request):
-    local = {"processes": False, "dashboard_address": ":0", "threads_per_worker": 1}
-    with LocalCluster(n_workers=request.param, **local) as cluster, Client(cluster) as client:
+    with cluster_of(request.param) as client:
         yield client
 
 
 @pytest.fixture(scope="module")
 def pair():
     """Two workers."""
-    local = {"processes": False, "dashboard_address": ":0", "threads_per_worker": 1}
-    with LocalCluster(n_workers=2, **local) as cluster, Client(cluster) as client:
+    with cluster_of(2) as client:
         yield client
 
 
@@ -105,8 +108,7 @@ def test_a_worker_trains_on_its_device(cuda, monkeypatch):
     monkeypatch.setattr(registry, "_factories", registry._factories | {"device": device})
     model = gpuforest.RandomForestClassifier(3, max_depth=4, random_state=1)
     whole = clone(model).fit(X, Y)
-    local = {"processes": False, "dashboard_address": ":0", "threads_per_worker": 1}
-    with LocalCluster(n_workers=1, **local) as cluster, Client(cluster):
+    with cluster_of(1):
         found = fitted(model.set_params(backend="device"), X, Y)
     assert_same(found, whole)
     assert used
@@ -259,20 +261,36 @@ def test_no_client_and_no_workers(monkeypatch):
         patched.setattr("distributed.get_client", none_there)
         with pytest.raises(ValueError, match="there is no dask client: make one"):
             fitted(gpuforest.RandomForestRegressor(2), X, Z)
-    local = {"processes": False, "dashboard_address": ":0"}
-    with (
-        LocalCluster(n_workers=0, **local) as cluster,
-        Client(cluster),
-        pytest.raises(ValueError, match="the cluster has no workers"),
-    ):
+    with cluster_of(0), pytest.raises(ValueError, match="the cluster has no workers"):
         fitted(gpuforest.RandomForestRegressor(2), X, Z)
     with pytest.raises(TypeError, match="y is a ndarray, but X is a dask collection"):
         on_dask.RandomForestRegressor(2, client=object()).fit(cut(X, (N,)), Z)
 
 
-def test_a_report_is_that_of_the_local_forest(pair):
-    found = fitted(gpuforest.RandomForestClassifier(4, random_state=1), X, Y, sizes=CUTS["even"])
-    html = found.report(X[:50], Y[:50])
-    assert "Report: RandomForestClassifier" in html
-    assert f"<td>{N:,}</td>" in html  # training rows
-    assert "seconds of training" in html.split("not recorded")[1][:60]
+@pytest.fixture
+def put(monkeypatch):
+    """Brings a host array to the device; without a GPU to a stand-in."""
+    fake_cupy.install(monkeypatch)
+    return sys.modules["cupy"].asarray
+
+
+def test_a_summary_of_weights_on_a_device(put):
+    def found(place):
+        reader = Reader(255, None, 1, 3)
+        block = Block("partition 0", place(X), place(Z), place(WEIGHTS))
+        reader = partitions.opened(block, reader)
+        return partitions.summarised(block, reader, 0, 2**64 - 1)
+
+    here, there = found(np.asarray), found(put)
+    assert np.array_equal(there.sample.rows, here.sample.rows)
+    assert len(here.sample.rows) < len(X)  # rows without weight are left out
+
+
+@pytest.mark.parametrize("kind", ["RandomForestClassifier", "RandomForestRegressor"])
+def test_a_score_of_values_on_a_device(put, kind):
+    y = Z if kind.endswith("Regressor") else (Y == "yes") + 1
+    local = getattr(gpuforest, kind)(3, random_state=0).fit(X, y, WEIGHTS)
+    cuts = [slice(0, 300), slice(300, None)]
+    blocks = [Block("partition", *(put(a[part]) for a in (X, y, WEIGHTS))) for part in cuts]
+    parts = [scored(local, block) for block in blocks]
+    assert score_of(local, parts) == local.score(X, y, WEIGHTS)

@@ -1,5 +1,6 @@
 """A cluster of processes with TLS: what listens there, and strangers who call while a fit runs."""
 
+import os
 import shutil
 import socket
 import subprocess
@@ -13,9 +14,8 @@ from sklearn.base import clone
 import gpuforest
 
 pytest.importorskip("distributed", reason="dask is not installed")
-from distributed import Client, LocalCluster
 from distributed.security import Security
-from partitioned import CUTS, WEIGHTS, X, Y, assert_same, fitted
+from partitioned import CUTS, WEIGHTS, X, Y, assert_same, cluster_of, fitted
 
 
 @pytest.fixture(scope="module")
@@ -30,11 +30,7 @@ def client(tmp_path_factory):
         f"tls_{role}_{what}": f for role in roles for what, f in (("cert", cert), ("key", key))
     }
     security = Security(tls_ca_file=cert, require_encryption=True, **files)
-    local = {"threads_per_worker": 1, "dashboard_address": ":0", "security": security}
-    with (
-        LocalCluster(n_workers=2, protocol="tls://", **local) as cluster,
-        Client(cluster) as client,
-    ):
+    with cluster_of(2, processes=True, protocol="tls://", security=security) as client:
         yield client
 
 
@@ -48,7 +44,7 @@ def listening(pids):
 def scanner(client):
     """Calls all ports of the workers while a test runs, and says something, or nothing; the ports
     that it has found."""
-    pids, done, found, silent = client.run(process_id).values(), threading.Event(), set(), []
+    pids, done, found, silent = client.run(os.getpid).values(), threading.Event(), set(), []
 
     def scan():
         while not done.wait(0.01):
@@ -69,12 +65,6 @@ def scanner(client):
     thread.join()
     for connection in silent:
         connection.close()
-
-
-def process_id():
-    import os
-
-    return os.getpid()
 
 
 def come_late():

@@ -10,7 +10,8 @@ import pytest
 from gpuforest.common.errors import ClusterError
 
 pytest.importorskip("distributed", reason="dask is not installed")
-from distributed import Client, LocalCluster, wait
+from distributed import wait
+from partitioned import cluster_of
 from queues import by_threads
 
 from gpuforest.tools.dask import links
@@ -21,11 +22,7 @@ SIZE = 3
 
 @pytest.fixture(scope="module", params=["inproc://", "tcp://"])
 def client(request):
-    local = {"processes": False, "dashboard_address": ":0", "threads_per_worker": 1}
-    with (
-        LocalCluster(n_workers=SIZE, protocol=request.param, **local) as cluster,
-        Client(cluster) as client,
-    ):
+    with cluster_of(SIZE, protocol=request.param) as client:
         yield client
 
 

@@ -15,8 +15,7 @@ from sklearn.base import clone
 import gpuforest
 
 pytest.importorskip("distributed", reason="dask is not installed")
-from distributed import Client, LocalCluster
-from partitioned import CUTS, X, Y, assert_same, cut, fitted
+from partitioned import CUTS, X, Y, assert_same, cluster_of, cut, fitted
 
 import gpuforest.dask as on_dask
 
@@ -27,11 +26,7 @@ def processes(request):
     from dask import config
 
     quick = {"distributed.deploy.lost-worker-timeout": "1s"} | getattr(request, "param", {})
-    with (
-        config.set(quick),
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
-        Client(cluster) as client,
-    ):
+    with config.set(quick), cluster_of(2, processes=True) as client:
         yield client
 
 

@@ -5,12 +5,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from engine import DeepFrom, Task, same_forest
+from engine import DeepFrom, same_forest
 from hypothesis import given
 from hypothesis import strategies as st
 from tasks import large, tasks
 
-from benchmarks import cluster
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common.errors import ClusterError
 from gpuforest.engine.assembly import merged
@@ -79,42 +78,6 @@ def test_any_rows_of_any_participants(case, rows):
 def test_larger_tasks(name, cuts):
     # the compiled forest is compared with the reference in test_parity.py
     assert_grown(large(name), cuts, lambda: DeepFrom(400), DeepFrom(400))
-
-
-def test_traffic_by_hand():
-    """400 rows by two participants. Rows to 350, 375, 400 have classes 2, 1, 0: the tree
-    has a root, whose right child of 50 rows, all with the second one, goes to the first one.
-    Three features of 16 bins and one for missing values."""
-    X = np.repeat((np.arange(400) // 25).astype(np.float32)[:, None], 3, axis=1)
-    y = 2 - (np.arange(400) >= 350) - (np.arange(400) >= 375)
-    [whole, _], participants = grown(Task(X, y, max_bins=16), [200], lambda: DeepFrom(400))
-    assert whole.n_nodes == 5
-    first, second = (each.sent for each in participants)
-    before = 8 * (3 + 1 + 1)  # sums of 3 classes and number of rows of the root, number of all rows
-    root = 8 * (3 * 17 * 3 + 2)
-    assert cluster.level_sums(1, 3, 17, 3) == root
-    moved = 50 * (3 + 4 + 4) + 8  # codes, weights and labels; the number of rows of the node
-    assert cluster.handed_over(50, 3, 1) == moved
-    subtree = 8 * (3 + 2 * 3 + 2)  # nodes, sums of 2 leaves, number of nodes, first leaf
-    assert cluster.subtrees(3, 2, 3, 1) == subtree
-    agreed = 8 + 8  # which nodes to hand over, how many trees at once
-    assert first == before + root + agreed + subtree
-    assert second == before + root + agreed + moved
-
-
-def test_one_that_fails_ends_all():
-    calls = []
-
-    class Failing(DeepFrom):
-        def partition(self, *args):
-            calls.append(1)
-            if len(calls) == 5:
-                raise MemoryError("no room")
-            return super().partition(*args)
-
-    results, _ = grown(large("7 classes"), [1000, 2000], lambda: Failing(0))
-    kinds = [type(result) for result in results]
-    assert (kinds.count(MemoryError), kinds.count(ClusterError)) == (1, 2)
 
 
 def test_ranges():

@@ -3,26 +3,25 @@
 import itertools
 import re
 import runpy
-import subprocess
 import sys
 
 import numpy as np
 import pandas as pd
 import pytest
-from drawn import check_readable, close_figures, overlaps, ticks_outside  # noqa: F401
+from drawn import check_readable, overlaps, ticks_outside
 from matplotlib import pyplot
 from matplotlib.colors import to_rgb
 from paths import ROOT
-from scipy.sparse import csr_array
 from sklearn.datasets import load_diabetes, load_digits, load_iris
-from sklearn.inspection import PartialDependenceDisplay
 from sklearn.utils import Bunch
 
 from gpuforest import (
     BaggingRegressor,
     DecisionTreeClassifier,
     DecisionTreeRegressor,
+    HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
+    IsolationForest,
     RandomForestClassifier,
     RandomForestRegressor,
     RandomTreesEmbedding,
@@ -33,8 +32,11 @@ from gpuforest.plot import (
     plot_boundaries,
     plot_importances,
     plot_impurity,
+    plot_loss,
     plot_oob,
     plot_pruning,
+    plot_shap_summary,
+    plot_shap_waterfall,
     plot_steps,
     plot_tree,
 )
@@ -66,11 +68,34 @@ def numbers():
     return RandomForestRegressor(10, random_state=0).fit(DIABETES.data, DIABETES.target)
 
 
+@pytest.fixture(scope="module")
+def counts():
+    return HistGradientBoostingRegressor("poisson", max_iter=10).fit(DIABETES.data, DIABETES.target)
+
+
+def test_axes_that_are_passed_are_drawn_on(tree, forest, numbers):
+    pruned = DecisionTreeClassifier(ccp_alpha="cv", random_state=0).fit(PETALS, SPECIES)
+    bagged = RandomForestClassifier(30, oob_score=True, random_state=0).fit(PETALS, SPECIES)
+    boosted = HistGradientBoostingClassifier(max_iter=2, early_stopping=True).fit(PETALS, SPECIES)
+    for draw, *arguments in (
+        (plot_boundaries, forest, PETALS),
+        (plot_steps, numbers, DIABETES.data, DIABETES.target, 2),
+        (plot_impurity,),
+        (plot_pruning, pruned),
+        (plot_oob, bagged),
+        (plot_importances, numbers),
+        (plot_loss, boosted),
+        (plot_tree, tree),
+        (plot_shap_summary, numbers, DIABETES.data[:9]),
+        (plot_shap_waterfall, numbers, DIABETES.data[:9]),
+    ):
+        _, given = pyplot.subplots()
+        assert draw(*arguments, ax=given) is given
+
+
 def test_boundaries_are_where_the_tree_splits():
     tree = DecisionTreeClassifier(max_depth=2).fit(PETALS, SPECIES)
-    _, given = pyplot.subplots(layout="constrained")
-    ax = plot_boundaries(tree, PETALS, SPECIES, ax=given)
-    assert ax is given
+    ax = plot_boundaries(tree, PETALS, SPECIES)
     mesh, borders = ax.collections
     corners = mesh.get_coordinates()
     assert corners[0, 1:-1, 0].tolist() == [2.45]
@@ -148,22 +173,13 @@ def test_frames_with_categories_and_missing_values():
             plot_boundaries(forest, frame, y, features)
 
 
-def test_sparse_rows(forest):
-    dense = plot_boundaries(forest, PETALS).collections[0].get_array()
-    assert np.array_equal(
-        plot_boundaries(forest, csr_array(PETALS)).collections[0].get_array(), dense
-    )
-
-
 def test_steps_are_the_predictions():
     x, y = DIABETES.data[:, [2]], DIABETES.target
     for model in (
         DecisionTreeRegressor(max_depth=3).fit(x, y),
         BaggingRegressor(n_estimators=3, random_state=0).fit(x, y),
     ):
-        _, given = pyplot.subplots()
-        ax = plot_steps(model, x, y, ax=given)
-        assert ax is given
+        ax = plot_steps(model, x, y)
         points, *_, line = ax.lines
         assert np.array_equal(points.get_xydata(), np.column_stack([x, y]))
         ends, found = line.get_data()
@@ -213,9 +229,7 @@ def test_what_cannot_be_drawn_as_a_surface(forest, numbers):
 
 
 def test_impurities():
-    _, given = pyplot.subplots()
-    ax = plot_impurity(ax=given)
-    assert ax is given
+    ax = plot_impurity()
     p = ax.lines[0].get_xdata()
     both = np.stack([p, 1 - p], axis=1)
     expected = [
@@ -235,9 +249,7 @@ def test_pruning(data, rule):
     kind = DecisionTreeClassifier if data is IRIS else DecisionTreeRegressor
     tree = kind(ccp_alpha="cv", ccp_rule=rule, random_state=0).fit(data.data, data.target)
     curve = tree.pruning_curve_
-    figure, given = pyplot.subplots(layout="constrained")
-    ax = plot_pruning(tree, ax=given)
-    assert ax is given
+    ax = plot_pruning(tree)
     (bars,) = ax.containers
     assert bars.lines[0].get_xdata().tolist() == curve.ccp_alphas.tolist()
     assert bars.lines[0].get_ydata().tolist() == curve.errors.tolist()
@@ -250,7 +262,7 @@ def test_pruning(data, rule):
     level = next(line for line in ax.lines if line.get_label().startswith("least"))
     best = np.flatnonzero(curve.errors == curve.errors.min())[-1]
     assert set(level.get_ydata()) == {curve.errors[best] + curve.std_errors[best]}
-    top = figure.axes[1]
+    top = ax.figure.axes[1]
     assert top.get_xlim() == ax.get_xlim()
     leaves = dict(zip(curve.ccp_alphas.tolist(), curve.n_leaves.tolist(), strict=True))
     shown = zip(top.get_xticks().tolist(), top.get_xticklabels(), strict=True)
@@ -266,9 +278,7 @@ def test_pruning(data, rule):
 def test_out_of_bag(data):
     kind = RandomForestClassifier if data is IRIS else RandomForestRegressor
     model = kind(30, oob_score=True, random_state=0).fit(data.data, data.target)
-    _, given = pyplot.subplots()
-    ax = plot_oob(model, ax=given)
-    assert ax is given
+    ax = plot_oob(model)
     assert ax.lines[0].get_xdata().tolist() == model.oob_curve_.n_estimators.tolist()
     assert ax.lines[0].get_ydata().tolist() == model.oob_curve_.error.tolist()
     assert ax.texts[0].get_text() == f"{1 - model.oob_score_:.3g}"
@@ -284,9 +294,7 @@ def test_without_a_curve(tree):
 
 
 def test_importances_of_a_forest(numbers):
-    _, given = pyplot.subplots()
-    ax = plot_importances(numbers, top=4, ax=given)
-    assert ax is given
+    ax = plot_importances(numbers, top=4)
     means = numbers.feature_importances_
     order = np.argsort(-means)[:4]
     spread = np.std([t.feature_importances_ for t in numbers.estimators_], axis=0)
@@ -333,26 +341,11 @@ def test_trees_without_a_split():
     check_readable(plot_boundaries(flat, np.zeros((6, 2)), np.ones(6)))
 
 
-def test_names_are_shortened_in_the_middle_and_dollars_are_no_formula():
-    assert style.shortened("abcdefgh", 8) == "abcdefgh"
-    assert style.shortened("abcdefghi", 8) == "abcd…ghi"
-    assert style.plain("$a$\n") == r"\$a\$\n"
-    marks = {(style.marker(i), i % len(style.PALETTE)) for i in range(50)}
-    assert len(marks) == 50
-
-
 def test_without_matplotlib_the_extra_is_named(monkeypatch, tree):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     for draw in (plot_impurity, lambda: plot_tree(tree), lambda: plot_importances(tree)):
         with pytest.raises(ImportError, match=r"pip install 'gpuforest\[plot\]'"):
             draw()
-
-
-def test_importing_does_not_import_matplotlib():
-    script = "import sys, gpuforest.plot; from gpuforest.plot.style import PALETTE"
-    script += "; print(len(PALETTE), 'matplotlib' in sys.modules)"
-    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert found.stdout == "10 False\n"
 
 
 def test_the_pictures_of_the_pages_are_small_and_used():
@@ -365,14 +358,36 @@ def test_the_pictures_of_the_pages_are_small_and_used():
         assert path.stat().st_size < 60_000
 
 
-@pytest.mark.parametrize("kind", [RandomForestRegressor, HistGradientBoostingRegressor])
-def test_partial_dependence_is_drawn_by_recursion(kind):
-    own = kind(max_depth=4, random_state=0).fit(DIABETES.data, DIABETES.target)
-    drawn = [
-        PartialDependenceDisplay.from_estimator(
-            model, DIABETES.data, [2, (2, 8)], method="recursion", grid_resolution=8
-        )
-        for model in (own, own.to_sklearn())
-    ]
-    for own, theirs in zip(*(display.pd_results for display in drawn), strict=True):
-        assert np.array_equal(own["average"], theirs["average"])
+def test_boundaries_of_counts_are_means_and_no_logarithms(counts):
+    shades = plot_boundaries(counts, DIABETES.data, DIABETES.target, (2, 8)).collections[0]
+    assert shades.get_array().min() > 0
+
+
+@pytest.mark.parametrize("n_trees", [0, 1, 3])
+def test_steps_are_the_predictions_after_rounds(n_trees):
+    x, y = DIABETES.data[:, [2]], DIABETES.target
+    model = HistGradientBoostingRegressor(max_iter=10).fit(x, y)
+    ax = plot_steps(model, x, y, n_trees=n_trees)
+    _, *stages, line = ax.lines
+    ends = line.get_xdata()
+    inside = ((ends[:-1] + ends[1:]) / 2)[:, None]
+    assert line.get_ydata()[:-1].tolist() == model.predict(inside).tolist()
+    assert line.get_label() == "10 rounds"
+    expected = [found.tolist() for found in model.staged_predict(inside)]
+    assert [stage.get_ydata()[:-1].tolist() for stage in stages] == expected[:n_trees]
+    if n_trees:
+        words = {1: "after its first round", 3: "after its first 3 rounds"}
+        assert stages[0].get_label() == words[n_trees]
+    check_readable(ax)
+
+
+def test_importances_of_boosting(counts):
+    ax = plot_importances(counts, top=4)
+    gains = np.sort(counts.feature_importances_)[::-1]
+    assert [p.get_width() for p in ax.patches] == gains[:4].tolist()
+    assert ax.get_xlabel() == "gain of splits, as a share of all"
+    assert len(ax.containers) == 1  # there is no tree whose importances stand by themselves
+    found = Bunch(importances_mean=np.ones(2), importances_std=np.ones(2))  # of scikit-learn
+    assert plot_importances(found).get_xlabel().startswith("decrease of the score when permuted")
+    with pytest.raises(ValueError, match="IsolationForest has no importances: its cuts are random"):
+        plot_importances(IsolationForest(n_estimators=2, backend="numpy").fit(DIABETES.data))

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from drawn import check_readable, close_figures  # noqa: F401
-from matplotlib import pyplot
+from drawn import check_readable
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.metrics import accuracy_score, log_loss
 from sklearn.model_selection import train_test_split
@@ -36,9 +35,7 @@ def test_the_losses_of_a_fit(tmp_path, data):
     model = kind(**STOPS).fit(X, y)
     model.save(tmp_path / "model")
     for shown in (model, gpuforest.load(tmp_path / "model")):
-        _, given = pyplot.subplots()
-        ax = plot_loss(shown, ax=given)
-        assert ax is given
+        ax = plot_loss(shown)
         training, validation, best = ax.lines
         for line, scores in ((training, model.train_score_), (validation, model.validation_score_)):
             assert line.get_xdata().tolist() == [*range(model.n_iter_ + 1)]

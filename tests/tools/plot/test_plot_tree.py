@@ -5,9 +5,8 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from drawn import check_readable, close_figures, overlaps, texts  # noqa: F401
+from drawn import check_readable, overlaps, texts
 from matplotlib import pyplot
-from matplotlib.colors import to_rgb
 from matplotlib.patches import FancyBboxPatch
 from sklearn.datasets import load_diabetes, load_digits, load_iris
 
@@ -21,8 +20,8 @@ from gpuforest import (
     tree_nodes,
 )
 from gpuforest.export.graphviz import Show
-from gpuforest.plot import plot_boundaries, plot_tree
-from gpuforest.tools.plot import style, trees
+from gpuforest.plot import plot_tree
+from gpuforest.tools.plot import style
 
 IRIS, DIGITS, DIABETES = load_iris(), load_digits(), load_diabetes()
 SPECIES = IRIS.target_names[IRIS.target]
@@ -64,9 +63,7 @@ def check_tree(ax, least=style.SMALL):
 
 def test_a_tree_has_a_box_a_node_and_says_what_dot_says(tree):
     names = ["sl", "sw", "pl", "pw"]
-    given = pyplot.figure(figsize=(8, 8)).subplots()
-    ax = plot_tree(tree, feature_names=names, ax=given)
-    assert ax is given
+    ax = plot_tree(tree, feature_names=names)
     nodes = tree_nodes(tree, feature_names=names)
     assert len(boxes_of(ax)) == len(nodes) == 9
     assert len(ax.lines) == len(nodes) - 1
@@ -107,17 +104,6 @@ def test_what_is_shown_of_a_tree(tree):
     assert "class = b" in said(class_names=["a", "b", "c"])
     fills = {p.get_facecolor() for p in boxes_of(plot_tree(tree, filled=False))}
     assert fills == {(1.0, 1.0, 1.0, 1.0)}
-
-
-def test_classes_of_a_tree_have_the_colours_of_all_pictures(tree, forest):
-    nodes = tree_nodes(tree)
-    pure = next(n for n in nodes.values() if n.prediction == "setosa" and n.impurity == 0)
-    box = boxes_of(plot_tree(tree))[list(nodes).index(pure.number)]
-    full = to_rgb(style.PALETTE[0])
-    mixed = [round(255 * (1 - style.PALE * (1 - part))) / 255 for part in full]
-    assert list(box.get_facecolor()[:3]) == mixed
-    points = plot_boundaries(forest, PETALS, SPECIES).lines[0]
-    assert tuple(points.get_color()) == full
 
 
 @pytest.mark.parametrize("depth", [1, 6])
@@ -172,13 +158,6 @@ def test_two_trees_side_by_side_are_made_small_enough(tree):
         plot_tree(tree, feature_names=IRIS.feature_names, ax=ax)
     for ax in axes:
         check_tree(ax, least=2)
-
-
-def test_subtrees_are_near_each_other():
-    # a leaf beside a subtree goes where its level has room
-    children = {0: [1, 2], 1: [], 2: [3, 4], 3: [], 4: []}
-    at = trees.centres(children, dict.fromkeys(children, 10.0), 2.0)
-    assert at == {0: 11.0, 1: 5.0, 2: 17.0, 3: 11.0, 4: 23.0}
 
 
 def test_a_tree_too_large_to_draw(forest):

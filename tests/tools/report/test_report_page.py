@@ -109,13 +109,6 @@ def test_a_file_is_the_same_text(tmp_path):
         model.report(path=tmp_path / "nowhere" / "a.html")
 
 
-def test_the_same_on_both_backends(backend):
-    model = fitted("ExtraTreesRegressor")
-    assert model.set_params(backend=backend).report(X, NUMBERS) == model.set_params(
-        backend="numpy"
-    ).report(X, NUMBERS)
-
-
 def test_a_fit_says_more_than_a_file(tmp_path):
     model = fitted("RandomForestClassifier", oob_score=True, n_estimators=30, max_depth=3)
     here = Page(model.report())
@@ -131,13 +124,6 @@ def test_a_fit_says_more_than_a_file(tmp_path):
     assert re.match(r"\d+\.\d\d\n", here.after("seconds of training"))
     unknown = "seconds of training, memory of training, trained on the backend"
     assert there.after("not recorded").startswith(unknown)
-
-
-def test_what_is_not_recorded_is_said_to_be_so():
-    model = fitted("RandomForestRegressor")
-    del model._training_, model._seconds_, model.backend_
-    told = Page(model.report()).after("not recorded")
-    assert told.startswith("training rows, seconds of training, memory of training, trained on")
 
 
 @pytest.mark.parametrize(

@@ -2,21 +2,33 @@
 
 import numpy as np
 import pytest
+from hostile import Page
 from scipy.stats import binomtest
 from sklearn import metrics
 from sklearn.inspection import partial_dependence
 
 import gpuforest
 from gpuforest.tools.report import results
+from gpuforest.tools.report.html import figure, interval, scored, share
+from gpuforest.tools.report.page import checks
 from gpuforest.tools.report.results import Results
-from gpuforest.tools.report.rows import Rows, aligned, alone, drift
-from gpuforest.tools.report.scores import class_results, number_results, samples, wilson
+from gpuforest.tools.report.rows import Rows, aligned, drift
+from gpuforest.tools.report.scores import Score, class_results, number_results, wilson
 
 RNG = np.random.default_rng(0)
 N = 300
 X = RNG.normal(size=(N, 4))
 CLASSES = np.array(["a", "b", "c"])[np.digitize(X[:, 0] + RNG.normal(size=N) / 2, [-0.5, 0.8])]
 NUMBERS = 3 * X[:, 0] - X[:, 1] + RNG.normal(size=N)
+
+
+THREE = np.random.default_rng(0)
+X3 = THREE.normal(size=(N, 3))
+YES = np.where(X3[:, 0] + THREE.normal(size=N) > 0, "yes", "no")
+
+
+def voting(n_estimators=20, **params):
+    return gpuforest.RandomForestClassifier(n_estimators, random_state=0, backend="numpy", **params)
 
 
 def forest(name="RandomForestClassifier", **params):
@@ -29,14 +41,6 @@ def test_wilson_is_that_of_scipy(right, n):
     expected = binomtest(right, n).proportion_ci(method="wilson")
     # another order of the same operations
     assert wilson(right, n) == pytest.approx((expected.low, expected.high), abs=1e-12)
-
-
-def test_samples_are_drawn_with_replacement_and_the_same_again():
-    first, second, *_ = samples(200)
-    assert first.sum() == second.sum() == 200
-    assert (first != second).any()
-    assert 0.3 < np.mean(first == 0) < 0.44  # 1 / e on average
-    assert np.array_equal(next(samples(200)), first)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -111,31 +115,6 @@ def test_labels_beside_other_types(known, y, names, codes):
     assert found.names[found.unknown].tolist() == [label for label in names if label not in known]
 
 
-def test_labels_of_another_kind():
-    with pytest.raises(ValueError, match="the target holds '7', and the model's classes are"):
-        aligned(np.array([0, 1]), np.array([7]))
-
-
-def test_unknown_and_absent_classes():
-    model = forest().fit(X[:200], CLASSES[:200])
-    y = np.where(CLASSES[200:] == "a", "new", "b")
-    found = Results.of(model, X[200:], y)
-    assert found.classes.labels.names.tolist() == ["a", "b", "c", "new"]
-    assert found.scores[0].value == np.mean(model.predict(X[200:]) == y)
-    assert "log loss" not in [s.name for s in found.scores]
-
-
-def test_permutation_decreases_are_those_of_permuted_rows():
-    model = forest("RandomForestRegressor").fit(X[:200], NUMBERS[:200])
-    rows = Rows.read(model, X[200:], NUMBERS[200:])
-    found = results.permuted(rows, model.feature_importances_)
-    assert found.features[:2].tolist() == [0, 1]
-    assert found.score == pytest.approx(model.score(X[200:], NUMBERS[200:]))  # another unit
-    assert found.mean[0] > 4 * found.std[0] > 0
-    again = results.permuted(rows, model.feature_importances_)
-    assert np.array_equal(found.mean, again.mean)
-
-
 def test_dependence_is_that_of_scikit_learn():
     model = forest("RandomForestRegressor").fit(X[:200], NUMBERS[:200])
     found = results.dependence(Rows.read(model, X[200:], NUMBERS[200:]), 0)
@@ -145,20 +124,6 @@ def test_dependence_is_that_of_scikit_learn():
     # means of the same predictions
     assert found.means[:, 0] == pytest.approx(expected["average"][0], rel=1e-12)
     assert found.shares is None
-
-
-def test_dependence_on_categories_and_missing_values():
-    pd = pytest.importorskip("pandas")
-    kind = np.where(X[:, 0] > 0, "high", np.where(X[:, 0] > -1, "low", None))
-    frame = pd.DataFrame({"kind": kind, "x": X[:, 1]})
-    model = forest("RandomForestRegressor").fit(frame, NUMBERS)
-    found = results.dependence(Rows.read(model, frame, NUMBERS), 0)
-    names = [model.forest_.edges.categories[0][int(v)] for v in found.values]
-    assert names == ["high", "low"]
-    assert found.shares.sum() == 1
-    assert found.means[0, 0] > found.means[1, 0]
-    only = Rows.read(model, frame[:1], NUMBERS[:1])
-    assert results.dependence(only, 0) is None
 
 
 @pytest.mark.parametrize(
@@ -184,24 +149,6 @@ def test_errors_by_trees_end_at_that_of_all(name, classes):
         assert errors.tolist() == pytest.approx([1 - stages[i - 1] for i in n])
 
 
-def test_a_median_of_trees_has_no_stages():
-    model = gpuforest.AdaBoostRegressor(n_estimators=5, random_state=0).fit(X, NUMBERS)
-    assert results.staged_error(Rows.read(model, X, NUMBERS)) is None
-
-
-@pytest.mark.parametrize("values", [40, N])  # a bin for each, and bins of several
-def test_training_rows_are_not_beyond_their_bins(values):
-    rows = X[np.arange(N) % values]
-    model = forest("RandomForestRegressor", max_bins=255 if values < 200 else 60).fit(rows, NUMBERS)
-    found = drift(Rows.read(model, rows, NUMBERS))
-    assert (found.beyond == 0).all() if values < 200 else (found.beyond < 0.05).all()
-    moved = rows.copy()
-    moved[:30, 2], moved[:60, 3] = 1e9, np.nan
-    found = drift(Rows.read(model, moved, NUMBERS))
-    assert found.beyond[2] == pytest.approx(0.1, abs=0.03)  # some others may be, too
-    assert found.missing.tolist() == [0, 0, 0, 0.2]
-
-
 def test_unknown_categories():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"kind": np.where(X[:, 0] > 0, "p", "q"), "x": X[:, 1]})
@@ -213,24 +160,71 @@ def test_unknown_categories():
     assert np.isnan(found.beyond[0])
 
 
-@pytest.mark.parametrize("classes", [True, False])
-def test_a_feature_that_alone_predicts_all_is_found(classes):
-    y = CLASSES if classes else NUMBERS
-    leaky = X.copy()
-    leaky[:, 2] = np.unique(CLASSES, return_inverse=True)[1] if classes else NUMBERS
-    model = forest("RandomForestClassifier" if classes else "RandomForestRegressor").fit(leaky, y)
-    score, base = alone(Rows.read(model, leaky, y))
-    assert score.argmax() == 2
-    assert 1 - score[2] < 0.02 * (1 - base)
-    assert (1 - np.delete(score, 2) > 0.1 * (1 - base)).all()
-    assert alone(Rows.read(model, leaky[:40], y[:40])) is None
+def test_numbers_shares_and_scores():
+    numbers = [figure(v) for v in (0.0, 1234.5, 0.01234, -3.14159, 1e12, 1e-9, np.nan, np.inf)]
+    assert numbers == ["0", "1,234", "0.01234", "-3.142", "1.000e+12", "1.000e-09", "–", "–"]
+    assert [share(v) for v in (0.0, 0.0002, 0.5, 1.0)] == ["0%", "<0.1%", "50.0%", "100.0%"]
+    assert [scored(v) for v in (0.5, 1234.5)] == ["0.5000", "1,234"]
+    assert interval(Score("a", 0.5)) == ""
+    assert interval(Score("a", 0.5, 0.25, 1.0, "Wilson")) == "0.2500 to 1.0000"
 
 
-def test_work_is_bounded_for_many_trees():
-    model = forest().fit(X, CLASSES)
-    rows = Rows.read(model, X, CLASSES)
-    trees = model.estimators_
-    steps = sum(np.log2(model.forest_.n_nodes / 10 + 1) for _ in trees) * 200
-    assert results._most(rows, int(steps) + 1, 250) == 200
-    assert results._most(rows, 10, 250) == results.FEWEST_ROWS
-    assert results._most(rows, 10**9, 250) == 250
+def told(model, *rows) -> str:
+    return Page("".join(checks(Results.of(model, *rows)))).text
+
+
+def test_nothing_to_check():
+    model = voting(oob_score=True).fit(X3[:200], YES[:200])
+    assert told(model, X3[200:], YES[200:]) == ""
+
+
+def test_checks_find_training_rows_leaks_and_gaps():
+    leaky = X3.copy()
+    leaky[:, 2] = YES == "yes"
+    text = told(voting().fit(leaky, YES), leaky, YES)
+    assert "Are these the training rows?" in text
+    assert "A leak?" in text
+    assert "feature_2" in text
+    model = voting(oob_score=True, n_estimators=30).fit(leaky[:200], YES[:200])
+    moved = leaky[200:].copy()
+    moved[:, 2] = 1 - moved[:, 2]
+    text = told(model, moved, YES[200:])
+    assert "Out-of-bag and test scores differ." in text
+    assert "far worse than" in text
+
+
+def test_checks_find_other_data():
+    model = voting().fit(X3[:200], YES[:200])
+    moved = X3[200:].copy()
+    moved[:20, 0], moved[:60, 1] = 99.0, np.nan
+    text = told(model, moved, YES[200:])
+    assert "Other data than in training." in text
+    assert "feature_0\n (up to 2" in text  # 20 rows, and a few that lie beyond by themselves
+    assert "Mostly missing." in text
+    assert "feature_1\n: missing" in text
+
+
+def test_checks_find_classes():
+    kinds = np.where(np.arange(N) < 3, "rare", YES)
+    model = voting().fit(X3, kinds)
+    text = told(model, X3[1:], kinds[1:])
+    assert "Classes of few rows.\n \nrare\n: fewer than 10 rows" in text
+    text = told(model, X3[3:], np.where(YES[3:] == "yes", "yes", "other"))
+    assert "Unknown classes." in text
+    assert "Absent classes." in text
+    stump = voting(max_depth=1, n_estimators=1).fit(X3[:2], ["a", "b"])
+    assert "Few rows." in told(stump, X3[:2], ["a", "b"])
+
+
+def test_checks_find_one_answer():
+    y = np.array(["a", "b"])[(np.arange(N) % 20 == 0).astype(int)]
+    model = voting(max_depth=1).fit(X3, y)
+    assert "One answer." in told(model, X3[:200], y[:200])
+
+
+def test_checks_of_the_model_alone():
+    model = voting().fit(np.stack([X3[:, 0], np.zeros(N)], axis=1), YES)
+    assert "One feature does nearly all." in told(model)
+    with pytest.warns(UserWarning, match="OOB"):
+        model = voting(n_estimators=1, oob_score=True).fit(X3[:1], YES[:1])
+    assert "No out-of-bag score." in told(model)
