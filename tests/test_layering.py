@@ -40,7 +40,7 @@ LONG = {  # modules of more lines than others, and why
 }
 COMPILERS = {"numba", "cupy", "cupyx", "cuda"}
 COMPILING = ("kernels", "splits", "compiler", "compiler.source", "backends", "data.arrays")
-MOST_HIDDEN = 70  # imports of this package under TYPE_CHECKING
+MOST_HIDDEN = 45  # imports of this package under TYPE_CHECKING
 
 # arguments of the reference that another implementation names differently, or does not need (None)
 RENAMED: dict[tuple[str, str, str], dict[str, str | None]] = {
