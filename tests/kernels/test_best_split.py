@@ -6,7 +6,7 @@ import array_api_compat.numpy as xp
 import numpy as np
 import pytest
 from engine import Task
-from laws import column, one_slot, split_of
+from laws import column, split_of
 
 from gpuforest.common import hashing
 from gpuforest.common.hashing import CUT, hash_at
@@ -107,24 +107,6 @@ def test_missing_values_never_seen_go_to_the_heavier_side(grower):
     weights = np.array([5, 1, 1, 1], np.int32)
     forest = Task(column(0, 1, 1, 1), np.array([0, 1, 1, 1]), weights=weights).grow(grower)
     assert split_of(forest) == (0, 0, True)
-
-
-@pytest.mark.parametrize(("second", "cut"), [([0, 2], 0), ([0, 0], 1)])
-def test_example_of_best_split(engine, second, cut):
-    task = Task(column(*range(7)), np.array([0, 1] * 3 + [0]))
-    training = task.training(engine)
-    hist = np.zeros((1, 1, training.n_codes, 2), np.int64)
-    hist[0, 0, [0, 1, 4]] = [[3, 0], second, [0, 1]]
-    sums = hist.sum(axis=(1, 2))[0].tolist()
-    features, need = np.array([[0]], np.int32), np.array([1])
-    slot = one_slot([0] * sum(sums), [1] * sum(sums), sums)
-    found = engine.best_split(training, slot, hist, features, need)
-    assert found.score.tolist() == [3 + (3 if second[1] else 1)]
-    assert found.feature.tolist() == [0]
-    assert found.bin.tolist() == [cut]
-    assert found.left.tolist() == [[3, 0]]
-    assert found.tried.tolist() == [1]
-    assert found.missing_left.tolist() == [second[1] == 0]
 
 
 # seven values, so seven bins and the code 7 for missing ones
