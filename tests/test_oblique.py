@@ -4,9 +4,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from chances import splitmix
 from cuda_on_cpu.module import launches
 from devices import DEVICES
 from engine import DeepFrom, Task, same_forest, table
+from laws import leaves_below
 
 from gpuforest import RandomForestClassifier
 from gpuforest.backends.numba import NumbaBackend
@@ -16,7 +18,6 @@ from gpuforest.engine.nodes import OBLIQUE_BIN, combined, unpack
 from gpuforest.engine.predict import apply, predict
 from gpuforest.splits.oblique.kind import DRAWS, STRIDE, mean_combined
 
-U64 = 2**64
 rng = np.random.default_rng(0)
 X = rng.normal(size=(300, 5))
 X[rng.random(X.shape) < 0.05] = np.nan
@@ -26,16 +27,6 @@ BASE = {"combined": 2.0, "n_trees": 3, "n_draws": 300}
 
 
 # ---- plain Python -------------------------------------------------------------------------------
-
-
-def mix(z):
-    z = (z ^ (z >> 30)) * hashing.MIX_1 % U64
-    z = (z ^ (z >> 27)) * hashing.MIX_2 % U64
-    return z ^ (z >> 31)
-
-
-def hash_at(key, position):
-    return mix((key + (position + 1) * hashing.GOLDEN) % U64)
 
 
 def combinations(key, training):
@@ -48,7 +39,7 @@ def combinations(key, training):
         order = hashing.permute(np, np.array([[key]], np.uint64), places, F)[0].tolist()
     found = []
     for a in range(F * -(-k // F)):
-        hashes = [hash_at(key, DRAWS + STRIDE * a + i) for i in range(len(chances) + 1)]
+        hashes = [splitmix(key, DRAWS + STRIDE * a + i) for i in range(len(chances) + 1)]
         first = order[a % F]
         n = 1 + sum(hashes[0] < c for c in chances)
         others, drawn = [f for f in numeric if f != first], []
@@ -120,9 +111,9 @@ def test_every_split_is_the_best(task):
     training = task.training(NumpyBackend())
     forest = task.grow(NumpyBackend())
     feature, bin, _, child = unpack(np, forest.nodes)
-    leaf = apply(forest, task.X, NumpyBackend())[:, 0]
+    leaf, under = apply(forest, task.X, NumpyBackend())[:, 0], leaves_below(forest)
     tree_key = int(hashing.tree_keys(np, task.seed, 0, 1)[0])
-    pending, n_sums = [(0, hash_at(tree_key, hashing.ROOT), list(range(len(task.X))))], 0
+    pending, n_sums = [(0, splitmix(tree_key, hashing.ROOT), list(range(len(task.X))))], 0
     while pending:
         node, key, rows = pending.pop()
         labels = [int(task.y[r]) for r in rows]
@@ -132,24 +123,11 @@ def test_every_split_is_the_best(task):
             continue
         n_sums += bin[node] > OBLIQUE_BIN
         below = [child[node], child[node] + 1]
-        sides = [[r for r in rows if below_of(leaf[r], b, forest)] for b in below]
+        sides = [[r for r in rows if leaf[r] in under[b]] for b in below]
         assert sum(map(len, sides)) == len(rows)
         assert sum(gini([int(task.y[r]) for r in side]) for side in sides) == best
-        pending += [(b, hash_at(key, i), sides[i]) for i, b in enumerate(below)]
+        pending += [(b, splitmix(key, i), sides[i]) for i, b in enumerate(below)]
     assert n_sums > 3
-
-
-def below_of(leaf, node, forest):
-    """Whether a leaf is at or below a node: descendants of siblings are contiguous."""
-    children = unpack(np, forest.nodes)[3]
-    feature = unpack(np, forest.nodes)[0]
-    found, pending = False, [int(node)]
-    while pending and not found:
-        at = pending.pop()
-        found = at == leaf
-        if feature[at] >= 0:
-            pending += [int(children[at]), int(children[at]) + 1]
-    return found
 
 
 # ---- backends -----------------------------------------------------------------------------------

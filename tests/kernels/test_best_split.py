@@ -6,13 +6,12 @@ import array_api_compat.numpy as xp
 import numpy as np
 import pytest
 from engine import Task
-from laws import column, split_of
+from laws import column, one_slot, split_of
 
 from gpuforest.common import hashing
 from gpuforest.common.hashing import CUT, hash_at
 from gpuforest.engine.nodes import unpack
 from gpuforest.engine.predict import predict
-from gpuforest.engine.records import Frontier
 from gpuforest.splits.base import draw_features
 
 
@@ -122,19 +121,8 @@ def cut(engine, counts, key=0, bounds=None, **rules):
         hist[0, 0, code] = classes
     sums = hist.sum(axis=(1, 2))
     n = int(sums.sum())
-    slot = Frontier(
-        tree=np.zeros(1, np.int32),
-        key=np.array([key], np.uint64),
-        n_rows=np.array([n]),
-        begin=np.array([0]),
-        end=np.array([n]),
-        sums=sums,
-        constant=np.zeros(1, bool),
-        depth=np.zeros(1, np.int32),
-        rows=np.zeros(n, np.int32),
-        weights=np.ones(n, np.int32),
-        n_held=n,
-    )
+    slot = one_slot([0] * n, [1] * n, sums[0].tolist())
+    slot = replace(slot, key=np.array([key], np.uint64))
     if bounds is not None:
         slot = replace(slot, bounds=np.array([bounds], float))
     features, need = np.array([[0]], np.int32), np.array([1])

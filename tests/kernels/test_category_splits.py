@@ -9,9 +9,6 @@ import pytest
 from engine import DeepFrom, Task, later_rows, same_forest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.ensemble import RandomForestClassifier as SklearnForest
-from sklearn.metrics import log_loss
-from sklearn.preprocessing import OrdinalEncoder
 from tasks import CLASSIFICATION, REGRESSION, category_tasks
 
 import gpuforest
@@ -203,25 +200,3 @@ def test_unknown_categories_go_with_the_heavier_side_and_not_with_the_missing():
         tree = gpuforest.DecisionTreeClassifier(categorical_split=split, backend="numpy").fit(X, y)
         found = tree.predict(pd.DataFrame({"x": ["a", "b", "new", None]}, dtype=object))
         assert found.tolist() == [0, 1, 0, 1]
-
-
-def test_adult_as_it_is_beats_ordinal_codes(shared_data):
-    """With leaves of ten rows or more; with smaller ones scikit-learn is level or ahead."""
-    parts = [
-        pd.read_csv(shared_data / f"adult_{part}.csv.gz", na_values="?", skipinitialspace=True)
-        for part in ("train", "test")
-    ]
-    y, y_test = (frame.pop("class").str.strip(" .") for frame in parts)
-    X, X_test = parts
-    words = X.select_dtypes(exclude="number").columns
-    assert len(words) == 8
-    assert X[words].isna().any().any()
-    given = {"n_estimators": 50, "min_samples_leaf": 10, "random_state": 0}
-    found = gpuforest.RandomForestClassifier(**given).fit(X, y).predict_proba(X_test)
-    encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1).fit(X[words])
-    coded = [
-        np.column_stack([frame.drop(columns=words), encoder.transform(frame[words])])
-        for frame in parts
-    ]
-    other = SklearnForest(**given).fit(coded[0], y).predict_proba(coded[1])
-    assert log_loss(y_test, found) < log_loss(y_test, other) - 0.002
