@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from engine import Task, same_forest
+from laws import leaves_below
 from paths import SHARED
 
 import gpuforest
@@ -154,16 +155,6 @@ def worth_of(training, rows, features, bounds):
     mean = np.mean(some) if some else 0.0
     fair = {f: gains[f] >= mean - 1e-9 * abs(mean) and spreads[f] > 0 for f in features}
     return {f: gains[f] / spreads[f] if fair[f] else -np.inf for f in features}, gains
-
-
-def leaves_below(forest):
-    """The leaves below each node, itself included."""
-    feature, _, _, child = unpack(np, forest.nodes)
-    below = [{node} for node in range(len(feature))]
-    for node in reversed(range(len(feature))):
-        if feature[node] >= 0:
-            below[node] = below[child[node]] | below[child[node] + 1]
-    return below
 
 
 def assert_best(task, training, forest):

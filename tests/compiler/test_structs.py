@@ -4,11 +4,11 @@ import re
 
 import numpy as np
 import pytest
-from cuda_on_cpu.build import COMMENT, kernels_in
+from cuda_on_cpu.build import COMMENT
 from cuda_on_cpu.module import EmulatedModule, available
 from cuda_variants import MACROS, PACKAGE
 
-from gpuforest.compiler.source import STRUCTS, cuda_source, parameters
+from gpuforest.compiler.source import STRUCTS, cuda_source
 from gpuforest.kernels.boosted_tree.structs import TreeRows
 from gpuforest.kernels.grow_subtrees.structs import Open
 from gpuforest.kernels.shared.structs import (
@@ -76,14 +76,6 @@ def test_the_bytes_are_those_of_the_fields():
 def test_wrong_arrays_are_refused(struct, macros, fault):
     with pytest.raises(TypeError, match=fault):
         packed(struct, macros, address)
-
-
-@pytest.mark.parametrize("path", [path for path in TEXTS if path.endswith("cuda.cu")])
-def test_parameters_are_those_of_all_kernels(path):
-    operation = path.removeprefix("kernels/").removesuffix("/cuda.cu")
-    found = parameters(operation)
-    assert set(found) == set(kernels_in(cuda_source(operation)))
-    assert all(type and name.isidentifier() for each in found.values() for type, name in each)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from gpuforest.common import hashing
 from gpuforest.common.hashing import CUT, hash_at
 from gpuforest.engine.nodes import unpack
 from gpuforest.engine.predict import predict
-from gpuforest.engine.records import Frontier
 from gpuforest.splits.base import draw_features
 
 
@@ -109,24 +108,6 @@ def test_missing_values_never_seen_go_to_the_heavier_side(grower):
     assert split_of(forest) == (0, 0, True)
 
 
-@pytest.mark.parametrize(("second", "cut"), [([0, 2], 0), ([0, 0], 1)])
-def test_example_of_best_split(engine, second, cut):
-    task = Task(column(*range(7)), np.array([0, 1] * 3 + [0]))
-    training = task.training(engine)
-    hist = np.zeros((1, 1, training.n_codes, 2), np.int64)
-    hist[0, 0, [0, 1, 4]] = [[3, 0], second, [0, 1]]
-    sums = hist.sum(axis=(1, 2))[0].tolist()
-    features, need = np.array([[0]], np.int32), np.array([1])
-    slot = one_slot([0] * sum(sums), [1] * sum(sums), sums)
-    found = engine.best_split(training, slot, hist, features, need)
-    assert found.score.tolist() == [3 + (3 if second[1] else 1)]
-    assert found.feature.tolist() == [0]
-    assert found.bin.tolist() == [cut]
-    assert found.left.tolist() == [[3, 0]]
-    assert found.tried.tolist() == [1]
-    assert found.missing_left.tolist() == [second[1] == 0]
-
-
 # seven values, so seven bins and the code 7 for missing ones
 SEVEN = Task(np.arange(7.0)[:, None], np.arange(7) % 2)
 
@@ -140,19 +121,8 @@ def cut(engine, counts, key=0, bounds=None, **rules):
         hist[0, 0, code] = classes
     sums = hist.sum(axis=(1, 2))
     n = int(sums.sum())
-    slot = Frontier(
-        tree=np.zeros(1, np.int32),
-        key=np.array([key], np.uint64),
-        n_rows=np.array([n]),
-        begin=np.array([0]),
-        end=np.array([n]),
-        sums=sums,
-        constant=np.zeros(1, bool),
-        depth=np.zeros(1, np.int32),
-        rows=np.zeros(n, np.int32),
-        weights=np.ones(n, np.int32),
-        n_held=n,
-    )
+    slot = one_slot([0] * n, [1] * n, sums[0].tolist())
+    slot = replace(slot, key=np.array([key], np.uint64))
     if bounds is not None:
         slot = replace(slot, bounds=np.array([bounds], float))
     features, need = np.array([[0]], np.int32), np.array([1])

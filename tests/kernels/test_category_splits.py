@@ -1,7 +1,6 @@
 """Splits by categories: the best set of them, chains of them, and where what is unknown goes."""
 
 import math
-import pickle
 from itertools import combinations
 
 import numpy as np
@@ -10,9 +9,6 @@ import pytest
 from engine import DeepFrom, Task, later_rows, same_forest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.ensemble import RandomForestClassifier as SklearnForest
-from sklearn.metrics import log_loss
-from sklearn.preprocessing import OrdinalEncoder
 from tasks import CLASSIFICATION, REGRESSION, category_tasks
 
 import gpuforest
@@ -26,18 +22,16 @@ from gpuforest.splits.sets.order import MOST_TRIED
 NUMPY = NumpyBackend()
 
 
-@given(task=category_tasks(), rows=st.sampled_from([1, 4, 20, 60]))
-def test_compiled_forests_of_categories_are_the_reference(task, rows):
+@given(
+    task=category_tasks(), rows=st.sampled_from([1, 4, 20, 60]), budget=st.sampled_from([1, 1000])
+)
+def test_forests_of_categories_are_the_reference(task, rows, budget):
     forest = task.grow(NUMPY)
+    assert same_forest(forest, task.grow(NumpyBackend(1, budget)))
     X = later_rows(task)
     for backend in (DeepFrom(0), DeepFrom(rows, 2), NumbaBackend(), NumbaBackend(4)):
         assert same_forest(forest, task.grow(backend)), vars(backend)
         assert np.array_equal(apply(forest, X, NUMPY), apply(forest, X, backend))
-
-
-@given(task=category_tasks(), budget=st.sampled_from([1, 1000]))
-def test_memory_changes_no_set(task, budget):
-    assert same_forest(task.grow(NUMPY), task.grow(NumpyBackend(1, budget)))
 
 
 def best_of_all_sets(task: Task, x: np.ndarray) -> float:
@@ -173,26 +167,22 @@ def test_pruned_trees_keep_their_sets():
     rng = np.random.default_rng(0)
     X = rng.integers(0, 8, (300, 3)).astype(float)
     y = (X[:, 0] % 3 + rng.integers(0, 2, 300)).astype(int)
-    tree = gpuforest.DecisionTreeClassifier(categorical_features=[0, 1, 2], backend="numpy")
-    shallow = gpuforest.DecisionTreeClassifier(
-        categorical_features=[0, 1, 2], backend="numpy", ccp_alpha=0.01
-    ).fit(X, y)
-    whole = tree.fit(X, y)
-    assert 1 < shallow.forest_.n_nodes < whole.forest_.n_nodes
-    assert len(shallow.forest_.sets) == has_set(shallow.forest_.nodes).sum()
+
+    def fitted(backend="numpy", **rest):
+        return gpuforest.DecisionTreeClassifier(
+            categorical_features=[0, 1, 2], backend=backend, **rest
+        ).fit(X, y)
+
+    whole = fitted()
     path = whole.cost_complexity_pruning_path(X, y)
     above_zero = np.flatnonzero(path.ccp_alphas > 0)  # at zero nothing is pruned
     for at in above_zero[[0, len(above_zero) // 2, -2]]:
-        pruned = [
-            gpuforest.DecisionTreeClassifier(
-                categorical_features=[0, 1, 2], backend=backend, ccp_alpha=path.ccp_alphas[at]
-            ).fit(X, y)
-            for backend in ("numpy", "numba")
-        ]
-        assert same_forest(pruned[0].forest_, pruned[1].forest_)
-        assert pruned[0].get_n_leaves() <= path.n_leaves[at]
+        pruned, compiled = (fitted(b, ccp_alpha=path.ccp_alphas[at]) for b in ("numpy", "numba"))
+        assert same_forest(pruned.forest_, compiled.forest_)
+        assert 1 < pruned.get_n_leaves() <= path.n_leaves[at]
+        assert len(pruned.forest_.sets) == has_set(pruned.forest_.nodes).sum()
         # what is left parts the rows as the whole tree does: leaves are unions of its leaves
-        pairs = np.stack([whole.apply(X), pruned[0].apply(X)], axis=1)
+        pairs = np.stack([whole.apply(X), pruned.apply(X)], axis=1)
         assert len(np.unique(pairs, axis=0)) == len(np.unique(pairs[:, 0]))
     # each tree of a forest has its own sets
     forest = gpuforest.RandomForestClassifier(
@@ -210,41 +200,3 @@ def test_unknown_categories_go_with_the_heavier_side_and_not_with_the_missing():
         tree = gpuforest.DecisionTreeClassifier(categorical_split=split, backend="numpy").fit(X, y)
         found = tree.predict(pd.DataFrame({"x": ["a", "b", "new", None]}, dtype=object))
         assert found.tolist() == [0, 1, 0, 1]
-
-
-def test_saved_and_pickled_forests_keep_their_sets(tmp_path):
-    rng = np.random.default_rng(0)
-    X = pd.DataFrame(rng.choice(list("abcdefg"), (200, 4)), columns=list("wxyz"))
-    y = (X["w"].isin(list("abc")) ^ X["x"].isin(list("aeg"))).to_numpy()
-    for split in ("subset", "multiway"):
-        model = gpuforest.RandomForestClassifier(
-            5, random_state=0, categorical_split=split, backend="numpy"
-        ).fit(X, y)
-        model.save(tmp_path / "model")
-        for other in (gpuforest.load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):
-            assert same_forest(model.forest_, other.forest_)
-            assert other.forest_.multiway == (split == "multiway")
-            assert np.array_equal(other.predict_proba(X), model.predict_proba(X))
-            assert gpuforest.export_rules(other) == gpuforest.export_rules(model)
-
-
-def test_adult_as_it_is_beats_ordinal_codes(shared_data):
-    """With leaves of ten rows or more; with smaller ones scikit-learn is level or ahead."""
-    parts = [
-        pd.read_csv(shared_data / f"adult_{part}.csv.gz", na_values="?", skipinitialspace=True)
-        for part in ("train", "test")
-    ]
-    y, y_test = (frame.pop("class").str.strip(" .") for frame in parts)
-    X, X_test = parts
-    words = X.select_dtypes(exclude="number").columns
-    assert len(words) == 8
-    assert X[words].isna().any().any()
-    given = {"n_estimators": 50, "min_samples_leaf": 10, "random_state": 0}
-    found = gpuforest.RandomForestClassifier(**given).fit(X, y).predict_proba(X_test)
-    encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1).fit(X[words])
-    coded = [
-        np.column_stack([frame.drop(columns=words), encoder.transform(frame[words])])
-        for frame in parts
-    ]
-    other = SklearnForest(**given).fit(coded[0], y).predict_proba(coded[1])
-    assert log_loss(y_test, found) < log_loss(y_test, other) - 0.002

@@ -15,6 +15,7 @@ from hypothesis.extra.numpy import arrays
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.engine.binning import draw_rows, fit_edges, row_hashes, rows_below
 from gpuforest.kernels.edges.numpy import capped, edges
+from gpuforest.kernels.shared.constants import SORT_BYTES, SORT_THREADS
 
 seeds = st.integers(0, 2**31)
 
@@ -104,6 +105,16 @@ def test_columns_of_many_shapes(device, n_rows, max_bins, dtype):
     X = np.clip(X, np.finfo(dtype).min, np.finfo(dtype).max).astype(dtype)
     X = np.concatenate([X, np.where(rng.random(X.shape) < 0.3, np.nan, X)], axis=1)
     assert_same_edges(device, X, max_bins, seed=max_bins)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_columns_of_several_tiles_of_a_sort(device, dtype):
+    tile = SORT_THREADS * SORT_BYTES // np.dtype(dtype).itemsize
+    for n in (tile - 1, tile, tile + 1, 3 * tile + 77):
+        x = np.random.default_rng(n).normal(size=n)
+        x[: n // 9] = np.nan
+        X = np.stack([x, np.arange(n, 0, -1), np.round(x), -(x**3)], axis=1).astype(dtype)
+        assert_same_edges(device, X, 1000, seed=n)
 
 
 @pytest.mark.parametrize("dtype", ["b1", "i2", "i8", "u1", "f2", ">f4"])

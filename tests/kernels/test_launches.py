@@ -142,15 +142,6 @@ def test_what_a_fit_asks_of_cupy(name, on_device, monkeypatch):
     assert copies.total() - copied <= (11 if on_device else 14)
 
 
-@pytest.mark.parametrize("limit", [{"min_weight_leaf": 5}, {"signs": (1,) * 12}])
-def test_forests_with_limits_of_cuts_have_a_deep_phase(limit):
-    backend = Counting()
-    task = large("regression").but(n_trees=2, **limit)
-    assert same_forest(task.grow(backend), task.grow(NumbaBackend()))
-    before, after = backend.deep
-    assert (after - before)[2] > 0
-
-
 @pytest.mark.parametrize("name", TASKS)
 def test_how_busy_warps_are(name):
     busy_turns.clear()

@@ -88,17 +88,3 @@ def test_quantiles_are_those_of_the_definition_on_any_threads(how):
             assert weights[i, k].tolist() == [*below, draws]
     assert np.array_equal(leaf_quantiles(members, leaves, y, q, how, 3), found, equal_nan=True)
     assert np.array_equal(weights_below(members, leaves, low, high, 3), weights)
-
-
-def test_draws_of_one_weight_give_numpys_quantiles():
-    rng = np.random.default_rng(0)
-    count = rng.integers(1, 4, 50)
-    row_count = np.stack([np.arange(50), count], axis=1).astype(np.int32)
-    members = new_members(np.array([50]), row_count, np.arange(50, dtype=np.int32)[None, :], 2**50)
-    y = np.sort(rng.normal(size=(1, 50)), axis=1)
-    draws, q = np.repeat(y[0], count), np.array([0.0, 0.05, 0.31, 0.5, 0.95, 1.0])
-    for how, method in ((LINEAR, "linear"), (LOWER, "lower"), (HIGHER, "higher")):
-        found = leaf_quantiles(members, np.zeros((1, 1), np.int64), y, q, how, 1)[0, 0]
-        expected = np.quantile(draws, q, method=method)
-        # NumPy interpolates by another formula, and a draw weighs 1 / D to 2**-44
-        assert np.allclose(found, expected, rtol=1e-11)

@@ -65,19 +65,6 @@ def sparse_counts(rng: np.random.Generator, n_classes: int) -> np.ndarray:
     return counts
 
 
-SPLITS = [0, 1, 2, 5, 126, 127, 128, 1000, 0, 40_000]
-
-
-@pytest.mark.parametrize("n_bins", [2, 30, 255, 256, 3000])
-@pytest.mark.parametrize("n_rows", [0, 1, 31, 32, 255, 256, 257, 1500])
-def test_every_size_of_tree_and_batch(n_bins, n_rows):
-    rng = np.random.default_rng(n_bins + n_rows)
-    forest = random_forest(rng, SPLITS, n_bins, sparse_counts(rng, 3), True)
-    codes = rng.integers(0, n_bins, (n_rows, N_FEATURES)).astype(forest.edges.code_dtype)
-    codes[rng.random(codes.shape) < 0.2] = forest.edges.missing_code
-    check(forest, codes, rng)
-
-
 @pytest.mark.parametrize(
     ("classes", "n"), [*((True, n) for n in (1, 2, 3, 7, 10, 100, 300)), (False, 1), (False, 20)]
 )
@@ -107,17 +94,21 @@ def with_sets(rng: np.random.Generator, forest: Forest, n_categories: list[int])
     return replace(forest, nodes=nodes, edges=edges, sets=sets)
 
 
-@pytest.mark.parametrize("n_bins", [30, 3000])
-@pytest.mark.parametrize("n_rows", [1, 31, 32, 257, 1500])
 @pytest.mark.parametrize(
-    "n_categories", [[1, 31, 32, 62], [63, 64, 250, 5], [64, 128, 191, 192], [300, 256, 4000, 20]]
-)
-def test_splits_by_sets_of_every_size(n_categories, n_rows, n_bins):
+    ("n_bins", "n_categories"),
+    [
+        *((n, []) for n in (2, 30, 255, 256, 3000)),
+        (30, [1, 31, 32, 62]), (3000, [1, 31, 32, 62]), (30, [63, 64, 250, 5]),
+        (30, [64, 128, 191, 192]), (30, [300, 256, 4000, 20]),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("n_rows", [0, 1, 31, 32, 255, 256, 257, 1500])
+def test_every_size_of_tree_batch_and_set(n_rows, n_bins, n_categories):
     rng = np.random.default_rng(n_rows + n_bins)
-    splits = [0, 1, 2, 126, 127, 128, 3000]
-    forest = with_sets(
-        rng, random_forest(rng, splits, n_bins, sparse_counts(rng, 3), True), n_categories
-    )
+    splits = [0, 1, 2, 5, 126, 127, 128, 1000, 0, 3000 if n_categories else 40_000]
+    forest = random_forest(rng, splits, n_bins, sparse_counts(rng, 3), True)
+    if n_categories:
+        forest = with_sets(rng, forest, n_categories)
     codes = rng.integers(0, forest.edges.n_bins, (n_rows, N_FEATURES))
     codes[rng.random(codes.shape) < 0.2] = forest.edges.missing_code
     check(forest, codes.astype(forest.edges.code_dtype), rng)

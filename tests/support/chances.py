@@ -1,20 +1,8 @@
-"""Draws held against chance: hashes in Python's own whole numbers, and a test of fairness."""
+"""Hashes in Python's own whole numbers."""
 
-import numpy as np
 from hypothesis import strategies as st
-from scipy.stats import chi2
 
-# a fair draw fails one such test in a million; the keys are fixed, so it never flickers
-SURPRISE = 1e-6
 keys64 = st.integers(0, 2**64 - 1)
-
-
-def assert_uniform(counts: np.ndarray, expected: np.ndarray | float) -> None:
-    """Pearson's test of independent counts."""
-    counts = np.asarray(counts, float).ravel()
-    expected = np.broadcast_to(expected, counts.shape)
-    statistic = float(((counts - expected) ** 2 / expected).sum())
-    assert chi2.sf(statistic, len(counts) - 1) > SURPRISE
 
 
 def splitmix(key: int, position: int) -> int:

@@ -42,6 +42,16 @@ def split_of(forest: Forest, node: int = 0) -> tuple[int, int, bool]:
     return int(feature[node]), int(bin[node]), bool(missing_left[node])
 
 
+def leaves_below(forest: Forest) -> list[set[int]]:
+    """The leaves below each node, itself included."""
+    feature, _, _, child = unpack(np, forest.nodes)
+    below = [{node} for node in range(len(feature))]
+    for node in reversed(range(len(feature))):
+        if feature[node] >= 0:
+            below[node] = below[child[node]] | below[child[node] + 1]
+    return below
+
+
 def frontier_of(begin, end, rows, weights, sums) -> Frontier:
     """Slots of these rows, whose keys are zero."""
     S = len(begin)
