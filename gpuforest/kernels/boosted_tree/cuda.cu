@@ -272,10 +272,17 @@ finish(TreeTable table, TreeRules rules, double rate, TreesOut out) {
     TreeNode& own = nodes[i];
     if (own.left < 0) {
       to[4 + own.position] = (u64)LEAF_WORD + (u64)own.first_leaf;
-      double value = value_of(own.g, own.h, rules, own.low, own.high) * rules.scale->value;
-      double added = cut_off(value * rate, -MOST_STEP, MOST_STEP);
-      leaves[own.first_leaf] = {own.g, own.h, own.n, own.begin, own.end, own.other_begin,
-                                own.other_end, own.depth & 1, value, added};
+      Leaf& leaf = leaves[own.first_leaf];  // field by field, which spares registers
+      leaf.g = own.g;
+      leaf.h = own.h;
+      leaf.n = own.n;
+      leaf.begin = own.begin;
+      leaf.end = own.end;
+      leaf.other_begin = own.other_begin;
+      leaf.other_end = own.other_end;
+      leaf.half = own.depth & 1;
+      leaf.value = value_of(own.g, own.h, rules, own.low, own.high) * rules.scale->value;
+      leaf.added = cut_off(leaf.value * rate, -MOST_STEP, MOST_STEP);
       continue;
     }
     u64 word = (u64)own.feature << FEATURE_SHIFT | (u64)own.bin;
