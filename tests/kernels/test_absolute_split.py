@@ -276,13 +276,20 @@ class Elsewhere(NumpyBackend):
     name, on_host = "elsewhere", False
 
 
-def test_other_backends_hand_over_to_the_cpu(monkeypatch, caplog):
+@pytest.mark.parametrize(
+    ("rest", "words"),
+    [
+        ({"criterion": "absolute_error"}, "'elsewhere'"),
+        ({"categorical_split": "multiway"}, "has no categorical_split='multiway'"),
+    ],
+)
+def test_other_backends_hand_over_to_the_cpu(rest, words, monkeypatch, caplog):
     monkeypatch.setitem(registry._factories, "elsewhere", Elsewhere)
-    tree = gpuforest.DecisionTreeRegressor(criterion="absolute_error", backend="elsewhere")
+    tree = gpuforest.DecisionTreeRegressor(**rest, backend="elsewhere")
     with caplog.at_level("WARNING", "gpuforest"):
         tree.fit(X3, Y3)
     assert len(caplog.records) == 1
-    assert "'elsewhere'" in caplog.text
+    assert words in caplog.text
     assert "CPU" in caplog.text
     assert tree.backend_ == "numba"
     assert np.array_equal(tree.predict(X3), tree.set_params(backend="numba").predict(X3))
