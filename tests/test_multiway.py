@@ -12,15 +12,12 @@ from paths import SHARED
 import gpuforest
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.backends.registry import for_splits
 from gpuforest.common import hashing
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.common.hashing import hash_at
-from gpuforest.engine.criteria import CRITERIA
 from gpuforest.engine.nodes import unpack
 from gpuforest.engine.predict import apply
 from gpuforest.splits.base import draw_features
-from gpuforest.splits.kinds import kind_for
 
 PLAY_TENNIS = SHARED / "data" / "play_tennis.arff"
 needs_play_tennis = pytest.mark.skipif(not PLAY_TENNIS.exists(), reason="no shared data here")
@@ -231,12 +228,3 @@ def test_every_split_is_the_best(seed):
     assert_best(task, task.training(NumbaBackend()), forest)
     drawn = task.but(n_trees=5, n_draws=n, random=seed % 2 == 0, n_features_tree=seed % 3)
     assert same_forest(drawn.grow(NumpyBackend()), drawn.grow(NumbaBackend(3, 2**10)))
-
-
-def test_devices_hand_over_to_the_cpu(caplog):
-    class Elsewhere(NumpyBackend):
-        name, on_host = "elsewhere", False
-
-    criterion = CRITERIA["gini"]
-    assert for_splits(Elsewhere(), criterion, kind_for(criterion, True, 0.0)).name == "numba"
-    assert "has no categorical_split='multiway'" in caplog.text

@@ -68,6 +68,14 @@ def test_the_default_deep_phase_follows_wide_levels():
     assert_same(task, backend, NumbaBackend())
 
 
+@pytest.mark.parametrize("n_features", [3, 300, 3000])
+def test_wide_nodes_hold_a_quarter_as_many_rows_as_bins(n_features):
+    X = np.random.default_rng(0).normal(size=(2000, n_features)).astype(np.float32)
+    backend = NumbaBackend()
+    training = Task(X, np.zeros(2000, int), max_bins=2000).training(backend)
+    assert backend.deep_rows(training, 2000) >= training.n_codes // 4 >= 400
+
+
 @pytest.mark.parametrize("criterion", ["gini", "squared_error"])
 def test_small_nodes_of_a_large_block_have_blocks_of_their_own(criterion):
     # 400 columns: the last block takes 1,310 rows, so there are two from 2,621 on, and three

@@ -107,18 +107,9 @@ def test_pruned_trees_are_those_of_scikit_learn(limit):
     assert 2 < a.get_n_leaves() == b.get_n_leaves() < 12
     np.testing.assert_allclose(a.predict(X), b.predict(X), rtol=1e-12)
     np.testing.assert_allclose(sorted(a.tree_.impurity), sorted(b.tree_.impurity), rtol=1e-9)
-
-
-def test_importances_are_those_of_scikit_learn():
-    X, y = data(4, n=300, n_features=3)
-    params = {"criterion": "absolute_error", "min_samples_leaf": 20}
-    reference = DecisionTreeRegressor(**params, random_state=0).fit(X, y)
-    ours = gpuforest.DecisionTreeRegressor(**params, backend="numpy").fit(X, y)
-    expected = reference.feature_importances_
-    np.testing.assert_allclose(ours.feature_importances_, expected, rtol=1e-9)
-    of_tree = ours.tree_.compute_feature_importances()
-    np.testing.assert_allclose(of_tree, expected, rtol=1e-9)
-    path, other = (m.cost_complexity_pruning_path(X, y) for m in (ours, reference))
+    for importances in (a.feature_importances_, a.tree_.compute_feature_importances()):
+        np.testing.assert_allclose(importances, b.feature_importances_, rtol=1e-9)
+    path, other = (m.cost_complexity_pruning_path(X, y) for m in (a, b))
     np.testing.assert_allclose(path.impurities[-1], other.impurities[-1], rtol=1e-9)
 
 
@@ -276,13 +267,20 @@ class Elsewhere(NumpyBackend):
     name, on_host = "elsewhere", False
 
 
-def test_other_backends_hand_over_to_the_cpu(monkeypatch, caplog):
+@pytest.mark.parametrize(
+    ("rest", "words"),
+    [
+        ({"criterion": "absolute_error"}, "'elsewhere'"),
+        ({"categorical_split": "multiway"}, "has no categorical_split='multiway'"),
+    ],
+)
+def test_other_backends_hand_over_to_the_cpu(rest, words, monkeypatch, caplog):
     monkeypatch.setitem(registry._factories, "elsewhere", Elsewhere)
-    tree = gpuforest.DecisionTreeRegressor(criterion="absolute_error", backend="elsewhere")
+    tree = gpuforest.DecisionTreeRegressor(**rest, backend="elsewhere")
     with caplog.at_level("WARNING", "gpuforest"):
         tree.fit(X3, Y3)
     assert len(caplog.records) == 1
-    assert "'elsewhere'" in caplog.text
+    assert words in caplog.text
     assert "CPU" in caplog.text
     assert tree.backend_ == "numba"
     assert np.array_equal(tree.predict(X3), tree.set_params(backend="numba").predict(X3))

@@ -16,7 +16,7 @@ from gpuforest.backends.boosters import Booster, NumbaBooster, columns_of
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.engine.binning import BinEdges, BinnedMatrix
 from gpuforest.engine.nodes import SET_BIN, is_leaf, unpack
-from gpuforest.kernels.boosted_tree.records import BoostColumns, BoostRules, GrownTree
+from gpuforest.kernels.boosted_tree.records import BoostRules, GrownTree
 
 
 def rules_of(F: int, n_bits: int, **other: Any) -> BoostRules:
@@ -198,13 +198,6 @@ def test_threads_never_meet_wrongly(
     some.close()
 
 
-def columns(codes: np.ndarray, n_bins: list[int]) -> BoostColumns:
-    edges = edges_of(n_bins, [0] * len(n_bins))
-    matrix = BinnedMatrix(codes.astype(edges.code_dtype), edges.n_bins, edges)
-    stats = np.zeros((len(codes), 1), np.int64)
-    return columns_of(matrix, stats)
-
-
 def test_a_one_hot_encoding_by_hand() -> None:
     """A number, and three features of which one is 1; the last row lacks the second of these.
 
@@ -214,7 +207,9 @@ def test_a_one_hot_encoding_by_hand() -> None:
     """
     missing = 4
     codes = np.array([[0, 1, 0, 0], [1, 0, 1, 0], [2, 0, 0, 1], [3, 0, 0, 0], [0, 0, missing, 0]])
-    data = columns(codes, [4, 2, 2, 2])
+    edges = edges_of([4, 2, 2, 2], [0] * 4)
+    matrix = BinnedMatrix(codes.astype(edges.code_dtype), edges.n_bins, edges)
+    data = columns_of(matrix, np.zeros((len(codes), 1), np.int64))
     assert data.starts.tolist() == [0, 1, 4]
     assert data.codes.tolist() == [[0, 1, 2, 3, 0], [0, 2, 4, 6, 3]]
     assert data.first.tolist() == [0, 0, 2, 4]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from gpuforest.backends.numba import NumbaBackend
-from gpuforest.engine.binning import draw_rows, fit_edges, row_hashes, rows_below
+from gpuforest.engine.binning import fit_edges, row_hashes, rows_below
 from gpuforest.kernels.edges.numpy import capped, edges
 from gpuforest.kernels.shared.constants import SORT_BYTES, SORT_THREADS
 
@@ -130,15 +130,6 @@ def test_neighbouring_subnormal_numbers(device):
         X = (np.arange(-300, 300) * tiny).astype(dtype)[:, None]
         for max_bins in (7, 255, 1000):
             assert_same_edges(device, X, max_bins)
-
-
-@given(seed=st.integers(0, 2**64 - 1), n_rows=st.integers(2, 3000), data=st.data())
-def test_a_sample_has_each_row_once(seed, n_rows, data):
-    count = data.draw(st.integers(1, n_rows - 1))
-    rows = draw_rows(seed, n_rows, count)
-    assert len(np.unique(rows)) == count
-    assert 0 <= rows.min() <= rows.max() < n_rows
-    assert np.all(np.diff(rows) > 0)
 
 
 @given(seed=st.integers(0, 2**64 - 1), n_rows=st.integers(1, 3000), share=st.floats(0, 1))
