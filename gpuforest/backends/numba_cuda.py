@@ -14,13 +14,14 @@ from numba import cuda
 from numba.core import config
 
 from gpuforest.backends import gpu
-from gpuforest.backends.base import Backend, RowSampling
+from gpuforest.backends.base import Backend
 from gpuforest.common.dtypes import CODE8, CODE16, SCORE, STAT, WEIGHT
 from gpuforest.common.errors import BackendError
 from gpuforest.compiler.types import as_tuple, new_arrays
 from gpuforest.engine.binning import BinEdges
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.records import Frontier, Splits, Training
+from gpuforest.engine.sampling import RowSampling
 from gpuforest.engine.slots import all_equal
 from gpuforest.kernels import numba_cuda as kernels
 from gpuforest.kernels.shared.records import Cuts

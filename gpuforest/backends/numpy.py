@@ -15,6 +15,7 @@ from gpuforest.engine.binning import BinEdges
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.memory import Fit
 from gpuforest.engine.records import Frontier, Splits, Training
+from gpuforest.engine.sampling import RowSampling
 from gpuforest.engine.slots import Nodes, all_equal
 from gpuforest.kernels.best_split.numpy import best_split
 from gpuforest.kernels.encode.numpy import encode
@@ -42,6 +43,7 @@ class NumpyBackend(Backend):
     name = "numpy"
     on_host = True
     nodes: Nodes = NumpyNodes()
+    sampling: RowSampling = RowSampling()
     xp = array_api_compat.numpy
 
     def booster(self, boosting: Boosting) -> Booster:

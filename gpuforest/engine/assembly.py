@@ -7,11 +7,12 @@ waves             --merged------>  nodes in the order of nodes.py, and one leaf 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import array_api_compat.numpy as host
 import numpy as np
 
+from gpuforest.backends.base import Backend
 from gpuforest.common.dtypes import OFFSET
 from gpuforest.common.hashing import hash_at
 from gpuforest.common.parallel import cut_evenly, parallel_map
@@ -21,9 +22,6 @@ from gpuforest.engine.nodes import CHILD_SHIFT, LEAF_WORD, is_leaf, leaf_rows, p
 from gpuforest.engine.records import Frontier, Subtrees, Training
 from gpuforest.engine.target import TargetCoding
 from gpuforest.kernels.shared.constants import DEEP, LEAF, WIDE
-
-if TYPE_CHECKING:
-    from gpuforest.backends.base import Backend
 
 Array = Any
 

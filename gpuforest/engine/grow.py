@@ -33,7 +33,7 @@ from gpuforest.engine.assembly import (
 )
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.records import Frontier, Splits, Training
-from gpuforest.engine.sampling import WaveRequest, tree_features, tree_weights
+from gpuforest.engine.sampling import tree_features, tree_weights
 from gpuforest.engine.slots import bounds_below
 
 Array = Any
@@ -50,10 +50,9 @@ def grow(
     if not n_new:  # max_features="oob" may have grown all of them
         return []
     bounded = len(training.rules.signs) > 0
-    wanted = WaveRequest(
+    n_workers, worker, size = training.backend.waves(
         training.sampling, training.n_channels, n_new, training.node_words, bounded
     )
-    n_workers, worker, size = training.backend.waves(wanted)
     return parallel_map(
         partial(grow_wave, keeping_scratch(training.on(worker)), n_trees, size, prune),
         range(begin, n_trees, size),

@@ -7,18 +7,16 @@ kernels of its own, because a device takes microseconds for each small operation
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from gpuforest.backends.base import Backend
 from gpuforest.common.hashing import hash_at
 from gpuforest.engine.assembly import distinct_rows
+from gpuforest.engine.memory import Fit
 from gpuforest.engine.records import Frontier, Splits, Training
 from gpuforest.kernels.shared.constants import DEEP, LEAF, NONE, WIDE
-
-if TYPE_CHECKING:
-    from gpuforest.backends.base import Backend
-    from gpuforest.engine.memory import Fit
 
 Array = Any
 

@@ -26,8 +26,7 @@ from gpuforest.engine.binning import BinEdges, bin_matrix, most_bins
 from gpuforest.engine.criteria import CRITERIA, Criterion
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.grow import grow
-from gpuforest.engine.records import Training
-from gpuforest.engine.sampling import Sampling
+from gpuforest.engine.records import Sampling, Training
 from gpuforest.engine.target import CheckedTarget, Target, TargetCoding
 from gpuforest.estimators import explaining
 from gpuforest.estimators.fits import (

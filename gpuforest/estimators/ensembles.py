@@ -27,8 +27,8 @@ from gpuforest.engine import predict as prediction
 from gpuforest.engine.assembly import WaveTrees
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.grow import keeping_scratch
-from gpuforest.engine.records import Training
-from gpuforest.engine.sampling import Sampling, tree_features
+from gpuforest.engine.records import Sampling, Training
+from gpuforest.engine.sampling import tree_features
 from gpuforest.engine.target import CheckedTarget
 from gpuforest.estimators import bagged
 from gpuforest.estimators.base import BaseTrees

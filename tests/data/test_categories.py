@@ -25,7 +25,7 @@ from engine import same_forest
 from sklearn.base import clone
 
 import gpuforest as gf
-from gpuforest.backends import get_backend
+from gpuforest.backends.registry import get_backend
 from gpuforest.data import categories
 from gpuforest.data.categories import factorize
 from gpuforest.data.validation import check_table

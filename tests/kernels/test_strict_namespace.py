@@ -21,8 +21,8 @@ from gpuforest.backends.base import Backend
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.engine.predict import predict
-from gpuforest.engine.records import Splits, Subtrees
-from gpuforest.engine.sampling import Sampling, draw_bags, tree_weights
+from gpuforest.engine.records import Sampling, Splits, Subtrees
+from gpuforest.engine.sampling import draw_bags, tree_weights
 from gpuforest.engine.target import Target, encode_classes
 
 CPU = strict.Device("CPU_DEVICE")
