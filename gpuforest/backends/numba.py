@@ -17,8 +17,7 @@ import numpy as np
 
 from gpuforest.backends.base import Backend
 from gpuforest.backends.boosters import Booster, NumbaBooster
-from gpuforest.backends.host_memory import deep_wave_bytes, edge_bytes
-from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.backends.numpy import NumpyBackend, deep_wave_bytes
 from gpuforest.boosting.rounds import Boosting
 from gpuforest.common.parallel import cut_evenly, cut_pieces, parallel_map
 from gpuforest.engine.binning import BinEdges, new_codes, value_dtype
@@ -111,7 +110,11 @@ class NumbaSampling(RowSampling):
         return edges
 
     def edge_bytes(self, backend: Backend, fit: Fit) -> int:
-        return edge_bytes(fit, backend.n_threads, backend.memory_budget)
+        """As many columns of the sample as fit the budget, and the threads' scratch."""
+        n, F = fit.sample_rows, fit.n_features
+        column = n * fit.value_bytes + 8 * min(fit.max_bins, n)
+        n_columns = min(F, max(1, backend.memory_budget // column))
+        return n_columns * column + min(backend.n_threads, F) * 32 * n
 
 
 def edges_of(

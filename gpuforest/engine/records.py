@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
-from gpuforest.backends.base import Backend
 from gpuforest.compiler.types import F64, I64, Bool, Codes2, I32s, I64s, Targets2, U64s, new_arrays
 from gpuforest.engine.criteria import Criterion
 
 if TYPE_CHECKING:  # kernels import the records here, and need none of these
+    from gpuforest.backends.base import Backend
     from gpuforest.engine.binning import BinnedMatrix
     from gpuforest.engine.target import Target
     from gpuforest.splits.base import Kind
