@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuforest.boosting.rounds import Boosting, GrowsRounds
+from gpuforest.boosting.rounds import Booster, Boosting
 from gpuforest.engine import binning
 from gpuforest.engine.binning import BinEdges
 from gpuforest.engine.forest import Forest
@@ -150,7 +150,7 @@ class Backend(ABC):
         codes, low and shift i64[S, k]."""
         raise NotImplementedError
 
-    def booster(self, boosting: Boosting) -> GrowsRounds:
+    def booster(self, boosting: Boosting) -> Booster:
         """What grows the rounds of one fit of boosting."""
         raise NotImplementedError
 

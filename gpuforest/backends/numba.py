@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from gpuforest.backends.base import Backend, RowSampling
-from gpuforest.backends.boosters import Booster, NumbaBooster
+from gpuforest.backends.boosters import NumbaBooster
 from gpuforest.backends.host_memory import deep_wave_bytes, edge_bytes
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.boosting.rounds import Boosting
@@ -143,7 +143,7 @@ class NumbaBackend(NumpyBackend):
     n_workers = 1  # how many backends, this one included, work at the same time
     nodes, sampling = NumbaNodes(), NumbaSampling()
 
-    def booster(self, boosting: Boosting) -> Booster:
+    def booster(self, boosting: Boosting) -> NumbaBooster:
         return NumbaBooster(boosting)
 
     def waves(self, wanted: WaveRequest) -> tuple[int, Backend, int]:

@@ -8,7 +8,7 @@ import array_api_compat.numpy
 import numpy as np
 
 from gpuforest.backends.base import Backend
-from gpuforest.backends.boosters import Booster
+from gpuforest.backends.boosters import NumpyBooster
 from gpuforest.backends.host_memory import deep_wave_bytes, level_wave_bytes
 from gpuforest.boosting.rounds import Boosting
 from gpuforest.engine.binning import BinEdges
@@ -44,8 +44,8 @@ class NumpyBackend(Backend):
     nodes: Nodes = NumpyNodes()
     xp = array_api_compat.numpy
 
-    def booster(self, boosting: Boosting) -> Booster:
-        return Booster(boosting)
+    def booster(self, boosting: Boosting) -> NumpyBooster:
+        return NumpyBooster(boosting)
 
     def asnumpy(self, array: Array) -> np.ndarray:
         return np.asarray(array)

@@ -35,6 +35,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gpuforest.common.elementary import exp, expit, log, log1p_exp
+from gpuforest.kernels.boosted_tree.records import LossOf
 from gpuforest.kernels.gradients.numpy import (
     ABSOLUTE,
     BINARY,
@@ -45,6 +46,8 @@ from gpuforest.kernels.gradients.numpy import (
     QUANTILE,
     SQUARED,
 )
+
+Array = Any
 
 NUMBERS = {
     "squared_error": SQUARED,
@@ -125,6 +128,11 @@ class Loss:
     def share(self) -> float:
         """The quantile of the residuals that is the best constant, where `by_order`."""
         return self.quantile if self.number == QUANTILE else 0.5
+
+    def of_rows(self, y: Array, weight: Array, raw: Array, delta: Array) -> LossOf:
+        """The loss as kernels take it, of rows with raw predictions f64[K, N]."""
+        K, N = raw.shape
+        return LossOf(y, weight, raw, N, K, self.number, self.quantile, delta)
 
     def delta(self, rest: np.ndarray, weight: np.ndarray | None) -> float:
         """The size beyond which residuals f64[N] count as outliers, where `has_delta`."""

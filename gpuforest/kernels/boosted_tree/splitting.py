@@ -98,7 +98,7 @@ def gather(rows, spare, shift, begin, end, part, parts, lefts):
 @device
 def divide_part(data, table, rows, others, part, parts):
     """Divide a part of a node's rows; if it is the only one, `rows` is in order at once."""
-    at = table.state[0].split
+    at = table.states[0].split
     node, lefts = table.nodes[at], table.lefts
     sides = sides_of(data, node, table.sets[at])
     if parts == 1:
@@ -114,7 +114,7 @@ def divide_part(data, table, rows, others, part, parts):
 @device
 def move_part(table, rows, others, part, parts):
     """Put a part of a node's rows in order."""
-    node, lefts, spare = table.nodes[table.state[0].split], table.lefts, table.spare
+    node, lefts, spare = table.nodes[table.states[0].split], table.lefts, table.spare
     gather(rows, spare, 0, node.begin, node.end, part, parts, lefts[0])
     begin, end = node.other_begin, node.other_end
     gather(others, spare, len(rows), begin, end, part, parts, lefts[1])
@@ -144,7 +144,7 @@ def begin_node(node, key, depth, g, h, n, low, high):
 @device
 def make_children(rules, table):
     """Make the two children of the node whose rows are divided."""
-    state, nodes = table.state[0], table.nodes
+    state, nodes = table.states[0], table.nodes
     at, left = state.split, state.n_nodes
     node, one, two = nodes[at], nodes[left], nodes[left + 1]
     node.left = left
