@@ -316,15 +316,10 @@ class NumbaBooster(NumpyBooster):
         W, parts = edges.most_words, min(self.n_threads, len(data.codes))
         memory = b.memory // (self.n_threads if self.n_threads <= K else 1)
         P = int(max(2, min(b.n_leaves + 1, memory // (8 * cells))))
-        table = records.new_table(
-            np.empty, M, edges.n_features, W, P, cells, parts, len(b.groups)
-        )._replace(
-            ordered=np.empty((parts, records.BLOCK * words), np.int64),
-            scores=np.empty((parts, 2, edges.n_codes + 1)),
-            order=np.empty((parts, 2, edges.n_codes + 1), np.int64),
-            lefts=np.empty((2, parts), np.int64),
-            spare=np.empty(N, np.int32),
-        )
+        table = TreeTable.new(
+            np.empty, M=M, P=P, W=W, F=edges.n_features, C=cells, G=len(b.groups), parts=parts,
+            threads=parts, BLOCK=records.BLOCK * words, N=N, **{"B + 1": edges.n_codes + 1},
+        )  # fmt: skip
         nodes, sets = np.empty(M, np.uint64), np.empty(b.n_leaves * W, np.uint64)
         return table, GrownTree(nodes, sets, np.empty(b.n_leaves, dtype_of(records.Leaf))), {}
 

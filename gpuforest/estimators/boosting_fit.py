@@ -50,20 +50,17 @@ class Watch:
     """Follows the scores of a fit, and says when it stops."""
 
     def __init__(
-        self,
-        estimator: Any,
-        boosting: Boosting,
-        train: Rows,
-        validation: Rows | None,
-        coding: BoostedCoding,
-        raw: np.ndarray,
-        earlier: Forest | None,
-        kept: tuple[list[float], list[float]] | None,
-    ) -> None:
+        self, estimator: Any, boosting: Boosting, train: Rows, validation: Rows | None,
+        coding: BoostedCoding, raw: np.ndarray, earlier: Any,
+    ) -> None:  # fmt: skip
         self.estimator, self.boosting, self.coding = estimator, boosting, coding
-        self.train, self.validation, self.raw, self.earlier = train, validation, raw, earlier
-        # copies, because a fit may start again on another backend
-        self.train_scores, self.validation_scores = map(list, kept or ([], []))
+        self.train, self.validation, self.raw = train, validation, raw
+        self.train_scores, self.validation_scores = list[float](), list[float]()
+        self.earlier: Forest | None = None
+        if earlier is not None:
+            self.earlier = earlier.forest_
+            self.train_scores = earlier.train_score_.tolist()
+            self.validation_scores = earlier.validation_score_.tolist()
         self.is_on, self.by_loss = estimator.do_early_stopping_, estimator.scoring == "loss"
         if not self.is_on:
             return
@@ -71,8 +68,8 @@ class Watch:
         if validation is not None:
             self.matrix = bin_matrix(validation.X, boosting.matrix.edges, backend)
             start = np.repeat(coding.baseline[None], len(validation.y), axis=0)
-            if earlier is not None:
-                start = predict(earlier, validation.X, backend)
+            if self.earlier is not None:
+                start = predict(self.earlier, validation.X, backend)
             assert start.shape[1] == K
             self.raw_val = backend.asarray(start)
         if not self.by_loss:

@@ -112,9 +112,10 @@ class CudaBooster(rounds.Booster):
         self.most = backend.asarray(np.array(b.bounds or (0.0, 0.0)).view(np.uint64))
         self.scales = empty(words_of(records.Scales), xp.int64)
         self.rules = b.rules(self.scales, backend.asarray)
-        self.table = records.new_table(
-            self._of_each_tree, s.nodes, s.F, s.W, s.slots, s.F * s.B * s.words, s.F, s.n_groups
-        )
+        self.table = records.TreeTable.new(
+            self._of_each_tree, M=s.nodes, P=s.slots, W=s.W, F=s.F, C=s.F * s.B * s.words,
+            G=s.n_groups, parts=s.F,
+        )  # fmt: skip
         self.out: Any = self._new_out(s.nodes) if s.leaves - 1 <= STEPS_AT_ONCE else None
         self.steps = self._step()
         self.raw: Array = None

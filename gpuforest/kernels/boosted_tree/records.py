@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple
 
-import numpy as np
-
 from gpuforest.compiler import types
-from gpuforest.compiler.types import F64, I64, U64, Type, dtype_of
+from gpuforest.compiler.types import F64, I64, U64, Type
 
 MIN_HESSIAN = 1e-3  # the least sum of hessians of either side of a split
 MOST_STEP = 1e304  # that a leaf adds: beyond it a fit diverges; sums of some stay finite
@@ -165,52 +163,51 @@ class TreeRows(NamedTuple):
     """
 
     stats: types.I64s3
-    order: Annotated[np.ndarray, "i32[K, 2, N]"]
+    order: Annotated[Any, "i32[K, 2, N]"]
     N: I64
     R: I64
 
 
 class TreeTable(NamedTuple):
-    """A tree while it grows: nodes in the order in which they are made, histograms, and memory of
-    the searches.
+    """A tree while it grows: its nodes in the order in which they are made, histograms, and memory
+    of the searches.
 
-    nodes : TreeNode[M]; states : TreeState[1]
-    groups : bool[M, n], the interaction groups that hold all features of a node's path
-    sets : u64[M, W], the set of a categorical split
-    open : i64[M], the nodes that may still be split
-    hist : i64[P + 2, cells], histograms of open nodes; the last two are scratch
-    free : i64[P], the numbers of those that no node has
-    tried : bool[3, F], features of the first and of the second node of a search that are tried;
-        and those that have a histogram
-    splits, split_sets : NodeSplit[2, parts] and u64[2, parts, W], the best split of both nodes
-        among a part of the features; on devices a part is a feature
-
-    On the CPU alone, else None:
-
-    ordered : i64[parts, BLOCK * words], stats in the order of a node's rows
-    scores : f64[parts, 2, B + 1]; order : i64[parts, 2, B + 1], categories in order
-    lefts : i64[2, parts], of each part of a node's rows, and others, how many go left
-    spare : i32[N], rows while they are divided
+    M, P, W : the most nodes; histograms; words of a set
+    F, C, B : features; cells of a node's histograms; codes of a feature at the most
+    G : interaction groups
+    parts : into which the features are cut for a search: one for each thread, or each feature
     """
 
-    nodes: Annotated[Any, Type(TreeNode, 1)]
-    states: Annotated[Any, Type(TreeState, 1)]
-    groups: types.Bools2
-    sets: types.U64s2
-    open: types.I64s
-    hist: types.I64s2
-    free: types.I64s
-    tried: types.Bools2
-    splits: Annotated[Any, Type(NodeSplit, 2)]
-    split_sets: types.U64s3
     M: I64
-    W: I64
     P: I64
-    ordered: types.I64s2 = None
-    scores: types.F64s3 = None
-    order: types.I64s3 = None
-    lefts: types.I64s2 = None
-    spare: types.I32s = None
+    W: I64
+    nodes: Annotated[Any, Type(TreeNode, 1, ("M",))]
+    states: Annotated[Any, Type(TreeState, 1, ("1",))]
+    groups: Annotated[Any, "bool[M, G]"]  # those that hold all features of a node's path
+    sets: Annotated[Any, "u64[M, W]"]  # of categorical splits
+    open: Annotated[Any, "i64[M]"]  # the nodes that may still be split
+    hist: Annotated[Any, "i64[P + 2, C]"]  # of open nodes; the last two are scratch
+    free: Annotated[Any, "i64[P]"]  # the numbers of histograms that no node has
+    # features of the first and of the second node of a search that are tried; those that have a
+    # histogram
+    tried: Annotated[Any, "bool[3, F]"]
+    # the best split of both nodes among a part of the features
+    splits: Annotated[Any, Type(NodeSplit, 2, ("2", "parts"))]
+    split_sets: Annotated[Any, "u64[2, parts, W]"]
+    # on the CPU alone: stats in the order of a node's rows; categories by their scores; how many
+    # rows, and others, of each part go left; rows while they are divided
+    ordered: Annotated[Any, "i64[threads, BLOCK]"] = None
+    scores: Annotated[Any, "f64[threads, 2, B + 1]"] = None
+    order: Annotated[Any, "i64[threads, 2, B + 1]"] = None
+    lefts: Annotated[Any, "i64[2, threads]"] = None
+    spare: Annotated[Any, "i32[N]"] = None
+
+    @classmethod
+    def new(cls, make: Callable[..., Any], *, M: int, P: int, W: int, **sizes: int) -> TreeTable:
+        """A table of these sizes; make : function of a shape and a dtype, maybe of a struct."""
+        numbers = {str(n): n for n in (1, 2, 3)}
+        sizes = sizes | numbers | {"M": M, "P": P, "W": W, "P + 2": P + 2}
+        return cls(M, P, W, **types.new_arrays(cls, make, **sizes))
 
 
 class GrownTree(NamedTuple):
@@ -231,36 +228,6 @@ class TreesOut(NamedTuple):
     at: types.U64s2
     size: I64
     M: I64
-
-
-def new_table(
-    make: Callable[[tuple[int, ...], np.dtype[Any]], Any],
-    M: int,
-    F: int,
-    W: int,
-    P: int,
-    cells: int,
-    parts: int,
-    n_groups: int,
-) -> TreeTable:
-    """A table of M nodes and P histograms of so many cells; make : function of a shape and a
-    dtype, which may be a struct's."""
-    i64, u64, flag = np.dtype(np.int64), np.dtype(np.uint64), np.dtype(np.bool_)
-    return TreeTable(
-        nodes=make((M,), dtype_of(TreeNode)),
-        states=make((1,), dtype_of(TreeState)),
-        groups=make((M, n_groups), flag),
-        sets=make((M, W), u64),
-        open=make((M,), i64),
-        hist=make((P + 2, cells), i64),
-        free=make((P,), i64),
-        tried=make((3, F), flag),
-        splits=make((2, parts), dtype_of(NodeSplit)),
-        split_sets=make((2, parts, W), u64),
-        M=M,
-        W=W,
-        P=P,
-    )
 
 
 STRUCTS = {
