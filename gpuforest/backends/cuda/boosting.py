@@ -13,7 +13,7 @@ import numpy as np
 from gpuforest.backends.cuda.launch import codes_for
 from gpuforest.backends.cuda.levels import CudaLevels
 from gpuforest.boosting import rounds
-from gpuforest.boosting.losses import exact_sum, unit_of
+from gpuforest.boosting.losses import exact_sum, quantile_of, unit_of
 from gpuforest.common import hashing
 from gpuforest.common.errors import BackendError
 from gpuforest.compiler.types import dtype_of
@@ -187,7 +187,8 @@ class CudaBooster(rounds.Booster):
             self.raw = backend.xp.asarray(backend.asarray(raw), copy=True)
         self.key = np.uint64(hashing.tree_keys(np, b.seed, number, number + 1)[0])
         if self.delta is not None:
-            self._find_delta(*self._drawn_residuals())
+            drawn = self._drawn_residuals()
+            self.delta[:] = quantile_of(backend.xp, *drawn, b.loss.quantile)
         return b.loss.of_rows(self.y, self.weight, self.raw, self.delta)
 
     def _residuals(self) -> Array:
@@ -210,27 +211,6 @@ class CudaBooster(rounds.Booster):
         elif b.weight is not None:
             unit = unit_of(b.weight)
         return residuals, weight, unit
-
-    def _find_delta(self, values: Array, weight: Array | None, unit: float) -> None:
-        """Set delta to the loss's quantile of values f64[n], as `weighted_quantile` in
-        boosting/losses.py has it."""
-        xp, share, last = self.backend.xp, self.boosting.loss.quantile, len(values) - 1
-        order = xp.argsort(values, stable=True)
-        values = xp.take(values, order)
-        if weight is None:
-            at = share * last
-            low, high, part = values[int(at)], values[min(int(at) + 1, last)], at - int(at)
-        else:
-            whole = xp.astype(xp.round(xp.take(weight, order) * unit), xp.int64)
-            upto = xp.astype(xp.cumulative_sum(whole), xp.float64)  # below 2**52
-            wanted = share * upto[last:]
-            first = xp.clip(xp.searchsorted(upto, wanted), max=last)
-            reached = xp.take(upto, first)
-            after = xp.clip(xp.searchsorted(upto, reached, side="right"), max=last)
-            # the share may end between two values
-            after = xp.where(reached == wanted, after, first)
-            low, high, part = xp.take(values, first), xp.take(values, after), 0.5
-        self.delta[:] = low + (high - low) * part
 
     def derive(self, loss: LossOf) -> bool:
         backend, b, s = self.backend, self.boosting, self.sizes
@@ -319,7 +299,8 @@ class CudaBooster(rounds.Booster):
         """As `Loss.mean` of the raw predictions on the device."""
         backend, b, N = self.backend, self.boosting, self.sizes.N
         if self.delta is not None:  # of all rows, without their weights
-            self._find_delta(self._residuals(), None, 1.0)
+            share = b.loss.quantile
+            self.delta[:] = quantile_of(backend.xp, self._residuals(), None, 1.0, share)
         words, grid = backend.zeros(2, backend.xp.uint64), (self._shares(N, THREADS),)
         backend.launch("gradients", "losses", grid, (loss, self.residuals, words))
         arguments: tuple[Any, ...] = self.residuals, N, N.bit_length(), words
