@@ -45,28 +45,18 @@ class NumpyBooster(rounds.Booster):
         self.stats = np.empty((b.loss.n_raw, b.n_rows, b.n_words), np.int64)
         self.scales: Any = None  # `Scales` of the round
         self.rules = b.rules(np.zeros(1, dtype_of(Scales)))
-        # the trees of the last round, and of each its rows and others in the order of its leaves
+        # the trees of the last round, and all rows in the order of the leaves of each
         self.trees: list[GrownTree] = []
-        self.rows: list[Array] = []
-        self.others: list[Array] = []
+        self.rows = np.empty(self.stats.shape[:2], np.int32)
 
     def begin(self, raw: Array, number: int) -> LossOf:
         b, delta = self.boosting, None
-        rows, others = drawn_rows(b, number)
-        self.take_rows(rows, others)
+        self.rows[:] = ordered_rows(b, number)
         if b.loss.has_delta:
+            rows = self.rows[0, : b.n_drawn]
             weight = None if b.weight is None else b.weight[rows]
             delta = np.array([b.loss.delta(b.y[rows] - raw[0, rows], weight)])
         return b.loss.of_rows(b.y, b.weight, raw, delta)
-
-    def take_rows(self, rows: Array, others: Array) -> None:
-        """Have each tree grow from the rows i32[R]; others i32[...] are only divided among its
-        leaves."""
-        if not self.rows:  # the same memory in each round
-            K = len(self.stats)
-            self.rows, self.others = ([np.empty_like(a) for _ in range(K)] for a in (rows, others))
-        for k in range(len(self.stats)):
-            self.rows[k][:], self.others[k][:] = rows, others
 
     def derive(self, loss: LossOf) -> bool:
         b = self.boosting
@@ -92,11 +82,9 @@ class NumpyBooster(rounds.Booster):
 
     def grow_trees(self, keys: list[int]) -> None:
         """Grow the trees with these keys of their roots."""
-        b = self.boosting
-        of_trees = zip(self.rows, self.others, keys, strict=True)
         self.trees = [
-            grow_tree(b.matrix, stats, self.rules, *of_tree)
-            for stats, of_tree in zip(self.stats, of_trees, strict=True)
+            grow_tree(self.boosting.matrix, stats, self.rules, rows, key)
+            for stats, rows, key in zip(self.stats, self.rows, keys, strict=True)
         ]
 
     @np.errstate(over="ignore")
@@ -141,25 +129,23 @@ class NumpyBooster(rounds.Booster):
 
     @np.errstate(over="ignore")
     def add_values(self, loss: LossOf) -> None:
-        for raw, tree, rows, others in zip(
-            loss.raw, self.trees, self.rows, self.others, strict=True
-        ):
+        for raw, tree, rows in zip(loss.raw, self.trees, self.rows, strict=True):
             for leaf in tree.leaves:
                 raw[rows[leaf["begin"] : leaf["end"]]] += leaf["added"]
-                raw[others[leaf["other_begin"] : leaf["other_end"]]] += leaf["added"]
+                raw[rows[leaf["other_begin"] : leaf["other_end"]]] += leaf["added"]
 
     def finish(self, loss: LossOf, raw: Array) -> rounds.Round:
         return rounds.Round(self.trees, (self.scales.unit, self.scales.sum_h))
 
 
-def drawn_rows(b: rounds.Boosting, number: int) -> tuple[Array, Array]:
-    """The rows that a round grows from, and the others, both i32[...] ascending."""
-    every = np.arange(b.n_rows, dtype=np.int32)
+def ordered_rows(b: rounds.Boosting, number: int) -> Array:
+    """The rows that a round grows from, and then the others, i32[N]; both ascending."""
+    rows = np.arange(b.n_rows, dtype=np.int32)
     if b.n_drawn == b.n_rows:
-        return every, every[:0].copy()
+        return rows
     key = int(hashing.tree_keys(np, b.seed, number, number + 1)[0])
-    rows = draw_rows(key, b.n_rows, b.n_drawn).astype(np.int32)
-    return rows, np.setdiff1d(every, rows, assume_unique=True)
+    drawn = draw_rows(key, b.n_rows, b.n_drawn).astype(np.int32)
+    return np.concatenate([drawn, np.setdiff1d(rows, drawn, assume_unique=True)])
 
 
 def yield_thread() -> None:
@@ -181,7 +167,7 @@ class PreparedTree:
         self.n_helpers = min(n_threads, len(booster.columns.codes)) - 1
         self.shared = np.zeros(32, np.int64)
         data = booster.columns._replace(stats=booster.stats[k])
-        both = data, booster.rules, booster.rows[k], booster.others[k], table, self.shared
+        both = data, booster.rules, booster.rows[k], table, self.shared
         words = booster.boosting.matrix.edges.set_words
         self.grow = compiled.grow_tree.prepared(*both, words, self.tree)
         self.help_grow = compiled.help_grow.prepared(*both)
@@ -325,9 +311,7 @@ class NumbaBooster(NumpyBooster):
 
     def add_values(self, loss: LossOf) -> None:
         def add(k: int) -> None:
-            for rows, are_others in ((self.rows[k], False), (self.others[k], True)):
-                if len(rows):
-                    compiled.add_values(loss.raw[k], rows, self.trees[k].leaves, are_others)
+            compiled.add_values(loss.raw[k], self.rows[k], self.trees[k].leaves)
 
         if self.n_blocks > 1:
             self.team.run(add, len(self.trees))

@@ -132,6 +132,7 @@ class Boosting:
             scale=scale,
             n_groups=len(self.groups),
             n_bits=self.n_bits,
+            n_drawn=self.n_drawn,
             min_rows=self.min_rows,
             max_depth=self.max_depth,
             max_leaves=self.n_leaves,

@@ -28,11 +28,12 @@ def stats_of(g: np.ndarray, h: np.ndarray | None, n_bits: int) -> np.ndarray:
 
 def booster_of(
     kind: type[NumpyBooster], codes: np.ndarray, edges: BinEdges, stats: np.ndarray,
-    rules: TreeRules, n_threads: int = 1, memory: int = 2**24,
+    rules: TreeRules, n_threads: int = 1, memory: int = 2**24, held_out: int = 0,
 ) -> NumpyBooster:  # fmt: skip
     """One whose only tree grows from these stats."""
     N, n_words = stats.shape
-    rules = rules._replace(kinds=edges.kinds, n_groups=len(rules.groups))
+    groups = len(rules.groups)
+    rules = rules._replace(kinds=edges.kinds, n_groups=groups, n_drawn=N - held_out)
     boosting: Any = SimpleNamespace(
         matrix=BinnedMatrix(codes, edges.n_bins, edges), n_rows=N, loss=SimpleNamespace(n_raw=1),
         n_words=n_words, n_leaves=min(rules.max_leaves, N), groups=rules.groups, memory=memory,
@@ -41,20 +42,16 @@ def booster_of(
     )  # fmt: skip
     booster = kind(boosting)
     booster.stats[0] = stats
+    booster.rows[0] = np.roll(np.arange(N), -held_out)
     return booster
 
 
-def grow(
-    kind: type[NumpyBooster], codes: np.ndarray, edges: BinEdges, stats: np.ndarray,
-    rules: TreeRules, n_threads: int = 1, memory: int = 2**24, held_out: int = 0, key: int = 7,
-) -> tuple[GrownTree, np.ndarray, np.ndarray]:  # fmt: skip
-    """The tree, and the rows and the others in the order of its leaves."""
-    booster = booster_of(kind, codes, edges, stats, rules, n_threads, memory)
-    rows = np.arange(len(codes), dtype=np.int32)
-    booster.take_rows(rows[held_out:], rows[:held_out])
+def grow(kind: type[NumpyBooster], *problem: Any, key: int = 7) -> tuple[GrownTree, np.ndarray]:
+    """The tree, and the rows in the order of its leaves."""
+    booster = booster_of(kind, *problem)
     booster.grow_trees([key])
     booster.close()
-    return booster.trees[0], booster.rows[0], booster.others[0]
+    return booster.trees[0], booster.rows[0]
 
 
 def assert_equal(one: tuple[Any, ...], other: tuple[Any, ...]) -> None:
@@ -74,9 +71,7 @@ def test_a_tree_by_hand() -> None:
     """
     codes = np.array([[0], [0], [1], [1], [2], [2]], np.uint8)
     g = np.array([3, 3, -1, -1, -4, -4])
-    tree, rows, _ = grow(
-        NumbaBooster, codes, edges_of([3], [0]), stats_of(g, None, 3), rules_of(1, 3)
-    )
+    tree, rows = grow(NumbaBooster, codes, edges_of([3], [0]), stats_of(g, None, 3), rules_of(1, 3))
     feature, bin, missing_left, child = unpack(np, tree.nodes)
     assert feature.tolist() == [0, -1, 0, -1, -1]
     assert bin[[0, 2]].tolist() == [0, 1]
@@ -99,9 +94,7 @@ def test_categories_go_left_by_their_order() -> None:
     codes = np.repeat([0, 1, 2], 12).astype(np.uint8)[:, None]
     g = np.repeat([5, -5, 4], 12)
     edges = edges_of([4], [CATEGORICAL])  # and a bin for other values
-    tree, _, _ = grow(
-        NumbaBooster, codes, edges, stats_of(g, None, 6), rules_of(1, 6, max_leaves=2)
-    )
+    tree, _ = grow(NumbaBooster, codes, edges, stats_of(g, None, 6), rules_of(1, 6, max_leaves=2))
     assert unpack(np, tree.nodes)[1][0] == SET_BIN
     assert tree.sets.tolist() == [0b0010]  # the lowest ratio of gradient to hessian comes first
     assert tree.leaves["value"].tolist() == [5.0, -4.5]
@@ -149,14 +142,14 @@ def test_compiled_trees_equal_the_reference(
 ) -> None:
     p = problem
     of = p.codes, p.edges, p.stats, p.rules
-    wanted = grow(NumpyBooster, *of, held_out=p.held_out, key=p.key)
+    wanted = grow(NumpyBooster, *of, 1, memory, p.held_out, key=p.key)
     with patch.object(boosters, "SHARED", shared):
-        grown = grow(NumbaBooster, *of, n_threads, memory, p.held_out, p.key)
+        grown = grow(NumbaBooster, *of, n_threads, memory, p.held_out, key=p.key)
     assert_equal(wanted, grown)
     # leaves hold the rows that they count
-    tree, rows, others = grown
+    tree, rows = grown
     assert np.count_nonzero(is_leaf(tree.nodes)) == len(tree.leaves) <= p.rules.max_leaves
-    assert sorted([*rows, *others]) == list(range(len(p.codes)))
+    assert sorted(rows) == list(range(len(p.codes)))
     for leaf in tree.leaves:
         assert leaf["n"] == leaf["end"] - leaf["begin"]
         assert len(tree.leaves) == 1 or leaf["n"] >= p.rules.min_rows
@@ -178,18 +171,17 @@ def test_threads_never_meet_wrongly(
     codes = rng.integers(0, 200, (N, F)).astype(np.uint8)
     stats = stats_of(rng.integers(-(2**20), 2**20, N), rng.integers(0, 2**18, N), n_bits)
     rules = rules_of(F, n_bits, g=2.0**-20, h=2.0**-20, max_leaves=max_leaves)
-    one, some = (booster_of(NumbaBooster, codes, edges, stats, rules, n) for n in (1, n_threads))
-    rows = np.arange(N, dtype=np.int32)
-    one.take_rows(rows[N // 6 :], rows[: N // 6])
+    one, some = (
+        booster_of(NumbaBooster, codes, edges, stats, rules, n, held_out=N // 6)
+        for n in (1, n_threads)
+    )
     one.grow_trees([7])
     assert len(one.trees[0].leaves) == max_leaves
     for repetition in range(repetitions):
-        some.take_rows(rows[N // 6 :], rows[: N // 6])
+        some.rows[0] = np.roll(np.arange(N), -(N // 6))
         some.grow_trees([7])
-        for a, b in zip(one.trees[0], some.trees[0], strict=True):
+        for a, b in zip((*one.trees[0], one.rows), (*some.trees[0], some.rows), strict=True):
             assert np.array_equal(a, b), repetition
-        assert np.array_equal(some.rows[0], one.rows[0]), repetition
-        assert np.array_equal(some.others[0], one.others[0]), repetition
     one.close()
     some.close()
 

@@ -62,7 +62,7 @@ def rules_of(F: int, n_bits: int, g: float = 1.0, h: float = 1.0, **other: Any) 
     """Rules without limits, and scales of g and h, for NumPy's kernels."""
     rules = TreeRules(
         kinds=np.zeros(F, np.uint8), signs=np.zeros(F, np.int8), groups=np.zeros((0, F), np.bool_),
-        scale=Scales(g, h, g, h, 0.0, 1.0, 1.0), n_groups=0, n_bits=n_bits, min_rows=1,
+        scale=Scales(g, h, g, h, 0.0, 1.0, 1.0), n_groups=0, n_bits=n_bits, n_drawn=0, min_rows=1,
         max_depth=UNLIMITED, max_leaves=31, limited=1, l2=0.0, most=np.inf, share=1.0, rate=1.0,
     )  # fmt: skip
     return rules._replace(**other)
@@ -168,11 +168,8 @@ def differences(expected: list[Round], found: list[Round]) -> list[str]:
             lacking.append(f"units of round {i}: {a.units}, {b.units}")
         for k, (tree, other) in enumerate(zip(a.trees, b.trees, strict=True)):
             parts = {"nodes": (tree.nodes, other.nodes), "sets": (tree.sets, other.sets)}
-            for name in ("g", "h", "n", "begin", "end", "value", "added"):
-                parts[name] = tree.leaves[name], other.leaves[name]
-            parts["others"] = tuple(
-                t.leaves["other_end"] - t.leaves["other_begin"] for t in (tree, other)
-            )
+            fields = "g", "h", "n", "begin", "end", "other_begin", "other_end", "value", "added"
+            parts |= {name: (tree.leaves[name], other.leaves[name]) for name in fields}
             lacking += [
                 f"{name} of tree {k} of round {i}"
                 for name, (x, y) in parts.items()

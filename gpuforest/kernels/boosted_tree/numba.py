@@ -183,7 +183,7 @@ def next_node(table, limited):
 
 
 @device
-def begin_tree(data, rules, table, rows, others):
+def begin_tree(data, rules, table, rows):
     """Make the root, and plan its search."""
     state, root = table.states[0], table.nodes[0]
     state.n_nodes, state.n_leaves, state.n_open = 1, 1, 0
@@ -193,13 +193,14 @@ def begin_tree(data, rules, table, rows, others):
     words = data.stats.shape[1]
     sums = table.ordered[0]
     sums[:words] = 0
-    for i in range(len(rows)):
+    for i in range(rules.n_drawn):
         for w in range(words):
             sums[w] += data.stats[U(rows[U(i)]), U(w)]
     g, h, n = sums_in(sums, 0, words, rules.n_bits)
     most = rules.most * rules.scale[0].g * rules.scale[0].sum_g
     begin_node(root, state.key, 0, g, h, n, -most, most)
-    root.begin, root.end, root.other_begin, root.other_end = 0, len(rows), 0, len(others)
+    root.begin, root.end = 0, rules.n_drawn
+    root.other_begin, root.other_end = rules.n_drawn, len(rows)
     table.groups[0, :] = True
     state.first = state.second = -1
     slot = take_slot(state, table.free)
@@ -250,7 +251,7 @@ def write_tree(rules, table, tree, set_words):
 
 
 @rare
-def do_part(data, rules, table, rows, others, part):
+def do_part(data, rules, table, rows, part):
     """Do a part of the work."""
     work, parts = table.states[0].work, table.states[0].n_parts
     if work == SEARCH:
@@ -258,9 +259,9 @@ def do_part(data, rules, table, rows, others, part):
         first, last = C * part // parts, C * (part + 1) // parts
         search_part(data, rules, table, rows, first, last, part)
     elif work == DIVIDE:
-        divide_part(data, table, rows, others, part, parts)
+        divide_part(data, table, rows, part, parts)
     else:
-        move_part(table, rows, others, part, parts)
+        move_part(table, rows, part, parts)
 
 
 @device
@@ -275,19 +276,19 @@ def take_part(shared):
 
 
 @device
-def work_on(work, parts, data, rules, table, rows, others, shared):
+def work_on(work, parts, data, rules, table, rows, shared):
     """Do a work, with the threads that help."""
     state = table.states[0]
     state.work, state.n_parts = work, parts
     if parts == 1:
-        do_part(data, rules, table, rows, others, np.int64(0))
+        do_part(data, rules, table, rows, np.int64(0))
         return
     number = (intrinsics.load_shared(shared, TICKET) >> 32) + 1
     intrinsics.store_shared(shared, FINISHED, 0)
     intrinsics.store_shared(shared, TICKET, (number << 32) | (parts << 16))
     part = take_part(shared)
     while part >= 0:
-        do_part(data, rules, table, rows, others, part)
+        do_part(data, rules, table, rows, part)
         intrinsics.add_shared(shared, FINISHED, 1)
         part = take_part(shared)
 
@@ -324,7 +325,7 @@ def threads_for_rows(state, node):
 # checked, because threads write each other's arrays
 @kernel(checked={})
 def help_grow(
-    data: records.BoostColumns, rules: records.TreeRules, rows: types.I32s, others: types.I32s,
+    data: records.BoostColumns, rules: records.TreeRules, rows: types.I32s,
     table: records.TreeTable, shared: types.I64s,
 ):  # fmt: skip
     """Help `grow_tree`: take parts until there has been none for a while."""
@@ -335,26 +336,25 @@ def help_grow(
             intrinsics.pause()
             idle += 1
             continue
-        do_part(data, rules, table, rows, others, part)
+        do_part(data, rules, table, rows, part)
         intrinsics.add_shared(shared, FINISHED, 1)
         idle = 0
 
 
 @kernel(checked={})
 def grow_tree(
-    data: records.BoostColumns, rules: records.TreeRules, rows: types.I32s, others: types.I32s,
-    table: records.TreeTable, shared: types.I64s,
-    set_words: types.I64s, tree: records.GrownTree,
+    data: records.BoostColumns, rules: records.TreeRules, rows: types.I32s,
+    table: records.TreeTable, shared: types.I64s, set_words: types.I64s, tree: records.GrownTree,
 ):  # fmt: skip
     """Grow until the tree is done, or for some time another thread has not finished its part;
     `step` of the state says which.
 
-    rows, others : i32, put into the order of the leaves
+    rows : i32[N], put into the order of the leaves
     """
     state = table.states[0]
     step = state.step
     if step == BEGUN:
-        begin_tree(data, rules, table, rows, others)
+        begin_tree(data, rules, table, rows)
         step = PLANNED
     while step != DONE:
         if step != PLANNED and not all_finished(shared, state.n_parts):
@@ -383,17 +383,16 @@ def grow_tree(
             plan_children(rules, table)
             step = PLANNED
             continue
-        work_on(work, parts, data, rules, table, rows, others, shared)
+        work_on(work, parts, data, rules, table, rows, shared)
     state.step = step
 
 
 @kernel
-def add_values(raw: types.F64s, rows: types.I32s, leaves: records.Leaves, are_others: types.Bool):
-    """Add what leaves add to raw f64[N] at their rows, or at their others."""
+def add_values(raw: types.F64s, rows: types.I32s, leaves: records.Leaves):
+    """Add what leaves add to raw f64[N] at their rows and their others."""
     for number in range(len(leaves)):
         leaf = leaves[number]
-        first, last = leaf.begin, leaf.end
-        if are_others:
-            first, last = leaf.other_begin, leaf.other_end
-        for i in range(first, last):
+        for i in range(leaf.begin, leaf.end):
+            raw[U(rows[U(i)])] += leaf.added
+        for i in range(leaf.other_begin, leaf.other_end):
             raw[U(rows[U(i)])] += leaf.added

@@ -62,15 +62,17 @@ class Node:
 
 
 def grow_tree(
-    matrix: BinnedMatrix, stats: np.ndarray, rules: TreeRules, rows: np.ndarray,
-    others: np.ndarray, key: int,
-) -> GrownTree:  # fmt: skip
-    """Grow a tree from the rows i32[R], which add stats i64[N, 1 or 2] to sums; `others` i32[...]
-    are only divided among its leaves. Both are put into the order of the leaves. key : the root's
+    matrix: BinnedMatrix, stats: np.ndarray, rules: TreeRules, rows: np.ndarray, key: int
+) -> GrownTree:
+    """Grow a tree from the first n_drawn of the rows i32[N], which add stats i64[N, 1 or 2] to
+    sums; the others are only divided among its leaves. Both are put into the order of the leaves.
+
+    key : the root's
     """
+    drawn, others = rows[: rules.n_drawn], rows[rules.n_drawn :]
     most = rules.most * rules.scale.g * rules.scale.sum_g
     root = Node(
-        rows, others, unpacked(stats[rows].sum(axis=0), rules), 0, np.array([key], np.uint64),
+        drawn, others, unpacked(stats[drawn].sum(axis=0), rules), 0, np.array([key], np.uint64),
         -most, most, np.ones(len(rules.groups), bool),
     )  # fmt: skip
     find_split(matrix, stats, rules, root)
@@ -85,7 +87,7 @@ def grow_tree(
             find_split(matrix, stats, rules, child)
             open_nodes.append(child)
         n_leaves += 1
-    return in_order(root, rules, rows, others, matrix.edges.set_words)
+    return in_order(root, rules, rows, matrix.edges.set_words)
 
 
 def unpacked(words: np.ndarray, rules: TreeRules) -> Sums:
@@ -224,9 +226,7 @@ def divide(matrix: BinnedMatrix, rules: TreeRules, node: Node) -> None:
     )  # fmt: skip
 
 
-def in_order(
-    root: Node, rules: TreeRules, rows: np.ndarray, others: np.ndarray, set_words: np.ndarray
-) -> GrownTree:
+def in_order(root: Node, rules: TreeRules, rows: np.ndarray, set_words: np.ndarray) -> GrownTree:
     """The tree in the order of nodes.py."""
     words: dict[int, int] = {}
     sets: dict[int, np.ndarray] = {}
@@ -250,8 +250,7 @@ def in_order(
         left, right = node.children
         stack += [(n_nodes + 1, right), (n_nodes, left)]
         n_nodes += 2
-    rows[:] = np.concatenate([leaf.rows for leaf in leaves])
-    others[:] = np.concatenate([leaf.others for leaf in leaves])
+    rows[:] = np.concatenate([*(leaf.rows for leaf in leaves), *(leaf.others for leaf in leaves)])
     return GrownTree(
         np.array([words[i] for i in range(n_nodes)], np.uint64),
         np.concatenate([np.zeros(0, np.uint64), *(sets[i] for i in sorted(sets))]),
@@ -263,12 +262,10 @@ def in_records(leaves: list[Node], rules: TreeRules) -> np.ndarray:
     """The leaves as `Leaf` [L]."""
     records = np.zeros(len(leaves), dtype_of(Leaf))
     records["g"], records["h"], records["n"] = np.transpose([leaf.sums for leaf in leaves])
-    records["end"] = np.cumsum([len(leaf.rows) for leaf in leaves])
-    records["other_end"] = np.cumsum([len(leaf.others) for leaf in leaves])
-    records["begin"][1:], records["other_begin"][1:] = (
-        records["end"][:-1],
-        records["other_end"][:-1],
-    )
+    n_rows, n_others = np.transpose([(len(leaf.rows), len(leaf.others)) for leaf in leaves])
+    records["end"], records["other_end"] = n_rows.cumsum(), rules.n_drawn + n_others.cumsum()
+    records["begin"] = records["end"] - n_rows
+    records["other_begin"] = records["other_end"] - n_others
     values = [value_of(leaf.sums, rules, leaf.low, leaf.high) for leaf in leaves]
     with np.errstate(over="ignore"):
         records["value"] = np.array(values) * rules.scale.value

@@ -108,6 +108,7 @@ class TreeRules(NamedTuple):
     scale : Scales[1] of the round; NumPy's kernels take `Scales`
     n_groups : int, n
     n_bits : int, the bits of a word that count rows
+    n_drawn : int, R, the rows that a tree grows from: the first of all rows in its order
     min_rows : int, the fewest rows of either side
     max_depth, max_leaves : int
     limited : int, whether leaves are so few that it matters which node is split next
@@ -123,6 +124,7 @@ class TreeRules(NamedTuple):
     scale: Annotated[Any, Type(Scales, 1)]
     n_groups: I64
     n_bits: I64
+    n_drawn: I64
     min_rows: I64
     max_depth: I64
     max_leaves: I64
@@ -212,8 +214,8 @@ class TreeTable(NamedTuple):
 
 class GrownTree(NamedTuple):
     """A grown tree: u64[n] nodes and u64[...] split sets in the order of nodes.py, and a `Leaf` for
-    each leaf. A leaf has the rows begin .. end - 1 of those that the tree grew from, and the others
-    other_begin .. other_end - 1."""
+    each leaf. A leaf has the positions begin .. end - 1 of the rows that the tree grew from, and
+    other_begin .. other_end - 1 of the others, which come after them."""
 
     nodes: types.U64s
     sets: types.U64s
