@@ -316,8 +316,8 @@ def warn_of_lost_precision(b: Boosting, baseline: np.ndarray) -> None:
     """
     if (b.y == b.y[0]).all():
         return  # nothing to learn
-    some = slice(None, None, -(-b.n_rows // LOOK_ROWS))
-    y, weight = b.y[some], None if b.weight is None else b.weight[some]
+    sample = slice(None, None, -(-b.n_rows // LOOK_ROWS))
+    y, weight = b.y[sample], None if b.weight is None else b.weight[sample]
     raw = np.repeat(baseline[:, None], len(y), axis=1)
     _, h = derivatives(b.loss.of_rows(y, weight, raw, np.zeros(1)))
     if not (b.loss.is_log or b.loss.is_classes):  # a prediction is the raw one
@@ -345,8 +345,8 @@ def warn_of_lost_precision(b: Boosting, baseline: np.ndarray) -> None:
 def _warn_of_far_targets(b: Boosting, rest: np.ndarray, far: float) -> None:
     """Of targets that float64 does not tell apart well; rest : f64[n] >= 0, distances from the
     baseline."""
-    some = rest[rest > 0]
-    typical, step = float(np.median(some)) if len(some) else 0.0, float(np.spacing(far))
+    typical = float(np.median(rest[rest > 0])) if rest.any() else 0.0
+    step = float(np.spacing(far))
     if far > typical and step > COARSE_STEP * b.learning_rate * typical:
         warnings.warn(
             f"y varies by about {typical:.2g} around {far:.2g}, where float64 has steps of "

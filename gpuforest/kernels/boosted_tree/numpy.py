@@ -106,7 +106,8 @@ def value_of(sums: Sums, rules: TreeRules, low: float, high: float) -> float:
 
 
 def score_of(sums: Sums, rules: TreeRules, low: float, high: float) -> float:
-    return -(sums[0] * rules.scale.sum_g) * value_of(sums, rules, low, high)
+    g: float = sums[0] * rules.scale.sum_g
+    return -g * value_of(sums, rules, low, high)
 
 
 def may_split(node: Node, rules: TreeRules) -> bool:

@@ -85,10 +85,10 @@ def shares_of_rows(raw, first, n, top, total, shares):
     for i in range(n):
         total[i] = 0.0
     for k in range(len(raw)):
-        own = shares[k]
+        share = shares[k]
         for i in range(n):
-            own[i] = exp_of(raw[k, first + i] - top[i])
-            total[i] += own[i]
+            share[i] = exp_of(raw[k, first + i] - top[i])
+            total[i] += share[i]
 
 
 @device
