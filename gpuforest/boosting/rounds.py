@@ -11,10 +11,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from gpuforest.backends.base import Backend
 from gpuforest.boosting.losses import Loss
 from gpuforest.common import hashing
 from gpuforest.engine.binning import BinnedMatrix
@@ -27,9 +28,6 @@ from gpuforest.kernels.boosted_tree.records import (
     TreeRules,
 )
 from gpuforest.kernels.gradients.numpy import derivatives, power_of_two
-
-if TYPE_CHECKING:
-    from gpuforest.backends.base import Backend
 
 ONE_WORD_BITS = 24  # a gradient that shares its word with the count keeps at least so many
 SUM_BITS = 62

@@ -42,9 +42,9 @@ MODULES = [
     "kernels.grow_subtrees.numba", "splits.multiway.numba", "kernels.best_split.numba",
     "splits.absolute.numba", "kernels.edges.numba", "kernels.encode.numba",
     "kernels.traverse.numba", "kernels.partition.numba", "kernels.histogram.numba",
-    "kernels.totals.numba", "kernels.bag.numba", "kernels.boosted_tree.numba",
-    "kernels.gradients.numba", "splits.oblique.numba", "explain.quantile_kernels",
-    "explain.shap_kernels", "explain.background_kernels",
+    "kernels.totals.numba", "kernels.bag.numba", "kernels.place_nodes.numba",
+    "kernels.boosted_tree.numba", "kernels.gradients.numba", "splits.oblique.numba",
+    "explain.quantile_kernels", "explain.shap_kernels", "explain.background_kernels",
 ]  # fmt: skip
 COMPILER = "compiler.compile"
 NO_PART = {"compiler.code", "common.parallel"}  # imported by what compiles, but change no code

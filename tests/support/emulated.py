@@ -12,8 +12,7 @@ import numpy as np
 from cuda_on_cpu.module import EmulatedModule
 from cuda_variants import most_threads, variants
 
-from gpuforest.backends.cuda.deep_plan import DeepPlan
-from gpuforest.backends.cuda.forest import CudaBackend
+from gpuforest.backends.cuda.forest import CudaBackend, DeepPlan
 from gpuforest.compiler.source import cuda_source
 
 
@@ -33,6 +32,7 @@ class EmulatedBackend(CudaBackend):
     name = "emulated"
     xp = array_api_compat.numpy
     n_processors = 2
+    cache_bytes = 4096  # the codes of most tasks are more
     device_number = 0
     kind: str | None = None  # of the builds of kernels, see EmulatedModule
 

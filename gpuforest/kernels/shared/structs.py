@@ -97,9 +97,11 @@ class Kinds(NamedTuple):
 
 
 class Tiles(NamedTuple):
-    """The rows of S slots in tiles of `size`; first i64[S + 1] counts the tiles before a slot's."""
+    """The rows of S slots in tiles of `size`; first i64[S + 1] counts the tiles before a slot's.
+    `order` i64[...], if it is not null, lists the tiles by their first rows."""
 
     first: I64s
+    order: I64s
     size: I64
     S: I64
 
