@@ -59,8 +59,8 @@ RENAMED: dict[tuple[str, str, str], dict[str, str | None]] = {
     # they are in the record of the walk
     ("traverse", "apply", "numba"): {"coordinates": None},
     ("traverse", "accumulate", "numba"): {"coordinates": None},
-    # the columns of the matrix hold the stats
-    ("boosted_tree", "grow_tree", "numba"): {"matrix": "data", "stats": None},
+    # the columns of the matrix hold the stats, and the state the key
+    ("boosted_tree", "grow_tree", "numba"): {"matrix": "data", "stats": None, "key": None},
 }
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from gpuforest.backends.base import Backend
-from gpuforest.backends.boosters import Booster, NumbaBooster
+from gpuforest.backends.boosters import NumbaBooster
 from gpuforest.backends.numpy import NumpyBackend, deep_wave_bytes
 from gpuforest.boosting.rounds import Boosting
 from gpuforest.common.parallel import cut_evenly, cut_pieces, parallel_map
@@ -146,7 +146,7 @@ class NumbaBackend(NumpyBackend):
     n_workers = 1  # how many backends, this one included, work at the same time
     nodes, sampling = NumbaNodes(), NumbaSampling()
 
-    def booster(self, boosting: Boosting) -> Booster:
+    def booster(self, boosting: Boosting) -> NumbaBooster:
         return NumbaBooster(boosting)
 
     def waves(

@@ -8,7 +8,7 @@ import array_api_compat.numpy
 import numpy as np
 
 from gpuforest.backends.base import Backend
-from gpuforest.backends.boosters import Booster
+from gpuforest.backends.boosters import NumpyBooster
 from gpuforest.boosting.rounds import Boosting
 from gpuforest.engine.binning import BinEdges
 from gpuforest.engine.forest import Forest
@@ -57,8 +57,8 @@ class NumpyBackend(Backend):
     sampling: RowSampling = RowSampling()
     xp = array_api_compat.numpy
 
-    def booster(self, boosting: Boosting) -> Booster:
-        return Booster(boosting)
+    def booster(self, boosting: Boosting) -> NumpyBooster:
+        return NumpyBooster(boosting)
 
     def asnumpy(self, array: Array) -> np.ndarray:
         return np.asarray(array)

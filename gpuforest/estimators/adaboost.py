@@ -115,8 +115,8 @@ class AdaBoost(BaseForest):
 
     def _settings(self, n_features: int) -> Settings:
         rounds = {"n_estimators": self.n_estimators, "class_weight": None}
-        found = Settings.of(self._tree_params() | rounds)
-        return replace(found, bootstrap=self._draws, is_single=False, reweighted=True)
+        settings = Settings.of(self._tree_params() | rounds)
+        return replace(settings, bootstrap=self._draws, is_single=False, reweighted=True)
 
     def _chosen(self, X: Any) -> dict[str, Any]:
         return super()._chosen(X) | {"name": self._of_both("backend")}
@@ -137,13 +137,13 @@ class AdaBoost(BaseForest):
 
         def grow_round(t: int, weights: np.ndarray) -> Round | None:
             whole = integer_weights(weights if factors is None else weights * factors)
-            own = replace(training, sampling=replace(sampling, weights=whole))
-            trees.append(self._one_tree(t, own, settings, checked))
+            reweighted = replace(training, sampling=replace(sampling, weights=whole))
+            trees.append(self._one_tree(t, reweighted, settings, checked))
             return judge(trees[-1], weights)
 
         rounds = boost(first, self._most_trees, grow_round) or [self._only_round()]
-        tree_weights = np.array([each.weight for each in rounds])
-        self._keep_rounds(tree_weights, np.array([each.error for each in rounds]))
+        tree_weights, errors = np.ascontiguousarray(np.transpose(rounds))
+        self._keep_rounds(tree_weights, errors)
         forest = joined(trees[: len(rounds)])  # one more may have been no better than chance
         return replace(forest, combine=self._combine(), tree_weights=tree_weights)
 
@@ -151,8 +151,10 @@ class AdaBoost(BaseForest):
         self, t: int, training: Training, settings: Settings, checked: CheckedTarget
     ) -> Forest:
         """The tree of round `t`, grown from the weights that `training` has."""
-        coding, has_sets = training.target.coding, training.n_words > 0
-        rules = rules_of(settings, training.n_features, training.sampling, coding, has_sets)
+        rules = rules_of(
+            settings, training.n_features, training.sampling, training.target.coding,
+            training.n_words > 0,
+        )  # fmt: skip
         training = replace(training, rules=rules)
         plan = plan_of(training, settings, checked, "mean")
         with counting_on(t, self._most_trees):
@@ -167,8 +169,8 @@ class AdaBoost(BaseForest):
         """A function of a tree, and of the rows' weights, that gives what follows from it."""
         raise NotImplementedError
 
-    def _only_round(self) -> Round:
-        """The round of a first tree that is no better than chance."""
+    def _only_round(self) -> tuple[float, float]:
+        """The weight and the error of a first tree that is no better than chance."""
         raise NotImplementedError
 
     def _check_target(self, y: Any, n_rows: int, backend: Backend) -> CheckedTarget:
@@ -310,7 +312,7 @@ class AdaBoostClassifier(AdaBoost, Classifier):
 
         return judge
 
-    def _only_round(self) -> Round:
+    def _only_round(self) -> tuple[float, float]:
         raise ValueError(
             "BaseClassifier in AdaBoostClassifier ensemble is worse than random, ensemble can not "
             "be fit."
@@ -442,9 +444,8 @@ class AdaBoostRegressor(AdaBoost, Regressor):
 
         return judge
 
-    def _only_round(self) -> Round:
-        """Of no weight, which does not matter where there is no other tree."""
-        return Round(0.0, 1.0, np.ones(0))
+    def _only_round(self) -> tuple[float, float]:
+        return 0.0, 1.0  # the weight does not matter where there is no other tree
 
     @or_theirs
     def predict(self, X: Any) -> Any:

@@ -164,6 +164,8 @@ def c_type(hint: Any) -> str:
     if isinstance(form, str) and "[" not in form:
         return str(C_NAMES.get(form, form))
     spec = spec_of(hint)
+    if not isinstance(spec.dtype, str):
+        return f"{spec.dtype.__name__}*"
     name: str = C_NAMES.get(spec.dtype, spec.dtype.upper())
     return f"{name}*" if spec.ndim else name
 
