@@ -145,30 +145,34 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     OSError : the file cannot be written; what was there before is still there
     """
     forest, header = estimator.forest_, _header(estimator)
+    coding, calibration = forest.coding, getattr(estimator, "_calibration_", None)
     arrays = {
-        **_rows_of(estimator),
         **_packed(forest),
         "tree_offsets": forest.tree_offsets,
+        "sets": forest.sets if len(forest.sets) else None,
         "edge_values": forest.edges.values,
         "edge_offsets": forest.edges.offsets,
         "edge_kinds": forest.edges.kinds,
-        "centre": forest.coding.centre,
+        "centre": coding.centre,
+        "classes": None if "classes" in header else coding.classes,
+        **{name: getattr(forest, name) for name in OPTIONAL},
+        "unbiased_importances": getattr(estimator, "_unbiased_importances_", None),
     }
-    if "classes" not in header and forest.coding.classes is not None:
-        arrays["classes"] = forest.coding.classes
     if forest.baseline is not None:
-        arrays |= {"baseline": forest.coding.baseline, "units": forest.coding.units}
         scores = {name: getattr(estimator, f"{name}_") for name in SCORES}
         arrays |= {name: values for name, values in scores.items() if len(values)}
-    optional = {name: getattr(forest, name) for name in OPTIONAL}
-    arrays |= {name: array for name, array in optional.items() if array is not None}
-    if hasattr(estimator, "_unbiased_importances_"):
-        arrays["unbiased_importances"] = estimator._unbiased_importances_
-    if len(forest.sets):
-        arrays["sets"] = forest.sets
+        arrays |= {"baseline": forest.baseline, "units": coding.units}
     if forest.tree_weights is not None:
         arrays["tree_errors"] = estimator.estimator_errors_[: forest.n_trees]
-    write(Path(path), json.dumps(header), arrays)
+    if (sampling := _kept_sampling(estimator)) is not None:
+        arrays["draw_weights"] = sampling.weights
+    if isinstance(estimator, QuantileForest):
+        rows = estimator._rows_
+        arrays |= {"row_codes": np.ascontiguousarray(rows.codes), "row_targets": rows.y}
+    if calibration is not None:
+        arrays |= {"scores": calibration.scores, "score_offsets": calibration.offset}
+    present = {name: array for name, array in arrays.items() if array is not None}
+    write(Path(path), json.dumps(header), present)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -308,47 +312,47 @@ def _check_class(estimator: Any) -> None:
 
 def _header(estimator: Any) -> dict[str, Any]:
     _check_class(estimator)
-    forest, coding = estimator.forest_, estimator.forest_.coding
+    forest, coding, parameters = estimator.forest_, estimator.forest_.coding, _parameters(estimator)
+    names = getattr(estimator, "feature_names_in_", None)
+    categories = {str(f): list(values) for f, values in forest.edges.categories.items()}
+    # a file without it means votes where this parameter says so, which may be newer than the trees
+    is_usual = forest.combine == "mean" and parameters.get("voting") != "hard"
     header = {
         "estimator": type(estimator).__name__,
-        "parameters": _parameters(estimator),
+        "parameters": parameters,
         "seed": estimator.seed_,
         "criterion": estimator.criterion_,
         "scale": coding.scale,
+        "feature_names": None if names is None else names.tolist(),
+        "oob_score": getattr(estimator, "oob_score_", None),
+        "offset": getattr(estimator, "offset_", None),
+        "categories": categories or None,
+        "ccp_alpha": estimator.ccp_alpha_ if hasattr(estimator, "pruning_curve_") else None,
+        **{name: _facts(name, getattr(estimator, kept, None)) for name, kept in KEPT.items()},
+        "combine": None if is_usual else forest.combine,
+        "oblique": forest.oblique or None,
     }
-    if hasattr(estimator, "feature_names_in_"):
-        header["feature_names"] = estimator.feature_names_in_.tolist()
-    for name in ("oob_score", "offset"):
-        if hasattr(estimator, f"{name}_"):
-            header[name] = getattr(estimator, f"{name}_")
-    if categories := forest.edges.categories:
-        header["categories"] = {str(f): list(values) for f, values in categories.items()}
-    if hasattr(estimator, "pruning_curve_"):
-        header["ccp_alpha"] = estimator.ccp_alpha_
-    for name, attribute in KEPT.items():
-        facts = getattr(estimator, attribute, None)
-        if facts is not None and name in CURVES:
-            header[name] = {column: facts[column].tolist() for column in CURVES[name]}
-        elif facts is not None:  # old pickles have more facts about the training
-            header[name] = {k: facts[k] for k in (TRAINING if name == "training" else facts)}
-    # a file without it means votes where this parameter says so, which may be newer than the trees
-    votes = header["parameters"].get("voting") == "hard"
-    header |= {} if forest.combine == "mean" and not votes else {"combine": forest.combine}
-    if forest.oblique:
-        header["oblique"] = True
     if coding.several:
         header["outputs"] = [[_kind_of(labels), labels.tolist()] for labels in coding.several]
     elif coding.classes is not None and (kind := _kind_of(coding.classes)) in ("object", "str"):
-        header["classes"], header["classes_dtype"] = coding.classes.tolist(), kind
+        header |= {"classes": coding.classes.tolist(), "classes_dtype": kind}
     if forest.baseline is not None:
         boosting = {"loss": coding.loss.name, "quantile": coding.loss.quantile, "l2": coding.l2}
         header["boosting"] = boosting | {"stops": bool(estimator.do_early_stopping_)}
         if (scorer := scorer_name(estimator)) is not None:
             header["boosting"]["scored_by"] = scorer
-    sampling = getattr(estimator, "_sampling_", None)
-    if _keeps_draws(estimator) and sampling is not None and not sampling.distinct:
+    if (sampling := _kept_sampling(estimator)) is not None:
         header["draws"] = {"n_rows": sampling.n_rows, "n_draws": sampling.n_draws}
-    return header
+    return {name: value for name, value in header.items() if value is not None}
+
+
+def _facts(name: str, facts: Any) -> dict[str, Any] | None:
+    """An attribute of `KEPT` as the header has it."""
+    if facts is None or name == "source":
+        return None if facts is None else dict(facts)
+    if name in CURVES:
+        return {column: facts[column].tolist() for column in CURVES[name]}
+    return {fact: facts[fact] for fact in TRAINING}  # old pickles have more
 
 
 def _read_curve(name: str, columns: dict[str, list[Any]]) -> Bunch:
@@ -576,18 +580,11 @@ def _keeps_draws(estimator: Any) -> bool:
     return isinstance(estimator, forests) and not isinstance(estimator, Bagging)
 
 
-def _rows_of(estimator: Any) -> dict[str, np.ndarray]:
-    """The arrays of what is kept of training rows."""
-    arrays: dict[str, np.ndarray] = {}
-    sampling = getattr(estimator, "_sampling_", None)
-    if _keeps_draws(estimator) and sampling is not None and not sampling.distinct:
-        arrays |= {} if sampling.weights is None else {"draw_weights": sampling.weights}
-    if isinstance(estimator, QuantileForest):
-        rows = estimator._rows_
-        arrays |= {"row_codes": np.ascontiguousarray(rows.codes), "row_targets": rows.y}
-    if (calibration := getattr(estimator, "_calibration_", None)) is not None:
-        arrays |= {"scores": calibration.scores, "score_offsets": calibration.offset}
-    return arrays
+def _kept_sampling(estimator: Any) -> Sampling | None:
+    """How rows were drawn, where the file keeps it."""
+    sampling: Sampling | None = getattr(estimator, "_sampling_", None)
+    is_kept = sampling is not None and not sampling.distinct and _keeps_draws(estimator)
+    return sampling if is_kept else None
 
 
 def _set_rows(
