@@ -326,7 +326,7 @@ def _nodes(
     feature = np.where(is_leaf, most, tables.feature)
     feature[[*begins]] = most - 1
     by_threshold = (feature < most - 1) & ~categorical
-    thresholds, at = np.unique(tables.rounded(dtype)[by_threshold], return_inverse=True)
+    thresholds, at = np.unique(rounded(tables.threshold, dtype)[by_threshold], return_inverse=True)
     cut = np.zeros(len(is_leaf), np.int64)
     cut[by_threshold] = at
     cut[[*begins]] = [*begins.values()]
@@ -474,8 +474,8 @@ def _sums_of(tables: Tables, dtype: Any) -> tuple[dict[str, list[Any]], dict[int
         sums += [len(features), threshold]
         for f, weight in zip(features, weights, strict=True):
             sums += [position[f], weight]
-    edges, bins_and_sums = edges or [0.0], {"BINS": bins, "SUMS": sums}
-    return {"SUMMED": used, "EDGES_AT": ends, "EDGES": edges, **bins_and_sums}, begins
+    summed: dict[str, list[Any]] = {"SUMMED": used, "EDGES_AT": ends, "EDGES": edges or [0.0]}
+    return {**summed, "BINS": bins, "SUMS": sums}, begins
 
 
 def is_free(name: str) -> bool:

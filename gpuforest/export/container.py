@@ -48,27 +48,21 @@ def write(path: Path, text: str, arrays: dict[str, np.ndarray]) -> None:
             "model file holds: pickle the estimator instead"
         )
     arrays = {n: np.ascontiguousarray(a, a.dtype.newbyteorder("<")) for n, a in arrays.items()}
-    order = list(DTYPES.values())
-    names = sorted(arrays, key=lambda name: (order.index(arrays[name].dtype.str), name))
-    arrays = {name: arrays[name] for name in names}
-    start = _start(text, arrays)
-    with replaced(path) as temporary, temporary.open("wb") as file:
-        _write_all(file, start, arrays)
-
-
-def _start(text: str, arrays: dict[str, np.ndarray]) -> bytes:
-    """The bytes before the arrays."""
+    numpy_dtypes, dtypes = list(DTYPES.values()), list(DTYPES)
+    places = {name: numpy_dtypes.index(array.dtype.str) for name, array in arrays.items()}
+    arrays = {name: arrays[name] for name in sorted(arrays, key=lambda n: (places[n], n))}
     header: dict[str, Any] = {
         "__metadata__": {FORMAT: f"{VERSION} {checksum(text, arrays)} {text}"}
     }
-    names, end = {numpy: name for name, numpy in DTYPES.items()}, 0
+    end = 0
     for name, array in arrays.items():
-        begin, end = end, end + array.nbytes
-        dtype, shape = names[array.dtype.str], list(array.shape)
+        begin, end, shape = end, end + array.nbytes, list(array.shape)
+        dtype = dtypes[places[name]]
         header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [begin, end]}
     encoded = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
     encoded += b" " * (-len(encoded) % 8)  # so that the arrays are aligned
-    return len(encoded).to_bytes(8, "little") + encoded
+    with replaced(path) as temporary, temporary.open("wb") as file:
+        _write_all(file, len(encoded).to_bytes(8, "little") + encoded, arrays)
 
 
 def _write_all(file: BinaryIO, start: bytes, arrays: dict[str, np.ndarray]) -> None:
@@ -184,8 +178,13 @@ def replaced(path: Path) -> Iterator[Path]:
     written = path if stream else target.with_name(f".gpuforest-{secrets.token_hex(8)}")
     try:
         yield written
+        if target.exists() and not stream:
+            old = target.stat()
+            with contextlib.suppress(OSError, AttributeError):  # not ours to give; Windows
+                os.chown(written, old.st_uid, old.st_gid)
+            shutil.copymode(target, written)
         if not stream:
-            _put(written, target)
+            os.replace(written, target)
     except OSError as error:
         if error.errno is None or error.filename not in (None, os.fspath(written)):
             raise  # it is about another file
@@ -198,13 +197,3 @@ def replaced(path: Path) -> Iterator[Path]:
 def is_stream(path: Path) -> bool:
     """Whether a path is a device or a pipe: it is written to, not replaced."""
     return os.path.exists(path) and not os.path.isfile(path)
-
-
-def _put(written: Path, target: Path) -> None:
-    """Give a new file the mode, the owner and the name of the one that it replaces."""
-    if target.exists():
-        old = target.stat()
-        with contextlib.suppress(OSError, AttributeError):  # not ours to give; Windows
-            os.chown(written, old.st_uid, old.st_gid)
-        shutil.copymode(target, written)
-    os.replace(written, target)

@@ -77,13 +77,7 @@ ARRAYS: Layout = {
     "row_codes": (("U8", "U16"), "NF", None),  # of quantile forests
     "row_targets": (("F64",), "NK", lambda targets: np.isfinite(targets).all()),
     # see `conformal.Calibration`
-    "scores": (
-        ("F64",),
-        "K.",
-        lambda scores: (
-            scores.size and (scores >= 0).all() and (scores[:, 1:] >= scores[:, :-1]).all()
-        ),
-    ),
+    "scores": (("F64",), "K.", lambda a: a.size and (a >= 0).all() and (np.sort(a) == a).all()),
     "score_offsets": (("F64",), "K", lambda at: (at >= 0).all() and np.isfinite(at).all()),
 }
 OPTIONAL = ("leaf_impurity", "leaf_values", "node_values", "node_errors", "tree_weights")
@@ -347,12 +341,9 @@ def _header(estimator: Any) -> dict[str, Any]:
 
 
 def _facts(name: str, facts: Any) -> dict[str, Any] | None:
-    """An attribute of `KEPT` as the header has it."""
-    if facts is None or name == "source":
-        return None if facts is None else dict(facts)
-    if name in CURVES:
-        return {column: facts[column].tolist() for column in CURVES[name]}
-    return {fact: facts[fact] for fact in TRAINING}  # old pickles have more
+    """An attribute of `KEPT` as the header has it; old pickles have more facts about training."""
+    names: Any = {**CURVES, "training": TRAINING}.get(name, facts)
+    return None if facts is None else {fact: _plain(facts[fact]) for fact in names}
 
 
 def _read_curve(name: str, columns: dict[str, list[Any]]) -> Bunch:

@@ -19,7 +19,7 @@ import numpy as np
 
 from gpuforest.export.conditions import refuse_twice
 from gpuforest.export.container import replaced
-from gpuforest.export.model_tables import Tables, is_text
+from gpuforest.export.model_tables import Tables, is_text, rounded
 
 ML = "ai.onnx.ml"
 ML_VERSIONS = (3, 5)
@@ -215,13 +215,12 @@ def add_model(graph: Graph, tables: Tables, x: str) -> list[tuple[str, Any]]:
     it gives and onnx's descriptions of the outputs."""
     sums = _sums(graph, tables, _add_trees(graph, tables, x))
     predictions, dtype = _linked(graph, tables, sums), graph.dtype
-    if not tables.classes and tables.n_values == 1:
-        name = "score_samples" if tables.link == "isolation" else "prediction"
-        flat = graph.in_dtype(graph.reshape(predictions, -1))
-        return [(flat, graph.info(name, dtype, "rows"))]
     if not tables.classes:
-        info = graph.info("prediction", dtype, "rows", tables.n_values)
-        return [(graph.in_dtype(predictions), info)]
+        name = "score_samples" if tables.link == "isolation" else "prediction"
+        shape = [tables.n_values] if tables.n_values > 1 else []
+        if not shape:
+            predictions = graph.reshape(predictions, -1)
+        return [(graph.in_dtype(predictions), graph.info(name, dtype, "rows", *shape))]
     outputs: list[tuple[str, Any]] = []
     n, widths = len(tables.classes), [len(classes) for classes in tables.classes]
     for i, shares in enumerate(graph.split(predictions, widths)):
@@ -271,7 +270,9 @@ def _version_5(graph: Graph, tables: Tables) -> dict[str, Any]:
         if node in tables.sets:
             modes[at] = MEMBER
             members += [*tables.sets[node].tolist(), np.nan]
-    threshold = np.where(np.isin(split, [*tables.sets]), 0.0, tables.rounded(dtype.type)[split])
+    threshold = np.where(
+        np.isin(split, [*tables.sets]), 0.0, rounded(tables.threshold, dtype.type)[split]
+    )
     tree = np.repeat(np.arange(tables.n_trees), np.diff(tables.offsets))
     tensor = graph.tensor
     attributes = {
@@ -313,7 +314,7 @@ def _version_3(graph: Graph, tables: Tables) -> dict[str, Any]:
         "target_nodeids": node[leaf],
         "target_ids": tree[leaf],
     }
-    threshold = tables.rounded(dtype.type).astype(dtype)
+    threshold = rounded(tables.threshold, dtype.type).astype(dtype)
     numbers = {"nodes_values": threshold, "target_weights": tables.leaf[leaf].astype(dtype)}
     if dtype == np.float32:
         return attributes | numbers

@@ -14,13 +14,7 @@ from sklearn.utils import Bunch
 import gpuforest
 from gpuforest.data.binned import BinnedData
 from gpuforest.data.blocks import Block, Blocks, named
-from gpuforest.data.columns import (
-    Table,
-    load_table,
-    select_features,
-    split_columns,
-    string_columns,
-)
+from gpuforest.data.columns import Table, load_table, select_features, split_columns, string_columns
 from gpuforest.data.files import PARQUET, has_pyarrow, named_files
 from gpuforest.data.frames import listed, read_frame, with_date_parts
 from gpuforest.data.tables import frame_to_array

@@ -10,12 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import gpuforest
-from gpuforest.explain.model_facts import (
-    changed_settings,
-    feature_names,
-    model_facts,
-    rounds_rows,
-)
+from gpuforest.explain.model_facts import changed_settings, feature_names, model_facts, rounds_rows
 from gpuforest.export.c import export_c
 from gpuforest.export.container import replaced
 from gpuforest.export.graphviz import export_graphviz
