@@ -117,6 +117,7 @@ HEADER: dict[str, Any] = {
 }
 # attributes of estimators by their name in the header
 KEPT = {**{name: f"{name}_" for name in (*CURVES, "source")}, "training": "_training_"}
+NUMBERS_KEPT = {"oob_score", "offset", "ccp_alpha"}
 NEEDED = (
     *("is_leaf", "splits", "tree_offsets", "leaf_sums", "centre"),
     *("edge_values", "edge_offsets", "edge_kinds"),
@@ -527,17 +528,13 @@ def _estimator(header: dict[str, Any], arrays: dict[str, np.ndarray], forest: Fo
         need(len(names) == forest.edges.n_features, "feature names that do not fit")
         need(len({*names}) == len(names), "a feature name that comes twice")
         estimator.feature_names_in_ = np.array(names, dtype=object)
-    if "oob_score" in header:
-        estimator.oob_score_ = header["oob_score"]
     if (importances := arrays.get("unbiased_importances")) is not None:
         need("unbiased_importances" in header["parameters"], "importances of no forest")
         estimator._unbiased_importances_ = importances
     need(("offset" in header) == (name == "IsolationForest"), "an offset amiss")
-    if "offset" in header:
-        estimator.offset_ = header["offset"]
-    for name in header.keys() & KEPT.keys():
-        facts = header[name]
-        setattr(estimator, KEPT[name], _read_curve(name, facts) if name in CURVES else facts)
+    for kept in header.keys() & KEPT.keys():
+        facts = header[kept]
+        setattr(estimator, KEPT[kept], _read_curve(kept, facts) if kept in CURVES else facts)
     need(0 <= header.get("training", {"rows": 0})["rows"] < 2**63, "a number out of range")
     criterion = CRITERIA[header["criterion"]]
     need(criterion.medians == (forest.node_values is not None), "medians of nodes amiss")
@@ -548,7 +545,8 @@ def _estimator(header: dict[str, Any], arrays: dict[str, np.ndarray], forest: Fo
         need(single, "a pruning curve of many trees")
         on_curve = header["ccp_alpha"] in estimator.pruning_curve_.ccp_alphas
         need(on_curve, "an alpha not on its curve")
-        estimator.ccp_alpha_ = header["ccp_alpha"]
+    for number in header.keys() & NUMBERS_KEPT:
+        setattr(estimator, f"{number}_", header[number])
     return estimator
 
 
