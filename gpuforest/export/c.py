@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from gpuforest.common.elementary import FACTORIALS, LN2_HIGH, LN2_LOW, LOG2_E, MOST
+from gpuforest.common.text import one_line
 from gpuforest.export.container import replaced
 from gpuforest.export.model_tables import Tables, rounded
 
@@ -452,8 +453,7 @@ def _string(text: str) -> str:
 
 def _in_comment(text: str) -> str:
     """Text that neither ends a comment nor begins another."""
-    shown = text.encode("ascii", "backslashreplace").decode()
-    shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in shown)
+    shown = one_line(text.encode("ascii", "backslashreplace").decode())
     shown = shown.replace("*/", "* /").replace("/*", "/ *").rstrip("\\")
     return re.sub(r"\?(?=\?)", "? ", shown)  # no trigraphs
 

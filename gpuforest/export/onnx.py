@@ -256,13 +256,12 @@ def _add_trees(graph: Graph, tables: Tables, x: str) -> str:
 def _version_5(graph: Graph, tables: Tables) -> dict[str, Any]:
     """The attributes of TreeEnsemble, in which splits and leaves have numbers of their own. A tree
     of one leaf is a split with that leaf on both sides."""
-    leaf, dtype = tables.feature < 0, graph.dtype
+    leaf, dtype, roots = tables.feature < 0, graph.dtype, tables.offsets[:-1]
     alone = np.zeros(len(leaf), bool)
-    roots = tables.offsets[:-1]
     alone[roots[leaf[roots]]] = True
-    split = np.flatnonzero(~leaf | alone)
-    number = np.where(leaf, np.cumsum(leaf), np.cumsum(~leaf | alone)) - 1
-    root = np.cumsum(~leaf | alone)[roots] - 1
+    is_split = ~leaf | alone
+    split, split_number = np.flatnonzero(is_split), np.cumsum(is_split) - 1
+    number = np.where(leaf, np.cumsum(leaf) - 1, split_number)
     left = np.where(alone, np.arange(len(leaf)), tables.left)[split]
     right = np.where(alone[split], left, left + 1)
     modes, members = np.zeros(len(split), np.uint8), []
@@ -278,7 +277,7 @@ def _version_5(graph: Graph, tables: Tables) -> dict[str, Any]:
     attributes = {
         "aggregate_function": 1,
         "post_transform": 0,
-        "tree_roots": root,
+        "tree_roots": split_number[roots],
         "nodes_modes": tensor(modes),
         "nodes_featureids": np.maximum(tables.feature[split], 0),
         "nodes_splits": tensor(threshold.astype(dtype)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from math import inf
 from typing import Any
 
@@ -168,16 +169,14 @@ def export_rules(
             raise ValueError(
                 'per="class" is for classes, and this tree predicts numbers: pass per="leaf"'
             )
-        groups = _by_class(leaves)
+        groups = [[*of_class] for _, of_class in groupby(sorted(leaves, key=_codes), _codes)]
     return "".join(_line(group, number, plain) + "\n" for group in groups)
 
 
-def _by_class(leaves: list[Node]) -> list[list[Node]]:
-    """The leaves of each class, or combination of classes, in the order of `classes_`."""
-    groups: dict[tuple[int, ...], list[Node]] = {}
-    for leaf in leaves:
-        groups.setdefault(tuple(leaf.value.argmax(axis=1).tolist()), []).append(leaf)
-    return [groups[codes] for codes in sorted(groups)]
+def _codes(leaf: Node) -> list[int]:
+    """The class of each output that a leaf predicts, by its number in `classes_`."""
+    codes: list[int] = leaf.value.argmax(axis=1).tolist()
+    return codes
 
 
 def _line(leaves: list[Node], number: Number, plain: bool) -> str:
