@@ -1,5 +1,4 @@
-"""Options of the commands, made from tables of text, and from the signatures, constraints and
-docstrings of the estimators."""
+"""Options of the commands, made from tables of text, and from the parameters of the estimators."""
 
 from __future__ import annotations
 
@@ -274,8 +273,8 @@ def make_estimator(model: str, task: str, given: dict[str, Any]) -> Any:
 
 def describe(name: str, users: list[Any], kinds: Kinds) -> str:
     """First sentence of a parameter's documentation, what it takes, and who has it."""
-    sentences = (documentation(estimator, name) for estimator in users)
-    text = SAYS.get(name) or next(filter(None, sentences), "")
+    sentences = re.split(r"(?<=[^.]\.) (?=[A-Z`])", users[0]._parameter_texts[name])
+    text = SAYS.get(name) or sentences[0].rstrip(".")
     if name == "n_jobs":
         default = "-1, all cores"
     elif name == "oob_score":
@@ -289,11 +288,3 @@ def describe(name: str, users: list[Any], kinds: Kinds) -> str:
     for words in map(set, zip(*pairs, strict=True)):  # models, tasks
         notes += [f"{word} only" for word in words if len(words) == 1]
     return f"{text} ({'; '.join(notes)})".strip()
-
-
-def documentation(estimator: type, name: str) -> str:
-    """First sentence of a parameter in a numpydoc docstring, or nothing."""
-    doc = inspect.getdoc(estimator) or ""
-    match = re.search(rf"^{name} *:[^\n]*\n((?:[ ]+[^\n]*\n|\n)*)", doc + "\n", re.MULTILINE)
-    text = " ".join(match[1].split("\n\n")[0].split()) if match else ""
-    return re.split(r"(?<=[^.]\.) (?=[A-Z`])", text)[0].rstrip(".")
