@@ -68,17 +68,12 @@ class ModelRows:
 
     def __init__(self, model: Any, arguments: argparse.Namespace, path: str | None = None) -> None:
         self.model, self.path = model, path or arguments.data
-        self.arguments = arguments
+        self.arguments, self.reading = arguments, reading_of(arguments, model)
         self.names = [str(name) for name in getattr(model, "feature_names_in_", [])]
         categories = model.forest_.edges.categories if self.names else {}
         # features whose categories are strings, however much a file's look like numbers
         self.texts = [self.names[f] for f, c in categories.items() if c and isinstance(c[0], str)]
         self.numbers = [name for f, name in enumerate(self.names) if f not in categories]
-
-    @property
-    def reading(self) -> Reading:
-        """How to read the file."""
-        return reading_of(self.arguments, self.model)
 
     @property
     def target(self) -> str:
