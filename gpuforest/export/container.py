@@ -36,11 +36,12 @@ MAX_ENTRIES = 2**12  # bytes of it that describe the arrays, of which there are 
 DTYPES = {"U64": "<u8", "I64": "<i8", "F64": "<f8", "F32": "<f4", "U32": "<u4", "I32": "<i4"}
 DTYPES |= {"F16": "<f2", "U16": "<u2", "I16": "<i2", "I8": "|i1", "U8": "|u1", "BOOL": "|b1"}
 
+Arrays = dict[str, np.ndarray]  # by their names in a file
 # arrays that a file may hold: the dtypes of each, a letter for each dimension, a check of values
 Layout = dict[str, tuple[tuple[str, ...], str, Callable[[Any], Any] | None]]
 
 
-def write(path: Path, text: str, arrays: dict[str, np.ndarray]) -> None:
+def write(path: Path, text: str, arrays: Arrays) -> None:
     """Replace the file at `path` as a whole, or not at all, see `replaced`."""
     if len(json.dumps(text)) > MAX_HEADER - MAX_ENTRIES:
         raise ValueError(
@@ -65,13 +66,13 @@ def write(path: Path, text: str, arrays: dict[str, np.ndarray]) -> None:
         _write_all(file, len(encoded).to_bytes(8, "little") + encoded, arrays)
 
 
-def _write_all(file: BinaryIO, start: bytes, arrays: dict[str, np.ndarray]) -> None:
+def _write_all(file: BinaryIO, start: bytes, arrays: Arrays) -> None:
     file.write(start)
     for array in arrays.values():
         file.write(array.data)
 
 
-def read(path: Path, layout: Layout) -> tuple[str, dict[str, np.ndarray]]:
+def read(path: Path, layout: Layout) -> tuple[str, Arrays]:
     """The text and the arrays of a whole, undamaged file of a known version.
 
     The path is opened once: who replaces the file meanwhile does not disturb the reader.
@@ -91,7 +92,7 @@ def read(path: Path, layout: Layout) -> tuple[str, dict[str, np.ndarray]]:
     return text, {n: a.astype(a.dtype.newbyteorder("="), copy=False) for n, a in arrays.items()}
 
 
-def checksum(text: str, arrays: dict[str, np.ndarray]) -> int:
+def checksum(text: str, arrays: Arrays) -> int:
     """CRC-32 of the text and of the names, dtypes, shapes and bytes of the arrays."""
     crc = zlib.crc32(text.encode())
     for name in sorted(arrays):

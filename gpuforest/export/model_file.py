@@ -41,8 +41,9 @@ from gpuforest.estimators.quantile_forests import QuantileForest
 from gpuforest.explain.model_facts import WHERE_IT_RUNS, scorer_name
 from gpuforest.explain.quantile_forest import TrainingRows
 from gpuforest.explain.uncertainty import Calibration
-from gpuforest.export.container import Layout, parse_object, read, write
+from gpuforest.export.container import Arrays, Layout, parse_object, read, write
 
+Header = dict[str, Any]
 INTEGERS = ("U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64")
 # every array that a file may hold: its dtypes; its dimensions (T trees, V rows of the leaf table,
 # F features, K outputs, N training rows, "." others); and which values are right, where the checks
@@ -230,7 +231,7 @@ def _check_form(name: str, value: Any, form: Any) -> None:
             _check_form(key, each, forms[key])
 
 
-def _check_arrays(header: dict[str, Any], arrays: dict[str, np.ndarray], forest: Forest) -> None:
+def _check_arrays(header: Header, arrays: Arrays, forest: Forest) -> None:
     """Check shapes and values of the arrays that are no part of the forest."""
     sizes = {
         "T": forest.n_trees, "V": len(forest.leaf_sums), "F": forest.edges.n_features,
@@ -305,7 +306,7 @@ def _check_class(estimator: Any) -> None:
         raise ValueError(f"{why}: pickle the estimator instead")
 
 
-def _header(estimator: Any) -> dict[str, Any]:
+def _header(estimator: Any) -> Header:
     _check_class(estimator)
     forest, coding, parameters = estimator.forest_, estimator.forest_.coding, _parameters(estimator)
     names = getattr(estimator, "feature_names_in_", None)
@@ -375,7 +376,7 @@ def _kind_of(classes: np.ndarray) -> str:
     return "str" if classes.dtype.kind == "U" else "object"
 
 
-def _read_classes(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> np.ndarray | None:
+def _read_classes(header: Header, arrays: Arrays) -> np.ndarray | None:
     """Class labels [C], from the header or an array; None of a regression."""
     if "classes" not in header:
         return arrays.get("classes")
@@ -406,7 +407,7 @@ def _smallest(sums: np.ndarray) -> np.ndarray:
     return sums.astype(dtype if dtype.kind in "iu" else np.int64)
 
 
-def _packed(forest: Forest) -> dict[str, np.ndarray]:
+def _packed(forest: Forest) -> Arrays:
     """Nodes and leaf table in few bytes; `_unpacked` takes them back."""
     leaf, sums = is_leaf(forest.nodes), forest.leaf_sums
     arrays = {"is_leaf": np.packbits(leaf), "splits": forest.nodes[~leaf]}
@@ -419,7 +420,7 @@ def _packed(forest: Forest) -> dict[str, np.ndarray]:
     return {**arrays, "leaf_weights": weights, "leaf_sums": moments}
 
 
-def _unpacked(arrays: dict[str, np.ndarray], n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
+def _unpacked(arrays: Arrays, n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
     """Nodes u64[M] and leaf sums i64[V, C]; that they make trees is not checked yet."""
     bits, splits, sums = (arrays[name] for name in ("is_leaf", "splits", "leaf_sums"))
     n_leaves = n_nodes - len(splits)
@@ -443,7 +444,7 @@ def _as_int64(sums: np.ndarray) -> np.ndarray:
     return sums.astype(np.int64)
 
 
-def _edges(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> BinEdges:
+def _edges(header: Header, arrays: Arrays) -> BinEdges:
     """The bins of a file; that its categories fit them is not checked yet."""
     categories = {}
     for key, values in header.get("categories", {}).items():
@@ -453,7 +454,7 @@ def _edges(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> BinEdges:
     return BinEdges(arrays["edge_values"], arrays["edge_offsets"], arrays["edge_kinds"], categories)
 
 
-def _forest(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Forest:
+def _forest(header: Header, arrays: Arrays) -> Forest:
     """The forest of a file, not yet checked but for what making it needs."""
     offsets, classes = arrays["tree_offsets"], _read_classes(header, arrays)
     check_offsets(offsets, int(offsets[-1]), "tree_offsets")
@@ -475,9 +476,7 @@ def _forest(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Forest:
     )
 
 
-def _coding(
-    header: dict[str, Any], arrays: dict[str, np.ndarray], classes: np.ndarray | None
-) -> TargetCoding:
+def _coding(header: Header, arrays: Arrays, classes: np.ndarray | None) -> TargetCoding:
     """The coding of a file; that the arrays of boosting fit the trees is not checked yet."""
     if "boosting" not in header:
         need(not {"baseline", "units", *SCORES} & arrays.keys(), "boosting without its header")
@@ -502,7 +501,7 @@ def _with_means(forest: Forest, means: np.ndarray) -> Forest:
     return replace(forest, leaf_values=forest.coding.with_means(forest.leaf_sums, means))
 
 
-def _estimator(header: dict[str, Any], arrays: dict[str, np.ndarray], forest: Forest) -> Any:
+def _estimator(header: Header, arrays: Arrays, forest: Forest) -> Any:
     """A fitted estimator of a checked forest."""
     name, coding = header["estimator"], forest.coding
     need(name in estimators.__all__, f"an unknown estimator {name!r:.80}")
@@ -576,9 +575,7 @@ def _kept_sampling(estimator: Any) -> Sampling | None:
     return sampling if is_kept else None
 
 
-def _set_rows(
-    estimator: Any, header: dict[str, Any], arrays: dict[str, np.ndarray], forest: Forest
-) -> None:
+def _set_rows(estimator: Any, header: Header, arrays: Arrays, forest: Forest) -> None:
     """Give an estimator what a file keeps of training rows, which must fit the forest."""
     draws = {"draws", "draw_weights"}
     need(_keeps_draws(estimator) or not draws & {*header, *arrays}, "draws amiss")

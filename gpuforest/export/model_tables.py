@@ -55,14 +55,12 @@ class Tables:
     n_sums : K, numbers that leaves add up to
     """
 
-    def __init__(
-        self, estimator: Any, form: str, feature_names: Sequence[str] | None = None
-    ) -> None:
+    def __init__(self, estimator: Any, form: str, names: Sequence[str] | None = None) -> None:
         """The tables of a fitted estimator; `form` is what is written, for messages."""
         forest = _forest_of(estimator, form)
-        if feature_names is None:
-            feature_names = getattr(estimator, "feature_names_in_", None)
-        self.names = names_of(forest, feature_names, "model")
+        if names is None:
+            names = getattr(estimator, "feature_names_in_", None)
+        self.names = names_of(forest, names, "model")
         self.edges, self.offsets = forest.edges, forest.tree_offsets
         self.categories = forest.edges.categories
         self.feature, bin, self.missing_left, child = unpack(np, forest.nodes)

@@ -225,8 +225,9 @@ def add_model(graph: Graph, tables: Tables, x: str) -> list[tuple[str, Any]]:
     n, widths = len(tables.classes), [len(classes) for classes in tables.classes]
     for i, shares in enumerate(graph.split(predictions, widths)):
         ending = f"_{i}" if n > 1 else ""
-        label, kind = _labels(graph, tables, shares if n > 1 else sums, tables.classes[i])
-        outputs.append((label, graph.info("label" + ending, kind, "rows")))
+        labels = _classes(tables.classes[i])
+        label = _labels(graph, tables, shares if n > 1 else sums, labels)
+        outputs.append((label, graph.info("label" + ending, labels.dtype, "rows")))
         width = max(widths[i], 2 if tables.link == "logistic" else 1)
         info = graph.info("probabilities" + ending, dtype, "rows", width)
         outputs.append((graph.in_dtype(shares), info))
@@ -269,9 +270,8 @@ def _version_5(graph: Graph, tables: Tables) -> dict[str, Any]:
         if node in tables.sets:
             modes[at] = MEMBER
             members += [*tables.sets[node].tolist(), np.nan]
-    threshold = np.where(
-        np.isin(split, [*tables.sets]), 0.0, rounded(tables.threshold, dtype.type)[split]
-    )
+    by_set = np.isin(split, [*tables.sets])
+    threshold = np.where(by_set, 0.0, rounded(tables.threshold, dtype.type)[split])
     tree = np.repeat(np.arange(tables.n_trees), np.diff(tables.offsets))
     tensor = graph.tensor
     attributes = {
@@ -364,17 +364,14 @@ def _linked(graph: Graph, tables: Tables, sums: str) -> str:
     return sums
 
 
-def _labels(
-    graph: Graph, tables: Tables, decided: str, classes: np.ndarray
-) -> tuple[str, np.dtype[Any]]:
-    """The labels [N] that sums decide, and their dtype."""
-    labels = _classes(classes)
+def _labels(graph: Graph, tables: Tables, decided: str, labels: np.ndarray) -> str:
+    """The labels [N] that sums decide."""
     if tables.link == "logistic":
         above = graph.node("Greater", decided, graph.constant(0.0))
         best = graph.cast(graph.reshape(above, -1), np.int64)
     else:
         best = graph.node("ArgMax", decided, axis=1, keepdims=0)  # the first among equals
-    return graph.node("Gather", graph.constant(labels), best, axis=0), labels.dtype
+    return graph.node("Gather", graph.constant(labels), best, axis=0)
 
 
 def _classes(classes: np.ndarray) -> np.ndarray:
@@ -403,9 +400,7 @@ def _inputs(graph: Graph, tables: Tables) -> tuple[list[Any], str]:
         columns, text = tables.names, np.dtype(object)
         refuse_twice(columns, "each is an input")
         kinds = [text if is_text(known.get(f, ())) else dtype for f in range(n)]
-        inputs = [
-            graph.info(name, kind, "rows", 1) for name, kind in zip(columns, kinds, strict=True)
-        ]
+        inputs = [graph.info(*pair, "rows", 1) for pair in zip(columns, kinds, strict=True)]
     parts = [
         _codes(graph, column, known[f]) if f in known else column
         for f, column in enumerate(columns)

@@ -388,9 +388,8 @@ def _edges(trees: list[Any]) -> BinEdges:
     F = trees[0].n_features
     if F > MAX_FEATURES:
         raise ValueError(f"the model has {F} features: at most {MAX_FEATURES} are supported")
-    feature, threshold = (
-        np.concatenate([getattr(t, n) for t in trees]) for n in ("feature", "threshold")
-    )
+    feature = np.concatenate([tree.feature for tree in trees])
+    threshold = np.concatenate([tree.threshold for tree in trees])
     finite = (feature >= 0) & np.isfinite(threshold)
     feature, threshold = feature[finite], threshold[finite]
     ends = np.cumsum(np.bincount(feature, minlength=F))

@@ -71,12 +71,11 @@ def tree_lines(
     walker.check_not_negative(max_depth=max_depth)
     splits = TreeSplits(forest, tree, feature_names)
     sizes, boosted = subtree_sizes(forest, tree), None
+    deepest = inf if max_depth is None else max_depth
     if forest.baseline is not None:
         boosted = BoostedView.of(forest, tree)
         yield walker.tree_title(forest, tree)
-    for node, depth, _, condition, branches in walker.walk(
-        splits, inf if max_depth is None else max_depth
-    ):
+    for node, depth, _, condition, branches in walker.walk(splits, deepest):
         if condition is not None:
             yield INDENT * (depth - 1) + condition.words()
         if branches and depth == max_depth:

@@ -149,9 +149,8 @@ class ModelRows:
 def has_data(arguments: argparse.Namespace) -> bool:
     """Whether --data is given, which the options about its rows need."""
     if arguments.data is None:
-        for name, value in options.options_of(
-            arguments, "target", "drop_missing_target", *OPTIONS
-        ).items():
+        given = options.options_of(arguments, "target", "drop_missing_target", *OPTIONS)
+        for name, value in given.items():
             if value is not False:
                 flag = options.flag_of(name)
                 raise ValueError(f"{flag} is about the rows of a file: add --data FILE")
