@@ -532,6 +532,7 @@ def parameters(names: str, *tables: dict[str, Any], **defaults: Any) -> Callable
     def decorate(cls: Any) -> Any:
         cls.__init__ = _constructor(cls, order, chosen)
         cls._parameter_constraints = {name: p.allowed for name, p in chosen.items()}
+        cls._parameter_texts = {name: p.text for name, p in chosen.items()}
         if cls.__doc__:  # python -OO has none
             section = "\n".join(_documentation(name, p) for name, p in chosen.items())
             above, below = cleandoc(cls.__doc__).split("\n\nAttributes\n")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any
@@ -18,12 +18,10 @@ from gpuforest.export.conditions import Branches, Condition, Number, TreeSplits
 
 
 def walk(
-    splits: TreeSplits,
-    max_depth: float = inf,
-    order: Callable[[Branches], Sequence[tuple[Condition, int]]] = tuple,
+    splits: TreeSplits, max_depth: float = inf
 ) -> Iterator[tuple[int, int, int | None, Condition | None, Branches]]:
     """Walk over the nodes of a tree down to `max_depth`: each before all below it, those below its
-    first branch first. `order` sorts the branches of a node.
+    first branch first.
 
     Each node comes with its depth, the node above it and the condition that leads here (None at
     the root), and the ways out of it.
@@ -34,7 +32,7 @@ def walk(
         branches = splits.branches(number)
         yield number, depth, parent, condition, branches
         if depth < max_depth:
-            pending += [(n, depth + 1, number, c) for c, n in reversed([*order(branches)])]
+            pending += [(child, depth + 1, number, way) for way, child in reversed(branches)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,18 +180,25 @@ def _columns(
     }
 
 
-def opened(
-    estimator: Any, tree: int, feature_names: Sequence[str] | None
-) -> tuple[Forest, TreeSplits]:
-    """The forest of a fitted estimator, and the splits of one of its trees."""
+def fitted_forest(estimator: Any, lacks: str) -> Forest:
+    """The forest of a fitted estimator, or a TypeError that says what another object lacks."""
     if hasattr(estimator, "fit"):
         check_is_fitted(estimator)
     forest = getattr(estimator, "forest_", None)
     if not isinstance(forest, Forest):
-        raise TypeError(
-            f"a {type(estimator).__name__} has no trees of gpuforest's: pass one of its fitted "
-            "estimators (gpuforest.from_sklearn converts scikit-learn's)"
-        )
+        raise TypeError(f"a {type(estimator).__name__} {lacks}")
+    return forest
+
+
+def opened(
+    estimator: Any, tree: int, feature_names: Sequence[str] | None
+) -> tuple[Forest, TreeSplits]:
+    """The forest of a fitted estimator, and the splits of one of its trees."""
+    forest = fitted_forest(
+        estimator,
+        "has no trees of gpuforest's: pass one of its fitted estimators (gpuforest.from_sklearn "
+        "converts scikit-learn's)",
+    )
     if feature_names is None:
         feature_names = getattr(estimator, "feature_names_in_", None)
     return forest, TreeSplits(forest, tree, feature_names)
