@@ -32,7 +32,7 @@ from gpuforest.engine.sampling import WaveRequest
 from gpuforest.engine.slots import Nodes
 from gpuforest.engine.target import Target
 from gpuforest.estimators.growing import share_plan
-from gpuforest.tools.dask.links import Communicator, Seat, links_of, open_links
+from gpuforest.tools.dask.links import Communicator, links_of, open_links
 from gpuforest.tools.dask.partitions import local_copy, without_grown
 from gpuforest.tools.dask.waiting import addresses, as_done
 
@@ -204,19 +204,6 @@ def laid_out(codes: np.ndarray, backend: Backend) -> Array:
     return copied
 
 
-def require_shared_rows(training: Training) -> None:
-    """Raise a ValueError for what needs all rows: a kind of split, or class weights of each bag."""
-    if training.kind.whole_rows:
-        raise ValueError(
-            f"{training.kind.title} needs all rows of a node in one place: use strategy='trees'"
-        )
-    if training.sampling.balance:
-        raise ValueError(
-            "class_weight='balanced_subsample' needs all labels of a bag in one place: use "
-            "strategy='trees'"
-        )
-
-
 def grow_of_rows(
     estimator: Any,
     data: BinnedData,
@@ -234,7 +221,6 @@ def grow_of_rows(
     estimator._validate_params()
     plan, settings = share_plan(estimator, without_codes(data, codes), backend)
     training, target = plan.training, plan.training.target
-    require_shared_rows(training)
     local = replace(
         training,
         matrix=replace(training.matrix, codes=laid_out(codes.T, backend)),
@@ -274,12 +260,11 @@ def fit_rows(
         held: dict[str, list[int]] = {}  # each part counts for one worker
         for i, part in enumerate(parts):
             held.setdefault(sorted(holders[part.key])[0], []).append(i)
-        name = f"gpuforest-{uuid4().hex}"
-        seats = [Seat(name, rank, tuple(held)) for rank in range(len(held))]
-        futures = []
+        name, futures = f"gpuforest-{uuid4().hex}", []
         try:
-            for seat, worker in zip(seats, held, strict=True):
-                futures.append(client.submit(open_links, seat, workers=[worker], pure=False))
+            for rank, worker in enumerate(held):
+                on = {"workers": [worker], "pure": False}
+                futures.append(client.submit(open_links, name, rank, tuple(held), **on))
             if why := failure(client, futures, list(held)):
                 continue
             # in each attempt, because what was sent to a worker that died is not made again
@@ -287,10 +272,10 @@ def fit_rows(
             futures = [
                 client.submit(
                     participant, sent, estimator, [parts[i] for i in some],
-                    np.concatenate([np.array(ranges[i]) for i in some]), begin, seat,
+                    np.concatenate([np.array(ranges[i]) for i in some]), begin, name,
                     workers=[worker], pure=False,
                 )
-                for seat, (worker, some) in zip(seats, held.items(), strict=True)
+                for worker, some in held.items()
             ]  # fmt: skip
             if why := failure(client, futures, list(held)):
                 continue
@@ -336,14 +321,17 @@ def participant(
     parts: list[np.ndarray],
     own: np.ndarray,
     begin: int,
-    seat: Seat,
+    name: str,
 ) -> Any:
-    """What each worker does. The first one returns the fitted estimator, the others None."""
+    """What each worker does. The first one returns the fitted estimator, the others None.
+
+    name : that by which the workers call each other
+    """
     alone = local_copy(estimator, oob_score=False, backend=get_host_backend().name)
     codes = np.concatenate(parts, axis=1)
-    with links_of(seat) as links:
+    with links_of(name) as links:
         grown = grow_of_rows(alone, data, begin, codes, own, links)
-    if seat.rank:
+    if links.rank:
         return None
     alone._grown = (grown,)
     return without_grown(alone.fit(without_codes(data, codes)))
