@@ -19,6 +19,7 @@ from gpuforest.estimators.boosting import HistGradientBoosting
 from gpuforest.estimators.boosting_fit import replace_predictions
 from gpuforest.explain.importances import importance_spread
 from gpuforest.explain.model_facts import best_round, kept_curves, measure_of
+from gpuforest.explain.model_facts import feature_names as known_names
 from gpuforest.tools.plot.style import (
     INK,
     LINES,
@@ -328,8 +329,7 @@ def plot_importances(
         spread = importance_spread(importances)
         boosted = importances.forest_.baseline is not None
         label = f"{'gain of splits' if boosted else 'decrease of impurity'}, as a share of all"
-        if feature_names is None:
-            feature_names = getattr(importances, "feature_names_in_", None)
+        feature_names = known_names(importances) if feature_names is None else feature_names
     if feature_names is None:
         feature_names = [f"feature_{i}" for i in range(len(means))]
     if len(feature_names) != len(means):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,21 +41,12 @@ INTERACTING = 64  # rows whose interactions choose the colour
 DOTS: dict[str, Any] = {"linewidths": 0.3, "edgecolors": INK, "rasterized": True}
 
 
-@dataclass(frozen=True, eq=False)
 class Explained:
     """The SHAP values f64[N, F] of rows for one output (None: there is one), and `what` they are
     added to, such as "the prediction", whose expected value is `base`."""
 
-    values: np.ndarray
-    columns: Columns
-    is_category: np.ndarray
-    base: float
-    what: str
-    output: int | None
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         estimator: Any,
         X: Any,
         output: Any,
@@ -64,12 +54,12 @@ class Explained:
         values: Any,
         feature_names: Sequence[str] | None,
         row: int | None = None,
-    ) -> Explained:
+    ) -> None:
         """From what a public function takes; `row`: the number of the only row to explain."""
         forest, _ = opened(estimator, 0, None)
-        columns = Columns.of(estimator, X, feature_names)
-        N, F, K = len(columns.values[0]), len(columns.names), forest.coding.n_values
-        k = _number_of(estimator, output, K)
+        self.columns = Columns(estimator, X, feature_names)
+        N, F, K = len(self.columns.values[0]), len(self.columns.names), forest.coding.n_values
+        self.output = k = _number_of(estimator, output, K)
         if values is not None and np.shape(values) != ((N, F) if K == 1 else (N, F, K)):
             raise ValueError(
                 f"values has the shape {np.shape(values)}: pass shap_values(X) of the same X"
@@ -78,15 +68,18 @@ class Explained:
             if not 0 <= row < N:
                 raise ValueError(f"row={row}: X has the rows 0 to {N - 1}")
             X, values = some_rows(X, [row]), None if values is None else values[[row]]
-            columns = replace(columns, values=[column[[row]] for column in columns.values])
+            self.columns.values = [column[[row]] for column in self.columns.values]
         if values is None:
             values = estimator.shap_values(X, background=background)
-        base = estimator.expected_value_ if background is None else None
-        base = estimator.expected_value(background) if base is None else base
-        is_category = np.isin(np.arange(F), [*forest.edges.categories])
-        of_output = values if k is None else values[:, :, k]
-        base = float(np.atleast_1d(base)[k or 0])
-        return cls(of_output, columns, is_category, base, _what(estimator, k, K), k)
+        self.values: np.ndarray = values if k is None else values[:, :, k]
+        base = (
+            estimator.expected_value_
+            if background is None
+            else estimator.expected_value(background)
+        )
+        self.base = float(np.atleast_1d(base)[k or 0])
+        self.categorical = forest.edges.categories.keys()
+        self.what = _what(estimator, k, K)
 
     @property
     def adds(self) -> str:
@@ -102,7 +95,7 @@ class Explained:
 
     def numbers(self, f: int) -> np.ndarray | None:
         """The values of a feature as f64[N], NaN where they are missing; None: categories."""
-        if self.is_category[f]:
+        if f in self.categorical:
             return None
         return np.asarray(self.columns.values[f].astype(np.float64))
 
@@ -211,7 +204,7 @@ def plot_shap_summary(
     >>> forest = RandomForestRegressor(10, random_state=0).fit(X, y)
     >>> ax = plot_shap_summary(forest, X)  # doctest: +SKIP
     """
-    explained = Explained.of(estimator, X, output, background, values, feature_names)
+    explained = Explained(estimator, X, output, background, values, feature_names)
     order, _ = explained.strongest(top)
     width = np.ptp(explained.values[:, order]) or 1.0
     with drawing(ax, (SIZE[0], max(LEAST, MARGINS + HEIGHT * len(order)))) as ax:
@@ -219,7 +212,7 @@ def plot_shap_summary(
         for row, f in enumerate(order):
             x = explained.values[:, f]
             _draw_feature(ax, x, row + swarm(x, width), explained.numbers(f))
-        _add_scale(ax, bool((~explained.is_category[order]).any()))
+        _add_scale(ax, not explained.categorical >= {*order.tolist()})
         label_rows(ax, [plain(explained.columns.names[f]) for f in order])
         ax.set_xlabel(f"SHAP value: {explained.adds}")
     return ax
@@ -240,7 +233,7 @@ def plot_shap_bar(
 
     Parameters, results and errors are those of `plot_shap_summary`.
     """
-    explained = Explained.of(estimator, X, output, background, values, feature_names)
+    explained = Explained(estimator, X, output, background, values, feature_names)
     order, size = explained.strongest(top)
     with drawing(ax, (SIZE[0], MARGINS + HEIGHT * len(order))) as ax:
         rows = np.arange(len(order))
@@ -329,7 +322,7 @@ def plot_shap_waterfall(
     output, background, values, feature_names, ax
         As of `plot_shap_summary`, with its result and errors.
     """
-    explained = Explained.of(estimator, X, output, background, values, feature_names, row)
+    explained = Explained(estimator, X, output, background, values, feature_names, row)
     names, steps = steps_of(explained, top)
     ends = explained.base + np.cumsum(steps[::-1])[::-1]  # from below
     begins = np.append(ends[1:], explained.base)
@@ -412,7 +405,7 @@ def plot_shap_dependence(
     output, background, values, feature_names, ax
         As of `plot_shap_summary`, with its result and errors.
     """
-    explained = Explained.of(estimator, X, output, background, values, feature_names)
+    explained = Explained(estimator, X, output, background, values, feature_names)
     f, other = explained.columns.index(feature), None
     if color_by == AUTO and AUTO not in explained.columns.names:
         other = partner(estimator, X, f, explained.output)

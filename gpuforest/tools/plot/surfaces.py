@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,8 @@ from sklearn.base import is_classifier, is_regressor
 from gpuforest.data.arrays import to_host
 from gpuforest.data.tables import is_frame, open_frame
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.nodes import has_set, unpack
+from gpuforest.engine.nodes import unpack
+from gpuforest.explain.model_facts import feature_names as known_names
 from gpuforest.export.walker import class_labels, opened
 from gpuforest.tools.plot.style import (
     FAINT,
@@ -38,37 +38,25 @@ SHADES = "cividis"  # of numbers: grows lighter, so that it is read in black and
 LEGEND_ROWS = 14
 
 
-@dataclass(frozen=True, eq=False)
 class Columns:
-    """The columns of X, an array [N] of each feature; their names; the frame, if X is one."""
+    """The columns of what a fitted estimator's `predict` takes, and the features' names."""
 
-    values: list[np.ndarray]
-    names: list[str]
-    frame: Any
-
-    @classmethod
-    def of(cls, estimator: Any, X: Any, feature_names: Sequence[str] | None) -> Columns:
-        """The columns of what a fitted estimator's `predict` takes."""
+    def __init__(self, estimator: Any, X: Any, names: Sequence[str] | None) -> None:
         X = to_host(X.toarray() if issparse(X) else X)
-        frame = open_frame(X) if is_frame(X) else None
-        if frame is not None:
-            values = [_host_values(column) for column in frame.iter_columns()]
+        self.frame = open_frame(X) if is_frame(X) else None
+        if self.frame is not None:
+            self.values = [_host_values(column) for column in self.frame.iter_columns()]
+            names = self.frame.columns if names is None else names
         else:
-            values = list(np.asarray(X).reshape(len(X), -1).T)
-        names = feature_names
-        if names is None and frame is not None:
-            names = frame.columns
-        if names is None:
-            names = getattr(estimator, "feature_names_in_", None)
-        if names is None:
-            names = [f"feature_{i}" for i in range(len(values))]
-        for what, n in (("X", len(values)), ("feature_names", len(names))):
+            self.values = list(np.asarray(X).reshape(len(X), -1).T)
+        names = known_names(estimator) if names is None else names
+        for what, n in (("X", len(self.values)), ("feature_names", len(names))):
             if n != estimator.n_features_in_:
                 raise ValueError(
                     f"{what} has {n} features, the estimator was fitted to "
                     f"{estimator.n_features_in_}: pass them all"
                 )
-        return cls(values, [str(name) for name in names], frame)
+        self.names = [str(name) for name in names]
 
     def index(self, feature: int | str) -> int:
         """The number of a feature that is given by number or by name."""
@@ -110,16 +98,16 @@ class Columns:
 
 
 def edges(forest: Forest, feature: int, values: np.ndarray) -> np.ndarray:
-    """Ends of the cells, ascending, that a forest predicts one value in along a feature, over the
-    range of its values f64[N]: thresholds, so that a picture is exact; even steps where there are
-    too many, or splits by combinations of features, whose boundaries are slanted."""
+    """Ends of the cells, ascending, that a forest predicts one value in along a numeric feature,
+    over the range of its values f64[N]: thresholds, so that a picture is exact; even steps where
+    there are too many, or splits by combinations of features, whose boundaries are slanted."""
     finite = values[np.isfinite(values)]
     low, high = finite.min(), finite.max()
     margin = MARGIN * (high - low) or 1.0
     low, high = low - margin, high + margin
     split, bin, _, _ = unpack(np, forest.nodes)
-    cut = (split == feature) & ~has_set(forest.nodes)
-    cuts = np.unique(forest.edges.threshold(split[cut], bin[cut]))
+    at = split == feature
+    cuts = np.unique(forest.edges.threshold(split[at], bin[at]))
     cuts = cuts[(cuts > low) & (cuts < high)]
     if len(cuts) >= MOST_CELLS or forest.coordinates is not None:
         return np.linspace(low, high, MOST_CELLS + 1)
@@ -288,7 +276,7 @@ def _whole(estimator: Any) -> str:
         return f"{estimator.n_iter_} rounds"
     if not hasattr(estimator, "estimators_"):
         return "tree"
-    return f"{'median' if forest.combine == 'median' else 'mean'} of {forest.n_trees} trees"
+    return f"{forest.combine} of {forest.n_trees} trees"
 
 
 def _columns(estimator: Any, X: Any, feature_names: Sequence[str] | None) -> Columns:
@@ -301,7 +289,7 @@ def _columns(estimator: Any, X: Any, feature_names: Sequence[str] | None) -> Col
         raise ValueError(
             f"one output can be drawn, the estimator has {estimator.n_outputs_}: fit to one of them"
         )
-    return Columns.of(estimator, X, feature_names)
+    return Columns(estimator, X, feature_names)
 
 
 def _numeric(estimator: Any, columns: Columns, feature: int | str) -> int:

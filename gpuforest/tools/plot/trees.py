@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,21 +37,13 @@ Outline = list[tuple[float, float]]  # of a subtree the left and right end of ea
 MOST_INCHES = 200  # a side; PNG files of more pixels are refused by most viewers
 
 
-@dataclass(frozen=True)
 class Box:
     """A node as it is drawn: its text, and what stands above it, on the edge that leads there."""
 
-    text: str
-    label: str
-    width: float
-    height: float
-    label_width: float
-    label_height: float
-
-    @classmethod
-    def of(cls, text: str, label: str) -> Box:
-        (width, height), (label_width, label_height) = extent(text), extent(label)
-        return cls(text, label, width + 2 * PAD, height + 2 * PAD, label_width, label_height)
+    def __init__(self, text: str, label: str) -> None:
+        (width, height), (self.label_width, self.label_height) = extent(text), extent(label)
+        self.text, self.width, self.height = text, width + 2 * PAD, height + 2 * PAD
+        self.label = label
 
 
 def plot_tree(
@@ -141,7 +133,7 @@ def _box(node: Node, nodes: dict[int, Node], show: Show, deepest: float) -> Box:
         ways = nodes[node.parent].branches
         index = nodes[node.parent].children.index(node.number)
         label = ("yes", "no")[index] if len(ways) == 2 else _value(ways[index], show)
-    return Box.of("\n".join(map(_wrapped, lines)), _wrapped(label))
+    return Box("\n".join(map(_wrapped, lines)), _wrapped(label))
 
 
 def _value(condition: Any, show: Show) -> str:
