@@ -14,10 +14,10 @@ from gpuforest.engine.nodes import is_leaf
 from gpuforest.estimators.memory import estimate_memory
 from gpuforest.explain import model_facts as facts
 from gpuforest.explain.importances import importance_spread
-from gpuforest.explain.model_facts import feature_names
 from gpuforest.explain.paths import subtree_sizes, tree_depths
 from gpuforest.export.walker import Node, class_labels, nodes_of, tree_title
 from gpuforest.tools.report import pictures
+from gpuforest.tools.report import results as computed
 from gpuforest.tools.report.html import (
     Html,
     figure,
@@ -28,21 +28,15 @@ from gpuforest.tools.report.html import (
     listed,
     name,
     note,
+    score_value,
     scored,
     share,
     shortened,
     table,
 )  # fmt: skip
-from gpuforest.tools.report.results import (
-    PERMUTED_FEATURES,
-    REPEATS,
-    Results,
-    dependence,
-    dependence_rows,
-    staged_error,
-)
+from gpuforest.tools.report.results import Results
 from gpuforest.tools.report.rows import MOST_ROWS, unlike_training
-from gpuforest.tools.report.scores import Score, n_samples, wilson
+from gpuforest.tools.report.scores import n_samples, wilson
 
 SHOWN_DEPENDENCES = 6
 SHOWN_FEATURES = 20
@@ -57,9 +51,9 @@ def model_parts(results: Results) -> list[Html]:
     estimator = results.estimator
     settings = facts.changed_settings(estimator).items()
     rows = [(h("code", key), h("code", shortened(repr(value), 300))) for key, value in settings]
-    shown = table(["parameter", "value"], rows, class_="wide")
+    shown = table(["parameter", "value"], rows)
     return [
-        table([], [*_training_facts(estimator), *_forest_facts(estimator)], class_="facts"),
+        table([], [*_training_facts(estimator), *_forest_facts(estimator)], look="facts"),
         h("h3", "Settings that are not the defaults"),
         shown if rows else h("p", "All parameters have their defaults."),
     ]
@@ -68,10 +62,13 @@ def model_parts(results: Results) -> list[Html]:
 def _training_facts(estimator: Any) -> list[tuple[Any, Any]]:
     """Facts about the fit; a model from a file keeps few of them."""
     training = getattr(estimator, "_training_", {})
-    source, names = getattr(estimator, "source_", {}), feature_names(estimator)
-    edges, F = estimator.forest_.edges, estimator.n_features_in_
+    source, names = getattr(estimator, "source_", {}), facts.feature_names(estimator)
     rows, seconds = training.get("rows"), getattr(estimator, "_seconds_", None)
-    n_kinds = len(edges.categories)
+    n_kinds, classes = len(estimator.forest_.edges.categories), class_labels(estimator.forest_)
+    features = joined([f"{len(names):,}, of which {n_kinds:,} categorical: ", listed(names)])
+    labels = [joined([f"{len(of_output):,}: ", listed(of_output)]) for of_output in classes]
+    several = len(classes) > 1
+    titles = [f"classes of output {i}" if several else "classes" for i in range(len(classes))]
     recorded: list[tuple[str, Any]] = [
         ("training rows", None if rows is None else f"{rows:,}"),
         ("seconds of training", None if seconds is None else f"{seconds:.2f}"),
@@ -84,17 +81,12 @@ def _training_facts(estimator: Any) -> list[tuple[Any, Any]]:
         ("estimator", type(estimator).__name__),
         ("task", _task(estimator)),
         *([("target", name(source["target"]))] if "target" in source else []),
-        ("features", joined([f"{F:,}, of which {n_kinds:,} categorical: ", listed(names)])),
-        *_class_facts(estimator),
+        ("features", features),
+        *zip(titles, labels, strict=True),
         *(fact for fact in recorded if fact[1] is not None),
         *([("not recorded", ", ".join(unknown))] if unknown else []),
         ("random seed", str(estimator.seed_)),
     ]
-
-
-def outputs_of(estimator: Any) -> list[np.ndarray]:
-    """The classes of each output."""
-    return estimator.classes_ if estimator.n_outputs_ > 1 else [estimator.classes_]
 
 
 def _task(estimator: Any) -> str:
@@ -106,15 +98,6 @@ def _task(estimator: Any) -> str:
     return "anomaly detection" if hasattr(estimator, "score_samples") else "embedding"
 
 
-def _class_facts(estimator: Any) -> list[tuple[Any, Any]]:
-    if not is_classifier(estimator):
-        return []
-    outputs = outputs_of(estimator)
-    titles = [f"classes of output {i}" for i in range(len(outputs))] if outputs[1:] else ["classes"]
-    words = (joined([f"{len(classes):,}: ", listed(list(classes))]) for classes in outputs)
-    return [*zip(titles, words, strict=True)]
-
-
 def _memory(estimator: Any, rows: int | None) -> str | None:
     """What training took, by `estimate_memory`; None: unknown. It depends on backend and threads,
     which model files do not keep."""
@@ -123,8 +106,8 @@ def _memory(estimator: Any, rows: int | None) -> str | None:
         return None
     sizes = {"n_samples": rows, "n_features": estimator.n_features_in_}
     sizes["n_outputs"] = estimator.n_outputs_
-    if is_classifier(estimator):
-        sizes["n_classes"] = max(map(len, outputs_of(estimator)))
+    if classes := class_labels(estimator.forest_):
+        sizes["n_classes"] = max(map(len, classes))
     try:
         memory = estimate_memory(estimator, **sizes, dtype=np.float64, backend=backend)
     except BackendError:  # it is not on this machine
@@ -176,7 +159,7 @@ def importance_parts(results: Results) -> list[Html]:
     measure = "accuracy" if is_classifier(estimator) else "R²"
     text = (
         f"How much {measure} falls from {scored(before)} when the values of a feature are "
-        f"permuted among {n_rows:,} of the rows given: the mean of {REPEATS} orders, and "
+        f"permuted among {n_rows:,} of the rows given: the mean of {computed.REPEATS} orders, and "
         "its standard deviation. Near 0 means that the model does without the feature, perhaps "
         "because another one says the same."
     )
@@ -184,8 +167,8 @@ def importance_parts(results: Results) -> list[Html]:
     mean[features], std[features] = falls.mean(axis=1), falls.std(axis=1)
     parts += [h("p", text), _bars(names, features, mean, std)]
     if more > 0:
-        text = f"The {PERMUTED_FEATURES} features of most impurity importance were permuted."
-        parts.append(note(text))
+        n = computed.PERMUTED_FEATURES
+        parts.append(note(f"The {n} features of most impurity importance were permuted."))
     return parts
 
 
@@ -200,7 +183,7 @@ def _bars(
         deviation = 0.0 if spread is None else float(spread[f])
         value = f"{values[f]:.4f}" + ("" if spread is None else f" ± {deviation:.4f}")
         rows.append([name(names[f]), _bar(values[f] / most, deviation / most), value])
-    return table(header, rows, numbers=(2,), class_="bars")
+    return table(header, rows, numbers=(2,), look="bars")
 
 
 def _bar(length: float, deviation: float) -> Html:
@@ -230,7 +213,7 @@ def tree_parts(results: Results) -> list[Html]:
 def _error_pictures(results: Results) -> list[Html | None]:
     """Errors by the number of trees: those that the fit kept, and those of the rows given."""
     estimator = results.estimator
-    errors = None if results.judged is None else staged_error(results.judged)
+    errors = None if results.judged is None else computed.staged_error(results.judged)
     staged = {} if errors is None else {"rows given": errors}
     of_rows = "share of wrong rows" if is_classifier(estimator) else "1 - R²"
     if estimator.forest_.baseline is None:
@@ -324,12 +307,12 @@ def score_parts(results: Results) -> list[Html]:
     rows = [
         [
             joined([s.name, less]) if s.less else s.name,
-            _value(s),
+            score_value(s),
             joined([interval(s), h("small", f"by {s.how}")]) if s.how else "–",
         ]
         for s in scores
     ]
-    shown = table(header, rows, numbers=(1, 2), class_="wide")
+    shown = table(header, rows, numbers=(1, 2))
     if (quantiles := getattr(results.estimator, "default_quantiles", None)) is not None:
         which = "medians" if np.ndim(quantiles) else f"quantiles {quantiles:g}"
         parts.append(h("p", f"The model predicts quantiles; these are results of its {which}."))
@@ -346,10 +329,6 @@ def score_parts(results: Results) -> list[Html]:
         "drawn by a hash, so that the same rows give the same interval."
     )
     return [*parts, shown, note(text)]
-
-
-def _value(score: Score) -> str:
-    return scored(score.value) if abs(score.value) < 10 else figure(score.value)
 
 
 def residual_parts(results: Results) -> list[Html]:
@@ -370,14 +349,14 @@ def output_parts(results: Results) -> list[Html]:
     lines = []
     for i, scores in enumerate(outputs):
         ends = [h("small", interval(s)) if interval(s) else None for s in scores]
-        values = [joined([_value(s), e]) for s, e in zip(scores, ends, strict=True)]
+        values = [joined([score_value(s), e]) for s, e in zip(scores, ends, strict=True)]
         lines.append([str(i), *values])
     text = (
         f"The model has {len(lines):,} outputs, each a line here. Confusions, curves, residuals "
         "and partial dependence are shown only of models of one output. Below a score stands its "
         "95% interval."
     )
-    shown = table(header, lines, numbers=range(1, len(header)), class_="wide")
+    shown = table(header, lines, numbers=range(1, len(header)))
     return [h("p", text), shown]
 
 
@@ -449,7 +428,7 @@ def _class_table(names: np.ndarray, counts: np.ndarray) -> Html:
     )
     more = len(names) - len(order)
     rest = [note(f"{more:,} classes of fewer rows are left out.")] if more else []
-    shown = table(header, rows, numbers=(1, 2, 3), class_="wide")
+    shown = table(header, rows, numbers=(1, 2, 3))
     return h("div", title, h("p", text), shown, *rest)
 
 
@@ -465,7 +444,7 @@ def _pairs(names: np.ndarray, counts: np.ndarray) -> Html:
     if not rows:
         return h("p", "No row is predicted wrong.")
     header = ["true class", "predicted as", "rows", "share of the class"]
-    shown = table(header, rows, numbers=(2, 3), class_="wide")
+    shown = table(header, rows, numbers=(2, 3))
     return h("div", h("h3", "The most frequent errors"), shown)
 
 
@@ -475,7 +454,7 @@ def dependence_parts(results: Results) -> list[Html]:
     if rows is None or not hasattr(estimator, "predict") or estimator.n_outputs_ > 1:
         return []
     order = results.ranked if results.permuted is None else results.permuted[0]
-    found = {f: dependence(rows, f) for f in order[:SHOWN_DEPENDENCES].tolist()}
+    found = {f: computed.dependence(rows, f) for f in order[:SHOWN_DEPENDENCES].tolist()}
     dependences = {f: arrays for f, arrays in found.items() if arrays is not None}
     if not dependences:
         return []
@@ -498,10 +477,10 @@ def dependence_parts(results: Results) -> list[Html]:
         for f, (values, means, deciles) in dependences.items()
     ]
     text = (
-        f" of {dependence_rows(rows).n:,} of the rows given, if all of them had this value of "
-        "the feature. All pictures have the same scale, so the steepest lines matter most. Ticks "
-        "on the axis are the deciles of the feature: where they lie apart, few rows support the "
-        "line. Effects of features that depend on one another are mixed."
+        f" of {computed.dependence_rows(rows).n:,} of the rows given, if all of them had this "
+        "value of the feature. All pictures have the same scale, so the steepest lines matter "
+        "most. Ticks on the axis are the deciles of the feature: where they lie apart, few rows "
+        "support the line. Effects of features that depend on one another are mixed."
     )
     return [h("p", "Up: ", *what, text), figures(*shown)]
 
@@ -523,7 +502,7 @@ def drift_parts(results: Results) -> list[Html]:
         return [h("p", "No value is missing, beyond the bins, or of an unknown category.")]
     rows = [[name(names[f]), *map(share, results.drift[:, f])] for f in features]
     header = ["feature", "beyond the bins", "unknown", "missing"]
-    shown = table(header, rows, numbers=(1, 2, 3), class_="wide")
+    shown = table(header, rows, numbers=(1, 2, 3))
     shares = f"Shares of {min(results.rows.n, MOST_ROWS):,} rows."
     if rest := len(names) - len(features):
         shares += f" {rest:,} other features have none of the three, or smaller shares."
