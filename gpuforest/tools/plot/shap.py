@@ -15,6 +15,7 @@ from gpuforest.data.frames import listed
 from gpuforest.data.tables import is_frame, open_frame
 from gpuforest.export.walker import opened
 from gpuforest.tools.plot.style import (
+    BARS,
     FAINT,
     INK,
     PALETTE,
@@ -72,11 +73,10 @@ class Explained:
         if values is None:
             values = estimator.shap_values(X, background=background)
         self.values: np.ndarray = values if k is None else values[:, :, k]
-        base = (
-            estimator.expected_value_
-            if background is None
-            else estimator.expected_value(background)
-        )
+        if background is None:
+            base = estimator.expected_value_
+        else:
+            base = estimator.expected_value(background)
         self.base = float(np.atleast_1d(base)[k or 0])
         self.categorical = forest.edges.categories.keys()
         self.what = _what(estimator, k, K)
@@ -236,8 +236,7 @@ def plot_shap_bar(
     explained = Explained(estimator, X, output, background, values, feature_names)
     order, size = explained.strongest(top)
     with drawing(ax, (SIZE[0], MARGINS + HEIGHT * len(order))) as ax:
-        rows = np.arange(len(order))
-        ax.barh(rows, size, height=0.7, color=PALETTE[4], edgecolor=INK, linewidth=0.5)
+        ax.barh(range(len(order)), size, **BARS)
         label_rows(ax, [plain(explained.columns.names[f]) for f in order])
         ax.set_xlim(left=0.0)
         ax.set_xlabel(f"mean |SHAP value|: {explained.adds}")
@@ -291,9 +290,8 @@ def _add_scale(ax: Axes, has_numbers: bool) -> None:
     handles, labels = ax.get_legend_handles_labels()
     by_label = dict(zip(labels, handles, strict=True))
     if by_label:
-        ax.legend(
-            by_label.values(), by_label, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2
-        )
+        at: Any = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0)}
+        ax.legend(by_label.values(), by_label, ncols=2, **at)
 
 
 def plot_shap_waterfall(
@@ -329,12 +327,10 @@ def plot_shap_waterfall(
     with drawing(ax, (SIZE[0], MARGINS + HEIGHT * len(steps))) as ax:
         rows = np.arange(len(steps))
         up = steps >= 0
-        look: dict[str, Any] = {"height": 0.66, "edgecolor": INK, "linewidth": 0.5}
-        ax.barh(rows[up], steps[up], left=begins[up], color=PALETTE[1], label="raises", **look)
-        ax.barh(
-            rows[~up], steps[~up], left=begins[~up], color=PALETTE[4], hatch="///", label="lowers",
-            **look,
-        )  # fmt: skip
+        raises = BARS | {"height": 0.66, "color": PALETTE[1], "label": "raises"}
+        lowers = BARS | {"height": 0.66, "hatch": "///", "label": "lowers"}
+        ax.barh(rows[up], steps[up], left=begins[up], **raises)
+        ax.barh(rows[~up], steps[~up], left=begins[~up], **lowers)
         for i in range(len(steps) - 1):  # from each bar to the one above
             ax.plot([begins[i]] * 2, [i - 0.33, i + 1.33], color=FAINT, lw=0.6, zorder=0)
         _add_numbers(ax, steps, ends)

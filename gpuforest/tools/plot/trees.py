@@ -261,17 +261,9 @@ def _scale(ax: Axes, size: tuple[float, float]) -> float:
 def _add_box(ax: Axes, box: Box, x: float, top: float, fill: str, scale: float) -> None:
     from matplotlib.patches import FancyBboxPatch
 
-    ax.add_patch(
-        FancyBboxPatch(
-            (x - box.width / 2, top),
-            box.width,
-            box.height,
-            boxstyle="round,pad=0,rounding_size=3",
-            facecolor=fill,
-            edgecolor=INK,
-            linewidth=0.8 * scale,
-        )
-    )
+    place = (x - box.width / 2, top), box.width, box.height
+    look: Any = {"boxstyle": "round,pad=0,rounding_size=3", "linewidth": 0.8 * scale}
+    ax.add_patch(FancyBboxPatch(*place, facecolor=fill, edgecolor=INK, **look))
     _add_lines(ax, box.text, x, top + PAD, scale)
     _add_lines(ax, box.label, x, top - LABEL_GAP - box.label_height, scale)
 
