@@ -256,12 +256,12 @@ def swarm(x: np.ndarray, width: float) -> np.ndarray:
 
 def shades(numbers: np.ndarray) -> np.ndarray:
     """From 0, small, to 1, large: linear between the 5th and the 95th percentile."""
-    known = numbers[np.isfinite(numbers)]
-    if not len(known):
+    present = numbers[np.isfinite(numbers)]
+    if not len(present):
         return np.zeros(len(numbers))
-    low, high = np.percentile(known, [5, 95])
+    low, high = np.percentile(present, [5, 95])
     if low == high:
-        low, high = known.min(), known.max()
+        low, high = present.min(), present.max()
     return np.asarray(np.clip((numbers - low) / ((high - low) or 1.0), 0.0, 1.0))
 
 
@@ -270,12 +270,12 @@ def _draw_feature(ax: Axes, x: np.ndarray, y: np.ndarray, numbers: np.ndarray | 
     if numbers is None:
         ax.scatter(x, y, marker="D", color=FAINT, label="a category", s=12, **DOTS)
         return
-    known = ~np.isnan(numbers)
-    if known.any():
-        shade = shades(numbers)[known]
-        ax.scatter(x[known], y[known], c=shade, cmap=SHADES, vmin=0.0, vmax=1.0, s=14, **DOTS)
-    if not known.all():
-        ax.plot(x[~known], y[~known], "x", color=INK, ms=4, mew=0.9, label=MISSING)
+    present = ~np.isnan(numbers)
+    if present.any():
+        shade = shades(numbers)[present]
+        ax.scatter(x[present], y[present], c=shade, cmap=SHADES, vmin=0.0, vmax=1.0, s=14, **DOTS)
+    if not present.all():
+        ax.plot(x[~present], y[~present], "x", color=INK, ms=4, mew=0.9, label=MISSING)
 
 
 def _add_scale(ax: Axes, has_numbers: bool) -> None:
@@ -351,12 +351,12 @@ def steps_of(explained: Explained, top: int | None) -> tuple[list[str], np.ndarr
     check_top(top)
     order = np.argsort(-np.abs(values), kind="stable")
     n = len(order) if top is None or top + 1 >= len(order) else top  # never one feature as others
-    own, others = order[:n], order[n:]
+    shown, others = order[:n], order[n:]
     columns = explained.columns
     names = [
-        f"{plain(columns.names[f], 30)} = {text_of(columns.values[f].tolist()[0])}" for f in own
+        f"{plain(columns.names[f], 30)} = {text_of(columns.values[f].tolist()[0])}" for f in shown
     ]
-    steps = values[own]
+    steps = values[shown]
     if len(others):
         names.append(f"{len(others)} other features")
         steps = np.append(steps, values[others].sum())
@@ -419,8 +419,8 @@ def plot_shap_dependence(
 def partner(estimator: Any, X: Any, feature: int, output: int | None) -> int | None:
     """The feature of the largest mean interaction with another; None: none interacts."""
     pairs = estimator.shap_interaction_values(some_rows(X, slice(INTERACTING)))
-    own = pairs[:, feature] if output is None else pairs[:, feature, :, output]
-    size = np.abs(own).mean(axis=0)
+    interactions = pairs[:, feature] if output is None else pairs[:, feature, :, output]
+    size = np.abs(interactions).mean(axis=0)
     size[feature] = 0.0
     return int(size.argmax()) if size.any() else None
 
@@ -439,11 +439,11 @@ def _places(ax: Axes, explained: Explained, f: int) -> np.ndarray:
         return at + 0.5 * _apart(len(at))
     holes = np.isnan(numbers)
     if holes.any():
-        known = numbers[~holes]
-        low, high = (known.min(), known.max()) if len(known) else (0.0, 1.0)
+        present = numbers[~holes]
+        low, high = (present.min(), present.max()) if len(present) else (0.0, 1.0)
         room = 0.08 * ((high - low) or 1.0)
         numbers = np.where(holes, low - room * (1.5 + 0.8 * _apart(len(holes))), numbers)
-        if len(known):
+        if len(present):
             ax.axvline(low - 0.75 * room, color=FAINT, lw=0.8, ls=":")
         ax.annotate(
             MISSING, (low - 1.5 * room, 1.0), (0, 2), xycoords=("data", "axes fraction"),
@@ -469,18 +469,18 @@ def _draw_points(
     if numbers is None:
         texts, kinds = explained.categories(other)
         for i, (kind, colour) in enumerate(zip(kinds, colours(len(kinds)), strict=True)):
-            own = texts == kind
-            ax.scatter(x[own], y[own], color=colour, marker=marker(i), label=kind, **dots)
+            rows = texts == kind
+            ax.scatter(x[rows], y[rows], color=colour, marker=marker(i), label=kind, **dots)
         ax.legend(title=name, loc="upper left", bbox_to_anchor=(1.0, 1.0))
         return
-    known = ~np.isnan(numbers)
-    if known.any():
-        low, high = np.percentile(numbers[known], [2, 98])
+    present = ~np.isnan(numbers)
+    if present.any():
+        low, high = np.percentile(numbers[present], [2, 98])
         shown = ax.scatter(
-            x[known], y[known], c=numbers[known], cmap=SHADES, vmin=low, vmax=high, **dots
+            x[present], y[present], c=numbers[present], cmap=SHADES, vmin=low, vmax=high, **dots
         )
         ax.figure.colorbar(shown, ax=ax, label=name)
-    if not known.all():
+    if not present.all():
         label = f"{name} is missing"
-        ax.plot(x[~known], y[~known], "x", color=INK, ms=4, mew=0.9, label=label)
+        ax.plot(x[~present], y[~present], "x", color=INK, ms=4, mew=0.9, label=label)
         ax.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0))

@@ -171,10 +171,10 @@ def centres(
         below: Outline = []
         at: list[float] = []
         for child in children[node]:
-            own = outlines.pop(child)
-            ends = zip(below, own, strict=False)
+            outline = outlines.pop(child)
+            ends = zip(below, outline, strict=False)
             at.append(max((done[1] + gap - next[0] for done, next in ends), default=0.0))
-            below = _joined(below, own, at[-1])
+            below = _joined(below, outline, at[-1])
         middle = (at[0] + at[-1]) / 2 if at else 0.0
         shifts |= {child: x - middle for child, x in zip(children[node], at, strict=True)}
         half = widths[node] / 2
@@ -269,7 +269,7 @@ def _add_box(ax: Axes, box: Box, x: float, top: float, fill: str, scale: float) 
 
 
 def _add_lines(ax: Axes, text: str, x: float, top: float, scale: float) -> None:
-    """Lines one by one: matplotlib's own distances vary with the letters."""
+    """Lines one by one: matplotlib's outline distances vary with the letters."""
     for i, line in enumerate(text.split("\n") if text else []):
         at = x, top + LINE * (i + BASELINE)
         ax.text(*at, line, ha="center", va="baseline", fontsize=SMALL * scale, color=INK)

@@ -76,7 +76,7 @@ def report_html(estimator: Any, X: Any, y: Any) -> str:
         h("header", h("h1", title), h("p", *_about(results))),
         h("dl", *_tiles(results), class_="tiles"),
         h("nav", h("ul", *links), aria_label="Contents"),
-        h("main", *(h("section", h("h2", word), *own, id=key) for key, word, own in parts)),
+        h("main", *(h("section", h("h2", word), *shown, id=key) for key, word, shown in parts)),
         h("footer", h("p", by)),
     )
     return "<!DOCTYPE html>\n" + h("html", head, body, lang="en") + "\n"
@@ -146,10 +146,9 @@ def _row_checks(results: Results) -> Findings:
 
 def _leaks(results: Results) -> Findings:
     """Features that predict the target by themselves."""
-    found = None if results.judged is None else alone(results.judged)
-    if found is None:
+    if results.judged is None or (by_itself := alone(results.judged)) is None:
         return
-    score, base = found
+    score, base = by_itself
     leaks = np.flatnonzero((1 - score <= LEFT * (1 - base)) & (base < 1))
     if len(leaks):
         measure = "accuracy" if is_classifier(results.estimator) else "R²"

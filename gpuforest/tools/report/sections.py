@@ -454,8 +454,8 @@ def dependence_parts(results: Results) -> list[Html]:
     if rows is None or not hasattr(estimator, "predict") or estimator.n_outputs_ > 1:
         return []
     order = results.ranked if results.permuted is None else results.permuted[0]
-    found = {f: computed.dependence(rows, f) for f in order[:SHOWN_DEPENDENCES].tolist()}
-    dependences = {f: arrays for f, arrays in found.items() if arrays is not None}
+    by_feature = {f: computed.dependence(rows, f) for f in order[:SHOWN_DEPENDENCES].tolist()}
+    dependences = {f: arrays for f, arrays in by_feature.items() if arrays is not None}
     if not dependences:
         return []
     keep, outputs, y = [0], [], "mean prediction"
