@@ -33,7 +33,7 @@ from gpuforest.engine.slots import Nodes
 from gpuforest.engine.target import Target
 from gpuforest.estimators.growing import share_plan
 from gpuforest.tools.dask.links import Communicator, links_of, open_links
-from gpuforest.tools.dask.partitions import local_copy, without_grown
+from gpuforest.tools.dask.partitions import fitted, local_copy
 from gpuforest.tools.dask.waiting import addresses, as_done
 
 Array = Any
@@ -327,11 +327,8 @@ def participant(
 
     name : that by which the workers call each other
     """
-    alone = local_copy(estimator, oob_score=False, backend=get_host_backend().name)
+    on_host = local_copy(estimator, backend=get_host_backend().name)
     codes = np.concatenate(parts, axis=1)
     with links_of(name) as links:
-        grown = grow_of_rows(alone, data, begin, codes, rows, links)
-    if links.rank:
-        return None
-    alone._grown = (grown,)
-    return without_grown(alone.fit(without_codes(data, codes)))
+        grown = grow_of_rows(on_host, data, begin, codes, rows, links)
+    return None if links.rank else fitted(without_codes(data, codes), on_host, [grown])

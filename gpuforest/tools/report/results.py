@@ -248,8 +248,9 @@ def staged_error(rows: Rows) -> tuple[np.ndarray, np.ndarray] | None:
     estimator, forest = rows.estimator, rows.estimator.forest_
     K = forest.coding.n_values if forest.baseline is not None else 1
     n_stages = forest.n_trees // K
+    adds_up = forest.combine in ("mean", "sum", "votes")
     quantiles = hasattr(estimator, "default_quantiles")
-    if forest.combine == "median" or quantiles or n_stages < 2 or estimator.n_outputs_ > 1:
+    if not adds_up or quantiles or n_stages < 2 or estimator.n_outputs_ > 1:
         return None
     rows = rows.sample(STAGED_ROWS)
     points, score, model = curve_points(n_stages), score_of(rows), rows.predictor()
