@@ -66,54 +66,47 @@ class Results:
         return Score("out-of-bag accuracy", value, *wilson(round(value * n), n), "Wilson")
 
     @cached_property
-    def predictions(self) -> list[np.ndarray]:
-        """Of each output probabilities f64[N, C] of its classes, or numbers f64[N]."""
-        assert self.judged is not None
-        model, table = self.judged.predictor(), self.judged.table
-        if self.judged.labels is None:
-            return [*np.asarray(model.predict(table), np.float64).reshape(self.judged.n, -1).T]
-        proba = model.predict_proba(table)
-        return [proba] if len(self.judged.labels) == 1 else proba
+    def pairs(self) -> list[tuple[Any, np.ndarray]]:
+        """The targets and predictions of each output: Labels, and probabilities f64[N, C] of the
+        model's classes; or numbers f64[N] of both. []: there are no targets."""
+        if (rows := self.judged) is None:
+            return []
+        model, table = rows.predictor(), rows.table
+        if rows.labels is not None:
+            proba = model.predict_proba(table)
+            return [*zip(rows.labels, proba if len(rows.labels) > 1 else [proba], strict=True)]
+        assert rows.numbers is not None
+        predicted = np.asarray(model.predict(table), np.float64).reshape(rows.numbers.shape)
+        return [*zip(rows.numbers.T, predicted.T, strict=True)]
 
     @property
     def classes(self) -> tuple[Labels, np.ndarray] | None:
-        """The labels of a single output, and probabilities f64[N, C] of the model's classes."""
-        if self.judged is None or self.judged.labels is None or len(self.judged.labels) > 1:
-            return None
-        return self.judged.labels[0], self.predictions[0]
+        """The pair of a single output of classes."""
+        return self.pairs[0] if len(self.pairs) == 1 and is_classifier(self.estimator) else None
 
     @property
     def numbers(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """The targets f64[N] of a single output, and their predictions f64[N]."""
-        if self.judged is None or self.judged.numbers is None or len(self.predictions) > 1:
-            return None
-        return self.judged.numbers[:, 0], self.predictions[0]
+        """The pair of a single output of numbers."""
+        return self.pairs[0] if len(self.pairs) == 1 and is_regressor(self.estimator) else None
 
     @cached_property
     def outputs(self) -> list[list[Score]]:
         """The scores of each output."""
-        if (rows := self.judged) is None:
-            return []
-        if rows.labels is not None:
-            return [class_scores(*pair) for pair in zip(rows.labels, self.predictions, strict=True)]
-        assert rows.numbers is not None
-        pairs = zip(rows.numbers.T, self.predictions, strict=True)
-        return [number_scores(*pair) for pair in pairs]
+        scores_of = class_scores if is_classifier(self.estimator) else number_scores
+        return [scores_of(*pair) for pair in self.pairs]
 
     @cached_property
     def scores(self) -> list[Score]:
         """The scores of all outputs together."""
-        rows, outputs = self.judged, self.outputs
-        if rows is None or len(outputs) == 1:
-            return outputs[0] if outputs else []
-        if rows.labels is None:
-            mean = float(np.mean([scores[0].value for scores in outputs]))
+        if len(self.outputs) < 2:
+            return [score for scores in self.outputs for score in scores]
+        if is_regressor(self.estimator):
+            mean = float(np.mean([scores[0].value for scores in self.outputs]))
             return [Score("R², mean of the outputs", mean)]
-        pairs = zip(rows.labels, self.predictions, strict=True)
-        right = [labels.codes == labels.predicted(proba) for labels, proba in pairs]
-        n_right = int(np.all(right, axis=0).sum())
-        ends = wilson(n_right, rows.n)
-        return [Score("accuracy, all outputs right", n_right / rows.n, *ends, "Wilson")]
+        right = [labels.codes == labels.predicted(proba) for labels, proba in self.pairs]
+        n_right, n = int(np.all(right, axis=0).sum()), len(right[0])
+        ends = wilson(n_right, n)
+        return [Score("accuracy, all outputs right", n_right / n, *ends, "Wilson")]
 
     @cached_property
     def drift(self) -> np.ndarray | None:

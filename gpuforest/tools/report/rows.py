@@ -113,10 +113,6 @@ class Rows:
     def n(self) -> int:
         return int(self.table.shape[0])
 
-    @property
-    def has_targets(self) -> bool:
-        return self.labels is not None or self.numbers is not None
-
     def sample(self, most: int) -> Rows:
         """At most so many of the rows, drawn by the hash."""
         if self.n <= most:
@@ -190,8 +186,9 @@ def unlike_training(shares: np.ndarray) -> np.ndarray:
 
 
 def alone(rows: Rows) -> tuple[np.ndarray, float] | None:
-    """What each feature predicts without any other: accuracy, or R², f64[F]; and the accuracy of
-    the most frequent class, or 0. None: too few rows, several outputs, or equal targets.
+    """What each feature predicts without any other, of rows with targets: accuracy, or R², f64[F];
+    and the accuracy of the most frequent class, or 0. None: too few rows, several outputs, or
+    equal targets.
 
     Half of the rows give each bin of the feature its most frequent class, or its mean, by which
     the other half is predicted; and the other way round. Between bins of numbers that have rows
@@ -199,7 +196,7 @@ def alone(rows: Rows) -> tuple[np.ndarray, float] | None:
     """
     rows = rows.sample(MOST_ROWS)
     forest, F = rows.estimator.forest_, rows.estimator.n_features_in_
-    if rows.n < FEWEST_ROWS or rows.estimator.n_outputs_ > 1 or not rows.has_targets:
+    if rows.n < FEWEST_ROWS or rows.estimator.n_outputs_ > 1:
         return None
     y: np.ndarray
     by_bin: Callable[..., np.ndarray]
