@@ -36,6 +36,7 @@ MOST_CELLS = 300  # along an axis
 MARGIN = 0.05  # of the data's range, on both sides of it
 SHADES = "cividis"  # of numbers: grows lighter, so that it is read in black and white too
 LEGEND_ROWS = 14
+Pair = tuple[np.ndarray, np.ndarray]  # along the two axes
 
 
 class Columns:
@@ -313,7 +314,7 @@ def _add_steps(ax: Axes, ends: np.ndarray, values: np.ndarray, **how: Any) -> No
     ax.plot(ends, np.append(values, values[-1]), drawstyle="steps-post", **how)
 
 
-def _shade_classes(ax: Axes, ends: tuple[np.ndarray, np.ndarray], shares: np.ndarray) -> None:
+def _shade_classes(ax: Axes, ends: Pair, shares: np.ndarray) -> None:
     """Cells in the colours of their classes, the deeper the larger the lead, and borders."""
     full, shape = np.array(colours(shares.shape[1])), (len(ends[1]) - 1, len(ends[0]) - 1)
     best = shares.argmax(axis=1)
@@ -325,12 +326,7 @@ def _shade_classes(ax: Axes, ends: tuple[np.ndarray, np.ndarray], shares: np.nda
 
 
 def _add_classes(
-    ax: Axes,
-    estimator: Any,
-    values: tuple[np.ndarray, np.ndarray],
-    y: np.ndarray | None,
-    names: list[str],
-    legend: bool,
+    ax: Axes, estimator: Any, values: Pair, y: np.ndarray | None, names: list[str], legend: bool
 ) -> None:
     """Points of rows, and the names of their classes."""
     from matplotlib.lines import Line2D
@@ -349,7 +345,7 @@ def _add_classes(
         ax.legend(handles=keys, loc="upper left", bbox_to_anchor=(1.0, 1.0), ncols=n_columns)
 
 
-def _add_borders(ax: Axes, ends: tuple[np.ndarray, np.ndarray], best: np.ndarray) -> None:
+def _add_borders(ax: Axes, ends: Pair, best: np.ndarray) -> None:
     """Lines between cells of different classes, i64[rows, columns]."""
     from matplotlib.collections import LineCollection
 
@@ -363,12 +359,7 @@ def _add_borders(ax: Axes, ends: tuple[np.ndarray, np.ndarray], best: np.ndarray
 
 
 def _draw_numbers(
-    ax: Axes,
-    ends: tuple[np.ndarray, np.ndarray],
-    predicted: np.ndarray,
-    values: tuple[np.ndarray, np.ndarray],
-    y: np.ndarray | None,
-    legend: bool,
+    ax: Axes, ends: Pair, predicted: np.ndarray, values: Pair, y: np.ndarray | None, legend: bool
 ) -> None:
     """Shades of predicted numbers, and points of rows."""
     shown = predicted if y is None else np.append(predicted, y)

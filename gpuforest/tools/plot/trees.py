@@ -269,7 +269,7 @@ def _add_box(ax: Axes, box: Box, x: float, top: float, fill: str, scale: float) 
 
 
 def _add_lines(ax: Axes, text: str, x: float, top: float, scale: float) -> None:
-    """Lines one by one: matplotlib's outline distances vary with the letters."""
+    """Lines one by one: matplotlib's own distances vary with the letters."""
     for i, line in enumerate(text.split("\n") if text else []):
         at = x, top + LINE * (i + BASELINE)
         ax.text(*at, line, ha="center", va="baseline", fontsize=SMALL * scale, color=INK)
