@@ -41,7 +41,8 @@ NOTHING_ALONE = (
 def write_report(estimator: Any, X: Any, y: Any, path: str | os.PathLike[str] | None) -> str | None:
     """The report as text, or, where there is a path, as a file."""
     local = getattr(estimator, "to_local", None)  # of an estimator that was trained on a cluster
-    text = report_html(estimator if local is None else local(), X, y)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # of huge targets
+        text = report_html(estimator if local is None else local(), X, y)
     if path is None:
         return text
     with replaced(Path(path)) as file:
@@ -49,7 +50,6 @@ def write_report(estimator: Any, X: Any, y: Any, path: str | os.PathLike[str] | 
     return None
 
 
-@np.errstate(over="ignore", invalid="ignore", divide="ignore")  # of huge targets
 def report_html(estimator: Any, X: Any, y: Any) -> str:
     """The report of a fitted estimator, and of rows, as HTML; errors as of `Results`."""
     results = Results(estimator, X, y)
