@@ -50,6 +50,7 @@ from gpuforest.estimators.settings import (
 )
 from gpuforest.explain.importances import impurity_importances
 from gpuforest.explain.node_values import with_leaf_impurity
+from gpuforest.splits.base import Kind
 from gpuforest.splits.kinds import kind_for, kind_of
 
 Array = Any
@@ -204,10 +205,14 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
 
     def _backend_for_splits(self, backend: Backend) -> Backend:
         """The backend, or the CPU where it alone grows what the parameters ask for."""
-        criterion, params = CRITERIA[self.criterion], self._tree_params()
+        return for_splits(backend, CRITERIA[self.criterion], self._kind_of_split())
+
+    def _kind_of_split(self) -> Kind:
+        """The kind of split that the parameters ask for."""
+        params = self._tree_params()
         multiway = params.get("categorical_split") == "multiway"
-        kind = kind_for(criterion, multiway, params.get("feature_combinations") or 0)
-        return for_splits(backend, criterion, kind)
+        combined = params.get("feature_combinations") or 0
+        return kind_for(CRITERIA[self.criterion], multiway, combined)
 
     def _checked(
         self, data: FitData, X: Any, weights: RowWeights, backend: Backend
