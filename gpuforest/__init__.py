@@ -74,7 +74,7 @@ _homes = {
     "load": "export.model_file",
     "class_prototypes": "explain.proximities",
     "proximity_outliers": "explain.proximities",
-    "impute_by_proximity": "estimators.bagged",
+    "impute_by_proximity": "explain.proximities",
     "predict_blocks": "data.blocks",
     "oob_impurity_importance": "estimators.selection",
     "oob_permutation_importance": "estimators.selection",

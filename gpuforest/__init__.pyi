@@ -28,7 +28,6 @@ from gpuforest.estimators import RandomForestClassifier as _RandomForestClassifi
 from gpuforest.estimators import RandomForestQuantileRegressor as _RandomForestQuantileRegressor
 from gpuforest.estimators import RandomForestRegressor as _RandomForestRegressor
 from gpuforest.estimators import RandomTreesEmbedding as _RandomTreesEmbedding
-from gpuforest.estimators.bagged import impute_by_proximity as impute_by_proximity
 from gpuforest.estimators.memory import estimate_memory as estimate_memory
 from gpuforest.estimators.selection import BorutaSelector as _BorutaSelector
 from gpuforest.estimators.selection import oob_impurity_importance as oob_impurity_importance
@@ -36,6 +35,7 @@ from gpuforest.estimators.selection import oob_permutation_importance as oob_per
 from gpuforest.explain.bias_variance import BiasVariance as BiasVariance
 from gpuforest.explain.bias_variance import bias_variance as bias_variance
 from gpuforest.explain.proximities import class_prototypes as class_prototypes
+from gpuforest.explain.proximities import impute_by_proximity as impute_by_proximity
 from gpuforest.explain.proximities import proximity_outliers as proximity_outliers
 from gpuforest.export.c import export_c as export_c
 from gpuforest.export.graphviz import export_graphviz as export_graphviz

@@ -18,7 +18,7 @@ from unittest.mock import patch
 from benchmarks.gpu.traffic import TRAFFIC
 from gpuforest.backends import registry
 from gpuforest.engine import grow
-from gpuforest.estimators import base, tasks
+from gpuforest.estimators import base, growing, tasks
 
 NAME = "watched"
 
@@ -27,12 +27,12 @@ STAGES: list[tuple[ModuleType, str, str]] = [
     (base, "learn_table", "check X"),
     (base, "edges_of", "edges"),
     (base, "bin_matrix", "encode"),
-    (base, "grow", "grow"),
+    (growing, "grow", "grow"),
     (grow, "tree_weights", "bags"),
     (grow, "roots", "roots"),
     (grow, "split_slots", "split"),
     (grow, "grown_wave", "assembly"),
-    (base, "merged", "merge"),
+    (growing, "merged", "merge"),
 ]
 # methods of a backend, and of its parts
 OPERATIONS = [

@@ -18,13 +18,11 @@ from gpuforest.estimators.ensembles import (
     ForestRegressor,
     described_tree,
     drawn_features,
-    n_drawn_features,
     of_tree,
     or_theirs,
 )
 from gpuforest.estimators.fits import replacing
 from gpuforest.estimators.settings import Settings
-from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
 
 
 def routed(method: Any) -> Any:
@@ -119,11 +117,8 @@ class Bagging(BaseForest):
     def _tree_params(self) -> dict[str, Any]:
         return dict(self.estimator_.get_params(deep=False))
 
-    def _settings(self, n_features: int) -> Settings:
-        drawn = n_drawn_features(self.max_features, n_features)
-        if drawn == n_features and not self.bootstrap_features:
-            drawn = 0  # all of them
-        params = {name: getattr(self, name) for name in self._get_param_names()}
+    def _settings(self) -> Settings:
+        drawn, params = self.max_features, {p: getattr(self, p) for p in self._get_param_names()}
         # of a bag they are drawn for a tree, of a tree tried at a split
         del params["max_features"]
         settings, once = Settings.of(self._tree_params() | params), not self.bootstrap
@@ -147,8 +142,7 @@ class BaggingClassifier(Bagging, ForestClassifier):
     "Ensembles on random patches", ECML 2012.
     """
 
-    _tree, _kind = DecisionTreeClassifier, "BaggingClassifier"
-
+    _kind = "BaggingClassifier"
     predict = routed(ForestClassifier.predict)
     predict_proba = routed(ForestClassifier.predict_proba)
     predict_log_proba = routed(ForestClassifier.predict_log_proba)
@@ -165,5 +159,5 @@ class BaggingRegressor(Bagging, ForestRegressor):
     others : as of `RandomForestRegressor`
     """
 
-    _tree, _kind = DecisionTreeRegressor, "BaggingRegressor"
+    _kind = "BaggingRegressor"
     predict = routed(ForestRegressor.predict)

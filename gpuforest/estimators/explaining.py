@@ -42,8 +42,8 @@ def shap_values(self: Any, X: Any, *, background: Any = None) -> np.ndarray:
     Raises
     ------
     ValueError
-        A forest that splits by combinations of features, or that predicts a median of trees; a
-        background without rows, or of other features.
+        A forest that splits by combinations of features; an `AdaBoostRegressor`; a background
+        without rows, or of other features.
     TypeError
         An ensemble of other estimators than this package's trees, or one without predictions.
 

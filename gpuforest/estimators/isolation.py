@@ -10,7 +10,6 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.random import RandomState
 from scipy.sparse import issparse
 from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
@@ -22,16 +21,13 @@ from gpuforest.data.arrays import to_host
 from gpuforest.data.binned import BinnedData
 from gpuforest.data.validation import check_table
 from gpuforest.engine import predict as prediction
-from gpuforest.engine.binning import BinEdges, draw_rows
+from gpuforest.engine.binning import BinEdges, draw_rows, take_rows
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.target import CheckedTarget
 from gpuforest.estimators import params
 from gpuforest.estimators.bagged import estimators_samples_
-from gpuforest.estimators.base import RowWeights
-from gpuforest.estimators.ensembles import BaseForest, drawn_features, n_drawn_features
-from gpuforest.estimators.growing import FitData
-from gpuforest.estimators.settings import Settings
-from gpuforest.estimators.tasks import encode_numbers
+from gpuforest.estimators.ensembles import UnsupervisedForest, drawn_features
+from gpuforest.estimators.growing import Passed, TrainingPlan
+from gpuforest.estimators.settings import RowWeights, Settings
 from gpuforest.explain.paths import average_path_length, with_path_lengths
 
 EVEN_BINS = 1023  # of "auto", but for features with long tails
@@ -112,7 +108,7 @@ POOL_ROWS = 2**15
 
 
 @params.parameters(params.ISOLATION, params.OF_ISOLATION)
-class IsolationForest(OutlierMixin, BaseForest):  # type: ignore[misc]
+class IsolationForest(OutlierMixin, UnsupervisedForest):  # type: ignore[misc]
     """Anomalies are the rows that random cuts isolate soon.
 
     Each tree cuts a few rows at random, until each is by itself or the depth of a balanced tree
@@ -147,17 +143,7 @@ class IsolationForest(OutlierMixin, BaseForest):  # type: ignore[misc]
     [1, 1, -1]
     """
 
-    _splitter = "random"
-    criterion = "squared_error"
-    _encode_target = encode_numbers
     estimators_features_ = property(drawn_features)
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Grow the trees; see `RandomForestRegressor.fit`. `y` is ignored.
-
-        `sample_weight` : the chances of rows to be drawn.
-        """
-        return super().fit(X, None, sample_weight)
 
     def predict(self, X: Any) -> np.ndarray:
         """Whether rows are inliers, 1, or anomalies, -1: `decision_function(X)` is below zero.
@@ -225,10 +211,8 @@ class IsolationForest(OutlierMixin, BaseForest):  # type: ignore[misc]
     def estimators_samples_(self) -> list[np.ndarray]:
         """Rows of each tree, int32, one as often as it was drawn; drawn again from the seed. Known
         to the estimator that was fitted, not to one that was loaded."""
-        bags = estimators_samples_(self)
-        if (pool := self._pool) is None:
-            return bags
-        return [pool[bag].astype(np.int32) for bag in bags]
+        bags, pool = estimators_samples_(self), self._pool
+        return bags if pool is None else [pool[bag].astype(np.int32) for bag in bags]
 
     def _tree_params(self) -> dict[str, Any]:
         limits = {"min_samples_split": 2, "min_samples_leaf": 1, "min_weight_fraction_leaf": 0.0}
@@ -237,20 +221,20 @@ class IsolationForest(OutlierMixin, BaseForest):  # type: ignore[misc]
         fixed = {"criterion": self.criterion, "max_features": 1, "max_depth": deepest}
         return super()._tree_params() | limits | others | fixed
 
-    def _settings(self, n_features: int) -> Settings:
-        settings = super()._settings(n_features)
+    def _settings(self) -> Settings:
+        settings = super()._settings()
         return replace(
             settings,
             max_samples=AUTO_SAMPLES if self.max_samples == "auto" else settings.max_samples,
             max_bins=EVEN_BINS if self.max_bins == "auto" else settings.max_bins,
-            features_drawn=n_drawn_features(self.max_features, n_features) % n_features,
+            features_drawn=self.max_features,
             without_replacement=not self.bootstrap,
         )
 
-    def _limited(self, n_drawn: int, n_features: int) -> Settings:
-        """The parameters for trees of so many rows, which are as deep as balanced ones."""
-        depth = depth_of(n_drawn)
-        return replace(self._settings(n_features), max_samples=n_drawn, max_depth=depth)
+    def _for_rows(self, settings: Settings, n_rows: int) -> Settings:
+        """The parameters for trees that are as deep as balanced ones."""
+        n_drawn = self._n_drawn(n_rows)
+        return replace(settings, max_samples=n_drawn, max_depth=depth_of(n_drawn))
 
     def _n_drawn(self, n_rows: int) -> int:
         """Rows drawn for a tree."""
@@ -268,16 +252,15 @@ class IsolationForest(OutlierMixin, BaseForest):  # type: ignore[misc]
             return min(int(wanted), n_rows)
         return max(1, int(float(wanted) * n_rows))
 
-    def _checked(
-        self, data: FitData, X: Any, weights: RowWeights, backend: Backend
-    ) -> tuple[Any, Settings, CheckedTarget, RowWeights]:
-        """The rows of a pool, which weights have drawn, and a random target."""
-        n_drawn = self._n_drawn(X.shape[0])
+    def _pooled(
+        self, X: Any, weights: RowWeights, settings: Settings, seed: int, backend: Backend
+    ) -> tuple[Any, RowWeights]:
+        """The rows of a pool, which weights have drawn."""
         integers = None if weights is None else weights[1]
-        self._pool = pool_of(data.seed, X.shape[0], n_drawn, integers)
-        X = _taken(X, self._pool, backend)
-        target = RandomState(data.seed % 2**32).uniform(size=X.shape[0])
-        return X, self._limited(n_drawn, X.shape[1]), CheckedTarget(target), None
+        pool = self._pool = pool_of(seed, X.shape[0], int(settings.max_samples or 0), integers)
+        if pool is not None and isinstance(X, BinnedData):
+            return X.take(pool), None
+        return take_rows(X, pool, backend), None
 
     def _binning(
         self,
@@ -293,14 +276,14 @@ class IsolationForest(OutlierMixin, BaseForest):  # type: ignore[misc]
         settings = replace(settings, max_bins=max(most, int(settings.max_bins)))
         return settings, lambda seed, on: edges
 
-    def _keep_fit(self, forest: Forest, *fit: Any) -> None:
-        super()._keep_fit(with_path_lengths(forest), *fit)
+    def _keep_fit(self, forest: Forest, plan: TrainingPlan) -> None:
+        super()._keep_fit(with_path_lengths(forest), plan)
 
-    def _fit(self, data: FitData, backend: Backend) -> None:
-        super()._fit(data, backend)
+    def _fit(self, data: Passed, seed: int, earlier: Forest | None, backend: Backend) -> None:
+        super()._fit(data, seed, earlier, backend)
         self.offset_ = -0.5
         if self.contamination != "auto":
-            table = check_table(self, data.X, backend)
+            table = check_table(self, data[0], backend)
             lengths = to_host(prediction.predict(self.forest_, table, backend))
             self.offset_ = float(np.percentile(self._scores(lengths), 100.0 * self.contamination))
 
@@ -330,14 +313,3 @@ def pool_of(seed: int, n_rows: int, n_drawn: int, weights: np.ndarray | None) ->
     point = (draws >> np.uint64(11)).astype(VALUE) / 2**53 * upto[-1]
     rows: np.ndarray = np.searchsorted(upto, point, side="right")
     return rows
-
-
-def _taken(X: Any, rows: np.ndarray | None, backend: Backend) -> Any:
-    """These rows of a table that was checked; None: all."""
-    if rows is None:
-        return X
-    if isinstance(X, BinnedData):
-        return replace(X, by_feature=np.ascontiguousarray(X.by_feature[:, rows]))
-    if isinstance(X, np.ndarray) or issparse(X):
-        return X[rows]
-    return backend.xp.take(X, backend.asarray(rows), axis=0)

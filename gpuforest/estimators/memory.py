@@ -97,9 +97,7 @@ def estimate_memory(
         else:
             several = (classes,) * n_outputs
             coding = TargetCoding(None, np.zeros(n_classes * n_outputs), 1.0, several)
-    settings = estimator._settings(n_features)
-    if hasattr(estimator, "_n_drawn"):  # isolation forests
-        settings = estimator._limited(estimator._n_drawn(n_samples), n_features)
+    settings = estimator._for_rows(estimator._settings(), n_samples)
     if settings.max_bins == "auto":
         max_bins = FEW_VALUES if n_samples <= FEW_VALUES else MANY_BINS
         settings = replace(settings, max_bins=max_bins)
@@ -269,19 +267,12 @@ def room_of(estimator: Any) -> int | None:
 
 def available_bytes() -> int | None:
     """Memory that new work may take on this machine; None: unknown."""
-    for ask in (_meminfo, _sysconf):
-        try:
-            return ask()
-        except (OSError, ValueError, AttributeError, StopIteration):
-            continue
-    return None
-
-
-def _meminfo() -> int:
-    lines = Path("/proc/meminfo").read_text().splitlines()
-    line = next(line for line in lines if line.startswith("MemAvailable:"))
-    return int(line.split()[1]) * 1024
-
-
-def _sysconf() -> int:
-    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    try:
+        facts = Path("/proc/meminfo").read_text()
+        return int(facts.partition("MemAvailable:")[2].split()[0]) * 1024
+    except (OSError, ValueError, IndexError):  # another system than Linux
+        pass
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, AttributeError):
+        return None

@@ -17,18 +17,13 @@ from gpuforest.data.arrays import to_host
 from gpuforest.data.validation import check_numbers, check_table
 from gpuforest.engine.criteria import CRITERIA
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.records import Training
 from gpuforest.engine.sampling import draw_bags
-from gpuforest.engine.target import CheckedTarget
 from gpuforest.estimators import params
 from gpuforest.estimators.ensembles import ForestRegressor
 from gpuforest.estimators.fits import as_it_is
-from gpuforest.explain.quantile_forest import (
-    WAYS,
-    Distribution,
-    TrainingRows,
-    in_bag,
-)
+from gpuforest.estimators.growing import Passed, TrainingPlan
+from gpuforest.estimators.tasks import host_target
+from gpuforest.explain.quantile_forest import WAYS, Distribution, TrainingRows, in_bag
 from gpuforest.explain.shap import host_codes
 
 KINDS = ("rank", "weak", "strict", "mean")
@@ -61,12 +56,12 @@ class QuantileForest(ForestRegressor):
         """
         return super().fit(X, y, sample_weight)
 
-    def _prepared(self, data: Any, backend: Backend) -> tuple[Training, Any, CheckedTarget]:
-        training, settings, checked = super()._prepared(data, backend)
+    def _prepared(self, data: Passed, seed: int, backend: Backend) -> TrainingPlan:
+        plan = super()._prepared(data, seed, backend)
+        training, y = plan.training, np.array(host_target(plan.checked), dtype=np.float64)
         codes = training.backend.asnumpy(training.matrix.codes)[:, : training.n_features]
-        y = np.array(to_host(checked.values), dtype=np.float64)
-        self._rows_ = TrainingRows(codes, y.reshape(len(y), -1), training.sampling)
-        return training, settings, checked
+        self._rows_ = TrainingRows(codes, y, training.sampling)
+        return plan
 
     def predict(
         self,
@@ -196,9 +191,8 @@ class QuantileForest(ForestRegressor):
         self = as_it_is(self)
 
         def stage(forest: Forest, table: Any, backend: Backend) -> np.ndarray:
-            known = check_numbers(y, table.shape[0], CRITERIA["squared_error"], backend)
-            values = np.asarray(to_host(known.values), dtype=np.float64)
-            values = values.reshape(len(values), -1)
+            checked = check_numbers(y, table.shape[0], CRITERIA["squared_error"], backend)
+            values = host_target(checked).astype(np.float64)
             if values.shape[1] != self.n_outputs_:
                 raise ValueError(f"y has {values.shape[1]} outputs, expected {self.n_outputs_}")
             asked = self._distribution(table, oob_score, indices, duplicates, backend)

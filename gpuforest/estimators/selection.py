@@ -23,10 +23,9 @@ from gpuforest.data.validation import check_table
 from gpuforest.engine.binning import BinnedMatrix, bin_matrix
 from gpuforest.engine.target import CheckedTarget
 from gpuforest.estimators import params
-from gpuforest.estimators.bagged import UNKNOWN_BAGS
+from gpuforest.estimators.bagged import check_rows, known_bags
 from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor
-from gpuforest.estimators.fits import replacing, same_edges
-from gpuforest.estimators.growing import FitData
+from gpuforest.estimators.fits import replacing, same_coding, same_edges
 from gpuforest.explain.importances import (
     decided,
     permutation_decreases,
@@ -90,10 +89,10 @@ def oob_permutation_importance(
     """
     numbers = None if groups is None else [_numbers_of(forest, group) for group in groups]
 
-    def work(matrix: BinnedMatrix, checked: CheckedTarget, backend: Backend) -> np.ndarray:
-        grown, score = forest.forest_, forest._tree_score(checked)
+    def work(matrix: BinnedMatrix, checked: CheckedTarget, y: Any, backend: Backend) -> np.ndarray:
+        trees, score = forest.forest_, forest._tree_score(checked)
         with progress.stage("permuting"):
-            return permutation_decreases(grown, matrix, forest._sampling_, score, backend, numbers)
+            return permutation_decreases(trees, matrix, forest._sampling_, score, backend, numbers)
 
     return _over_trees(_with_bags(forest, X, y, work, "oob_permutation_importance"))
 
@@ -141,55 +140,58 @@ def oob_impurity_importance(forest: Any, X: Any, y: Any) -> Bunch:
     0
     """
 
-    def work(matrix: BinnedMatrix, checked: CheckedTarget, backend: Backend) -> np.ndarray:
-        codes = forest._encode_target(checked, forest._sampling_, backend)[1]
+    def work(matrix: BinnedMatrix, checked: CheckedTarget, y: Any, backend: Backend) -> np.ndarray:
         with progress.stage("walking"):
-            return unbiased_importances(forest.forest_, matrix, codes, forest._sampling_, backend)
+            return unbiased_importances(forest.forest_, matrix, y, forest._sampling_, backend)
 
-    found = _over_trees(_with_bags(forest, X, y, work, "oob_impurity_importance"))
-    found.measure = "decrease of impurity out of bag"
-    return found
+    importances = _with_bags(forest, X, y, work, "oob_impurity_importance")
+    return _over_trees(importances, measure="decrease of impurity out of bag")
 
 
 def _with_bags(
-    forest: Any,
-    X: Any,
-    y: Any,
-    work: Callable[[BinnedMatrix, CheckedTarget, Backend], np.ndarray],
-    name: str,
+    forest: Any, X: Any, y: Any, work: Callable[..., np.ndarray], name: str
 ) -> np.ndarray:
-    """The result of `work` for the data that a forest was fitted to."""
-    _check_bags(forest, name)
+    """The result of `work` for the codes, the checked and the coded target of the data that a
+    forest was fitted to."""
+    if not isinstance(forest, ForestClassifier | ForestRegressor):
+        raise TypeError(
+            f"{name} takes a fitted RandomForest*, ExtraTrees* or Bagging* of gpuforest, not a "
+            f"{type(forest).__name__}"
+        )
+    check_is_fitted(forest)
+    sampling, edges = known_bags(forest), forest.forest_.edges
 
     def on(backend: Backend) -> np.ndarray:
-        n_rows, edges = forest._sampling_.n_rows, forest.forest_.edges
         binned = isinstance(X, BinnedData)
         table = X if binned else check_table(forest, X, backend)
-        if table.shape[0] != n_rows:
-            raise ValueError(
-                f"X has {table.shape[0]} rows, but the forest was fitted to {n_rows}: "
-                "pass the data that it was fitted to"
-            )
+        check_rows(sampling, table.shape[0])
         if binned and not same_edges(X.edges, edges):
             raise ValueError("X has other bins than the data that the forest was fitted to")
-        checked = forest._check_target(target_and_weight(X, y, None)[0], n_rows, backend)
-        _check_same_target(forest, checked, backend)
-        return work(bin_matrix(table, edges, backend), checked, backend)
+        target = target_and_weight(X, y, None)[0]
+        checked = forest._check_target(target, sampling.n_rows, backend)
+        coding, coded = forest._encode_target(checked, sampling, backend)
+        if not same_coding(coding, forest.forest_.coding):
+            what = "values" if checked.classes is None else "classes"
+            raise ValueError(
+                f"y has other {what} than in training: pass what the forest was fitted to"
+            )
+        return work(bin_matrix(table, edges, backend), checked, coded, backend)
 
     return run_on_backend(on, **forest._chosen(X))
 
 
-def _over_trees(found: np.ndarray) -> Bunch:
+def _over_trees(importances: np.ndarray, **others: Any) -> Bunch:
     """Importances f64[F, T], and their means, spreads and errors over the trees that have any."""
-    known = found[:, ~np.isnan(found[0])]
+    known = importances[:, ~np.isnan(importances[0])]
     if not known.size:
         raise ValueError("every bag has all rows, none is out of bag: lower max_samples")
     std = known.std(axis=1)
     return Bunch(
-        importances=found,
+        importances=importances,
         importances_mean=known.mean(axis=1),
         importances_std=std,
         importances_error=std / np.sqrt(known.shape[1]),
+        **others,
     )
 
 
@@ -205,35 +207,6 @@ def _numbers_of(forest: Any, group: Sequence[int | str]) -> list[int]:
             f"below {n}, or of names of the frame that the forest was fitted to"
         )
     return [names.index(f) if isinstance(f, str) else int(f) for f in group]
-
-
-def _check_bags(forest: Any, name: str) -> None:
-    if not isinstance(forest, ForestClassifier | ForestRegressor):
-        raise TypeError(
-            f"{name} takes a fitted RandomForest*, ExtraTrees* or Bagging* of gpuforest, not a "
-            f"{type(forest).__name__}"
-        )
-    check_is_fitted(forest)
-    if not hasattr(forest, "_sampling_"):
-        raise ValueError(UNKNOWN_BAGS)
-    if not forest._sampling_.n_draws:
-        raise ValueError("no row is out of bag without bags: fit with bootstrap=True")
-
-
-def _check_same_target(forest: Any, checked: CheckedTarget, backend: Backend) -> None:
-    """Refuse other classes, whose codes would mean other labels, and numbers of another scale."""
-    if checked.classes is None:
-        own = forest.forest_.coding
-        coding = forest._encode_target(checked, forest._sampling_, backend)[0]
-        if coding.scale != own.scale or not np.array_equal(coding.centre, own.centre):
-            raise ValueError(
-                "y has other values than in training: pass what the forest was fitted to"
-            )
-        return
-    own, other = forest.classes_, checked.classes
-    own = own if isinstance(own, list) else [own]
-    if len(own) != len(other) or not all(map(np.array_equal, own, other)):
-        raise ValueError("y has other classes than in training: pass what the forest was fitted to")
 
 
 OUT_OF_BAG = {
@@ -413,7 +386,7 @@ def _binned(forest: Any, X: Any, y: Any, seed: int) -> BinnedData:
     forest._validate_params()
 
     def work(backend: Backend) -> BinnedData:
-        matrix = forest._prepared(FitData(X, y, None, seed, None), backend)[0].matrix
+        matrix = forest._prepared((X, y, None), seed, backend).training.matrix
         codes = to_host(matrix.codes)[:, : matrix.edges.n_features]
         names = getattr(forest, "feature_names_in_", None)
         return BinnedData(

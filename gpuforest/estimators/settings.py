@@ -17,17 +17,18 @@ from gpuforest.engine.criteria import CRITERIA
 from gpuforest.engine.records import Rules
 from gpuforest.engine.sampling import Sampling, most_draw_weight
 from gpuforest.engine.target import CheckedTarget, TargetCoding, integer_weights
+from gpuforest.splits.base import Kind
+from gpuforest.splits.kinds import kind_for
 from gpuforest.splits.oblique.terms import MOST_WEIGHT
 
+RowWeights = tuple[np.ndarray, np.ndarray] | None  # weights as they are, and as integers
 PLAIN = {int, float, bool, str, type(None)}
 UNLIMITED = 10**9  # levels; a packed tree has fewer nodes
 # scikit-learn's allowance for rounding, so that a decrease of just the limit passes
 EPSILON = np.finfo(np.float64).eps
 
-HEAVIEST = {
-    "binary": 1,
-    "integer": MOST_WEIGHT,
-}  # the greatest weight of a feature in a combination
+# the greatest weight of a feature in a combination
+HEAVIEST = {"binary": 1, "integer": MOST_WEIGHT}
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,8 @@ class Settings:
     A parameter that an estimator does not have keeps its default here. Five are not
     scikit-learn's:
 
-    features_drawn : features drawn for each tree, of which it tries some; 0: it has all
+    features_drawn : features drawn for each tree, of which it tries some, as a number or a share;
+        None: it has all
     without_replacement : the rows of a bag are drawn without replacement
     balanced_by_weight : class weights "balanced" add up sample weights instead of counting rows
     is_single : a tree by itself, not one of many
@@ -68,7 +70,7 @@ class Settings:
     oob_score: Any = False
     unbiased_importances: bool = False
     bootstrap_features: bool = False
-    features_drawn: int = 0
+    features_drawn: int | float | None = None
     without_replacement: bool = False
     balanced_by_weight: bool = False
     is_single: bool = True
@@ -85,6 +87,17 @@ class Settings:
     def n_trees(self) -> int:
         """The most trees that may grow."""
         return int(self.max_estimators if self.n_estimators == "auto" else self.n_estimators)
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of split, as far as parameters tell."""
+        multiway = self.categorical_split == "multiway"
+        return kind_for(CRITERIA[self.criterion], multiway, self.feature_combinations or 0)
+
+    @property
+    def values_from_rows(self) -> bool:
+        """Whether leaves predict medians, which are looked for in the rows after growth."""
+        return CRITERIA[self.criterion].medians
 
     @property
     def prunes(self) -> bool:
@@ -139,6 +152,17 @@ def features_tried(
     return max(1, int(max_features * n_features))
 
 
+def features_of_tree(settings: Settings, n_features: int) -> int:
+    """Features drawn for each tree; 0: it has all."""
+    share = settings.features_drawn
+    if share is None:
+        return 0
+    drawn = int(share) if isinstance(share, Integral) else max(1, int(share * n_features))
+    if drawn > n_features:
+        raise ValueError(f"max_features={share} must be <= n_features={n_features}")
+    return 0 if drawn == n_features and not settings.bootstrap_features else drawn
+
+
 def rows_drawn(max_samples: Any, n_rows: int, weights: np.ndarray | None) -> int:
     """The number of rows drawn for a bag; a fraction is a part of the total weight, as in
     scikit-learn 1.9.
@@ -164,9 +188,7 @@ def rows_drawn(max_samples: Any, n_rows: int, weights: np.ndarray | None) -> int
     return drawn
 
 
-def bin_weights(
-    sampling: Sampling, weights: tuple[np.ndarray, np.ndarray] | None
-) -> np.ndarray | None:
+def bin_weights(sampling: Sampling, weights: RowWeights) -> np.ndarray | None:
     """The rows' weights i32[N] where bins are chosen: not those of classes, because bins describe
     X, and may be chosen before y is known; but rows of no weight are not there."""
     integers = None if weights is None else weights[1]
@@ -176,10 +198,7 @@ def bin_weights(
 
 
 def sampling_of(
-    settings: Settings,
-    n_rows: int,
-    weights: tuple[np.ndarray, np.ndarray] | None,
-    labels: CheckedTarget | None = None,
+    settings: Settings, n_rows: int, weights: RowWeights, labels: CheckedTarget | None = None
 ) -> Sampling:
     """How bags are drawn, and which weights are added up.
 
@@ -272,7 +291,7 @@ def rules_of(
     if settings.min_impurity_decrease > 0:
         decrease = float(settings.min_impurity_decrease - EPSILON) * sampling.bag_weight
         min_gain = coding.score_gain(decrease, criterion)
-    drawn, depth = settings.features_drawn, settings.max_depth
+    drawn, depth = features_of_tree(settings, n_features), settings.max_depth
     multiway, ratio = settings.categorical_split == "multiway", criterion.by_ratio
     if criterion.medians and has_categories:
         raise ValueError(

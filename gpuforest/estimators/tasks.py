@@ -55,6 +55,32 @@ def encode_numbers(
     return coding, moments
 
 
+def host_target(checked: CheckedTarget) -> np.ndarray:
+    """Class codes, or numbers, [N, n_outputs] on the host."""
+    if checked.classes is not None:
+        return np.stack([to_host(codes) for codes in checked.values], axis=1)
+    y = np.asarray(to_host(checked.values))
+    return y.reshape(len(y), -1)
+
+
+def score(self: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+    """How good `predict(X)` is: the accuracy for classes, R^2 for real numbers.
+
+    Parameters
+    ----------
+    X : array-like or frame of shape (n_samples, n_features)
+    y : array-like of shape (n_samples,), the true targets
+    sample_weight : array-like of shape (n_samples,), default=None
+
+    Returns
+    -------
+    float
+    """
+    metric = accuracy_score if isinstance(self, ClassifierMixin) else r2_score
+    y, predicted, weight = (to_host(a) for a in (y, self.predict(X), sample_weight))
+    return float(metric(y, predicted, sample_weight=weight))
+
+
 class Classifier(ClassifierMixin, BaseTrees):  # type: ignore[misc]
     """Adds class targets."""
 
@@ -62,6 +88,7 @@ class Classifier(ClassifierMixin, BaseTrees):  # type: ignore[misc]
     voting: str = "soft"
     classes_: Any
     n_classes_: Any
+    score = score
 
     def predict(self, X: Any) -> Any:
         """The class of the highest mean probability; the first among equals.
@@ -110,22 +137,6 @@ class Classifier(ClassifierMixin, BaseTrees):  # type: ignore[misc]
                 return [array_namespace(f).log(f) for f in shares]
             return array_namespace(shares).log(shares)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy of `predict(X)`.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,), true labels
-        sample_weight : array-like of shape (n_samples,), default=None
-
-        Returns
-        -------
-        float
-        """
-        y, predicted, weight = (to_host(a) for a in (y, self.predict(X), sample_weight))
-        return float(accuracy_score(y, predicted, sample_weight=weight))
-
     def _check_target(self, y: Any, n_rows: int, backend: Backend) -> CheckedTarget:
         return check_labels(y, n_rows, backend)
 
@@ -156,42 +167,12 @@ class Classifier(ClassifierMixin, BaseTrees):  # type: ignore[misc]
 class Regressor(RegressorMixin, BaseTrees):  # type: ignore[misc]
     """Adds real targets."""
 
+    score = score
+
     def predict(self, X: Any) -> Any:
-        """Mean over the trees of the mean target in the leaves, or of the median.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
-
-        Returns
-        -------
-        float64 array of shape (n_samples,) or (n_samples, n_outputs); on a GPU where X is on
-        one
-
-        Raises
-        ------
-        ValueError
-            Other features than in training, infinities, no numbers; X on another GPU
-            than the current one.
-        """
+        """What the trees predict together, where X is."""
         values = self._walk(X, prediction.predict)
         return values[:, 0] if self.n_outputs_ == 1 else values
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R^2 of `predict(X)`.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,), true values
-        sample_weight : array-like of shape (n_samples,), default=None
-
-        Returns
-        -------
-        float
-        """
-        y, predicted, weight = (to_host(a) for a in (y, self.predict(X), sample_weight))
-        return float(r2_score(y, predicted, sample_weight=weight))
 
     def _check_target(self, y: Any, n_rows: int, backend: Backend) -> CheckedTarget:
         return check_numbers(y, n_rows, CRITERIA[self.criterion], backend)

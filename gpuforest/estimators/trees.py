@@ -24,8 +24,8 @@ from gpuforest.engine.forest import Forest
 from gpuforest.engine.nodes import is_leaf
 from gpuforest.estimators import params
 from gpuforest.estimators.base import BaseTrees
-from gpuforest.estimators.growing import FitData
-from gpuforest.estimators.tasks import Classifier, Regressor
+from gpuforest.estimators.growing import Passed
+from gpuforest.estimators.tasks import Classifier, Regressor, host_target
 from gpuforest.explain.paths import decision_paths
 from gpuforest.explain.pruning import (
     RULES,
@@ -117,8 +117,8 @@ class SingleTree(BaseTrees):
         target, classes = run_on_backend(
             lambda backend: self._target(y, len(leaves), backend), **self._chosen(X)
         )
-        weights = check_weights(sample_weight, len(leaves))
-        trial = self._trial(leaves, target, classes, None if weights is None else weights[0])
+        weights = first_weights(sample_weight, len(leaves))
+        trial = self._trial(leaves, target, classes, weights)
         if method == "reduced_error":
             self._cut(reduced_error(trial))
         else:
@@ -135,19 +135,16 @@ class SingleTree(BaseTrees):
         if self.ccp_alpha != CV:
             self.ccp_alpha_ = float(self.ccp_alpha)
 
-    def _fit(self, data: FitData, backend: Backend) -> None:
-        super()._fit(data, backend)
-        if self.ccp_alpha != CV:
-            return
-        weights = check_weights(data.sample_weight, self._sampling_.n_rows)
-        w = None if weights is None else weights[0]
-        self._cross_validate(data.X, data.y, w, data.seed, backend)
+    def _fit(self, data: Passed, seed: int, earlier: Forest | None, backend: Backend) -> None:
+        super()._fit(data, seed, earlier, backend)
+        if self.ccp_alpha == CV:
+            self._cross_validate(data, seed, backend)
 
-    def _cross_validate(
-        self, X: Any, y: Any, weights: np.ndarray | None, seed: int, backend: Backend
-    ) -> None:
+    def _cross_validate(self, data: Passed, seed: int, backend: Backend) -> None:
         """Prune the whole tree at an alpha chosen by trees of some of the rows, tested on the
-        others (Breiman et al. 1984, 3.4). weights : f64[N] or None"""
+        others (Breiman et al. 1984, 3.4)."""
+        X, y, sample_weight = data
+        weights = first_weights(sample_weight, self._sampling_.n_rows)
         alphas = collapse_alphas(self.forest_, self._criterion)
         candidates = middles(path_alphas(alphas, self.forest_.nodes))
         # the last stands for all above it, where every fold's tree is its root
@@ -215,10 +212,7 @@ class SingleTree(BaseTrees):
         """The target on the host: class codes [N, n_outputs] and the classes of each output, or
         numbers f64[N, n_outputs] and no classes."""
         checked = self._check_target(y, N, backend)
-        if checked.classes is None:
-            return to_host(checked.values).reshape(N, -1), ()
-        codes = np.stack([to_host(own) for own in checked.values], axis=1)
-        return codes, tuple(checked.classes)
+        return host_target(checked), tuple(checked.classes or ())
 
     def _numbers(self, target: np.ndarray, classes: tuple[Any, ...]) -> np.ndarray:
         """The target with the tree's own class codes, -1 for a class that it does not know."""
@@ -313,6 +307,12 @@ class SingleTree(BaseTrees):
         return int(is_leaf(self.forest_.nodes).sum())
 
 
+def first_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:
+    """The weights f64[N] of rows, checked, as they were passed; None: there are none."""
+    weights = check_weights(sample_weight, n_rows)
+    return None if weights is None else weights[0]
+
+
 def _rows(X: Any, rows: np.ndarray, backend: Backend) -> Any:
     """Some rows of X, in its kind."""
     if is_frame(X):
@@ -358,11 +358,8 @@ class DecisionTreeClassifier(SingleTree, Classifier):
 
 @params.parameters(params.SINGLE_TREE, params.OF_NUMBERS, params.OF_A_TREE)
 class DecisionTreeRegressor(SingleTree, Regressor):
-    """A decision tree (CART) for real numbers.
-
-    Where every feature has at most 1,023 distinct values (or `max_bins`) this is the exact
-    tree; otherwise thresholds are chosen among 254 (or `max_bins` - 1) edges a feature. The
-    same data and `random_state` give the same tree, bit for bit, on every backend.
+    """A decision tree (CART) for real numbers; how exact and how reproducible it is, see
+    `DecisionTreeClassifier`.
 
     Attributes
     ----------

@@ -26,7 +26,6 @@ from gpuforest.data.binned import BinnedData
 from gpuforest.engine.assembly import merged, no_subtrees
 from gpuforest.engine.binning import BinnedMatrix, new_codes
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.grow import grow
 from gpuforest.engine.records import Frontier, Splits, Subtrees, Training
 from gpuforest.engine.sampling import WaveRequest
 from gpuforest.engine.slots import Nodes
@@ -232,7 +231,7 @@ def grow_of_rows(
     """
     backend = get_host_backend(thread_count(getattr(estimator, "n_jobs", 1)))
     estimator._validate_params()
-    plan, settings = share_plan(estimator, without_codes(data, codes), backend)
+    plan = share_plan(estimator, without_codes(data, codes), backend)
     training, target = plan.training, plan.training.target
     require_shared_rows(training)
     local = replace(
@@ -241,7 +240,8 @@ def grow_of_rows(
         target=Target(target.coding, np.ascontiguousarray(target.y[own])),
         backend=SharedRows.of(backend, communicator, own),
     )
-    return merged(grow(local, begin, settings.n_trees, plan.prune), training)
+    waves = replace(plan, training=local).grow(begin, plan.settings.n_trees)
+    return merged(waves, training)
 
 
 def without_codes(data: BinnedData, like: np.ndarray) -> BinnedData:
