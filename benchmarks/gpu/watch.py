@@ -27,7 +27,7 @@ STAGES: list[tuple[ModuleType, str, str]] = [
     (base, "learn_table", "check X"),
     (base, "edges_of", "edges"),
     (base, "bin_matrix", "encode"),
-    (growing, "grow", "grow"),
+    (base, "grow", "grow"),
     (grow, "tree_weights", "bags"),
     (grow, "roots", "roots"),
     (grow, "split_slots", "split"),

@@ -22,7 +22,7 @@ from gpuforest.data.validation import check_table
 from gpuforest.engine import predict as prediction
 from gpuforest.engine.binning import bin_matrix
 from gpuforest.engine.forest import Forest, joined
-from gpuforest.engine.grow import keeping_scratch
+from gpuforest.engine.grow import grow, keeping_scratch
 from gpuforest.engine.nodes import leaf_rows
 from gpuforest.engine.records import Training
 from gpuforest.engine.reweighting import Round, boost, r2, samme
@@ -153,7 +153,7 @@ class AdaBoost(BaseForest):
         rules = rules_of(plan.settings, training.n_features, training.sampling, coding, has_sets)
         plan = replace(plan, training=replace(training, rules=rules), combine="mean")
         with counting_on(t, self._most_trees):
-            waves = plan.grow(t, t + 1)
+            waves = grow(plan.training, t, t + 1, plan.pruning)
         return plan.finish(waves, t)
 
     def _class_factors(self, checked: CheckedTarget, weights: np.ndarray) -> np.ndarray | None:

@@ -25,6 +25,7 @@ from gpuforest.engine.assembly import WaveTrees, as_wave
 from gpuforest.engine.binning import BinEdges, bin_matrix, most_bins
 from gpuforest.engine.criteria import CRITERIA, Criterion
 from gpuforest.engine.forest import Forest
+from gpuforest.engine.grow import grow
 from gpuforest.engine.records import Training
 from gpuforest.engine.sampling import Sampling
 from gpuforest.engine.target import CheckedTarget, Target, TargetCoding
@@ -166,7 +167,8 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         with progress.stage("growing"):
             waves = [as_wave(grown) for grown in (earlier, *self._grown) if grown is not None]
             n_trees = n_trees_of(waves) if self._grown else self._most_trees
-            plan, waves = self._grow_waves(plan, waves, n_trees)
+            plan, waves, n_trees = self._first_waves(plan, waves, n_trees)
+            waves += grow(plan.training, n_trees_of(waves), n_trees, plan.pruning)
             if earlier is None or n_trees > earlier.n_trees:
                 forest = plan.finish(waves, 0)
             else:  # only errors of the same trees are asked for
@@ -224,11 +226,12 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
             settings = replace(settings, max_bins=max_bins)
         return settings, partial(edges_of, X, settings.max_bins, integers, categories=categories)
 
-    def _grow_waves(
+    def _first_waves(
         self, plan: TrainingPlan, waves: list[WaveTrees], n_trees: int
-    ) -> tuple[TrainingPlan, list[WaveTrees]]:
-        """How the trees grew, and all of them; those of `waves` have grown before."""
-        return plan, waves + plan.grow(n_trees_of(waves), n_trees)
+    ) -> tuple[TrainingPlan, list[WaveTrees], int]:
+        """How the trees grow, those of them that have grown already, and how many there shall be;
+        the trees of `waves` have grown before."""
+        return plan, waves, n_trees
 
     def _keep_fit(self, forest: Forest, plan: TrainingPlan) -> None:
         """Keep the forest, and what else a fit leaves."""

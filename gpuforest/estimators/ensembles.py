@@ -196,14 +196,14 @@ class BaseForest(BaseTrees):
         tried = self.oob_max_features_
         return int(tried.max_features[np.argmin(tried.error)])
 
-    def _grow_waves(
+    def _first_waves(
         self, plan: TrainingPlan, waves: list[WaveTrees], n_trees: int
-    ) -> tuple[TrainingPlan, list[WaveTrees]]:
+    ) -> tuple[TrainingPlan, list[WaveTrees], int]:
         """Out-of-bag errors may choose the number of trees and that of features tried."""
         by_error = getattr(self, "max_features", None) == "oob"
         converges = self.n_estimators == "auto"
         if n_trees_of(waves) == n_trees or not (by_error or converges):
-            return super()._grow_waves(plan, waves, n_trees)
+            return plan, waves, n_trees
         plan = replace(plan, training=keeping_scratch(plan.training))
         error, first_waves = self._oob_error(plan.checked, plan.sample()), list[WaveTrees]()
         if by_error:
@@ -213,10 +213,10 @@ class BaseForest(BaseTrees):
             limits = self.oob_tol, self.max_estimators
             waves, curve = grow_until_converged(plan, error, *limits, first_waves)
             self.oob_curve_ = as_bunch(curve, "n_estimators")
-            return plan, waves
+            return plan, waves, n_trees_of(waves)
         if not waves and n_trees >= FIRST_TREES:
             waves = first_waves
-        return super()._grow_waves(plan, waves, n_trees)
+        return plan, waves, n_trees
 
     def _oob_error(self, checked: CheckedTarget, rows: np.ndarray | None) -> Error:
         """A function that takes predictions for these rows (None: all), and gives 1 - score; NaN

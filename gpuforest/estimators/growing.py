@@ -19,7 +19,7 @@ from gpuforest.common.progress import counting_on
 from gpuforest.data.binned import BinnedData, target_and_weight
 from gpuforest.engine.assembly import WaveTrees, merged
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.grow import grow
+from gpuforest.engine.grow import Prune, grow
 from gpuforest.engine.records import Training
 from gpuforest.engine.target import CheckedTarget
 from gpuforest.estimators.settings import Settings
@@ -45,11 +45,12 @@ class TrainingPlan:
     checked: CheckedTarget  # the target before it was encoded
     combine: str  # how the trees' predictions combine, see `Forest`
 
-    def grow(self, begin: int, n_trees: int) -> list[WaveTrees]:
-        """The trees begin .. n_trees - 1, pruned as they grow if what their splits gain is known
-        then."""
-        prune = self.settings.prunes and not self.settings.values_from_rows
-        return grow(self.training, begin, n_trees, self.prune if prune else None)
+    @property
+    def pruning(self) -> Prune | None:
+        """What prunes the trees of a wave as soon as they have grown; None: nothing does, or what
+        their splits gain is known at the end only."""
+        early = self.settings.prunes and not self.settings.values_from_rows
+        return self.prune if early else None
 
     def prune(self, forest: Forest) -> Forest:
         """Cut the trees back as the parameters ask for it."""
@@ -106,7 +107,7 @@ def tune_features(plan: TrainingPlan, error: Error) -> tuple[TrainingPlan, list[
 
     def trial(n_tried: int) -> float:
         nonlocal best
-        waves = plan.trying(n_tried).grow(0, FIRST_TREES)
+        waves = grow(plan.trying(n_tried).training, 0, FIRST_TREES, plan.pruning)
         oob = OutOfBag(plan.training, rows)
         ((_, errors[n_tried]),) = _follow(oob, plan, waves, [FIRST_TREES], error)
         if best is None or (errors[n_tried], n_tried) < best[:2]:
@@ -143,7 +144,7 @@ def grow_until_converged(
         begin = oob.n_trees
         with counting_on(begin, max_trees):
             is_there = first_waves and end == FIRST_TREES
-            waves = first_waves if is_there else plan.grow(begin, end)
+            waves = first_waves if is_there else grow(plan.training, begin, end, plan.pruning)
         grown += waves
         passed = [n for n in points if begin < n <= end]
         curve += _follow(oob, plan, waves, passed, error)
@@ -184,7 +185,7 @@ def grow_share(estimator: Any, data: BinnedData, begin: int, end: int) -> Forest
 
     def work(backend: Backend) -> Forest:
         plan = share_plan(estimator, data, backend)
-        return merged(plan.grow(begin, end), plan.training)
+        return merged(grow(plan.training, begin, end, plan.pruning), plan.training)
 
     forest: Forest = run_on_backend(work, **estimator._chosen(data))
     return forest

@@ -26,6 +26,7 @@ from gpuforest.data.binned import BinnedData
 from gpuforest.engine.assembly import merged, no_subtrees
 from gpuforest.engine.binning import BinnedMatrix, new_codes
 from gpuforest.engine.forest import Forest
+from gpuforest.engine.grow import grow
 from gpuforest.engine.records import Frontier, Splits, Subtrees, Training
 from gpuforest.engine.sampling import WaveRequest
 from gpuforest.engine.slots import Nodes
@@ -240,8 +241,7 @@ def grow_of_rows(
         target=Target(target.coding, np.ascontiguousarray(target.y[own])),
         backend=SharedRows.of(backend, communicator, own),
     )
-    waves = replace(plan, training=local).grow(begin, plan.settings.n_trees)
-    return merged(waves, training)
+    return merged(grow(local, begin, plan.settings.n_trees, plan.pruning), training)
 
 
 def without_codes(data: BinnedData, like: np.ndarray) -> BinnedData:
