@@ -84,17 +84,18 @@ class Bagging(BaseForest):
                 "voting='hard' is for bags of gpuforest's trees: set voting='soft', or use an "
                 "estimator without predict_proba, which votes"
             )
-        given = self.max_samples
+        max_samples = self.max_samples
         with replacing(self) as fitted:
             if self._is_theirs and self.warm_start:
-                for name, known in vars(self).items():  # lists are added to in place
-                    fitted.__dict__[name] = copy(known) if isinstance(known, list) else known
+                for name, value in vars(self).items():  # lists are added to in place
+                    fitted.__dict__[name] = copy(value) if isinstance(value, list) else value
             fitted.__dict__.setdefault("estimator_params", ())  # which its constructor sets
             theirs = fitted._theirs()
-            if given is None and None not in type(theirs)._parameter_constraints["max_samples"]:
+            allowed = type(theirs)._parameter_constraints["max_samples"]
+            if max_samples is None and None not in allowed:
                 theirs.max_samples = 1.0  # what None means, which scikit-learn takes from 1.9 on
             theirs.fit(X, y, sample_weight, **fit_params)
-            theirs.max_samples = given
+            theirs.max_samples = max_samples
         return self
 
     def __len__(self) -> int:

@@ -392,11 +392,11 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
     def _get_fitted_attr_html(self, doc_link: str = "") -> Any:
         """The diagram's table of the attributes that are set. scikit-learn reads all attributes,
         and would draw the rows of every tree's bag again."""
-        known = BaseEstimator()
-        known.__dict__.update({n: v for n, v in vars(self).items() if n.endswith("_")})
-        found = BaseEstimator._get_fitted_attr_html(known, doc_link)
-        found.estimator_class = type(self)
-        return found
+        only_set = BaseEstimator()
+        only_set.__dict__.update({n: v for n, v in vars(self).items() if n.endswith("_")})
+        table = BaseEstimator._get_fitted_attr_html(only_set, doc_link)
+        table.estimator_class = type(self)
+        return table
 
     def _compute_partial_dependence_recursion(self, grid: Any, target_features: Any) -> np.ndarray:
         """Called by `sklearn.inspection.partial_dependence(method="recursion")`."""

@@ -73,15 +73,15 @@ def _bins_of(X: Any, max_bins: int | str, low: np.ndarray, high: np.ndarray) -> 
     """The bins of each feature, which lies between low and high f64[F]."""
     if max_bins != "auto":
         return [int(max_bins)] * X.shape[1]
-    some = X[:: max(1, -(-X.shape[0] // LOOKED_AT))]
-    some = some.toarray() if issparse(some) else to_host(some)
-    some = np.sort(np.asarray(some, VALUE), axis=0)  # missing values last
+    sample = X[:: max(1, -(-X.shape[0] // LOOKED_AT))]
+    sample = sample.toarray() if issparse(sample) else to_host(sample)
+    sample = np.sort(np.asarray(sample, VALUE), axis=0)  # missing values last
     counts = []
-    for f, n in enumerate((~np.isnan(some)).sum(axis=0).tolist()):
-        half = some[3 * n // 4, f] - some[n // 4, f] if n else 0.0
+    for f, n in enumerate((~np.isnan(sample)).sum(axis=0).tolist()):
+        half = sample[3 * n // 4, f] - sample[n // 4, f] if n else 0.0
         with np.errstate(over="ignore", invalid="ignore"):
-            wanted = BINS_OF_HALF * (high[f] - low[f]) / half if half > 0 else 0.0
-        counts.append(int(np.ceil(np.clip(np.nan_to_num(wanted), EVEN_BINS, MAX_BINS))))
+            n_bins = BINS_OF_HALF * (high[f] - low[f]) / half if half > 0 else 0.0
+        counts.append(int(np.ceil(np.clip(np.nan_to_num(n_bins), EVEN_BINS, MAX_BINS))))
     return counts
 
 
@@ -225,32 +225,26 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):  # type: ignore[misc]
         settings = super()._settings()
         return replace(
             settings,
-            max_samples=AUTO_SAMPLES if self.max_samples == "auto" else settings.max_samples,
             max_bins=EVEN_BINS if self.max_bins == "auto" else settings.max_bins,
             features_drawn=self.max_features,
             without_replacement=not self.bootstrap,
         )
 
     def _for_rows(self, settings: Settings, n_rows: int) -> Settings:
-        """The parameters for trees that are as deep as balanced ones."""
-        n_drawn = self._n_drawn(n_rows)
+        """The parameters with the number of rows of a tree, which is as deep as a balanced one."""
+        is_auto, draws = self.max_samples == "auto", self.max_samples
+        if not is_auto and isinstance(draws, Integral) and int(draws) > n_rows:
+            warnings.warn(
+                f"max_samples ({draws}) is greater than the total number of samples "
+                f"({n_rows}). max_samples will be set to n_samples for estimation.",
+                UserWarning,
+                stacklevel=2,
+            )
+        if is_auto or isinstance(draws, Integral):
+            n_drawn = min(AUTO_SAMPLES if is_auto else int(draws), n_rows)
+        else:
+            n_drawn = max(1, int(float(draws) * n_rows))
         return replace(settings, max_samples=n_drawn, max_depth=depth_of(n_drawn))
-
-    def _n_drawn(self, n_rows: int) -> int:
-        """Rows drawn for a tree."""
-        wanted = self.max_samples
-        if wanted == "auto":
-            return min(AUTO_SAMPLES, n_rows)
-        if isinstance(wanted, Integral):
-            if int(wanted) > n_rows:
-                warnings.warn(
-                    f"max_samples ({wanted}) is greater than the total number of samples "
-                    f"({n_rows}). max_samples will be set to n_samples for estimation.",
-                    UserWarning,
-                    stacklevel=2,
-                )
-            return min(int(wanted), n_rows)
-        return max(1, int(float(wanted) * n_rows))
 
     def _pooled(
         self, X: Any, weights: RowWeights, settings: Settings, seed: int, backend: Backend

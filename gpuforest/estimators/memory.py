@@ -71,8 +71,7 @@ def estimate_memory(
     Examples
     --------
     >>> from gpuforest import RandomForestRegressor, estimate_memory
-    >>> found = estimate_memory(RandomForestRegressor(), 10_000, 50, backend="numpy")
-    >>> found.codes
+    >>> estimate_memory(RandomForestRegressor(), 10_000, 50, backend="numpy").codes
     500000
     """
     sizes = {"n_samples": n_samples, "n_features": n_features}
@@ -247,15 +246,15 @@ def boosting_fitted_to_memory(
     return backend, memory
 
 
-def warn_of_little(found: MemoryEstimate, what: str) -> None:
+def warn_of_little(needed: MemoryEstimate, what: str) -> None:
     """Warn in the log if the machine has less memory; `what` might be lowered."""
     free = available_bytes()
-    if free is not None and found.total > free:
+    if free is not None and needed.total > free:
         _warned.add("available")
         logger.warning(
             "this fit takes about %d MB, but only %d MB of memory are available: lower %s, or "
             "free memory",
-            found.total / 1e6, free / 1e6, what,
+            needed.total / 1e6, free / 1e6, what,
         )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from collections import ChainMap
 from collections.abc import Callable, Iterable
+from functools import cache
 from inspect import cleandoc
 from numbers import Integral, Real
 from textwrap import fill, indent
@@ -366,6 +367,7 @@ TYPES: dict[Any, tuple[str, str]] = {
 }  # fmt: skip
 
 
+@cache
 def _types(constraint: Any) -> tuple[str, str]:
     """The annotation and the documentation of what a constraint allows."""
     if isinstance(constraint, StrOptions):
@@ -389,4 +391,9 @@ def _documentation(
         types = f"{', '.join(others)} or {last}" if others else last
     shown = "1/3" if default == 1 / 3 else repr(default).replace("'", '"')
     shown = "" if default is REQUIRED else f", default={shown}"
-    return f"{name} : {types}{shown}\n{indent(fill(text, 92), 4 * ' ')}"
+    return f"{name} : {types}{shown}\n{_wrapped(text)}"
+
+
+@cache  # because many classes have the same text, and wrapping takes long
+def _wrapped(text: str) -> str:
+    return indent(fill(text, 92), 4 * " ")
