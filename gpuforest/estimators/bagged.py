@@ -119,12 +119,7 @@ def _leaves(self: Any, X: Any) -> np.ndarray:
 
 
 def known_bags(forest: Any) -> Sampling:
-    """How the bags of a fitted forest were drawn.
-
-    Raises
-    ------
-    ValueError : that is not known, or there are none
-    """
+    """How the bags of a fitted forest were drawn; a ValueError if it has none or does not know."""
     if not hasattr(forest, "_sampling_"):
         raise ValueError(
             "the bags are not known to Bagging* that were loaded, older files and converted "
@@ -143,6 +138,16 @@ def check_rows(sampling: Sampling, n_rows: int) -> None:
             f"X has {n_rows} rows, but the forest was fitted to {sampling.n_rows}: pass the "
             "data that it was fitted to"
         )
+
+
+def warn_of_rows_in_all_bags(stacklevel: int) -> None:
+    """Warn as scikit-learn does that some rows have no out-of-bag predictions."""
+    warnings.warn(
+        "Some inputs do not have OOB scores. This probably means too few trees were used to "
+        "compute any reliable OOB estimates.",
+        UserWarning,
+        stacklevel=stacklevel + 1,
+    )
 
 
 def unbiased_feature_importances_(self: Any) -> Any:
@@ -176,12 +181,8 @@ def keep_unbiased_importances(self: Any, training: Training) -> None:
 
 
 def known_errors(estimator: Any, what: str, coverage: Any) -> Calibration:
-    """The calibration for a method of this name.
-
-    Raises
-    ------
-    ValueError : there is none, or a coverage that is none
-    """
+    """The calibration for a method of this name; a ValueError says why there is none, or what is
+    wrong with the coverage."""
     check_is_fitted(estimator)
     if isinstance(coverage, bool) or not isinstance(coverage, Real) or not 0 < float(coverage) < 1:
         raise ValueError(f"coverage={coverage!r} must be a number between 0 and 1")

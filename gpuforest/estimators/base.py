@@ -143,12 +143,7 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         return 1
 
     def _earlier(self) -> Forest | None:
-        """The trees that warm_start adds to.
-
-        Raises
-        ------
-        ValueError : there are more already
-        """
+        """The trees that warm_start adds to; a ValueError if there are more than wanted."""
         if not getattr(self, "warm_start", False) or not hasattr(self, "forest_"):
             return None
         n = self.forest_.n_trees

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cached_property, partial, wraps
@@ -256,12 +255,7 @@ class BaseForest(BaseTrees):
             self.oob_curve_ = as_bunch(curve, "n_estimators")
         means = oob.means()
         if np.isnan(means).any():
-            warnings.warn(
-                "Some inputs do not have OOB scores. This probably means too few trees were "
-                "used to compute any reliable OOB estimates.",
-                UserWarning,
-                stacklevel=2,
-            )
+            bagged.warn_of_rows_in_all_bags(stacklevel=2)
         return means
 
     def _has_out_of_bag(self) -> bool:

@@ -84,13 +84,8 @@ def same_coding(one: TargetCoding, other: TargetCoding) -> bool:
 
 
 def check_same(earlier: Forest, edges: BinEdges, coding: TargetCoding) -> None:
-    """Check that new trees can join those of an earlier fit: all trees of a forest share its
-    bins, classes and fixed point.
-
-    Raises
-    ------
-    ValueError : they cannot
-    """
+    """Raise a ValueError if new trees cannot join those of an earlier fit: all trees of a forest
+    share its bins, classes and fixed point."""
     if not (same_edges(earlier.edges, edges) and same_coding(earlier.coding, coding)):
         raise ValueError(
             "warm_start=True adds trees from the same data, weights and parameters: X or y has "

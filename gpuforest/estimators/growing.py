@@ -93,13 +93,9 @@ def tune_features(plan: TrainingPlan, error: Error) -> tuple[TrainingPlan, list[
     Breiman and Cutler's tuneRF (in R's randomForest).
 
     From the number that `plan` has it is halved for as long as that lowers the error of
-    `FIRST_TREES` trees by `IMPROVEMENT`, then doubled. The same bags serve all numbers.
-
-    Returns
-    -------
-    plan : with the best of the numbers tried; of equals the least
-    waves : its trees
-    tried : the numbers, ascending, and their errors
+    `FIRST_TREES` trees by `IMPROVEMENT`, then doubled. The same bags serve all numbers. The result
+    is the plan with the best of the numbers (of equals the least), its trees, and all numbers,
+    ascending, with their errors.
     """
     start, rows = plan.training.rules.n_tried, plan.sample()
     errors: dict[int, float] = {}

@@ -45,13 +45,8 @@ def even_edges(
     A cut is drawn from a node's bins with the same chance for each. Where bins are equally wide,
     it is uniform between the node's least and largest value, as in the paper, up to the width of
     a bin. Bins by quantiles would make cuts between inliers as likely as cuts beside an anomaly.
-
-    Parameters
-    ----------
-    X : real array [N, F], on the host or on the backend's device, or a sparse one
-    max_bins : how many; "auto": `EVEN_BINS`, and more where a few values lie so far out that all
-        others would share a few bins
-    categories : as `BinEdges` has them
+    max_bins="auto" means `EVEN_BINS`, and more where a few values lie so far out that all others
+    would share a few bins. X [N, F] may be sparse, or lie on the backend's device.
     """
     columns, kinds = [], np.zeros(X.shape[1], np.uint8)
     low, high = _ranges(X, backend)
@@ -291,12 +286,8 @@ def pool_of(seed: int, n_rows: int, n_drawn: int, weights: np.ndarray | None) ->
     """The rows that trees draw theirs from, i64[...]; None: all.
 
     Of equal weights each row comes once, and rows ascend. Others are drawn with replacement, with
-    chances in proportion to their weights, so that a row of weight two is as two rows.
-
-    Parameters
-    ----------
-    n_drawn : rows that a tree draws
-    weights : i32[n_rows], or None: all are equal
+    chances in proportion to their weights i32[n_rows], so that a row of weight two is as two rows.
+    A tree draws `n_drawn` rows.
     """
     size = max(POOL_ROWS, 8 * n_drawn)
     if weights is None or bool((weights == weights[0]).all()):

@@ -90,12 +90,10 @@ def estimate_memory(
         return boosting_memory.estimate(boosted, for_boosting(on), boosting_memory.HISTOGRAM_BYTES)
     coding = TargetCoding(None, np.zeros(n_outputs), 1.0)
     if is_classifier(estimator):
-        classes = np.arange(n_classes)
+        classes = (np.arange(n_classes),) * n_outputs
+        coding = TargetCoding(None, np.zeros(n_classes * n_outputs), 1.0, classes)
         if n_outputs == 1:
-            coding = TargetCoding(classes, np.zeros(1), 1.0)
-        else:
-            several = (classes,) * n_outputs
-            coding = TargetCoding(None, np.zeros(n_classes * n_outputs), 1.0, several)
+            coding = TargetCoding(classes[0], np.zeros(1), 1.0)
     settings = estimator._for_rows(estimator._settings(), n_samples)
     if settings.max_bins == "auto":
         max_bins = FEW_VALUES if n_samples <= FEW_VALUES else MANY_BINS
@@ -221,13 +219,8 @@ def _most_leaves(settings: Settings, coding: TargetCoding) -> float:
 
 
 def fitted_to_memory(fit: Fit, backend: Backend, limit: int | None) -> Backend:
-    """The backend, changed so that the fit stays within the limit. The log warns, once in a
-    process, of a fit that may take more memory than the machine has.
-
-    Raises
-    ------
-    ValueError : it takes more than the limit whatever is done
-    """
+    """The backend, changed so that the fit stays within the limit; a ValueError if it cannot. The
+    log warns, once in a process, of a fit that may take more memory than the machine has."""
     if limit is not None:
         return within(fit, backend, limit)
     if backend.on_host and "available" not in _warned:

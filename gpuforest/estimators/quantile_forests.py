@@ -19,6 +19,7 @@ from gpuforest.engine.criteria import CRITERIA
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.sampling import draw_bags
 from gpuforest.estimators import params
+from gpuforest.estimators.bagged import warn_of_rows_in_all_bags
 from gpuforest.estimators.ensembles import ForestRegressor
 from gpuforest.estimators.fits import as_it_is
 from gpuforest.estimators.growing import Passed, TrainingPlan
@@ -259,12 +260,7 @@ class QuantileForest(ForestRegressor):
         if oob_score:
             skipped = self._drawn(table, indices, duplicates, backend)
             if skipped.all(axis=1).any():
-                warnings.warn(
-                    "Some inputs do not have OOB scores. This probably means too few trees were "
-                    "used to compute any reliable OOB estimates.",
-                    UserWarning,
-                    stacklevel=5,
-                )
+                warn_of_rows_in_all_bags(stacklevel=5)
         members = rows.members(self.forest_, self.max_samples_leaf, backend)
         return Distribution(self.forest_, rows, members, skipped)
 
@@ -299,12 +295,7 @@ class QuantileForest(ForestRegressor):
 
 
 def _rows_of(numbers: Any, name: str, least: int, n_rows: int) -> np.ndarray:
-    """Numbers of training rows as integers, i64[n].
-
-    Raises
-    ------
-    ValueError : other numbers
-    """
+    """Numbers of training rows as integers, i64[n]; a ValueError if they are others."""
     rows = np.asarray(numbers)
     if rows.dtype.kind == "f" and (rows == np.rint(rows)).all():
         rows = rows.astype(np.int64)
@@ -314,12 +305,7 @@ def _rows_of(numbers: Any, name: str, least: int, n_rows: int) -> np.ndarray:
 
 
 def _asked(quantiles: Any) -> np.ndarray | None:
-    """Quantiles f64[Q]; None: the mean.
-
-    Raises
-    ------
-    ValueError : they are none
-    """
+    """Quantiles f64[Q], or None for the mean; a ValueError if they are neither."""
     if quantiles is None or (isinstance(quantiles, str) and quantiles == "mean"):
         return None
     listed = [quantiles] if np.ndim(quantiles) == 0 else list(quantiles)

@@ -114,17 +114,10 @@ def _plain_number(value: Any) -> Any:
 
 
 def check_out_of_bag(params: Mapping[str, Any]) -> None:
-    """Check that a fit will have the out-of-bag errors that its parameters need.
-
-    Raises
-    ------
-    ValueError : it will not
-    """
-    for name, wanted in (("n_estimators", "auto"), ("max_features", "oob")):
-        if params.get(name) == wanted and not params.get("bootstrap", False):
-            raise ValueError(
-                f"{name}={wanted!r} needs bootstrap=True: no row is out of bag without"
-            )
+    """Raise a ValueError if a fit lacks the out-of-bag errors that its parameters need."""
+    for name, value in (("n_estimators", "auto"), ("max_features", "oob")):
+        if params.get(name) == value and not params.get("bootstrap", False):
+            raise ValueError(f"{name}={value!r} needs bootstrap=True: no row is out of bag without")
     if params.get("n_estimators") == "auto" and params.get("warm_start", False):
         raise ValueError(
             'n_estimators="auto" adds to no earlier trees: set warm_start=False, or n_estimators '

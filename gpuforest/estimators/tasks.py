@@ -40,14 +40,12 @@ def encode_numbers(
 ) -> tuple[TargetCoding, Array]:
     """The coding of a target of real numbers, and its moments: a method of estimators."""
     y = backend.asarray(checked.values)
+    y = y[:, None] if y.ndim == 1 else y
     if sampling.weights is not None and not sampling.weights.all():
         # rows that never count must not widen the range of the fixed point
         counts = sampling.weights > 0
-        here = backend.asarray(counts)
-        here = here if y.ndim == 1 else here[:, None]
-        y = backend.xp.where(here, y, y[int(np.argmax(counts)), ...])
+        y = backend.xp.where(backend.asarray(counts)[:, None], y, y[int(np.argmax(counts)), ...])
     centred = CRITERIA[self.criterion].centred
-    y = y[:, None] if y.ndim == 1 else y
     coding, moments = encode_moments(y, sampling.most_weight, centred=centred, backend=backend)
     if y.shape[1] > 1:
         _check_grid(y, moments, backend)
@@ -181,20 +179,11 @@ class Regressor(RegressorMixin, BaseTrees):  # type: ignore[misc]
 
 
 def _check_grid(y: Array, moments: Array, backend: Backend) -> None:
-    """Check that the grid, which all outputs share, is fine enough for each of them.
-
-    Raises
-    ------
-    ValueError : predictions of an output would be as good as constant
-    """
+    """Warn if the grid, which all outputs share, is coarse for one of them; raise a ValueError if
+    its predictions would be as good as constant."""
     xp = backend.xp
-    varies, spread = (
-        backend.asnumpy(a)
-        for a in (
-            xp.max(y, axis=0) > xp.min(y, axis=0),
-            xp.max(moments, axis=0) - xp.min(moments, axis=0),
-        )
-    )
+    varies = backend.asnumpy(xp.max(y, axis=0) > xp.min(y, axis=0))
+    spread = backend.asnumpy(xp.max(moments, axis=0) - xp.min(moments, axis=0))
     coarse = np.flatnonzero(varies & (spread < COARSE) & (spread.max() > COARSE**1.5))
     if (lost := coarse[spread[coarse] < LOST]).size:
         raise ValueError(
