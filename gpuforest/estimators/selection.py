@@ -297,40 +297,32 @@ class BorutaSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):  # type:
         return self
 
     def _select(self, forest: Any, data: BinnedData, y: Any, seed: int) -> None:
-        """Set what a fit finds."""
-        self.n_features_in_ = data.shape[1]
+        """Play rounds until all features are decided, and keep what they found."""
+        n = self.n_features_in_ = data.shape[1]
         if data.feature_names is not None:
             self.feature_names_in_ = np.array(data.feature_names, object)
-        confirmed, rejected = self._run(forest, data, y, seed)
-        self.support_, self.support_weak_ = confirmed, ~(confirmed | rejected)
-        self.n_features_, self.n_iter_ = int(confirmed.sum()), len(self.shadow_max_)
-        self.ranking_ = np.where(confirmed, 1, 2)
-        if rejected.any():
-            means = np.nanmean(self.importance_history_[:, rejected], axis=0)
-            self.ranking_[rejected] = 2 + rankdata(-means, method="min")
-
-    def _run(
-        self, forest: Any, data: BinnedData, y: Any, seed: int
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Play rounds until all features are decided: the confirmed and the rejected, bool[F]."""
-        n, at_most = data.shape[1], int(self.max_iter)
         confirmed, rejected, hits = np.zeros(n, bool), np.zeros(n, bool), np.zeros(n, np.int64)
         history: list[np.ndarray] = []
         best: list[float] = []
         with progress.stage("boruta"):
-            while len(best) < at_most and not (confirmed | rejected).all():
-                found, shadow = self._round(forest, data, y, ~rejected, len(best), seed)
+            while len(best) < int(self.max_iter) and not (confirmed | rejected).all():
+                importances, shadow = self._round(forest, data, y, ~rejected, len(best), seed)
                 # a feature that no tree uses has 0, which may be more than five poor shadows have
-                hits += np.nan_to_num(found, nan=-np.inf) > max(shadow, 0.0)
-                history.append(found)
+                hits += np.nan_to_num(importances, nan=-np.inf) > max(shadow, 0.0)
+                history.append(importances)
                 best.append(shadow)
                 more, less = decided(hits, len(best), self.alpha)
                 undecided = ~(confirmed | rejected)
                 confirmed |= more & undecided
                 rejected |= less & undecided
-                progress.report(len(best), at_most)
+                progress.report(len(best), int(self.max_iter))
         self.importance_history_, self.shadow_max_ = np.array(history), np.array(best)
-        return confirmed, rejected
+        self.support_, self.support_weak_ = confirmed, ~(confirmed | rejected)
+        self.n_features_, self.n_iter_ = int(confirmed.sum()), len(best)
+        self.ranking_ = np.where(confirmed, 1, 2)
+        if rejected.any():
+            means = np.nanmean(self.importance_history_[:, rejected], axis=0)
+            self.ranking_[rejected] = 2 + rankdata(-means, method="min")
 
     def _checked_forest(self) -> Any:
         forest = self.estimator
@@ -360,12 +352,12 @@ class BorutaSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):  # type:
             grown.set_params(monotonic_cst=np.asarray(forest.monotonic_cst)[sources])
         grown.fit(data, y)
         if self.importance in OUT_OF_BAG:
-            found = OUT_OF_BAG[self.importance](grown, data, y).importances_mean
+            means = OUT_OF_BAG[self.importance](grown, data, y).importances_mean
         else:
-            found = grown.feature_importances_
+            means = grown.feature_importances_
         importances = np.full(len(left), np.nan)
-        importances[features] = found[: len(features)]
-        return importances, float(found[len(features) :].max())
+        importances[features] = means[: len(features)]
+        return importances, float(means[len(features) :].max())
 
     def _get_support_mask(self) -> np.ndarray:
         check_is_fitted(self)
@@ -402,5 +394,5 @@ def _binned(forest: Any, X: Any, y: Any, seed: int) -> BinnedData:
             dtype=np.dtype(np.float32),
         )
 
-    found: BinnedData = run_on_backend(work, **forest._chosen(X))
-    return found
+    binned: BinnedData = run_on_backend(work, **forest._chosen(X))
+    return binned
