@@ -11,7 +11,7 @@ from typing import Any
 _homes = {
     name: module
     for module, names in {
-        "backends": "available_backends register_backend",
+        "backends.registry": "available_backends register_backend",
         "common.errors": "BackendError ModelFormatError",
         "data.binned": "BinnedData",
         "data.blocks": "predict_blocks",

@@ -16,8 +16,8 @@ from gpuforest.common import progress
 from gpuforest.data.arrays import to_host
 from gpuforest.engine import predict as prediction
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.records import Training
-from gpuforest.engine.sampling import Sampling, draw_bags
+from gpuforest.engine.records import Sampling, Training
+from gpuforest.engine.sampling import draw_bags
 from gpuforest.estimators.fits import as_it_is
 from gpuforest.estimators.memory import room_of
 from gpuforest.estimators.tasks import Regressor

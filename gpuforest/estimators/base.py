@@ -21,13 +21,11 @@ from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.data.arrays import count_rows, in_kind_of, is_on_device, to_host
 from gpuforest.data.binned import BinnedData, edges_of, target_and_weight
 from gpuforest.data.validation import check_table, check_weights, learn_table
-from gpuforest.engine.assembly import WaveTrees, as_wave
 from gpuforest.engine.binning import BinEdges, bin_matrix, most_bins
 from gpuforest.engine.criteria import CRITERIA, Criterion
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.grow import grow
-from gpuforest.engine.records import Training
-from gpuforest.engine.sampling import Sampling
+from gpuforest.engine.records import Sampling, Training
 from gpuforest.engine.target import CheckedTarget, Target, TargetCoding
 from gpuforest.estimators import explaining
 from gpuforest.estimators.fits import (
@@ -160,7 +158,7 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         if earlier is not None:
             check_same(earlier, plan.training.matrix.edges, plan.training.target.coding)
         with progress.stage("growing"):
-            waves = [as_wave(grown) for grown in (earlier, *self._grown) if grown is not None]
+            waves = [forest for forest in (earlier, *self._grown) if forest is not None]
             n_trees = n_trees_of(waves) if self._grown else self._most_trees
             plan, waves, n_trees = self._first_waves(plan, waves, n_trees)
             waves += grow(plan.training, n_trees_of(waves), n_trees, plan.pruning)
@@ -222,8 +220,8 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         return settings, partial(edges_of, X, settings.max_bins, integers, categories=categories)
 
     def _first_waves(
-        self, plan: TrainingPlan, waves: list[WaveTrees], n_trees: int
-    ) -> tuple[TrainingPlan, list[WaveTrees], int]:
+        self, plan: TrainingPlan, waves: list[Forest], n_trees: int
+    ) -> tuple[TrainingPlan, list[Forest], int]:
         """How the trees grow, those of them that have grown already, and how many there shall be;
         the trees of `waves` have grown before."""
         return plan, waves, n_trees

@@ -23,10 +23,10 @@ from gpuforest.common.hashing import GOLDEN
 from gpuforest.common.progress import report
 from gpuforest.data.arrays import to_host
 from gpuforest.engine import predict as prediction
-from gpuforest.engine.assembly import WaveTrees
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.grow import keeping_scratch
-from gpuforest.engine.sampling import Sampling, tree_features
+from gpuforest.engine.records import Sampling
+from gpuforest.engine.sampling import tree_features
 from gpuforest.engine.target import CheckedTarget
 from gpuforest.estimators import bagged
 from gpuforest.estimators.base import BaseTrees
@@ -196,15 +196,15 @@ class BaseForest(BaseTrees):
         return int(tried.max_features[np.argmin(tried.error)])
 
     def _first_waves(
-        self, plan: TrainingPlan, waves: list[WaveTrees], n_trees: int
-    ) -> tuple[TrainingPlan, list[WaveTrees], int]:
+        self, plan: TrainingPlan, waves: list[Forest], n_trees: int
+    ) -> tuple[TrainingPlan, list[Forest], int]:
         """Out-of-bag errors may choose the number of trees and that of features tried."""
         by_error = getattr(self, "max_features", None) == "oob"
         converges = self.n_estimators == "auto"
         if n_trees_of(waves) == n_trees or not (by_error or converges):
             return plan, waves, n_trees
         plan = replace(plan, training=keeping_scratch(plan.training))
-        error, first_waves = self._oob_error(plan.checked, plan.sample()), list[WaveTrees]()
+        error, first_waves = self._oob_error(plan.checked, plan.sample()), list[Forest]()
         if by_error:
             plan, first_waves, tried = tune_features(plan, error)
             self.oob_max_features_ = as_bunch(tried, "max_features")
