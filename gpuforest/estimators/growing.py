@@ -31,8 +31,6 @@ from gpuforest.explain.pruning import best_first, prune
 # fall fast, and differ by chance.
 FIRST_TREES = 48
 IMPROVEMENT = 0.05  # of the error, as a part of it: tuneRF's
-
-
 Passed = tuple[Any, Any, Any]  # X, y and sample_weight, as `fit` gets them
 
 
@@ -47,8 +45,8 @@ class TrainingPlan:
 
     @property
     def pruning(self) -> Prune | None:
-        """What prunes the trees of a wave as soon as they have grown; None: nothing does, or what
-        their splits gain is known at the end only."""
+        """What prunes the trees of a wave as soon as they have grown; None if nothing does, or if
+        the gains of splits are only known when all trees have grown."""
         early = self.settings.prunes and not self.settings.values_from_rows
         return self.prune if early else None
 
