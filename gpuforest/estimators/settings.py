@@ -199,44 +199,42 @@ def sampling_of(
     labels : on the host, where there are class weights
     """
     user, integers = (None, None) if weights is None else weights
-    by_weight, once = settings.balanced_by_weight, settings.without_replacement
+    summed = user if settings.balanced_by_weight else None
     class_weight, max_samples = settings.class_weight, settings.max_samples
-    if not settings.bootstrap:
-        if max_samples is not None and not once:
-            raise ValueError(
-                "`max_sample` cannot be set if `bootstrap=False`. Either switch to "
-                "`bootstrap=True` or set `max_sample=None`. (The parameter is max_samples.)"
-            )
-        if settings.oob_score or settings.unbiased_importances:
-            asked = "oob_score" if settings.oob_score else "unbiased_importances"
-            why = "Out of bag estimation only available if bootstrap=True; set that"
-            raise ValueError(f"{why}, or {asked}=False")
-        if labels is not None:
-            if class_weight == "balanced_subsample":
-                class_weight = "balanced"  # every tree has all rows
-            of_rows = row_weights_of(class_weight, labels, user if by_weight else None)
-            user = of_rows if user is None else user * of_rows
-            check_some_weight(user)
-            integers = integer_weights(user)
-        if not once:
-            return Sampling(n_rows, 0, integers)
+    if settings.bootstrap:
+        factors: np.ndarray | None = None
+        if labels is not None and class_weight != "balanced_subsample":
+            factors = row_weights_of(class_weight, labels, summed)
+            if not factors.all():  # these rows are not drawn
+                user = (factors > 0) * (1.0 if user is None else user)
+                integers = integer_weights(check_some_weight(user))
         n_counted = Sampling(n_rows, 0, integers).n_counted
-        n_draws = rows_drawn(max_samples, n_counted, None)
-        if n_draws > n_rows:
-            raise ValueError(
-                f"max_samples={max_samples} draws {n_draws} of {n_rows} rows without replacement"
-            )
-        return Sampling(n_rows, n_draws % n_rows, integers, distinct=n_draws < n_rows)
-    each: np.ndarray | None = None
-    if labels is not None and class_weight != "balanced_subsample":
-        each = row_weights_of(class_weight, labels, user if by_weight else None)
-        if not each.all():  # these rows are not drawn
-            user = (each > 0) * (1.0 if user is None else user)
-            check_some_weight(user)
-            integers = integer_weights(user)
-    n_counted = Sampling(n_rows, 0, integers).n_counted
-    sampling = Sampling(n_rows, rows_drawn(max_samples, n_counted, user), integers)
-    return sampling if labels is None else weigh_draws(sampling, labels, each, user)
+        sampling = Sampling(n_rows, rows_drawn(max_samples, n_counted, user), integers)
+        return sampling if labels is None else weigh_draws(sampling, labels, factors, user)
+    once = settings.without_replacement
+    if max_samples is not None and not once:
+        raise ValueError(
+            "`max_sample` cannot be set if `bootstrap=False`. Either switch to "
+            "`bootstrap=True` or set `max_sample=None`. (The parameter is max_samples.)"
+        )
+    if settings.oob_score or settings.unbiased_importances:
+        name = "oob_score" if settings.oob_score else "unbiased_importances"
+        why = "Out of bag estimation only available if bootstrap=True; set that"
+        raise ValueError(f"{why}, or {name}=False")
+    if labels is not None:
+        # every tree has all rows
+        class_weight = "balanced" if class_weight == "balanced_subsample" else class_weight
+        factors = row_weights_of(class_weight, labels, summed)
+        integers = integer_weights(check_some_weight(factors if user is None else user * factors))
+    sampling = Sampling(n_rows, 0, integers)
+    if not once:
+        return sampling
+    n_draws = rows_drawn(max_samples, sampling.n_counted, None)
+    if n_draws > n_rows:
+        raise ValueError(
+            f"max_samples={max_samples} draws {n_draws} of {n_rows} rows without replacement"
+        )
+    return Sampling(n_rows, n_draws % n_rows, integers, distinct=n_draws < n_rows)
 
 
 def signs_of(monotonic_cst: Any, n_features: int, coding: TargetCoding) -> np.ndarray:
@@ -375,39 +373,40 @@ def row_weights_of(
             "For multi-output, number of elements in class_weight should match number of "
             f"outputs. Got {len(class_weight)} element(s) while having {len(classes)} outputs."
         )
-    each = [
+    factors = [
         class_weights_of(weight, of_output, kinds, sample_weight)[of_output]
         for weight, of_output, kinds in zip(class_weight, codes, classes, strict=True)
     ]
-    return np.asarray(np.prod(each, axis=0))
+    return np.asarray(np.prod(factors, axis=0))
 
 
-def check_some_weight(weights: np.ndarray) -> None:
+def check_some_weight(weights: np.ndarray) -> np.ndarray:
+    """The weights of rows, if one is above zero."""
     if not weights.any():
         raise ValueError("class_weight and sample_weight leave no row any weight")
+    return weights
 
 
 def weigh_draws(
-    sampling: Sampling, labels: CheckedTarget, each: np.ndarray | None, user: np.ndarray | None
+    sampling: Sampling, labels: CheckedTarget, factors: np.ndarray | None, user: np.ndarray | None
 ) -> Sampling:
     """The sampling with class weights: each draw weighs an integer, and no sum overflows.
 
-    each : f64[N], of each row; None: "balanced_subsample"
+    factors : f64[N], what the class of each row multiplies; None: "balanced_subsample"
     user : f64[N], chances of the rows to be drawn; None: all equal
     """
     room = most_draw_weight(sampling)
     if room == 0:
         raise ValueError(f"class_weight with {sampling.n_draws} draws a tree: lower max_samples")
-    if each is None:
+    if factors is None:
         return _balance_draws(sampling, labels, room, user)
-    each = np.where(each > 0, each, each.max())  # the others are never drawn
-    whole = np.array_equal(each, np.round(each)) and each.max() <= room
-    if not whole:
-        each = np.maximum(
-            np.round(np.ldexp(each, room.bit_length() - 1 - math.frexp(each.max())[1])), 1
-        )
-    mean = np.average(each, weights=user)
-    return replace(sampling, factors=each.astype(WEIGHT), draw_weight=float(mean))
+    factors = np.where(factors > 0, factors, factors.max())  # the others are never drawn
+    are_whole = np.array_equal(factors, np.round(factors)) and factors.max() <= room
+    if not are_whole:
+        shift = room.bit_length() - 1 - math.frexp(factors.max())[1]
+        factors = np.maximum(np.round(np.ldexp(factors, shift)), 1)
+    mean = np.average(factors, weights=user)
+    return replace(sampling, factors=factors.astype(WEIGHT), draw_weight=float(mean))
 
 
 def _balance_draws(
@@ -417,8 +416,8 @@ def _balance_draws(
     balance = 2 ** (room.bit_length() - 1)
     if len(labels.values) == 1:
         return replace(sampling, balance=balance, draw_weight=balance)
-    each = row_weights_of("balanced", labels, user)
-    most = math.ceil(each.max() * HEADROOM)
+    factors = row_weights_of("balanced", labels, user)
+    most = math.ceil(factors.max() * HEADROOM)
     balance = max(1, balance >> most.bit_length())
-    mean = np.average(each, weights=user)
+    mean = np.average(factors, weights=user)
     return replace(sampling, balance=balance, draw_weight=float(balance * mean))
