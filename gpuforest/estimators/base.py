@@ -184,11 +184,13 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
             coding, codes = self._encode_target(checked, sampling, backend)
             rules = rules_of(settings, X.shape[1], sampling, coding, bool(categories))
             integers = bin_weights(sampling, weights)
-            settings, find_edges = self._binning(X, settings, integers, categories, backend)
+            max_bins, edges = self._bins(X, settings, integers, categories, backend)
+            settings = replace(settings, max_bins=max_bins)
             fit = fit_of(settings, X, sampling, rules, coding, categories)
             backend = fitted_to_memory(fit, backend, settings.memory_limit)
         with progress.stage("binning"):
-            edges = find_edges(seed, backend)
+            if edges is None:
+                edges = edges_of(X, max_bins, integers, seed, backend, categories)
             matrix = bin_matrix(X, edges, backend)
             target = Target.of(coding, codes, backend)
             rules = fit.kind.fitted(rules, matrix, sampling, backend)
@@ -205,19 +207,18 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         """The rows that trees draw from, and their weights."""
         return X, weights
 
-    def _binning(
+    def _bins(
         self,
         X: Any,
         settings: Settings,
         integers: np.ndarray | None,
         categories: dict[int, tuple[Any, ...]],
         backend: Backend,
-    ) -> tuple[Settings, Callable[[int, Backend], BinEdges]]:
-        """The parameters with the number of bins, and a function of the seed that finds them."""
-        if not isinstance(X, BinnedData):
-            max_bins = most_bins(X, settings.max_bins, integers, categories, backend)
-            settings = replace(settings, max_bins=max_bins)
-        return settings, partial(edges_of, X, settings.max_bins, integers, categories=categories)
+    ) -> tuple[int | str, BinEdges | None]:
+        """The most bins of a feature, and the edges, where these are known so early."""
+        if isinstance(X, BinnedData):
+            return settings.max_bins, X.edges
+        return most_bins(X, settings.max_bins, integers, categories, backend), None
 
     def _first_waves(
         self, plan: TrainingPlan, waves: list[Forest], n_trees: int

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral
 from typing import Any
@@ -251,19 +250,18 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):  # type: ignore[misc]
             return X.take(pool), None
         return take_rows(X, pool, backend), None
 
-    def _binning(
+    def _bins(
         self,
         X: Any,
         settings: Settings,
         integers: np.ndarray | None,
         categories: dict[int, tuple[Any, ...]],
         backend: Backend,
-    ) -> tuple[Settings, Callable[[int, Backend], BinEdges]]:
+    ) -> tuple[int, BinEdges]:
         binned = isinstance(X, BinnedData)
         edges = X.edges if binned else even_edges(X, self.max_bins, categories, backend)
-        most = int(edges.n_bins[edges.kinds != CATEGORICAL].max(initial=2))
-        settings = replace(settings, max_bins=max(most, int(settings.max_bins)))
-        return settings, lambda seed, on: edges
+        most = edges.n_bins[edges.kinds != CATEGORICAL].max(initial=2)
+        return max(int(most), int(settings.max_bins)), edges
 
     def _keep_fit(self, forest: Forest, plan: TrainingPlan) -> None:
         super()._keep_fit(with_path_lengths(forest), plan)
