@@ -263,8 +263,8 @@ class HistGradientBoosting(BaseTrees):
         if coding.classes is not None:
             self.classes_ = coding.classes
 
-    def _settings(self, n_features: int) -> Any:
-        signs = None if self.monotonic_cst is None else self._signs_of(n_features)
+    def _settings(self) -> Any:
+        signs = None if self.monotonic_cst is None else self._signs_of(self.n_features_in_)
         return SimpleNamespace(monotonic_cst=signs)  # what `learn_table` asks for
 
     def _signs_of(self, n_features: int) -> np.ndarray:

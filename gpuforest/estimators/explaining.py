@@ -42,8 +42,8 @@ def shap_values(self: Any, X: Any, *, background: Any = None) -> np.ndarray:
     Raises
     ------
     ValueError
-        A forest that splits by combinations of features, or that predicts a median of trees; a
-        background without rows, or of other features.
+        A forest that splits by combinations of features; an `AdaBoostRegressor`; a background
+        without rows, or of other features.
     TypeError
         An ensemble of other estimators than this package's trees, or one without predictions.
 
@@ -156,10 +156,10 @@ def expected_value_(self: Any) -> Any:
 
     try:
         check_explained(self)
-        found = run_on_backend(work, self.backend)
+        means = run_on_backend(work, self.backend)
     except (TypeError, ValueError) as error:  # there are no SHAP values: `hasattr` is False
         raise AttributeError(str(error)) from error
-    return float(found[0]) if len(found) == 1 else found
+    return float(means[0]) if len(means) == 1 else means
 
 
 def expected_value(self: Any, background: Any) -> Any:
@@ -186,8 +186,8 @@ def expected_value(self: Any, background: Any) -> Any:
     def work(backend: Any) -> np.ndarray:
         return expected(model.forest_, check_background(model, background, backend), backend)
 
-    found = run_on_backend(work, **self._chosen(background))
-    return float(found[0]) if len(found) == 1 else found
+    means = run_on_backend(work, **self._chosen(background))
+    return float(means[0]) if len(means) == 1 else means
 
 
 def _explained(
@@ -206,8 +206,8 @@ def _explained(
             return background_values(model.forest_, rows, table, backend, room_of(model))
 
     # n_rows=0: the CPU explains, so data on the host are binned there too
-    found = run_on_backend(work, **self._chosen(X) | {"n_rows": 0})
-    return np.asarray(found[..., 0] if found.shape[-1] == 1 else found)
+    values = run_on_backend(work, **self._chosen(X) | {"n_rows": 0})
+    return np.asarray(values[..., 0] if values.shape[-1] == 1 else values)
 
 
 def check_background(estimator: Any, background: Any, backend: Any) -> Any:

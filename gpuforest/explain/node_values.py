@@ -122,7 +122,7 @@ def node_impurity(forest: Forest, tree: int, criterion: Criterion) -> np.ndarray
     return np.maximum(total / weight, 0.0)
 
 
-def with_medians(forest: Forest, training: Training, y: Array, first: int) -> Forest:
+def with_node_values(forest: Forest, training: Training, y: Array, first: int) -> Forest:
     """The forest with `node_values` and `node_errors`: the median of each node's rows, and their
     absolute error around it.
 

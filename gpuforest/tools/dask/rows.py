@@ -220,7 +220,7 @@ def grow_of_rows(
     """
     backend = get_host_backend(thread_count(getattr(estimator, "n_jobs", 1)))
     estimator._validate_params()
-    plan, settings = share_plan(estimator, without_codes(data, codes), backend)
+    plan = share_plan(estimator, without_codes(data, codes), backend)
     training, target = plan.training, plan.training.target
     local = replace(
         training,
@@ -228,7 +228,7 @@ def grow_of_rows(
         target=Target(target.coding, np.ascontiguousarray(target.y[rows])),
         backend=SharedRows.of(backend, communicator, rows),
     )
-    return merged(grow(local, begin, settings.n_trees, plan.prune), training)
+    return merged(grow(local, begin, plan.settings.n_trees, plan.pruning), training)
 
 
 def without_codes(data: BinnedData, like: np.ndarray) -> BinnedData:

@@ -79,7 +79,7 @@ def why_not_rows(estimator: Any) -> str:
     """What strategy "rows" cannot do of what the estimator wants; "": nothing."""
     if not shares_trees(estimator):
         return "models whose trees depend on each other"
-    kind, params = estimator._kind_of_split(), estimator.get_params(deep=False)
+    kind, params = estimator._settings().kind, estimator.get_params(deep=False)
     if kind.whole_rows:
         return f"{kind.title}, which needs all rows of a node in one place"
     needing = [name for name in ("oob_score", "unbiased_importances") if params.get(name)]
