@@ -9,7 +9,7 @@ import numpy as np
 
 from gpuforest.engine.forest import Forest
 from gpuforest.explain.paths import subtree_sizes
-from gpuforest.explain.views import BoostedView
+from gpuforest.explain.views import boosted_columns
 from gpuforest.export.conditions import Number, TreeSplits, all_of
 from gpuforest.export.walker import (
     Node,
@@ -80,9 +80,9 @@ def tree_lines(
 
 
 def _lines(forest: Forest, tree: int, splits: TreeSplits, max_depth: float) -> Iterator[str]:
-    sizes, boosted = subtree_sizes(forest, tree), None
+    sizes, columns = subtree_sizes(forest, tree), None
     if forest.baseline is not None:
-        boosted = BoostedView.of(forest, tree)
+        columns = boosted_columns(forest, tree)
         yield tree_title(forest, tree)
     for node, depth, _, condition, branches in walk(splits, max_depth):
         if condition is not None:
@@ -91,15 +91,15 @@ def _lines(forest: Forest, tree: int, splits: TreeSplits, max_depth: float) -> I
             yield INDENT * depth + f"... {sizes[node] - 1} more nodes"
         elif not branches:
             row = splits.leaf_row(node)
-            text = _leaf_text(forest, row) if boosted is None else _step_text(boosted, node)
+            text = _leaf_text(forest, row) if columns is None else _step_text(columns, node)
             yield INDENT * depth + text
 
 
-def _step_text(boosted: BoostedView, leaf: int) -> str:
+def _step_text(columns: dict[str, np.ndarray], leaf: int) -> str:
     """What a leaf of a boosted model adds, and what that follows from."""
-    g, h = (float(sums[leaf]) for sums in (boosted.gradients, boosted.hessians))
-    rows = f"rows: {boosted.n_samples[leaf]}, gradients: {g:.6g}, hessians: {h:.6g}"
-    return f"value: {float(boosted.value[leaf])!r} ({rows})"
+    n, g, h = (columns[name][leaf] for name in ("n_samples", "gradients", "hessians"))
+    rows = f"rows: {n}, gradients: {float(g):.6g}, hessians: {float(h):.6g}"
+    return f"value: {float(columns['value'][leaf])!r} ({rows})"
 
 
 def _leaf_text(forest: Forest, leaf: int) -> str:
