@@ -63,7 +63,7 @@ class Work(NamedTuple):
 
 
 def new_work(n_features: int, depth: int, n_nodes: int) -> Work:
-    """Scratch for trees of this depth, and so many nodes."""
+    """Scratch for trees up to this depth and this number of nodes."""
     sizes = {"nodes": n_nodes, "features": n_features, "levels": depth + 1}
     sums = (depth + 1) * BLOCK
     return Work(**new_arrays(Work, np.zeros, block=BLOCK, sums=sums, **sizes))

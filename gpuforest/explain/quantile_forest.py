@@ -7,7 +7,7 @@ these: bags are drawn again from the seed, and one walk down the trees finds the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, cast
@@ -18,11 +18,11 @@ from gpuforest.backends.base import Backend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common import hashing
 from gpuforest.common.parallel import blocks, parallel_map
-from gpuforest.common.progress import report
-from gpuforest.engine.binning import encode_blocks, new_codes
+from gpuforest.engine.binning import new_codes
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.sampling import Sampling, draw_bags
 from gpuforest.explain import quantile_kernels
+from gpuforest.explain.paths import WALKED_AT_ONCE, leaf_blocks
 from gpuforest.explain.quantile_kernels import (
     HIGHER,
     INVERTED,
@@ -34,7 +34,6 @@ from gpuforest.explain.quantile_kernels import (
     new_members,
     new_scratch,
 )
-from gpuforest.explain.uncertainty import WALKED_AT_ONCE
 
 Array = Any
 
@@ -92,10 +91,10 @@ class TrainingRows:
 def leaf_members(
     forest: Forest, rows: TrainingRows, most: int | float | None, backend: Backend
 ) -> Members:
-    """The members of all leaves, of which each keeps at most so many draws, chosen by hash.
+    """The members of all leaves. A leaf keeps at most `most` draws, chosen by hash.
 
-    most : a float is a fraction of the rows, rounded up; None: all. Without bootstrap it counts
-        rows
+    most : an int; a float is a fraction of the rows, rounded up; None: all. Without bootstrap it
+        counts rows
     """
     T, N = forest.n_trees, len(rows.y)
     if isinstance(most, float):
@@ -142,7 +141,7 @@ def _leaves(forest: Forest, codes: np.ndarray, backend: Backend) -> np.ndarray:
 def _fewer_members(
     row: np.ndarray, leaf: np.ndarray, count: np.ndarray, most: int, key: np.ndarray, drawn: bool
 ) -> tuple[np.ndarray, ...]:
-    """The members of a tree's leaves if each leaf keeps at most so many draws: those of the least
+    """The members of a tree's leaves if each leaf keeps at most `most` draws: those of the least
     hashes under the key u64[1]. `drawn`: each draw counts; else each row."""
     copies = count.astype(np.int64) if drawn else np.ones(len(row), np.int64)
     at = np.repeat(np.arange(len(row)), copies)
@@ -268,18 +267,12 @@ class Distribution:
                 counts.append((row[ascending], draws[ascending]))
         return counts
 
-    def _blocks(self, X: Array, backend: Backend) -> Any:
-        """Blocks of rows, and their leaves i64[n, T] as nodes of the forest; -1: left out."""
-        first, step = self.forest.tree_offsets[:-1], max(1, WALKED_AT_ONCE // self.forest.n_trees)
-        for begin, end, codes in encode_blocks(X, self.forest.edges, backend):
-            for i in range(begin, end, step):
-                rows = slice(i, min(i + step, end))
-                leaves = backend.apply(self.forest, codes[i - begin : rows.stop - begin, ...])
-                leaves = backend.asnumpy(leaves) + first
-                if self.skipped is not None:
-                    leaves[self.skipped[rows]] = -1
-                yield rows, leaves
-            report(end, X.shape[0])
+    def _blocks(self, X: Array, backend: Backend) -> Iterator[tuple[slice, np.ndarray]]:
+        """Blocks of rows, and their leaves i64[n, T] as nodes of the forest; -1: skipped."""
+        for rows, leaves in leaf_blocks(self.forest, X, backend):
+            if self.skipped is not None:
+                leaves[self.skipped[rows]] = -1
+            yield rows, leaves
 
 
 def _one_of(parts: list[np.ndarray]) -> np.ndarray:

@@ -93,7 +93,7 @@ class ByRank(NamedTuple):
 
 
 def new_scratch(n_rows: int) -> ByRank:
-    """Scratch for so many training rows."""
+    """Scratch for this number of training rows."""
     weight, at, upto = np.zeros((3, n_rows), np.int64)
     return ByRank(weight, np.zeros(n_rows // 64 + 1, np.uint64), at, upto)
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from gpuforest.backends.base import Backend
 from gpuforest.common.parallel import blocks, parallel_map
+from gpuforest.compiler.intrinsics import LANES
 from gpuforest.engine.binning import bin_matrix
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.nodes import is_leaf, leaf_rows
@@ -188,13 +189,15 @@ def columns_of(forest: Forest) -> np.ndarray:
 
 
 def points_for(widths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Points for Gauss-Legendre quadrature from 0 to 1 in trees with so many features on a path,
-    i64[T]: how many each tree has, i64[T], and f64[T, 2, Q] these and their weights.
+    """The points of each tree for Gauss-Legendre quadrature from 0 to 1: their number i64[T], and
+    where they are and their weights, f64[T, 2, Q].
 
     n points are exact for polynomials of degree 2n - 1. Points of weight zero fill vectors.
+
+    widths : i64[T], the most features on a path of each tree
     """
     counts = np.maximum(1, -(-widths // 2))
-    n_points = -(-counts // shap_kernels.LANES) * shap_kernels.LANES
+    n_points = -(-counts // LANES) * LANES
     points = np.zeros((len(counts), 2, int(n_points.max())))
     points[:, 0] = 0.5
     for n in np.unique(counts):

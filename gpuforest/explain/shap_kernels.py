@@ -86,7 +86,7 @@ class Work(NamedTuple):
 
 
 def new_work(n_features: int, depth: int, points: int, with_pairs: bool) -> Work:
-    """Scratch for trees of this depth, and up to so many points."""
+    """Scratch for trees up to this depth and this number of points."""
     levels, values = depth + 1, n_features * ROWS * points
     arrays = new_arrays(
         Work, np.empty, positions=levels * ROWS * points, values=values, edges=6 * levels * points,
