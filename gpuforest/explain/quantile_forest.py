@@ -20,7 +20,8 @@ from gpuforest.common import hashing
 from gpuforest.common.parallel import blocks, parallel_map
 from gpuforest.engine.binning import new_codes
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.sampling import Sampling, draw_bags
+from gpuforest.engine.records import Sampling
+from gpuforest.engine.sampling import draw_bags
 from gpuforest.explain import quantile_kernels
 from gpuforest.explain.paths import WALKED_AT_ONCE, leaf_blocks
 from gpuforest.explain.quantile_kernels import (
