@@ -97,7 +97,6 @@ class QuantileForest(ForestRegressor):
             function reaches q, which is Meinshausen's definition.
         weighted_quantile, weighted_leaves : bool, default=True
             Where either is False, all draws weigh the same, so that larger leaves count for more.
-            That takes longer.
         aggregate_leaves_first : bool, default=True
             False: the mean over the trees of what the leaf of each gives by itself.
         oob_score : bool, default=False
@@ -285,11 +284,9 @@ class QuantileForest(ForestRegressor):
                 raise ValueError(
                     "If `indices` are not None, X and indices must be the same length."
                 )
-        if duplicates is None:
-            return in_bag(self.forest_, rows.sampling, at)
         bags = in_bag(self.forest_, rows.sampling)
-        for same_rows in duplicates:
-            same = _rows_of(same_rows, "duplicates", 0, len(rows.y))
+        for numbers in () if duplicates is None else duplicates:
+            same = _rows_of(numbers, "duplicates", 0, len(rows.y))
             bags[same] = bags[same].any(axis=0)
         return bags if at is None else np.asarray(bags[at] & (at >= 0)[:, None])
 

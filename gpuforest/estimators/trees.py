@@ -252,8 +252,8 @@ class SingleTree(BaseTrees):
                 "tree_ has one feature a node, and this tree splits by combinations of features: "
                 "use export_text or tree_nodes, or train with feature_combinations=None"
             )
-        signs = self._signs()
-        return shown_tree(TreeView(self.forest_, 0, self._criterion, self.backend, signs))
+        view = TreeView(self.forest_, 0, self._criterion, self._signs())
+        return shown_tree(view, self.backend)
 
     # callers of scikit-learn's trees pass `check_input`; rows are always checked, because
     # kernels trust them

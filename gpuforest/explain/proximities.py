@@ -1,7 +1,7 @@
 """Proximities: in how many trees two rows share a leaf (Breiman 2001; Breiman and Cutler 2003).
 
-Only pairs of rows that share some leaf are ever written down, as sparse matrices and by blocks of
-rows. What Breiman and Cutler compute from proximities is computed from these matrices.
+Only pairs of rows that share a leaf are written down, as sparse matrices and by blocks of rows.
+What Breiman and Cutler compute from proximities is computed from these matrices.
 """
 
 from __future__ import annotations
@@ -133,10 +133,10 @@ def proximity_outliers(proximities: Any, y: Any = None) -> np.ndarray:
     of_class = (codes[row] == codes[squares.indices]) & (row != squares.indices)
     raw = N / (1.0 + np.bincount(row[of_class], squares.data[of_class], minlength=N))
     for c in range(codes.max(initial=-1) + 1):
-        some = codes == c
-        middle = np.median(raw[some])
-        spread = np.abs(raw[some] - middle).mean()
-        raw[some] = (raw[some] - middle) / (spread or 1.0)
+        rows = codes == c
+        middle = np.median(raw[rows])
+        spread = np.abs(raw[rows] - middle).mean()
+        raw[rows] = (raw[rows] - middle) / (spread or 1.0)
     return np.asarray(raw)
 
 
@@ -189,13 +189,13 @@ def class_prototypes(
             near = column[counts & (row == best)]
             groups.append((c, best, near))
             free[near] = False
-    spread = [np.nanpercentile(X[near], [25, 50, 75], axis=0) for _, _, near in groups]
-    parts = np.stack(spread, axis=1)
+    spreads = [np.nanpercentile(X[near], [25, 50, 75], axis=0) for _, _, near in groups]
+    quartiles = np.stack(spreads, axis=1)
     return Bunch(
         classes=classes[[c for c, _, _ in groups]],
-        prototypes=parts[1],
+        prototypes=quartiles[1],
         rows=np.array([best for _, best, _ in groups]),
-        quartiles=parts[[0, 2]],
+        quartiles=quartiles[[0, 2]],
     )
 
 
