@@ -25,6 +25,7 @@ import tempfile
 import uuid
 from collections.abc import Iterator
 from functools import cache
+from glob import glob
 from pathlib import Path
 
 from gpuforest.compiler.processors import Target, levels, native
@@ -37,15 +38,19 @@ DIGEST = hashlib.sha256().digest_size
 HINT = "set NUMBA_CACHE_DIR to a folder that this user alone can write to"
 SUFFIXES = (".so", ".o")  # of shared libraries and of object code
 VERSIONS = 8  # so many of a kernel are kept
-# those that take longest to compile first, so that no process waits for one of them at the end
+# the files of kernels. Those that take longest to compile come first, so that no process waits for
+# one of them at the end
+FILES = (
+    "kernels/grow_subtrees/numba.py", "splits/*/numba.py", "kernels/*/numba.py", "splits/*/walk.py",
+    "explain/*_kernels.py",
+)  # fmt: skip
 MODULES = [
-    "kernels.grow_subtrees.numba", "splits.multiway.numba", "kernels.best_split.numba",
-    "splits.absolute.numba", "kernels.edges.numba", "kernels.encode.numba",
-    "kernels.traverse.numba", "kernels.partition.numba", "kernels.histogram.numba",
-    "kernels.totals.numba", "kernels.bag.numba", "kernels.boosted_tree.numba",
-    "kernels.gradients.numba", "splits.oblique.numba", "explain.quantile_kernels",
-    "explain.shap_kernels", "explain.background_kernels",
-]  # fmt: skip
+    *dict.fromkeys(
+        path.removesuffix(".py").replace(os.sep, ".")
+        for pattern in FILES
+        for path in sorted(glob(pattern, root_dir=PACKAGE))
+    )
+]
 COMPILER = "compiler.compile"
 NO_PART = {"compiler.code", "common.parallel"}  # imported by what compiles, but change no code
 ALL = "all"  # of all kernels together

@@ -19,8 +19,7 @@ from gpuforest.kernels.edges import numpy as edges
 from gpuforest.kernels.gradients import numpy as gradients
 from gpuforest.kernels.grow_subtrees import structs as deep_structs
 from gpuforest.kernels.shared import constants, structs
-from gpuforest.splits.oblique import terms
-from gpuforest.splits.sets import order as category_order
+from gpuforest.splits import cuda as splits
 
 # no contraction: a * b + c rounded once would differ from the other backends' bits
 OPTIONS = ("--std=c++17", "--fmad=false")
@@ -30,16 +29,15 @@ CONSTANTS: dict[str, int | float | tuple[float, ...]] = {
     for module, names in {
         criteria: "LN2 SQRT2 ATANH XLOGX_SCALE",
         nodes: "CHILD_SHIFT MISSING_SHIFT FEATURE_SHIFT BIN_MASK CHILD_MASK LEAF_MASK LEAF_WORD "
-        "SET_BIN OBLIQUE_BIN",
-        terms: "WEIGHT_BITS WEIGHT_ZERO DRAWS ROUNDS STRIDE",
+        "SET_BIN",
         hashing: "GOLDEN MIX_1 MIX_2 ROOT PERMUTATION CUT HASHES",
         edges: "TINY SUM_BITS",
         dtypes: "CATEGORICAL",
         elementary: "LN2_HIGH LN2_LOW LOG2_E FACTORIALS MOST",
         boosted_tree: "MIN_HESSIAN CATEGORY_ROWS",
-        category_order: "MOST_TRIED ITERATIONS",
         gradients: " ".join(name for name in vars(gradients) if name.isupper()),
         constants: " ".join(name for name in vars(constants) if name.isupper()),
+        **splits.CONSTANTS,
     }.items()
     for name in names.split()
 }
@@ -47,7 +45,7 @@ CONSTANTS: dict[str, int | float | tuple[float, ...]] = {
 CRITERIA = ("GINI", "ENTROPY", "MISCLASSIFICATION", "SQUARED_ERROR", "POISSON")
 IN_IF = ("LIMITED",)
 
-STRUCTS = structs.ALL | boosted_structs.ALL | deep_structs.ALL
+STRUCTS = structs.ALL | boosted_structs.ALL | deep_structs.ALL | splits.STRUCTS
 
 _KERNEL = re.compile(
     r'extern "C" __global__ void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+)\(([^)]*)\)'

@@ -15,7 +15,7 @@ from numba.core import config
 
 from gpuforest.compiler.decorators import Helper, device, rare
 from gpuforest.compiler.intrinsics import times
-from gpuforest.engine.nodes import OBLIQUE_BIN, SET_BIN
+from gpuforest.engine.nodes import SET_BIN
 from gpuforest.kernels.bag.numba import mulhi
 from gpuforest.kernels.best_split.cuts import (
     feature_of,
@@ -26,8 +26,6 @@ from gpuforest.kernels.best_split.cuts import (
     slot_at,
 )
 from gpuforest.kernels.shared.numba import (
-    LOW_32,
-    U32,
     U,
     class_sides,
     goes_left,
@@ -48,7 +46,7 @@ from gpuforest.kernels.traverse.numba import (
     MISSING,
     ONE,
 )
-from gpuforest.splits.oblique.terms import WEIGHT_BITS, WEIGHT_ZERO
+from gpuforest.splits.walks import is_sum, sum_goes_left
 
 if not config.ENABLE_CUDASIM:  # the simulator runs plain Python
     from numba.cuda import types
@@ -181,7 +179,7 @@ def bin_weight(hist, b, feature):
 
 @rare
 def scan(hist, feature, slot, criterion, limits, left):
-    """As best_of_bins of scan.py, of any number of channels; `left` i64[C] is scratch."""
+    """As best_of_bins of cuts.py, for any number of channels; `left` i64[C] is scratch."""
     C, sums, n, is_classes = feature.n_channels, slot.sums, slot.weight, feature.is_classes
     count_rows, min_rows = feature.width > C, limits.min_rows
     last = feature.missing * feature.width
@@ -335,53 +333,33 @@ def split_of(word):
 
 
 @device
-def sum_goes_left(trees, coordinates, first, split, codes, r):
-    """Whether row r goes left at a split by a combination, whose words begin at `first`."""
-    total = np.int64(0)
-    for i in range(split.bin - OBLIQUE_BIN):
-        word = trees.sets[first + (i + 1) // 2]
-        term = np.int64(word & LOW_32 if i % 2 else word >> U32)
-        f = term >> WEIGHT_BITS
-        code = np.int64(codes[r, f])
-        if code == trees.missing:
-            return split.missing_left
-        total += (term % (1 << WEIGHT_BITS) - WEIGHT_ZERO) * np.int64(coordinates[f, code])
-    threshold = np.int64(trees.sets[first] & LOW_32)  # of 32 bits with a sign
-    return total <= (threshold - 2**32 if threshold >= 2**31 else threshold)
-
-
-@device
-def walk(trees, coordinates, root, codes, r):
-    """The leaf of row r in the tree at `root`, numbered in the tree.
-
-    trees : Trees; in those without sets, `set_at` and `sets` are empty
-    coordinates : i32[F, B], empty where no nodes split by combinations
-    """
+def walk(trees, root, codes, r):
+    """The leaf of row r in the tree at `root`, numbered in the tree. Arrays of the trees that their
+    splits do not need are empty."""
     at, word = np.int64(0), trees.nodes[root]
     while word < LEAF:
         split = split_of(word)
         first = np.int64(trees.set_at[root + at]) if split.bin == SET_BIN else np.int64(0)
         code = np.int64(codes[r, split.feature])
         is_left = goes_left(code, split, trees.missing, trees.sets, first)
-        if len(coordinates) and OBLIQUE_BIN < split.bin < SET_BIN:
-            first = trees.set_at[root + at]
-            is_left = sum_goes_left(trees, coordinates, first, split, codes, r)
+        if len(trees.coordinates) and is_sum(split.bin):
+            is_left = sum_goes_left(trees, root + at, split, codes, r)
         at = np.int64((word >> CHILD) & CHILD_BITS) + (not is_left)  # children are adjacent
         word = trees.nodes[root + at]
     return at
 
 
 @cuda.jit
-def walk_rows(trees, coordinates, codes, out):
+def walk_rows(trees, codes, out):
     """Write the leaves to out i64[N, T]; each thread takes one row in one tree."""
     N, T = out.shape
     for at in range(cuda.grid(1), np.int64(N) * T, cuda.gridsize(1)):
         r, t = at // T, at % T
-        out[r, t] = walk(trees, coordinates, trees.offsets[t], codes, r)
+        out[r, t] = walk(trees, trees.offsets[t], codes, r)
 
 
 @cuda.jit
-def add_leaves(trees, coordinates, values, codes, skip, total):
+def add_leaves(trees, values, codes, skip, total):
     """Add the leaves' values to `total`; each thread takes one row, and adds in the order of the
     trees. `skip` may be empty."""
     offsets = trees.offsets
@@ -389,7 +367,7 @@ def add_leaves(trees, coordinates, values, codes, skip, total):
         for t in range(len(offsets) - 1):
             if len(skip) and skip[t, r]:
                 continue
-            at = offsets[t] + walk(trees, coordinates, offsets[t], codes, r)
+            at = offsets[t] + walk(trees, offsets[t], codes, r)
             leaf = np.int64(trees.nodes[at] & LEAF_BITS)
             for v in range(values.shape[1]):
                 total[r, v] += values[leaf, v]

@@ -126,9 +126,9 @@ def split_rows(column, order, spare, slot, split, missing, words):
 
 @device
 def allow(scratch, slots, d):
-    """Mark the features that a slot's tree did not draw as constant."""
+    """Mark the features that a slot's tree did not draw; they count as constant."""
     for f in range(slots.allowed.shape[1]):
-        scratch.constant[f] = not slots.allowed[slots.tree[d], f]
+        scratch.refused[f] = scratch.constant[f] = not slots.allowed[slots.tree[d], f]
 
 
 @device

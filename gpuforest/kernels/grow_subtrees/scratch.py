@@ -77,7 +77,8 @@ class Scratch(NamedTuple):
     spare: Order
     work: CutWork
     open_nodes: Annotated[Any, Type(OpenNode, 1)]
-    constant: Bools  # bool[F], features that do not vary on the path from the root
+    refused: Bools  # bool[F], features that the slot's tree did not draw
+    constant: Bools  # bool[F], these, and features that do not vary on the path from the root
     trail: I32s  # these, in the order in which they were found
     sums: I64s  # i64[C], channel sums of a node
     left_sums: I64s  # i64[C], and of its left side
@@ -121,6 +122,7 @@ def new_scratch(data: Data, most: int, total: int, k: int, width: int, B: int) -
             scan_arrays(max(sorted_rows, B), C),
         ),
         open_nodes=np.empty(most + 1, dtype_of(OpenNode)),
+        refused=np.zeros(len(columns), np.bool_),
         constant=np.zeros(len(columns), np.bool_),
         trail=np.empty(len(columns), np.int32),
         sums=np.zeros(C, np.int64),

@@ -18,7 +18,7 @@ def goes_left(xp: Any, code: Array, split: Any, missing: int, sets: Array, first
     """Whether rows go left, bool[n]; each row has a split of its own.
 
     A missing value goes left if `missing_left`. Any other code goes left if it is in the set, for a
-    split by a set, or else if code <= bin. The links of multiway splits are splits by sets.
+    split by a set, or else if code <= bin.
 
     Parameters
     ----------

@@ -474,5 +474,5 @@ def grow_multiway(
         allow(scratch, slots, d)
         grown = grow_block(data, root, rules, scratch, chains, random, sets, grown)
         offsets[d + 1] = grown.n_nodes
-    scratch.constant[:] = False
+    scratch.refused[:] = scratch.constant[:] = False
     written[0], written[1] = grown.n_leaves, grown.n_words

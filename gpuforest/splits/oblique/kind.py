@@ -27,9 +27,9 @@ from gpuforest.engine.binning import BinEdges, BinnedMatrix
 from gpuforest.engine.nodes import MOST_COMBINED, OBLIQUE_BIN, SET_BIN
 from gpuforest.engine.records import Data, Frontier, Rules, Splits, Training
 from gpuforest.engine.target import Target
-from gpuforest.kernels.grow_subtrees.numba import grow_combined
 from gpuforest.splits.base import Kind, draw_features
-from gpuforest.splits.oblique.numba import new_oblique, project_slots
+from gpuforest.splits.oblique.numba import grow_combined, new_oblique, project_slots
+from gpuforest.splits.oblique.numpy import project
 from gpuforest.splits.oblique.terms import (
     ALL_LEFT,
     DRAWS,
@@ -213,6 +213,12 @@ class Oblique(Kind):
         chunk = cost // max(backend.memory_budget, 1)
         ends = [0, *(np.flatnonzero(np.diff(chunk)) + 1).tolist(), slots.n_slots]
         return [slice(a, b) for a, b in pairwise(ends)]
+
+    def project(
+        self, training: Training, slots: Frontier, features: Array, weights: Array
+    ) -> tuple[Array, Array, Array]:
+        c = training.combining
+        return project(training.data, slots, features, weights, c.coordinates, c.n_bins)
 
     def project_compiled(
         self, training: Training, slots: Frontier, features: Array, weights: Array

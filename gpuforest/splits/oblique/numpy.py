@@ -1,12 +1,9 @@
-"""The sums of combinations of features: as codes, for every slot, and in walks down trees."""
+"""The sums of combinations of features, as codes, for every slot."""
 
-import array_api_compat.numpy as xp
 import numpy as np
 
-from gpuforest.engine.nodes import MOST_COMBINED, combined, unpack
-from gpuforest.engine.records import Data, Frontier, Trees
+from gpuforest.engine.records import Data, Frontier
 from gpuforest.kernels.totals.numpy import slots_and_rows
-from gpuforest.splits.oblique.terms import unpack as unpack_terms
 
 
 def project(
@@ -67,26 +64,3 @@ def project(
         own = np.where(features[slot, j, 0] >= 0, own, 0)
         codes[:, j] = np.where(is_missing, n_bins, np.where(alone[slot], own, code))
     return codes, low, shift
-
-
-def sums_go_left(
-    trees: Trees, node: np.ndarray, codes: np.ndarray, coordinates: np.ndarray
-) -> np.ndarray:
-    """Whether rows of codes [n, F] go left at the nodes i64[n], which split by combinations.
-
-    A row goes left if the sum of weight times coordinate is at most the threshold, or, if one of
-    the values is missing, by missing_left.
-    """
-    words, n_terms = trees.nodes[node], combined(trees.nodes[node])
-    width = np.arange(1 + MOST_COMBINED // 2)
-    at = np.minimum(trees.set_at[node][:, None] + width, len(trees.sets) - 1)
-    features, weights, threshold = unpack_terms(xp, trees.sets[at], n_terms, MOST_COMBINED)
-    sums, is_missing = np.zeros(len(node), np.int64), np.zeros(len(node), bool)
-    for i in range(MOST_COMBINED):
-        f, own = np.maximum(features[:, i], 0), features[:, i] >= 0
-        code = codes[np.arange(len(node)), f]
-        sums += np.where(own, weights[:, i] * coordinates[f, code], 0)
-        is_missing |= own & (code == trees.missing)
-    missing_left = unpack(xp, words)[2]
-    left: np.ndarray = np.where(is_missing, missing_left, sums <= threshold)
-    return left

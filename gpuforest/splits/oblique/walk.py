@@ -2,20 +2,31 @@
 
 The block's codes become coordinates once. Every split but one by a set then compares a sum with a
 threshold: a feature alone is a sum of one term, because coordinates ascend as codes do. Nodes are
-read from records of two words, see `walking_records` in combinations.py.
+read from records of two words, see `walking_records` in terms.py.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from gpuforest.compiler.decorators import device
+from gpuforest.compiler.decorators import device, kernel
 from gpuforest.compiler.intrinsics import prefetch
-from gpuforest.compiler.types import U16s, U32s, new_arrays
+from gpuforest.compiler.types import (
+    Bools2,
+    Codes2,
+    F64s,
+    F64s2,
+    I32s,
+    I64s,
+    I64s2,
+    U16s,
+    U32s,
+    new_arrays,
+)
 from gpuforest.engine.nodes import CHILD_MASK
+from gpuforest.engine.records import Trees
 from gpuforest.kernels.shared.numba import LOW_32, U, has_code
+from gpuforest.kernels.traverse.numba import FEW, GROUP, SLOTS, Group, add_trees, find_leaves
 from gpuforest.splits.oblique.terms import (
     BY_SET,
     COUNT_AT,
@@ -28,21 +39,17 @@ from gpuforest.splits.oblique.terms import (
     WEIGHT_ZERO,
 )
 
-if TYPE_CHECKING:
-    from gpuforest.engine.forest import Forest
-
 ONE, CHILD_BITS, LOW_4, HALF = U(1), U(CHILD_MASK), U(15), U(32)
 MISSING, COUNT, THRESHOLD, WEIGHT = U(MISSING_AT), U(COUNT_AT), U(THRESHOLD_AT), U(WEIGHT_BITS)
 IN_WORD, SET, ZERO = U(TERMS_IN_WORD), U(BY_SET), np.int64(WEIGHT_ZERO)
 HOLE = np.uint16(65_535)  # a missing value, in all columns
-GROUP, GROUP_BITS = 256, 8  # as in numba.py
+GROUP_BITS = GROUP.bit_length() - 1
 PLACES = U((2**FEATURE_BITS - 1) << GROUP_BITS)
-# fewer rows take steps in vectors than in numba.py, because sums cost more
-SLOTS, FEW, MOVING = 63, 32, 2
+MOVING = 2  # fewer rows take steps in vectors than in other forests, because sums cost more
 
 
 class Sums(NamedTuple):
-    """What walks down an oblique forest need; all arrays are empty for other forests."""
+    """What walks down an oblique forest need."""
 
     records: Annotated[Any, "u64[M]"]  # with the next one, see `walking_records`
     more: Annotated[Any, "u64[L]"]
@@ -59,18 +66,10 @@ class Sums(NamedTuple):
     listed: Annotated[Any, "u8[G]"]
 
 
-def sums_of(forest: Forest, codes: Any) -> Sums | None:
-    """What walks down the forest need for codes [F, N] if it has combinations; None if it has no
-    sets either."""
-    if forest.oblique:
-        return new_sums(forest.walking, forest.edges.coordinates, *codes.shape)
-    return NO_SUMS if len(forest.sets) else None
-
-
 def new_sums(walking: tuple[Any, Any], coordinates: Any, F: int, N: int) -> Sums:
     """The record, with scratch for N rows of F features; `walking` are the first two arrays."""
     words = np.empty(F * -(-N // GROUP) * GROUP // 2, np.uint32)
-    scratch = new_arrays(Sums, np.empty, G=GROUP if F else 0)
+    scratch = new_arrays(Sums, np.empty, G=GROUP)
     return Sums(*walking, coordinates, words.view(np.uint16), words, **scratch)
 
 
@@ -181,7 +180,7 @@ def add_terms(trees, at, own, place, n, count, some_missing):
 
 @device
 def top_sums(trees, root, own, first, n, group, some_missing):
-    """As `top` in numba.py."""
+    """As `top` of kernels/traverse/numba.py."""
     node, slot, sums, holes = group.node, group.slot, own.sums, own.holes
     place = U(first) * U(len(own.coordinates))
     for i in range(n):
@@ -196,7 +195,7 @@ def top_sums(trees, root, own, first, n, group, some_missing):
             child, threshold = np.int64(word & CHILD_BITS), limit_of(word)
             node[used], node[used + 1] = child, child + 1
             here, ahead = np.uint8(s), np.uint8(used - s)
-            if count == ONE:  # as codes in numba.py
+            if count == ONE:  # as codes there
                 column = own.columns[
                     np.int64(place + place_of(own.records[(at << ONE) + ONE], 0)) :
                 ]
@@ -285,8 +284,10 @@ def step_all_sums(trees, root, own, first, n, group, some_missing):
 
 
 @device
-def walk_sums(trees, root, own, first, n, group, moving, some_missing):
-    """As `walk` in numba.py."""
+def walk_sums(trees, root, codes, memory, first, n, group, moving):
+    """As `walk` of kernels/traverse/numba.py; `memory` are the Sums, and whether values are
+    missing."""
+    own, some_missing = memory
     records, row, word, at, moved = own.records, group.row, group.word, group.at, moving
     top_sums(trees, root, own, first, n, group, some_missing)
     for i in range(n):
@@ -309,6 +310,18 @@ def walk_sums(trees, root, own, first, n, group, moving, some_missing):
             prefetch(records, U(root + at[r]) << ONE)
 
 
-NO_SUMS = new_sums(
-    (np.zeros(0, np.uint64), np.zeros(0, np.uint64)), np.zeros((0, 0), np.int32), 0, 0
-)
+@kernel
+def apply_sums(trees: Trees, codes: Codes2, out: I64s2, group: Group, sums: Sums):
+    """As `apply` of kernels/traverse/numba.py."""
+    memory = sums, fill_columns(codes, trees.missing, sums)
+    find_leaves(trees, codes, out, group, walk_sums, memory)
+
+
+@kernel
+def accumulate_sums(
+    trees: Trees, values: F64s, codes: Codes2, skip: Bools2, total: F64s2, begin: I64s,
+    column: I32s, group: Group, sums: Sums,
+):  # fmt: skip
+    """As `accumulate` of kernels/traverse/numba.py."""
+    memory = sums, fill_columns(codes, trees.missing, sums)
+    add_trees(trees, values, codes, skip, total, begin, column, group, walk_sums, memory)
