@@ -24,9 +24,11 @@ from gpuforest.kernels.best_split.cuts import (
     may_part,
     random_of_bins,
     slot_at,
+    weight_of,
 )
 from gpuforest.kernels.shared.numba import (
     U,
+    add_bin,
     class_sides,
     goes_left,
     grown,
@@ -168,27 +170,18 @@ def add_histograms(data, slots, features, count_rows, first, hist):
 
 
 @rare
-def bin_weight(hist, b, feature):
-    """The weight of the rows in bin b of hist i64[B * width]."""
-    at = b * feature.width
-    n = hist[at]
-    for c in range(1, feature.n_channels if feature.is_classes else 1):
-        n += hist[at + c]
-    return n
-
-
-@rare
 def scan(hist, feature, slot, criterion, limits, left):
     """As best_of_bins of cuts.py, for any number of channels; `left` i64[C] is scratch."""
     C, sums, n, is_classes = feature.n_channels, slot.sums, slot.weight, feature.is_classes
     count_rows, min_rows = feature.width > C, limits.min_rows
     last = feature.missing * feature.width
-    n_missing = bin_weight(hist, feature.missing, feature)
+    n_missing = weight_of(hist[last : last + C], is_classes)
     rows_missing = hist[last + C] if count_rows else 0
     varies, best, best_bin, best_side = False, -np.inf, -1, 0
     # 2. left sides, first without the missing values, then with them
     for side in range(2 if n_missing > 0 else 1):
-        n_left, rows_left, left_sum, right_sum = np.int64(0), np.int64(0), 0, 0
+        n_left, rows_left = np.int64(0), np.int64(0)
+        left_sum, right_sum = np.int64(0), np.int64(0)
         for c in range(C):
             left[c] = hist[last + c] if side == 1 else 0
         if side == 1:
@@ -199,23 +192,19 @@ def scan(hist, feature, slot, criterion, limits, left):
                 right_sum += grown(criterion, 0, sums[c] - left[c])
         for b in range(feature.missing):
             at = b * feature.width
-            w = bin_weight(hist, b, feature)
+            w = weight_of(hist[at : at + C], is_classes)
             if w == 0:
                 continue
             # 1. a bin that holds some rows, but not all
             varies |= w < n
             if is_classes:
-                for c in range(C):
-                    h = hist[at + c]
-                    if h:
-                        right = sums[c] - left[c]
-                        left_sum += grown(criterion, left[c], h)
-                        right_sum -= grown(criterion, right - h, h)
-                        left[c] += h
+                left_sum, right_sum, n_left = add_bin(
+                    criterion, hist, at, left, sums, left_sum, right_sum, n_left
+                )
             else:
                 for c in range(C):
                     left[c] += hist[at + c]
-            n_left += w
+                n_left += w
             # 3. both sides hold rows, and enough of them
             if n_left == n:
                 break
@@ -243,12 +232,12 @@ def scan(hist, feature, slot, criterion, limits, left):
 @rare
 def middle(hist, feature, bin, n):
     """Steps 5 and 6: the middle of the gap above `bin`, and whether the left is heavier."""
-    n_left = np.int64(0)
-    for b in range(bin + 1):
-        n_left += bin_weight(hist, b, feature)
+    C, width, n_left = feature.n_channels, feature.width, np.int64(0)
+    for at in range(0, (bin + 1) * width, width):
+        n_left += weight_of(hist[at : at + C], feature.is_classes)
     heavier = n_left > n - n_left
     for b in range(bin + 1, feature.missing):
-        if bin_weight(hist, b, feature) > 0:
+        if weight_of(hist[b * width : b * width + C], feature.is_classes) > 0:
             return (bin + b - 1) >> 1, heavier
     return feature.bins - 1, heavier
 

@@ -111,10 +111,11 @@ def fill_two(one, two, first, second, order, begin, n, C, width):
 
 
 @device
-def fill_batch(work, m, table, order, slot, C, width):
+def fill_batch(scratch, m, table, slot, C, width):
     """Fill the histograms [m, B * width] of m features, by so few rows at a time that these stay
     in the first-level cache for all features."""
-    hists, batch, end = work.hists, work.batch, slot.begin + slot.n_rows
+    hists, batch, order = scratch.hists, scratch.batch, scratch.order
+    end = slot.begin + slot.n_rows
     for begin in range(slot.begin, end, NEAR_ROWS):
         n = min(NEAR_ROWS, end - begin)
         for j in range(0, m - 1, 2):
@@ -170,10 +171,10 @@ def radix_pass(source, result, n, shift, counts):
 
 
 @device
-def sort_by_code(n, work):
-    """Write the positions 0 .. n - 1, in ascending order of their codes `work.code`, to `work.keys`
-    as code << 16 | position."""
-    code, keys, spare, counts = work.code, work.keys, work.spare_keys, work.counts
+def sort_by_code(n, scratch):
+    """Write the positions 0 .. n - 1, in ascending order of their codes `scratch.code`, to
+    `scratch.keys` as code << 16 | position."""
+    code, keys, spare, counts = scratch.code, scratch.keys, scratch.spare_keys, scratch.counts
     if n <= RANK_ROWS:
         for i in range(n):
             spare[U(i)] = (np.uint32(code[U(i)]) << SIXTEEN) | np.uint32(i)
@@ -223,68 +224,52 @@ def count_missing(keys, n, missing):
 
 
 @device
-def compact_sorted_classes(work, slot, own, criterion, side, n_missing):
-    """As compact_classes, from sorted rows, which move from the right side to the left in turn.
+def compact_sorted_channels(keys, slot, own, criterion, side, n_missing, scan):
+    """As compact_channels, from sorted rows, which move from the right side to the left in turn.
     With side 1 the last `n_missing` rows, with missing values, go left first."""
-    keys, scan, sums, n = work.keys, work.scan, slot.sums, slot.n_rows
-    left, n_left, left_sum, right_sum, m = scan.left, np.int64(0), np.int64(0), np.int64(0), 0
-    for c in range(len(sums)):
-        right_sum += grown(criterion, 0, sums[c])
+    left, sums, n, C = scan.left, slot.sums, slot.n_rows, len(slot.sums)
+    n_left, left_sum, right_sum, m = np.int64(0), np.int64(0), np.int64(0), 0
+    for c in range(C):
         left[c] = 0
+        if has_labels(own):
+            right_sum += grown(criterion, 0, sums[c])
     before = n_missing * side
     for step in range(-before, n - before):
         key = keys[U(step if step >= 0 else n + step)]
         row = slot.begin + np.int64(key & POSITION)
-        c, w = own[U(row), 0], np.int64(own[U(row), 1])
-        n_left += w
-        left_sum += grown(criterion, left[U(c)], w)
-        right_sum -= grown(criterion, sums[U(c)] - left[U(c)] - w, w)
-        left[U(c)] += w
+        if has_labels(own):
+            c, w = own[U(row), 0], np.int64(own[U(row), 1])
+            n_left += w
+            left_sum += grown(criterion, left[U(c)], w)
+            right_sum -= grown(criterion, sums[U(c)] - left[U(c)] - w, w)
+            left[U(c)] += w
+        else:
+            for c in range(C):
+                left[U(c)] += own[U(row), U(c)]
+            n_left = left[0]
         code = key >> SIXTEEN
         if step < 0 or (step + 1 < n and keys[U(step + 1)] >> SIXTEEN == code):
             continue
         scan.weight[U(m)], scan.rows[U(m)], scan.code[U(m)] = n_left, step + 1 + before, code
-        scan.second[U(m)], scan.third[U(m)] = class_sides(
-            criterion, left_sum, right_sum, left, sums, len(sums)
-        )
-        m += 1
-    return m
-
-
-@device
-def compact_sorted_outputs(work, slot, own, criterion, side, n_missing):
-    """As compact_sorted_classes, for several outputs; it also fills the scores."""
-    keys, scan, sums, n = work.keys, work.scan, slot.sums, slot.n_rows
-    left, C, m = scan.left, len(slot.sums), 0
-    for c in range(C):
-        left[c] = 0
-    before = n_missing * side
-    for step in range(-before, n - before):
-        key = keys[step if step >= 0 else n + step]
-        row = slot.begin + np.int64(key & POSITION)
-        for c in range(C):
-            left[c] += own[row, c]
-        code = key >> SIXTEEN
-        if step < 0 or (step + 1 < n and keys[step + 1] >> SIXTEEN == code):
-            continue
-        scan.weight[m], scan.rows[m], scan.code[m] = left[0], step + 1 + before, code
-        scan.scores[m] = moment_score(criterion, left, sums, C) if left[0] < sums[0] else -np.inf
+        if has_labels(own):
+            scan.second[U(m)], scan.third[U(m)] = class_sides(
+                criterion, left_sum, right_sum, left, sums, C
+            )
+        else:
+            scan.scores[m] = moment_score(criterion, left, sums, C) if n_left < sums[0] else -np.inf
         m += 1
     return m
 
 
 @rare
-def scan_sorted(work, slot, own, feature, criterion, limits):
+def scan_sorted(keys, slot, own, feature, criterion, limits, scan):
     """The best split by one feature, for more than two classes or for several outputs."""
-    scan, best = work.scan, NOTHING
-    n_missing = count_missing(work.keys, slot.n_rows, feature.missing)
+    best, n_missing = NOTHING, count_missing(keys, slot.n_rows, feature.missing)
     # first without the missing values, then with them
     for side in range(2 if n_missing > 0 else 1):
-        if feature.is_classes:
-            m = compact_sorted_classes(work, slot, own, criterion, side, n_missing)
+        m = compact_sorted_channels(keys, slot, own, criterion, side, n_missing, scan)
+        if has_labels(own):
             score_classes(criterion, scan, slot.weight, m - 1)
-        else:
-            m = compact_sorted_outputs(work, slot, own, criterion, side, n_missing)
         whole = Bin(slot.weight, np.int64(0), slot.n_rows)
         best = first_highest(scan, m - 1, whole, NO_BIN, limits, side, best)
     return split_of(best, scan, slot.weight, feature, n_missing > 0, NO_BIN)
@@ -294,31 +279,31 @@ def scan_sorted(work, slot, own, feature, criterion, limits):
 def best_cut(column, feature, slot, criterion, limits, scratch, hist, is_filled):
     """The best cut of one feature, with the codes `column` in the block, in one node: whether it
     varies, and the Split. The histogram is scratch, unless it is filled."""
-    order, work = scratch.order, scratch.work
+    order, keys, scan = scratch.order, scratch.keys, scratch.scan
     if is_filled or fills(slot, feature):
         histogram_of(column, feature, slot, order, hist, is_filled)
-        return best_of_bins(hist, feature, slot, criterion, limits, work.scan)
-    if not take_codes(column, slot, order, work.code):
+        return best_of_bins(hist, feature, slot, criterion, limits, scan)
+    if not take_codes(column, slot, order, scratch.code):
         return False, Split(-np.inf, feature.number, np.int64(0), False, NO_BIN)
-    sort_by_code(slot.n_rows, work)
+    sort_by_code(slot.n_rows, scratch)
     if feature.n_channels == 2:
-        m = compact_sorted(work.keys, slot.n_rows, order.own, slot.begin, work.scan)
-        return True, best_pair(m, feature, criterion, limits, work.scan)
-    return True, scan_sorted(work, slot, order.own, feature, criterion, limits)
+        m = compact_sorted(keys, slot.n_rows, order.own, slot.begin, scan)
+        return True, best_pair(m, feature, criterion, limits, scan)
+    return True, scan_sorted(keys, slot, order.own, feature, criterion, limits, scan)
 
 
 @device
 def compact_set(column, feature, slot, scratch, hist, is_filled, categories):
     """Copy the categories that a node holds of a feature, and their sums, to a CategoryWork, and
     return their number. It is 0 if the feature does not vary."""
-    order, work = scratch.order, scratch.work
+    order = scratch.order
     if is_filled or fills(slot, feature):
         histogram_of(column, feature, slot, order, hist, is_filled)
         return compact_bins(hist, feature, categories)
-    if not take_codes(column, slot, order, work.code):
+    if not take_codes(column, slot, order, scratch.code):
         return 0
-    sort_by_code(slot.n_rows, work)
-    return compact_rows(work.keys, slot, order.own, feature, categories)
+    sort_by_code(slot.n_rows, scratch)
+    return compact_rows(scratch.keys, slot, order.own, feature, categories)
 
 
 @device
@@ -330,7 +315,7 @@ def set_of_rows(column, feature, slot, rules, scratch, hist, is_filled, best, ra
         return False, Split(-np.inf, feature.number, np.int64(SET_BIN), False, NO_BIN)
     cut = best_set(
         m, feature, slot, rules.criterion.number, by_rows(rules), random is not None,
-        scratch.work.scan, sets.work,
+        scratch.scan, sets.work,
     )  # fmt: skip
     side = False
     if cut.score > best:
@@ -372,17 +357,13 @@ def compact_rows(keys, slot, own, feature, categories):
 @device
 def left_totals(column, order, slot, split, missing, words, left):
     """Fill the channel sums of the rows that go left."""
-    positions, own = order
-    for c in range(len(left)):
+    (positions, own), C = order, len(left)
+    for c in range(C):
         left[c] = 0
     for i in range(slot.begin, slot.begin + slot.n_rows):
         code = np.int64(column[U(positions[U(i)])])
         if goes_left(code, split, missing, words, 0):
-            if has_labels(own):
-                left[U(own[U(i), 0])] += np.int64(own[U(i), 1])
-            else:
-                for c in range(len(left)):
-                    left[U(c)] += own[U(i), U(c)]
+            add_all(left, 0, own, i, C, C)
 
 
 @device
@@ -443,7 +424,7 @@ def ends_of(code, n, missing):
 def random_cut(column, feature, slot, criterion, limits, scratch):
     """As best_cut, for the one cut that is drawn."""
     order, f, missing = scratch.order, feature.number, feature.missing
-    left, code = scratch.work.scan.left, scratch.work.code
+    left, code = scratch.scan.left, scratch.code
     for i in range(slot.n_rows):
         code[U(i)] = column[U(order.positions[U(slot.begin + i)])]
     lowest, highest, some_missing = ends_of(code, slot.n_rows, missing)

@@ -123,8 +123,8 @@ def search(data, table, slot, rules, scratch, enough, order_domain, n_trail, ran
     """The best split of a node by the first k features that vary, the trail's length, and zeros.
     `table` holds the codes of the block with its rows; the search ends with the first feature that
     has a score that no split can exceed, `enough`."""
-    work, k, best = scratch.work, rules.n_tried, NO_SPLIT
-    hists, batch, constant = work.hists, work.batch, scratch.constant
+    k, best = rules.n_tried, NO_SPLIT
+    hists, batch, constant = scratch.hists, scratch.batch, scratch.constant
     C, width = len(slot.sums), np.int64(len(slot.sums) + rules.count_rows)
     in_batches = slot.n_rows > most_sorted(data.n_codes - 1, width) and random is None
     draw, tried, position, at, m = order_of(slot.key), 0, 0, 0, 0
@@ -138,7 +138,7 @@ def search(data, table, slot, rules, scratch, enough, order_domain, n_trail, ran
             if in_batches:
                 for j in range(m):
                     clear(hists[j], feature_of(batch[j], data, rules, C))
-                fill_batch(work, m, table, scratch.order, slot, C, width)
+                fill_batch(scratch, m, table, slot, C, width)
         f, is_set = np.int64(batch[at]), False
         if sets is not None:
             is_set = sets.kinds[f] == CATEGORICAL
@@ -186,7 +186,7 @@ def grow_block(data, blocks, root, rules, scratch, random, sets, search, put, mo
         if may_split and not is_pure(order.own, slot):
             enough = perfect
             if C == 2 and random is None:
-                enough = highest_score(criterion, order.own, slot, rules.n_tried, scratch.work.scan)
+                enough = highest_score(criterion, order.own, slot, rules.n_tried, scratch.scan)
             level = block_of(blocks, slot, scratch)
             split, n_trail, n_summed, column = search(
                 data, blocks[level], slot, rules, scratch, enough, order_domain, n_trail,

@@ -5,7 +5,7 @@ import numpy as np
 
 from gpuforest.compiler.decorators import device
 from gpuforest.engine.nodes import CHILD_SHIFT, FEATURE_SHIFT, LEAF_WORD, MISSING_SHIFT, SET_BIN
-from gpuforest.kernels.grow_subtrees.cuts import left_totals
+from gpuforest.kernels.grow_subtrees.cuts import add_all, left_totals
 from gpuforest.kernels.grow_subtrees.scratch import PURE_WEIGHTS, Grown
 from gpuforest.kernels.shared.numba import U, goes_left, has_labels
 
@@ -62,14 +62,11 @@ def block_of(blocks, slot, scratch):
 @device
 def node_totals(own, low, high, sums):
     """Fill the channel sums of a node."""
-    for c in range(len(sums)):
+    C = len(sums)
+    for c in range(C):
         sums[c] = 0
     for i in range(low, high):
-        if has_labels(own):
-            sums[U(own[U(i), 0])] += np.int64(own[U(i), 1])
-        else:
-            for c in range(len(sums)):
-                sums[U(c)] += own[U(i), U(c)]
+        add_all(sums, 0, own, i, C, C)
 
 
 @device

@@ -43,18 +43,6 @@ class Order(NamedTuple):
     own: Targets2  # what each adds to a sum: class and weight, or weight and moments
 
 
-class CutWork(NamedTuple):
-    """The scratch of the search for the best cut of a feature."""
-
-    code: Codes  # the codes of a node's rows
-    keys: U32s  # for sorting them
-    spare_keys: U32s
-    counts: I64s  # i64[256], for sorting too
-    hists: I64s2  # i64[n, B * width], histograms filled together
-    batch: I32s  # i32[n], their features
-    scan: Scan
-
-
 class OpenNode(NamedTuple):
     """A node on the stack."""
 
@@ -75,7 +63,13 @@ class Scratch(NamedTuple):
     few: Codes2  # [F, n], and the one for small nodes
     order: Order
     spare: Order
-    work: CutWork
+    code: Codes  # the codes of a node's rows in one feature
+    keys: U32s  # for sorting them
+    spare_keys: U32s
+    counts: I64s  # i64[256], for sorting too
+    hists: I64s2  # i64[n, B * width], histograms filled together
+    batch: I32s  # i32[n], their features
+    scan: Scan
     open_nodes: Annotated[Any, Type(OpenNode, 1)]
     refused: Bools  # bool[F], features that the slot's tree did not draw
     constant: Bools  # bool[F], these, and features that do not vary on the path from the root
@@ -112,15 +106,13 @@ def new_scratch(data: Data, most: int, total: int, k: int, width: int, B: int) -
         few,
         order=Order(np.empty(most, np.uint32), np.empty((most, own), data.y.dtype)),
         spare=Order(np.empty(most, np.uint32), np.empty((most, own), data.y.dtype)),
-        work=CutWork(
-            np.empty(most, columns.dtype),
-            np.empty(sorted_rows + RANK_ROWS, np.uint32),
-            np.empty(sorted_rows + RANK_ROWS, np.uint32),
-            np.empty(256, np.int64),
-            np.zeros((n_hists, B * width), np.int64),
-            np.empty(n_hists, np.int32),
-            scan_arrays(max(sorted_rows, B), C),
-        ),
+        code=np.empty(most, columns.dtype),
+        keys=np.empty(sorted_rows + RANK_ROWS, np.uint32),
+        spare_keys=np.empty(sorted_rows + RANK_ROWS, np.uint32),
+        counts=np.empty(256, np.int64),
+        hists=np.zeros((n_hists, B * width), np.int64),
+        batch=np.empty(n_hists, np.int32),
+        scan=scan_arrays(max(sorted_rows, B), C),
         open_nodes=np.empty(most + 1, dtype_of(OpenNode)),
         refused=np.zeros(len(columns), np.bool_),
         constant=np.zeros(len(columns), np.bool_),

@@ -26,7 +26,7 @@ def partition(
     """
     rows, begin, half, n_words = slots.rows, slots.begin, len(slots.rows) // 2, splits.sets.shape[1]
     end: Any = np.where(splits.feature < 0, begin, slots.end)
-    slot, position = slots_and_rows(rows, begin, end)
+    slot, position = slots_and_rows(begin, end)
     # 1. which side each row goes to
     code = data.codes[rows[position], splits.feature[slot]]
     own = Split(None, None, splits.bin[slot], splits.missing_left[slot], None)

@@ -90,10 +90,8 @@ __device__ __noinline__ Steps load_steps(const Block& block, const Growth& growt
       greatest = max(greatest, sum);
     }
   }
-  for (int d = 16; d > 0; d >>= 1) {
-    least = min(least, __shfl_xor_sync(ALL_LANES, least, d));
-    greatest = max(greatest, __shfl_xor_sync(ALL_LANES, greatest, d));
-  }
+  least = warp_min(least);
+  greatest = warp_max(greatest);
   steps.vary = steps.n_missing ? steps.n_missing < n : least < greatest;
   if (!steps.vary) return steps;
   if (terms.n > 1) {

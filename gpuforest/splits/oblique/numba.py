@@ -278,7 +278,7 @@ def search_combined(
                 feature.is_classes,
             )  # fmt: skip
         varies, split = cut_or_set(
-            column, feature, own, rules, scratch, scratch.work.hists[0], False, best.score, random,
+            column, feature, own, rules, scratch, scratch.hists[0], False, best.score, random,
             sets, is_set,
         )  # fmt: skip
         tried += varies

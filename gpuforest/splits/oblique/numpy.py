@@ -34,7 +34,7 @@ def project(
     shift 9, because 1100 >> 8 is 4: the codes are 0, 1000 >> 9 = 1 and 1100 >> 9 = 2.
     """
     (S, k, L), missing = features.shape, data.n_codes - 1
-    slot, position = slots_and_rows(slots.rows, slots.begin, slots.end)
+    slot, position = slots_and_rows(slots.begin, slots.end)
     row, first = slots.rows[position], np.flatnonzero(np.diff(slot, prepend=-1))
     codes = np.zeros((len(row), k), data.codes.dtype)
     low, shift = np.zeros((S, k), np.int64), np.zeros((S, k), np.int64)

@@ -23,7 +23,7 @@ the same, with more of them      along the first principal direction of the clas
 random cuts                      by a hash
 ===============================  ========================================================
 
-This is O(nodes) work in any array-API namespace; sets.py is the compiled version for CPUs.
+This is O(nodes) work in any array-API namespace; numba.py beside this file is compiled for CPUs.
 """
 
 from __future__ import annotations
