@@ -89,11 +89,11 @@ def _temporary(make: bool) -> Path | None:
         folder = Path(tempfile.gettempdir()) / f"gpuforest-{'' if user is None else user}"
         if make:
             folder.mkdir(mode=0o700, exist_ok=True)
-        found = folder.lstat()
+        status = folder.lstat()
     except OSError:
         return None
-    private = user is None or (found.st_uid == user and not found.st_mode & 0o077)
-    return folder if stat.S_ISDIR(found.st_mode) and private else None
+    private = user is None or (status.st_uid == user and not status.st_mode & 0o077)
+    return folder if stat.S_ISDIR(status.st_mode) and private else None
 
 
 def check_trusted(folder: Path, file: Path | None = None) -> None:
@@ -110,18 +110,18 @@ def check_trusted(folder: Path, file: Path | None = None) -> None:
     about = [(folder.parent, folder.parent.stat(), stat.S_ISVTX), (folder, folder.lstat(), 0)]
     if file is not None:
         about.append((file, file.lstat(), 0))
-    for path, found, shared in about:
-        if found.st_uid not in (0, os.getuid()):
-            raise PermissionError(f"{path} belongs to user {found.st_uid}")
-        if stat.S_ISLNK(found.st_mode):
+    for path, status, shared in about:
+        if status.st_uid not in (0, os.getuid()):
+            raise PermissionError(f"{path} belongs to user {status.st_uid}")
+        if stat.S_ISLNK(status.st_mode):
             raise PermissionError(f"{path} is a link")
-        if found.st_mode & 0o022 and not found.st_mode & shared:
+        if status.st_mode & 0o022 and not status.st_mode & shared:
             raise PermissionError(
                 f"{path} can be written to by other users; `chmod go-w {path}` ends that"
             )
 
 
-def found(name: str) -> Iterator[tuple[Path, bytes]]:
+def usable(name: str) -> Iterator[tuple[Path, bytes]]:
     """The files of a kernel for this machine that are whole and made from these sources, the best
     first, and the machine code in them."""
     places = [(folder, native()) for folder in (PACKAGED, *folders())]
@@ -145,7 +145,7 @@ def found(name: str) -> Iterator[tuple[Path, bytes]]:
 
 def read(name: str) -> bytes | None:
     """The machine code of a kernel for this machine; None if there is none."""
-    return next((code for _, code in found(name)), None)
+    return next((code for _, code in usable(name)), None)
 
 
 def unpacked(name: str, content: bytes) -> bytes | None:
@@ -271,27 +271,29 @@ def is_folder(module: str) -> bool:
 
 def imports_of(text: str) -> list[str]:
     """The modules of this package that a module imports at its beginning."""
-    found = []
+    modules = []
     for part in f"\n{text}".split("\nfrom gpuforest")[1:]:  # ten times as fast as a search
         if match := _IMPORT.match(part):
             module = match[1].removeprefix(".")
             if is_folder(module):
                 names = (match[2] or match[3]).split(",")
-                found += [f"{module}.{n.split()[0]}".removeprefix(".") for n in names if n.strip()]
+                modules += [
+                    f"{module}.{n.split()[0]}".removeprefix(".") for n in names if n.strip()
+                ]
             else:
-                found.append(module)
-    return [module for module in found if module not in NO_PART]
+                modules.append(module)
+    return [module for module in modules if module not in NO_PART]
 
 
 @cache
 def modules_of(module: str) -> frozenset[str]:
     """A module and all of this package that it imports, and these in turn."""
-    found, left = set[str](), [module]
+    reached, left = set[str](), [module]
     while left:
-        if (name := left.pop()) not in found:
-            found.add(name)
+        if (name := left.pop()) not in reached:
+            reached.add(name)
             left += sources()[name][1]
-    return frozenset(found)
+    return frozenset(reached)
 
 
 @cache
@@ -300,7 +302,7 @@ def stamp(name: str) -> bytes:
     if name == ALL:
         modules = frozenset(sources())
     else:
-        own = name.partition("-")[0].rpartition(".")[0]  # without types and function
-        modules = modules_of(COMPILER) | modules_of(own)
-    every = (module.encode() + b"\0" + sources()[module][0] for module in sorted(modules))
-    return hashlib.sha256(b"".join(every)).digest()
+        module = name.partition("-")[0].rpartition(".")[0]  # without types and function
+        modules = modules_of(COMPILER) | modules_of(module)
+    parts = (module.encode() + b"\0" + sources()[module][0] for module in sorted(modules))
+    return hashlib.sha256(b"".join(parts)).digest()

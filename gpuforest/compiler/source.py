@@ -63,11 +63,11 @@ def cuda_source(operation: str) -> str:
             return ""
         seen.add(name)
         text, parts, begin, line = _read(name), [f'#line 1 "{name}"\n'], 0, 1
-        for found in _INCLUDE.finditer(text):
-            parts.append(text[begin : found.start()])
-            line += text.count("\n", begin, found.end())
-            begin = found.end()
-            parts += [whole(found[1]), f'#line {line} "{name}"\n']
+        for include in _INCLUDE.finditer(text):
+            parts.append(text[begin : include.start()])
+            line += text.count("\n", begin, include.end())
+            begin = include.end()
+            parts += [whole(include[1]), f'#line {line} "{name}"\n']
         return "".join([*parts, text[begin:]])
 
     return whole(f"{operation}/cuda.cu")
@@ -76,11 +76,11 @@ def cuda_source(operation: str) -> str:
 @cache
 def parameters(operation: str) -> dict[str, list[tuple[str, str]]]:
     """The C++ type and the name of each parameter of an operation's kernels."""
-    found = {}
+    declared = {}
     for kernel, text in _KERNEL.findall(cuda_source(operation)):
-        each = (" ".join(parameter.split()).rpartition(" ") for parameter in text.split(","))
-        found[kernel] = [(type, name) for type, _, name in each]
-    return found
+        pairs = (" ".join(parameter.split()).rpartition(" ") for parameter in text.split(","))
+        declared[kernel] = [(type, name) for type, _, name in pairs]
+    return declared
 
 
 def _read(name: str) -> str:

@@ -135,13 +135,13 @@ def add_totals(y, rows, weights, begin, first, sums):
 
 
 @cuda.jit
-def compare_rows(y, rows, begin, first, values, found):
+def compare_rows(y, rows, begin, first, values, differs):
     """Look for rows that differ from their slot's values; each thread takes one row."""
     for i in range(cuda.grid(1), first[len(begin)], cuda.gridsize(1)):
         s, position = slot_and_position(i, first, begin)
         for k in range(y.shape[1]):
             if y[rows[position], k] != values[s, k]:
-                found[s] = True
+                differs[s] = True
 
 
 @cuda.jit
@@ -266,7 +266,7 @@ def scan_features(data, slots, hist, features, rules, cuts):
 
 
 @cuda.jit
-def choose_features(features, need, cuts, found):
+def choose_features(features, need, cuts, splits):
     """Choose the first of the best among the features that may be tried; each thread takes one
     slot."""
     S, k = features.shape
@@ -276,14 +276,14 @@ def choose_features(features, need, cuts, found):
             if not cuts.varies[s, j] or n_tried >= need[s]:
                 continue
             n_tried += 1
-            if cuts.score[s, j] > found.score[s]:
-                best, found.score[s] = j, cuts.score[s, j]
-        found.tried[s] = n_tried
+            if cuts.score[s, j] > splits.score[s]:
+                best, splits.score[s] = j, cuts.score[s, j]
+        splits.tried[s] = n_tried
         if best >= 0:
-            found.feature[s], found.bin[s] = features[s, best], cuts.bin[s, best]
-            found.missing_left[s] = cuts.missing_left[s, best]
-            for c in range(found.left.shape[1]):
-                found.left[s, c] = cuts.left[s, best, c]
+            splits.feature[s], splits.bin[s] = features[s, best], cuts.bin[s, best]
+            splits.missing_left[s] = cuts.missing_left[s, best]
+            for c in range(splits.left.shape[1]):
+                splits.left[s, c] = cuts.left[s, best, c]
 
 
 @cuda.jit

@@ -64,7 +64,7 @@ def best_split(
     best = np.argmax(score, axis=1)
     j, b, side = np.unravel_index(best, (k, B - 1, 2))
     score, chosen = score[slot, best], features[slot, j]
-    found = score > -np.inf
+    has_split = score > -np.inf
     # 5. the middle of the gap; a random cut where it was drawn
     cut = _middle_of_gap(
         occupied[slot, j], b, data.n_bins[chosen], None if drawn is None else drawn[slot, j]
@@ -75,10 +75,10 @@ def best_split(
     n_left, n_right = (criterion.side_weight(xp, s[without][:, :C]) for s in (left, right))
     return Splits(
         score.astype(SCORE),
-        np.where(found, chosen, -1).astype(FEATURE),
-        np.where(found, cut, 0).astype(np.int32),
-        np.where(none_missing, n_left > n_right, side == 1) & found,
-        np.where(found[:, None], left[slot, j, b, side, :C], 0).astype(STAT),
+        np.where(has_split, chosen, -1).astype(FEATURE),
+        np.where(has_split, cut, 0).astype(np.int32),
+        np.where(none_missing, n_left > n_right, side == 1) & has_split,
+        np.where(has_split[:, None], left[slot, j, b, side, :C], 0).astype(STAT),
         tried.sum(axis=1),
         np.zeros((S, 0), np.uint64),
     )

@@ -5,7 +5,7 @@
                reading codes is slow if few rows of a node lie in a cache line
     positions  where each row is in its block; a node is a range of positions, and a split
                moves the left side's rows before the right side's
-    own        beside the positions, what a row adds to a sum: class and weight, or moments
+    stats      beside the positions, what a row adds to a sum: class and weight, or moments
     constant   features that do not vary on the path from the root, which are not tried again;
                the trail lists them, so that they can be forgotten on the way back
 
@@ -97,14 +97,14 @@ def push_children(stack, n_stack, node, n_left, left, n_nodes, n_trail):
 
 
 @device
-def slot_of(node, own, sums):
+def slot_of(node, stats, sums):
     """The record of a node that the split search takes; its channel sums are put into `sums`."""
     weight = node.weight
     if len(sums) == 2:
-        set_pair(own, sums, weight, node.second)
+        set_pair(stats, sums, weight, node.second)
     else:
-        node_totals(own, node.low, node.high, sums)
-        weight = weight_of(sums, has_labels(own))
+        node_totals(stats, node.low, node.high, sums)
+        weight = weight_of(sums, has_labels(stats))
     n_rows = node.high - node.low
     return Slot(node.number, node.low, n_rows, weight, node.key, sums, -np.inf, np.inf)
 
@@ -179,14 +179,14 @@ def grow_block(data, blocks, root, rules, scratch, random, sets, search, put, mo
         n_stack -= 1
         node = pop(stack, n_stack)
         n_trail = forget(scratch, n_trail, node.n_trail)
-        slot = slot_of(node, order.own, sums)
+        slot = slot_of(node, order.stats, sums)
         # 2. its best split, of the first k features that vary
         split, level, perfect, n_summed, column = NO_SPLIT, 0, perfect_score(criterion, slot), 0, 0
         may_split = slot.n_rows >= rules.fewest_rows and node.depth < rules.max_depth
-        if may_split and not is_pure(order.own, slot):
+        if may_split and not is_pure(order.stats, slot):
             enough = perfect
             if C == 2 and random is None:
-                enough = highest_score(criterion, order.own, slot, rules.n_tried, scratch.scan)
+                enough = highest_score(criterion, order.stats, slot, rules.n_tried, scratch.scan)
             level = block_of(blocks, slot, scratch)
             split, n_trail, n_summed, column = search(
                 data, blocks[level], slot, rules, scratch, enough, order_domain, n_trail,
@@ -217,8 +217,8 @@ def grow_block(data, blocks, root, rules, scratch, random, sets, search, put, mo
 def root_of(data, slots, d, order, sums, number):
     """The root of a slot's subtree; the slot's rows are copied to the order."""
     n = load_rows(data, slots, d, order)
-    node_totals(order.own, 0, n, sums)
-    weight = weight_of(sums, has_labels(order.own))
+    node_totals(order.stats, 0, n, sums)
+    weight = weight_of(sums, has_labels(order.stats))
     zero = np.int64(0)
     return OpenNode(
         zero, n, np.int64(slots.depth[d]), number, zero, weight, sums[len(sums) - 1], slots.key[d]

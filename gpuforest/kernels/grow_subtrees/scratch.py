@@ -40,7 +40,7 @@ class Order(NamedTuple):
     """The rows of a block, node by node."""
 
     positions: U32s  # where each row lies in the block of codes
-    own: Targets2  # what each adds to a sum: class and weight, or weight and moments
+    stats: Targets2  # what each adds to a sum: class and weight, or weight and moments
 
 
 class OpenNode(NamedTuple):
@@ -97,15 +97,15 @@ def new_scratch(data: Data, most: int, total: int, k: int, width: int, B: int) -
     """Scratch for codes [F, N], k features tried in a node, and histograms of B codes and `width`
     channels."""
     columns, C = data.codes, data.n_channels
-    own = 2 if data.y.dtype.itemsize == 4 else C
+    n_stats = 2 if data.y.dtype.itemsize == 4 else C
     sorted_rows = min(most, MOST_SORTED)
     n_hists = max(1, min(k, HIST_BYTES // (8 * B * width)))
     some, few = new_blocks(columns, most)
     return Scratch(
         some,
         few,
-        order=Order(np.empty(most, np.uint32), np.empty((most, own), data.y.dtype)),
-        spare=Order(np.empty(most, np.uint32), np.empty((most, own), data.y.dtype)),
+        order=Order(np.empty(most, np.uint32), np.empty((most, n_stats), data.y.dtype)),
+        spare=Order(np.empty(most, np.uint32), np.empty((most, n_stats), data.y.dtype)),
         code=np.empty(most, columns.dtype),
         keys=np.empty(sorted_rows + RANK_ROWS, np.uint32),
         spare_keys=np.empty(sorted_rows + RANK_ROWS, np.uint32),

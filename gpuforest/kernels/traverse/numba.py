@@ -150,8 +150,7 @@ def top(trees, sets, root, codes, first, n, group):
             here, ahead = np.uint8(s), np.uint8(used - s)
             column = codes[np.int64(word >> FEATURE), first : first + n]
             if sets is not None and n_words:
-                own = U(begin)
-                step_by_set(sets, own, n_words, word, missing, column, n, slot, here, ahead)
+                step_by_set(sets, U(begin), n_words, word, missing, column, n, slot, here, ahead)
                 used += 2
                 s += 1
                 continue

@@ -28,7 +28,7 @@ class AbsoluteScratch(NamedTuple):
     order[start[g]:start[g + 1]]."""
 
     w: Annotated[Array, "i64[n]"]  # weights
-    own: Annotated[Array, "i64[n, K]"]  # targets
+    y: Annotated[Array, "i64[n, K]"]  # targets
     by_target: Annotated[Array, "i64[K, n]"]  # for each output, the rows in the order of targets
     rank: Annotated[Array, "i64[K, n]"]  # each row's rank
     q: Annotated[Array, "i64[K, n]"]  # the targets in that order
@@ -110,7 +110,7 @@ def side_errors(work, k, first, last, step, also, side, m, wants):
         for i in range(work.start[g], work.start[g + 1]):
             r = work.order[U(i)]
             w = work.w[U(r)]
-            product = w * work.own[U(r), k]
+            product = w * work.y[U(r), k]
             add_row(work, n, rank[U(r)], w, product)
             total += w
             moment += product
@@ -161,20 +161,20 @@ def take_rows(y, slots, begin, n, work):
         work.w[i] = slots.weights[begin + i]
         total += work.w[i]
         for k in range(y.shape[1]):
-            work.own[i, k] = y[slots.rows[begin + i], k]
+            work.y[i, k] = y[slots.rows[begin + i], k]
     for k in range(y.shape[1]):
         by_target = work.by_target[k]
         for i in range(n):
-            work.keys[i], by_target[i] = work.own[i, k], i
+            work.keys[i], by_target[i] = work.y[i, k], i
         merge_sort(work.keys, by_target, work.errors[0], work.errors[1], n)
         upto, middle, error = np.int64(0), np.int64(0), np.int64(0)
         for i in range(n):
             r = by_target[i]
-            work.rank[k, r], work.q[k, i] = i, work.own[r, k]
+            work.rank[k, r], work.q[k, i] = i, work.y[r, k]
             middle = work.q[k, i] if 2 * upto < total else middle
             upto += work.w[r]
         for i in range(n):
-            error += work.w[i] * abs(work.own[i, k] - middle)
+            error += work.w[i] * abs(work.y[i, k] - middle)
         work.whole[k] = error
 
 
@@ -188,13 +188,13 @@ def error_of_side(work, n, k, side):
     while 2 * upto <= total:
         r = work.by_target[k, at]
         if goes_left[r] == side:
-            high = work.own[r, k]
+            high = work.y[r, k]
             low = high if 2 * upto < total else low
             upto += work.w[r]
         at += 1
     for i in range(n):
         if goes_left[i] == side:
-            error += work.w[i] * abs(work.own[i, k] - low)
+            error += work.w[i] * abs(work.y[i, k] - low)
     return error, np.float64(low + high) * 0.5
 
 
@@ -276,7 +276,7 @@ def add_left(n, n_missing, g, side, left, work):
             r = work.order[i]
             left[0] += work.w[r]
             for k in range(len(left) - 1):
-                left[1 + k] += work.w[r] * work.own[r, k]
+                left[1 + k] += work.w[r] * work.y[r, k]
 
 
 @device

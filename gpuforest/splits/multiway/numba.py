@@ -109,7 +109,7 @@ def sort_few(slot, scratch, chains, top):
     """As sort_rows, by sorting the codes in `scratch.code`; the sorted rows are put into the spare
     order."""
     order, spare, keys, end = scratch.order, scratch.spare, scratch.keys, top
-    own, width, weight = order.own, order.own.shape[1], weight_column(order.own)
+    stats, width, weight = order.stats, order.stats.shape[1], weight_column(order.stats)
     sort_by_code(slot.n_rows, scratch)
     for i in range(slot.n_rows):
         at = slot.begin + np.int64(keys[U(i)] & POSITION)
@@ -117,18 +117,18 @@ def sort_few(slot, scratch, chains, top):
         if end == top or chains.code[end - 1] != b:
             end = start_branch(chains, end, b)
         chains.end[end - 1] = slot.begin + i + 1
-        chains.heaviest[end - 1] += own[U(at), weight]
+        chains.heaviest[end - 1] += stats[U(at), weight]
         spare.positions[U(i)] = order.positions[U(at)]
         for c in range(width):
-            spare.own[U(i), U(c)] = own[U(at), U(c)]
+            spare.stats[U(i), U(c)] = stats[U(at), U(c)]
     return end
 
 
 @device
 def sort_many(column, feature, slot, scratch, counts, chains, top):
     """As sort_few, by counting the codes; `counts` i64[B] is scratch."""
-    (positions, own), spare, low, end = scratch.order, scratch.spare, slot.begin, top
-    high, width = low + slot.n_rows, own.shape[1]
+    (positions, stats), spare, low, end = scratch.order, scratch.spare, slot.begin, top
+    high, width = low + slot.n_rows, stats.shape[1]
     for b in range(feature.missing + 1):
         counts[b] = 0
     for i in range(low, high):
@@ -146,19 +146,19 @@ def sort_many(column, feature, slot, scratch, counts, chains, top):
         counts[b] += 1
         spare.positions[U(at)] = positions[U(i)]
         for c in range(width):
-            spare.own[U(at), U(c)] = own[U(i), U(c)]
+            spare.stats[U(at), U(c)] = stats[U(i), U(c)]
     at = 0
     for j in range(top, end):
         for i in range(at, chains.end[j] - low):
-            chains.heaviest[j] += spare.own[U(i), weight_column(own)]
+            chains.heaviest[j] += spare.stats[U(i), weight_column(stats)]
         at = chains.end[j] - low
     return end
 
 
 @device
-def weight_column(own):
-    """The column of `own` that holds weights."""
-    return 1 if has_labels(own) else 0
+def weight_column(stats):
+    """The column of `stats` that holds weights."""
+    return 1 if has_labels(stats) else 0
 
 
 @device
@@ -173,8 +173,8 @@ def sort_rows(column, feature, slot, scratch, counts, chains, top):
         end = sort_few(slot, scratch, chains, top)
     for i in range(slot.n_rows):
         order.positions[U(slot.begin + i)] = spare.positions[U(i)]
-        for c in range(order.own.shape[1]):
-            order.own[U(slot.begin + i), U(c)] = spare.own[U(i), U(c)]
+        for c in range(order.stats.shape[1]):
+            order.stats[U(slot.begin + i), U(c)] = spare.stats[U(i), U(c)]
     heaviest = np.int64(-1)  # of the branches that follow
     for j in range(end - 1, top - 1, -1):
         weight = chains.heaviest[j]
@@ -353,13 +353,13 @@ def push_sides(stack, n_stack, node, depth, middle, n_nodes, n_trail, first, fea
 
 
 @device
-def bound_sides(stack, n_stack, sign, slot, own, middle, left):
+def bound_sides(stack, n_stack, sign, slot, stats, middle, left):
     """Bound the values of the two nodes that were pushed last by the middle of their means, where
     predictions must rise or fall with the feature that splits them: its sign is 1 or -1. The right
     side's rows begin at `middle`; `left` i64[2] is scratch."""
     if sign != 0:
-        node_totals(own, slot.begin, middle, left)
-        weight = weight_of(left, has_labels(own))
+        node_totals(stats, slot.begin, middle, left)
+        weight = weight_of(left, has_labels(stats))
         mean = np.float64(left[1]) / np.float64(weight)
         other = np.float64(slot.sums[1] - left[1]) / np.float64(slot.weight - weight)
         lower, upper = (n_stack - 1, n_stack - 2) if sign > 0 else (n_stack - 2, n_stack - 1)
@@ -367,10 +367,10 @@ def bound_sides(stack, n_stack, sign, slot, own, middle, left):
 
 
 @device
-def slot_of(node, own, sums):
+def slot_of(node, stats, sums):
     """The record of a node that the split search takes; its channel sums are put into `sums`."""
-    node_totals(own, node.low, node.high, sums)
-    weight, n_rows = weight_of(sums, has_labels(own)), node.high - node.low
+    node_totals(stats, node.low, node.high, sums)
+    weight, n_rows = weight_of(sums, has_labels(stats)), node.high - node.low
     return Slot(node.number, node.low, n_rows, weight, node.key, sums, node.least, node.greatest)
 
 
@@ -389,9 +389,9 @@ def grow_block(data, root, rules, scratch, chains, random, sets, grown):
         first, f, top, depth = node.first, node.feature, node.top, node.depth
         if first < 0:
             # 2. a node: its best split
-            split, slot = NO_SPLIT, slot_of(node, order.own, scratch.sums)
+            split, slot = NO_SPLIT, slot_of(node, order.stats, scratch.sums)
             may_split = slot.n_rows >= rules.fewest_rows and node.depth < rules.max_depth
-            if may_split and not is_pure(order.own, slot):
+            if may_split and not is_pure(order.stats, slot):
                 split, n_trail = best_feature(
                     data, slot, rules, scratch, chains, n_trail, random, sets
                 )
@@ -411,7 +411,7 @@ def grow_block(data, root, rules, scratch, chains, random, sets, grown):
                 )
                 if len(rules.signs):
                     bound_sides(
-                        stack, n_stack, rules.signs[f], slot, order.own, middle, scratch.left_sums
+                        stack, n_stack, rules.signs[f], slot, order.stats, middle, scratch.left_sums
                     )
                 continue
             # 5. or the rows of all branches

@@ -59,13 +59,13 @@ def add_up(table, positions, begin, n, terms, n_terms, coordinates, missing, sum
     terms : i64[2, L], features and their weights
     """
     for t in range(n_terms):
-        column, own = table[terms[0, t]], coordinates[terms[0, t]]
+        column, places = table[terms[0, t]], coordinates[terms[0, t]]
         w = np.int32(terms[1, t])
         for i in range(n):
             code = column[U(positions[U(begin + i)])]
             before = sums[U(i)] if t else np.int32(0)
             is_hole = (code == missing) | (before == HOLE)
-            sums[U(i)] = HOLE if is_hole else before + w * own[U(code)]
+            sums[U(i)] = HOLE if is_hole else before + w * places[U(code)]
 
 
 @device
@@ -261,7 +261,7 @@ def search_combined(
         n = draw_terms(slot.key, at, first, combining, scratch.refused, oblique.terms)
         if not may_vary(oblique.terms, n, constant):
             continue
-        own, low, shift = numbered(slot, at, k), np.int64(0), np.int64(0)
+        keyed, low, shift = numbered(slot, at, k), np.int64(0), np.int64(0)
         is_set = sets.kinds[first] == CATEGORICAL
         column, feature = table[first], feature_of(first, data, rules, C)
         if n > 1:
@@ -278,7 +278,7 @@ def search_combined(
                 feature.is_classes,
             )  # fmt: skip
         varies, split = cut_or_set(
-            column, feature, own, rules, scratch, scratch.hists[0], False, best.score, random,
+            column, feature, keyed, rules, scratch, scratch.hists[0], False, best.score, random,
             sets, is_set,
         )  # fmt: skip
         tried += varies

@@ -35,7 +35,7 @@ def project(
     """
     (S, k, L), missing = features.shape, data.n_codes - 1
     slot, position = slots_and_rows(slots.begin, slots.end)
-    row, first = slots.rows[position], np.flatnonzero(np.diff(slot, prepend=-1))
+    row, begins = slots.rows[position], np.flatnonzero(np.diff(slot, prepend=-1))
     codes = np.zeros((len(row), k), data.codes.dtype)
     low, shift = np.zeros((S, k), np.int64), np.zeros((S, k), np.int64)
     for j in range(k):
@@ -48,10 +48,10 @@ def project(
             is_missing |= (f >= 0) & (code == missing)
         # 2. the least and the greatest of each slot
         if len(row):
-            some = slot[first]
+            some = slot[begins]
             top = np.iinfo(np.int64).max
-            least = np.minimum.reduceat(np.where(is_missing, top, sums), first)
-            greatest = np.maximum.reduceat(np.where(is_missing, -top, sums), first)
+            least = np.minimum.reduceat(np.where(is_missing, top, sums), begins)
+            greatest = np.maximum.reduceat(np.where(is_missing, -top, sums), begins)
             low[some, j] = np.where(least == top, 0, least)
             spread = np.where(least == top, 0, greatest - least)
             while (big := (spread >> shift[some, j]) >= n_bins).any():
@@ -60,7 +60,7 @@ def project(
         alone = (features[:, j] >= 0).sum(axis=1) < 2
         low[alone, j] = shift[alone, j] = 0
         code = (sums - low[slot, j]) >> shift[slot, j]
-        own = data.codes[row, np.maximum(features[slot, j, 0], 0)]
-        own = np.where(features[slot, j, 0] >= 0, own, 0)
-        codes[:, j] = np.where(is_missing, n_bins, np.where(alone[slot], own, code))
+        first = features[slot, j, 0]
+        unchanged = np.where(first >= 0, data.codes[row, np.maximum(first, 0)], 0)
+        codes[:, j] = np.where(is_missing, n_bins, np.where(alone[slot], unchanged, code))
     return codes, low, shift

@@ -187,14 +187,14 @@ def walking_records(
     """
     u64, n, leaf = np.uint64, combined(nodes), is_leaf(nodes)
     feature, bin, missing_left, child = unpack_nodes(xp, nodes)
-    own = np.arange(len(nodes)) - np.repeat(offsets[:-1], np.diff(offsets))
+    number = np.arange(len(nodes)) - np.repeat(offsets[:-1], np.diff(offsets))
     count = np.where(leaf, 0, np.where(bin == SET_BIN, BY_SET, np.maximum(n, 1)))
     threshold = np.full(len(nodes), MOST_THRESHOLD)
     alone, several = np.flatnonzero(count == 1), np.flatnonzero(n)
     threshold[alone] = coordinates[feature[alone], bin[alone]]
     lower = sets[set_at[several]].astype(np.uint32).view(np.int32)
     threshold[several] = np.clip(lower, -MOST_THRESHOLD - 1, MOST_THRESHOLD)
-    first = np.where(leaf, own, child).astype(u64)
+    first = np.where(leaf, number, child).astype(u64)
     first |= (leaf | missing_left).astype(u64) << u64(MISSING_AT)
     first |= count.astype(u64) << u64(COUNT_AT)
     first |= threshold.astype(u64) << u64(THRESHOLD_AT)

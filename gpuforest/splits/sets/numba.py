@@ -124,7 +124,7 @@ def along(m, feature, slot, work):
 
     Classes that the node does not hold would add zeros, and are skipped.
     """
-    off, scatter, way, found = work.off, work.scatter, work.directions[0], work.directions[1]
+    off, scatter, way, turned = work.off, work.scatter, work.directions[0], work.directions[1]
     K = held_channels(feature, slot, work.sides[0])
     # 1. how the shares scatter
     at = scatter_of(m, feature, slot, K, work)
@@ -137,11 +137,11 @@ def along(m, feature, slot, work):
             total = 0.0
             for d in range(K):
                 total += (scatter[c, d] if c <= d else scatter[d, c]) * way[d]
-            found[c] = total
+            turned[c] = total
             largest = max(largest, abs(total))
         if largest > 0.0:
             for c in range(K):
-                way[c] = found[c] / largest
+                way[c] = turned[c] / largest
     for i in range(m):
         position = 0.0
         for c in range(K):
