@@ -55,8 +55,8 @@ __all__ = [
 _homes = {
     "BackendError": "common.errors",
     "ModelFormatError": "common.errors",
-    "available_backends": "backends",
-    "register_backend": "backends",
+    "available_backends": "backends.registry",
+    "register_backend": "backends.registry",
     "BinnedData": "data.binned",
     "BiasVariance": "explain.bias_variance",
     "bias_variance": "explain.bias_variance",

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from gpuforest.backends import available_backends as available_backends
-from gpuforest.backends import register_backend as register_backend
+from gpuforest.backends.registry import available_backends as available_backends
+from gpuforest.backends.registry import register_backend as register_backend
 from gpuforest.common.errors import BackendError as BackendError
 from gpuforest.common.errors import ModelFormatError as ModelFormatError
 from gpuforest.data.binned import BinnedData as BinnedData

@@ -16,8 +16,8 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 from paths import SHARED, has_numba
 
-from gpuforest.backends import get_backend
 from gpuforest.backends.base import Backend
+from gpuforest.backends.registry import get_backend
 
 SHARED_DATA = SHARED / "data"
 

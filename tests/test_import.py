@@ -79,7 +79,7 @@ print(" ".join({m.split(".")[0] for m in set(sys.modules) - before}))
 
 
 def test_the_environment_decides_what_auto_means(monkeypatch):
-    from gpuforest.backends import get_backend
+    from gpuforest.backends.registry import get_backend
 
     for name in ("numpy", "numba"):
         monkeypatch.setenv("GPUFOREST_BACKEND", name)

@@ -35,12 +35,11 @@ from picky import PickyBackend, operations, waits
 from traced import TracedBackend
 
 from gpuforest.backends.cuda import launch as cuda_launches
-from gpuforest.backends.cuda.nodes import CudaNodes
-from gpuforest.backends.cuda.sampling import CudaSampling
+from gpuforest.backends.cuda.nodes import CudaNodes, CudaSampling
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.engine import grow
 from gpuforest.engine.binning import SAMPLE_ROWS
-from gpuforest.engine.sampling import Sampling, WaveRequest
+from gpuforest.engine.records import Sampling
 from gpuforest.estimators.settings import features_tried
 
 SPARSE = 4
@@ -283,9 +282,7 @@ def n_waves(work: Work, training: Any, memory: float) -> int:
     free = int(memory * 7 / 8 - 4 * work.rows * work.features)
     backend = TracedBackend(free // 8, free=free)
     sampling = Sampling(work.rows, work.rows, None)
-    return -(
-        -work.trees // backend.waves(WaveRequest(sampling, training.n_channels, work.trees))[2]
-    )
+    return -(-work.trees // backend.waves(sampling, training.n_channels, work.trees)[2])
 
 
 def host_operations(work: Work, above: int) -> float:

@@ -1,4 +1,8 @@
-"""The protocol between the stages and the backends: what devices do differently."""
+"""The protocol between the stages and the backends: what devices do differently.
+
+It lies below the stages, which take a `Backend` as an argument; so it names their records in
+annotations only, and imports the default of a member where a backend asks for it.
+"""
 
 from __future__ import annotations
 
@@ -7,62 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuforest.boosting.rounds import Boosting, GrowsRounds
-from gpuforest.engine import binning
-from gpuforest.engine.binning import BinEdges
-from gpuforest.engine.forest import Forest
-from gpuforest.engine.memory import Fit
-from gpuforest.engine.records import Frontier, Splits, Subtrees
-from gpuforest.engine.sampling import WaveRequest
-from gpuforest.engine.slots import Nodes
-from gpuforest.kernels.bag.numpy import bag
-
 if TYPE_CHECKING:
-    from gpuforest.engine.records import Training
+    from gpuforest.boosting.rounds import Boosting, GrowsRounds
+    from gpuforest.engine.binning import BinEdges
+    from gpuforest.engine.forest import Forest
+    from gpuforest.engine.records import Frontier, Sampling, Splits, Subtrees, Training
+    from gpuforest.engine.sampling import RowSampling
+    from gpuforest.engine.slots import Nodes
 
 Array = Any
-
-
-class RowSampling:
-    """Rows drawn at random, and bin edges chosen from them. The methods are given the backend, so
-    that one object serves all; here they work on the host."""
-
-    def bag(
-        self, backend: Backend, keys: Array, n_rows: int, n_draws: int, cumulative: Array | None
-    ) -> Array:
-        """How often each row is drawn for each tree, i32[T, N]."""
-        shares = None if cumulative is None else backend.asnumpy(cumulative)
-        return backend.asarray(bag(backend.asnumpy(keys), n_rows, n_draws, shares))
-
-    def rows_below(self, backend: Backend, seed: int, n_rows: int, limit: int) -> np.ndarray:
-        """The rows whose hash is below `limit`, i64[n], ascending, on the host."""
-        return binning.rows_below(seed, n_rows, limit)
-
-    def column_edges(
-        self,
-        backend: Backend,
-        X: Array,
-        rows: np.ndarray | None,
-        weights: np.ndarray | None,
-        max_bins: int,
-    ) -> list[np.ndarray]:
-        """Ascending edges f64[E < max_bins] of each column of X[rows], on the host.
-
-        Parameters
-        ----------
-        X : real array [N, F], on the host (also sparse) or the device
-        rows : i64[n], on the host, or None: all
-        weights : i32[n] > 0, on the host, or None: all are one
-        """
-        sample = binning.take_rows(X, rows, backend)
-        if not binning.on_host(sample):
-            sample = backend.asnumpy(sample.T).T  # contiguous columns, because they are read so
-        return binning.column_edges(sample, weights, max_bins, backend.n_threads)
-
-    def edge_bytes(self, backend: Backend, fit: Fit) -> int:
-        """Bytes that choosing the bin edges takes for a while."""
-        n_columns = min(backend.n_threads, fit.n_features)
-        return n_columns * fit.sample_rows * (fit.value_bytes + 80)
 
 
 class Backend(ABC):
@@ -77,13 +34,25 @@ class Backend(ABC):
     name: str
     xp: Any  # an array-API namespace, whose functions make arrays where the kernels read them
     on_host = False  # whether it works in the host's memory, which threads can share
-    nodes: Nodes = Nodes()  # the O(nodes) work between kernels
-    sampling: RowSampling = RowSampling()
 
     def __init__(self, n_threads: int = 1, memory_budget: int = 64 * 2**20) -> None:
         self.n_threads = n_threads
         self.memory_budget = memory_budget
         self.room: int | None = None  # bytes of a device's memory for waves; None: all free ones
+
+    @property
+    def nodes(self) -> Nodes:
+        """The O(nodes) work between kernels, by default in the array API."""
+        from gpuforest.engine.slots import Nodes
+
+        return Nodes()
+
+    @property
+    def sampling(self) -> RowSampling:
+        """Rows drawn at random, and bin edges chosen from them, by default on the host."""
+        from gpuforest.engine.sampling import RowSampling
+
+        return RowSampling()
 
     def asarray(self, host: np.ndarray) -> Array:
         """Copy a host array to the device."""
@@ -174,14 +143,17 @@ class Backend(ABC):
 
         return NumbaBackend(self.n_threads).grow_subtrees(training, slots)
 
-    def waves(self, wanted: WaveRequest) -> tuple[int, Backend, int]:
-        """How many waves grow at the same time, the backend of each, and the trees of a wave.
+    def waves(
+        self, sampling: Sampling, C: int, n_trees: int, n_words: int = 0, bounded: bool = False
+    ) -> tuple[int, Backend, int]:
+        """How many waves of `n_trees` trees of C channels grow at the same time, the backend of
+        each, and the trees of a wave.
 
-        Each tree takes memory for a bag, and for its rows in two halves; on a device also for sets
-        and bounds.
+        Each tree takes memory for a bag, and for its rows in two halves; on a device also for split
+        sets of at most `n_words` 64-bit words, and for bounds where its predictions are `bounded`.
         """
-        each = 4 * wanted.sampling.n_rows + 16 * wanted.sampling.bag_rows
-        return 1, self, evenly(wanted.n_trees, self.memory_budget // max(each, 1))
+        tree = 4 * sampling.n_rows + 16 * sampling.bag_rows
+        return 1, self, evenly(n_trees, self.memory_budget // max(tree, 1))
 
 
 def evenly(n_trees: int, most: int) -> int:

@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from textwrap import shorten
-from typing import NamedTuple
 
 from gpuforest.common.errors import BackendError
 
@@ -33,13 +32,7 @@ LEAST_CUPY = (14, 1)  # before, `repeat` takes no counts on the device
 NOT_INITIALISED, NO_DEVICE = 3, 100  # error codes of cuInit: after a fork, and without a GPU
 
 
-class Reason(NamedTuple):
-    """Why no GPU can be used; a process logs one reason of each kind."""
-
-    kind: str
-    text: str
-
-
+Reason = tuple[str, str]  # why no GPU can be used; a process logs one reason of each kind
 _answers: dict[int, Reason | None] = {}  # by process id, because a child's answer can differ
 _said: set[tuple[int, str]] = set()
 
@@ -47,23 +40,25 @@ _said: set[tuple[int, str]] = set()
 def why_not() -> str | None:
     """Why this process can use no GPU, in one line; None if it can."""
     reason = _reason()
-    return None if reason is None else reason.text
+    return None if reason is None else reason[1]
 
 
 def require() -> None:
     """Raise BackendError with the reason if no GPU can be used."""
     reason = _reason()
     if reason is not None:
-        raise BackendError(f"backend 'cupy' cannot run here: {reason.text}")
+        raise BackendError(f"backend 'cupy' cannot run here: {reason[1]}")
 
 
 def usable() -> bool:
     """Whether a GPU can be used; if not, the reason is logged once."""
-    reason = _reason()
-    if reason is not None and (os.getpid(), reason.kind) not in _said:
-        _said.add((os.getpid(), reason.kind))
-        logger.info("using the CPU, because no GPU can be used: %s", reason.text)
-    return reason is None
+    if (reason := _reason()) is None:
+        return True
+    kind, text = reason
+    if (os.getpid(), kind) not in _said:
+        _said.add((os.getpid(), kind))
+        logger.info("using the CPU, because no GPU can be used: %s", text)
+    return False
 
 
 @contextmanager
@@ -74,7 +69,7 @@ def device_errors() -> Iterator[None]:
         yield
     except Exception as error:
         if _is_memory_error(error):
-            raise BackendError(f"{_no_memory().text} ({_line(error)})") from error
+            raise BackendError(f"{_no_memory()[1]} ({_line(error)})") from error
         if _is_of_installation(error):
             text = f"CuPy or CUDA is not completely installed: {shorten(_line(error), 500)}"
             raise BackendError(f"{text}; {INSTALL}") from error
@@ -86,7 +81,7 @@ def _reason() -> Reason | None:
     if process in _answers:
         return _answers[process]
     reason = _ask()
-    if reason is None or reason.kind != "memory":  # memory may be free again later
+    if reason is None or reason[0] != "memory":  # memory may be free again later
         _answers[process] = reason
     return reason
 
@@ -95,16 +90,16 @@ def _ask() -> Reason | None:
     """Check for a GPU, from what costs nothing to what initialises CUDA."""
     # 1. CuPy
     if find_spec("cupy") is None:
-        return Reason("cupy", f"CuPy is not installed: {INSTALL}")
+        return "cupy", f"CuPy is not installed: {INSTALL}"
     # 2. driver and device, without CuPy's slow import
     try:
         driver = ctypes.CDLL(DRIVER)
     except OSError:
-        return Reason("driver", f"no NVIDIA driver is installed ({DRIVER} cannot be loaded)")
+        return "driver", f"no NVIDIA driver is installed ({DRIVER} cannot be loaded)"
     count, version = ctypes.c_int(), ctypes.c_int()
     status = driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count))
     if status == NOT_INITIALISED:
-        return Reason(
+        return (
             "fork",
             "CUDA was initialised before this process was forked; start it by spawning "
             "(multiprocessing.set_start_method('spawn'))",
@@ -112,19 +107,19 @@ def _ask() -> Reason | None:
     if status == NO_DEVICE or (status == 0 and count.value == 0):
         seen = os.environ.get("CUDA_VISIBLE_DEVICES")
         why = "" if seen is None else f" (CUDA_VISIBLE_DEVICES={seen!r})"
-        return Reason("device", f"there is no CUDA device{why}")
+        return "device", f"there is no CUDA device{why}"
     if status:
-        return Reason("driver", f"the NVIDIA driver does not start (error {status})")
+        return "driver", f"the NVIDIA driver does not start (error {status})"
     # 3. versions; a driver runs every CUDA release of its major version and of earlier ones
     try:
         import cupy
 
         if tuple(map(int, cupy.__version__.split(".")[:2])) < LEAST_CUPY:
             least = ".".join(map(str, LEAST_CUPY))
-            return Reason("cupy", f"CuPy {cupy.__version__} is older than {least}: {INSTALL}")
+            return "cupy", f"CuPy {cupy.__version__} is older than {least}: {INSTALL}"
         needed = int(cupy.cuda.runtime.runtimeGetVersion()) // 1000 * 1000
     except Exception as error:  # a CuPy that cannot be imported here
-        return Reason("cupy", f"CuPy cannot be used: {_line(error)}")
+        return "cupy", f"CuPy cannot be used: {_line(error)}"
     driver.cuDriverGetVersion(ctypes.byref(version))
     if version.value < needed:
         return _too_old(version.value, needed)
@@ -137,13 +132,13 @@ def _ask() -> Reason | None:
             return _no_memory()
         if "InsufficientDriver" in str(error):
             return _too_old(version.value, needed)
-        return Reason("cuda", f"CUDA does not start: {_line(error)}")
+        return "cuda", f"CUDA does not start: {_line(error)}"
     return None
 
 
 def _too_old(version: int, needed: int) -> Reason:
     other = f", or install 'gpuforest[cuda{version // 1000}]'" if version // 1000 == 12 else ""
-    return Reason(
+    return (
         "version",
         f"the NVIDIA driver is too old: it runs CUDA {_dotted(version)}, the installed CuPy needs "
         f"{_dotted(needed)}; update the driver{other}",
@@ -157,8 +152,8 @@ def _no_memory() -> Reason:
     try:
         free, total = cupy.cuda.runtime.memGetInfo()
     except Exception:
-        return Reason("memory", "the GPU has no memory left")
-    return Reason("memory", f"the GPU has no memory left: {free:,} of {total:,} bytes are free")
+        return "memory", "the GPU has no memory left"
+    return "memory", f"the GPU has no memory left: {free:,} of {total:,} bytes are free"
 
 
 def _is_memory_error(error: Exception) -> bool:

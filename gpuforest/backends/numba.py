@@ -15,17 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from gpuforest.backends.base import Backend, RowSampling
+from gpuforest.backends.base import Backend
 from gpuforest.backends.boosters import Booster, NumbaBooster
-from gpuforest.backends.host_memory import deep_wave_bytes, edge_bytes
-from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.backends.numpy import NumpyBackend, deep_wave_bytes
 from gpuforest.boosting.rounds import Boosting
 from gpuforest.common.parallel import cut_evenly, cut_pieces, parallel_map
 from gpuforest.engine.binning import BinEdges, new_codes, value_dtype
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.memory import Fit
-from gpuforest.engine.records import Frontier, Splits, Subtrees, Training
-from gpuforest.engine.sampling import WaveRequest
+from gpuforest.engine.records import Frontier, Sampling, Splits, Subtrees, Training
+from gpuforest.engine.sampling import RowSampling
 from gpuforest.engine.slots import Nodes, all_equal
 from gpuforest.kernels.bag.numba import bag, in_bag
 from gpuforest.kernels.best_split.cuts import scan_arrays
@@ -112,7 +111,11 @@ class NumbaSampling(RowSampling):
         return edges
 
     def edge_bytes(self, backend: Backend, fit: Fit) -> int:
-        return edge_bytes(fit, backend.n_threads, backend.memory_budget)
+        """As many columns of the sample as fit the budget, and the threads' scratch."""
+        n, F = fit.sample_rows, fit.n_features
+        column = n * fit.value_bytes + 8 * min(fit.max_bins, n)
+        n_columns = min(F, max(1, backend.memory_budget // column))
+        return n_columns * column + min(backend.n_threads, F) * 32 * n
 
 
 def edges_of(
@@ -147,15 +150,16 @@ class NumbaBackend(NumpyBackend):
     def booster(self, boosting: Boosting) -> Booster:
         return NumbaBooster(boosting)
 
-    def waves(self, wanted: WaveRequest) -> tuple[int, Backend, int]:
+    def waves(
+        self, sampling: Sampling, C: int, n_trees: int, n_words: int = 0, bounded: bool = False
+    ) -> tuple[int, Backend, int]:
         """Many trees are divided into waves, one for each thread, so that no thread waits."""
         worker = copy(self)
-        if 1 < self.n_threads <= wanted.n_trees:
+        if 1 < self.n_threads <= n_trees:
             worker.n_threads, worker.n_workers = 1, self.n_threads
             worker.memory_budget = self.memory_budget // self.n_threads
         n_workers = worker.n_workers
-        each = wanted._replace(n_trees=-(-wanted.n_trees // n_workers))
-        size = super(NumbaBackend, worker).waves(each)[2]
+        size = super(NumbaBackend, worker).waves(sampling, C, -(-n_trees // n_workers))[2]
         return n_workers, worker, size
 
     def encode(self, X: Array, edges: BinEdges) -> Array:

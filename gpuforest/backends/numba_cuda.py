@@ -14,13 +14,14 @@ from numba import cuda
 from numba.core import config
 
 from gpuforest.backends import gpu
-from gpuforest.backends.base import Backend, RowSampling
+from gpuforest.backends.base import Backend
 from gpuforest.common.dtypes import CODE8, CODE16, SCORE, STAT, WEIGHT
 from gpuforest.common.errors import BackendError
 from gpuforest.compiler.types import as_tuple, new_arrays
 from gpuforest.engine.binning import BinEdges
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.records import Frontier, Splits, Training
+from gpuforest.engine.sampling import RowSampling
 from gpuforest.engine.slots import all_equal
 from gpuforest.kernels import numba_cuda as kernels
 from gpuforest.kernels.shared.records import Cuts
@@ -60,9 +61,15 @@ class NumbaCudaBackend(Backend):
     def __init__(self, n_threads: int = 1, memory_budget: int = 64 * 2**20) -> None:
         super().__init__(n_threads, memory_budget)
         self.simulated = bool(config.ENABLE_CUDASIM)
-        why_not = why_not_simulated() if self.simulated else why_not_here()
-        if why_not is not None:
-            raise BackendError(f"backend 'numba-cuda' cannot run here: {why_not}")
+        if not self.simulated:
+            reason = gpu.why_not()
+            if reason is None and not cuda.is_available():
+                reason = "Numba finds no driver or no libNVVM: pip install 'gpuforest[numba-cuda]'"
+        else:  # its arrays are not for compiled code, not even that of helpers
+            on = config.DISABLE_JIT
+            reason = None if on else "Numba's simulator needs NUMBA_DISABLE_JIT=1 too"
+        if reason is not None:
+            raise BackendError(f"backend 'numba-cuda' cannot run here: {reason}")
         self.xp = import_module(f"array_api_compat.{'numpy' if self.simulated else 'cupy'}")
 
     def asnumpy(self, array: Array) -> np.ndarray:
@@ -83,7 +90,10 @@ class NumbaCudaBackend(Backend):
             return
         records = [as_tuple(a, self.asarray) if is_dataclass(a) else a for a in arguments]
         if self.simulated:
-            kernel[SIMULATED](*(cuda.In(a) if is_read_only(a) else a for a in records))
+            for i, a in enumerate(records):
+                if isinstance(a, np.ndarray) and not a.flags.writeable:
+                    records[i] = cuda.In(a)  # the simulator must know that no kernel writes to it
+            kernel[SIMULATED](*records)
             return
         blocks = min(max(-(-n // THREADS), BLOCKS[0]), BLOCKS[1])
         stream = self.xp.cuda.get_current_stream().ptr
@@ -105,10 +115,8 @@ class NumbaCudaBackend(Backend):
     ) -> tuple[Array, Array]:  # fmt: skip
         y, xp = training.target.y, self.xp
         if sums is None:
-            sums, first = (
-                xp.zeros((len(begin), training.n_channels), dtype=STAT),
-                self.offsets(end - begin),
-            )
+            sums = xp.zeros((len(begin), training.n_channels), dtype=STAT)
+            first = self.offsets(end - begin)
             self.launch(kernels.add_totals, len(rows), y, rows, weights, begin, first, sums)
 
         def differs(end: Array, means: Array) -> Array:
@@ -183,21 +191,3 @@ def as_numba(argument: Any) -> Any:
     if cuda.is_cuda_array(argument):
         return cuda.as_cuda_array(argument, sync=False)
     return argument
-
-
-def is_read_only(argument: Any) -> bool:
-    """Whether it is an array of which the simulator must know that no kernel writes to it."""
-    return isinstance(argument, np.ndarray) and not argument.flags.writeable
-
-
-def why_not_simulated() -> str | None:
-    """The simulator's arrays are not for compiled code, not even that of helpers."""
-    return None if config.DISABLE_JIT else "Numba's simulator needs NUMBA_DISABLE_JIT=1 too"
-
-
-def why_not_here() -> str | None:
-    """Why Numba can use no GPU here."""
-    reason = gpu.why_not()
-    if reason is None and not cuda.is_available():
-        return "Numba finds no driver or no libNVVM: pip install 'gpuforest[numba-cuda]'"
-    return reason

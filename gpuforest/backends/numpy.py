@@ -9,15 +9,16 @@ import numpy as np
 
 from gpuforest.backends.base import Backend
 from gpuforest.backends.boosters import Booster
-from gpuforest.backends.host_memory import deep_wave_bytes, level_wave_bytes
 from gpuforest.boosting.rounds import Boosting
 from gpuforest.engine.binning import BinEdges
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.memory import Fit
 from gpuforest.engine.records import Frontier, Splits, Training
+from gpuforest.engine.sampling import RowSampling
 from gpuforest.engine.slots import Nodes, all_equal
 from gpuforest.kernels.best_split.numpy import best_split
 from gpuforest.kernels.encode.numpy import encode
+from gpuforest.kernels.grow_subtrees.scratch import CACHE_BYTES, block_rows
 from gpuforest.kernels.histogram.numpy import histogram
 from gpuforest.kernels.partition.numpy import partition
 from gpuforest.kernels.totals.numpy import differs, totals
@@ -25,14 +26,25 @@ from gpuforest.kernels.traverse.numpy import accumulate, apply
 
 Array = Any
 
+MIB = 2**20
+DEEP_ROWS = 2**16  # rows of the trees that a thread grows one after another in one scratch
+
 
 class NumpyNodes(Nodes):
     """The specification, which says what NumPy's kernels take."""
 
     def wave_bytes(self, backend: Backend, fit: Fit, n_trees: int) -> float:
+        """Rows, histograms and levels of trees that grow level by level."""
         if fit.kind.cpu_only:
             return deep_wave_bytes(fit, backend.n_threads, n_trees)
-        return level_wave_bytes(fit, backend.memory_budget, n_trees)
+        slot = 8 * fit.rules.n_tried * fit.n_codes * (fit.n_channels + 1)
+        # the widest level has at most half as many slots as there are leaves
+        chunk, level = max(backend.memory_budget, slot), slot * n_trees * fit.leaves[0] / 2
+        # both sides and the scores of all cuts; those of the chunk before may still take memory
+        histograms = 13 * chunk if level > chunk else 9 * level
+        kept = fit.level_bytes(n_trees)  # a third of it until trees are put together
+        growing = histograms + 110 * n_trees * fit.bag_rows + kept / 3
+        return max(growing, kept, fit.pruning_bytes(n_trees))
 
 
 class NumpyBackend(Backend):
@@ -41,6 +53,7 @@ class NumpyBackend(Backend):
     name = "numpy"
     on_host = True
     nodes: Nodes = NumpyNodes()
+    sampling: RowSampling = RowSampling()
     xp = array_api_compat.numpy
 
     def booster(self, boosting: Boosting) -> Booster:
@@ -89,3 +102,28 @@ class NumpyBackend(Backend):
         self, forest: Forest, codes: Array, trees: range, skip: Array | None, total: Array
     ) -> Array:
         return accumulate(forest.walked(trees), forest.values, codes, skip, total)
+
+
+def deep_wave_bytes(fit: Fit, n_threads: int, n_trees: int) -> float:
+    """Bytes of a wave that Numba grows: the threads' scratch, nodes and leaves in several orders,
+    and then the pruned trees."""
+    F, R, C = fit.n_features, fit.bag_rows, fit.n_channels
+    leaves, _ = fit.leaves
+    alone = n_threads == 1
+    most = R if alone else max(n_trees * R // (4 * n_threads), min(R, MIB // F))
+    scratch = fit.kind.scratch_bytes(fit, most) + MIB
+    row = F * fit.code_bytes
+    # copies of codes; MIB has room for those that stay in the cache
+    scratch += max(0, row * sum(block_rows(row, fit.n_rows, int(most))) - CACHE_BYTES)
+    together = min(n_trees, DEEP_ROWS / R)
+    if alone:
+        together = max(1.0, together)
+    sums = 8 * C * fit.leaf_rows(together, growing=True)
+    # nodes with the threads' copies, and the sums of leaves twice
+    unordered: float = n_trees * leaves * 2 * 8 * 4 + 2 * sums * n_trees / together
+    if fit.is_pure:
+        scratch += sums
+    unordered += fit.kind.wave_bytes(fit, n_trees)
+    if fit.prunes:
+        scratch += (2 * 8 + 8 * C) * leaves * together
+    return n_threads * scratch + max(unordered, fit.pruning_bytes(n_trees))

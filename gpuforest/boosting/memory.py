@@ -8,12 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
+from gpuforest.backends.base import Backend
 from gpuforest.engine.memory import MIB, Fit, MemoryEstimate, binning_bytes, smaller, truncated_tree
-
-if TYPE_CHECKING:
-    from gpuforest.backends.base import Backend
 
 HISTOGRAM_BYTES = 256 * MIB  # the most that histograms take, if no memory_limit says less
 LEAST_POOL, SPARE = 2, 2  # histograms of a tree that grows, at least, and two more of each pool

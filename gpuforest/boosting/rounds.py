@@ -11,10 +11,11 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
+from gpuforest.backends.base import Backend
 from gpuforest.boosting.losses import Loss
 from gpuforest.common import hashing
 from gpuforest.engine.binning import BinnedMatrix, draw_rows
@@ -28,9 +29,6 @@ from gpuforest.kernels.gradients.numpy import (
     Units,
     derivatives,
 )
-
-if TYPE_CHECKING:
-    from gpuforest.backends.base import Backend
 
 ONE_WORD_BITS = 24  # a gradient that shares its word with the count keeps at least so many
 SUM_BITS = 62

@@ -15,12 +15,17 @@ import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from gpuforest.data.tables import is_object_column, native_dtypes
 from gpuforest.engine.binning import CATEGORY_TYPES, MAX_CATEGORIES
+
+# A column as its distinct values and where they are: codes int[N], positions in the values, -1
+# where one is missing; the values that occur, as plain Python values; all values that the dtype
+# lists, if it does
+Factor = tuple[np.ndarray, list[Any], tuple[Any, ...] | None]
 
 ALWAYS_KEPT = 10  # so many categories of a feature, or fewer, are all listed
 IDENTIFIER = 0.9  # a column of more different values a row is taken for an identifier
@@ -42,32 +47,28 @@ class Tally:
         """That of a column, whose rows have weights f64[N], or None: all are one."""
         codes, values, order = factor
 
-        def each(of_rows: np.ndarray | None) -> np.ndarray:
+        def totals(of_rows: np.ndarray | None) -> np.ndarray:
             return np.bincount(codes + 1, of_rows, len(values) + 1)[1:].astype(np.float64)
 
         if weights is None:
-            return cls(values, rows := each(None), rows, True, order)
+            return cls(values, rows := totals(None), rows, True, order)
         whole = bool((weights == np.floor(weights)).all())
-        return cls(values, each((weights != 0) * 1.0), each(weights), whole, order)
+        return cls(values, totals((weights != 0) * 1.0), totals(weights), whole, order)
 
     def __add__(self, other: Tally) -> Tally:
         """That of both columns, one below the other."""
         position = {value: i for i, value in enumerate(self.values)}
         moved = [position.setdefault(value, len(position)) for value in other.values]
 
-        def both(own: np.ndarray, others: np.ndarray) -> np.ndarray:
+        def both(first: np.ndarray, second: np.ndarray) -> np.ndarray:
             total = np.zeros(len(position))
-            total[: len(own)] = own
-            total[moved] += others
+            total[: len(first)] = first
+            total[moved] += second
             return total
 
-        return Tally(
-            list(position),
-            both(self.rows, other.rows),
-            both(self.weights, other.weights),
-            self.whole and other.whole,
-            self.order if self.order == other.order else None,
-        )
+        rows, weights = both(self.rows, other.rows), both(self.weights, other.weights)
+        order = self.order if self.order == other.order else None
+        return Tally(list(position), rows, weights, self.whole and other.whole, order)
 
     def categories(self, name: str, fewest: int) -> tuple[Any, ...]:
         """The categories of the feature, sorted or in the order of the dtype, of a column of this
@@ -98,14 +99,6 @@ class Tally:
             return tuple(sorted(values))
         place = {value: i for i, value in enumerate(self.order)}
         return tuple(sorted(values, key=place.__getitem__))
-
-
-class Factor(NamedTuple):
-    """A column as its distinct values and where they are."""
-
-    codes: np.ndarray  # int[N], positions in `values`; -1: missing
-    values: list[Any]  # that occur, as plain Python values
-    order: tuple[Any, ...] | None  # all values that the dtype lists, if it does
 
 
 class CategoryReader:
@@ -148,10 +141,11 @@ class CategoryReader:
         call by its `name`."""
         factor = factorize(column, name)
         if self.is_learning:
-            tally = Tally.of(factor, _numbers(self.weights, len(factor.codes)))
+            n_rows = len(factor[0])
+            tally = Tally.of(factor, _numbers(self.weights, n_rows))
             if self.only_counts:
                 self.tallies[feature] = tally
-                return np.zeros(len(factor.codes), np.float32)
+                return np.zeros(n_rows, np.float32)
             self.categories[feature] = tally.categories(name, self.fewest)
         return find(factor, self.categories[feature], name)
 
@@ -175,34 +169,34 @@ def chosen_features(wanted: Any, n_features: int, names: list[Any] | None) -> li
     """The features that a mask, indices or names mean, in the words of scikit-learn's errors."""
     if wanted is None:
         return []
-    some = np.asarray(wanted)
-    if some.ndim != 1:
+    chosen = np.asarray(wanted)
+    if chosen.ndim != 1:
         raise ValueError(
             f"categorical_features must be one-dimensional, a mask, indices or names: {wanted!r}"
         )
-    if some.size == 0:
+    if chosen.size == 0:
         return []
-    types = {type(each) for each in some.tolist()}
+    types = {type(value) for value in chosen.tolist()}
     if len(types) > 1 or not types <= {bool, int, str}:
         raise ValueError(
             "categorical_features must be an array-like of bool, int or str, got: "
-            + ", ".join(sorted(each.__name__ for each in types))
+            + ", ".join(sorted(kind.__name__ for kind in types))
         )
     if types == {str}:
-        return _named(some.tolist(), names)
+        return _named(chosen.tolist(), names)
     if types == {bool}:
-        if len(some) != n_features:
+        if len(chosen) != n_features:
             raise ValueError(
                 "categorical_features set as a boolean mask must have shape (n_features,), "
-                f"got: {some.shape} for {n_features} features"
+                f"got: {chosen.shape} for {n_features} features"
             )
-        return np.flatnonzero(some).tolist()
-    if min(some) < 0 or max(some) >= n_features:
+        return np.flatnonzero(chosen).tolist()
+    if min(chosen) < 0 or max(chosen) >= n_features:
         raise ValueError(
             "categorical_features set as integer indices must be in [0, n_features - 1], "
-            f"got: {some.tolist()} for {n_features} features"
+            f"got: {chosen.tolist()} for {n_features} features"
         )
-    return list(some.tolist())
+    return list(chosen.tolist())
 
 
 def _named(wanted: list[str], names: list[Any] | None) -> list[int]:
@@ -229,14 +223,14 @@ def factorize(column: Any, name: str) -> Factor:
     try:
         if not is_array and column.implementation.is_pandas():
             return _factorize_pandas(column.to_native(), name)
-        codes, found = _factorize_array(column) if is_array else _factorize_series(column, name)
+        factorized = _factorize_array(column) if is_array else _factorize_series(column, name)
     except (TypeError, NotImplementedError) as error:  # such as of lists or dicts
         raise TypeError(
             f"{name} holds no categories ({error}): each argument must be a string, a number or a "
             "boolean; convert it to strings, or drop it"
         ) from error
-    values, order = _plain(found, name), getattr(column.dtype, "categories", None)
-    return Factor(codes, values, None if order is None else tuple(order))
+    (codes, values), order = factorized, getattr(column.dtype, "categories", None)
+    return codes, _plain(values, name), None if order is None else tuple(order)
 
 
 def _factorize_series(column: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -329,13 +323,13 @@ def _factorize_pandas(column: Any, name: str) -> Factor:
 
     if not isinstance(column.dtype, pd.CategoricalDtype):
         codes, values = pd.factorize(column)
-        return Factor(codes, _plain(values, name), None)
+        return codes, _plain(values, name), None
     # the dtype may list values that do not occur
     codes = column.cat.codes.to_numpy().astype(np.int64)
     used = np.bincount(codes + 1, minlength=len(column.cat.categories) + 1)[1:] > 0
     number = np.append(np.cumsum(used) - 1, -1)
     order = tuple(column.cat.categories.tolist())
-    return Factor(number[codes], _plain(column.cat.categories[used], name), order)
+    return number[codes], _plain(column.cat.categories[used], name), order
 
 
 def _plain(values: Any, name: str) -> list[Any]:
@@ -362,10 +356,11 @@ def _numbers(weights: Any, n_rows: int) -> np.ndarray | None:
 def find(factor: Factor, categories: Sequence[Any], name: str) -> np.ndarray:
     """Category codes f32[N] of a column's values; an error if none is there, and all are of another
     type."""
+    of_rows, values, _ = factor
     n, position = len(categories), {value: i for i, value in enumerate(categories)}
-    codes = [position.get(value, n) for value in factor.values]
+    codes = [position.get(value, n) for value in values]
     if n and codes and min(codes) == n:
-        now, before = ({isinstance(v, str) for v in some} for some in (factor.values, categories))
+        now, before = ({isinstance(v, str) for v in both} for both in (values, categories))
         if now.isdisjoint(before):
             words = {True: "strings", False: "numbers"}
             raise ValueError(
@@ -373,4 +368,4 @@ def find(factor: Factor, categories: Sequence[Any], name: str) -> np.ndarray:
                 f"{words[before.pop()]}: convert it to these"
             )
     table = np.array([*codes, np.nan], np.float32)  # a code of -1 takes the last
-    return np.asarray(table[factor.codes])
+    return np.asarray(table[of_rows])

@@ -316,11 +316,11 @@ class Rows:
             return column
         is_text = isinstance(column, np.ndarray) and column.dtype.kind == "U"
         self._label_type = np.str_ if is_text else object
-        factor = factorize(column, "y")
-        if (factor.codes < 0).any():
+        codes, labels, _ = factorize(column, "y")
+        if (codes < 0).any():
             raise ValueError("y contains NaN or None: every row needs a label")
-        self._codes = {value: code for code, value in enumerate(factor.values)}
-        return factor.codes.astype(np.int32)
+        self._codes = {label: code for code, label in enumerate(labels)}
+        return codes.astype(np.int32)
 
     def target(self) -> Any:
         """y [N], `Labels`, or None."""

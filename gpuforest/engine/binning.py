@@ -16,12 +16,13 @@ from collections import deque
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy.sparse import issparse
 
+from gpuforest.backends.base import Backend
 from gpuforest.common import hashing
 from gpuforest.common.dtypes import (
     CATEGORICAL,
@@ -33,9 +34,6 @@ from gpuforest.common.dtypes import (
 )
 from gpuforest.common.parallel import parallel_map
 from gpuforest.kernels.edges.numpy import edges as edges_of
-
-if TYPE_CHECKING:
-    from gpuforest.backends.base import Backend
 
 Array = Any
 

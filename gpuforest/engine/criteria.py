@@ -60,15 +60,6 @@ XLOGX_SCALE = 2.0**26
 
 
 @dataclass(frozen=True)
-class Loss:
-    """The loss of a prediction for a row that the tree was not grown from."""
-
-    name: str  # of the mean over the rows, for messages
-    # the losses [n, K] of true values and predictions [n, K]
-    each: Callable[[np.ndarray, np.ndarray], np.ndarray]
-
-
-@dataclass(frozen=True)
 class Criterion:
     """A split criterion, and all that depends on it."""
 
@@ -79,7 +70,10 @@ class Criterion:
     task: str  # "classification" or "regression"
     # of (xp, sums i64[..., C], weight i64[...] > 0): the score f64[...] of sides
     score: Callable[[Any, Array, Array], Array]
-    loss: Loss
+    # of (true values [n, K], predictions [n, K]) of rows that the tree was not grown from: their
+    # losses [n, K]; and what messages call the mean of these
+    loss: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    loss_name: str
     unit: float = 1.0  # a score difference times this is an impurity difference of scikit-learn's
     of_classes: bool = False  # channel sums are class counts; else they are weight and moments
     # of (xp, sums): which sides with rows are allowed, bool[...]; None: all are
@@ -115,11 +109,11 @@ class Criterion:
         """Score f64[...] of a set of rows from its channel sums i64[..., C]; minus infinity if the
         side has no weight, or if the criterion forbids it."""
         n = self.side_weight(xp, sums)
-        some = n > 0
-        score = self.score(xp, sums, xp.where(some, n, 1))
+        is_allowed = n > 0
+        score = self.score(xp, sums, xp.where(is_allowed, n, 1))
         if self.allowed is not None:
-            some = some & self.allowed(xp, sums)
-        return xp.where(some, score, -xp.inf)
+            is_allowed = is_allowed & self.allowed(xp, sums)
+        return xp.where(is_allowed, score, -xp.inf)
 
     def of_outputs(self, n: int) -> Criterion:
         """The criterion of n outputs: its gain is the mean of the gains of the outputs."""
@@ -212,8 +206,8 @@ def _absolute_error(y: np.ndarray, predicted: np.ndarray) -> np.ndarray:
 def _deviance(y: np.ndarray, predicted: np.ndarray) -> np.ndarray:
     from scipy.special import xlogy  # compiling kernels needs no SciPy
 
-    each = 2 * (xlogy(y, y / predicted) - y + predicted)
-    return np.asarray(np.maximum(each, 0.0))  # rounding can make it slightly negative
+    deviance = 2 * (xlogy(y, y / predicted) - y + predicted)
+    return np.asarray(np.maximum(deviance, 0.0))  # rounding can make it slightly negative
 
 
 def _half_deviance(y: np.ndarray, mean: np.ndarray) -> np.ndarray:
@@ -248,15 +242,15 @@ def _check_counts(y: Array) -> None:
         )
 
 
-WRONG = Loss("share of wrong rows", _is_wrong)
+WRONG = _is_wrong, "share of wrong rows"
 SEVERAL_GINI = Criterion(
-    "gini", SQUARED_ERROR, "classification", _moment_squares, WRONG, impurity=gini
+    "gini", SQUARED_ERROR, "classification", _moment_squares, *WRONG, impurity=gini
 )
 SEVERAL_ENTROPY = Criterion(
-    "entropy", INFORMATION, "classification", _moment_logs, WRONG, 1.0 / LN2, impurity=entropy
+    "entropy", INFORMATION, "classification", _moment_logs, *WRONG, 1.0 / LN2, impurity=entropy
 )
 OF_COUNTS = Criterion(
-    "gini", GINI, "classification", _class_squares, WRONG,
+    "gini", GINI, "classification", _class_squares, *WRONG,
     of_classes=True, impurity=gini, several=SEVERAL_GINI,
 )  # fmt: skip
 OF_LOGS = replace(
@@ -270,7 +264,7 @@ OF_LOGS = replace(
 )
 OF_NUMBERS = Criterion(
     "squared_error", SQUARED_ERROR, "regression", _moment_squares,
-    Loss("mean squared error", _squared_error),
+    _squared_error, "mean squared error",
     spread=_squared_error, drop=_squares_drop, scale_power=2,
 )  # fmt: skip
 ALL = [
@@ -287,10 +281,10 @@ ALL = [
     OF_NUMBERS,
     Criterion(
         "absolute_error", ABSOLUTE_ERROR, "regression", _no_score,
-        Loss("mean absolute error", _absolute_error), scale_power=1, medians=True,
+        _absolute_error, "mean absolute error", scale_power=1, medians=True,
     ),
     Criterion(
-        "poisson", POISSON, "regression", _moment_logs, Loss("mean Poisson deviance", _deviance),
+        "poisson", POISSON, "regression", _moment_logs, _deviance, "mean Poisson deviance",
         allowed=_some_of_each, spread=_half_deviance, drop=_deviance_drop, check=_check_counts,
         centred=False, scale_power=1,
     ),
@@ -310,7 +304,7 @@ class CriterionNames(Set[str]):
         return (name for name, c in CRITERIA.items() if c.task == self.task)
 
     def __contains__(self, name: object) -> bool:
-        return any(own == name for own in self)
+        return any(other == name for other in self)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

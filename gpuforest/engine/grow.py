@@ -23,37 +23,27 @@ import numpy as np
 from gpuforest.common import hashing
 from gpuforest.common.parallel import parallel_map
 from gpuforest.common.progress import report
-from gpuforest.engine.assembly import (
-    Level,
-    WaveTrees,
-    as_wave,
-    grown_wave,
-    merged,
-    no_subtrees,
-)
+from gpuforest.engine.assembly import Level, grown_wave, no_subtrees
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.records import Frontier, Splits, Training
-from gpuforest.engine.sampling import WaveRequest, tree_features, tree_weights
+from gpuforest.engine.sampling import tree_features, tree_weights
 from gpuforest.engine.slots import bounds_below
 
 Array = Any
 Prune = Callable[[Forest], Forest]
 
 
-def grow(
-    training: Training, begin: int, n_trees: int, prune: Prune | None = None
-) -> list[WaveTrees]:
+def grow(training: Training, begin: int, n_trees: int, prune: Prune | None = None) -> list[Forest]:
     """Grow the trees begin .. n_trees - 1 of the seed, as many at once as memory allows, and return
-    them wave by wave; `merged` makes a forest of them. `prune` does so with the trees of a wave as
+    them wave by wave; `merged` makes one forest of them. `prune` cuts the trees of a wave back as
     soon as they have grown, so that unpruned trees of only one wave are in memory."""
     n_new = n_trees - begin
     if not n_new:  # max_features="oob" may have grown all of them
         return []
     bounded = len(training.rules.signs) > 0
-    wanted = WaveRequest(
+    n_workers, worker, size = training.backend.waves(
         training.sampling, training.n_channels, n_new, training.node_words, bounded
     )
-    n_workers, worker, size = training.backend.waves(wanted)
     return parallel_map(
         partial(grow_wave, keeping_scratch(training.on(worker)), n_trees, size, prune),
         range(begin, n_trees, size),
@@ -72,7 +62,7 @@ def keeping_scratch(training: Training) -> Training:
 
 def grow_wave(
     training: Training, n_trees: int, size: int, prune: Prune | None, first: int
-) -> WaveTrees:
+) -> Forest:
     """Grow the trees first .. min(first + size, n_trees) - 1: all of them level by level, then
     the subtrees of the deep slots."""
     backend = training.backend
@@ -90,7 +80,7 @@ def grow_wave(
     ]
     del deep
     wave = grown_wave(training, levels, subtrees)
-    return wave if prune is None else as_wave(prune(merged([wave], training)))
+    return wave if prune is None else prune(wave)
 
 
 def advance(
@@ -110,15 +100,8 @@ def advance(
         gain = splits.score - rules.criterion.side_score(xp, wide.sums)
         feature = xp.where(gain >= rules.min_gain, splits.feature, -1)
         splits = replace(splits, feature=feature)
-    level = Level(
-        kind=kind,
-        sums=frontier.sums,
-        feature=splits.feature,
-        bin=splits.bin,
-        missing_left=splits.missing_left,
-        sets=splits.sets,
-    )
-    return level, split_slots(training, wide, splits)
+    of_splits = splits.feature, splits.bin, splits.missing_left, splits.sets
+    return (kind, frontier.sums, *of_splits), split_slots(training, wide, splits)
 
 
 def roots(training: Training, first: int, last: int) -> Frontier:

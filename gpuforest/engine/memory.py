@@ -11,15 +11,11 @@ from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING
 
+from gpuforest.backends.base import Backend
 from gpuforest.engine.binning import BLOCK_ROWS, BLOCK_VALUES, SAMPLE_ROWS
-from gpuforest.engine.records import Rules
-from gpuforest.engine.sampling import Sampling, WaveRequest
+from gpuforest.engine.records import Rules, Sampling
 from gpuforest.splits.base import NUMERIC, Kind
-
-if TYPE_CHECKING:
-    from gpuforest.backends.base import Backend
 
 MIB = 2**20
 LARGE = 32 * MIB  # bytes of an array that goes back to the system as soon as it is free
@@ -197,8 +193,8 @@ def estimate(fit: Fit, backend: Backend) -> MemoryEstimate:
     N, R, C, T = fit.n_rows, fit.bag_rows, fit.n_channels, fit.n_trees
     n_leaves = min(fit.leaves[0], fit.most_leaves)
     at_once = 1 if fit.reweighted else T
-    wanted = WaveRequest(fit.sampling, C, at_once, bounded=len(fit.rules.signs) > 0)
-    n_workers, worker, size = backend.waves(wanted)
+    bounded = len(fit.rules.signs) > 0
+    n_workers, worker, size = backend.waves(fit.sampling, C, at_once, bounded=bounded)
     n_waves, at_once = -(-T // size), min(at_once, size * n_workers)
     nodes = 8 * (2 + fit.kind.split_words(fit)[0]) * n_leaves
     # rows of the leaf tables, of a wave

@@ -6,18 +6,16 @@ The results are where X is: on the host, or on the backend's device.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from gpuforest.backends.base import Backend
 from gpuforest.common.dtypes import VALUE
 from gpuforest.common.progress import report
 from gpuforest.engine.binning import encode_blocks, on_host
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.nodes import is_leaf, leaf_rows
-
-if TYPE_CHECKING:
-    from gpuforest.backends.base import Backend
 
 Array = Any
 

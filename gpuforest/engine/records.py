@@ -1,32 +1,22 @@
-"""The records of growing: rules, a training, the open nodes of all trees, their splits, and grown
-subtrees. Each is declared once: compiler/types.py and kernels/shared/structs.py say how its fields
-reach kernels."""
+"""The records of growing: rules for splits and bags, a training, the open nodes of all trees, their
+splits, and grown subtrees. Each is declared once: compiler/types.py and kernels/shared/structs.py
+say how its fields reach kernels."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
-from gpuforest.compiler.types import (
-    F64,
-    I64,
-    Bool,
-    Codes2,
-    I32s,
-    I64s,
-    Targets2,
-    U64s,
-    new_arrays,
-)
+from gpuforest.compiler.types import F64, I64, Bool, Codes2, I32s, I64s, Targets2, U64s, new_arrays
 from gpuforest.engine.criteria import Criterion
 
-if TYPE_CHECKING:  # these are made of the records here
+if TYPE_CHECKING:  # kernels import the records here, and need none of these
     from gpuforest.backends.base import Backend
     from gpuforest.engine.binning import BinnedMatrix
-    from gpuforest.engine.sampling import Sampling
     from gpuforest.engine.target import Target
     from gpuforest.splits.base import Kind
     from gpuforest.splits.oblique.terms import Combining
@@ -71,6 +61,66 @@ class Rules:
     def count_rows(self) -> Bool:
         """Whether histograms have a channel that counts rows, because weights are no counts."""
         return self.min_rows_leaf > 1
+
+
+@dataclass(frozen=True, eq=False)
+class Sampling:
+    """The rules by which bags are drawn."""
+
+    n_rows: int  # of the training data
+    n_draws: int  # rows drawn for each tree; 0: a bag holds every row once
+    # i32[N] or None. If rows are drawn, they are proportional to the chances of rows to be drawn,
+    # as in scikit-learn >= 1.9 and ranger; if not, they multiply the statistics
+    weights: np.ndarray | None
+    factors: np.ndarray | None = None  # i32[N], the weight that a draw of each row adds to the bag
+    # instead of factors, the classes of each bag are balanced: a draw of class c adds about
+    # n_draws * balance / (classes in the bag * draws of c), and with several outputs `balance`
+    # times the product of such ratios; 0: a draw adds one
+    balance: int = 0
+    draw_weight: float = 1.0  # the mean weight that a draw adds
+    # rows of positive weight are drawn without replacement; then weights multiply the statistics
+    distinct: bool = False
+
+    @property
+    def counted(self) -> np.ndarray | None:
+        """The rows of positive weight, i64[n], ascending; None if all are. Others are ignored."""
+        if self.weights is None or self.weights.all():
+            return None
+        return np.flatnonzero(self.weights)
+
+    @property
+    def n_counted(self) -> int:
+        """Number of rows of positive weight."""
+        return self.n_rows if self.weights is None else int(np.count_nonzero(self.weights))
+
+    @property
+    def bag_weight(self) -> int:
+        """Total weight of a bag: the same for every tree, or the mean over trees."""
+        if not self.distinct or self.weights is None:
+            return round(self.most_weight * self.draw_weight)
+        return round(self.most_weight * min(1.0, self.n_draws / self.n_counted))
+
+    @property
+    def most_weight(self) -> int:
+        """The greatest total weight of a bag, if a draw adds one."""
+        if self.weights is None or (self.n_draws and not self.distinct):
+            return self.n_draws or self.n_rows
+        return int(self.weights.sum(dtype=np.int64))
+
+    @property
+    def bag_rows(self) -> int:
+        """The greatest number of rows that a bag can hold."""
+        return min(self.n_rows, self.n_draws) if self.n_draws else self.n_rows
+
+    @property
+    def likely_rows(self) -> int:
+        """A number of rows that a bag exceeds with a chance below 10**-15: the rows that are hit
+        have a variance below n / 4, and draws of unequal weights hit fewer."""
+        n, draws = self.n_rows, self.n_draws
+        if not draws or self.distinct or n < 2:
+            return self.bag_rows
+        expected = -n * math.expm1(draws * math.log1p(-1 / n))
+        return min(self.bag_rows, math.ceil(expected + 4.5 * math.sqrt(n)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,93 +3,64 @@ the seed and never stored."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from gpuforest.backends.base import Backend
 from gpuforest.common import hashing
 from gpuforest.common.dtypes import MAX_TOTAL_WEIGHT
-from gpuforest.engine.records import Training
-
-if TYPE_CHECKING:
-    from gpuforest.backends.base import Backend
-    from gpuforest.engine.target import Target
+from gpuforest.engine import binning
+from gpuforest.engine.memory import Fit
+from gpuforest.engine.records import Sampling, Training
+from gpuforest.engine.target import Target
+from gpuforest.kernels.bag.numpy import bag
 
 Array = Any
 
 WEIGHED_AT_ONCE = 2**18  # elements of bags weighted at once, so that their scratch stays small
 
 
-@dataclass(frozen=True, eq=False)
-class Sampling:
-    """The rules by which bags are drawn."""
+class RowSampling:
+    """Rows drawn at random, and bin edges chosen from them. The methods are given the backend, so
+    that one object serves all; here they work on the host."""
 
-    n_rows: int  # of the training data
-    n_draws: int  # rows drawn for each tree; 0: a bag holds every row once
-    # i32[N] or None. If rows are drawn, they are proportional to the chances of rows to be drawn,
-    # as in scikit-learn >= 1.9 and ranger; if not, they multiply the statistics
-    weights: np.ndarray | None
-    factors: np.ndarray | None = None  # i32[N], the weight that a draw of each row adds to the bag
-    # instead of factors, the classes of each bag are balanced: a draw of class c adds about
-    # n_draws * balance / (classes in the bag * draws of c), and with several outputs `balance`
-    # times the product of such ratios; 0: a draw adds one
-    balance: int = 0
-    draw_weight: float = 1.0  # the mean weight that a draw adds
-    # rows of positive weight are drawn without replacement; then weights multiply the statistics
-    distinct: bool = False
+    def bag(
+        self, backend: Backend, keys: Array, n_rows: int, n_draws: int, cumulative: Array | None
+    ) -> Array:
+        """How often each row is drawn for each tree, i32[T, N]."""
+        shares = None if cumulative is None else backend.asnumpy(cumulative)
+        return backend.asarray(bag(backend.asnumpy(keys), n_rows, n_draws, shares))
 
-    @property
-    def counted(self) -> np.ndarray | None:
-        """The rows of positive weight, i64[n], ascending; None if all are. Others are ignored."""
-        if self.weights is None or self.weights.all():
-            return None
-        return np.flatnonzero(self.weights)
+    def rows_below(self, backend: Backend, seed: int, n_rows: int, limit: int) -> np.ndarray:
+        """The rows whose hash is below `limit`, i64[n], ascending, on the host."""
+        return binning.rows_below(seed, n_rows, limit)
 
-    @property
-    def n_counted(self) -> int:
-        """Number of rows of positive weight."""
-        return self.n_rows if self.weights is None else int(np.count_nonzero(self.weights))
+    def column_edges(
+        self,
+        backend: Backend,
+        X: Array,
+        rows: np.ndarray | None,
+        weights: np.ndarray | None,
+        max_bins: int,
+    ) -> list[np.ndarray]:
+        """Ascending edges f64[E < max_bins] of each column of X[rows], on the host.
 
-    @property
-    def bag_weight(self) -> int:
-        """Total weight of a bag: the same for every tree, or the mean over trees."""
-        if not self.distinct or self.weights is None:
-            return round(self.most_weight * self.draw_weight)
-        return round(self.most_weight * min(1.0, self.n_draws / self.n_counted))
+        Parameters
+        ----------
+        X : real array [N, F], on the host (also sparse) or the device
+        rows : i64[n], on the host, or None: all
+        weights : i32[n] > 0, on the host, or None: all are one
+        """
+        sample = binning.take_rows(X, rows, backend)
+        if not binning.on_host(sample):
+            sample = backend.asnumpy(sample.T).T  # contiguous columns, because they are read so
+        return binning.column_edges(sample, weights, max_bins, backend.n_threads)
 
-    @property
-    def most_weight(self) -> int:
-        """The greatest total weight of a bag, if a draw adds one."""
-        if self.weights is None or (self.n_draws and not self.distinct):
-            return self.n_draws or self.n_rows
-        return int(self.weights.sum(dtype=np.int64))
-
-    @property
-    def bag_rows(self) -> int:
-        """The greatest number of rows that a bag can hold."""
-        return min(self.n_rows, self.n_draws) if self.n_draws else self.n_rows
-
-    @property
-    def likely_rows(self) -> int:
-        """A number of rows that a bag exceeds with a chance below 10**-15: the rows that are hit
-        have a variance below n / 4, and draws of unequal weights hit fewer."""
-        n, draws = self.n_rows, self.n_draws
-        if not draws or self.distinct or n < 2:
-            return self.bag_rows
-        expected = -n * math.expm1(draws * math.log1p(-1 / n))
-        return min(self.bag_rows, math.ceil(expected + 4.5 * math.sqrt(n)))
-
-
-class WaveRequest(NamedTuple):
-    """What trees are wanted, as far as their memory depends on it."""
-
-    sampling: Sampling
-    n_channels: int
-    n_trees: int
-    n_words: int = 0  # 64-bit words of a split set; 0: no feature is categorical
-    bounded: bool = False  # trees are monotonic, so that nodes have bounds of their values
+    def edge_bytes(self, backend: Backend, fit: Fit) -> int:
+        """Bytes that choosing the bin edges takes for a while."""
+        n_columns = min(backend.n_threads, fit.n_features)
+        return n_columns * fit.sample_rows * (fit.value_bytes + 80)
 
 
 def draw_bags(sampling: Sampling, seed: int, first: int, last: int, backend: Backend) -> Array:

@@ -7,18 +7,16 @@ kernels of its own, because a device takes microseconds for each small operation
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from gpuforest.backends.base import Backend
 from gpuforest.common.hashing import hash_at
 from gpuforest.engine.assembly import distinct_rows
+from gpuforest.engine.memory import Fit
 from gpuforest.engine.records import Frontier, Splits, Training
 from gpuforest.kernels.shared.constants import DEEP, LEAF, NONE, WIDE
-
-if TYPE_CHECKING:
-    from gpuforest.backends.base import Backend
-    from gpuforest.engine.memory import Fit
 
 Array = Any
 
@@ -132,12 +130,13 @@ class Nodes:
         return backend.memory_budget + n_trees * fit.bag_rows * (48 + 12 * fit.n_channels)
 
 
-def bounds_below(xp: Any, slots: Frontier, means: Array, sign: Array) -> Array:
+def bounds_below(xp: Any, slots: Frontier, values: Array, sign: Array) -> Array:
     """Bounds f64[2 S, 2] of the two sides of each slot's split: one by a feature of sign -1 or 1
-    (i8[S]) divides the slot's bounds at the middle of the means (or medians) f64[2 S] of its sides.
+    (i8[S]) divides the slot's bounds at the middle of the values f64[2 S] of its sides.
     """
     assert slots.bounds is not None
-    middle, (least, most) = (means[0::2] + means[1::2]) * 0.5, (slots.bounds[:, i] for i in (0, 1))
+    sides = xp.reshape(values, (-1, 2))
+    middle, (least, most) = (sides[:, 0] + sides[:, 1]) * 0.5, (slots.bounds[:, i] for i in (0, 1))
     sides = [
         xp.stack(
             [xp.where(sign == -way, middle, least), xp.where(sign == way, middle, most)], axis=1

@@ -14,16 +14,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from gpuforest.backends.base import Backend
 from gpuforest.common.dtypes import LABEL, MAX_TOTAL_WEIGHT, MOMENT, WEIGHT
 from gpuforest.common.sums import blocks, exact_sum
 from gpuforest.engine.criteria import Criterion
-
-if TYPE_CHECKING:
-    from gpuforest.backends.base import Backend
 
 Array = Any
 

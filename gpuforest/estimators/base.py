@@ -21,13 +21,12 @@ from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.data.arrays import count_rows, in_kind_of, is_on_device, to_host
 from gpuforest.data.binned import BinnedData, edges_of, target_and_weight
 from gpuforest.data.validation import check_table, check_weights, learn_table
-from gpuforest.engine.assembly import WaveTrees, as_wave, merged
+from gpuforest.engine.assembly import merged
 from gpuforest.engine.binning import BinEdges, bin_matrix, most_bins
 from gpuforest.engine.criteria import CRITERIA, Criterion
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.grow import grow
-from gpuforest.engine.records import Training
-from gpuforest.engine.sampling import Sampling
+from gpuforest.engine.records import Sampling, Training
 from gpuforest.engine.target import CheckedTarget, Target, TargetCoding
 from gpuforest.estimators import explaining
 from gpuforest.estimators.fits import (
@@ -235,11 +234,11 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
 
     def _first_waves(
         self, plan: TrainingPlan, checked: CheckedTarget, data: FitData
-    ) -> tuple[TrainingPlan, list[WaveTrees], int]:
+    ) -> tuple[TrainingPlan, list[Forest], int]:
         """How the trees grow, those of them that have grown before, and how many there shall be;
         `checked`: the target before it was encoded."""
         before = data.grown if data.earlier is None else (data.earlier, *data.grown)
-        waves = [as_wave(forest) for forest in before]
+        waves = list(before)
         n_trees = sum(wave.n_trees for wave in waves) if data.grown else self._most_trees
         return plan, waves, n_trees
 

@@ -24,11 +24,10 @@ from gpuforest.common.hashing import GOLDEN
 from gpuforest.common.progress import report
 from gpuforest.data.arrays import to_host
 from gpuforest.engine import predict as prediction
-from gpuforest.engine.assembly import WaveTrees
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.grow import keeping_scratch
-from gpuforest.engine.records import Training
-from gpuforest.engine.sampling import Sampling, tree_features
+from gpuforest.engine.records import Sampling, Training
+from gpuforest.engine.sampling import tree_features
 from gpuforest.engine.target import CheckedTarget
 from gpuforest.estimators import bagged
 from gpuforest.estimators.base import BaseTrees
@@ -215,7 +214,7 @@ class BaseForest(BaseTrees):
 
     def _first_waves(
         self, plan: TrainingPlan, checked: CheckedTarget, data: FitData
-    ) -> tuple[TrainingPlan, list[WaveTrees], int]:
+    ) -> tuple[TrainingPlan, list[Forest], int]:
         """Out-of-bag errors may choose the number of trees and that of features tried."""
         plan, waves, n_trees = super()._first_waves(plan, checked, data)
         by_error = getattr(self, "max_features", None) == "oob"
@@ -225,7 +224,7 @@ class BaseForest(BaseTrees):
             return plan, waves, n_trees
         training = plan.training
         plan = replace(plan, training=keeping_scratch(training))
-        error, first_waves = self._oob_error(checked, plan.sample()), list[WaveTrees]()
+        error, first_waves = self._oob_error(checked, plan.sample()), list[Forest]()
         if by_error:
             plan, first_waves, tried = tune_features(plan, error)
             self.oob_max_features_ = as_bunch(tried, "max_features")

@@ -19,7 +19,7 @@ from gpuforest.backends.registry import run_on_backend
 from gpuforest.common.arguments import draw_seed
 from gpuforest.common.progress import counting_on
 from gpuforest.data.binned import BinnedData, target_and_weight
-from gpuforest.engine.assembly import WaveTrees, merged
+from gpuforest.engine.assembly import merged
 from gpuforest.engine.criteria import Criterion
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.grow import Prune, grow
@@ -99,7 +99,7 @@ def _pruned(forest: Forest, settings: Settings, criterion: Criterion) -> Forest:
     return prune(forest, criterion, settings.ccp_alpha) if settings.ccp_alpha > 0 else forest
 
 
-def tune_features(plan: TrainingPlan, error: Error) -> tuple[TrainingPlan, list[WaveTrees], Curve]:
+def tune_features(plan: TrainingPlan, error: Error) -> tuple[TrainingPlan, list[Forest], Curve]:
     """The number of features tried that gives the least out-of-bag error, in the manner of
     Breiman and Cutler's tuneRF (in R's randomForest).
 
@@ -114,7 +114,7 @@ def tune_features(plan: TrainingPlan, error: Error) -> tuple[TrainingPlan, list[
     """
     start, rows = plan.training.rules.n_tried, plan.sample()
     errors: dict[int, float] = {}
-    best: tuple[float, int, list[WaveTrees]] | None = None
+    best: tuple[float, int, list[Forest]] | None = None
 
     def trial(n_tried: int) -> float:
         nonlocal best
@@ -138,8 +138,8 @@ def tune_features(plan: TrainingPlan, error: Error) -> tuple[TrainingPlan, list[
 
 
 def grow_until_converged(
-    plan: TrainingPlan, error: Error, tol: float, max_trees: int, first_waves: list[WaveTrees]
-) -> tuple[list[WaveTrees], Curve]:
+    plan: TrainingPlan, error: Error, tol: float, max_trees: int, first_waves: list[Forest]
+) -> tuple[list[Forest], Curve]:
     """Grow trees until the out-of-bag error has converged.
 
     The error is computed at each of `curve_points` from `FIRST_TREES` on: it has converged
@@ -149,7 +149,7 @@ def grow_until_converged(
     first_waves : the first `FIRST_TREES` of the trees, where they grew before
     """
     oob, points = OutOfBag(plan.training, plan.sample()), curve_points(max_trees)
-    grown: list[WaveTrees] = []
+    grown: list[Forest] = []
     curve: Curve = []
     for end in (n for n in points if n >= min(FIRST_TREES, max_trees)):
         begin = oob.n_trees
@@ -173,7 +173,7 @@ def grow_until_converged(
 
 
 def _follow(
-    oob: OutOfBag, plan: TrainingPlan, waves: list[WaveTrees], points: list[int], error: Error
+    oob: OutOfBag, plan: TrainingPlan, waves: list[Forest], points: list[int], error: Error
 ) -> Curve:
     """Errors at these numbers of trees; the last number is that of all. The trees need not be
     merged for it."""

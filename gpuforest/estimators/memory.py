@@ -23,8 +23,7 @@ from gpuforest.common.dtypes import WEIGHT
 from gpuforest.engine.binning import FEW_VALUES, MANY_BINS
 from gpuforest.engine.criteria import CRITERIA
 from gpuforest.engine.memory import Fit, MemoryEstimate, estimate, within
-from gpuforest.engine.records import Rules
-from gpuforest.engine.sampling import Sampling
+from gpuforest.engine.records import Rules, Sampling
 from gpuforest.engine.target import TargetCoding
 from gpuforest.estimators.boosting_fit import most_leaves, stops_early, validation_rows
 from gpuforest.estimators.settings import Settings, rules_of, sampling_of

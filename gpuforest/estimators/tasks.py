@@ -17,7 +17,7 @@ from gpuforest.data.validation import check_labels, check_numbers
 from gpuforest.engine import predict as prediction
 from gpuforest.engine.criteria import CRITERIA
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.sampling import Sampling
+from gpuforest.engine.records import Sampling
 from gpuforest.engine.target import (
     CheckedTarget,
     TargetCoding,

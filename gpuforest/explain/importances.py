@@ -19,7 +19,8 @@ from gpuforest.engine.criteria import Criterion
 from gpuforest.engine.forest import Forest, tree_groups
 from gpuforest.engine.memory import walked_at_once
 from gpuforest.engine.nodes import FEATURE_SHIFT, is_leaf
-from gpuforest.engine.sampling import Sampling, draw_bags
+from gpuforest.engine.records import Sampling
+from gpuforest.engine.sampling import draw_bags
 from gpuforest.explain.paths import some_trees, split_nodes
 
 Score = Callable[[np.ndarray, np.ndarray], float]  # of rows i64[n], predictions f64[n, n_values]

@@ -12,8 +12,8 @@ from gpuforest.backends.base import Backend
 from gpuforest.common.parallel import parallel_map
 from gpuforest.engine.binning import draw_rows
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.records import Training
-from gpuforest.engine.sampling import Sampling, draw_bags
+from gpuforest.engine.records import Sampling, Training
+from gpuforest.engine.sampling import draw_bags
 
 Array = Any
 Error = Callable[[np.ndarray], float]  # of out-of-bag predictions f64[n, n_values]

@@ -270,7 +270,7 @@ def try_rows(
         row, node = np.repeat(np.arange(paths.shape[0]), np.diff(paths.indptr)), paths.indices
         w = weights[block][row]
         with np.errstate(over="ignore"):  # said below
-            loss = criterion.loss.each(y[block][row], predicted[node]).mean(axis=1)
+            loss = criterion.loss(y[block][row], predicted[node]).mean(axis=1)
             for total, each in zip(losses, (w * loss, w * w * loss, (w * loss) ** 2), strict=True):
                 total += np.bincount(node, each, minlength=m)
     if not np.isfinite(losses).all():

@@ -21,7 +21,8 @@ from gpuforest.common.parallel import blocks, parallel_map
 from gpuforest.common.progress import report
 from gpuforest.engine.binning import encode_blocks, new_codes
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.sampling import Sampling, draw_bags
+from gpuforest.engine.records import Sampling
+from gpuforest.engine.sampling import draw_bags
 from gpuforest.explain import quantile_kernels
 from gpuforest.explain.quantile_kernels import (
     COUNT,

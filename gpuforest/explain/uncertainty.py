@@ -29,7 +29,8 @@ from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.engine.binning import encode_blocks
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.nodes import is_leaf, leaf_rows
-from gpuforest.engine.sampling import Sampling, draw_bags
+from gpuforest.engine.records import Sampling
+from gpuforest.engine.sampling import draw_bags
 
 Array = Any
 

@@ -33,7 +33,7 @@ from gpuforest.engine.criteria import CRITERIA, CriterionNames
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.forest_check import check_forest, check_offsets
 from gpuforest.engine.nodes import LEAF_MASK, LEAF_WORD, is_leaf
-from gpuforest.engine.sampling import Sampling
+from gpuforest.engine.records import Sampling
 from gpuforest.engine.target import TargetCoding
 from gpuforest.estimators.bagging import Bagging
 from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor

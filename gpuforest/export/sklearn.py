@@ -26,7 +26,8 @@ from gpuforest.engine.criteria import CRITERIA, Criterion
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.forest_check import check_forest
 from gpuforest.engine.nodes import CHILD_SHIFT, LEAF_WORD, pack_splits
-from gpuforest.engine.sampling import Sampling, draw_bags
+from gpuforest.engine.records import Sampling
+from gpuforest.engine.sampling import draw_bags
 from gpuforest.engine.slots import pairs
 from gpuforest.engine.target import TargetCoding, encode_moments, integer_weights
 from gpuforest.estimators.standing_in import after_import

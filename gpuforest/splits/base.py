@@ -9,16 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from gpuforest.backends.base import Backend
 from gpuforest.common.hashing import permute
-from gpuforest.engine.records import Data, Frontier, Rules, Splits, Training
+from gpuforest.engine.binning import BinnedMatrix
+from gpuforest.engine.records import Data, Frontier, Rules, Sampling, Splits, Training
 from gpuforest.kernels.grow_subtrees.numba import grow_subtrees
+from gpuforest.kernels.grow_subtrees.scratch import Scratch
 
 if TYPE_CHECKING:
-    from gpuforest.backends.base import Backend
-    from gpuforest.engine.binning import BinnedMatrix
     from gpuforest.engine.memory import Fit
-    from gpuforest.engine.sampling import Sampling
-    from gpuforest.kernels.grow_subtrees.scratch import Scratch
 
 Array = Any
 

@@ -21,7 +21,6 @@ from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common.errors import BackendError
 from gpuforest.engine.predict import apply, predict
-from gpuforest.engine.sampling import WaveRequest
 from gpuforest.explain import oob
 
 seeds = st.integers(0, 2**31)
@@ -90,7 +89,7 @@ def least_memory(cuda, task):
         try:
             training = task.training(NumpyBackend())
             more = training.n_channels, task.n_trees, training.node_words, bool(task.signs)
-            backend.waves(WaveRequest(task.sampling, *more))
+            backend.waves(task.sampling, *more)
         except BackendError:
             continue
         return backend

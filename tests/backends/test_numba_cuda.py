@@ -13,7 +13,8 @@ from numba import types
 from numba_cuda_types import KERNELS, is_record, numba_type, signatures
 from paths import ROOT, SUPPORT
 
-from gpuforest.backends import get_backend, registry
+from gpuforest.backends import registry
+from gpuforest.backends.registry import get_backend
 from gpuforest.common.errors import BackendError
 
 pytest.importorskip("numba_cuda", reason="the package numba-cuda is not installed")
@@ -159,7 +160,7 @@ def test_without_a_gpu(monkeypatch):
 
 
 def test_the_simulator_without_the_variable_that_turns_the_compiler_off():
-    script = "from gpuforest.backends import get_backend; get_backend('numba-cuda')"
+    script = "from gpuforest.backends.registry import get_backend; get_backend('numba-cuda')"
     found = run(["-c", script], NUMBA_ENABLE_CUDASIM="1", NUMBA_DISABLE_JIT="0")
     assert "BackendError" in found.stderr
     assert "NUMBA_DISABLE_JIT=1" in found.stderr

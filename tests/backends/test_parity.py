@@ -11,7 +11,6 @@ from gpuforest.backends.base import Backend
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.engine.predict import apply, predict
-from gpuforest.engine.sampling import WaveRequest
 
 
 def assert_same(task: Task, *backends: Backend) -> None:
@@ -95,7 +94,7 @@ def test_waves_on_threads_of_their_own_change_nothing(n_trees):
     rng = np.random.default_rng(7)
     X = rng.normal(size=(300, 4))
     task = Task(X, rng.integers(0, 3, 300), n_draws=300, n_tried=2, n_trees=n_trees)
-    assert NumbaBackend(2).waves(WaveRequest(task.sampling, 3, n_trees))[0] == 2
+    assert NumbaBackend(2).waves(task.sampling, 3, n_trees)[0] == 2
     assert_same(task, *(NumbaBackend(2, budget) for budget in (1, 2**14, 2**26)))
 
 

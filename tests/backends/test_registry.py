@@ -13,7 +13,8 @@ import pytest
 from engine import same_forest
 
 from gpuforest import BackendError, RandomForestClassifier
-from gpuforest.backends import get_backend, gpu, registry
+from gpuforest.backends import gpu, registry
+from gpuforest.backends.registry import get_backend
 
 CPU = "numba"
 LARGE = registry.GPU_ROWS

@@ -25,7 +25,7 @@ from engine import same_forest
 from sklearn.base import clone
 
 import gpuforest as gf
-from gpuforest.backends import get_backend
+from gpuforest.backends.registry import get_backend
 from gpuforest.data import categories
 from gpuforest.data.categories import factorize
 from gpuforest.data.validation import check_table
@@ -223,16 +223,15 @@ WITH_NULL = pa.DictionaryArray.from_arrays(
     ],
 )
 def test_values_and_where_they_are(column):
-    factor = factorize(nw.from_native(column, series_only=True), "a")
-    found = [None if code < 0 else factor.values[code] for code in factor.codes]
-    assert found == WORDS
-    assert sorted(factor.values) == ["a", "b", "c"]  # each once, and none that does not occur
+    codes, values, _ = factorize(nw.from_native(column, series_only=True), "a")
+    assert [None if code < 0 else values[code] for code in codes] == WORDS
+    assert sorted(values) == ["a", "b", "c"]  # each once, and none that does not occur
 
 
 def test_a_dictionary_without_a_value():
     column = pa.chunked_array([pa.array([None, None], pa.string()).dictionary_encode()])
-    factor = factorize(nw.from_native(column, series_only=True), "a")
-    assert (factor.codes.tolist(), factor.values) == ([-1, -1], [])
+    codes, values, _ = factorize(nw.from_native(column, series_only=True), "a")
+    assert (codes.tolist(), values) == ([-1, -1], [])
 
 
 def some_rare(rng, n_rows=300):

@@ -13,14 +13,15 @@ import pytest
 from pyarrow import parquet
 from tables_on_disk import CSV, ENGINES, column, plain, write
 
-from gpuforest.data.columns import (
+from gpuforest.data.frames import (
     is_class_target,
     load_table,
+    read_frame,
     select_features,
     split_columns,
     string_columns,
+    with_date_parts,
 )
-from gpuforest.data.frames import read_frame, with_date_parts
 from gpuforest.data.text import Reading
 
 

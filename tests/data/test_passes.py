@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuforest.backends import get_backend
+from gpuforest.backends.registry import get_backend
 from gpuforest.data import passes
 from gpuforest.data.passes import Reader
 from gpuforest.engine.binning import fit_edges, row_hashes

@@ -8,8 +8,7 @@ from pyarrow import parquet
 from tables_on_disk import BATTERY, CSV, ENGINES, READINGS, TEXT, column, plain, write
 
 from gpuforest.data import files
-from gpuforest.data.columns import select_features
-from gpuforest.data.frames import read_frame
+from gpuforest.data.frames import read_frame, select_features
 from gpuforest.data.text import Reading, nearly_numbers
 
 

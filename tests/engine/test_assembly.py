@@ -13,7 +13,7 @@ from laws import seeds, some_task
 from gpuforest.backends.cuda.nodes import CudaNodes
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.engine import assembly
-from gpuforest.engine.assembly import as_wave, distinct_rows, merged, row_keys
+from gpuforest.engine.assembly import distinct_rows, merged, row_keys
 from gpuforest.engine.nodes import is_leaf
 
 needs_kernels = pytest.mark.skipif(available() is not None, reason=str(available()))
@@ -24,7 +24,7 @@ def test_waves_join_to_the_forest_grown_at_once(seed, monkeypatch):
     task = some_task(seed, n_trees=5)
     whole = task.grow(NumpyBackend())
     assert same_forest(whole, task.grow(NumpyBackend(1, 1)))  # a tree a wave
-    assert same_forest(whole, merged([as_wave(whole)], task.training(NumpyBackend())))
+    assert same_forest(whole, merged([whole], task.training(NumpyBackend())))
     assert is_leaf(whole.nodes).any()
     monkeypatch.setattr(assembly, "NODES_AT_ONCE", 10)  # threads place parts of a wave
     assert same_forest(whole, task.grow(DeepFrom(0, 2, 1)))

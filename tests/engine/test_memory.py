@@ -14,9 +14,9 @@ from sklearn.utils._param_validation import InvalidParameterError
 import gpuforest
 from gpuforest import MemoryEstimate, estimate_memory, load
 from gpuforest.backends import registry
-from gpuforest.backends.base import RowSampling
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.engine.memory import MIB
+from gpuforest.engine.sampling import RowSampling
 from gpuforest.engine.slots import Nodes
 from gpuforest.estimators import memory
 from gpuforest.tools.cli import main

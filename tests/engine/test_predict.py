@@ -15,7 +15,7 @@ from gpuforest import (
     RandomForestRegressor,
     load,
 )
-from gpuforest.backends import get_backend
+from gpuforest.backends.registry import get_backend
 from gpuforest.data.validation import learn_table
 from gpuforest.engine import binning
 from gpuforest.engine.binning import BinEdges, bin_matrix, fit_edges

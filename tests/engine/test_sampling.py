@@ -9,8 +9,8 @@ from engine import Task
 from laws import column
 
 from gpuforest.backends.base import Backend
-from gpuforest.engine.records import Training
-from gpuforest.engine.sampling import Sampling, draw_bags, tree_weights
+from gpuforest.engine.records import Sampling, Training
+from gpuforest.engine.sampling import draw_bags, tree_weights
 from gpuforest.engine.target import Target, TargetCoding
 
 

@@ -4,7 +4,7 @@ import numpy as np
 from engine import same_forest
 
 from gpuforest import RandomForestRegressor, estimate_memory
-from gpuforest.backends import get_backend
+from gpuforest.backends.registry import get_backend
 from gpuforest.engine.binning import FEW_VALUES, LOOK_ROWS, MANY_BINS, fit_edges, most_bins
 
 

@@ -13,9 +13,9 @@ from sklearn.tree import DecisionTreeRegressor as SklearnRegressor
 from small_trees import TASKS, children, some_task
 
 from gpuforest import DecisionTreeClassifier, DecisionTreeRegressor
-from gpuforest.backends import get_backend
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.backends.registry import get_backend
 from gpuforest.engine.binning import BinEdges
 from gpuforest.engine.criteria import CRITERIA
 from gpuforest.engine.forest import Forest, tree_groups

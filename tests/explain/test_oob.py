@@ -10,9 +10,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score, r2_score
 
 import gpuforest as gf
-from gpuforest.backends import get_backend
+from gpuforest.backends.registry import get_backend
 from gpuforest.engine.binning import bin_matrix
-from gpuforest.engine.sampling import Sampling, draw_bags
+from gpuforest.engine.records import Sampling
+from gpuforest.engine.sampling import draw_bags
 from gpuforest.estimators.growing import FIRST_TREES
 from gpuforest.explain import oob
 from gpuforest.explain.oob import curve_points

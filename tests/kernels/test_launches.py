@@ -27,7 +27,6 @@ from gpuforest.backends.cuda import launch as cuda_launches
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.boosting.rounds import rounds
 from gpuforest.engine import grow, slots
-from gpuforest.engine.sampling import WaveRequest
 
 pytestmark = pytest.mark.skipif(available() is not None, reason=str(available()))
 
@@ -177,8 +176,8 @@ def test_a_wave_keeps_within_its_memory(n_classes, signs):
     # in 100 times that memory, little more than 100 times three trees would be planned: a
     # sixth, where three sixteenths of a GPU are left free
     backend.free = 100 * peak
-    wanted = WaveRequest(task.sampling, training.n_channels, 10**9, bounded=len(signs) > 0)
-    assert backend.waves(wanted)[2] <= 350
+    wanted = task.sampling, training.n_channels, 10**9, 0, len(signs) > 0
+    assert backend.waves(*wanted)[2] <= 350
 
 
 def test_what_is_needed_no_more_makes_room(monkeypatch):

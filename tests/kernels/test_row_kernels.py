@@ -14,8 +14,8 @@ from gpuforest.backends.base import Backend
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.engine.binning import BinEdges
-from gpuforest.engine.records import Data, Frontier
-from gpuforest.engine.sampling import Sampling, draw_bags
+from gpuforest.engine.records import Data, Frontier, Sampling
+from gpuforest.engine.sampling import draw_bags
 from gpuforest.engine.target import encode_classes
 from gpuforest.kernels.bag.numba import mulhi as compiled_mulhi
 from gpuforest.kernels.bag.numpy import mulhi

@@ -6,7 +6,7 @@ import polars as pl
 import pyarrow as pa
 
 from gpuforest import DecisionTreeClassifier
-from gpuforest.backends import get_backend
+from gpuforest.backends.registry import get_backend
 from gpuforest.data.validation import check_table, learn_table
 
 N = 24

@@ -12,8 +12,7 @@ import numpy as np
 from cuda_on_cpu.module import EmulatedModule
 from cuda_variants import most_threads, variants
 
-from gpuforest.backends.cuda.deep_plan import DeepPlan
-from gpuforest.backends.cuda.forest import CudaBackend
+from gpuforest.backends.cuda.forest import CudaBackend, DeepPlan
 from gpuforest.compiler.source import cuda_source
 
 

@@ -16,8 +16,7 @@ from gpuforest.engine.binning import BinnedMatrix, bin_matrix, fit_edges
 from gpuforest.engine.criteria import CRITERIA
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.grow import grow
-from gpuforest.engine.records import Rules, Training
-from gpuforest.engine.sampling import Sampling
+from gpuforest.engine.records import Rules, Sampling, Training
 from gpuforest.engine.target import (
     Target,
     TargetCoding,

@@ -11,8 +11,7 @@ from gpuforest.backends.base import Backend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.engine.binning import BinEdges, BinnedMatrix
 from gpuforest.engine.criteria import CRITERIA
-from gpuforest.engine.records import Frontier, Rules, Training
-from gpuforest.engine.sampling import Sampling
+from gpuforest.engine.records import Frontier, Rules, Sampling, Training
 from gpuforest.engine.target import Target, TargetCoding
 
 N, F = 40_000_000, 64  # 2.56e9 cells, more than 2^31

@@ -15,10 +15,10 @@ from engine import Task, later_rows, out_of_bag_means, places, same_forest, tabl
 from numba_cuda_types import KERNELS, described, signatures
 
 from gpuforest import RandomForestClassifier, RandomForestRegressor
-from gpuforest.backends import get_backend
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numba_cuda import NumbaCudaBackend
 from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.backends.registry import get_backend
 from gpuforest.engine.predict import apply, predict
 
 CLASSES = ("gini", "entropy", "misclassification")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import narwhals.stable.v2 as nw
 
-from gpuforest.data.columns import is_missing
+from gpuforest.data.frames import is_missing
 from gpuforest.data.text import Reading
 
 ENGINES = ("pyarrow", "pandas")

@@ -1,4 +1,5 @@
-"""Edges, waves and the deep phase on a CUDA device: the sizes of launches, and their memory.
+"""Waves, the deep phase and finished forests on a CUDA device: the sizes of launches, their memory,
+and how a block of the deep phase uses its shared memory.
 
 `CupyBackend` runs this on a GPU. Tests run the same code with NumPy arrays and kernels
 built for the CPU.
@@ -6,33 +7,30 @@ built for the CPU.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+import math
+from dataclasses import dataclass, replace
+from typing import Any
 from weakref import WeakKeyDictionary
 
-from gpuforest.backends.base import RowSampling, evenly
+from gpuforest.backends.base import Backend, evenly
 from gpuforest.backends.cuda.boosting import CudaBooster
-from gpuforest.backends.cuda.deep_plan import NO_PLAN, DeepPlan, plan_of
 from gpuforest.backends.cuda.launch import codes_for, codes_of, target_type, targets_of
 from gpuforest.backends.cuda.levels import CudaLevels
-from gpuforest.backends.cuda.nodes import CudaNodes
-from gpuforest.backends.cuda.sampling import CudaSampling
+from gpuforest.backends.cuda.nodes import CudaNodes, CudaSampling
 from gpuforest.boosting.rounds import Boosting
 from gpuforest.common.errors import BackendError
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.records import Frontier, Subtrees, Training, Trees
-from gpuforest.engine.sampling import WaveRequest
-from gpuforest.engine.slots import Nodes
-from gpuforest.kernels.grow_subtrees.structs import Categories, Grown, Roots
-from gpuforest.kernels.shared.constants import (
-    CUT_SUMS,
-    LIMITED,
-)
-
-if TYPE_CHECKING:
-    from gpuforest.backends.base import Backend
+from gpuforest.engine.records import Frontier, Sampling, Subtrees, Training, Trees
+from gpuforest.kernels.grow_subtrees.structs import Categories, Grown, Layout, Open, Roots
+from gpuforest.kernels.shared import structs
+from gpuforest.kernels.shared.constants import CUT_SUMS, DEEP_WARPS, FEW_ROWS, LIMITED, NODE_SUMS
 
 Array = Any
+
+MOST_DEEP_ROWS = 8192  # positions of nodes in a block have 16 bits
+CELLS = 128  # bins of a histogram are rounded up to a multiple of it
+CELLS_SHARE = 2
+ALIGNED = 16  # bytes; the parts begin at multiples of it
 
 # copies of forests on devices, by the device's number
 _forests: WeakKeyDictionary[Forest, dict[int, tuple[Trees, Array]]] = WeakKeyDictionary()
@@ -44,32 +42,32 @@ LAUNCH_ROWS = 2**22
 class CudaBackend(CudaLevels):
     """All kernels on a device: edges, waves, the deep phase, and finished forests."""
 
-    nodes: Nodes = CudaNodes()
-    sampling: RowSampling = CudaSampling()
+    nodes, sampling = CudaNodes(), CudaSampling()
 
     def booster(self, boosting: Boosting) -> CudaBooster:
         return CudaBooster(self, boosting)
 
-    def waves(self, wanted: WaveRequest) -> tuple[int, Backend, int]:
+    def waves(
+        self, sampling: Sampling, C: int, n_trees: int, n_words: int = 0, bounded: bool = False
+    ) -> tuple[int, Backend, int]:
         """As many trees as fit free memory: bags, rows twice, nodes and leaves with gaps; sets of
         categories twice, and what puts categories in order; bounds of values."""
-        sampling, C, words = wanted.sampling, wanted.n_channels, wanted.n_words
         free = self.free_bytes() - self.memory_budget
         row = 56 + 12 * C
-        if words:
-            row += 16 * words + 40 + (8 * C if C > 2 else 0)
-        if wanted.bounded:
+        if n_words:
+            row += 16 * n_words + 40 + (8 * C if C > 2 else 0)
+        if bounded:
             row += 16
-        each = 4 * sampling.n_rows + row * sampling.likely_rows
-        if each > free:
+        tree = 4 * sampling.n_rows + row * sampling.likely_rows
+        if tree > free:
             raise BackendError(
-                f"one tree of {sampling.n_rows} rows needs about {each + self.memory_budget} "
+                f"one tree of {sampling.n_rows} rows needs about {tree + self.memory_budget} "
                 f"bytes of device memory, of which {self.free_bytes()} are free: lower "
                 "max_samples, free memory, or use backend='numba'"
             )
         if self.room is not None:
             free = min(free, self.room - self.memory_budget)
-        return 1, self, evenly(wanted.n_trees, free // each)
+        return 1, self, evenly(n_trees, free // tree)
 
     def deep_rows(self, training: Training, n_rows: int) -> int:
         C = training.n_channels
@@ -222,6 +220,82 @@ class CudaBackend(CudaLevels):
             self.synchronise()  # a stream does not wait for the copies of another
             copies[self.device_number] = made  # from here on other threads see it
         return copies[self.device_number]
+
+
+@dataclass(frozen=True)
+class DeepPlan:
+    """How many rows a block takes, and the layout of its shared memory.
+
+    rows : the most rows of a slot; 0: there is no deep phase
+    bytes : bytes of shared memory
+    blocks : blocks on a multiprocessor for which the kernel is compiled
+    layout : the byte offsets of its parts, which hold at least `rows` rows
+    """
+
+    rows: int
+    bytes: int
+    blocks: int
+    layout: Layout
+
+    @property
+    def warps(self) -> int:
+        """Warps of a block."""
+        return DEEP_WARPS // self.blocks
+
+
+NO_PLAN = DeepPlan(0, 0, 2, Layout(*[0] * len(Layout._fields)))
+
+
+def plan_of(
+    training: Training, target_size: int, limit: int, blocks: int, copy_codes: bool
+) -> DeepPlan:
+    """The plan with the most rows that fit `limit` bytes of shared memory; rows <= 0 if none do.
+
+    target_size : bytes of a class code, or of a moment
+    blocks : see `DeepPlan`
+    copy_codes : whether codes are copied to shared memory, or read from global memory
+    """
+    itemsize, coding = training.matrix.codes.itemsize, training.target.coding
+    C, warps = coding.n_channels, DEEP_WARPS // blocks
+    # an odd number of 32-bit words, so that rows begin in different banks
+    stride = (-(-training.n_features * itemsize // 4) | 1) * 4 if copy_codes else 0
+    # bytes of each part: a constant and a number for each row, in the order of Layout
+    node = structs.dtype_of(Open).itemsize
+    cells = cells_of(training, limit, warps)
+    parts = {
+        "target": (0, target_size * (1 if coding.is_classes else C - 1)),
+        "scratch": (8 * C * NODE_SUMS * warps, 0),
+        "open": (2 * node, 2 * node / (FEW_ROWS + 1)),
+        "waiting": (node, node / 2),
+        "roots": (2, 1),
+        "keys": (0, 4),
+        "weight": (0, 4),
+        "row": (0, 0 if copy_codes else 4),
+        "cells": (cells, 0),
+        "order": (0, 2),
+        "codes": (0, stride),
+    }
+    fixed = sum(own + ALIGNED for own, _ in parts.values())
+    rows = min(MOST_DEEP_ROWS, int((limit - fixed) // sum(each for _, each in parts.values())))
+    begin, at = {}, 0
+    for name, (own, each) in parts.items():
+        size = own + math.ceil(each * max(rows, 0))
+        begin[name] = at if size else 0
+        at += -(-size // ALIGNED) * ALIGNED
+    words = {"rows": rows, "stride": stride // itemsize, "n_cells": cells // 4}
+    return DeepPlan(rows, limit, blocks, Layout(**begin, **words))
+
+
+def cells_of(training: Training, limit: int, warps: int) -> int:
+    """Bytes for histograms of as many features as warps, or of as many as fit a part of the
+    memory; or for counts of codes, to sort by; or none. Where features are categorical or combined,
+    rows are always sorted."""
+    C, B = training.n_channels, training.kind.n_codes(training)
+    words = (C if training.target.coding.is_classes else 2 * C - 1) + training.rules.count_rows
+    each, counts = 4 * words * (-(-B // CELLS) * CELLS), 4 * warps * B
+    most = limit // CELLS_SHARE
+    size = 0 if training.node_words else max(min(warps, most // each) * each, 0)
+    return max(size, counts) if counts <= most else size
 
 
 def traverse_macros(forest: Forest, codes: Array) -> dict[str, str]:

@@ -6,19 +6,17 @@ compiled for the CPU; other backends hand such fits over to it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gpuforest.common.parallel import cut_evenly, cut_pieces, parallel_map
+from gpuforest.engine.memory import Fit
 from gpuforest.engine.records import Frontier, Splits, Training
 from gpuforest.kernels.shared.records import Cuts
 from gpuforest.splits.absolute.medians import slot_medians
 from gpuforest.splits.absolute.numba import absolute_arrays, absolute_split
 from gpuforest.splits.base import Kind
-
-if TYPE_CHECKING:
-    from gpuforest.engine.memory import Fit
 
 Array = Any
 

@@ -17,15 +17,13 @@ to it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from gpuforest.engine.memory import Fit
 from gpuforest.engine.records import Data, Training
+from gpuforest.kernels.grow_subtrees.scratch import Scratch
 from gpuforest.splits.multiway.numba import grow_multiway, new_chains
 from gpuforest.splits.sets.kind import Sets
-
-if TYPE_CHECKING:
-    from gpuforest.engine.memory import Fit
-    from gpuforest.kernels.grow_subtrees.scratch import Scratch
 
 BRANCH_BYTES = 96  # for each row, of open nodes and branches
 

@@ -16,17 +16,20 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import has
 from gpuforest.common.dtypes import CATEGORICAL, NUMERIC
 from gpuforest.common.hashing import hash_at
 from gpuforest.engine.binning import BinEdges, BinnedMatrix
+from gpuforest.engine.memory import Fit
 from gpuforest.engine.nodes import MOST_COMBINED, OBLIQUE_BIN, SET_BIN
-from gpuforest.engine.records import Data, Frontier, Rules, Splits, Training
+from gpuforest.engine.records import Data, Frontier, Rules, Sampling, Splits, Training
 from gpuforest.engine.target import Target
+from gpuforest.kernels.grow_subtrees.scratch import Scratch
 from gpuforest.splits.base import Kind, draw_features
 from gpuforest.splits.oblique.numba import grow_combined, new_oblique, project_slots
 from gpuforest.splits.oblique.numpy import project
@@ -41,12 +44,6 @@ from gpuforest.splits.oblique.terms import (
     unpack,
     words_for,
 )
-
-if TYPE_CHECKING:
-    from gpuforest.backends.base import Backend
-    from gpuforest.engine.memory import Fit
-    from gpuforest.engine.sampling import Sampling
-    from gpuforest.kernels.grow_subtrees.scratch import Scratch
 
 Array = Any
 

@@ -14,15 +14,17 @@ from sklearn.utils import Bunch
 import gpuforest
 from gpuforest.data.binned import BinnedData
 from gpuforest.data.blocks import Block, Blocks, named
-from gpuforest.data.columns import (
+from gpuforest.data.files import PARQUET, has_pyarrow, named_files
+from gpuforest.data.frames import (
     Table,
+    listed,
     load_table,
+    read_frame,
     select_features,
     split_columns,
     string_columns,
+    with_date_parts,
 )
-from gpuforest.data.files import PARQUET, has_pyarrow, named_files
-from gpuforest.data.frames import listed, read_frame, with_date_parts
 from gpuforest.data.tables import frame_to_array
 from gpuforest.data.text import Reading
 from gpuforest.tools.cli import options

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from sklearn.utils import Bunch
 
 import gpuforest
-from gpuforest.data.columns import Table, require_column
+from gpuforest.data.frames import Table, require_column
 from gpuforest.export.container import replaced
 from gpuforest.tools import plot
 from gpuforest.tools.cli import files, options, output

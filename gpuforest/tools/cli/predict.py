@@ -11,8 +11,7 @@ from sklearn.base import is_classifier, is_outlier_detector
 from sklearn.utils import Bunch
 
 from gpuforest.common.progress import report, stage
-from gpuforest.data.columns import Table, find_columns
-from gpuforest.data.frames import listed
+from gpuforest.data.frames import Table, find_columns, listed
 from gpuforest.explain.model_facts import finite
 from gpuforest.tools.cli import files, options, output
 from gpuforest.tools.report.rows import aligned

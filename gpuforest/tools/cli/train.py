@@ -19,8 +19,14 @@ from sklearn.utils import Bunch
 from gpuforest import estimate_memory
 from gpuforest.common.progress import stage
 from gpuforest.data.binned import Labels
-from gpuforest.data.columns import MAX_CLASSES, Table, is_class_target, load_table, string_columns
-from gpuforest.data.frames import listed
+from gpuforest.data.frames import (
+    MAX_CLASSES,
+    Table,
+    is_class_target,
+    listed,
+    load_table,
+    string_columns,
+)
 from gpuforest.data.text import nearly_numbers
 from gpuforest.explain.model_facts import finite, model_facts
 from gpuforest.tools.cli import files, options, output

@@ -27,8 +27,7 @@ from gpuforest.engine.assembly import merged, no_subtrees
 from gpuforest.engine.binning import BinnedMatrix, new_codes
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.grow import grow
-from gpuforest.engine.records import Frontier, Splits, Subtrees, Training
-from gpuforest.engine.sampling import WaveRequest
+from gpuforest.engine.records import Frontier, Sampling, Splits, Subtrees, Training
 from gpuforest.engine.slots import Nodes
 from gpuforest.engine.target import Target
 from gpuforest.estimators.growing import share_plan
@@ -111,9 +110,11 @@ class SharedRows(NumpyBackend):
         """None: a level's histograms are to be summed before its splits are found."""
         return None
 
-    def waves(self, wanted: WaveRequest) -> tuple[int, Backend, int]:
+    def waves(
+        self, sampling: Sampling, C: int, n_trees: int, n_words: int = 0, bounded: bool = False
+    ) -> tuple[int, Backend, int]:
         """One wave after another, because all participants make the same calls."""
-        _, _, size = Backend.waves(self, wanted)
+        _, _, size = Backend.waves(self, sampling, C, n_trees)
         return 1, self, self._lowest(size)
 
     def deep_rows(self, training: Training, n_rows: int) -> int:

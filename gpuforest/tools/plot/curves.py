@@ -124,7 +124,7 @@ def plot_pruning(estimator: Any, *, ax: Axes | None = None) -> Axes:
             zorder=3,
             label=f"chosen: {curve.n_leaves[chosen]} leaves, alpha = {estimator.ccp_alpha_:.3g}",
         )
-        ax.set(xlabel="alpha", ylabel=f"error: {CRITERIA[estimator.criterion_].loss.name}")
+        ax.set(xlabel="alpha", ylabel=f"error: {CRITERIA[estimator.criterion_].loss_name}")
         handles, labels = ax.get_legend_handles_labels()
         order = [-1, -2, 0]  # bars come last by themselves
         ax.legend([handles[i] for i in order], [labels[i] for i in order])

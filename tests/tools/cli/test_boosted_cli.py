@@ -15,7 +15,7 @@ from gpuforest import (
     HistGradientBoostingRegressor,
     IsolationForest,
 )
-from gpuforest.data.columns import Table
+from gpuforest.data.frames import Table
 from gpuforest.explain.model_facts import rounds_facts, rounds_rows
 from gpuforest.tools.cli import main
 from gpuforest.tools.cli.predict import REPEATS, permutation_importances
