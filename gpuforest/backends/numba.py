@@ -35,8 +35,9 @@ from gpuforest.kernels.grow_subtrees.scratch import SPARSE, Scratch, new_scratch
 from gpuforest.kernels.histogram.numba import histogram
 from gpuforest.kernels.partition.numba import partition
 from gpuforest.kernels.totals.numba import differs, totals
-from gpuforest.kernels.traverse.numba import accumulate, apply, new_group
+from gpuforest.kernels.traverse.numba import new_group
 from gpuforest.splits.sets.numba import Sets, new_sets
+from gpuforest.splits.walks import compiled_walk
 
 Array = Any
 
@@ -333,7 +334,8 @@ class NumbaBackend(NumpyBackend):
 
         def part(rows: slice) -> None:
             columns, words = in_words(codes[rows])
-            apply(trees, columns, words, out[rows], new_group(), forest.sums(columns))
+            apply, _, memory = compiled_walk(forest, columns, words)
+            apply(trees, columns, out[rows], new_group(), *memory)
 
         blocks = self.row_blocks(len(codes), forest.n_trees, codes.shape[1] * codes.itemsize)
         parallel_map(part, blocks, self.n_threads)
@@ -353,10 +355,8 @@ class NumbaBackend(NumpyBackend):
             left_out = NONE_LEFT_OUT if skip is None else np.ascontiguousarray(skip[:, rows])
             sums = total[rows] if len(begin) else np.ascontiguousarray(total[rows].T)
             columns, words = in_words(codes[rows])
-            accumulate(
-                walked, values, columns, left_out, sums, words, begin, column, new_group(),
-                forest.sums(columns),
-            )  # fmt: skip
+            _, accumulate, memory = compiled_walk(forest, columns, words)
+            accumulate(walked, values, columns, left_out, sums, begin, column, new_group(), *memory)
             if not len(begin):
                 total[rows] = sums.T
 

@@ -23,7 +23,6 @@ from gpuforest.kernels.histogram.numpy import histogram
 from gpuforest.kernels.partition.numpy import partition
 from gpuforest.kernels.totals.numpy import differs, totals
 from gpuforest.kernels.traverse.numpy import accumulate, apply
-from gpuforest.splits.oblique.numpy import project
 
 Array = Any
 
@@ -94,17 +93,15 @@ class NumpyBackend(Backend):
     def project(
         self, training: Training, slots: Frontier, features: Array, weights: Array
     ) -> tuple[Array, Array, Array]:
-        c = training.combining
-        return project(training.data, slots, features, weights, c.coordinates, c.n_bins)
+        return training.kind.project(training, slots, features, weights)
 
     def apply(self, forest: Forest, codes: Array) -> Array:
-        return apply(forest.walked(), codes, forest.coordinates)
+        return apply(forest.walked(), codes)
 
     def accumulate(
         self, forest: Forest, codes: Array, trees: range, skip: Array | None, total: Array
     ) -> Array:
-        walked = forest.walked(trees)
-        return accumulate(walked, forest.values, codes, skip, total, forest.coordinates)
+        return accumulate(forest.walked(trees), forest.values, codes, skip, total)
 
 
 def deep_wave_bytes(fit: Fit, n_threads: int, n_trees: int) -> float:

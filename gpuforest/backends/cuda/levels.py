@@ -26,7 +26,6 @@ from gpuforest.engine.binning import BinEdges, BinnedMatrix
 from gpuforest.engine.criteria import xlogx
 from gpuforest.engine.records import Frontier, Rules, Splits, Training
 from gpuforest.engine.slots import all_equal
-from gpuforest.kernels.grow_subtrees.structs import Combining
 from gpuforest.kernels.shared import structs
 from gpuforest.kernels.shared.constants import (
     CUT_SUMS,
@@ -301,13 +300,3 @@ class CudaLevels(CudaLaunches):
         codes = self.empty((int(xp.sum(count)), k), matrix.codes.dtype)
         self.launch("project", "columns", grid, (*rows, first, low, shift, codes), macros=macros)
         return codes, low, shift
-
-    def drawn_from(self, training: Training) -> Combining:
-        """What the deep phase draws combinations from."""
-        if not training.kind.combines:
-            return Combining(None, None, None, None, 0, 0, 0, 0)
-        c = training.combining
-        arrays = c.coordinates, c.chances, c.numeric, c.position
-        return Combining(
-            *arrays, int(c.chances.shape[0]), int(c.numeric.shape[0]), c.heaviest, c.n_bins
-        )

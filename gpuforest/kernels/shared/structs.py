@@ -16,7 +16,7 @@ import numpy as np
 
 from gpuforest.compiler.types import hints_of, spec_of
 from gpuforest.engine.criteria import SQUARED_ERROR
-from gpuforest.engine.records import Frontier, Rules, Splits
+from gpuforest.engine.records import Frontier, Rules, Splits, Trees
 
 Array = Any
 
@@ -128,18 +128,6 @@ class Combined(NamedTuple):
     k: I64
     L: I64
     n_bins: I64
-
-
-class Trees(NamedTuple):
-    """The nodes of T trees, which begin at `offsets`; a node's set or combination begins at
-    `set_at`, and combinations add `coordinates` i32[F, B]; None: there are none."""
-
-    nodes: U64s
-    offsets: I64s
-    set_at: I64s
-    sets: U64s
-    coordinates: I32s
-    T: I64
 
 
 ALL = {
