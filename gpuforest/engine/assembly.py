@@ -10,6 +10,7 @@ are in the order of the nodes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -20,12 +21,13 @@ from gpuforest.backends.base import Backend
 from gpuforest.common.dtypes import OFFSET
 from gpuforest.common.hashing import hash_at
 from gpuforest.common.parallel import cut_evenly, parallel_map
+from gpuforest.compiler.decorators import Kernel
 from gpuforest.engine.binning import BinEdges
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.nodes import LEAF_WORD, is_leaf, leaf_rows, words_of
 from gpuforest.engine.records import Frontier, Subtrees, Training
 from gpuforest.engine.target import TargetCoding
-from gpuforest.kernels.place_nodes import numba as compiled
+from gpuforest.kernels.place_nodes import numba as kernels
 from gpuforest.kernels.shared.constants import WIDE
 
 Array = Any
@@ -53,7 +55,7 @@ def grown_wave(training: Training, levels: list[Level], parts: list[Subtrees]) -
     kind, *splits = (backend.asnumpy(array) for array in (kind, *splits))
     S, n_words = len(kind), sets[0].shape[1]
     link, word, leaf = np.zeros(S, np.int64), np.zeros(S, np.uint64), np.empty(S, np.int64)
-    compiled.link_slots(kind, *splits, n_trees, link, word, leaf)
+    text_of(backend, kernels.link_slots)(kind, *splits, n_trees, link, word, leaf)
     # 2. the sums of their leaves, and then of those in subtrees; in this order leaves are numbered
     leaf = leaf[: np.count_nonzero(is_leaf(word))]
     leaf_sums = xp.concat([xp.take(sums, backend.asarray(leaf), axis=0), subtrees.leaf_sums])
@@ -72,20 +74,24 @@ def grown_wave(training: Training, levels: list[Level], parts: list[Subtrees]) -
         subtrees = replace(subtrees, set_at=subtrees.set_at + len(words))
         words = np.concatenate([words, subtrees.sets])
     # 4. nodes and leaves in their order
-    n_threads = backend.n_threads
     slots = link, word, set_at
-    offsets, nodes, set_at = _placed(slots, n_trees, depth, subtrees, number, n_threads)
+    offsets, nodes, set_at = _placed(backend, slots, n_trees, depth, subtrees, number)
     if not coding.is_classes:
-        leaf_sums = _in_node_order(offsets, nodes, leaf_sums, n_threads)
+        leaf_sums = _in_node_order(backend, offsets, nodes, leaf_sums)
     if n_words:
         edges, combines = training.matrix.edges, training.kind.combines
         words = _sets_in_order(nodes, set_at, words, edges, combines)
     return _forest(training, nodes, offsets, leaf_sums, words)
 
 
+def text_of(backend: Backend, kernel: Kernel) -> Callable[..., None]:
+    """The kernel, or its text as Python runs it, for the backend that compiles nothing."""
+    return kernel.function if backend.name == "numpy" else kernel
+
+
 def _placed(
-    slots: tuple[np.ndarray, np.ndarray, np.ndarray], n_trees: int, depth: int,
-    subtrees: Subtrees, number: np.ndarray, n_threads: int,
+    backend: Backend, slots: tuple[np.ndarray, np.ndarray, np.ndarray], n_trees: int, depth: int,
+    subtrees: Subtrees, number: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     """Where the trees begin, i64[T + 1], the nodes u64[M] in their order, and where their sets
     begin, i64[M]; see `place_nodes`. slots : link, word and set_at"""
@@ -95,27 +101,29 @@ def _placed(
 
     def count(trees: slice) -> None:
         stack = np.empty((depth + 2, 2), np.int64)
-        compiled.count_nodes(link, subtrees.offsets, trees.start, trees.stop, stack, sizes)
+        count_nodes(link, subtrees.offsets, trees.start, trees.stop, stack, sizes)
 
-    parallel_map(count, cut_evenly(np.ones(n_trees), 1), n_threads)
+    count_nodes = text_of(backend, kernels.count_nodes)
+    parallel_map(count, cut_evenly(np.ones(n_trees), 1), backend.n_threads)
     np.cumsum(sizes, out=sizes)
     nodes = np.empty(offsets[-1], np.uint64)
     node_set_at = np.zeros(len(nodes) if len(set_at) else 0, np.int64)
 
     def place(trees: slice) -> None:
         stack = np.empty((depth + 2, 2), np.int64)
-        compiled.place_nodes(
+        place_nodes(
             link, word, set_at, subtrees.offsets, subtrees.nodes, subtrees.first_leaf,
             NO_NUMBERS if inner is None else inner, number, offsets, trees.start, trees.stop,
             stack, nodes, node_set_at,
         )  # fmt: skip
 
-    parallel_map(place, cut_evenly(np.diff(offsets), NODES_AT_ONCE), n_threads)
+    place_nodes = text_of(backend, kernels.place_nodes)
+    parallel_map(place, cut_evenly(np.diff(offsets), NODES_AT_ONCE), backend.n_threads)
     return offsets, nodes, node_set_at
 
 
 def _in_node_order(
-    offsets: np.ndarray, nodes: np.ndarray, leaf_sums: np.ndarray, n_threads: int
+    backend: Backend, offsets: np.ndarray, nodes: np.ndarray, leaf_sums: np.ndarray
 ) -> np.ndarray:
     """The rows i64[V, C] of leaves in the order of the nodes, which get the rows' new numbers."""
     table = np.empty_like(leaf_sums)
@@ -123,9 +131,10 @@ def _in_node_order(
     def order(trees: slice) -> None:
         # a tree of n nodes has (n + 1) / 2 leaves
         first = (offsets[trees.start] + trees.start) // 2
-        compiled.leaves_in_order(offsets, trees.start, trees.stop, first, leaf_sums, nodes, table)
+        leaves_in_order(offsets, trees.start, trees.stop, first, leaf_sums, nodes, table)
 
-    parallel_map(order, cut_evenly(np.diff(offsets), NODES_AT_ONCE), n_threads)
+    leaves_in_order = text_of(backend, kernels.leaves_in_order)
+    parallel_map(order, cut_evenly(np.diff(offsets), NODES_AT_ONCE), backend.n_threads)
     return table
 
 

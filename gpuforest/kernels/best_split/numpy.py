@@ -51,8 +51,8 @@ def best_split(
     # 3. the cuts that are allowed
     some_missing = criterion.side_weight(xp, missing[..., :C]) > 0
     candidate = tried[:, :, None, None] & occupied[..., None]
+    candidate = candidate & _within_limits(left, right, slots, features, C, rules)
     candidate[..., 1] &= some_missing[:, :, None]
-    candidate &= _within_limits(left, right, slots, features, C, rules)
     drawn = None
     if rules.random:
         drawn, goes_left = _draw_cuts(occupied, features, slots.key)

@@ -1,5 +1,6 @@
-"""Nodes take their places in a forest, once their trees have grown; compiled, on the host for every
-backend. engine/assembly.py says what comes in, and engine/nodes.py the order of a tree's nodes."""
+"""Nodes take their places in a forest, once their trees have grown: on the host, for every backend.
+The reference runs this text as Python, the others compile it. engine/assembly.py says what comes
+in, and engine/nodes.py the order of a tree's nodes."""
 
 import numpy as np
 
