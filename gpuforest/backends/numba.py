@@ -270,7 +270,7 @@ class NumbaBackend(NumpyBackend):
     def project(
         self, training: Training, slots: Frontier, features: Array, weights: Array
     ) -> tuple[Array, Array, Array]:
-        return training.kind.project_compiled(training, slots, features, weights)
+        return training.kind.project(training, slots, features, weights, compiled=True)
 
     def deep_rows(self, training: Training, n_rows: int) -> int:
         """So many that all threads have work to the end: whole trees, if many grow.

@@ -23,7 +23,6 @@ from gpuforest.kernels.histogram.numpy import histogram
 from gpuforest.kernels.partition.numpy import partition
 from gpuforest.kernels.totals.numpy import differs, totals
 from gpuforest.kernels.traverse.numpy import accumulate, apply
-from gpuforest.splits.oblique.numpy import project
 
 Array = Any
 
@@ -94,8 +93,7 @@ class NumpyBackend(Backend):
     def project(
         self, training: Training, slots: Frontier, features: Array, weights: Array
     ) -> tuple[Array, Array, Array]:
-        c = training.combining
-        return project(training.data, slots, features, weights, c.coordinates, c.n_bins)
+        return training.kind.project(training, slots, features, weights, compiled=False)
 
     def apply(self, forest: Forest, codes: Array) -> Array:
         return apply(forest.walked(), codes, forest.coordinates)

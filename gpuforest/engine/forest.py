@@ -19,8 +19,8 @@ from gpuforest.engine.nodes import (
     has_set,
     is_leaf,
     leaf_rows,
-    set_starts,
     unpack,
+    words_of,
 )
 from gpuforest.engine.records import Trees
 from gpuforest.engine.target import TargetCoding
@@ -96,7 +96,12 @@ class Forest:
         The sets are in the order of the nodes."""
         if not len(self.sets):
             return np.zeros(0, np.int64)
-        return np.asarray(set_starts(xp, self.nodes, self.edges.set_words, self.oblique))
+        words = self.n_words(self.nodes)
+        return np.asarray(np.cumsum(words) - words)
+
+    def n_words(self, nodes: np.ndarray) -> np.ndarray:
+        """The words of `sets` that nodes u64[...] of this forest take, i64[...]."""
+        return np.asarray(words_of(xp, nodes, self.edges.set_words, self.oblique))
 
     @property
     def coordinates(self) -> np.ndarray | None:

@@ -14,10 +14,10 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from gpuforest.common.dtypes import MAX_TOTAL_WEIGHT, WEIGHT
 from gpuforest.engine.criteria import CRITERIA
+from gpuforest.engine.nodes import MOST_WEIGHT
 from gpuforest.engine.records import Rules, Sampling
 from gpuforest.engine.sampling import most_draw_weight
 from gpuforest.engine.target import CheckedTarget, TargetCoding, integer_weights
-from gpuforest.splits.oblique.terms import MOST_WEIGHT
 
 PLAIN = {int, float, bool, str, type(None)}
 UNLIMITED = 10**9  # levels; a packed tree has fewer nodes

@@ -122,10 +122,11 @@ class Kind:
         """The values f64[S] of slots that monotonic constraints compare."""
         return training.rules.criterion.side_value(training.backend.xp, below.sums)
 
-    def project_compiled(
-        self, training: Training, slots: Frontier, features: Array, weights: Array
+    def project(
+        self, training: Training, slots: Frontier, features: Array, weights: Array, compiled: bool
     ) -> tuple[Array, Array, Array]:
-        """As `Backend.project`, by compiled code for the CPU, where nodes may split by sums."""
+        """`Backend.project` on the CPU, by compiled code or by the specification, where nodes may
+        split by sums."""
         raise NotImplementedError
 
     # the deep phase

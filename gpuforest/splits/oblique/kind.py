@@ -33,6 +33,7 @@ from gpuforest.kernels.grow_subtrees.numba import grow_combined
 from gpuforest.kernels.grow_subtrees.scratch import Scratch
 from gpuforest.splits.base import Kind, draw_features
 from gpuforest.splits.oblique.numba import new_oblique, project_slots
+from gpuforest.splits.oblique.numpy import project
 from gpuforest.splits.oblique.terms import (
     ALL_LEFT,
     DRAWS,
@@ -211,11 +212,13 @@ class Oblique(Kind):
         ends = [0, *(np.flatnonzero(np.diff(chunk)) + 1).tolist(), slots.n_slots]
         return [slice(a, b) for a, b in pairwise(ends)]
 
-    def project_compiled(
-        self, training: Training, slots: Frontier, features: Array, weights: Array
+    def project(
+        self, training: Training, slots: Frontier, features: Array, weights: Array, compiled: bool
     ) -> tuple[Array, Array, Array]:
-        """A task takes a slot and a combination."""
-        return project_slots(training, slots, features, weights)
+        if compiled:
+            return project_slots(training, slots, features, weights)
+        c = training.combining
+        return project(training.data, slots, features, weights, c.coordinates, c.n_bins)
 
     def _chunk(self, training: Training, slots: Frontier) -> Splits:
         """Try combinations until enough were tried that vary."""
