@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuforest.backends.base import Backend
+from gpuforest.backends.base import Backend, Moved
 from gpuforest.backends.boosters import Booster, NumbaBooster
 from gpuforest.backends.numpy import NumpyBackend, deep_wave_bytes
 from gpuforest.boosting.rounds import Boosting
@@ -255,9 +255,7 @@ class NumbaBackend(NumpyBackend):
         parallel_map(part, cut_evenly(slots.n_rows, TASK_ROWS), self.n_threads)
         return splits
 
-    def partition(
-        self, training: Training, slots: Frontier, splits: Splits
-    ) -> tuple[Array, Array, Array]:
+    def partition(self, training: Training, slots: Frontier, splits: Splits) -> Moved:
         n_left = np.zeros(slots.n_slots, np.int64)
         data = replace(training.columns, y=NO_LABELS)
 

@@ -24,14 +24,7 @@ from scipy.sparse import issparse
 
 from gpuforest.backends.base import Backend
 from gpuforest.common import hashing
-from gpuforest.common.dtypes import (
-    CATEGORICAL,
-    CODE8,
-    CODE16,
-    MAX_BINS,
-    MOST_COORDINATE,
-    OFFSET,
-)
+from gpuforest.common.dtypes import CATEGORICAL, CODE8, CODE16, MAX_BINS, MOST_COORDINATE, OFFSET
 from gpuforest.common.parallel import parallel_map
 from gpuforest.kernels.edges.numpy import edges as edges_of
 

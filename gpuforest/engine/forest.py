@@ -14,14 +14,7 @@ import numpy as np
 from gpuforest.common.errors import need
 from gpuforest.engine.binning import BinEdges
 from gpuforest.engine.forest_check import check_forest
-from gpuforest.engine.nodes import (
-    combined,
-    has_set,
-    is_leaf,
-    leaf_rows,
-    unpack,
-    words_of,
-)
+from gpuforest.engine.nodes import combined, has_set, is_leaf, leaf_rows, unpack, words_of
 from gpuforest.engine.records import Trees
 from gpuforest.engine.target import TargetCoding
 from gpuforest.splits.oblique.terms import all_terms, walking_records

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuforest.backends.base import Backend
+from gpuforest.backends.base import Backend, Moved
 from gpuforest.common.hashing import hash_at
 from gpuforest.engine.assembly import distinct_rows
 from gpuforest.engine.memory import Fit
@@ -82,11 +82,7 @@ class Nodes:
         return kind, wide, slots.take(xp, true_positions(xp, upto[1, :], n_deep), rows_deep)
 
     def children(
-        self,
-        training: Training,
-        wide: Frontier,
-        splits: Splits,
-        moved: tuple[Array, Array, Array],
+        self, training: Training, wide: Frontier, splits: Splits, moved: Moved
     ) -> Frontier:
         """Two slots for each wide slot, left before right, without bounds, from what
         `Backend.partition` returned; they hold no rows if it is a leaf."""

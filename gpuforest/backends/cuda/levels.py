@@ -8,6 +8,7 @@ from typing import Any
 import array_api_compat.numpy as host
 import numpy as np
 
+from gpuforest.backends.base import Moved
 from gpuforest.backends.cuda.launch import (
     CudaLaunches,
     cell_type,
@@ -185,9 +186,7 @@ class CudaLevels(CudaLaunches):
             macros=macros, threads=SPLIT_THREADS,
         )  # fmt: skip
 
-    def partition(
-        self, training: Training, slots: Frontier, splits: Splits
-    ) -> tuple[Array, Array, Array]:
+    def partition(self, training: Training, slots: Frontier, splits: Splits) -> Moved:
         xp, f, S, matrix = self.xp, slots, slots.n_slots, training.matrix
         tiles, n_tiles = self.slot_tiles(f)
         n_left, grid = self.empty(S, xp.int64), (self.blocks(n_tiles) if S else 0,)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+from gpuforest.backends.base import Moved
 from gpuforest.backends.cuda.launch import flags, own_targets, target_macros
 from gpuforest.common import hashing
 from gpuforest.compiler.types import new_arrays
@@ -96,11 +97,7 @@ class CudaNodes(Nodes):
         return kind, wide, deep
 
     def children(
-        self,
-        training: Training,
-        wide: Frontier,
-        splits: Splits,
-        moved: tuple[Array, Array, Array],
+        self, training: Training, wide: Frontier, splits: Splits, moved: Moved
     ) -> Frontier:
         backend: Any = training.backend
         (rows, weights, n_left), W, C = moved, wide.n_slots, training.n_channels
