@@ -63,9 +63,9 @@ def frame_to_array(
 
     A pandas frame of one float dtype is not copied where pandas holds it in one block.
     """
-    frame, some = open_frame(X), frozenset() if categories is None else categories.features
-    names, dtype = list(frame.columns), frame_dtype(frame, some)
-    if frame.implementation.is_pandas() and len(names) and not some:
+    frame, categorical = open_frame(X), frozenset() if categories is None else categories.features
+    names, dtype = list(frame.columns), frame_dtype(frame, categorical)
+    if frame.implementation.is_pandas() and len(names) and not categorical:
         native = frame.to_native()
         if set(native.dtypes) == {np.dtype(dtype)}:
             return native.to_numpy(copy=False), names
@@ -76,7 +76,7 @@ def frame_to_array(
     for i, (column, native) in enumerate(
         zip(frame.iter_columns(), native_dtypes(frame), strict=True)
     ):
-        if categories is not None and i in some:
+        if categories is not None and i in categorical:
             out[:, i] = categories.codes(i, column, f"column {names[i]!r}")
         elif is_object_column(column.dtype, native):
             out[:, i] = object_numbers(column.to_numpy(), f"column {names[i]!r}")
@@ -133,11 +133,11 @@ def object_numbers(column: np.ndarray, name: str, text: bool = False) -> np.ndar
     try:
         refused = NOT_NUMBERS if text else (*NOT_NUMBERS, *TEXT)
         if any(issubclass(kind, (*NOT_NUMBERS, *TEXT)) for kind in types):
-            for each in column:
-                if isinstance(each, refused) or (isinstance(each, TEXT) and not is_number(each)):
-                    raise ValueError(f"{each!r} is a {type(each).__name__}")
+            for value in column:
+                if isinstance(value, refused) or (isinstance(value, TEXT) and not is_number(value)):
+                    raise ValueError(f"{value!r} is a {type(value).__name__}")
         if type(NA) in types:
-            column = np.array([None if each is NA else each for each in column], dtype=object)
+            column = np.array([None if value is NA else value for value in column], dtype=object)
         return column.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError

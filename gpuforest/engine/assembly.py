@@ -122,12 +122,12 @@ def _leaf_sums(
     subtrees, on the device; and the subtrees in host arrays, with leaves numbered alike and without
     their sums."""
     backend, xp, subtrees = training.backend, training.backend.xp, parts.pop()
-    own = np.concatenate(
+    of_slots = np.concatenate(
         [backend.asnumpy(level[1])[mask] for level, mask in zip(levels, ends, strict=True)]
     )
-    n, n_below = len(own), subtrees.leaf_sums.shape[0]
+    n, n_below = len(of_slots), subtrees.leaf_sums.shape[0]
     sums = xp.empty((n + n_below, training.n_channels), dtype=xp.int64)
-    sums[:n, :], sums[n:, :] = backend.asarray(own), subtrees.leaf_sums
+    sums[:n, :], sums[n:, :] = backend.asarray(of_slots), subtrees.leaf_sums
     names = ("offsets", "nodes", "first_leaf", "set_at", "sets")
     arrays = {name: getattr(subtrees, name) for name in names}
     arrays = {name: None if a is None else backend.asnumpy(a) for name, a in arrays.items()}
@@ -166,13 +166,13 @@ def _place(
     move, child = below - 1 - subtrees.offsets[:-1], child - np.uint64(1 << CHILD_SHIFT)
     leaf = subtrees.first_leaf.astype(np.uint64)
 
-    def part(some: slice) -> None:
-        offsets = subtrees.offsets[some.start : some.stop + 1]
+    def part(group: slice) -> None:
+        offsets = subtrees.offsets[group.start : group.stop + 1]
         inside, n = slice(offsets[0], offsets[-1]), np.diff(offsets)
-        position = np.arange(offsets[0], offsets[-1]) + np.repeat(move[some], n)
-        position[offsets[:-1] - offsets[0]] = at[some]
+        position = np.arange(offsets[0], offsets[-1]) + np.repeat(move[group], n)
+        position[offsets[:-1] - offsets[0]] = at[group]
         block = subtrees.nodes[inside]
-        added = np.where(is_leaf(block), np.repeat(leaf[some], n), np.repeat(child[some], n))
+        added = np.where(is_leaf(block), np.repeat(leaf[group], n), np.repeat(child[group], n))
         nodes[position] = block + added
         if subtrees.set_at is not None:
             set_at[position] = subtrees.set_at[inside]

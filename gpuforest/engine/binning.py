@@ -300,14 +300,14 @@ def _sample(
         return rows
     for limit in (hash_limit(count, n), 2**64 - 1):
         if backend is None:
-            found = rows_below(seed, n_rows, limit)
+            drawn = rows_below(seed, n_rows, limit)
         else:
-            found = backend.sampling.rows_below(backend, seed, n_rows, limit)
+            drawn = backend.sampling.rows_below(backend, seed, n_rows, limit)
         if weights is not None:
-            found = found[weights[found] > 0]
-        if len(found) >= count:
+            drawn = drawn[weights[drawn] > 0]
+        if len(drawn) >= count:
             break
-    return np.asarray(found[lowest(row_hashes(seed, found), count)])
+    return np.asarray(drawn[lowest(row_hashes(seed, drawn), count)])
 
 
 def hash_limit(count: int, n_rows: int) -> int:
@@ -324,11 +324,11 @@ def row_hashes(seed: int, rows: np.ndarray) -> np.ndarray:
 
 def rows_below(seed: int, n_rows: int, limit: int) -> np.ndarray:
     """The rows whose hash is below `limit`, i64[n], ascending."""
-    found = []
+    parts = []
     for begin in range(0, n_rows, BLOCK_ROWS):
         rows = np.arange(begin, min(begin + BLOCK_ROWS, n_rows))
-        found.append(rows[row_hashes(seed, rows) < np.uint64(limit)])
-    return np.concatenate(found)
+        parts.append(rows[row_hashes(seed, rows) < np.uint64(limit)])
+    return np.concatenate(parts)
 
 
 def lowest(hashes: np.ndarray, count: int) -> np.ndarray:
@@ -353,8 +353,8 @@ def column_edges(
     def column(f: int) -> np.ndarray:
         if sparse is None:
             return np.asarray(sample[:, f], dtype)
-        some, dense = slice(*sparse.indptr[f : f + 2]), np.zeros(sparse.shape[0], dtype)
-        dense[sparse.indices[some]] = sparse.data[some]
+        stored, dense = slice(*sparse.indptr[f : f + 2]), np.zeros(sparse.shape[0], dtype)
+        dense[sparse.indices[stored]] = sparse.data[stored]
         return dense
 
     return parallel_map(

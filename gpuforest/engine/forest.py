@@ -178,12 +178,12 @@ class Forest:
     def sparse_values(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The values that are not zero, for classes: where those of each leaf begin i64[V + 1],
         their columns i32[n] and the values f64[n]."""
-        some = self.values != 0
-        counts = np.count_nonzero(some, axis=1)
+        nonzero = self.values != 0
+        counts = np.count_nonzero(nonzero, axis=1)
         return (
             np.concatenate([[0], np.cumsum(counts)]),
-            np.nonzero(some)[1].astype(np.int32),
-            self.values[some],
+            np.nonzero(nonzero)[1].astype(np.int32),
+            self.values[nonzero],
         )
 
     def levels(self, first: int = 0, last: int | None = None) -> list[np.ndarray]:
@@ -265,8 +265,8 @@ def joined(trees: list[Forest]) -> Forest:
 
 def _all(parts: list[np.ndarray | None]) -> np.ndarray | None:
     """The arrays one after another; None if there are none."""
-    some = [part for part in parts if part is not None]
-    return np.concatenate(some) if some else None
+    present = [part for part in parts if part is not None]
+    return np.concatenate(present) if present else None
 
 
 def tree_groups(forest: Forest) -> list[tuple[int, int]]:

@@ -39,10 +39,10 @@ class Nodes:
     def in_bag(self, backend: Backend, bags: Array) -> tuple[Array, Array, Array]:
         """Rows and weights i32[R] of bags i32[T, N], tree by tree, and offsets i64[T + 1]."""
         xp = backend.xp
-        some = bags > 0
-        count = xp.astype(xp.count_nonzero(some, axis=1), xp.int64)
-        rows = xp.astype(xp.nonzero(some)[1], xp.int32)
-        return rows, bags[some], xp.cumulative_sum(count, include_initial=True)
+        drawn = bags > 0
+        count = xp.astype(xp.count_nonzero(drawn, axis=1), xp.int64)
+        rows = xp.astype(xp.nonzero(drawn)[1], xp.int32)
+        return rows, bags[drawn], xp.cumulative_sum(count, include_initial=True)
 
     def roots(self, training: Training, held: tuple[Array, Array, Array], keys: Array) -> Frontier:
         """The slots of depth 0, from what `in_bag` returned and the roots' keys u64[T], without

@@ -200,9 +200,9 @@ class CudaBackend(CudaLevels):
         N = codes.shape[0]
         nodes, offsets, values, set_at, sets, coordinates = self.forest_here(forest)
         offsets = offsets[trees.start : trees.stop + 1]
-        own = structs.Trees(nodes, offsets, set_at, sets, coordinates, len(trees))
+        walked = structs.Trees(nodes, offsets, set_at, sets, coordinates, len(trees))
         arguments = (
-            own, codes_for(forest.edges, codes), N, values, values.shape[1], skip, total,
+            walked, codes_for(forest.edges, codes), N, values, values.shape[1], skip, total,
         )  # fmt: skip
         macros = traverse_macros(forest, codes)
         self.launch("traverse", "accumulate", (self.blocks(N, 32),), arguments, macros=macros)
@@ -215,12 +215,12 @@ class CudaBackend(CudaLevels):
         copies = _forests.setdefault(forest, {})
         if self.device_number not in copies:
             f = forest
-            made = (
+            arrays = (
                 *map(self.asarray, (f.nodes, f.tree_offsets, f.values, f.set_at, f.sets)),
                 None if f.coordinates is None else self.asarray(f.coordinates),
             )
             self.synchronise()  # a stream does not wait for the copies of another
-            copies[self.device_number] = made  # from here on other threads see it
+            copies[self.device_number] = arrays  # from here on other threads see it
         return copies[self.device_number]
 
 
@@ -277,11 +277,13 @@ def plan_of(
         "order": (0, 2),
         "codes": (0, stride),
     }
-    fixed = sum(own + ALIGNED for own, _ in parts.values())
-    rows = min(MOST_DEEP_ROWS, int((limit - fixed) // sum(each for _, each in parts.values())))
+    fixed = sum(constant + ALIGNED for constant, _ in parts.values())
+    rows = min(
+        MOST_DEEP_ROWS, int((limit - fixed) // sum(per_row for _, per_row in parts.values()))
+    )
     begin, at = {}, 0
-    for name, (own, each) in parts.items():
-        size = own + math.ceil(each * max(rows, 0))
+    for name, (constant, per_row) in parts.items():
+        size = constant + math.ceil(per_row * max(rows, 0))
         begin[name] = at if size else 0
         at += -(-size // ALIGNED) * ALIGNED
     words = {"rows": rows, "stride": stride // itemsize, "n_cells": cells // 4}
@@ -294,9 +296,9 @@ def cells_of(training: Training, limit: int, warps: int) -> int:
     rows are always sorted."""
     C, B = training.n_channels, training.kind.n_codes(training)
     words = (C if training.target.coding.is_classes else 2 * C - 1) + training.rules.count_rows
-    each, counts = 4 * words * (-(-B // CELLS) * CELLS), 4 * warps * B
+    histogram, counts = 4 * words * (-(-B // CELLS) * CELLS), 4 * warps * B
     most = limit // CELLS_SHARE
-    size = 0 if training.node_words else max(min(warps, most // each) * each, 0)
+    size = 0 if training.node_words else max(min(warps, most // histogram) * histogram, 0)
     return max(size, counts) if counts <= most else size
 
 
