@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from gpuforest.data.tables import is_object_column, native_dtypes
-from gpuforest.engine.binning import CATEGORY_TYPES, MAX_CATEGORIES
+from gpuforest.engine.binning import CATEGORY_TYPES, MAX_CATEGORIES, Categories
 
 # A column as its distinct values and where they are: codes int[N], positions in the values, -1
 # where one is missing; the values that occur, as plain Python values; all values that the dtype
@@ -113,7 +113,7 @@ class CategoryReader:
     def __init__(
         self,
         wanted: Any = None,
-        known: dict[int, tuple[Any, ...]] | None = None,
+        known: Categories | None = None,
         fewest: int = 1,
         weights: Any = None,
         only_counts: bool = False,

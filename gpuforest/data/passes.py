@@ -30,6 +30,7 @@ from gpuforest.engine.binning import (
     LOOK_ROWS,
     SAMPLE_ROWS,
     BinEdges,
+    Categories,
     encode_blocks,
     fit_edges,
     lowest,
@@ -131,7 +132,7 @@ class Reader(BaseEstimator):  # type: ignore[misc]
             rows = rows[lowest(row_hashes(seed, begin + rows), SAMPLE_ROWS)]
         return Summary(n, look, Sample.of(table, rows, begin), counter.tallies, seed, limit)
 
-    def read(self, X: Any, categories: dict[int, tuple[Any, ...]], backend: Backend) -> Array:
+    def read(self, X: Any, categories: Categories, backend: Backend) -> Array:
         """A block as numbers [n, F]."""
         return read_table(self, X, backend, CategoryReader(known=categories), reset=False)[0]
 

@@ -30,6 +30,7 @@ from gpuforest.kernels.edges.numpy import edges as edges_of
 
 Array = Any
 
+Categories = dict[int, tuple[Any, ...]]  # of each categorical feature, see `BinEdges`
 CATEGORY_TYPES = (str, int, float, bool)  # the types that a category may have
 MAX_CATEGORIES = MAX_BINS - 2  # one more bin is for other values, and see `missing_code`
 SAMPLE_ROWS = 200_000  # quantiles of a bin of 1/255 are then known to 1.5 %
@@ -56,7 +57,7 @@ class BinEdges:
     # for each categorical feature, the categories (strings, numbers or truth values) of the codes
     # 0 .. n - 1; code n stands for any other value, such as a rare one or one that training never
     # saw. So the edges are 0 .. n - 1
-    categories: dict[int, tuple[Any, ...]] = field(default_factory=dict)
+    categories: Categories = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
         """The fields alone: what is derived from them is not pickled."""
@@ -225,7 +226,7 @@ def fit_edges(
     seed: int = 0,
     sample_rows: int = SAMPLE_ROWS,
     backend: Backend | None = None,
-    categories: dict[int, tuple[Any, ...]] | None = None,
+    categories: Categories | None = None,
 ) -> BinEdges:
     """The bin edges of every feature of a real array X [N, F], whose NaN are ignored; on the device
     of `backend` or on the host, where a backend chooses the same edges faster.

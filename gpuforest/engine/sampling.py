@@ -37,21 +37,11 @@ class RowSampling:
         return binning.rows_below(seed, n_rows, limit)
 
     def column_edges(
-        self,
-        backend: Backend,
-        X: Array,
-        rows: np.ndarray | None,
-        weights: np.ndarray | None,
-        max_bins: int,
+        self, backend: Backend, X: Array, rows: Array | None, weights: Array | None, max_bins: int
     ) -> list[np.ndarray]:
-        """Ascending edges f64[E < max_bins] of each column of X[rows], on the host.
-
-        Parameters
-        ----------
-        X : real array [N, F], on the host (also sparse) or the device
-        rows : i64[n], on the host, or None: all
-        weights : i32[n] > 0, on the host, or None: all are one
-        """
+        """Ascending edges f64[E < max_bins] of each column of X[rows], on the host. X is a real
+        array [N, F] on the host (also sparse) or the device; rows i64[n] (None: all) and weights
+        i32[n] > 0 (None: all are one) are on the host."""
         sample = binning.take_rows(X, rows, backend)
         if not binning.on_host(sample):
             sample = backend.asnumpy(sample.T).T  # contiguous columns, because they are read so

@@ -176,12 +176,7 @@ class CudaSampling(RowSampling):
             room = n
 
     def column_edges(
-        self,
-        backend: Any,
-        X: Array,
-        rows: np.ndarray | None,
-        weights: np.ndarray | None,
-        max_bins: int,
+        self, backend: Any, X: Array, rows: Array | None, weights: Array | None, max_bins: int
     ) -> list[np.ndarray]:
         """As many columns at once as fit the budget; only their edges are copied to the host."""
         # the host does weighted rows, which need weights sorted too, and sparse columns
