@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuforest.data.tables import is_object_column, native_dtypes
+from gpuforest.data.arrays import is_object_column, native_dtypes
 from gpuforest.engine.binning import CATEGORY_TYPES, MAX_CATEGORIES, Categories
 
 # A column as its distinct values and where they are: codes int[N], positions in the values, -1

@@ -14,6 +14,7 @@ from typing import IO, Any
 import numpy as np
 
 from gpuforest.common.progress import stage
+from gpuforest.data.arrays import is_number
 from gpuforest.data.binned import Labels
 from gpuforest.data.files import (
     DAMAGED,
@@ -24,7 +25,6 @@ from gpuforest.data.files import (
     partition_of,
     require_pyarrow,
 )
-from gpuforest.data.tables import is_number
 from gpuforest.data.text import Reading, read_text, typed
 
 PARQUET_START = b"PAR1"

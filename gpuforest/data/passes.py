@@ -20,11 +20,10 @@ from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import get_host_backend
 from gpuforest.common import progress
 from gpuforest.common.arguments import thread_count
-from gpuforest.data.arrays import to_host
+from gpuforest.data.arrays import is_frame, to_host
 from gpuforest.data.binned import BinnedData, Folder, Labels
 from gpuforest.data.blocks import Block, Blocks, named
 from gpuforest.data.categories import CategoryReader, Tally, factorize
-from gpuforest.data.tables import is_frame
 from gpuforest.data.validation import check_weights, column_name, read_table
 from gpuforest.engine.binning import (
     LOOK_ROWS,

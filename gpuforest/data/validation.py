@@ -14,17 +14,21 @@ from sklearn.utils.validation import validate_data
 
 from gpuforest.backends.base import Backend
 from gpuforest.common.dtypes import MAX_FEATURES, MAX_ROWS, VALUE
-from gpuforest.data.arrays import bring, host_array, is_on_device, stack_columns, to_host
-from gpuforest.data.binned import BinnedData, Labels
-from gpuforest.data.categories import CategoryReader
-from gpuforest.data.tables import (
+from gpuforest.data.arrays import (
     DATES,
+    bring,
     frame_dtype,
     frame_to_array,
+    host_array,
     is_frame,
+    is_on_device,
     object_numbers,
     open_frame,
+    stack_columns,
+    to_host,
 )
+from gpuforest.data.binned import BinnedData, Labels
+from gpuforest.data.categories import CategoryReader
 from gpuforest.engine.binning import DEVICE_VALUES, Categories, value_dtype
 from gpuforest.engine.criteria import Criterion
 from gpuforest.engine.target import CheckedTarget, integer_weights

@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.utils import Bunch
 
 import gpuforest
+from gpuforest.data.arrays import frame_to_array
 from gpuforest.data.binned import BinnedData
 from gpuforest.data.blocks import Block, Blocks, named
 from gpuforest.data.files import PARQUET, has_pyarrow, named_files
@@ -25,7 +26,6 @@ from gpuforest.data.frames import (
     string_columns,
     with_date_parts,
 )
-from gpuforest.data.tables import frame_to_array
 from gpuforest.data.text import Reading
 from gpuforest.tools.cli import options
 
