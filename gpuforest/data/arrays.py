@@ -1,4 +1,4 @@
-"""Arrays and frames of all libraries: input becomes an array of the backend, a frame one on the host,
+"""Arrays and frames of all libraries: an array becomes one of the backend, a frame one on the host,
 and results become the kind of the input.
 
 Arrays on a GPU (CuPy, torch, JAX, cuDF, DLPack, `__cuda_array_interface__`) are read without a

@@ -360,7 +360,7 @@ class Trees:
     offsets: I64s  # i64[T + 1], tree t is nodes[offsets[t]:offsets[t + 1]], its root first
     missing: I64  # the code of a missing value
     set_at: I64s  # i64[M], the word of `sets` where a node's set begins, if its bin is SET_BIN
-    sets: U64s  # bit c of a set is 1 if code c goes left; or a combination, see combinations.py
+    sets: U64s  # bit c of a set is 1 if code c goes left; or a combination, see oblique/terms.py
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 The block's codes become coordinates once. Every split but one by a set then compares a sum with a
 threshold: a feature alone is a sum of one term, because coordinates ascend as codes do. Nodes are
-read from records of two words, see `walking_records` in combinations.py.
+read from records of two words, see `walking_records` in terms.py.
 """
 
 from __future__ import annotations
