@@ -8,7 +8,7 @@ import array_api_compat.numpy
 import numpy as np
 
 from gpuforest.backends.base import Backend, Moved
-from gpuforest.backends.boosters import Booster
+from gpuforest.backends.boosters import NumpyBooster
 from gpuforest.boosting.rounds import Boosting
 from gpuforest.engine.binning import BinEdges
 from gpuforest.engine.forest import Forest
@@ -56,8 +56,8 @@ class NumpyBackend(Backend):
     sampling: RowSampling = RowSampling()
     xp = array_api_compat.numpy
 
-    def booster(self, boosting: Boosting) -> Booster:
-        return Booster(boosting)
+    def booster(self, boosting: Boosting) -> NumpyBooster:
+        return NumpyBooster(boosting)
 
     def asnumpy(self, array: Array) -> np.ndarray:
         return np.asarray(array)
@@ -91,16 +91,15 @@ class NumpyBackend(Backend):
     def project(
         self, training: Training, slots: Frontier, features: Array, weights: Array
     ) -> tuple[Array, Array, Array]:
-        return training.kind.project(training, slots, features, weights, compiled=False)
+        return training.kind.project(training, slots, features, weights)
 
     def apply(self, forest: Forest, codes: Array) -> Array:
-        return apply(forest.walked(), codes, forest.coordinates)
+        return apply(forest.walked(), codes)
 
     def accumulate(
         self, forest: Forest, codes: Array, trees: range, skip: Array | None, total: Array
     ) -> Array:
-        walked = forest.walked(trees)
-        return accumulate(walked, forest.values, codes, skip, total, forest.coordinates)
+        return accumulate(forest.walked(trees), forest.values, codes, skip, total)
 
 
 def deep_wave_bytes(fit: Fit, n_threads: int, n_trees: int) -> float:

@@ -1,4 +1,4 @@
-"""Files become frames of narwhals, over pyarrow or, where only that is installed, over pandas; and
+"""Files become frames of narwhals (over pyarrow or, where only that is installed, pandas), and
 frames become features, target and weights."""
 
 from __future__ import annotations

@@ -121,10 +121,15 @@ class Kind:
         return training.rules.criterion.side_value(training.backend.xp, below.sums)
 
     def project(
-        self, training: Training, slots: Frontier, features: Array, weights: Array, compiled: bool
+        self, training: Training, slots: Frontier, features: Array, weights: Array
     ) -> tuple[Array, Array, Array]:
-        """`Backend.project` on the CPU, by compiled code or by the specification, where nodes may
-        split by sums."""
+        """As `Backend.project` by NumPy, where nodes may split by sums."""
+        raise NotImplementedError
+
+    def project_compiled(
+        self, training: Training, slots: Frontier, features: Array, weights: Array
+    ) -> tuple[Array, Array, Array]:
+        """The same by compiled code for the CPU."""
         raise NotImplementedError
 
     # the deep phase

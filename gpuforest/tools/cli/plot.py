@@ -87,10 +87,7 @@ PICTURES: dict[str, tuple[str, ...]] = {
         "a point for each row's SHAP value of each feature",
         *(*ROWS, _top(plot.plot_shap_summary)),
     ),
-    "shap-bar": (
-        "the mean size of each feature's SHAP values",
-        *(*ROWS, _top(plot.plot_shap_bar)),
-    ),
+    "shap-bar": ("the mean size of each feature's SHAP values", *(*ROWS, _top(plot.plot_shap_bar))),
     "shap-waterfall": (
         "the SHAP values of one row, from the expected value to its prediction",
         *(*ROWS, _top(plot.plot_shap_waterfall), "--row N  row N (default: 0, the first)"),
