@@ -51,6 +51,7 @@ def best_split(
     # 3. the cuts that are allowed
     some_missing = criterion.side_weight(xp, missing[..., :C]) > 0
     candidate = tried[:, :, None, None] & occupied[..., None]
+    candidate = candidate & (criterion.side_weight(xp, right) > 0)
     candidate[..., 1] &= some_missing[:, :, None]
     candidate &= _within_limits(left, right, slots, features, C, rules)
     drawn = None
