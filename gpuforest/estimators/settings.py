@@ -14,12 +14,12 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from gpuforest.common.dtypes import MAX_TOTAL_WEIGHT, WEIGHT
 from gpuforest.engine.criteria import CRITERIA
+from gpuforest.engine.nodes import MOST_WEIGHT
 from gpuforest.engine.records import Rules, Sampling
 from gpuforest.engine.sampling import most_draw_weight
 from gpuforest.engine.target import CheckedTarget, TargetCoding, integer_weights
 from gpuforest.splits.base import Kind
 from gpuforest.splits.kinds import kind_for
-from gpuforest.splits.oblique.terms import MOST_WEIGHT
 
 RowWeights = tuple[np.ndarray, np.ndarray] | None  # weights as they are, and as integers
 PLAIN = {int, float, bool, str, type(None)}

@@ -16,8 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import run_on_backend
-from gpuforest.data.arrays import bring, is_on_device, to_host
-from gpuforest.data.tables import is_frame, open_frame
+from gpuforest.data.arrays import bring, is_frame, is_on_device, open_frame, to_host
 from gpuforest.data.validation import check_weights
 from gpuforest.engine import predict as prediction
 from gpuforest.engine.forest import Forest

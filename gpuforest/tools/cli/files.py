@@ -13,11 +13,11 @@ from sklearn.utils import Bunch
 
 import gpuforest
 from gpuforest.data import frames
+from gpuforest.data.arrays import frame_to_array
 from gpuforest.data.binned import BinnedData
 from gpuforest.data.blocks import Block, Blocks, named
 from gpuforest.data.files import PARQUET, has_pyarrow, named_files
 from gpuforest.data.frames import Table, listed
-from gpuforest.data.tables import frame_to_array
 from gpuforest.data.text import Reading
 from gpuforest.tools.cli import options
 

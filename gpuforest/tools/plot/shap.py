@@ -10,9 +10,8 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import is_classifier
 
-from gpuforest.data.arrays import to_host
+from gpuforest.data.arrays import is_frame, open_frame, to_host
 from gpuforest.data.frames import listed
-from gpuforest.data.tables import is_frame, open_frame
 from gpuforest.export.walker import opened
 from gpuforest.tools.plot.style import (
     BARS,

@@ -11,8 +11,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import is_classifier, is_regressor
 
-from gpuforest.data.arrays import to_host
-from gpuforest.data.tables import is_frame, open_frame
+from gpuforest.data.arrays import is_frame, open_frame, to_host
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.nodes import unpack
 from gpuforest.explain.model_facts import feature_names as known_names
