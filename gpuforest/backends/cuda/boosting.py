@@ -238,6 +238,7 @@ class CudaBooster(rounds.Booster):
                 launch()
         self.steps["divide"]()
         if s.leaves - 1 > STEPS_AT_ONCE:
+            self.out = None  # the memory of the last round's serves this one
             self.out = self._new_out(int(self._states()["n_nodes"].max()))
         self._launch("finish", (s.K,), self.table, self.rules, self.out)
 
