@@ -135,9 +135,9 @@ def run_plot(arguments: argparse.Namespace) -> None:
 
 def draw(model: Any, arguments: argparse.Namespace) -> Figure:
     """The picture."""
+    params = options.options_of(arguments, "tree", "max_depth", "top", "row", "feature", "color_by")
     match arguments.picture:
         case "tree":
-            params = options.options_of(arguments, "tree", "max_depth")
             ax = plot.plot_tree(model, **params)
         case "boundaries" | "steps":
             return draw_both(model, arguments)
@@ -147,7 +147,6 @@ def draw(model: Any, arguments: argparse.Namespace) -> Figure:
             ax = plot.plot_oob(model)
         case "importances":
             shown, names = importances_of(model, arguments)
-            params = options.options_of(arguments, "top")
             ax = plot.plot_importances(shown, feature_names=names, **params)
         case "loss":
             table = table_of(model, arguments)
@@ -155,7 +154,6 @@ def draw(model: Any, arguments: argparse.Namespace) -> Figure:
         case "impurity":
             ax = plot.plot_impurity()
         case kind:
-            params = options.options_of(arguments, "row", "top", "feature", "color_by")
             params["background"] = files.background_of(model, arguments)
             if (word := vars(arguments)["class"]) is not None:
                 labels = labels_of(model, model.forest_.coding.n_values)
