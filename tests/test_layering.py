@@ -56,11 +56,8 @@ RENAMED: dict[tuple[str, str, str], dict[str, str | None]] = {
     # one number at a time
     ("shared", "has_code", "numba"): {"xp": None},
     ("shared", "goes_left", "numba"): {"xp": None},
-    # they are in the record of the walk
-    ("traverse", "apply", "numba"): {"coordinates": None},
-    ("traverse", "accumulate", "numba"): {"coordinates": None},
-    # the columns of the matrix hold the stats
-    ("boosted_tree", "grow_tree", "numba"): {"matrix": "data", "stats": None},
+    # the columns of the matrix hold the stats, and the state the key
+    ("boosted_tree", "grow_tree", "numba"): {"matrix": "data", "stats": None, "key": None},
 }
 
 

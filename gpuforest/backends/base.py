@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from gpuforest.boosting.rounds import Boosting, GrowsRounds
+    from gpuforest.boosting.rounds import Booster, Boosting
     from gpuforest.engine.binning import BinEdges
     from gpuforest.engine.forest import Forest
     from gpuforest.engine.records import Frontier, Sampling, Splits, Subtrees, Training
@@ -119,7 +119,7 @@ class Backend(ABC):
         codes, low and shift i64[S, k]."""
         raise NotImplementedError
 
-    def booster(self, boosting: Boosting) -> GrowsRounds:
+    def booster(self, boosting: Boosting) -> Booster:
         """What grows the rounds of one fit of boosting."""
         raise NotImplementedError
 

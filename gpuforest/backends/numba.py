@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from gpuforest.backends.base import Backend
-from gpuforest.backends.boosters import Booster, NumbaBooster
+from gpuforest.backends.boosters import NumbaBooster
 from gpuforest.backends.numpy import NumpyBackend, deep_wave_bytes
 from gpuforest.boosting.rounds import Boosting
 from gpuforest.common.parallel import cut_evenly, cut_pieces, parallel_map
@@ -35,8 +35,9 @@ from gpuforest.kernels.grow_subtrees.scratch import SPARSE, Scratch, new_scratch
 from gpuforest.kernels.histogram.numba import histogram
 from gpuforest.kernels.partition.numba import partition
 from gpuforest.kernels.totals.numba import differs, totals
-from gpuforest.kernels.traverse.numba import accumulate, apply, new_group
+from gpuforest.kernels.traverse.numba import new_group
 from gpuforest.splits.sets.numba import Sets, new_sets
+from gpuforest.splits.walks import compiled_walk
 
 Array = Any
 
@@ -146,7 +147,7 @@ class NumbaBackend(NumpyBackend):
     n_workers = 1  # how many backends, this one included, work at the same time
     nodes, sampling = NumbaNodes(), NumbaSampling()
 
-    def booster(self, boosting: Boosting) -> Booster:
+    def booster(self, boosting: Boosting) -> NumbaBooster:
         return NumbaBooster(boosting)
 
     def waves(
@@ -333,7 +334,8 @@ class NumbaBackend(NumpyBackend):
 
         def part(rows: slice) -> None:
             columns, words = in_words(codes[rows])
-            apply(trees, columns, words, out[rows], new_group(), forest.sums(columns))
+            apply, _, memory = compiled_walk(forest, columns, words)
+            apply(trees, columns, out[rows], new_group(), *memory)
 
         blocks = self.row_blocks(len(codes), forest.n_trees, codes.shape[1] * codes.itemsize)
         parallel_map(part, blocks, self.n_threads)
@@ -353,10 +355,8 @@ class NumbaBackend(NumpyBackend):
             left_out = NONE_LEFT_OUT if skip is None else np.ascontiguousarray(skip[:, rows])
             sums = total[rows] if len(begin) else np.ascontiguousarray(total[rows].T)
             columns, words = in_words(codes[rows])
-            accumulate(
-                walked, values, columns, left_out, sums, words, begin, column, new_group(),
-                forest.sums(columns),
-            )  # fmt: skip
+            _, accumulate, memory = compiled_walk(forest, columns, words)
+            accumulate(walked, values, columns, left_out, sums, begin, column, new_group(), *memory)
             if not len(begin):
                 total[rows] = sums.T
 

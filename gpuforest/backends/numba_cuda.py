@@ -167,7 +167,7 @@ class NumbaCudaBackend(Backend):
     def apply(self, forest: Forest, codes: Array) -> Array:
         trees = as_tuple(forest.walked(), self.asarray)
         out = self.xp.empty((len(codes), forest.n_trees), dtype=np.int64)
-        self.launch(kernels.walk_rows, out.size, trees, self.coordinates(forest), codes, out)
+        self.launch(kernels.walk_rows, out.size, trees, codes, out)
         return out
 
     def accumulate(
@@ -175,15 +175,8 @@ class NumbaCudaBackend(Backend):
     ) -> Array:
         walked, values = as_tuple(forest.walked(trees), self.asarray), self.asarray(forest.values)
         left_out = self.xp.zeros((0, 0), dtype=np.bool_) if skip is None else skip
-        rest = self.coordinates(forest), values, codes, left_out, total
-        self.launch(kernels.add_leaves, len(codes), walked, *rest)
+        self.launch(kernels.add_leaves, len(codes), walked, values, codes, left_out, total)
         return total
-
-    def coordinates(self, forest: Forest) -> Array:
-        """The coordinates i32[F, B] that combinations of features add up; none if there are no
-        combinations."""
-        none = np.zeros((0, 0), np.int32)
-        return self.asarray(none if forest.coordinates is None else forest.coordinates)
 
 
 def as_numba(argument: Any) -> Any:

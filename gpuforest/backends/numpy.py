@@ -8,7 +8,7 @@ import array_api_compat.numpy
 import numpy as np
 
 from gpuforest.backends.base import Backend
-from gpuforest.backends.boosters import Booster
+from gpuforest.backends.boosters import NumpyBooster
 from gpuforest.boosting.rounds import Boosting
 from gpuforest.engine.binning import BinEdges
 from gpuforest.engine.forest import Forest
@@ -23,7 +23,6 @@ from gpuforest.kernels.histogram.numpy import histogram
 from gpuforest.kernels.partition.numpy import partition
 from gpuforest.kernels.totals.numpy import differs, totals
 from gpuforest.kernels.traverse.numpy import accumulate, apply
-from gpuforest.splits.oblique.numpy import project
 
 Array = Any
 
@@ -57,8 +56,8 @@ class NumpyBackend(Backend):
     sampling: RowSampling = RowSampling()
     xp = array_api_compat.numpy
 
-    def booster(self, boosting: Boosting) -> Booster:
-        return Booster(boosting)
+    def booster(self, boosting: Boosting) -> NumpyBooster:
+        return NumpyBooster(boosting)
 
     def asnumpy(self, array: Array) -> np.ndarray:
         return np.asarray(array)
@@ -94,17 +93,15 @@ class NumpyBackend(Backend):
     def project(
         self, training: Training, slots: Frontier, features: Array, weights: Array
     ) -> tuple[Array, Array, Array]:
-        c = training.combining
-        return project(training.data, slots, features, weights, c.coordinates, c.n_bins)
+        return training.kind.project(training, slots, features, weights)
 
     def apply(self, forest: Forest, codes: Array) -> Array:
-        return apply(forest.walked(), codes, forest.coordinates)
+        return apply(forest.walked(), codes)
 
     def accumulate(
         self, forest: Forest, codes: Array, trees: range, skip: Array | None, total: Array
     ) -> Array:
-        walked = forest.walked(trees)
-        return accumulate(walked, forest.values, codes, skip, total, forest.coordinates)
+        return accumulate(forest.walked(trees), forest.values, codes, skip, total)
 
 
 def deep_wave_bytes(fit: Fit, n_threads: int, n_trees: int) -> float:

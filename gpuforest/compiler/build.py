@@ -64,12 +64,12 @@ def lists_of(names: list[str], n_processes: int) -> list[list[str]]:
     Kernels for the same types of data share most of their helpers, which a process compiles once.
     Two processes share the work evenly by the type of bins; more of them need shorter lists.
     """
-    found: dict[Any, list[str]] = {}
+    lists: dict[Any, list[str]] = {}
     for name in names:
         kernel, choice = variants()[name]
         key = (choice.get("code"), choice.get("target"), kernel)
-        found.setdefault(key[: 1 if n_processes == 2 else None], []).append(name)
-    return [*found.values()]
+        lists.setdefault(key[: 1 if n_processes == 2 else None], []).append(name)
+    return [*lists.values()]
 
 
 def compile_some(

@@ -46,7 +46,7 @@ def function_of(kernel: Kernel, choice: Choice) -> Callable[[bytes], int]:
     """The machine code of a kernel for some types; it takes the numbers as bytes."""
     with _lock:
         name = kernel.name_of(choice)
-        for path, code in objects.found(name):
+        for path, code in objects.usable(name):
             if (function := loaded(name, code, path)) is not None:
                 return function
         code = compiled(name)

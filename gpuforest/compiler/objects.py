@@ -25,6 +25,7 @@ import tempfile
 import uuid
 from collections.abc import Iterator
 from functools import cache
+from glob import glob
 from pathlib import Path
 
 from gpuforest.compiler.processors import Target, levels, native
@@ -37,15 +38,19 @@ DIGEST = hashlib.sha256().digest_size
 HINT = "set NUMBA_CACHE_DIR to a folder that this user alone can write to"
 SUFFIXES = (".so", ".o")  # of shared libraries and of object code
 VERSIONS = 8  # so many of a kernel are kept
-# those that take longest to compile first, so that no process waits for one of them at the end
+# the files of kernels. Those that take longest to compile come first, so that no process waits for
+# one of them at the end
+FILES = (
+    "kernels/grow_subtrees/numba.py", "splits/*/numba.py", "kernels/*/numba.py", "splits/*/walk.py",
+    "explain/*_kernels.py",
+)  # fmt: skip
 MODULES = [
-    "kernels.grow_subtrees.numba", "splits.multiway.numba", "kernels.best_split.numba",
-    "splits.absolute.numba", "kernels.edges.numba", "kernels.encode.numba",
-    "kernels.traverse.numba", "kernels.partition.numba", "kernels.histogram.numba",
-    "kernels.totals.numba", "kernels.bag.numba", "kernels.boosted_tree.numba",
-    "kernels.gradients.numba", "splits.oblique.numba", "explain.quantile_kernels",
-    "explain.shap_kernels", "explain.background_kernels",
-]  # fmt: skip
+    *dict.fromkeys(
+        path.removesuffix(".py").replace(os.sep, ".")
+        for pattern in FILES
+        for path in sorted(glob(pattern, root_dir=PACKAGE))
+    )
+]
 COMPILER = "compiler.compile"
 NO_PART = {"compiler.code", "common.parallel"}  # imported by what compiles, but change no code
 ALL = "all"  # of all kernels together
@@ -84,11 +89,11 @@ def _temporary(make: bool) -> Path | None:
         folder = Path(tempfile.gettempdir()) / f"gpuforest-{'' if user is None else user}"
         if make:
             folder.mkdir(mode=0o700, exist_ok=True)
-        found = folder.lstat()
+        status = folder.lstat()
     except OSError:
         return None
-    private = user is None or (found.st_uid == user and not found.st_mode & 0o077)
-    return folder if stat.S_ISDIR(found.st_mode) and private else None
+    private = user is None or (status.st_uid == user and not status.st_mode & 0o077)
+    return folder if stat.S_ISDIR(status.st_mode) and private else None
 
 
 def check_trusted(folder: Path, file: Path | None = None) -> None:
@@ -105,18 +110,18 @@ def check_trusted(folder: Path, file: Path | None = None) -> None:
     about = [(folder.parent, folder.parent.stat(), stat.S_ISVTX), (folder, folder.lstat(), 0)]
     if file is not None:
         about.append((file, file.lstat(), 0))
-    for path, found, shared in about:
-        if found.st_uid not in (0, os.getuid()):
-            raise PermissionError(f"{path} belongs to user {found.st_uid}")
-        if stat.S_ISLNK(found.st_mode):
+    for path, status, shared in about:
+        if status.st_uid not in (0, os.getuid()):
+            raise PermissionError(f"{path} belongs to user {status.st_uid}")
+        if stat.S_ISLNK(status.st_mode):
             raise PermissionError(f"{path} is a link")
-        if found.st_mode & 0o022 and not found.st_mode & shared:
+        if status.st_mode & 0o022 and not status.st_mode & shared:
             raise PermissionError(
                 f"{path} can be written to by other users; `chmod go-w {path}` ends that"
             )
 
 
-def found(name: str) -> Iterator[tuple[Path, bytes]]:
+def usable(name: str) -> Iterator[tuple[Path, bytes]]:
     """The files of a kernel for this machine that are whole and made from these sources, the best
     first, and the machine code in them."""
     places = [(folder, native()) for folder in (PACKAGED, *folders())]
@@ -140,7 +145,7 @@ def found(name: str) -> Iterator[tuple[Path, bytes]]:
 
 def read(name: str) -> bytes | None:
     """The machine code of a kernel for this machine; None if there is none."""
-    return next((code for _, code in found(name)), None)
+    return next((code for _, code in usable(name)), None)
 
 
 def unpacked(name: str, content: bytes) -> bytes | None:
@@ -266,27 +271,29 @@ def is_folder(module: str) -> bool:
 
 def imports_of(text: str) -> list[str]:
     """The modules of this package that a module imports at its beginning."""
-    found = []
+    modules = []
     for part in f"\n{text}".split("\nfrom gpuforest")[1:]:  # ten times as fast as a search
         if match := _IMPORT.match(part):
             module = match[1].removeprefix(".")
             if is_folder(module):
                 names = (match[2] or match[3]).split(",")
-                found += [f"{module}.{n.split()[0]}".removeprefix(".") for n in names if n.strip()]
+                modules += [
+                    f"{module}.{n.split()[0]}".removeprefix(".") for n in names if n.strip()
+                ]
             else:
-                found.append(module)
-    return [module for module in found if module not in NO_PART]
+                modules.append(module)
+    return [module for module in modules if module not in NO_PART]
 
 
 @cache
 def modules_of(module: str) -> frozenset[str]:
     """A module and all of this package that it imports, and these in turn."""
-    found, left = set[str](), [module]
+    reached, left = set[str](), [module]
     while left:
-        if (name := left.pop()) not in found:
-            found.add(name)
+        if (name := left.pop()) not in reached:
+            reached.add(name)
             left += sources()[name][1]
-    return frozenset(found)
+    return frozenset(reached)
 
 
 @cache
@@ -295,7 +302,7 @@ def stamp(name: str) -> bytes:
     if name == ALL:
         modules = frozenset(sources())
     else:
-        own = name.partition("-")[0].rpartition(".")[0]  # without types and function
-        modules = modules_of(COMPILER) | modules_of(own)
-    every = (module.encode() + b"\0" + sources()[module][0] for module in sorted(modules))
-    return hashlib.sha256(b"".join(every)).digest()
+        module = name.partition("-")[0].rpartition(".")[0]  # without types and function
+        modules = modules_of(COMPILER) | modules_of(module)
+    parts = (module.encode() + b"\0" + sources()[module][0] for module in sorted(modules))
+    return hashlib.sha256(b"".join(parts)).digest()

@@ -14,13 +14,11 @@ from importlib.resources import files
 from gpuforest.common import dtypes, elementary, hashing
 from gpuforest.engine import criteria, nodes
 from gpuforest.kernels.boosted_tree import records as boosted_tree
-from gpuforest.kernels.boosted_tree import structs as boosted_structs
 from gpuforest.kernels.edges import numpy as edges
 from gpuforest.kernels.gradients import numpy as gradients
 from gpuforest.kernels.grow_subtrees import structs as deep_structs
 from gpuforest.kernels.shared import constants, structs
-from gpuforest.splits.oblique import terms
-from gpuforest.splits.sets import order as category_order
+from gpuforest.splits import cuda as splits
 
 # no contraction: a * b + c rounded once would differ from the other backends' bits
 OPTIONS = ("--std=c++17", "--fmad=false")
@@ -30,16 +28,15 @@ CONSTANTS: dict[str, int | float | tuple[float, ...]] = {
     for module, names in {
         criteria: "LN2 SQRT2 ATANH XLOGX_SCALE",
         nodes: "CHILD_SHIFT MISSING_SHIFT FEATURE_SHIFT BIN_MASK CHILD_MASK LEAF_MASK LEAF_WORD "
-        "SET_BIN OBLIQUE_BIN",
-        terms: "WEIGHT_BITS WEIGHT_ZERO DRAWS ROUNDS STRIDE",
+        "SET_BIN",
         hashing: "GOLDEN MIX_1 MIX_2 ROOT PERMUTATION CUT HASHES",
         edges: "TINY SUM_BITS",
         dtypes: "CATEGORICAL",
         elementary: "LN2_HIGH LN2_LOW LOG2_E FACTORIALS MOST",
-        boosted_tree: "MIN_HESSIAN CATEGORY_ROWS",
-        category_order: "MOST_TRIED ITERATIONS",
+        boosted_tree: "MIN_HESSIAN CATEGORY_ROWS MOST_STEP",
         gradients: " ".join(name for name in vars(gradients) if name.isupper()),
         constants: " ".join(name for name in vars(constants) if name.isupper()),
+        **splits.CONSTANTS,
     }.items()
     for name in names.split()
 }
@@ -47,7 +44,7 @@ CONSTANTS: dict[str, int | float | tuple[float, ...]] = {
 CRITERIA = ("GINI", "ENTROPY", "MISCLASSIFICATION", "SQUARED_ERROR", "POISSON")
 IN_IF = ("LIMITED",)
 
-STRUCTS = structs.ALL | boosted_structs.ALL | deep_structs.ALL
+STRUCTS = structs.ALL | boosted_tree.STRUCTS | deep_structs.ALL | splits.STRUCTS
 
 _KERNEL = re.compile(
     r'extern "C" __global__ void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+)\(([^)]*)\)'
@@ -65,11 +62,11 @@ def cuda_source(operation: str) -> str:
             return ""
         seen.add(name)
         text, parts, begin, line = _read(name), [f'#line 1 "{name}"\n'], 0, 1
-        for found in _INCLUDE.finditer(text):
-            parts.append(text[begin : found.start()])
-            line += text.count("\n", begin, found.end())
-            begin = found.end()
-            parts += [whole(found[1]), f'#line {line} "{name}"\n']
+        for include in _INCLUDE.finditer(text):
+            parts.append(text[begin : include.start()])
+            line += text.count("\n", begin, include.end())
+            begin = include.end()
+            parts += [whole(include[1]), f'#line {line} "{name}"\n']
         return "".join([*parts, text[begin:]])
 
     return whole(f"{operation}/cuda.cu")
@@ -78,11 +75,11 @@ def cuda_source(operation: str) -> str:
 @cache
 def parameters(operation: str) -> dict[str, list[tuple[str, str]]]:
     """The C++ type and the name of each parameter of an operation's kernels."""
-    found = {}
+    declared = {}
     for kernel, text in _KERNEL.findall(cuda_source(operation)):
-        each = (" ".join(parameter.split()).rpartition(" ") for parameter in text.split(","))
-        found[kernel] = [(type, name) for type, _, name in each]
-    return found
+        pairs = (" ".join(parameter.split()).rpartition(" ") for parameter in text.split(","))
+        declared[kernel] = [(type, name) for type, _, name in pairs]
+    return declared
 
 
 def _read(name: str) -> str:

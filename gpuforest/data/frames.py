@@ -1,5 +1,5 @@
-"""Files become frames of narwhals (over pyarrow or, where only that is installed, pandas), and frames
-become features, target and weights."""
+"""Files become frames of narwhals (over pyarrow or, where only that is installed, pandas), and
+frames become features, target and weights."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def learn_table(
         X, names = read_table(estimator, X, backend, reader, reset=True)
         categories = reader.categories
     if categories:
-        signs = np.asarray(estimator._settings(X.shape[1]).monotonic_cst)
+        signs = np.asarray(estimator._settings().monotonic_cst)
         for f in sorted(categories) if signs.shape == X.shape[1:] else ():
             if signs[f]:
                 raise ValueError(

@@ -30,7 +30,7 @@ splits/absolute, and their score is the whole gain.
 
 Everything else that depends on the criterion is a field of `Criterion`. A new criterion needs an
 entry of `CRITERIA` here, and for compiled backends a number and a formula in
-kernels/shared/scoring.
+kernels/shared/numba.py and kernels/shared/scoring.cuh.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Criterion:
     """A split criterion, and all that depends on it."""
 
     name: str  # that users pass
-    # its number in compiled kernels, see kernels/shared/scoring, which also has the bound of its
+    # its number in compiled kernels, see kernels/shared/numba.py, which also has the bound of its
     # scores, if one is known; None: only NumPy's kernels compute it
     number: Annotated[int | None, "i64"]
     task: str  # "classification" or "regression"

@@ -25,7 +25,6 @@ from gpuforest.engine.nodes import (
 from gpuforest.engine.records import Trees
 from gpuforest.engine.target import TargetCoding
 from gpuforest.splits.oblique.terms import all_terms, walking_records
-from gpuforest.splits.oblique.walk import NO_SUMS, Sums, new_sums
 
 GROUP_VALUES = 2**22  # channel sums in memory at once: some 32 MiB, and as much for gains
 
@@ -79,7 +78,8 @@ class Forest:
         offsets = self.tree_offsets
         if trees is not None:
             offsets = offsets[trees.start : trees.stop + 1]
-        return Trees(self.nodes, offsets, self.edges.missing_code, self.set_at, self.sets)
+        missing, coordinates = self.edges.missing_code, self.coordinates
+        return Trees(self.nodes, offsets, missing, self.set_at, self.sets, coordinates)
 
     @property
     def n_nodes(self) -> int:
@@ -113,13 +113,6 @@ class Forest:
         """The number of features that nodes u64[...] add up, i64[...]; 0 where it is one, or a
         leaf."""
         return combined(nodes) if self.oblique else np.zeros(len(nodes), np.int64)
-
-    def sums(self, columns: np.ndarray) -> Sums | None:
-        """What compiled walks need for codes [F, N] where nodes add up features; None if no node
-        has a set either."""
-        if self.oblique:
-            return new_sums(self.walking, self.edges.coordinates, *columns.shape)
-        return NO_SUMS if len(self.sets) else None
 
     @cached_property
     def walking(self) -> tuple[np.ndarray, np.ndarray]:

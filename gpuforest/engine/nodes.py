@@ -7,9 +7,9 @@
 A row goes left if its code <= bin, or, if its value is missing, by missing_left. A split by a
 categorical feature has the bin SET_BIN: the codes in the node's set go left. The sets lie in an
 array of their own, in the order of the nodes: u64 words, bit c for code c. In an oblique forest
-the bin OBLIQUE_BIN + n marks a split by a combination of n features, whose words lie there too, see
-combinations.py. `child` is the number of the left child in its tree; the right child is the next
-node. `leaf` is a row of the forest's leaf table. The nodes of a tree have the order
+the bin OBLIQUE_BIN + n marks a split by a combination of n features, whose words lie there too (see
+splits/oblique/terms.py). `child` is the number of the left child in its tree; the right child is
+the next node. `leaf` is a row of the forest's leaf table. The nodes of a tree have the order
 
     root | pair of children | all below the left child | all below the right child
 

@@ -179,9 +179,11 @@ class Training:
     @cached_property
     def combining(self) -> Combining:
         """What combinations of features are drawn from."""
-        from gpuforest.splits.oblique.terms import Combining
+        from gpuforest.splits.oblique.terms import NO_COMBINATIONS, Combining
 
         rules, edges = self.rules, self.matrix.edges
+        if not self.kind.combines:
+            return NO_COMBINATIONS
         return Combining.of(edges, rules.combined, rules.heaviest, self.backend.asarray)
 
     @property
@@ -361,7 +363,14 @@ class Trees:
     offsets: I64s  # i64[T + 1], tree t is nodes[offsets[t]:offsets[t + 1]], its root first
     missing: I64  # the code of a missing value
     set_at: I64s  # i64[M], the word of `sets` where a node's set begins, if its bin is SET_BIN
-    sets: U64s  # bit c of a set is 1 if code c goes left; or a combination, see combinations.py
+    sets: U64s  # bit c of a set is 1 if code c goes left; or a combination, see nodes.py
+    # what combinations of features add up; None: there are no combinations
+    coordinates: Annotated[Array | None, "i32[F, B]"] = None
+
+    @property
+    def T(self) -> I64:
+        """The number of trees."""
+        return len(self.offsets) - 1
 
 
 @dataclass(frozen=True, eq=False)

@@ -517,7 +517,7 @@ def _estimator(header: Header, arrays: Arrays, forest: Forest) -> Any:
             estimator.scored_by_ = header["boosting"]["scored_by"]
         estimator.do_early_stopping_ = header["boosting"]["stops"]
     else:
-        split = estimator._settings(forest.edges.n_features).categorical_split
+        split = estimator._settings().categorical_split
         forest = replace(forest, multiway=split == "multiway" and len(forest.sets) > 0)
     need(header["criterion"] in CriterionNames(task), "an unknown criterion")
     single = name.startswith("DecisionTree")

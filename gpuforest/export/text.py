@@ -11,7 +11,7 @@ import numpy as np
 
 from gpuforest.engine.forest import Forest
 from gpuforest.explain.paths import subtree_sizes
-from gpuforest.explain.views import BoostedView
+from gpuforest.explain.views import boosted_columns
 from gpuforest.export import walker
 from gpuforest.export.conditions import Number, TreeSplits, all_of
 from gpuforest.export.walker import Node
@@ -70,10 +70,10 @@ def tree_lines(
     """The lines of `export_text` one by one."""
     walker.check_not_negative(max_depth=max_depth)
     splits = TreeSplits(forest, tree, feature_names)
-    sizes, boosted = subtree_sizes(forest, tree), None
+    sizes, columns = subtree_sizes(forest, tree), None
     deepest = inf if max_depth is None else max_depth
     if forest.baseline is not None:
-        boosted = BoostedView.of(forest, tree)
+        columns = boosted_columns(forest, tree)
         yield walker.tree_title(forest, tree)
     for node, depth, _, condition, branches in walker.walk(splits, deepest):
         if condition is not None:
@@ -82,15 +82,15 @@ def tree_lines(
             yield INDENT * depth + f"... {sizes[node] - 1} more nodes"
         elif not branches:
             row = splits.leaf_row(node)
-            text = _leaf_text(forest, row) if boosted is None else _step_text(boosted, node)
+            text = _leaf_text(forest, row) if columns is None else _step_text(columns, node)
             yield INDENT * depth + text
 
 
-def _step_text(boosted: BoostedView, leaf: int) -> str:
+def _step_text(columns: dict[str, np.ndarray], leaf: int) -> str:
     """What a leaf of a boosted model adds, and what that follows from."""
-    g, h = (float(sums[leaf]) for sums in (boosted.gradients, boosted.hessians))
-    rows = f"rows: {boosted.n_samples[leaf]}, gradients: {g:.6g}, hessians: {h:.6g}"
-    return f"value: {float(boosted.value[leaf])!r} ({rows})"
+    n, g, h = (columns[name][leaf] for name in ("n_samples", "gradients", "hessians"))
+    rows = f"rows: {n}, gradients: {float(g):.6g}, hessians: {float(h):.6g}"
+    return f"value: {float(columns['value'][leaf])!r} ({rows})"
 
 
 def _leaf_text(forest: Forest, leaf: int) -> str:

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.common.text import one_line
 from gpuforest.engine.forest import Forest
-from gpuforest.explain.views import BoostedView, TreeView
+from gpuforest.explain.views import TreeView, boosted_columns
 from gpuforest.export import conditions
 from gpuforest.export.conditions import Branches, Condition, Number, TreeSplits
 
@@ -169,14 +169,14 @@ def _columns(
             "value": list(view.value),
             "prediction": _predictions(view.value, class_labels(forest, class_names)),
         }
-    boosted, adds_to = BoostedView.of(forest, tree), raw_words(forest, tree, class_names)
-    names = "n_samples", "gradients", "hessians", "gain"
+    columns = boosted_columns(forest, tree)
+    value, number = columns.pop("value"), tree // forest.coding.n_values
     return {
-        **{name: getattr(boosted, name).tolist() for name in names},
-        "value": list(boosted.value[:, None, None]),
-        "prediction": boosted.value.tolist(),
-        "round": [boosted.round] * len(boosted.value),
-        "adds_to": [adds_to] * len(boosted.value),
+        **{name: column.tolist() for name, column in columns.items()},
+        "value": list(value[:, None, None]),
+        "prediction": value.tolist(),
+        "round": [number + 1] * len(value),
+        "adds_to": [raw_words(forest, tree, class_names)] * len(value),
     }
 
 

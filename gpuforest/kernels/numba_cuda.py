@@ -15,7 +15,7 @@ from numba.core import config
 
 from gpuforest.compiler.decorators import Helper, device, rare
 from gpuforest.compiler.intrinsics import times
-from gpuforest.engine.nodes import OBLIQUE_BIN, SET_BIN
+from gpuforest.engine.nodes import SET_BIN
 from gpuforest.kernels.bag.numba import mulhi
 from gpuforest.kernels.best_split.cuts import (
     feature_of,
@@ -24,11 +24,11 @@ from gpuforest.kernels.best_split.cuts import (
     may_part,
     random_of_bins,
     slot_at,
+    weight_of,
 )
 from gpuforest.kernels.shared.numba import (
-    LOW_32,
-    U32,
     U,
+    add_bin,
     class_sides,
     goes_left,
     grown,
@@ -48,7 +48,7 @@ from gpuforest.kernels.traverse.numba import (
     MISSING,
     ONE,
 )
-from gpuforest.splits.oblique.terms import WEIGHT_BITS, WEIGHT_ZERO
+from gpuforest.splits.walks import is_sum, sum_goes_left
 
 if not config.ENABLE_CUDASIM:  # the simulator runs plain Python
     from numba.cuda import types
@@ -135,13 +135,13 @@ def add_totals(y, rows, weights, begin, first, sums):
 
 
 @cuda.jit
-def compare_rows(y, rows, begin, first, values, found):
+def compare_rows(y, rows, begin, first, values, differs):
     """Look for rows that differ from their slot's values; each thread takes one row."""
     for i in range(cuda.grid(1), first[len(begin)], cuda.gridsize(1)):
         s, position = slot_and_position(i, first, begin)
         for k in range(y.shape[1]):
             if y[rows[position], k] != values[s, k]:
-                found[s] = True
+                differs[s] = True
 
 
 @cuda.jit
@@ -170,27 +170,18 @@ def add_histograms(data, slots, features, count_rows, first, hist):
 
 
 @rare
-def bin_weight(hist, b, feature):
-    """The weight of the rows in bin b of hist i64[B * width]."""
-    at = b * feature.width
-    n = hist[at]
-    for c in range(1, feature.n_channels if feature.is_classes else 1):
-        n += hist[at + c]
-    return n
-
-
-@rare
 def scan(hist, feature, slot, criterion, limits, left):
-    """As best_of_bins of scan.py, of any number of channels; `left` i64[C] is scratch."""
+    """As best_of_bins of cuts.py, for any number of channels; `left` i64[C] is scratch."""
     C, sums, n, is_classes = feature.n_channels, slot.sums, slot.weight, feature.is_classes
     count_rows, min_rows = feature.width > C, limits.min_rows
     last = feature.missing * feature.width
-    n_missing = bin_weight(hist, feature.missing, feature)
+    n_missing = weight_of(hist[last : last + C], is_classes)
     rows_missing = hist[last + C] if count_rows else 0
     varies, best, best_bin, best_side = False, -np.inf, -1, 0
     # 2. left sides, first without the missing values, then with them
     for side in range(2 if n_missing > 0 else 1):
-        n_left, rows_left, left_sum, right_sum = np.int64(0), np.int64(0), 0, 0
+        n_left, rows_left = np.int64(0), np.int64(0)
+        left_sum, right_sum = np.int64(0), np.int64(0)
         for c in range(C):
             left[c] = hist[last + c] if side == 1 else 0
         if side == 1:
@@ -201,23 +192,19 @@ def scan(hist, feature, slot, criterion, limits, left):
                 right_sum += grown(criterion, 0, sums[c] - left[c])
         for b in range(feature.missing):
             at = b * feature.width
-            w = bin_weight(hist, b, feature)
+            w = weight_of(hist[at : at + C], is_classes)
             if w == 0:
                 continue
             # 1. a bin that holds some rows, but not all
             varies |= w < n
             if is_classes:
-                for c in range(C):
-                    h = hist[at + c]
-                    if h:
-                        right = sums[c] - left[c]
-                        left_sum += grown(criterion, left[c], h)
-                        right_sum -= grown(criterion, right - h, h)
-                        left[c] += h
+                left_sum, right_sum, n_left = add_bin(
+                    criterion, hist, at, left, sums, left_sum, right_sum, n_left
+                )
             else:
                 for c in range(C):
                     left[c] += hist[at + c]
-            n_left += w
+                n_left += w
             # 3. both sides hold rows, and enough of them
             if n_left == n:
                 break
@@ -245,12 +232,12 @@ def scan(hist, feature, slot, criterion, limits, left):
 @rare
 def middle(hist, feature, bin, n):
     """Steps 5 and 6: the middle of the gap above `bin`, and whether the left is heavier."""
-    n_left = np.int64(0)
-    for b in range(bin + 1):
-        n_left += bin_weight(hist, b, feature)
+    C, width, n_left = feature.n_channels, feature.width, np.int64(0)
+    for at in range(0, (bin + 1) * width, width):
+        n_left += weight_of(hist[at : at + C], feature.is_classes)
     heavier = n_left > n - n_left
     for b in range(bin + 1, feature.missing):
-        if bin_weight(hist, b, feature) > 0:
+        if weight_of(hist[b * width : b * width + C], feature.is_classes) > 0:
             return (bin + b - 1) >> 1, heavier
     return feature.bins - 1, heavier
 
@@ -279,7 +266,7 @@ def scan_features(data, slots, hist, features, rules, cuts):
 
 
 @cuda.jit
-def choose_features(features, need, cuts, found):
+def choose_features(features, need, cuts, splits):
     """Choose the first of the best among the features that may be tried; each thread takes one
     slot."""
     S, k = features.shape
@@ -289,14 +276,14 @@ def choose_features(features, need, cuts, found):
             if not cuts.varies[s, j] or n_tried >= need[s]:
                 continue
             n_tried += 1
-            if cuts.score[s, j] > found.score[s]:
-                best, found.score[s] = j, cuts.score[s, j]
-        found.tried[s] = n_tried
+            if cuts.score[s, j] > splits.score[s]:
+                best, splits.score[s] = j, cuts.score[s, j]
+        splits.tried[s] = n_tried
         if best >= 0:
-            found.feature[s], found.bin[s] = features[s, best], cuts.bin[s, best]
-            found.missing_left[s] = cuts.missing_left[s, best]
-            for c in range(found.left.shape[1]):
-                found.left[s, c] = cuts.left[s, best, c]
+            splits.feature[s], splits.bin[s] = features[s, best], cuts.bin[s, best]
+            splits.missing_left[s] = cuts.missing_left[s, best]
+            for c in range(splits.left.shape[1]):
+                splits.left[s, c] = cuts.left[s, best, c]
 
 
 @cuda.jit
@@ -335,53 +322,33 @@ def split_of(word):
 
 
 @device
-def sum_goes_left(trees, coordinates, first, split, codes, r):
-    """Whether row r goes left at a split by a combination, whose words begin at `first`."""
-    total = np.int64(0)
-    for i in range(split.bin - OBLIQUE_BIN):
-        word = trees.sets[first + (i + 1) // 2]
-        term = np.int64(word & LOW_32 if i % 2 else word >> U32)
-        f = term >> WEIGHT_BITS
-        code = np.int64(codes[r, f])
-        if code == trees.missing:
-            return split.missing_left
-        total += (term % (1 << WEIGHT_BITS) - WEIGHT_ZERO) * np.int64(coordinates[f, code])
-    threshold = np.int64(trees.sets[first] & LOW_32)  # of 32 bits with a sign
-    return total <= (threshold - 2**32 if threshold >= 2**31 else threshold)
-
-
-@device
-def walk(trees, coordinates, root, codes, r):
-    """The leaf of row r in the tree at `root`, numbered in the tree.
-
-    trees : Trees; in those without sets, `set_at` and `sets` are empty
-    coordinates : i32[F, B], empty where no nodes split by combinations
-    """
+def walk(trees, root, codes, r):
+    """The leaf of row r in the tree at `root`, numbered in the tree. Arrays of the trees that their
+    splits do not need are empty."""
     at, word = np.int64(0), trees.nodes[root]
     while word < LEAF:
         split = split_of(word)
         first = np.int64(trees.set_at[root + at]) if split.bin == SET_BIN else np.int64(0)
         code = np.int64(codes[r, split.feature])
         is_left = goes_left(code, split, trees.missing, trees.sets, first)
-        if len(coordinates) and OBLIQUE_BIN < split.bin < SET_BIN:
-            first = trees.set_at[root + at]
-            is_left = sum_goes_left(trees, coordinates, first, split, codes, r)
+        if len(trees.coordinates) and is_sum(split.bin):
+            is_left = sum_goes_left(trees, root + at, split, codes, r)
         at = np.int64((word >> CHILD) & CHILD_BITS) + (not is_left)  # children are adjacent
         word = trees.nodes[root + at]
     return at
 
 
 @cuda.jit
-def walk_rows(trees, coordinates, codes, out):
+def walk_rows(trees, codes, out):
     """Write the leaves to out i64[N, T]; each thread takes one row in one tree."""
     N, T = out.shape
     for at in range(cuda.grid(1), np.int64(N) * T, cuda.gridsize(1)):
         r, t = at // T, at % T
-        out[r, t] = walk(trees, coordinates, trees.offsets[t], codes, r)
+        out[r, t] = walk(trees, trees.offsets[t], codes, r)
 
 
 @cuda.jit
-def add_leaves(trees, coordinates, values, codes, skip, total):
+def add_leaves(trees, values, codes, skip, total):
     """Add the leaves' values to `total`; each thread takes one row, and adds in the order of the
     trees. `skip` may be empty."""
     offsets = trees.offsets
@@ -389,7 +356,7 @@ def add_leaves(trees, coordinates, values, codes, skip, total):
         for t in range(len(offsets) - 1):
             if len(skip) and skip[t, r]:
                 continue
-            at = offsets[t] + walk(trees, coordinates, offsets[t], codes, r)
+            at = offsets[t] + walk(trees, offsets[t], codes, r)
             leaf = np.int64(trees.nodes[at] & LEAF_BITS)
             for v in range(values.shape[1]):
                 total[r, v] += values[leaf, v]

@@ -122,10 +122,16 @@ class Kind:
         """The values f64[S] of slots that monotonic constraints compare."""
         return training.rules.criterion.side_value(training.backend.xp, below.sums)
 
+    def project(
+        self, training: Training, slots: Frontier, features: Array, weights: Array
+    ) -> tuple[Array, Array, Array]:
+        """As `Backend.project` by NumPy, where nodes may split by sums."""
+        raise NotImplementedError
+
     def project_compiled(
         self, training: Training, slots: Frontier, features: Array, weights: Array
     ) -> tuple[Array, Array, Array]:
-        """As `Backend.project`, by compiled code for the CPU, where nodes may split by sums."""
+        """The same by compiled code for the CPU."""
         raise NotImplementedError
 
     # the deep phase

@@ -128,6 +128,7 @@ def test_offsets_of_walks():
     offsets, out = np.array([0, 3]), np.empty((MANY, 1), np.int64)
     trees = Trees(nodes, offsets, 3, np.zeros(0, np.int64), np.zeros(0, np.uint64))
     group = traverse_numba.new_group()
-    traverse_numba.apply(trees, *in_words(columns.T), out, group, None)
+    codes, words = in_words(columns.T)
+    traverse_numba.apply(trees, codes, out, group, words, None)
     assert np.array_equal(out, traverse_numpy.apply(trees, columns.T))
     assert np.array_equal(out[:, 0], 1 + (columns[-1] > 1))

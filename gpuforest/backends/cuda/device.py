@@ -86,6 +86,7 @@ class CupyBackend(CudaBackend):
         self.device_number = int(device.id)
         self.shared_limit = int(limits["MaxSharedMemoryPerBlockOptin"]) - STATIC_SHARED
         self.n_processors = int(limits["MultiProcessorCount"])
+        self.cache_bytes = int(limits["L2CacheSize"])
         # an eighth of free memory holds histograms of many slots at once
         super().__init__(n_threads, max(memory_budget, self.free_bytes() // 8))
 

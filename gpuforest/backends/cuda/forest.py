@@ -8,7 +8,7 @@ built for the CPU.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -20,7 +20,7 @@ from gpuforest.backends.cuda.nodes import CudaNodes, CudaSampling
 from gpuforest.boosting.rounds import Boosting
 from gpuforest.common.errors import BackendError
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.records import Frontier, Sampling, Subtrees, Training
+from gpuforest.engine.records import Frontier, Sampling, Subtrees, Training, Trees
 from gpuforest.kernels.grow_subtrees.structs import Categories, Grown, Layout, Open, Roots
 from gpuforest.kernels.shared import structs
 from gpuforest.kernels.shared.constants import CUT_SUMS, DEEP_WARPS, FEW_ROWS, LIMITED, NODE_SUMS
@@ -33,7 +33,7 @@ CELLS_SHARE = 2
 ALIGNED = 16  # bytes; the parts begin at multiples of it
 
 # copies of forests on devices, by the device's number
-_forests: WeakKeyDictionary[Forest, dict[int, tuple[Array, ...]]] = WeakKeyDictionary()
+_forests: WeakKeyDictionary[Forest, dict[int, tuple[Trees, Array]]] = WeakKeyDictionary()
 # Rows of a launch of the deep phase, for each processor: by arithmetic a third of a second on a T4,
 # while Windows ends kernels that take two
 LAUNCH_ROWS = 2**22
@@ -108,7 +108,7 @@ class CudaBackend(CudaLevels):
         bounds = None if f.bounds is None else self.empty((f.n_held, 2), xp.float64)
         grown = Grown(sparse, sparse_sums, bounds, counts)
         rest = (
-            self.rules_of(training), categories, plan.layout, grown, self.drawn_from(training),
+            self.rules_of(training), categories, plan.layout, grown, training.combining,
             self.table(),
         )  # fmt: skip
         number, special = rules.criterion.number, LIMITED if rules.limited else int(rules.random)
@@ -186,10 +186,8 @@ class CudaBackend(CudaLevels):
 
     def apply(self, forest: Forest, codes: Array) -> Array:
         N, T = codes.shape[0], forest.n_trees
-        nodes, offsets, _, set_at, sets, coordinates = self.forest_here(forest)
         out = self.empty((N, T), self.xp.int64)
-        trees = structs.Trees(nodes, offsets, set_at, sets, coordinates, T)
-        arguments = trees, codes_for(forest.edges, codes), N, out
+        arguments = self.forest_here(forest)[0], codes_for(forest.edges, codes), N, out
         macros = traverse_macros(forest, codes)
         self.launch("traverse", "apply", (self.blocks(N, 32),), arguments, macros=macros)
         return out
@@ -198,27 +196,27 @@ class CudaBackend(CudaLevels):
         self, forest: Forest, codes: Array, trees: range, skip: Array | None, total: Array
     ) -> Array:
         N = codes.shape[0]
-        nodes, offsets, values, set_at, sets, coordinates = self.forest_here(forest)
-        offsets = offsets[trees.start : trees.stop + 1]
-        own = structs.Trees(nodes, offsets, set_at, sets, coordinates, len(trees))
+        walked, values = self.forest_here(forest)
+        walked = replace(walked, offsets=walked.offsets[trees.start : trees.stop + 1])
         arguments = (
-            own, codes_for(forest.edges, codes), N, values, values.shape[1], skip, total,
+            walked, codes_for(forest.edges, codes), N, values, values.shape[1], skip, total,
         )  # fmt: skip
         macros = traverse_macros(forest, codes)
         self.launch("traverse", "accumulate", (self.blocks(N, 32),), arguments, macros=macros)
         return total
 
-    def forest_here(self, forest: Forest) -> tuple[Array, ...]:
-        """Nodes, offsets, values, `set_at`, sets and coordinates (None: no combinations) of a
-        forest on the device; they are copied once and kept while the forest lives. All streams may
-        read them."""
+    def forest_here(self, forest: Forest) -> tuple[Trees, Array]:
+        """The trees and the leaf values of a forest on the device; they are copied once and kept
+        while the forest lives. All streams may read them."""
         copies = _forests.setdefault(forest, {})
         if self.device_number not in copies:
-            f = forest
-            made = (
-                *map(self.asarray, (f.nodes, f.tree_offsets, f.values, f.set_at, f.sets)),
-                None if f.coordinates is None else self.asarray(f.coordinates),
-            )
+            trees = forest.walked()
+            arrays = {
+                name: self.asarray(value)
+                for name, value in vars(trees).items()
+                if hasattr(value, "shape")
+            }
+            made = replace(trees, **arrays), self.asarray(forest.values)
             self.synchronise()  # a stream does not wait for the copies of another
             copies[self.device_number] = made  # from here on other threads see it
         return copies[self.device_number]

@@ -26,7 +26,6 @@ from gpuforest.engine.binning import BinEdges, BinnedMatrix
 from gpuforest.engine.criteria import xlogx
 from gpuforest.engine.records import Frontier, Rules, Splits, Training
 from gpuforest.engine.slots import all_equal
-from gpuforest.kernels.grow_subtrees.structs import Combining
 from gpuforest.kernels.shared import structs
 from gpuforest.kernels.shared.constants import (
     CUT_SUMS,
@@ -189,7 +188,7 @@ class CudaLevels(CudaLaunches):
         self, training: Training, slots: Frontier, splits: Splits
     ) -> tuple[Array, Array, Array]:
         xp, f, S, matrix = self.xp, slots, slots.n_slots, training.matrix
-        tiles, n_tiles = self.slot_tiles(f)
+        tiles, n_tiles = self.ordered_tiles(training, f)
         n_left, grid = self.empty(S, xp.int64), (self.blocks(n_tiles) if S else 0,)
         half = f.rows.shape[0] // 2
         goes_left = self.empty(half // 32 + S + 1, xp.uint32)
@@ -240,8 +239,10 @@ class CudaLevels(CudaLaunches):
     def fill(self, training: Training, slots: Frontier, chunk: slice, hist: Array) -> Array:
         """Add the rows of some slots to `hist`, and return the first k features of each slot's
         order that vary in it, i32[S, k], then -1."""
-        (all_tiles, n_tiles), some = self.slot_tiles(slots), slots.part(chunk)
-        tiles = Tiles(all_tiles.first[chunk.start : chunk.stop + 1], all_tiles.size, some.n_slots)
+        (all_tiles, n_tiles), some = self.ordered_tiles(training, slots), slots.part(chunk)
+        first = all_tiles.first[chunk.start : chunk.stop + 1]
+        order = all_tiles.order if some.n_slots == slots.n_slots else None
+        tiles = Tiles(first, order, all_tiles.size, some.n_slots)
         (S, k), F = hist.shape[:2], training.n_features
         varies, features = (self.empty((S, n), self.xp.int32) for n in (F, k))
         codes = codes_of(training)
@@ -256,6 +257,18 @@ class CudaLevels(CudaLaunches):
         self.launch("level", "draw_features", (self.blocks(S),), arguments, macros=macros)
         self.add_rows(training, some, features, tiles, n_tiles, hist)
         return features
+
+    def ordered_tiles(self, training: Training, slots: Frontier) -> tuple[Tiles, int]:
+        """`slot_tiles`, by their first rows where the cache does not hold all codes."""
+        tiles, n_tiles = self.slot_tiles(slots)
+        if tiles.order is None and training.matrix.codes.nbytes > self.cache_bytes:
+            rows = self.empty(n_tiles, self.xp.int32)
+            arguments, grid = (slots, tiles, n_tiles, rows), (self.blocks(n_tiles, THREADS),)
+            macros = self.level_macros(training)
+            self.launch("level", "first_rows", grid, arguments, macros=macros)
+            tiles = tiles._replace(order=self.xp.argsort(rows))
+            self.known_tiles[slots] = tiles, n_tiles
+        return tiles, n_tiles
 
     def level_macros(self, training: Training) -> dict[str, str]:
         labels = str(int(training.target.coding.is_classes))
@@ -287,13 +300,3 @@ class CudaLevels(CudaLaunches):
         codes = self.empty((int(xp.sum(count)), k), matrix.codes.dtype)
         self.launch("project", "columns", grid, (*rows, first, low, shift, codes), macros=macros)
         return codes, low, shift
-
-    def drawn_from(self, training: Training) -> Combining:
-        """What the deep phase draws combinations from."""
-        if not training.kind.combines:
-            return Combining(None, None, None, None, 0, 0, 0, 0)
-        c = training.combining
-        arrays = c.coordinates, c.chances, c.numeric, c.position
-        return Combining(
-            *arrays, int(c.chances.shape[0]), int(c.numeric.shape[0]), c.heaviest, c.n_bins
-        )

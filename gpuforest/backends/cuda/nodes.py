@@ -92,7 +92,7 @@ class CudaNodes(Nodes):
         arguments = slots, kinds, C, tile, wide, deep, first
         grid = n_spans, 1 + -(-min(span, S) // THREADS)
         backend.launch("slots", "take_slots", grid, arguments)
-        backend.known_tiles[wide] = Tiles(first, tile, n_wide), rows_wide // tile + n_wide
+        backend.known_tiles[wide] = Tiles(first, None, tile, n_wide), rows_wide // tile + n_wide
         return kind, wide, deep
 
     def children(

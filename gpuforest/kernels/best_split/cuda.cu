@@ -101,18 +101,6 @@ best_cut(Histograms hist, const i32* features, Frontier slots, Rules rules,
   }
 }
 
-// The highest score of a warp's lanes, and the lowest position `at` among those that have it.
-__device__ __forceinline__ void first_of_best(double& score, int& at) {
-  for (int d = 16; d > 0; d >>= 1) {
-    double other = __shfl_xor_sync(ALL_LANES, score, d);
-    int other_at = __shfl_xor_sync(ALL_LANES, at, d);
-    if (other > score || (other == score && other_at < at)) {
-      score = other;
-      at = other_at;
-    }
-  }
-}
-
 // A warp for each slot: the best split by the first need[s] of its features that vary, or by all.
 extern "C" __global__ void __launch_bounds__(SPLIT_THREADS)
 best_split(Histograms hist, const i32* features, const double* score, const i32* found,
@@ -130,7 +118,7 @@ best_split(Histograms hist, const i32* features, const double* score, const i32*
       u32 vary = __ballot_sync(ALL_LANES, found_varies(cut));
       bool own = vary >> lane() & 1 && count + __popc(vary & lanes_below()) < most;
       double mine = own ? score[s * k + j] : MINUS_INFINITY;
-      first_of_best(mine, at);
+      first_highest(mine, at);
       if (mine > highest) {
         highest = mine;
         winner = at;

@@ -97,14 +97,7 @@ struct Draw {
 // values to the right. All lanes get the result.
 __device__ __forceinline__ Cut best_of_lanes(Cut cut, int width) {
   int key = cut.item < 0 ? 0x7fffffff : cut.item << 2 | cut.missing_left << 1 | cut.heavier;
-  for (int d = width >> 1; d > 0; d >>= 1) {
-    double score = __shfl_xor_sync(ALL_LANES, cut.score, d);
-    int other = __shfl_xor_sync(ALL_LANES, key, d);
-    if (score > cut.score || (score == cut.score && other < key)) {
-      cut.score = score;
-      key = other;
-    }
-  }
+  first_highest(cut.score, key, width);
   cut.score = __shfl_sync(ALL_LANES, cut.score, 0);
   key = __shfl_sync(ALL_LANES, key, 0);
   cut.item = key == 0x7fffffff ? -1 : key >> 2;

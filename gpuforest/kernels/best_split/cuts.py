@@ -158,9 +158,8 @@ def ends_of_bins(hist, feature):
     low, high, n_missing = np.int64(-1), np.int64(-1), np.int64(0)
     for i in range(feature.bins + 1):
         b = i if i < feature.bins else feature.missing
-        w = np.int64(0)
-        for c in range(feature.n_channels if feature.is_classes else 1):
-            w += hist[b * feature.width + c]
+        at = b * feature.width
+        w = weight_of(hist[at : at + feature.n_channels], feature.is_classes)
         if b == feature.missing:
             n_missing = w
         elif w > 0:
@@ -281,48 +280,40 @@ def best_pair(m, feature, criterion, limits, scan):
 
 
 @device
-def compact_classes(hist, feature, criterion, sums, start, scan):
-    """As compact_pairs, for any number of classes: `start` are the sums on the left of all bins,
-    with the channel sums `scan.left`: those of missing values, or zeros; then missing values come
-    last."""
+def compact_channels(hist, feature, criterion, sums, start, scan):
+    """As compact_pairs, for any number of classes or outputs: `start` are the sums on the left of
+    all bins, with the channel sums `scan.left`: those of missing values, or zeros; then missing
+    values come last. It also fills the scores of cuts of several outputs."""
     bins, C, width, left = feature.bins, feature.n_channels, feature.width, scan.left
     m, n, n_rows, last = 0, start.weight, start.rows, bins if start.weight > 0 else bins + 1
     left_sum, right_sum = np.int64(0), np.int64(0)
-    for c in range(C):
-        left_sum += grown(criterion, 0, left[c])
-        right_sum += grown(criterion, 0, sums[c] - left[c])
+    if feature.is_classes:
+        for c in range(C):
+            left_sum += grown(criterion, 0, left[c])
+            right_sum += grown(criterion, 0, sums[c] - left[c])
     for i in range(last):
         b = i if i < bins else feature.missing
         at, before = b * width, n
-        left_sum, right_sum, n = add_bin(criterion, hist, at, left, sums, left_sum, right_sum, n)
-        if n > before:
-            if width > C:
-                n_rows += np.int64(hist[U(at + C)])
-                scan.rows[U(m)] = n_rows
-            scan.weight[U(m)], scan.code[U(m)] = n, b
+        if feature.is_classes:
+            left_sum, right_sum, n = add_bin(
+                criterion, hist, at, left, sums, left_sum, right_sum, n
+            )
+        elif hist[U(at)] > 0:
+            for c in range(C):
+                left[U(c)] += hist[U(at + c)]
+            n = left[0]
+        if n == before:
+            continue
+        if width > C:
+            n_rows += np.int64(hist[U(at + C)])
+            scan.rows[U(m)] = n_rows
+        scan.weight[U(m)], scan.code[U(m)] = n, b
+        if feature.is_classes:
             scan.second[U(m)], scan.third[U(m)] = class_sides(
                 criterion, left_sum, right_sum, left, sums, C
             )
-            m += 1
-    return m
-
-
-@device
-def compact_outputs(hist, feature, criterion, sums, start, scan):
-    """As compact_classes, for several outputs; it also fills the scores of `scan`."""
-    bins, C, width, left = feature.bins, feature.n_channels, feature.width, scan.left
-    m, n_rows = 0, start.rows
-    for i in range(bins if start.weight > 0 else bins + 1):
-        b = i if i < bins else feature.missing
-        if hist[b * width] == 0:
-            continue
-        for c in range(C):
-            left[c] += hist[b * width + c]
-        if width > C:
-            n_rows += hist[b * width + C]
-            scan.rows[m] = n_rows
-        scan.weight[m], scan.code[m] = left[0], b
-        scan.scores[m] = moment_score(criterion, left, sums, C) if left[0] < sums[0] else -np.inf
+        else:
+            scan.scores[U(m)] = moment_score(criterion, left, sums, C) if n < sums[0] else -np.inf
         m += 1
     return m
 
@@ -340,11 +331,9 @@ def scan_channels(hist, feature, slot, criterion, limits, scan):
         for c in range(C):
             scan.left[c] = hist[last + c] * side
         start = Bin(n_missing * side, np.int64(0), rows_missing * side)
+        m = compact_channels(hist, feature, criterion, slot.sums, start, scan)
         if feature.is_classes:
-            m = compact_classes(hist, feature, criterion, slot.sums, start, scan)
             score_classes(criterion, scan, slot.weight, m - 1)
-        else:
-            m = compact_outputs(hist, feature, criterion, slot.sums, start, scan)
         varies |= m > 1
         # 3. and 4. both sides hold rows; the first of the highest
         whole = Bin(slot.weight, np.int64(0), slot.n_rows)

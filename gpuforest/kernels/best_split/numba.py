@@ -82,16 +82,6 @@ def put_best(best, tried, s, splits):
     splits.missing_left[s], splits.tried[s] = best.missing_left, tried
 
 
-@device
-def best_of_slot(data, slots, s, hist, features, need, rules, splits, scan):
-    """Write the best split of one slot."""
-    slot = slot_at(slots, s, has_labels(data.y))
-    best, tried = slot_best(
-        data, slot, hist, features, need, rules, NO_SPLIT, splits, scan, None
-    )  # fmt: skip
-    put_best(best, tried, s, splits)
-
-
 @kernel(code="uint8")
 def best_split(
     data: Data, slots: Frontier, hist: I64s3, features: I32s2, need: I64s, rules: Rules,
@@ -100,7 +90,11 @@ def best_split(
     """Write the best split of each slot to `splits`; hist : i64[S, k, B * width]. It reads no
     codes."""
     for s in range(len(features)):
-        best_of_slot(data, slots, s, hist[s], features[s], need[s], rules, splits, scan)
+        slot = slot_at(slots, s, has_labels(data.y))
+        best, tried = slot_best(
+            data, slot, hist[s], features[s], need[s], rules, NO_SPLIT, splits, scan, None
+        )
+        put_best(best, tried, s, splits)
 
 
 @device

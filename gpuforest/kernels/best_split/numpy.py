@@ -1,13 +1,10 @@
 """Best split: the best way to cut each slot, from its histogram."""
 
-from typing import NamedTuple
-
 import array_api_compat.numpy as xp
 import numpy as np
 
 from gpuforest.common.dtypes import FEATURE, SCORE, STAT
 from gpuforest.common.hashing import CUT, hash_at
-from gpuforest.engine.criteria import Criterion
 from gpuforest.engine.records import Data, Frontier, Rules, Splits
 
 
@@ -47,72 +44,59 @@ def best_split(
     varies = (occupied.sum(axis=2) > 1) & (features >= 0)
     tried = varies & (np.cumsum(varies, axis=1) <= need[:, None])
     occupied, missing = occupied[:, :, :-1], hist[:, :, -1, :]
-    # 2. both sides of each cut
-    sides = _both_sides(hist, slots, C, criterion)
+    # 2. both sides of each cut, i64[S, k, B - 1, 2, ...]: with missing values right, and left
+    left = np.cumsum(hist[:, :, :-1, :], axis=2)
+    left = np.stack([left, left + hist[:, :, None, -1, :]], axis=3)
+    right = slots.sums[:, None, None, None, :] - left[..., :C]
     # 3. the cuts that are allowed
     some_missing = criterion.side_weight(xp, missing[..., :C]) > 0
-    candidate = tried[:, :, None, None] & occupied[..., None] & (sides.n_right > 0)
+    candidate = tried[:, :, None, None] & occupied[..., None]
     candidate[..., 1] &= some_missing[:, :, None]
-    candidate &= _within_limits(sides, slots, features, C, rules)
+    candidate &= _within_limits(left, right, slots, features, C, rules)
     drawn = None
     if rules.random:
         drawn, goes_left = _draw_cuts(occupied, features, slots.key)
         candidate &= _is_drawn(occupied, drawn)[..., None]
         candidate &= goes_left[:, :, None, :] | ~some_missing[:, :, None, None]
     # 4. score them; the first of the highest, in the order of the features
-    score = criterion.side_score(xp, sides.left[..., :C])
-    score = score + criterion.side_score(xp, sides.right)
+    score = criterion.side_score(xp, left[..., :C]) + criterion.side_score(xp, right)
     score = np.where(candidate, score, -np.inf).reshape(S, -1)
     best = np.argmax(score, axis=1)
     j, b, side = np.unravel_index(best, (k, B - 1, 2))
     score, chosen = score[slot, best], features[slot, j]
-    found = score > -np.inf
+    has_split = score > -np.inf
     # 5. the middle of the gap; a random cut where it was drawn
     cut = _middle_of_gap(
         occupied[slot, j], b, data.n_bins[chosen], None if drawn is None else drawn[slot, j]
     )
     # 6. if no value is missing, missing values seen later go to the heavier side
     none_missing = ~(missing[slot, j] != 0).any(axis=1)
-    heavier = sides.n_left[slot, j, b, 0] > sides.n_right[slot, j, b, 0]
+    without = slot, j, b, 0
+    n_left, n_right = (criterion.side_weight(xp, s[without][:, :C]) for s in (left, right))
     return Splits(
         score.astype(SCORE),
-        np.where(found, chosen, -1).astype(FEATURE),
-        np.where(found, cut, 0).astype(np.int32),
-        np.where(none_missing, heavier, side == 1) & found,
-        np.where(found[:, None], sides.left[slot, j, b, side, :C], 0).astype(STAT),
+        np.where(has_split, chosen, -1).astype(FEATURE),
+        np.where(has_split, cut, 0).astype(np.int32),
+        np.where(none_missing, n_left > n_right, side == 1) & has_split,
+        np.where(has_split[:, None], left[slot, j, b, side, :C], 0).astype(STAT),
         tried.sum(axis=1),
         np.zeros((S, 0), np.uint64),
     )
 
 
-class _Sides(NamedTuple):
-    """The two sides of each cut, with missing values on the right and on the left: channel sums
-    i64[S, k, B - 1, 2, ...] and weights i64[S, k, B - 1, 2]."""
-
-    left: np.ndarray
-    right: np.ndarray
-    n_left: np.ndarray
-    n_right: np.ndarray
-
-
-def _both_sides(hist: np.ndarray, slots: Frontier, C: int, criterion: Criterion) -> _Sides:
-    left = np.cumsum(hist[:, :, :-1, :], axis=2)
-    left = np.stack([left, left + hist[:, :, None, -1, :]], axis=3)
-    right = slots.sums[:, None, None, None, :] - left[..., :C]
-    n_left, n_right = (criterion.side_weight(xp, side) for side in (left[..., :C], right))
-    return _Sides(left, right, n_left, n_right)
-
-
 def _within_limits(
-    sides: _Sides, slots: Frontier, features: np.ndarray, C: int, rules: Rules
+    left: np.ndarray, right: np.ndarray, slots: Frontier, features: np.ndarray, C: int, rules: Rules
 ) -> np.ndarray:
-    """Whether the limits on weights, means and rows allow a cut, bool[S, k, B - 1, 2]."""
-    lighter = np.minimum(sides.n_left, sides.n_right)
-    allowed: np.ndarray = lighter >= (rules.min_weight_leaf if rules.min_weight_leaf > 1 else 0)
+    """Whether rows go right at a cut, of which the left side holds some, and the limits on weights,
+    means and rows allow it: bool[S, k, B - 1, 2]."""
+    n_left, n_right = (rules.criterion.side_weight(xp, side) for side in (left[..., :C], right))
+    allowed: np.ndarray = n_right > 0
+    if rules.min_weight_leaf > 1:
+        allowed &= np.minimum(n_left, n_right) >= rules.min_weight_leaf
     if slots.bounds is not None:
-        allowed &= _is_monotonic(sides, features, C, rules, slots.bounds)
+        allowed &= _is_monotonic(left[..., :C], right, features, rules, slots.bounds)
     if rules.count_rows:
-        rows_left = sides.left[..., C]
+        rows_left = left[..., C]
         rows_right = slots.n_rows[:, None, None, None] - rows_left
         allowed &= np.minimum(rows_left, rows_right) >= rules.min_rows_leaf
     return allowed
@@ -157,12 +141,11 @@ def _draw_cuts(
 
 
 def _is_monotonic(
-    sides: _Sides, features: np.ndarray, C: int, rules: Rules, bounds: np.ndarray
+    left: np.ndarray, right: np.ndarray, features: np.ndarray, rules: Rules, bounds: np.ndarray
 ) -> np.ndarray:
     """Whether the means of the two sides are in order and within bounds, if the feature has a
     sign."""
-    means = (rules.criterion.side_value(xp, side) for side in (sides.left[..., :C], sides.right))
-    low, high = means
+    low, high = (rules.criterion.side_value(xp, side) for side in (left, right))
     sign = rules.signs[np.maximum(features, 0)][:, :, None, None]
     least, most = (bounds[:, i][:, None, None, None] for i in (0, 1))
     free = sign == 0

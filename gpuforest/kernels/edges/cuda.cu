@@ -48,11 +48,6 @@ __device__ __forceinline__ double block_sum(double x, double* parts) {
   return total;
 }
 
-__device__ __forceinline__ double warp_max(double x) {
-  for (int d = 16; d > 0; d >>= 1) x = fmax(x, __shfl_xor_sync(ALL_LANES, x, d));
-  return x;
-}
-
 // The largest x of the block; none is below zero.
 __device__ __forceinline__ double block_max(double x, double* parts) {
   x = warp_max(x);

@@ -107,7 +107,7 @@ def find_edges(column, max_bins, values, first, rank, spread, out):
         share[i] = rank[i] / ranks + spread[i] / spreads
     shares = capped(share, G, n_edges)
     # 4. an edge where their running sum, counted in edges, rounds to a new number
-    found, total, before = 0, 0.0, 0
+    n_chosen, total, before = 0, 0.0, 0
     for begin in range(0, G, BLOCK):
         end, whole = min(begin + BLOCK, G), 0
         for i in range(begin, end):
@@ -119,10 +119,10 @@ def find_edges(column, max_bins, values, first, rank, spread, out):
             total += share[i]
             step = rounded(total, shares, n_edges)
             if step != before:
-                out[found] = middle(values[i], values[i + 1])
-                found += 1
+                out[n_chosen] = middle(values[i], values[i + 1])
+                n_chosen += 1
             before = step
-    return found
+    return n_chosen
 
 
 @kernel

@@ -24,14 +24,14 @@ def encode(
     for begin in range(0, N, ROWS):
         n_rows = min(ROWS, N - begin)
         for f in range(F):
-            own = edges[offsets[f] : offsets[f + 1]]
-            n, step = np.int32(len(own)), np.int32(1)
+            ends = edges[offsets[f] : offsets[f + 1]]
+            n, step = np.int32(len(ends)), np.int32(1)
             while (COARSE + 1) * step <= n:
                 step *= np.int32(2)
             # 1. the number of edges below the value: first among every step-th edge, ...
             for j in range(COARSE):
                 at = (j + 1) * step - 1
-                coarse[j] = own[at] if at < n else np.inf
+                coarse[j] = ends[at] if at < n else np.inf
             for i in range(n_rows):
                 x[i] = X[begin + i, f]
             for i in range(n_rows):
@@ -45,7 +45,7 @@ def encode(
             while step > 0:
                 for i in range(n_rows):
                     probe = min(np.int32(code[i] + step), n)
-                    code[i] = probe if own[U(probe - np.int32(1))] < x[i] else code[i]
+                    code[i] = probe if ends[U(probe - np.int32(1))] < x[i] else code[i]
                 step >>= np.int32(1)
             # 2. missing values
             for i in range(n_rows):

@@ -132,12 +132,7 @@ __device__ __forceinline__ Found cut_behind_rows(const Growth& growth, const Row
   int rank = row.group << 8 | row.i << 2;
   if (without_allowed) found.offer(without, rank, table);
   if (with_allowed) found.offer(with, rank | RANK_MISSING_LEFT, table);
-  for (int d = 16; d > 0; d >>= 1) {
-    double score = __shfl_xor_sync(ALL_LANES, found.score, d);
-    int other = __shfl_xor_sync(ALL_LANES, found.rank, d);
-    if (score > found.score || (score == found.score && other < found.rank))
-      found = {score, other};
-  }
+  first_highest(found.score, found.rank);
   return found;
 }
 

@@ -1,7 +1,6 @@
 // A warp splits a node: it puts the rows in the order of their codes, one feature after another.
 #include "grow_subtrees/by_lanes.cuh"
-#include "splits/sets/cuda.cuh"
-#include "splits/oblique/cuda.cuh"
+#include "splits/cuda.cuh"
 
 // Writes the channel sums of a node's rows to `sums`.
 __device__ __forceinline__ void sum_rows(const Block& block, int low, int n, int C, i64* sums) {
@@ -126,7 +125,7 @@ struct Column {
 
   __device__ __forceinline__ int n_bins(const Growth& growth) const {
 #if SUMS
-    if (n > 1) return growth.combining.n_bins;
+    if (n > 1) return (int)growth.combining.n_bins;
 #endif
     return growth.n_bins[f];
   }
@@ -236,8 +235,8 @@ __device__ __forceinline__ int split_rows(const Block& block, const Growth& grow
       goes = goes_left(block.code(position, split.feature), split.bin, split.missing_left, missing,
                        set);
 #if SUMS
-      if (is_combined(split.bin))
-        goes = sum_goes_left(set(), split.bin - OBLIQUE_BIN, split.missing_left,
+      if (n_summed(split.bin) > 0)
+        goes = sum_goes_left(set(), n_summed(split.bin), split.missing_left,
                              growth.combining.coordinates, growth.B,
                              [&](int f) { return block.code(position, f); });
 #endif

@@ -62,24 +62,24 @@ def clear(hist, feature):
 
 
 @device
-def add_two(hist, code, own, i, C):
+def add_two(hist, code, stats, i, C):
     """Add row i of the order to a histogram of class sums, or of two channels."""
-    if has_labels(own):
-        hist[U(np.int64(code) * C + own[U(i), 0])] += own[U(i), 1]
+    if has_labels(stats):
+        hist[U(np.int64(code) * C + stats[U(i), 0])] += stats[U(i), 1]
     else:
-        hist[U(np.int64(code) * 2)] += own[U(i), 0]
-        hist[U(np.int64(code) * 2 + 1)] += own[U(i), 1]
+        hist[U(np.int64(code) * 2)] += stats[U(i), 0]
+        hist[U(np.int64(code) * 2 + 1)] += stats[U(i), 1]
 
 
 @device
-def add_all(hist, code, own, i, C, width):
+def add_all(hist, code, stats, i, C, width):
     """As add_two, for any number of channels; if width > C, the last channel counts rows."""
     b = np.int64(code) * width
-    if has_labels(own):
-        hist[U(b + own[U(i), 0])] += own[U(i), 1]
+    if has_labels(stats):
+        hist[U(b + stats[U(i), 0])] += stats[U(i), 1]
     else:
         for c in range(C):
-            hist[U(b + c)] += own[U(i), U(c)]
+            hist[U(b + c)] += stats[U(i), U(c)]
     if width > C:
         hist[U(b + C)] += 1
 
@@ -87,34 +87,35 @@ def add_all(hist, code, own, i, C, width):
 @device
 def fill(hist, column, order, begin, n, C, width):
     """Add n rows of the order to the histogram [B * width] of one feature."""
-    positions, own = order
-    if width == C and (has_labels(own) or C == 2):  # a loop without a branch
+    positions, stats = order
+    if width == C and (has_labels(stats) or C == 2):  # a loop without a branch
         for i in range(begin, begin + n):
-            add_two(hist, column[U(positions[U(i)])], own, i, C)
+            add_two(hist, column[U(positions[U(i)])], stats, i, C)
     else:
         for i in range(begin, begin + n):
-            add_all(hist, column[U(positions[U(i)])], own, i, C, width)
+            add_all(hist, column[U(positions[U(i)])], stats, i, C, width)
 
 
 @device
 def fill_two(one, two, first, second, order, begin, n, C, width):
     """As fill, for two features at once, so that rows are read once."""
-    positions, own = order
-    if width == C and (has_labels(own) or C == 2):
+    positions, stats = order
+    if width == C and (has_labels(stats) or C == 2):
         for i in range(begin, begin + n):
             position = U(positions[U(i)])
-            add_two(one, first[position], own, i, C)
-            add_two(two, second[position], own, i, C)
+            add_two(one, first[position], stats, i, C)
+            add_two(two, second[position], stats, i, C)
     else:
         fill(one, first, order, begin, n, C, width)
         fill(two, second, order, begin, n, C, width)
 
 
 @device
-def fill_batch(work, m, table, order, slot, C, width):
+def fill_batch(scratch, m, table, slot, C, width):
     """Fill the histograms [m, B * width] of m features, by so few rows at a time that these stay
     in the first-level cache for all features."""
-    hists, batch, end = work.hists, work.batch, slot.begin + slot.n_rows
+    hists, batch, order = scratch.hists, scratch.batch, scratch.order
+    end = slot.begin + slot.n_rows
     for begin in range(slot.begin, end, NEAR_ROWS):
         n = min(NEAR_ROWS, end - begin)
         for j in range(0, m - 1, 2):
@@ -170,10 +171,10 @@ def radix_pass(source, result, n, shift, counts):
 
 
 @device
-def sort_by_code(n, work):
-    """Write the positions 0 .. n - 1, in ascending order of their codes `work.code`, to `work.keys`
-    as code << 16 | position."""
-    code, keys, spare, counts = work.code, work.keys, work.spare_keys, work.counts
+def sort_by_code(n, scratch):
+    """Write the positions 0 .. n - 1, in ascending order of their codes `scratch.code`, to
+    `scratch.keys` as code << 16 | position."""
+    code, keys, spare, counts = scratch.code, scratch.keys, scratch.spare_keys, scratch.counts
     if n <= RANK_ROWS:
         for i in range(n):
             spare[U(i)] = (np.uint32(code[U(i)]) << SIXTEEN) | np.uint32(i)
@@ -196,15 +197,15 @@ def sort_by_code(n, work):
 
 
 @device
-def compact_sorted(keys, n, own, low, scan):
+def compact_sorted(keys, n, stats, low, scan):
     """Fill the running totals of two channels at each distinct code (see `Scan`); returns m."""
     m, n_weight, a = 0, np.int64(0), np.int64(0)
     for i in range(n):
         key = keys[U(i)]
         at = low + np.int64(key & POSITION)
-        first, second = np.int64(own[U(at), 0]), np.int64(own[U(at), 1])
-        n_weight += second if has_labels(own) else first
-        a += first * second if has_labels(own) else second
+        first, second = np.int64(stats[U(at), 0]), np.int64(stats[U(at), 1])
+        n_weight += second if has_labels(stats) else first
+        a += first * second if has_labels(stats) else second
         code = key >> SIXTEEN
         scan.weight[U(m)], scan.second[U(m)] = n_weight, a
         scan.rows[U(m)], scan.code[U(m)] = i + 1, code
@@ -223,68 +224,52 @@ def count_missing(keys, n, missing):
 
 
 @device
-def compact_sorted_classes(work, slot, own, criterion, side, n_missing):
-    """As compact_classes, from sorted rows, which move from the right side to the left in turn.
+def compact_sorted_channels(keys, slot, stats, criterion, side, n_missing, scan):
+    """As compact_channels, from sorted rows, which move from the right side to the left in turn.
     With side 1 the last `n_missing` rows, with missing values, go left first."""
-    keys, scan, sums, n = work.keys, work.scan, slot.sums, slot.n_rows
-    left, n_left, left_sum, right_sum, m = scan.left, np.int64(0), np.int64(0), np.int64(0), 0
-    for c in range(len(sums)):
-        right_sum += grown(criterion, 0, sums[c])
+    left, sums, n, C = scan.left, slot.sums, slot.n_rows, len(slot.sums)
+    n_left, left_sum, right_sum, m = np.int64(0), np.int64(0), np.int64(0), 0
+    for c in range(C):
         left[c] = 0
+        if has_labels(stats):
+            right_sum += grown(criterion, 0, sums[c])
     before = n_missing * side
     for step in range(-before, n - before):
         key = keys[U(step if step >= 0 else n + step)]
         row = slot.begin + np.int64(key & POSITION)
-        c, w = own[U(row), 0], np.int64(own[U(row), 1])
-        n_left += w
-        left_sum += grown(criterion, left[U(c)], w)
-        right_sum -= grown(criterion, sums[U(c)] - left[U(c)] - w, w)
-        left[U(c)] += w
+        if has_labels(stats):
+            c, w = stats[U(row), 0], np.int64(stats[U(row), 1])
+            n_left += w
+            left_sum += grown(criterion, left[U(c)], w)
+            right_sum -= grown(criterion, sums[U(c)] - left[U(c)] - w, w)
+            left[U(c)] += w
+        else:
+            for c in range(C):
+                left[U(c)] += stats[U(row), U(c)]
+            n_left = left[0]
         code = key >> SIXTEEN
         if step < 0 or (step + 1 < n and keys[U(step + 1)] >> SIXTEEN == code):
             continue
         scan.weight[U(m)], scan.rows[U(m)], scan.code[U(m)] = n_left, step + 1 + before, code
-        scan.second[U(m)], scan.third[U(m)] = class_sides(
-            criterion, left_sum, right_sum, left, sums, len(sums)
-        )
-        m += 1
-    return m
-
-
-@device
-def compact_sorted_outputs(work, slot, own, criterion, side, n_missing):
-    """As compact_sorted_classes, for several outputs; it also fills the scores."""
-    keys, scan, sums, n = work.keys, work.scan, slot.sums, slot.n_rows
-    left, C, m = scan.left, len(slot.sums), 0
-    for c in range(C):
-        left[c] = 0
-    before = n_missing * side
-    for step in range(-before, n - before):
-        key = keys[step if step >= 0 else n + step]
-        row = slot.begin + np.int64(key & POSITION)
-        for c in range(C):
-            left[c] += own[row, c]
-        code = key >> SIXTEEN
-        if step < 0 or (step + 1 < n and keys[step + 1] >> SIXTEEN == code):
-            continue
-        scan.weight[m], scan.rows[m], scan.code[m] = left[0], step + 1 + before, code
-        scan.scores[m] = moment_score(criterion, left, sums, C) if left[0] < sums[0] else -np.inf
+        if has_labels(stats):
+            scan.second[U(m)], scan.third[U(m)] = class_sides(
+                criterion, left_sum, right_sum, left, sums, C
+            )
+        else:
+            scan.scores[m] = moment_score(criterion, left, sums, C) if n_left < sums[0] else -np.inf
         m += 1
     return m
 
 
 @rare
-def scan_sorted(work, slot, own, feature, criterion, limits):
+def scan_sorted(keys, slot, stats, feature, criterion, limits, scan):
     """The best split by one feature, for more than two classes or for several outputs."""
-    scan, best = work.scan, NOTHING
-    n_missing = count_missing(work.keys, slot.n_rows, feature.missing)
+    best, n_missing = NOTHING, count_missing(keys, slot.n_rows, feature.missing)
     # first without the missing values, then with them
     for side in range(2 if n_missing > 0 else 1):
-        if feature.is_classes:
-            m = compact_sorted_classes(work, slot, own, criterion, side, n_missing)
+        m = compact_sorted_channels(keys, slot, stats, criterion, side, n_missing, scan)
+        if has_labels(stats):
             score_classes(criterion, scan, slot.weight, m - 1)
-        else:
-            m = compact_sorted_outputs(work, slot, own, criterion, side, n_missing)
         whole = Bin(slot.weight, np.int64(0), slot.n_rows)
         best = first_highest(scan, m - 1, whole, NO_BIN, limits, side, best)
     return split_of(best, scan, slot.weight, feature, n_missing > 0, NO_BIN)
@@ -294,31 +279,31 @@ def scan_sorted(work, slot, own, feature, criterion, limits):
 def best_cut(column, feature, slot, criterion, limits, scratch, hist, is_filled):
     """The best cut of one feature, with the codes `column` in the block, in one node: whether it
     varies, and the Split. The histogram is scratch, unless it is filled."""
-    order, work = scratch.order, scratch.work
+    order, keys, scan = scratch.order, scratch.keys, scratch.scan
     if is_filled or fills(slot, feature):
         histogram_of(column, feature, slot, order, hist, is_filled)
-        return best_of_bins(hist, feature, slot, criterion, limits, work.scan)
-    if not take_codes(column, slot, order, work.code):
+        return best_of_bins(hist, feature, slot, criterion, limits, scan)
+    if not take_codes(column, slot, order, scratch.code):
         return False, Split(-np.inf, feature.number, np.int64(0), False, NO_BIN)
-    sort_by_code(slot.n_rows, work)
+    sort_by_code(slot.n_rows, scratch)
     if feature.n_channels == 2:
-        m = compact_sorted(work.keys, slot.n_rows, order.own, slot.begin, work.scan)
-        return True, best_pair(m, feature, criterion, limits, work.scan)
-    return True, scan_sorted(work, slot, order.own, feature, criterion, limits)
+        m = compact_sorted(keys, slot.n_rows, order.stats, slot.begin, scan)
+        return True, best_pair(m, feature, criterion, limits, scan)
+    return True, scan_sorted(keys, slot, order.stats, feature, criterion, limits, scan)
 
 
 @device
 def compact_set(column, feature, slot, scratch, hist, is_filled, categories):
     """Copy the categories that a node holds of a feature, and their sums, to a CategoryWork, and
     return their number. It is 0 if the feature does not vary."""
-    order, work = scratch.order, scratch.work
+    order = scratch.order
     if is_filled or fills(slot, feature):
         histogram_of(column, feature, slot, order, hist, is_filled)
         return compact_bins(hist, feature, categories)
-    if not take_codes(column, slot, order, work.code):
+    if not take_codes(column, slot, order, scratch.code):
         return 0
-    sort_by_code(slot.n_rows, work)
-    return compact_rows(work.keys, slot, order.own, feature, categories)
+    sort_by_code(slot.n_rows, scratch)
+    return compact_rows(scratch.keys, slot, order.stats, feature, categories)
 
 
 @device
@@ -330,7 +315,7 @@ def set_of_rows(column, feature, slot, rules, scratch, hist, is_filled, best, ra
         return False, Split(-np.inf, feature.number, np.int64(SET_BIN), False, NO_BIN)
     cut = best_set(
         m, feature, slot, rules.criterion.number, by_rows(rules), random is not None,
-        scratch.work.scan, sets.work,
+        scratch.scan, sets.work,
     )  # fmt: skip
     side = False
     if cut.score > best:
@@ -354,7 +339,7 @@ def cut_or_set(column, feature, slot, rules, scratch, hist, is_filled, best, ran
 
 
 @device
-def compact_rows(keys, slot, own, feature, categories):
+def compact_rows(keys, slot, stats, feature, categories):
     """As compact_bins, from a node's rows sorted by code."""
     codes, some, m, width = categories.codes, categories.some, 0, feature.width
     for i in range(slot.n_rows):
@@ -365,28 +350,24 @@ def compact_rows(keys, slot, own, feature, categories):
             for c in range(width):
                 some[m * width + c] = 0
             m += 1
-        add_all(some, m - 1, own, row, feature.n_channels, width)
+        add_all(some, m - 1, stats, row, feature.n_channels, width)
     return m
 
 
 @device
 def left_totals(column, order, slot, split, missing, words, left):
     """Fill the channel sums of the rows that go left."""
-    positions, own = order
-    for c in range(len(left)):
+    (positions, stats), C = order, len(left)
+    for c in range(C):
         left[c] = 0
     for i in range(slot.begin, slot.begin + slot.n_rows):
         code = np.int64(column[U(positions[U(i)])])
         if goes_left(code, split, missing, words, 0):
-            if has_labels(own):
-                left[U(own[U(i), 0])] += np.int64(own[U(i), 1])
-            else:
-                for c in range(len(left)):
-                    left[U(c)] += own[U(i), U(c)]
+            add_all(left, 0, stats, i, C, C)
 
 
 @device
-def sum_left(code, own, slot, split, missing, count_rows, left):
+def sum_left(code, stats, slot, split, missing, count_rows, left):
     """As left_totals, from a contiguous array of a node's codes and without branches, which would
     be mispredicted. Returns how many rows go left, if they are to be counted."""
     C, rows_left, n, low = len(left), np.int64(1), slot.n_rows, slot.begin
@@ -403,22 +384,22 @@ def sum_left(code, own, slot, split, missing, count_rows, left):
         a, b = np.int64(0), np.int64(0)
         for i in range(n):
             goes = -np.int64((code[U(i)] <= last) | (code[U(i)] == also))
-            first, second = np.int64(own[U(low + i), 0]), np.int64(own[U(low + i), 1])
-            if has_labels(own):
+            first, second = np.int64(stats[U(low + i), 0]), np.int64(stats[U(low + i), 1])
+            if has_labels(stats):
                 a += second & goes
                 b += second & goes & -first  # of the second class
             else:
                 a += first & goes
                 b += second & goes
-        left[0], left[1] = a - b if has_labels(own) else a, b
+        left[0], left[1] = a - b if has_labels(stats) else a, b
         return rows_left
     for i in range(n):
         goes = -np.int64((code[U(i)] <= last) | (code[U(i)] == also))
-        if has_labels(own):
-            left[U(own[U(low + i), 0])] += np.int64(own[U(low + i), 1]) & goes
+        if has_labels(stats):
+            left[U(stats[U(low + i), 0])] += np.int64(stats[U(low + i), 1]) & goes
         else:
             for c in range(C):
-                left[U(c)] += own[U(low + i), U(c)] & goes
+                left[U(c)] += stats[U(low + i), U(c)] & goes
     return rows_left
 
 
@@ -443,7 +424,7 @@ def ends_of(code, n, missing):
 def random_cut(column, feature, slot, criterion, limits, scratch):
     """As best_cut, for the one cut that is drawn."""
     order, f, missing = scratch.order, feature.number, feature.missing
-    left, code = scratch.work.scan.left, scratch.work.code
+    left, code = scratch.scan.left, scratch.code
     for i in range(slot.n_rows):
         code[U(i)] = column[U(order.positions[U(slot.begin + i)])]
     lowest, highest, some_missing = ends_of(code, slot.n_rows, missing)
@@ -452,7 +433,7 @@ def random_cut(column, feature, slot, criterion, limits, scratch):
     cut, side = draw_cut(slot.key, f, lowest, highest, feature.bins)
     side &= some_missing
     drawn = Split(-np.inf, f, cut, side, NO_BIN)
-    rows_left = sum_left(code, order.own, slot, drawn, missing, limits.min_rows > 1, left)
+    rows_left = sum_left(code, order.stats, slot, drawn, missing, limits.min_rows > 1, left)
     n_left = weight_of(left, feature.is_classes)
     sums_left = Bin(n_left, left[len(left) - 1], rows_left)
     score = score_parts(left, n_left, rows_left, slot, criterion, limits)

@@ -28,7 +28,7 @@ struct Growth {
   // One more than the greatest code of a key.
   __device__ __forceinline__ int n_codes() const {
 #if SUMS
-    return combining.n_bins + 1;
+    return (int)combining.n_bins + 1;
 #else
     return B;
 #endif

@@ -5,7 +5,7 @@
                reading codes is slow if few rows of a node lie in a cache line
     positions  where each row is in its block; a node is a range of positions, and a split
                moves the left side's rows before the right side's
-    own        beside the positions, what a row adds to a sum: class and weight, or moments
+    stats      beside the positions, what a row adds to a sum: class and weight, or moments
     constant   features that do not vary on the path from the root, which are not tried again;
                the trail lists them, so that they can be forgotten on the way back
 
@@ -46,7 +46,6 @@ from gpuforest.kernels.shared.numba import (
     permute,
 )
 from gpuforest.kernels.shared.records import NO_SPLIT, Slot
-from gpuforest.splits.oblique.numba import Oblique, put_combination, refuse, search_combined
 from gpuforest.splits.sets.numba import Sets
 
 
@@ -98,14 +97,14 @@ def push_children(stack, n_stack, node, n_left, left, n_nodes, n_trail):
 
 
 @device
-def slot_of(node, own, sums):
+def slot_of(node, stats, sums):
     """The record of a node that the split search takes; its channel sums are put into `sums`."""
     weight = node.weight
     if len(sums) == 2:
-        set_pair(own, sums, weight, node.second)
+        set_pair(stats, sums, weight, node.second)
     else:
-        node_totals(own, node.low, node.high, sums)
-        weight = weight_of(sums, has_labels(own))
+        node_totals(stats, node.low, node.high, sums)
+        weight = weight_of(sums, has_labels(stats))
     n_rows = node.high - node.low
     return Slot(node.number, node.low, n_rows, weight, node.key, sums, -np.inf, np.inf)
 
@@ -120,12 +119,12 @@ def is_leaf(split, slot, rules):
 
 
 @device
-def search(data, table, slot, rules, scratch, enough, order_domain, n_trail, random, sets):
-    """The best split of a node by the first k features that vary, and the trail's length. `table`
-    holds the codes of the block with its rows; the search ends with the first feature that has a
-    score that no split can exceed, `enough`."""
-    work, k, best = scratch.work, rules.n_tried, NO_SPLIT
-    hists, batch, constant = work.hists, work.batch, scratch.constant
+def search(data, table, slot, rules, scratch, enough, order_domain, n_trail, random, sets, more):
+    """The best split of a node by the first k features that vary, the trail's length, and zeros.
+    `table` holds the codes of the block with its rows; the search ends with the first feature that
+    has a score that no split can exceed, `enough`."""
+    k, best = rules.n_tried, NO_SPLIT
+    hists, batch, constant = scratch.hists, scratch.batch, scratch.constant
     C, width = len(slot.sums), np.int64(len(slot.sums) + rules.count_rows)
     in_batches = slot.n_rows > most_sorted(data.n_codes - 1, width) and random is None
     draw, tried, position, at, m = order_of(slot.key), 0, 0, 0, 0
@@ -139,7 +138,7 @@ def search(data, table, slot, rules, scratch, enough, order_domain, n_trail, ran
             if in_batches:
                 for j in range(m):
                     clear(hists[j], feature_of(batch[j], data, rules, C))
-                fill_batch(work, m, table, scratch.order, slot, C, width)
+                fill_batch(scratch, m, table, slot, C, width)
         f, is_set = np.int64(batch[at]), False
         if sets is not None:
             is_set = sets.kinds[f] == CATEGORICAL
@@ -154,41 +153,22 @@ def search(data, table, slot, rules, scratch, enough, order_domain, n_trail, ran
             n_trail += 1
         elif split.score > best.score:
             best = split
-    return best, n_trail
+    return best, n_trail, 0, 0
 
 
 @device
-def any_search(
-    data, table, slot, rules, scratch, enough, order_domain, n_trail, random, sets, oblique
-):
-    """The best split, the trail's length, and what `search_combined` adds to these."""
-    if oblique is None:
-        split, n_trail = search(
-            data, table, slot, rules, scratch, enough, order_domain, n_trail, random, sets
-        )
-        return split, n_trail, 0, 0
-    return search_combined(
-        data, table, slot, rules, scratch, enough, order_domain, n_trail, random, sets, oblique
-    )
-
-
-@device
-def put_any(scratch, data, table, number, first, split, combined, own, sets, oblique, grown):
+def put(scratch, data, table, number, first, split, n_summed, column, sets, more, grown):
     """Write a split, and return its column of codes, the code there of missing values, and how
     much is then written."""
-    if oblique is not None:  # noqa: SIM102  # the compiler drops what needs it by this line alone
-        if combined > 1:
-            grown = put_combination(scratch, number, first, split, combined, sets, grown)
-            return oblique.codes[own], np.int64(oblique.n_bins), grown
     grown = put_split(scratch, data, number, first, split, sets, grown)
     return table[split.feature], np.int64(data.n_codes - 1), grown
 
 
 @device
-def grow_block(data, blocks, root, rules, scratch, random, sets, oblique, grown):
+def grow_block(data, blocks, root, rules, scratch, random, sets, search, put, more, grown):
     """Grow the subtree of the rows in the order, from the OpenNode `root` on, whose number is that
-    of the block's first node; returns how much is then written. Without an Oblique, features are
-    tried alone."""
+    of the block's first node; returns how much is then written. The functions `search` and `put`
+    are those of the kind of split, which take `more`, and `put` two numbers that `search` found."""
     (order, sums), C = (scratch.order, scratch.sums), data.n_channels
     criterion, stack, words = rules.criterion.number, scratch.open_nodes, words_of(sets)
     order_domain, n_trail, n_stack = domain(len(scratch.constant)), 0, 1
@@ -199,33 +179,33 @@ def grow_block(data, blocks, root, rules, scratch, random, sets, oblique, grown)
         n_stack -= 1
         node = pop(stack, n_stack)
         n_trail = forget(scratch, n_trail, node.n_trail)
-        slot = slot_of(node, order.own, sums)
+        slot = slot_of(node, order.stats, sums)
         # 2. its best split, of the first k features that vary
-        split, level, perfect, combined, own = NO_SPLIT, 0, perfect_score(criterion, slot), 0, 0
+        split, level, perfect, n_summed, column = NO_SPLIT, 0, perfect_score(criterion, slot), 0, 0
         may_split = slot.n_rows >= rules.fewest_rows and node.depth < rules.max_depth
-        if may_split and not is_pure(order.own, slot):
+        if may_split and not is_pure(order.stats, slot):
             enough = perfect
             if C == 2 and random is None:
-                enough = highest_score(criterion, order.own, slot, rules.n_tried, scratch.work.scan)
+                enough = highest_score(criterion, order.stats, slot, rules.n_tried, scratch.scan)
             level = block_of(blocks, slot, scratch)
-            split, n_trail, combined, own = any_search(
+            split, n_trail, n_summed, column = search(
                 data, blocks[level], slot, rules, scratch, enough, order_domain, n_trail,
-                random, sets, oblique,
+                random, sets, more,
             )  # fmt: skip
         # 3. a leaf
         if is_leaf(split, slot, rules):
             grown = put_leaf(scratch, node.number, sums, grown)
             continue
-        column, last, grown = put_any(
-            scratch, data, blocks[level], node.number, root.number, split, combined, own,
-            sets, oblique, grown,
+        codes, last, grown = put(
+            scratch, data, blocks[level], node.number, root.number, split, n_summed, column,
+            sets, more, grown,
         )  # fmt: skip
         # 4. or a split, into two leaves
         if split.score >= perfect or node.depth + 1 >= rules.max_depth:
-            grown = put_leaves(scratch, column, slot, split, last, words, grown)
+            grown = put_leaves(scratch, codes, slot, split, last, words, grown)
             continue
         # 5. or into two nodes
-        n_left = split_rows(column, order, scratch.spare, slot, split, last, words)
+        n_left = split_rows(codes, order, scratch.spare, slot, split, last, words)
         n_stack = push_children(
             stack, n_stack, node, n_left, split.left, grown.n_nodes, n_trail
         )  # fmt: skip
@@ -237,8 +217,8 @@ def grow_block(data, blocks, root, rules, scratch, random, sets, oblique, grown)
 def root_of(data, slots, d, order, sums, number):
     """The root of a slot's subtree; the slot's rows are copied to the order."""
     n = load_rows(data, slots, d, order)
-    node_totals(order.own, 0, n, sums)
-    weight = weight_of(sums, has_labels(order.own))
+    node_totals(order.stats, 0, n, sums)
+    weight = weight_of(sums, has_labels(order.stats))
     zero = np.int64(0)
     return OpenNode(
         zero, n, np.int64(slots.depth[d]), number, zero, weight, sums[len(sums) - 1], slots.key[d]
@@ -246,20 +226,20 @@ def root_of(data, slots, d, order, sums, number):
 
 
 @device
-def grow_slots(data, slots, rules, scratch, offsets, written, random, sets, oblique):
-    """Grow the subtrees of all slots; see `grow_subtrees`."""
+def grow_slots(data, slots, rules, scratch, offsets, written, random, sets, search, put, more):
+    """The loop of `grow_subtrees`; see `grow_block`."""
     scratch.pure[:] = -1
     zero, used = np.int64(0), scratch.used
     blocks, grown = (data.codes, scratch.some, scratch.few), Grown(zero, zero, zero)
     for d in range(len(slots.begin)):
         root = root_of(data, slots, d, scratch.order, scratch.sums, grown.n_nodes)
         allow(scratch, slots, d)
-        if oblique is not None:
-            refuse(oblique, slots, d)
         used[0], used[1], used[2] = root.high, 0, 0
-        grown = grow_block(data, blocks, root, rules, scratch, random, sets, oblique, grown)
+        grown = grow_block(
+            data, blocks, root, rules, scratch, random, sets, search, put, more, grown
+        )
         offsets[d + 1] = grown.n_nodes
-    scratch.constant[:] = False
+    scratch.refused[:] = scratch.constant[:] = False
     written[0], written[1] = grown.n_leaves, grown.n_words
 
 
@@ -273,13 +253,4 @@ def grow_subtrees(
     scratch, the number of the first node of each to offsets i64[D + 1], and the numbers of rows of
     the leaf table and of words of sets to `written` i64[2]. Without `random` cuts, and without
     sets, the code for them is not compiled."""
-    grow_slots(data, slots, rules, scratch, offsets, written, random, sets, None)
-
-
-@kernel(checked={"target": "int32"})
-def grow_combined(
-    data: Data, slots: Frontier, rules: Rules, scratch: Scratch, offsets: I64s, written: I64s,
-    random: Bool | None, sets: Sets, oblique: Oblique,
-):  # fmt: skip
-    """As grow_subtrees, by combinations of features, whose words are written among the sets."""
-    grow_slots(data, slots, rules, scratch, offsets, written, random, sets, oblique)
+    grow_slots(data, slots, rules, scratch, offsets, written, random, sets, search, put, None)

@@ -5,7 +5,7 @@ import numpy as np
 
 from gpuforest.compiler.decorators import device
 from gpuforest.engine.nodes import CHILD_SHIFT, FEATURE_SHIFT, LEAF_WORD, MISSING_SHIFT, SET_BIN
-from gpuforest.kernels.grow_subtrees.cuts import left_totals
+from gpuforest.kernels.grow_subtrees.cuts import add_all, left_totals
 from gpuforest.kernels.grow_subtrees.scratch import PURE_WEIGHTS, Grown
 from gpuforest.kernels.shared.numba import U, goes_left, has_labels
 
@@ -17,17 +17,17 @@ CHILD, MISSING, FEATURE = U(CHILD_SHIFT), U(MISSING_SHIFT), U(FEATURE_SHIFT)
 @device
 def load_rows(data, slots, d, order):
     """Copy a slot's rows, and what each adds to a sum, to the order, and return their number."""
-    y, own, begin = data.y, order.own, slots.begin[d]
+    y, stats, begin = data.y, order.stats, slots.begin[d]
     n = slots.end[d] - begin
     for i in range(n):
         r, w = slots.rows[begin + i], slots.weights[begin + i]
         order.positions[i] = r
         if has_labels(y):
-            own[i, 0], own[i, 1] = y[r, 0], w
+            stats[i, 0], stats[i, 1] = y[r, 0], w
         else:
-            own[i, 0] = w
+            stats[i, 0] = w
             for o in range(y.shape[1]):
-                own[i, 1 + o] = y[r, o] * w
+                stats[i, 1 + o] = y[r, o] * w
     return n
 
 
@@ -60,34 +60,31 @@ def block_of(blocks, slot, scratch):
 
 
 @device
-def node_totals(own, low, high, sums):
+def node_totals(stats, low, high, sums):
     """Fill the channel sums of a node."""
-    for c in range(len(sums)):
+    C = len(sums)
+    for c in range(C):
         sums[c] = 0
     for i in range(low, high):
-        if has_labels(own):
-            sums[U(own[U(i), 0])] += np.int64(own[U(i), 1])
-        else:
-            for c in range(len(sums)):
-                sums[U(c)] += own[U(i), U(c)]
+        add_all(sums, 0, stats, i, C, C)
 
 
 @device
-def set_pair(own, sums, weight, second):
+def set_pair(stats, sums, weight, second):
     """Two channel sums from weight and second channel."""
-    sums[0], sums[1] = weight - second if has_labels(own) else weight, second
+    sums[0], sums[1] = weight - second if has_labels(stats) else weight, second
 
 
 @device
-def is_pure(own, slot):
+def is_pure(stats, slot):
     """Whether all targets of a node are equal."""
     low, sums = slot.begin, slot.sums
-    if has_labels(own):
-        return sums[own[low, 0]] == slot.weight
+    if has_labels(stats):
+        return sums[stats[low, 0]] == slot.weight
     for c in range(1, len(sums)):
-        y = own[low, c] // own[low, 0]  # moments are multiples of the weights
+        y = stats[low, c] // stats[low, 0]  # moments are multiples of the weights
         for i in range(low, low + slot.n_rows):
-            if own[U(i), U(c)] != y * own[U(i), 0]:
+            if stats[U(i), U(c)] != y * stats[U(i), 0]:
                 return False
     return True
 
@@ -99,36 +96,36 @@ def split_rows(column, order, spare, slot, split, missing, words):
 
     To avoid branches, every row is written to both sides, but only its own side moves on.
     """
-    positions, own, spare_own = order.positions, order.own, spare.own
-    left, right, width = slot.begin, 0, own.shape[1]
+    positions, stats, spare_stats = order.positions, order.stats, spare.stats
+    left, right, width = slot.begin, 0, stats.shape[1]
     for i in range(slot.begin, slot.begin + slot.n_rows):
         position = positions[U(i)]
         is_left = goes_left(np.int64(column[U(position)]), split, missing, words, 0)
         spare.positions[U(right)] = position
         positions[U(left)] = position
         if width == 2:
-            a, b = own[U(i), 0], own[U(i), 1]
-            spare_own[U(right), 0], spare_own[U(right), 1] = a, b
-            own[U(left), 0], own[U(left), 1] = a, b
+            a, b = stats[U(i), 0], stats[U(i), 1]
+            spare_stats[U(right), 0], spare_stats[U(right), 1] = a, b
+            stats[U(left), 0], stats[U(left), 1] = a, b
         else:
             for c in range(width):
-                a = own[U(i), U(c)]
-                spare_own[U(right), U(c)] = a
-                own[U(left), U(c)] = a
+                a = stats[U(i), U(c)]
+                spare_stats[U(right), U(c)] = a
+                stats[U(left), U(c)] = a
         left += is_left
         right += not is_left
     for i in range(right):
         positions[U(left + i)] = spare.positions[U(i)]
         for c in range(width):
-            own[U(left + i), U(c)] = spare_own[U(i), U(c)]
+            stats[U(left + i), U(c)] = spare_stats[U(i), U(c)]
     return left - slot.begin
 
 
 @device
 def allow(scratch, slots, d):
-    """Mark the features that a slot's tree did not draw as constant."""
+    """Mark the features that a slot's tree did not draw; they count as constant."""
     for f in range(slots.allowed.shape[1]):
-        scratch.constant[f] = not slots.allowed[slots.tree[d], f]
+        scratch.refused[f] = scratch.constant[f] = not slots.allowed[slots.tree[d], f]
 
 
 @device
@@ -145,7 +142,7 @@ def put_leaf(scratch, number, sums, grown):
     """Write a leaf, and return how much is then written. Pure leaves of equal class and weight
     share a row of the leaf table, even across blocks. Most leaves are pure and of small weight."""
     C, n_leaves, pure = len(sums), grown.n_leaves, scratch.pure
-    if has_labels(scratch.order.own):
+    if has_labels(scratch.order.stats):
         n_weight, top = np.int64(0), 0
         for c in range(C):
             n_weight += sums[c]
@@ -191,7 +188,7 @@ def put_leaves(scratch, column, slot, split, missing, words, grown):
     """Write the last two nodes as leaves, without moving rows, and return how much is written."""
     sums, left = scratch.sums, scratch.left_sums
     if len(sums) == 2:
-        set_pair(scratch.order.own, left, split.left.weight, split.left.second)
+        set_pair(scratch.order.stats, left, split.left.weight, split.left.second)
     else:
         left_totals(column, scratch.order, slot, split, missing, words, left)
     for c in range(len(sums)):

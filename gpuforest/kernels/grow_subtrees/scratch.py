@@ -40,19 +40,7 @@ class Order(NamedTuple):
     """The rows of a block, node by node."""
 
     positions: U32s  # where each row lies in the block of codes
-    own: Targets2  # what each adds to a sum: class and weight, or weight and moments
-
-
-class CutWork(NamedTuple):
-    """The scratch of the search for the best cut of a feature."""
-
-    code: Codes  # the codes of a node's rows
-    keys: U32s  # for sorting them
-    spare_keys: U32s
-    counts: I64s  # i64[256], for sorting too
-    hists: I64s2  # i64[n, B * width], histograms filled together
-    batch: I32s  # i32[n], their features
-    scan: Scan
+    stats: Targets2  # what each adds to a sum: class and weight, or weight and moments
 
 
 class OpenNode(NamedTuple):
@@ -75,9 +63,16 @@ class Scratch(NamedTuple):
     few: Codes2  # [F, n], and the one for small nodes
     order: Order
     spare: Order
-    work: CutWork
+    code: Codes  # the codes of a node's rows in one feature
+    keys: U32s  # for sorting them
+    spare_keys: U32s
+    counts: I64s  # i64[256], for sorting too
+    hists: I64s2  # i64[n, B * width], histograms filled together
+    batch: I32s  # i32[n], their features
+    scan: Scan
     open_nodes: Annotated[Any, Type(OpenNode, 1)]
-    constant: Bools  # bool[F], features that do not vary on the path from the root
+    refused: Bools  # bool[F], features that the slot's tree did not draw
+    constant: Bools  # bool[F], these, and features that do not vary on the path from the root
     trail: I32s  # these, in the order in which they were found
     sums: I64s  # i64[C], channel sums of a node
     left_sums: I64s  # i64[C], and of its left side
@@ -102,25 +97,24 @@ def new_scratch(data: Data, most: int, total: int, k: int, width: int, B: int) -
     """Scratch for codes [F, N], k features tried in a node, and histograms of B codes and `width`
     channels."""
     columns, C = data.codes, data.n_channels
-    own = 2 if data.y.dtype.itemsize == 4 else C
+    n_stats = 2 if data.y.dtype.itemsize == 4 else C
     sorted_rows = min(most, MOST_SORTED)
     n_hists = max(1, min(k, HIST_BYTES // (8 * B * width)))
     some, few = new_blocks(columns, most)
     return Scratch(
         some,
         few,
-        order=Order(np.empty(most, np.uint32), np.empty((most, own), data.y.dtype)),
-        spare=Order(np.empty(most, np.uint32), np.empty((most, own), data.y.dtype)),
-        work=CutWork(
-            np.empty(most, columns.dtype),
-            np.empty(sorted_rows + RANK_ROWS, np.uint32),
-            np.empty(sorted_rows + RANK_ROWS, np.uint32),
-            np.empty(256, np.int64),
-            np.zeros((n_hists, B * width), np.int64),
-            np.empty(n_hists, np.int32),
-            scan_arrays(max(sorted_rows, B), C),
-        ),
+        order=Order(np.empty(most, np.uint32), np.empty((most, n_stats), data.y.dtype)),
+        spare=Order(np.empty(most, np.uint32), np.empty((most, n_stats), data.y.dtype)),
+        code=np.empty(most, columns.dtype),
+        keys=np.empty(sorted_rows + RANK_ROWS, np.uint32),
+        spare_keys=np.empty(sorted_rows + RANK_ROWS, np.uint32),
+        counts=np.empty(256, np.int64),
+        hists=np.zeros((n_hists, B * width), np.int64),
+        batch=np.empty(n_hists, np.int32),
+        scan=scan_arrays(max(sorted_rows, B), C),
         open_nodes=np.empty(most + 1, dtype_of(OpenNode)),
+        refused=np.zeros(len(columns), np.bool_),
         constant=np.zeros(len(columns), np.bool_),
         trail=np.empty(len(columns), np.int32),
         sums=np.zeros(C, np.int64),

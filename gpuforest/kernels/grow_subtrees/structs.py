@@ -9,12 +9,10 @@ from gpuforest.kernels.shared.structs import (
     I64,
     U16,
     F64sOut,
-    I32s,
     I32sOut,
     I64s,
     I64sOut,
     U8s,
-    U64s,
     U64sOut,
 )
 
@@ -45,21 +43,6 @@ class Categories(NamedTuple):
     spare: I32sOut
     off: F64sOut
     scatter: F64sOut
-
-
-class Combining(NamedTuple):
-    """What combinations of features are drawn from, see splits/oblique/terms.py: coordinates i32[F,
-    B], `most` chances u64[most], numeric i32[n_numeric], position i32[F]; all are None if there are
-    no combinations."""
-
-    coordinates: I32s
-    chances: U64s
-    numeric: I32s
-    position: I32s
-    most: I32
-    n_numeric: I32
-    heaviest: I32
-    n_bins: I32
 
 
 class Grown(NamedTuple):
@@ -111,4 +94,4 @@ class Open(NamedTuple):
     next: U16
 
 
-ALL = {record.__name__: record for record in (Roots, Categories, Combining, Grown, Layout, Open)}
+ALL = {record.__name__: record for record in (Roots, Categories, Grown, Layout, Open)}

@@ -21,7 +21,7 @@ def histogram(data: Data, slots: Frontier, features: np.ndarray, count_rows: boo
     """
     (S, k), y, C = features.shape, data.y, data.n_channels
     out = np.zeros((S, k, data.n_codes, C + count_rows), STAT)
-    slot, position = slots_and_rows(slots.rows, slots.begin, slots.end)
+    slot, position = slots_and_rows(slots.begin, slots.end)
     row, weight = slots.rows[position], slots.weights[position].astype(STAT)
     for j in range(k):
         # 1. each row's bin in the slot's j-th feature

@@ -26,11 +26,11 @@ def partition(
     """
     rows, begin, half, n_words = slots.rows, slots.begin, len(slots.rows) // 2, splits.sets.shape[1]
     end: Any = np.where(splits.feature < 0, begin, slots.end)
-    slot, position = slots_and_rows(rows, begin, end)
+    slot, position = slots_and_rows(begin, end)
     # 1. which side each row goes to
     code = data.codes[rows[position], splits.feature[slot]]
-    own = Split(None, None, splits.bin[slot], splits.missing_left[slot], None)
-    left = goes_left(xp, code, own, data.n_codes - 1, splits.sets.reshape(-1), slot * n_words)
+    split = Split(None, None, splits.bin[slot], splits.missing_left[slot], None)
+    left = goes_left(xp, code, split, data.n_codes - 1, splits.sets.reshape(-1), slot * n_words)
     # 2. stable: by slot, left before right
     order = np.argsort(slot * 2 + ~left, kind="stable")
     other = np.where(position < half, position + half, position - half)

@@ -1,8 +1,8 @@
-// Project on the device. The specification is numpy.py beside this file.
+// Sums of features as columns of codes, on the device. The specification is `Backend.project`.
 //
 // Two passes over tiles of rows: the first finds the least and the greatest sum of each slot and
 // combination, the second writes codes. blockIdx.y counts combinations.
-#include "splits/oblique/goes_left.cuh"
+#include "splits/goes_left.cuh"
 #include "shared/slots.cuh"
 #include "generated/Codes.cuh"
 #include "generated/Combined.cuh"
@@ -32,12 +32,8 @@ ends(Codes codes, Frontier slots, Tiles tiles, Combined c, i32* least, i32* grea
         if (sum != HOLE && sum < low) low = sum;
         if (sum > high) high = sum;
       }
-      for (int d = 16; d > 0; d >>= 1) {
-        int other_low = __shfl_xor_sync(ALL_LANES, low, d);
-        int other_high = __shfl_xor_sync(ALL_LANES, high, d);
-        low = other_low < low ? other_low : low;
-        high = other_high > high ? other_high : high;
-      }
+      low = warp_min(low);
+      high = warp_max(high);
       if (lane() == 0 && high != HOLE) {
         atomicMin(&least[tile.slot * c.k + j], low);
         atomicMax(&greatest[tile.slot * c.k + j], high);

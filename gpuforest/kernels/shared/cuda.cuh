@@ -61,6 +61,38 @@ __device__ __forceinline__ T warp_sum(T x) {
   return x;
 }
 
+// The least and the greatest x of the lanes of a warp; all of them get it.
+template <class T>
+__device__ __forceinline__ T warp_min(T x) {
+  for (int d = 16; d > 0; d >>= 1) {
+    T other = __shfl_xor_sync(ALL_LANES, x, d);
+    x = other < x ? other : x;
+  }
+  return x;
+}
+
+template <class T>
+__device__ __forceinline__ T warp_max(T x) {
+  for (int d = 16; d > 0; d >>= 1) {
+    T other = __shfl_xor_sync(ALL_LANES, x, d);
+    x = other > x ? other : x;
+  }
+  return x;
+}
+
+// The highest score of the first `width` lanes, a power of two, and the lowest number `at` of those
+// that have it; lanes from `width` on may get another.
+__device__ __forceinline__ void first_highest(double& score, int& at, int width = 32) {
+  for (int d = width >> 1; d > 0; d >>= 1) {
+    double other = __shfl_xor_sync(ALL_LANES, score, d);
+    int other_at = __shfl_xor_sync(ALL_LANES, at, d);
+    if (other > score || (other == score && other_at < at)) {
+      score = other;
+      at = other_at;
+    }
+  }
+}
+
 // How many threads before this one have the flag, and in `total`, how many of the block have it.
 // All threads of the block call it; `counts` is shared, with an element for each warp.
 __device__ __forceinline__ int block_rank(bool flag, u32* counts, int& total) {

@@ -387,7 +387,7 @@ def perfect_score(criterion, slot):
 
 
 @device
-def highest_score(criterion, own, slot, k, scan):
+def highest_score(criterion, stats, slot, k, scan):
     """The highest score of all 2**(n - 1) - 1 partitions of a node's few rows in two, which no cut
     can exceed; inf if it is not known, for example if there are too many rows."""
     n, weight, second, scores = slot.n_rows, scan.weight, scan.second, scan.scores
@@ -398,8 +398,8 @@ def highest_score(criterion, own, slot, k, scan):
     weight[0], second[0], m = 0, 0, 1
     for i in range(slot.begin + 1, slot.begin + n):  # the first row stays on the other side
         for j in range(m):
-            weight[U(m + j)] = weight[U(j)] + own[U(i), 0]
-            second[U(m + j)] = second[U(j)] + own[U(i), 1]
+            weight[U(m + j)] = weight[U(j)] + stats[U(i), 0]
+            second[U(m + j)] = second[U(j)] + stats[U(i), 1]
         m *= 2
     whole = Bin(slot.weight, slot.sums[1], np.int64(0))
     pair_scores(SQUARED_ERROR, scan, whole, NO_BIN, m)

@@ -18,7 +18,7 @@ def goes_left(xp: Any, code: Array, split: Any, missing: int, sets: Array, first
     """Whether rows go left, bool[n]; each row has a split of its own.
 
     A missing value goes left if `missing_left`. Any other code goes left if it is in the set, for a
-    split by a set, or else if code <= bin. The links of multiway splits are splits by sets.
+    split by a set, or else if code <= bin.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def goes_left(xp: Any, code: Array, split: Any, missing: int, sets: Array, first
     left = code <= split.bin
     by_set = (split.bin == SET_BIN) & (code != missing)
     if sets.shape[0]:
-        own = xp.where(by_set, xp.astype(code, xp.int64), 0)
-        in_set = has_code(xp, sets, xp.where(by_set, first, 0), own)
+        bit = xp.where(by_set, xp.astype(code, xp.int64), 0)
+        in_set = has_code(xp, sets, xp.where(by_set, first, 0), bit)
         left = xp.where(by_set, in_set, left)
     return xp.where(code == missing, split.missing_left, left)

@@ -16,7 +16,7 @@ import numpy as np
 
 from gpuforest.compiler.types import hints_of, spec_of
 from gpuforest.engine.criteria import SQUARED_ERROR
-from gpuforest.engine.records import Frontier, Rules, Splits
+from gpuforest.engine.records import Frontier, Rules, Splits, Trees
 
 Array = Any
 
@@ -97,9 +97,11 @@ class Kinds(NamedTuple):
 
 
 class Tiles(NamedTuple):
-    """The rows of S slots in tiles of `size`; first i64[S + 1] counts the tiles before a slot's."""
+    """The rows of S slots in tiles of `size`; first i64[S + 1] counts the tiles before a slot's.
+    `order` i64[...], if it is not null, lists the tiles by their first rows."""
 
     first: I64s
+    order: I64s
     size: I64
     S: I64
 
@@ -128,18 +130,6 @@ class Combined(NamedTuple):
     n_bins: I64
 
 
-class Trees(NamedTuple):
-    """The nodes of T trees, which begin at `offsets`; a node's set or combination begins at
-    `set_at`, and combinations add `coordinates` i32[F, B]; None: there are none."""
-
-    nodes: U64s
-    offsets: I64s
-    set_at: I64s
-    sets: U64s
-    coordinates: I32s
-    T: I64
-
-
 ALL = {
     record.__name__: record
     for record in (
@@ -162,6 +152,8 @@ def c_type(hint: Any) -> str:
     if isinstance(form, str) and "[" not in form:
         return str(C_NAMES.get(form, form))
     spec = spec_of(hint)
+    if not isinstance(spec.dtype, str):
+        return f"{spec.dtype.__name__}*"
     name: str = C_NAMES.get(spec.dtype, spec.dtype.upper())
     return f"{name}*" if spec.ndim else name
 

@@ -38,7 +38,7 @@ def some_differ(y, rows, begin, end, value):
 
 
 @kernel
-def differs(y: I64s2, rows: I32s, begin: I64s, end: I64s, values: I64s2, found: Bools):
-    """Write the results to `found` bool[S]."""
+def differs(y: I64s2, rows: I32s, begin: I64s, end: I64s, values: I64s2, others: Bools):
+    """Write the results to `others` bool[S]."""
     for s in range(len(begin)):
-        found[s] = some_differ(y, rows, begin[s], end[s], values[s])
+        others[s] = some_differ(y, rows, begin[s], end[s], values[s])

@@ -5,15 +5,12 @@ import numpy as np
 from gpuforest.common.dtypes import LABEL, STAT
 
 
-def slots_and_rows(
-    rows: np.ndarray, begin: np.ndarray, end: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def slots_and_rows(begin: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The slot of every row of all slots, in order, and its position in `rows`, i64[n] both."""
     count = end - begin
     slot = np.repeat(np.arange(len(begin)), count)
     first = np.cumsum(count) - count
-    position = np.arange(len(slot)) - first[slot] + begin[slot]
-    return slot, position
+    return slot, np.arange(len(slot)) + (begin - first)[slot]
 
 
 def totals(
@@ -37,7 +34,7 @@ def totals(
     Classes (0, 1, 1) with weights (1, 1, 2) and C = 2 in one slot: sums (1, 3).
     """
     S = len(begin)
-    slot, position = slots_and_rows(rows, begin, end)
+    slot, position = slots_and_rows(begin, end)
     target, weight = y[rows[position]], weights[position].astype(STAT)
     sums = np.zeros((S, C), STAT)
     if y.dtype == LABEL:
@@ -65,6 +62,6 @@ def differs(
     -------
     Moments (4, 4, 5) in one slot: True for the value 4, and False for its first two rows.
     """
-    slot, position = slots_and_rows(rows, begin, end)
+    slot, position = slots_and_rows(begin, end)
     other = (y[rows[position]] != values[slot]).any(axis=1)
     return np.bincount(slot[other], minlength=len(begin)) > 0

@@ -1,7 +1,6 @@
 // Walking down trees on the device. The specification is numpy.py beside this file, the
 // packing of nodes in nodes.py.
-#include "shared/goes_left.cuh"
-#include "splits/oblique/goes_left.cuh"
+#include "splits/goes_left.cuh"
 #include "generated/Codes.cuh"
 #include "generated/Trees.cuh"
 
@@ -20,8 +19,8 @@ __device__ __forceinline__ int walk(const Trees& trees, int t, const Codes& code
     bool missing_left = word >> MISSING_SHIFT & 1;
     bool left = goes_left(code, bin, missing_left, (int)codes.B - 1, set);
 #if SUMS
-    if (is_combined(bin))
-      left = sum_goes_left(set(), bin - OBLIQUE_BIN, missing_left, trees.coordinates, codes.B,
+    if (n_summed(bin) > 0)
+      left = sum_goes_left(set(), n_summed(bin), missing_left, trees.coordinates, codes.B,
                            [&](int f) { return (int)row[f]; });
 #endif
     at = (int)(word >> CHILD_SHIFT & CHILD_MASK) + !left;

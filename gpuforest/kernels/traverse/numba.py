@@ -2,9 +2,9 @@
 
 Rows walk down a tree in groups, in three phases. In the top levels, each node is compared with the
 codes of the whole group, in vectors and without branches; a set that takes more than four words
-ends these levels. Below them, while many rows are not at a leaf,
-all take a step in vectors. The last rows take a step in turn. In both, each node is
-prefetched a whole round before it is read, so few steps wait for memory.
+ends these levels. Below them, while many rows are not at a leaf, all take a step in vectors. The
+last rows take a step in turn. In both, each node is prefetched a whole round before it is read, so
+few steps wait for memory.
 """
 
 from typing import Annotated, Any, NamedTuple
@@ -22,6 +22,7 @@ from gpuforest.compiler.types import (
     I64s,
     I64s2,
     U32s,
+    U64s,
     new_arrays,
 )
 from gpuforest.engine.nodes import (
@@ -35,7 +36,6 @@ from gpuforest.engine.nodes import (
 )
 from gpuforest.engine.records import Trees
 from gpuforest.kernels.shared.numba import LOW_32, U
-from gpuforest.splits.oblique.walk import Sums, fill_columns, walk_sums
 
 LEAF, LEAF_BITS, ONE = U(LEAF_WORD), U(LEAF_MASK), U(1)
 WORD = np.uint32  # of vectors with a code each
@@ -150,8 +150,7 @@ def top(trees, sets, root, codes, first, n, group):
             here, ahead = np.uint8(s), np.uint8(used - s)
             column = codes[np.int64(word >> FEATURE), first : first + n]
             if sets is not None and n_words:
-                own = U(begin)
-                step_by_set(sets, own, n_words, word, missing, column, n, slot, here, ahead)
+                step_by_set(sets, U(begin), n_words, word, missing, column, n, slot, here, ahead)
                 used += 2
                 s += 1
                 continue
@@ -195,12 +194,14 @@ def step_all(trees, sets, root, codes, words, first, n, at):
 
 
 @device
-def walk(trees, sets, root, codes, words, first, n, group, moving):
+def walk(trees, root, codes, memory, first, n, group, moving):
     """Write the leaves of some of the rows first .. first + n - 1 in one tree to `group.at`.
 
+    memory : the memory of the codes in words, and the sets; None if no node has one
     moving : the number of these rows, which are listed in `group.row`; it is overwritten
     """
     nodes, row, word, at, moved = trees.nodes, group.row, group.word, group.at, moving
+    words, sets = memory
     top(trees, sets, root, codes, first, n, group)
     for i in range(n):
         at[i] = group.node[group.slot[i]]
@@ -227,38 +228,29 @@ def walk(trees, sets, root, codes, words, first, n, group, moving):
 
 
 @device
-def walk_any(trees, sets, root, codes, words, sums, first, n, group, moving, some_missing):
-    """`walk`, or `walk_sums` in an oblique forest."""
-    if sums is not None:  # noqa: SIM102  # the compiler drops what needs sums by this line alone
-        if len(sums.records):
-            walk_sums(trees, root, sums, first, n, group, moving, some_missing)
-            return
-    walk(trees, sets, root, codes, words, first, n, group, moving)
-
-
-@kernel
-def apply(
-    trees: Trees, codes: Codes2, words: U32s, out: I64s2, group: Group, sums: Sums | None,
-):  # fmt: skip
-    """Write the leaves to `out` i64[N, T].
-
-    codes : [F, N], and their memory in words
-    sums : None if no node has a set or a combination; of a forest without combinations it is empty
-    """
-    offsets, own = trees.offsets, None if sums is None else trees.sets
+def find_leaves(trees, codes, out, group, walk, memory):
+    """The loop of `apply`: `walk` is the function of that name, and takes `memory`."""
     N, T = out.shape
-    holes = False
-    if sums is not None:  # noqa: SIM102  # the compiler drops what needs sums by this line alone
-        if len(sums.records):
-            holes = fill_columns(codes, trees.missing, sums)
     for t in range(T):
         for first in range(0, N, GROUP):
             n = min(GROUP, N - first)
             for i in range(n):
                 group.row[i] = i
-            walk_any(trees, own, offsets[t], codes, words, sums, first, n, group, n, holes)
+            walk(trees, trees.offsets[t], codes, memory, first, n, group, n)
             for i in range(n):
                 out[first + i, t] = group.at[i]
+
+
+@kernel
+def apply(
+    trees: Trees, codes: Codes2, out: I64s2, group: Group, words: U32s, sets: U64s | None
+):  # fmt: skip
+    """Write the leaves to `out` i64[N, T].
+
+    codes : [F, N]; words : their memory in words
+    sets : those of the trees; None if no node has one
+    """
+    find_leaves(trees, codes, out, group, walk, (words, sets))
 
 
 @device
@@ -292,25 +284,11 @@ def add_some(values, begin, column, word, added, n, first, total):
             total[r, U(column[U(v)])] += values[U(v)]
 
 
-@kernel
-def accumulate(
-    trees: Trees, values: F64s, codes: Codes2, skip: Bools2, total: F64s2, words: U32s,
-    begin: I64s, column: I32s, group: Group, sums: Sums | None,
-):  # fmt: skip
-    """Add the leaves' values to `total` f64[n_values, N], or f64[N, n_values] if they are sparse.
-
-    codes : u8 or u16 [F, N]; words : their memory in words
-    skip : bool[T, N], may be empty
-    values : f64[V * n_values], leaf after leaf. If `begin` i64[V + 1] is not empty, it holds only
-        values that are not zero: those of leaf v, with their `column`, at begin[v]:begin[v + 1]
-    sums : None if no node has a set or a combination; of a forest without combinations it is empty
-    """
-    offsets, added, own = trees.offsets, group.added, None if sums is None else trees.sets
-    row, word, at, N = group.row, group.word, group.at, codes.shape[1]
-    holes = False
-    if sums is not None:  # noqa: SIM102  # the compiler drops what needs sums by this line alone
-        if len(sums.records):
-            holes = fill_columns(codes, trees.missing, sums)
+@device
+def add_trees(trees, values, codes, skip, total, begin, column, group, walk, memory):
+    """The loop of `accumulate`: `walk` is the function of that name, and takes `memory`."""
+    offsets, added, row, word, at = trees.offsets, group.added, group.row, group.word, group.at
+    N = codes.shape[1]
     for t in range(len(offsets) - 1):
         root = offsets[t]
         for first in range(0, N, GROUP):
@@ -319,7 +297,7 @@ def accumulate(
             for i in range(n):
                 row[n_added] = added[n_added] = i
                 n_added += not (len(skip) and skip[t, first + i])
-            walk_any(trees, own, root, codes, words, sums, first, n, group, n_added, holes)
+            walk(trees, root, codes, memory, first, n, group, n_added)
             # 2. their values
             if n_added == n and not len(begin):
                 for i in range(n):
@@ -334,3 +312,19 @@ def accumulate(
                 add_some(values, begin, column, word, added, n_added, first, total)
             else:
                 add_listed(values, word, added, n_added, first, total)
+
+
+@kernel
+def accumulate(
+    trees: Trees, values: F64s, codes: Codes2, skip: Bools2, total: F64s2, begin: I64s,
+    column: I32s, group: Group, words: U32s, sets: U64s | None,
+):  # fmt: skip
+    """Add the leaves' values to `total` f64[n_values, N], or f64[N, n_values] if they are sparse.
+
+    codes : u8 or u16 [F, N]; words : their memory in words
+    skip : bool[T, N], may be empty
+    values : f64[V * n_values], leaf after leaf. If `begin` i64[V + 1] is not empty, it holds only
+        values that are not zero: those of leaf v, with their `column`, at begin[v]:begin[v + 1]
+    sets : those of the trees; None if no node has one
+    """
+    add_trees(trees, values, codes, skip, total, begin, column, group, walk, (words, sets))

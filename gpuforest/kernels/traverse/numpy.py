@@ -7,12 +7,12 @@ from gpuforest.engine.nodes import LEAF_MASK, combined, unpack
 from gpuforest.engine.records import Trees
 from gpuforest.kernels.shared.numpy import goes_left
 from gpuforest.kernels.shared.records import Split
-from gpuforest.splits.oblique.numpy import sums_go_left
+from gpuforest.splits.walks import sums_go_left
 
 
-def apply(trees: Trees, codes: np.ndarray, coordinates: np.ndarray | None = None) -> np.ndarray:
+def apply(trees: Trees, codes: np.ndarray) -> np.ndarray:
     """The number, within its tree, of the leaf that each row of codes u8 or u16 [N, F] reaches,
-    i64[N, T]. With coordinates i32[F, B] nodes may split by combinations of features."""
+    i64[N, T]."""
     N, T = len(codes), len(trees.offsets) - 1
     out = np.zeros((N, T), np.int64)
     for t in range(T):
@@ -28,24 +28,19 @@ def apply(trees: Trees, codes: np.ndarray, coordinates: np.ndarray | None = None
             split = Split(None, None, bin[moves], missing_left[moves], None)
             first = trees.set_at[node] if len(trees.sets) else node
             left = goes_left(xp, code, split, trees.missing, trees.sets, first)
-            if coordinates is not None:
+            if trees.coordinates is not None:
                 by_sum = combined(trees.nodes[node]) > 0
-                left[by_sum] = sums_go_left(trees, node[by_sum], codes[row[by_sum]], coordinates)
+                left[by_sum] = sums_go_left(trees, node[by_sum], codes[row[by_sum]])
             at[row] = child[moves] + ~left
     return out
 
 
 def accumulate(
-    trees: Trees,
-    values: np.ndarray,
-    codes: np.ndarray,
-    skip: np.ndarray | None,
-    total: np.ndarray,
-    coordinates: np.ndarray | None = None,
+    trees: Trees, values: np.ndarray, codes: np.ndarray, skip: np.ndarray | None, total: np.ndarray
 ) -> np.ndarray:
     """Add the leaves' values f64[V, n_values], tree after tree in their order, to `total`
     f64[N, n_values], without the pairs of tree and row in `skip` bool[T, N]."""
-    leaves = apply(trees, codes, coordinates)
+    leaves = apply(trees, codes)
     for t in range(len(trees.offsets) - 1):
         at = trees.nodes[trees.offsets[t] + leaves[:, t]] & LEAF_MASK
         value = values[at.astype(np.int64)]

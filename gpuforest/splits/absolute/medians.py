@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from gpuforest.kernels.totals.numpy import slots_and_rows
+
 
 def halves(group: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """For each of g groups of rows, the position of its first row, of the row at which half of its
@@ -45,13 +47,10 @@ def slot_medians(
     rows, weights : i32[R]
     begin, end : i64[S], slot s holds rows[begin[s]:end[s]]
     """
-    count = end - begin
-    slot = np.repeat(np.arange(len(begin)), count)
-    at = np.arange(len(slot)) - (np.cumsum(count) - count)[slot] + begin[slot]
-    own, w = q[rows[at]], weights[at]
-    order = np.lexsort((own, slot))
-    _, lower, upper = halves(slot[order], w[order])
-    found = np.zeros(len(begin))
-    own = own[order]
-    found[count > 0] = (own[lower] + own[upper]) * 0.5
-    return found
+    slot, at = slots_and_rows(begin, end)
+    targets = q[rows[at]]
+    order = np.lexsort((targets, slot))
+    _, lower, upper = halves(slot[order], weights[at][order])
+    medians, targets = np.zeros(len(begin)), targets[order]
+    medians[end > begin] = (targets[lower] + targets[upper]) * 0.5
+    return medians

@@ -18,7 +18,7 @@ from gpuforest.compiler.types import F64s, I32s2, I64s2, new_arrays
 from gpuforest.engine.records import Data, Frontier, Rules
 from gpuforest.kernels.best_split.cuts import draw_cut, limits_of, slot_at
 from gpuforest.kernels.shared.numba import U, merge_sort
-from gpuforest.kernels.shared.records import Cuts
+from gpuforest.kernels.shared.records import Bin, Cuts
 
 Array = Any
 
@@ -28,7 +28,7 @@ class AbsoluteScratch(NamedTuple):
     order[start[g]:start[g + 1]]."""
 
     w: Annotated[Array, "i64[n]"]  # weights
-    own: Annotated[Array, "i64[n, K]"]  # targets
+    y: Annotated[Array, "i64[n, K]"]  # targets
     by_target: Annotated[Array, "i64[K, n]"]  # for each output, the rows in the order of targets
     rank: Annotated[Array, "i64[K, n]"]  # each row's rank
     q: Annotated[Array, "i64[K, n]"]  # the targets in that order
@@ -47,16 +47,6 @@ class AbsoluteScratch(NamedTuple):
     codes: Annotated[Array, "i64[n]"]
     keys: Annotated[Array, "i64[n]"]
     counts: Annotated[Array, "i64[C]"]
-
-
-class Held(NamedTuple):
-    """The groups of a feature in a slot. If values are missing, they are the last group."""
-
-    m: Any  # groups
-    n: Any  # rows
-    weight: Any
-    n_missing: Any
-    w_missing: Any
 
 
 def absolute_arrays(n: int, K: int, B: int) -> AbsoluteScratch:
@@ -120,7 +110,7 @@ def side_errors(work, k, first, last, step, also, side, m, wants):
         for i in range(work.start[g], work.start[g + 1]):
             r = work.order[U(i)]
             w = work.w[U(r)]
-            product = w * work.own[U(r), k]
+            product = w * work.y[U(r), k]
             add_row(work, n, rank[U(r)], w, product)
             total += w
             moment += product
@@ -171,20 +161,20 @@ def take_rows(y, slots, begin, n, work):
         work.w[i] = slots.weights[begin + i]
         total += work.w[i]
         for k in range(y.shape[1]):
-            work.own[i, k] = y[slots.rows[begin + i], k]
+            work.y[i, k] = y[slots.rows[begin + i], k]
     for k in range(y.shape[1]):
         by_target = work.by_target[k]
         for i in range(n):
-            work.keys[i], by_target[i] = work.own[i, k], i
+            work.keys[i], by_target[i] = work.y[i, k], i
         merge_sort(work.keys, by_target, work.errors[0], work.errors[1], n)
         upto, middle, error = np.int64(0), np.int64(0), np.int64(0)
         for i in range(n):
             r = by_target[i]
-            work.rank[k, r], work.q[k, i] = i, work.own[r, k]
+            work.rank[k, r], work.q[k, i] = i, work.y[r, k]
             middle = work.q[k, i] if 2 * upto < total else middle
             upto += work.w[r]
         for i in range(n):
-            error += work.w[i] * abs(work.own[i, k] - middle)
+            error += work.w[i] * abs(work.y[i, k] - middle)
         work.whole[k] = error
 
 
@@ -198,24 +188,24 @@ def error_of_side(work, n, k, side):
     while 2 * upto <= total:
         r = work.by_target[k, at]
         if goes_left[r] == side:
-            high = work.own[r, k]
+            high = work.y[r, k]
             low = high if 2 * upto < total else low
             upto += work.w[r]
         at += 1
     for i in range(n):
         if goes_left[i] == side:
-            error += work.w[i] * abs(work.own[i, k] - low)
+            error += work.w[i] * abs(work.y[i, k] - low)
     return error, np.float64(low + high) * 0.5
 
 
 @device
-def is_allowed(g, side, held, work, a, b, limits):
+def is_allowed(g, side, whole, absent, work, a, b, limits):
     """Whether limits allow the cut behind group g; the medians of its sides are a and b."""
-    n_left = work.start[g + 1] + held.n_missing * side
-    w_left = work.before[g + 1] + held.w_missing * side
-    if min(n_left, held.n - n_left) < limits.min_rows:
+    n_left = work.start[g + 1] + absent.rows * side
+    w_left = work.before[g + 1] + absent.weight * side
+    if min(n_left, whole.rows - n_left) < limits.min_rows:
         return False
-    if min(w_left, held.weight - w_left) < limits.min_weight:
+    if min(w_left, whole.weight - w_left) < limits.min_weight:
         return False
     if limits.sign == 0:
         return True
@@ -224,12 +214,12 @@ def is_allowed(g, side, held, work, a, b, limits):
 
 
 @rare
-def all_gains(held, factors, wants, work):
+def all_gains(m, absent, factors, wants, work):
     """Fill the gains: what the cut behind each group takes off the slot's error, with missing
     values right and left."""
-    errors, gains, m = work.errors, work.gains, held.m
+    errors, gains = work.errors, work.gains
     for k in range(len(factors)):
-        for side in range(2 if held.n_missing > 0 and m > 2 else 1):
+        for side in range(2 if absent.rows > 0 and m > 2 else 1):
             also, last = (m - 1, m - 2) if side == 1 else (-1, m - 1)
             left, right, some = 2 * side, 2 * side + 1, wants and k == 0
             side_errors(work, k, 0, last - 1, 1, also, left, m, some)
@@ -241,22 +231,25 @@ def all_gains(held, factors, wants, work):
 
 
 @rare
-def best_cut(held, factors, limits, work):
-    """The best cut: (score, group behind which it lies, whether missing values go left)."""
+def best_cut(m, whole, absent, factors, limits, work):
+    """The best cut between m groups: (score, group behind which it lies, whether missing values go
+    left). The Bins `whole` and `absent` are the slot's sums, and those of missing values, which are
+    the last group if there are any."""
     best = (-np.inf, 0, False)
-    all_gains(held, factors, limits.sign != 0, work)
-    for g in range(held.m - 1):
-        for side in range(2 if held.n_missing > 0 and g < held.m - 2 else 1):
+    all_gains(m, absent, factors, limits.sign != 0, work)
+    for g in range(m - 1):
+        for side in range(2 if absent.rows > 0 and g < m - 2 else 1):
             a, b = work.medians[2 * side, g], work.medians[2 * side + 1, g + 1]
-            if work.gains[side, g] > best[0] and is_allowed(g, side, held, work, a, b, limits):
-                best = work.gains[side, g], g, side == 1
+            gain = work.gains[side, g]
+            if gain > best[0] and is_allowed(g, side, whole, absent, work, a, b, limits):
+                best = gain, g, side == 1
     return best
 
 
 @rare
-def random_cut(held, factors, limits, work, drawn, side):
+def random_cut(m, whole, absent, factors, limits, work, drawn, side):
     """As best_cut, for the one cut that was drawn."""
-    n, g, n_present = held.n, 0, held.m - (held.n_missing > 0)
+    n, g, n_present = whole.rows, 0, m - (absent.rows > 0)
     while g + 1 < n_present and work.code[g + 1] <= drawn:
         g += 1
     for i in range(n):
@@ -270,43 +263,40 @@ def random_cut(held, factors, limits, work, drawn, side):
         score += factors[k] * np.float64(work.whole[k] - left - right)
         medians = (a, b) if k == 0 else medians
     a, b = medians
-    if not is_allowed(g, side, held, work, a, b, limits):
+    if not is_allowed(g, side, whole, absent, work, a, b, limits):
         score = -np.inf
     return score, g, side
 
 
 @device
-def add_left(held, g, side, left, work):
+def add_left(n, n_missing, g, side, left, work):
     """Fill `left` i64[1 + K], which holds zeros, with the weight and moments of the left side."""
-    for i in range(held.n):
-        if i < work.start[g + 1] or (side and i >= held.n - held.n_missing):
+    for i in range(n):
+        if i < work.start[g + 1] or (side and i >= n - n_missing):
             r = work.order[i]
             left[0] += work.w[r]
             for k in range(len(left) - 1):
-                left[1 + k] += work.w[r] * work.own[r, k]
+                left[1 + k] += work.w[r] * work.y[r, k]
 
 
 @device
-def held_of(m, n, weight, missing, work):
-    """The record of the groups of a feature."""
-    n_missing, w_missing = np.int64(0), np.int64(0)
-    if work.code[m - 1] == missing:
-        n_missing, w_missing = n - work.start[m - 1], weight - work.before[m - 1]
-    return Held(np.int64(m), np.int64(n), weight, n_missing, w_missing)
-
-
-@device
-def cut_groups(data, slot, j, f, held, rules, factors, work, cuts):
-    """Write the best cut of one feature in one slot, or the random cut."""
+def cut_groups(data, slot, j, f, m, n, rules, factors, work, cuts):
+    """Write the best cut between the m groups of one feature in one slot of n rows, or the random
+    cut."""
     n_bins, limits, drawn, s = data.n_bins[f], limits_of(rules, slot, f), np.int64(-1), slot.number
-    n_present = held.m - (held.n_missing > 0)
+    zero, whole = np.int64(0), Bin(slot.weight, np.int64(0), np.int64(n))
+    absent = Bin(zero, zero, zero)
+    if work.code[m - 1] == data.n_codes - 1:
+        absent = Bin(slot.weight - work.before[m - 1], zero, n - work.start[m - 1])
+    n_present = m - (absent.rows > 0)
     # 1. to 3. the cuts, their limits and errors
     if rules.random:
         lowest, highest = work.code[0], work.code[n_present - 1]
         drawn, goes = draw_cut(slot.key, f, lowest, highest, n_bins)
-        best, g, side = random_cut(held, factors, limits, work, drawn, goes and held.n_missing > 0)
+        goes = goes and absent.rows > 0
+        best, g, side = random_cut(m, whole, absent, factors, limits, work, drawn, goes)
     else:
-        best, g, side = best_cut(held, factors, limits, work)
+        best, g, side = best_cut(m, whole, absent, factors, limits, work)
     if best == -np.inf:
         return
     # 4. the middle of the gap, and where missing values go
@@ -316,10 +306,10 @@ def cut_groups(data, slot, j, f, held, rules, factors, work, cuts):
         cuts.bin[s, j] = drawn
     else:
         cuts.bin[s, j] = (work.code[g] + work.code[g + 1] - 1) >> 1
-    heavier = 2 * work.before[g + 1] > held.weight
-    cuts.missing_left[s, j] = side if held.n_missing > 0 else heavier
+    heavier = 2 * work.before[g + 1] > slot.weight
+    cuts.missing_left[s, j] = side if absent.rows > 0 else heavier
     cuts.score[s, j] = best
-    add_left(held, g, side, cuts.left[s, j], work)
+    add_left(n, absent.rows, g, side, cuts.left[s, j], work)
 
 
 @kernel(target="int64")
@@ -343,5 +333,4 @@ def absolute_split(
             m = group_rows(n, missing, work)
             cuts.varies[s, j] = m > 1
             if m > 1:
-                held = held_of(m, n, slot.weight, missing, work)
-                cut_groups(data, slot, j, f, held, rules, factors, work, cuts)
+                cut_groups(data, slot, j, f, m, n, rules, factors, work, cuts)

@@ -2,7 +2,7 @@
 
     rows of a node, sorted by category        a a a b c c
     its chain of splits                       {a}? -- yes: rows 0 to 2; no: {b}? -- yes: ...
-    branches[i]: category, end, is_heaviest   (a, 3, 1)  (b, 4, 0)  (c, 6, 1)
+    branches: category, end, is heaviest      (a, 3, 1)  (b, 4, 0)  (c, 6, 1)
 
 A chain is made at once. Its links wait on the stack of open nodes for their positions in the tree,
 which come after all nodes below the categories before them.
@@ -58,25 +58,6 @@ Array = Any
 ROUNDING = 1e-9  # relative; a gain that is below the mean by less equals it
 
 
-class Branches(NamedTuple):
-    """The branches of the chains above a node."""
-
-    code: Annotated[Array, "i64[E]"]  # its category
-    end: Annotated[Array, "i64[E]"]  # where its rows end in the order
-    # whether no later branch is heavier; a branch's weight until that is known
-    heaviest: Annotated[Array, "i64[E]"]
-
-
-class Tried(NamedTuple):
-    """The split of each feature that was tried in a node."""
-
-    score: Annotated[Array, "f64[F]"]
-    spread: Annotated[Array, "f64[F]"]  # its information
-    feature: Annotated[Array, "i64[F]"]
-    bin: Annotated[Array, "i64[F]"]
-    missing_left: Annotated[Array, "bool[F]"]
-
-
 class OpenLink(NamedTuple):
     """A node on the stack, or a link of a chain."""
 
@@ -96,50 +77,58 @@ class OpenLink(NamedTuple):
 class Chains(NamedTuple):
     """The scratch of multiway splits besides `Scratch`."""
 
-    branches: Branches
     stack: Annotated[Array, Type(OpenLink, 1)]
-    tried: Tried
+    # the branches of the chains above a node
+    code: Annotated[Array, "i64[E]"]  # a branch's category
+    end: Annotated[Array, "i64[E]"]  # where its rows end in the order
+    # whether no later branch is heavier; a branch's weight until that is decided
+    heaviest: Annotated[Array, "i64[E]"]
+    # the split of each feature that was tried in a node
+    score: Annotated[Array, "f64[F]"]
+    spread: Annotated[Array, "f64[F]"]  # its information
+    feature: Annotated[Array, "i64[F]"]
+    bin: Annotated[Array, "i64[F]"]
+    missing_left: Annotated[Array, "bool[F]"]
 
 
 def new_chains(most: int, n_features: int) -> Chains:
     """Scratch for nodes of at most `most` rows."""
-    return Chains(
-        Branches(**new_arrays(Branches, np.empty, E=most + n_features + 2)),
-        np.empty(most + 2, dtype_of(OpenLink)),
-        Tried(**new_arrays(Tried, np.empty, F=n_features)),
-    )
+    arrays = new_arrays(Chains, np.empty, E=most + n_features + 2, F=n_features)
+    return Chains(np.empty(most + 2, dtype_of(OpenLink)), **arrays)
 
 
 @device
-def start_branch(branches, end, code):
+def start_branch(chains, end, code):
     """Write a branch without rows, and return where the branches end."""
-    branches.code[end], branches.heaviest[end] = code, 0
+    chains.code[end], chains.heaviest[end] = code, 0
     return end + 1
 
 
 @device
-def sort_few(slot, order, spare, work, branches, top):
-    """As sort_rows, by sorting the codes in `work.code`; the sorted rows are put into `spare`."""
-    own, end, width, weight = order.own, top, order.own.shape[1], weight_column(order.own)
-    sort_by_code(slot.n_rows, work)
+def sort_few(slot, scratch, chains, top):
+    """As sort_rows, by sorting the codes in `scratch.code`; the sorted rows are put into the spare
+    order."""
+    order, spare, keys, end = scratch.order, scratch.spare, scratch.keys, top
+    stats, width, weight = order.stats, order.stats.shape[1], weight_column(order.stats)
+    sort_by_code(slot.n_rows, scratch)
     for i in range(slot.n_rows):
-        at = slot.begin + np.int64(work.keys[U(i)] & POSITION)
-        b = np.int64(work.keys[U(i)] >> SIXTEEN)
-        if end == top or branches.code[end - 1] != b:
-            end = start_branch(branches, end, b)
-        branches.end[end - 1] = slot.begin + i + 1
-        branches.heaviest[end - 1] += own[U(at), weight]
+        at = slot.begin + np.int64(keys[U(i)] & POSITION)
+        b = np.int64(keys[U(i)] >> SIXTEEN)
+        if end == top or chains.code[end - 1] != b:
+            end = start_branch(chains, end, b)
+        chains.end[end - 1] = slot.begin + i + 1
+        chains.heaviest[end - 1] += stats[U(at), weight]
         spare.positions[U(i)] = order.positions[U(at)]
         for c in range(width):
-            spare.own[U(i), U(c)] = own[U(at), U(c)]
+            spare.stats[U(i), U(c)] = stats[U(at), U(c)]
     return end
 
 
 @device
-def sort_many(column, feature, slot, order, spare, counts, branches, top):
+def sort_many(column, feature, slot, scratch, counts, chains, top):
     """As sort_few, by counting the codes; `counts` i64[B] is scratch."""
-    positions, own, low, end = order.positions, order.own, slot.begin, top
-    high, width = low + slot.n_rows, own.shape[1]
+    (positions, stats), spare, low, end = scratch.order, scratch.spare, slot.begin, top
+    high, width = low + slot.n_rows, stats.shape[1]
     for b in range(feature.missing + 1):
         counts[b] = 0
     for i in range(low, high):
@@ -148,68 +137,68 @@ def sort_many(column, feature, slot, order, spare, counts, branches, top):
     for i in range(feature.bins + 1):
         b = i if i < feature.bins else feature.missing
         if counts[b] > 0:
-            end = start_branch(branches, end, b)
+            end = start_branch(chains, end, b)
             first, counts[b] = first + counts[b], first
-            branches.end[end - 1] = low + first
+            chains.end[end - 1] = low + first
     for i in range(low, high):
         b = np.int64(column[U(positions[U(i)])])
         at = counts[b]
         counts[b] += 1
         spare.positions[U(at)] = positions[U(i)]
         for c in range(width):
-            spare.own[U(at), U(c)] = own[U(i), U(c)]
+            spare.stats[U(at), U(c)] = stats[U(i), U(c)]
     at = 0
     for j in range(top, end):
-        for i in range(at, branches.end[j] - low):
-            branches.heaviest[j] += spare.own[U(i), weight_column(own)]
-        at = branches.end[j] - low
+        for i in range(at, chains.end[j] - low):
+            chains.heaviest[j] += spare.stats[U(i), weight_column(stats)]
+        at = chains.end[j] - low
     return end
 
 
 @device
-def weight_column(own):
-    """The column of `own` that holds weights."""
-    return 1 if has_labels(own) else 0
+def weight_column(stats):
+    """The column of `stats` that holds weights."""
+    return 1 if has_labels(stats) else 0
 
 
 @device
-def sort_rows(column, feature, slot, scratch, counts, branches, top):
+def sort_rows(column, feature, slot, scratch, counts, chains, top):
     """Sort a node's rows by category, missing values last, write its branches from `top` on, and
     return where they end."""
-    order, spare, work = scratch.order, scratch.spare, scratch.work
+    order, spare = scratch.order, scratch.spare
     if fills(slot, feature):
-        end = sort_many(column, feature, slot, order, spare, counts, branches, top)
+        end = sort_many(column, feature, slot, scratch, counts, chains, top)
     else:
-        take_codes(column, slot, order, work.code)
-        end = sort_few(slot, order, spare, work, branches, top)
+        take_codes(column, slot, order, scratch.code)
+        end = sort_few(slot, scratch, chains, top)
     for i in range(slot.n_rows):
         order.positions[U(slot.begin + i)] = spare.positions[U(i)]
-        for c in range(order.own.shape[1]):
-            order.own[U(slot.begin + i), U(c)] = spare.own[U(i), U(c)]
+        for c in range(order.stats.shape[1]):
+            order.stats[U(slot.begin + i), U(c)] = spare.stats[U(i), U(c)]
     heaviest = np.int64(-1)  # of the branches that follow
     for j in range(end - 1, top - 1, -1):
-        weight = branches.heaviest[j]
-        branches.heaviest[j] = weight >= heaviest
+        weight = chains.heaviest[j]
+        chains.heaviest[j] = weight >= heaviest
         heaviest = max(heaviest, weight)
     return end
 
 
 @device
-def link_set(branches, first, high, bins, missing, words):
+def link_set(chains, first, high, bins, missing, words):
     """Write the set of a link: its category and, if its branch is the heaviest of those left, all
     categories that the node does not hold. Returns whether missing values go left."""
     for w in range((bins + 63) >> 6):
         words[w] = U(0)
-    b = branches.code[first]
-    if not branches.heaviest[first]:
+    b = chains.code[first]
+    if not chains.heaviest[first]:
         words[b >> 6] |= U(1) << U(b & 63)
         return False
     for c in range(bins):
         words[c >> 6] |= U(1) << U(c & 63)
     j, missing_left = first, True
-    while branches.end[j] < high:
+    while chains.end[j] < high:
         j += 1
-        c = branches.code[j]
+        c = chains.code[j]
         if c == missing:
             missing_left = False
         else:
@@ -263,23 +252,24 @@ def cut_spread(n_left, n):
 
 
 @rare
-def most_worthy(m, tried, whole, gain_ratio):
-    """The number of the chosen one of the first m splits, or -1."""
+def most_worthy(m, score, spread, whole, gain_ratio):
+    """The number of the chosen one of the first m splits, of these scores and informations, or -1;
+    the node's own score is `whole`."""
     best, at = -np.inf, -1
     total, count = 0.0, 0.0
     if gain_ratio:
         for j in range(m):
-            if tried.score[j] - whole > -np.inf:
-                total += tried.score[j] - whole
+            if score[j] - whole > -np.inf:
+                total += score[j] - whole
                 count += 1.0
     mean = total / count if count > 0.0 else total
     least = mean - ROUNDING * abs(mean)
     for j in range(m):
-        value = tried.score[j]
+        value = score[j]
         if gain_ratio:
             gain = value - whole
-            is_worthy = gain > -np.inf and gain >= least and tried.spread[j] > 0.0
-            value = gain / tried.spread[j] if is_worthy else -np.inf
+            is_worthy = gain > -np.inf and gain >= least and spread[j] > 0.0
+            value = gain / spread[j] if is_worthy else -np.inf
         if value > best:
             best, at = value, j
     return at
@@ -291,7 +281,7 @@ def numeric_cut(feature, column, slot, rules, scratch, random):
     left, spread = scratch.left_sums, 0.0
     limits, criterion = limits_of(rules, slot, feature.number), rules.criterion.number
     if random is None:
-        hist = scratch.work.hists[0]
+        hist = scratch.hists[0]
         varies, split = best_cut(column, feature, slot, criterion, limits, scratch, hist, False)
     else:
         varies, split = random_cut(column, feature, slot, criterion, limits, scratch)
@@ -305,14 +295,14 @@ def numeric_cut(feature, column, slot, rules, scratch, random):
 def branches_of(feature, column, slot, rules, scratch, categories):
     """As numeric_cut, for the split into all categories of a feature."""
     score, spread = -np.inf, 0.0
-    m = compact_set(column, feature, slot, scratch, scratch.work.hists[0], False, categories)
+    m = compact_set(column, feature, slot, scratch, scratch.hists[0], False, categories)
     if m > 1:
         score, spread = all_branches(m, feature, rules, categories)
     return m > 1, Split(score, feature.number, np.int64(SET_BIN), False, NO_BIN), spread
 
 
 @device
-def best_feature(data, slot, rules, scratch, tried, n_trail, random, sets):
+def best_feature(data, slot, rules, scratch, chains, n_trail, random, sets):
     """The best split by the first k features that vary, and the trail's length."""
     constant, k, F = scratch.constant, rules.n_tried, len(scratch.constant)
     (mask, shift), C = domain(F), len(slot.sums)
@@ -331,44 +321,45 @@ def best_feature(data, slot, rules, scratch, tried, n_trail, random, sets):
             constant[f], scratch.trail[n_trail] = True, f
             n_trail += 1
             continue
-        tried.score[m], tried.spread[m], tried.feature[m] = split.score, spread, f
-        tried.bin[m], tried.missing_left[m] = split.bin, split.missing_left
+        chains.score[m], chains.spread[m], chains.feature[m] = split.score, spread, f
+        chains.bin[m], chains.missing_left[m] = split.bin, split.missing_left
         m += 1
     whole = node_score(rules.criterion.number, slot.sums, slot.weight, C)
-    best, split = most_worthy(m, tried, whole, rules.criterion.by_ratio), NO_SPLIT
-    if best >= 0 and tried.score[best] - whole >= rules.min_gain:
-        split = Split(
-            tried.score[best], tried.feature[best], tried.bin[best], tried.missing_left[best],
-            NO_BIN,
-        )  # fmt: skip
+    best = most_worthy(m, chains.score, chains.spread, whole, rules.criterion.by_ratio)
+    if best < 0 or chains.score[best] - whole < rules.min_gain:
+        return NO_SPLIT, n_trail
+    split = Split(
+        chains.score[best], chains.feature[best], chains.bin[best], chains.missing_left[best],
+        NO_BIN,
+    )  # fmt: skip
     return split, n_trail
 
 
 @device
-def push_sides(stack, n_stack, node, middle, n_nodes, n_trail, first, feature, top):
+def push_sides(stack, n_stack, node, depth, middle, n_nodes, n_trail, first, feature, top):
     """Put both sides of a split, the last two nodes, on the stack: the left one, with all nodes
     below it, is taken before the right one, which may be the next link of a chain."""
     none = np.int64(-1)
     right = OpenLink(
-        middle, node.high, node.depth, n_nodes - 1, n_trail, first, feature, top,
+        middle, node.high, depth, n_nodes - 1, n_trail, first, feature, top,
         hash_at(node.key, 1), node.least, node.greatest,
     )  # fmt: skip
     n_stack = push(stack, n_stack, right)
     left = OpenLink(
-        node.low, middle, node.depth, n_nodes - 2, n_trail, none, none, top, hash_at(node.key, 0),
+        node.low, middle, depth, n_nodes - 2, n_trail, none, none, top, hash_at(node.key, 0),
         node.least, node.greatest,
     )  # fmt: skip
     return push(stack, n_stack, left)
 
 
 @device
-def bound_sides(stack, n_stack, sign, slot, own, middle, left):
+def bound_sides(stack, n_stack, sign, slot, stats, middle, left):
     """Bound the values of the two nodes that were pushed last by the middle of their means, where
     predictions must rise or fall with the feature that splits them: its sign is 1 or -1. The right
     side's rows begin at `middle`; `left` i64[2] is scratch."""
     if sign != 0:
-        node_totals(own, slot.begin, middle, left)
-        weight = weight_of(left, has_labels(own))
+        node_totals(stats, slot.begin, middle, left)
+        weight = weight_of(left, has_labels(stats))
         mean = np.float64(left[1]) / np.float64(weight)
         other = np.float64(slot.sums[1] - left[1]) / np.float64(slot.weight - weight)
         lower, upper = (n_stack - 1, n_stack - 2) if sign > 0 else (n_stack - 2, n_stack - 1)
@@ -376,36 +367,18 @@ def bound_sides(stack, n_stack, sign, slot, own, middle, left):
 
 
 @device
-def put_link(data, scratch, branches, link, root, sets, grown):
-    """Write a link of a chain, by which its first category goes left; returns the new counts."""
-    bins, missing = np.int64(data.n_bins[link.feature]), np.int64(data.n_codes - 1)
-    side = link_set(branches, link.first, link.high, bins, missing, sets.best)
-    split = Split(0.0, link.feature, np.int64(SET_BIN), side, NO_BIN)
-    return put_split(scratch, data, link.number, root, split, sets, grown)
-
-
-@device
-def slot_of(node, own, sums):
+def slot_of(node, stats, sums):
     """The record of a node that the split search takes; its channel sums are put into `sums`."""
-    node_totals(own, node.low, node.high, sums)
-    weight, n_rows = weight_of(sums, has_labels(own)), node.high - node.low
+    node_totals(stats, node.low, node.high, sums)
+    weight, n_rows = weight_of(sums, has_labels(stats)), node.high - node.low
     return Slot(node.number, node.low, n_rows, weight, node.key, sums, node.least, node.greatest)
 
 
 @device
-def below(node, first, feature, top):
-    """The record for the nodes below a split node, or for the first link of its chain."""
-    return OpenLink(
-        node.low, node.high, node.depth + 1, node.number, node.n_trail, first, feature, top,
-        node.key, node.least, node.greatest,
-    )  # fmt: skip
-
-
-@device
 def grow_block(data, root, rules, scratch, chains, random, sets, grown):
-    """As grow_block in numba.py."""
-    branches, stack, order = chains.branches, chains.stack, scratch.order
-    missing, n_trail, n_stack, none = data.n_codes - 1, 0, 1, np.int64(-1)
+    """As grow_block of kernels/grow_subtrees/numba.py."""
+    stack, order, missing = chains.stack, scratch.order, np.int64(data.n_codes - 1)
+    n_trail, n_stack, none = 0, 1, np.int64(-1)
     push(stack, 0, root)
     grown = Grown(grown.n_nodes + 1, grown.n_leaves, grown.n_words)
     while n_stack > 0:
@@ -413,45 +386,46 @@ def grow_block(data, root, rules, scratch, chains, random, sets, grown):
         n_stack -= 1
         node = pop(stack, n_stack)
         n_trail = forget(scratch, n_trail, node.n_trail)
-        if node.first < 0:
+        first, f, top, depth = node.first, node.feature, node.top, node.depth
+        if first < 0:
             # 2. a node: its best split
-            split, slot = NO_SPLIT, slot_of(node, order.own, scratch.sums)
+            split, slot = NO_SPLIT, slot_of(node, order.stats, scratch.sums)
             may_split = slot.n_rows >= rules.fewest_rows and node.depth < rules.max_depth
-            if may_split and not is_pure(order.own, slot):
+            if may_split and not is_pure(order.stats, slot):
                 split, n_trail = best_feature(
-                    data, slot, rules, scratch, chains.tried, n_trail, random, sets
+                    data, slot, rules, scratch, chains, n_trail, random, sets
                 )
             # 3. a leaf
             if split.feature < 0:
                 grown = put_leaf(scratch, node.number, scratch.sums, grown)
                 continue
-            column, f = data.codes[split.feature], split.feature
+            column, f, depth = data.codes[split.feature], split.feature, depth + 1
             # 4. a cut of numbers
             if split.bin != SET_BIN:
                 grown = put_split(scratch, data, node.number, root.number, split, None, grown)
-                node = below(node, none, none, node.top)
                 middle = node.low + split_rows(
                     column, order, scratch.spare, slot, split, missing, None
                 )
                 n_stack = push_sides(
-                    stack, n_stack, node, middle, grown.n_nodes, n_trail, none, none, node.top
+                    stack, n_stack, node, depth, middle, grown.n_nodes, n_trail, none, none, top
                 )
                 if len(rules.signs):
                     bound_sides(
-                        stack, n_stack, rules.signs[f], slot, order.own, middle, scratch.left_sums
+                        stack, n_stack, rules.signs[f], slot, order.stats, middle, scratch.left_sums
                     )
                 continue
             # 5. or the rows of all branches
-            first, feature = node.top, feature_of(f, data, rules, data.n_channels)
-            top = sort_rows(column, feature, slot, scratch, sets.work.ordered, branches, first)
-            node = below(node, first, f, top)
-        # 6. a link: its first category, and the next link or the last category
-        grown = put_link(data, scratch, branches, node, root.number, sets, grown)
-        follows = node.first + 1 if branches.end[node.first + 1] < node.high else none
+            first, feature = top, feature_of(f, data, rules, data.n_channels)
+            top = sort_rows(column, feature, slot, scratch, sets.work.ordered, chains, first)
+        # 6. a link: its first category goes left, and the next link or the last category right
+        bins = np.int64(data.n_bins[f])
+        missing_left = link_set(chains, first, node.high, bins, missing, sets.best)
+        split = Split(0.0, f, np.int64(SET_BIN), missing_left, NO_BIN)
+        grown = put_split(scratch, data, node.number, root.number, split, sets, grown)
+        follows = first + 1 if chains.end[first + 1] < node.high else none
         n_stack = push_sides(
-            stack, n_stack, node, branches.end[node.first], grown.n_nodes, n_trail, follows,
-            node.feature, node.top,
-        )  # fmt: skip
+            stack, n_stack, node, depth, chains.end[first], grown.n_nodes, n_trail, follows, f, top
+        )
     forget(scratch, n_trail, 0)
     return grown
 
@@ -461,7 +435,7 @@ def grow_multiway(
     data: Data, slots: Frontier, rules: Rules, scratch: Scratch, offsets: I64s, written: I64s,
     random: Bool | None, sets: Sets, chains: Chains,
 ):  # fmt: skip
-    """As grow_subtrees in numba.py, from the slots of roots."""
+    """As `grow_subtrees` of kernels/grow_subtrees/numba.py, from the slots of roots."""
     scratch.pure[:] = -1
     zero: Any = np.int64(0)
     none: Any = np.int64(-1)
@@ -474,5 +448,5 @@ def grow_multiway(
         allow(scratch, slots, d)
         grown = grow_block(data, root, rules, scratch, chains, random, sets, grown)
         offsets[d + 1] = grown.n_nodes
-    scratch.constant[:] = False
+    scratch.refused[:] = scratch.constant[:] = False
     written[0], written[1] = grown.n_leaves, grown.n_words

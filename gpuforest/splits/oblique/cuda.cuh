@@ -1,6 +1,6 @@
 // Splits by combinations of features. A warp adds up the coordinates of a node's rows, and the steps
-// of these sums are the rows' codes in a column, which is then cut as a feature. terms.py beside this file
-// says how combinations are drawn and stored; the specification is kind.py.
+// of these sums are the rows' codes in a column, which is then cut as a feature. terms.py beside
+// this file says how combinations are drawn and stored; the specification is kind.py.
 #include "grow_subtrees/node.cuh"
 
 #if SUMS
@@ -39,9 +39,9 @@ __device__ __noinline__ Terms draw_terms(const Growth& growth, u64 key, int a, i
   // 1. how many features it has
   u64 h_first = __shfl_sync(ALL_LANES, h, 0);
   if (place >= 0)
-    n += __popc(__ballot_sync(ALL_LANES, i < from.most && h_first < from.chances[i]));
+    n += __popc(__ballot_sync(ALL_LANES, i < (int)from.most && h_first < from.chances[i]));
   // 2. the others, without replacement (Floyd's method)
-  int last = from.n_numeric - 1 - n + i;
+  int last = (int)from.n_numeric - 1 - n + i;
   int t = (int)(((h >> 32) * (u64)(u32)(last + 1)) >> 32);
   for (int j = 2; j < n; j++) {
     int drawn = __shfl_sync(ALL_LANES, t, j);
@@ -50,7 +50,7 @@ __device__ __noinline__ Terms draw_terms(const Growth& growth, u64 key, int a, i
   }
   int f = i == 0 ? first : i < n ? from.numeric[t + (t >= place)] : 0;
   // 3. weights; the first is positive
-  int weight = 1 + (int)((((h & 0xffffffffu) >> 1) * (u64)from.heaviest) >> 31);
+  int weight = 1 + (int)((((h & 0xffffffffu) >> 1) * (u64)(u32)from.heaviest) >> 31);
   if (i > 0 && h & 1) weight = -weight;
   Terms terms = {i < n ? (u32)f << WEIGHT_BITS | (u32)(weight + WEIGHT_ZERO) : 0, n};
   return growth.allowed && n > 1 ? only_allowed(growth.allowed, terms) : terms;
@@ -75,7 +75,7 @@ __device__ __forceinline__ int sum_of(const Block& block, const Growth& growth, 
 // Writes the keys code << 16 | position of a node's rows; the code of missing values is n_bins.
 __device__ __noinline__ Steps load_steps(const Block& block, const Growth& growth, Open node,
                                          Terms terms) {
-  int n = node.n, n_bins = growth.combining.n_bins, least = ALL_LEFT, greatest = HOLE;
+  int n = node.n, n_bins = (int)growth.combining.n_bins, least = ALL_LEFT, greatest = HOLE;
   const u16* order = block.order + node.low;
   u32* keys = block.keys + node.low;
   Steps steps = {0, 0, 0, false};
@@ -90,10 +90,8 @@ __device__ __noinline__ Steps load_steps(const Block& block, const Growth& growt
       greatest = max(greatest, sum);
     }
   }
-  for (int d = 16; d > 0; d >>= 1) {
-    least = min(least, __shfl_xor_sync(ALL_LANES, least, d));
-    greatest = max(greatest, __shfl_xor_sync(ALL_LANES, greatest, d));
-  }
+  least = warp_min(least);
+  greatest = warp_max(greatest);
   steps.vary = steps.n_missing ? steps.n_missing < n : least < greatest;
   if (!steps.vary) return steps;
   if (terms.n > 1) {
@@ -111,7 +109,7 @@ __device__ __noinline__ Steps load_steps(const Block& block, const Growth& growt
 // Writes the words of a combination whose codes up to `best.bin` go left.
 __device__ __forceinline__ void write_terms(const Growth& growth, const Open& node,
                                             const Terms& terms, const Steps& steps, Best& best) {
-  bool all = best.bin >= growth.combining.n_bins - 1;
+  bool all = best.bin >= (int)growth.combining.n_bins - 1;
   int threshold = all ? ALL_LEFT : steps.low + ((best.bin + 1) << steps.shift) - 1;
   u32 high = __shfl_sync(ALL_LANES, terms.own, (2 * lane()) & 31);
   u32 low = __shfl_sync(ALL_LANES, terms.own, (2 * lane() - 1) & 31);

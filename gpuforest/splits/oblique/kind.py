@@ -29,10 +29,10 @@ from gpuforest.engine.memory import Fit
 from gpuforest.engine.nodes import MOST_COMBINED, OBLIQUE_BIN, SET_BIN
 from gpuforest.engine.records import Data, Frontier, Rules, Sampling, Splits, Training
 from gpuforest.engine.target import Target
-from gpuforest.kernels.grow_subtrees.numba import grow_combined
 from gpuforest.kernels.grow_subtrees.scratch import Scratch
 from gpuforest.splits.base import Kind, draw_features
-from gpuforest.splits.oblique.numba import new_oblique, project_slots
+from gpuforest.splits.oblique.numba import grow_combined, new_oblique, project_slots
+from gpuforest.splits.oblique.numpy import project
 from gpuforest.splits.oblique.terms import (
     ALL_LEFT,
     DRAWS,
@@ -50,7 +50,6 @@ Array = Any
 # A sum is missing where one of its values is, and splits by it leave such rows together: so large
 # a part of the rows should have the sums that are drawn. The mean number is lowered in STEPS
 COMPLETE, STEPS = 0.75, 64
-NO_LABELS = np.zeros((0, 1), np.int32)
 ROW_BYTES = 40  # of a row of a chunk, beside a byte or two for each of its columns
 
 
@@ -211,6 +210,12 @@ class Oblique(Kind):
         ends = [0, *(np.flatnonzero(np.diff(chunk)) + 1).tolist(), slots.n_slots]
         return [slice(a, b) for a, b in pairwise(ends)]
 
+    def project(
+        self, training: Training, slots: Frontier, features: Array, weights: Array
+    ) -> tuple[Array, Array, Array]:
+        c = training.combining
+        return project(training.data, slots, features, weights, c.coordinates, c.n_bins)
+
     def project_compiled(
         self, training: Training, slots: Frontier, features: Array, weights: Array
     ) -> tuple[Array, Array, Array]:
@@ -279,7 +284,7 @@ class Oblique(Kind):
         last = combining.n_bins - 1
         cut = ((threshold + 1 - low[:, 0]) >> shift[:, 0]) - 1
         cut = xp.astype(xp.where(threshold == ALL_LEFT, last, cut), xp.int32)
-        own = replace(
+        by_column = replace(
             splits,
             feature=xp.astype(split, xp.int32) - 1,
             bin=xp.where(is_sum, cut, splits.bin),
@@ -290,7 +295,9 @@ class Oblique(Kind):
         numbers = xp.zeros_like(slots.rows)
         numbers[position] = xp.arange(position.shape[0], dtype=xp.int32, device=numbers.device)
         by_number = replace(training, matrix=matrix_of(training, codes, [last + 1], [NUMERIC]))
-        numbers, moved, n_left = backend.partition(by_number, replace(slots, rows=numbers), own)
+        numbers, moved, n_left = backend.partition(
+            by_number, replace(slots, rows=numbers), by_column
+        )
         half = slots.rows.shape[0] // 2
         position, source = position[xp.take(split, slot)], position
         other = xp.where(position < half, position + half, position - half)
@@ -306,7 +313,7 @@ def _gathered(training: Training, slots: Frontier) -> tuple[Frontier, Array]:
     position = held(training, slots)[1]
     rows = xp.arange(position.shape[0], dtype=xp.int32)
     end = xp.cumulative_sum(count)
-    own = replace(
+    gathered = replace(
         slots,
         rows=rows,
         weights=xp.take(slots.weights, position),
@@ -315,7 +322,7 @@ def _gathered(training: Training, slots: Frontier) -> tuple[Frontier, Array]:
         n_held=int(position.shape[0]),
         allowed=None,
     )
-    return own, xp.take(training.target.y, xp.take(slots.rows, position), axis=0)
+    return gathered, xp.take(training.target.y, xp.take(slots.rows, position), axis=0)
 
 
 def held(training: Training, slots: Frontier) -> tuple[Array, Array]:
@@ -337,8 +344,8 @@ def _only_allowed(xp: Any, slots: Frontier, features: Array, weights: Array) -> 
     order = xp.argsort(xp.astype(drawn < 0, xp.int8), axis=2, stable=True)
     first = xp.arange(S * k, dtype=xp.int64, device=order.device) * L
     at = xp.reshape(order + xp.reshape(first, (S, k, 1)), (-1,))
-    found = [xp.take(xp.reshape(values, (-1,)), at) for values in (drawn, weights)]
-    return xp.reshape(found[0], (S, k, L)), xp.reshape(found[1], (S, k, L))
+    kept = [xp.take(xp.reshape(values, (-1,)), at) for values in (drawn, weights)]
+    return xp.reshape(kept[0], (S, k, L)), xp.reshape(kept[1], (S, k, L))
 
 
 def _as_features(training: Training, codes: Array, y: Array) -> Training:
@@ -366,33 +373,33 @@ def matrix_of(training: Training, codes: Array, sizes: list[int], kinds: list[in
 
 
 def _as_stored(
-    training: Training, found: Splits, features: Array, weights: Array, low: Array, shift: Array
+    training: Training, splits: Splits, features: Array, weights: Array, low: Array, shift: Array
 ) -> Splits:
     """Splits by columns as splits by features and combinations; see `Backend.project`."""
     xp, (S, k, _) = training.backend.xp, features.shape
     n_bins, slot = training.combining.n_bins, xp.arange(S, dtype=xp.int64, device=low.device)
-    at = slot * k + xp.where(found.feature < 0, 0, found.feature % k)
+    at = slot * k + xp.where(splits.feature < 0, 0, splits.feature % k)
 
     def chosen(values: Array) -> Array:
         return xp.take(xp.reshape(values, (S * k, *values.shape[2:])), at, axis=0)
 
     features, weights, low, shift = map(chosen, (features, weights, low, shift))
     n = xp.sum(xp.astype(features >= 0, xp.int64), axis=1)
-    first, some = features[:, 0], found.feature >= 0
-    is_set, is_sum = found.bin == SET_BIN, n > 1
+    first, some = features[:, 0], splits.feature >= 0
+    is_set, is_sum = splits.bin == SET_BIN, n > 1
     # 1. a feature alone: its last bin is not that of the widest column
     last = xp.take(training.matrix.n_bins, xp.where(first < 0, 0, first)) - 1
-    bin = xp.where(is_set | (found.bin < last), found.bin, last)
+    bin = xp.where(is_set | (splits.bin < last), splits.bin, last)
     # 2. a combination
-    cut = xp.astype(found.bin, xp.int64)
+    cut = xp.astype(splits.bin, xp.int64)
     threshold = xp.where(cut >= n_bins - 1, ALL_LEFT, low + ((cut + 1) << shift) - 1)
     width = training.node_words
     words = pack(xp, features, weights, threshold, width)
     sets = xp.zeros((S, width), dtype=xp.uint64, device=low.device)
     if training.n_words:
-        sets[:, : training.n_words] = _own_bits(xp, found.sets, last + 1)
+        sets[:, : training.n_words] = _own_bits(xp, splits.sets, last + 1)
     return replace(
-        found,
+        splits,
         feature=xp.where(some, first, -1),
         bin=xp.where(some, xp.where(is_sum, xp.astype(n, xp.int32) + OBLIQUE_BIN, bin), 0),
         sets=xp.where((is_sum & some)[:, None], words, sets),

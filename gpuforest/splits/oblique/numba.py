@@ -13,11 +13,12 @@ import numpy as np
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.common.parallel import parallel_map
 from gpuforest.compiler.decorators import device, kernel
-from gpuforest.compiler.types import I64, Bools, Codes2, I32s, I32s2, I64s2, I64s3, U64s
+from gpuforest.compiler.types import I64, Bool, Codes2, I32s, I32s2, I64s, I64s2, I64s3
 from gpuforest.engine.nodes import OBLIQUE_BIN
-from gpuforest.engine.records import Data, Frontier, Training
+from gpuforest.engine.records import Data, Frontier, Rules, Training
 from gpuforest.kernels.best_split.cuts import feature_of
 from gpuforest.kernels.grow_subtrees.cuts import cut_or_set
+from gpuforest.kernels.grow_subtrees.numba import grow_slots, put
 from gpuforest.kernels.grow_subtrees.rows import CHILD, FEATURE, MISSING
 from gpuforest.kernels.grow_subtrees.scratch import Grown, Scratch
 from gpuforest.kernels.shared.numba import LOW_32, U1, U31, U32, U, hash_at, order_of, permute
@@ -31,6 +32,7 @@ from gpuforest.splits.oblique.terms import (
     WEIGHT_ZERO,
     Combining,
 )
+from gpuforest.splits.sets.numba import Sets
 
 Array = Any
 
@@ -39,15 +41,9 @@ HOLE = np.int32(-(2**31))  # the sum of a combination of which a value is missin
 
 
 class Oblique(NamedTuple):
-    """What combinations are drawn from, see `Combining`, and scratch."""
+    """What combinations are drawn from, and scratch."""
 
-    coordinates: I32s2
-    chances: U64s
-    numeric: I32s
-    position: I32s
-    heaviest: I64
-    n_bins: I64
-    refused: Bools  # bool[F], features that the slot's tree did not draw
+    combining: Combining
     terms: I64s2  # i64[3, L], features and weights of a combination, and what else was drawn
     sums: I32s  # of a node's rows
     # [2, n], the columns of the best combination so far and of the one that is looked at, as long
@@ -63,13 +59,13 @@ def add_up(table, positions, begin, n, terms, n_terms, coordinates, missing, sum
     terms : i64[2, L], features and their weights
     """
     for t in range(n_terms):
-        column, own = table[terms[0, t]], coordinates[terms[0, t]]
+        column, places = table[terms[0, t]], coordinates[terms[0, t]]
         w = np.int32(terms[1, t])
         for i in range(n):
             code = column[U(positions[U(begin + i)])]
             before = sums[U(i)] if t else np.int32(0)
             is_hole = (code == missing) | (before == HOLE)
-            sums[U(i)] = HOLE if is_hole else before + w * own[U(code)]
+            sums[U(i)] = HOLE if is_hole else before + w * places[U(code)]
 
 
 @device
@@ -154,30 +150,23 @@ def project_slots(
 
 
 @device
-def refuse(oblique, slots, d):
-    """Mark the features that a slot's tree did not draw."""
-    for f in range(slots.allowed.shape[1]):
-        oblique.refused[f] = not slots.allowed[slots.tree[d], f]
-
-
-@device
 def weight_in(h, heaviest):
     """The size of the weight that a hash draws."""
     return 1 + np.int64((((h & LOW_32) >> U1) * U(heaviest)) >> U31)
 
 
 @device
-def draw_terms(key, number, first, oblique):
+def draw_terms(key, number, first, combining, refused, terms):
     """Put the features and weights of a node's combination into `terms`, and return how many there
     are."""
-    terms, others, at = oblique.terms, len(oblique.numeric) - 1, np.int64(oblique.position[first])
+    others, at = combining.n_numeric - 1, np.int64(combining.position[first])
     base = DRAWS + number * STRIDE
     h = hash_at(key, base)
-    terms[0, 0], terms[1, 0] = first, weight_in(h, oblique.heaviest)
+    terms[0, 0], terms[1, 0] = first, weight_in(h, combining.heaviest)
     n, kept = 1, 1
     if at >= 0:
-        for i in range(len(oblique.chances)):
-            n += h < oblique.chances[i]
+        for i in range(combining.most):
+            n += h < combining.chances[i]
     for i in range(1, n):
         h = hash_at(key, base + i)
         last = others - (n - 1) + (i - 1)
@@ -187,9 +176,9 @@ def draw_terms(key, number, first, oblique):
             taken |= terms[2, earlier] == t
         t = last if taken else t
         terms[2, i] = t
-        f = np.int64(oblique.numeric[t + 1 if t >= at else t])
-        if not oblique.refused[f]:
-            size = weight_in(h, oblique.heaviest)
+        f = np.int64(combining.numeric[t + 1 if t >= at else t])
+        if not refused[f]:
+            size = weight_in(h, combining.heaviest)
             terms[0, kept], terms[1, kept] = f, -size if h & U1 == U1 else size
             kept += 1
     return kept
@@ -207,14 +196,15 @@ def may_vary(terms, n, constant):
 @device
 def sum_column(table, slot, order, oblique, n_terms, missing, column):
     """Write the codes of a node's rows in the combination `terms`; returns low and shift."""
+    sums, n_bins = oblique.sums, oblique.combining.n_bins
     add_up(
         table, order.positions, slot.begin, slot.n_rows, oblique.terms, n_terms,
-        oblique.coordinates, missing, oblique.sums,
+        oblique.combining.coordinates, missing, sums,
     )  # fmt: skip
-    low, shift = steps_of(oblique.sums, slot.n_rows, oblique.n_bins)
+    low, shift = steps_of(sums, slot.n_rows, n_bins)
     for i in range(slot.n_rows):
-        s = oblique.sums[U(i)]
-        code = oblique.n_bins if s == HOLE else (np.int64(s) - low) >> shift
+        s = sums[U(i)]
+        code = n_bins if s == HOLE else (np.int64(s) - low) >> shift
         column[U(order.positions[U(slot.begin + i)])] = code
     return low, shift
 
@@ -255,9 +245,9 @@ def numbered(slot, attempt, k):
 def search_combined(
     data, table, slot, rules, scratch, enough, order_domain, n_trail, random, sets, oblique
 ):
-    """As `search`, by combinations: the best split, the trail's length, the number of features of
-    the best combination, and which of the columns is its."""
-    k, best, constant = rules.n_tried, NO_SPLIT, scratch.constant
+    """As `search` of kernels/grow_subtrees/numba.py, by combinations: the best split, the trail's
+    length, the number of features of the best combination, and which of the columns is its."""
+    k, best, constant, combining = rules.n_tried, NO_SPLIT, scratch.constant, oblique.combining
     C, width, F = len(slot.sums), np.int64(len(slot.sums) + rules.count_rows), len(constant)
     draw, (mask, fold), missing = order_of(slot.key), order_domain, data.n_codes - 1
     tried, combined, free, a = 0, 0, 0, 0
@@ -266,29 +256,29 @@ def search_combined(
     ):
         first = np.int64(a % F if k >= F else permute(draw, a, F, mask, fold))
         number, at, a = a % k, a, a + 1
-        if oblique.refused[first]:
+        if scratch.refused[first]:
             continue
-        n = draw_terms(slot.key, at, first, oblique)
+        n = draw_terms(slot.key, at, first, combining, scratch.refused, oblique.terms)
         if not may_vary(oblique.terms, n, constant):
             continue
-        own, low, shift = numbered(slot, at, k), np.int64(0), np.int64(0)
+        keyed, low, shift = numbered(slot, at, k), np.int64(0), np.int64(0)
         is_set = sets.kinds[first] == CATEGORICAL
         column, feature = table[first], feature_of(first, data, rules, C)
         if n > 1:
-            column, bins = oblique.codes[free], np.int64(oblique.n_bins)
+            column, bins = oblique.codes[free], np.int64(combining.n_bins)
             low, shift = sum_column(table, slot, scratch.order, oblique, n, missing, column)
             feature = Feature(np.int64(number), bins, bins, np.int64(C), width, feature.is_classes)
         else:
             last = feature.missing
             if is_set:  # random orders of categories depend on the code of missing values
-                column, last = oblique.codes[free], np.int64(oblique.n_bins)
+                column, last = oblique.codes[free], np.int64(combining.n_bins)
                 copy_codes(table[first], slot, scratch.order, missing, last, column)
             feature = Feature(
                 np.int64(number + k * is_set), feature.bins, last, np.int64(C), width,
                 feature.is_classes,
             )  # fmt: skip
         varies, split = cut_or_set(
-            column, feature, own, rules, scratch, scratch.work.hists[0], False, best.score, random,
+            column, feature, keyed, rules, scratch, scratch.hists[0], False, best.score, random,
             sets, is_set,
         )  # fmt: skip
         tried += varies
@@ -300,35 +290,43 @@ def search_combined(
             best = Split(split.score, first, split.bin, split.missing_left, split.left)
             combined = n
             if n > 1:
-                keep_words(oblique.terms, n, split.bin, low, shift, oblique.n_bins, sets.best)
+                keep_words(oblique.terms, n, split.bin, low, shift, combining.n_bins, sets.best)
                 free = 1 - free
     return best, n_trail, combined, 1 - free
 
 
 @device
-def put_combination(scratch, number, first, split, n, sets, grown):
-    """As `put_split`, for a combination of n features."""
+def put_combined(scratch, data, table, number, first, split, n, column, sets, oblique, grown):
+    """As `put` of kernels/grow_subtrees/numba.py, for a combination of n features."""
+    if n < 2:
+        return put(scratch, data, table, number, first, split, n, column, sets, None, grown)
     word = (U(split.feature) << FEATURE) | (U(split.missing_left) << MISSING) | U(OBLIQUE_BIN + n)
     scratch.nodes[number] = word | (U(grown.n_nodes - first) << CHILD)
     sets.at[number] = grown.n_words
     for w in range(1 + n // 2):
         sets.words[grown.n_words + w] = sets.best[w]
-    return Grown(grown.n_nodes + 2, grown.n_leaves, grown.n_words + 1 + n // 2)
+    grown = Grown(grown.n_nodes + 2, grown.n_leaves, grown.n_words + 1 + n // 2)
+    return oblique.codes[column], np.int64(oblique.combining.n_bins), grown
+
+
+@kernel(checked={"target": "int32"})
+def grow_combined(
+    data: Data, slots: Frontier, rules: Rules, scratch: Scratch, offsets: I64s, written: I64s,
+    random: Bool | None, sets: Sets, oblique: Oblique,
+):  # fmt: skip
+    """As grow_subtrees, by combinations of features, whose words are written among the sets."""
+    grow_slots(
+        data, slots, rules, scratch, offsets, written, random, sets, search_combined, put_combined,
+        oblique,
+    )  # fmt: skip
 
 
 def new_oblique(scratch: Scratch, data: Data, combining: Combining) -> Oblique:
     """Scratch beside another."""
-    c, blocks = combining, (data.codes, scratch.some, scratch.few)
-    longest = max(block.shape[1] for block in blocks)
+    longest = max(block.shape[1] for block in (data.codes, scratch.some, scratch.few))
     return Oblique(
-        c.coordinates,
-        c.chances,
-        c.numeric,
-        c.position,
-        c.heaviest,
-        c.n_bins,
-        np.zeros(len(c.position), np.bool_),
-        np.zeros((3, c.most_features), np.int64),
+        combining,
+        np.zeros((3, combining.most_features), np.int64),
         np.empty(len(scratch.order.positions), np.int32),
         np.empty((2, longest), data.codes.dtype),
     )

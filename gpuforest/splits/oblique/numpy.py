@@ -1,12 +1,9 @@
-"""The sums of combinations of features: as codes, for every slot, and in walks down trees."""
+"""The sums of combinations of features, as codes, for every slot."""
 
-import array_api_compat.numpy as xp
 import numpy as np
 
-from gpuforest.engine.nodes import MOST_COMBINED, combined, unpack
-from gpuforest.engine.records import Data, Frontier, Trees
+from gpuforest.engine.records import Data, Frontier
 from gpuforest.kernels.totals.numpy import slots_and_rows
-from gpuforest.splits.oblique.terms import unpack as unpack_terms
 
 
 def project(
@@ -37,8 +34,8 @@ def project(
     shift 9, because 1100 >> 8 is 4: the codes are 0, 1000 >> 9 = 1 and 1100 >> 9 = 2.
     """
     (S, k, L), missing = features.shape, data.n_codes - 1
-    slot, position = slots_and_rows(slots.rows, slots.begin, slots.end)
-    row, first = slots.rows[position], np.flatnonzero(np.diff(slot, prepend=-1))
+    slot, position = slots_and_rows(slots.begin, slots.end)
+    row, begins = slots.rows[position], np.flatnonzero(np.diff(slot, prepend=-1))
     codes = np.zeros((len(row), k), data.codes.dtype)
     low, shift = np.zeros((S, k), np.int64), np.zeros((S, k), np.int64)
     for j in range(k):
@@ -51,10 +48,10 @@ def project(
             is_missing |= (f >= 0) & (code == missing)
         # 2. the least and the greatest of each slot
         if len(row):
-            some = slot[first]
+            some = slot[begins]
             top = np.iinfo(np.int64).max
-            least = np.minimum.reduceat(np.where(is_missing, top, sums), first)
-            greatest = np.maximum.reduceat(np.where(is_missing, -top, sums), first)
+            least = np.minimum.reduceat(np.where(is_missing, top, sums), begins)
+            greatest = np.maximum.reduceat(np.where(is_missing, -top, sums), begins)
             low[some, j] = np.where(least == top, 0, least)
             spread = np.where(least == top, 0, greatest - least)
             while (big := (spread >> shift[some, j]) >= n_bins).any():
@@ -63,30 +60,7 @@ def project(
         alone = (features[:, j] >= 0).sum(axis=1) < 2
         low[alone, j] = shift[alone, j] = 0
         code = (sums - low[slot, j]) >> shift[slot, j]
-        own = data.codes[row, np.maximum(features[slot, j, 0], 0)]
-        own = np.where(features[slot, j, 0] >= 0, own, 0)
-        codes[:, j] = np.where(is_missing, n_bins, np.where(alone[slot], own, code))
+        first = features[slot, j, 0]
+        unchanged = np.where(first >= 0, data.codes[row, np.maximum(first, 0)], 0)
+        codes[:, j] = np.where(is_missing, n_bins, np.where(alone[slot], unchanged, code))
     return codes, low, shift
-
-
-def sums_go_left(
-    trees: Trees, node: np.ndarray, codes: np.ndarray, coordinates: np.ndarray
-) -> np.ndarray:
-    """Whether rows of codes [n, F] go left at the nodes i64[n], which split by combinations.
-
-    A row goes left if the sum of weight times coordinate is at most the threshold, or, if one of
-    the values is missing, by missing_left.
-    """
-    words, n_terms = trees.nodes[node], combined(trees.nodes[node])
-    width = np.arange(1 + MOST_COMBINED // 2)
-    at = np.minimum(trees.set_at[node][:, None] + width, len(trees.sets) - 1)
-    features, weights, threshold = unpack_terms(xp, trees.sets[at], n_terms, MOST_COMBINED)
-    sums, is_missing = np.zeros(len(node), np.int64), np.zeros(len(node), bool)
-    for i in range(MOST_COMBINED):
-        f, own = np.maximum(features[:, i], 0), features[:, i] >= 0
-        code = codes[np.arange(len(node)), f]
-        sums += np.where(own, weights[:, i] * coordinates[f, code], 0)
-        is_missing |= own & (code == trees.missing)
-    missing_left = unpack(xp, words)[2]
-    left: np.ndarray = np.where(is_missing, missing_left, sums <= threshold)
-    return left

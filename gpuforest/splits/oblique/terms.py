@@ -26,6 +26,7 @@ import array_api_compat.numpy as xp
 import numpy as np
 
 from gpuforest.common.dtypes import CATEGORICAL, MOST_COORDINATE
+from gpuforest.compiler.types import I64, I32s, I32s2, U64s
 from gpuforest.engine.nodes import (
     FEATURE_SHIFT,
     MOST_COMBINED,
@@ -56,21 +57,14 @@ TERMS_IN_WORD, BY_SET, MOST_THRESHOLD = 3, 9, 2**23 - 1  # no sum is above this 
 
 @dataclass(frozen=True, eq=False)
 class Combining:
-    """What the combinations of one fit are drawn from, on the backend's device.
+    """What the combinations of one fit are drawn from, on the backend's device."""
 
-    coordinates : i32[F, B], see `BinEdges.coordinates`
-    chances : u64[M], a combination has one feature more for each that its hash is below
-    numeric : i32[Fn], the numeric features; position : i32[F], where in it each is, -1: nowhere
-    heaviest : int, weights are the whole numbers from 1 to it, and their negatives
-    n_bins : int, codes of a combination in a node are 0 .. n_bins - 1, and n_bins is missing
-    """
-
-    coordinates: Array
-    chances: Array
-    numeric: Array
-    position: Array
-    heaviest: int
-    n_bins: int
+    coordinates: I32s2  # i32[F, B], see `BinEdges.coordinates`
+    chances: U64s  # u64[M], a combination has one feature more for each that its hash is below
+    numeric: I32s  # i32[n_numeric], the numeric features
+    position: I32s  # i32[F], where each feature is in `numeric`, or -1
+    heaviest: I64  # weights are the whole numbers from 1 to it, and their negatives
+    n_bins: I64  # codes of a combination in a node are 0 .. n_bins - 1, and n_bins is missing
 
     @classmethod
     def of(cls, edges: BinEdges, mean: float, heaviest: int, asarray: Any) -> Combining:
@@ -87,9 +81,25 @@ class Combining:
         return cls(coordinates, above, numeric, position, heaviest, combined_bins(edges))
 
     @property
+    def most(self) -> I64:
+        """The most features of a combination beside its first."""
+        return int(self.chances.shape[0])
+
+    @property
+    def n_numeric(self) -> I64:
+        """The number of numeric features."""
+        return int(self.numeric.shape[0])
+
+    @property
     def most_features(self) -> int:
         """The most features of a combination."""
-        return int(self.chances.shape[0]) + 1
+        return self.most + 1
+
+
+_NO_INTS = np.zeros(0, np.int32)
+NO_COMBINATIONS = Combining(
+    np.zeros((0, 0), np.int32), np.zeros(0, np.uint64), _NO_INTS, _NO_INTS, 0, 0
+)
 
 
 def combined_bins(edges: BinEdges) -> int:
@@ -177,14 +187,14 @@ def walking_records(
     """
     u64, n, leaf = np.uint64, combined(nodes), is_leaf(nodes)
     feature, bin, missing_left, child = unpack_nodes(xp, nodes)
-    own = np.arange(len(nodes)) - np.repeat(offsets[:-1], np.diff(offsets))
+    number = np.arange(len(nodes)) - np.repeat(offsets[:-1], np.diff(offsets))
     count = np.where(leaf, 0, np.where(bin == SET_BIN, BY_SET, np.maximum(n, 1)))
     threshold = np.full(len(nodes), MOST_THRESHOLD)
     alone, several = np.flatnonzero(count == 1), np.flatnonzero(n)
     threshold[alone] = coordinates[feature[alone], bin[alone]]
     lower = sets[set_at[several]].astype(np.uint32).view(np.int32)
     threshold[several] = np.clip(lower, -MOST_THRESHOLD - 1, MOST_THRESHOLD)
-    first = np.where(leaf, own, child).astype(u64)
+    first = np.where(leaf, number, child).astype(u64)
     first |= (leaf | missing_left).astype(u64) << u64(MISSING_AT)
     first |= count.astype(u64) << u64(COUNT_AT)
     first |= threshold.astype(u64) << u64(THRESHOLD_AT)

@@ -2,20 +2,31 @@
 
 The block's codes become coordinates once. Every split but one by a set then compares a sum with a
 threshold: a feature alone is a sum of one term, because coordinates ascend as codes do. Nodes are
-read from records of two words, see `walking_records` in combinations.py.
+read from records of two words, see `walking_records` in terms.py.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from gpuforest.compiler.decorators import device
+from gpuforest.compiler.decorators import device, kernel
 from gpuforest.compiler.intrinsics import prefetch
-from gpuforest.compiler.types import U16s, U32s, new_arrays
+from gpuforest.compiler.types import (
+    Bools2,
+    Codes2,
+    F64s,
+    F64s2,
+    I32s,
+    I64s,
+    I64s2,
+    U16s,
+    U32s,
+    new_arrays,
+)
 from gpuforest.engine.nodes import CHILD_MASK
+from gpuforest.engine.records import Trees
 from gpuforest.kernels.shared.numba import LOW_32, U, has_code
+from gpuforest.kernels.traverse.numba import FEW, GROUP, SLOTS, Group, add_trees, find_leaves
 from gpuforest.splits.oblique.terms import (
     BY_SET,
     COUNT_AT,
@@ -28,21 +39,17 @@ from gpuforest.splits.oblique.terms import (
     WEIGHT_ZERO,
 )
 
-if TYPE_CHECKING:
-    from gpuforest.engine.forest import Forest
-
 ONE, CHILD_BITS, LOW_4, HALF = U(1), U(CHILD_MASK), U(15), U(32)
 MISSING, COUNT, THRESHOLD, WEIGHT = U(MISSING_AT), U(COUNT_AT), U(THRESHOLD_AT), U(WEIGHT_BITS)
 IN_WORD, SET, ZERO = U(TERMS_IN_WORD), U(BY_SET), np.int64(WEIGHT_ZERO)
 HOLE = np.uint16(65_535)  # a missing value, in all columns
-GROUP, GROUP_BITS = 256, 8  # as in numba.py
+GROUP_BITS = GROUP.bit_length() - 1
 PLACES = U((2**FEATURE_BITS - 1) << GROUP_BITS)
-# fewer rows take steps in vectors than in numba.py, because sums cost more
-SLOTS, FEW, MOVING = 63, 32, 2
+MOVING = 2  # fewer rows take steps in vectors than in other forests, because sums cost more
 
 
 class Sums(NamedTuple):
-    """What walks down an oblique forest need; all arrays are empty for other forests."""
+    """What walks down an oblique forest need."""
 
     records: Annotated[Any, "u64[M]"]  # with the next one, see `walking_records`
     more: Annotated[Any, "u64[L]"]
@@ -59,18 +66,10 @@ class Sums(NamedTuple):
     listed: Annotated[Any, "u8[G]"]
 
 
-def sums_of(forest: Forest, codes: Any) -> Sums | None:
-    """What walks down the forest need for codes [F, N] if it has combinations; None if it has no
-    sets either."""
-    if forest.oblique:
-        return new_sums(forest.walking, forest.edges.coordinates, *codes.shape)
-    return NO_SUMS if len(forest.sets) else None
-
-
 def new_sums(walking: tuple[Any, Any], coordinates: Any, F: int, N: int) -> Sums:
     """The record, with scratch for N rows of F features; `walking` are the first two arrays."""
     words = np.empty(F * -(-N // GROUP) * GROUP // 2, np.uint32)
-    scratch = new_arrays(Sums, np.empty, G=GROUP if F else 0)
+    scratch = new_arrays(Sums, np.empty, G=GROUP)
     return Sums(*walking, coordinates, words.view(np.uint16), words, **scratch)
 
 
@@ -79,12 +78,12 @@ def fill_columns(codes, missing, sums):
     """Fill the columns of coordinates from codes [F, N], and return whether values are missing."""
     (F, N), some, columns = codes.shape, False, sums.columns
     for f in range(F):
-        own = sums.coordinates[f]
+        places = sums.coordinates[f]
         for first in range(0, N, GROUP):
             begin = first * F + f * GROUP
             for i in range(min(GROUP, N - first)):
                 code = codes[U(f), U(first + i)]
-                columns[U(begin + i)] = HOLE if code == missing else np.uint16(own[U(code)])
+                columns[U(begin + i)] = HOLE if code == missing else np.uint16(places[U(code)])
                 some |= code == missing
     return some
 
@@ -116,9 +115,9 @@ def limit_of(word):
 
 
 @device
-def three_sum(pair, own, place, some_missing):
+def three_sum(pair, work, place, some_missing):
     """The sum of a row's three terms in a word, and whether a value is missing."""
-    columns, is_hole = own.columns, False
+    columns, is_hole = work.columns, False
     first = columns[place_of(pair, 0) + place]
     second = columns[place_of(pair, 1) + place]
     third = columns[place_of(pair, 2) + place]
@@ -130,43 +129,43 @@ def three_sum(pair, own, place, some_missing):
 
 
 @device
-def more_terms(trees, at, own, place, total, is_hole, count, some_missing):
+def more_terms(trees, at, work, place, total, is_hole, count, some_missing):
     """Add the terms after the third to a row's sum; returns it, and whether a value is missing."""
-    more, torn = three_sum(own.more[U(at)], own, place, some_missing)
+    more, torn = three_sum(work.more[U(at)], work, place, some_missing)
     total, is_hole = total + more, is_hole | torn
     for t in range(U(2) * IN_WORD, count):
         begin, weight = term_of(trees, at, t)
-        value = own.columns[begin + place]
+        value = work.columns[begin + place]
         total += np.int32(value) * weight
         is_hole |= value == HOLE
     return total, is_hole
 
 
 @device
-def step_sum(trees, word, at, own, place, some_missing):
+def step_sum(trees, word, at, work, place, some_missing):
     """The child that a row goes to from node `at`; `word` is the first word of its record.
 
     place : where the row is in the first column of its group
     """
-    pair, count = own.records[(U(at) << ONE) + ONE], (word >> COUNT) & LOW_4
-    total, is_hole = three_sum(pair, own, place, some_missing)
+    pair, count = work.records[(U(at) << ONE) + ONE], (word >> COUNT) & LOW_4
+    total, is_hole = three_sum(pair, work, place, some_missing)
     is_right = total > np.int64(limit_of(word))
     if count > IN_WORD:
         if count == SET:
-            first = own.columns[place_of(pair, 0) + place]
+            first = work.columns[place_of(pair, 0) + place]
             is_right = not has_code(trees.sets, trees.set_at[U(at)], np.int64(first))
         else:
-            total, is_hole = more_terms(trees, at, own, place, total, is_hole, count, some_missing)
+            total, is_hole = more_terms(trees, at, work, place, total, is_hole, count, some_missing)
             is_right = total > np.int64(limit_of(word))
     right = ONE - ((word >> MISSING) & ONE) if is_hole else U(is_right)
     return np.int64((word & CHILD_BITS) + right)
 
 
 @device
-def add_terms(trees, at, own, place, n, count, some_missing):
+def add_terms(trees, at, work, place, n, count, some_missing):
     """Fill the sums of a group's rows at node `at`, which has two features or more, and the holes
     if values are missing."""
-    sums, holes, columns = own.sums, own.holes, own.columns
+    sums, holes, columns = work.sums, work.holes, work.columns
     for t in range(U(0), count):
         begin, weight = term_of(trees, at, t)
         column = columns[np.int64(place + begin) :]
@@ -180,25 +179,25 @@ def add_terms(trees, at, own, place, n, count, some_missing):
 
 
 @device
-def top_sums(trees, root, own, first, n, group, some_missing):
-    """As `top` in numba.py."""
-    node, slot, sums, holes = group.node, group.slot, own.sums, own.holes
-    place = U(first) * U(len(own.coordinates))
+def top_sums(trees, root, work, first, n, group, some_missing):
+    """As `top` of kernels/traverse/numba.py."""
+    node, slot, sums, holes = group.node, group.slot, work.sums, work.holes
+    place = U(first) * U(len(work.coordinates))
     for i in range(n):
         slot[i] = 0
     node[0] = 0
     used, s = 1, 0
     while s < used and used + 2 <= SLOTS and n >= FEW:
         at = U(root + node[s])
-        word = own.records[at << ONE]
+        word = work.records[at << ONE]
         count, missing_left = (word >> COUNT) & LOW_4, (word >> MISSING) & ONE
         if count:
             child, threshold = np.int64(word & CHILD_BITS), limit_of(word)
             node[used], node[used + 1] = child, child + 1
             here, ahead = np.uint8(s), np.uint8(used - s)
-            if count == ONE:  # as codes in numba.py
-                column = own.columns[
-                    np.int64(place + place_of(own.records[(at << ONE) + ONE], 0)) :
+            if count == ONE:  # as codes there
+                column = work.columns[
+                    np.int64(place + place_of(work.records[(at << ONE) + ONE], 0)) :
                 ]
                 shift, bin = np.uint16(missing_left), np.uint16(threshold + np.int64(missing_left))
                 for i in range(n):
@@ -207,10 +206,10 @@ def top_sums(trees, root, own, first, n, group, some_missing):
             elif count == SET:
                 for i in range(n):
                     if slot[i] == here:
-                        right = step_sum(trees, word, at, own, place + U(i), some_missing) - child
+                        right = step_sum(trees, word, at, work, place + U(i), some_missing) - child
                         slot[i] += np.uint8(ahead + np.uint8(right))
             else:
-                add_terms(trees, at, own, place, n, count, some_missing)
+                add_terms(trees, at, work, place, n, count, some_missing)
                 otherwise = np.uint8(ONE - missing_left)
                 for i in range(n):
                     right = np.uint8(sums[i] > threshold)
@@ -229,29 +228,35 @@ def value_at(words, place, i):
 
 
 @device
-def later_step(trees, at, own, place, i, some_missing):
+def later_step(trees, at, work, place, i, some_missing):
     """The child that row i of a group goes to from node `at`, a set or a sum of more than three
     features, of which three are added up."""
-    count, low, total, is_hole = own.counts[i], U(own.low[i]), own.sums[i], own.holes[i]
+    count, low, total, is_hole = work.counts[i], U(work.low[i]), work.sums[i], work.holes[i]
     if count == SET:
-        first = own.columns[place_of(own.records[(U(at) << ONE) + ONE], 0) + place]
+        first = work.columns[place_of(work.records[(U(at) << ONE) + ONE], 0) + place]
         is_right = not has_code(trees.sets, trees.set_at[U(at)], np.int64(first))
     else:
-        total, is_hole = more_terms(trees, at, own, place, total, is_hole, U(count), some_missing)
-        is_right = total > own.limit[i] >> np.int32(THRESHOLD - HALF)
+        total, is_hole = more_terms(trees, at, work, place, total, is_hole, U(count), some_missing)
+        is_right = total > work.limit[i] >> np.int32(THRESHOLD - HALF)
     right = ONE - ((low >> MISSING) & ONE) if is_hole else U(is_right)
     return np.int64((low & CHILD_BITS) + right)
 
 
 @device
-def step_all_sums(trees, root, own, first, n, group, some_missing):
+def step_all_sums(trees, root, work, first, n, group, some_missing):
     """Move all rows of a group that are not at a leaf one step down, and return how many moved.
 
     It is in vectors but for the few rows at combinations of more than three features, and at sets.
     """
-    at, words, records, counts, listed = group.at, own.words, own.records, own.counts, own.listed
-    sums, limit, low, holes, hole = own.sums, own.limit, own.low, own.holes, np.int32(HOLE)
-    place, moved, kept = U(first) * U(len(own.coordinates)), 0, 0
+    at, words, records, counts, listed = (
+        group.at,
+        work.words,
+        work.records,
+        work.counts,
+        work.listed,
+    )
+    sums, limit, low, holes, hole = work.sums, work.limit, work.low, work.holes, np.int32(HOLE)
+    place, moved, kept = U(first) * U(len(work.coordinates)), 0, 0
     # 1. the sums of three terms
     for i in range(n):
         here, r = U(root + at[i]) << ONE, U(i)
@@ -279,22 +284,24 @@ def step_all_sums(trees, root, own, first, n, group, some_missing):
         kept += counts[i] > np.uint8(IN_WORD)
     for j in range(kept):
         i = U(listed[j])
-        at[i] = later_step(trees, root + at[i], own, place + i, i, some_missing)
+        at[i] = later_step(trees, root + at[i], work, place + i, i, some_missing)
         prefetch(records, U(root + at[i]) << ONE)
     return moved
 
 
 @device
-def walk_sums(trees, root, own, first, n, group, moving, some_missing):
-    """As `walk` in numba.py."""
-    records, row, word, at, moved = own.records, group.row, group.word, group.at, moving
-    top_sums(trees, root, own, first, n, group, some_missing)
+def walk_sums(trees, root, codes, memory, first, n, group, moving):
+    """As `walk` of kernels/traverse/numba.py; `memory` are the Sums, and whether values are
+    missing."""
+    work, some_missing = memory
+    records, row, word, at, moved = work.records, group.row, group.word, group.at, moving
+    top_sums(trees, root, work, first, n, group, some_missing)
     for i in range(n):
         at[i] = group.node[group.slot[i]]
     while n >= FEW and MOVING * moved > n:
-        moved = step_all_sums(trees, root, own, first, n, group, some_missing)
+        moved = step_all_sums(trees, root, work, first, n, group, some_missing)
         moving = moving if moved else 0
-    place = U(first) * U(len(own.coordinates))
+    place = U(first) * U(len(work.coordinates))
     while moving > 0:
         kept = 0
         for i in range(moving):
@@ -305,10 +312,22 @@ def walk_sums(trees, root, own, first, n, group, moving, some_missing):
         moving = kept
         for i in range(moving):
             r = U(row[i])
-            at[r] = step_sum(trees, word[i], root + at[r], own, place + r, some_missing)
+            at[r] = step_sum(trees, word[i], root + at[r], work, place + r, some_missing)
             prefetch(records, U(root + at[r]) << ONE)
 
 
-NO_SUMS = new_sums(
-    (np.zeros(0, np.uint64), np.zeros(0, np.uint64)), np.zeros((0, 0), np.int32), 0, 0
-)
+@kernel
+def apply_sums(trees: Trees, codes: Codes2, out: I64s2, group: Group, sums: Sums):
+    """As `apply` of kernels/traverse/numba.py."""
+    memory = sums, fill_columns(codes, trees.missing, sums)
+    find_leaves(trees, codes, out, group, walk_sums, memory)
+
+
+@kernel
+def accumulate_sums(
+    trees: Trees, values: F64s, codes: Codes2, skip: Bools2, total: F64s2, begin: I64s,
+    column: I32s, group: Group, sums: Sums,
+):  # fmt: skip
+    """As `accumulate` of kernels/traverse/numba.py."""
+    memory = sums, fill_columns(codes, trees.missing, sums)
+    add_trees(trees, values, codes, skip, total, begin, column, group, walk_sums, memory)

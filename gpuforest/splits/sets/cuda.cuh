@@ -125,14 +125,6 @@ struct SetScore {
   }
 };
 
-__device__ __forceinline__ double warp_max(double x) {
-  for (int d = 16; d > 0; d >>= 1) {
-    double other = __shfl_xor_sync(ALL_LANES, x, d);
-    x = other > x ? other : x;
-  }
-  return x;
-}
-
 // The lowest number of the lanes whose score is the highest; 0 if there is none.
 __device__ __forceinline__ int first_best(double score) {
   double highest = warp_max(score);
@@ -225,14 +217,7 @@ __device__ __forceinline__ int largest_run(const Runs& runs, const Directions& t
       at = g;
     }
   }
-  for (int d = 16; d > 0; d >>= 1) {
-    double other = __shfl_xor_sync(ALL_LANES, most, d);
-    int other_at = __shfl_xor_sync(ALL_LANES, at, d);
-    if (other > most || (other == most && other_at < at)) {
-      most = other;
-      at = other_at;
-    }
-  }
+  first_highest(most, at);
   return at;
 }
 

@@ -103,10 +103,8 @@ def scatter_of(m, feature, slot, K, work):
         for d in range(c, K):
             scatter[c, d] = 0.0
     for i in range(m):
-        weight = np.int64(0)
-        for c in range(feature.n_channels if feature.is_classes else 1):
-            weight += some[i * width + c]
-        w, matters = np.float64(weight), 0.0
+        sums = some[i * width : i * width + feature.n_channels]
+        w, matters = np.float64(weight_of(sums, feature.is_classes)), 0.0
         for c in range(K):
             mean = np.float64(slot.sums[held[c]]) / total
             off[i, c] = np.float64(some[i * width + held[c]]) / w - mean
@@ -126,7 +124,7 @@ def along(m, feature, slot, work):
 
     Classes that the node does not hold would add zeros, and are skipped.
     """
-    off, scatter, way, found = work.off, work.scatter, work.directions[0], work.directions[1]
+    off, scatter, way, turned = work.off, work.scatter, work.directions[0], work.directions[1]
     K = held_channels(feature, slot, work.sides[0])
     # 1. how the shares scatter
     at = scatter_of(m, feature, slot, K, work)
@@ -139,11 +137,11 @@ def along(m, feature, slot, work):
             total = 0.0
             for d in range(K):
                 total += (scatter[c, d] if c <= d else scatter[d, c]) * way[d]
-            found[c] = total
+            turned[c] = total
             largest = max(largest, abs(total))
         if largest > 0.0:
             for c in range(K):
-                way[c] = found[c] / largest
+                way[c] = turned[c] / largest
     for i in range(m):
         position = 0.0
         for c in range(K):
@@ -191,13 +189,10 @@ def sort_codes(m, work):
 @device
 def compact_bins(hist, feature, work):
     """Copy the occupied bins of a histogram to `work`, and return their number."""
-    codes, some, m, width = work.codes, work.some, 0, feature.width
+    codes, some, m, width, C = work.codes, work.some, 0, feature.width, feature.n_channels
     for i in range(feature.bins + 1):
         b = i if i < feature.bins else feature.missing
-        n = np.int64(0)
-        for c in range(feature.n_channels if feature.is_classes else 1):
-            n += np.int64(hist[b * width + c])
-        if n > 0:
+        if weight_of(hist[b * width : b * width + C], feature.is_classes) > 0:
             codes[m] = b
             for c in range(width):
                 some[m * width + c] = hist[b * width + c]

@@ -23,7 +23,7 @@ the same, with more of them      along the first principal direction of the clas
 random cuts                      by a hash
 ===============================  ========================================================
 
-This is O(nodes) work in any array-API namespace; sets.py is the compiled version for CPUs.
+This is O(nodes) work in any array-API namespace; numba.py beside this file is compiled for CPUs.
 """
 
 from __future__ import annotations
@@ -66,12 +66,12 @@ def in_order(
     at = xp.nonzero(mask)[0]
     if not at.shape[0]:
         return hist, xp.broadcast_to(codes, (S, k, B))
-    own = xp.take(xp.reshape(hist, (S * k, B, width)), at, axis=0)
+    histograms = xp.take(xp.reshape(hist, (S * k, B, width)), at, axis=0)
     hashes = None
     if keys.shape[0]:
         stream = xp.astype(xp.take(chosen, at), xp.uint64) + CUT
         hashes = hash_at(xp.take(keys, at // k), stream)
-    order = _orders(xp, own, n_channels, rules, hashes)
+    order = _orders(xp, histograms, n_channels, rules, hashes)
     rank = xp.where(mask, xp.cumulative_sum(xp.astype(mask, xp.int64)) - 1, 0)
     order = xp.where(mask[:, None], xp.take(order, rank, axis=0), codes[None, :])
     rows = xp.arange(S * k, dtype=xp.int64, device=device)[:, None] * B + order
@@ -107,9 +107,9 @@ def as_sets(
     j = xp.argmax(xp.astype(features == splits.feature[:, None], xp.int8), axis=1)
     first = xp.arange(S, dtype=xp.int64, device=hist.device) * features.shape[1] + j
     codes = xp.take(xp.reshape(order, (-1, B)), first, axis=0)
-    own = xp.take(xp.reshape(hist, (-1, *hist.shape[2:])), first, axis=0)
+    histograms = xp.take(xp.reshape(hist, (-1, *hist.shape[2:])), first, axis=0)
     C = splits.left.shape[1]
-    occupied = rules.criterion.side_weight(xp, own[..., :C]) > 0
+    occupied = rules.criterion.side_weight(xp, histograms[..., :C]) > 0
     # which side each position goes to, then each code
     position = xp.arange(B, dtype=xp.int64, device=hist.device)[None, :]
     left = xp.where(occupied, position <= splits.bin[:, None], splits.missing_left[:, None])
@@ -193,9 +193,9 @@ def _best_of_all(xp: Any, hist: Array, n: Array, C: int, rules: Rules) -> Array:
     m = hist.shape[1]
     score, best = _score_of_set(xp, hist, 0, n, C, rules), xp.zeros_like(n)
     for s in range(1, 2 ** (m - 1)):
-        found = _score_of_set(xp, hist, s, n, C, rules)
-        best = xp.where(found > score, s, best)
-        score = xp.where(found > score, found, score)
+        new = _score_of_set(xp, hist, s, n, C, rules)
+        best = xp.where(new > score, s, best)
+        score = xp.where(new > score, new, score)
     return _outside(xp, best, m)
 
 
@@ -214,9 +214,9 @@ def _best_allowed(xp: Any, hist: Array, n: Array, C: int, rules: Rules) -> Array
     if bool(xp.any(forbidden)):
         for s in range(1, 2 ** (m - 1)):
             if s not in cuts:
-                found = _score_of_set(xp, hist, s, n, C, rules)
-                best = xp.where(forbidden & (found > score), s, best)
-                score = xp.where(found > score, found, score)
+                new = _score_of_set(xp, hist, s, n, C, rules)
+                best = xp.where(forbidden & (new > score), s, best)
+                score = xp.where(new > score, new, score)
     return xp.where((best > 0)[:, None], _outside(xp, best, m), 0.0)
 
 
@@ -275,15 +275,15 @@ def _along(xp: Any, sums: Array, rules: Rules) -> Array:
     largest_at = xp.arange(P, dtype=xp.int64, device=sums.device) * m + xp.argmax(matters, axis=1)
     way = xp.take(xp.reshape(off, (P * m, C - first)), largest_at, axis=0)
     for _ in range(ITERATIONS):
-        found = _in_order_sum(xp, scatter * way[:, None, :])
-        largest = xp.max(xp.abs(found), axis=1, keepdims=True)
-        way = xp.where(largest > 0, found / xp.where(largest > 0, largest, 1.0), way)
+        turned = _in_order_sum(xp, scatter * way[:, None, :])
+        largest = xp.max(xp.abs(turned), axis=1, keepdims=True)
+        way = xp.where(largest > 0, turned / xp.where(largest > 0, largest, 1.0), way)
     return _in_order_sum(xp, off * way[:, None, :])
 
 
 def _in_order_sum(xp: Any, terms: Array) -> Array:
     """Sum over the last axis, one term after another."""
-    found = xp.zeros_like(terms[..., 0])
+    total = xp.zeros_like(terms[..., 0])
     for c in range(terms.shape[-1]):
-        found = found + terms[..., c]
-    return found
+        total = total + terms[..., c]
+    return total

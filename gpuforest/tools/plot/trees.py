@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,21 +37,13 @@ Outline = list[tuple[float, float]]  # of a subtree the left and right end of ea
 MOST_INCHES = 200  # a side; PNG files of more pixels are refused by most viewers
 
 
-@dataclass(frozen=True)
 class Box:
     """A node as it is drawn: its text, and what stands above it, on the edge that leads there."""
 
-    text: str
-    label: str
-    width: float
-    height: float
-    label_width: float
-    label_height: float
-
-    @classmethod
-    def of(cls, text: str, label: str) -> Box:
-        (width, height), (label_width, label_height) = extent(text), extent(label)
-        return cls(text, label, width + 2 * PAD, height + 2 * PAD, label_width, label_height)
+    def __init__(self, text: str, label: str) -> None:
+        (width, height), (self.label_width, self.label_height) = extent(text), extent(label)
+        self.text, self.width, self.height = text, width + 2 * PAD, height + 2 * PAD
+        self.label = label
 
 
 def plot_tree(
@@ -138,7 +130,7 @@ def _box(node: Node, nodes: dict[int, Node], drawing: Drawing) -> Box:
         ways = nodes[node.parent].branches
         index = nodes[node.parent].children.index(node.number)
         label = ("yes", "no")[index] if len(ways) == 2 else _value(ways[index], drawing)
-    return Box.of("\n".join(map(_wrapped, drawing.lines(node))), _wrapped(label))
+    return Box("\n".join(map(_wrapped, drawing.lines(node))), _wrapped(label))
 
 
 def _value(condition: Any, drawing: Drawing) -> str:
@@ -176,10 +168,10 @@ def centres(
         below: Outline = []
         at: list[float] = []
         for child in children[node]:
-            own = outlines.pop(child)
-            ends = zip(below, own, strict=False)
+            outline = outlines.pop(child)
+            ends = zip(below, outline, strict=False)
             at.append(max((done[1] + gap - next[0] for done, next in ends), default=0.0))
-            below = _joined(below, own, at[-1])
+            below = _joined(below, outline, at[-1])
         middle = (at[0] + at[-1]) / 2 if at else 0.0
         shifts |= {child: x - middle for child, x in zip(children[node], at, strict=True)}
         half = widths[node] / 2
@@ -266,17 +258,9 @@ def _scale(ax: Axes, size: tuple[float, float]) -> float:
 def _add_box(ax: Axes, box: Box, x: float, top: float, fill: str, scale: float) -> None:
     from matplotlib.patches import FancyBboxPatch
 
-    ax.add_patch(
-        FancyBboxPatch(
-            (x - box.width / 2, top),
-            box.width,
-            box.height,
-            boxstyle="round,pad=0,rounding_size=3",
-            facecolor=fill,
-            edgecolor=INK,
-            linewidth=0.8 * scale,
-        )
-    )
+    place = (x - box.width / 2, top), box.width, box.height
+    look: Any = {"boxstyle": "round,pad=0,rounding_size=3", "linewidth": 0.8 * scale}
+    ax.add_patch(FancyBboxPatch(*place, facecolor=fill, edgecolor=INK, **look))
     _add_lines(ax, box.text, x, top + PAD, scale)
     _add_lines(ax, box.label, x, top - LABEL_GAP - box.label_height, scale)
 

@@ -1,0 +1,78 @@
+"""Walks down trees whose nodes may split by sums of features: the compiled walks, and a step of the
+other backends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import array_api_compat.numpy as xp
+import numpy as np
+
+from gpuforest.compiler.decorators import Kernel, device
+from gpuforest.engine.forest import Forest
+from gpuforest.engine.nodes import MOST_COMBINED, OBLIQUE_BIN, SET_BIN, combined
+from gpuforest.engine.nodes import unpack as unpack_nodes
+from gpuforest.engine.records import Trees
+from gpuforest.kernels.shared.numba import LOW_32, U32
+from gpuforest.kernels.traverse import numba as by_codes
+from gpuforest.splits.oblique import walk as by_sums
+from gpuforest.splits.oblique.terms import WEIGHT_BITS, WEIGHT_ZERO, unpack
+
+Array = Any
+
+
+def compiled_walk(
+    forest: Forest, columns: Array, words: Array
+) -> tuple[Kernel, Kernel, tuple[Any, ...]]:
+    """The kernels `apply` and `accumulate` for a forest, and their last arguments for codes [F, N],
+    of which `words` are the memory."""
+    if forest.oblique:
+        sums = by_sums.new_sums(forest.walking, forest.edges.coordinates, *columns.shape)
+        return by_sums.apply_sums, by_sums.accumulate_sums, (sums,)
+    sets = forest.sets if len(forest.sets) else None
+    return by_codes.apply, by_codes.accumulate, (words, sets)
+
+
+def sums_go_left(trees: Trees, node: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Whether rows of codes [n, F] go left at the nodes i64[n], which split by combinations.
+
+    A row goes left if the sum of weight times coordinate is at most the threshold, or, if one of
+    the values is missing, by missing_left.
+    """
+    words, n_terms = trees.nodes[node], combined(trees.nodes[node])
+    coordinates: Array = trees.coordinates
+    width = np.arange(1 + MOST_COMBINED // 2)
+    at = np.minimum(trees.set_at[node][:, None] + width, len(trees.sets) - 1)
+    features, weights, threshold = unpack(xp, trees.sets[at], n_terms, MOST_COMBINED)
+    sums, is_missing = np.zeros(len(node), np.int64), np.zeros(len(node), bool)
+    for i in range(MOST_COMBINED):
+        f, is_term = np.maximum(features[:, i], 0), features[:, i] >= 0
+        code = codes[np.arange(len(node)), f]
+        sums += np.where(is_term, weights[:, i] * coordinates[f, code], 0)
+        is_missing |= is_term & (code == trees.missing)
+    missing_left = unpack_nodes(xp, words)[2]
+    left: np.ndarray = np.where(is_missing, missing_left, sums <= threshold)
+    return left
+
+
+@device
+def is_sum(bin: Any) -> Any:
+    """Whether a split of this bin adds up features, in a forest that may have such splits."""
+    return OBLIQUE_BIN < bin < SET_BIN
+
+
+@device
+def sum_goes_left(trees: Any, at: Any, split: Any, codes: Any, r: Any) -> Any:
+    """As sums_go_left, for row r of codes [N, F] at the node number `at` of the forest."""
+    first, total = trees.set_at[at], np.int64(0)
+    for i in range(split.bin - OBLIQUE_BIN):
+        word = trees.sets[first + (i + 1) // 2]
+        term = np.int64(word & LOW_32 if i % 2 else word >> U32)
+        f = term >> WEIGHT_BITS
+        code = np.int64(codes[r, f])
+        if code == trees.missing:
+            return split.missing_left
+        weight = term % (1 << WEIGHT_BITS) - WEIGHT_ZERO
+        total += weight * np.int64(trees.coordinates[f, code])
+    threshold = np.int64(trees.sets[first] & LOW_32)  # of 32 bits with a sign
+    return total <= (threshold - 2**32 if threshold >= 2**31 else threshold)
