@@ -69,7 +69,7 @@ class Drawing:
             [number(float(v) * scale) for v in of_output[:n]]
             for of_output, n in zip(node.value, self.n_classes, strict=True)
         ]
-        texts = [f"[{', '.join(each)}]" if self.is_classes else each[0] for each in values]
+        texts = [f"[{', '.join(shares)}]" if self.is_classes else shares[0] for shares in values]
         lines.append(f"value = {texts[0] if len(texts) == 1 else '[' + ', '.join(texts) + ']'}")
         return [*lines, f"class = {walker.written(node.prediction)}"] if self.is_classes else lines
 

@@ -220,15 +220,15 @@ def _check_form(name: str, value: Any, form: Any) -> None:
     kind = form if isinstance(form, type) else type(form)
     need(type(value) is kind, f"{name} of another type")
     if isinstance(form, list):
-        for each in value:
-            _check_form(name, each, form[0])
+        for item in value:
+            _check_form(name, item, form[0])
     elif isinstance(form, dict):
         for key in form:
             need(key.endswith("?") or key in value, f"no header key {key!r}")
-        forms = {key.removesuffix("?"): each for key, each in form.items()}
-        for key, each in value.items():
+        forms = {key.removesuffix("?"): item for key, item in form.items()}
+        for key, item in value.items():
             need(key in forms, f"an unknown header key {key!r:.80}")
-            _check_form(key, each, forms[key])
+            _check_form(key, item, forms[key])
 
 
 def _check_arrays(header: Header, arrays: Arrays, forest: Forest) -> None:
@@ -252,9 +252,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, set | frozenset):
         value = sorted(value)
     if isinstance(value, list | tuple) or (hasattr(value, "ndim") and value.ndim > 0):
-        return [_plain(each) for each in (value.tolist() if hasattr(value, "tolist") else value)]
+        return [_plain(item) for item in (value.tolist() if hasattr(value, "tolist") else value)]
     if isinstance(value, dict):
-        return {"pairs": [[_plain(key), _plain(each)] for key, each in value.items()]}
+        return {"pairs": [[_plain(key), _plain(item)] for key, item in value.items()]}
     if callable(value):
         return True  # a way to score, which no file can hold
     return value.item() if isinstance(value, np.generic) else value
@@ -263,7 +263,7 @@ def _plain(value: Any) -> Any:
 def _parameter(value: Any) -> Any:
     """The inverse of `_plain`."""
     if isinstance(value, list):
-        return [_parameter(each) for each in value]
+        return [_parameter(item) for item in value]
     if not isinstance(value, dict):
         return value
     if "tree" in value:

@@ -390,19 +390,19 @@ def _classes(classes: np.ndarray) -> np.ndarray:
 
 def _inputs(graph: Graph, tables: Tables) -> tuple[list[Any], str]:
     """What a model takes, as onnx's descriptions, and the codes and numbers [N, F] of it."""
-    known, n, dtype = tables.categories, tables.n_features, graph.dtype
-    if not any(map(is_text, known.values())):
+    categories, n, dtype = tables.categories, tables.n_features, graph.dtype
+    if not any(map(is_text, categories.values())):
         inputs = [graph.info("X", dtype, "rows", n)]
-        if not known:
+        if not categories:
             return inputs, "X"
         columns = graph.split("X", [1] * n)
     else:
         columns, text = tables.names, np.dtype(object)
         refuse_twice(columns, "each is an input")
-        kinds = [text if is_text(known.get(f, ())) else dtype for f in range(n)]
+        kinds = [text if is_text(categories.get(f, ())) else dtype for f in range(n)]
         inputs = [graph.info(*pair, "rows", 1) for pair in zip(columns, kinds, strict=True)]
     parts = [
-        _codes(graph, column, known[f]) if f in known else column
+        _codes(graph, column, categories[f]) if f in categories else column
         for f, column in enumerate(columns)
     ]
     return inputs, graph.node("Concat", *parts, axis=1)
@@ -411,10 +411,10 @@ def _inputs(graph: Graph, tables: Tables) -> tuple[list[Any], str]:
 def _codes(graph: Graph, column: str, categories: tuple[Any, ...]) -> str:
     """The codes [N, 1] of a column of categories: NaN is missing, and others have their number."""
     text = is_text(categories)
-    known, values = list(categories), [float(code) for code in range(len(categories))]
+    keys, values = list(categories), [float(code) for code in range(len(categories))]
     missing = "" if text else np.nan
-    if missing not in known:
-        known.append(missing)
+    if missing not in keys:
+        keys.append(missing)
         values.append(np.nan)
     if not text:  # categories are numbers of 64 bits
         column = graph.cast(column, np.float64)
@@ -422,7 +422,7 @@ def _codes(graph: Graph, column: str, categories: tuple[Any, ...]) -> str:
         "LabelEncoder",
         column,
         domain=ML,
-        keys_tensor=graph.tensor(np.array(known, object if text else np.float64)),
+        keys_tensor=graph.tensor(np.array(keys, object if text else np.float64)),
         values_tensor=graph.tensor(values),
         default_tensor=graph.tensor([float(len(categories))]),
     )

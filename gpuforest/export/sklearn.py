@@ -323,13 +323,13 @@ def from_sklearn(model: Any) -> Any:
 
 def _forest(model: Any) -> Forest:
     """The trees of a fitted model."""
-    trees = [each.tree_ for each in getattr(model, "estimators_", [model])]
+    trees = [member.tree_ for member in getattr(model, "estimators_", [model])]
     criterion = CRITERIA[model.criterion]
     nodes, offsets, edges, orders = packed_trees(trees)
     weight, impurity, value = (
         of_leaves(trees, orders, name) for name in ("weighted_n_node_samples", "impurity", "value")
     )
-    if min(each.min() for each in weight) <= 0:
+    if min(weights.min() for weights in weight) <= 0:
         raise ValueError("the model has leaves without weight: train it with weights above 0")
     spread = None
     if hasattr(model, "classes_"):
@@ -462,7 +462,7 @@ def _moments(
     weight: list[np.ndarray], value: list[np.ndarray], criterion: Criterion
 ) -> tuple[TargetCoding, np.ndarray]:
     """Coding and channel sums i64[V, 1 + K] of the leaves of all trees."""
-    whole = [integer_weights(each).astype(np.int64) for each in weight]
+    whole = [integer_weights(leaves).astype(np.int64) for leaves in weight]
     total, weights = max(int(w.sum()) for w in whole), np.concatenate(whole)
     mean = np.concatenate(value)[:, :, 0]
     coding, _ = encode_moments(mean, total, centred=criterion.centred)

@@ -185,7 +185,7 @@ def _line(leaves: list[Node], number: Number, plain: bool) -> str:
     if first.adds_to:
         said = f"add {said} to {first.adds_to}"
     conditions = [[c.plain() if plain else c for c in leaf.conditions] for leaf in leaves]
-    ways = [all_of(each, number) for each in conditions]
+    ways = [all_of(path, number) for path in conditions]
     if ways == [""]:  # the root is a leaf
         return f"always {said}"
     joined = ways[0] if len(ways) == 1 else " or ".join(f"({way})" for way in ways)

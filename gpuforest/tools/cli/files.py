@@ -149,8 +149,8 @@ class ModelRows:
 def has_data(arguments: argparse.Namespace) -> bool:
     """Whether --data is given, which the options about its rows need."""
     if arguments.data is None:
-        given = options.options_of(arguments, "target", "drop_missing_target", *OPTIONS)
-        for name, value in given.items():
+        params = options.options_of(arguments, "target", "drop_missing_target", *OPTIONS)
+        for name, value in params.items():
             if value is not False:
                 flag = options.flag_of(name)
                 raise ValueError(f"{flag} is about the rows of a file: add --data FILE")
@@ -221,10 +221,10 @@ class TableBlocks(Blocks):
 
 
 def binned(
-    blocks: TableBlocks, estimator: Any, given: dict[str, Any], folder: Path | None
+    blocks: TableBlocks, estimator: Any, params: dict[str, Any], folder: Path | None
 ) -> Bunch:
     """What `train` needs of a table, with the blocks' data binned as the estimator will need them,
-    codes in memory or in a folder, and the frame of the first block. `given`, the parameters, gets
+    codes in memory or in a folder, and the frame of the first block. `params`, the parameters, gets
     the seed of the bins."""
     names = ("max_bins", "categorical_features", "min_category_frequency", "random_state")
     data = BinnedData.from_blocks(
@@ -233,6 +233,6 @@ def binned(
         n_jobs=getattr(estimator, "n_jobs", -1),
         path=None if folder is None else folder / "binned",
     )
-    given["random_state"] = data.seed
+    params["random_state"] = data.seed
     first = blocks.first.frame
     return Bunch(X=data, y=data.y, weight=data.sample_weight, frame=first)

@@ -130,8 +130,8 @@ def run_export(arguments: argparse.Namespace) -> None:
             with replaced(out) as path, path.open("w", encoding="utf-8", newline="\n") as file:
                 file.writelines(parts)
         else:
-            given = options.options_of(arguments, "dtype", "ml_version", "name")
-            write_model(model, kind, out, **given)
+            params = options.options_of(arguments, "dtype", "ml_version", "name")
+            write_model(model, kind, out, **params)
     output.done(f"{kind} written to", out)
 
 
@@ -150,12 +150,12 @@ def tree_text(model: Any, form: str, tree: int | None, max_depth: int | None) ->
             yield line + "\n"
 
 
-def write_model(model: Any, kind: str, out: Path, **given: Any) -> None:
+def write_model(model: Any, kind: str, out: Path, **params: Any) -> None:
     """Write a whole model to a file, which is whole or not there."""
     if kind == "onnx":
-        model.to_onnx(out, **given)
+        model.to_onnx(out, **params)
     elif kind == "c":
-        export_c(model, out, **given)
+        export_c(model, out, **params)
     else:
         converted = model.to_treelite() if kind == "treelite" else model.to_sklearn()
         with replaced(out) as path:

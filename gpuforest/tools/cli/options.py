@@ -247,7 +247,7 @@ def given_parameters(arguments: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def make_estimator(model: str, task: str, given: dict[str, Any]) -> Any:
+def make_estimator(model: str, task: str, params: dict[str, Any]) -> Any:
     """An estimator of the parameters given; all cores, and out-of-bag if it can be."""
     if (model, task) not in ESTIMATORS:
         raise ValueError(f"--model {model} is not for {task}")
@@ -256,19 +256,19 @@ def make_estimator(model: str, task: str, given: dict[str, Any]) -> Any:
     if NO_OPTION in signature:
         tree = ESTIMATORS["tree", task]
         only_trees = inspect.signature(tree).parameters.keys() - signature.keys()
-        of_tree = {name: value for name, value in given.items() if name in only_trees}
-        given = {name: value for name, value in given.items() if name not in only_trees}
+        of_tree = {name: value for name, value in params.items() if name in only_trees}
+        params = {name: value for name, value in params.items() if name not in only_trees}
         # what is not given stays as in the tree that None stands for, such as its depth
-        given[NO_OPTION] = estimator().estimator_.set_params(**of_tree) if of_tree else None
-    for name in given:
+        params[NO_OPTION] = estimator().estimator_.set_params(**of_tree) if of_tree else None
+    for name in params:
         if name not in signature:
             other = INSTEAD.get(name, "")
             hint = f"; there it is {flag_of(other)}" if other in signature else ""
             raise ValueError(f"{flag_of(name)} is no option of a {task} {model}{hint}")
     defaults: dict[str, Any] = {"n_jobs": -1} if "n_jobs" in signature else {}
     if "bootstrap" in signature and "oob_score" in signature:
-        defaults["oob_score"] = given.get("bootstrap", signature["bootstrap"].default)
-    return estimator(**(defaults | given))
+        defaults["oob_score"] = params.get("bootstrap", signature["bootstrap"].default)
+    return estimator(**(defaults | params))
 
 
 def describe(name: str, users: list[Any], kinds: Kinds) -> str:
