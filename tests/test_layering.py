@@ -37,7 +37,7 @@ UPWARD: dict[tuple[str, str], str] = {
     ("backends.base", "backends"): "subtrees that grow on the CPU for every backend",
 }
 LONG = {  # modules of more lines than others, and why
-    "export.model_file": 670,  # one file format: its fields, its writer and its checks
+    "export.model_file": 670  # one file format: its fields, its writer and its checks
 }
 COMPILERS = {"numba", "cupy", "cupyx", "cuda"}
 COMPILING = ("kernels", "splits", "compiler", "compiler.source", "backends", "data.arrays")

@@ -13,14 +13,7 @@ from gpuforest.compiler.source import CONSTANTS, CRITERIA, STRUCTS, constants_te
 from gpuforest.engine import criteria
 from gpuforest.kernels.boosted_tree.records import TreeRows
 from gpuforest.kernels.grow_subtrees.structs import Open
-from gpuforest.kernels.shared.structs import (
-    Codes,
-    Histograms,
-    Targets,
-    dtype_of,
-    packed,
-    text_of,
-)
+from gpuforest.kernels.shared.structs import Codes, Histograms, Targets, dtype_of, packed, text_of
 
 MOST_PARAMETERS, MOST_LINES = 10, 60
 CELLS = np.zeros((1, 2, 3, 4), np.int64)

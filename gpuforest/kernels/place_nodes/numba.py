@@ -6,13 +6,7 @@ import numpy as np
 
 from gpuforest.compiler.decorators import device, kernel
 from gpuforest.compiler.types import I64, Bools, I8s, I32s, I64s, I64s2, U64s
-from gpuforest.engine.nodes import (
-    CHILD_SHIFT,
-    FEATURE_SHIFT,
-    LEAF_MASK,
-    LEAF_WORD,
-    MISSING_SHIFT,
-)
+from gpuforest.engine.nodes import CHILD_SHIFT, FEATURE_SHIFT, LEAF_MASK, LEAF_WORD, MISSING_SHIFT
 from gpuforest.kernels.shared.constants import DEEP, LEAF, WIDE
 
 U = np.uint64
