@@ -47,13 +47,13 @@ class Tally:
         """That of a column, whose rows have weights f64[N], or None: all are one."""
         codes, values, order = factor
 
-        def totals(of_rows: np.ndarray | None) -> np.ndarray:
+        def by_value(of_rows: np.ndarray | None) -> np.ndarray:
             return np.bincount(codes + 1, of_rows, len(values) + 1)[1:].astype(np.float64)
 
         if weights is None:
-            return cls(values, rows := totals(None), rows, True, order)
+            return cls(values, rows := by_value(None), rows, True, order)
         whole = bool((weights == np.floor(weights)).all())
-        return cls(values, totals((weights != 0) * 1.0), totals(weights), whole, order)
+        return cls(values, by_value((weights != 0) * 1.0), by_value(weights), whole, order)
 
     def __add__(self, other: Tally) -> Tally:
         """That of both columns, one below the other."""
