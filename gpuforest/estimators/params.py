@@ -342,7 +342,7 @@ def _constructor(cls: type, names: list[str], rows: Table) -> Any:
     """A function that sets the parameters as attributes, with a signature as if it was written."""
     lines = [f"def __init__(self, {', '.join(names)}):"]
     for name, row in rows.items():
-        renamed = name == "criterion" and row[0] == "squared_error"  # that of numbers
+        renamed = row[1] is OF_NUMBERS["criterion"][1]  # an older name is known
         lines.append(f"    self.{name} = {f'current_criterion({name})' if renamed else name}")
     namespace: dict[str, Any] = {"current_criterion": current_criterion}
     exec("\n".join(lines), namespace)

@@ -34,7 +34,7 @@ def all_stamps():
 
 
 EVERY = {f"{module}." for module in objects.MODULES}
-SHARED = EVERY - {"kernels.gradients.numba.", "kernels.edges.numba."}
+SHARED = EVERY - {"kernels.gradients.numba.", "kernels.edges.numba.", "kernels.place_nodes.numba."}
 SUBTREES = {"kernels.grow_subtrees.", "splits.multiway.", "splits.oblique.numba."}
 
 

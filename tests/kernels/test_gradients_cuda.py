@@ -24,6 +24,9 @@ def test_scales_are_those_of_the_host(cuda, g, h, one):
     assert (backend.asnumpy(most) == 0).all() == (one or (g, h) == (0, 0))
 
 
+ARRAYS = "kinds", "signs", "groups"  # of the rules
+
+
 @given(
     name=st.sampled_from(LOSSES), rows_seed=st.integers(0, 2**32), n=st.integers(1, 700),
     spread=st.sampled_from([1e-200, 0.1, 3.0, 300.0, 1e5]), weighted=st.booleans(),
@@ -52,6 +55,7 @@ def test_stats_are_the_reference(cuda, name, rows_seed, n, spread, weighted, ord
             expected = np.zeros((K, n, words), np.int64)
             gradients(on_host, rules, expected)
             stats = backend.empty((K, n, words), np.int64)
-            arguments = there, rules._replace(scale=scale), words, stats
+            moved = {name: backend.asarray(getattr(rules, name)) for name in ARRAYS}
+            arguments = there, rules._replace(scale=scale, **moved), words, stats
             backend.launch("gradients", "gradients", (3,), arguments)
             assert np.array_equal(expected, backend.asnumpy(stats))

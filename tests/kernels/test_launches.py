@@ -41,8 +41,6 @@ def counts() -> np.ndarray:
 class Counting(PickyBackend):
     """Keeps the counts at the beginning of each level's search, and around the deep phase."""
 
-    cache_bytes = 2**30  # all codes; beyond it, a level takes a launch and a sort more
-
     def __init__(self) -> None:
         super().__init__(deep=300)
         self.levels: list[np.ndarray] = []
