@@ -162,6 +162,8 @@ def leaf_quantiles(
     """Weighted quantiles f64[n, K, Q] of the targets of the rows in leaves i64[n, T], or with MEAN
     their means f64[n, K, 1]; see quantile_kernels.py."""
     out = np.empty((len(leaves), len(y), 1 if how == MEAN else len(q)))
+    if how == INVERTED and not members.weight:
+        q = q * (1 - 2.0**-50)  # q times a number of draws may have been rounded up
 
     def task(rows: slice, scratch: ByRank) -> None:
         quantile_kernels.quantiles(members, leaves[rows], y, q, how, scratch, out[rows])

@@ -195,17 +195,18 @@ def mean_over(y, ranks, n, start, end):
 
 
 @device
-def quantile(y, ranks, n, draws, q, how):
-    """One quantile of ascending values y[ranks.at], from the cumulative weights up to each."""
+def quantile(y, ranks, n, draws, q, how, is_rounded):
+    """One quantile of ascending values y[ranks.at], from the cumulative weights up to each.
+
+    is_rounded : 1.0 where the weight of a draw was rounded down; 0.0 where it is exact
+    """
     total = np.float64(ranks.upto[n - 1])
     unit = total / draws
     start = q * (draws - 1) * unit
     end = start + unit
     if how == LINEAR:
         return mean_over(y, ranks, n, start, end)
-    slack = draws + 1.0  # of weights that were rounded down
-    if ranks.upto[n - 1] == draws:  # each draw weighs one
-        slack = total * 2.0**-50 if how == INVERTED else 0.0
+    slack = (draws + 1.0) * is_rounded
     if how == LOWER:
         return y[ranks.at[first_above(ranks.upto, n, start + slack, False)]]
     limit = q * total if how == INVERTED else end
@@ -217,6 +218,7 @@ def quantiles(
     members: Members, leaves: I64s2, y: F64s2, q: F64s, how: I64, ranks: ByRank, out: F64s3
 ):  # fmt: skip
     """Write the quantiles to `out` f64[n, K, Q], or the mean to `out` f64[n, K, 1]."""
+    is_rounded = np.float64(members.weight != 0)
     for i in range(len(leaves)):
         fetch_ahead(members, leaves, i)
         for k in range(len(y)):
@@ -231,7 +233,7 @@ def quantiles(
                 elif how == MEAN:
                     out[i, k, j] = mean_over(y[k], ranks, n, 0.0, np.float64(ranks.upto[n - 1]))
                 else:
-                    out[i, k, j] = quantile(y[k], ranks, n, draws, q[j], how)
+                    out[i, k, j] = quantile(y[k], ranks, n, draws, q[j], how, is_rounded)
 
 
 @device
