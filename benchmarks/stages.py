@@ -20,13 +20,7 @@ from benchmarks.record import Log, table
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.common.progress import listening
 
-OPERATIONS = [
-    "encode",
-    "totals",
-    "level",
-    "partition",
-    "grow_subtrees",
-]
+OPERATIONS = ["encode", "totals", "level", "partition", "grow_subtrees"]
 
 
 SECONDS: defaultdict[str, float] = defaultdict(float)

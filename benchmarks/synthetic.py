@@ -68,9 +68,4 @@ def _about(centres: Array, rng: Rng) -> Array:
     return centres + rng.standard_normal(centres.shape)
 
 
-TASKS = {
-    "waveform": waveform,
-    "twonorm": twonorm,
-    "threenorm": threenorm,
-    "ringnorm": ringnorm,
-}
+TASKS = {"waveform": waveform, "twonorm": twonorm, "threenorm": threenorm, "ringnorm": ringnorm}

@@ -25,7 +25,7 @@ from benchmarks.record import Log, table
 from benchmarks.stages import OPERATIONS
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.common import progress
-from gpuforest.estimators import base
+from gpuforest.estimators import growing
 
 MANY = (2, 16, 64)
 SECONDS: defaultdict[str, float] = defaultdict(float)  # of processors
@@ -79,7 +79,7 @@ def main() -> None:
     parser.add_argument("--works", default="A:200000:16,B:400000:16,D:20000:16")
     parser.add_argument("--trees", type=int, default=128)
     options = parser.parse_args()
-    base.merged, progress.stage = counted("joining", base.merged), stage
+    growing.merged, progress.stage = counted("joining", growing.merged), stage
     methods = {
         name: counted("operations", getattr(NumbaBackend, name))
         for name in OPERATIONS

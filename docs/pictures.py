@@ -142,7 +142,7 @@ def weights() -> Any:
         ax.set(title=f"round {t + 1}: error {model.estimator_errors_[t]:.2f}", xticks=[], yticks=[])
         found = samme(own.predict(X) != y, shares, 2, 1.0)
         assert found is not None
-        shares = shares * found.factors
+        shares = shares * found[2]
         shares /= shares.sum()
     return axes[0]
 

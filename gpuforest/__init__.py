@@ -7,78 +7,36 @@ from typing import Any
 
 # __init__.pyi shows type checkers and editors what these names are, and the constructors
 
-__all__ = [
-    "AdaBoostClassifier",
-    "AdaBoostRegressor",
-    "BackendError",
-    "BaggingClassifier",
-    "BaggingRegressor",
-    "BiasVariance",
-    "BinnedData",
-    "BorutaSelector",
-    "DecisionTreeClassifier",
-    "DecisionTreeRegressor",
-    "ExtraTreesClassifier",
-    "ExtraTreesQuantileRegressor",
-    "ExtraTreesRegressor",
-    "HistGradientBoostingClassifier",
-    "HistGradientBoostingRegressor",
-    "IsolationForest",
-    "MemoryEstimate",
-    "ModelFormatError",
-    "RandomForestClassifier",
-    "RandomForestQuantileRegressor",
-    "RandomForestRegressor",
-    "RandomTreesEmbedding",
-    "__version__",
-    "available_backends",
-    "bias_variance",
-    "category_codes",
-    "class_prototypes",
-    "estimate_memory",
-    "export_c",
-    "export_graphviz",
-    "export_python",
-    "export_rules",
-    "export_text",
-    "from_sklearn",
-    "impute_by_proximity",
-    "load",
-    "oob_impurity_importance",
-    "oob_permutation_importance",
-    "predict_blocks",
-    "proximity_outliers",
-    "register_backend",
-    "tree_nodes",
-]
-
+# public names by the modules that have them
 _homes = {
-    "BackendError": "common.errors",
-    "ModelFormatError": "common.errors",
-    "available_backends": "backends.registry",
-    "register_backend": "backends.registry",
-    "BinnedData": "data.binned",
-    "BiasVariance": "explain.bias_variance",
-    "bias_variance": "explain.bias_variance",
-    "BorutaSelector": "estimators.selection",
-    "MemoryEstimate": "engine.memory",
-    "estimate_memory": "estimators.memory",
-    "category_codes": "export.model_tables",
-    "export_c": "export.c",
-    "export_graphviz": "export.graphviz",
-    "export_python": "export.python",
-    "export_rules": "export.text",
-    "export_text": "export.text",
-    "tree_nodes": "export.walker",
-    "from_sklearn": "export.sklearn",
-    "load": "export.model_file",
-    "class_prototypes": "explain.proximities",
-    "proximity_outliers": "explain.proximities",
-    "impute_by_proximity": "estimators.bagged",
-    "predict_blocks": "data.blocks",
-    "oob_impurity_importance": "estimators.selection",
-    "oob_permutation_importance": "estimators.selection",
+    name: module
+    for module, names in {
+        "backends.registry": "available_backends register_backend",
+        "common.errors": "BackendError ModelFormatError",
+        "data.binned": "BinnedData",
+        "data.blocks": "predict_blocks",
+        "engine.memory": "MemoryEstimate",
+        "estimators": "AdaBoostClassifier AdaBoostRegressor BaggingClassifier BaggingRegressor "
+        "DecisionTreeClassifier DecisionTreeRegressor ExtraTreesClassifier ExtraTreesRegressor "
+        "ExtraTreesQuantileRegressor HistGradientBoostingClassifier HistGradientBoostingRegressor "
+        "IsolationForest RandomForestClassifier RandomForestRegressor "
+        "RandomForestQuantileRegressor RandomTreesEmbedding",
+        "estimators.memory": "estimate_memory",
+        "estimators.selection": "BorutaSelector oob_impurity_importance oob_permutation_importance",
+        "explain.bias_variance": "BiasVariance bias_variance",
+        "explain.proximities": "class_prototypes impute_by_proximity proximity_outliers",
+        "export.c": "export_c",
+        "export.graphviz": "export_graphviz",
+        "export.model_file": "load",
+        "export.model_tables": "category_codes",
+        "export.python": "export_python",
+        "export.sklearn": "from_sklearn",
+        "export.text": "export_rules export_text",
+        "export.walker": "tree_nodes",
+    }.items()
+    for name in names.split()
 }
+__all__ = sorted([*_homes, "__version__"])
 
 
 def __getattr__(name: str) -> Any:
@@ -87,8 +45,8 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         value: Any = version("gpuforest")
-    elif name in __all__:
-        value = getattr(import_module(f"gpuforest.{_homes.get(name, 'estimators')}"), name)
+    elif name in _homes:
+        value = getattr(import_module(f"gpuforest.{_homes[name]}"), name)
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value

@@ -22,6 +22,7 @@ KEYWORDS = {
     "data/binned.py from_blocks",
     "estimators/quantile_forests.py predict",
     "explain/bias_variance.py bias_variance",
+    "export/graphviz.py __init__",  # as export_graphviz
     "export/graphviz.py export_graphviz",
     "tools/plot/shap.py plot_shap_bar",
     "tools/plot/shap.py plot_shap_dependence",

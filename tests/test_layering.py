@@ -37,7 +37,7 @@ UPWARD: dict[tuple[str, str], str] = {
     ("backends.base", "backends"): "subtrees that grow on the CPU for every backend",
 }
 LONG = {  # modules of more lines than others, and why
-    "export.model_file": 670,  # one file format: its fields, its writer and its checks
+    "export.model_file": 670  # one file format: its fields, its writer and its checks
 }
 COMPILERS = {"numba", "cupy", "cupyx", "cuda"}
 COMPILING = ("kernels", "splits", "compiler", "compiler.source", "backends", "data.arrays")
@@ -56,8 +56,8 @@ RENAMED: dict[tuple[str, str, str], dict[str, str | None]] = {
     # one number at a time
     ("shared", "has_code", "numba"): {"xp": None},
     ("shared", "goes_left", "numba"): {"xp": None},
-    # the columns of the matrix hold the stats
-    ("boosted_tree", "grow_tree", "numba"): {"matrix": "data", "stats": None},
+    # the columns of the matrix hold the stats, and the state the key
+    ("boosted_tree", "grow_tree", "numba"): {"matrix": "data", "stats": None, "key": None},
 }
 
 

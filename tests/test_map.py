@@ -122,11 +122,13 @@ except SystemExit:
 """
 
 
+FIRST_ROW = r'^    "max_features": \("sqrt", \[\*FEATURES, StrOptions\(\{"sqrt", "log2", "oob"'
+
+
 def test_a_parameter_that_follows_the_list(copied):
     table, _ = listed("An estimator parameter")
-    row = r'^    "max_features": Parameter\($'
-    toy = '    "toy_share": Parameter(0.0, "float", [SHARE], "A toy."),'
-    edit(copied / table, row, rf"{toy}\n\g<0>")
+    toy = '    "toy_share": (0.0, [SHARE], "A toy."),'
+    edit(copied / table, FIRST_ROW, rf"{toy}\n\g<0>")
     edit(copied / table, r'^GROWTH = "', r"\g<0>toy_share ")
     assert "--toy-share" in run_copy(copied, USE_PARAMETER)
 
@@ -162,7 +164,7 @@ def test_an_estimator_that_follows_the_list(copied):
             (r"\A(.*\n\n)", rf"\1from gpuforest.estimators.toy import {name}\n"),
             (r"^__all__ = \[$", rf'__all__ = [\n    "{name}",'),
         ],
-        "__init__.py": [(r"^__all__ = \[$", rf'__all__ = [\n    "{name}",')],
+        "__init__.py": [(r'^        "estimators": "', rf"\g<0>{name} ")],
         "tools/cli/options.py": [
             (
                 r"^ESTIMATORS: .*$",
@@ -270,11 +272,7 @@ def test_a_kind_of_split_that_follows_the_list(copied):
         r"\g<0>\n    if rules.toy:\n        return Toy()",
     )
     edit(copied / records, r"^    multiway: bool = False", r"    toy: bool = False\n\g<0>")
-    edit(
-        copied / table,
-        r'^    "max_features": Parameter\($',
-        '    "toy": Parameter(False, "bool", ["boolean"], "A toy."),\n\\g<0>',
-    )
+    edit(copied / table, FIRST_ROW, '    "toy": (False, ["boolean"], "A toy."),\n\\g<0>')
     edit(copied / table, r'^GROWTH = "', r"\g<0>toy ")
     edit(copied / settings, r"^    splitter: str", r"    toy: bool = False\n\g<0>")
     edit(copied / settings, r"^    return Rules\($", r"\g<0>\n        toy=settings.toy,")
@@ -396,7 +394,5 @@ def test_an_operation_that_follows_the_list(copied, monkeypatch):
                 stream.write(text)
         else:
             edit(copied / file, rf"^{re.escape(before)}", (text + before).replace("\\", r"\\"))
-    modules = r'\g<0>\n    "kernels.double.numba",'
-    edit(copied / "compiler/objects.py", r"^MODULES = \[$", modules)
     support = str(ROOT / "tests/support")
     run_copy(copied, f"import sys; sys.path.append({support!r}){USE_OPERATION}")

@@ -92,8 +92,7 @@ def stubs():
     for name in sorted(set(gpuforest.__all__) - {"__version__"}):
         value = getattr(gpuforest, name)
         made = hasattr(value, "_parameter_constraints")
-        home = gpuforest._homes.get(name, "estimators")
-        imports.append((home, f"import {name} as {'_' if made else ''}{name}"))
+        imports.append((gpuforest._homes[name], f"import {name} as {'_' if made else ''}{name}"))
         classes += [stub_of(value)] if made else []
     lines = [f"from gpuforest.{home} {line}" for home, line in sorted(imports)]
     return HEAD + "\n".join([*lines, "", "__version__: str", "", *classes])

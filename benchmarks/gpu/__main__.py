@@ -26,7 +26,7 @@ from benchmarks.record import RESULTS, ROOT, Log
 from gpuforest.backends import gpu
 
 PARTS = ["works", "stages", "boosting", "first", "sweep", "cpu", "cuml"]
-MORE_PARTS = ["profile", "extras", "counters", "rest", "sanitize"]
+MORE_PARTS = ["order", "profile", "extras", "counters", "rest", "sanitize"]
 # parts of a whole examination, each a command of its own that ends within PART_SECONDS
 PLAN = {
     "correct": "--minutes 7 --works 3.3M,year --parts cpu",
@@ -36,6 +36,7 @@ PLAN = {
     "sanitize": "--minutes 8 --no-check --parts sanitize --works none",
     "rest": "--minutes 8 --no-check --parts rest --works none",
     "extras": "--minutes 8 --no-check --works 3.3M,year,covtype-like --parts extras,sweep",
+    "order": "--minutes 8 --no-check --repeat 5 --parts order",
     "more": "--minutes 8 --no-check --repeat 3 --parts works,profile,cuml",
 }
 PART_SECONDS = 530
@@ -90,6 +91,8 @@ def everything(run: Run, works: list[Work], given: Given) -> None:
         of_each(run, some, given, "boost", boosting.one_work)
     if "extras" in parts:
         each("extras", measure.extras)
+    if "order" in parts:
+        each("tile order", measure.tile_orders)
     if "counters" in parts:
         for work in works:
             if work.block is not None and work.name.startswith(counters.WORKS):

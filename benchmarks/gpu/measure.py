@@ -20,6 +20,7 @@ from benchmarks.gpu.run import Run, model_of, same_forest
 from benchmarks.gpu.watch import NAME, watching
 from benchmarks.gpu.work import SWEEP, TEST, Work, make
 from benchmarks.record import ROOT, r2
+from gpuforest.backends import registry
 
 Array = Any
 Data = tuple[Array, Array, Array, Array]  # X, y to train on, X, y held out
@@ -257,6 +258,27 @@ def extras(run: Run, work: Work, given: tuple[np.ndarray, ...] | None = None) ->
     warm, _ = timed(run.device, lambda: model.fit(X, y))
     seconds, _ = series(run, lambda: model.fit(X, y), 3)
     run.add("combinations", work, few=10, warm_up=warm, seconds=seconds)
+
+
+def tile_orders(run: Run, work: Work, given: tuple[np.ndarray, ...] | None = None) -> None:
+    """Fits in turn with tiles of rows by slot, and by their first rows."""
+    X, y, _, _ = data_of(run, work, given)
+    seconds: dict[str, list[float]] = {}
+    for i in range(1 + run.options.repeat):
+        for order, cache_bytes in (("slot", 2**62), ("first row", 0)):
+
+            def backend(*arguments: Any, cache_bytes: int = cache_bytes) -> Any:
+                made = run.device.make_backend(run.device.backend_class, *arguments)
+                made.cache_bytes = cache_bytes
+                return made
+
+            registry.register_backend(order, backend)
+            took, _ = timed(run.device, lambda name=order: model_of(work, name).fit(X, y))
+            if i:
+                seconds.setdefault(order, []).append(took)
+    for order, of_order in seconds.items():
+        run.add("tile order", work, source=order, seconds=of_order)
+        print(f"{work.name}, tiles by {order}: {np.median(of_order):.3f} s", flush=True)
 
 
 def cuml_of(work: Work) -> Any:

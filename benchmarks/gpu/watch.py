@@ -18,7 +18,7 @@ from unittest.mock import patch
 from benchmarks.gpu.traffic import TRAFFIC
 from gpuforest.backends import registry
 from gpuforest.engine import grow
-from gpuforest.estimators import base, tasks
+from gpuforest.estimators import base, growing, tasks
 
 NAME = "watched"
 
@@ -32,7 +32,7 @@ STAGES: list[tuple[ModuleType, str, str]] = [
     (grow, "roots", "roots"),
     (grow, "split_slots", "split"),
     (grow, "grown_wave", "assembly"),
-    (base, "merged", "merge"),
+    (growing, "merged", "merge"),
 ]
 # methods of a backend, and of its parts
 OPERATIONS = [

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from gpuforest.boosting.rounds import Boosting, GrowsRounds
+    from gpuforest.boosting.rounds import Booster, Boosting
     from gpuforest.engine.binning import BinEdges
     from gpuforest.engine.forest import Forest
     from gpuforest.engine.records import Frontier, Sampling, Splits, Subtrees, Training
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from gpuforest.engine.slots import Nodes
 
 Array = Any
+Moved = tuple[
+    Array, Array, Array
+]  # rows and weights i32[2 R], and the number that went left i64[S]
 
 
 class Backend(ABC):
@@ -87,14 +90,9 @@ class Backend(ABC):
         """The best cut of each slot from its histogram."""
 
     @abstractmethod
-    def partition(
-        self, training: Training, slots: Frontier, splits: Splits
-    ) -> tuple[Array, Array, Array]:
-        """Move each slot's rows to the other half, left ones first, unless its feature is -1.
-
-        Returns rows and weights i32[2 R], which may be the same arrays, changed, and the number
-        of rows that went left i64[S].
-        """
+    def partition(self, training: Training, slots: Frontier, splits: Splits) -> Moved:
+        """Move each slot's rows to the other half, left ones first, unless its feature is -1. Rows
+        and weights may be returned as the same arrays, changed."""
 
     @abstractmethod
     def apply(self, forest: Forest, codes: Array) -> Array:
@@ -119,7 +117,7 @@ class Backend(ABC):
         codes, low and shift i64[S, k]."""
         raise NotImplementedError
 
-    def booster(self, boosting: Boosting) -> GrowsRounds:
+    def booster(self, boosting: Boosting) -> Booster:
         """What grows the rounds of one fit of boosting."""
         raise NotImplementedError
 

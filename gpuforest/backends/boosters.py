@@ -1,8 +1,6 @@
 """Boosters on the CPU: what grows the rounds of one fit of boosting, on NumPy or compiled.
 
-    Booster.round -> largest, gradients -> trees -> rests -> add_values
-
-boosting/rounds.py has what these share with devices.
+boosting/rounds.py has the order of the steps of a round.
 """
 
 from __future__ import annotations
@@ -18,14 +16,17 @@ from typing import Any
 import numpy as np
 
 from gpuforest.boosting import rounds
+from gpuforest.common import hashing
 from gpuforest.common.parallel import Team
-from gpuforest.engine.binning import BinnedMatrix
+from gpuforest.compiler.types import dtype_of
+from gpuforest.engine.binning import BinnedMatrix, draw_rows
 from gpuforest.kernels.boosted_tree import numba as compiled
 from gpuforest.kernels.boosted_tree import records
 from gpuforest.kernels.boosted_tree.numpy import grow_tree
+from gpuforest.kernels.boosted_tree.records import MOST_STEP, GrownTree, LossOf, Scales, TreeTable
 from gpuforest.kernels.gradients import numba as compiled_gradients
 from gpuforest.kernels.gradients import numpy as gradients
-from gpuforest.kernels.gradients.numpy import LossNumbers, Units
+from gpuforest.kernels.gradients.numpy import REST_BITS
 
 Array = Any
 
@@ -35,81 +36,116 @@ PATIENCE = 0.005  # seconds that a thread waits for more to do
 LEAST_GRADIENTS = 2**15  # that are worth another thread
 
 
-class Booster:
+class NumpyBooster(rounds.Booster):
     """The rounds of one fit, on NumPy: the specification."""
 
     def __init__(self, boosting: rounds.Boosting) -> None:
-        b = self.boosting = boosting
-        self.matrix, self.y, self.memory = b.matrix, b.y, b.memory
-        self.weight = np.zeros(0) if b.weight is None else b.weight  # f64[0]: all are one
-        self.n_threads = b.backend.n_threads
-        self.stats = np.empty((b.loss.n_raw, len(b.y), b.n_words), np.int64)
-        # of tree k of the last round, in the order of its leaves
-        self.rows: list[Array] = []
-        self.others: list[Array] = []
+        super().__init__(boosting)
+        b = boosting
+        self.stats = np.empty((b.loss.n_raw, b.n_rows, b.n_words), np.int64)
+        self.scales: Any = None  # `Scales` of the round
+        self.rules = b.rules(np.zeros(1, dtype_of(Scales)))
+        # the trees of the last round, and all rows in the order of the leaves of each
+        self.trees: list[GrownTree] = []
+        self.rows = np.empty(self.stats.shape[:2], np.int32)
 
-    def close(self) -> None:
-        """End what waits for work."""
+    def begin(self, raw: Array, number: int) -> LossOf:
+        b, delta = self.boosting, None
+        self.rows[:] = ordered_rows(b, number)
+        if b.loss.has_delta:
+            rows = self.rows[0, : b.n_drawn]
+            weight = None if b.weight is None else b.weight[rows]
+            delta = np.array([b.loss.delta(b.y[rows] - raw[0, rows], weight)])
+        return b.loss.of_rows(b.y, b.weight, raw, delta)
 
-    def round(self, raw: Array, number: int) -> rounds.Round | None:
-        """Grow the K trees of a round, and add what they predict to raw f64[K, N]; None: gradients
-        are too large for float64."""
-        b, K = self.boosting, len(raw)
-        rows, others = rounds.drawn_rows(b, number)
-        loss = rounds.loss_numbers(b, raw, rows)
-        units = rounds.units_of(b, *(rounds.bounds_of(b) or self.largest(loss, raw)))
-        if units is None:
-            return None
-        self.gradients(loss, raw, units)
-        rules = [rounds.rules_of(b, units, number * K + k) for k in range(K)]
-        trees = self.trees(rules, rows, others)
-        steps = []
-        with np.errstate(over="ignore"):
-            for k, tree in enumerate(trees):
-                if len(few := rounds.with_few_digits(b, tree)):
-                    rests = self.rests(loss, raw, units, tree.ranges[few])
-                    rounds.add_rests(tree, few, rests, rules[k])
-                # trees grow from gradients of size one, see `rules_of`
-                trees[k] = tree._replace(values=tree.values / (units.g * rules[k].g))
-                steps.append(rounds.steps_of(b, loss, trees[k], raw[k], self.rows[k]))
-        self.add_values(raw, trees, steps)
-        return rounds.Round(trees, steps, [(1.0 / units.g, r.h) for r in rules])
+    def derive(self, loss: LossOf) -> bool:
+        b = self.boosting
+        most = b.bounds or self.largest(loss)
+        self.scales = gradients.scales(*most, *b.bits, b.n_words == 1)
+        if self.scales.overflows:
+            return False
+        self.gradients(loss)
+        return True
 
-    def largest(self, loss: LossNumbers, raw: Array) -> tuple[float, float]:
+    def largest(self, loss: LossOf) -> tuple[float, float]:
         """The largest size of a gradient and of a hessian."""
-        return gradients.largest(loss, self.y, raw, self.weight)
+        return gradients.largest(loss)
 
-    def gradients(self, loss: LossNumbers, raw: Array, units: Units) -> None:
-        """Compute the stats of all rows."""
-        gradients.gradients(loss, self.y, raw, self.weight, units, self.stats)
+    def gradients(self, loss: LossOf) -> None:
+        """Compute the stats of all rows, by the scales of the round."""
+        self.rules = self.rules._replace(scale=self.scales)
+        gradients.gradients(loss, self.rules, self.stats)
 
-    def rests(self, loss: LossNumbers, raw: Array, units: Units, ranges: Array) -> Array:
-        """The sums i64[L, 2] of what rounding left of the gradients and hessians of each leaf's
-        rows; ranges i64[L, 4] of the round's one tree."""
-        rests = gradients.rests(loss, self.y, raw, self.weight, units)[0][self.rows[0]]
-        return np.stack([rests[begin:end].sum(axis=0) for begin, end in ranges[:, :2]])
+    def grow(self, number: int) -> None:
+        b, K = self.boosting, len(self.stats)
+        self.grow_trees([rounds.root_key(b.seed, number * K + k) for k in range(K)])
 
-    def trees(
-        self, rules: list[records.BoostRules], rows: Array, others: Array
-    ) -> list[records.GrownTree]:
-        """The K trees of a round, grown from the rows i32[R]; others i32[...] are only divided
-        among their leaves."""
-        self._take_rows(len(rules), rows, others)
-        of_each = zip(self.stats, rules, self.rows, self.others, strict=True)
-        return [grow_tree(self.matrix, *of_one) for of_one in of_each]
+    def grow_trees(self, keys: list[int]) -> None:
+        """Grow the trees with these keys of their roots."""
+        self.trees = [
+            grow_tree(self.boosting.matrix, stats, self.rules, rows, key)
+            for stats, rows, key in zip(self.stats, self.rows, keys, strict=True)
+        ]
 
-    def _take_rows(self, K: int, rows: Array, others: Array) -> None:
-        if not self.rows:  # the same memory in each round
-            self.rows, self.others = ([np.empty_like(a) for _ in range(K)] for a in (rows, others))
-        for k in range(K):
-            self.rows[k][:], self.others[k][:] = rows, others
+    @np.errstate(over="ignore")
+    def add_rests(self, loss: LossOf) -> None:
+        b, rules, scales, leaves = self.boosting, self.rules, self.scales, self.trees[0].leaves
+        few_digits = leaves["h"] < leaves["n"] << b.hessian_digits
+        few_digits |= np.abs(leaves["g"]) < leaves["n"] << rounds.ENOUGH_BITS
+        if not few_digits.any():
+            return
+        few, finer = leaves[few_digits], 2.0 ** (rules.n_bits - REST_BITS)
+        rests_g, rests_h = self.rests(loss, few).T * finer
+        top, bottom = few["g"] + rests_g, (few["h"] + rests_h) * scales.sum_h + rules.l2
+        values = np.where(
+            bottom > 0, -(top * scales.sum_g) / np.where(bottom > 0, bottom, 1.0), 0.0
+        )
+        most = rules.most * scales.g * scales.sum_g
+        few["value"] = np.clip(values, -most, most) * scales.value
+        few["added"] = np.clip(few["value"] * rules.rate, -MOST_STEP, MOST_STEP)
+        leaves[few_digits] = few
 
-    def add_values(self, raw: Array, trees: list[records.GrownTree], values: list[Array]) -> None:
-        """Add the values f64[L] of the leaves of each tree to raw f64[K, N] at their rows."""
-        for k, tree in enumerate(trees):
-            for column, rows in ((0, self.rows[k]), (2, self.others[k])):
-                for leaf, value in zip(tree.ranges, values[k], strict=True):
-                    raw[k, rows[leaf[column] : leaf[column + 1]]] += value
+    def rests(self, loss: LossOf, leaves: Array) -> Array:
+        """The sums i64[L, 2] of what rounding left of the gradients and hessians of the rows of
+        some leaves of the round's one tree."""
+        rests = gradients.rests(loss, self.rules)[0][self.rows[0]]
+        return np.stack([rests[leaf["begin"] : leaf["end"]].sum(axis=0) for leaf in leaves])
+
+    @np.errstate(over="ignore")
+    def add_quantiles(self, loss: LossOf) -> None:
+        b, leaves = self.boosting, self.trees[0].leaves
+        delta = 0.0 if loss.delta is None else float(loss.delta[0])
+        for leaf, (begin, end) in enumerate(leaves[["begin", "end"]].tolist()):
+            step = 0.0
+            if begin < end:
+                rows = self.rows[0][begin:end]
+                weight = None if b.weight is None else b.weight[rows]
+                step = b.loss.best_step(b.y[rows] - loss.raw[0, rows], weight, delta)
+            leaves["added"][leaf] = np.clip(step * b.learning_rate, -MOST_STEP, MOST_STEP)
+
+    def put_in_order(self) -> None:
+        tree = self.trees[0]
+        tree.leaves["added"] = rounds.in_monotonic_order(tree, self.boosting.signs)
+
+    @np.errstate(over="ignore")
+    def add_values(self, loss: LossOf) -> None:
+        for raw, tree, rows in zip(loss.raw, self.trees, self.rows, strict=True):
+            for leaf in tree.leaves:
+                raw[rows[leaf["begin"] : leaf["end"]]] += leaf["added"]
+                raw[rows[leaf["other_begin"] : leaf["other_end"]]] += leaf["added"]
+
+    def finish(self, loss: LossOf, raw: Array) -> rounds.Round:
+        return rounds.Round(self.trees, (self.scales.unit, self.scales.sum_h))
+
+
+def ordered_rows(b: rounds.Boosting, number: int) -> Array:
+    """The rows that a round grows from, and then the others, i32[N]; both ascending."""
+    rows = np.arange(b.n_rows, dtype=np.int32)
+    if b.n_drawn == b.n_rows:
+        return rows
+    key = int(hashing.tree_keys(np, b.seed, number, number + 1)[0])
+    drawn = draw_rows(key, b.n_rows, b.n_drawn).astype(np.int32)
+    return np.concatenate([drawn, np.setdiff1d(rows, drawn, assume_unique=True)])
 
 
 def yield_thread() -> None:
@@ -118,33 +154,29 @@ def yield_thread() -> None:
 
 
 # A table, the tree, and by its number in its round what grows each tree in this memory
-Workspace = tuple[records.GrowTable, records.GrownTree, "dict[int, PreparedTree]"]
+Workspace = tuple[TreeTable, GrownTree, "dict[int, PreparedTree]"]
 
 
 class PreparedTree:
     """The kernels' calls that grow the tree k of each round in one workspace, on several threads of
     a team."""
 
-    def __init__(
-        self, booster: NumbaBooster, space: Workspace, k: int, rules: records.BoostRules,
-        n_threads: int,
-    ) -> None:  # fmt: skip
+    def __init__(self, booster: NumbaBooster, space: Workspace, k: int, n_threads: int) -> None:
         self.team, (table, self.tree, _) = booster.team, space
-        self.state = table.state
+        self.state = table.states
         self.n_helpers = min(n_threads, len(booster.columns.codes)) - 1
         self.shared = np.zeros(32, np.int64)
         data = booster.columns._replace(stats=booster.stats[k])
-        both = data, rules, booster.rows[k], booster.others[k], table, self.shared
-        words = booster.matrix.edges.set_words
+        both = data, booster.rules, booster.rows[k], table, self.shared
+        words = booster.boosting.matrix.edges.set_words
         self.grow = compiled.grow_tree.prepared(*both, words, self.tree)
         self.help_grow = compiled.help_grow.prepared(*both)
         self.helping: list[SimpleQueue[BaseException | None]] = []
 
-    def grown(self, rules: records.BoostRules) -> records.GrownTree:
-        """Grow a tree by these rules."""
+    def grown(self, key: int) -> GrownTree:
+        """Grow a tree with this key of its root."""
         state = self.state
-        self.grow.change(1, rules)
-        state["step"], state["n_threads"] = compiled.BEGUN, self.n_helpers + 1
+        state["key"], state["step"], state["n_threads"] = key, compiled.BEGUN, self.n_helpers + 1
         state["least_cells"], state["least_rows"] = SHARED
         self.send_helpers()
         self.grow()
@@ -153,9 +185,8 @@ class PreparedTree:
             self.check_helpers()
             self.grow()
         M, n_words = int(state["n_nodes"][0]), int(state["n_set_words"][0])
-        L = (M + 1) // 2
-        sizes = M, n_words, L, L, L
-        return records.GrownTree(*(a[:n].copy() for a, n in zip(self.tree, sizes, strict=True)))
+        nodes, sets, leaves = self.tree
+        return GrownTree(nodes[:M].copy(), sets[:n_words].copy(), leaves[: (M + 1) // 2].copy())
 
     def send_helpers(self) -> None:
         """Have other threads of the team help, counting those that still do."""
@@ -190,30 +221,27 @@ class PreparedTree:
                     raise error
 
 
-class NumbaBooster(Booster):
+class NumbaBooster(NumpyBooster):
     """The same, compiled, on threads."""
 
     def __init__(self, boosting: rounds.Boosting) -> None:
         super().__init__(boosting)
         self.spaces: SimpleQueue[Workspace] = SimpleQueue()
-        self.columns = columns_of(self.matrix, self.stats[0])
+        self.columns = columns_of(boosting.matrix, self.stats[0])
         K, N, _ = self.stats.shape
-        work = max(len(self.columns.codes), K, N * K // LEAST_GRADIENTS)
-        self.team = Team(min(self.n_threads, work))
+        blocks = N * K // LEAST_GRADIENTS
+        work = max(len(self.columns.codes), K, blocks)
+        self.team = Team(min(boosting.backend.n_threads, work))
         self.n_threads = self.team.n_threads
+        self.n_blocks = max(1, min(self.n_threads, blocks))  # of rows that threads share
 
     def close(self) -> None:
         self.team.close()
 
-    def _n_blocks(self) -> int:
-        """Of rows whose gradients threads compute."""
-        K, N, _ = self.stats.shape
-        return max(1, min(self.n_threads, N * K // LEAST_GRADIENTS))
-
-    def _by_blocks(self, call: Callable[[int, int, int, Array], None]) -> None:
+    def by_blocks(self, call: Callable[[int, int, int, Array], None]) -> None:
         """Have threads call a function of a block's number, its first row and the end of its rows,
         and scratch f64[3 + K, BLOCK]."""
-        (K, N, _), n = self.stats.shape, self._n_blocks()
+        (K, N, _), n = self.stats.shape, self.n_blocks
 
         def block(i: int) -> None:
             scratch = np.empty((3 + K, compiled_gradients.BLOCK))
@@ -221,44 +249,41 @@ class NumbaBooster(Booster):
 
         self.team.run(block, n)
 
-    def largest(self, loss: LossNumbers, raw: Array) -> tuple[float, float]:
-        sizes, of = np.empty((self._n_blocks(), 2)), (loss, self.y, raw, self.weight)
-        self._by_blocks(lambda i, *rows: compiled_gradients.largest(*of, sizes[i], *rows))
+    def largest(self, loss: LossOf) -> tuple[float, float]:
+        sizes = np.empty((self.n_blocks, 2))
+        self.by_blocks(lambda i, *rows: compiled_gradients.largest(loss, sizes[i], *rows))
         return float(sizes[:, 0].max()), float(sizes[:, 1].max())
 
-    def gradients(self, loss: LossNumbers, raw: Array, units: Units) -> None:
-        of = loss, self.y, raw, self.weight, units, self.stats
-        self._by_blocks(lambda i, *rows: compiled_gradients.gradients(*of, *rows))
+    def gradients(self, loss: LossOf) -> None:
+        rules, stats = self.rules, self.stats
+        rules.scale[0] = self.scales
+        self.by_blocks(lambda i, *rows: compiled_gradients.gradients(loss, rules, stats, *rows))
 
-    def rests(self, loss: LossNumbers, raw: Array, units: Units, ranges: Array) -> Array:
-        sums, n = np.empty((len(ranges), 2), np.int64), min(self._n_blocks(), len(ranges))
+    def rests(self, loss: LossOf, leaves: Array) -> Array:
+        sums, n = np.empty((len(leaves), 2), np.int64), min(self.n_blocks, len(leaves))
 
         def part(i: int) -> None:
-            begin, end = len(ranges) * i // n, len(ranges) * (i + 1) // n
+            begin, end = len(leaves) * i // n, len(leaves) * (i + 1) // n
+            scratch = np.empty((7, compiled_gradients.BLOCK))
             compiled_gradients.rests(
-                loss, self.y, raw, self.weight, units, self.rows[0], ranges, begin, end, sums,
-                np.empty((7, compiled_gradients.BLOCK)),
-            )  # fmt: skip
+                loss, self.rules, self.rows[0], leaves, begin, end, sums, scratch
+            )
 
         self.team.run(part, n)
         return sums
 
-    def trees(
-        self, rules: list[records.BoostRules], rows: Array, others: Array
-    ) -> list[records.GrownTree]:
+    def grow_trees(self, keys: list[int]) -> None:
         """Each thread grows trees of its own, and all share the work on those that are left over,
         one after another."""
-        K = len(rules)
-        self._take_rows(K, rows, others)
-        memory = self.memory // (self.n_threads if self.n_threads <= K else 1)
-        trees: dict[int, records.GrownTree] = {}
+        K = len(keys)
+        trees: dict[int, GrownTree] = {}
 
         def grow(k: int, n_threads: int = 1) -> None:
-            space = self._workspace(rules[k], memory)
+            space = self.workspace()
             prepared = space[2]
             if k not in prepared:
-                prepared[k] = PreparedTree(self, space, k, rules[k], n_threads)
-            trees[k] = prepared[k].grown(rules[k])
+                prepared[k] = PreparedTree(self, space, k, n_threads)
+            trees[k] = prepared[k].grown(keys[k])
             self.spaces.put(space)
 
         alone = K - K % self.n_threads
@@ -266,33 +291,32 @@ class NumbaBooster(Booster):
             self.team.run(grow, alone)
         for k in range(alone, K):
             grow(k, self.n_threads)
-        return [trees[k] for k in range(K)]
+        self.trees = [trees[k] for k in range(K)]
 
-    def _workspace(self, rules: records.BoostRules, memory: int) -> Workspace:
-        """One that no tree grows in, of which histograms may take this memory."""
+    def workspace(self) -> Workspace:
+        """One that no tree grows in."""
         with suppress(Empty):
             return self.spaces.get_nowait()
-        edges, N, data = self.matrix.edges, len(self.y), self.columns
-        leaves = max(1, min(rules.max_leaves, N // max(rules.min_rows, 1)))
-        if rules.max_depth < 31:
-            leaves = min(leaves, 2**rules.max_depth)
-        M, W = 2 * leaves - 1, edges.most_words
-        parts = min(self.n_threads, len(data.codes))
-        size = int(data.cells[-1]) * self.stats.shape[2] * 8
-        P = int(max(2, min(leaves + 1, memory // size)))
-        table = records.new_table(data, M, len(rules.groups), P, parts, edges.n_codes, W)
-        return table, records.new_tree(M, W), {}
+        b, data, (K, N, words) = self.boosting, self.columns, self.stats.shape
+        edges, M, cells = b.matrix.edges, 2 * b.n_leaves - 1, int(data.cells[-1]) * words
+        W, parts = edges.most_words, min(self.n_threads, len(data.codes))
+        memory = b.memory // (self.n_threads if self.n_threads <= K else 1)
+        P = int(max(2, min(b.n_leaves + 1, memory // (8 * cells))))
+        table = TreeTable.new(
+            np.empty, M=M, P=P, W=W, F=edges.n_features, C=cells, G=len(b.groups), parts=parts,
+            threads=parts, BLOCK=records.BLOCK * words, N=N, **{"B + 1": edges.n_codes + 1},
+        )  # fmt: skip
+        nodes, sets = np.empty(M, np.uint64), np.empty(b.n_leaves * W, np.uint64)
+        return table, GrownTree(nodes, sets, np.empty(b.n_leaves, dtype_of(records.Leaf))), {}
 
-    def add_values(self, raw: Array, trees: list[records.GrownTree], values: list[Array]) -> None:
+    def add_values(self, loss: LossOf) -> None:
         def add(k: int) -> None:
-            for column, rows in ((0, self.rows[k]), (2, self.others[k])):
-                if len(rows):
-                    compiled.add_values(raw[k], rows, trees[k].ranges, column, values[k])
+            compiled.add_values(loss.raw[k], self.rows[k], self.trees[k].leaves)
 
-        if self._n_blocks() > 1:
-            self.team.run(add, len(trees))
+        if self.n_blocks > 1:
+            self.team.run(add, len(self.trees))
         else:
-            for k in range(len(trees)):
+            for k in range(len(self.trees)):
                 add(k)
 
 
@@ -334,9 +358,7 @@ def columns_of(matrix: BinnedMatrix, stats: Array) -> records.BoostColumns:
         elif out is not codes:
             out[c] = codes[begin]
     cells = np.concatenate([[0], np.cumsum(n_bins + 1)])
-    return records.BoostColumns(
-        out, stats, matrix.edges.kinds, starts, of_feature, first, rest, cells
-    )
+    return records.BoostColumns(out, stats, starts, of_feature, first, rest, cells)
 
 
 def exclusive(codes: Array, n_bins: Array) -> Iterator[list[int]]:

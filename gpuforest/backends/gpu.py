@@ -173,8 +173,8 @@ def _is_of_installation(error: Exception) -> bool:
     while at is not None and at.tb_next is not None:
         at = at.tb_next
     where = "" if at is None else str(at.tb_frame.f_globals.get("__name__"))
-    own = kind in (RuntimeError, OSError, FileNotFoundError, ImportError, ModuleNotFoundError)
-    return own and where.partition(".")[0] in CUDA_PACKAGES
+    general = RuntimeError, OSError, FileNotFoundError, ImportError, ModuleNotFoundError
+    return kind in general and where.partition(".")[0] in CUDA_PACKAGES
 
 
 def _dotted(version: int) -> str:

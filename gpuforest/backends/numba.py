@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from gpuforest.backends.base import Backend
-from gpuforest.backends.boosters import Booster, NumbaBooster
+from gpuforest.backends.base import Backend, Moved
+from gpuforest.backends.boosters import NumbaBooster
 from gpuforest.backends.numpy import NumpyBackend, deep_wave_bytes
 from gpuforest.boosting.rounds import Boosting
 from gpuforest.common.parallel import cut_evenly, cut_pieces, parallel_map
@@ -67,8 +67,8 @@ class NumbaNodes(Nodes):
         rows, weights = np.empty(offsets[-1], np.int32), np.empty(offsets[-1], np.int32)
 
         def tree(t: int) -> None:
-            there = slice(offsets[t], offsets[t + 1])
-            in_bag(bags[t], rows[there], weights[there])
+            inside = slice(offsets[t], offsets[t + 1])
+            in_bag(bags[t], rows[inside], weights[inside])
 
         parallel_map(tree, range(len(bags)), backend.n_threads)
         return rows, weights, offsets
@@ -98,16 +98,16 @@ class NumbaSampling(RowSampling):
             return super().column_edges(backend, X, rows, weights, max_bins)
         n = len(X) if rows is None else len(rows)
         dtype, most_edges = np.dtype(value_dtype(X)), min(max_bins, n)
-        each = n * dtype.itemsize + 8 * (most_edges + 1)
-        size = max(1, backend.memory_budget // each)
+        column_bytes = n * dtype.itemsize + 8 * (most_edges + 1)
+        size = max(1, backend.memory_budget // column_bytes)
         columns = np.empty((min(size, X.shape[1]), n), dtype)
         spare: SimpleQueue[Array] = SimpleQueue()  # scratch arrays, one for each thread
         for _ in range(min(backend.n_threads, X.shape[1])):
             spare.put(np.empty((4, n + 1)))
         edges = []
         for f in range(0, X.shape[1], size):
-            some = X[:, f : f + size]
-            edges += edges_of(some, rows, max_bins, columns, spare, backend.n_threads)
+            part = X[:, f : f + size]
+            edges += edges_of(part, rows, max_bins, columns, spare, backend.n_threads)
         return edges
 
     def edge_bytes(self, backend: Backend, fit: Fit) -> int:
@@ -147,7 +147,7 @@ class NumbaBackend(NumpyBackend):
     n_workers = 1  # how many backends, this one included, work at the same time
     nodes, sampling = NumbaNodes(), NumbaSampling()
 
-    def booster(self, boosting: Boosting) -> Booster:
+    def booster(self, boosting: Boosting) -> NumbaBooster:
         return NumbaBooster(boosting)
 
     def waves(
@@ -167,10 +167,10 @@ class NumbaBackend(NumpyBackend):
         values = edges.rounded if X.dtype == np.float32 else edges.values
 
         def part(rows: slice) -> None:
-            own, missing = np.ascontiguousarray(X[rows]), edges.missing_code
+            block, missing = np.ascontiguousarray(X[rows]), edges.missing_code
             x, coarse = np.empty(ROWS, X.dtype), np.empty(COARSE, X.dtype)
             code = np.empty(ROWS, np.int32)
-            encode(own, values, edges.offsets, missing, codes.T, rows.start, x, coarse, code)
+            encode(block, values, edges.offsets, missing, codes.T, rows.start, x, coarse, code)
 
         parallel_map(part, self.row_blocks(*X.shape), self.n_threads)
         return codes
@@ -199,13 +199,13 @@ class NumbaBackend(NumpyBackend):
             parallel_map(add, cut_evenly(end - begin, TASK_ROWS), self.n_threads)
 
         def unequal(end: Array, mean: Array) -> Array:
-            others = np.zeros(S, np.bool_)
+            differing = np.zeros(S, np.bool_)
 
             def compare(s: slice) -> None:
-                differs(y, rows, begin[s], end[s], mean[s], others[s])
+                differs(y, rows, begin[s], end[s], mean[s], differing[s])
 
             parallel_map(compare, cut_evenly(end - begin, TASK_ROWS), self.n_threads)
-            return others
+            return differing
 
         return sums, all_equal(training, sums, begin, end, unequal)
 
@@ -256,9 +256,7 @@ class NumbaBackend(NumpyBackend):
         parallel_map(part, cut_evenly(slots.n_rows, TASK_ROWS), self.n_threads)
         return splits
 
-    def partition(
-        self, training: Training, slots: Frontier, splits: Splits
-    ) -> tuple[Array, Array, Array]:
+    def partition(self, training: Training, slots: Frontier, splits: Splits) -> Moved:
         n_left = np.zeros(slots.n_slots, np.int64)
         data = replace(training.columns, y=NO_LABELS)
 
@@ -282,13 +280,14 @@ class NumbaBackend(NumpyBackend):
         if training.rules.limited:
             return 0
         matrix = training.matrix
-        each, threads = matrix.n_features * matrix.codes.itemsize, self.n_threads * self.n_workers
+        row_bytes = matrix.n_features * matrix.codes.itemsize
+        threads = self.n_threads * self.n_workers
         shared_out = n_rows // (4 * self.n_threads) if self.n_threads > 1 else n_rows
-        wanted = max(shared_out, BLOCK_BYTES // each, matrix.edges.n_codes // 4)
-        wanted = min(wanted, MAX_DEEP_ROWS)
-        if wanted < matrix.n_rows // SPARSE:
-            wanted = min(wanted, max(self.memory_budget, matrix.codes.nbytes) // (threads * each))
-        return int(max(64, wanted))
+        most = max(shared_out, BLOCK_BYTES // row_bytes, matrix.edges.n_codes // 4)
+        most = min(most, MAX_DEEP_ROWS)
+        if most < matrix.n_rows // SPARSE:
+            most = min(most, max(self.memory_budget, matrix.codes.nbytes) // (threads * row_bytes))
+        return int(max(64, most))
 
     def grow_subtrees(self, training: Training, slots: Frontier) -> Subtrees:
         """Each task of a thread takes some slots, and scratch that another one used."""

@@ -14,7 +14,7 @@ from numba import cuda
 from numba.core import config
 
 from gpuforest.backends import gpu
-from gpuforest.backends.base import Backend
+from gpuforest.backends.base import Backend, Moved
 from gpuforest.common.dtypes import CODE8, CODE16, SCORE, STAT, WEIGHT
 from gpuforest.common.errors import BackendError
 from gpuforest.compiler.types import as_tuple, new_arrays
@@ -151,9 +151,7 @@ class NumbaCudaBackend(Backend):
         self.launch(kernels.choose_features, S, features, need, cuts, splits)
         return splits
 
-    def partition(
-        self, training: Training, slots: Frontier, splits: Splits
-    ) -> tuple[Array, Array, Array]:
+    def partition(self, training: Training, slots: Frontier, splits: Splits) -> Moved:
         """Changes rows and weights in place."""
         xp, rows, weights, begin = self.xp, slots.rows, slots.weights, slots.begin
         R, sets = len(rows) // 2, xp.reshape(splits.sets, (-1,))

@@ -7,8 +7,8 @@ from typing import Any
 import array_api_compat.numpy
 import numpy as np
 
-from gpuforest.backends.base import Backend
-from gpuforest.backends.boosters import Booster
+from gpuforest.backends.base import Backend, Moved
+from gpuforest.backends.boosters import NumpyBooster
 from gpuforest.boosting.rounds import Boosting
 from gpuforest.engine.binning import BinEdges
 from gpuforest.engine.forest import Forest
@@ -56,8 +56,8 @@ class NumpyBackend(Backend):
     sampling: RowSampling = RowSampling()
     xp = array_api_compat.numpy
 
-    def booster(self, boosting: Boosting) -> Booster:
-        return Booster(boosting)
+    def booster(self, boosting: Boosting) -> NumpyBooster:
+        return NumpyBooster(boosting)
 
     def asnumpy(self, array: Array) -> np.ndarray:
         return np.asarray(array)
@@ -85,9 +85,7 @@ class NumpyBackend(Backend):
     ) -> Splits:
         return best_split(training.data, slots, hist, features, need, training.rules)
 
-    def partition(
-        self, training: Training, slots: Frontier, splits: Splits
-    ) -> tuple[Array, Array, Array]:
+    def partition(self, training: Training, slots: Frontier, splits: Splits) -> Moved:
         return partition(training.data, slots, splits)
 
     def project(

@@ -185,14 +185,14 @@ def _or_cpu(backend: Backend, supports: Callable[[Backend], bool], what: str) ->
         return backend
     names = [name for name in ("numba", "numpy") if find_spec(name) is not None]
     others = (get_backend(name, backend.n_threads) for name in names)
-    found = next(other for other in others if supports(other))
+    chosen = next(other for other in others if supports(other))
     gpu.logger.warning(
         "backend %r has no %s: the trees grow on the CPU, on backend %r",
         backend.name,
         what,
-        found.name,
+        chosen.name,
     )
-    return found
+    return chosen
 
 
 def run_on_backend(

@@ -35,6 +35,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gpuforest.common.elementary import exp, expit, log, log1p_exp
+from gpuforest.kernels.boosted_tree.records import LossOf
 from gpuforest.kernels.gradients.numpy import (
     ABSOLUTE,
     BINARY,
@@ -45,6 +46,8 @@ from gpuforest.kernels.gradients.numpy import (
     QUANTILE,
     SQUARED,
 )
+
+Array = Any
 
 NUMBERS = {
     "squared_error": SQUARED,
@@ -125,6 +128,11 @@ class Loss:
     def share(self) -> float:
         """The quantile of the residuals that is the best constant, where `by_order`."""
         return self.quantile if self.number == QUANTILE else 0.5
+
+    def of_rows(self, y: Array, weight: Array, raw: Array, delta: Array) -> LossOf:
+        """The loss as kernels take it, of rows with raw predictions f64[K, N]."""
+        K, N = raw.shape
+        return LossOf(y, weight, raw, N, K, self.number, self.quantile, delta)
 
     def delta(self, rest: np.ndarray, weight: np.ndarray | None) -> float:
         """The size beyond which residuals f64[N] count as outliers, where `has_delta`."""
@@ -252,25 +260,36 @@ def near_one(weight: np.ndarray) -> np.ndarray:
 
 
 def weighted_quantile(values: np.ndarray, weight: np.ndarray | None, share: float) -> float:
+    """`quantile_of` on the host."""
+    unit = 1.0 if weight is None else unit_of(weight)
+    return float(np.asarray(quantile_of(np, values, weight, unit, share)).item())
+
+
+def quantile_of(xp: Any, values: Array, weight: Array | None, unit: float, share: float) -> Array:
     """The value of f64[n > 0] below which lies this share of the weight.
 
     Of equal weights NumPy's linear interpolation. Else, as in scikit-learn, the mean of the least
     values at which the cumulative weight reaches and exceeds the share.
+
+    xp : the namespace of the arrays; a device is not waited for
+    unit : `unit_of` the weights
     """
-    order = np.argsort(values, kind="stable")
-    values = values[order]
+    order, last = xp.argsort(values, stable=True), len(values) - 1
+    values = xp.take(values, order)
     if weight is None:
-        at = share * (len(values) - 1)
-        low = int(at)
-        high = min(low + 1, len(values) - 1)
-        return float(values[low] + (values[high] - values[low]) * (at - low))
-    upto = np.cumsum(np.rint(weight[order] * unit_of(weight)).astype(np.int64))
-    wanted = share * float(upto[-1])
-    low = min(int(np.searchsorted(upto, wanted, side="left")), len(values) - 1)
-    high = low
-    if float(upto[low]) == wanted:  # the share ends between two values
-        high = min(int(np.searchsorted(upto, upto[low], side="right")), len(values) - 1)
-    return float(values[low] + (values[high] - values[low]) * 0.5)
+        at = share * last
+        low, high, part = values[int(at)], values[min(int(at) + 1, last)], at - int(at)
+    else:
+        whole = xp.astype(xp.round(xp.take(weight, order) * unit), xp.int64)
+        upto = xp.astype(xp.cumulative_sum(whole), xp.float64)  # below 2**52
+        wanted = share * upto[last:]
+        first = xp.clip(xp.searchsorted(upto, wanted), max=last)
+        reached = xp.take(upto, first)
+        after = xp.clip(xp.searchsorted(upto, reached, side="right"), max=last)
+        # the share may end between two values
+        after = xp.where(reached == wanted, after, first)
+        low, high, part = xp.take(values, first), xp.take(values, after), 0.5
+    return low + (high - low) * part
 
 
 def unit_of(weight: np.ndarray) -> float:

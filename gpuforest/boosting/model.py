@@ -73,23 +73,21 @@ class BoostedCoding(TargetCoding):
 def forest_of(rounds: list[Round], edges: BinEdges, coding: BoostedCoding, seed: int) -> Forest:
     """The forest of some rounds, one or more; `coding` need not have their units."""
     K, trees = coding.n_values, [tree for r in rounds for tree in r.trees]
-    first_leaf = np.cumsum([0, *(len(t.values) for t in trees)])
+    sizes, n_leaves = (np.array([len(t[part]) for t in trees]) for part in (0, 2))
     nodes = np.concatenate([t.nodes for t in trees])
-    sizes = [len(t.nodes) for t in trees]
-    leaf = is_leaf(nodes)
     # leaves are numbered in the order of the nodes
-    rows = leaf_rows(nodes[leaf]) + np.repeat(first_leaf[:-1], [len(t.values) for t in trees])
-    nodes[leaf] = LEAF_WORD + np.arange(len(rows), dtype=np.uint64)
+    at_leaf = is_leaf(nodes)
+    rows = leaf_rows(nodes[at_leaf]) + np.repeat(np.cumsum(n_leaves) - n_leaves, n_leaves)
+    nodes[at_leaf] = LEAF_WORD + np.arange(len(rows), dtype=np.uint64)
+    leaves = np.concatenate([t.leaves for t in trees])[rows]
     values = np.zeros((len(rows), K))
-    flat = np.concatenate([v for r in rounds for v in r.values])
-    column = np.repeat(np.tile(np.arange(K), len(rounds)), [len(t.values) for t in trees])
-    values[np.arange(len(rows)), column[rows]] = flat[rows]
-    sums = np.concatenate([t.sums for t in trees])[rows][:, [2, 0, 1]]
-    units = np.array([u for r in rounds for u in r.units])
+    column = np.repeat(np.tile(np.arange(K), len(rounds)), n_leaves)
+    values[np.arange(len(rows)), column] = leaves["added"]
+    units = np.repeat(np.array([r.units for r in rounds]), K, axis=0)
     return Forest(
         nodes=nodes,
         tree_offsets=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
-        leaf_sums=np.ascontiguousarray(sums),
+        leaf_sums=np.stack([leaves[name] for name in "ngh"], axis=1),
         edges=edges,
         coding=replace(coding, units=units),
         seed=seed,

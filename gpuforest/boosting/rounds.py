@@ -6,29 +6,28 @@ adds what their leaves predict.
 
 from __future__ import annotations
 
-import math
 import warnings
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 
 from gpuforest.backends.base import Backend
 from gpuforest.boosting.losses import Loss
 from gpuforest.common import hashing
-from gpuforest.engine.binning import BinnedMatrix, draw_rows
+from gpuforest.engine.binning import BinnedMatrix
 from gpuforest.engine.nodes import unpack
-from gpuforest.kernels.boosted_tree.records import MIN_HESSIAN, BoostRules, GrownTree
-from gpuforest.kernels.gradients.numpy import (
-    MOST_GRADIENT,
+from gpuforest.kernels.boosted_tree.records import (
+    MIN_HESSIAN,
     MOST_STEP,
-    REST_BITS,
-    LossNumbers,
-    Units,
-    derivatives,
+    GrownTree,
+    LossOf,
+    TreeRules,
 )
+from gpuforest.kernels.gradients.numpy import derivatives, power_of_two
 
 ONE_WORD_BITS = 24  # a gradient that shares its word with the count keeps at least so many
 SUM_BITS = 62
@@ -47,7 +46,7 @@ class Boosting:
 
     share, subsample : the part of the allowed features that a node tries, and of the rows that a
         round grows from
-    signs : i8[F]; groups : bool[n, F], see `BoostRules`
+    signs : i8[F]; groups : bool[n, F], see `TreeRules`
     memory : bytes that the histograms of all open nodes may take
     watched, by_loss : whether raw predictions, or the mean loss, are asked for after each round
     """
@@ -75,6 +74,17 @@ class Boosting:
     def n_rows(self) -> int:
         return len(self.y)
 
+    @property
+    def n_drawn(self) -> int:
+        """R, the rows that a round grows from."""
+        return min(max(1, int(self.subsample * self.n_rows)), self.n_rows)
+
+    @property
+    def n_leaves(self) -> int:
+        """The most leaves that a tree can have."""
+        leaves = max(1, min(self.max_leaves, self.n_drawn // max(self.min_rows, 1)))
+        return min(leaves, 1 << min(self.max_depth, 31))
+
     @cached_property
     def n_bits(self) -> int:
         """The bits that a count of rows takes."""
@@ -83,6 +93,53 @@ class Boosting:
     @cached_property
     def n_words(self) -> int:
         return words_of(self.loss, self.weight is not None, self.n_rows)
+
+    @property
+    def bits(self) -> tuple[int, int]:
+        """The bits of a gradient and of a hessian: the sums of all rows stay below 2**62."""
+        h = SUM_BITS - 2 * self.n_bits
+        return SUM_BITS - self.n_bits if self.n_words == 2 else h, h
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """The largest size that a gradient and a hessian may have; None if there is no bound."""
+        if not self.loss.is_bounded:
+            return None
+        most = 1.0 if self.weight is None else float(self.weight.max())
+        return most, most * self.loss.most_hessian
+
+    @property
+    def has_rests(self) -> bool:
+        """Whether leaves' values need what rounding left of gradients and hessians, see
+        kernels/gradients. Within monotonic bounds values follow from the sums of the splits."""
+        return self.loss.is_log and not self.signs.any()
+
+    @property
+    def hessian_digits(self) -> int:
+        """The bits that hessians of a leaf's rows need in the mean, or the leaf looks for more;
+        where many rows leave fewer, 8 less than the largest hessian has."""
+        return max(0, min(ENOUGH_BITS, self.bits[1] - 8))
+
+    def rules(self, scale: Any, asarray: Callable[[np.ndarray], Any] = np.asarray) -> TreeRules:
+        """The rules of all trees, with the scales of a round; asarray : puts an array where the
+        trees grow."""
+        return TreeRules(
+            kinds=asarray(np.ascontiguousarray(self.matrix.edges.kinds, np.uint8)),
+            signs=asarray(np.ascontiguousarray(self.signs, np.int8)),
+            groups=asarray(np.ascontiguousarray(self.groups, np.bool_)),
+            scale=scale,
+            n_groups=len(self.groups),
+            n_bits=self.n_bits,
+            n_drawn=self.n_drawn,
+            min_rows=self.min_rows,
+            max_depth=self.max_depth,
+            max_leaves=self.n_leaves,
+            limited=self.max_leaves < self.n_drawn,
+            l2=self.l2,
+            most=self.loss.most_value,
+            share=self.share,
+            rate=self.learning_rate,
+        )
 
 
 def words_of(loss: Loss, weighted: bool, n_rows: int) -> int:
@@ -93,27 +150,30 @@ def words_of(loss: Loss, weighted: bool, n_rows: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """The trees of a round.
+    """The K trees of a round.
 
-    trees : K grown trees
-    values : of each, what its leaves add to the raw predictions, f64[L]
-    units : of each, what its sums of gradients and hessians are multiplied by
+    units : what their sums of gradients and of hessians are multiplied by
     loss : float, the mean loss after it, from a backend that keeps raw predictions; else None
     """
 
     trees: list[GrownTree]
-    values: list[np.ndarray]
-    units: list[tuple[float, float]]
+    units: tuple[float, float]
     loss: float | None = None
 
     @property
     def diverges(self) -> bool:
-        """Whether values were cut off, because they are too large."""
-        return any(bool((np.abs(values) >= MOST_STEP).any()) for values in self.values)
+        """Whether what leaves add was cut off, because it is too large."""
+        return any((np.abs(tree.leaves["added"]) >= MOST_STEP).any() for tree in self.trees)
 
 
-class GrowsRounds(Protocol):
-    """What a backend makes for one fit."""
+class Booster(ABC):
+    """The rounds of one fit. A backend has the steps; their order is written here.
+
+    Raw predictions f64[K, N] are in the `LossOf` that `begin` returns, which all other steps take.
+    """
+
+    def __init__(self, boosting: Boosting) -> None:
+        self.boosting = boosting
 
     def round(self, raw: np.ndarray, number: int) -> Round | None:
         """Grow the round of this number, and add what it predicts to the raw predictions; None:
@@ -121,9 +181,58 @@ class GrowsRounds(Protocol):
 
         raw : f64[K, N], what the fit begins with; changed, if the fit is watched
         """
+        b = self.boosting
+        loss = self.begin(raw, number)
+        if not self.derive(loss):
+            return None
+        self.grow(number)
+        if b.has_rests:
+            self.add_rests(loss)
+        if b.loss.by_order:
+            self.add_quantiles(loss)
+            if b.signs.any():
+                self.put_in_order()
+        self.add_values(loss)
+        return self.finish(loss, raw)
 
-    def close(self) -> None:
-        """End what waits for work."""
+    @abstractmethod
+    def begin(self, raw: np.ndarray, number: int) -> LossOf:
+        """Draw the rows that the round grows from; the loss of the raw predictions so far."""
+
+    @abstractmethod
+    def derive(self, loss: LossOf) -> bool:
+        """Compute the scales of the round and the stats of all rows; False if gradients are known
+        to be too large."""
+
+    @abstractmethod
+    def grow(self, number: int) -> None:
+        """Grow the trees. Their leaves add minus the sum of the gradients by that of the hessians,
+        times the learning rate."""
+
+    @abstractmethod
+    def add_rests(self, loss: LossOf) -> None:
+        """Compute the values of leaves again, from all digits of their sums, where these have too
+        few."""
+
+    @abstractmethod
+    def add_quantiles(self, loss: LossOf) -> None:
+        """Have leaves add the best constant for their rows instead (Friedman 2001, algorithms 3
+        and 4)."""
+
+    @abstractmethod
+    def put_in_order(self) -> None:
+        """Have what leaves add respect monotonic constraints, see `in_monotonic_order`."""
+
+    @abstractmethod
+    def add_values(self, loss: LossOf) -> None:
+        """Add what leaves add to the raw predictions of their rows."""
+
+    @abstractmethod
+    def finish(self, loss: LossOf, raw: np.ndarray) -> Round | None:
+        """The round; None if gradients were too large."""
+
+    def close(self) -> None:  # noqa: B027
+        """End what waits for work, if anything does."""
 
 
 def rounds(boosting: Boosting, raw: np.ndarray, first: int = 0) -> Iterator[Round]:
@@ -148,133 +257,26 @@ def rounds(boosting: Boosting, raw: np.ndarray, first: int = 0) -> Iterator[Roun
         booster.close()
 
 
-def drawn_rows(b: Boosting, number: int) -> tuple[np.ndarray, np.ndarray]:
-    """The rows that a round grows from, and the others, both i32[...] ascending."""
-    every = np.arange(b.n_rows, dtype=np.int32)
-    wanted = max(1, int(b.subsample * b.n_rows))
-    if wanted >= b.n_rows:
-        return every, every[:0].copy()
-    key = int(hashing.tree_keys(np, b.seed, number, number + 1)[0])
-    rows = draw_rows(key, b.n_rows, wanted).astype(np.int32)
-    return rows, np.setdiff1d(every, rows, assume_unique=True)
-
-
-def loss_numbers(b: Boosting, raw: np.ndarray, rows: np.ndarray) -> LossNumbers:
-    """The loss as kernels take it."""
-    delta = 0.0
-    if b.loss.has_delta:
-        weight = None if b.weight is None else b.weight[rows]
-        delta = b.loss.delta(b.y[rows] - raw[0, rows], weight)
-    return LossNumbers(b.loss.number, b.loss.quantile, delta)
-
-
-def bounds_of(b: Boosting) -> tuple[float, float] | None:
-    """The largest size that a gradient and a hessian may have; None if the loss has no bound."""
-    if not b.loss.is_bounded:
-        return None
-    most = 1.0 if b.weight is None else float(b.weight.max())
-    return most, most * b.loss.most_hessian
-
-
-def units_of(b: Boosting, g: float, h: float) -> Units | None:
-    """Powers of two by which gradients and hessians up to g and h become integers, so that the sums
-    of all rows stay below 2**62. They do not depend on any order. None: the largest is too large
-    for float64."""
-    if not max(g, h) <= MOST_GRADIENT:
-        return None
-    bits = b.n_bits
-    return Units(power_of_two(room_of(b), g), power_of_two(SUM_BITS - 2 * bits, h), bits)
-
-
-def room_of(b: Boosting) -> int:
-    """The bits of a gradient."""
-    return SUM_BITS - (b.n_bits if b.n_words == 2 else 2 * b.n_bits)
-
-
-def power_of_two(bits: int, most: float) -> float:
-    """The power of two that brings numbers up to `most` below 2**bits."""
-    exponent = math.frexp(most)[1] if most > 0 else 0
-    return math.ldexp(1.0, max(-1000, min(bits - exponent, 1000)))
-
-
-def rules_of(b: Boosting, units: Units, tree: int) -> BoostRules:
-    """The rules by which a tree grows; tree : its number.
-
-    Gradients count as of size one, however large or small they are: no square of them overflows.
-    """
-    key = root_keys(b.seed, tree // KEYS_AT_ONCE)[tree % KEYS_AT_ONCE]
-    g, h = 2.0 ** -room_of(b), 1.0 if b.n_words == 1 else 1.0 / units.h
-    return BoostRules(
-        g, h, units.n_bits, b.l2, b.loss.most_value * units.g * g, b.min_rows, b.max_depth,
-        b.max_leaves, b.share, key, b.signs, b.groups,
-    )  # fmt: skip
+def root_key(seed: int, tree: int) -> int:
+    """The key of the root of the tree of this number."""
+    return _root_keys(seed, tree // KEYS_AT_ONCE)[tree % KEYS_AT_ONCE]
 
 
 @lru_cache(maxsize=4)
-def root_keys(seed: int, block: int) -> list[int]:
-    """The roots' keys of the trees KEYS_AT_ONCE * block and the following ones."""
+def _root_keys(seed: int, block: int) -> list[int]:
     first = KEYS_AT_ONCE * block
     trees = hashing.tree_keys(np, seed, first, first + KEYS_AT_ONCE)
     keys: list[int] = hashing.hash_at(trees, hashing.ROOT).tolist()
     return keys
 
 
-def has_rests(b: Boosting) -> bool:
-    """Whether leaves' values need what rounding left of gradients and hessians, see
-    kernels/gradients. Within monotonic bounds values follow from the sums that the splits had."""
-    return b.loss.is_log and not b.signs.any()
+def in_monotonic_order(tree: GrownTree, signs: np.ndarray) -> np.ndarray:
+    """What the leaves add, f64[L], cut off where the two sides of a split break its constraint:
+    both at the middle between the leaves that break it most.
 
-
-def digits_of_hessians(b: Boosting) -> int:
-    """The bits that hessians of a leaf's rows need in the mean, or the leaf looks for more; where
-    many rows leave fewer, 8 less than the largest hessian has."""
-    return max(0, min(ENOUGH_BITS, SUM_BITS - 2 * b.n_bits - 8))
-
-
-def with_few_digits(b: Boosting, tree: GrownTree) -> np.ndarray:
-    """The numbers i64[...] of the leaves whose hessians, or gradients, have too few digits."""
-    if not has_rests(b):
-        return np.zeros(0, np.int64)
-    g, h, n = tree.sums.T
-    return np.flatnonzero((h < n << digits_of_hessians(b)) | (np.abs(g) < n << ENOUGH_BITS))
-
-
-def add_rests(tree: GrownTree, few: np.ndarray, rests: np.ndarray, rules: BoostRules) -> None:
-    """Set the values of a few leaves from all digits of their sums; rests i64[n, 2]."""
-    finer = 2.0 ** (rules.n_bits - REST_BITS)
-    g, h = (tree.sums[few, i] + rests[:, i] * finer for i in (0, 1))
-    bottom = h * rules.h + rules.l2
-    values = np.where(bottom > 0, -(g * rules.g) / np.where(bottom > 0, bottom, 1.0), 0.0)
-    tree.values[few] = np.minimum(np.maximum(values, -rules.most), rules.most)
-
-
-def steps_of(
-    b: Boosting, loss: LossNumbers, tree: GrownTree, raw: np.ndarray, rows: np.ndarray
-) -> np.ndarray:
-    """What each leaf adds to the raw predictions, f64[L]: minus the sum of the gradients by that of
-    the hessians, times the learning rate; or of some losses the best constant in place of the
-    first (Friedman 2001, algorithms 3 and 4)."""
-    values = tree.values
-    if b.loss.by_order:
-        values = np.zeros(len(tree.values))
-        for leaf, (begin, end) in enumerate(tree.ranges[:, :2]):
-            if begin < end:
-                held = rows[begin:end]
-                weight = None if b.weight is None else b.weight[held]
-                values[leaf] = b.loss.best_step(b.y[held] - raw[held], weight, loss.delta)
-    steps = np.minimum(np.maximum(values * b.learning_rate, -MOST_STEP), MOST_STEP)
-    return in_monotonic_order(tree, b.signs, steps) if b.loss.by_order else steps
-
-
-def in_monotonic_order(tree: GrownTree, signs: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """The leaves' values f64[L], cut off where the two sides of a split break its constraint: both
-    at the middle between the leaves that break it most.
-
-    Medians need it: the bounds within which trees grow are those of mean gradients.
+    Quantiles need it: the bounds within which trees grow are those of mean gradients.
     """
-    if not signs.any():
-        return values
-    values = values.copy()
+    values: np.ndarray = tree.leaves["added"].copy()
     feature, _, _, child = unpack(np, tree.nodes)
     leaves: list[slice] = [slice(0, 0)] * len(feature)  # below each node
     for node in range(len(feature) - 1, -1, -1):  # children come after their parents
@@ -312,26 +314,23 @@ def warn_of_lost_precision(b: Boosting, baseline: np.ndarray) -> None:
     """
     if (b.y == b.y[0]).all():
         return  # nothing to learn
-    some = slice(None, None, -(-b.n_rows // LOOK_ROWS))
-    y, weight = b.y[some], np.zeros(0) if b.weight is None else b.weight[some]
+    sample = slice(None, None, -(-b.n_rows // LOOK_ROWS))
+    y, weight = b.y[sample], None if b.weight is None else b.weight[sample]
     raw = np.repeat(baseline[:, None], len(y), axis=1)
-    _, h = derivatives(LossNumbers(b.loss.number, b.loss.quantile, 0.0), y, raw, weight)
+    _, h = derivatives(b.loss.of_rows(y, weight, raw, np.zeros(1)))
     if not (b.loss.is_log or b.loss.is_classes):  # a prediction is the raw one
         _warn_of_far_targets(b, np.abs(y - raw[0]), float(np.abs(baseline[0])))
     if b.n_rows < 2 * b.min_rows:
         return  # no split anyway
     # what hessians are divided by in the first round
-    _, most = bounds_of(b) or (0.0, float(h.max()))
+    _, most = b.bounds or (0.0, float(h.max()))
     if (h.mean(axis=1) * b.n_rows).max() < MIN_HESSIAN:
         warnings.warn(
             f"the hessians of all rows add up to less than {MIN_HESSIAN}, so no node is split: the "
             "weights, or the means of the target, are too small; multiply them by a constant",
             stacklevel=2,
         )
-    elif (
-        b.n_words == 2
-        and (np.median(h, axis=1) < 1 / power_of_two(SUM_BITS - 2 * b.n_bits, most)).any()
-    ):
+    elif b.n_words == 2 and (np.median(h, axis=1) < 1 / power_of_two(b.bits[1], most)).any():
         why = "the targets differ so much" if not b.loss.is_classes else "a class is so rare"
         why = why if b.weight is None else "the weights differ so much"
         warnings.warn(
@@ -344,8 +343,8 @@ def warn_of_lost_precision(b: Boosting, baseline: np.ndarray) -> None:
 def _warn_of_far_targets(b: Boosting, rest: np.ndarray, far: float) -> None:
     """Of targets that float64 does not tell apart well; rest : f64[n] >= 0, distances from the
     baseline."""
-    some = rest[rest > 0]
-    typical, step = float(np.median(some)) if len(some) else 0.0, float(np.spacing(far))
+    typical = float(np.median(rest[rest > 0])) if rest.any() else 0.0
+    step = float(np.spacing(far))
     if far > typical and step > COARSE_STEP * b.learning_rate * typical:
         warnings.warn(
             f"y varies by about {typical:.2g} around {far:.2g}, where float64 has steps of "

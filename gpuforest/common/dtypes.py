@@ -18,7 +18,7 @@ OFFSET = np.int64  # an element offset: N * F may exceed 2**31
 FEATURE = np.int32  # a feature number, -1 for none
 KEY = np.uint64  # a node's random key
 SCORE = np.float64  # a split's score, computed from integer sums
-NODE = np.uint64  # a packed node, see forest.py
+NODE = np.uint64  # a packed node, see nodes.py
 VALUE = np.float64  # a bin edge, a leaf value, a prediction
 
 MAX_ROWS = 2**31 - 1

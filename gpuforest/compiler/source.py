@@ -14,7 +14,6 @@ from importlib.resources import files
 from gpuforest.common import dtypes, elementary, hashing
 from gpuforest.engine import criteria, nodes
 from gpuforest.kernels.boosted_tree import records as boosted_tree
-from gpuforest.kernels.boosted_tree import structs as boosted_structs
 from gpuforest.kernels.edges import numpy as edges
 from gpuforest.kernels.gradients import numpy as gradients
 from gpuforest.kernels.grow_subtrees import structs as deep_structs
@@ -34,7 +33,7 @@ CONSTANTS: dict[str, int | float | tuple[float, ...]] = {
         edges: "TINY SUM_BITS",
         dtypes: "CATEGORICAL",
         elementary: "LN2_HIGH LN2_LOW LOG2_E FACTORIALS MOST",
-        boosted_tree: "MIN_HESSIAN CATEGORY_ROWS",
+        boosted_tree: "MIN_HESSIAN CATEGORY_ROWS MOST_STEP",
         gradients: " ".join(name for name in vars(gradients) if name.isupper()),
         constants: " ".join(name for name in vars(constants) if name.isupper()),
         **splits.CONSTANTS,
@@ -45,7 +44,7 @@ CONSTANTS: dict[str, int | float | tuple[float, ...]] = {
 CRITERIA = ("GINI", "ENTROPY", "MISCLASSIFICATION", "SQUARED_ERROR", "POISSON")
 IN_IF = ("LIMITED",)
 
-STRUCTS = structs.ALL | boosted_structs.ALL | deep_structs.ALL | splits.STRUCTS
+STRUCTS = structs.ALL | boosted_tree.STRUCTS | deep_structs.ALL | splits.STRUCTS
 
 _KERNEL = re.compile(
     r'extern "C" __global__ void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+)\(([^)]*)\)'

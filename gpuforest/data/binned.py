@@ -15,7 +15,7 @@ import numpy as np
 
 from gpuforest.backends.base import Backend
 from gpuforest.common.arguments import draw_seed
-from gpuforest.engine.binning import DEVICE_VALUES, BinEdges, fit_edges, new_codes
+from gpuforest.engine.binning import DEVICE_VALUES, BinEdges, Categories, fit_edges, new_codes
 
 Array = Any
 
@@ -221,7 +221,7 @@ def edges_of(
     weights: np.ndarray | None,
     seed: int,
     backend: Backend,
-    categories: dict[int, tuple[Any, ...]],
+    categories: Categories,
 ) -> BinEdges:
     """The bin edges of a table that was checked, or those that binned data have; parameters as of
     `binning.fit_edges`."""

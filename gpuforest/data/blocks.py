@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpuforest.data.arrays import is_frame, open_frame
 from gpuforest.data.files import PARQUET, named_files, partition_of, require_pyarrow
 from gpuforest.data.frames import listed, require_unique
-from gpuforest.data.tables import is_frame, open_frame
 from gpuforest.data.text import Reading, typed
 
 ROWS = 65_536  # of a block of a file

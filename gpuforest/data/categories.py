@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from gpuforest.data.tables import is_object_column, native_dtypes
-from gpuforest.engine.binning import CATEGORY_TYPES, MAX_CATEGORIES
+from gpuforest.data.arrays import is_object_column, native_dtypes
+from gpuforest.engine.binning import CATEGORY_TYPES, MAX_CATEGORIES, Categories
 
 # A column as its distinct values and where they are: codes int[N], positions in the values, -1
 # where one is missing; the values that occur, as plain Python values; all values that the dtype
@@ -47,13 +47,13 @@ class Tally:
         """That of a column, whose rows have weights f64[N], or None: all are one."""
         codes, values, order = factor
 
-        def totals(of_rows: np.ndarray | None) -> np.ndarray:
+        def by_value(of_rows: np.ndarray | None) -> np.ndarray:
             return np.bincount(codes + 1, of_rows, len(values) + 1)[1:].astype(np.float64)
 
         if weights is None:
-            return cls(values, rows := totals(None), rows, True, order)
+            return cls(values, rows := by_value(None), rows, True, order)
         whole = bool((weights == np.floor(weights)).all())
-        return cls(values, totals((weights != 0) * 1.0), totals(weights), whole, order)
+        return cls(values, by_value((weights != 0) * 1.0), by_value(weights), whole, order)
 
     def __add__(self, other: Tally) -> Tally:
         """That of both columns, one below the other."""
@@ -113,7 +113,7 @@ class CategoryReader:
     def __init__(
         self,
         wanted: Any = None,
-        known: dict[int, tuple[Any, ...]] | None = None,
+        known: Categories | None = None,
         fewest: int = 1,
         weights: Any = None,
         only_counts: bool = False,
@@ -250,11 +250,11 @@ def _factorize_series(column: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
         objects[missing] = None  # pyarrow forgets the nulls of dictionaries in chunks
         return _factorize_array(objects)
     codes, distinct = _factorize_array(numbers)
-    row, some = np.zeros(len(distinct), np.int64), distinct >= 0
+    row, present = np.zeros(len(distinct), np.int64), distinct >= 0
     row[codes] = np.arange(len(codes))  # where a number's value is read
     # again, because an Arrow dictionary may hold a value twice, or a null
     table = np.full(len(distinct), -1)
-    table[some], values = _factorize_array(column[row[some]].to_numpy().astype(object))
+    table[present], values = _factorize_array(column[row[present]].to_numpy().astype(object))
     return table[codes], values
 
 
@@ -277,8 +277,8 @@ def _numbers_of(column: Any) -> np.ndarray | None:
             native = native.dictionary_encode()
         with suppress(pa.ArrowException):  # such as of dictionaries with nulls
             if pa.types.is_dictionary(native.type):
-                found = native.unify_dictionaries().combine_chunks().indices.cast(pa.int64())
-                return np.asarray(found.fill_null(-1))
+                indices = native.unify_dictionaries().combine_chunks().indices.cast(pa.int64())
+                return np.asarray(indices.fill_null(-1))
     return None
 
 

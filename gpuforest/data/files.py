@@ -40,29 +40,29 @@ def named_files(path: str) -> list[str]:
     if Path(path).is_dir():
         every = sorted(p.relative_to(path) for p in Path(path).rglob("*"))
         every = [p for p in every if p.name.lower().endswith(PARQUET) and not hidden(p)]
-        found = [str(Path(path, p)) for p in every]
-        if not found:
+        names = [str(Path(path, p)) for p in every]
+        if not names:
             raise IsADirectoryError(f"{path} is a directory, not a file, and has no Parquet files")
-        return found
+        return names
     if Path(path).exists():
         return [path]
-    found = sorted(glob(path, recursive=True)) if has_magic(path) else []
-    if not found:
+    names = sorted(glob(path, recursive=True)) if has_magic(path) else []
+    if not names:
         raise FileNotFoundError(f"{path}: no such file")
-    other = [p for p in found if not p.lower().endswith(PARQUET)]
-    if other and len(found) > 1:
+    other = [p for p in names if not p.lower().endswith(PARQUET)]
+    if other and len(names) > 1:
         raise ValueError(f"{path}: several files are read only of Parquet, and {other[0]} is none")
-    return found
+    return names
 
 
 def partition_of(file: str, path: str) -> dict[str, str]:
     """The columns that folders give one of the files that a folder or pattern names: {"year":
     "2020"} of year=2020/part-1.parquet. Only folders that are found count, not those that the path
     spells out."""
-    given = Path(path).parts
+    spelled = Path(path).parts
     if not Path(path).is_dir():
-        given = tuple(takewhile(lambda part: not has_magic(part), given))
-    folders = Path(file).parts[len(given) : -1]
+        spelled = tuple(takewhile(lambda part: not has_magic(part), spelled))
+    folders = Path(file).parts[len(spelled) : -1]
     return dict(folder.split("=", 1) for folder in folders if "=" in folder)
 
 

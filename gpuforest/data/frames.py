@@ -1,5 +1,5 @@
-"""Files become frames of narwhals (over pyarrow or, where only that is installed, pandas), and frames
-become features, target and weights."""
+"""Files become frames of narwhals (over pyarrow or, where only that is installed, pandas), and
+frames become features, target and weights."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import IO, Any
 import numpy as np
 
 from gpuforest.common.progress import stage
+from gpuforest.data.arrays import is_number
 from gpuforest.data.binned import Labels
 from gpuforest.data.files import (
     DAMAGED,
@@ -24,7 +25,6 @@ from gpuforest.data.files import (
     partition_of,
     require_pyarrow,
 )
-from gpuforest.data.tables import is_number
 from gpuforest.data.text import Reading, read_text, typed
 
 PARQUET_START = b"PAR1"
@@ -291,11 +291,11 @@ def select_features(frame: Any, names: Sequence[str]) -> tuple[Any, list[str]]:
     names columns that are absent, or neither numbers nor categories."""
     # a reader of files leaves out blanks around names, and pandas, by which a model may have been
     # trained, does not
-    there = set(frame.columns)
-    bare = {name.strip(): name for name in names if name not in there}
-    frame = frame.rename({name: bare[name] for name in bare.keys() & there - set(names)})
-    wanted, there = set(names), set(frame.columns)
-    if absent := [name for name in names if name not in there]:
+    present = set(frame.columns)
+    bare = {name.strip(): name for name in names if name not in present}
+    frame = frame.rename({name: bare[name] for name in bare.keys() & present - set(names)})
+    wanted, present = set(names), set(frame.columns)
+    if absent := [name for name in names if name not in present]:
         raise ValueError(
             f"the model needs {_count(absent, 'column')} absent from the data: {listed(absent)}"
         )

@@ -20,16 +20,16 @@ from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import get_host_backend
 from gpuforest.common import progress
 from gpuforest.common.arguments import thread_count
-from gpuforest.data.arrays import to_host
+from gpuforest.data.arrays import is_frame, to_host
 from gpuforest.data.binned import BinnedData, Folder, Labels
 from gpuforest.data.blocks import Block, Blocks, named
 from gpuforest.data.categories import CategoryReader, Tally, factorize
-from gpuforest.data.tables import is_frame
-from gpuforest.data.validation import check_weights, read_table
+from gpuforest.data.validation import check_weights, column_name, read_table
 from gpuforest.engine.binning import (
     LOOK_ROWS,
     SAMPLE_ROWS,
     BinEdges,
+    Categories,
     encode_blocks,
     fit_edges,
     lowest,
@@ -98,26 +98,6 @@ class Summary:
             limit=limit,
         )
 
-    def edges(
-        self,
-        max_bins: int | str,
-        weights: np.ndarray | None,
-        categories: dict[int, tuple[Any, ...]],
-        backend: Backend,
-    ) -> BinEdges:
-        """The edges that `binning.fit_edges` chooses from all rows, whose integer weights are
-        i32[N] or None."""
-        sample = self.sample.of_lowest_hashes(self.seed)
-        return fit_edges(
-            sample.values,
-            max_bins=most_bins(self.look.values, max_bins, None, categories, backend),
-            weights=None if weights is None else weights[sample.rows],
-            seed=self.seed,
-            sample_rows=len(sample.rows),
-            backend=backend,
-            categories=categories,
-        )
-
 
 @dataclass(eq=False)
 class Reader(BaseEstimator):  # type: ignore[misc]
@@ -151,26 +131,32 @@ class Reader(BaseEstimator):  # type: ignore[misc]
             rows = rows[lowest(row_hashes(seed, begin + rows), SAMPLE_ROWS)]
         return Summary(n, look, Sample.of(table, rows, begin), counter.tallies, seed, limit)
 
-    def read(self, X: Any, categories: dict[int, tuple[Any, ...]], backend: Backend) -> Array:
+    def read(self, X: Any, categories: Categories, backend: Backend) -> Array:
         """A block as numbers [n, F]."""
         return read_table(self, X, backend, CategoryReader(known=categories), reset=False)[0]
 
-    def categories(self, tallies: dict[int, Tally]) -> dict[int, tuple[Any, ...]]:
-        """The categories of the whole table, from its tallies."""
-        return {
-            f: tally.categories(
-                f"column {f if self.names is None else repr(self.names[f])}",
-                self.min_category_frequency,
-            )
-            for f, tally in tallies.items()
+    def edges(self, summary: Summary, weights: np.ndarray | None, backend: Backend) -> BinEdges:
+        """The edges that `binning.fit_edges` chooses from all rows, of which this is the summary;
+        their integer weights are i32[N] or None."""
+        categories = {
+            f: tally.categories(column_name(f, self.names), self.min_category_frequency)
+            for f, tally in summary.tallies.items()
         }
+        sample = summary.sample.of_lowest_hashes(self.seed)
+        return fit_edges(
+            sample.values,
+            max_bins=most_bins(summary.look.values, self.max_bins, None, categories, backend),
+            weights=None if weights is None else weights[sample.rows],
+            seed=self.seed,
+            sample_rows=len(sample.rows),
+            backend=backend,
+            categories=categories,
+        )
 
     def learned(self, summary: Summary, rows: Rows, backend: Backend) -> BinnedData:
         """The data of all rows without their codes, after the first pass."""
         y, weights = rows.target(), rows.checked_weights()
-        categories = self.categories(summary.tallies)
-        integers = None if weights is None else weights[1]
-        edges = summary.edges(self.max_bins, integers, categories, backend)
+        edges = self.edges(summary, None if weights is None else weights[1], backend)
         names = getattr(self, "feature_names_in_", None)  # of strings only
         return BinnedData(
             by_feature=np.empty((edges.n_features, 0), edges.code_dtype),
@@ -286,11 +272,11 @@ class Rows:
 
     def add(self, other: Rows) -> np.ndarray | None:
         """Add the rows of a later block, and return its weights."""
-        for own, others, name in (
+        for before, now, name in (
             (self._targets, other._targets, "y"),
             (self._weights, other._weights, "sample_weight"),
         ):
-            if self.n_rows and bool(own) != bool(others):
+            if self.n_rows and bool(before) != bool(now):
                 raise ValueError(f"some blocks have {name}, and others have not")
         if self._targets and (self._label_type is None) != (other._label_type is None):
             raise ValueError("y holds labels in some blocks, and numbers in others")

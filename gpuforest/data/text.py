@@ -125,17 +125,17 @@ def _typed_arrow(columns: list[Any], reading: Reading, as_text: list[bool]) -> l
         return [c for i in range(n) for c in _typed_arrow([columns[i]], reading, [as_text[i]])]
     truth = pc.is_in(bare, pa.array(TRUE))
     is_truth = every(pc.or_(truth, pc.is_in(bare, pa.array(FALSE)))) & ~is_number
-    has_gaps, found = missing.any(axis=1), []
+    has_gaps, results = missing.any(axis=1), []
     for i, is_text in enumerate(as_text):
-        own = slice(i * N, (i + 1) * N)
+        rows = slice(i * N, (i + 1) * N)
         if is_number[i] and not is_text:
             exact = whole is not None and is_whole[i] and not has_gaps[i]
-            found.append(pa.array((whole if exact else numbers)[own]))
+            results.append(pa.array((whole if exact else numbers)[rows]))
         elif is_truth[i] and not is_text:
-            found.append(pa.array(truth.to_numpy(False)[own], mask=missing[i]))
+            results.append(pa.array(truth.to_numpy(False)[rows], mask=missing[i]))
         else:
-            found.append(text.slice(i * N, N).dictionary_encode())
-    return found
+            results.append(text.slice(i * N, N).dictionary_encode())
+    return results
 
 
 def _arrow_numbers(
@@ -178,15 +178,15 @@ def _arrow_numbers(
 def _typed_plain(column: np.ndarray, reading: Reading, as_text: bool) -> np.ndarray:
     values, markers = column.tolist(), {*MISSING, *reading.missing}
     bare = [value.strip(BLANKS) for value in values]
-    known = np.array([value not in markers for value in bare], bool)
-    found = [value for value in bare if value not in markers]
+    is_there = np.array([value not in markers for value in bare], bool)
+    texts = [value for value in bare if value not in markers]
     if not as_text:
-        if (numbers := _plain_numbers(found, reading, bool(known.all()))) is not None:
-            return _spread(numbers, known, np.float64, np.nan)
-        if {*found} <= {*TRUE, *FALSE}:
-            return _spread(np.array([value in TRUE for value in found]), known, object, None)
-    strings = [value for value, is_known in zip(values, known, strict=True) if is_known]
-    return _spread(np.array(strings, object), known, object, None)
+        if (numbers := _plain_numbers(texts, reading, bool(is_there.all()))) is not None:
+            return _spread(numbers, is_there, np.float64, np.nan)
+        if {*texts} <= {*TRUE, *FALSE}:
+            return _spread(np.array([value in TRUE for value in texts]), is_there, object, None)
+    strings = [value for value, held in zip(values, is_there, strict=True) if held]
+    return _spread(np.array(strings, object), is_there, object, None)
 
 
 def _spread(found: np.ndarray, known: np.ndarray, dtype: type, missing: Any) -> np.ndarray:
@@ -330,10 +330,10 @@ THOUSANDS = re.compile(r"[+-]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]+)?")
 def nearly_numbers(frame: Any, names: list[str], reading: Reading) -> list[str]:
     """A line for each of these columns of text of a frame of narwhals that is nearly all
     numbers."""
-    found = [_advice(frame[name], reading) for name in names]
+    advices = [_advice(frame[name], reading) for name in names]
     return [
         f"column {name!r} is nearly all numbers, but read as categories because of {advice}"
-        for name, advice in zip(names, found, strict=True)
+        for name, advice in zip(names, advices, strict=True)
         if advice
     ]
 
@@ -360,19 +360,19 @@ def _advice(column: Any, reading: Reading) -> str:
 
 def _options(value: str, bare: str, reading: Reading) -> list[str]:
     """The options by which a value would be a number; none if it would not."""
-    found = []
+    options = []
     if signs := "".join(c for c in dict.fromkeys(value) if c in SIGNS and c not in reading.units):
-        found.append(f"--units {signs!r}")
+        options.append(f"--units {signs!r}")
     if not _is_number(bare, reading):
         if THOUSANDS.fullmatch(bare) and reading.decimal == ".":
-            found.append("--thousands ,")
+            options.append("--thousands ,")
         elif DECIMAL_COMMA.fullmatch(bare) and reading.decimal == ".":
-            found.append("--decimal ,")
+            options.append("--decimal ,")
             if "." in bare:
-                found.append("--thousands .")
+                options.append("--thousands .")
         else:
             return []
-    return found
+    return options
 
 
 def _is_number(text: str, reading: Reading) -> bool:

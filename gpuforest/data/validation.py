@@ -14,18 +14,22 @@ from sklearn.utils.validation import validate_data
 
 from gpuforest.backends.base import Backend
 from gpuforest.common.dtypes import MAX_FEATURES, MAX_ROWS, VALUE
-from gpuforest.data.arrays import bring, host_array, is_on_device, stack_columns, to_host
-from gpuforest.data.binned import BinnedData, Labels
-from gpuforest.data.categories import CategoryReader
-from gpuforest.data.tables import (
+from gpuforest.data.arrays import (
     DATES,
+    bring,
     frame_dtype,
     frame_to_array,
+    host_array,
     is_frame,
+    is_on_device,
     object_numbers,
     open_frame,
+    stack_columns,
+    to_host,
 )
-from gpuforest.engine.binning import DEVICE_VALUES, value_dtype
+from gpuforest.data.binned import BinnedData, Labels
+from gpuforest.data.categories import CategoryReader
+from gpuforest.engine.binning import DEVICE_VALUES, Categories, value_dtype
 from gpuforest.engine.criteria import Criterion
 from gpuforest.engine.target import CheckedTarget, integer_weights
 
@@ -36,7 +40,7 @@ LARGEST = 1e304  # of a target's values: sums over 10,000 trees stay finite
 
 def learn_table(
     estimator: Any, X: Any, backend: Backend, weights: Any = None
-) -> tuple[Array, dict[int, tuple[Any, ...]]]:
+) -> tuple[Array, Categories]:
     """`check_table` in a fit: X, and the features' categories as `binning.BinEdges` has them, which
     it learns; rows whose weight [N], on the host and not checked yet, is zero add none."""
     if isinstance(X, BinnedData):
@@ -48,7 +52,7 @@ def learn_table(
         X, names = read_table(estimator, X, backend, reader, reset=True)
         categories = reader.categories
     if categories:
-        signs = np.asarray(estimator._settings(X.shape[1]).monotonic_cst)
+        signs = np.asarray(estimator._settings().monotonic_cst)
         for f in sorted(categories) if signs.shape == X.shape[1:] else ():
             if signs[f]:
                 raise ValueError(
@@ -82,9 +86,7 @@ def learn_binned(estimator: Any, data: BinnedData) -> None:
         estimator.feature_names_in_ = np.array(data.feature_names, object)
 
 
-def table_as_fitted(
-    estimator: Any, X: Any, backend: Backend, categories: dict[int, tuple[Any, ...]]
-) -> Array:
+def table_as_fitted(estimator: Any, X: Any, backend: Backend, categories: Categories) -> Array:
     """As `check_table`, of other rows in a fit, which has learned these categories."""
     return read_table(estimator, X, backend, CategoryReader(None, known=categories), reset=False)[0]
 

@@ -10,7 +10,7 @@ are in the order of the nodes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -21,12 +21,14 @@ from gpuforest.backends.base import Backend
 from gpuforest.common.dtypes import OFFSET
 from gpuforest.common.hashing import hash_at
 from gpuforest.common.parallel import cut_evenly, parallel_map
+from gpuforest.compiler.decorators import Kernel
 from gpuforest.engine.binning import BinEdges
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.nodes import CHILD_SHIFT, LEAF_WORD, is_leaf, leaf_rows, pack_splits, words_of
+from gpuforest.engine.nodes import LEAF_WORD, is_leaf, leaf_rows, words_of
 from gpuforest.engine.records import Frontier, Subtrees, Training
 from gpuforest.engine.target import TargetCoding
-from gpuforest.kernels.shared.constants import DEEP, LEAF, WIDE
+from gpuforest.kernels.place_nodes import numba as kernels
+from gpuforest.kernels.shared.constants import WIDE
 
 Array = Any
 
@@ -45,37 +47,95 @@ Level = tuple[Array, Array, Array, Array, Array, Array]
 def grown_wave(training: Training, levels: list[Level], parts: list[Subtrees]) -> Forest:
     """The trees of a wave from its levels, of which the first holds the roots, and the subtrees of
     the deep slots of all levels. The second list is emptied, to make room."""
-    backend, coding, edges = training.backend, training.target.coding, training.matrix.edges
-    # 1. the slots of all levels, one level after another, linked to their children
-    upto = np.cumsum([level[0].shape[0] for level in levels[:-1]])
-    link, word, splits = _linked(backend, levels, upto)
-    leaf_sums, subtrees = _leaf_sums(training, levels, np.split(is_leaf(word), upto), parts)
+    backend, xp, coding = training.backend, training.backend.xp, training.target.coding
+    n_trees, depth, subtrees = levels[0][0].shape[0], len(levels), parts.pop()
+    # 1. the slots of all levels, one level after another, linked to those below them
+    *columns, sets = zip(*levels, strict=True)
+    kind, sums, *splits = (xp.concat(arrays, axis=0) for arrays in columns)
+    kind, *splits = (backend.asnumpy(array) for array in (kind, *splits))
+    S, n_words = len(kind), sets[0].shape[1]
+    link, word, leaf = np.zeros(S, np.int64), np.zeros(S, np.uint64), np.empty(S, np.int64)
+    text_of(backend, kernels.link_slots)(kind, *splits, n_trees, link, word, leaf)
+    # 2. the sums of their leaves, and then of those in subtrees; in this order leaves are numbered
+    leaf = leaf[: np.count_nonzero(is_leaf(word))]
+    leaf_sums = xp.concat([xp.take(sums, backend.asarray(leaf), axis=0), subtrees.leaf_sums])
+    del sums
+    subtrees = _on_host(backend, subtrees, len(leaf))
     if coding.is_classes:
         leaf_sums, number = backend.nodes.distinct_rows(backend, leaf_sums)
     else:
-        leaf_sums, number = backend.asnumpy(leaf_sums), None
-    # 2. the nodes of splits and leaves in their order
-    n_trees = levels[0][0].shape[0]
-    offsets, root, at, below = _positions(link, splits, n_trees, np.diff(subtrees.offsets))
-    child = (below - root).astype(np.uint64) << np.uint64(CHILD_SHIFT)
-    nodes, single = np.empty(offsets[-1], np.uint64), np.flatnonzero((link > 0) | is_leaf(word))
-    nodes[at[single]] = word[single] + np.where(link[single] > 0, child[single], 0)
-    # 3. the sets of splits, one after another, as words; those of subtrees follow
-    set_at, words, n_words = NO_NUMBERS, NO_SETS, levels[0][5].shape[1]
+        leaf_sums, number = backend.asnumpy(leaf_sums), NO_NUMBERS
+    # 3. where the sets of splits begin; those of subtrees follow
+    set_at, words = NO_NUMBERS, NO_SETS
     if n_words:
-        set_at, split = np.zeros(len(nodes), np.int64), np.flatnonzero(link > 0)
-        set_at[at[split]] = (link[split] - n_trees) // 2 * n_words
-        words = _on_host(backend, [level[5] for level in levels]).reshape(-1)
+        set_at, words = np.zeros(S, np.int64), backend.asnumpy(xp.concat(sets)).reshape(-1)
+        set_at[kind == WIDE] = np.arange(len(splits[0])) * n_words
     if subtrees.set_at is not None and subtrees.sets is not None:
         subtrees = replace(subtrees, set_at=subtrees.set_at + len(words))
         words = np.concatenate([words, subtrees.sets])
-    # 4. the nodes of subtrees, and the numbers of leaves
-    deep, n_threads = link < 0, backend.n_threads
-    _place(subtrees, at[deep], below[deep], child[deep], nodes, set_at, n_threads)
-    table = _number_leaves(nodes, offsets, leaf_sums, number, n_threads)
+    # 4. nodes and leaves in their order
+    slots = link, word, set_at
+    offsets, nodes, set_at = _placed(backend, slots, n_trees, depth, subtrees, number)
+    if not coding.is_classes:
+        leaf_sums = _in_node_order(backend, offsets, nodes, leaf_sums)
     if n_words:
-        words = _sets_in_order(nodes, set_at, words, edges, training.kind.combines)
-    return _forest(training, nodes, offsets, table, words)
+        edges, combines = training.matrix.edges, training.kind.combines
+        words = _sets_in_order(nodes, set_at, words, edges, combines)
+    return _forest(training, nodes, offsets, leaf_sums, words)
+
+
+def text_of(backend: Backend, kernel: Kernel) -> Callable[..., None]:
+    """The kernel, or its text as Python runs it, for the backend that compiles nothing."""
+    return kernel.function if backend.name == "numpy" else kernel
+
+
+def _placed(
+    backend: Backend, slots: tuple[np.ndarray, np.ndarray, np.ndarray], n_trees: int, depth: int,
+    subtrees: Subtrees, number: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    """Where the trees begin, i64[T + 1], the nodes u64[M] in their order, and where their sets
+    begin, i64[M]; see `place_nodes`. slots : link, word and set_at"""
+    link, word, set_at = slots
+    offsets = np.zeros(n_trees + 1, OFFSET)
+    sizes, inner = offsets[1:], subtrees.set_at
+
+    def count(trees: slice) -> None:
+        stack = np.empty((depth + 2, 2), np.int64)
+        count_nodes(link, subtrees.offsets, trees.start, trees.stop, stack, sizes)
+
+    count_nodes = text_of(backend, kernels.count_nodes)
+    parallel_map(count, cut_evenly(np.ones(n_trees), 1), backend.n_threads)
+    np.cumsum(sizes, out=sizes)
+    nodes = np.empty(offsets[-1], np.uint64)
+    node_set_at = np.zeros(len(nodes) if len(set_at) else 0, np.int64)
+
+    def place(trees: slice) -> None:
+        stack = np.empty((depth + 2, 2), np.int64)
+        place_nodes(
+            link, word, set_at, subtrees.offsets, subtrees.nodes, subtrees.first_leaf,
+            NO_NUMBERS if inner is None else inner, number, offsets, trees.start, trees.stop,
+            stack, nodes, node_set_at,
+        )  # fmt: skip
+
+    place_nodes = text_of(backend, kernels.place_nodes)
+    parallel_map(place, cut_evenly(np.diff(offsets), NODES_AT_ONCE), backend.n_threads)
+    return offsets, nodes, node_set_at
+
+
+def _in_node_order(
+    backend: Backend, offsets: np.ndarray, nodes: np.ndarray, leaf_sums: np.ndarray
+) -> np.ndarray:
+    """The rows i64[V, C] of leaves in the order of the nodes, which get the rows' new numbers."""
+    table = np.empty_like(leaf_sums)
+
+    def order(trees: slice) -> None:
+        # a tree of n nodes has (n + 1) / 2 leaves
+        first = (offsets[trees.start] + trees.start) // 2
+        leaves_in_order(offsets, trees.start, trees.stop, first, leaf_sums, nodes, table)
+
+    leaves_in_order = text_of(backend, kernels.leaves_in_order)
+    parallel_map(order, cut_evenly(np.diff(offsets), NODES_AT_ONCE), backend.n_threads)
+    return table
 
 
 def _forest(
@@ -86,123 +146,13 @@ def _forest(
     return Forest(nodes, offsets, table, edges, coding, training.seed, sets=sets, **marks)
 
 
-def _on_host(backend: Backend, arrays: Iterable[Array]) -> np.ndarray:
-    """The arrays of all levels, one after another."""
-    return np.concatenate([backend.asnumpy(array) for array in arrays])
-
-
-def _linked(
-    backend: Backend, levels: list[Level], upto: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
-    """How the slots of all levels are linked.
-
-    i64[S], the left child of a slot that is split, next to which the right one lies; -1 - d if the
-    slot is the root of subtree d; 0 if it is a leaf, or no split led to it. u64[S], the node of
-    each slot, without the number of its child; leaves are numbered as they come, and the nodes of
-    other slots are 0. And the slots of each level that are split.
-    """
-    kinds, _, *splits, _ = zip(*levels, strict=True)
-    kind, feature, bin, missing_left = (_on_host(backend, arrays) for arrays in (kinds, *splits))
-    wide, deep, ends = kind == WIDE, kind == DEEP, kind == LEAF
-    ends[wide] = refused = feature < 0
-    link, word = np.zeros(len(kind), np.int64), np.zeros(len(kind), np.uint64)
-    below = kinds[0].shape[0] + 2 * np.arange(len(feature))
-    link[wide] = np.where(refused, 0, below)
-    link[deep] = -1 - np.arange(np.count_nonzero(deep))
-    word[wide] = pack_splits(host, feature, bin, missing_left)
-    word[ends] = np.arange(np.count_nonzero(ends), dtype=np.uint64) + np.uint64(LEAF_WORD)
-    split = np.flatnonzero(link > 0)
-    return link, word, np.split(split, np.searchsorted(split, upto))
-
-
-def _leaf_sums(
-    training: Training, levels: list[Level], ends: list[np.ndarray], parts: list[Subtrees]
-) -> tuple[Array, Subtrees]:
-    """The channel sums i64[V, C] of the leaves among the slots of each level and then of those in
-    subtrees, on the device; and the subtrees in host arrays, with leaves numbered alike and without
-    their sums."""
-    backend, xp, subtrees = training.backend, training.backend.xp, parts.pop()
-    own = np.concatenate(
-        [backend.asnumpy(level[1])[mask] for level, mask in zip(levels, ends, strict=True)]
-    )
-    n, n_below = len(own), subtrees.leaf_sums.shape[0]
-    sums = xp.empty((n + n_below, training.n_channels), dtype=xp.int64)
-    sums[:n, :], sums[n:, :] = backend.asarray(own), subtrees.leaf_sums
+def _on_host(backend: Backend, subtrees: Subtrees, n_before: int) -> Subtrees:
+    """The subtrees in host arrays, without their sums. `n_before`: leaves before theirs."""
     names = ("offsets", "nodes", "first_leaf", "set_at", "sets")
     arrays = {name: getattr(subtrees, name) for name in names}
     arrays = {name: None if a is None else backend.asnumpy(a) for name, a in arrays.items()}
-    arrays["first_leaf"] = arrays["first_leaf"] + n
-    return sums, Subtrees(**arrays, leaf_sums=NO_NUMBERS)
-
-
-def _positions(
-    link: np.ndarray, splits: list[np.ndarray], n_trees: int, sizes: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Where the trees begin, i64[T + 1], and of each slot the positions i64[S] of its tree's root,
-    of its node and of the first node below it; `sizes` i64[D] are those of subtrees."""
-    size = np.ones(len(link), np.int64)  # the number of nodes at and below each slot
-    size[link < 0] = sizes
-    for split in reversed(splits):
-        left = link[split]
-        size[split] += size[left] + size[left + 1]
-    offsets = np.concatenate([[0], np.cumsum(size[:n_trees])]).astype(OFFSET)
-    root, at, below = np.zeros((3, len(link)), np.int64)
-    root[:n_trees], at[:n_trees], below[:n_trees] = offsets[:-1], offsets[:-1], offsets[:-1] + 1
-    for split in splits:
-        left, first = link[split], below[split]
-        root[left], at[left], below[left] = root[split], first, first + 2
-        root[left + 1], at[left + 1] = root[split], first + 1
-        below[left + 1] = first + 1 + size[left]
-    return offsets, root, at, below
-
-
-def _place(
-    subtrees: Subtrees, at: np.ndarray, below: np.ndarray, child: np.ndarray, nodes: np.ndarray,
-    set_at: np.ndarray, n_threads: int,
-) -> None:  # fmt: skip
-    """Write the nodes of subtrees to `nodes`, and where their sets begin to `set_at`. The root of
-    subtree d lies at at[d], and the others in a row from below[d] on; child u64[D] is the number
-    of the first in its tree, as a node has it."""
-    move, child = below - 1 - subtrees.offsets[:-1], child - np.uint64(1 << CHILD_SHIFT)
-    leaf = subtrees.first_leaf.astype(np.uint64)
-
-    def part(some: slice) -> None:
-        offsets = subtrees.offsets[some.start : some.stop + 1]
-        inside, n = slice(offsets[0], offsets[-1]), np.diff(offsets)
-        position = np.arange(offsets[0], offsets[-1]) + np.repeat(move[some], n)
-        position[offsets[:-1] - offsets[0]] = at[some]
-        block = subtrees.nodes[inside]
-        added = np.where(is_leaf(block), np.repeat(leaf[some], n), np.repeat(child[some], n))
-        nodes[position] = block + added
-        if subtrees.set_at is not None:
-            set_at[position] = subtrees.set_at[inside]
-
-    parallel_map(part, cut_evenly(np.diff(subtrees.offsets), NODES_AT_ONCE), n_threads)
-
-
-def _number_leaves(
-    nodes: np.ndarray, offsets: np.ndarray, sums: np.ndarray, number: np.ndarray | None,
-    n_threads: int,
-) -> np.ndarray:  # fmt: skip
-    """Number the leaves among nodes u64[M] by the leaf table i64[V, C], which is returned: `sums`,
-    in which leaf i has the row number[i]; or with None, `sums` in the order of the nodes."""
-    n_leaves = (len(nodes) + len(offsets) - 1) // 2  # a tree of n nodes has (n + 1) / 2 leaves
-    table = sums if number is not None else np.empty((n_leaves, sums.shape[1]), np.int64)
-
-    def part(trees: slice) -> None:
-        low, high = offsets[trees.start], offsets[trees.stop]
-        leaf = low + np.flatnonzero(is_leaf(nodes[low:high]))
-        rows = leaf_rows(nodes[leaf])
-        if number is None:
-            first = (low + trees.start) // 2
-            table[first : first + len(leaf)] = sums[rows]
-            rows = np.arange(first, first + len(leaf))
-        else:
-            rows = number[rows]
-        nodes[leaf] = rows.astype(np.uint64) + np.uint64(LEAF_WORD)
-
-    parallel_map(part, cut_evenly(np.diff(offsets), NODES_AT_ONCE), n_threads)
-    return table
+    arrays["first_leaf"] = arrays["first_leaf"] + n_before
+    return Subtrees(**arrays, leaf_sums=NO_NUMBERS)
 
 
 def _sets_in_order(

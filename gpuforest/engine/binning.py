@@ -24,19 +24,13 @@ from scipy.sparse import issparse
 
 from gpuforest.backends.base import Backend
 from gpuforest.common import hashing
-from gpuforest.common.dtypes import (
-    CATEGORICAL,
-    CODE8,
-    CODE16,
-    MAX_BINS,
-    MOST_COORDINATE,
-    OFFSET,
-)
+from gpuforest.common.dtypes import CATEGORICAL, CODE8, CODE16, MAX_BINS, MOST_COORDINATE, OFFSET
 from gpuforest.common.parallel import parallel_map
 from gpuforest.kernels.edges.numpy import edges as edges_of
 
 Array = Any
 
+Categories = dict[int, tuple[Any, ...]]  # of each categorical feature, see `BinEdges`
 CATEGORY_TYPES = (str, int, float, bool)  # the types that a category may have
 MAX_CATEGORIES = MAX_BINS - 2  # one more bin is for other values, and see `missing_code`
 SAMPLE_ROWS = 200_000  # quantiles of a bin of 1/255 are then known to 1.5 %
@@ -63,7 +57,7 @@ class BinEdges:
     # for each categorical feature, the categories (strings, numbers or truth values) of the codes
     # 0 .. n - 1; code n stands for any other value, such as a rare one or one that training never
     # saw. So the edges are 0 .. n - 1
-    categories: dict[int, tuple[Any, ...]] = field(default_factory=dict)
+    categories: Categories = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
         """The fields alone: what is derived from them is not pickled."""
@@ -232,7 +226,7 @@ def fit_edges(
     seed: int = 0,
     sample_rows: int = SAMPLE_ROWS,
     backend: Backend | None = None,
-    categories: dict[int, tuple[Any, ...]] | None = None,
+    categories: Categories | None = None,
 ) -> BinEdges:
     """The bin edges of every feature of a real array X [N, F], whose NaN are ignored; on the device
     of `backend` or on the host, where a backend chooses the same edges faster.
@@ -307,14 +301,14 @@ def _sample(
         return rows
     for limit in (hash_limit(count, n), 2**64 - 1):
         if backend is None:
-            found = rows_below(seed, n_rows, limit)
+            drawn = rows_below(seed, n_rows, limit)
         else:
-            found = backend.sampling.rows_below(backend, seed, n_rows, limit)
+            drawn = backend.sampling.rows_below(backend, seed, n_rows, limit)
         if weights is not None:
-            found = found[weights[found] > 0]
-        if len(found) >= count:
+            drawn = drawn[weights[drawn] > 0]
+        if len(drawn) >= count:
             break
-    return np.asarray(found[lowest(row_hashes(seed, found), count)])
+    return np.asarray(drawn[lowest(row_hashes(seed, drawn), count)])
 
 
 def hash_limit(count: int, n_rows: int) -> int:
@@ -331,11 +325,11 @@ def row_hashes(seed: int, rows: np.ndarray) -> np.ndarray:
 
 def rows_below(seed: int, n_rows: int, limit: int) -> np.ndarray:
     """The rows whose hash is below `limit`, i64[n], ascending."""
-    found = []
+    parts = []
     for begin in range(0, n_rows, BLOCK_ROWS):
         rows = np.arange(begin, min(begin + BLOCK_ROWS, n_rows))
-        found.append(rows[row_hashes(seed, rows) < np.uint64(limit)])
-    return np.concatenate(found)
+        parts.append(rows[row_hashes(seed, rows) < np.uint64(limit)])
+    return np.concatenate(parts)
 
 
 def lowest(hashes: np.ndarray, count: int) -> np.ndarray:
@@ -360,8 +354,8 @@ def column_edges(
     def column(f: int) -> np.ndarray:
         if sparse is None:
             return np.asarray(sample[:, f], dtype)
-        some, dense = slice(*sparse.indptr[f : f + 2]), np.zeros(sparse.shape[0], dtype)
-        dense[sparse.indices[some]] = sparse.data[some]
+        stored, dense = slice(*sparse.indptr[f : f + 2]), np.zeros(sparse.shape[0], dtype)
+        dense[sparse.indices[stored]] = sparse.data[stored]
         return dense
 
     return parallel_map(

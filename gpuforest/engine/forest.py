@@ -14,14 +14,7 @@ import numpy as np
 from gpuforest.common.errors import need
 from gpuforest.engine.binning import BinEdges
 from gpuforest.engine.forest_check import check_forest
-from gpuforest.engine.nodes import (
-    combined,
-    has_set,
-    is_leaf,
-    leaf_rows,
-    set_starts,
-    unpack,
-)
+from gpuforest.engine.nodes import combined, has_set, is_leaf, leaf_rows, unpack, words_of
 from gpuforest.engine.records import Trees
 from gpuforest.engine.target import TargetCoding
 from gpuforest.splits.oblique.terms import all_terms, walking_records
@@ -96,7 +89,12 @@ class Forest:
         The sets are in the order of the nodes."""
         if not len(self.sets):
             return np.zeros(0, np.int64)
-        return np.asarray(set_starts(xp, self.nodes, self.edges.set_words, self.oblique))
+        words = self.n_words(self.nodes)
+        return np.asarray(np.cumsum(words) - words)
+
+    def n_words(self, nodes: np.ndarray) -> np.ndarray:
+        """The words of `sets` that nodes u64[...] of this forest take, i64[...]."""
+        return np.asarray(words_of(xp, nodes, self.edges.set_words, self.oblique))
 
     @property
     def coordinates(self) -> np.ndarray | None:
@@ -173,12 +171,12 @@ class Forest:
     def sparse_values(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The values that are not zero, for classes: where those of each leaf begin i64[V + 1],
         their columns i32[n] and the values f64[n]."""
-        some = self.values != 0
-        counts = np.count_nonzero(some, axis=1)
+        nonzero = self.values != 0
+        counts = np.count_nonzero(nonzero, axis=1)
         return (
             np.concatenate([[0], np.cumsum(counts)]),
-            np.nonzero(some)[1].astype(np.int32),
-            self.values[some],
+            np.nonzero(nonzero)[1].astype(np.int32),
+            self.values[nonzero],
         )
 
     def levels(self, first: int = 0, last: int | None = None) -> list[np.ndarray]:
@@ -260,8 +258,8 @@ def joined(trees: list[Forest]) -> Forest:
 
 def _all(parts: list[np.ndarray | None]) -> np.ndarray | None:
     """The arrays one after another; None if there are none."""
-    some = [part for part in parts if part is not None]
-    return np.concatenate(some) if some else None
+    present = [part for part in parts if part is not None]
+    return np.concatenate(present) if present else None
 
 
 def tree_groups(forest: Forest) -> list[tuple[int, int]]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import array_api_compat.numpy as xp
 import numpy as np
 
 from gpuforest.common.dtypes import CATEGORICAL, MAX_BINS, MAX_FEATURES, MAX_TOTAL_WEIGHT, NUMERIC
@@ -20,14 +19,12 @@ from gpuforest.engine.nodes import (
     FEATURE_SHIFT,
     LEAF_WORD,
     MOST_COMBINED,
+    MOST_WEIGHT,
     OBLIQUE_BIN,
     SET_BIN,
-    combined,
     is_leaf,
-    words_of,
 )
 from gpuforest.engine.target import SUM_BITS, TargetCoding
-from gpuforest.splits.oblique.terms import MOST_WEIGHT, all_terms
 
 if TYPE_CHECKING:
     from gpuforest.engine.forest import Forest
@@ -92,13 +89,13 @@ def _check_edges(edges: BinEdges) -> None:
 
 def _check_categories(edges: BinEdges) -> None:
     """The categorical features have categories, whose codes are their edges."""
-    found = edges.categories
-    need(type(found) is dict, "categories that are none")
-    need({*found} == {*np.flatnonzero(edges.kinds == CATEGORICAL).tolist()}, "categories amiss")
-    for feature, names in found.items():
+    categories, features = edges.categories, np.flatnonzero(edges.kinds == CATEGORICAL)
+    need(type(categories) is dict, "categories that are none")
+    need({*categories} == {*features.tolist()}, "categories amiss")
+    for feature, names in categories.items():
         need(type(names) is tuple, "categories that are no tuple")
-        own = edges.values[edges.offsets[feature] : edges.offsets[feature + 1]]
-        need(np.array_equal(own, np.arange(len(names))), "categories that do not fit their edges")
+        codes = edges.values[edges.offsets[feature] : edges.offsets[feature + 1]]
+        need(np.array_equal(codes, np.arange(len(names))), "categories that do not fit their edges")
         need(all(type(name) in CATEGORY_TYPES for name in names), "a category of another type")
         need(len({isinstance(name, str) for name in names}) < 2, "categories of two types")
         need(len({*names}) == len(names), "a category that comes twice")
@@ -153,19 +150,18 @@ def _check_leaf_impurity(forest: Forest) -> None:
 
 
 def _check_leaf_values(forest: Forest) -> None:
-    coding, found = forest.coding, forest.leaf_values
+    coding, values = forest.coding, forest.leaf_values
     need(type(forest.combine) is str and forest.combine in COMBINE, "trees that do not combine")
     is_classes = coding.is_classes or len(coding.several) > 0
     need(is_classes or forest.combine != "votes", "votes for numbers")
-    baseline = forest.baseline
-    boosted = baseline is not None
+    boosted = forest.baseline is not None
     need(boosted == (forest.combine == "sum"), "a sum of trees that are not boosted, or none")
-    need(found is not None or not boosted, "boosted trees without values of their leaves")
-    if found is not None:
-        need_list(found, np.float64, "values of leaves", len(forest.leaf_sums), coding.n_values)
-        need(bool(np.isfinite(found).all()), "a value of a leaf that is no finite number")
-        single = baseline is not None and coding.classes is not None and len(coding.classes) == 1
-        need(not single or found.max() <= 0, "a single class, but trees that predict another")
+    need(values is not None or not boosted, "boosted trees without values of their leaves")
+    if values is not None:
+        need_list(values, np.float64, "values of leaves", len(forest.leaf_sums), coding.n_values)
+        need(bool(np.isfinite(values).all()), "a value of a leaf that is no finite number")
+        single = boosted and coding.classes is not None and len(coding.classes) == 1
+        need(not single or values.max() <= 0, "a single class, but trees that predict another")
 
 
 def _check_medians(forest: Forest) -> None:
@@ -218,7 +214,7 @@ def _check_trees(forest: Forest) -> None:
     )
     need(int(nodes.max()) - LEAF_WORD < len(forest.leaf_sums), "a leaf outside the leaf table")
     met = np.zeros((len(nodes) - forest.n_trees) // 2, bool)
-    n_splits = n_words = 0
+    n_splits, n_words, combines = 0, 0, False
     for begin in range(0, len(nodes), BLOCK_NODES):
         block = nodes[begin : begin + BLOCK_NODES]
         at = np.flatnonzero(~is_leaf(block))
@@ -228,11 +224,11 @@ def _check_trees(forest: Forest) -> None:
         feature = (word >> np.uint64(FEATURE_SHIFT)).astype(np.int64)
         need(bool((feature < len(n_bins)).all()), "a split on no feature")
         bin, is_set = word.astype(np.uint16), forest.edges.kinds[feature] == CATEGORICAL
-        n = combined(word) if forest.oblique else np.zeros(len(word), np.int64)
+        n = forest.n_summed(word)
         need(bool(((n == 0) | ((n > 1) & (n <= MOST_COMBINED))).all()), "a sum of no features")
         need(bool(((bin == SET_BIN) == is_set).all()), "a set of numbers, or a cut of categories")
         need(bool(((bin < n_bins[feature]) | is_set | (n > 0)).all()), "a split on no bin")
-        n_words += int(words_of(xp, word, forest.edges.set_words, forest.oblique).sum())
+        n_words, combines = n_words + int(forest.n_words(word).sum()), combines or bool(n.any())
         # 2. its children are a pair that lies behind it in its tree
         child = ((word >> np.uint64(CHILD_SHIFT)) & np.uint64(CHILD_MASK)).astype(np.int64)
         left = offsets[tree] + child
@@ -243,7 +239,7 @@ def _check_trees(forest: Forest) -> None:
         met[(left - tree) >> 1] = True
     need(n_splits == len(met) and bool(met.all()), "a node without its one parent")
     need_list(forest.sets, np.uint64, "sets", n_words)
-    if forest.oblique:
+    if combines:
         _check_combinations(forest)
 
 
@@ -252,10 +248,8 @@ def _check_combinations(forest: Forest) -> None:
     edges = forest.edges
     numeric = edges.n_bins[edges.kinds != CATEGORICAL]
     need(int(numeric.max(initial=0)) <= OBLIQUE_BIN, "too many bins for combinations")
-    n = combined(forest.nodes)
-    need(not (n == 1).any(), "a combination of one feature")
-    splits = np.flatnonzero(n > 0)
-    at, feature, weight = all_terms(forest, splits)
+    splits = np.flatnonzero(forest.n_summed(forest.nodes) > 0)
+    at, feature, weight = forest.terms(splits)
     need(bool((feature < edges.n_features).all()), "a combination of no feature")
     need(bool((edges.kinds[feature] != CATEGORICAL).all()), "a combination of categories")
     need(bool(((weight > 0) & (weight <= MOST_WEIGHT)).all()), "a weight out of range")

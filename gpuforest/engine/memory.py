@@ -141,8 +141,8 @@ class Fit:
 
     def level_bytes(self, n_trees: int) -> float:
         """Bytes that a wave holds for its nodes until its trees are put together."""
-        each = 150 + 24 * self.n_channels + 8 * self.kind.split_words(self)[1]
-        return n_trees * 2 * self.leaves[0] * each
+        node = 150 + 24 * self.n_channels + 8 * self.kind.split_words(self)[1]
+        return n_trees * 2 * self.leaves[0] * node
 
     def pruning_bytes(self, n_trees: int) -> float:
         """Bytes of a wave's whole trees, and of choosing their splits again."""
@@ -267,7 +267,7 @@ def smaller(
         estimates.append(estimate_on(changed))
         if estimates[-1].total <= limit:
             return changed, estimates[-1]
-    least = min(estimates, key=lambda one: one.total)
+    least = min(estimates, key=lambda made: made.total)
     raise ValueError(
         f"memory_limit={limit} bytes is too little: this fit takes about {least.total} bytes even "
         f"with {how}, {least.codes} of them for the binned features and {least.forest} for the "

@@ -28,6 +28,7 @@ LEAF = 2**17 - 1  # the feature bits of a leaf
 LEAF_WORD = LEAF << FEATURE_SHIFT
 SET_BIN = BIN_MASK  # the bin bits of a split by a set: no feature has so many bins
 MOST_COMBINED = 8  # features of a combination
+MOST_WEIGHT = 5  # of a feature in a combination, with either sign
 OBLIQUE_BIN = SET_BIN - 2 * MOST_COMBINED + 1  # and the number of features: features of an
 # oblique forest have fewer bins
 
@@ -72,13 +73,6 @@ def words_of(xp: Any, nodes: Array, set_words: Array, oblique: bool) -> Array:
         n = combined(nodes)
         words = xp.where(n > 0, 1 + n // 2, words)
     return words
-
-
-def set_starts(xp: Any, nodes: Array, set_words: Array, oblique: bool = False) -> Array:
-    """The word where the set or combination of each node begins, i64[M], if these follow in the
-    nodes' order; see `words_of`."""
-    words = words_of(xp, nodes, set_words, oblique)
-    return xp.cumulative_sum(words) - words
 
 
 def unpack(xp: Any, nodes: Array) -> tuple[Array, Array, Array, Array]:

@@ -245,7 +245,7 @@ class Frontier:
     @property
     def per_slot(self) -> tuple[str, ...]:
         """Names of the arrays with an element for each slot."""
-        return *PER_SLOT, *(name for name in SOMETIMES if getattr(self, name) is not None)
+        return PER_SLOT if self.bounds is None else (*PER_SLOT, "bounds")
 
     @cached_property
     def n_stored(self) -> Array:
@@ -294,7 +294,6 @@ class Frontier:
         return end
 
 
-SOMETIMES = ("bounds",)
 PER_SLOT = ("tree", "key", "n_rows", "begin", "end", "sums", "constant", "depth")
 
 

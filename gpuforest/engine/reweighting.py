@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -22,40 +21,36 @@ LN2 = math.log(2)
 TERMS = 14  # of the series of 2**x: what is left out is below the last bit for |x| <= 1/2
 
 
-@dataclass(frozen=True, eq=False)
-class Round:
-    """What follows from one tree."""
-
-    weight: float  # how much the tree counts in the ensemble
-    error: float  # its weighted error, from 0 to 1
-    # f64[N], by which the rows' weights are multiplied for the next round, or none
-    factors: np.ndarray = field(default_factory=lambda: np.ones(0))
+# What follows from one tree: how much it counts in the ensemble; its weighted error, from 0 to 1;
+# factors f64[N] by which the rows' weights are multiplied for the next round, if there is an error
+Round = tuple[float, float, np.ndarray]
 
 
 def boost(
     weights: np.ndarray, n_rounds: int, grow_round: Callable[[int, np.ndarray], Round | None]
-) -> list[Round]:
+) -> list[tuple[float, float]]:
     """Grow trees in rounds, each from the weights f64[N] that the round before leaves and which add
-    up to one.
+    up to one. Returns how much each tree counts, and its error.
 
     The rounds end early with a tree without error, one that is no better than chance (it has no
     `Round`), or weights that have become infinite, or all zero.
     """
-    rounds: list[Round] = []
+    rounds: list[tuple[float, float]] = []
     counted, total = weights > 0, sum_of(weights)
     for t in range(n_rounds):
         # a row that counts has LEAST_SHARE at least
         weights /= total
         np.maximum(weights, LEAST_SHARE, out=weights, where=counted)
-        one = grow_round(t, weights)
-        if one is None:
+        grown = grow_round(t, weights)
+        if grown is None:
             break
-        rounds.append(Round(one.weight, one.error))
-        if one.error <= 0 or t == n_rounds - 1:
+        tree_weight, error, factors = grown
+        rounds.append((tree_weight, error))
+        if error <= 0 or t == n_rounds - 1:
             break
         with np.errstate(over="ignore"):
-            np.multiply(weights, one.factors, out=weights, where=counted)
-        del one
+            np.multiply(weights, factors, out=weights, where=counted)
+        del grown, factors
         total = sum_of(weights)
         if not math.isfinite(total):
             warnings.warn(
@@ -83,13 +78,13 @@ def samme(
     whose predictions are wrong[N], is no better than chance."""
     error = sum_of(weights[wrong])
     if error <= 0:
-        return Round(1.0, 0.0, np.ones(len(weights)))
+        return 1.0, 0.0, np.ones(0)
     odds = (1.0 - error) / error * (n_classes - 1.0)
     if odds <= 1.0:
         return None
     with np.errstate(over="ignore"):  # infinite weights end the boosting, with a warning
         factor = np.power(odds, learning_rate)
-    return Round(learning_rate * math.log(odds), error, np.where(wrong, factor, 1.0))
+    return learning_rate * math.log(odds), error, np.where(wrong, factor, 1.0)
 
 
 def r2(residuals: np.ndarray, weights: np.ndarray, loss: str, learning_rate: float) -> Round | None:
@@ -109,14 +104,14 @@ def r2(residuals: np.ndarray, weights: np.ndarray, loss: str, learning_rate: flo
     N = len(weights)
     error = exact_sum(weights[rows] * lost_by(rows) for rows in blocks(N))
     if error <= 0:
-        return Round(1.0, 0.0, np.ones(len(weights)))
+        return 1.0, 0.0, np.ones(0)
     if error >= 0.5:
         return None
     beta = error / (1.0 - error)
     factors = np.empty(N)
     for rows in blocks(N):
         factors[rows] = power_of_two(math.log2(beta) * learning_rate * (1.0 - lost_by(rows)))
-    return Round(learning_rate * math.log(1.0 / beta), error, factors)
+    return learning_rate * math.log(1.0 / beta), error, factors
 
 
 def power_of_two(exponents: np.ndarray) -> np.ndarray:

@@ -37,21 +37,11 @@ class RowSampling:
         return binning.rows_below(seed, n_rows, limit)
 
     def column_edges(
-        self,
-        backend: Backend,
-        X: Array,
-        rows: np.ndarray | None,
-        weights: np.ndarray | None,
-        max_bins: int,
+        self, backend: Backend, X: Array, rows: Array | None, weights: Array | None, max_bins: int
     ) -> list[np.ndarray]:
-        """Ascending edges f64[E < max_bins] of each column of X[rows], on the host.
-
-        Parameters
-        ----------
-        X : real array [N, F], on the host (also sparse) or the device
-        rows : i64[n], on the host, or None: all
-        weights : i32[n] > 0, on the host, or None: all are one
-        """
+        """Ascending edges f64[E < max_bins] of each column of X[rows], on the host. X is a real
+        array [N, F] on the host (also sparse) or the device; rows i64[n] (None: all) and weights
+        i32[n] > 0 (None: all are one) are on the host."""
         sample = binning.take_rows(X, rows, backend)
         if not binning.on_host(sample):
             sample = backend.asnumpy(sample.T).T  # contiguous columns, because they are read so
@@ -78,9 +68,9 @@ def draw_bags(sampling: Sampling, seed: int, first: int, last: int, backend: Bac
     if sampling.distinct:
         if sampling.weights is None:
             return xp.astype(drawn_once(xp, keys, sampling.n_draws, n, backend), xp.int32)
-        some = sampling.weights > 0  # rows of weight zero alone would make an empty bag
-        drawn = drawn_once(xp, keys, sampling.n_draws, int(some.sum()), backend)
-        position = backend.asarray(np.maximum(np.cumsum(some) - 1, 0))
+        positive = sampling.weights > 0  # rows of weight zero alone would make an empty bag
+        drawn = drawn_once(xp, keys, sampling.n_draws, int(positive.sum()), backend)
+        position = backend.asarray(np.maximum(np.cumsum(positive) - 1, 0))
         return xp.take(xp.astype(drawn, xp.int32), position, axis=1) * backend.asarray(
             sampling.weights
         )
@@ -126,11 +116,11 @@ def tree_weights(training: Training, first: int, last: int) -> Array:
         return bags
     step = max(1, WEIGHED_AT_ONCE // sampling.n_rows)
     for t in range(0, last - first, step):
-        some = bags[t : min(t + step, last - first), ...]
+        block = bags[t : min(t + step, last - first), ...]
         if sampling.factors is not None:
-            some *= backend.asarray(sampling.factors)[None, :]
+            block *= backend.asarray(sampling.factors)[None, :]
         else:
-            some *= _balanced(backend.xp, sampling, target, some)
+            block *= _balanced(backend.xp, sampling, target, block)
     return bags
 
 
@@ -141,8 +131,8 @@ def _balanced(xp: Any, sampling: Sampling, target: Target, bags: Array) -> Array
         return _products(xp, sampling, target, bags)
     label = xp.astype(target.y[:, 0], xp.int64)
     total = sampling.n_draws * sampling.balance
-    each = xp.floor(_shares(xp, total, label, target.coding.n_channels, bags) + 0.5)
-    return xp.take(xp.astype(each, xp.int32), label, axis=1)
+    class_weight = xp.floor(_shares(xp, total, label, target.coding.n_channels, bags) + 0.5)
+    return xp.take(xp.astype(class_weight, xp.int32), label, axis=1)
 
 
 def most_draw_weight(sampling: Sampling) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuforest.backends.base import Backend
+from gpuforest.backends.base import Backend, Moved
 from gpuforest.common.hashing import hash_at
 from gpuforest.engine.assembly import distinct_rows
 from gpuforest.engine.memory import Fit
@@ -39,10 +39,10 @@ class Nodes:
     def in_bag(self, backend: Backend, bags: Array) -> tuple[Array, Array, Array]:
         """Rows and weights i32[R] of bags i32[T, N], tree by tree, and offsets i64[T + 1]."""
         xp = backend.xp
-        some = bags > 0
-        count = xp.astype(xp.count_nonzero(some, axis=1), xp.int64)
-        rows = xp.astype(xp.nonzero(some)[1], xp.int32)
-        return rows, bags[some], xp.cumulative_sum(count, include_initial=True)
+        drawn = bags > 0
+        count = xp.astype(xp.count_nonzero(drawn, axis=1), xp.int64)
+        rows = xp.astype(xp.nonzero(drawn)[1], xp.int32)
+        return rows, bags[drawn], xp.cumulative_sum(count, include_initial=True)
 
     def roots(self, training: Training, held: tuple[Array, Array, Array], keys: Array) -> Frontier:
         """The slots of depth 0, from what `in_bag` returned and the roots' keys u64[T], without
@@ -82,11 +82,7 @@ class Nodes:
         return kind, wide, slots.take(xp, true_positions(xp, upto[1, :], n_deep), rows_deep)
 
     def children(
-        self,
-        training: Training,
-        wide: Frontier,
-        splits: Splits,
-        moved: tuple[Array, Array, Array],
+        self, training: Training, wide: Frontier, splits: Splits, moved: Moved
     ) -> Frontier:
         """Two slots for each wide slot, left before right, without bounds, from what
         `Backend.partition` returned; they hold no rows if it is a leaf."""

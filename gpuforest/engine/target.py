@@ -208,10 +208,10 @@ def typical_ranges(
     of each column of y f64[N, K]. Where a sample's range is wide beside the limits f64[K], it
     stands for that of all rows."""
     host = np.asarray if backend is None else backend.asnumpy
-    some = host(y[:: -(-y.shape[0] // LOOK_ROWS), ...])
+    sample = host(y[:: -(-y.shape[0] // LOOK_ROWS), ...])
     middle, width = np.zeros((2, y.shape[1]))
     for k in range(y.shape[1]):
-        middle[k], width[k] = _narrowest_half(some[:, k])
+        middle[k], width[k] = _narrowest_half(sample[:, k])
         if width[k] < 64 * limits[k]:
             middle[k], width[k] = _narrowest_half(host(y[:, k]))
     return middle, width

@@ -20,7 +20,6 @@ from gpuforest.common.sums import blocks
 from gpuforest.data.arrays import in_kind_of, is_on_device, to_host
 from gpuforest.data.validation import check_table
 from gpuforest.engine import predict as prediction
-from gpuforest.engine.assembly import merged
 from gpuforest.engine.binning import bin_matrix
 from gpuforest.engine.forest import Forest, joined
 from gpuforest.engine.grow import grow, keeping_scratch
@@ -31,7 +30,7 @@ from gpuforest.engine.target import CheckedTarget, integer_weights
 from gpuforest.estimators import params
 from gpuforest.estimators.ensembles import BaseForest, described_tree, of_tree, or_theirs
 from gpuforest.estimators.fits import as_it_is, replacing
-from gpuforest.estimators.growing import FitData, plan_of
+from gpuforest.estimators.growing import Passed, TrainingPlan
 from gpuforest.estimators.settings import Settings, check_some_weight, row_weights_of, rules_of
 from gpuforest.estimators.tasks import Classifier, Regressor
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
@@ -113,51 +112,49 @@ class AdaBoost(BaseForest):
         shared = {name: self._of_both(name) for name in SHARED}
         return dict(self._tree_given.get_params(deep=False)) | shared
 
-    def _settings(self, n_features: int) -> Settings:
+    def _settings(self) -> Settings:
         rounds = {"n_estimators": self.n_estimators, "class_weight": None}
-        found = Settings.of(self._tree_params() | rounds)
-        return replace(found, bootstrap=self._draws, is_single=False, reweighted=True)
+        settings = Settings.of(self._tree_params() | rounds)
+        return replace(settings, bootstrap=self._draws, is_single=False, reweighted=True)
 
     def _chosen(self, X: Any) -> dict[str, Any]:
         return super()._chosen(X) | {"name": self._of_both("backend")}
 
-    def _fit(self, data: FitData, backend: Backend) -> None:
-        training, settings, checked = self._prepared(data, backend)
+    def _fit(self, data: Passed, seed: int, earlier: Forest | None, backend: Backend) -> None:
+        plan = self._prepared(data, seed, backend)
         with stage("growing"):
-            forest = self._grow(training, checked)
-        self._keep_fit(forest, training, settings, checked)
+            forest = self._grow(plan)
+        self._keep_fit(forest, plan)
 
-    def _grow(self, training: Training, checked: CheckedTarget) -> Forest:
+    def _grow(self, plan: TrainingPlan) -> Forest:
         """Grow a tree a round, until there are enough, or no more can help."""
-        training = keeping_scratch(training)
-        settings, sampling = self._settings(training.n_features), training.sampling
+        training, checked = keeping_scratch(plan.training), plan.checked
+        sampling = training.sampling
         first = np.ones(sampling.n_rows) if sampling.weights is None else sampling.weights * 1.0
         factors, judge = self._class_factors(checked, first), self._judge(training, checked)
         trees: list[Forest] = []
 
         def grow_round(t: int, weights: np.ndarray) -> Round | None:
             whole = integer_weights(weights if factors is None else weights * factors)
-            own = replace(training, sampling=replace(sampling, weights=whole))
-            trees.append(self._one_tree(t, own, settings, checked))
+            reweighted = replace(training, sampling=replace(sampling, weights=whole))
+            trees.append(self._one_tree(t, replace(plan, training=reweighted)))
             return judge(trees[-1], weights)
 
         rounds = boost(first, self._most_trees, grow_round) or [self._only_round()]
-        tree_weights = np.array([each.weight for each in rounds])
-        self._keep_rounds(tree_weights, np.array([each.error for each in rounds]))
+        tree_weights, errors = np.ascontiguousarray(np.transpose(rounds))
+        self._keep_rounds(tree_weights, errors)
         forest = joined(trees[: len(rounds)])  # one more may have been no better than chance
         return replace(forest, combine=self._combine(), tree_weights=tree_weights)
 
-    def _one_tree(
-        self, t: int, training: Training, settings: Settings, checked: CheckedTarget
-    ) -> Forest:
-        """The tree of round `t`, grown from the weights that `training` has."""
+    def _one_tree(self, t: int, plan: TrainingPlan) -> Forest:
+        """The tree of round `t`, grown from the weights that the plan has."""
+        training = plan.training
         coding, has_sets = training.target.coding, training.n_words > 0
-        rules = rules_of(settings, training.n_features, training.sampling, coding, has_sets)
-        training = replace(training, rules=rules)
-        plan = plan_of(training, settings, checked, "mean")
+        rules = rules_of(plan.settings, training.n_features, training.sampling, coding, has_sets)
+        plan = replace(plan, training=replace(training, rules=rules), combine="mean")
         with counting_on(t, self._most_trees):
-            waves = grow(training, t, t + 1, plan.prune)
-        return plan.finish(merged(waves, training), t)
+            waves = grow(plan.training, t, t + 1, plan.pruning)
+        return plan.finish(waves, t)
 
     def _class_factors(self, checked: CheckedTarget, weights: np.ndarray) -> np.ndarray | None:
         """What class weights multiply the rows' weights by, f64[N]; None: by one."""
@@ -167,8 +164,8 @@ class AdaBoost(BaseForest):
         """A function of a tree, and of the rows' weights, that gives what follows from it."""
         raise NotImplementedError
 
-    def _only_round(self) -> Round:
-        """The round of a first tree that is no better than chance."""
+    def _only_round(self) -> tuple[float, float]:
+        """The weight and the error of a first tree that is no better than chance."""
         raise NotImplementedError
 
     def _check_target(self, y: Any, n_rows: int, backend: Backend) -> CheckedTarget:
@@ -310,7 +307,7 @@ class AdaBoostClassifier(AdaBoost, Classifier):
 
         return judge
 
-    def _only_round(self) -> Round:
+    def _only_round(self) -> tuple[float, float]:
         raise ValueError(
             "BaseClassifier in AdaBoostClassifier ensemble is worse than random, ensemble can not "
             "be fit."
@@ -442,9 +439,8 @@ class AdaBoostRegressor(AdaBoost, Regressor):
 
         return judge
 
-    def _only_round(self) -> Round:
-        """Of no weight, which does not matter where there is no other tree."""
-        return Round(0.0, 1.0, np.ones(0))
+    def _only_round(self) -> tuple[float, float]:
+        return 0.0, 1.0  # the weight does not matter where there is no other tree
 
     @or_theirs
     def predict(self, X: Any) -> Any:

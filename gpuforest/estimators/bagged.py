@@ -8,7 +8,6 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.backends.base import Backend
@@ -17,13 +16,14 @@ from gpuforest.common import progress
 from gpuforest.data.arrays import to_host
 from gpuforest.engine import predict as prediction
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.records import Training
+from gpuforest.engine.records import Sampling, Training
 from gpuforest.engine.sampling import draw_bags
 from gpuforest.estimators.fits import as_it_is
 from gpuforest.estimators.memory import room_of
 from gpuforest.estimators.tasks import Regressor
 from gpuforest.explain.importances import unbiased_importances
-from gpuforest.explain.proximities import impute_step, nearest, proximity_matrix
+from gpuforest.explain.proximities import nearest, proximity_matrix
+from gpuforest.explain.quantile_forest import in_bag
 from gpuforest.explain.uncertainty import (
     Calibration,
     intervals,
@@ -35,23 +35,18 @@ from gpuforest.explain.uncertainty import (
     with_squares,
 )
 
-UNKNOWN_BAGS = (
-    "the bags are not known to Bagging* that were loaded, older files and converted "
-    "forests: fit it again, the same random_state gives the same trees"
-)
-
 
 def estimators_samples_(self: Any) -> list[np.ndarray]:
     """Rows of each tree's bag, int32, one as often as it was drawn; drawn again from the
     seed. Not known to Bagging* that were loaded."""
     if not hasattr(self, "_sampling_"):
         raise AttributeError("estimators_samples_ is known only to the estimator that was fitted")
-    drawn, forest, host = self._sampling_, self.forest_, NumpyBackend()
-    rows = np.arange(drawn.n_rows, dtype=np.int32)  # MAX_ROWS fit
-    if not drawn.n_draws:
+    sampling, forest, host = self._sampling_, self.forest_, NumpyBackend()
+    rows = np.arange(sampling.n_rows, dtype=np.int32)  # MAX_ROWS fit
+    if not sampling.n_draws:
         return [rows] * forest.n_trees
-    bags = (draw_bags(drawn, forest.seed, t, t + 1, host)[0] for t in range(forest.n_trees))
-    return [np.repeat(rows, bag > 0 if drawn.distinct else bag) for bag in bags]
+    bags = (draw_bags(sampling, forest.seed, t, t + 1, host)[0] for t in range(forest.n_trees))
+    return [np.repeat(rows, bag > 0 if sampling.distinct else bag) for bag in bags]
 
 
 def proximity(self: Any, X: Any, Y: Any = None, oob: bool = False) -> Any:
@@ -87,7 +82,9 @@ def proximity(self: Any, X: Any, Y: Any = None, oob: bool = False) -> Any:
     if oob:
         if Y is not None:
             raise ValueError("oob=True is for the training rows among themselves: omit Y")
-        out = _out_of_bag(self, len(leaves))
+        sampling = known_bags(self)
+        check_rows(sampling, len(leaves))
+        out = ~in_bag(self.forest_, sampling)
     return proximity_matrix(leaves, leaves if Y is None else _leaves(self, Y), out)
 
 
@@ -121,23 +118,36 @@ def _leaves(self: Any, X: Any) -> np.ndarray:
     return np.asarray(leaves + self.forest_.tree_offsets[:-1])
 
 
-def _out_of_bag(self: Any, n_rows: int) -> np.ndarray:
-    """Which trees did not draw a row, bool[N, T]."""
-    if not hasattr(self, "_sampling_"):
-        raise ValueError(UNKNOWN_BAGS)
-    sampling = self._sampling_
+def known_bags(forest: Any) -> Sampling:
+    """How the bags of a fitted forest were drawn; a ValueError if it has none or does not know."""
+    if not hasattr(forest, "_sampling_"):
+        raise ValueError(
+            "the bags are not known to Bagging* that were loaded, older files and converted "
+            "forests: fit it again, the same random_state gives the same trees"
+        )
+    sampling: Sampling = forest._sampling_
     if not sampling.n_draws:
         raise ValueError("no row is out of bag without bags: fit with bootstrap=True")
+    return sampling
+
+
+def check_rows(sampling: Sampling, n_rows: int) -> None:
+    """Refuse another number of rows than that of the training data."""
     if n_rows != sampling.n_rows:
         raise ValueError(
             f"X has {n_rows} rows, but the forest was fitted to {sampling.n_rows}: pass the "
             "data that it was fitted to"
         )
-    host, seed = NumpyBackend(), self.forest_.seed
-    is_out = np.empty((n_rows, self.forest_.n_trees), bool)
-    for t in range(is_out.shape[1]):
-        is_out[:, t] = draw_bags(sampling, seed, t, t + 1, host)[0] == 0
-    return is_out
+
+
+def warn_of_rows_in_all_bags(stacklevel: int) -> None:
+    """Warn as scikit-learn does that some rows have no out-of-bag predictions."""
+    warnings.warn(
+        "Some inputs do not have OOB scores. This probably means too few trees were used to "
+        "compute any reliable OOB estimates.",
+        UserWarning,
+        stacklevel=stacklevel + 1,
+    )
 
 
 def unbiased_feature_importances_(self: Any) -> Any:
@@ -171,12 +181,8 @@ def keep_unbiased_importances(self: Any, training: Training) -> None:
 
 
 def known_errors(estimator: Any, what: str, coverage: Any) -> Calibration:
-    """The calibration for a method of this name.
-
-    Raises
-    ------
-    ValueError : there is none, or a coverage that is none
-    """
+    """The calibration for a method of this name; a ValueError says why there is none, or what is
+    wrong with the coverage."""
     check_is_fitted(estimator)
     if isinstance(coverage, bool) or not isinstance(coverage, Real) or not 0 < float(coverage) < 1:
         raise ValueError(f"coverage={coverage!r} must be a number between 0 and 1")
@@ -227,12 +233,12 @@ def predict_set(self: Any, X: Any, coverage: float = 0.9) -> Any:
     probabilities, coding = to_host(self._walk(X, prediction.predict)), self.forest_.coding
     limits = calibration.limit(coverage)
     parts = coding.split(probabilities) if coding.several else [probabilities]
-    each = [sets(limit, part) for limit, part in zip(limits, parts, strict=True)]
-    return each if coding.several else each[0]
+    of_outputs = [sets(limit, part) for limit, part in zip(limits, parts, strict=True)]
+    return of_outputs if coding.several else of_outputs[0]
 
 
 def predict(self: Any, X: Any, return_std: bool = False) -> Any:
-    """Mean over the trees of the mean target in the leaves, or of the median.
+    """The mean over the trees of what their leaves predict.
 
     Parameters
     ----------
@@ -340,39 +346,3 @@ def predict_interval(self: Any, X: Any, coverage: float = 0.9) -> np.ndarray:
 
     ends: np.ndarray = to_host(self._walk(X, stage))
     return ends[:, 0] if self.n_outputs_ == 1 else ends
-
-
-def impute_by_proximity(forest: Any, X: Any, y: Any, *, max_iter: int = 5) -> np.ndarray:
-    """Fill missing values by the known values of similar rows (Breiman and Cutler).
-
-    Missing values are medians at first, or most frequent values. Then, `max_iter` times, the
-    forest is fitted, and each missing value becomes the mean of the column's known values,
-    weighted by proximity; of categorical features the value of the highest total proximity.
-
-    Parameters
-    ----------
-    forest : RandomForest* or ExtraTrees*, which need not be fitted and is not changed
-        Its `categorical_features`, a mask or numbers, are filled by votes.
-    X : array-like of shape (n_samples, n_features), numbers, with NaN for missing values
-    y : array-like of shape (n_samples,), the target
-    max_iter : int
-
-    Returns
-    -------
-    float64 array of shape (n_samples, n_features), without NaN but in columns of nothing else
-    """
-    X = np.asarray(X, np.float64)
-    mask, wanted = np.zeros(X.shape[1], bool), forest.categorical_features
-    if wanted is not None and not isinstance(wanted, str):
-        mask[np.asarray(wanted)] = True
-    filled = X.copy()
-    for f in range(X.shape[1]):
-        known = X[~np.isnan(X[:, f]), f]
-        if len(known):
-            values, counts = np.unique(known, return_counts=True)
-            start = values[counts.argmax()] if mask[f] else np.median(known)
-            filled[np.isnan(X[:, f]), f] = start
-    for _ in range(max_iter if np.isnan(X).any() else 0):
-        near = clone(forest).fit(filled, y).proximity(filled)
-        filled = impute_step(near, X, filled, mask)
-    return np.asarray(filled)

@@ -18,13 +18,11 @@ from gpuforest.estimators.ensembles import (
     ForestRegressor,
     described_tree,
     drawn_features,
-    n_drawn_features,
     of_tree,
     or_theirs,
 )
 from gpuforest.estimators.fits import replacing
 from gpuforest.estimators.settings import Settings
-from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
 
 
 def routed(method: Any) -> Any:
@@ -86,17 +84,18 @@ class Bagging(BaseForest):
                 "voting='hard' is for bags of gpuforest's trees: set voting='soft', or use an "
                 "estimator without predict_proba, which votes"
             )
-        given = self.max_samples
+        max_samples = self.max_samples
         with replacing(self) as fitted:
             if self._is_theirs and self.warm_start:
-                for name, known in vars(self).items():  # lists are added to in place
-                    fitted.__dict__[name] = copy(known) if isinstance(known, list) else known
+                for name, value in vars(self).items():  # lists are added to in place
+                    fitted.__dict__[name] = copy(value) if isinstance(value, list) else value
             fitted.__dict__.setdefault("estimator_params", ())  # which its constructor sets
             theirs = fitted._theirs()
-            if given is None and None not in type(theirs)._parameter_constraints["max_samples"]:
+            allowed = type(theirs)._parameter_constraints["max_samples"]
+            if max_samples is None and None not in allowed:
                 theirs.max_samples = 1.0  # what None means, which scikit-learn takes from 1.9 on
             theirs.fit(X, y, sample_weight, **fit_params)
-            theirs.max_samples = given
+            theirs.max_samples = max_samples
         return self
 
     def __len__(self) -> int:
@@ -119,11 +118,8 @@ class Bagging(BaseForest):
     def _tree_params(self) -> dict[str, Any]:
         return dict(self.estimator_.get_params(deep=False))
 
-    def _settings(self, n_features: int) -> Settings:
-        drawn = n_drawn_features(self.max_features, n_features)
-        if drawn == n_features and not self.bootstrap_features:
-            drawn = 0  # all of them
-        params = {name: getattr(self, name) for name in self._get_param_names()}
+    def _settings(self) -> Settings:
+        drawn, params = self.max_features, {p: getattr(self, p) for p in self._get_param_names()}
         # of a bag they are drawn for a tree, of a tree tried at a split
         del params["max_features"]
         settings, once = Settings.of(self._tree_params() | params), not self.bootstrap
@@ -147,8 +143,7 @@ class BaggingClassifier(Bagging, ForestClassifier):
     "Ensembles on random patches", ECML 2012.
     """
 
-    _tree, _kind = DecisionTreeClassifier, "BaggingClassifier"
-
+    _kind = "BaggingClassifier"
     predict = routed(ForestClassifier.predict)
     predict_proba = routed(ForestClassifier.predict_proba)
     predict_log_proba = routed(ForestClassifier.predict_log_proba)
@@ -165,5 +160,5 @@ class BaggingRegressor(Bagging, ForestRegressor):
     others : as of `RandomForestRegressor`
     """
 
-    _tree, _kind = DecisionTreeRegressor, "BaggingRegressor"
+    _kind = "BaggingRegressor"
     predict = routed(ForestRegressor.predict)

@@ -21,7 +21,6 @@ from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.data.arrays import count_rows, in_kind_of, is_on_device, to_host
 from gpuforest.data.binned import BinnedData, edges_of, target_and_weight
 from gpuforest.data.validation import check_table, check_weights, learn_table
-from gpuforest.engine.assembly import merged
 from gpuforest.engine.binning import BinEdges, bin_matrix, most_bins
 from gpuforest.engine.criteria import CRITERIA, Criterion
 from gpuforest.engine.forest import Forest
@@ -38,22 +37,21 @@ from gpuforest.estimators.fits import (
     replacing,
     with_callbacks,
 )
-from gpuforest.estimators.growing import FitData, TrainingPlan, plan_of
+from gpuforest.estimators.growing import Passed, TrainingPlan, n_trees_of
 from gpuforest.estimators.memory import fit_of, fitted_to_memory
 from gpuforest.estimators.settings import (
+    RowWeights,
     Settings,
     bin_weights,
+    features_of_tree,
     features_tried,
     rules_of,
     sampling_of,
     signs_of,
 )
 from gpuforest.explain.importances import impurity_importances
-from gpuforest.explain.node_values import with_leaf_impurity
-from gpuforest.splits.kinds import kind_for, kind_of
 
 Array = Any
-RowWeights = tuple[np.ndarray, np.ndarray] | None  # as they are, and as integers
 NOT_PICKLED = ("tree_", "estimators_", "_products_", "_converted_", "_seconds_")
 
 
@@ -75,13 +73,14 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
     verbose: int = 0
     _sampling_: Sampling
     _splitter = "best"
-    _grown: tuple[Forest, ...] = ()  # the next fit's new trees, see `FitData`
+    # the next fit's new trees, where other processes grew them: forests of consecutive numbers
+    _grown: tuple[Forest, ...] = ()
 
     def _tree_params(self) -> dict[str, Any]:
         """The parameters that say how a tree grows."""
         return {"splitter": self._splitter, **self.get_params(deep=False)}
 
-    def _settings(self, n_features: int) -> Settings:
+    def _settings(self) -> Settings:
         """The parameters as the engine takes them."""
         return Settings.of(self._tree_params())
 
@@ -129,11 +128,11 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
                 return self
         seed = draw_seed(self.random_state) if earlier is None else earlier.seed
         n_new = self._most_trees - (0 if earlier is None else earlier.n_trees)
-        given = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
-        data = FitData(X, y, sample_weight, seed, earlier, self._grown)
-        printing, notifying = progress.printing(self.verbose), notified(self, n_new, **given)
+        data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
+        printing, notifying = progress.printing(self.verbose), notified(self, n_new, **data)
         with printing, notifying, replacing(self) as fitted, recorded(fitted, X):
-            run_on_backend(partial(fitted._fit, data), **self._chosen(X))
+            work = partial(fitted._fit, (X, y, sample_weight), seed, earlier)
+            run_on_backend(work, **self._chosen(X))
         return self
 
     @property
@@ -142,12 +141,7 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         return 1
 
     def _earlier(self) -> Forest | None:
-        """The trees that warm_start adds to.
-
-        Raises
-        ------
-        ValueError : there are more already
-        """
+        """The trees that warm_start adds to; a ValueError if there are more than wanted."""
         if not getattr(self, "warm_start", False) or not hasattr(self, "forest_"):
             return None
         n = self.forest_.n_trees
@@ -158,98 +152,87 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
             )
         return self.forest_
 
-    def _fit(self, data: FitData, backend: Backend) -> None:
-        training, settings, checked = self._prepared(data, backend)
+    def _fit(self, data: Passed, seed: int, earlier: Forest | None, backend: Backend) -> None:
+        """Grow the trees from `data`; `earlier`: those that warm_start adds to."""
+        plan = self._prepared(data, seed, backend)
+        if earlier is not None:
+            check_same(earlier, plan.training.matrix.edges, plan.training.target.coding)
         with progress.stage("growing"):
-            plan = plan_of(training, settings, checked, self._combine())
-            criterion = training.rules.criterion
-            plan, waves, n_trees = self._first_waves(plan, checked, data)
-            begin = sum(wave.n_trees for wave in waves)
-            waves += grow(plan.training, begin, n_trees, plan.prune)
-            forest = data.earlier
-            if forest is None or n_trees > forest.n_trees:
-                forest = plan.finish(merged(waves, plan.training), 0)
-            coding = training.target.coding
-            by_mean = not (coding.is_classes or coding.several or criterion.medians)
-            if settings.is_single and by_mean:
-                forest = with_leaf_impurity(forest, training, checked.values, criterion)
-        self._keep_fit(forest, training, settings, checked)
+            waves = [forest for forest in (earlier, *self._grown) if forest is not None]
+            n_trees = n_trees_of(waves) if self._grown else self._most_trees
+            plan, waves, n_trees = self._first_waves(plan, waves, n_trees)
+            waves += grow(plan.training, n_trees_of(waves), n_trees, plan.pruning)
+            if earlier is None or n_trees > earlier.n_trees:
+                forest = plan.finish(waves, 0)
+            else:  # only errors of the same trees are asked for
+                forest = earlier
+        self._keep_fit(forest, plan)
 
-    def _prepared(
-        self, data: FitData, backend: Backend
-    ) -> tuple[Training, Settings, CheckedTarget]:
-        """Check and bin: what trees grow from, the parameters, and the target as it was passed."""
+    def _prepared(self, data: Passed, seed: int, backend: Backend) -> TrainingPlan:
+        """What the trees grow from: the data are checked and binned, the parameters read once."""
+        X, y, sample_weight = data
         with progress.stage("checking"):
-            backend = self._backend_for_splits(backend)
-            sample_weight = to_host(data.sample_weight, "sample_weight")
-            X, categories = learn_table(self, data.X, backend, sample_weight)
+            settings = self._settings()
+            backend = for_splits(backend, CRITERIA[settings.criterion], settings.kind)
+            sample_weight = to_host(sample_weight, "sample_weight")
+            X, categories = learn_table(self, X, backend, sample_weight)
             weights = check_weights(sample_weight, X.shape[0])
-            X, settings, checked, weights = self._checked(data, X, weights, backend)
+            settings = self._for_rows(settings, X.shape[0])
+            X, weights = self._pooled(X, weights, settings, seed, backend)
+            checked = self._check_target(y, X.shape[0], backend)
             sampling = sampling_of(settings, X.shape[0], weights, self._labels(checked))
             coding, codes = self._encode_target(checked, sampling, backend)
             rules = rules_of(settings, X.shape[1], sampling, coding, bool(categories))
             integers = bin_weights(sampling, weights)
-            settings, find_edges = self._binning(X, settings, integers, categories, backend)
+            max_bins, edges = self._bins(X, settings, integers, categories, backend)
+            settings = replace(settings, max_bins=max_bins)
             fit = fit_of(settings, X, sampling, rules, coding, categories)
             backend = fitted_to_memory(fit, backend, settings.memory_limit)
         with progress.stage("binning"):
-            edges = find_edges(data.seed, backend)
+            if edges is None:
+                edges = edges_of(X, max_bins, integers, seed, backend, categories)
             matrix = bin_matrix(X, edges, backend)
-            if data.earlier is not None:
-                check_same(data.earlier, edges, coding)
             target = Target.of(coding, codes, backend)
-            rules = kind_of(rules, bool(categories)).fitted(rules, matrix, sampling, backend)
-        training = Training(matrix, target, sampling, rules, data.seed, backend)
-        return training, settings, checked
+            rules = fit.kind.fitted(rules, matrix, sampling, backend)
+        training = Training(matrix, target, sampling, rules, seed, backend)
+        return TrainingPlan(training, settings, checked, self._combine())
 
-    def _backend_for_splits(self, backend: Backend) -> Backend:
-        """The backend, or the CPU where it alone grows what the parameters ask for."""
-        criterion, params = CRITERIA[self.criterion], self._tree_params()
-        multiway = params.get("categorical_split") == "multiway"
-        kind = kind_for(criterion, multiway, params.get("feature_combinations") or 0)
-        return for_splits(backend, criterion, kind)
+    def _for_rows(self, settings: Settings, n_rows: int) -> Settings:
+        """The parameters for trees that draw from so many rows."""
+        return settings
 
-    def _checked(
-        self, data: FitData, X: Any, weights: RowWeights, backend: Backend
-    ) -> tuple[Any, Settings, CheckedTarget, RowWeights]:
-        """The rows that trees draw from, the parameters, the target, and the rows' weights."""
-        settings = self._settings(X.shape[1])
-        return X, settings, self._check_target(data.y, X.shape[0], backend), weights
+    def _pooled(
+        self, X: Any, weights: RowWeights, settings: Settings, seed: int, backend: Backend
+    ) -> tuple[Any, RowWeights]:
+        """The rows that trees draw from, and their weights."""
+        return X, weights
 
-    def _binning(
+    def _bins(
         self,
         X: Any,
         settings: Settings,
         integers: np.ndarray | None,
         categories: dict[int, tuple[Any, ...]],
         backend: Backend,
-    ) -> tuple[Settings, Callable[[int, Backend], BinEdges]]:
-        """The parameters with the number of bins, and a function of the seed that finds them."""
-        if not isinstance(X, BinnedData):
-            max_bins = most_bins(X, settings.max_bins, integers, categories, backend)
-            settings = replace(settings, max_bins=max_bins)
-        return settings, lambda seed, on: edges_of(
-            X, settings.max_bins, integers, seed, on, categories
-        )
+    ) -> tuple[int | str, BinEdges | None]:
+        """The most bins of a feature, and the edges, where these are known so early."""
+        if isinstance(X, BinnedData):
+            return settings.max_bins, X.edges
+        return most_bins(X, settings.max_bins, integers, categories, backend), None
 
     def _first_waves(
-        self, plan: TrainingPlan, checked: CheckedTarget, data: FitData
+        self, plan: TrainingPlan, waves: list[Forest], n_trees: int
     ) -> tuple[TrainingPlan, list[Forest], int]:
-        """How the trees grow, those of them that have grown before, and how many there shall be;
-        `checked`: the target before it was encoded."""
-        before = data.grown if data.earlier is None else (data.earlier, *data.grown)
-        waves = list(before)
-        n_trees = sum(wave.n_trees for wave in waves) if data.grown else self._most_trees
+        """How the trees grow, those of them that have grown already, and how many there shall be;
+        the trees of `waves` have grown before."""
         return plan, waves, n_trees
 
-    def _keep_fit(
-        self, forest: Forest, training: Training, settings: Settings, checked: CheckedTarget
-    ) -> None:
+    def _keep_fit(self, forest: Forest, plan: TrainingPlan) -> None:
         """Keep the forest, and what else a fit leaves."""
         self._keep(forest)
-        self.criterion_, self.backend_ = settings.criterion, training.backend.name
-        self._sampling_ = training.sampling
-        self._look_out_of_bag(training, checked)
+        self.criterion_, self.backend_ = plan.settings.criterion, plan.training.backend.name
+        self._sampling_ = plan.training.sampling
+        self._look_out_of_bag(plan)
 
     def _keep(self, forest: Forest) -> None:
         self.forest_, self.seed_ = forest, forest.seed
@@ -267,8 +250,9 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
     def max_features_(self) -> int:
         """Features tried at a split."""
         check_is_fitted(self)
-        s, n = self._settings(self.n_features_in_), self.n_features_in_
-        return features_tried(s.max_features, n, s.features_drawn, s.feature_combinations)
+        settings, n = self._settings(), self.n_features_in_
+        drawn = features_of_tree(settings, n)
+        return features_tried(settings.max_features, n, drawn, settings.feature_combinations)
 
     @property
     def _criterion(self) -> Criterion:
@@ -277,8 +261,8 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
 
     def _signs(self) -> np.ndarray:
         """The signs of monotonic constraints, see `records.Rules`."""
-        wanted = self._settings(self.n_features_in_).monotonic_cst
-        return signs_of(wanted, self.n_features_in_, self.forest_.coding)
+        signs = self._settings().monotonic_cst
+        return signs_of(signs, self.n_features_in_, self.forest_.coding)
 
     def _combine(self) -> str:
         """How the trees' predictions combine, see `Forest`."""
@@ -300,7 +284,7 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         """Whether all that is asked for of the rows out of bag is known."""
         return True
 
-    def _look_out_of_bag(self, training: Training, checked: CheckedTarget) -> None:
+    def _look_out_of_bag(self, plan: TrainingPlan) -> None:
         """Find what is asked for of the rows out of bag."""
 
     def _chosen(self, X: Any) -> dict[str, Any]:
@@ -402,11 +386,11 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
     def _get_fitted_attr_html(self, doc_link: str = "") -> Any:
         """The diagram's table of the attributes that are set. scikit-learn reads all attributes,
         and would draw the rows of every tree's bag again."""
-        known = BaseEstimator()
-        known.__dict__.update({n: v for n, v in vars(self).items() if n.endswith("_")})
-        found = BaseEstimator._get_fitted_attr_html(known, doc_link)
-        found.estimator_class = type(self)
-        return found
+        only_set = BaseEstimator()
+        only_set.__dict__.update({n: v for n, v in vars(self).items() if n.endswith("_")})
+        table = BaseEstimator._get_fitted_attr_html(only_set, doc_link)
+        table.estimator_class = type(self)
+        return table
 
     def _compute_partial_dependence_recursion(self, grid: Any, target_features: Any) -> np.ndarray:
         """Called by `sklearn.inspection.partial_dependence(method="recursion")`."""

@@ -15,54 +15,27 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import for_boosting, run_on_backend
+from gpuforest.boosting import rounds
 from gpuforest.boosting.losses import Loss
 from gpuforest.boosting.model import BoostedCoding, gain_importances
-from gpuforest.boosting.rounds import (
-    Boosting,
-    Round,
-    refuse_overflow,
-    rounds,
-    warn_of_lost_precision,
-)
+from gpuforest.boosting.rounds import Boosting, Round
 from gpuforest.common import progress
 from gpuforest.common.arguments import draw_seed
+from gpuforest.data import validation as checks
 from gpuforest.data.arrays import to_host
 from gpuforest.data.binned import edges_of, target_and_weight
-from gpuforest.data.validation import (
-    check_labels,
-    check_numbers,
-    check_table,
-    check_weights,
-    learn_table,
-    table_as_fitted,
-)
 from gpuforest.engine.binning import bin_matrix, on_host
 from gpuforest.engine.criteria import CRITERIA
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.predict import predict
 from gpuforest.engine.target import integer_weights
-from gpuforest.estimators import params
+from gpuforest.estimators import boosting_fit, fits, params
 from gpuforest.estimators.base import BaseTrees
-from gpuforest.estimators.boosting_fit import (
-    Rows,
-    Watch,
-    groups_of,
-    most_leaves,
-    set_aside,
-    stops_early,
-)
-from gpuforest.estimators.fits import (
-    as_it_is,
-    check_same,
-    notified,
-    recorded,
-    replacing,
-    with_callbacks,
-)
+from gpuforest.estimators.boosting_fit import Rows, Watch
 from gpuforest.estimators.memory import boosted_fit_of, boosting_fitted_to_memory
 from gpuforest.estimators.settings import class_weights_of
 
-Array = Any
+Passed = tuple[Any, Any, Any]
 
 
 class HistGradientBoosting(BaseTrees):
@@ -90,7 +63,7 @@ class HistGradientBoosting(BaseTrees):
     min_category_frequency = 1  # each category is one by itself
     _takes_infinities = True  # see data/validation.py
 
-    @with_callbacks
+    @fits.with_callbacks
     def fit(
         self,
         X: Any,
@@ -136,62 +109,52 @@ class HistGradientBoosting(BaseTrees):
                 "False. When passing X_val and y_val to fit, early_stopping should be set to "
                 "either 'auto' or True."
             )
-        earlier = self._earlier()
-        seed = draw_seed(self.random_state) if earlier is None else earlier.seed
-        n_new = self.max_iter - (0 if earlier is None else self.n_iter_)
-        scores = (self.train_score_.tolist(), self.validation_score_.tolist()) if earlier else None
-        validation = None if X_val is None else (X_val, y_val, sample_weight_val)
-        data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
-        printing, notifying = progress.printing(self.verbose), notified(self, n_new, **data)
-        with printing, notifying, replacing(self) as fitted, recorded(fitted, X):
-            work = partial(fitted._boost, (X, y, sample_weight), validation, seed, earlier, scores)
-            run_on_backend(work, **self._chosen(X))
-        return self
-
-    def _earlier(self) -> Forest | None:
-        if not self.warm_start or not hasattr(self, "forest_"):
-            return None
-        if self.max_iter < self.n_iter_:
+        goes_on = self.warm_start and hasattr(self, "forest_")
+        earlier = fits.as_it_is(self) if goes_on else None
+        if earlier is not None and self.max_iter < self.n_iter_:
             raise ValueError(
                 f"max_iter={self.max_iter} must be larger than or equal to "
                 f"n_iter_={self.n_iter_} when warm_start==True"
             )
-        return self.forest_
+        seed = draw_seed(self.random_state) if earlier is None else self.forest_.seed
+        n_new = self.max_iter - (0 if earlier is None else self.n_iter_)
+        validation = None if X_val is None else (X_val, y_val, sample_weight_val)
+        data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
+        printing, notifying = progress.printing(self.verbose), fits.notified(self, n_new, **data)
+        with printing, notifying, fits.replacing(self) as fitted, fits.recorded(fitted, X):
+            work = partial(fitted._boost, (X, y, sample_weight), validation, seed, earlier)
+            run_on_backend(work, **self._chosen(X))
+        return self
 
     def _boost(
-        self,
-        passed: tuple[Any, Any, Any],
-        passed_val: tuple[Any, Any, Any] | None,
-        seed: int,
-        earlier: Forest | None,
-        scores: tuple[list[float], list[float]] | None,
-        backend: Backend,
+        self, passed: Passed, passed_val: Passed | None, seed: int, earlier: Any, backend: Backend
     ) -> None:
         """Check the data, bin them, and grow the rounds.
 
         passed, passed_val : X, y and weights, to train on and to validate on
-        scores : of the earlier rounds, by the training and by the validation rows
+        earlier : the estimator with the model that more rounds are added to, or None
         """
         with progress.stage("checking"):
             backend = for_boosting(backend)
             weights = to_host(passed[2], "sample_weight")
-            X, categories = learn_table(self, passed[0], backend, weights)
+            X, categories = checks.learn_table(self, passed[0], backend, weights)
             self._fitted_with_sw = weights is not None
             self._refuse_many_categories(categories)
             y, classes = self._check_y(passed[1], X.shape[0], backend)
-            weight = self._weigh(y, classes, check_weights(weights, X.shape[0]))
+            weight = self._weigh(y, classes, checks.check_weights(weights, X.shape[0]))
             train = Rows(X, y, weight)
             if weight is not None and not weight.all():
                 train = train.take(np.flatnonzero(weight), backend)
             loss = Loss.of(self.loss, self.quantile, 0 if classes is None else len(classes))
             loss.check(train.y)
-            refuse_overflow(train.y, train.weight)
-            signs, groups = self._signs_of(X.shape[1]), groups_of(self.interaction_cst, X.shape[1])
+            rounds.refuse_overflow(train.y, train.weight)
+            signs = self._signs_of(X.shape[1])
+            groups = boosting_fit.groups_of(self.interaction_cst, X.shape[1])
             if signs.any() and loss.n_raw > 1:
                 raise ValueError(
                     "monotonic constraints are not supported for multiclass classification."
                 )
-            self.do_early_stopping_ = stops_early(self.early_stopping, len(train.y))
+            self.do_early_stopping_ = boosting_fit.stops_early(self.early_stopping, len(train.y))
             validation: Rows | None = None
             if passed_val is not None:
                 self.do_early_stopping_ = True
@@ -215,7 +178,7 @@ class HistGradientBoosting(BaseTrees):
             loss=loss, signs=signs, groups=groups, memory=memory, seed=seed, backend=backend,
             **self._rules(),
         )  # fmt: skip
-        self._run(boosting, train, validation, classes, earlier, scores)
+        self._run(boosting, train, validation, classes, earlier)
         self.backend_ = backend.name
 
     def _split(
@@ -225,19 +188,16 @@ class HistGradientBoosting(BaseTrees):
         if not self.do_early_stopping_ or self.validation_fraction is None:
             return train, None
         labels = train.y if loss.is_classes else None
-        parts = set_aside(len(train.y), self.validation_fraction, labels, seed)
+        parts = boosting_fit.set_aside(len(train.y), self.validation_fraction, labels, seed)
         first, second = (train.take(rows, backend) for rows in parts)
         return first, second
 
     def _validation(
-        self,
-        passed: tuple[Any, Any, Any],
-        classes: np.ndarray | None,
-        loss: Loss,
-        categories: dict[int, tuple[Any, ...]],
-        backend: Backend,
-    ) -> Rows:
-        X = table_as_fitted(self, passed[0], backend, categories)
+        self, passed: Passed, classes: np.ndarray | None, loss: Loss,
+        categories: dict[int, tuple[Any, ...]], backend: Backend,
+    ) -> Rows:  # fmt: skip
+        """The rows to validate on that were passed, checked."""
+        X = checks.table_as_fitted(self, passed[0], backend, categories)
         y, labels = self._check_y(passed[1], X.shape[0], backend)
         if classes is not None and labels is not None:
             known = set(classes.tolist())
@@ -245,12 +205,12 @@ class HistGradientBoosting(BaseTrees):
                 raise ValueError(f"y contains previously unseen labels: {unknown}")
             y = np.asarray(np.searchsorted(classes, labels)[y])
         loss.check(y)
-        weights = check_weights(to_host(passed[2], "sample_weight_val"), X.shape[0])
+        weights = checks.check_weights(to_host(passed[2], "sample_weight_val"), X.shape[0])
         return Rows(X, y, None if weights is None else weights[0])
 
     def _rules(self) -> dict[str, Any]:
         """The parameters as `Boosting` takes them."""
-        depth, leaves = most_leaves(self)
+        depth, leaves = boosting_fit.most_leaves(self)
         stops, by_loss = bool(self.do_early_stopping_), self.scoring == "loss"
         return {
             "learning_rate": float(self.learning_rate), "l2": float(self.l2_regularization),
@@ -260,14 +220,9 @@ class HistGradientBoosting(BaseTrees):
         }  # fmt: skip
 
     def _run(
-        self,
-        b: Boosting,
-        train: Rows,
-        validation: Rows | None,
-        classes: np.ndarray | None,
-        earlier: Forest | None,
-        scores: tuple[list[float], list[float]] | None,
-    ) -> None:
+        self, b: Boosting, train: Rows, validation: Rows | None, classes: np.ndarray | None,
+        earlier: Any,
+    ) -> None:  # fmt: skip
         """Grow the rounds, and keep the forest."""
         baseline = b.loss.baseline(train.y, train.weight)
         coding: Any = BoostedCoding(
@@ -275,21 +230,21 @@ class HistGradientBoosting(BaseTrees):
         )
         raw = np.empty((b.loss.n_raw, b.n_rows))
         if earlier is None:
-            warn_of_lost_precision(b, baseline)
+            rounds.warn_of_lost_precision(b, baseline)
             raw[:], begin = baseline[:, None], 0
         else:
-            check_same(earlier, b.matrix.edges, coding)
-            coding, begin = earlier.coding, earlier.n_trees // b.loss.n_raw
-            values = predict(earlier, train.X, b.backend)
+            fits.check_same(earlier.forest_, b.matrix.edges, coding)
+            coding, begin = earlier.forest_.coding, earlier.n_iter_
+            values = predict(earlier.forest_, train.X, b.backend)
             raw[:] = (values if on_host(values) else b.backend.asnumpy(values)).T
-        watch = Watch(self, b, train, validation, coding, raw, earlier, scores)
+        watch = Watch(self, b, train, validation, coding, raw, earlier)
         grown: list[Round] = []
         if earlier is None:
             watch.stops(grown)
         n_new = self.max_iter - begin
         with progress.stage("growing"):
             # the range comes first, so that no round is grown for nothing
-            for _, done in zip(range(n_new), rounds(b, raw, begin), strict=False):
+            for _, done in zip(range(n_new), rounds.rounds(b, raw, begin), strict=False):
                 grown.append(done)
                 progress.report(len(grown), n_new)
                 if watch.stops(grown):
@@ -308,8 +263,8 @@ class HistGradientBoosting(BaseTrees):
         if coding.classes is not None:
             self.classes_ = coding.classes
 
-    def _settings(self, n_features: int) -> Any:
-        signs = None if self.monotonic_cst is None else self._signs_of(n_features)
+    def _settings(self) -> Any:
+        signs = None if self.monotonic_cst is None else self._signs_of(self.n_features_in_)
         return SimpleNamespace(monotonic_cst=signs)  # what `learn_table` asks for
 
     def _signs_of(self, n_features: int) -> np.ndarray:
@@ -379,9 +334,9 @@ class HistGradientBoosting(BaseTrees):
         yield from run_on_backend(partial(self._stages, X), **self._chosen(X))
 
     def _stages(self, X: Any, backend: Backend) -> Iterator[np.ndarray]:
-        model = as_it_is(self)
+        model = fits.as_it_is(self)
         forest: Any = model.forest_
-        codes = bin_matrix(check_table(model, X, backend), forest.edges, backend).codes
+        codes = bin_matrix(checks.check_table(model, X, backend), forest.edges, backend).codes
         N, K = codes.shape[0], len(forest.baseline)
         total = backend.asarray(np.tile(forest.baseline, (N, 1)))
         for i in range(model.n_iter_):
@@ -499,7 +454,7 @@ class HistGradientBoostingClassifier(ClassifierMixin, HistGradientBoosting):  # 
     def _check_y(
         self, y: Any, n_rows: int, backend: Backend
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        checked = check_labels(y, n_rows, backend)
+        checked = checks.check_labels(y, n_rows, backend)
         assert checked.classes is not None
         if len(checked.classes) > 1:
             raise ValueError("y should be a 1d array: boosting has one output")
@@ -536,7 +491,7 @@ class HistGradientBoostingRegressor(RegressorMixin, HistGradientBoosting):  # ty
     def _check_y(
         self, y: Any, n_rows: int, backend: Backend
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        checked = check_numbers(y, n_rows, CRITERIA["squared_error"], backend)
+        checked = checks.check_numbers(y, n_rows, CRITERIA["squared_error"], backend)
         if checked.values.ndim > 1:
             raise ValueError("y should be a 1d array: boosting has one output")
         if self.loss == "quantile" and self.quantile is None:

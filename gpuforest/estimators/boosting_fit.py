@@ -50,20 +50,17 @@ class Watch:
     """Follows the scores of a fit, and says when it stops."""
 
     def __init__(
-        self,
-        estimator: Any,
-        boosting: Boosting,
-        train: Rows,
-        validation: Rows | None,
-        coding: BoostedCoding,
-        raw: np.ndarray,
-        earlier: Forest | None,
-        kept: tuple[list[float], list[float]] | None,
-    ) -> None:
+        self, estimator: Any, boosting: Boosting, train: Rows, validation: Rows | None,
+        coding: BoostedCoding, raw: np.ndarray, earlier: Any,
+    ) -> None:  # fmt: skip
         self.estimator, self.boosting, self.coding = estimator, boosting, coding
-        self.train, self.validation, self.raw, self.earlier = train, validation, raw, earlier
-        # copies, because a fit may start again on another backend
-        self.train_scores, self.validation_scores = map(list, kept or ([], []))
+        self.train, self.validation, self.raw = train, validation, raw
+        self.train_scores, self.validation_scores = list[float](), list[float]()
+        self.earlier: Forest | None = None
+        if earlier is not None:
+            self.earlier = earlier.forest_
+            self.train_scores = earlier.train_score_.tolist()
+            self.validation_scores = earlier.validation_score_.tolist()
         self.is_on, self.by_loss = estimator.do_early_stopping_, estimator.scoring == "loss"
         if not self.is_on:
             return
@@ -71,8 +68,8 @@ class Watch:
         if validation is not None:
             self.matrix = bin_matrix(validation.X, boosting.matrix.edges, backend)
             start = np.repeat(coding.baseline[None], len(validation.y), axis=0)
-            if earlier is not None:
-                start = predict(earlier, validation.X, backend)
+            if self.earlier is not None:
+                start = predict(self.earlier, validation.X, backend)
             assert start.shape[1] == K
             self.raw_val = backend.asarray(start)
         if not self.by_loss:
@@ -113,40 +110,39 @@ class Watch:
 
     def _losses(self, grown: list[Round]) -> tuple[float, float | None]:
         loss, train, other = self.boosting.loss, self.train, self.validation
-        known = grown[-1].loss if grown else None
-        first = -(loss.mean(train.y, self.raw, train.weight) if known is None else known)
+        mean = grown[-1].loss if grown else None
+        score = -(loss.mean(train.y, self.raw, train.weight) if mean is None else mean)
         if other is None:
-            return first, None
+            return score, None
         raw = self.boosting.backend.asnumpy(self.raw_val)
-        return first, -loss.mean(other.y, np.ascontiguousarray(raw.T), other.weight)
+        return score, -loss.mean(other.y, np.ascontiguousarray(raw.T), other.weight)
 
     def _scores(self) -> tuple[float, float | None]:
         """Scores of the user's scorer, which calls the estimator's predictions."""
         train, raw = self.train, self.raw.T
         if self.scored is not None:
             train, raw = train.take(self.scored, self.boosting.backend), raw[self.scored]
-        first = self._score(train, raw)
+        score = self._score(train, raw)
         if self.validation is None:
-            return first, None
-        return first, self._score(self.validation, self.boosting.backend.asnumpy(self.raw_val))
+            return score, None
+        return score, self._score(self.validation, self.boosting.backend.asnumpy(self.raw_val))
 
     def _score(self, rows: Rows, raw: np.ndarray) -> float:
         estimator = self.estimator
         y = rows.y if self.coding.classes is None else self.coding.classes[rows.y]
         scorer = check_scoring(estimator, estimator.scoring)
         weight = {} if rows.weight is None else {"sample_weight": rows.weight}
-        # what it predicts is known: no tree is walked
-        known = replace_predictions(estimator, self.coding, raw)
-        return float(scorer(known, rows.X, y, **weight))
+        predicting = replace_predictions(estimator, self.coding, raw)  # no tree is walked
+        return float(scorer(predicting, rows.X, y, **weight))
 
 
 def replace_predictions(estimator: Any, coding: BoostedCoding, raw: np.ndarray) -> Any:
     """A copy of an estimator whose raw predictions are known, whatever rows it gets."""
-    known = copy(estimator)
-    known.__dict__.update(
+    predicting = copy(estimator)
+    predicting.__dict__.update(
         _raw_predict=lambda X: raw, classes_=coding.classes, forest_=SimpleNamespace(coding=coding)
     )
-    return known
+    return predicting
 
 
 def groups_of(wanted: Any, n_features: int) -> np.ndarray:
@@ -180,10 +176,10 @@ def groups_of(wanted: Any, n_features: int) -> np.ndarray:
                 )
     if rest := set(range(n_features)).difference(*groups):
         groups.append(rest)
-    found = np.zeros((len(groups), n_features), np.bool_)
-    for row, group in zip(found, groups, strict=True):
+    allowed = np.zeros((len(groups), n_features), np.bool_)
+    for row, group in zip(allowed, groups, strict=True):
         row[[int(x) for x in group]] = True
-    return found
+    return allowed
 
 
 MANY_ROWS = 10_000  # early_stopping="auto" stops early where there are more

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import cached_property, wraps
+from functools import cached_property, partial, wraps
 from importlib import import_module
 from inspect import signature
-from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import clone, is_classifier
+from numpy.random import RandomState
+from sklearn.base import clone
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
@@ -26,24 +25,30 @@ from gpuforest.data.arrays import to_host
 from gpuforest.engine import predict as prediction
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.grow import keeping_scratch
-from gpuforest.engine.records import Sampling, Training
+from gpuforest.engine.records import Sampling
 from gpuforest.engine.sampling import tree_features
 from gpuforest.engine.target import CheckedTarget
 from gpuforest.estimators import bagged
 from gpuforest.estimators.base import BaseTrees
 from gpuforest.estimators.growing import (
     FIRST_TREES,
-    FitData,
+    Passed,
     TrainingPlan,
     as_bunch,
     grow_until_converged,
+    n_trees_of,
     tune_features,
 )
-from gpuforest.estimators.settings import Settings, check_out_of_bag, row_weights_of
-from gpuforest.estimators.tasks import Classifier, Regressor
+from gpuforest.estimators.settings import (
+    Settings,
+    check_out_of_bag,
+    features_of_tree,
+    row_weights_of,
+)
+from gpuforest.estimators.tasks import Classifier, Regressor, encode_numbers, host_target
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
 from gpuforest.explain.importances import Score
-from gpuforest.explain.oob import Error, OutOfBag, curve_points, sampled_rows
+from gpuforest.explain.oob import Error, OutOfBag, curve_points
 from gpuforest.explain.paths import decision_paths, one_tree
 from gpuforest.explain.uncertainty import (
     calibrated,
@@ -53,41 +58,26 @@ from gpuforest.explain.uncertainty import (
 )
 
 
-def stacked(checked: CheckedTarget) -> tuple[np.ndarray, np.ndarray]:
-    """Class codes [N, n_outputs], and where the outputs after the first begin among the values
-    of a prediction."""
-    assert checked.classes is not None
-    y = np.stack([to_host(codes) for codes in checked.values], axis=1)
-    return y, np.cumsum([len(c) for c in checked.classes])[:-1]
-
-
 def accuracy(y: np.ndarray, values: np.ndarray, ends: np.ndarray) -> float:
-    """Share of the rows of which all outputs have their most likely class."""
+    """Share of the rows of which all outputs have their most likely class: codes y [n, n_outputs],
+    and predictions, in which the outputs after the first begin at `ends`."""
     labels = [part.argmax(axis=1) for part in np.split(values, ends, axis=1)]
-    return float(np.mean((np.stack(labels, axis=1) == y).all(axis=1)))
+    return subset_accuracy(y, np.stack(labels, axis=1))
 
 
-def subset_accuracy(y: np.ndarray, found: np.ndarray) -> float:
+def subset_accuracy(y: np.ndarray, predicted: np.ndarray) -> float:
     """Share of the rows whose outputs are all right, as scikit-learn's `accuracy_score` where it
     takes the outputs: it refuses several of more than two classes."""
-    return float(np.mean((y == found).all(axis=1)))
+    return float(np.mean((y == predicted).all(axis=1)))
 
 
-def columns_of(y: Any) -> np.ndarray:
-    """Targets f64[N, n_outputs] on the host."""
-    return np.asarray(to_host(y)).reshape(len(y), -1)
-
-
-def r_squared(y: np.ndarray, found: np.ndarray) -> float:
-    """R^2 of values f64[n, n_outputs] as scikit-learn's `r2_score` gives it, in a tenth of the
-    time, because it is called often."""
-    left = ((y - found) ** 2).sum(axis=0)
+def r_squared(y: np.ndarray, values: np.ndarray) -> float:
+    """R^2 of predictions of y f64[n, n_outputs], beside which there may be squares, as
+    scikit-learn's `r2_score` gives it, in a tenth of the time, because it is called often."""
+    left = ((y - values[:, : y.shape[1]]) ** 2).sum(axis=0)
     spread = ((y - y.mean(axis=0)) ** 2).sum(axis=0)
     scores = 1 - left / np.where(spread > 0, spread, 1)
     return float(np.where(spread > 0, scores, left == 0).mean())
-
-
-OWN = {"class_weight", "random_state"}  # class weights count in the forest's bags
 
 
 def members(estimator: Any) -> list[Any]:
@@ -112,14 +102,10 @@ def members(estimator: Any) -> list[Any]:
 
 
 def shared_params(kind: Any, params: dict[str, Any]) -> dict[str, Any]:
-    """Those of a forest's parameters that each of its trees is given."""
-    known = set(kind._get_param_names()) - OWN
-    return {name: value for name, value in params.items() if name in known}
-
-
-def kind_of(is_classes: bool) -> Any:
-    """The class of a forest's trees."""
-    return DecisionTreeClassifier if is_classes else DecisionTreeRegressor
+    """Those of a forest's parameters that each of its trees is given. Class weights count in the
+    forest's bags."""
+    names = set(kind._get_param_names()) - {"class_weight", "random_state"}
+    return {name: value for name, value in params.items() if name in names}
 
 
 def template(estimator: Any) -> Any:
@@ -127,9 +113,7 @@ def template(estimator: Any) -> Any:
 
     It has the parameters that both know but `class_weight`, which counts in the forest's bags.
     """
-    coding = estimator.forest_.coding
-    kind = kind_of(bool(coding.is_classes or coding.several))
-    grown_by = estimator._tree_params() | vars(estimator._settings(estimator.n_features_in_))
+    kind, grown_by = estimator._tree, estimator._tree_params() | vars(estimator._settings())
     return kind(**shared_params(kind, grown_by), random_state=estimator.seed_)
 
 
@@ -139,7 +123,7 @@ class BaseForest(BaseTrees):
     `_theirs` makes an estimator of scikit-learn's class that shares the attributes of this one, and
     calls are passed on to it.
 
-    _tree : the class of the trees that `estimator` may describe
+    _tree : the class of the trees
     _home, _kind : the module in `sklearn.ensemble` and the name of scikit-learn's class
     _mark : an attribute that only a fit by scikit-learn sets
     """
@@ -148,6 +132,7 @@ class BaseForest(BaseTrees):
     _home: ClassVar[str] = ""
     _kind: ClassVar[str] = ""
     _mark: ClassVar[str] = ""
+    _fewest_rows = 1  # of whose predictions there is a score
     oob_curve_: Bunch
     oob_max_features_: Bunch
     bootstrap: bool
@@ -158,7 +143,7 @@ class BaseForest(BaseTrees):
     @property
     def estimator(self) -> Any:
         """A tree, not fitted, of the kind that the forest grows."""
-        return kind_of(is_classifier(self))(splitter=self._splitter)
+        return self._tree(splitter=self._splitter)
 
     @property
     def estimator_params(self) -> tuple[str, ...]:
@@ -174,7 +159,6 @@ class BaseForest(BaseTrees):
 
     @property
     def _most_trees(self) -> int:
-        """The most trees that a fit may grow."""
         return int(self.max_estimators if self.n_estimators == "auto" else self.n_estimators)
 
     def _validate_params(self) -> None:
@@ -198,12 +182,11 @@ class BaseForest(BaseTrees):
             raise ValueError("sparse multilabel-indicator for y is not supported.")
         return super()._check_target(y, n_rows, backend)
 
-    def _settings(self, n_features: int) -> Settings:
-        settings = super()._settings(n_features)
-        of_forest = replace(settings, balanced_by_weight=True, is_single=False)
-        if of_forest.max_features == "oob":
-            return replace(of_forest, max_features=self._best_features())
-        return of_forest
+    def _settings(self) -> Settings:
+        settings = replace(super()._settings(), balanced_by_weight=True, is_single=False)
+        if settings.max_features == "oob":
+            return replace(settings, max_features=self._best_features())
+        return settings
 
     def _best_features(self) -> Any:
         """The number that max_features="oob" found; before the fit the one that it begins with."""
@@ -213,50 +196,58 @@ class BaseForest(BaseTrees):
         return int(tried.max_features[np.argmin(tried.error)])
 
     def _first_waves(
-        self, plan: TrainingPlan, checked: CheckedTarget, data: FitData
+        self, plan: TrainingPlan, waves: list[Forest], n_trees: int
     ) -> tuple[TrainingPlan, list[Forest], int]:
         """Out-of-bag errors may choose the number of trees and that of features tried."""
-        plan, waves, n_trees = super()._first_waves(plan, checked, data)
         by_error = getattr(self, "max_features", None) == "oob"
-        if sum(wave.n_trees for wave in waves) == n_trees:
-            return plan, waves, n_trees  # only their out-of-bag errors are asked for
-        if not by_error and self.n_estimators != "auto":
+        converges = self.n_estimators == "auto"
+        if n_trees_of(waves) == n_trees or not (by_error or converges):
             return plan, waves, n_trees
-        training = plan.training
-        plan = replace(plan, training=keeping_scratch(training))
-        error, first_waves = self._oob_error(checked, plan.sample()), list[Forest]()
+        plan = replace(plan, training=keeping_scratch(plan.training))
+        error, first_waves = self._oob_error(plan.checked, plan.sample()), list[Forest]()
         if by_error:
             plan, first_waves, tried = tune_features(plan, error)
             self.oob_max_features_ = as_bunch(tried, "max_features")
-        if self.n_estimators == "auto":
+        if converges:
             limits = self.oob_tol, self.max_estimators
             waves, curve = grow_until_converged(plan, error, *limits, first_waves)
             self.oob_curve_ = as_bunch(curve, "n_estimators")
-            return plan, waves, sum(wave.n_trees for wave in waves)
+            return plan, waves, n_trees_of(waves)
         if not waves and n_trees >= FIRST_TREES:
             waves = first_waves
         return plan, waves, n_trees
 
     def _oob_error(self, checked: CheckedTarget, rows: np.ndarray | None) -> Error:
-        """A function that takes predictions for these rows (None: all), and gives 1 - score."""
+        """A function that takes predictions for these rows (None: all), and gives 1 - score; NaN
+        where too few of them are out of some bag."""
+        y, score = host_target(checked), self._oob_scorer(checked)
+        y = y if rows is None else y[rows]
+
+        def error(means: np.ndarray) -> float:
+            seen = ~np.isnan(means[:, 0])
+            return 1 - score(y[seen], means[seen]) if seen.sum() >= self._fewest_rows else np.nan
+
+        return error
+
+    def _oob_scorer(self, checked: CheckedTarget) -> Score:
+        """A function that scores predictions f64[n, n_values] of the targets [n, n_outputs]."""
         raise NotImplementedError
 
     def _tree_score(self, checked: CheckedTarget) -> Score:
-        """A function that scores a tree's predictions for some rows, the higher the better: the
-        accuracy, or minus the mean squared error."""
+        """A function that scores a tree's predictions for rows of these numbers, the higher the
+        better: the accuracy, or minus the mean squared error."""
         raise NotImplementedError
 
     def _oob_forest(self) -> Forest:
         """The forest whose out-of-bag predictions are computed."""
         return self.forest_
 
-    def _oob_means(self, training: Training, checked: CheckedTarget) -> np.ndarray:
+    def _oob_means(self, plan: TrainingPlan) -> np.ndarray:
         """Out-of-bag predictions f64[N, n_values]; NaN, with a warning, for rows that every
         tree drew. The errors on the way are kept, unless they are known."""
-        forest = self._oob_forest()
-        rows = sampled_rows(forest.seed, training.sampling, training.backend)
-        oob = OutOfBag(training, n_values=forest.values.shape[1])
-        error, curve = self._oob_error(checked, rows), []
+        forest, rows = self._oob_forest(), plan.sample()
+        oob = OutOfBag(plan.training, n_values=forest.values.shape[1])
+        error, curve = self._oob_error(plan.checked, rows), []
         for point in oob.follow([forest], curve_points(forest.n_trees), error, rows=rows):
             curve.append(point)
             report(point[0], forest.n_trees)
@@ -264,26 +255,21 @@ class BaseForest(BaseTrees):
             self.oob_curve_ = as_bunch(curve, "n_estimators")
         means = oob.means()
         if np.isnan(means).any():
-            warnings.warn(
-                "Some inputs do not have OOB scores. This probably means too few trees were "
-                "used to compute any reliable OOB estimates.",
-                UserWarning,
-                stacklevel=2,
-            )
+            bagged.warn_of_rows_in_all_bags(stacklevel=2)
         return means
 
     def _has_out_of_bag(self) -> bool:
-        asked = {"oob_score": "oob_score_", "unbiased_importances": "_unbiased_importances_"}
-        return all(hasattr(self, of) for name, of in asked.items() if getattr(self, name, False))
+        results = {"oob_score": "oob_score_", "unbiased_importances": "_unbiased_importances_"}
+        return all(hasattr(self, kept) or not getattr(self, p, 0) for p, kept in results.items())
 
-    def _look_out_of_bag(self, training: Training, checked: CheckedTarget) -> None:
+    def _look_out_of_bag(self, plan: TrainingPlan) -> None:
         if getattr(self, "oob_score", False):
             with progress.stage("out of bag"):
-                self._set_oob_score_and_attributes(training, checked)
+                self._set_oob_score_and_attributes(plan)
         if getattr(self, "unbiased_importances", False):
-            bagged.keep_unbiased_importances(self, training)
+            bagged.keep_unbiased_importances(self, plan.training)
 
-    def _set_oob_score_and_attributes(self, training: Training, checked: CheckedTarget) -> None:
+    def _set_oob_score_and_attributes(self, plan: TrainingPlan) -> None:
         raise NotImplementedError
 
     def _scoring(self, default: Callable[..., float]) -> Callable[..., float]:
@@ -353,8 +339,8 @@ class BaseForest(BaseTrees):
     @property
     def _grows_trees(self) -> bool:
         """Whether a fit grows our trees. A subclass may do anything, so it is not one of them."""
-        ours = type(None), DecisionTreeClassifier, DecisionTreeRegressor
-        return type(vars(self).get("estimator")) in ours
+        tree = vars(self).get("estimator")
+        return tree is None or type(tree) in (DecisionTreeClassifier, DecisionTreeRegressor)
 
     @property
     def _is_theirs(self) -> bool:
@@ -415,15 +401,6 @@ def or_theirs(method: Callable[..., Any]) -> Any:
     return call
 
 
-def n_drawn_features(max_features: Any, n_features: int) -> int:
-    """Features drawn for a tree, of a number or a share of them."""
-    is_number = isinstance(max_features, Integral)
-    drawn = int(max_features) if is_number else max(1, int(max_features * n_features))
-    if drawn > n_features:
-        raise ValueError(f"max_features={max_features} must be <= n_features={n_features}")
-    return drawn
-
-
 def drawn_features(self: Any) -> list[np.ndarray]:
     """Features drawn for each tree, int64, ascending, each once; drawn again from the seed.
 
@@ -432,11 +409,11 @@ def drawn_features(self: Any) -> list[np.ndarray]:
     """
     if self._is_theirs:
         return list(vars(self)["estimators_features_"])
-    settings, F, T = self._settings(self.n_features_in_), self.n_features_in_, self.forest_.n_trees
+    settings, F, T = self._settings(), self.n_features_in_, self.forest_.n_trees
     keys = hashing.tree_keys(np, self.forest_.seed, 0, T)
-    again, host = settings.bootstrap_features, NumpyBackend()
-    allowed = tree_features(keys, settings.features_drawn, again, F, host)
-    return [np.arange(F)] * T if allowed is None else [np.flatnonzero(each) for each in allowed]
+    n, again = features_of_tree(settings, F), settings.bootstrap_features
+    allowed = tree_features(keys, n, again, F, NumpyBackend())
+    return [np.arange(F)] * T if allowed is None else [np.flatnonzero(row) for row in allowed]
 
 
 def described_tree(self: Any) -> Any:
@@ -454,6 +431,7 @@ def of_tree(name: str) -> Any:
 class ForestClassifier(BaseForest, Classifier):
     """Many trees for classes."""
 
+    _tree = DecisionTreeClassifier
     unbiased_importances: bool = False
     proximity, neighbours, predict_set = bagged.proximity, bagged.neighbours, bagged.predict_set
     unbiased_feature_importances_ = property(bagged.unbiased_feature_importances_)
@@ -475,42 +453,40 @@ class ForestClassifier(BaseForest, Classifier):
         labels = CheckedTarget(codes, classes)
         return np.stack(codes, axis=1), row_weights_of(weight, labels, sample_weight)
 
-    def _set_oob_score_and_attributes(self, training: Training, checked: CheckedTarget) -> None:
-        assert checked.classes is not None
-        codes = [to_host(each) for each in checked.values]
-        means, coding = self._oob_means(training, checked), self.forest_.coding
-        seen, several = _scored(means, training.sampling), len(codes) > 1
-        parts = coding.split(means) if several else [means]
-        labels = [
-            (classes[each[seen]], classes[part[seen].argmax(axis=1)])
-            for each, classes, part in zip(codes, checked.classes, parts, strict=True)
-        ]
-        (y, predicted), default = labels[0], accuracy_score
-        self.oob_decision_function_ = means
-        if several:
-            y, predicted = (np.stack(each, axis=1) for each in zip(*labels, strict=True))
-            default, widest = subset_accuracy, max(p.shape[1] for p in parts)
-            padded = [np.pad(p, [(0, 0), (0, widest - p.shape[1])]) for p in parts]
+    def _set_oob_score_and_attributes(self, plan: TrainingPlan) -> None:
+        assert plan.checked.classes is not None
+        codes, coding = host_target(plan.checked), self.forest_.coding
+        means = self.oob_decision_function_ = self._oob_means(plan)
+        parts = coding.split(means) if coding.several else [means]
+        if coding.several:
+            widest = max(part.shape[1] for part in parts)
+            padded = [np.pad(part, [(0, 0), (0, widest - part.shape[1])]) for part in parts]
             self.oob_decision_function_ = np.stack(padded, axis=2)
         self.oob_score_ = np.nan
-        if seen.any():
-            self.oob_score_ = float(self._scoring(default)(y, predicted))
-            known = [each[seen] for each in codes]
-            self._calibration_ = calibrated_classes(known, [part[seen] for part in parts])
+        seen = _scored(means, plan.training.sampling)
+        if not seen.any():
+            return
+        codes, parts = codes[seen], [part[seen] for part in parts]
+        classes, likeliest = plan.checked.classes, [part.argmax(axis=1) for part in parts]
+        y, predicted = (
+            np.stack([labels[k] for labels, k in zip(classes, columns, strict=True)], axis=1)
+            for columns in (codes.T, likeliest)
+        )
+        default = subset_accuracy
+        if not coding.several:
+            y, predicted, default = y[:, 0], predicted[:, 0], accuracy_score
+        self.oob_score_ = float(self._scoring(default)(y, predicted))
+        self._calibration_ = calibrated_classes(list(codes.T), parts)
 
-    def _oob_error(self, checked: CheckedTarget, rows: np.ndarray | None) -> Error:
-        y, ends = stacked(checked)
-        y = y if rows is None else y[rows]
-
-        def error(means: np.ndarray) -> float:
-            seen = ~np.isnan(means[:, 0])
-            return 1 - accuracy(y[seen], means[seen], ends) if seen.any() else np.nan
-
-        return error
+    def _oob_scorer(self, checked: CheckedTarget) -> Score:
+        assert checked.classes is not None
+        # where the outputs after the first begin among the values of a prediction
+        ends = np.cumsum([len(labels) for labels in checked.classes])[:-1]
+        return partial(accuracy, ends=ends)
 
     def _tree_score(self, checked: CheckedTarget) -> Score:
-        y, ends = stacked(checked)
-        return lambda rows, values: accuracy(y[rows], values, ends)
+        y, score = host_target(checked), self._oob_scorer(checked)
+        return lambda rows, values: score(y[rows], values)
 
 
 def _scored(means: np.ndarray, sampling: Sampling) -> np.ndarray:
@@ -524,7 +500,9 @@ def _scored(means: np.ndarray, sampling: Sampling) -> np.ndarray:
 class ForestRegressor(BaseForest, Regressor):
     """Many trees for real numbers."""
 
+    _tree = DecisionTreeRegressor
     unbiased_importances: bool = False
+    _fewest_rows = 2  # of whose predictions there is a score
     proximity, neighbours = bagged.proximity, bagged.neighbours
     unbiased_feature_importances_ = property(bagged.unbiased_feature_importances_)
     estimators_samples_ = property(bagged.estimators_samples_)
@@ -534,32 +512,43 @@ class ForestRegressor(BaseForest, Regressor):
     def _oob_forest(self) -> Forest:
         return with_squares(self.forest_)
 
-    def _set_oob_score_and_attributes(self, training: Training, checked: CheckedTarget) -> None:
-        predicted = self._oob_means(training, checked)
-        seen = _scored(predicted, training.sampling)
+    def _set_oob_score_and_attributes(self, plan: TrainingPlan) -> None:
+        predicted = self._oob_means(plan)
+        seen = _scored(predicted, plan.training.sampling)
         means, spread = mean_and_spread(self.forest_, predicted)
+        y = host_target(plan.checked)
         if seen.any():
-            y = columns_of(checked.values)
             self._calibration_ = calibrated(y[seen], means[seen], spread[seen])
-        means = means[:, 0] if means.shape[1] == 1 else means
+        if means.shape[1] == 1:
+            means, y = means[:, 0], y[:, 0]
         self.oob_prediction_ = means
         self.oob_score_ = np.nan
         if seen.sum() > 1:  # R^2 of one row is undefined
-            self.oob_score_ = float(
-                self._scoring(r2_score)(to_host(checked.values)[seen], means[seen])
-            )
+            self.oob_score_ = float(self._scoring(r2_score)(y[seen], means[seen]))
 
-    def _oob_error(self, checked: CheckedTarget, rows: np.ndarray | None) -> Error:
-        y = columns_of(checked.values)
-        y = y if rows is None else y[rows]
-
-        def error(means: np.ndarray) -> float:
-            seen = ~np.isnan(means[:, 0])
-            own = means[seen, : y.shape[1]]  # there may be squares beside them
-            return 1 - r_squared(y[seen], own) if seen.sum() > 1 else np.nan
-
-        return error
+    def _oob_scorer(self, checked: CheckedTarget) -> Score:
+        return r_squared
 
     def _tree_score(self, checked: CheckedTarget) -> Score:
-        y = columns_of(checked.values)
+        y = host_target(checked)
         return lambda rows, values: -float(np.mean((y[rows] - values) ** 2))
+
+
+class UnsupervisedForest(BaseForest):
+    """Trees of random cuts, which are grown for a random target."""
+
+    _tree = DecisionTreeRegressor
+    _splitter = "random"
+    criterion = "squared_error"
+    _encode_target = encode_numbers
+    estimators_samples_ = property(bagged.estimators_samples_)
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Grow the trees; see `RandomForestRegressor.fit`. `y` is ignored."""
+        return super().fit(X, None, sample_weight)
+
+    def _prepared(self, data: Passed, seed: int, backend: Backend) -> TrainingPlan:
+        return super()._prepared((data[0], seed, data[2]), seed, backend)
+
+    def _check_target(self, y: Any, n_rows: int, backend: Backend) -> CheckedTarget:
+        return CheckedTarget(RandomState(y % 2**32).uniform(size=n_rows))  # y is the seed

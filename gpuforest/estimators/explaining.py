@@ -14,7 +14,7 @@ from gpuforest.common import progress
 from gpuforest.data.validation import check_table
 from gpuforest.estimators.fits import as_it_is
 from gpuforest.estimators.memory import room_of
-from gpuforest.explain.shap import Explainer, background_values, expected
+from gpuforest.explain import shap
 
 
 def shap_values(self: Any, X: Any, *, background: Any = None) -> np.ndarray:
@@ -42,8 +42,8 @@ def shap_values(self: Any, X: Any, *, background: Any = None) -> np.ndarray:
     Raises
     ------
     ValueError
-        A forest that splits by combinations of features, or that predicts a median of trees; a
-        background without rows, or of other features.
+        A forest that splits by combinations of features; an `AdaBoostRegressor`; a background
+        without rows, or of other features.
     TypeError
         An ensemble of other estimators than this package's trees, or one without predictions.
 
@@ -53,7 +53,7 @@ def shap_values(self: Any, X: Any, *, background: Any = None) -> np.ndarray:
     AI for trees". Wettenstein, Mitchell and Yu (2026), "Quadrature-TreeSHAP",
     arXiv 2605.04497.
     """
-    return _explained(self, X, Explainer.values, background)
+    return _explained(self, X, shap.shap_values, background)
 
 
 def shap_interaction_values(self: Any, X: Any) -> np.ndarray:
@@ -73,7 +73,7 @@ def shap_interaction_values(self: Any, X: Any) -> np.ndarray:
     ValueError, TypeError
         As of `shap_values`.
     """
-    return _explained(self, X, Explainer.interactions)
+    return _explained(self, X, shap.shap_interactions)
 
 
 def to_shap(self: Any, X: Any, *, background: Any = None) -> Any:
@@ -152,14 +152,14 @@ def expected_value_(self: Any) -> Any:
     check_is_fitted(self)
 
     def work(backend: Any) -> np.ndarray:
-        return Explainer.of(self.forest_, backend).expected()
+        return shap.expected(self.forest_, backend)
 
     try:
         check_explained(self)
-        found = run_on_backend(work, self.backend)
+        means = run_on_backend(work, self.backend)
     except (TypeError, ValueError) as error:  # there are no SHAP values: `hasattr` is False
         raise AttributeError(str(error)) from error
-    return float(found[0]) if len(found) == 1 else found
+    return float(means[0]) if len(means) == 1 else means
 
 
 def expected_value(self: Any, background: Any) -> Any:
@@ -184,16 +184,17 @@ def expected_value(self: Any, background: Any) -> Any:
     model: Any = as_it_is(self)
 
     def work(backend: Any) -> np.ndarray:
-        return expected(model.forest_, check_background(model, background, backend), backend)
+        rows = check_background(model, background, backend)
+        return shap.background_mean(model.forest_, rows, backend)
 
-    found = run_on_backend(work, **self._chosen(background))
-    return float(found[0]) if len(found) == 1 else found
+    means = run_on_backend(work, **self._chosen(background))
+    return float(means[0]) if len(means) == 1 else means
 
 
 def _explained(
     self: Any, X: Any, explain: Callable[..., np.ndarray], background: Any = None
 ) -> np.ndarray:
-    """What a method of `Explainer` says of X's rows; without an axis for a single output."""
+    """The SHAP values of X's rows that a function computes, without an axis for a single output."""
     check_explained(self)
     model: Any = as_it_is(self)
 
@@ -201,13 +202,13 @@ def _explained(
         table = check_table(model, X, backend)
         with progress.stage("explaining"):
             if background is None:
-                return explain(Explainer.of(model.forest_, backend), table, backend)
+                return explain(model.forest_, table, backend)
             rows = check_background(model, background, backend)
-            return background_values(model.forest_, rows, table, backend, room_of(model))
+            return shap.background_values(model.forest_, rows, table, backend, room_of(model))
 
     # n_rows=0: the CPU explains, so data on the host are binned there too
-    found = run_on_backend(work, **self._chosen(X) | {"n_rows": 0})
-    return np.asarray(found[..., 0] if found.shape[-1] == 1 else found)
+    values = run_on_backend(work, **self._chosen(X) | {"n_rows": 0})
+    return np.asarray(values[..., 0] if values.shape[-1] == 1 else values)
 
 
 def check_background(estimator: Any, background: Any, backend: Any) -> Any:

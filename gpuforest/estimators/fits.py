@@ -76,20 +76,17 @@ def same_edges(one: BinEdges, other: BinEdges) -> bool:
     )
 
 
-def check_same(earlier: Forest, edges: BinEdges, coding: TargetCoding) -> None:
-    """Check that new trees can join those of an earlier fit: all trees of a forest share its
-    bins, classes and fixed point.
+def same_coding(one: TargetCoding, other: TargetCoding) -> bool:
+    """Whether the same integers mean the same targets."""
+    first: list[Any] = [one.scale, one.centre, one.classes, *one.several]
+    second: list[Any] = [other.scale, other.centre, other.classes, *other.several]
+    return len(first) == len(second) and all(map(np.array_equal, first, second))
 
-    Raises
-    ------
-    ValueError : they cannot
-    """
-    same = same_edges(earlier.edges, edges) and earlier.coding.scale == coding.scale
-    same = same and np.array_equal(earlier.coding.centre, coding.centre)
-    before, now = ([k.classes, *k.several] for k in (earlier.coding, coding))
-    same &= len(before) == len(now)
-    same = same and all(np.array_equal(a, b) for a, b in zip(before, now, strict=True))  # type: ignore[arg-type]
-    if not same:
+
+def check_same(earlier: Forest, edges: BinEdges, coding: TargetCoding) -> None:
+    """Raise a ValueError if new trees cannot join those of an earlier fit: all trees of a forest
+    share its bins, classes and fixed point."""
+    if not (same_edges(earlier.edges, edges) and same_coding(earlier.coding, coding)):
         raise ValueError(
             "warm_start=True adds trees from the same data, weights and parameters: X or y has "
             "other values now. Fit anew with warm_start=False"

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.random import RandomState
 from scipy.sparse import csr_matrix
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from gpuforest.backends.base import Backend
 from gpuforest.data.arrays import to_host
 from gpuforest.engine import predict as prediction
 from gpuforest.engine.nodes import is_leaf
-from gpuforest.engine.target import CheckedTarget
 from gpuforest.estimators import params
-from gpuforest.estimators.bagged import estimators_samples_
-from gpuforest.estimators.ensembles import BaseForest, ForestClassifier, ForestRegressor
-from gpuforest.estimators.growing import FitData
-from gpuforest.estimators.tasks import encode_numbers
+from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor, UnsupervisedForest
 
 
 @params.parameters(params.FOREST)
@@ -124,7 +117,7 @@ class ExtraTreesRegressor(ForestRegressor):
 
 
 @params.parameters(params.EMBEDDING, params.UNSUPERVISED, max_depth=5)
-class RandomTreesEmbedding(TransformerMixin, BaseForest):  # type: ignore[misc]
+class RandomTreesEmbedding(TransformerMixin, UnsupervisedForest):  # type: ignore[misc]
     """Rows as the leaves that they reach in completely random trees.
 
     Trees of one random cut a node are grown for a random target. A row becomes a vector of
@@ -141,24 +134,9 @@ class RandomTreesEmbedding(TransformerMixin, BaseForest):  # type: ignore[misc]
     randomized clustering forests", NIPS 2007.
     """
 
-    _splitter = "random"
-    criterion = "squared_error"
-    _encode_target = encode_numbers
-    estimators_samples_ = property(estimators_samples_)
-
     def _tree_params(self) -> dict[str, Any]:
         fixed = {"criterion": self.criterion, "max_features": 1, "ccp_alpha": 0.0}
         return super()._tree_params() | fixed | {"monotonic_cst": None}
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Grow the trees; see `RandomForestRegressor.fit`. `y` is ignored."""
-        return super().fit(X, None, sample_weight)
-
-    def _fit(self, data: FitData, backend: Backend) -> None:
-        super()._fit(replace(data, y=data.seed), backend)
-
-    def _check_target(self, y: Any, n_rows: int, backend: Backend) -> CheckedTarget:
-        return CheckedTarget(RandomState(y % 2**32).uniform(size=n_rows))  # y is the seed
 
     def _set_oob_score_and_attributes(self, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError("OOB score not supported by tree embedding")

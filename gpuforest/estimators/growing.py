@@ -4,9 +4,7 @@ decide how many grow, or how many features their splits try."""
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import accumulate
 from typing import Any
 
@@ -20,13 +18,12 @@ from gpuforest.common.arguments import draw_seed
 from gpuforest.common.progress import counting_on
 from gpuforest.data.binned import BinnedData, target_and_weight
 from gpuforest.engine.assembly import merged
-from gpuforest.engine.criteria import Criterion
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.grow import Prune, grow
 from gpuforest.engine.records import Training
 from gpuforest.engine.target import CheckedTarget
 from gpuforest.estimators.settings import Settings
-from gpuforest.explain.node_values import clip_leaves, with_medians
+from gpuforest.explain.node_values import clip_leaves, with_leaf_impurity, with_node_values
 from gpuforest.explain.oob import Curve, Error, OutOfBag, change, curve_points, sampled_rows
 from gpuforest.explain.pruning import best_first, prune
 
@@ -34,69 +31,59 @@ from gpuforest.explain.pruning import best_first, prune
 # fall fast, and differ by chance.
 FIRST_TREES = 48
 IMPROVEMENT = 0.05  # of the error, as a part of it: tuneRF's
-
-
-@dataclass(frozen=True, eq=False)
-class FitData:
-    """What `fit` was called with, the seed, and the trees that warm_start adds to.
-
-    grown : the new trees, where other processes grew them: forests of consecutive numbers
-    """
-
-    X: Any
-    y: Any
-    sample_weight: Any
-    seed: int
-    earlier: Forest | None
-    grown: tuple[Forest, ...] = ()
+Passed = tuple[Any, Any, Any]  # X, y and sample_weight, as `fit` gets them
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingPlan:
-    """A training, and the functions that prune and finish its trees.
-
-    prune : a function that cuts back the trees of one wave; None: trees stay whole
-    finish : a function that makes of the grown trees the forest that predicts (medians, pruning
-        by them, monotonic bounds); its second argument is the number of the first tree
-    """
+    """What the trees of a fit grow from, and how they are pruned and finished."""
 
     training: Training
-    prune: Prune | None
-    finish: Callable[[Forest, int], Forest]
+    settings: Settings
+    checked: CheckedTarget  # the target before it was encoded
+    combine: str  # how the trees' predictions combine, see `Forest`
+
+    @property
+    def pruning(self) -> Prune | None:
+        """What prunes the trees of a wave as soon as they have grown; None if nothing does, or if
+        the gains of splits are only known when all trees have grown."""
+        early = self.settings.prunes and not self.settings.values_from_rows
+        return self.prune if early else None
+
+    def prune(self, forest: Forest) -> Forest:
+        """Cut the trees back as the parameters ask for it."""
+        settings, criterion = self.settings, self.training.rules.criterion
+        if settings.max_leaf_nodes is not None:
+            forest = best_first(forest, criterion, settings.max_leaf_nodes)
+        return prune(forest, criterion, settings.ccp_alpha) if settings.ccp_alpha > 0 else forest
+
+    def finish(self, waves: list[Forest], first: int) -> Forest:
+        """The forest of grown trees, as it predicts; `first`: the number of its first tree."""
+        training, settings, y = self.training, self.settings, self.checked.values
+        rules, forest = training.rules, merged(waves, training)
+        if settings.values_from_rows:
+            forest = self.prune(with_node_values(forest, training, y, first))
+        forest = replace(forest, combine=self.combine)
+        if len(rules.signs):
+            forest = clip_leaves(forest, rules.signs, rules.criterion)
+        if settings.is_single and rules.criterion.spread is not None and not forest.coding.several:
+            forest = with_leaf_impurity(forest, training, y, rules.criterion)
+        return forest
 
     def sample(self) -> np.ndarray | None:
         """Rows on which errors are computed while trees grow; None: all."""
-        t = self.training
-        return sampled_rows(t.seed, t.sampling, t.backend)
+        training = self.training
+        return sampled_rows(training.seed, training.sampling, training.backend)
 
     def trying(self, n_tried: int) -> TrainingPlan:
-        """The same record with another number of features tried at a split."""
+        """The same plan with another number of features tried at a split."""
         rules = replace(self.training.rules, n_tried=n_tried)
         return replace(self, training=replace(self.training, rules=rules))
 
 
-def plan_of(
-    training: Training, settings: Settings, checked: CheckedTarget, combine: str
-) -> TrainingPlan:
-    """The training, and the functions that prune and finish its trees."""
-    rules, criterion = training.rules, training.rules.criterion
-    pruned = partial(_pruned, settings=settings, criterion=criterion) if settings.prunes else None
-
-    def finish(forest: Forest, first: int) -> Forest:
-        if criterion.medians:
-            forest = with_medians(forest, training, checked.values, first)
-            forest = forest if pruned is None else pruned(forest)
-        forest = replace(forest, combine=combine)
-        return clip_leaves(forest, rules.signs, criterion) if len(rules.signs) else forest
-
-    # what medians gain is known at the end; other trees are pruned as they grow
-    return TrainingPlan(training, None if criterion.medians else pruned, finish)
-
-
-def _pruned(forest: Forest, settings: Settings, criterion: Criterion) -> Forest:
-    if settings.max_leaf_nodes is not None:
-        forest = best_first(forest, criterion, settings.max_leaf_nodes)
-    return prune(forest, criterion, settings.ccp_alpha) if settings.ccp_alpha > 0 else forest
+def n_trees_of(waves: list[Forest]) -> int:
+    """The trees of all these waves."""
+    return sum(wave.n_trees for wave in waves)
 
 
 def tune_features(plan: TrainingPlan, error: Error) -> tuple[TrainingPlan, list[Forest], Curve]:
@@ -104,13 +91,9 @@ def tune_features(plan: TrainingPlan, error: Error) -> tuple[TrainingPlan, list[
     Breiman and Cutler's tuneRF (in R's randomForest).
 
     From the number that `plan` has it is halved for as long as that lowers the error of
-    `FIRST_TREES` trees by `IMPROVEMENT`, then doubled. The same bags serve all numbers.
-
-    Returns
-    -------
-    plan : with the best of the numbers tried; of equals the least
-    waves : its trees
-    tried : the numbers, ascending, and their errors
+    `FIRST_TREES` trees by `IMPROVEMENT`, then doubled. The same bags serve all numbers. The result
+    is the plan with the best of the numbers (of equals the least), its trees, and all numbers,
+    ascending, with their errors.
     """
     start, rows = plan.training.rules.n_tried, plan.sample()
     errors: dict[int, float] = {}
@@ -118,7 +101,7 @@ def tune_features(plan: TrainingPlan, error: Error) -> tuple[TrainingPlan, list[
 
     def trial(n_tried: int) -> float:
         nonlocal best
-        waves = grow(plan.trying(n_tried).training, 0, FIRST_TREES, plan.prune)
+        waves = grow(plan.trying(n_tried).training, 0, FIRST_TREES, plan.pruning)
         oob = OutOfBag(plan.training, rows)
         ((_, errors[n_tried]),) = _follow(oob, plan, waves, [FIRST_TREES], error)
         if best is None or (errors[n_tried], n_tried) < best[:2]:
@@ -155,7 +138,7 @@ def grow_until_converged(
         begin = oob.n_trees
         with counting_on(begin, max_trees):
             is_there = first_waves and end == FIRST_TREES
-            waves = first_waves if is_there else grow(plan.training, begin, end, plan.prune)
+            waves = first_waves if is_there else grow(plan.training, begin, end, plan.pruning)
         grown += waves
         passed = [n for n in points if begin < n <= end]
         curve += _follow(oob, plan, waves, passed, error)
@@ -178,9 +161,7 @@ def _follow(
     """Errors at these numbers of trees; the last number is that of all. The trees need not be
     merged for it."""
     begin = accumulate((wave.n_trees for wave in waves), initial=oob.n_trees)
-    forests = [
-        plan.finish(merged([w], plan.training), n) for w, n in zip(waves, begin, strict=False)
-    ]
+    forests = [plan.finish([wave], n) for wave, n in zip(waves, begin, strict=False)]
     return list(oob.follow(forests, points, error, oob.n_trees))
 
 
@@ -192,20 +173,20 @@ def as_bunch(curve: Curve, name: str) -> Bunch:
 
 def grow_share(estimator: Any, data: BinnedData, begin: int, end: int) -> Forest:
     """The trees begin .. end - 1 of the forest that the estimator would grow of these data, not
-    finished: what `FitData.grown` holds. `random_state` is a number."""
+    finished: what the estimator that becomes the forest has as `_grown`. `random_state` is a
+    number."""
     estimator._validate_params()
 
     def work(backend: Backend) -> Forest:
-        plan, _ = share_plan(estimator, data, backend)
-        return merged(grow(plan.training, begin, end, plan.prune), plan.training)
+        plan = share_plan(estimator, data, backend)
+        return merged(grow(plan.training, begin, end, plan.pruning), plan.training)
 
     forest: Forest = run_on_backend(work, **estimator._chosen(data))
     return forest
 
 
-def share_plan(estimator: Any, data: BinnedData, backend: Backend) -> tuple[TrainingPlan, Settings]:
-    """What the trees of a share grow from, and the parameters."""
-    seed = draw_seed(estimator.random_state)
-    fit_data = FitData(data, *target_and_weight(data, None, None), seed, None)
-    training, settings, checked = estimator._prepared(fit_data, backend)
-    return plan_of(training, settings, checked, estimator._combine()), settings
+def share_plan(estimator: Any, data: BinnedData, backend: Backend) -> TrainingPlan:
+    """What the trees of a share grow from."""
+    passed = data, *target_and_weight(data, None, None)
+    plan: TrainingPlan = estimator._prepared(passed, draw_seed(estimator.random_state), backend)
+    return plan

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.random import RandomState
 from scipy.sparse import issparse
 from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
@@ -22,16 +20,13 @@ from gpuforest.data.arrays import to_host
 from gpuforest.data.binned import BinnedData
 from gpuforest.data.validation import check_table
 from gpuforest.engine import predict as prediction
-from gpuforest.engine.binning import BinEdges, draw_rows
+from gpuforest.engine.binning import BinEdges, draw_rows, take_rows
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.target import CheckedTarget
 from gpuforest.estimators import params
 from gpuforest.estimators.bagged import estimators_samples_
-from gpuforest.estimators.base import RowWeights
-from gpuforest.estimators.ensembles import BaseForest, drawn_features, n_drawn_features
-from gpuforest.estimators.growing import FitData
-from gpuforest.estimators.settings import Settings
-from gpuforest.estimators.tasks import encode_numbers
+from gpuforest.estimators.ensembles import UnsupervisedForest, drawn_features
+from gpuforest.estimators.growing import Passed, TrainingPlan
+from gpuforest.estimators.settings import RowWeights, Settings
 from gpuforest.explain.paths import average_path_length, with_path_lengths
 
 EVEN_BINS = 1023  # of "auto", but for features with long tails
@@ -49,13 +44,8 @@ def even_edges(
     A cut is drawn from a node's bins with the same chance for each. Where bins are equally wide,
     it is uniform between the node's least and largest value, as in the paper, up to the width of
     a bin. Bins by quantiles would make cuts between inliers as likely as cuts beside an anomaly.
-
-    Parameters
-    ----------
-    X : real array [N, F], on the host or on the backend's device, or a sparse one
-    max_bins : how many; "auto": `EVEN_BINS`, and more where a few values lie so far out that all
-        others would share a few bins
-    categories : as `BinEdges` has them
+    max_bins="auto" means `EVEN_BINS`, and more where a few values lie so far out that all others
+    would share a few bins. X [N, F] may be sparse, or lie on the backend's device.
     """
     columns, kinds = [], np.zeros(X.shape[1], np.uint8)
     low, high = _ranges(X, backend)
@@ -77,15 +67,15 @@ def _bins_of(X: Any, max_bins: int | str, low: np.ndarray, high: np.ndarray) -> 
     """The bins of each feature, which lies between low and high f64[F]."""
     if max_bins != "auto":
         return [int(max_bins)] * X.shape[1]
-    some = X[:: max(1, -(-X.shape[0] // LOOKED_AT))]
-    some = some.toarray() if issparse(some) else to_host(some)
-    some = np.sort(np.asarray(some, VALUE), axis=0)  # missing values last
+    sample = X[:: max(1, -(-X.shape[0] // LOOKED_AT))]
+    sample = sample.toarray() if issparse(sample) else to_host(sample)
+    sample = np.sort(np.asarray(sample, VALUE), axis=0)  # missing values last
     counts = []
-    for f, n in enumerate((~np.isnan(some)).sum(axis=0).tolist()):
-        half = some[3 * n // 4, f] - some[n // 4, f] if n else 0.0
+    for f, n in enumerate((~np.isnan(sample)).sum(axis=0).tolist()):
+        half = sample[3 * n // 4, f] - sample[n // 4, f] if n else 0.0
         with np.errstate(over="ignore", invalid="ignore"):
-            wanted = BINS_OF_HALF * (high[f] - low[f]) / half if half > 0 else 0.0
-        counts.append(int(np.ceil(np.clip(np.nan_to_num(wanted), EVEN_BINS, MAX_BINS))))
+            n_bins = BINS_OF_HALF * (high[f] - low[f]) / half if half > 0 else 0.0
+        counts.append(int(np.ceil(np.clip(np.nan_to_num(n_bins), EVEN_BINS, MAX_BINS))))
     return counts
 
 
@@ -112,7 +102,7 @@ POOL_ROWS = 2**15
 
 
 @params.parameters(params.ISOLATION, params.OF_ISOLATION)
-class IsolationForest(OutlierMixin, BaseForest):  # type: ignore[misc]
+class IsolationForest(OutlierMixin, UnsupervisedForest):  # type: ignore[misc]
     """Anomalies are the rows that random cuts isolate soon.
 
     Each tree cuts a few rows at random, until each is by itself or the depth of a balanced tree
@@ -147,17 +137,7 @@ class IsolationForest(OutlierMixin, BaseForest):  # type: ignore[misc]
     [1, 1, -1]
     """
 
-    _splitter = "random"
-    criterion = "squared_error"
-    _encode_target = encode_numbers
     estimators_features_ = property(drawn_features)
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Grow the trees; see `RandomForestRegressor.fit`. `y` is ignored.
-
-        `sample_weight` : the chances of rows to be drawn.
-        """
-        return super().fit(X, None, sample_weight)
 
     def predict(self, X: Any) -> np.ndarray:
         """Whether rows are inliers, 1, or anomalies, -1: `decision_function(X)` is below zero.
@@ -225,10 +205,8 @@ class IsolationForest(OutlierMixin, BaseForest):  # type: ignore[misc]
     def estimators_samples_(self) -> list[np.ndarray]:
         """Rows of each tree, int32, one as often as it was drawn; drawn again from the seed. Known
         to the estimator that was fitted, not to one that was loaded."""
-        bags = estimators_samples_(self)
-        if (pool := self._pool) is None:
-            return bags
-        return [pool[bag].astype(np.int32) for bag in bags]
+        bags, pool = estimators_samples_(self), self._pool
+        return bags if pool is None else [pool[bag].astype(np.int32) for bag in bags]
 
     def _tree_params(self) -> dict[str, Any]:
         limits = {"min_samples_split": 2, "min_samples_leaf": 1, "min_weight_fraction_leaf": 0.0}
@@ -237,70 +215,62 @@ class IsolationForest(OutlierMixin, BaseForest):  # type: ignore[misc]
         fixed = {"criterion": self.criterion, "max_features": 1, "max_depth": deepest}
         return super()._tree_params() | limits | others | fixed
 
-    def _settings(self, n_features: int) -> Settings:
-        settings = super()._settings(n_features)
+    def _settings(self) -> Settings:
+        settings = super()._settings()
         return replace(
             settings,
-            max_samples=AUTO_SAMPLES if self.max_samples == "auto" else settings.max_samples,
             max_bins=EVEN_BINS if self.max_bins == "auto" else settings.max_bins,
-            features_drawn=n_drawn_features(self.max_features, n_features) % n_features,
+            features_drawn=self.max_features,
             without_replacement=not self.bootstrap,
         )
 
-    def _limited(self, n_drawn: int, n_features: int) -> Settings:
-        """The parameters for trees of so many rows, which are as deep as balanced ones."""
-        depth = depth_of(n_drawn)
-        return replace(self._settings(n_features), max_samples=n_drawn, max_depth=depth)
+    def _for_rows(self, settings: Settings, n_rows: int) -> Settings:
+        """The parameters with the number of rows of a tree, which is as deep as a balanced one."""
+        is_auto, draws = self.max_samples == "auto", self.max_samples
+        if not is_auto and isinstance(draws, Integral) and int(draws) > n_rows:
+            warnings.warn(
+                f"max_samples ({draws}) is greater than the total number of samples "
+                f"({n_rows}). max_samples will be set to n_samples for estimation.",
+                UserWarning,
+                stacklevel=2,
+            )
+        if is_auto or isinstance(draws, Integral):
+            n_drawn = min(AUTO_SAMPLES if is_auto else int(draws), n_rows)
+        else:
+            n_drawn = max(1, int(float(draws) * n_rows))
+        return replace(settings, max_samples=n_drawn, max_depth=depth_of(n_drawn))
 
-    def _n_drawn(self, n_rows: int) -> int:
-        """Rows drawn for a tree."""
-        wanted = self.max_samples
-        if wanted == "auto":
-            return min(AUTO_SAMPLES, n_rows)
-        if isinstance(wanted, Integral):
-            if int(wanted) > n_rows:
-                warnings.warn(
-                    f"max_samples ({wanted}) is greater than the total number of samples "
-                    f"({n_rows}). max_samples will be set to n_samples for estimation.",
-                    UserWarning,
-                    stacklevel=2,
-                )
-            return min(int(wanted), n_rows)
-        return max(1, int(float(wanted) * n_rows))
-
-    def _checked(
-        self, data: FitData, X: Any, weights: RowWeights, backend: Backend
-    ) -> tuple[Any, Settings, CheckedTarget, RowWeights]:
-        """The rows of a pool, which weights have drawn, and a random target."""
-        n_drawn = self._n_drawn(X.shape[0])
+    def _pooled(
+        self, X: Any, weights: RowWeights, settings: Settings, seed: int, backend: Backend
+    ) -> tuple[Any, RowWeights]:
+        """The rows of a pool, which weights have drawn."""
         integers = None if weights is None else weights[1]
-        self._pool = pool_of(data.seed, X.shape[0], n_drawn, integers)
-        X = _taken(X, self._pool, backend)
-        target = RandomState(data.seed % 2**32).uniform(size=X.shape[0])
-        return X, self._limited(n_drawn, X.shape[1]), CheckedTarget(target), None
+        pool = self._pool = pool_of(seed, X.shape[0], int(settings.max_samples or 0), integers)
+        if pool is not None and isinstance(X, BinnedData):
+            return X.take(pool), None
+        return take_rows(X, pool, backend), None
 
-    def _binning(
+    def _bins(
         self,
         X: Any,
         settings: Settings,
         integers: np.ndarray | None,
         categories: dict[int, tuple[Any, ...]],
         backend: Backend,
-    ) -> tuple[Settings, Callable[[int, Backend], BinEdges]]:
+    ) -> tuple[int, BinEdges]:
         binned = isinstance(X, BinnedData)
         edges = X.edges if binned else even_edges(X, self.max_bins, categories, backend)
-        most = int(edges.n_bins[edges.kinds != CATEGORICAL].max(initial=2))
-        settings = replace(settings, max_bins=max(most, int(settings.max_bins)))
-        return settings, lambda seed, on: edges
+        most = edges.n_bins[edges.kinds != CATEGORICAL].max(initial=2)
+        return max(int(most), int(settings.max_bins)), edges
 
-    def _keep_fit(self, forest: Forest, *fit: Any) -> None:
-        super()._keep_fit(with_path_lengths(forest), *fit)
+    def _keep_fit(self, forest: Forest, plan: TrainingPlan) -> None:
+        super()._keep_fit(with_path_lengths(forest), plan)
 
-    def _fit(self, data: FitData, backend: Backend) -> None:
-        super()._fit(data, backend)
+    def _fit(self, data: Passed, seed: int, earlier: Forest | None, backend: Backend) -> None:
+        super()._fit(data, seed, earlier, backend)
         self.offset_ = -0.5
         if self.contamination != "auto":
-            table = check_table(self, data.X, backend)
+            table = check_table(self, data[0], backend)
             lengths = to_host(prediction.predict(self.forest_, table, backend))
             self.offset_ = float(np.percentile(self._scores(lengths), 100.0 * self.contamination))
 
@@ -314,12 +284,8 @@ def pool_of(seed: int, n_rows: int, n_drawn: int, weights: np.ndarray | None) ->
     """The rows that trees draw theirs from, i64[...]; None: all.
 
     Of equal weights each row comes once, and rows ascend. Others are drawn with replacement, with
-    chances in proportion to their weights, so that a row of weight two is as two rows.
-
-    Parameters
-    ----------
-    n_drawn : rows that a tree draws
-    weights : i32[n_rows], or None: all are equal
+    chances in proportion to their weights i32[n_rows], so that a row of weight two is as two rows.
+    A tree draws `n_drawn` rows.
     """
     size = max(POOL_ROWS, 8 * n_drawn)
     if weights is None or bool((weights == weights[0]).all()):
@@ -330,14 +296,3 @@ def pool_of(seed: int, n_rows: int, n_drawn: int, weights: np.ndarray | None) ->
     point = (draws >> np.uint64(11)).astype(VALUE) / 2**53 * upto[-1]
     rows: np.ndarray = np.searchsorted(upto, point, side="right")
     return rows
-
-
-def _taken(X: Any, rows: np.ndarray | None, backend: Backend) -> Any:
-    """These rows of a table that was checked; None: all."""
-    if rows is None:
-        return X
-    if isinstance(X, BinnedData):
-        return replace(X, by_feature=np.ascontiguousarray(X.by_feature[:, rows]))
-    if isinstance(X, np.ndarray) or issparse(X):
-        return X[rows]
-    return backend.xp.take(X, backend.asarray(rows), axis=0)

@@ -70,8 +70,7 @@ def estimate_memory(
     Examples
     --------
     >>> from gpuforest import RandomForestRegressor, estimate_memory
-    >>> found = estimate_memory(RandomForestRegressor(), 10_000, 50, backend="numpy")
-    >>> found.codes
+    >>> estimate_memory(RandomForestRegressor(), 10_000, 50, backend="numpy").codes
     500000
     """
     sizes = {"n_samples": n_samples, "n_features": n_features}
@@ -90,15 +89,11 @@ def estimate_memory(
         return boosting_memory.estimate(boosted, for_boosting(on), boosting_memory.HISTOGRAM_BYTES)
     coding = TargetCoding(None, np.zeros(n_outputs), 1.0)
     if is_classifier(estimator):
-        classes = np.arange(n_classes)
+        classes = (np.arange(n_classes),) * n_outputs
+        coding = TargetCoding(None, np.zeros(n_classes * n_outputs), 1.0, classes)
         if n_outputs == 1:
-            coding = TargetCoding(classes, np.zeros(1), 1.0)
-        else:
-            several = (classes,) * n_outputs
-            coding = TargetCoding(None, np.zeros(n_classes * n_outputs), 1.0, several)
-    settings = estimator._settings(n_features)
-    if hasattr(estimator, "_n_drawn"):  # isolation forests
-        settings = estimator._limited(estimator._n_drawn(n_samples), n_features)
+            coding = TargetCoding(classes[0], np.zeros(1), 1.0)
+    settings = estimator._for_rows(estimator._settings(), n_samples)
     if settings.max_bins == "auto":
         max_bins = FEW_VALUES if n_samples <= FEW_VALUES else MANY_BINS
         settings = replace(settings, max_bins=max_bins)
@@ -223,13 +218,8 @@ def _most_leaves(settings: Settings, coding: TargetCoding) -> float:
 
 
 def fitted_to_memory(fit: Fit, backend: Backend, limit: int | None) -> Backend:
-    """The backend, changed so that the fit stays within the limit. The log warns, once in a
-    process, of a fit that may take more memory than the machine has.
-
-    Raises
-    ------
-    ValueError : it takes more than the limit whatever is done
-    """
+    """The backend, changed so that the fit stays within the limit; a ValueError if it cannot. The
+    log warns, once in a process, of a fit that may take more memory than the machine has."""
     if limit is not None:
         return within(fit, backend, limit)
     if backend.on_host and "available" not in _warned:
@@ -248,15 +238,15 @@ def boosting_fitted_to_memory(
     return backend, memory
 
 
-def warn_of_little(found: MemoryEstimate, what: str) -> None:
+def warn_of_little(needed: MemoryEstimate, what: str) -> None:
     """Warn in the log if the machine has less memory; `what` might be lowered."""
     free = available_bytes()
-    if free is not None and found.total > free:
+    if free is not None and needed.total > free:
         _warned.add("available")
         logger.warning(
             "this fit takes about %d MB, but only %d MB of memory are available: lower %s, or "
             "free memory",
-            found.total / 1e6, free / 1e6, what,
+            needed.total / 1e6, free / 1e6, what,
         )  # fmt: skip
 
 
@@ -268,19 +258,12 @@ def room_of(estimator: Any) -> int | None:
 
 def available_bytes() -> int | None:
     """Memory that new work may take on this machine; None: unknown."""
-    for ask in (_meminfo, _sysconf):
-        try:
-            return ask()
-        except (OSError, ValueError, AttributeError, StopIteration):
-            continue
-    return None
-
-
-def _meminfo() -> int:
-    lines = Path("/proc/meminfo").read_text().splitlines()
-    line = next(line for line in lines if line.startswith("MemAvailable:"))
-    return int(line.split()[1]) * 1024
-
-
-def _sysconf() -> int:
-    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    try:
+        facts = Path("/proc/meminfo").read_text()
+        return int(facts.partition("MemAvailable:")[2].split()[0]) * 1024
+    except (OSError, ValueError, IndexError):  # another system than Linux
+        pass
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, AttributeError):
+        return None

@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-import textwrap
 import warnings
 from collections import ChainMap
 from collections.abc import Callable, Iterable
 from functools import cache
 from inspect import cleandoc
 from numbers import Integral, Real
-from typing import Any, NamedTuple, TypeVar
+from textwrap import fill, indent
+from typing import Any, TypeVar
 
 from numpy.random import RandomState
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
@@ -24,21 +24,6 @@ from gpuforest.engine.nodes import MOST_COMBINED
 from gpuforest.explain.pruning import RULES
 
 T = TypeVar("T", bound=type)
-
-
-class Parameter(NamedTuple):
-    """A parameter of estimators.
-
-    kind : its types, as the documentation has them; "": those of `annotation`
-    convert : a function of the value that is passed
-    """
-
-    default: Any
-    annotation: str
-    allowed: list[Any]
-    text: str
-    kind: str = ""
-    convert: Callable[[Any], Any] | None = None
 
 
 def current_criterion(criterion: str) -> str:
@@ -61,431 +46,242 @@ def at_least(least: float, kind: Any = Integral) -> Interval:
 
 
 SHARE = Interval(RealNotInt, 0.0, 1.0, closed="right")
+UNIT = Interval(Real, 0.0, 1.0, closed="both")
+INSIDE = Interval(RealNotInt, 0.0, 1.0, closed="neither")
 FEATURES = [at_least(1), SHARE]
-RANDOM_STATE = "int | np.random.RandomState | None"
 CLASS_WEIGHT = [dict, list, None]
 REQUIRED = object()  # in place of a default
+Table = dict[str, Any]
 
-TABLE: dict[str, Any] = {
-    "n_estimators": Parameter(
-        100, "int | str", [at_least(1), StrOptions({"auto"})],
+# of each parameter: its default, its constraints, and what it does; then its types as the
+# documentation has them, unless they follow from the constraints
+TABLE: Table = {
+    "n_estimators": (100, [at_least(1), StrOptions({"auto"})],
         'Trees; "auto": as many as it takes until the out-of-bag error has converged, see '
-        "`oob_tol`. Needs bootstrap.",
-        'int or "auto"',
-    ),
-    "default_quantiles": Parameter(
-        0.5, "Any",
-        [Interval(Real, 0.0, 1.0, closed="both"), "array-like", StrOptions({"mean"}), None],
+        "`oob_tol`. Needs bootstrap."),
+    "default_quantiles": (0.5, [UNIT, "array-like", StrOptions({"mean"}), None],
         "What `predict` gives unless it is asked for other quantiles; None: the mean.",
-        'float, list of float, "mean" or None',
-    ),
-    "criterion": Parameter(
-        "gini", "str", [StrOptions(CriterionNames("classification"))],
-        "What a split is chosen by.",
-        '{"gini", "entropy", "log_loss", "misclassification", "gain_ratio"}',
-    ),
-    "splitter": Parameter(
-        "best", "str", [StrOptions({"best", "random"})],
-        "The best cut of each feature tried, or the best of one random cut of each.",
-        '{"best", "random"}',
-    ),
-    "max_depth": Parameter(
-        None, "int | None", [at_least(1), None],
-        "Levels below the root; None: until leaves are pure or may not be split.",
-    ),
-    "min_samples_split": Parameter(
-        2, "int | float", [at_least(2), SHARE],
-        "Rows of a node that may be split; a float is a fraction of the rows.",
-    ),
-    "min_samples_leaf": Parameter(
-        1, "int | float", [at_least(1), Interval(RealNotInt, 0.0, 1.0, closed="neither")],
-        "Rows that either side of a split must have; a float is a fraction of the rows.",
-    ),
-    "max_samples_leaf": Parameter(
-        None, "int | float | None", [at_least(1), SHARE, None],
+        'float, list of float, "mean" or None'),
+    "criterion": ("gini", [StrOptions(CriterionNames("classification"))],
+        "What a split is chosen by."),
+    "splitter": ("best", [StrOptions({"best", "random"})],
+        "The best cut of each feature tried, or the best of one random cut of each."),
+    "max_depth": (None, [at_least(1), None],
+        "Levels below the root; None: until leaves are pure or may not be split."),
+    "min_samples_split": (2, [at_least(2), SHARE],
+        "Rows of a node that may be split; a float is a fraction of the rows."),
+    "min_samples_leaf": (1, [at_least(1), INSIDE],
+        "Rows that either side of a split must have; a float is a fraction of the rows."),
+    "max_samples_leaf": (None, [at_least(1), SHARE, None],
         "The most draws that a leaf keeps, chosen at random by a hash; a float is a fraction of "
-        "the training rows; None: all. Without bootstrap it counts rows.",
-    ),
-    "min_weight_fraction_leaf": Parameter(
-        0.0, "float", [Interval(Real, 0.0, 0.5, closed="both")],
-        "Share of a bag's total weight that either side of a split must have, up to 0.5.",
-    ),
-    "max_features": Parameter(
-        "sqrt", "str | int | float | None", [*FEATURES, StrOptions({"sqrt", "log2", "oob"}), None],
+        "the training rows; None: all. Without bootstrap it counts rows."),
+    "min_weight_fraction_leaf": (0.0, [Interval(Real, 0.0, 0.5, closed="both")],
+        "Share of a bag's total weight that either side of a split must have, up to 0.5."),
+    "max_features": ("sqrt", [*FEATURES, StrOptions({"sqrt", "log2", "oob"}), None],
         'Features, among those that vary in the node, tried at a split; None: all; "oob": as many '
         "as give the least out-of-bag error, from the default on by factors of two, which needs "
-        "bootstrap.",
-        '"sqrt", "log2", "oob", int, float or None',
-    ),
-    "max_leaf_nodes": Parameter(
-        None, "int | None", [at_least(2), None],
+        "bootstrap."),
+    "max_leaf_nodes": (None, [at_least(2), None],
         "At most so many leaves of a tree: of all splits those that decrease the impurity most, "
-        "chosen from the root down (best first); None: any number.",
-    ),
-    "min_impurity_decrease": Parameter(
-        0.0, "float", [at_least(0.0, Real)],
-        "Least decrease of impurity, weighted by the node's share of the rows.",
-    ),
-    "ccp_alpha": Parameter(
-        0.0, "float", [at_least(0.0, Real)],
+        "chosen from the root down (best first); None: any number."),
+    "min_impurity_decrease": (0.0, [at_least(0.0, Real)],
+        "Least decrease of impurity, weighted by the node's share of the rows."),
+    "ccp_alpha": (0.0, [at_least(0.0, Real)],
         "Minimal cost-complexity pruning of each tree (Breiman et al. 1984, chapter 3): the "
-        "subtree of the largest cost complexity below this is kept; 0: no pruning.",
-    ),
-    "ccp_cv": Parameter(
-        10, "Any", [at_least(2), HasMethods(["split", "get_n_splits"]), Iterable],
+        "subtree of the largest cost complexity below this is kept; 0: no pruning."),
+    "ccp_cv": (10, [at_least(2), HasMethods(["split", "get_n_splits"]), Iterable],
         'The folds of `ccp_alpha="cv"`: an int takes that many, shuffled by `random_state`, and '
         "stratified for classes; else as `sklearn.model_selection.check_cv` takes it.",
-        "int, splitter or iterable",
-    ),
-    "ccp_rule": Parameter(
-        "min", "str", [StrOptions(set(RULES))],
+        "int, splitter or iterable"),
+    "ccp_rule": ("min", [StrOptions(set(RULES))],
         'Which subtree `ccp_alpha="cv"` takes: the smallest of the least error, or of at most one '
-        "standard error more.",
-        '{"min", "one_se"}',
-    ),
-    "monotonic_cst": Parameter(
-        None, "Any", ["array-like", None],
+        "standard error more."),
+    "monotonic_cst": (None, ["array-like", None],
         "1: the prediction (of classes, the probability of the second) must not fall as the "
         "feature rises, -1: it must not rise, 0: either. For two classes, or one real output.",
-        "array-like of int of shape (n_features,) or None",
-    ),
-    "categorical_features": Parameter(
-        "from_dtype", "Any", ["array-like", StrOptions({"from_dtype"}), None],
+        "array-like of int of shape (n_features,) or None"),
+    "categorical_features": ("from_dtype", ["array-like", StrOptions({"from_dtype"}), None],
         "Features whose values are categories: a mask of shape (n_features,), indices, or names of "
         'columns. "from_dtype": columns of a frame that hold strings or are of a categorical '
-        "dtype. None: no feature is.",
-        '"from_dtype", array-like or None',
-    ),
-    "min_category_frequency": Parameter(
-        5, "int", [at_least(1)],
+        "dtype. None: no feature is."),
+    "min_category_frequency": (5, [at_least(1)],
         "Rows of a category, where a feature has more than ten: those of fewer rows become one, "
-        '"other", where values also go that training did not see. 1: each is a category.',
-    ),
-    "categorical_split": Parameter(
-        "subset", "str", [StrOptions({"subset", "multiway"})],
+        '"other", where values also go that training did not see. 1: each is a category.'),
+    "categorical_split": ("subset", [StrOptions({"subset", "multiway"})],
         "How a categorical feature splits: in two sets of its categories, the best of all sets or "
-        "near it; or in a branch for each category, as ID3 and C4.5 do, once on a path.",
-        '{"subset", "multiway"}',
-    ),
-    "feature_combinations": Parameter(
-        None, "float | None", [Interval(Real, 1, MOST_COMBINED, closed="both"), None],
+        "near it; or in a branch for each category, as ID3 and C4.5 do, once on a path."),
+    "feature_combinations": (None, [Interval(Real, 1, MOST_COMBINED, closed="both"), None],
         "Splits by sums of several features (oblique splits): the mean number of features in a "
         "sum, 1 to 8; 1.5 to 3 is usual. `max_features` then counts the sums tried, of which there "
-        "may be more than features. None: splits by one feature. See docs/oblique.md.",
-    ),
-    "combination_weights": Parameter(
-        "binary", "str", [StrOptions({"binary", "integer"})],
-        "What features are multiplied with in a sum: 1 or -1; or a whole number from -5 to 5.",
-        '{"binary", "integer"}',
-    ),
-    "sparse_output": Parameter(
-        True, "bool", ["boolean"],
-        "`transform` gives a sparse matrix; False: an array.",
-    ),
-    "bootstrap": Parameter(
-        True, "bool", ["boolean"],
-        "Each tree sees rows drawn with replacement; False: all rows.",
-    ),
-    "max_samples": Parameter(
-        None, "int | float | None",
-        [None, Interval(RealNotInt, 0.0, None, closed="neither"), at_least(1)],
+        "may be more than features. None: splits by one feature. See docs/oblique.md."),
+    "combination_weights": ("binary", [StrOptions({"binary", "integer"})],
+        "What features are multiplied with in a sum: 1 or -1; or a whole number from -5 to 5."),
+    "sparse_output": (True, ["boolean"], "`transform` gives a sparse matrix; False: an array."),
+    "bootstrap": (True, ["boolean"],
+        "Each tree sees rows drawn with replacement; False: all rows."),
+    "max_samples": (None, [at_least(1), Interval(RealNotInt, 0.0, None, closed="neither"), None],
         "Rows drawn for a tree; a float is a fraction of the total weight; None: as many as there "
-        "are rows. Needs bootstrap.",
-    ),
-    "oob_score": Parameter(
-        False, "bool | Callable[..., float]", ["boolean", callable],
+        "are rows. Needs bootstrap."),
+    "oob_score": (False, ["boolean", callable],
         "Predict each row by the trees that did not draw it. Needs bootstrap. A callable takes the "
-        "true and the predicted targets of these rows and gives the score.",
-        "bool or callable",
-    ),
-    "unbiased_importances": Parameter(
-        False, "bool", ["boolean"],
+        "true and the predicted targets of these rows and gives the score."),
+    "unbiased_importances": (False, ["boolean"],
         "Find `unbiased_feature_importances_`, by one walk of the rows down the trees that did not "
-        "draw them. Needs bootstrap.",
-    ),
-    "oob_tol": Parameter(
-        0.005, "float", [at_least(0.0, Real)],
+        "draw them. Needs bootstrap."),
+    "oob_tol": (0.005, [at_least(0.0, Real)],
         'Of n_estimators="auto": growing ends when over the last half of the trees the out-of-bag '
-        "error (of classes the share of wrong rows, of numbers 1 - R^2) lay within this.",
-    ),
-    "max_estimators": Parameter(
-        1000, "int", [at_least(1)], 'Of n_estimators="auto": at most so many trees.'
-    ),
-    "class_weight": Parameter(
-        None, "dict[Any, float] | list[Any] | str | None",
-        [StrOptions({"balanced", "balanced_subsample"}), *CLASS_WEIGHT],
+        "error (of classes the share of wrong rows, of numbers 1 - R^2) lay within this."),
+    "max_estimators": (1000, [at_least(1)], 'Of n_estimators="auto": at most so many trees.'),
+    "class_weight": (None, [StrOptions({"balanced", "balanced_subsample"}), *CLASS_WEIGHT],
         'What each row of a class adds to the statistics: {label: weight}, or "balanced", rows / '
         '(classes * rows of the class); "balanced_subsample" counts the rows drawn for each tree. '
-        "A list is for several outputs.",
-        '{"balanced", "balanced_subsample"}, dict, list of dict or None',
-    ),
-    "voting": Parameter(
-        "soft", "str", [StrOptions({"soft", "hard"})],
-        "The mean of the trees' class proportions, or the share of trees that vote for a class.",
-        '{"soft", "hard"}',
-    ),
-    "random_state": Parameter(
-        None, RANDOM_STATE, [Interval(Integral, 0, 2**64 - 1, closed="both"), RandomState, None],
-        "An int is the seed as it is; None draws one from NumPy's global state.",
-        "int, RandomState or None",
-    ),
-    "warm_start": Parameter(
-        False, "bool", ["boolean"],
+        "A list is for several outputs."),
+    "voting": ("soft", [StrOptions({"soft", "hard"})],
+        "The mean of the trees' class proportions, or the share of trees that vote for a class."),
+    "random_state": (None, [Interval(Integral, 0, 2**64 - 1, closed="both"), RandomState, None],
+        "An int is the seed as it is; None draws one from NumPy's global state."),
+    "warm_start": (False, ["boolean"],
         "A later fit of the same data with more `n_estimators` adds trees; the forest is the same "
-        "as if all had been grown at once.",
-    ),
-    "n_jobs": Parameter(
-        None, "int | None", [Integral, None],
-        "Threads on the CPU; None: one (or joblib's context), -1: all.",
-    ),
-    "verbose": Parameter(
-        0, "int", ["verbose"], "1: print the stages of a fit; 2: also how far they are."
-    ),
-    "max_bins": Parameter(
-        "auto", "int | str", [Interval(Integral, 2, MAX_BINS, closed="both"), StrOptions({"auto"})],
+        "as if all had been grown at once."),
+    "n_jobs": (None, [Integral, None],
+        "Threads on the CPU; None: one (or joblib's context), -1: all."),
+    "verbose": (0, ["verbose"], "1: print the stages of a fit; 2: also how far they are."),
+    "max_bins": ("auto", [Interval(Integral, 2, MAX_BINS, closed="both"), StrOptions({"auto"})],
         "At most so many bins of a feature, 2 to 65535; above 255 codes take two bytes. "
         '"auto": a bin for each value, and so exact trees, where no feature has more than 1,023 '
-        "values; else 255.",
-        'int or "auto"',
-    ),
-    "backend": Parameter("auto", "str", [str], "See `gpuforest.available_backends`."),
-    "memory_limit": Parameter(
-        None, "int | None", [at_least(1), None],
+        "values; else 255."),
+    "backend": ("auto", [str], "See `gpuforest.available_backends`."),
+    "memory_limit": (None, [at_least(1), None],
         "Bytes that a fit may take, about, beside X and y; fewer trees then grow at once, and the "
-        "same ones. See `gpuforest.estimate_memory`. None: no limit.",
-    ),
+        "same ones. See `gpuforest.estimate_memory`. None: no limit."),
 }  # fmt: skip
 NO_CLASSES = {"class_weight": None, "voting": None}
 OF_NUMBERS = NO_CLASSES | {
-    "criterion": Parameter(
-        "squared_error", "str", [StrOptions(CriterionNames("regression"))],
+    "criterion": ("squared_error", [StrOptions(CriterionNames("regression"))],
         '"absolute_error" predicts medians: it is slower, grows on the CPU alone and takes no '
-        'categories. "poisson" is for counts: y >= 0, not all zero.',
-        '{"squared_error", "absolute_error", "poisson"}',
-        current_criterion,
-    ),
+        'categories. "poisson" is for counts: y >= 0, not all zero.'),
 }  # fmt: skip
 OF_A_TREE = {
-    "max_features": Parameter(
-        None, "str | int | float | None", [*FEATURES, StrOptions({"sqrt", "log2"}), None],
-        "Features, among those that vary in the node, tried at a split; None: all.",
-        '"sqrt", "log2", int, float or None',
-    ),
-    "ccp_alpha": Parameter(
-        0.0, "float | str", [at_least(0.0, Real), StrOptions({"cv"})],
+    "max_features": (None, [*FEATURES, StrOptions({"sqrt", "log2"}), None],
+        "Features, among those that vary in the node, tried at a split; None: all."),
+    "ccp_alpha": (0.0, [at_least(0.0, Real), StrOptions({"cv"})],
         "Minimal cost-complexity pruning (Breiman et al. 1984, chapter 3): the subtree of the "
         'largest cost complexity below this is kept; 0: no pruning. "cv": chosen by '
-        "cross-validation.",
-        'float or "cv"',
-    ),
-    "class_weight": Parameter(
-        None, "dict[Any, float] | list[Any] | str | None",
-        [StrOptions({"balanced"}), *CLASS_WEIGHT],
+        "cross-validation."),
+    "class_weight": (None, [StrOptions({"balanced"}), *CLASS_WEIGHT],
         'What each row of a class adds to the statistics: {label: weight}, or "balanced", rows / '
-        "(classes * rows of the class). A list is for several outputs.",
-        '"balanced", dict, list of dict or None',
-    ),
+        "(classes * rows of the class). A list is for several outputs."),
 }  # fmt: skip
-UNSUPERVISED = {"n_estimators": Parameter(100, "int", [at_least(1)], "Trees.")}
+UNSUPERVISED = {"n_estimators": (100, [at_least(1)], "Trees.")}
 OF_BAGS = {
-    "estimator": Parameter(
-        None, "Any", [HasMethods(["fit", "predict"]), None],
+    "estimator": (None, [HasMethods(["fit", "predict"]), None],
         "A decision tree of gpuforest for the same task says how each tree is grown, on which "
         "backend, in what memory; its random_state is ignored. None: one with its defaults. Any "
-        "other, and a subclass, is fitted and asked as by scikit-learn's class of the same name.",
-        "estimator or None",
-    ),
-    "n_estimators": Parameter(
-        10, "int | str", [at_least(1), StrOptions({"auto"})],
-        'Trees; "auto": as many as it takes until the out-of-bag error has converged.',
-        'int or "auto"',
-    ),
-    "max_samples": TABLE["max_samples"]._replace(
-        text="Rows drawn for a tree; a float is a fraction of the total weight, or of the rows "
-        "where they are drawn without replacement; None: as many as there are rows.",
-    ),
-    "max_features": Parameter(
-        1.0, "int | float", FEATURES,
-        "Features drawn for a tree; a float is a fraction of them.",
-    ),
-    "bootstrap": Parameter(
-        True, "bool", ["boolean"], "Rows are drawn with replacement; False: without."
-    ),
-    "bootstrap_features": Parameter(
-        False, "bool", ["boolean"], "Features are drawn with replacement."
-    ),
-    "random_state": TABLE["random_state"]._replace(allowed=["random_state"]),
+        "other, and a subclass, is fitted and asked as by scikit-learn's class of the same name."),
+    "n_estimators": (10, [at_least(1), StrOptions({"auto"})],
+        'Trees; "auto": as many as it takes until the out-of-bag error has converged.'),
+    "max_samples": (*TABLE["max_samples"][:2],
+        "Rows drawn for a tree; a float is a fraction of the total weight, or of the rows where "
+        "they are drawn without replacement; None: as many as there are rows."),
+    "max_features": (1.0, FEATURES, "Features drawn for a tree; a float is a fraction of them."),
+    "bootstrap": (True, ["boolean"], "Rows are drawn with replacement; False: without."),
+    "bootstrap_features": (False, ["boolean"], "Features are drawn with replacement."),
+    "random_state": (None, ["random_state"], TABLE["random_state"][2]),
 }  # fmt: skip
 OF_ISOLATION = UNSUPERVISED | {
-    "max_samples": Parameter(
-        "auto", "str | int | float",
-        [StrOptions({"auto"}), at_least(1), Interval(RealNotInt, 0, 1, closed="right")],
+    "max_samples": ("auto", [StrOptions({"auto"}), *FEATURES],
         'Rows drawn for each tree; a float: a part of all rows; "auto": 256, or all if they are '
-        "fewer.",
-        '"auto", int or float',
-    ),
-    "contamination": Parameter(
-        "auto", "str | float", [StrOptions({"auto"}), Interval(Real, 0, 0.5, closed="right")],
+        "fewer."),
+    "contamination": ("auto", [StrOptions({"auto"}), Interval(Real, 0, 0.5, closed="right")],
         "The share of anomalies in the training rows, which sets `offset_`; "
-        '"auto": the offset is -0.5, as in the paper.',
-        '"auto" or float',
-    ),
+        '"auto": the offset is -0.5, as in the paper.'),
     "max_features": OF_BAGS["max_features"],
-    "bootstrap": Parameter(False, "bool", ["boolean"], "Rows are drawn with replacement."),
-    "max_bins": TABLE["max_bins"]._replace(
-        text="Bins of equal width, at most, which are the resolution of the cuts; "
-        '"auto": 1,023, and up to 65,535 where a few values of a feature lie far beyond all '
-        'others.',
-    ),
+    "bootstrap": (False, ["boolean"], "Rows are drawn with replacement."),
+    "max_bins": (*TABLE["max_bins"][:2],
+        'Bins of equal width, at most, which are the resolution of the cuts; "auto": 1,023, and up '
+        "to 65,535 where a few values of a feature lie far beyond all others."),
 }  # fmt: skip
 OF_ADABOOST = {
-    "estimator": OF_BAGS["estimator"]._replace(
-        text="A decision tree of gpuforest for the same task says how each tree is grown; its "
+    "estimator": (*OF_BAGS["estimator"][:2],
+        "A decision tree of gpuforest for the same task says how each tree is grown; its "
         "random_state is ignored. None: one of max_depth=1 for classes, of 3 for numbers. Any "
         "other (for classes, its `fit` takes sample_weight), and a subclass, is boosted by "
-        "scikit-learn's class of the same name.",
-    ),
-    "n_estimators": Parameter(
-        50, "int", [at_least(1)],
+        "scikit-learn's class of the same name."),
+    "n_estimators": (50, [at_least(1)],
         "Rounds, at most: boosting ends early with a tree that makes no error, or one that is no "
-        "better than chance (for numbers, of a mean loss of 1/2 or more).",
-    ),
-    "learning_rate": Parameter(
-        # beyond these, weights of trees would become zero or infinite
-        1.0, "float", [Interval(Real, 1e-9, 1e9, closed="both")],
+        "better than chance (for numbers, of a mean loss of 1/2 or more)."),
+    # beyond these, weights of trees would become zero or infinite
+    "learning_rate": (1.0, [Interval(Real, 1e-9, 1e9, closed="both")],
         "What each tree's weight is multiplied by, from 1e-9 to 1e9. Below 1, more rounds are "
-        "needed.",
-    ),
-    "loss": Parameter(
-        "linear", "str", [StrOptions({"linear", "square", "exponential"})],
-        "What a row loses by its error e, divided by the largest error: e, e^2, or 1 - exp(-e).",
-        '{"linear", "square", "exponential"}',
-    ),
+        "needed."),
+    "loss": ("linear", [StrOptions({"linear", "square", "exponential"})],
+        "What a row loses by its error e, divided by the largest error: e, e^2, or 1 - exp(-e)."),
 } | {
-    name: TABLE[name]._replace(
-        text=TABLE[name].text + " Where this is the default, that of `estimator` counts."
-    )
+    name: (default, allowed, f"{text} Where this is the default, that of `estimator` counts.")
     for name in ("max_bins", "backend", "memory_limit")
+    for default, allowed, text in [TABLE[name]]
 }  # fmt: skip
 OF_BOOSTING = {
     "quantile": None,
-    "loss": Parameter(
-        "log_loss", "str", [StrOptions({"log_loss"})], "What is minimised.", '{"log_loss"}'
-    ),
-    "learning_rate": Parameter(
-        0.1, "float", [Interval(Real, 0, None, closed="neither")],
-        "What the values of leaves are multiplied by; 1: no shrinkage.",
-    ),
-    "max_iter": Parameter(100, "int", [at_least(1)], "Rounds, at most."),
-    "max_leaf_nodes": Parameter(
-        31, "int | None", [at_least(2), None],
-        "Leaves of a tree, at most: of all nodes the one whose split gains most is split next.",
-    ),
-    "max_depth": TABLE["max_depth"]._replace(text="Levels below the root."),
-    "min_samples_leaf": Parameter(
-        20, "int", [at_least(1)], "Rows that either side of a split must have."
-    ),
-    "l2_regularization": Parameter(
-        0.0, "float", [at_least(0, Real)], "Added to the sum of hessians of a node."
-    ),
-    "max_features": Parameter(
-        1.0, "float", [SHARE], "The part of the features that each node tries, drawn at random."
-    ),
-    "max_bins": Parameter(
-        255, "int", [Interval(Integral, 2, 255, closed="both")],
-        "Bins of a feature, at most, without the one for missing values.",
-    ),
-    "monotonic_cst": Parameter(
-        None, "Any", ["array-like", dict, None],
+    "loss": ("log_loss", [StrOptions({"log_loss"})], "What is minimised."),
+    "learning_rate": (0.1, [Interval(Real, 0, None, closed="neither")],
+        "What the values of leaves are multiplied by; 1: no shrinkage."),
+    "max_iter": (100, [at_least(1)], "Rounds, at most."),
+    "max_leaf_nodes": (31, [at_least(2), None],
+        "Leaves of a tree, at most: of all nodes the one whose split gains most is split next."),
+    "max_depth": (*TABLE["max_depth"][:2], "Levels below the root."),
+    "min_samples_leaf": (20, [at_least(1)], "Rows that either side of a split must have."),
+    "l2_regularization": (0.0, [at_least(0, Real)], "Added to the sum of hessians of a node."),
+    "max_features": (1.0, [SHARE], "The part of the features that a node tries, drawn at random."),
+    "max_bins": (255, [Interval(Integral, 2, 255, closed="both")],
+        "Bins of a feature, at most, without the one for missing values."),
+    "monotonic_cst": (None, ["array-like", dict, None],
         "1: the prediction must not fall as the feature rises, -1: it must not rise, 0: either. A "
         "dict has them by name. For two classes, or numbers.",
-        "array-like of int of shape (n_features,), dict or None",
-    ),
-    "interaction_cst": Parameter(
-        None, "Any", [list, tuple, StrOptions({"pairwise", "no_interactions"}), None],
-        "Sets of features that may meet on a path; features in none of them are one more set.",
-        '{"pairwise", "no_interactions"}, list or tuple of sets',
-    ),
-    "warm_start": Parameter(
-        False, "bool", ["boolean"], "Whether `fit` adds rounds to those of the fit before."
-    ),
-    "early_stopping": Parameter(
-        "auto", "Any", [StrOptions({"auto"}), "boolean"],
-        'Whether rounds end when scores no longer improve; "auto": from 10,001 rows on.',
-        '"auto" or bool',
-    ),
-    "scoring": Parameter(
-        "loss", "Any", [str, callable, None], "What early stopping judges by.",
-        "str, callable or None",
-    ),
-    "validation_fraction": Parameter(
-        0.1, "Any", [Interval(RealNotInt, 0, 1, closed="neither"), at_least(1), None],
-        "Rows that are set aside for early stopping; None: the rows that trees grow from serve.",
-        "int, float or None",
-    ),
-    "n_iter_no_change": Parameter(
-        10, "int", [at_least(1)],
-        "Rounds end when the last `n_iter_no_change` rounds did not improve the score.",
-    ),
-    "tol": Parameter(
-        1e-7, "float", [at_least(0, Real)], "By how much a score must be higher to be better."
-    ),
-    "random_state": TABLE["random_state"]._replace(annotation="Any"),
-    "class_weight": Parameter(
-        None, "Any", [dict, StrOptions({"balanced"}), None],
-        'Weights of the classes, {label: weight}; "balanced": rows / (classes * rows of the '
-        'class).',
-        'dict, "balanced" or None',
-    ),
-    "subsample": Parameter(
-        1.0, "float", [SHARE],
-        "The part of the rows that a round grows from, drawn without replacement (Friedman 2002).",
-    ),
-    "n_jobs": TABLE["n_jobs"]._replace(default=-1),
-    "memory_limit": TABLE["memory_limit"]._replace(
-        text="Bytes that a fit may take, about, beside X and y: histograms have what is left of "
-        "it, and are computed again where that is little; the model is the same. None: they have "
-        "256 MiB.",
-    ),
+        "array-like of int of shape (n_features,), dict or None"),
+    "interaction_cst": (None, [list, tuple, StrOptions({"pairwise", "no_interactions"}), None],
+        "Sets of features that may meet on a path; features in none of them are one more set."),
+    "warm_start": (False, ["boolean"], "Whether `fit` adds rounds to those of the fit before."),
+    "early_stopping": ("auto", [StrOptions({"auto"}), "boolean"],
+        'Whether rounds end when scores no longer improve; "auto": from 10,001 rows on.'),
+    "scoring": ("loss", [str, callable, None], "What early stopping judges by."),
+    "validation_fraction": (0.1, [INSIDE, at_least(1), None],
+        "Rows that are set aside for early stopping; None: the rows that trees grow from serve."),
+    "n_iter_no_change": (10, [at_least(1)],
+        "Rounds end when the last `n_iter_no_change` rounds did not improve the score."),
+    "tol": (1e-7, [at_least(0, Real)], "By how much a score must be higher to be better."),
+    "class_weight": (None, [dict, StrOptions({"balanced"}), None],
+        'Weights of the classes, {label: weight}; "balanced": rows / (classes * their rows).'),
+    "subsample": (1.0, [SHARE],
+        "The part of the rows that a round grows from, drawn without replacement (Friedman 2002)."),
+    "n_jobs": (-1, *TABLE["n_jobs"][1:]),
+    "memory_limit": (*TABLE["memory_limit"][:2],
+        "Bytes that a fit may take, about, beside X and y: histograms have what is left of it, and "
+        "are computed again where that is little; the model is the same. None: they have 256 MiB."),
 }  # fmt: skip
 BOOSTING_OF_NUMBERS = NO_CLASSES | {
-    "loss": Parameter(
-        "squared_error", "str", [StrOptions(set(NUMBERS))],
-        '"gamma" needs y > 0, "poisson" y >= 0; both predict exp(raw prediction).',
-        '{"squared_error", "absolute_error", "huber", "gamma", "poisson", "quantile"}',
-    ),
-    "quantile": Parameter(
-        None, "float | None", [Interval(Real, 0, 1, closed="both"), None],
+    "loss": ("squared_error", [StrOptions(set(NUMBERS))],
+        '"gamma" needs y > 0, "poisson" y >= 0; both predict exp(raw prediction).'),
+    "quantile": (None, [UNIT, None],
         'Of the loss "quantile"; and of the absolute residuals beyond which "huber" counts a row '
-        "as an outlier (None: 0.9).",
-    ),
+        "as an outlier (None: 0.9)."),
 }  # fmt: skip
 OF_BORUTA = {
-    "estimator": Parameter(
-        REQUIRED, "Any", [HasMethods(["fit", "predict"])],
+    "estimator": (REQUIRED, [HasMethods(["fit", "predict"])],
         "The forest to grow in each round, with its parameters but `random_state`. For classes or "
         "numbers, as the target is. Its `categorical_features` and `max_bins` say how X is read.",
-        "RandomForest*, ExtraTrees* or Bagging* of gpuforest",
-    ),
-    "importance": Parameter(
-        "oob_impurity", "str", [StrOptions({"oob_impurity", "impurity", "oob_permutation"})],
+        "RandomForest*, ExtraTrees* or Bagging* of gpuforest"),
+    "importance": ("oob_impurity", [StrOptions({"oob_impurity", "impurity", "oob_permutation"})],
         "The means of `oob_impurity_importance`; `feature_importances_`, which are as quick, need "
         "no bootstrap, and favour features of many values; or the means of "
-        "`oob_permutation_importance`, which take longer.",
-        '{"oob_impurity", "impurity", "oob_permutation"}',
-    ),
-    "alpha": Parameter(
-        0.05, "float", [Interval(Real, 0, 1, closed="neither")],
+        "`oob_permutation_importance`, which take longer."),
+    "alpha": (0.05, [Interval(Real, 0, 1, closed="neither")],
         "Level of the tests. Among confirmed (and among rejected) features the share of wrong ones "
         "is kept below it by Benjamini and Hochberg's procedure, and a feature must also pass at "
-        "alpha / rounds, because it is tested after each round.",
-    ),
-    "max_iter": Parameter(
-        100, "int", [at_least(1)], "At most so many rounds; fewer if all features are decided."
-    ),
-    "random_state": TABLE["random_state"]._replace(
-        text="Of shadows and forests: the same number gives the same selection on every backend.",
-    ),
+        "alpha / rounds, because it is tested after each round."),
+    "max_iter": (100, [at_least(1)], "At most so many rounds; fewer if all features are decided."),
+    "random_state": (*TABLE["random_state"][:2],
+        "Of shadows and forests: the same number gives the same selection on every backend."),
 }  # fmt: skip
 
 # the names in the order of constructors
@@ -517,7 +313,7 @@ class_weight subsample backend n_jobs memory_limit"""
 BORUTA = "estimator * importance alpha max_iter random_state"
 
 
-def parameters(names: str, *tables: dict[str, Any], **defaults: Any) -> Callable[[T], T]:
+def parameters(names: str, *tables: Table, **defaults: Any) -> Callable[[T], T]:
     """A decorator that gives a class the constructor, constraints and documentation of parameters.
 
     names : of the parameters, in the order of the constructor; those after "*" by keyword alone
@@ -526,14 +322,15 @@ def parameters(names: str, *tables: dict[str, Any], **defaults: Any) -> Callable
     """
     table = ChainMap(*tables, TABLE)
     order = [name for name in names.split() if name == "*" or table[name] is not None]
-    chosen = {name: table[name] for name in order if name != "*"}
-    chosen |= {name: chosen[name]._replace(default=value) for name, value in defaults.items()}
+    rows = {name: table[name] for name in order if name != "*"}
+    rows |= {name: (value, *rows[name][1:]) for name, value in defaults.items()}
 
     def decorate(cls: Any) -> Any:
-        cls.__init__ = _constructor(cls, order, chosen)
-        cls._parameter_constraints = {name: p.allowed for name, p in chosen.items()}
+        cls.__init__ = _constructor(cls, order, rows)
+        cls._parameter_constraints = {name: row[1] for name, row in rows.items()}
+        cls._parameter_texts = {name: row[2] for name, row in rows.items()}
         if cls.__doc__:  # python -OO has none
-            section = "\n".join(_documentation(name, p) for name, p in chosen.items())
+            section = "\n".join(_documentation(name, *row) for name, row in rows.items())
             above, below = cleandoc(cls.__doc__).split("\n\nAttributes\n")
             cls.__doc__ = f"{above}\n\nParameters\n----------\n{section}\n\nAttributes\n{below}"
         return cls
@@ -541,39 +338,63 @@ def parameters(names: str, *tables: dict[str, Any], **defaults: Any) -> Callable
     return decorate
 
 
-def _constructor(cls: type, names: list[str], chosen: dict[str, Parameter]) -> Any:
+def _constructor(cls: type, names: list[str], rows: Table) -> Any:
     """A function that sets the parameters as attributes, with a signature as if it was written."""
     lines = [f"def __init__(self, {', '.join(names)}):"]
-    converters = {name: p.convert for name, p in chosen.items() if p.convert is not None}
-    for name in chosen:
-        value = f"convert['{name}']({name})" if name in converters else name
-        lines.append(f"    self.{name} = {value}")
-    made: dict[str, Any] = {"convert": converters}
-    exec("\n".join(lines), made)
-    function, star = made["__init__"], names.index("*")
-    defaults = {name: p.default for name, p in chosen.items() if p.default is not REQUIRED}
+    for name, row in rows.items():
+        renamed = name == "criterion" and row[0] == "squared_error"  # that of numbers
+        lines.append(f"    self.{name} = {f'current_criterion({name})' if renamed else name}")
+    namespace: dict[str, Any] = {"current_criterion": current_criterion}
+    exec("\n".join(lines), namespace)
+    function, star = namespace["__init__"], names.index("*")
+    defaults = {name: row[0] for name, row in rows.items() if row[0] is not REQUIRED}
     function.__defaults__ = tuple(defaults[name] for name in names[:star] if name in defaults)
     function.__kwdefaults__ = {name: defaults[name] for name in names[star + 1 :]}
-    function.__annotations__ = {name: p.annotation for name, p in chosen.items()} | {
-        "return": "None"
-    }
+    function.__annotations__ = {name: _annotation(row[1]) for name, row in rows.items()}
+    function.__annotations__["return"] = "None"
     function.__module__ = cls.__module__
     function.__qualname__ = f"{cls.__qualname__}.__init__"
     return function
 
 
-def _documentation(name: str, parameter: Parameter) -> str:
-    """The lines of a parameter in a docstring."""
-    kind = parameter.kind or _or(parameter.annotation.split(" | "))
-    default = "1/3" if parameter.default == 1 / 3 else repr(parameter.default).replace("'", '"')
-    default = "" if parameter.default is REQUIRED else f", default={default}"
-    return f"{name} : {kind}{default}\n{_wrapped(parameter.text)}"
-
-
-def _or(kinds: list[str]) -> str:
-    return ", ".join(kinds[:-1]) + " or " + kinds[-1] if len(kinds) > 1 else kinds[0]
+# the annotation and the word of the documentation for what a constraint allows
+TYPES: dict[Any, tuple[str, str]] = {
+    Integral: ("int", "int"), Real: ("float", "float"), RealNotInt: ("float", "float"),
+    str: ("str", "str"), dict: ("dict[Any, Any]", "dict"), list: ("list[Any]", "list"),
+    tuple: ("tuple[Any, ...]", "tuple"), RandomState: ("np.random.RandomState", "RandomState"),
+    callable: ("Callable[..., float]", "callable"), "boolean": ("bool", "bool"),
+    "random_state": ("int | np.random.RandomState | None", "int, RandomState or None"),
+    "verbose": ("int", "int"), "array-like": ("Any", "array-like"), None: ("None", "None"),
+}  # fmt: skip
 
 
 @cache
+def _types(constraint: Any) -> tuple[str, str]:
+    """The annotation and the documentation of what a constraint allows."""
+    if isinstance(constraint, StrOptions):
+        words = ", ".join(f'"{word}"' for word in sorted(constraint.options))
+        return "str", f"{{{words}}}" if len(constraint.options) > 1 else words
+    kind = constraint.type if isinstance(constraint, Interval) else constraint
+    return TYPES.get(kind, ("Any", "estimator"))
+
+
+def _annotation(allowed: list[Any]) -> str:
+    kinds = dict.fromkeys(_types(constraint)[0] for constraint in allowed)
+    return "Any" if "Any" in kinds else " | ".join(kinds)
+
+
+def _documentation(
+    name: str, default: Any, allowed: list[Any], text: str, types: str | None = None
+) -> str:
+    """The lines of a parameter in a docstring."""
+    if types is None:
+        *others, last = dict.fromkeys(_types(constraint)[1] for constraint in allowed)
+        types = f"{', '.join(others)} or {last}" if others else last
+    shown = "1/3" if default == 1 / 3 else repr(default).replace("'", '"')
+    shown = "" if default is REQUIRED else f", default={shown}"
+    return f"{name} : {types}{shown}\n{_wrapped(text)}"
+
+
+@cache  # because many classes have the same text, and wrapping takes long
 def _wrapped(text: str) -> str:
-    return textwrap.fill(text, 96, initial_indent="    ", subsequent_indent="    ")
+    return indent(fill(text, 92), 4 * " ")

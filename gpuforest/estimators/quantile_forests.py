@@ -17,18 +17,14 @@ from gpuforest.data.arrays import to_host
 from gpuforest.data.validation import check_numbers, check_table
 from gpuforest.engine.criteria import CRITERIA
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.records import Training
 from gpuforest.engine.sampling import draw_bags
-from gpuforest.engine.target import CheckedTarget
 from gpuforest.estimators import params
+from gpuforest.estimators.bagged import warn_of_rows_in_all_bags
 from gpuforest.estimators.ensembles import ForestRegressor
 from gpuforest.estimators.fits import as_it_is
-from gpuforest.explain.quantile_forest import (
-    WAYS,
-    Distribution,
-    TrainingRows,
-    in_bag,
-)
+from gpuforest.estimators.growing import Passed, TrainingPlan
+from gpuforest.estimators.tasks import host_target
+from gpuforest.explain.quantile_forest import WAYS, Distribution, TrainingRows, in_bag
 from gpuforest.explain.shap import host_codes
 
 KINDS = ("rank", "weak", "strict", "mean")
@@ -61,12 +57,12 @@ class QuantileForest(ForestRegressor):
         """
         return super().fit(X, y, sample_weight)
 
-    def _prepared(self, data: Any, backend: Backend) -> tuple[Training, Any, CheckedTarget]:
-        training, settings, checked = super()._prepared(data, backend)
+    def _prepared(self, data: Passed, seed: int, backend: Backend) -> TrainingPlan:
+        plan = super()._prepared(data, seed, backend)
+        training, y = plan.training, np.array(host_target(plan.checked), dtype=np.float64)
         codes = training.backend.asnumpy(training.matrix.codes)[:, : training.n_features]
-        y = np.array(to_host(checked.values), dtype=np.float64)
-        self._rows_ = TrainingRows(codes, y.reshape(len(y), -1), training.sampling)
-        return training, settings, checked
+        self._rows_ = TrainingRows(codes, y, training.sampling)
+        return plan
 
     def predict(
         self,
@@ -101,7 +97,6 @@ class QuantileForest(ForestRegressor):
             function reaches q, which is Meinshausen's definition.
         weighted_quantile, weighted_leaves : bool, default=True
             Where either is False, all draws weigh the same, so that larger leaves count for more.
-            That takes longer.
         aggregate_leaves_first : bool, default=True
             False: the mean over the trees of what the leaf of each gives by itself.
         oob_score : bool, default=False
@@ -136,12 +131,12 @@ class QuantileForest(ForestRegressor):
         by_tree, by_leaf = not aggregate_leaves_first, weighted_quantile and weighted_leaves
 
         def stage(forest: Forest, table: Any, backend: Backend) -> np.ndarray:
-            asked = self._distribution(table, oob_score, indices, duplicates, backend)
-            return asked.quantiles(table, q, interpolation, backend, by_tree, by_leaf)
+            targets = self._distribution(table, oob_score, indices, duplicates, backend)
+            return targets.quantiles(table, q, interpolation, backend, by_tree, by_leaf)
 
-        found = self._walk(X, stage)
-        found = found[:, :, 0] if found.shape[2] == 1 else found
-        return found[:, 0] if found.shape[1] == 1 else found
+        values = self._walk(X, stage)
+        values = values[:, :, 0] if values.shape[2] == 1 else values
+        return values[:, 0] if values.shape[1] == 1 else values
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, quantiles: Any = None) -> float:
         """R2 of the predictions; of several outputs the mean, weighted by their variances.
@@ -159,9 +154,9 @@ class QuantileForest(ForestRegressor):
         q = _asked(self.default_quantiles if quantiles is None else quantiles)
         if q is not None and len(q) > 1:
             raise ValueError(f"a score is of one quantile, not of {len(q)}: pass quantiles=0.5")
-        found = to_host(self.predict(X, "mean" if q is None else q[0]))
+        predicted = to_host(self.predict(X, "mean" if q is None else q[0]))
         how = "variance_weighted"
-        return float(r2_score(y, found, sample_weight=sample_weight, multioutput=how))
+        return float(r2_score(y, predicted, sample_weight=sample_weight, multioutput=how))
 
     def quantile_ranks(
         self,
@@ -196,16 +191,15 @@ class QuantileForest(ForestRegressor):
         self = as_it_is(self)
 
         def stage(forest: Forest, table: Any, backend: Backend) -> np.ndarray:
-            known = check_numbers(y, table.shape[0], CRITERIA["squared_error"], backend)
-            values = np.asarray(to_host(known.values), dtype=np.float64)
-            values = values.reshape(len(values), -1)
+            checked = check_numbers(y, table.shape[0], CRITERIA["squared_error"], backend)
+            values = host_target(checked).astype(np.float64)
             if values.shape[1] != self.n_outputs_:
                 raise ValueError(f"y has {values.shape[1]} outputs, expected {self.n_outputs_}")
-            asked = self._distribution(table, oob_score, indices, duplicates, backend)
-            return asked.ranks(table, values, kind, backend, not aggregate_leaves_first)
+            targets = self._distribution(table, oob_score, indices, duplicates, backend)
+            return targets.ranks(table, values, kind, backend, not aggregate_leaves_first)
 
-        found: np.ndarray = to_host(self._walk(X, stage))
-        return found[:, 0] if self.n_outputs_ == 1 else found
+        ranks: np.ndarray = to_host(self._walk(X, stage))
+        return ranks[:, 0] if self.n_outputs_ == 1 else ranks
 
     def proximity_counts(
         self,
@@ -243,15 +237,15 @@ class QuantileForest(ForestRegressor):
 
         def work(backend: Backend) -> list[Any]:
             table = check_table(self, X, backend)
-            asked = self._distribution(table, oob_score, indices, duplicates, backend)
-            return asked.proximity_counts(table, backend)
+            targets = self._distribution(table, oob_score, indices, duplicates, backend)
+            return targets.proximity_counts(table, backend)
 
-        found = []
+        pairs = []
         for row, count in run_on_backend(work, **self._chosen(X)):
             by_count = np.argsort(-count, kind="stable")[:max_proximities]
             order = by_count if return_sorted else np.sort(by_count)
-            found.append(list(zip(row[order].tolist(), count[order].tolist(), strict=True)))
-        return found
+            pairs.append(list(zip(row[order].tolist(), count[order].tolist(), strict=True)))
+        return pairs
 
     def _get_unsampled_indices(self, estimator: Any) -> np.ndarray:
         """The training rows that one of `estimators_` did not draw; quantile-forest's name."""
@@ -265,12 +259,7 @@ class QuantileForest(ForestRegressor):
         if oob_score:
             skipped = self._drawn(table, indices, duplicates, backend)
             if skipped.all(axis=1).any():
-                warnings.warn(
-                    "Some inputs do not have OOB scores. This probably means too few trees were "
-                    "used to compute any reliable OOB estimates.",
-                    UserWarning,
-                    stacklevel=5,
-                )
+                warn_of_rows_in_all_bags(stacklevel=5)
         members = rows.members(self.forest_, self.max_samples_leaf, backend)
         return Distribution(self.forest_, rows, members, skipped)
 
@@ -295,48 +284,36 @@ class QuantileForest(ForestRegressor):
                 raise ValueError(
                     "If `indices` are not None, X and indices must be the same length."
                 )
-        if duplicates is None:
-            return in_bag(self.forest_, rows.sampling, at)
         bags = in_bag(self.forest_, rows.sampling)
-        for each in duplicates:
-            same = _rows_of(each, "duplicates", 0, len(rows.y))
+        for numbers in () if duplicates is None else duplicates:
+            same = _rows_of(numbers, "duplicates", 0, len(rows.y))
             bags[same] = bags[same].any(axis=0)
         return bags if at is None else np.asarray(bags[at] & (at >= 0)[:, None])
 
 
 def _rows_of(numbers: Any, name: str, least: int, n_rows: int) -> np.ndarray:
-    """Numbers of training rows as integers, i64[n].
-
-    Raises
-    ------
-    ValueError : other numbers
-    """
-    given = np.asarray(numbers)
-    if given.dtype.kind == "f" and (given == np.rint(given)).all():
-        given = given.astype(np.int64)
-    if given.dtype.kind not in "iu" or not ((given >= least) & (given < n_rows)).all():
+    """Numbers of training rows as integers, i64[n]; a ValueError if they are others."""
+    rows = np.asarray(numbers)
+    if rows.dtype.kind == "f" and (rows == np.rint(rows)).all():
+        rows = rows.astype(np.int64)
+    if rows.dtype.kind not in "iu" or not ((rows >= least) & (rows < n_rows)).all():
         raise ValueError(f"{name} must be integers from {least} to {n_rows - 1}")
-    return given
+    return rows
 
 
 def _asked(quantiles: Any) -> np.ndarray | None:
-    """Quantiles f64[Q]; None: the mean.
-
-    Raises
-    ------
-    ValueError : they are none
-    """
+    """Quantiles f64[Q], or None for the mean; a ValueError if they are neither."""
     if quantiles is None or (isinstance(quantiles, str) and quantiles == "mean"):
         return None
-    some = [quantiles] if np.ndim(quantiles) == 0 else list(quantiles)
-    if some == ["mean"]:
+    listed = [quantiles] if np.ndim(quantiles) == 0 else list(quantiles)
+    if listed == ["mean"]:
         return None
-    for q in some:
+    for q in listed:
         if isinstance(q, bool) or not isinstance(q, Real) or not 0 <= float(q) <= 1:
             raise ValueError(f"Quantiles must be in the range [0, 1], got {q}.")
-    if not some:
+    if not listed:
         raise ValueError("no quantiles are asked for: give a number from 0 to 1, or some")
-    return np.array(some, dtype=np.float64)
+    return np.array(listed, dtype=np.float64)
 
 
 @params.parameters(params.QUANTILE_FOREST, params.OF_NUMBERS, max_features=1 / 3)

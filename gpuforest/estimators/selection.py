@@ -23,10 +23,9 @@ from gpuforest.data.validation import check_table
 from gpuforest.engine.binning import BinnedMatrix, bin_matrix
 from gpuforest.engine.target import CheckedTarget
 from gpuforest.estimators import params
-from gpuforest.estimators.bagged import UNKNOWN_BAGS
+from gpuforest.estimators.bagged import check_rows, known_bags
 from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor
-from gpuforest.estimators.fits import replacing, same_edges
-from gpuforest.estimators.growing import FitData
+from gpuforest.estimators.fits import replacing, same_coding, same_edges
 from gpuforest.explain.importances import (
     decided,
     permutation_decreases,
@@ -90,10 +89,10 @@ def oob_permutation_importance(
     """
     numbers = None if groups is None else [_numbers_of(forest, group) for group in groups]
 
-    def work(matrix: BinnedMatrix, checked: CheckedTarget, backend: Backend) -> np.ndarray:
-        grown, score = forest.forest_, forest._tree_score(checked)
+    def work(matrix: BinnedMatrix, checked: CheckedTarget, y: Any, backend: Backend) -> np.ndarray:
+        trees, score = forest.forest_, forest._tree_score(checked)
         with progress.stage("permuting"):
-            return permutation_decreases(grown, matrix, forest._sampling_, score, backend, numbers)
+            return permutation_decreases(trees, matrix, forest._sampling_, score, backend, numbers)
 
     return _over_trees(_with_bags(forest, X, y, work, "oob_permutation_importance"))
 
@@ -141,55 +140,58 @@ def oob_impurity_importance(forest: Any, X: Any, y: Any) -> Bunch:
     0
     """
 
-    def work(matrix: BinnedMatrix, checked: CheckedTarget, backend: Backend) -> np.ndarray:
-        codes = forest._encode_target(checked, forest._sampling_, backend)[1]
+    def work(matrix: BinnedMatrix, checked: CheckedTarget, y: Any, backend: Backend) -> np.ndarray:
         with progress.stage("walking"):
-            return unbiased_importances(forest.forest_, matrix, codes, forest._sampling_, backend)
+            return unbiased_importances(forest.forest_, matrix, y, forest._sampling_, backend)
 
-    found = _over_trees(_with_bags(forest, X, y, work, "oob_impurity_importance"))
-    found.measure = "decrease of impurity out of bag"
-    return found
+    importances = _with_bags(forest, X, y, work, "oob_impurity_importance")
+    return _over_trees(importances, measure="decrease of impurity out of bag")
 
 
 def _with_bags(
-    forest: Any,
-    X: Any,
-    y: Any,
-    work: Callable[[BinnedMatrix, CheckedTarget, Backend], np.ndarray],
-    name: str,
+    forest: Any, X: Any, y: Any, work: Callable[..., np.ndarray], name: str
 ) -> np.ndarray:
-    """The result of `work` for the data that a forest was fitted to."""
-    _check_bags(forest, name)
+    """The result of `work` for the codes, the checked and the coded target of the data that a
+    forest was fitted to."""
+    if not isinstance(forest, ForestClassifier | ForestRegressor):
+        raise TypeError(
+            f"{name} takes a fitted RandomForest*, ExtraTrees* or Bagging* of gpuforest, not a "
+            f"{type(forest).__name__}"
+        )
+    check_is_fitted(forest)
+    sampling, edges = known_bags(forest), forest.forest_.edges
 
     def on(backend: Backend) -> np.ndarray:
-        n_rows, edges = forest._sampling_.n_rows, forest.forest_.edges
         binned = isinstance(X, BinnedData)
         table = X if binned else check_table(forest, X, backend)
-        if table.shape[0] != n_rows:
-            raise ValueError(
-                f"X has {table.shape[0]} rows, but the forest was fitted to {n_rows}: "
-                "pass the data that it was fitted to"
-            )
+        check_rows(sampling, table.shape[0])
         if binned and not same_edges(X.edges, edges):
             raise ValueError("X has other bins than the data that the forest was fitted to")
-        checked = forest._check_target(target_and_weight(X, y, None)[0], n_rows, backend)
-        _check_same_target(forest, checked, backend)
-        return work(bin_matrix(table, edges, backend), checked, backend)
+        target = target_and_weight(X, y, None)[0]
+        checked = forest._check_target(target, sampling.n_rows, backend)
+        coding, coded = forest._encode_target(checked, sampling, backend)
+        if not same_coding(coding, forest.forest_.coding):
+            what = "values" if checked.classes is None else "classes"
+            raise ValueError(
+                f"y has other {what} than in training: pass what the forest was fitted to"
+            )
+        return work(bin_matrix(table, edges, backend), checked, coded, backend)
 
     return run_on_backend(on, **forest._chosen(X))
 
 
-def _over_trees(found: np.ndarray) -> Bunch:
+def _over_trees(importances: np.ndarray, **others: Any) -> Bunch:
     """Importances f64[F, T], and their means, spreads and errors over the trees that have any."""
-    known = found[:, ~np.isnan(found[0])]
+    known = importances[:, ~np.isnan(importances[0])]
     if not known.size:
         raise ValueError("every bag has all rows, none is out of bag: lower max_samples")
     std = known.std(axis=1)
     return Bunch(
-        importances=found,
+        importances=importances,
         importances_mean=known.mean(axis=1),
         importances_std=std,
         importances_error=std / np.sqrt(known.shape[1]),
+        **others,
     )
 
 
@@ -205,35 +207,6 @@ def _numbers_of(forest: Any, group: Sequence[int | str]) -> list[int]:
             f"below {n}, or of names of the frame that the forest was fitted to"
         )
     return [names.index(f) if isinstance(f, str) else int(f) for f in group]
-
-
-def _check_bags(forest: Any, name: str) -> None:
-    if not isinstance(forest, ForestClassifier | ForestRegressor):
-        raise TypeError(
-            f"{name} takes a fitted RandomForest*, ExtraTrees* or Bagging* of gpuforest, not a "
-            f"{type(forest).__name__}"
-        )
-    check_is_fitted(forest)
-    if not hasattr(forest, "_sampling_"):
-        raise ValueError(UNKNOWN_BAGS)
-    if not forest._sampling_.n_draws:
-        raise ValueError("no row is out of bag without bags: fit with bootstrap=True")
-
-
-def _check_same_target(forest: Any, checked: CheckedTarget, backend: Backend) -> None:
-    """Refuse other classes, whose codes would mean other labels, and numbers of another scale."""
-    if checked.classes is None:
-        own = forest.forest_.coding
-        coding = forest._encode_target(checked, forest._sampling_, backend)[0]
-        if coding.scale != own.scale or not np.array_equal(coding.centre, own.centre):
-            raise ValueError(
-                "y has other values than in training: pass what the forest was fitted to"
-            )
-        return
-    own, other = forest.classes_, checked.classes
-    own = own if isinstance(own, list) else [own]
-    if len(own) != len(other) or not all(map(np.array_equal, own, other)):
-        raise ValueError("y has other classes than in training: pass what the forest was fitted to")
 
 
 OUT_OF_BAG = {
@@ -324,40 +297,32 @@ class BorutaSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):  # type:
         return self
 
     def _select(self, forest: Any, data: BinnedData, y: Any, seed: int) -> None:
-        """Set what a fit finds."""
-        self.n_features_in_ = data.shape[1]
+        """Play rounds until all features are decided, and keep what they found."""
+        n = self.n_features_in_ = data.shape[1]
         if data.feature_names is not None:
             self.feature_names_in_ = np.array(data.feature_names, object)
-        confirmed, rejected = self._run(forest, data, y, seed)
-        self.support_, self.support_weak_ = confirmed, ~(confirmed | rejected)
-        self.n_features_, self.n_iter_ = int(confirmed.sum()), len(self.shadow_max_)
-        self.ranking_ = np.where(confirmed, 1, 2)
-        if rejected.any():
-            means = np.nanmean(self.importance_history_[:, rejected], axis=0)
-            self.ranking_[rejected] = 2 + rankdata(-means, method="min")
-
-    def _run(
-        self, forest: Any, data: BinnedData, y: Any, seed: int
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Play rounds until all features are decided: the confirmed and the rejected, bool[F]."""
-        n, at_most = data.shape[1], int(self.max_iter)
         confirmed, rejected, hits = np.zeros(n, bool), np.zeros(n, bool), np.zeros(n, np.int64)
         history: list[np.ndarray] = []
         best: list[float] = []
         with progress.stage("boruta"):
-            while len(best) < at_most and not (confirmed | rejected).all():
-                found, shadow = self._round(forest, data, y, ~rejected, len(best), seed)
+            while len(best) < int(self.max_iter) and not (confirmed | rejected).all():
+                importances, shadow = self._round(forest, data, y, ~rejected, len(best), seed)
                 # a feature that no tree uses has 0, which may be more than five poor shadows have
-                hits += np.nan_to_num(found, nan=-np.inf) > max(shadow, 0.0)
-                history.append(found)
+                hits += np.nan_to_num(importances, nan=-np.inf) > max(shadow, 0.0)
+                history.append(importances)
                 best.append(shadow)
                 more, less = decided(hits, len(best), self.alpha)
                 undecided = ~(confirmed | rejected)
                 confirmed |= more & undecided
                 rejected |= less & undecided
-                progress.report(len(best), at_most)
+                progress.report(len(best), int(self.max_iter))
         self.importance_history_, self.shadow_max_ = np.array(history), np.array(best)
-        return confirmed, rejected
+        self.support_, self.support_weak_ = confirmed, ~(confirmed | rejected)
+        self.n_features_, self.n_iter_ = int(confirmed.sum()), len(best)
+        self.ranking_ = np.where(confirmed, 1, 2)
+        if rejected.any():
+            means = np.nanmean(self.importance_history_[:, rejected], axis=0)
+            self.ranking_[rejected] = 2 + rankdata(-means, method="min")
 
     def _checked_forest(self) -> Any:
         forest = self.estimator
@@ -387,12 +352,12 @@ class BorutaSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):  # type:
             grown.set_params(monotonic_cst=np.asarray(forest.monotonic_cst)[sources])
         grown.fit(data, y)
         if self.importance in OUT_OF_BAG:
-            found = OUT_OF_BAG[self.importance](grown, data, y).importances_mean
+            means = OUT_OF_BAG[self.importance](grown, data, y).importances_mean
         else:
-            found = grown.feature_importances_
+            means = grown.feature_importances_
         importances = np.full(len(left), np.nan)
-        importances[features] = found[: len(features)]
-        return importances, float(found[len(features) :].max())
+        importances[features] = means[: len(features)]
+        return importances, float(means[len(features) :].max())
 
     def _get_support_mask(self) -> np.ndarray:
         check_is_fitted(self)
@@ -413,7 +378,7 @@ def _binned(forest: Any, X: Any, y: Any, seed: int) -> BinnedData:
     forest._validate_params()
 
     def work(backend: Backend) -> BinnedData:
-        matrix = forest._prepared(FitData(X, y, None, seed, None), backend)[0].matrix
+        matrix = forest._prepared((X, y, None), seed, backend).training.matrix
         codes = to_host(matrix.codes)[:, : matrix.edges.n_features]
         names = getattr(forest, "feature_names_in_", None)
         return BinnedData(
@@ -429,5 +394,5 @@ def _binned(forest: Any, X: Any, y: Any, seed: int) -> BinnedData:
             dtype=np.dtype(np.float32),
         )
 
-    found: BinnedData = run_on_backend(work, **forest._chosen(X))
-    return found
+    binned: BinnedData = run_on_backend(work, **forest._chosen(X))
+    return binned

@@ -14,20 +14,21 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from gpuforest.common.dtypes import MAX_TOTAL_WEIGHT, WEIGHT
 from gpuforest.engine.criteria import CRITERIA
+from gpuforest.engine.nodes import MOST_WEIGHT
 from gpuforest.engine.records import Rules, Sampling
 from gpuforest.engine.sampling import most_draw_weight
 from gpuforest.engine.target import CheckedTarget, TargetCoding, integer_weights
-from gpuforest.splits.oblique.terms import MOST_WEIGHT
+from gpuforest.splits.base import Kind
+from gpuforest.splits.kinds import kind_for
 
+RowWeights = tuple[np.ndarray, np.ndarray] | None  # weights as they are, and as integers
 PLAIN = {int, float, bool, str, type(None)}
 UNLIMITED = 10**9  # levels; a packed tree has fewer nodes
 # scikit-learn's allowance for rounding, so that a decrease of just the limit passes
 EPSILON = np.finfo(np.float64).eps
 
-HEAVIEST = {
-    "binary": 1,
-    "integer": MOST_WEIGHT,
-}  # the greatest weight of a feature in a combination
+# the greatest weight of a feature in a combination
+HEAVIEST = {"binary": 1, "integer": MOST_WEIGHT}
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,8 @@ class Settings:
     A parameter that an estimator does not have keeps its default here. Five are not
     scikit-learn's:
 
-    features_drawn : features drawn for each tree, of which it tries some; 0: it has all
+    features_drawn : features drawn for each tree, of which it tries some, as a number or a share;
+        None: it has all
     without_replacement : the rows of a bag are drawn without replacement
     balanced_by_weight : class weights "balanced" add up sample weights instead of counting rows
     is_single : a tree by itself, not one of many
@@ -68,7 +70,7 @@ class Settings:
     oob_score: Any = False
     unbiased_importances: bool = False
     bootstrap_features: bool = False
-    features_drawn: int = 0
+    features_drawn: int | float | None = None
     without_replacement: bool = False
     balanced_by_weight: bool = False
     is_single: bool = True
@@ -87,6 +89,17 @@ class Settings:
         return int(self.max_estimators if self.n_estimators == "auto" else self.n_estimators)
 
     @property
+    def kind(self) -> Kind:
+        """The kind of split, as far as parameters tell."""
+        multiway = self.categorical_split == "multiway"
+        return kind_for(CRITERIA[self.criterion], multiway, self.feature_combinations or 0)
+
+    @property
+    def values_from_rows(self) -> bool:
+        """Whether leaves predict medians, which are looked for in the rows after growth."""
+        return CRITERIA[self.criterion].medians
+
+    @property
     def prunes(self) -> bool:
         """Whether trees are cut back after growing."""
         return self.max_leaf_nodes is not None or self.ccp_alpha > 0
@@ -101,17 +114,10 @@ def _plain_number(value: Any) -> Any:
 
 
 def check_out_of_bag(params: Mapping[str, Any]) -> None:
-    """Check that a fit will have the out-of-bag errors that its parameters need.
-
-    Raises
-    ------
-    ValueError : it will not
-    """
-    for name, wanted in (("n_estimators", "auto"), ("max_features", "oob")):
-        if params.get(name) == wanted and not params.get("bootstrap", False):
-            raise ValueError(
-                f"{name}={wanted!r} needs bootstrap=True: no row is out of bag without"
-            )
+    """Raise a ValueError if a fit lacks the out-of-bag errors that its parameters need."""
+    for name, value in (("n_estimators", "auto"), ("max_features", "oob")):
+        if params.get(name) == value and not params.get("bootstrap", False):
+            raise ValueError(f"{name}={value!r} needs bootstrap=True: no row is out of bag without")
     if params.get("n_estimators") == "auto" and params.get("warm_start", False):
         raise ValueError(
             'n_estimators="auto" adds to no earlier trees: set warm_start=False, or n_estimators '
@@ -139,6 +145,17 @@ def features_tried(
     return max(1, int(max_features * n_features))
 
 
+def features_of_tree(settings: Settings, n_features: int) -> int:
+    """Features drawn for each tree; 0: it has all."""
+    share = settings.features_drawn
+    if share is None:
+        return 0
+    drawn = int(share) if isinstance(share, Integral) else max(1, int(share * n_features))
+    if drawn > n_features:
+        raise ValueError(f"max_features={share} must be <= n_features={n_features}")
+    return 0 if drawn == n_features and not settings.bootstrap_features else drawn
+
+
 def rows_drawn(max_samples: Any, n_rows: int, weights: np.ndarray | None) -> int:
     """The number of rows drawn for a bag; a fraction is a part of the total weight, as in
     scikit-learn 1.9.
@@ -164,9 +181,7 @@ def rows_drawn(max_samples: Any, n_rows: int, weights: np.ndarray | None) -> int
     return drawn
 
 
-def bin_weights(
-    sampling: Sampling, weights: tuple[np.ndarray, np.ndarray] | None
-) -> np.ndarray | None:
+def bin_weights(sampling: Sampling, weights: RowWeights) -> np.ndarray | None:
     """The rows' weights i32[N] where bins are chosen: not those of classes, because bins describe
     X, and may be chosen before y is known; but rows of no weight are not there."""
     integers = None if weights is None else weights[1]
@@ -176,10 +191,7 @@ def bin_weights(
 
 
 def sampling_of(
-    settings: Settings,
-    n_rows: int,
-    weights: tuple[np.ndarray, np.ndarray] | None,
-    labels: CheckedTarget | None = None,
+    settings: Settings, n_rows: int, weights: RowWeights, labels: CheckedTarget | None = None
 ) -> Sampling:
     """How bags are drawn, and which weights are added up.
 
@@ -187,44 +199,42 @@ def sampling_of(
     labels : on the host, where there are class weights
     """
     user, integers = (None, None) if weights is None else weights
-    by_weight, once = settings.balanced_by_weight, settings.without_replacement
+    summed = user if settings.balanced_by_weight else None
     class_weight, max_samples = settings.class_weight, settings.max_samples
-    if not settings.bootstrap:
-        if max_samples is not None and not once:
-            raise ValueError(
-                "`max_sample` cannot be set if `bootstrap=False`. Either switch to "
-                "`bootstrap=True` or set `max_sample=None`. (The parameter is max_samples.)"
-            )
-        if settings.oob_score or settings.unbiased_importances:
-            asked = "oob_score" if settings.oob_score else "unbiased_importances"
-            why = "Out of bag estimation only available if bootstrap=True; set that"
-            raise ValueError(f"{why}, or {asked}=False")
-        if labels is not None:
-            if class_weight == "balanced_subsample":
-                class_weight = "balanced"  # every tree has all rows
-            of_rows = row_weights_of(class_weight, labels, user if by_weight else None)
-            user = of_rows if user is None else user * of_rows
-            check_some_weight(user)
-            integers = integer_weights(user)
-        if not once:
-            return Sampling(n_rows, 0, integers)
+    if settings.bootstrap:
+        factors: np.ndarray | None = None
+        if labels is not None and class_weight != "balanced_subsample":
+            factors = row_weights_of(class_weight, labels, summed)
+            if not factors.all():  # these rows are not drawn
+                user = (factors > 0) * (1.0 if user is None else user)
+                integers = integer_weights(check_some_weight(user))
         n_counted = Sampling(n_rows, 0, integers).n_counted
-        n_draws = rows_drawn(max_samples, n_counted, None)
-        if n_draws > n_rows:
-            raise ValueError(
-                f"max_samples={max_samples} draws {n_draws} of {n_rows} rows without replacement"
-            )
-        return Sampling(n_rows, n_draws % n_rows, integers, distinct=n_draws < n_rows)
-    each: np.ndarray | None = None
-    if labels is not None and class_weight != "balanced_subsample":
-        each = row_weights_of(class_weight, labels, user if by_weight else None)
-        if not each.all():  # these rows are not drawn
-            user = (each > 0) * (1.0 if user is None else user)
-            check_some_weight(user)
-            integers = integer_weights(user)
-    n_counted = Sampling(n_rows, 0, integers).n_counted
-    sampling = Sampling(n_rows, rows_drawn(max_samples, n_counted, user), integers)
-    return sampling if labels is None else weigh_draws(sampling, labels, each, user)
+        sampling = Sampling(n_rows, rows_drawn(max_samples, n_counted, user), integers)
+        return sampling if labels is None else weigh_draws(sampling, labels, factors, user)
+    once = settings.without_replacement
+    if max_samples is not None and not once:
+        raise ValueError(
+            "`max_sample` cannot be set if `bootstrap=False`. Either switch to "
+            "`bootstrap=True` or set `max_sample=None`. (The parameter is max_samples.)"
+        )
+    if settings.oob_score or settings.unbiased_importances:
+        name = "oob_score" if settings.oob_score else "unbiased_importances"
+        why = "Out of bag estimation only available if bootstrap=True; set that"
+        raise ValueError(f"{why}, or {name}=False")
+    if labels is not None:
+        # every tree has all rows
+        class_weight = "balanced" if class_weight == "balanced_subsample" else class_weight
+        factors = row_weights_of(class_weight, labels, summed)
+        integers = integer_weights(check_some_weight(factors if user is None else user * factors))
+    sampling = Sampling(n_rows, 0, integers)
+    if not once:
+        return sampling
+    n_draws = rows_drawn(max_samples, sampling.n_counted, None)
+    if n_draws > n_rows:
+        raise ValueError(
+            f"max_samples={max_samples} draws {n_draws} of {n_rows} rows without replacement"
+        )
+    return Sampling(n_rows, n_draws % n_rows, integers, distinct=n_draws < n_rows)
 
 
 def signs_of(monotonic_cst: Any, n_features: int, coding: TargetCoding) -> np.ndarray:
@@ -272,7 +282,7 @@ def rules_of(
     if settings.min_impurity_decrease > 0:
         decrease = float(settings.min_impurity_decrease - EPSILON) * sampling.bag_weight
         min_gain = coding.score_gain(decrease, criterion)
-    drawn, depth = settings.features_drawn, settings.max_depth
+    drawn, depth = features_of_tree(settings, n_features), settings.max_depth
     multiway, ratio = settings.categorical_split == "multiway", criterion.by_ratio
     if criterion.medians and has_categories:
         raise ValueError(
@@ -363,39 +373,40 @@ def row_weights_of(
             "For multi-output, number of elements in class_weight should match number of "
             f"outputs. Got {len(class_weight)} element(s) while having {len(classes)} outputs."
         )
-    each = [
+    factors = [
         class_weights_of(weight, of_output, kinds, sample_weight)[of_output]
         for weight, of_output, kinds in zip(class_weight, codes, classes, strict=True)
     ]
-    return np.asarray(np.prod(each, axis=0))
+    return np.asarray(np.prod(factors, axis=0))
 
 
-def check_some_weight(weights: np.ndarray) -> None:
+def check_some_weight(weights: np.ndarray) -> np.ndarray:
+    """The weights of rows, if one is above zero."""
     if not weights.any():
         raise ValueError("class_weight and sample_weight leave no row any weight")
+    return weights
 
 
 def weigh_draws(
-    sampling: Sampling, labels: CheckedTarget, each: np.ndarray | None, user: np.ndarray | None
+    sampling: Sampling, labels: CheckedTarget, factors: np.ndarray | None, user: np.ndarray | None
 ) -> Sampling:
     """The sampling with class weights: each draw weighs an integer, and no sum overflows.
 
-    each : f64[N], of each row; None: "balanced_subsample"
+    factors : f64[N], what the class of each row multiplies; None: "balanced_subsample"
     user : f64[N], chances of the rows to be drawn; None: all equal
     """
     room = most_draw_weight(sampling)
     if room == 0:
         raise ValueError(f"class_weight with {sampling.n_draws} draws a tree: lower max_samples")
-    if each is None:
+    if factors is None:
         return _balance_draws(sampling, labels, room, user)
-    each = np.where(each > 0, each, each.max())  # the others are never drawn
-    whole = np.array_equal(each, np.round(each)) and each.max() <= room
-    if not whole:
-        each = np.maximum(
-            np.round(np.ldexp(each, room.bit_length() - 1 - math.frexp(each.max())[1])), 1
-        )
-    mean = np.average(each, weights=user)
-    return replace(sampling, factors=each.astype(WEIGHT), draw_weight=float(mean))
+    factors = np.where(factors > 0, factors, factors.max())  # the others are never drawn
+    are_whole = np.array_equal(factors, np.round(factors)) and factors.max() <= room
+    if not are_whole:
+        shift = room.bit_length() - 1 - math.frexp(factors.max())[1]
+        factors = np.maximum(np.round(np.ldexp(factors, shift)), 1)
+    mean = np.average(factors, weights=user)
+    return replace(sampling, factors=factors.astype(WEIGHT), draw_weight=float(mean))
 
 
 def _balance_draws(
@@ -405,8 +416,8 @@ def _balance_draws(
     balance = 2 ** (room.bit_length() - 1)
     if len(labels.values) == 1:
         return replace(sampling, balance=balance, draw_weight=balance)
-    each = row_weights_of("balanced", labels, user)
-    most = math.ceil(each.max() * HEADROOM)
+    factors = row_weights_of("balanced", labels, user)
+    most = math.ceil(factors.max() * HEADROOM)
     balance = max(1, balance >> most.bit_length())
-    mean = np.average(each, weights=user)
+    mean = np.average(factors, weights=user)
     return replace(sampling, balance=balance, draw_weight=float(balance * mean))

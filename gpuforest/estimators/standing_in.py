@@ -17,32 +17,20 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-from gpuforest.estimators.adaboost import AdaBoostClassifier
-from gpuforest.estimators.bagging import BaggingClassifier, BaggingRegressor
-from gpuforest.estimators.boosting import (
-    HistGradientBoostingClassifier,
-    HistGradientBoostingRegressor,
-)
-from gpuforest.estimators.forests import (
-    ExtraTreesClassifier,
-    ExtraTreesRegressor,
-    RandomForestClassifier,
-    RandomForestRegressor,
-)
-from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
+from gpuforest.estimators import adaboost, bagging, boosting, forests, trees
 
 logger = logging.getLogger("gpuforest")
 
-TREES: list[Any] = [DecisionTreeClassifier, DecisionTreeRegressor]
-FORESTS: list[Any] = [
-    ExtraTreesClassifier,
-    ExtraTreesRegressor,
-    RandomForestClassifier,
-    RandomForestRegressor,
-]
-BOOSTING: list[Any] = [HistGradientBoostingClassifier, HistGradientBoostingRegressor]
+TREES: list[Any] = [trees.DecisionTreeClassifier, trees.DecisionTreeRegressor]
+ENSEMBLES: list[Any] = [
+    forests.ExtraTreesClassifier, forests.ExtraTreesRegressor,
+    forests.RandomForestClassifier, forests.RandomForestRegressor,
+    boosting.HistGradientBoostingClassifier, boosting.HistGradientBoostingRegressor,
+]  # fmt: skip
 # which only converters know
-OTHERS: list[Any] = [AdaBoostClassifier, BaggingClassifier, BaggingRegressor]
+OTHERS: list[Any] = [
+    adaboost.AdaBoostClassifier, bagging.BaggingClassifier, bagging.BaggingRegressor
+]  # fmt: skip
 
 
 class AfterImport(MetaPathFinder):
@@ -93,7 +81,7 @@ def _call(then: Callable[[ModuleType], None], module: ModuleType) -> None:
 def stand_in() -> None:
     """Register our estimators with scikit-learn's classes, and with skl2onnx's converters."""
     after_import("sklearn.tree", lambda module: _register(module, TREES))
-    after_import("sklearn.ensemble", lambda module: _register(module, FORESTS + BOOSTING))
+    after_import("sklearn.ensemble", lambda module: _register(module, ENSEMBLES))
     after_import("skl2onnx", _register_converters)
 
 
@@ -106,7 +94,7 @@ def _register_converters(skl2onnx: ModuleType) -> None:
     """Ours, which say of their results what scikit-learn's estimators do."""
     known = import_module("skl2onnx.common._registration")
     converters = import_module("gpuforest.export.onnx")
-    for kind in TREES + FORESTS + BOOSTING + OTHERS:
+    for kind in TREES + ENSEMBLES + OTHERS:
         alias = "Sklearn" + kind.__name__
         options = known.get_converter(alias).get_allowed_options()
         skl2onnx.update_registered_converter(

@@ -40,19 +40,43 @@ def encode_numbers(
 ) -> tuple[TargetCoding, Array]:
     """The coding of a target of real numbers, and its moments: a method of estimators."""
     y = backend.asarray(checked.values)
+    y = y[:, None] if y.ndim == 1 else y
     if sampling.weights is not None and not sampling.weights.all():
         # rows that never count must not widen the range of the fixed point
         counts = sampling.weights > 0
-        here = backend.asarray(counts)
-        here = here if y.ndim == 1 else here[:, None]
-        y = backend.xp.where(here, y, y[int(np.argmax(counts)), ...])
+        y = backend.xp.where(backend.asarray(counts)[:, None], y, y[int(np.argmax(counts)), ...])
     centred = CRITERIA[self.criterion].centred
-    y = y[:, None] if y.ndim == 1 else y
     coding, moments = encode_moments(y, sampling.most_weight, centred=centred, backend=backend)
     if y.shape[1] > 1:
         _check_grid(y, moments, backend)
     _warn_of_far_targets(y, coding, backend)
     return coding, moments
+
+
+def host_target(checked: CheckedTarget) -> np.ndarray:
+    """Class codes, or numbers, [N, n_outputs] on the host."""
+    if checked.classes is not None:
+        return np.stack([to_host(codes) for codes in checked.values], axis=1)
+    y = np.asarray(to_host(checked.values))
+    return y.reshape(len(y), -1)
+
+
+def score(self: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+    """How good `predict(X)` is: the accuracy for classes, R^2 for real numbers.
+
+    Parameters
+    ----------
+    X : array-like or frame of shape (n_samples, n_features)
+    y : array-like of shape (n_samples,), the true targets
+    sample_weight : array-like of shape (n_samples,), default=None
+
+    Returns
+    -------
+    float
+    """
+    metric = accuracy_score if isinstance(self, ClassifierMixin) else r2_score
+    y, predicted, weight = (to_host(a) for a in (y, self.predict(X), sample_weight))
+    return float(metric(y, predicted, sample_weight=weight))
 
 
 class Classifier(ClassifierMixin, BaseTrees):  # type: ignore[misc]
@@ -62,6 +86,7 @@ class Classifier(ClassifierMixin, BaseTrees):  # type: ignore[misc]
     voting: str = "soft"
     classes_: Any
     n_classes_: Any
+    score = score
 
     def predict(self, X: Any) -> Any:
         """The class of the highest mean probability; the first among equals.
@@ -110,22 +135,6 @@ class Classifier(ClassifierMixin, BaseTrees):  # type: ignore[misc]
                 return [array_namespace(f).log(f) for f in shares]
             return array_namespace(shares).log(shares)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy of `predict(X)`.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,), true labels
-        sample_weight : array-like of shape (n_samples,), default=None
-
-        Returns
-        -------
-        float
-        """
-        y, predicted, weight = (to_host(a) for a in (y, self.predict(X), sample_weight))
-        return float(accuracy_score(y, predicted, sample_weight=weight))
-
     def _check_target(self, y: Any, n_rows: int, backend: Backend) -> CheckedTarget:
         return check_labels(y, n_rows, backend)
 
@@ -156,42 +165,12 @@ class Classifier(ClassifierMixin, BaseTrees):  # type: ignore[misc]
 class Regressor(RegressorMixin, BaseTrees):  # type: ignore[misc]
     """Adds real targets."""
 
+    score = score
+
     def predict(self, X: Any) -> Any:
-        """Mean over the trees of the mean target in the leaves, or of the median.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
-
-        Returns
-        -------
-        float64 array of shape (n_samples,) or (n_samples, n_outputs); on a GPU where X is on
-        one
-
-        Raises
-        ------
-        ValueError
-            Other features than in training, infinities, no numbers; X on another GPU
-            than the current one.
-        """
+        """What the trees predict together, where X is."""
         values = self._walk(X, prediction.predict)
         return values[:, 0] if self.n_outputs_ == 1 else values
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R^2 of `predict(X)`.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,), true values
-        sample_weight : array-like of shape (n_samples,), default=None
-
-        Returns
-        -------
-        float
-        """
-        y, predicted, weight = (to_host(a) for a in (y, self.predict(X), sample_weight))
-        return float(r2_score(y, predicted, sample_weight=weight))
 
     def _check_target(self, y: Any, n_rows: int, backend: Backend) -> CheckedTarget:
         return check_numbers(y, n_rows, CRITERIA[self.criterion], backend)
@@ -200,20 +179,11 @@ class Regressor(RegressorMixin, BaseTrees):  # type: ignore[misc]
 
 
 def _check_grid(y: Array, moments: Array, backend: Backend) -> None:
-    """Check that the grid, which all outputs share, is fine enough for each of them.
-
-    Raises
-    ------
-    ValueError : predictions of an output would be as good as constant
-    """
+    """Warn if the grid, which all outputs share, is coarse for one of them; raise a ValueError if
+    its predictions would be as good as constant."""
     xp = backend.xp
-    varies, spread = (
-        backend.asnumpy(a)
-        for a in (
-            xp.max(y, axis=0) > xp.min(y, axis=0),
-            xp.max(moments, axis=0) - xp.min(moments, axis=0),
-        )
-    )
+    varies = backend.asnumpy(xp.max(y, axis=0) > xp.min(y, axis=0))
+    spread = backend.asnumpy(xp.max(moments, axis=0) - xp.min(moments, axis=0))
     coarse = np.flatnonzero(varies & (spread < COARSE) & (spread.max() > COARSE**1.5))
     if (lost := coarse[spread[coarse] < LOST]).size:
         raise ValueError(

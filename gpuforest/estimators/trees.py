@@ -16,16 +16,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import run_on_backend
-from gpuforest.data.arrays import bring, is_on_device, to_host
-from gpuforest.data.tables import is_frame, open_frame
+from gpuforest.data.arrays import bring, is_frame, is_on_device, open_frame, to_host
 from gpuforest.data.validation import check_weights
 from gpuforest.engine import predict as prediction
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.nodes import is_leaf
+from gpuforest.engine.target import CheckedTarget
 from gpuforest.estimators import params
 from gpuforest.estimators.base import BaseTrees
-from gpuforest.estimators.growing import FitData
-from gpuforest.estimators.tasks import Classifier, Regressor
+from gpuforest.estimators.growing import Passed
+from gpuforest.estimators.tasks import Classifier, Regressor, host_target
 from gpuforest.explain.paths import decision_paths
 from gpuforest.explain.pruning import (
     RULES,
@@ -114,11 +114,11 @@ class SingleTree(BaseTrees):
             if value not in known:
                 raise ValueError(f"{name}={value!r} is unknown: pass one of {', '.join(known)}")
         leaves = self._leaves(X)
-        target, classes = run_on_backend(
-            lambda backend: self._target(y, len(leaves), backend), **self._chosen(X)
+        checked = run_on_backend(
+            lambda backend: self._check_target(y, len(leaves), backend), **self._chosen(X)
         )
-        weights = check_weights(sample_weight, len(leaves))
-        trial = self._trial(leaves, target, classes, None if weights is None else weights[0])
+        weights = first_weights(sample_weight, len(leaves))
+        trial = self._trial(leaves, self._numbers(checked), weights)
         if method == "reduced_error":
             self._cut(reduced_error(trial))
         else:
@@ -135,24 +135,22 @@ class SingleTree(BaseTrees):
         if self.ccp_alpha != CV:
             self.ccp_alpha_ = float(self.ccp_alpha)
 
-    def _fit(self, data: FitData, backend: Backend) -> None:
-        super()._fit(data, backend)
-        if self.ccp_alpha != CV:
-            return
-        weights = check_weights(data.sample_weight, self._sampling_.n_rows)
-        w = None if weights is None else weights[0]
-        self._cross_validate(data.X, data.y, w, data.seed, backend)
+    def _fit(self, data: Passed, seed: int, earlier: Forest | None, backend: Backend) -> None:
+        super()._fit(data, seed, earlier, backend)
+        if self.ccp_alpha == CV:
+            self._cross_validate(data, seed, backend)
 
-    def _cross_validate(
-        self, X: Any, y: Any, weights: np.ndarray | None, seed: int, backend: Backend
-    ) -> None:
+    def _cross_validate(self, data: Passed, seed: int, backend: Backend) -> None:
         """Prune the whole tree at an alpha chosen by trees of some of the rows, tested on the
-        others (Breiman et al. 1984, 3.4). weights : f64[N] or None"""
+        others (Breiman et al. 1984, 3.4)."""
+        X, y, sample_weight = data
+        weights = first_weights(sample_weight, self._sampling_.n_rows)
         alphas = collapse_alphas(self.forest_, self._criterion)
         candidates = middles(path_alphas(alphas, self.forest_.nodes))
         # the last stands for all above it, where every fold's tree is its root
         tried = np.append(candidates[:-1], np.inf)
-        target, classes = self._target(y, self._sampling_.n_rows, backend)
+        checked = self._check_target(y, self._sampling_.n_rows, backend)
+        target = host_target(checked)
         y = np.asarray(to_host(y)).reshape(target.shape if target.shape[1] > 1 else -1)
         folds = self._folds(target, weights, seed)
         params = self.get_params(deep=False)
@@ -164,7 +162,7 @@ class SingleTree(BaseTrees):
                 warnings.filterwarnings("ignore", ".* different values in ")
                 tree = type(self)(**params).fit(_rows(X, grow, backend), y[grow], w)
             leaves = tree._leaves(_rows(X, test, backend))
-            trials.append(tree._trial(leaves, target[test], classes, other_w))
+            trials.append(tree._trial(leaves, tree._numbers(checked)[test], other_w))
         tested = np.concatenate([test for _, test in folds])
         repeats = len(tested) / len(np.unique(tested))
         self._choose(alphas, candidates, error_curve(trials, tried, repeats), self.ccp_rule)
@@ -199,41 +197,30 @@ class SingleTree(BaseTrees):
         """The leaf that each row reaches, i64[N], on the host."""
         return np.asarray(to_host(self._walk(X, prediction.apply)))[:, 0]
 
-    def _trial(
-        self,
-        leaves: np.ndarray,
-        target: np.ndarray,
-        classes: tuple[Any, ...],
-        weights: np.ndarray | None,
-    ) -> Trial:
-        """The losses at the tree's nodes of test rows that reach these leaves; see `_target`."""
-        numbers = self._numbers(target, classes)
+    def _trial(self, leaves: np.ndarray, numbers: np.ndarray, weights: np.ndarray | None) -> Trial:
+        """The losses at the tree's nodes of test rows that reach these leaves; see `_numbers`."""
         w = np.ones(len(leaves)) if weights is None else weights
         return try_rows(self.forest_, self._criterion, self._signs(), leaves, numbers, w)
 
-    def _target(self, y: Any, N: int, backend: Backend) -> tuple[np.ndarray, tuple[Any, ...]]:
-        """The target on the host: class codes [N, n_outputs] and the classes of each output, or
-        numbers f64[N, n_outputs] and no classes."""
-        checked = self._check_target(y, N, backend)
-        if checked.classes is None:
-            return to_host(checked.values).reshape(N, -1), ()
-        codes = np.stack([to_host(own) for own in checked.values], axis=1)
-        return codes, tuple(checked.classes)
-
-    def _numbers(self, target: np.ndarray, classes: tuple[Any, ...]) -> np.ndarray:
-        """The target with the tree's own class codes, -1 for a class that it does not know."""
+    def _numbers(self, checked: CheckedTarget) -> np.ndarray:
+        """The target [N, n_outputs]: numbers, or the tree's own class codes, -1 for a class that it
+        does not know."""
+        target = host_target(checked)
         if target.shape[1] != self.n_outputs_:
             raise ValueError(
                 f"y has {target.shape[1]} outputs, but the tree was fitted to {self.n_outputs_}: "
                 "pass as many"
             )
-        coding, numbers = self.forest_.coding, target.copy()
-        own: Any = coding.several or (coding.classes,)
-        for i, (labels, known) in enumerate(zip(classes, own, strict=False)):
-            number = {label: code for code, label in enumerate(known.tolist())}
+        if checked.classes is None:
+            return target
+        coding, columns = self.forest_.coding, []
+        for labels, learnt, column in zip(
+            checked.classes, coding.several or [self.classes_], target.T, strict=True
+        ):
+            number = {label: code for code, label in enumerate(learnt.tolist())}
             codes = np.array([number.get(label, -1) for label in labels.tolist()])
-            numbers[:, i] = codes[target[:, i]]
-        return numbers
+            columns.append(codes[column])
+        return np.stack(columns, axis=1)
 
     def _folds(
         self, target: np.ndarray, weights: np.ndarray | None, seed: int
@@ -264,8 +251,8 @@ class SingleTree(BaseTrees):
                 "tree_ has one feature a node, and this tree splits by combinations of features: "
                 "use export_text or tree_nodes, or train with feature_combinations=None"
             )
-        signs = self._signs()
-        return shown_tree(TreeView(self.forest_, 0, self._criterion, self.backend, signs))
+        view = TreeView(self.forest_, 0, self._criterion, self._signs())
+        return shown_tree(view, self.backend)
 
     # callers of scikit-learn's trees pass `check_input`; rows are always checked, because
     # kernels trust them
@@ -313,6 +300,12 @@ class SingleTree(BaseTrees):
         return int(is_leaf(self.forest_.nodes).sum())
 
 
+def first_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:
+    """The weights f64[N] of rows, checked, as they were passed; None: there are none."""
+    weights = check_weights(sample_weight, n_rows)
+    return None if weights is None else weights[0]
+
+
 def _rows(X: Any, rows: np.ndarray, backend: Backend) -> Any:
     """Some rows of X, in its kind."""
     if is_frame(X):
@@ -358,11 +351,8 @@ class DecisionTreeClassifier(SingleTree, Classifier):
 
 @params.parameters(params.SINGLE_TREE, params.OF_NUMBERS, params.OF_A_TREE)
 class DecisionTreeRegressor(SingleTree, Regressor):
-    """A decision tree (CART) for real numbers.
-
-    Where every feature has at most 1,023 distinct values (or `max_bins`) this is the exact
-    tree; otherwise thresholds are chosen among 254 (or `max_bins` - 1) edges a feature. The
-    same data and `random_state` give the same tree, bit for bit, on every backend.
+    """A decision tree (CART) for real numbers; how exact and how reproducible it is, see
+    `DecisionTreeClassifier`.
 
     Attributes
     ----------

@@ -17,12 +17,12 @@ Each bit of a word stands for a row of the background, so that one row x goes do
 with 64 of these. Which of them go left at a node is found when the first x comes there.
 """
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from gpuforest.compiler.decorators import device, kernel
-from gpuforest.compiler.types import I64, Codes2, F64s, F64s2, F64s3, I64s, I64s2, U8s, U64s
+from gpuforest.compiler.types import I64, Codes2, F64s2, F64s3, I64s2, new_arrays
 from gpuforest.engine.records import Trees
 from gpuforest.explain.shap_kernels import (
     BIN_BITS,
@@ -41,52 +41,32 @@ EXPONENT, BIAS = 52, 1023  # of a float64
 
 
 class Work(NamedTuple):
-    """Scratch of a thread. A level is a node of the path from the root.
+    """Scratch of a thread. A level is a node of the path from the root."""
 
-    left : u64[nodes of a tree], which rows of the block go left there
-    is_known : u8[nodes of a tree], whether `left` has it
-    in_a, in_b : u64[F], with which rows a feature is in A, and in B
-    a, b : i64[64], how many features are in A, and in B
-    sums_a, sums_b : f64[levels * 64], over the leaves below each level
-    node : i64[levels]
-    side : u8[levels], how many children of the node are done
-    x_left : u8[levels], whether x goes left
-    alive : u64[levels], with which rows mixed rows reach the node
-    below : u64[levels], and the child
-    old_a, old_b : u64[levels], `in_a` and `in_b` of the node's feature on the path above
-    new_a, new_b : u64[levels], what the edge to the child adds to these
-    """
-
-    left: U64s
-    is_known: U8s
-    in_a: U64s
-    in_b: U64s
-    a: I64s
-    b: I64s
-    sums_a: F64s
-    sums_b: F64s
-    node: I64s
-    side: U8s
-    x_left: U8s
-    alive: U64s
-    below: U64s
-    old_a: U64s
-    old_b: U64s
-    new_a: U64s
-    new_b: U64s
+    left: Annotated[np.ndarray, "u64[nodes]"]  # which rows of the block go left there
+    is_known: Annotated[np.ndarray, "u8[nodes]"]  # whether `left` has it
+    in_a: Annotated[np.ndarray, "u64[features]"]  # with which rows a feature is in A
+    in_b: Annotated[np.ndarray, "u64[features]"]  # and in B
+    a: Annotated[np.ndarray, "i64[block]"]  # how many features are in A
+    b: Annotated[np.ndarray, "i64[block]"]
+    sums_a: Annotated[np.ndarray, "f64[sums]"]  # over the leaves below each level, for each row
+    sums_b: Annotated[np.ndarray, "f64[sums]"]
+    node: Annotated[np.ndarray, "i64[levels]"]
+    side: Annotated[np.ndarray, "u8[levels]"]  # how many children of the node are done
+    x_left: Annotated[np.ndarray, "u8[levels]"]  # whether x goes left
+    alive: Annotated[np.ndarray, "u64[levels]"]  # with which rows mixed rows reach the node
+    below: Annotated[np.ndarray, "u64[levels]"]  # and the child
+    old_a: Annotated[np.ndarray, "u64[levels]"]  # in_a of the node's feature on the path above
+    old_b: Annotated[np.ndarray, "u64[levels]"]
+    new_a: Annotated[np.ndarray, "u64[levels]"]  # what the edge to the child adds to it
+    new_b: Annotated[np.ndarray, "u64[levels]"]
 
 
 def new_work(n_features: int, depth: int, n_nodes: int) -> Work:
-    """Scratch for trees of this depth, and so many nodes."""
-    levels = depth + 1
-    return Work(
-        np.empty(n_nodes, np.uint64), np.empty(n_nodes, np.uint8),
-        np.zeros(n_features, np.uint64), np.zeros(n_features, np.uint64),
-        np.zeros(BLOCK, np.int64), np.zeros(BLOCK, np.int64),
-        np.empty(levels * BLOCK), np.empty(levels * BLOCK), np.empty(levels, np.int64),
-        np.empty(levels, np.uint8), np.empty(levels, np.uint8),
-        *(np.zeros(levels, np.uint64) for _ in range(6)),
-    )  # fmt: skip
+    """Scratch for trees up to this depth and this number of nodes."""
+    sizes = {"nodes": n_nodes, "features": n_features, "levels": depth + 1}
+    sums = (depth + 1) * BLOCK
+    return Work(**new_arrays(Work, np.zeros, block=BLOCK, sums=sums, **sizes))
 
 
 @device
@@ -125,6 +105,24 @@ def enter(trees, v, i, h, alive, codes, background, first, n, work):
 
 
 @device
+def count_rows(counts, rows, step):
+    """Add `step` to the counts of some rows of a block."""
+    while rows != NONE:
+        counts[lowest(rows)] += step
+        rows &= rows - ONE
+
+
+@device
+def sum_over(sums, level, rows):
+    """The sum over some rows of a block of the sums of a level."""
+    total = 0.0
+    while rows != NONE:
+        total += sums[level * BLOCK + lowest(rows)]
+        rows &= rows - ONE
+    return total
+
+
+@device
 def go_down(f, h, s, work):
     """Take the edge to child s of the node at level h. Returns with which rows mixed rows do."""
     z_goes = work.left[work.node[h] - work.node[0]]
@@ -137,12 +135,8 @@ def go_down(f, h, s, work):
     new_a, new_b = alive & is_new & x_goes & ~z_goes, alive & is_new & z_goes & ~x_goes
     work.below[h], work.new_a[h], work.new_b[h] = alive, new_a, new_b
     work.in_a[f], work.in_b[f] = a | new_a, b | new_b
-    while new_a != NONE:
-        work.a[lowest(new_a)] += 1
-        new_a &= new_a - ONE
-    while new_b != NONE:
-        work.b[lowest(new_b)] += 1
-        new_b &= new_b - ONE
+    count_rows(work.a, new_a, 1)
+    count_rows(work.b, new_b, 1)
     return alive
 
 
@@ -167,20 +161,10 @@ def go_up(f, h, i, c, out, work):
         work.sums_a[at + z] += work.sums_a[below + z]
         work.sums_b[at + z] += work.sums_b[below + z]
         alive &= alive - ONE
-    own = 0.0
-    while new_a != NONE:
-        z = lowest(new_a)
-        own += work.sums_a[below + z]
-        work.a[z] -= 1
-        new_a &= new_a - ONE
-    out[i, f, c] += own
-    own = 0.0
-    while new_b != NONE:
-        z = lowest(new_b)
-        own += work.sums_b[below + z]
-        work.b[z] -= 1
-        new_b &= new_b - ONE
-    out[i, f, c] -= own
+    out[i, f, c] += sum_over(work.sums_a, h + 1, new_a)
+    out[i, f, c] -= sum_over(work.sums_b, h + 1, new_b)
+    count_rows(work.a, new_a, -1)
+    count_rows(work.b, new_b, -1)
     work.in_a[f], work.in_b[f] = work.old_a[h], work.old_b[h]
 
 

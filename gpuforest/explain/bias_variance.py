@@ -130,7 +130,20 @@ def bias_variance(
         raise ValueError("squared error needs numbers as targets: choose loss='zero_one'")
     predictions = _predictions(estimator, X, y, X_test, len(y_test), n_rounds, random_state)
     parts = _squared_error if loss == "squared_error" else _zero_one
-    return parts(predictions, y_test)
+    error, bias, variance, adds, takes_off, main = parts(predictions, y_test)
+    return BiasVariance(
+        loss=loss,
+        error=float(error.mean()),
+        bias=float(bias.mean()),
+        variance=float(variance.mean()),
+        unbiased_variance=float(adds.mean()),
+        biased_variance=float(takes_off.mean()),
+        main_prediction=main,
+        row_error=error,
+        row_bias=bias,
+        row_variance=variance,
+        n_rounds=n_rounds,
+    )
 
 
 def _predictions(
@@ -154,41 +167,24 @@ def _predictions(
     return np.stack(rounds)
 
 
-def _squared_error(predictions: np.ndarray, y: np.ndarray) -> BiasVariance:
+def _squared_error(predictions: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
+    """For each row f64[n_test] the error, bias and variance, the variance that adds to the error
+    and that which takes off it, and the main prediction."""
     predictions, y = predictions.astype(np.float64), y.astype(np.float64)
     main = predictions.mean(axis=0)
     variance = ((predictions - main) ** 2).mean(axis=0)
-    return BiasVariance(
-        loss="squared_error",
-        **_means(((predictions - y) ** 2).mean(axis=0), (main - y) ** 2, variance),
-        unbiased_variance=float(variance.mean()),
-        biased_variance=0.0,
-        main_prediction=main,
-        n_rounds=len(predictions),
-    )
+    error = ((predictions - y) ** 2).mean(axis=0)
+    return error, (main - y) ** 2, variance, variance, np.zeros(len(y)), main
 
 
-def _zero_one(predictions: np.ndarray, y: np.ndarray) -> BiasVariance:
+def _zero_one(predictions: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
+    """As `_squared_error`."""
     n_rounds, n_test = predictions.shape
     classes, codes = np.unique(np.concatenate([predictions.ravel(), y]), return_inverse=True)
     votes = np.zeros((n_test, len(classes)), dtype=np.int64)
     np.add.at(votes, (np.arange(n_test), codes[:-n_test].reshape(n_rounds, n_test)), 1)
     main, truth = votes.argmax(axis=1), codes[-n_test:]
-    right = votes[np.arange(n_test), truth]
-    bias = main != truth
-    variance = (n_rounds - votes.max(axis=1)) / n_rounds
-    return BiasVariance(
-        loss="zero_one",
-        **_means((n_rounds - right) / n_rounds, bias.astype(np.float64), variance),
-        unbiased_variance=float(np.where(bias, 0.0, variance).mean()),
-        biased_variance=float(np.where(bias, right / n_rounds, 0.0).mean()),
-        main_prediction=classes[main],
-        n_rounds=n_rounds,
-    )
-
-
-def _means(error: np.ndarray, bias: np.ndarray, variance: np.ndarray) -> dict[str, Any]:
-    """The fields of each row's error, bias and variance, f64[n_test], and of their means."""
-    rows = {"error": error, "bias": bias, "variance": variance}
-    means = {name: float(values.mean()) for name, values in rows.items()}
-    return {**means, **{f"row_{name}": values for name, values in rows.items()}}
+    right, wrong = votes[np.arange(n_test), truth], main != truth
+    error, variance = ((n_rounds - n) / n_rounds for n in (right, votes.max(axis=1)))
+    adds, takes_off = np.where(wrong, 0.0, variance), np.where(wrong, right / n_rounds, 0.0)
+    return error, wrong.astype(np.float64), variance, adds, takes_off, classes[main]

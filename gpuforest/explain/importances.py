@@ -42,8 +42,8 @@ def impurity_importances(forest: Forest, criterion: Criterion) -> np.ndarray:
         weights = forest.tree_weights
     for first, last in tree_groups(forest):
         gains = tree_gains(forest, criterion, first, last)
-        each = gains.sum(axis=1, keepdims=True)
-        total += (gains / np.maximum(each, 1) * weights[first:last, None]).sum(axis=0)
+        whole = np.maximum(gains.sum(axis=1, keepdims=True), 1)
+        total += (gains / whole * weights[first:last, None]).sum(axis=0)
     return np.divide(total, total.sum() or 1.0, out=total)
 
 
@@ -223,10 +223,8 @@ def permutation_decreases(
             rows = rows[sampling.weights[rows] > 0]
         if len(rows):
             used = set(split_features(forest, t))
-            some = {g: both for g, group in enumerate(groups) if (both := sorted(used & {*group}))}
-            decreases[list(some), t] = _of_tree(
-                forest, t, matrix, rows, list(some.values()), score, backend
-            )
+            parts = [sorted(used.intersection(group)) for group in groups]
+            decreases[:, t] = _of_tree(forest, t, matrix, rows, parts, score, backend)
         else:
             decreases[:, t] = np.nan
         report(t + 1, T)
@@ -242,7 +240,7 @@ def _of_tree(
     score: Score,
     backend: Backend,
 ) -> list[float]:
-    """The decrease of each of these groups of features."""
+    """The decrease of each of these groups of features; 0 of an empty one."""
     xp, n, K = backend.xp, len(rows), forest.coding.n_values
     codes = xp.take(matrix.codes, backend.asarray(rows), axis=0)
     order = backend.asarray(random_order(forest.seed, tree, n))
@@ -252,12 +250,14 @@ def _of_tree(
         values = backend.accumulate(forest, codes, range(tree, tree + 1), None, zeros)
         return score(rows, backend.asnumpy(values))
 
-    before, decreases = score_now(), []
-    for group in groups:
+    before, decreases = score_now(), [0.0] * len(groups)
+    for g, group in enumerate(groups):
+        if not group:
+            continue
         columns = [xp.asarray(codes[:, feature], copy=True) for feature in group]
         for feature, column in zip(group, columns, strict=True):
             codes[:, feature] = xp.take(column, order)
-        decreases.append(before - score_now())
+        decreases[g] = before - score_now()
         for feature, column in zip(group, columns, strict=True):
             codes[:, feature] = column
     return decreases
@@ -320,12 +320,12 @@ def with_shadows(
 
 def edges_of_features(edges: BinEdges, features: np.ndarray) -> BinEdges:
     """The edges of some features, which may come more than once."""
-    each = [edges.values[edges.offsets[f] : edges.offsets[f + 1]] for f in features]
-    offsets = np.cumsum([0, *map(len, each)], dtype=edges.offsets.dtype)
+    values = [edges.values[edges.offsets[f] : edges.offsets[f + 1]] for f in features]
+    offsets = np.cumsum([0, *map(len, values)], dtype=edges.offsets.dtype)
     kinds = edges.kinds[features] if len(edges.kinds) else edges.kinds
     labels = edges.categories
     categories = {i: labels[f] for i, f in enumerate(features.tolist()) if f in labels}
-    return BinEdges(np.concatenate(each), offsets, kinds, categories)
+    return BinEdges(np.concatenate(values), offsets, kinds, categories)
 
 
 def decided(hits: np.ndarray, n_rounds: int, alpha: float) -> tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Facts about a fitted estimator and the rounds of a boosted one, for scripts, summaries,
+"""Facts about a fitted estimator, and about the rounds of a boosted one, for scripts, summaries,
 notebooks and reports."""
 
 from __future__ import annotations
@@ -186,10 +186,8 @@ def rounds_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("baseline", f"{baseline}{more}: the raw prediction before the first round"),
     ]
     for name, values in facts["curves"].items():
-        kind, text = (
-            facts["measure"].partition(":")[0],
-            f"{_number(values[-1])} after the last round",
-        )
+        kind = facts["measure"].partition(":")[0]
+        text = f"{_number(values[-1])} after the last round"
         if name == "validation":
             best = facts["best_round"]
             text += f", {_number(values[best])} after the best, round {best}"

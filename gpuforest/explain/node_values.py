@@ -88,8 +88,8 @@ def with_leaf_impurity(
     weights = np.ones(len(y)) if sampling.weights is None else sampling.weights
     y = np.where((weights > 0)[:, None], y, mean)  # rows that never count may lie anywhere
     with np.errstate(over="ignore"):  # a spread beyond all numbers is infinite
-        each = criterion.spread(y, mean).mean(axis=1)
-        total = np.bincount(leaf, weights * each, minlength=V)
+        spread = criterion.spread(y, mean).mean(axis=1)
+        total = np.bincount(leaf, weights * spread, minlength=V)
     # no leaf is without weight; a deviance of zero may come out below it by rounding
     impurity = np.maximum(total / np.bincount(leaf, weights, minlength=V), 0.0)
     return replace(forest, leaf_impurity=impurity)
@@ -122,7 +122,7 @@ def node_impurity(forest: Forest, tree: int, criterion: Criterion) -> np.ndarray
     return np.maximum(total / weight, 0.0)
 
 
-def with_medians(forest: Forest, training: Training, y: Array, first: int) -> Forest:
+def with_node_values(forest: Forest, training: Training, y: Array, first: int) -> Forest:
     """The forest with `node_values` and `node_errors`: the median of each node's rows, and their
     absolute error around it.
 

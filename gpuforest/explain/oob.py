@@ -17,7 +17,7 @@ from gpuforest.engine.sampling import draw_bags
 
 Array = Any
 Error = Callable[[np.ndarray], float]  # of out-of-bag predictions f64[n, n_values]
-Curve = list[tuple[int, float]]  # trees, and the error of so many
+Curve = list[tuple[int, float]]  # numbers of trees, and the errors of these trees
 
 # Rows on which errors are computed while trees grow: a quarter, within these, which takes some
 # percent of the time that the trees take. Errors of fewer rows settle later: they differ by chance.
@@ -30,7 +30,7 @@ class OutOfBag:
 
     sums : f64[n, n_values], on the backend's device
     counts : i64[n], the trees that did not draw a row
-    n_trees : so many were added
+    n_trees : the number of trees that were added
 
     Parameters
     ----------

@@ -11,10 +11,14 @@ import array_api_compat.numpy as xp
 import numpy as np
 from scipy.sparse import csr_matrix
 
+from gpuforest.backends.base import Backend
+from gpuforest.common.progress import report
+from gpuforest.engine.binning import encode_blocks
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.nodes import LEAF_WORD, is_leaf, leaf_rows, unpack
 
 BLOCK = 2**18  # leaves whose paths are written at once, in a tenth of a second
+WALKED_AT_ONCE = 2**20  # leaves i64 of a block of rows and all trees: 8 MB
 
 
 def one_tree(forest: Forest, tree: int) -> Forest:
@@ -97,6 +101,17 @@ def subtree_sizes(forest: Forest, tree: int) -> np.ndarray:
     return sizes
 
 
+def leaf_blocks(forest: Forest, X: Any, backend: Backend) -> Iterator[tuple[slice, np.ndarray]]:
+    """Blocks of the rows of X, and the nodes of the forest that are their leaves, i64[n, T]."""
+    first, step = forest.tree_offsets[:-1], max(1, WALKED_AT_ONCE // forest.n_trees)
+    for begin, end, codes in encode_blocks(X, forest.edges, backend):
+        for i in range(begin, end, step):
+            rows = slice(i, min(i + step, end))
+            leaves = backend.apply(forest, codes[i - begin : rows.stop - begin, ...])
+            yield rows, backend.asnumpy(leaves) + first
+        report(end, X.shape[0])
+
+
 def decision_paths(forest: Forest, leaves: np.ndarray) -> Any:
     """Which nodes the rows pass, csr_matrix int64 [N, M] of ones; trees stand side by side.
 
@@ -148,8 +163,8 @@ def with_path_lengths(forest: Forest) -> Forest:
     """
     leaf = is_leaf(forest.nodes)
     size = forest.leaf_sums[leaf_rows(forest.nodes[leaf]), 0]
-    each = np.stack([node_depths(forest)[leaf], size], axis=1)
-    pairs, row = np.unique(each, axis=0, return_inverse=True)
+    depth_and_size = np.stack([node_depths(forest)[leaf], size], axis=1)
+    pairs, row = np.unique(depth_and_size, axis=0, return_inverse=True)
     nodes = forest.nodes.copy()
     nodes[leaf] = row.reshape(-1).astype(np.uint64) + np.uint64(LEAF_WORD)
     sums = np.stack([pairs[:, 1], np.zeros(len(pairs), np.int64)], axis=1)

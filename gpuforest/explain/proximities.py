@@ -1,7 +1,7 @@
 """Proximities: in how many trees two rows share a leaf (Breiman 2001; Breiman and Cutler 2003).
 
-Only pairs of rows that share some leaf are ever written down, as sparse matrices and by blocks of
-rows. What Breiman and Cutler compute from proximities is computed from these matrices.
+Only pairs of rows that share a leaf are written down, as sparse matrices and by blocks of rows.
+What Breiman and Cutler compute from proximities is computed from these matrices.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
+from sklearn.base import clone
 from sklearn.utils import Bunch
 
 PAIRS_AT_ONCE = 2**23  # pairs of rows in a leaf that a block has at most: some 100 MB
@@ -132,10 +133,10 @@ def proximity_outliers(proximities: Any, y: Any = None) -> np.ndarray:
     of_class = (codes[row] == codes[squares.indices]) & (row != squares.indices)
     raw = N / (1.0 + np.bincount(row[of_class], squares.data[of_class], minlength=N))
     for c in range(codes.max(initial=-1) + 1):
-        some = codes == c
-        middle = np.median(raw[some])
-        spread = np.abs(raw[some] - middle).mean()
-        raw[some] = (raw[some] - middle) / (spread or 1.0)
+        rows = codes == c
+        middle = np.median(raw[rows])
+        spread = np.abs(raw[rows] - middle).mean()
+        raw[rows] = (raw[rows] - middle) / (spread or 1.0)
     return np.asarray(raw)
 
 
@@ -188,13 +189,13 @@ def class_prototypes(
             near = column[counts & (row == best)]
             groups.append((c, best, near))
             free[near] = False
-    spread = [np.nanpercentile(X[near], [25, 50, 75], axis=0) for _, _, near in groups]
-    parts = np.stack(spread, axis=1)
+    spreads = [np.nanpercentile(X[near], [25, 50, 75], axis=0) for _, _, near in groups]
+    quartiles = np.stack(spreads, axis=1)
     return Bunch(
         classes=classes[[c for c, _, _ in groups]],
-        prototypes=parts[1],
+        prototypes=quartiles[1],
         rows=np.array([best for _, best, _ in groups]),
-        quartiles=parts[[0, 2]],
+        quartiles=quartiles[[0, 2]],
     )
 
 
@@ -213,3 +214,39 @@ def impute_step(proximities: Any, X: np.ndarray, filled: np.ndarray, mask: Any) 
         votes = P[:, np.flatnonzero(present[:, f])] @ np.eye(len(values))[codes]
         means[:, f] = values[np.argmax(votes, axis=1)] if len(values) else np.nan
     return np.where(present, X, np.where(weight > 0, means, filled))
+
+
+def impute_by_proximity(forest: Any, X: Any, y: Any, *, max_iter: int = 5) -> np.ndarray:
+    """Fill missing values by the known values of similar rows (Breiman and Cutler).
+
+    Missing values are medians at first, or most frequent values. Then, `max_iter` times, the
+    forest is fitted, and each missing value becomes the mean of the column's known values,
+    weighted by proximity; of categorical features the value of the highest total proximity.
+
+    Parameters
+    ----------
+    forest : RandomForest* or ExtraTrees*, which need not be fitted and is not changed
+        Its `categorical_features`, a mask or numbers, are filled by votes.
+    X : array-like of shape (n_samples, n_features), numbers, with NaN for missing values
+    y : array-like of shape (n_samples,), the target
+    max_iter : int
+
+    Returns
+    -------
+    float64 array of shape (n_samples, n_features), without NaN but in columns of nothing else
+    """
+    X = np.asarray(X, np.float64)
+    mask, wanted = np.zeros(X.shape[1], bool), forest.categorical_features
+    if wanted is not None and not isinstance(wanted, str):
+        mask[np.asarray(wanted)] = True
+    filled = X.copy()
+    for f in range(X.shape[1]):
+        known = X[~np.isnan(X[:, f]), f]
+        if len(known):
+            values, counts = np.unique(known, return_counts=True)
+            start = values[counts.argmax()] if mask[f] else np.median(known)
+            filled[np.isnan(X[:, f]), f] = start
+    for _ in range(max_iter if np.isnan(X).any() else 0):
+        near = clone(forest).fit(filled, y).proximity(filled)
+        filled = impute_step(near, X, filled, mask)
+    return np.asarray(filled)

@@ -52,39 +52,38 @@ def _gains(forest: Forest, criterion: Criterion) -> np.ndarray:
 def keep_splits(forest: Forest, keep: np.ndarray) -> Forest:
     """The forest as if only some of its nodes, bool[M], had been split, bit for bit: a split node
     without the mark becomes a leaf, and all below it vanish."""
-    there = _kept_nodes(forest, keep)  # they stay in their order
-    split = there & keep & ~is_leaf(forest.nodes)
-    position = np.cumsum(there) - 1
+    kept = _kept_nodes(forest, keep)  # they stay in their order
+    split = kept & keep & ~is_leaf(forest.nodes)
+    position = np.cumsum(kept) - 1
     roots = position[forest.tree_offsets[:-1]]
-    tree_offsets = np.append(roots, np.count_nonzero(there)).astype(OFFSET)
+    tree_offsets = np.append(roots, np.count_nonzero(kept)).astype(OFFSET)
     at, left = split_nodes(forest)
     at, left = at[split[at]], left[split[at]]
     tree = np.searchsorted(forest.tree_offsets, at, side="right") - 1
     child = (position[left] - roots[tree]).astype(NODE) << NODE(CHILD_SHIFT)
     nodes = np.full(len(forest.nodes), LEAF_WORD, NODE)
     nodes[split] = forest.nodes[split] & ~NODE(CHILD_MASK << CHILD_SHIFT) | child
-    leaf, tables = there & ~split, []
+    leaf, tables = kept & ~split, []
     for first, last in tree_groups(forest):
         inside = slice(forest.tree_offsets[first], forest.tree_offsets[last])
         tables.append(forest.node_sums(first, last)[leaf[inside]])
-    nodes, leaf_sums = in_order(nodes[there], tables, forest.coding)
+    nodes, leaf_sums = in_order(nodes[kept], tables, forest.coding)
     sets = forest.sets
     if len(sets):
-        n_words = np.diff(forest.set_at, append=len(sets))
-        sets = sets[np.repeat(split, n_words)]
+        sets = sets[np.repeat(split, np.diff(forest.set_at, append=len(sets)))]
     pruned = replace(forest, nodes=nodes, tree_offsets=tree_offsets, leaf_sums=leaf_sums, sets=sets)
-    if forest.node_values is None or forest.node_errors is None:
+    values, errors = forest.node_values, forest.node_errors
+    if values is None or errors is None:
         return pruned
-    values, errors = forest.node_values[there], forest.node_errors[there]
-    return replace(pruned, node_values=values, node_errors=errors)
+    return replace(pruned, node_values=values[kept], node_errors=errors[kept])
 
 
 def _kept_nodes(forest: Forest, keep: np.ndarray) -> np.ndarray:
     """Nodes that no split without `keep` bool[M] lies above, bool[M]."""
-    there = np.ones(forest.n_nodes, np.bool_)
+    kept = np.ones(forest.n_nodes, np.bool_)
     for split, left in reversed(list(upward(forest))):
-        there[left] = there[left + 1] = there[split] & keep[split]
-    return there
+        kept[left] = kept[left + 1] = kept[split] & keep[split]
+    return kept
 
 
 def best_first(forest: Forest, criterion: Criterion, max_leaf_nodes: int) -> Forest:
@@ -159,7 +158,7 @@ def pruning_path(forest: Forest, criterion: Criterion) -> tuple[np.ndarray, np.n
     splits = np.flatnonzero(~is_leaf(forest.nodes)).tolist()
     blocks = sorted((decrease(total[i], n_splits[i]), i) for i in {top[i] for i in splits})
     totals = [total[i] for _, i in blocks]
-    left = [decrease(some) for some in accumulate(totals, sub, initial=sum(totals))]
+    left = [decrease(rest) for rest in accumulate(totals, sub, initial=sum(totals))]
     gone = [0, *accumulate(n_splits[i] for _, i in blocks)]
     alphas = np.array([0.0, *(alpha for alpha, _ in blocks)])
     return alphas, np.array(left), len(splits) + 1 - np.array(gone)
@@ -271,8 +270,8 @@ def try_rows(
         w = weights[block][row]
         with np.errstate(over="ignore"):  # said below
             loss = criterion.loss(y[block][row], predicted[node]).mean(axis=1)
-            for total, each in zip(losses, (w * loss, w * w * loss, (w * loss) ** 2), strict=True):
-                total += np.bincount(node, each, minlength=m)
+            for total, terms in zip(losses, (w * loss, w * w * loss, (w * loss) ** 2), strict=True):
+                total += np.bincount(node, terms, minlength=m)
     if not np.isfinite(losses).all():
         raise ValueError("the errors of y, squared, overflow: divide y by a constant")
     return Trial(collapse_alphas(forest, criterion), left_children(forest.nodes), losses, weights)
@@ -325,11 +324,11 @@ def error_curve(
     weights = np.concatenate([trial.weights for trial in trials])
     total, squares = math.fsum(weights), math.fsum(weights**2)
     spans = np.hstack([_spans(trial, ccp_alphas) for trial in trials])
-    some = spans[0] < spans[1]
-    losses = np.hstack([trial.losses for trial in trials])[:, some]
-    parts = [_sums_along(spans[:, some], each, len(ccp_alphas)) for each in losses]
-    errors = parts[0] / total
-    spread = parts[2] - 2 * errors * parts[1] + errors**2 * squares
+    counted = spans[0] < spans[1]
+    losses = np.hstack([trial.losses for trial in trials])[:, counted]
+    sums = [_sums_along(spans[:, counted], values, len(ccp_alphas)) for values in losses]
+    errors = sums[0] / total
+    spread = sums[2] - 2 * errors * sums[1] + errors**2 * squares
     return errors, np.sqrt(np.maximum(spread, 0.0) * repeats) / total
 
 
@@ -340,9 +339,9 @@ def _spans(trial: Trial, ccp_alphas: np.ndarray) -> np.ndarray:
     """
     first = np.searchsorted(ccp_alphas, trial.alphas)
     last = np.full(len(first), len(ccp_alphas))  # the root stays
-    left = trial.left
-    split = np.flatnonzero(left)
-    last[left[split]] = last[left[split] + 1] = first[split]
+    split = np.flatnonzero(trial.left)
+    left = trial.left[split]
+    last[left] = last[left + 1] = first[split]
     return np.stack([first, last])
 
 

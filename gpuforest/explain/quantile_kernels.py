@@ -57,7 +57,8 @@ class Members(NamedTuple):
     lists : i32[L, 2], at `begin` a leaf's number of members and of draws, then for each member its
         row and how often it was drawn; the rows ascend
     rank : i32[K, N], the position of each row in the order of the targets of each output
-    weight : int, what the members of a leaf weigh together: one of D draws weighs weight // D
+    weight : int, what the members of a leaf weigh together: one of D draws weighs weight // D; 0
+        where each draw weighs one
     """
 
     leaf: I64s
@@ -69,44 +70,32 @@ class Members(NamedTuple):
 def new_members(sizes: np.ndarray, row_count: np.ndarray, rank: np.ndarray, weight: int) -> Members:
     """The record, from the number of members of each node i64[M], and the row and count of each
     member i32[E, 2], node after node."""
-    leaf, many = np.zeros(len(sizes), np.int64), sizes > 1
+    leaf, several = np.zeros(len(sizes), np.int64), sizes > 1
     node = np.repeat(np.arange(len(sizes)), sizes)
     only = sizes[node] == 1
     row, count = row_count[only].T.astype(np.int64)
     leaf[node[only]] = row | count << COUNT
-    lengths = np.where(many, sizes + 1, 0)
-    begin = np.cumsum(lengths) - lengths
-    leaf[many] = ~begin[many]
-    lists = np.zeros((int(lengths.sum()), 2), np.int32)
-    lists[begin[many], 0] = sizes[many]
-    first = np.cumsum(sizes) - sizes
-    listed = np.flatnonzero(~only)
-    lists[begin[node[listed]] + 1 + listed - first[node[listed]]] = row_count[listed]
-    if len(listed):
-        starts = np.cumsum(sizes[many]) - sizes[many]
-        lists[begin[many], 1] = np.add.reduceat(row_count[listed, 1], starts)
+    listed, lengths = row_count[~only], sizes[several]
+    first = np.cumsum(lengths) - lengths
+    leaf[several] = ~(first + np.arange(len(first)))
+    draws = np.add.reduceat(listed[:, 1], first)
+    lists = np.insert(listed, first, np.stack([lengths, draws], axis=1), axis=0)
     return Members(leaf, lists, rank, weight)
 
 
 class ByRank(NamedTuple):
-    """Scratch of a thread.
+    """Scratch of a thread. `weight` and `bits` are zero before and after each row."""
 
-    weight : i64[N], zero between two rows
-    bits : u64[N / 64 + 1], bit r is set where weight[r] is not zero; zero between two rows
-    at, upto : i64[N], the ranks of a row's members and the weights up to each
-    """
-
-    weight: I64s
-    bits: U64s
-    at: I64s
-    upto: I64s
+    weight: I64s  # [N]
+    bits: U64s  # [N / 64 + 1], bit r is set where weight[r] is not zero
+    at: I64s  # [N], the ranks of a row's members
+    upto: I64s  # [N], and the weights up to each
 
 
 def new_scratch(n_rows: int) -> ByRank:
-    """Scratch for so many training rows."""
-    bits = np.zeros(n_rows // 64 + 1, np.uint64)
+    """Scratch for this number of training rows."""
     weight, at, upto = np.zeros((3, n_rows), np.int64)
-    return ByRank(weight, bits, at, upto)
+    return ByRank(weight, np.zeros(n_rows // 64 + 1, np.uint64), at, upto)
 
 
 @device
@@ -143,13 +132,13 @@ def add_members(members, leaves, i, k, ranks):
         if leaf >= 0:
             count = leaf >> COUNT
             draws += count
-            weight = members.weight // count * count if count > 1 else members.weight
-            add_member(members, k, ranks, leaf & ROW, weight)
+            each = members.weight // count if count > 1 else members.weight
+            add_member(members, k, ranks, leaf & ROW, max(each, 1) * count)
             continue
         begin = ~leaf
-        n, own = members.lists[U(begin), U(0)], members.lists[U(begin), U(1)]
-        each = members.weight // own
-        draws += own
+        n, leaf_draws = members.lists[U(begin), U(0)], members.lists[U(begin), U(1)]
+        draws += leaf_draws
+        each = max(members.weight // leaf_draws, 1)
         for e in range(begin + 1, begin + 1 + n):
             weight = each * members.lists[U(e), U(1)]
             add_member(members, k, ranks, members.lists[U(e), U(0)], weight)
@@ -196,9 +185,9 @@ def mean_over(y, ranks, n, start, end):
     upto, at = ranks.upto, first_above(ranks.upto, n, start, False)
     base, total, before = y[ranks.at[at]], 0.0, start
     while at < n:
-        here = min(np.float64(upto[at]), end)
-        total += (y[ranks.at[at]] - base) * (here - before)
-        before = here
+        until = min(np.float64(upto[at]), end)
+        total += (y[ranks.at[at]] - base) * (until - before)
+        before = until
         if np.float64(upto[at]) >= end:
             break
         at += 1
@@ -214,7 +203,9 @@ def quantile(y, ranks, n, draws, q, how):
     end = start + unit
     if how == LINEAR:
         return mean_over(y, ranks, n, start, end)
-    slack = draws + 1.0
+    slack = draws + 1.0  # of weights that were rounded down
+    if ranks.upto[n - 1] == draws:  # each draw weighs one
+        slack = total * 2.0**-50 if how == INVERTED else 0.0
     if how == LOWER:
         return y[ranks.at[first_above(ranks.upto, n, start + slack, False)]]
     limit = q * total if how == INVERTED else end
@@ -244,36 +235,34 @@ def quantiles(
 
 
 @device
-def add_below(members, row, weight, low, high, i, out):
-    """Add the weight of one member to the sums of row i."""
-    for k in range(low.shape[1]):
-        rank = members.rank[k, row]
-        out[i, k, 0] += weight if rank < low[i, k] else 0
-        out[i, k, 1] += weight if rank < high[i, k] else 0
-        out[i, k, 2] += weight
+def weight_below(ranks, n, rank):
+    """The weight of the members before a rank."""
+    at = first_above(ranks.at, n, np.float64(rank), True)
+    if ranks.at[at] >= rank:
+        at -= 1
+    return ranks.upto[at] if at >= 0 else 0
 
 
 @kernel
-def weights_below(members: Members, leaves: I64s2, low: I64s2, high: I64s2, out: I64s3):
-    """Add the weights and draws to `out` i64[n, K, 4], which holds zeros."""
+def weights_below(
+    members: Members, leaves: I64s2, low: I64s2, high: I64s2, ranks: ByRank, out: I64s3
+):  # fmt: skip
+    """Write the weights below two ranks and of all members, and the draws, to `out` i64[n, K, 4],
+    which holds zeros."""
     for i in range(len(leaves)):
-        draws = np.int64(0)
-        for t in range(leaves.shape[1]):
-            node = leaves[i, t]
-            if node < 0:
-                continue
-            leaf = members.leaf[node]
-            if leaf >= 0:
-                count = leaf >> COUNT
-                draws += count
-                weight = members.weight // count * count
-                add_below(members, leaf & ROW, weight, low, high, i, out)
-                continue
-            begin = ~leaf
-            n, own = members.lists[begin, 0], members.lists[begin, 1]
-            draws += own
-            for e in range(begin + 1, begin + 1 + n):
-                weight = members.weight // own * members.lists[e, 1]
-                add_below(members, members.lists[e, 0], weight, low, high, i, out)
+        fetch_ahead(members, leaves, i)
         for k in range(low.shape[1]):
-            out[i, k, 3] = draws
+            draws = add_members(members, leaves, i, k, ranks)
+            n = in_order(ranks)
+            if n:
+                out[i, k, 0] = weight_below(ranks, n, low[i, k])
+                out[i, k, 1] = weight_below(ranks, n, high[i, k])
+                out[i, k, 2], out[i, k, 3] = ranks.upto[n - 1], draws
+
+
+@kernel
+def list_members(members: Members, leaves: I64s2, ranks: ByRank, n: I64s):
+    """Write the ranks of the members of a row's leaves i64[1, T] to ranks.at, the weights up to
+    each to ranks.upto, and their number to n[0]."""
+    add_members(members, leaves, 0, 0, ranks)
+    n[0] = in_order(ranks)

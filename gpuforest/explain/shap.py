@@ -8,112 +8,68 @@ whatever the backend; threads share rows.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from gpuforest.backends.base import Backend
 from gpuforest.common.parallel import blocks, parallel_map
+from gpuforest.compiler.intrinsics import LANES
 from gpuforest.engine.binning import bin_matrix
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.nodes import is_leaf, leaf_rows
 from gpuforest.engine.predict import predict
 from gpuforest.explain import background_kernels, shap_kernels
-from gpuforest.kernels.shared.records import Points
 
 Array = Any
 
 MOST_ROWS = 256  # rows of a task: some seconds of work, which no interrupt can end
 
 
-@dataclass(frozen=True, eq=False)
-class Explainer:
-    """What path-dependent SHAP values need of a forest, and of no row.
+def shap_values(forest: Forest, X: Array, backend: Backend) -> np.ndarray:
+    """The path-dependent SHAP values of the rows of X [N, F], f64[N, F, K]."""
+    return tree_sums(forest, X, backend, shap_kernels.shap_values)
 
-    cover : f64[M], the weight of the training rows in each node
-    shape : i64[T, 2], the most features on a path of each tree, and its depth
-    columns : i64[T, 2], the outputs to which tree t adds are columns[t, 0] .. columns[t, 1] - 1
-    points : of each tree
+
+def shap_interactions(forest: Forest, X: Array, backend: Backend) -> np.ndarray:
+    """The SHAP interaction values of the rows of X [N, F], f64[N, F, F, K].
+
+    They are symmetric, and add up over one of the features to the SHAP values.
     """
+    F = forest.edges.n_features
+    sums = tree_sums(forest, X, backend, shap_kernels.shap_interactions, F)
+    both = sums.reshape(len(sums), F, F, -1)
+    values, f = np.einsum("nffk->nfk", both).copy(), np.arange(F)
+    both = (both + both.transpose(0, 2, 1, 3)) / 2.0
+    both[:, f, f] = 0.0
+    both[:, f, f] = values - both.sum(axis=2)
+    return np.asarray(both)
 
-    forest: Forest
-    cover: np.ndarray
-    shape: np.ndarray
-    columns: np.ndarray
-    points: Points
 
-    @classmethod
-    def of(cls, forest: Forest, backend: Backend) -> Explainer:
-        """For a forest to whose predictions the SHAP values of its trees add up."""
-        refuse(forest)
-        sums = forest.leaf_sums
-        weight = sums.sum(axis=1) if forest.coding.is_classes else sums[:, 0]
-        if weight.min() <= 0:
-            raise ValueError(
-                "the forest has leaves without training rows, of which no share is known"
-            )
-        cover, shape = covers(forest, weight.astype(np.float64), backend.n_threads)
-        return cls(forest, cover, shape, columns_of(forest), points_for(shape[:, 0]))
+def tree_sums(
+    forest: Forest, X: Array, backend: Backend, kernel: Callable[..., None], n_others: int = 0
+) -> np.ndarray:
+    """What a kernel adds up over the trees for each row of X [N, F], combined as the trees'
+    predictions are: f64[N, F, K], or f64[N, F * n_others, K] of each feature with others.
 
-    def expected(self) -> np.ndarray:
-        """The prediction with no feature known, f64[K]: the mean over the cover of each tree."""
-        forest, begin = self.forest, self.forest.tree_offsets[:-1]
-        leaf = is_leaf(forest.nodes)
-        share = self.cover / np.repeat(self.cover[begin], np.diff(forest.tree_offsets)) * leaf
-        rows = np.where(leaf, leaf_rows(forest.nodes), 0)
-        means = np.stack(
-            [np.add.reduceat(share * values[rows], begin) for values in forest.values.T], axis=1
-        )
-        mean = forest.combined(means.sum(axis=0))
-        return np.asarray(mean if forest.baseline is None else mean + forest.baseline)
+    A row's sums are those of trees in their order, so no number of threads changes them.
+    """
+    cover, shape = path_covers(forest, backend.n_threads)
+    n_points, points = points_for(shape[:, 0])
+    depth, most_points = int(shape[:, 1].max()), int(n_points.max())
+    codes, columns = code_columns(X, forest, backend), columns_of(forest)
+    (F, N), trees, values = codes.shape, forest.walked(), forest.values
+    sums = np.zeros((N, F * max(1, n_others), values.shape[1]))
 
-    def values(self, X: Array, backend: Backend) -> np.ndarray:
-        """The SHAP values of the rows of X [N, F], f64[N, F, K]."""
-        codes = host_codes(X, self.forest, backend)
-        sums = self.tree_sums(shap_kernels.shap_values, codes.shape[1], codes, backend.n_threads)
-        return combined(self.forest, sums)
+    def explain(rows: slice) -> None:
+        work = shap_kernels.new_work(F, depth, most_points, with_pairs=n_others > 0)
+        kernel(
+            trees, cover, values, columns, n_points, points, codes, sums, rows.start, rows.stop,
+            work,
+        )  # fmt: skip
 
-    def interactions(self, X: Array, backend: Backend) -> np.ndarray:
-        """The SHAP interaction values of the rows of X [N, F], f64[N, F, F, K].
-
-        They are symmetric, and add up over one of the features to the SHAP values.
-        """
-        codes, most_points = host_codes(X, self.forest, backend), int(self.points.count.max())
-        N, F = codes.shape
-
-        def kernel(*arguments: Any) -> None:
-            shap_kernels.shap_interactions(*arguments, shap_kernels.new_pairs(F, most_points))
-
-        sums = combined(self.forest, self.tree_sums(kernel, F * F, codes, backend.n_threads))
-        both = sums.reshape(N, F, F, -1)
-        values, f = np.einsum("nffk->nfk", both).copy(), np.arange(F)
-        both = (both + both.transpose(0, 2, 1, 3)) / 2.0
-        both[:, f, f] = 0.0
-        both[:, f, f] = values - both.sum(axis=2)
-        return np.asarray(both)
-
-    def tree_sums(
-        self, kernel: Callable[..., None], width: int, codes: np.ndarray, n_threads: int
-    ) -> np.ndarray:
-        """The sums over trees that a kernel adds up for each row of codes [N, F]: f64[N, width, K].
-
-        A row's sums are those of trees in their order, so no number of threads changes them.
-        """
-        (N, F), values = codes.shape, self.forest.values
-        trees, columns = self.forest.walked(), np.ascontiguousarray(codes.T, np.uint16)
-        sums = np.zeros((N, width, values.shape[1]))
-        depth, most_points = int(self.shape[:, 1].max()), int(self.points.count.max())
-
-        def explain(rows: slice) -> None:
-            work = shap_kernels.new_work(F, depth, most_points)
-            kernel(
-                trees, self.cover, values, self.columns, self.points, columns, sums, rows.start,
-                rows.stop, work,
-            )  # fmt: skip
-
-        parallel_map(explain, blocks(N, n_threads, MOST_ROWS), n_threads)
-        return sums
+    parallel_map(explain, blocks(N, backend.n_threads, MOST_ROWS), backend.n_threads)
+    return combined(forest, sums)
 
 
 def background_values(
@@ -130,21 +86,48 @@ def background_values(
             f"{widest} features, and there are {limit / 1e6:.3g} MB: raise memory_limit, leave "
             "background out, or train with a lower max_depth"
         )
-    rows, others = host_codes(X, forest, backend), host_codes(background, forest, backend)
-    N, F = rows.shape
-    trees, sums = forest.walked(), np.zeros((N, F, forest.values.shape[1]))
-    codes, other_codes = (np.ascontiguousarray(c.T, np.uint16) for c in (rows, others))
+    codes, others = (code_columns(rows, forest, backend) for rows in (X, background))
+    (F, N), trees, values = codes.shape, forest.walked(), forest.values
     columns, weights = columns_of(forest), weights_for(widest)
-    most_nodes = int(np.diff(trees.offsets).max())
+    sums, most_nodes = np.zeros((N, F, values.shape[1])), int(np.diff(trees.offsets).max())
 
     def explain(rows: slice) -> None:
         background_kernels.background_values(
-            trees, forest.values, columns, weights, codes, other_codes, sums, rows.start,
-            rows.stop, background_kernels.new_work(F, depth, most_nodes),
+            trees, values, columns, weights, codes, others, sums, rows.start, rows.stop,
+            background_kernels.new_work(F, depth, most_nodes),
         )  # fmt: skip
 
     parallel_map(explain, blocks(N, backend.n_threads, MOST_ROWS), backend.n_threads)
-    return combined(forest, sums / len(others))
+    return combined(forest, sums / others.shape[1])
+
+
+def expected(forest: Forest, backend: Backend) -> np.ndarray:
+    """The prediction with no feature known, f64[K]: the mean over the cover of each tree."""
+    cover, _ = path_covers(forest, backend.n_threads)
+    leaf, begin = is_leaf(forest.nodes), forest.tree_offsets[:-1]
+    share = cover / np.repeat(cover[begin], np.diff(forest.tree_offsets)) * leaf
+    rows = np.where(leaf, leaf_rows(forest.nodes), 0)
+    means = np.stack(
+        [np.add.reduceat(share * values[rows], begin) for values in forest.values.T], axis=1
+    )
+    mean = forest.combined(means.sum(axis=0))
+    return np.asarray(mean if forest.baseline is None else mean + forest.baseline)
+
+
+def background_mean(forest: Forest, background: Array, backend: Backend) -> np.ndarray:
+    """The mean prediction of the background's rows [Z, F], f64[K]."""
+    refuse(forest)
+    return np.asarray(backend.asnumpy(predict(forest, background, backend)).mean(axis=0))
+
+
+def path_covers(forest: Forest, n_threads: int) -> tuple[np.ndarray, np.ndarray]:
+    """See `covers`, by the weight of training rows in each leaf. Refuses forests without one."""
+    refuse(forest)
+    sums = forest.leaf_sums
+    weight = sums.sum(axis=1) if forest.coding.is_classes else sums[:, 0]
+    if weight.min() <= 0:
+        raise ValueError("the forest has leaves without training rows, of which no share is known")
+    return covers(forest, weight.astype(np.float64), n_threads)
 
 
 def covers(forest: Forest, leaf_cover: np.ndarray, n_threads: int) -> tuple[np.ndarray, np.ndarray]:
@@ -168,6 +151,11 @@ def host_codes(X: Array, forest: Forest, backend: Backend) -> np.ndarray:
     """The codes [N, F] of X, on the host."""
     codes = backend.asnumpy(bin_matrix(X, forest.edges, backend).codes)
     return codes[:, : forest.edges.n_features]  # a device's rows may be longer
+
+
+def code_columns(X: Array, forest: Forest, backend: Backend) -> np.ndarray:
+    """The codes of X u16[F, N], as kernels take them."""
+    return np.ascontiguousarray(host_codes(X, forest, backend).T, np.uint16)
 
 
 def refuse(forest: Forest) -> None:
@@ -200,27 +188,22 @@ def columns_of(forest: Forest) -> np.ndarray:
     return np.stack([0 * t + int(forest.coding.is_classes), 0 * t + K], axis=1)
 
 
-def points_for(widths: np.ndarray) -> Points:
-    """Points between 0 and 1 for trees with so many features on a path, i64[T].
+def points_for(widths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The points of each tree for Gauss-Legendre quadrature from 0 to 1: their number i64[T], and
+    where they are and their weights, f64[T, 2, Q].
 
-    Gauss-Legendre quadrature with n points is exact for polynomials of degree 2n - 1.
+    n points are exact for polynomials of degree 2n - 1. Points of weight zero fill vectors.
+
+    widths : i64[T], the most features on a path of each tree
     """
     counts = np.maximum(1, -(-widths // 2))
-    sizes = np.unique(counts)
-    tables = [np.polynomial.legendre.leggauss(int(n)) for n in sizes]
-    begin = np.concatenate([[0], np.cumsum(sizes)])
-    return Points(
-        begin[np.searchsorted(sizes, counts)],
-        counts,
-        np.concatenate([(x + 1.0) / 2.0 for x, _ in tables]),
-        np.concatenate([w / 2.0 for _, w in tables]),
-    )
-
-
-def expected(forest: Forest, background: Array, backend: Backend) -> np.ndarray:
-    """The mean prediction of the background's rows [Z, F], f64[K]."""
-    refuse(forest)
-    return np.asarray(backend.asnumpy(predict(forest, background, backend)).mean(axis=0))
+    n_points = -(-counts // LANES) * LANES
+    points = np.zeros((len(counts), 2, int(n_points.max())))
+    points[:, 0] = 0.5
+    for n in np.unique(counts):
+        at, weight = np.polynomial.legendre.leggauss(int(n))
+        points[counts == n, :, :n] = (at + 1.0) / 2.0, weight / 2.0
+    return n_points, points
 
 
 def weights_for(most: int) -> np.ndarray:

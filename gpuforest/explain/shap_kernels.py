@@ -27,13 +27,13 @@ computed once for a block, for the three states that a row can have. The points 
 fill vectors.
 """
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from gpuforest.compiler.decorators import device, kernel
 from gpuforest.compiler.intrinsics import LANES, four_of, load, store, total
-from gpuforest.compiler.types import I64, Codes2, F64s, F64s2, F64s3, I64s, I64s2, U8s
+from gpuforest.compiler.types import I64, Codes2, F64s, F64s2, F64s3, I64s, I64s2, new_arrays
 from gpuforest.engine.nodes import (
     BIN_MASK,
     CHILD_MASK,
@@ -45,7 +45,6 @@ from gpuforest.engine.nodes import (
 )
 from gpuforest.engine.records import Trees
 from gpuforest.kernels.shared.numba import U, has_code
-from gpuforest.kernels.shared.records import Points
 
 U8 = np.uint8
 LEAF, LEAF_BITS, ONE = U(LEAF_WORD), U(LEAF_MASK), U(1)
@@ -56,54 +55,47 @@ APART, LEFT, RIGHT = 0, 1, 2  # states: the row left the path by this feature ab
 
 
 class Work(NamedTuple):
-    """Scratch of a thread. A level is a node of the path from the root.
+    """Scratch of a thread, in which a block has ROWS rows. A level is a node of the path from the
+    root; a position is a row and a point of a level, a value one of a feature."""
 
-    products : f64[levels * ROWS * Q], the product of the path's factors for each row and point
-    sums : f64[levels * ROWS * Q], the sums over the leaves below
-    found : f64[F * ROWS * Q], the SHAP values at each point
-    product, gain : f64[levels * 6 Q], for both edges below each level's node, and for each state,
-        what the products and the sums are multiplied by
-    at, weight, lost : f64[Q], the points, their weights, and these times -1 / (1 - point)
-    share : f64[F], one over the share of the cover that the path's splits by a feature left over
-    before, below : f64[levels] and f64[2 levels], what `share` is above and below each level
-    node : i64[levels]
-    side : u8[levels], how many children of the node are done
-    state : u8[levels * ROWS]
-    along : u8[F * ROWS], whether a row goes the path's way at all splits by a feature
-    """
-
-    products: F64s
-    sums: F64s
-    found: F64s
-    product: F64s
-    gain: F64s
-    at: F64s
-    weight: F64s
-    lost: F64s
-    share: F64s
-    before: F64s
-    below: F64s
-    node: I64s
-    side: U8s
-    state: U8s
-    along: U8s
+    products: Annotated[np.ndarray, "f64[positions]"]  # of the path's factors
+    sums: Annotated[np.ndarray, "f64[positions]"]  # over the leaves below
+    found: Annotated[np.ndarray, "f64[values]"]  # the SHAP values at each point
+    # for both edges below each level's node, for each state and point: what the products and the
+    # sums are multiplied by
+    product: Annotated[np.ndarray, "f64[edges]"]
+    gain: Annotated[np.ndarray, "f64[edges]"]
+    at: Annotated[np.ndarray, "f64[points]"]  # where the points are
+    weight: Annotated[np.ndarray, "f64[points]"]
+    lost: Annotated[np.ndarray, "f64[points]"]  # the weight times -1 / (1 - point)
+    # one over the share of the cover that the path's splits by a feature left over; what it is
+    # above each level's node, and below that on both sides
+    share: Annotated[np.ndarray, "f64[features]"]
+    before: Annotated[np.ndarray, "f64[levels]"]
+    below: Annotated[np.ndarray, "f64[sides]"]
+    node: Annotated[np.ndarray, "i64[levels]"]
+    side: Annotated[np.ndarray, "u8[levels]"]  # how many children of the node are done
+    state: Annotated[np.ndarray, "u8[level_rows]"]
+    along: Annotated[np.ndarray, "u8[feature_rows]"]  # goes the path's way at all splits by it?
+    # for pairs of features: what each feature of the path multiplies the sums below by; the
+    # features of the path, and how many these are; what an edge adds at each point
+    known: Annotated[np.ndarray, "f64[pairs]"]
+    features: Annotated[np.ndarray, "i64[features]"]
+    n_features: Annotated[np.ndarray, "i64[one]"]
+    change: Annotated[np.ndarray, "f64[points]"]
 
 
-def new_work(n_features: int, depth: int, count: int) -> Work:
-    """Scratch for trees of this depth, and so many points."""
-    Q, levels = padded(count), depth + 1
-    path, values, edges = levels * ROWS * Q, n_features * ROWS * Q, 6 * levels * Q
-    return Work(
-        np.empty(path), np.empty(path), np.empty(values), np.empty(edges), np.empty(edges),
-        np.empty(Q), np.empty(Q), np.empty(Q), np.ones(n_features), np.empty(levels),
-        np.empty(2 * levels), np.empty(levels, np.int64), np.empty(levels, np.uint8),
-        np.empty(levels * ROWS, np.uint8), np.ones(n_features * ROWS, np.uint8),
+def new_work(n_features: int, depth: int, points: int, with_pairs: bool) -> Work:
+    """Scratch for trees up to this depth and this number of points."""
+    levels, values = depth + 1, n_features * ROWS * points
+    arrays = new_arrays(
+        Work, np.empty, positions=levels * ROWS * points, values=values, edges=6 * levels * points,
+        points=points, features=n_features, levels=levels, sides=2 * levels,
+        level_rows=levels * ROWS, feature_rows=n_features * ROWS, pairs=values * with_pairs, one=1,
     )  # fmt: skip
-
-
-def padded(count: int) -> int:
-    """The number of points with those of weight zero that fill vectors."""
-    return -(-count // LANES) * LANES
+    work = Work(**arrays)
+    work.share[:], work.along[:], work.n_features[:] = 1.0, 1, 0
+    return work
 
 
 @device
@@ -179,44 +171,34 @@ def join_leaves(at, Q, work):
 
 
 @device
-def go_down(h, n, at, Q, work):
-    """Multiply the products of n rows at level h into those below an edge."""
-    d = work.products
+def go_down(h, n, at, Q, work, below):
+    """Multiply the products of n rows at level h into those below an edge, the next level of
+    `below`: work.products, or work.sums if that is a leaf."""
     for i in range(n):
         s = U(at) + U(work.state[U(h * ROWS + i)]) * U(Q)
         a = U((h * ROWS + i) * Q)
         for j in range(0, Q, LANES):
             k = U(j)
-            below = load(d, a + k) * load(work.product, s + k)
-            store(d, a + U(ROWS * Q) + k, below)
+            product = load(work.products, a + k) * load(work.product, s + k)
+            store(below, a + U(ROWS * Q) + k, product)
 
 
 @device
-def add_leaf(h, n, f, at, Q, is_first, work):
-    """Add a leaf below level h to the sums there, and to the values of the node's feature."""
+def go_up(h, n, f, at, Q, is_first, is_leaf, work):
+    """Add a leaf below level h, or the sums below an edge, to the sums of level h and to the values
+    of the node's feature."""
     sums, found = work.sums, work.found
     for i in range(n):
         s = U(at) + U(work.state[U(h * ROWS + i)]) * U(Q)
         a, o = U((h * ROWS + i) * Q), U((f * ROWS + i) * Q)
         for j in range(0, Q, LANES):
             k = U(j)
-            own = load(work.products, a + k) * load(work.product, s + k)
-            store(found, o + k, load(found, o + k) + own * load(work.gain, s + k))
-            store(sums, a + k, own if is_first else load(sums, a + k) + own)
-
-
-@device
-def go_up(h, n, f, at, Q, is_first, work):
-    """Add the sums below an edge to those of level h, and to the values of the node's feature."""
-    sums, found = work.sums, work.found
-    for i in range(n):
-        s = U(at) + U(work.state[U(h * ROWS + i)]) * U(Q)
-        a, o = U((h * ROWS + i) * Q), U((f * ROWS + i) * Q)
-        for j in range(0, Q, LANES):
-            k = U(j)
-            own = load(sums, a + U(ROWS * Q) + k)
-            store(found, o + k, load(found, o + k) + own * load(work.gain, s + k))
-            store(sums, a + k, own if is_first else load(sums, a + k) + own)
+            if is_leaf:
+                below = load(work.products, a + k) * load(work.product, s + k)
+            else:
+                below = load(sums, a + U(ROWS * Q) + k)
+            store(found, o + k, load(found, o + k) + below * load(work.gain, s + k))
+            store(sums, a + k, below if is_first else load(sums, a + k) + below)
 
 
 @device
@@ -231,31 +213,9 @@ def add_pair(h, n, f, at, below_f, below_at, Q, is_first, work):
             k = U(j)
             below = load(work.products, a + k) * load(work.product, s + k)
             store(found, p + k, load(found, p + k) + below * load(work.gain, b + k))
-            own = below * load(work.product, b + k)
-            store(found, o + k, load(found, o + k) + own * load(work.gain, s + k))
-            store(sums, a + k, own if is_first else load(sums, a + k) + own)
-
-
-@device
-def add_root(n, f, Q, work):
-    """Add a tree of one split."""
-    for i in range(n):
-        s, o = U(work.state[U(i)]) * U(Q), U((f * ROWS + i) * Q)
-        for j in range(0, Q, LANES):
-            k = U(j)
-            store(work.found, o + k, load(work.found, o + k) + load(work.gain, s + k))
-
-
-@device
-def take_leaf(h, n, at, Q, work):
-    """Write the sums over one leaf below level h, as those of the level below."""
-    for i in range(n):
-        s = U(at) + U(work.state[U(h * ROWS + i)]) * U(Q)
-        a = U((h * ROWS + i) * Q)
-        for j in range(0, Q, LANES):
-            k = U(j)
-            own = load(work.products, a + k) * load(work.product, s + k)
-            store(work.sums, a + U(ROWS * Q) + k, own)
+            leaves = below * load(work.product, b + k)
+            store(found, o + k, load(found, o + k) + leaves * load(work.gain, s + k))
+            store(sums, a + k, leaves if is_first else load(sums, a + k) + leaves)
 
 
 @device
@@ -272,43 +232,8 @@ def take_leaves(h, n, f, at, Q, work):
             store(work.sums, a + k, products * load(work.product, s + k))
 
 
-class Pairs(NamedTuple):
-    """Scratch of a thread for pairs of features.
-
-    known : f64[F * ROWS * Q], what each feature of the path multiplies the sums below by
-    features, n_features : i64[F] and i64[1], the features of the path, and how many these are
-    change : f64[Q]
-    """
-
-    known: F64s
-    features: I64s
-    n_features: I64s
-    change: F64s
-
-
-def new_pairs(n_features: int, count: int) -> Pairs:
-    """Scratch for so many points."""
-    Q, features = padded(count), np.empty(n_features, np.int64)
-    return Pairs(np.empty(n_features * ROWS * Q), features, np.zeros(1, np.int64), np.empty(Q))
-
-
 @device
-def meet(pairs, f, before):
-    """Add the feature of a node to those of the path, if it is not among them."""
-    if before == 1.0:
-        pairs.features[pairs.n_features[0]] = f
-        pairs.n_features[0] += 1
-
-
-@device
-def leave(pairs, before):
-    """Drop the feature of a node again."""
-    if before == 1.0:
-        pairs.n_features[0] -= 1
-
-
-@device
-def know(pairs, f, share, n, Q, work):
+def know(f, share, n, Q, work):
     """Note how much is known of a feature on the path, for all rows."""
     one = four_of(1.0)
     for i in range(n):
@@ -317,13 +242,13 @@ def know(pairs, f, share, n, Q, work):
             t = load(work.at, U(j))
             u = one - t
             if work.along[f * ROWS + i]:
-                store(pairs.known, o + U(j), four_of(share - 1.0) / (u + t * four_of(share)))
+                store(work.known, o + U(j), four_of(share - 1.0) / (u + t * four_of(share)))
             else:
-                store(pairs.known, o + U(j), four_of(-1.0) / u)
+                store(work.known, o + U(j), four_of(-1.0) / u)
 
 
 @device
-def add_pairs(pairs, source, level, h, n, f, at, c, first, Q, work, out):
+def add_pairs(source, level, h, n, f, at, c, first, Q, work, out):
     """Add what an edge below level h changes of the feature f together with each other feature of
     the path: source[level] times the gain, times what is known of the other."""
     F = len(work.share)
@@ -334,15 +259,15 @@ def add_pairs(pairs, source, level, h, n, f, at, c, first, Q, work, out):
         g, a = U(at) + U(s) * U(Q), U((level * ROWS + i) * Q)
         for j in range(0, Q, LANES):
             k = U(j)
-            store(pairs.change, k, load(source, a + k) * load(work.gain, g + k))
-        for m in range(pairs.n_features[0]):
-            other = pairs.features[m]
+            store(work.change, k, load(source, a + k) * load(work.gain, g + k))
+        for m in range(work.n_features[0]):
+            other = work.features[m]
             if other == f:
                 continue
             o = U((other * ROWS + i) * Q)
-            added = load(pairs.change, U(0)) * load(pairs.known, o)
+            added = load(work.change, U(0)) * load(work.known, o)
             for j in range(LANES, Q, LANES):
-                added = added + load(pairs.change, U(j)) * load(pairs.known, o + U(j))
+                added = added + load(work.change, U(j)) * load(work.known, o + U(j))
             out[first + i, f * F + other, c] += total(added)
 
 
@@ -395,167 +320,173 @@ def covers(trees: Trees, leaf_cover: F64s, cover: F64s, shape: I64s2, parent: I6
 
 
 @device
-def enter(trees, t, v, h, cover, values, c, codes, first, n, Q, work, pairs):
-    """Prepare a node at level h: the states of the rows, and what both edges do. Returns how many
-    of its children are leaves."""
+def leaf_part(trees, root, v, cover, values, c):
+    """What a leaf multiplies products by: its value, and its share of the cover; 1 of a split."""
+    word = trees.nodes[v]
+    if word < LEAF:
+        return 1.0
+    return values[np.int64(word & LEAF_BITS), c] * (cover[v] / cover[root])
+
+
+@device
+def enter(trees, t, v, h, cover, values, c, codes, first, n, Q, work):
+    """Prepare a node at level h: the states of the rows, and what both edges do. Returns whether
+    both children are leaves."""
     nodes, root = trees.nodes, trees.offsets[t]
     word = nodes[v]
     f, child = np.int64(word >> FEATURE), root + np.int64((word >> CHILD) & CHILD_BITS)
     above = work.share[f]
     work.node[h], work.side[h], work.before[h] = v, 0, above
     find_states(trees, v, codes, first, n, work, h)
-    if pairs is not None:
-        meet(pairs, f, above)
-    left_times = right_times = 1.0
-    leaves = 0
-    if nodes[child] >= LEAF:
-        own = cover[child] / cover[root]
-        left_times = values[np.int64(nodes[child] & LEAF_BITS), c] * own
-        leaves += 1
-    if nodes[child + 1] >= LEAF:
-        own = cover[child + 1] / cover[root]
-        right_times = values[np.int64(nodes[child + 1] & LEAF_BITS), c] * own
-        leaves += 1
+    if above == 1.0:  # a feature that is new on the path
+        work.features[work.n_features[0]] = f
+        work.n_features[0] += 1
+    left_times = leaf_part(trees, root, child, cover, values, c)
+    right_times = leaf_part(trees, root, child + 1, cover, values, c)
     whole = cover[v]
     left, right = above * (whole / cover[child]), above * (whole / cover[child + 1])
     work.below[2 * h], work.below[2 * h + 1] = left, right
     weigh(above, left, right, left_times, right_times, 6 * Q * h, Q, work)
-    if leaves == 2:
-        join_leaves(6 * Q * h, Q, work)
-    return leaves
+    if nodes[child] < LEAF or nodes[child + 1] < LEAF:
+        return False
+    join_leaves(6 * Q * h, Q, work)
+    return True
 
 
 @device
-def close(f, h, n, Q, work, pairs):
+def leave(h, work):
+    """Drop the feature of the node at level h from those of the path, if it was new there."""
+    if work.before[h] == 1.0:
+        work.n_features[0] -= 1
+
+
+@device
+def close(f, h, n, Q, work, known):
     """Forget the edges below the node at level h, which splits by feature f."""
     work.share[f] = work.before[h]
     for i in range(n):
         work.along[f * ROWS + i] = work.state[h * ROWS + i] != APART
-    if pairs is not None:
-        leave(pairs, work.before[h])
-        know(pairs, f, work.share[f], n, Q, work)
+    leave(h, work)
+    if known is not None:
+        know(f, work.share[f], n, Q, work)
 
 
 @device
-def rise(nodes, h, s, n, c, first, Q, work, pairs, out):
+def rise(nodes, h, s, n, c, first, Q, work, known, out):
     """Go up the edge to child s of the node at level h."""
     f, at = np.int64(nodes[work.node[h]] >> FEATURE), (6 * h + 3 * s) * Q
-    go_up(h, n, f, at, Q, s == 0, work)
-    if pairs is not None:
-        add_pairs(pairs, work.sums, h + 1, h, n, f, at, c, first, Q, work, out)
+    go_up(h, n, f, at, Q, s == 0, False, work)
+    if known is not None:
+        add_pairs(work.sums, h + 1, h, n, f, at, c, first, Q, work, out)
 
 
 @device
-def walk(trees, t, cover, values, c, codes, first, n, Q, work, pairs, out):
+def walk(trees, t, cover, values, c, codes, first, n, Q, work, known, out):
     """Add a tree's values of output c for the rows first .. first + n - 1 to work.found, and those
-    of pairs of features, if `pairs` is not None."""
+    of pairs of features, if `known`, which is work.known, is not None."""
     nodes, root, h = trees.nodes, trees.offsets[t], 0
     if nodes[root] >= LEAF:
         return
     for i in range(n * Q):
         work.products[i] = 1.0
-    if enter(trees, t, root, 0, cover, values, c, codes, first, n, Q, work, pairs) == 2:
-        add_root(n, np.int64(nodes[root] >> FEATURE), Q, work)
-        if pairs is not None:
-            leave(pairs, 1.0)
+    if enter(trees, t, root, 0, cover, values, c, codes, first, n, Q, work):
+        take_leaves(0, n, np.int64(nodes[root] >> FEATURE), 0, Q, work)
+        leave(0, work)
         return
     while True:
         v = work.node[h]
         word = nodes[v]
         f, s = np.int64(word >> FEATURE), np.int64(work.side[h])
         if s == 2:
-            close(f, h, n, Q, work, pairs)
+            close(f, h, n, Q, work, known)
             if h == 0:
                 return
             h -= 1
-            rise(nodes, h, np.int64(work.side[h]), n, c, first, Q, work, pairs, out)
+            rise(nodes, h, np.int64(work.side[h]), n, c, first, Q, work, known, out)
             work.side[h] += 1
             continue
         child = root + np.int64((word >> CHILD) & CHILD_BITS) + s
         at, end = (6 * h + 3 * s) * Q, nodes[child]
-        work.side[h] += 1
         if end >= LEAF:
-            if pairs is None:
-                add_leaf(h, n, f, at, Q, s == 0, work)
+            work.side[h] += 1
+            if known is None:
+                go_up(h, n, f, at, Q, s == 0, True, work)
             else:
-                take_leaf(h, n, at, Q, work)
-                rise(nodes, h, s, n, c, first, Q, work, pairs, out)
+                go_down(h, n, at, Q, work, work.sums)
+                rise(nodes, h, s, n, c, first, Q, work, known, out)
             continue
         work.share[f] = work.below[2 * h + s]
         for i in range(n):
             work.along[f * ROWS + i] = work.state[h * ROWS + i] == 1 + s
-        if pairs is not None:
-            know(pairs, f, work.share[f], n, Q, work)
-        leaves = enter(trees, t, child, h + 1, cover, values, c, codes, first, n, Q, work, pairs)
-        if leaves == 2:
-            below_f = np.int64(end >> FEATURE)
-            if pairs is None:
-                add_pair(h, n, f, at, below_f, 6 * (h + 1) * Q, Q, s == 0, work)
-            else:
-                go_down(h, n, at, Q, work)
-                below = 6 * (h + 1) * Q
-                take_leaves(h + 1, n, below_f, below, Q, work)
-                add_pairs(
-                    pairs, work.products, h + 1, h + 1, n, below_f, below, c, first, Q, work, out
-                )
-                leave(pairs, work.before[h + 1])
-                rise(nodes, h, s, n, c, first, Q, work, pairs, out)
+        if known is not None:
+            know(f, work.share[f], n, Q, work)
+        if not enter(trees, t, child, h + 1, cover, values, c, codes, first, n, Q, work):
+            go_down(h, n, at, Q, work, work.products)
+            h += 1
             continue
-        work.side[h] -= 1
-        go_down(h, n, at, Q, work)
-        h += 1
+        work.side[h] += 1
+        below_f, below = np.int64(end >> FEATURE), 6 * (h + 1) * Q
+        if known is None:
+            add_pair(h, n, f, at, below_f, below, Q, s == 0, work)
+        else:
+            go_down(h, n, at, Q, work, work.products)
+            take_leaves(h + 1, n, below_f, below, Q, work)
+            add_pairs(work.products, h + 1, h + 1, n, below_f, below, c, first, Q, work, out)
+        leave(h + 1, work)
+        if known is not None:
+            rise(nodes, h, s, n, c, first, Q, work, known, out)
 
 
 @device
-def one_tree(trees, t, cover, values, c, codes, first, n, work, Q, pairs, out):
+def one_tree(trees, t, cover, values, c, codes, first, n, Q, work, known, out):
     """Add a tree's values of output c for the rows first .. first + n - 1 to `out`."""
     F, size = len(work.share), ROWS * Q
     for f in range(F):
         for i in range(n * Q):
             work.found[f * size + i] = 0.0
-    walk(trees, t, cover, values, c, codes, first, n, Q, work, pairs, out)
+    walk(trees, t, cover, values, c, codes, first, n, Q, work, known, out)
     for f in range(F):
         for i in range(n):
-            own = work.found[f * size + i * Q]
+            value = work.found[f * size + i * Q]
             for k in range(1, Q):
-                own += work.found[f * size + i * Q + k]
-            out[first + i, f if pairs is None else f * F + f, c] += own
+                value += work.found[f * size + i * Q + k]
+            out[first + i, f if known is None else f * F + f, c] += value
 
 
 @device
 def all_trees(
-    trees, cover, values, columns, points, codes, out, begin, end, work, pairs
+    trees, cover, values, columns, n_points, points, codes, out, begin, end, work, known
 ):  # fmt: skip
     """Add the values of the rows begin .. end - 1, or those of pairs of features, to `out`."""
     for t in range(len(trees.offsets) - 1):
-        Q, first_point = -(-points.count[t] // LANES) * LANES, points.first[t]
+        Q = n_points[t]
         for k in range(Q):
-            real = k < points.count[t]
-            work.at[k] = points.at[first_point + k] if real else 0.5
-            work.weight[k] = points.weight[first_point + k] if real else 0.0
+            work.at[k], work.weight[k] = points[t, 0, k], points[t, 1, k]
             work.lost[k] = -1.0 / (1.0 - work.at[k]) * work.weight[k]
         for first in range(begin, end, ROWS):
             n = min(ROWS, end - first)
             for c in range(columns[t, 0], columns[t, 1]):
-                one_tree(trees, t, cover, values, c, codes, first, n, work, Q, pairs, out)
+                one_tree(trees, t, cover, values, c, codes, first, n, Q, work, known, out)
 
 
 @kernel(code="uint16")
 def shap_values(
-    trees: Trees, cover: F64s, values: F64s2, columns: I64s2, points: Points, codes: Codes2,
-    out: F64s3, begin: I64, end: I64, work: Work,
+    trees: Trees, cover: F64s, values: F64s2, columns: I64s2, n_points: I64s, points: F64s3,
+    codes: Codes2, out: F64s3, begin: I64, end: I64, work: Work,
 ):  # fmt: skip
     """Add the values of the rows begin .. end - 1 to `out` f64[N, F, K].
 
     codes : u16[F, N], so that there is one kernel to compile
     """
-    all_trees(trees, cover, values, columns, points, codes, out, begin, end, work, None)
+    all_trees(trees, cover, values, columns, n_points, points, codes, out, begin, end, work, None)
 
 
 @kernel(code="uint16")
 def shap_interactions(
-    trees: Trees, cover: F64s, values: F64s2, columns: I64s2, points: Points, codes: Codes2,
-    out: F64s3, begin: I64, end: I64, work: Work, pairs: Pairs,
+    trees: Trees, cover: F64s, values: F64s2, columns: I64s2, n_points: I64s, points: F64s3,
+    codes: Codes2, out: F64s3, begin: I64, end: I64, work: Work,
 ):  # fmt: skip
     """As shap_values, for pairs of features: `out` f64[N, F * F, K]."""
-    all_trees(trees, cover, values, columns, points, codes, out, begin, end, work, pairs)
+    all_trees(
+        trees, cover, values, columns, n_points, points, codes, out, begin, end, work, work.known
+    )

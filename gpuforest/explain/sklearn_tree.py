@@ -8,9 +8,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.tree._tree import NODE_DTYPE, Tree
 
+from gpuforest.backends.base import Backend
+from gpuforest.backends.registry import run_on_backend
+from gpuforest.engine import predict as prediction
 from gpuforest.engine.forest import Forest
+from gpuforest.explain.importances import gains_by_features
+from gpuforest.explain.paths import decision_paths
 from gpuforest.explain.views import TreeView
 
 NO_THRESHOLDS = (
@@ -25,9 +31,13 @@ class SklearnTree(Tree):  # type: ignore[misc]
     float32 and knows categories.
 
     A pickle of it is a plain `Tree`.
+
+    view : the tree
+    backend : str, what rows are walked down the tree on
     """
 
     view: TreeView
+    backend: str
 
     def __reduce__(self) -> Any:
         if self.view.forest.edges.categories:
@@ -39,24 +49,48 @@ class SklearnTree(Tree):  # type: ignore[misc]
         """f64[node_count]: x <= threshold goes left; -2.0: a leaf"""
         if self.view.forest.edges.categories:
             raise ValueError(NO_THRESHOLDS)
-        found: np.ndarray = super().threshold
-        return found
+        return np.asarray(super().threshold)
 
     def apply(self, X: Any) -> np.ndarray:
         """The number of the leaf that each row of X reaches, int64 of shape (n_samples,)."""
-        return self.view.apply(X)
+        X = X.tocsr() if issparse(X) else np.asarray(X)
+        if X.ndim != 2 or X.shape[1] != self.n_features or X.dtype.kind not in "biuf":
+            raise ValueError(
+                f"X has the shape {X.shape} and the dtype {X.dtype}: pass real numbers of "
+                f"{self.n_features} features"
+            )
+
+        def work(backend: Backend) -> np.ndarray:
+            return np.asarray(prediction.apply(self.view.alone, X, backend)[:, 0])
+
+        return run_on_backend(work, self.backend, n_rows=X.shape[0])
 
     def decision_path(self, X: Any) -> Any:
         """The nodes that each row of X passes, csr_matrix of shape (n_samples, node_count)."""
-        return self.view.decision_path(X)
+        return decision_paths(self.view.alone, self.apply(X)[:, None])
 
     def predict(self, X: Any) -> np.ndarray:
-        """`value` of the leaf that each row reaches, see `TreeView.predict`."""
-        return self.view.predict(X)
+        """`value` of the leaf that each row reaches.
+
+        X : array-like or SciPy's sparse of shape (n_samples, n_features), NaN is missing
+
+        float64 array of shape (n_samples, max_n_classes), or of several outputs
+        (n_samples, n_outputs, max_n_classes)
+        """
+        values: np.ndarray = self.view.value[self.apply(X)]
+        return values[:, 0] if self.n_outputs == 1 else values
 
     def compute_feature_importances(self, normalize: bool = True) -> np.ndarray:
-        """Decrease of impurity by each feature's splits, f64[n_features]."""
-        return self.view.compute_feature_importances(normalize)
+        """Decrease of impurity by each feature's splits, f64[n_features]; adds up to one if
+        normalised."""
+        view = self.view
+        weight = view.n_node_samples.astype(np.float64)
+        total = weight * view.impurity
+        split = np.flatnonzero(view.feature >= 0)
+        total[split] -= total[view.children_left[split]] + total[view.children_right[split]]
+        gains = gains_by_features(view.alone, 0, 1, total)[0]
+        scale = gains.sum() if normalize else weight[0]
+        return np.asarray(gains / (scale or 1.0))
 
     def compute_partial_dependence(self, X: Any, target_features: Any, out: Any) -> None:
         """Add to `out` what the tree predicts in the mean over the features that are not asked
@@ -80,17 +114,18 @@ def sklearn_tree(view: TreeView, kind: type[Tree] = Tree) -> Any:
     nodes["left_child"], nodes["right_child"] = view.children_left, view.children_right
     for name in NODE_DTYPE.names[2:]:
         nodes[name] = getattr(view, name)
-    found = kind(view.n_features, view.n_classes.astype(np.intp), view.n_outputs)
-    state = {"max_depth": view.max_depth, "node_count": view.node_count}
-    found.__setstate__({**state, "nodes": nodes, "values": np.ascontiguousarray(view.value)})
-    return found
+    forest, n_classes = view.forest, view.n_classes.astype(np.intp)
+    tree = kind(forest.edges.n_features, n_classes, forest.coding.n_outputs)
+    state = {"max_depth": view.alone.depth, "node_count": view.node_count}
+    tree.__setstate__({**state, "nodes": nodes, "values": np.ascontiguousarray(view.value)})
+    return tree
 
 
-def shown_tree(view: TreeView) -> SklearnTree:
+def shown_tree(view: TreeView, backend: str) -> SklearnTree:
     """`tree_` of what the view shows."""
-    found: SklearnTree = sklearn_tree(view, SklearnTree)
-    found.view = view
-    return found
+    tree: SklearnTree = sklearn_tree(view, SklearnTree)
+    tree.view, tree.backend = view, backend
+    return tree
 
 
 def partial_dependence(trees: list[Any], grid: Any, target_features: Any) -> np.ndarray:

@@ -26,11 +26,11 @@ import numpy as np
 
 from gpuforest.backends.base import Backend
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.engine.binning import encode_blocks
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.nodes import is_leaf, leaf_rows
 from gpuforest.engine.records import Sampling
 from gpuforest.engine.sampling import draw_bags
+from gpuforest.explain.paths import leaf_blocks
 
 Array = Any
 
@@ -39,12 +39,12 @@ Array = Any
 # 133, 123, 120, 120, 123
 LEAST_SPREAD = 0.5
 ROWS = 2**16  # of counts as float64 at once, which is what multiplies fast
-WALKED_AT_ONCE = 2**20  # leaves i64 of a block of rows and all trees: 8 MB
 
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """
+    """What intervals and sets of classes are made wide enough by.
+
     scores : f64[K, n], ascending: what sets a row's true target apart from its prediction. Of
         numbers |y - prediction| over the spread of its trees; of classes one less the class's
         probability
@@ -145,20 +145,18 @@ def standard_errors(
     forest: Forest, sampling: Sampling, G: np.ndarray, X: Array, backend: Backend
 ) -> np.ndarray:
     """Standard errors f64[N, K] of predictions; 0 where the corrected variance is negative."""
-    T, v = forest.n_trees, draws_variance(sampling)
-    parts, step = [], max(1, WALKED_AT_ONCE // T)
-    for begin, end, codes in encode_blocks(X, forest.edges, backend):
-        for i in range(0, end - begin, step):
-            trees = leaf_values_by_tree(forest, codes[i : i + step, ...], backend)
-            d = np.moveaxis(trees - trees.mean(axis=1, keepdims=True), 2, 0)  # [K, n, T]
-            variance = ((d @ G) * d).sum(axis=2) / T**2
-            parts.append((variance - v / T**2 * (d * d).sum(axis=2)).T)
+    T, v, predictions = forest.n_trees, draws_variance(sampling), node_predictions(forest)
+    parts = []
+    for _, leaves in leaf_blocks(forest, X, backend):
+        trees = predictions[leaves]
+        d = np.moveaxis(trees - trees.mean(axis=1, keepdims=True), 2, 0)  # [K, n, T]
+        variance = ((d @ G) * d).sum(axis=2) / T**2
+        parts.append((variance - v / T**2 * (d * d).sum(axis=2)).T)
     return np.asarray(np.sqrt(np.maximum(np.concatenate(parts), 0.0)))
 
 
-def leaf_values_by_tree(forest: Forest, codes: Array, backend: Backend) -> np.ndarray:
-    """What each tree predicts for each row, f64[n, T, K], on the host."""
+def node_predictions(forest: Forest) -> np.ndarray:
+    """What each leaf predicts, f64[M, K]; zero for other nodes."""
     values, leaf = np.zeros((forest.n_nodes, forest.values.shape[1])), is_leaf(forest.nodes)
     values[leaf] = forest.values[leaf_rows(forest.nodes[leaf])]
-    at = backend.asnumpy(backend.apply(forest, codes)) + forest.tree_offsets[:-1]
-    return np.asarray(values[at])
+    return values

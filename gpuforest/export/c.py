@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
-from itertools import islice
+from math import isinf
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from gpuforest.common.elementary import FACTORIALS, LN2_HIGH, LN2_LOW, LOG2_E, MOST
+from gpuforest.common.text import one_line
 from gpuforest.export.container import replaced
 from gpuforest.export.model_tables import Tables, rounded
 
@@ -89,37 +89,47 @@ static double exp_of(double x)
 {{factors}}
     }};
     union {{ uint64_t bits; double value; }} power;
-    double k, rest, found = series[0];
+    double k, rest, sum = series[0];
     int64_t whole;
-    int i;
     x = x > {MOST!r} ? {MOST!r} : x < -{MOST!r} ? -{MOST!r} : x;
     k = x * {LOG2_E!r} + 0.5;
     whole = (int64_t)k;
     whole -= (double)whole > k;
     k = (double)whole;
     rest = (x - k * {LN2_HIGH!r}) - k * {LN2_LOW!r};
-    for (i = 1; i < {len(FACTORIALS)}; i++)
-        found = found * rest + series[i];
+    for (int i = 1; i < {len(FACTORIALS)}; i++)
+        sum = sum * rest + series[i];
     power.bits = (uint64_t)(whole + 1023) << 52; /* 2 to the power of whole */
-    return found * power.value;
+    return sum * power.value;
 }}
 
 """
 SOFTMAX = """\
-    top = sum[0];
-    for (k = 1; k < {K}; k++)
+    double top = sum[0], total = 0.0;
+    for (int k = 1; k < {K}; k++)
         top = sum[k] > top ? sum[k] : top;
-    for (k = 0; k < {K}; k++)
+    for (int k = 0; k < {K}; k++)
         total += out[k] = exp_of(sum[k] - top);
-    for (k = 0; k < {K}; k++)
+    for (int k = 0; k < {K}; k++)
         out[k] /= total;
 """
+# decisions of AdaBoost from shares of the votes, see `AdaBoostClassifier.predict_proba`
+VOTES_OF_TWO = """\
+    sum[1] -= sum[0];
+    sum[0] = -sum[1];
+"""
+VOTES = """\
+    for (int k = 0; k < {K}; k++)
+        sum[k] = ({K}.0 * sum[k] - 1.0) / {scale!r};
+"""
+# what `out` is by the sums, for each link of the tables
 LINKS = {
-    "identity": "    for (k = 0; k < {K}; k++)\n        out[k] = sum[k];\n",
+    "identity": "    for (int k = 0; k < {K}; k++)\n        out[k] = sum[k];\n",
     "exp": "    out[0] = exp_of(sum[0]);\n",
     "isolation": f"    out[0] = -exp_of(sum[0] / {{length!r}} * -{LN2!r});\n",
     "logistic": "    out[1] = 1.0 / (1.0 + exp_of(-sum[0]));\n    out[0] = 1.0 - out[1];\n",
     "softmax": SOFTMAX,
+    "votes": VOTES + SOFTMAX,
 }
 # A row's places are found once: where the bin of each feature that is added up lies between the
 # feature's first and last bin, a whole number (`BinEdges.coordinates`). Sums of these are exact.
@@ -260,49 +270,43 @@ def export_c(
 
 def _parts(tables: Tables, kind: type, dtype: str, name: str) -> Iterator[str]:
     """The file, part by part."""
-    number, kind_of_number = NUMBERS[dtype]
-    most = _most(tables)
-    leaf = f"UINT{most.bit_length()}_MAX"
-    summed, begins = _sums_of(tables, kind_of_number)
-    nodes, thresholds, sets = _nodes(tables, kind_of_number, begins)
+    number, numpy_type = NUMBERS[dtype]
+    leaf = f"UINT{_most(tables).bit_length()}_MAX"
+    summed, begins = _sums_of(tables, numpy_type)
+    nodes, thresholds, sets = _nodes(tables, numpy_type, begins)
     cuts = max(len(thresholds), len(sets), len(summed["SUMS"]))
-    cut_type = "uint16_t" if cuts <= 2**16 else "uint32_t"
     yield _head(tables, kind, name)
     yield from _labels(tables, name)
-    or_set = ",\n * or, of categories, where its bit in SETS is set" if len(sets) else ""
-    or_sum = f",\n * or, with the feature {leaf} - 1, as SUMS[cut] says" if begins else ""
-    feature = leaf.lower().replace("max", "t")
-    yield NODE.format(or_set=or_set, or_sum=or_sum, leaf=leaf, feature=feature, cut=cut_type)
+    yield NODE.format(
+        or_set=",\n * or, of categories, where its bit in SETS is set" if sets else "",
+        or_sum=f",\n * or, with the feature {leaf} - 1, as SUMS[cut] says" if begins else "",
+        leaf=leaf,
+        feature=leaf.lower().replace("max", "t"),
+        cut="uint16_t" if cuts <= 2**16 else "uint32_t",
+    )
     rows = (f"{{{following},{feature},{cut}}}" for following, feature, cut in nodes)
     yield from _table(f"static const node NODES[{len(tables.feature)}]", rows)
-    roots = tables.offsets[:-1].tolist()
-    yield from _table(f"static const uint32_t ROOTS[{tables.n_trees}]", map(str, roots))
-    yield from _table(
-        f"static const {number} THRESHOLDS[{max(1, len(thresholds))}]",
-        (_constant(value, number) for value in (thresholds or [0.0])),
-    )
-    K, V = tables.values.shape[1], len(tables.values)
-    shape = f"[{V}]" if K == 1 else f"[{V}][{K}]"
-    texts = (",".join(map(repr, row)) for row in tables.values.tolist())
-    rows = texts if K == 1 else (f"{{{text}}}" for text in texts)
-    yield from _table(f"static const double VALUES{shape}", rows)
-    if len(sets):
+    yield from _numbers("uint32_t", "ROOTS", tables.offsets[:-1].tolist())
+    yield from _numbers(number, "THRESHOLDS", thresholds or [0.0])
+    yield from _numbers("double", "VALUES", tables.values.ravel().tolist())
+    if sets:
         counts = [len(tables.categories.get(f, ())) for f in range(tables.n_features)]
-        yield from _table(f"static const uint32_t CATEGORIES[{len(counts)}]", map(str, counts))
-        yield from _table(f"static const uint32_t SETS[{len(sets)}]", map(hex, sets))
-    of_set = OF_SET.format(number=number) if len(sets) else ""
-    of_sum = places = ""
+        yield from _numbers("uint32_t", "CATEGORIES", counts)
+        yield from _numbers("uint32_t", "SETS", sets)
     if begins:
-        types = feature, "uint32_t", number, "uint16_t", "int32_t"
-        for of_items, (table, values) in zip(types, summed.items(), strict=True):
-            write = partial(_constant, kind=number) if of_items == number else str
-            yield from _table(f"static const {of_items} {table}[{len(values)}]", map(write, values))
+        types = "uint32_t", "uint32_t", number, "uint16_t", "int32_t"
+        for type_name, (table, values) in zip(types, summed.items(), strict=True):
+            yield from _numbers(type_name, table, values)
         yield PLACES.format(number=number, n=len(summed["SUMMED"]))
-        of_sum, places = OF_SUM.format(leaf=leaf), "const uint16_t *place, "
-    yield WALK.format(number=number, leaf=leaf, of_set=of_set, of_sum=of_sum, places=places)
+    yield WALK.format(
+        number=number,
+        leaf=leaf,
+        of_set=OF_SET.format(number=number) if sets else "",
+        of_sum=OF_SUM.format(leaf=leaf) if begins else "",
+        places="const uint16_t *place, " if begins else "",
+    )
     if tables.link != "identity":
-        factors = ",\n".join(f"        {f!r}" for f in reversed(FACTORIALS))
-        yield EXP.replace("{factors}", factors)
+        yield EXP.replace("{factors}", ",\n".join(f"        {f!r}" for f in reversed(FACTORIALS)))
     yield from _function(tables, number, name, len(summed["SUMMED"]))
 
 
@@ -323,7 +327,7 @@ def _nodes(
     feature = np.where(is_leaf, most, tables.feature)
     feature[[*begins]] = most - 1
     by_threshold = (feature < most - 1) & ~categorical
-    thresholds, at = np.unique(tables.rounded(dtype)[by_threshold], return_inverse=True)
+    thresholds, at = np.unique(rounded(tables.threshold, dtype)[by_threshold], return_inverse=True)
     cut = np.zeros(len(is_leaf), np.int64)
     cut[by_threshold] = at
     cut[[*begins]] = [*begins.values()]
@@ -339,41 +343,31 @@ def _nodes(
             words += np.frombuffer(packed, "<u4").tolist()
         cut[node] = first_words[packed]
     following = tables.left + (tables.missing_left.astype(np.int64) << 31)
-    columns = np.where(is_leaf, tables.leaf, following), feature
     if max(len(is_leaf), len(tables.values)) >= 2**31:
         raise ValueError("the model has more than 2^31 nodes, too many for a file of C")
-    rows = zip(*(column.tolist() for column in (*columns, cut)), strict=True)
-    return rows, thresholds.tolist(), words
+    columns = np.where(is_leaf, tables.leaf, following), feature, cut
+    return zip(*(c.tolist() for c in columns), strict=True), thresholds.tolist(), words
 
 
 def _head(tables: Tables, kind: type, name: str) -> str:
     """The comment at the beginning, and the headers."""
     lines = []
     for f, feature in enumerate(tables.names):
-        codes = ", ".join(f"{i} {c!r}" for i, c in enumerate(tables.categories.get(f, ())))
-        n = len(tables.categories.get(f, ()))
-        lines += [f"    {f} {feature}"] + [f"        {codes}, {n} any other"] * (n > 0)
-    features = "\n".join(f" * {_in_comment(line)}" for line in lines)
-    is_classes = bool(tables.classes)
-    what = "probabilities of the classes" if is_classes else "numbers"
-    what = "number, score_samples" if tables.link == "isolation" else what
-    labels = " * label: for each output the number of its class\n" if is_classes else ""
+        lines.append(f"    {f} {feature}")
+        if categories := tables.categories.get(f, ()):
+            codes = ", ".join(f"{code} {category!r}" for code, category in enumerate(categories))
+            lines.append(f"        {codes}, {len(categories)} any other")
+    what = "probabilities of the classes" if tables.classes else "numbers"
     inexact = tables.link in ("votes", "isolation")
-    but = ", but for the rounding of exponentials" if inexact else ""
     return HEAD.format(
         title=f"{kind.__name__} of gpuforest, {tables.n_trees} trees",
-        but=but,
+        but=", but for the rounding of exponentials" if inexact else "",
         n_features=tables.n_features,
-        features=features,
-        n_values=_n_out(tables),
-        what=what,
-        labels=labels,
+        features="\n".join(f" * {_in_comment(line)}" for line in lines),
+        n_values=max(2, tables.n_values) if tables.link == "logistic" else tables.n_values,
+        what="number, score_samples" if tables.link == "isolation" else what,
+        labels=" * label: for each output the number of its class\n" if tables.classes else "",
     )
-
-
-def _n_out(tables: Tables) -> int:
-    """Numbers that are written."""
-    return max(2, tables.n_values) if tables.link == "logistic" else tables.n_values
 
 
 def _labels(tables: Tables, name: str) -> Iterator[str]:
@@ -395,67 +389,60 @@ def _function(tables: Tables, number: str, name: str, n_places: int) -> Iterator
     """
     walk = "walk(x, place, ROOTS[t])" if n_places else "walk(x, ROOTS[t])"
     K, link = tables.n_sums, tables.link
-    label = ", int *label" if tables.classes else ""
-    softmax = link in ("softmax", "votes")
-    yield f"void {name}(const {number} *x, double *out{label})\n{{\n"
-    begin = tables.baseline if tables.baseline is not None else np.zeros(K)
-    yield f"    double sum[{K}] = {{{', '.join(map(repr, begin.tolist()))}}};\n"
-    yield "    double top, total = 0.0;\n" if softmax else ""
-    yield "    int t;\n" if link in ("exp", "logistic") else "    int t, k;\n"
+    begin = [0.0] * K if tables.baseline is None else tables.baseline.tolist()
+    yield f"void {name}(const {number} *x, double *out{', int *label' if tables.classes else ''})\n"
+    yield f"{{\n    double sum[{K}] = {{{', '.join(map(repr, begin))}}};\n"
     if n_places:
         yield f"    uint16_t place[{n_places}];\n    find_places(x, place);\n"
-    yield f"    for (t = 0; t < {tables.n_trees}; t++) {{\n"
+    yield f"    for (int t = 0; t < {tables.n_trees}; t++) {{\n"
     if tables.values.shape[1] == 1:
-        at = "0" if K == 1 else f"t % {K}"
-        yield f"        sum[{at}] += VALUES[{walk}];\n    }}\n"
+        yield f"        sum[{'0' if K == 1 else f't % {K}'}] += VALUES[{walk}];\n    }}\n"
     else:
-        yield f"        const double *added = VALUES[{walk}];\n"
-        yield f"        for (k = 0; k < {K}; k++)\n            sum[k] += added[k];\n    }}\n"
+        yield f"        const double *added = VALUES + (uint64_t){walk} * {K};\n"
+        yield f"        for (int k = 0; k < {K}; k++)\n            sum[k] += added[k];\n    }}\n"
     if tables.divisor is not None:
-        yield f"    for (k = 0; k < {K}; k++)\n        sum[k] /= {tables.divisor!r};\n"
+        yield f"    for (int k = 0; k < {K}; k++)\n        sum[k] /= {tables.divisor!r};\n"
     yield from _decisions(tables)
-    yield from _votes(K) if link == "votes" else ()
-    closing = LINKS["softmax"] if link == "votes" else LINKS[link]
-    yield closing.format(K=K, length=tables.length) + "}\n"
+    closing = VOTES_OF_TWO + SOFTMAX if link == "votes" and K == 2 else LINKS[link]
+    yield closing.format(K=K, length=tables.length, scale=float(max(K - 1, 1) ** 2)) + "}\n"
 
 
 def _decisions(tables: Tables) -> Iterator[str]:
     """The labels of the highest sums, the first among equals."""
+    if tables.link == "logistic":
+        yield "    label[0] = sum[0] > 0;\n"
+        return
     first = 0
     for i, classes in enumerate(tables.classes):
-        if tables.link == "logistic":
-            yield "    label[0] = sum[0] > 0;\n"
-            return
         yield f"    label[{i}] = 0;\n"
         if len(classes) > 1:
             best = f"sum[{first} + label[{i}]]"
-            yield f"    for (k = 1; k < {len(classes)}; k++)\n"
+            yield f"    for (int k = 1; k < {len(classes)}; k++)\n"
             yield f"        label[{i}] = sum[{first} + k] > {best} ? k : label[{i}];\n"
         first += len(classes)
 
 
-def _votes(K: int) -> Iterator[str]:
-    """Decisions of AdaBoost from shares of the votes, see `AdaBoostClassifier.predict_proba`."""
-    if K == 2:
-        yield "    sum[1] -= sum[0];\n    sum[0] = -sum[1];\n"
-        return
-    yield f"    for (k = 0; k < {K}; k++)\n"
-    yield f"        sum[k] = ({K}.0 * sum[k] - 1.0) / {float(max(K - 1, 1) ** 2)!r};\n"
+def _numbers(kind: str, name: str, values: Sequence[float]) -> Iterator[str]:
+    """A table of numbers of a type of C; floats are those of the number's shortest decimal form."""
+
+    def written(value: float) -> str:
+        if isinf(value):
+            return "INFINITY" if value > 0 else "-INFINITY"
+        return f"{value!r}f" if kind == "float" else repr(value)
+
+    yield from _table(f"static const {kind} {name}[{len(values)}]", map(written, values))
 
 
 def _table(head: str, items: Iterable[str]) -> Iterator[str]:
     """A table, as many items on a line as fit."""
     yield f"{head} = {{\n"
-    items = iter(items)
-    while some := list(islice(items, 4096)):
-        line = "   "
-        for item in some:
-            if len(line) + len(item) > WIDTH:
-                yield line + "\n"
-                line = "   "
-            line += f" {item},"
-        yield line + "\n"
-    yield "};\n\n"
+    line = "   "
+    for item in items:
+        if len(line) + len(item) > WIDTH:
+            yield line + "\n"
+            line = "   "
+        line += f" {item},"
+    yield line + "\n};\n\n"
 
 
 def _string(text: str) -> str:
@@ -466,43 +453,29 @@ def _string(text: str) -> str:
 
 def _in_comment(text: str) -> str:
     """Text that neither ends a comment nor begins another."""
-    shown = text.encode("ascii", "backslashreplace").decode()
-    shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in shown)
+    shown = one_line(text.encode("ascii", "backslashreplace").decode())
     shown = shown.replace("*/", "* /").replace("/*", "/ *").rstrip("\\")
     return re.sub(r"\?(?=\?)", "? ", shown)  # no trigraphs
 
 
 def _sums_of(tables: Tables, dtype: Any) -> tuple[dict[str, list[Any]], dict[int, int]]:
     """The tables by name, and where in SUMS each split by a sum begins."""
-    used = np.unique([f for features, _, _ in tables.sums.values() for f in features])
-    position = {int(f): i for i, f in enumerate(used)}
-    # those of all features, which may be many
-    coordinates = tables.edges.coordinates if len(used) else np.zeros((0, 0), np.int32)
-    ends = [tables.edges.offsets[f : f + 2].tolist() for f in used]
-    edges = [rounded(tables.edges.values[begin:end], dtype).tolist() for begin, end in ends]
-    bins = [coordinates[f, : len(cuts) + 1].tolist() for f, cuts in zip(used, edges, strict=True)]
-    begins: dict[int, int] = {}
-    sums: list[int] = []
+    used = sorted({f for features, _, _ in tables.sums.values() for f in features})
+    edges, bins, ends = list[float](), list[int](), [0]
+    for f in used:
+        begin, end = tables.edges.offsets[f : f + 2]
+        edges += rounded(tables.edges.values[begin:end], dtype).tolist()
+        bins += tables.edges.coordinates[f, : end - begin + 1].tolist()
+        ends.append(len(edges))
+    position = {f: i for i, f in enumerate(used)}
+    begins, sums = dict[int, int](), list[int]()
     for node, (features, weights, threshold) in tables.sums.items():
         begins[node] = len(sums)
         sums += [len(features), threshold]
         for f, weight in zip(features, weights, strict=True):
             sums += [position[f], weight]
-    summed = {
-        "SUMMED": used.tolist(),
-        "EDGES_AT": np.cumsum([0, *map(len, edges)]).tolist(),
-        "EDGES": [value for cuts in edges for value in cuts] or [0.0],
-        "BINS": [place for places in bins for place in places],
-        "SUMS": sums,
-    }
-    return summed, begins
-
-
-def _constant(value: float, kind: str) -> str:
-    """A constant of C; those of type float are those of the number's shortest decimal form."""
-    if np.isinf(value):
-        return "INFINITY" if value > 0 else "-INFINITY"
-    return f"{value!r}f" if kind == "float" else repr(value)
+    summed: dict[str, list[Any]] = {"SUMMED": used, "EDGES_AT": ends, "EDGES": edges or [0.0]}
+    return {**summed, "BINS": bins, "SUMS": sums}, begins
 
 
 def is_free(name: str) -> bool:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
-from typing import Any, Self
+from typing import Any
 
 import array_api_compat.numpy as xp
 import numpy as np
@@ -19,62 +18,18 @@ from gpuforest.splits.stored import Sum, goes_on, in_words, set_of, sum_of
 
 ENDLESS = 2**31 - 1  # no sum of coordinates is above it
 Number = Callable[[float], str]  # how a number is written
-Branches = tuple[tuple["Condition", int], ...]  # conditions, and the nodes that they lead to
-
-
-class Condition(ABC):
-    """A condition on the value of one feature. None and NaN are missing values.
-
-    feature : int, the feature's number
-    name : str, what it is called
-    missing : whether a missing value meets the condition
-    """
-
-    feature: int
-    name: str
-    missing: bool
-
-    @property
-    def key(self) -> Any:
-        """What conditions that merge have in common."""
-        return self.feature
-
-    def words(self, number: Number = repr) -> str:
-        """The condition in words, on one line."""
-        return " or ".join(self.alternatives(number))
-
-    @abstractmethod
-    def holds(self, value: Any) -> bool:
-        """Whether a value of the feature meets the condition."""
-
-    @abstractmethod
-    def plain(self) -> Self:
-        """Without a word on missing values and categories that training did not see, where any
-        other is left."""
-
-    @abstractmethod
-    def __and__(self, other: Self) -> Self:
-        """Both conditions, on the same feature, in one."""
-
-    @abstractmethod
-    def alternatives(self, number: Number = repr) -> list[str]:
-        """The words, at each "or" apart."""
-
-    @abstractmethod
-    def source(self) -> str:
-        """The condition as a Python expression of a row, the dict x, in which missing values are
-        NaN; `is_missing` is a known function."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Range(Condition):
-    """low < value <= high; of a sum of several features if there are `terms`.
+class Range:
+    """The condition low < value <= high; of a sum of several features if there are `terms`.
 
     No number lies in it where low = high: the condition is then that the value is missing. A sum
     adds coordinates of bins, so that a row within a bin's width of `low` or `high`, which are in
     the units of the data, may lie on the other side. `source` is exact.
 
     feature : int, of a sum the first one; name : of a sum its words, such as "a + b - 2 c"
+    missing : whether a missing value, None or NaN, meets the condition
     terms : of each feature of a sum its number, name, weight, edges and coordinates of bins
     least, most : the limits of the sum of coordinates
     """
@@ -90,10 +45,12 @@ class Range(Condition):
 
     @property
     def key(self) -> Any:
+        """What conditions that merge have in common."""
         return tuple(term[:3] for term in self.terms) or self.feature
 
     def holds(self, value: Any) -> bool:
-        """As for all conditions; of a sum, whether the values of all features by number do."""
+        """Whether a value of the feature meets the condition; of a sum, the values of all features
+        by number."""
         if not self.terms:
             return self.missing if is_missing(value) else bool(self.low < value <= self.high)
         if any(is_missing(value[term[0]]) for term in self.terms):
@@ -105,10 +62,12 @@ class Range(Condition):
         return self.least < total <= self.most
 
     def plain(self) -> Range:
+        """Without a word on missing values, where any other is left."""
         empty = self.low >= self.high or (self.low == -inf and self.high == inf)
         return self if empty else replace(self, missing=False)
 
     def __and__(self, other: Range) -> Range:
+        """Both conditions in one."""
         return replace(
             self,
             low=max(self.low, other.low),
@@ -118,7 +77,12 @@ class Range(Condition):
             most=min(self.most, other.most),
         )
 
+    def words(self, number: Number = repr) -> str:
+        """The condition in words, on one line."""
+        return " or ".join(self.alternatives(number))
+
     def alternatives(self, number: Number = repr) -> list[str]:
+        """The words, at each "or" apart."""
         name, missing = one_line(self.name), ["missing"] if self.missing else []
         if self.low >= self.high:
             return [f"{name} is {'missing' if self.missing else 'nothing'}"]
@@ -131,6 +95,8 @@ class Range(Condition):
         return [f"{number(self.low)} < {name} <= {number(self.high)}", *missing]
 
     def source(self) -> str:
+        """The condition as a Python expression of a row, the dict x, in which missing values are
+        NaN; `is_missing` is a known function."""
         if self.terms:
             terms = tuple(term[1:3] for term in self.terms)
             return f"total_within(x, {terms!r}, {self.least}, {self.most}, {self.missing})"
@@ -145,8 +111,8 @@ class Range(Condition):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OneOf(Condition):
-    """The value is one of some categories.
+class OneOf:
+    """The condition that the value is one of some categories; methods are those of `Range`.
 
     values : the categories that meet the condition
     known : all categories of the feature
@@ -159,6 +125,10 @@ class OneOf(Condition):
     values: tuple[Any, ...]
     known: tuple[Any, ...]
     others: bool = False
+
+    @property
+    def key(self) -> Any:
+        return self.feature
 
     def holds(self, value: Any) -> bool:
         if is_missing(value):
@@ -180,6 +150,9 @@ class OneOf(Condition):
             missing=self.missing and other.missing,
         )
 
+    def words(self, number: Number = repr) -> str:
+        return " or ".join(self.alternatives(number))
+
     def alternatives(self, number: Number = repr) -> list[str]:
         names = [one_line(v) for v in self.values]
         words = [f"in {{{', '.join(names)}}}" if len(names) > 1 else f"is {n}" for n in names[:1]]
@@ -195,6 +168,10 @@ class OneOf(Condition):
         refused = tuple(v for v in self.known if v not in self.values)
         text = f"{value} not in {refused!r}"  # which NaN, a missing value, is not either
         return text if self.missing else f"{text} and not is_missing({value})"
+
+
+Condition = Range | OneOf
+Branches = tuple[tuple[Condition, int], ...]  # conditions, and the nodes that they lead to
 
 
 class TreeSplits:
@@ -299,7 +276,7 @@ def refuse_twice(names: Sequence[str], why: str) -> None:
 def narrowed(path: tuple[Condition, ...], condition: Condition) -> tuple[Condition, ...]:
     """A path's conditions, one a feature or combination, and one more: merged with its own."""
     by_key = {c.key: c for c in path}
-    before = by_key.get(condition.key)
+    before: Any = by_key.get(condition.key)
     by_key[condition.key] = condition if before is None else before & condition
     return tuple(by_key.values())
 

@@ -36,11 +36,12 @@ MAX_ENTRIES = 2**12  # bytes of it that describe the arrays, of which there are 
 DTYPES = {"U64": "<u8", "I64": "<i8", "F64": "<f8", "F32": "<f4", "U32": "<u4", "I32": "<i4"}
 DTYPES |= {"F16": "<f2", "U16": "<u2", "I16": "<i2", "I8": "|i1", "U8": "|u1", "BOOL": "|b1"}
 
+Arrays = dict[str, np.ndarray]  # by their names in a file
 # arrays that a file may hold: the dtypes of each, a letter for each dimension, a check of values
 Layout = dict[str, tuple[tuple[str, ...], str, Callable[[Any], Any] | None]]
 
 
-def write(path: Path, text: str, arrays: dict[str, np.ndarray]) -> None:
+def write(path: Path, text: str, arrays: Arrays) -> None:
     """Replace the file at `path` as a whole, or not at all, see `replaced`."""
     if len(json.dumps(text)) > MAX_HEADER - MAX_ENTRIES:
         raise ValueError(
@@ -48,36 +49,30 @@ def write(path: Path, text: str, arrays: dict[str, np.ndarray]) -> None:
             "model file holds: pickle the estimator instead"
         )
     arrays = {n: np.ascontiguousarray(a, a.dtype.newbyteorder("<")) for n, a in arrays.items()}
-    order = list(DTYPES.values())
-    names = sorted(arrays, key=lambda name: (order.index(arrays[name].dtype.str), name))
-    arrays = {name: arrays[name] for name in names}
-    start = _start(text, arrays)
-    with replaced(path) as temporary, temporary.open("wb") as file:
-        _write_all(file, start, arrays)
-
-
-def _start(text: str, arrays: dict[str, np.ndarray]) -> bytes:
-    """The bytes before the arrays."""
+    numpy_dtypes, dtypes = list(DTYPES.values()), list(DTYPES)
+    places = {name: numpy_dtypes.index(array.dtype.str) for name, array in arrays.items()}
+    arrays = {name: arrays[name] for name in sorted(arrays, key=lambda n: (places[n], n))}
     header: dict[str, Any] = {
         "__metadata__": {FORMAT: f"{VERSION} {checksum(text, arrays)} {text}"}
     }
-    names, end = {numpy: name for name, numpy in DTYPES.items()}, 0
+    end = 0
     for name, array in arrays.items():
-        begin, end = end, end + array.nbytes
-        dtype, shape = names[array.dtype.str], list(array.shape)
+        begin, end, shape = end, end + array.nbytes, list(array.shape)
+        dtype = dtypes[places[name]]
         header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [begin, end]}
     encoded = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
     encoded += b" " * (-len(encoded) % 8)  # so that the arrays are aligned
-    return len(encoded).to_bytes(8, "little") + encoded
+    with replaced(path) as temporary, temporary.open("wb") as file:
+        _write_all(file, len(encoded).to_bytes(8, "little") + encoded, arrays)
 
 
-def _write_all(file: BinaryIO, start: bytes, arrays: dict[str, np.ndarray]) -> None:
+def _write_all(file: BinaryIO, start: bytes, arrays: Arrays) -> None:
     file.write(start)
     for array in arrays.values():
         file.write(array.data)
 
 
-def read(path: Path, layout: Layout) -> tuple[str, dict[str, np.ndarray]]:
+def read(path: Path, layout: Layout) -> tuple[str, Arrays]:
     """The text and the arrays of a whole, undamaged file of a known version.
 
     The path is opened once: who replaces the file meanwhile does not disturb the reader.
@@ -97,7 +92,7 @@ def read(path: Path, layout: Layout) -> tuple[str, dict[str, np.ndarray]]:
     return text, {n: a.astype(a.dtype.newbyteorder("="), copy=False) for n, a in arrays.items()}
 
 
-def checksum(text: str, arrays: dict[str, np.ndarray]) -> int:
+def checksum(text: str, arrays: Arrays) -> int:
     """CRC-32 of the text and of the names, dtypes, shapes and bytes of the arrays."""
     crc = zlib.crc32(text.encode())
     for name in sorted(arrays):
@@ -184,8 +179,13 @@ def replaced(path: Path) -> Iterator[Path]:
     written = path if stream else target.with_name(f".gpuforest-{secrets.token_hex(8)}")
     try:
         yield written
+        if target.exists() and not stream:
+            old = target.stat()
+            with contextlib.suppress(OSError, AttributeError):  # not ours to give; Windows
+                os.chown(written, old.st_uid, old.st_gid)
+            shutil.copymode(target, written)
         if not stream:
-            _put(written, target)
+            os.replace(written, target)
     except OSError as error:
         if error.errno is None or error.filename not in (None, os.fspath(written)):
             raise  # it is about another file
@@ -198,13 +198,3 @@ def replaced(path: Path) -> Iterator[Path]:
 def is_stream(path: Path) -> bool:
     """Whether a path is a device or a pipe: it is written to, not replaced."""
     return os.path.exists(path) and not os.path.isfile(path)
-
-
-def _put(written: Path, target: Path) -> None:
-    """Give a new file the mode, the owner and the name of the one that it replaces."""
-    if target.exists():
-        old = target.stat()
-        with contextlib.suppress(OSError, AttributeError):  # not ours to give; Windows
-            os.chown(written, old.st_uid, old.st_gid)
-        shutil.copymode(target, written)
-    os.replace(written, target)

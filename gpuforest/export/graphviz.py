@@ -11,14 +11,8 @@ import numpy as np
 
 from gpuforest.common.text import one_line
 from gpuforest.engine.criteria import CRITERIA
-from gpuforest.export.walker import (
-    Node,
-    check_not_negative,
-    leaf_labels,
-    tree_nodes,
-    tree_title,
-    written,
-)
+from gpuforest.export import walker
+from gpuforest.export.walker import Node
 
 FONT = "helvetica"
 ELLIPSIS = "(...)"  # instead of what lies below max_depth
@@ -27,16 +21,21 @@ LIGHTNESS, SATURATION, FIRST_HUE = 0.6, 0.75, 25 / 360
 RGB = tuple[float, float, float]  # each in 0 .. 1
 
 
-class Show:
-    """What a drawn node's text shows of a fitted estimator's tree, see `export_graphviz`."""
+class Drawing:
+    """A fitted estimator's tree as it is drawn: its nodes, and what the text of each one shows; see
+    `export_graphviz`."""
 
     def __init__(
-        self, estimator: Any, tree: int, class_names: Sequence[Any] | None, *,
-        impurity: bool, node_ids: bool, proportion: bool, precision: int,
+        self, estimator: Any, tree: int, feature_names: Sequence[str] | None = None,
+        class_names: Sequence[Any] | None = None, *, max_depth: int | None = None,
+        impurity: bool = True, node_ids: bool = False, proportion: bool = False, precision: int = 3,
     ) -> None:  # fmt: skip
-        forest, classes = estimator.forest_, leaf_labels(estimator.forest_)
+        walker.check_not_negative(max_depth=max_depth, precision=precision)
+        self.nodes = walker.nodes_of(estimator, tree, feature_names, class_names)
+        self.deepest = np.inf if max_depth is None else max_depth
+        forest, classes = estimator.forest_, walker.leaf_labels(estimator.forest_)
         boosted = forest.baseline is not None
-        self.title = tree_title(forest, tree, class_names) if boosted else ""
+        self.title = walker.tree_title(forest, tree, class_names) if boosted else ""
         self.criterion = CRITERIA[estimator.criterion_].label or estimator.criterion_
         self.is_classes = bool(classes)
         self.n_classes = [len(labels) for labels in classes] or [1] * estimator.n_outputs_
@@ -47,6 +46,36 @@ class Show:
         """A number of at most so many digits after the point."""
         text = f"{round(value, self.precision) + 0.0:.{self.precision}f}"  # no -0
         return text.rstrip("0").rstrip(".") if "." in text else text
+
+    def lines(self, node: Node) -> list[str]:
+        """The lines of a node's text."""
+        if node.depth > self.deepest:
+            return [ELLIPSIS]
+        number, root = self.number, self.nodes[0]
+        lines = [self.title] if self.title and node.parent is None else []
+        lines += [f"node #{node.number}"] if self.node_ids else []
+        if node.branches:
+            first = node.branches[0]
+            lines.append(first.words(number) if len(node.branches) == 2 else one_line(first.name))
+        name, measured = self.criterion, node.impurity
+        if node.adds_to:
+            name, measured = "gain", node.gain
+        if self.impurity and measured is not None:
+            lines.append(f"{name} = {number(measured)}")
+        share = f"{number(100 * node.n_samples / root.n_samples)}%"
+        lines.append(f"samples = {share if self.proportion else node.n_samples}")
+        scale = node.n_samples if self.is_classes and not self.proportion else 1
+        values = [
+            [number(float(v) * scale) for v in of_output[:n]]
+            for of_output, n in zip(node.value, self.n_classes, strict=True)
+        ]
+        texts = [f"[{', '.join(shares)}]" if self.is_classes else shares[0] for shares in values]
+        lines.append(f"value = {texts[0] if len(texts) == 1 else '[' + ', '.join(texts) + ']'}")
+        return [*lines, f"class = {walker.written(node.prediction)}"] if self.is_classes else lines
+
+    def drawn(self) -> dict[int, Node]:
+        """The nodes that are drawn: those below the deepest level as an ellipsis."""
+        return {n: node for n, node in self.nodes.items() if node.depth <= self.deepest + 1}
 
 
 def export_graphviz(
@@ -103,19 +132,18 @@ def export_graphviz(
     >>> export_graphviz(tree, feature_names=["x"], impurity=False).splitlines()[4]
     '1 [label="samples = 2\\\\nvalue = [2, 0]\\\\nclass = a"] ;'
     """
-    check_not_negative(max_depth=max_depth, precision=precision)
-    nodes = tree_nodes(estimator, tree, feature_names=feature_names, class_names=class_names)
-    options = {"impurity": impurity, "node_ids": node_ids, "proportion": proportion}
-    show = Show(estimator, tree, class_names, precision=precision, **options)
-    colours = node_colours(nodes, show.is_classes) if filled else {}
-    deepest = np.inf if max_depth is None else max_depth
+    drawing = Drawing(
+        estimator, tree, feature_names, class_names, max_depth=max_depth, impurity=impurity,
+        node_ids=node_ids, proportion=proportion, precision=precision,
+    )  # fmt: skip
+    colours = node_colours(drawing.nodes, drawing.is_classes) if filled else {}
     styles = ", ".join(["filled"] * filled + ["rounded"] * rounded)
     style = f'style="{styles}", ' if styles else ""
     head = f"""digraph Tree {{
 node [shape=box, {style}color="black", fontname="{FONT}"] ;
 edge [fontname="{FONT}"] ;
 """
-    text = head + "".join(_statements(nodes, deepest, show, colours)) + "}\n"
+    text = head + "".join(_statements(drawing, colours)) + "}\n"
     if out_file is None:
         return text
     if isinstance(out_file, str | os.PathLike):
@@ -126,56 +154,25 @@ edge [fontname="{FONT}"] ;
     return None
 
 
-def _statements(
-    nodes: dict[int, Node], max_depth: float, show: Show, colours: dict[int, str]
-) -> Iterator[str]:
+def _statements(drawing: Drawing, colours: dict[int, str]) -> Iterator[str]:
     """A line for each node and for the edge that leads to it."""
-    for node in nodes.values():
-        if node.depth > max_depth + 1:
-            continue
-        fill = f', fillcolor="{colours[node.number]}"' if colours else ""
-        hidden = node.depth > max_depth
-        lines = [ELLIPSIS] if hidden else node_lines(node, nodes[0], show)
-        yield f"{node.number} [label={_quoted(lines)}{'' if hidden else fill}] ;\n"
+    for n, node in drawing.drawn().items():
+        is_filled = colours and node.depth <= drawing.deepest
+        fill = f', fillcolor="{colours[n]}"' if is_filled else ""
+        yield f"{n} [label={_quoted(drawing.lines(node))}{fill}] ;\n"
         if node.parent is not None:
-            edge = _edge(nodes[node.parent], node, show)
-            yield f"{node.parent} -> {node.number}{edge} ;\n"
+            yield f"{node.parent} -> {n}{_edge(drawing.nodes[node.parent], node, drawing)} ;\n"
 
 
-def _edge(parent: Node, child: Node, show: Show) -> str:
+def _edge(parent: Node, child: Node, drawing: Drawing) -> str:
     """The label of an edge: True or False for two edges below the root, the condition for more."""
     index = parent.children.index(child.number)
     if len(parent.branches) > 2:
-        return f" [label={_quoted([parent.branches[index].words(show.number)])}]"
+        return f" [label={_quoted([parent.branches[index].words(drawing.number)])}]"
     if parent.parent is not None:
         return ""
     angle, said = ((45, "True"), (-45, "False"))[index]
     return f' [labeldistance=2.5, labelangle={angle}, headlabel="{said}"]'
-
-
-def node_lines(node: Node, root: Node, show: Show) -> list[str]:
-    """The lines of a node's text."""
-    number = show.number
-    lines = [show.title] if show.title and node is root else []
-    lines += [f"node #{node.number}"] if show.node_ids else []
-    if node.branches:
-        first = node.branches[0]
-        lines.append(first.words(number) if len(node.branches) == 2 else one_line(first.name))
-    name, measured = show.criterion, node.impurity
-    if node.adds_to:
-        name, measured = "gain", node.gain
-    if show.impurity and measured is not None:
-        lines.append(f"{name} = {number(measured)}")
-    share = f"{number(100 * node.n_samples / root.n_samples)}%"
-    lines.append(f"samples = {share if show.proportion else node.n_samples}")
-    scale = node.n_samples if show.is_classes and not show.proportion else 1
-    values = [
-        [number(float(v) * scale) for v in of_output[:n]]
-        for of_output, n in zip(node.value, show.n_classes, strict=True)
-    ]
-    texts = [f"[{', '.join(each)}]" if show.is_classes else each[0] for each in values]
-    lines.append(f"value = {texts[0] if len(texts) == 1 else '[' + ', '.join(texts) + ']'}")
-    return [*lines, f"class = {written(node.prediction)}"] if show.is_classes else lines
 
 
 def _quoted(lines: list[str]) -> str:

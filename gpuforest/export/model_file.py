@@ -41,8 +41,9 @@ from gpuforest.estimators.quantile_forests import QuantileForest
 from gpuforest.explain.model_facts import WHERE_IT_RUNS, scorer_name
 from gpuforest.explain.quantile_forest import TrainingRows
 from gpuforest.explain.uncertainty import Calibration
-from gpuforest.export.container import Layout, parse_object, read, write
+from gpuforest.export.container import Arrays, Layout, parse_object, read, write
 
+Header = dict[str, Any]
 INTEGERS = ("U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64")
 # every array that a file may hold: its dtypes; its dimensions (T trees, V rows of the leaf table,
 # F features, K outputs, N training rows, "." others); and which values are right, where the checks
@@ -77,13 +78,7 @@ ARRAYS: Layout = {
     "row_codes": (("U8", "U16"), "NF", None),  # of quantile forests
     "row_targets": (("F64",), "NK", lambda targets: np.isfinite(targets).all()),
     # see `conformal.Calibration`
-    "scores": (
-        ("F64",),
-        "K.",
-        lambda scores: (
-            scores.size and (scores >= 0).all() and (scores[:, 1:] >= scores[:, :-1]).all()
-        ),
-    ),
+    "scores": (("F64",), "K.", lambda a: a.size and (a >= 0).all() and (np.sort(a) == a).all()),
     "score_offsets": (("F64",), "K", lambda at: (at >= 0).all() and np.isfinite(at).all()),
 }
 OPTIONAL = ("leaf_impurity", "leaf_values", "node_values", "node_errors", "tree_weights")
@@ -123,6 +118,7 @@ HEADER: dict[str, Any] = {
 }
 # attributes of estimators by their name in the header
 KEPT = {**{name: f"{name}_" for name in (*CURVES, "source")}, "training": "_training_"}
+NUMBERS_KEPT = {"oob_score", "offset", "ccp_alpha"}
 NEEDED = (
     *("is_leaf", "splits", "tree_offsets", "leaf_sums", "centre"),
     *("edge_values", "edge_offsets", "edge_kinds"),
@@ -145,30 +141,34 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     OSError : the file cannot be written; what was there before is still there
     """
     forest, header = estimator.forest_, _header(estimator)
+    coding, calibration = forest.coding, getattr(estimator, "_calibration_", None)
     arrays = {
-        **_rows_of(estimator),
         **_packed(forest),
         "tree_offsets": forest.tree_offsets,
+        "sets": forest.sets if len(forest.sets) else None,
         "edge_values": forest.edges.values,
         "edge_offsets": forest.edges.offsets,
         "edge_kinds": forest.edges.kinds,
-        "centre": forest.coding.centre,
+        "centre": coding.centre,
+        "classes": None if "classes" in header else coding.classes,
+        **{name: getattr(forest, name) for name in OPTIONAL},
+        "unbiased_importances": getattr(estimator, "_unbiased_importances_", None),
     }
-    if "classes" not in header and forest.coding.classes is not None:
-        arrays["classes"] = forest.coding.classes
     if forest.baseline is not None:
-        arrays |= {"baseline": forest.coding.baseline, "units": forest.coding.units}
         scores = {name: getattr(estimator, f"{name}_") for name in SCORES}
         arrays |= {name: values for name, values in scores.items() if len(values)}
-    optional = {name: getattr(forest, name) for name in OPTIONAL}
-    arrays |= {name: array for name, array in optional.items() if array is not None}
-    if hasattr(estimator, "_unbiased_importances_"):
-        arrays["unbiased_importances"] = estimator._unbiased_importances_
-    if len(forest.sets):
-        arrays["sets"] = forest.sets
+        arrays |= {"baseline": forest.baseline, "units": coding.units}
     if forest.tree_weights is not None:
         arrays["tree_errors"] = estimator.estimator_errors_[: forest.n_trees]
-    write(Path(path), json.dumps(header), arrays)
+    if (sampling := _kept_sampling(estimator)) is not None:
+        arrays["draw_weights"] = sampling.weights
+    if isinstance(estimator, QuantileForest):
+        rows = estimator._rows_
+        arrays |= {"row_codes": np.ascontiguousarray(rows.codes), "row_targets": rows.y}
+    if calibration is not None:
+        arrays |= {"scores": calibration.scores, "score_offsets": calibration.offset}
+    present = {name: array for name, array in arrays.items() if array is not None}
+    write(Path(path), json.dumps(header), present)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -220,18 +220,18 @@ def _check_form(name: str, value: Any, form: Any) -> None:
     kind = form if isinstance(form, type) else type(form)
     need(type(value) is kind, f"{name} of another type")
     if isinstance(form, list):
-        for each in value:
-            _check_form(name, each, form[0])
+        for item in value:
+            _check_form(name, item, form[0])
     elif isinstance(form, dict):
         for key in form:
             need(key.endswith("?") or key in value, f"no header key {key!r}")
-        forms = {key.removesuffix("?"): each for key, each in form.items()}
-        for key, each in value.items():
+        forms = {key.removesuffix("?"): item for key, item in form.items()}
+        for key, item in value.items():
             need(key in forms, f"an unknown header key {key!r:.80}")
-            _check_form(key, each, forms[key])
+            _check_form(key, item, forms[key])
 
 
-def _check_arrays(header: dict[str, Any], arrays: dict[str, np.ndarray], forest: Forest) -> None:
+def _check_arrays(header: Header, arrays: Arrays, forest: Forest) -> None:
     """Check shapes and values of the arrays that are no part of the forest."""
     sizes = {
         "T": forest.n_trees, "V": len(forest.leaf_sums), "F": forest.edges.n_features,
@@ -252,9 +252,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, set | frozenset):
         value = sorted(value)
     if isinstance(value, list | tuple) or (hasattr(value, "ndim") and value.ndim > 0):
-        return [_plain(each) for each in (value.tolist() if hasattr(value, "tolist") else value)]
+        return [_plain(item) for item in (value.tolist() if hasattr(value, "tolist") else value)]
     if isinstance(value, dict):
-        return {"pairs": [[_plain(key), _plain(each)] for key, each in value.items()]}
+        return {"pairs": [[_plain(key), _plain(item)] for key, item in value.items()]}
     if callable(value):
         return True  # a way to score, which no file can hold
     return value.item() if isinstance(value, np.generic) else value
@@ -263,7 +263,7 @@ def _plain(value: Any) -> Any:
 def _parameter(value: Any) -> Any:
     """The inverse of `_plain`."""
     if isinstance(value, list):
-        return [_parameter(each) for each in value]
+        return [_parameter(item) for item in value]
     if not isinstance(value, dict):
         return value
     if "tree" in value:
@@ -306,49 +306,46 @@ def _check_class(estimator: Any) -> None:
         raise ValueError(f"{why}: pickle the estimator instead")
 
 
-def _header(estimator: Any) -> dict[str, Any]:
+def _header(estimator: Any) -> Header:
     _check_class(estimator)
-    forest, coding = estimator.forest_, estimator.forest_.coding
+    forest, coding, parameters = estimator.forest_, estimator.forest_.coding, _parameters(estimator)
+    names = getattr(estimator, "feature_names_in_", None)
+    categories = {str(f): list(values) for f, values in forest.edges.categories.items()}
+    # a file without it means votes where this parameter says so, which may be newer than the trees
+    is_usual = forest.combine == "mean" and parameters.get("voting") != "hard"
     header = {
         "estimator": type(estimator).__name__,
-        "parameters": _parameters(estimator),
+        "parameters": parameters,
         "seed": estimator.seed_,
         "criterion": estimator.criterion_,
         "scale": coding.scale,
+        "feature_names": None if names is None else names.tolist(),
+        "oob_score": getattr(estimator, "oob_score_", None),
+        "offset": getattr(estimator, "offset_", None),
+        "categories": categories or None,
+        "ccp_alpha": estimator.ccp_alpha_ if hasattr(estimator, "pruning_curve_") else None,
+        **{name: _facts(name, getattr(estimator, kept, None)) for name, kept in KEPT.items()},
+        "combine": None if is_usual else forest.combine,
+        "oblique": forest.oblique or None,
     }
-    if hasattr(estimator, "feature_names_in_"):
-        header["feature_names"] = estimator.feature_names_in_.tolist()
-    for name in ("oob_score", "offset"):
-        if hasattr(estimator, f"{name}_"):
-            header[name] = getattr(estimator, f"{name}_")
-    if categories := forest.edges.categories:
-        header["categories"] = {str(f): list(values) for f, values in categories.items()}
-    if hasattr(estimator, "pruning_curve_"):
-        header["ccp_alpha"] = estimator.ccp_alpha_
-    for name, attribute in KEPT.items():
-        facts = getattr(estimator, attribute, None)
-        if facts is not None and name in CURVES:
-            header[name] = {column: facts[column].tolist() for column in CURVES[name]}
-        elif facts is not None:  # old pickles have more facts about the training
-            header[name] = {k: facts[k] for k in (TRAINING if name == "training" else facts)}
-    # a file without it means votes where this parameter says so, which may be newer than the trees
-    votes = header["parameters"].get("voting") == "hard"
-    header |= {} if forest.combine == "mean" and not votes else {"combine": forest.combine}
-    if forest.oblique:
-        header["oblique"] = True
     if coding.several:
         header["outputs"] = [[_kind_of(labels), labels.tolist()] for labels in coding.several]
     elif coding.classes is not None and (kind := _kind_of(coding.classes)) in ("object", "str"):
-        header["classes"], header["classes_dtype"] = coding.classes.tolist(), kind
+        header |= {"classes": coding.classes.tolist(), "classes_dtype": kind}
     if forest.baseline is not None:
         boosting = {"loss": coding.loss.name, "quantile": coding.loss.quantile, "l2": coding.l2}
         header["boosting"] = boosting | {"stops": bool(estimator.do_early_stopping_)}
         if (scorer := scorer_name(estimator)) is not None:
             header["boosting"]["scored_by"] = scorer
-    sampling = getattr(estimator, "_sampling_", None)
-    if _keeps_draws(estimator) and sampling is not None and not sampling.distinct:
+    if (sampling := _kept_sampling(estimator)) is not None:
         header["draws"] = {"n_rows": sampling.n_rows, "n_draws": sampling.n_draws}
-    return header
+    return {name: value for name, value in header.items() if value is not None}
+
+
+def _facts(name: str, facts: Any) -> dict[str, Any] | None:
+    """An attribute of `KEPT` as the header has it; old pickles have more facts about training."""
+    names: Any = {**CURVES, "training": TRAINING}.get(name, facts)
+    return None if facts is None else {fact: _plain(facts[fact]) for fact in names}
 
 
 def _read_curve(name: str, columns: dict[str, list[Any]]) -> Bunch:
@@ -379,7 +376,7 @@ def _kind_of(classes: np.ndarray) -> str:
     return "str" if classes.dtype.kind == "U" else "object"
 
 
-def _read_classes(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> np.ndarray | None:
+def _read_classes(header: Header, arrays: Arrays) -> np.ndarray | None:
     """Class labels [C], from the header or an array; None of a regression."""
     if "classes" not in header:
         return arrays.get("classes")
@@ -410,7 +407,7 @@ def _smallest(sums: np.ndarray) -> np.ndarray:
     return sums.astype(dtype if dtype.kind in "iu" else np.int64)
 
 
-def _packed(forest: Forest) -> dict[str, np.ndarray]:
+def _packed(forest: Forest) -> Arrays:
     """Nodes and leaf table in few bytes; `_unpacked` takes them back."""
     leaf, sums = is_leaf(forest.nodes), forest.leaf_sums
     arrays = {"is_leaf": np.packbits(leaf), "splits": forest.nodes[~leaf]}
@@ -423,7 +420,7 @@ def _packed(forest: Forest) -> dict[str, np.ndarray]:
     return {**arrays, "leaf_weights": weights, "leaf_sums": moments}
 
 
-def _unpacked(arrays: dict[str, np.ndarray], n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
+def _unpacked(arrays: Arrays, n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
     """Nodes u64[M] and leaf sums i64[V, C]; that they make trees is not checked yet."""
     bits, splits, sums = (arrays[name] for name in ("is_leaf", "splits", "leaf_sums"))
     n_leaves = n_nodes - len(splits)
@@ -447,7 +444,7 @@ def _as_int64(sums: np.ndarray) -> np.ndarray:
     return sums.astype(np.int64)
 
 
-def _edges(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> BinEdges:
+def _edges(header: Header, arrays: Arrays) -> BinEdges:
     """The bins of a file; that its categories fit them is not checked yet."""
     categories = {}
     for key, values in header.get("categories", {}).items():
@@ -457,7 +454,7 @@ def _edges(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> BinEdges:
     return BinEdges(arrays["edge_values"], arrays["edge_offsets"], arrays["edge_kinds"], categories)
 
 
-def _forest(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Forest:
+def _forest(header: Header, arrays: Arrays) -> Forest:
     """The forest of a file, not yet checked but for what making it needs."""
     offsets, classes = arrays["tree_offsets"], _read_classes(header, arrays)
     check_offsets(offsets, int(offsets[-1]), "tree_offsets")
@@ -479,9 +476,7 @@ def _forest(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Forest:
     )
 
 
-def _coding(
-    header: dict[str, Any], arrays: dict[str, np.ndarray], classes: np.ndarray | None
-) -> TargetCoding:
+def _coding(header: Header, arrays: Arrays, classes: np.ndarray | None) -> TargetCoding:
     """The coding of a file; that the arrays of boosting fit the trees is not checked yet."""
     if "boosting" not in header:
         need(not {"baseline", "units", *SCORES} & arrays.keys(), "boosting without its header")
@@ -506,7 +501,7 @@ def _with_means(forest: Forest, means: np.ndarray) -> Forest:
     return replace(forest, leaf_values=forest.coding.with_means(forest.leaf_sums, means))
 
 
-def _estimator(header: dict[str, Any], arrays: dict[str, np.ndarray], forest: Forest) -> Any:
+def _estimator(header: Header, arrays: Arrays, forest: Forest) -> Any:
     """A fitted estimator of a checked forest."""
     name, coding = header["estimator"], forest.coding
     need(name in estimators.__all__, f"an unknown estimator {name!r:.80}")
@@ -522,7 +517,7 @@ def _estimator(header: dict[str, Any], arrays: dict[str, np.ndarray], forest: Fo
             estimator.scored_by_ = header["boosting"]["scored_by"]
         estimator.do_early_stopping_ = header["boosting"]["stops"]
     else:
-        split = estimator._settings(forest.edges.n_features).categorical_split
+        split = estimator._settings().categorical_split
         forest = replace(forest, multiway=split == "multiway" and len(forest.sets) > 0)
     need(header["criterion"] in CriterionNames(task), "an unknown criterion")
     single = name.startswith("DecisionTree")
@@ -532,17 +527,13 @@ def _estimator(header: dict[str, Any], arrays: dict[str, np.ndarray], forest: Fo
         need(len(names) == forest.edges.n_features, "feature names that do not fit")
         need(len({*names}) == len(names), "a feature name that comes twice")
         estimator.feature_names_in_ = np.array(names, dtype=object)
-    if "oob_score" in header:
-        estimator.oob_score_ = header["oob_score"]
     if (importances := arrays.get("unbiased_importances")) is not None:
         need("unbiased_importances" in header["parameters"], "importances of no forest")
         estimator._unbiased_importances_ = importances
     need(("offset" in header) == (name == "IsolationForest"), "an offset amiss")
-    if "offset" in header:
-        estimator.offset_ = header["offset"]
-    for name in header.keys() & KEPT.keys():
-        facts = header[name]
-        setattr(estimator, KEPT[name], _read_curve(name, facts) if name in CURVES else facts)
+    for kept in header.keys() & KEPT.keys():
+        facts = header[kept]
+        setattr(estimator, KEPT[kept], _read_curve(kept, facts) if kept in CURVES else facts)
     need(0 <= header.get("training", {"rows": 0})["rows"] < 2**63, "a number out of range")
     criterion = CRITERIA[header["criterion"]]
     need(criterion.medians == (forest.node_values is not None), "medians of nodes amiss")
@@ -553,7 +544,8 @@ def _estimator(header: dict[str, Any], arrays: dict[str, np.ndarray], forest: Fo
         need(single, "a pruning curve of many trees")
         on_curve = header["ccp_alpha"] in estimator.pruning_curve_.ccp_alphas
         need(on_curve, "an alpha not on its curve")
-        estimator.ccp_alpha_ = header["ccp_alpha"]
+    for number in header.keys() & NUMBERS_KEPT:
+        setattr(estimator, f"{number}_", header[number])
     return estimator
 
 
@@ -576,23 +568,14 @@ def _keeps_draws(estimator: Any) -> bool:
     return isinstance(estimator, forests) and not isinstance(estimator, Bagging)
 
 
-def _rows_of(estimator: Any) -> dict[str, np.ndarray]:
-    """The arrays of what is kept of training rows."""
-    arrays: dict[str, np.ndarray] = {}
-    sampling = getattr(estimator, "_sampling_", None)
-    if _keeps_draws(estimator) and sampling is not None and not sampling.distinct:
-        arrays |= {} if sampling.weights is None else {"draw_weights": sampling.weights}
-    if isinstance(estimator, QuantileForest):
-        rows = estimator._rows_
-        arrays |= {"row_codes": np.ascontiguousarray(rows.codes), "row_targets": rows.y}
-    if (calibration := getattr(estimator, "_calibration_", None)) is not None:
-        arrays |= {"scores": calibration.scores, "score_offsets": calibration.offset}
-    return arrays
+def _kept_sampling(estimator: Any) -> Sampling | None:
+    """How rows were drawn, where the file keeps it."""
+    sampling: Sampling | None = getattr(estimator, "_sampling_", None)
+    is_kept = sampling is not None and not sampling.distinct and _keeps_draws(estimator)
+    return sampling if is_kept else None
 
 
-def _set_rows(
-    estimator: Any, header: dict[str, Any], arrays: dict[str, np.ndarray], forest: Forest
-) -> None:
+def _set_rows(estimator: Any, header: Header, arrays: Arrays, forest: Forest) -> None:
     """Give an estimator what a file keeps of training rows, which must fit the forest."""
     draws = {"draws", "draw_weights"}
     need(_keeps_draws(estimator) or not draws & {*header, *arrays}, "draws amiss")

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.data.arrays import to_host
@@ -25,6 +24,7 @@ from gpuforest.estimators.isolation import IsolationForest
 from gpuforest.estimators.quantile_forests import QuantileForest
 from gpuforest.estimators.tasks import Classifier, Regressor
 from gpuforest.export.conditions import names_of
+from gpuforest.export.walker import fitted_forest
 from gpuforest.splits.stored import sets_of, sums_of
 
 OF_TEXT = ("C", "ONNX")  # what holds classes as text
@@ -55,14 +55,12 @@ class Tables:
     n_sums : K, numbers that leaves add up to
     """
 
-    def __init__(
-        self, estimator: Any, form: str, feature_names: Sequence[str] | None = None
-    ) -> None:
+    def __init__(self, estimator: Any, form: str, names: Sequence[str] | None = None) -> None:
         """The tables of a fitted estimator; `form` is what is written, for messages."""
         forest = _forest_of(estimator, form)
-        if feature_names is None:
-            feature_names = getattr(estimator, "feature_names_in_", None)
-        self.names = names_of(forest, feature_names, "model")
+        if names is None:
+            names = getattr(estimator, "feature_names_in_", None)
+        self.names = names_of(forest, names, "model")
         self.edges, self.offsets = forest.edges, forest.tree_offsets
         self.categories = forest.edges.categories
         self.feature, bin, self.missing_left, child = unpack(np, forest.nodes)
@@ -105,14 +103,10 @@ class Tables:
         """Numbers in a prediction: probabilities of all classes of all outputs, or means."""
         return sum(len(c) for c in self.classes) or self.n_sums
 
-    def rounded(self, dtype: Any) -> np.ndarray:
-        """Thresholds of a dtype: the largest numbers not above them, so that each number of
-        the dtype is at most the one as it is at most the other."""
-        return rounded(self.threshold, dtype)
-
 
 def rounded(thresholds: np.ndarray, dtype: Any) -> np.ndarray:
-    """The largest numbers of a dtype that are not above thresholds."""
+    """The largest numbers of a dtype that are not above thresholds, so that each number of the
+    dtype is at most the one as it is at most the other."""
     with np.errstate(over="ignore", under="ignore"):
         near = thresholds.astype(dtype)
     lower = np.nextafter(near, dtype(-np.inf))
@@ -162,30 +156,25 @@ def category_codes(estimator: Any, X: Any) -> np.ndarray:
     >>> category_codes(tree, np.array([["red", 5.0], ["green", 6.0]], object)).tolist()
     [[1.0, 5.0], [2.0, 6.0]]
     """
-    if hasattr(estimator, "fit"):
-        check_is_fitted(estimator)
-    if not isinstance(getattr(estimator, "forest_", None), Forest):
-        raise TypeError(f"a {type(estimator).__name__} has no categories of gpuforest's")
+    fitted_forest(estimator, "has no categories of gpuforest's")
     return np.asarray(to_host(check_table(estimator, X, NumpyBackend())))
 
 
 def _forest_of(estimator: Any, form: str) -> Forest:
     """The forest of an estimator that can be exported whole."""
-    if hasattr(estimator, "fit"):
-        check_is_fitted(estimator)
     name = type(estimator).__name__
     if getattr(estimator, "_is_theirs", False):
         raise ValueError(
             f"an ensemble of {type(estimator.estimator).__name__} was fitted by scikit-learn: "
             f"only trees of gpuforest's are written as {form}"
         )
-    forest = getattr(estimator, "forest_", None)
-    is_ours = isinstance(estimator, Classifier | Regressor | HistGradientBoosting | IsolationForest)
-    if not isinstance(forest, Forest) or not is_ours:
-        raise TypeError(
-            f"a {name} is not written as {form}: pass a fitted classifier or regressor of "
-            "gpuforest (gpuforest.from_sklearn converts scikit-learn's)"
-        )
+    refusal = (
+        f"is not written as {form}: pass a fitted classifier or regressor of gpuforest "
+        "(gpuforest.from_sklearn converts scikit-learn's)"
+    )
+    forest = fitted_forest(estimator, refusal)
+    if not isinstance(estimator, Classifier | Regressor | HistGradientBoosting | IsolationForest):
+        raise TypeError(f"a {name} {refusal}")
     if isinstance(estimator, QuantileForest):
         raise TypeError(
             f"a {name} is not written as {form}: quantiles need the targets of all training rows. "

@@ -10,7 +10,7 @@ after tree:
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -19,10 +19,11 @@ import numpy as np
 
 from gpuforest.export.conditions import refuse_twice
 from gpuforest.export.container import replaced
-from gpuforest.export.model_tables import Tables, is_text
+from gpuforest.export.model_tables import Tables, is_text, rounded
 
 ML = "ai.onnx.ml"
-OPSETS = {3: {"": 13, ML: 3}, 5: {"": 13, ML: 5}}
+ML_VERSIONS = (3, 5)
+OPSET = 13  # of all other operators
 IR_VERSION = 8  # of files, which all of these runtimes read
 PREFIX = "gpuforest_"
 LEQ, MEMBER = 0, 6  # of nodes_modes, in version 5
@@ -37,23 +38,24 @@ DTYPES_THERE: dict[str, Any] = {  # its types of tensors
 NOT_OURS = ("decision_leaf", "decision_path", "nocl", "output_class_labels", "raw_scores")
 
 
-def require_onnx() -> Any:
-    """The package onnx."""
-    try:
-        import onnx
-    except ImportError as error:
-        raise ImportError("ONNX needs the package onnx: pip install 'gpuforest[onnx]'") from error
-    return onnx
-
-
 class Graph:
     """Nodes and constants, each with a name of its own.
 
     prefix : what names begin with
+    dtype : of the numbers that a model takes and gives
+    ml_version : of the operators of ai.onnx.ml
     """
 
-    def __init__(self, prefix: str) -> None:
-        self.onnx, self.prefix = require_onnx(), prefix
+    def __init__(self, prefix: str, dtype: Any, ml_version: int) -> None:
+        try:
+            import onnx
+        except ImportError as error:
+            raise ImportError(
+                "ONNX needs the package onnx: pip install 'gpuforest[onnx]'"
+            ) from error
+        self.onnx: Any = onnx
+        self.prefix, self.dtype, self.ml_version = prefix, np.dtype(dtype), ml_version
+        self.opsets = {"": OPSET, ML: ml_version}
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
 
@@ -66,12 +68,19 @@ class Graph:
     def node(self, kind: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
         """Add a node; the name of what it gives. Attributes are numbers, lists of strings,
         tensors of onnx, or arrays for lists of numbers."""
-        return self.split(1, kind, *inputs, domain=domain, **attributes)[0]
+        return self._add(1, kind, inputs, domain, attributes)[0]
 
-    def split(
-        self, n: int, kind: str, *inputs: str, domain: str = "", **attributes: Any
+    def split(self, value: str, sizes: Sequence[int]) -> list[str]:
+        """The parts of a value that have so many columns each."""
+        if len(sizes) == 1:
+            return [value]
+        inputs = value, self.constant(np.array(sizes, np.int64))
+        return self._add(len(sizes), "Split", inputs, "", {"axis": 1})
+
+    def _add(
+        self, n: int, kind: str, inputs: Sequence[str], domain: str, attributes: dict[str, Any]
     ) -> list[str]:
-        """`node`, of one that gives n results."""
+        """Add a node that gives n results."""
         name = f"{self.prefix}{kind}_{len(self.nodes)}"
         results = [f"{name}_{i}" for i in range(n)]
         node = self.onnx.NodeProto(
@@ -96,15 +105,24 @@ class Graph:
 
     def cast(self, value: str, dtype: Any) -> str:
         """Numbers in another dtype."""
-        kind = self.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-        return self.node("Cast", value, to=kind)
+        return self.node("Cast", value, to=self._type(np.dtype(dtype)))
+
+    def in_dtype(self, value: str) -> str:
+        """Numbers f64[...] in the dtype of the model."""
+        return value if self.dtype == np.float64 else self.cast(value, self.dtype)
+
+    def reshape(self, value: str, *shape: int) -> str:
+        """The same numbers in another shape."""
+        return self.node("Reshape", value, self.constant(np.array(shape)))
 
     def info(self, name: str, dtype: np.dtype[Any], *shape: Any) -> Any:
         """The description of an input or an output of the model; objects are strings."""
-        helper = self.onnx.helper
-        is_text = dtype.kind == "O"
-        kind = self.onnx.TensorProto.STRING if is_text else helper.np_dtype_to_tensor_dtype(dtype)
-        return helper.make_tensor_value_info(name, kind, list(shape))
+        return self.onnx.helper.make_tensor_value_info(name, self._type(dtype), list(shape))
+
+    def _type(self, dtype: np.dtype[Any]) -> Any:
+        if dtype.kind == "O":
+            return self.onnx.TensorProto.STRING
+        return self.onnx.helper.np_dtype_to_tensor_dtype(dtype)
 
     def give(self, value: str, name: str) -> None:
         """Give a value under the name of an output."""
@@ -163,92 +181,88 @@ def to_onnx(
     """
     if dtype not in ("float32", "float64"):
         raise ValueError(f'dtype={dtype!r} is unknown: pass "float32" or "float64"')
-    if ml_version not in (None, *OPSETS):
+    if ml_version not in (None, *ML_VERSIONS):
         raise ValueError(f"ml_version={ml_version!r} is unknown: pass 3, 5 or None")
     tables = Tables(estimator, "ONNX", feature_names)
     if ml_version is None:
         ml_version = 5 if tables.categories else 3
-    graph = Graph(PREFIX)
-    inputs, x = _inputs(graph, tables, np.dtype(dtype))
-    outputs = add_model(graph, tables, x, np.dtype(dtype), ml_version)
+    graph = Graph(PREFIX, dtype, ml_version)
+    inputs, x = _inputs(graph, tables)
+    outputs = add_model(graph, tables, x)
     for value, info in outputs:
         graph.give(value, info.name)
         if any(info.name == feature.name for feature in inputs):
             raise ValueError(
                 f"a feature has the name of the output {info.name!r}: pass other feature_names"
             )
-    infos = [info for _, info in outputs]
-    model = _model(graph, inputs, infos, type(estimator).__name__, ml_version)
+    helper, infos = graph.onnx.helper, [info for _, info in outputs]
+    name = type(estimator).__name__
+    model = helper.make_model(
+        helper.make_graph(graph.nodes, name, inputs, infos, graph.constants),
+        opset_imports=[helper.make_opsetid(*opset) for opset in graph.opsets.items()],
+        ir_version=IR_VERSION,
+        producer_name="gpuforest",
+        producer_version=version("gpuforest"),
+    )
     if path is not None:
         with replaced(Path(path)) as file:
             file.write_bytes(model.SerializeToString())
     return model
 
 
-def add_model(
-    graph: Graph, tables: Tables, x: str, dtype: np.dtype[Any], ml_version: int
-) -> list[tuple[str, Any]]:
-    """Add the nodes of a model, which takes codes and numbers x [N, F] of the dtype, to a graph;
-    the values that it gives and onnx's descriptions of the outputs."""
-
-    def rounded(value: str) -> str:
-        return value if dtype == np.float64 else graph.cast(value, dtype)
-
-    sums = _sums(graph, tables, _add_trees(graph, tables, x, dtype, ml_version))
-    predictions = _linked(graph, tables, sums)
-    if not tables.classes and tables.n_values == 1:
-        flat = graph.node("Reshape", predictions, graph.constant(np.array([-1])))
-        name = "score_samples" if tables.link == "isolation" else "prediction"
-        return [(rounded(flat), graph.info(name, dtype, "rows"))]
+def add_model(graph: Graph, tables: Tables, x: str) -> list[tuple[str, Any]]:
+    """Add the nodes of a model, which takes codes and numbers x [N, F], to a graph; the values that
+    it gives and onnx's descriptions of the outputs."""
+    sums = _sums(graph, tables, _add_trees(graph, tables, x))
+    predictions, dtype = _linked(graph, tables, sums), graph.dtype
     if not tables.classes:
-        info = graph.info("prediction", dtype, "rows", tables.n_values)
-        return [(rounded(predictions), info)]
+        name = "score_samples" if tables.link == "isolation" else "prediction"
+        shape = [tables.n_values] if tables.n_values > 1 else []
+        if not shape:
+            predictions = graph.reshape(predictions, -1)
+        return [(graph.in_dtype(predictions), graph.info(name, dtype, "rows", *shape))]
     outputs: list[tuple[str, Any]] = []
-    parts, n = [(sums, predictions)], len(tables.classes)
-    if n > 1:
-        sizes = graph.constant(np.array([len(c) for c in tables.classes], np.int64))
-        parts = [(part,) * 2 for part in graph.split(n, "Split", predictions, sizes, axis=1)]
-    for i, (classes, (decided, shares)) in enumerate(zip(tables.classes, parts, strict=True)):
+    n, widths = len(tables.classes), [len(classes) for classes in tables.classes]
+    for i, shares in enumerate(graph.split(predictions, widths)):
         ending = f"_{i}" if n > 1 else ""
-        label, kind = _labels(graph, tables, decided, classes)
-        outputs.append((label, graph.info("label" + ending, kind, "rows")))
-        width = max(len(classes), 2 if tables.link == "logistic" else 1)
+        labels = _classes(tables.classes[i])
+        label = _labels(graph, tables, shares if n > 1 else sums, labels)
+        outputs.append((label, graph.info("label" + ending, labels.dtype, "rows")))
+        width = max(widths[i], 2 if tables.link == "logistic" else 1)
         info = graph.info("probabilities" + ending, dtype, "rows", width)
-        outputs.append((rounded(shares), info))
+        outputs.append((graph.in_dtype(shares), info))
     return outputs
 
 
-def _add_trees(graph: Graph, tables: Tables, x: str, dtype: np.dtype[Any], ml_version: int) -> str:
+def _add_trees(graph: Graph, tables: Tables, x: str) -> str:
     """Add the trees to a graph, which look at the codes and numbers x [N, F]: the row of `values`
     that each leads to, i64[N, T]."""
-    if ml_version == 3 and tables.categories:
+    is_new = graph.ml_version == 5
+    if tables.categories and not is_new:
         raise ValueError(
             "categories need version 5 of ai.onnx.ml: pass ml_version=5, or train on numbers in "
             "their place (OneHotEncoder)"
         )
-    if len(tables.values) > MOST_WHOLE and (dtype == np.float32 or ml_version == 3):
+    if len(tables.values) > MOST_WHOLE and (graph.dtype == np.float32 or not is_new):
         raise ValueError(
             f"the model has {len(tables.values):,} different leaves, more than float32 can count "
             '(16,777,216): pass dtype="float64" and ml_version=5'
         )
-    attributes = (_version_5 if ml_version == 5 else _version_3)(graph.tensor, tables, dtype)
-    kind = "TreeEnsemble" if ml_version == 5 else "TreeEnsembleRegressor"
+    kind = "TreeEnsemble" if is_new else "TreeEnsembleRegressor"
+    attributes = (_version_5 if is_new else _version_3)(graph, tables)
     rows = graph.node(kind, x, domain=ML, n_targets=tables.n_trees, **attributes)
     return graph.cast(rows, np.int64)
 
 
-def _version_5(
-    tensor: Callable[[Any], Any], tables: Tables, dtype: np.dtype[Any]
-) -> dict[str, Any]:
+def _version_5(graph: Graph, tables: Tables) -> dict[str, Any]:
     """The attributes of TreeEnsemble, in which splits and leaves have numbers of their own. A tree
     of one leaf is a split with that leaf on both sides."""
-    leaf = tables.feature < 0
+    leaf, dtype, roots = tables.feature < 0, graph.dtype, tables.offsets[:-1]
     alone = np.zeros(len(leaf), bool)
-    roots = tables.offsets[:-1]
     alone[roots[leaf[roots]]] = True
-    split = np.flatnonzero(~leaf | alone)
-    number = np.where(leaf, np.cumsum(leaf), np.cumsum(~leaf | alone)) - 1
-    root = np.cumsum(~leaf | alone)[roots] - 1
+    is_split = ~leaf | alone
+    split, split_number = np.flatnonzero(is_split), np.cumsum(is_split) - 1
+    number = np.where(leaf, np.cumsum(leaf) - 1, split_number)
     left = np.where(alone, np.arange(len(leaf)), tables.left)[split]
     right = np.where(alone[split], left, left + 1)
     modes, members = np.zeros(len(split), np.uint8), []
@@ -256,13 +270,14 @@ def _version_5(
         if node in tables.sets:
             modes[at] = MEMBER
             members += [*tables.sets[node].tolist(), np.nan]
-    more = {"membership_values": tensor(np.array(members, dtype))} if members else {}
-    threshold = np.where(np.isin(split, [*tables.sets]), 0.0, tables.rounded(dtype.type)[split])
+    by_set = np.isin(split, [*tables.sets])
+    threshold = np.where(by_set, 0.0, rounded(tables.threshold, dtype.type)[split])
     tree = np.repeat(np.arange(tables.n_trees), np.diff(tables.offsets))
-    return {
+    tensor = graph.tensor
+    attributes = {
         "aggregate_function": 1,
         "post_transform": 0,
-        "tree_roots": root,
+        "tree_roots": split_number[roots],
         "nodes_modes": tensor(modes),
         "nodes_featureids": np.maximum(tables.feature[split], 0),
         "nodes_splits": tensor(threshold.astype(dtype)),
@@ -273,15 +288,15 @@ def _version_5(
         "nodes_missing_value_tracks_true": tables.missing_left[split].astype(np.int64),
         "leaf_targetids": tree[leaf],
         "leaf_weights": tensor(tables.leaf[leaf].astype(dtype)),
-        **more,
     }
+    if members:
+        attributes["membership_values"] = tensor(np.array(members, dtype))
+    return attributes
 
 
-def _version_3(
-    tensor: Callable[[Any], Any], tables: Tables, dtype: np.dtype[Any]
-) -> dict[str, Any]:
+def _version_3(graph: Graph, tables: Tables) -> dict[str, Any]:
     """The attributes of TreeEnsembleRegressor. Its results are float32 numbers always."""
-    leaf, sizes = tables.feature < 0, np.diff(tables.offsets)
+    leaf, sizes, dtype = tables.feature < 0, np.diff(tables.offsets), graph.dtype
     tree = np.repeat(np.arange(tables.n_trees), sizes)
     first = np.repeat(tables.offsets[:-1], sizes)
     node = np.arange(len(leaf)) - first
@@ -298,79 +313,65 @@ def _version_3(
         "target_nodeids": node[leaf],
         "target_ids": tree[leaf],
     }
-    threshold = tables.rounded(dtype.type).astype(dtype)
+    threshold = rounded(tables.threshold, dtype.type).astype(dtype)
     numbers = {"nodes_values": threshold, "target_weights": tables.leaf[leaf].astype(dtype)}
     if dtype == np.float32:
         return attributes | numbers
-    return attributes | {f"{key}_as_tensor": tensor(array) for key, array in numbers.items()}
+    return attributes | {f"{key}_as_tensor": graph.tensor(array) for key, array in numbers.items()}
 
 
 def _sums(graph: Graph, tables: Tables, index: str) -> str:
     """The sums f64[N, K] of what the leaves at rows i64[N, T] add, in the order of the trees."""
     step = tables.n_sums if tables.each_adds_one else 1
-    n = tables.n_trees // step
     values = tables.values[:, 0] if tables.each_adds_one else tables.values
-    table, parts, total = graph.constant(values), [index], None
-    if tables.baseline is not None:
-        total = graph.constant(tables.baseline)
-    if n > 1:
-        sizes = graph.constant(np.full(n, step, np.int64))
-        parts = graph.split(n, "Split", index, sizes, axis=1)
-    for part in parts:
+    table = graph.constant(values)
+    total = "" if tables.baseline is None else graph.constant(tables.baseline)
+    for part in graph.split(index, [step] * (tables.n_trees // step)):
         added = graph.node("Gather", table, part, axis=0)
-        total = added if total is None else graph.node("Add", total, added)
-    assert total is not None
+        total = graph.node("Add", total, added) if total else added
     if not tables.each_adds_one:
         total = graph.node("Squeeze", total, graph.constant(np.array([1])))
     if tables.divisor is None:
         return total
-    return graph.node("Div", total, graph.constant(np.float64(tables.divisor)))
+    return graph.node("Div", total, graph.constant(tables.divisor))
 
 
 def _linked(graph: Graph, tables: Tables, sums: str) -> str:
     """Predictions or probabilities f64[N, ...] of sums."""
-
-    def number(value: float) -> str:
-        return graph.constant(np.float64(value))
-
+    node, number = graph.node, graph.constant
     match tables.link:
         case "exp":
-            return graph.node("Exp", sums)
+            return node("Exp", sums)
         case "isolation":
-            shares = graph.node("Div", sums, number(tables.length))
-            return graph.node("Neg", graph.node("Pow", number(2), graph.node("Neg", shares)))
+            shares = node("Div", sums, number(float(tables.length)))
+            return node("Neg", node("Pow", number(2.0), node("Neg", shares)))
         case "softmax":
-            return graph.node("Softmax", sums, axis=1)
+            return node("Softmax", sums, axis=1)
         case "logistic":
-            power = graph.node("Exp", graph.node("Neg", sums))
-            second = graph.node("Div", number(1), graph.node("Add", number(1), power))
-            return graph.node("Concat", graph.node("Sub", number(1), second), second, axis=1)
+            power = node("Exp", node("Neg", sums))
+            second = node("Div", number(1.0), node("Add", number(1.0), power))
+            return node("Concat", node("Sub", number(1.0), second), second, axis=1)
         case "votes":  # the probabilities of AdaBoost, see `AdaBoostClassifier.predict_proba`
             K = tables.n_sums
             if K == 2:
-                ones = graph.constant(np.ones(2, np.int64))
-                first, second = graph.split(2, "Split", sums, ones, axis=1)
-                less = graph.node("Sub", second, first)
-                decisions = graph.node("Concat", graph.node("Neg", less), less, axis=1)
+                first, second = graph.split(sums, [1, 1])
+                less = node("Sub", second, first)
+                decisions = node("Concat", node("Neg", less), less, axis=1)
             else:
-                decisions = graph.node("Sub", graph.node("Mul", sums, number(K)), number(1))
-                decisions = graph.node("Div", decisions, number(max(K - 1, 1) ** 2))
-            return graph.node("Softmax", decisions, axis=1)
+                decisions = node("Sub", node("Mul", sums, number(float(K))), number(1.0))
+                decisions = node("Div", decisions, number(float(max(K - 1, 1) ** 2)))
+            return node("Softmax", decisions, axis=1)
     return sums
 
 
-def _labels(
-    graph: Graph, tables: Tables, decided: str, classes: np.ndarray
-) -> tuple[str, np.dtype[Any]]:
-    """The labels [N] that sums decide, and their dtype."""
-    labels = _classes(classes)
+def _labels(graph: Graph, tables: Tables, decided: str, labels: np.ndarray) -> str:
+    """The labels [N] that sums decide."""
     if tables.link == "logistic":
-        above = graph.node("Greater", decided, graph.constant(np.float64(0)))
-        flat = graph.node("Reshape", above, graph.constant(np.array([-1])))
-        best = graph.cast(flat, np.int64)
+        above = graph.node("Greater", decided, graph.constant(0.0))
+        best = graph.cast(graph.reshape(above, -1), np.int64)
     else:
         best = graph.node("ArgMax", decided, axis=1, keepdims=0)  # the first among equals
-    return graph.node("Gather", graph.constant(labels), best, axis=0), labels.dtype
+    return graph.node("Gather", graph.constant(labels), best, axis=0)
 
 
 def _classes(classes: np.ndarray) -> np.ndarray:
@@ -387,37 +388,33 @@ def _classes(classes: np.ndarray) -> np.ndarray:
     )
 
 
-def _inputs(graph: Graph, tables: Tables, dtype: np.dtype[Any]) -> tuple[list[Any], str]:
+def _inputs(graph: Graph, tables: Tables) -> tuple[list[Any], str]:
     """What a model takes, as onnx's descriptions, and the codes and numbers [N, F] of it."""
-    known, n = tables.categories, tables.n_features
-    if not any(map(is_text, known.values())):
-        inputs, columns = [graph.info("X", dtype, "rows", n)], ["X"]
-        if not known:
+    categories, n, dtype = tables.categories, tables.n_features, graph.dtype
+    if not any(map(is_text, categories.values())):
+        inputs = [graph.info("X", dtype, "rows", n)]
+        if not categories:
             return inputs, "X"
-        if n > 1:
-            ones = graph.constant(np.ones(n, np.int64))
-            columns = graph.split(n, "Split", "X", ones, axis=1)
+        columns = graph.split("X", [1] * n)
     else:
         columns, text = tables.names, np.dtype(object)
         refuse_twice(columns, "each is an input")
-        kinds = [text if is_text(known.get(f, ())) else dtype for f in range(n)]
-        inputs = [
-            graph.info(name, kind, "rows", 1) for name, kind in zip(columns, kinds, strict=True)
-        ]
+        kinds = [text if is_text(categories.get(f, ())) else dtype for f in range(n)]
+        inputs = [graph.info(*pair, "rows", 1) for pair in zip(columns, kinds, strict=True)]
     parts = [
-        _codes(graph, column, known[f], dtype) if f in known else column
+        _codes(graph, column, categories[f]) if f in categories else column
         for f, column in enumerate(columns)
     ]
     return inputs, graph.node("Concat", *parts, axis=1)
 
 
-def _codes(graph: Graph, column: str, categories: tuple[Any, ...], dtype: np.dtype[Any]) -> str:
+def _codes(graph: Graph, column: str, categories: tuple[Any, ...]) -> str:
     """The codes [N, 1] of a column of categories: NaN is missing, and others have their number."""
     text = is_text(categories)
-    known, values = list(categories), [float(code) for code in range(len(categories))]
+    keys, values = list(categories), [float(code) for code in range(len(categories))]
     missing = "" if text else np.nan
-    if missing not in known:
-        known.append(missing)
+    if missing not in keys:
+        keys.append(missing)
         values.append(np.nan)
     if not text:  # categories are numbers of 64 bits
         column = graph.cast(column, np.float64)
@@ -425,29 +422,11 @@ def _codes(graph: Graph, column: str, categories: tuple[Any, ...], dtype: np.dty
         "LabelEncoder",
         column,
         domain=ML,
-        keys_tensor=graph.tensor(np.array(known, object if text else np.float64)),
+        keys_tensor=graph.tensor(np.array(keys, object if text else np.float64)),
         values_tensor=graph.tensor(values),
         default_tensor=graph.tensor([float(len(categories))]),
     )
-    return codes if dtype == np.float64 else graph.cast(codes, dtype)
-
-
-def _model(graph: Graph, inputs: list[Any], outputs: list[Any], name: str, ml_version: int) -> Any:
-    """The whole model."""
-    helper = graph.onnx.helper
-    made = graph.onnx.GraphProto(name=name)
-    made.node.extend(graph.nodes)
-    made.initializer.extend(graph.constants)
-    made.input.extend(inputs)
-    made.output.extend(outputs)
-    opsets = [helper.make_opsetid(d, v) for d, v in OPSETS[ml_version].items()]
-    return helper.make_model(
-        made,
-        opset_imports=opsets,
-        ir_version=IR_VERSION,
-        producer_name="gpuforest",
-        producer_version=version("gpuforest"),
-    )
+    return graph.in_dtype(codes)
 
 
 def convert_in_pipeline(scope: Any, operator: Any, container: Any) -> None:
@@ -465,22 +444,19 @@ def convert_in_pipeline(scope: Any, operator: Any, container: Any) -> None:
         raise ValueError(
             f"skl2onnx does not convert {what} of gpuforest's estimators: use estimator.to_onnx()"
         )
-    graph = Graph(scope.get_unique_operator_name("gpuforest") + "_")
-    dtype: np.dtype[Any] = np.dtype(np.float64)
-    x = operator.inputs[0].full_name
-    kind = type(operator.inputs[0].type).__name__
-    if kind == "FloatTensorType":
-        dtype = np.dtype(np.float32)
-    elif kind != "DoubleTensorType":
+    x, kind = operator.inputs[0].full_name, type(operator.inputs[0].type).__name__
+    dtype = np.float32 if kind == "FloatTensorType" else np.float64
+    graph = Graph(scope.get_unique_operator_name("gpuforest") + "_", dtype, SKL2ONNX_VERSION)
+    if kind not in ("FloatTensorType", "DoubleTensorType"):
         x = graph.cast(x, dtype)
-    results = add_model(graph, tables, x, dtype, SKL2ONNX_VERSION)
+    results = add_model(graph, tables, x)
     for (value, info), output in zip(results, operator.outputs, strict=True):
         # the type and the shape that a pipeline has for it
         if wanted := DTYPES_THERE.get(type(output.type).__name__):
             value = graph.cast(value, wanted)
         if info.name == "prediction" and len(info.type.tensor_type.shape.dim) == 1:
-            value = graph.node("Reshape", value, graph.constant(np.array([-1, 1])))
+            value = graph.reshape(value, -1, 1)
         graph.give(value, output.full_name)
     container.nodes.extend(graph.nodes)
     container.initializers.extend(graph.constants)
-    container.node_domain_version_pair_sets |= set(OPSETS[SKL2ONNX_VERSION].items())
+    container.node_domain_version_pair_sets |= set(graph.opsets.items())

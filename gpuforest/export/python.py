@@ -8,8 +8,8 @@ from typing import Any
 from gpuforest.common.elementary import FACTORIALS, LN2_HIGH, LN2_LOW, LOG2_E, MOST
 from gpuforest.engine.forest import Forest
 from gpuforest.explain.paths import subtree_sizes
-from gpuforest.export.conditions import Branches, Condition, Range, TreeSplits, refuse_twice
-from gpuforest.export.walker import class_labels, opened, tree_nodes, tree_title, walk
+from gpuforest.export.conditions import Condition, Range, refuse_twice
+from gpuforest.export.walker import Node, class_labels, nodes_of, opened, tree_title
 
 INDENT = "    "
 SUMS = '''\
@@ -146,48 +146,48 @@ def export_python(
     refuse_twice(splits.names, "values are looked up by name")
     if tree is not None:
         title = "" if forest.baseline is None else f"# {tree_title(forest, tree)}\n"
-        head = _sums_source(splits) + HEAD % ("adds" if title else "predicts")
-        return title + head + "".join(_body(estimator, tree, splits.names))
+        nodes = nodes_of(estimator, tree, splits.names)
+        head = _sums_source(nodes) + HEAD % ("adds" if title else "predicts")
+        return title + head + "".join(_body(forest, tree, nodes))
     if forest.baseline is None:
         raise ValueError(
             f"the trees of a {type(estimator).__name__} are not one function: pass the number of "
             "a tree"
         )
-    bodies = ["".join(_body(estimator, t, splits.names)) for t in range(forest.n_trees)]
-    return _model_source(forest, bodies)
+    trees = ((t, nodes_of(estimator, t, splits.names)) for t in range(forest.n_trees))
+    return _model_source(forest, ["".join(_body(forest, t, nodes)) for t, nodes in trees])
 
 
-def _sums_source(splits: TreeSplits) -> str:
+def _sums_source(nodes: dict[int, Node]) -> str:
     """The function that adds up combinations of features, and its tables; "" without any."""
-    ways = [way for *_, branches in walk(splits) for way, _ in branches if isinstance(way, Range)]
+    ways = [way for node in nodes.values() for way in node.branches if isinstance(way, Range)]
     tables = {name: tuple(table) for way in ways for _, name, _, *table in way.terms}
     rows = "".join(f"{INDENT}{name!r}: {table!r},\n" for name, table in sorted(tables.items()))
     return SUMS.format(rows=rows) if rows else ""
 
 
-def _body(estimator: Any, tree: int, names: list[str]) -> Iterator[str]:
+def _body(forest: Forest, tree: int, nodes: dict[int, Node]) -> Iterator[str]:
     """The lines of a function's body that return what a tree predicts for x.
 
     The branch of most nodes comes last and is not indented, for every way out of the others
     returns: so a block is at most half of the one around it, and trees of any depth stay within
     the 100 levels of indentation that Python allows.
     """
-    sizes = subtree_sizes(estimator.forest_, tree).tolist()
-    nodes, levels = tree_nodes(estimator, tree, feature_names=names), {0: 1}
-
-    def by_size(branches: Branches) -> list[tuple[Condition, int]]:
-        return sorted(branches, key=lambda branch: sizes[branch[1]])
-
-    _, splits = opened(estimator, tree, names)
-    for number, _, parent, condition, branches in walk(splits, order=by_size):
-        level = levels[number]
-        if condition is not None and parent is not None and level > levels[parent]:
-            yield f"{INDENT * (level - 1)}if {condition.source()}:\n"
-        if not branches:
-            yield f"{INDENT * level}return {_literal(nodes[number].prediction)}\n"
+    sizes = subtree_sizes(forest, tree).tolist()
+    pending: list[tuple[int, int, Condition | None]] = [(0, 1, None)]
+    while pending:
+        number, level, condition = pending.pop()
+        node = nodes[number]
+        if condition is not None:
+            yield f"{INDENT * level}if {condition.source()}:\n"
+            level += 1
+        if node.is_leaf:
+            yield f"{INDENT * level}return {_literal(node.prediction)}\n"
             continue
-        *smaller, (_, largest) = by_size(branches)
-        levels |= {largest: level} | {child: level + 1 for _, child in smaller}
+        branches = zip(node.branches, node.children, strict=True)
+        *smaller, (_, largest) = sorted(branches, key=lambda branch: sizes[branch[1]])
+        pending.append((largest, level, None))
+        pending += [(child, level, way) for way, child in reversed(smaller)]
 
 
 def _literal(prediction: Any) -> str:

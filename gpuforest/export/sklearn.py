@@ -28,24 +28,22 @@ from gpuforest.engine.forest_check import check_forest
 from gpuforest.engine.nodes import CHILD_SHIFT, LEAF_WORD, pack_splits
 from gpuforest.engine.records import Sampling
 from gpuforest.engine.sampling import draw_bags
-from gpuforest.engine.slots import pairs
 from gpuforest.engine.target import TargetCoding, encode_moments, integer_weights
 from gpuforest.estimators.standing_in import after_import
 from gpuforest.explain.paths import average_path_length
+from gpuforest.explain.sklearn_tree import sklearn_tree, unlike_sklearn
 from gpuforest.explain.views import TreeView
 
-HOMES = {  # in scikit-learn, of what has the same name there and here
-    "DecisionTreeClassifier": "sklearn.tree",
-    "DecisionTreeRegressor": "sklearn.tree",
-    "ExtraTreesClassifier": "sklearn.ensemble",
-    "ExtraTreesRegressor": "sklearn.ensemble",
-    "RandomForestClassifier": "sklearn.ensemble",
-    "RandomForestRegressor": "sklearn.ensemble",
+# where scikit-learn defines what has the same name there and here: users put ours into the modules
+# that it is imported from
+HOMES = {
+    "DecisionTreeClassifier": "sklearn.tree._classes",
+    "DecisionTreeRegressor": "sklearn.tree._classes",
+    "ExtraTreesClassifier": "sklearn.ensemble._forest",
+    "ExtraTreesRegressor": "sklearn.ensemble._forest",
+    "RandomForestClassifier": "sklearn.ensemble._forest",
+    "RandomForestRegressor": "sklearn.ensemble._forest",
 }
-
-# where the homes take them from: users put ours into the homes
-SOURCES = {"sklearn.tree": "sklearn.tree._classes", "sklearn.ensemble": "sklearn.ensemble._forest"}
-
 BOOSTING = ("HistGradientBoostingClassifier", "HistGradientBoostingRegressor")
 
 OF_FITS = ("n_features_in_", "n_outputs_", "feature_names_in_")  # set by every fit
@@ -121,8 +119,7 @@ def to_sklearn(estimator: Any) -> Any:
         raise TypeError(f"a {name} is not converted: only {', '.join(HOMES)} are")
     forest = estimator.forest_
     _refuse_unlike(forest)
-    source = SOURCES[HOMES[name]]
-    converted = with_known(getattr(import_module(source), name), estimator)
+    converted = with_known(getattr(import_module(HOMES[name]), name), estimator)
     criterion = CRITERIA[CRITERIA[estimator.criterion_].sklearn or estimator.criterion_]
     converted.set_params(criterion=criterion.name)
     if hasattr(estimator, "ccp_alpha_"):  # not "cv", which is ours
@@ -134,8 +131,8 @@ def to_sklearn(estimator: Any) -> Any:
     signs = estimator._signs()
     views = [TreeView(forest, t, measure, signs=signs) for t in range(forest.n_trees)]
     copy_to(estimator, converted, *OF_FITS, "classes_", "n_classes_")
-    if HOMES[name] == "sklearn.tree":
-        converted.tree_ = _there().sklearn_tree(views[0])
+    if HOMES[name].startswith("sklearn.tree"):
+        converted.tree_ = sklearn_tree(views[0])
         return converted
     converted.estimator_ = converted.estimator  # what its trees are made from
     converted.estimators_ = [_sklearn_member(converted, view) for view in views]
@@ -182,18 +179,13 @@ def _sklearn_member(forest: Any, view: TreeView) -> Any:
         several = isinstance(converted.n_classes_, list)
         numbers = [np.arange(n, dtype=np.float64) for n in np.atleast_1d(converted.n_classes_)]
         converted.classes_ = numbers if several else numbers[0]
-    converted.tree_ = _there().sklearn_tree(view)
+    converted.tree_ = sklearn_tree(view)
     return converted
-
-
-def _there() -> Any:
-    """The module that makes trees of scikit-learn, which is slow to import."""
-    return import_module("gpuforest.explain.sklearn_tree")
 
 
 def _refuse_unlike(forest: Forest) -> None:
     """Refuse splits that scikit-learn's trees do not have."""
-    if why_not := _there().unlike_sklearn(forest):
+    if why_not := unlike_sklearn(forest):
         raise ValueError(f"scikit-learn's trees have no {why_not} to convert the model")
 
 
@@ -234,7 +226,7 @@ def adaboost_to_sklearn(estimator: Any) -> Any:
 def _unfitted(tree: Any) -> Any:
     """scikit-learn's tree with the parameters that both know."""
     name = type(tree).__name__
-    converted = with_known(getattr(import_module(SOURCES[HOMES[name]]), name), tree)
+    converted = with_known(getattr(import_module(HOMES[name]), name), tree)
     return converted.set_params(criterion=CRITERIA[tree.criterion].sklearn or tree.criterion)
 
 
@@ -267,7 +259,7 @@ def isolation_to_sklearn(estimator: Any) -> Any:
     converted.estimators_ = [copy(converted.estimator_) for _ in range(n_trees)]
     for t, member in enumerate(converted.estimators_):
         member.n_features_in_, member.n_outputs_ = forest.edges.n_features, 1
-        member.tree_ = _there().sklearn_tree(TreeView(forest, t, CRITERIA["squared_error"]))
+        member.tree_ = sklearn_tree(TreeView(forest, t, CRITERIA["squared_error"]))
     trees = [member.tree_ for member in converted.estimators_]
     vars(converted).update(
         estimators_features_=[features.copy() for _ in range(n_trees)],
@@ -331,13 +323,13 @@ def from_sklearn(model: Any) -> Any:
 
 def _forest(model: Any) -> Forest:
     """The trees of a fitted model."""
-    trees = [each.tree_ for each in getattr(model, "estimators_", [model])]
+    trees = [member.tree_ for member in getattr(model, "estimators_", [model])]
     criterion = CRITERIA[model.criterion]
     nodes, offsets, edges, orders = packed_trees(trees)
     weight, impurity, value = (
         of_leaves(trees, orders, name) for name in ("weighted_n_node_samples", "impurity", "value")
     )
-    if min(each.min() for each in weight) <= 0:
+    if min(weights.min() for weights in weight) <= 0:
         raise ValueError("the model has leaves without weight: train it with weights above 0")
     spread = None
     if hasattr(model, "classes_"):
@@ -354,15 +346,13 @@ def _forest(model: Any) -> Forest:
     return forest
 
 
-def packed_trees(
-    trees: list[Any],
-) -> tuple[np.ndarray, np.ndarray, BinEdges, list[np.ndarray]]:
+def packed_trees(trees: list[Any]) -> tuple[np.ndarray, np.ndarray, BinEdges, list[np.ndarray]]:
     """Packed nodes of trees, where leaves point at row 0, the offsets of trees, the edges, and of
     each tree its nodes there in the order of nodes.py."""
-    positions, edges = [_positions(tree) for tree in trees], _edges(trees)
-    nodes = np.concatenate([_nodes(*pair, edges) for pair in zip(trees, positions, strict=True)])
+    orders, edges = [_order(tree) for tree in trees], _edges(trees)
+    nodes = np.concatenate([_nodes(*pair, edges) for pair in zip(trees, orders, strict=True)])
     offsets = np.cumsum([0, *(tree.node_count for tree in trees)]).astype(OFFSET)
-    return nodes, offsets, edges, [np.argsort(position) for position in positions]
+    return nodes, offsets, edges, orders
 
 
 def of_leaves(trees: list[Any], orders: list[np.ndarray], name: str) -> list[np.ndarray]:
@@ -398,55 +388,48 @@ def _edges(trees: list[Any]) -> BinEdges:
     F = trees[0].n_features
     if F > MAX_FEATURES:
         raise ValueError(f"the model has {F} features: at most {MAX_FEATURES} are supported")
-    feature, threshold = (
-        np.concatenate([getattr(t, n) for t in trees]) for n in ("feature", "threshold")
-    )
+    feature = np.concatenate([tree.feature for tree in trees])
+    threshold = np.concatenate([tree.threshold for tree in trees])
     finite = (feature >= 0) & np.isfinite(threshold)
-    order = np.lexsort((threshold[finite], feature[finite]))
-    feature, threshold = feature[finite][order], threshold[finite][order]
-    new = np.ones(len(feature), bool)
-    new[1:] = (feature[1:] != feature[:-1]) | (threshold[1:] != threshold[:-1])
-    counts = np.bincount(feature[new], minlength=F)
-    if counts.max() >= MAX_BINS:
+    feature, threshold = feature[finite], threshold[finite]
+    ends = np.cumsum(np.bincount(feature, minlength=F))
+    by_feature = np.split(threshold[np.argsort(feature, kind="stable")], ends[:-1])
+    columns = [np.unique(thresholds) for thresholds in by_feature]
+    counts = [*map(len, columns)]
+    if (most := max(counts)) >= MAX_BINS:
         raise ValueError(
-            f"feature {counts.argmax()} has {counts.max()} distinct thresholds: at most "
+            f"feature {counts.index(most)} has {most} distinct thresholds: at most "
             f"{MAX_BINS - 1} are supported, train fewer or shallower trees"
         )
-    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(OFFSET)
-    return BinEdges(threshold[new].astype(np.float64), offsets, np.zeros(F, np.uint8))
+    offsets = np.cumsum([0, *counts]).astype(OFFSET)
+    return BinEdges(np.concatenate(columns).astype(np.float64), offsets, np.zeros(F, np.uint8))
 
 
-def _positions(tree: Any) -> np.ndarray:
-    """The position of each node of scikit-learn's tree in the order of nodes.py, i64[m]."""
-    left, right = tree.children_left, tree.children_right
-    levels = [np.zeros(1, np.int64)]
-    while len(split := levels[-1][left[levels[-1]] >= 0]):
-        levels.append(pairs(xp, left[split], right[split]))
-    sizes = np.ones(tree.node_count, np.int64)
-    for level in reversed(levels):
-        split = level[left[level] >= 0]
-        sizes[split] += sizes[left[split]] + sizes[right[split]]
-    position, below = np.zeros_like(sizes), np.ones_like(sizes)  # below: where descendants begin
-    for level in levels:
-        split = level[left[level] >= 0]
-        a, b = left[split], right[split]
-        position[a], position[b] = below[split], below[split] + 1
-        below[a], below[b] = below[split] + 2, below[split] + 1 + sizes[a]
-    return position
+def _order(tree: Any) -> np.ndarray:
+    """The nodes of scikit-learn's tree in the order of nodes.py, i64[m]."""
+    left, right = tree.children_left.tolist(), tree.children_right.tolist()
+    order, pending = [0], [0]
+    while pending:
+        node = pending.pop()
+        if left[node] >= 0:
+            order += [left[node], right[node]]
+            pending += [right[node], left[node]]
+    return np.array(order)
 
 
-def _nodes(tree: Any, position: np.ndarray, edges: BinEdges) -> np.ndarray:
+def _nodes(tree: Any, order: np.ndarray, edges: BinEdges) -> np.ndarray:
     """Packed nodes u64[m] of a tree; leaves point at row 0."""
-    nodes = np.full(tree.node_count, LEAF_WORD, NODE)
-    split = np.flatnonzero(tree.feature >= 0)
-    feature, threshold = tree.feature[split], tree.threshold[split]
+    nodes, position = np.full(len(order), LEAF_WORD, NODE), np.argsort(order)
+    split = np.flatnonzero(tree.feature[order] >= 0)
+    theirs = order[split]
+    feature, threshold = tree.feature[theirs], tree.threshold[theirs]
     bin = np.zeros(len(split), np.int64)
     for f in np.unique(feature):
         ends = edges.values[edges.offsets[f] : edges.offsets[f + 1]]
         bin[feature == f] = np.searchsorted(ends, threshold[feature == f])
-    words = pack_splits(xp, feature, bin, tree.missing_go_to_left[split] != 0)
-    child = position[tree.children_left[split]].astype(NODE)
-    nodes[position[split]] = words + (child << np.uint64(CHILD_SHIFT))
+    words = pack_splits(xp, feature, bin, tree.missing_go_to_left[theirs] != 0)
+    child = position[tree.children_left[theirs]].astype(NODE)
+    nodes[split] = words + (child << np.uint64(CHILD_SHIFT))
     return nodes
 
 
@@ -479,7 +462,7 @@ def _moments(
     weight: list[np.ndarray], value: list[np.ndarray], criterion: Criterion
 ) -> tuple[TargetCoding, np.ndarray]:
     """Coding and channel sums i64[V, 1 + K] of the leaves of all trees."""
-    whole = [integer_weights(each).astype(np.int64) for each in weight]
+    whole = [integer_weights(leaves).astype(np.int64) for leaves in weight]
     total, weights = max(int(w.sum()) for w in whole), np.concatenate(whole)
     mean = np.concatenate(value)[:, :, 0]
     coding, _ = encode_moments(mean, total, centred=criterion.centred)

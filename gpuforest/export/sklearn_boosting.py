@@ -20,11 +20,11 @@ from gpuforest.common.dtypes import NODE
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.forest_check import check_forest
 from gpuforest.engine.nodes import is_leaf, unpack
+from gpuforest.explain.paths import node_depths, one_tree
 from gpuforest.explain.sklearn_tree import need_numbers
 from gpuforest.export.sklearn import copy_to, of_leaves, packed_trees, seed_of, with_known
 
-HOME = "sklearn.ensemble._hist_gradient_boosting.gradient_boosting"
-PARTS = "sklearn.ensemble._hist_gradient_boosting."
+THERE = "sklearn.ensemble._hist_gradient_boosting."
 OF_FITS = (
     *("n_features_in_", "feature_names_in_", "classes_", "n_trees_per_iteration_"),
     *("do_early_stopping_", "train_score_", "validation_score_"),
@@ -59,7 +59,8 @@ def to_sklearn(estimator: Any) -> Any:
     forest: Any = estimator.forest_
     if forest.edges.categories:
         raise ValueError(CATEGORIES)
-    converted = with_known(getattr(import_module(HOME), type(estimator).__name__), estimator)
+    theirs = import_module(THERE + "gradient_boosting")
+    converted = with_known(getattr(theirs, type(estimator).__name__), estimator)
     coding, K, seed = forest.coding, forest.coding.n_values, estimator.seed_ % 2**32
     if coding.loss.has_delta:
         converted.set_params(loss="squared_error", quantile=None)
@@ -87,7 +88,7 @@ def to_sklearn(estimator: Any) -> Any:
 def _bin_mapper(estimator: Any) -> Any:
     """What scikit-learn would bin rows by."""
     edges, n_bins = estimator.forest_.edges, int(estimator.max_bins) + 1
-    mapper = import_module(PARTS + "binning")._BinMapper(n_bins=n_bins, n_threads=1)
+    mapper = import_module(THERE + "binning")._BinMapper(n_bins=n_bins, n_threads=1)
     vars(mapper).update(
         is_categorical_=np.zeros(edges.n_features, np.uint8),
         bin_thresholds_=[c.copy() for c in np.split(edges.values, edges.offsets[1:-1])],
@@ -121,15 +122,11 @@ def _predictor(forest: Any, t: int) -> Any:
     """A tree, with nodes in the same order."""
     begin, end = forest.tree_offsets[t : t + 2]
     feature, bin, missing_left, child = unpack(np, forest.nodes[begin:end])
-    inner = np.flatnonzero(feature >= 0)
-    leaf = np.flatnonzero(feature < 0)
+    inner, leaf = np.flatnonzero(feature >= 0), np.flatnonzero(feature < 0)
     sums = forest.node_sums(t, t + 1)
     scores = forest.coding.scores(sums, np.full(len(sums), t))
-    depth = np.zeros(len(feature), np.uint32)
-    for node in inner.tolist():  # a parent comes before its children
-        depth[child[node]] = depth[child[node] + 1] = depth[node] + 1
-    nodes = np.zeros(len(feature), import_module(PARTS + "common").PREDICTOR_RECORD_DTYPE)
-    nodes["count"], nodes["depth"], nodes["gain"] = sums[:, 0], depth, -1
+    nodes = np.zeros(len(feature), import_module(THERE + "common").PREDICTOR_RECORD_DTYPE)
+    nodes["count"], nodes["depth"], nodes["gain"] = sums[:, 0], node_depths(one_tree(forest, t)), -1
     nodes["is_leaf"][leaf] = 1
     nodes["value"][leaf] = forest.leaf_values[child[leaf], t % forest.coding.n_values]
     nodes["feature_idx"][inner] = feature[inner]
@@ -139,7 +136,7 @@ def _predictor(forest: Any, t: int) -> Any:
     nodes["bin_threshold"][inner] = bin[inner]
     nodes["gain"][inner] = scores[child[inner]] + scores[child[inner] + 1] - scores[inner]
     none = np.zeros((0, 8), np.uint32)
-    return import_module(PARTS + "predictor").TreePredictor(nodes, none, none.copy())
+    return import_module(THERE + "predictor").TreePredictor(nodes, none, none.copy())
 
 
 def from_sklearn(model: Any) -> Any:

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
+from math import inf
 from typing import Any
 
 import numpy as np
 
 from gpuforest.engine.forest import Forest
 from gpuforest.explain.paths import subtree_sizes
-from gpuforest.explain.views import BoostedView
+from gpuforest.explain.views import boosted_columns
+from gpuforest.export import walker
 from gpuforest.export.conditions import Number, TreeSplits, all_of
-from gpuforest.export.walker import (
-    Node,
-    check_not_negative,
-    leaf_labels,
-    opened,
-    tree_nodes,
-    tree_title,
-    walk,
-    written,
-)
+from gpuforest.export.walker import Node
 
 INDENT = "|   "
 
@@ -63,7 +57,7 @@ def export_text(
     x > 1.5
     |   class: b (b: 1)
     """
-    forest, splits = opened(estimator, tree, feature_names)
+    forest, splits = walker.opened(estimator, tree, feature_names)
     return "".join(line + "\n" for line in tree_lines(forest, tree, splits.names, max_depth))
 
 
@@ -73,33 +67,30 @@ def tree_lines(
     feature_names: Sequence[str] | None = None,
     max_depth: int | None = None,
 ) -> Iterator[str]:
-    """The lines of `export_text` one by one; a ValueError comes before the first."""
-    check_not_negative(max_depth=max_depth)
+    """The lines of `export_text` one by one."""
+    walker.check_not_negative(max_depth=max_depth)
     splits = TreeSplits(forest, tree, feature_names)
-    return _lines(forest, tree, splits, np.inf if max_depth is None else max_depth)
-
-
-def _lines(forest: Forest, tree: int, splits: TreeSplits, max_depth: float) -> Iterator[str]:
-    sizes, boosted = subtree_sizes(forest, tree), None
+    sizes, columns = subtree_sizes(forest, tree), None
+    deepest = inf if max_depth is None else max_depth
     if forest.baseline is not None:
-        boosted = BoostedView.of(forest, tree)
-        yield tree_title(forest, tree)
-    for node, depth, _, condition, branches in walk(splits, max_depth):
+        columns = boosted_columns(forest, tree)
+        yield walker.tree_title(forest, tree)
+    for node, depth, _, condition, branches in walker.walk(splits, deepest):
         if condition is not None:
             yield INDENT * (depth - 1) + condition.words()
         if branches and depth == max_depth:
             yield INDENT * depth + f"... {sizes[node] - 1} more nodes"
         elif not branches:
             row = splits.leaf_row(node)
-            text = _leaf_text(forest, row) if boosted is None else _step_text(boosted, node)
+            text = _leaf_text(forest, row) if columns is None else _step_text(columns, node)
             yield INDENT * depth + text
 
 
-def _step_text(boosted: BoostedView, leaf: int) -> str:
+def _step_text(columns: dict[str, np.ndarray], leaf: int) -> str:
     """What a leaf of a boosted model adds, and what that follows from."""
-    g, h = (float(sums[leaf]) for sums in (boosted.gradients, boosted.hessians))
-    rows = f"rows: {boosted.n_samples[leaf]}, gradients: {g:.6g}, hessians: {h:.6g}"
-    return f"value: {float(boosted.value[leaf])!r} ({rows})"
+    n, g, h = (columns[name][leaf] for name in ("n_samples", "gradients", "hessians"))
+    rows = f"rows: {n}, gradients: {float(g):.6g}, hessians: {float(h):.6g}"
+    return f"value: {float(columns['value'][leaf])!r} ({rows})"
 
 
 def _leaf_text(forest: Forest, leaf: int) -> str:
@@ -167,36 +158,34 @@ def export_rules(
     """
     if per not in ("leaf", "class"):
         raise ValueError(f'per={per!r} is unknown: pass "leaf" or "class"')
-    check_not_negative(decimals=decimals)
-    nodes = tree_nodes(estimator, tree, feature_names=feature_names, class_names=class_names)
+    walker.check_not_negative(decimals=decimals)
+    nodes = walker.tree_nodes(estimator, tree, feature_names=feature_names, class_names=class_names)
     leaves = [node for node in nodes.values() if node.is_leaf]
     number: Number = repr if decimals is None else lambda value: f"{value:.{decimals}f}"
     groups = [[leaf] for leaf in leaves]
     if per == "class":
-        if not leaf_labels(estimator.forest_):
+        if not walker.leaf_labels(estimator.forest_):
             raise ValueError(
                 'per="class" is for classes, and this tree predicts numbers: pass per="leaf"'
             )
-        groups = _by_class(leaves)
+        groups = [[*of_class] for _, of_class in groupby(sorted(leaves, key=_codes), _codes)]
     return "".join(_line(group, number, plain) + "\n" for group in groups)
 
 
-def _by_class(leaves: list[Node]) -> list[list[Node]]:
-    """The leaves of each class, or combination of classes, in the order of `classes_`."""
-    groups: dict[tuple[int, ...], list[Node]] = {}
-    for leaf in leaves:
-        groups.setdefault(tuple(leaf.value.argmax(axis=1).tolist()), []).append(leaf)
-    return [groups[codes] for codes in sorted(groups)]
+def _codes(leaf: Node) -> list[int]:
+    """The class of each output that a leaf predicts, by its number in `classes_`."""
+    codes: list[int] = leaf.value.argmax(axis=1).tolist()
+    return codes
 
 
 def _line(leaves: list[Node], number: Number, plain: bool) -> str:
     """The rule for leaves of one prediction."""
     first = leaves[0]
-    said = written(first.prediction, number)
+    said = walker.written(first.prediction, number)
     if first.adds_to:
         said = f"add {said} to {first.adds_to}"
     conditions = [[c.plain() if plain else c for c in leaf.conditions] for leaf in leaves]
-    ways = [all_of(each, number) for each in conditions]
+    ways = [all_of(path, number) for path in conditions]
     if ways == [""]:  # the root is a leaf
         return f"always {said}"
     joined = ways[0] if len(ways) == 1 else " or ".join(f"({way})" for way in ways)

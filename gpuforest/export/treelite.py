@@ -114,8 +114,8 @@ def _vectors(tables: Tables) -> list[Any]:
 
 def _add_tree(builder: Any, tables: Tables, values: list[Any], begin: int, end: int) -> None:
     """Add the tree with the nodes begin .. end - 1."""
-    lists = tables.feature, tables.threshold, tables.missing_left, tables.left - begin, tables.leaf
-    nodes = zip(*(each[begin:end].tolist() for each in lists), strict=True)
+    parts = tables.feature, tables.threshold, tables.missing_left, tables.left - begin, tables.leaf
+    nodes = zip(*(part[begin:end].tolist() for part in parts), strict=True)
     builder.start_tree()
     for number, (feature, threshold, missing_left, left, leaf) in enumerate(nodes):
         builder.start_node(number)

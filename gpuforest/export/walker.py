@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any
@@ -12,18 +12,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.common.text import one_line
 from gpuforest.engine.forest import Forest
-from gpuforest.explain.views import BoostedView, TreeView
+from gpuforest.explain.views import TreeView, boosted_columns
 from gpuforest.export import conditions
 from gpuforest.export.conditions import Branches, Condition, Number, TreeSplits
 
 
 def walk(
-    splits: TreeSplits,
-    max_depth: float = inf,
-    order: Callable[[Branches], Sequence[tuple[Condition, int]]] = tuple,
+    splits: TreeSplits, max_depth: float = inf
 ) -> Iterator[tuple[int, int, int | None, Condition | None, Branches]]:
     """Walk over the nodes of a tree down to `max_depth`: each before all below it, those below its
-    first branch first. `order` sorts the branches of a node.
+    first branch first.
 
     Each node comes with its depth, the node above it and the condition that leads here (None at
     the root), and the ways out of it.
@@ -34,7 +32,7 @@ def walk(
         branches = splits.branches(number)
         yield number, depth, parent, condition, branches
         if depth < max_depth:
-            pending += [(n, depth + 1, number, c) for c, n in reversed([*order(branches)])]
+            pending += [(child, depth + 1, number, way) for way, child in reversed(branches)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,29 +169,36 @@ def _columns(
             "value": list(view.value),
             "prediction": _predictions(view.value, class_labels(forest, class_names)),
         }
-    boosted, adds_to = BoostedView.of(forest, tree), raw_words(forest, tree, class_names)
-    names = "n_samples", "gradients", "hessians", "gain"
+    columns = boosted_columns(forest, tree)
+    value, number = columns.pop("value"), tree // forest.coding.n_values
     return {
-        **{name: getattr(boosted, name).tolist() for name in names},
-        "value": list(boosted.value[:, None, None]),
-        "prediction": boosted.value.tolist(),
-        "round": [boosted.round] * len(boosted.value),
-        "adds_to": [adds_to] * len(boosted.value),
+        **{name: column.tolist() for name, column in columns.items()},
+        "value": list(value[:, None, None]),
+        "prediction": value.tolist(),
+        "round": [number + 1] * len(value),
+        "adds_to": [raw_words(forest, tree, class_names)] * len(value),
     }
+
+
+def fitted_forest(estimator: Any, lacks: str) -> Forest:
+    """The forest of a fitted estimator, or a TypeError that says what another object lacks."""
+    if hasattr(estimator, "fit"):
+        check_is_fitted(estimator)
+    forest = getattr(estimator, "forest_", None)
+    if not isinstance(forest, Forest):
+        raise TypeError(f"a {type(estimator).__name__} {lacks}")
+    return forest
 
 
 def opened(
     estimator: Any, tree: int, feature_names: Sequence[str] | None
 ) -> tuple[Forest, TreeSplits]:
     """The forest of a fitted estimator, and the splits of one of its trees."""
-    if hasattr(estimator, "fit"):
-        check_is_fitted(estimator)
-    forest = getattr(estimator, "forest_", None)
-    if not isinstance(forest, Forest):
-        raise TypeError(
-            f"a {type(estimator).__name__} has no trees of gpuforest's: pass one of its fitted "
-            "estimators (gpuforest.from_sklearn converts scikit-learn's)"
-        )
+    forest = fitted_forest(
+        estimator,
+        "has no trees of gpuforest's: pass one of its fitted estimators (gpuforest.from_sklearn "
+        "converts scikit-learn's)",
+    )
     if feature_names is None:
         feature_names = getattr(estimator, "feature_names_in_", None)
     return forest, TreeSplits(forest, tree, feature_names)

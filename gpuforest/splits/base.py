@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from gpuforest.backends.base import Backend
+from gpuforest.backends.base import Backend, Moved
 from gpuforest.common.hashing import permute
 from gpuforest.engine.binning import BinnedMatrix
 from gpuforest.engine.records import Data, Frontier, Rules, Sampling, Splits, Training
@@ -112,9 +112,7 @@ class Kind:
         hist = training.backend.histogram(training, slots, features)
         return training.backend.best_split(training, slots, hist, features, need)
 
-    def move(
-        self, training: Training, slots: Frontier, splits: Splits
-    ) -> tuple[Array, Array, Array]:
+    def move(self, training: Training, slots: Frontier, splits: Splits) -> Moved:
         """Move each slot's rows to the other half, left ones first: see `Backend.partition`."""
         return training.backend.partition(training, slots, splits)
 

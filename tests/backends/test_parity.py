@@ -42,8 +42,7 @@ def test_threads_and_memory_change_nothing(task, rows, n_threads, budget):
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["binary", "7 classes", "60 classes", "regression", "two outputs", "counts", "16 bits"],
+    "name", ["binary", "7 classes", "60 classes", "regression", "two outputs", "counts", "16 bits"]
 )
 def test_thousands_of_rows(name):
     task = large(name)

@@ -5,11 +5,7 @@ import pytest
 from peaks import measured
 from sklearn.base import clone
 
-from gpuforest import (
-    HistGradientBoostingClassifier,
-    HistGradientBoostingRegressor,
-    estimate_memory,
-)
+from gpuforest import HistGradientBoostingClassifier, HistGradientBoostingRegressor, estimate_memory
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.boosting.memory import HISTOGRAM_BYTES, within
 from gpuforest.estimators.memory import expected_boosting

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from boosted import NUMBERS, Fit, made
+from boosted import NUMBERS, Fit, in_array, made, rules_of
 
 import gpuforest
 from gpuforest import HistGradientBoostingRegressor
@@ -23,7 +23,6 @@ from gpuforest.boosting.losses import (
 )
 from gpuforest.kernels.gradients import numba as compiled
 from gpuforest.kernels.gradients import numpy as plain
-from gpuforest.kernels.gradients.numpy import LossNumbers, Units
 
 rng = np.random.default_rng(0)
 N = 300
@@ -35,19 +34,18 @@ CASES = [
 IDS = [f"{name}{classes or ''}" for name, classes, _ in CASES]
 
 
-def loss_of(name: str, classes: int) -> tuple[Loss, LossNumbers]:
-    loss = Loss.of(name, 0.3 if name == "quantile" else None, classes)
-    return loss, LossNumbers(loss.number, loss.quantile, 0.7)
+def loss_of(name: str, classes: int) -> Loss:
+    return Loss.of(name, 0.3 if name == "quantile" else None, classes)
 
 
 @pytest.mark.parametrize(("name", "classes", "y"), CASES, ids=IDS)
 def test_gradients_are_derivatives(name: str, classes: int, y: np.ndarray) -> None:
-    loss, numbers = loss_of(name, classes)
+    loss = loss_of(name, classes)
     if name == "huber":
         pytest.skip("its delta is that of the rows, which a step would change")
     raw = rng.normal(size=(loss.n_raw, N))
     labels = y.astype(int) if loss.is_classes else y
-    g, h = plain.derivatives(numbers, y, raw, np.zeros(0))
+    g, h = plain.derivatives(loss.of_rows(y, None, raw, None))
     step = 1e-4
     for k in range(loss.n_raw):
         up, down = raw.copy(), raw.copy()
@@ -63,7 +61,7 @@ def test_gradients_are_derivatives(name: str, classes: int, y: np.ndarray) -> No
 
 @pytest.mark.parametrize(("name", "classes", "y"), CASES, ids=IDS)
 def test_the_baseline_is_the_best_constant(name: str, classes: int, y: np.ndarray) -> None:
-    loss, _ = loss_of(name, classes)
+    loss = loss_of(name, classes)
     labels = y.astype(int) if loss.is_classes else y
     for weight in (None, rng.integers(1, 4, N).astype(float)):
         best = loss.baseline(labels, weight)
@@ -85,21 +83,29 @@ def test_the_baseline_is_the_best_constant(name: str, classes: int, y: np.ndarra
 def test_compiled_gradients_equal_the_reference(
     name: str, classes: int, y: np.ndarray, weighted: bool
 ) -> None:
-    loss, numbers = loss_of(name, classes)
+    loss = loss_of(name, classes)
     far = 900.0 if loss.is_bounded else 5.0
     raw = rng.normal(size=(loss.n_raw, N))
     raw[:, :3] = 0.0, far, -far
-    weight = rng.random(N) if weighted else np.zeros(0)
-    units, words = Units(2.0**30, 2.0**20, N.bit_length()), 2 if weighted else 1
+    of_rows = loss.of_rows(y, rng.random(N) if weighted else None, raw, np.array([0.7]))
+    rules, words = rules_of(1, N.bit_length(), g=2.0**30, h=2.0**20), 2 if weighted else 1
     found, wanted = np.empty((2, loss.n_raw, N, words), np.int64)
-    plain.gradients(numbers, y, raw, weight, units, wanted)
+    plain.gradients(of_rows, rules, wanted)
     scratch = np.empty((3 + loss.n_raw, compiled.BLOCK))
     for first, last in ((0, 100), (100, N)):
-        compiled.gradients(numbers, y, raw, weight, units, found, first, last, scratch)
+        compiled.gradients(of_rows, in_array(rules), found, first, last, scratch)
     assert np.array_equal(found, wanted)
     out = np.empty(2)
-    compiled.largest(numbers, y, raw, weight, out, 0, N, scratch)
-    assert out.tolist() == [*plain.largest(numbers, y, raw, weight)]
+    compiled.largest(of_rows, out, 0, N, scratch)
+    assert out.tolist() == [*plain.largest(of_rows)]
+
+
+def test_scales_by_hand() -> None:
+    """Gradients up to 3 in 50 bits, hessians up to 0.75 in 30."""
+    by_two = [2.0**48, 2.0**30, 2.0**-50, 2.0**-30, 0.0, 2.0**-48, 2.0**2]
+    assert [*plain.scales(3.0, 0.75, 50, 30, one=False)] == by_two
+    assert plain.scales(3.0, 0.75, 50, 30, one=True).sum_h == 1.0
+    assert plain.scales(1e308, 1.0, 50, 30, one=False).overflows
 
 
 def test_exact_sums_are_free_of_order() -> None:
@@ -146,11 +152,10 @@ def worst(fit: Fit, backend: Backend) -> float:
     b = fit.boosting(backend)
     raw = np.repeat(b.loss.baseline(b.y, b.weight)[:, None], b.n_rows, axis=1)
     booster, found = b.backend.booster(b), 0.0
-    weight = np.zeros(0) if b.weight is None else b.weight
     for number in range(6):
-        g, h = plain.derivatives(LossNumbers(b.loss.number, 0.5, 0.0), b.y, raw, weight)
+        g, h = plain.derivatives(b.loss.of_rows(b.y, b.weight, raw, None))
         tree = booster.round(raw, number).trees[0]
-        for (begin, end, *_), value in zip(tree.ranges, tree.values, strict=True):
+        for begin, end, value in tree.leaves[["begin", "end", "value"]].tolist():
             rows = booster.rows[0][begin:end]
             exact = -math.fsum(g[0, rows]) / (math.fsum(h[0, rows]) + b.l2)
             exact = min(max(exact, -MOST_VALUE_OF_LOGS), MOST_VALUE_OF_LOGS)

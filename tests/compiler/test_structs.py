@@ -11,16 +11,9 @@ from cuda_variants import MACROS, PACKAGE
 from gpuforest.common import hashing
 from gpuforest.compiler.source import CONSTANTS, CRITERIA, STRUCTS, constants_text, cuda_source
 from gpuforest.engine import criteria
-from gpuforest.kernels.boosted_tree.structs import TreeRows
+from gpuforest.kernels.boosted_tree.records import TreeRows
 from gpuforest.kernels.grow_subtrees.structs import Open
-from gpuforest.kernels.shared.structs import (
-    Codes,
-    Histograms,
-    Targets,
-    dtype_of,
-    packed,
-    text_of,
-)
+from gpuforest.kernels.shared.structs import Codes, Histograms, Targets, dtype_of, packed, text_of
 
 MOST_PARAMETERS, MOST_LINES = 10, 60
 CELLS = np.zeros((1, 2, 3, 4), np.int64)
@@ -60,7 +53,7 @@ def test_the_bytes_are_those_of_the_fields():
     [
         (Codes(np.zeros((3, 4), np.uint8), 3, 7, 4, None), {"CODE": "u16"}, "uint8, not uint16"),
         (Codes(np.zeros((3, 4), np.uint8, "F"), 3, 7, 4, None), {"CODE": "u8"}, "not C-contiguous"),
-        (TreeRows(np.zeros(3, np.int32), None, 3, 3, 2), {}, "TreeRows.stats is an array of int32"),
+        (TreeRows(np.zeros(3, np.int32), None, 3, 3), {}, "TreeRows.stats is an array of int32"),
         (Targets(np.zeros((3, 1), np.int32), 0, 1, 2), {"TARGET": "i64"}, "int32, not int64"),
         (
             Histograms(CELLS, 1, 2, 3, 4, 4),

@@ -28,7 +28,7 @@ def test_the_order_of_blocks_does_not_matter(cuts, order, weighted):
     weight = WEIGHTS if weighted else None
     before, passes.SAMPLE_ROWS = passes.SAMPLE_ROWS, COUNT
     try:
-        reader = Reader(categorical_features=[2], seed=SEED)
+        reader = Reader(100, [2], seed=SEED)
         parts = [
             reader.summary(X[a:b], None if weight is None else weight[a:b], a, NUMPY)
             for a, b in pairwise(ends)
@@ -36,14 +36,13 @@ def test_the_order_of_blocks_does_not_matter(cuts, order, weighted):
         order.shuffle(parts)
         found = sum(parts[1:], parts[0])
         integers = None if weight is None else weight.astype(np.int32)
-        categories = reader.categories(found.tallies)
-        edges = found.edges(100, integers, categories, NUMPY)
+        edges = reader.edges(found, integers, NUMPY)
     finally:
         passes.SAMPLE_ROWS = before
     assert found.n_rows == N
-    assert categories == {2: (0.0, 1.0, 2.0, 3.0, 4.0)}
-    given = {"weights": integers, "seed": SEED, "sample_rows": COUNT, "categories": categories}
-    whole = fit_edges(X, max_bins=100, **given)
+    assert edges.categories == {2: (0.0, 1.0, 2.0, 3.0, 4.0)}
+    more = {"weights": integers, "seed": SEED, "sample_rows": COUNT, "categories": edges.categories}
+    whole = fit_edges(X, max_bins=100, **more)
     assert np.array_equal(edges.values, whole.values)
     # by hand: the rows of some weight that have the lowest hashes
     rows = np.arange(N) if weight is None else np.flatnonzero(weight)

@@ -13,7 +13,7 @@ import pytest
 
 from gpuforest import DecisionTreeClassifier, DecisionTreeRegressor, RandomForestRegressor
 from gpuforest.data import categories
-from gpuforest.data.tables import frame_to_array
+from gpuforest.data.arrays import frame_to_array
 
 N = 24
 Y = np.arange(N) % 3

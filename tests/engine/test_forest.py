@@ -24,8 +24,8 @@ from gpuforest.engine.nodes import (
     is_leaf,
     leaf_rows,
     pack_splits,
-    set_starts,
     unpack,
+    words_of,
 )
 from gpuforest.engine.predict import predict
 from gpuforest.engine.target import TargetCoding
@@ -161,10 +161,9 @@ def test_leaves_point_at_rows_of_the_table():
     assert not has_set(leaves).any()  # though all bits of their bin may be one
 
 
-def test_sets_follow_one_another():
+def test_sets_take_the_words_of_their_features():
     # two words for feature 0, one for feature 2, and none for the number 1
     feature, bin = np.array([0, 1, 2, 0]), np.array([SET_BIN, 4, SET_BIN, SET_BIN])
     nodes = pack_splits(xp, feature, bin, np.zeros(4, bool))
     nodes = np.insert(nodes, 2, np.uint64(LEAF_WORD))
-    starts = set_starts(xp, nodes, np.array([2, 0, 1]))
-    assert starts[has_set(nodes)].tolist() == [0, 2, 3]
+    assert words_of(xp, nodes, np.array([2, 0, 1]), False).tolist() == [2, 0, 0, 1, 2]

@@ -8,10 +8,7 @@ import pytest
 from saved import change, fitted, refuses, save_tampered
 
 import gpuforest
-from gpuforest import (
-    RandomForestClassifier,
-    RandomForestRegressor,
-)
+from gpuforest import RandomForestClassifier, RandomForestRegressor
 from gpuforest.engine import forest_check as validate
 from gpuforest.engine.nodes import CHILD_SHIFT, LEAF_WORD, is_leaf, pack_splits
 from gpuforest.export import container, model_file

@@ -301,15 +301,15 @@ def test_the_command_line_tells_the_memory_before_and_after(csv, capsys, monkeyp
 
 
 def test_the_log_says_once_that_a_machine_has_too_little(monkeypatch, caplog):
-    def unknown() -> int:
+    def unknown(name: str) -> int:
         raise OSError
 
     monkeypatch.setattr(memory, "_warned", set())
     X, y = table(2)
     with caplog.at_level(logging.WARNING, "gpuforest"):
         with monkeypatch.context() as patched:
-            patched.setattr(memory, "_meminfo", unknown)
-            patched.setattr(memory, "_sysconf", unknown)
+            patched.setattr(memory, "Path", unknown)
+            patched.setattr(memory.os, "sysconf", unknown)
             assert memory.available_bytes() is None
             gpuforest.DecisionTreeClassifier(backend="numpy").fit(X, y)
         assert not caplog.records

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from gpuforest.engine.reweighting import LEAST_SHARE, Round, boost, power_of_two, r2, samme, sum_of
+from gpuforest.engine.reweighting import LEAST_SHARE, boost, power_of_two, r2, samme, sum_of
 
 QUARTERS = np.full(4, 0.25)
 
@@ -27,15 +27,15 @@ def test_sums_are_free_of_order():
 
 
 def test_a_round_of_samme():
-    found = samme(np.array([True, False, False, False]), QUARTERS, 2, 1.0)
-    assert (found.weight, found.error) == (math.log(3), 0.25)
-    assert found.factors.tolist() == [3, 1, 1, 1]
-    slow = samme(np.array([True, False, False, False]), QUARTERS, 2, 0.5)
-    assert slow.weight == found.weight / 2
-    assert slow.factors[0] == math.sqrt(3)
+    weight, error, factors = samme(np.array([True, False, False, False]), QUARTERS, 2, 1.0)
+    assert (weight, error) == (math.log(3), 0.25)
+    assert factors.tolist() == [3, 1, 1, 1]
+    slow_weight, _, slow = samme(np.array([True, False, False, False]), QUARTERS, 2, 0.5)
+    assert slow_weight == weight / 2
+    assert slow[0] == math.sqrt(3)
     # of three classes, chance is wrong in two thirds
-    three = samme(np.array([True, True, False, False]), QUARTERS, 3, 1.0)
-    assert (three.weight, three.factors.tolist()) == (math.log(2), [2, 2, 1, 1])
+    weight, _, factors = samme(np.array([True, True, False, False]), QUARTERS, 3, 1.0)
+    assert (weight, factors.tolist()) == (math.log(2), [2, 2, 1, 1])
 
 
 @pytest.mark.parametrize(
@@ -47,12 +47,12 @@ def test_a_round_of_samme():
     ],
 )
 def test_a_round_of_r2(loss, lost):
-    found = r2(np.array([0.0, 0.0, 2.0, 4.0]), QUARTERS, loss, 0.5)
+    weight, found, factors = r2(np.array([0.0, 0.0, 2.0, 4.0]), QUARTERS, loss, 0.5)
     error = sum(lost) / 4
     beta = error / (1 - error)
-    assert found.error == pytest.approx(error, rel=1e-15)
-    assert found.weight == pytest.approx(0.5 * math.log(1 / beta), rel=1e-15)
-    assert np.allclose(found.factors, beta ** (0.5 * (1 - np.array(lost))), rtol=1e-15)
+    assert found == pytest.approx(error, rel=1e-15)
+    assert weight == pytest.approx(0.5 * math.log(1 / beta), rel=1e-15)
+    assert np.allclose(factors, beta ** (0.5 * (1 - np.array(lost))), rtol=1e-15)
 
 
 def test_extreme_weights():
@@ -60,10 +60,10 @@ def test_extreme_weights():
 
     def grow_round(t, weights):
         seen.append(weights.copy())
-        return Round(1.0, 0.25, np.array([1.0, 1e-300]))
+        return 1.0, 0.25, np.array([1.0, 1e-300])
 
     boost(np.ones(2), 3, grow_round)
     assert seen[2][1] == LEAST_SHARE
-    infinite = Round(1.0, 0.3, np.array([np.inf, 1.0]))
+    infinite = 1.0, 0.3, np.array([np.inf, 1.0])
     with pytest.warns(UserWarning, match="infinite values, at iteration 0, causing overflow"):
         assert len(boost(np.array([1.0, 0.0]), 5, lambda t, weights: infinite)) == 1

@@ -12,7 +12,7 @@ import gpuforest
 from gpuforest import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from gpuforest.backends import registry
 from gpuforest.backends.base import Backend
-from gpuforest.backends.boosters import Booster
+from gpuforest.backends.boosters import NumpyBooster
 from gpuforest.backends.numpy import NumpyBackend
 
 rng = np.random.default_rng(0)
@@ -103,8 +103,8 @@ def test_early_stopping_keeps_scores():
 
 
 def test_no_round_is_grown_for_nothing(monkeypatch):
-    grown, trees = [], Booster.trees
-    monkeypatch.setattr(Booster, "trees", lambda *a: grown.append(1) or trees(*a))
+    grown, trees = [], NumpyBooster.grow_trees
+    monkeypatch.setattr(NumpyBooster, "grow_trees", lambda *a: grown.append(1) or trees(*a))
     model = HistGradientBoostingRegressor(max_iter=4, warm_start=True, backend="numpy")
     for max_iter in (4, 4, 6):  # all rounds may be there already
         model.set_params(max_iter=max_iter).fit(*DIABETES)

@@ -5,11 +5,11 @@ import pytest
 from boosted_models import SUM, X, leaves, number_model
 
 from gpuforest.engine.nodes import unpack
-from gpuforest.explain.views import BoostedView
+from gpuforest.explain.views import boosted_columns
 
 
 def trees(model):
-    return [BoostedView.of(model.forest_, t) for t in range(model.forest_.n_trees)]
+    return [boosted_columns(model.forest_, t) for t in range(model.forest_.n_trees)]
 
 
 @pytest.mark.parametrize("l2", [0.0, 3.0])
@@ -30,22 +30,24 @@ def test_sums_gains_and_values_are_those_of_the_formulas(l2):
             else:
                 passes[node] = passes[child[node]] | passes[child[node] + 1]
         G, H = passes @ gradient, passes.sum(axis=1)
-        np.testing.assert_allclose(tree.gradients, G, atol=1e-8)
-        assert np.array_equal(tree.hessians, H)
+        np.testing.assert_allclose(tree["gradients"], G, atol=1e-8)
+        assert np.array_equal(tree["hessians"], H)
         at_leaf = feature < 0
-        np.testing.assert_allclose(tree.value[at_leaf], (-rate * G / (H + l2))[at_leaf], atol=1e-12)
+        np.testing.assert_allclose(
+            tree["value"][at_leaf], (-rate * G / (H + l2))[at_leaf], atol=1e-12
+        )
         if not l2:  # above leaves too, as LightGBM shows it
-            np.testing.assert_allclose(tree.value, -rate * G / H, atol=1e-10)
+            np.testing.assert_allclose(tree["value"], -rate * G / H, atol=1e-10)
         score = G**2 / (H + l2)
         split = np.flatnonzero(~at_leaf)
         gains = score[child[split]] + score[child[split] + 1] - score[split]
-        np.testing.assert_allclose(tree.gain[split], gains, rtol=1e-9, atol=1e-7)
-        raw = raw + tree.value[leaf]
+        np.testing.assert_allclose(tree["gain"][split], gains, rtol=1e-9, atol=1e-7)
+        raw = raw + tree["value"][leaf]
 
 
 def test_targets_whose_squares_are_no_numbers():
     huge = number_model(y=SUM * 1e300)
     for tree in trees(huge):
-        assert np.isfinite(tree.value).all()
-        assert (tree.gain >= 0).all()
+        assert np.isfinite(tree["value"]).all()
+        assert (tree["gain"] >= 0).all()
     assert np.isfinite(huge.feature_importances_).all()

@@ -150,8 +150,7 @@ METHODS = ["linear", "lower", "higher", "midpoint", "inverted_cdf"]
 
 @pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
 @pytest.mark.parametrize("out_of_bag", [False, True])
-def test_quantiles_of_draws_and_of_trees_are_numpys(backend, out_of_bag, monkeypatch):
-    monkeypatch.setattr("gpuforest.explain.quantile_forest.LISTED_AT_ONCE", 300)
+def test_quantiles_of_draws_and_of_trees_are_numpys(backend, out_of_bag):
     model = RandomForestQuantileRegressor(
         5, min_samples_leaf=6, random_state=3, backend=backend
     ).fit(X, Y)

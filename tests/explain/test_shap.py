@@ -15,7 +15,7 @@ from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.data.validation import check_table
 from gpuforest.engine.binning import bin_matrix
 from gpuforest.engine.nodes import SET_BIN, unpack
-from gpuforest.explain.shap import Explainer, background_values
+from gpuforest.explain import shap
 
 
 def known(model, X):
@@ -83,13 +83,15 @@ def test_threads_do_not_change_a_bit(name):
     X = pd.concat([X] * 6) if isinstance(X, pd.DataFrame) else np.vstack([X] * 6)
     one, several = NumbaBackend(1), NumbaBackend(3)
     table = check_table(model, X, one)
-    explainer, again = (Explainer.of(model.forest_, backend) for backend in (one, several))
-    assert np.array_equal(again.cover, explainer.cover)
-    assert np.array_equal(again.shape, explainer.shape)
-    assert np.array_equal(again.values(table, several), explainer.values(table, one))
-    assert np.array_equal(again.interactions(table, several), explainer.interactions(table, one))
+    forest = model.forest_
+    for found, expected in zip(
+        shap.path_covers(forest, 3), shap.path_covers(forest, 1), strict=True
+    ):
+        assert np.array_equal(found, expected)
+    for values in (shap.shap_values, shap.shap_interactions):
+        assert np.array_equal(values(forest, table, several), values(forest, table, one))
     beside, expected = (  # two blocks of the background
-        background_values(model.forest_, table[:90], table, backend) for backend in (several, one)
+        shap.background_values(forest, table[:90], table, backend) for backend in (several, one)
     )
     assert np.array_equal(beside, expected)
 
@@ -97,7 +99,7 @@ def test_threads_do_not_change_a_bit(name):
 def test_a_device_explains_on_the_cpu(cuda):
     model, X = fitted("categories")
     table, backend, cpu = check_table(model, X, NumbaBackend()), cuda.backend(), NumbaBackend()
-    found, expected = (Explainer.of(model.forest_, b).values(table, b) for b in (backend, cpu))
+    found, expected = (shap.shap_values(model.forest_, table, b) for b in (backend, cpu))
     assert np.array_equal(found, expected)
 
 
@@ -105,8 +107,7 @@ def test_paths_of_many_features():
     """A chain splits off one row after another, each by a feature of its own: 20 points."""
     X, y = np.eye(40), np.arange(40.0) ** 2
     tree = gf.DecisionTreeRegressor(random_state=0, backend="numba").fit(X, y)
-    explainer = Explainer.of(tree.forest_, NumpyBackend())
-    assert explainer.shape[0, 0] > 30
+    assert shap.path_covers(tree.forest_, 1)[1][0, 0] > 30
     values = tree.shap_values(X)
     np.testing.assert_allclose(values.sum(axis=1) + tree.expected_value_, y, atol=1e-9)
     assert np.array_equal(tree.set_params(backend="numpy").shap_values(X), values)

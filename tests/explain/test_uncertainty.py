@@ -9,7 +9,8 @@ import gpuforest as gf
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.engine.sampling import draw_bags
 from gpuforest.estimators import memory
-from gpuforest.explain.uncertainty import Calibration, leaf_values_by_tree
+from gpuforest.explain.paths import leaf_blocks
+from gpuforest.explain.uncertainty import Calibration, node_predictions
 from gpuforest.export import container
 from gpuforest.export.model_file import ARRAYS
 
@@ -35,7 +36,7 @@ def test_intervals_are_what_the_docstring_says(backend):
     model.fit(X[:n], Y[:n])
     forest, numpy = model.forest_, NumpyBackend()
     train, test = (
-        leaf_values_by_tree(forest, numpy.encode(rows, forest.edges), numpy)[:, :, 0]
+        node_predictions(forest)[next(leaf_blocks(forest, rows, numpy))[1]][:, :, 0]
         for rows in (X[:n], X[n : n + 50])
     )
     out = draw_bags(model._sampling_, model.seed_, 0, T, numpy).T == 0

@@ -47,7 +47,7 @@ def given(name, **more):
 
 
 def sklearn_kind(name):
-    return getattr(ensemble if HOMES[name] == "sklearn.ensemble" else tree, name)
+    return getattr(ensemble if "ensemble" in HOMES[name] else tree, name)
 
 
 def predictions(model, X):

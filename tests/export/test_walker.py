@@ -24,7 +24,7 @@ from sklearn.tree import DecisionTreeClassifier as Sklearns
 
 import gpuforest as gf
 from gpuforest.explain.paths import subtree_sizes
-from gpuforest.explain.views import BoostedView
+from gpuforest.explain.views import boosted_columns
 from gpuforest.export.text import tree_lines
 
 MODELS = {**FIT, **{f"gradient {kind}": model for kind, model in BOOSTED.items()}, **OBLIQUE}
@@ -82,13 +82,13 @@ def test_nodes_are_those_of_the_tree(kind):
 @pytest.mark.parametrize("kind", BOOSTED)
 def test_boosted_nodes_are_those_of_the_arrays(kind):
     model, number = BOOSTED[kind], BOOSTED[kind].forest_.n_trees - 1
-    nodes, tree = gf.tree_nodes(model, number), BoostedView.of(model.forest_, number)
-    assert sorted(nodes) == list(range(len(tree.value)))
+    nodes, tree = gf.tree_nodes(model, number), boosted_columns(model.forest_, number)
+    assert sorted(nodes) == list(range(len(tree["value"])))
     for n, node in nodes.items():
-        assert node.n_samples == tree.n_samples[n]
-        assert (node.gradients, node.hessians) == (tree.gradients[n], tree.hessians[n])
-        assert node.gain == (None if node.is_leaf else tree.gain[n])
-        assert node.prediction == tree.value[n] == node.value
+        assert node.n_samples == tree["n_samples"][n]
+        assert (node.gradients, node.hessians) == (tree["gradients"][n], tree["hessians"][n])
+        assert node.gain == (None if node.is_leaf else tree["gain"][n])
+        assert node.prediction == tree["value"][n] == node.value
         assert (node.impurity, node.round) == (None, model.n_iter_)
 
 

@@ -86,20 +86,13 @@ def models():
         ),
         "combinations": (
             RandomForestClassifier(
-                4,
-                feature_combinations=2.5,
-                combination_weights="integer",
-                max_depth=4,
-                **given,
+                4, feature_combinations=2.5, combination_weights="integer", max_depth=4, **given
             ),
             names[y % 3],
         ),
         "pruned": (DecisionTreeRegressor(ccp_alpha="cv", ccp_cv=3, **given), y / 4),
         "embedding": (RandomTreesEmbedding(3, max_depth=3, **given), None),
-        "boosted_classes": (
-            HistGradientBoostingClassifier(**BOOSTED, **given),
-            names[y % 3],
-        ),
+        "boosted_classes": (HistGradientBoostingClassifier(**BOOSTED, **given), names[y % 3]),
         "boosted_counts": (HistGradientBoostingRegressor("poisson", **BOOSTED, **given), y),
     }
 

@@ -7,25 +7,16 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from boosted import edges_of
+from boosted import edges_of, in_array, rules_of
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuforest.backends import boosters
-from gpuforest.backends.boosters import Booster, NumbaBooster, columns_of
+from gpuforest.backends.boosters import NumbaBooster, NumpyBooster, columns_of
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.engine.binning import BinEdges, BinnedMatrix
 from gpuforest.engine.nodes import SET_BIN, is_leaf, unpack
-from gpuforest.kernels.boosted_tree.records import BoostRules, GrownTree
-
-
-def rules_of(F: int, n_bits: int, **other: Any) -> BoostRules:
-    rules = BoostRules(
-        g=1.0, h=1.0, n_bits=n_bits, l2=0.0, most=np.inf, min_rows=1, max_depth=10**9,
-        max_leaves=31, share=1.0, key=7, signs=np.zeros(F, np.int8),
-        groups=np.zeros((0, F), np.bool_),
-    )  # fmt: skip
-    return rules._replace(**other)
+from gpuforest.kernels.boosted_tree.records import GrownTree, TreeRules
 
 
 def stats_of(g: np.ndarray, h: np.ndarray | None, n_bits: int) -> np.ndarray:
@@ -36,31 +27,31 @@ def stats_of(g: np.ndarray, h: np.ndarray | None, n_bits: int) -> np.ndarray:
 
 
 def booster_of(
-    kind: type[Booster], codes: np.ndarray, edges: BinEdges, stats: np.ndarray,
-    n_threads: int = 1, memory: int = 2**24,
-) -> Booster:  # fmt: skip
+    kind: type[NumpyBooster], codes: np.ndarray, edges: BinEdges, stats: np.ndarray,
+    rules: TreeRules, n_threads: int = 1, memory: int = 2**24, held_out: int = 0,
+) -> NumpyBooster:  # fmt: skip
     """One whose only tree grows from these stats."""
     N, n_words = stats.shape
+    groups = len(rules.groups)
+    rules = rules._replace(kinds=edges.kinds, n_groups=groups, n_drawn=N - held_out)
     boosting: Any = SimpleNamespace(
-        matrix=BinnedMatrix(codes, edges.n_bins, edges), y=np.zeros(N), weight=None,
-        loss=SimpleNamespace(n_raw=1), n_words=n_words, memory=memory,
+        matrix=BinnedMatrix(codes, edges.n_bins, edges), n_rows=N, loss=SimpleNamespace(n_raw=1),
+        n_words=n_words, n_leaves=min(rules.max_leaves, N), groups=rules.groups, memory=memory,
         backend=SimpleNamespace(n_threads=n_threads),
+        rules=lambda scale: rules if kind is NumpyBooster else in_array(rules),
     )  # fmt: skip
     booster = kind(boosting)
     booster.stats[0] = stats
+    booster.rows[0] = np.roll(np.arange(N), -held_out)
     return booster
 
 
-def grow(
-    kind: type[Booster], codes: np.ndarray, edges: BinEdges, stats: np.ndarray, rules: BoostRules,
-    n_threads: int = 1, memory: int = 2**24, held_out: int = 0,
-) -> tuple[GrownTree, np.ndarray, np.ndarray]:  # fmt: skip
-    """The tree, and the rows and the others in the order of its leaves."""
-    booster = booster_of(kind, codes, edges, stats, n_threads, memory)
-    rows = np.arange(len(codes), dtype=np.int32)
-    tree = booster.trees([rules], rows[held_out:], rows[:held_out])[0]
+def grow(kind: type[NumpyBooster], *problem: Any, key: int = 7) -> tuple[GrownTree, np.ndarray]:
+    """The tree, and the rows in the order of its leaves."""
+    booster = booster_of(kind, *problem)
+    booster.grow_trees([key])
     booster.close()
-    return tree, booster.rows[0], booster.others[0]
+    return booster.trees[0], booster.rows[0]
 
 
 def assert_equal(one: tuple[Any, ...], other: tuple[Any, ...]) -> None:
@@ -80,24 +71,22 @@ def test_a_tree_by_hand() -> None:
     """
     codes = np.array([[0], [0], [1], [1], [2], [2]], np.uint8)
     g = np.array([3, 3, -1, -1, -4, -4])
-    tree, rows, _ = grow(
-        NumbaBooster, codes, edges_of([3], [0]), stats_of(g, None, 3), rules_of(1, 3)
-    )
+    tree, rows = grow(NumbaBooster, codes, edges_of([3], [0]), stats_of(g, None, 3), rules_of(1, 3))
     feature, bin, missing_left, child = unpack(np, tree.nodes)
     assert feature.tolist() == [0, -1, 0, -1, -1]
     assert bin[[0, 2]].tolist() == [0, 1]
     assert child[[0, 2]].tolist() == [1, 3]
     assert not missing_left[0]
     assert not missing_left[2]
-    assert tree.values.tolist() == [-3.0, 1.0, 4.0]
-    assert tree.sums.tolist() == [[6, 2, 2], [-2, 2, 2], [-8, 2, 2]]
-    assert tree.ranges[:, :2].tolist() == [[0, 2], [2, 4], [4, 6]]
+    assert tree.leaves["value"].tolist() == [-3.0, 1.0, 4.0]
+    assert tree.leaves[["g", "h", "n"]].tolist() == [(6, 2, 2), (-2, 2, 2), (-8, 2, 2)]
+    assert tree.leaves[["begin", "end"]].tolist() == [(0, 2), (2, 4), (4, 6)]
     assert rows.tolist() == [0, 1, 2, 3, 4, 5]
     # two leaves: only the best split is made
     two = grow(
         NumbaBooster, codes, edges_of([3], [0]), stats_of(g, None, 3), rules_of(1, 3, max_leaves=2)
     )
-    assert two[0].values.tolist() == [-3.0, 2.5]
+    assert two[0].leaves["value"].tolist() == [-3.0, 2.5]
 
 
 def test_categories_go_left_by_their_order() -> None:
@@ -105,12 +94,10 @@ def test_categories_go_left_by_their_order() -> None:
     codes = np.repeat([0, 1, 2], 12).astype(np.uint8)[:, None]
     g = np.repeat([5, -5, 4], 12)
     edges = edges_of([4], [CATEGORICAL])  # and a bin for other values
-    tree, _, _ = grow(
-        NumbaBooster, codes, edges, stats_of(g, None, 6), rules_of(1, 6, max_leaves=2)
-    )
+    tree, _ = grow(NumbaBooster, codes, edges, stats_of(g, None, 6), rules_of(1, 6, max_leaves=2))
     assert unpack(np, tree.nodes)[1][0] == SET_BIN
     assert tree.sets.tolist() == [0b0010]  # the lowest ratio of gradient to hessian comes first
-    assert tree.values.tolist() == [5.0, -4.5]
+    assert tree.leaves["value"].tolist() == [5.0, -4.5]
 
 
 @st.composite
@@ -135,13 +122,14 @@ def problems(draw: Any) -> SimpleNamespace:
         F, n_bits, g=2.0**-30, h=1.0 if h is None else 2.0**-20,
         l2=draw(st.sampled_from([0.0, 0.5])), min_rows=draw(st.integers(1, 10)),
         max_depth=draw(st.sampled_from([1, 3, 10**9])),
-        max_leaves=draw(st.sampled_from([2, 8, 31, 10**9])), key=draw(st.integers(0, 2**64 - 1)),
+        max_leaves=draw(st.sampled_from([2, 8, 31, 10**9])),
         share=draw(st.sampled_from([1.0, 0.4])), signs=signs.astype(np.int8),
         groups=groups if draw(st.booleans()) else np.zeros((0, F), np.bool_),
     )  # fmt: skip
     return SimpleNamespace(
         codes=codes.astype(edges.code_dtype), edges=edges, stats=stats_of(g, h, n_bits),
-        rules=rules, held_out=draw(st.integers(0, N // 3)),
+        rules=rules._replace(limited=rules.max_leaves < N), held_out=draw(st.integers(0, N // 3)),
+        key=draw(st.integers(0, 2**64 - 1)),
     )  # fmt: skip
 
 
@@ -153,19 +141,18 @@ def test_compiled_trees_equal_the_reference(
     problem: SimpleNamespace, n_threads: int, memory: int, shared: tuple[int, int]
 ) -> None:
     p = problem
-    wanted = grow(Booster, p.codes, p.edges, p.stats, p.rules, held_out=p.held_out)
+    of = p.codes, p.edges, p.stats, p.rules
+    wanted = grow(NumpyBooster, *of, 1, memory, p.held_out, key=p.key)
     with patch.object(boosters, "SHARED", shared):
-        grown = grow(
-            NumbaBooster, p.codes, p.edges, p.stats, p.rules, n_threads, memory, p.held_out
-        )
+        grown = grow(NumbaBooster, *of, n_threads, memory, p.held_out, key=p.key)
     assert_equal(wanted, grown)
     # leaves hold the rows that they count
-    tree, rows, others = grown
-    assert np.count_nonzero(is_leaf(tree.nodes)) == len(tree.values) <= p.rules.max_leaves
-    assert sorted([*rows, *others]) == list(range(len(p.codes)))
-    for (begin, end, _, _), sums in zip(tree.ranges, tree.sums, strict=True):
-        assert sums[2] == end - begin
-        assert len(tree.values) == 1 or sums[2] >= p.rules.min_rows
+    tree, rows = grown
+    assert np.count_nonzero(is_leaf(tree.nodes)) == len(tree.leaves) <= p.rules.max_leaves
+    assert sorted(rows) == list(range(len(p.codes)))
+    for leaf in tree.leaves:
+        assert leaf["n"] == leaf["end"] - leaf["begin"]
+        assert len(tree.leaves) == 1 or leaf["n"] >= p.rules.min_rows
 
 
 @pytest.mark.parametrize(
@@ -183,17 +170,18 @@ def test_threads_never_meet_wrongly(
     edges = edges_of([200] * F, [0] * F)
     codes = rng.integers(0, 200, (N, F)).astype(np.uint8)
     stats = stats_of(rng.integers(-(2**20), 2**20, N), rng.integers(0, 2**18, N), n_bits)
-    one, some = (booster_of(NumbaBooster, codes, edges, stats, n) for n in (1, n_threads))
-    rules = [rules_of(F, n_bits, g=2.0**-20, h=2.0**-20, max_leaves=max_leaves)]
-    rows = np.arange(N, dtype=np.int32)
-    first = one.trees(rules, rows[N // 6 :], rows[: N // 6])[0]
-    assert len(first.values) == max_leaves
+    rules = rules_of(F, n_bits, g=2.0**-20, h=2.0**-20, max_leaves=max_leaves)
+    one, some = (
+        booster_of(NumbaBooster, codes, edges, stats, rules, n, held_out=N // 6)
+        for n in (1, n_threads)
+    )
+    one.grow_trees([7])
+    assert len(one.trees[0].leaves) == max_leaves
     for repetition in range(repetitions):
-        tree = some.trees(rules, rows[N // 6 :], rows[: N // 6])[0]
-        for a, b in zip(first, tree, strict=True):
+        some.rows[0] = np.roll(np.arange(N), -(N // 6))
+        some.grow_trees([7])
+        for a, b in zip((*one.trees[0], one.rows), (*some.trees[0], some.rows), strict=True):
             assert np.array_equal(a, b), repetition
-        assert np.array_equal(some.rows[0], one.rows[0]), repetition
-        assert np.array_equal(some.others[0], one.others[0]), repetition
     one.close()
     some.close()
 

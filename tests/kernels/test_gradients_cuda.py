@@ -2,19 +2,12 @@
 
 import numpy as np
 import pytest
-from boosted import LOSSES, target_of
+from boosted import LOSSES, rules_of, target_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuforest.boosting.rounds import power_of_two
-from gpuforest.kernels.boosted_tree.structs import LossOf, Scales
-from gpuforest.kernels.gradients.numpy import (
-    MOST_GRADIENT,
-    LossNumbers,
-    Units,
-    gradients,
-    largest,
-)
+from gpuforest.kernels.boosted_tree.records import Scales
+from gpuforest.kernels.gradients.numpy import gradients, largest, scales
 
 SIZES = [0.0, 5e-324, 1e-310, 2.2250738585072014e-308, 1e-300, 0.75, 1.0, 2.0, 3.0, 1e308, np.inf]
 
@@ -27,11 +20,7 @@ def test_scales_are_those_of_the_host(cuda, g, h, one):
     most = backend.asarray(np.array([g, h]).view(np.uint64))
     scale = backend.empty(len(Scales._fields), np.int64)
     backend.launch("gradients", "scales", (1,), (most, scale, 50, 30, one, not one), threads=32)
-    expected = [power_of_two(50, g), power_of_two(30, h)]
-    expected += [2.0**-50, 1.0 if one else 1.0 / expected[1]]
-    expected.append(0.0 if max(g, h) <= MOST_GRADIENT else 1.0)
-    expected += [1.0 / expected[0], 1.0 / (expected[0] * expected[2])]
-    assert backend.asnumpy(scale).view(np.float64).tolist() == expected
+    assert backend.asnumpy(scale).view(np.float64).tolist() == [*scales(g, h, 50, 30, one)]
     assert (backend.asnumpy(most) == 0).all() == (one or (g, h) == (0, 0))
 
 
@@ -47,24 +36,22 @@ def test_stats_are_the_reference(cuda, name, rows_seed, n, spread, weighted, ord
     raw = rng.normal(size=(K, n)) * spread
     raw[rng.random((K, n)) < 0.1] = rng.choice([0.0, -0.0, 708.0, -709.0])
     raw[0, rng.random(n) < 0.1] = y[0]
-    weight = rng.random(n) if weighted else np.zeros(0)
-    numbers, bits = LossNumbers(loss.number, loss.quantile, 0.7), n.bit_length()
-    y_there, raw_there = backend.asarray(y), backend.asarray(raw)
-    weight_there = backend.asarray(weight) if weighted else None
-    delta = backend.asarray(np.array([numbers.delta]))
-    loss_there = LossOf(y_there, weight_there, raw_there, n, K, *numbers[:2], delta)
-    most = largest(numbers, y, raw, weight)
+    weight, bits = rng.random(n) if weighted else None, n.bit_length()
+    arrays = y, weight, raw, np.array([0.7])
+    on_host = loss.of_rows(*arrays)
+    there = loss.of_rows(*(None if a is None else backend.asarray(a) for a in arrays))
+    most = largest(on_host)
+    rules = rules_of(1, bits, scale=scales(*most, 40, 40 - bits, one=False))
+    scale = backend.asarray(np.array(rules.scale).view(np.int64))
     with cuda.order(order):
         if K == 1:
             found = backend.zeros(2, np.uint64)
-            backend.launch("gradients", "largest", (3,), (loss_there, found))
+            backend.launch("gradients", "largest", (3,), (there, found))
             assert backend.asnumpy(found).view(np.float64).tolist() == [*most]
-        units = Units(power_of_two(40, most[0]), power_of_two(40 - bits, most[1]), bits)
-        scale = backend.asarray(np.array([units.g, units.h, *[0.0] * 5]).view(np.int64))
         for words in (1, 2):
             expected = np.zeros((K, n, words), np.int64)
-            gradients(numbers, y, raw, weight, units, expected)
+            gradients(on_host, rules, expected)
             stats = backend.empty((K, n, words), np.int64)
-            arguments = loss_there, scale, bits, words, stats
+            arguments = there, rules._replace(scale=scale), words, stats
             backend.launch("gradients", "gradients", (3,), arguments)
             assert np.array_equal(expected, backend.asnumpy(stats))

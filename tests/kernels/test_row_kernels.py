@@ -63,10 +63,7 @@ def products(a, b, out):
         out[i] = compiled_mulhi(a[i], b)
 
 
-@given(
-    st.lists(keys64, min_size=1, max_size=20),
-    st.integers(1, 2**31) | st.integers(1, 2**63 - 1),
-)
+@given(st.lists(keys64, min_size=1, max_size=20), st.integers(1, 2**31) | st.integers(1, 2**63 - 1))
 def test_upper_halves_of_products(a, b):
     expected = [x * b >> 64 for x in a]
     numbers = np.array(a, np.uint64)

@@ -13,7 +13,9 @@ from gpuforest.backends.cuda.launch import padded
 from gpuforest.boosting.losses import Loss
 from gpuforest.boosting.rounds import Boosting, Round, rounds
 from gpuforest.common.dtypes import CATEGORICAL
+from gpuforest.compiler.types import dtype_of
 from gpuforest.engine.binning import BinEdges, BinnedMatrix
+from gpuforest.kernels.boosted_tree.records import Scales, TreeRules
 
 UNLIMITED = 10**9
 NUMBERS = ["squared_error", "absolute_error", "quantile", "huber", "poisson", "gamma"]
@@ -54,6 +56,21 @@ class Fit:
         raw[:] = b.loss.baseline(b.y, b.weight)[:, None]
         found = [grown for _, grown in zip(range(self.n_rounds), rounds(b, raw), strict=False)]
         return found, raw
+
+
+def rules_of(F: int, n_bits: int, g: float = 1.0, h: float = 1.0, **other: Any) -> TreeRules:
+    """Rules without limits, and scales of g and h, for NumPy's kernels."""
+    rules = TreeRules(
+        kinds=np.zeros(F, np.uint8), signs=np.zeros(F, np.int8), groups=np.zeros((0, F), np.bool_),
+        scale=Scales(g, h, g, h, 0.0, 1.0, 1.0), n_groups=0, n_bits=n_bits, n_drawn=0, min_rows=1,
+        max_depth=UNLIMITED, max_leaves=31, limited=1, l2=0.0, most=np.inf, share=1.0, rate=1.0,
+    )  # fmt: skip
+    return rules._replace(**other)
+
+
+def in_array(rules: TreeRules) -> TreeRules:
+    """Rules as compiled kernels take them."""
+    return rules._replace(scale=np.array([rules.scale], dtype_of(Scales)))
 
 
 def edges_of(n_bins: list[int], kinds: list[int]) -> BinEdges:
@@ -150,9 +167,9 @@ def differences(expected: list[Round], found: list[Round]) -> list[str]:
         if a.units != b.units:
             lacking.append(f"units of round {i}: {a.units}, {b.units}")
         for k, (tree, other) in enumerate(zip(a.trees, b.trees, strict=True)):
-            parts = {name: (getattr(tree, name), getattr(other, name)) for name in tree._fields}
-            parts["ranges"] = tree.ranges, other.ranges[:, :4]
-            parts["leaf values"] = a.values[k], b.values[k]
+            parts = {"nodes": (tree.nodes, other.nodes), "sets": (tree.sets, other.sets)}
+            fields = "g", "h", "n", "begin", "end", "other_begin", "other_end", "value", "added"
+            parts |= {name: (tree.leaves[name], other.leaves[name]) for name in fields}
             lacking += [
                 f"{name} of tree {k} of round {i}"
                 for name, (x, y) in parts.items()

@@ -32,6 +32,7 @@ class EmulatedBackend(CudaBackend):
     name = "emulated"
     xp = array_api_compat.numpy
     n_processors = 2
+    cache_bytes = 4096  # the codes of most tasks are more
     device_number = 0
     kind: str | None = None  # of the builds of kernels, see EmulatedModule
 

@@ -6,7 +6,6 @@ A round waits for the device once, for its finished trees.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,13 +13,14 @@ import numpy as np
 from gpuforest.backends.cuda.launch import codes_for
 from gpuforest.backends.cuda.levels import CudaLevels
 from gpuforest.boosting import rounds
-from gpuforest.boosting.losses import exact_sum, unit_of
+from gpuforest.boosting.losses import exact_sum, quantile_of, unit_of
 from gpuforest.common import hashing
 from gpuforest.common.errors import BackendError
-from gpuforest.engine.nodes import FEATURE_SHIFT, has_set
-from gpuforest.kernels.boosted_tree import records, structs
+from gpuforest.compiler.types import dtype_of
+from gpuforest.engine.nodes import words_of as set_words_of
+from gpuforest.kernels.boosted_tree import records
+from gpuforest.kernels.boosted_tree.records import GrownTree, LossOf, TreeRows, TreesOut
 from gpuforest.kernels.shared.constants import FILL_FEATURES, HISTOGRAM_THREADS, THREADS
-from gpuforest.kernels.shared.structs import dtype_of
 
 Array = Any
 
@@ -38,9 +38,8 @@ def words_of(record: type) -> int:
 class Sizes:
     """How much a fit takes on the device.
 
-    drawn : R, rows that a round grows from
     n_residuals : rows whose residuals or losses are kept, where they are needed
-    leaves, nodes : of a tree at the most
+    nodes : of a tree at the most
     slots : P, histograms of each tree, but for two that are scratch
     """
 
@@ -50,9 +49,7 @@ class Sizes:
         self.W, self.words, self.n_groups = edges.most_words, b.n_words, len(b.groups)
         self.n_residuals = self.N if b.loss.by_order or b.by_loss else 0
         self.n_sorted = self.N if b.loss.has_delta else 0
-        self.drawn = min(max(1, int(b.subsample * b.n_rows)), b.n_rows)
-        leaves = max(1, min(b.max_leaves, self.drawn // max(b.min_rows, 1)))
-        self.leaves = min(leaves, 2 ** min(b.max_depth, 31))
+        self.leaves = b.n_leaves
         self.nodes = 2 * self.leaves - 1
         self.slots = max(2, min(self.leaves + 1, b.memory // (self.K * self.hist_bytes)))
 
@@ -63,7 +60,7 @@ class Sizes:
 
     def out_words(self, nodes: int) -> int:
         """Words of a finished tree of at most so many nodes."""
-        return HEAD + nodes + words_of(structs.Leaf) * ((nodes + 1) // 2) + nodes * self.W
+        return HEAD + nodes + words_of(records.Leaf) * ((nodes + 1) // 2) + nodes * self.W
 
     @property
     def other_bytes(self) -> int:
@@ -94,81 +91,63 @@ class Sizes:
             )
 
 
-class CudaBooster:
+class CudaBooster(rounds.Booster):
     """The rounds of one fit on a device."""
 
-    def __init__(self, backend: CudaLevels, b: rounds.Boosting) -> None:
-        self.backend, self.boosting, self.sizes = backend, b, Sizes(b)
-        self.sizes.fit_in(backend.free_bytes())
+    def __init__(self, backend: CudaLevels, boosting: rounds.Boosting) -> None:
+        super().__init__(boosting)
+        b, s, xp, empty = boosting, Sizes(boosting), backend.xp, backend.empty
+        self.backend, self.sizes = backend, s
+        s.fit_in(backend.free_bytes())
         wide = b.matrix.codes.itemsize > 1
         self.macros = {"CODE": "u16" if wide else "u8", "WORDS": str(b.n_words)}
-        self._put_rows()
-        self._put_trees()
-        self.steps = self._step()
-        self.raw: Array = None
-
-    def _put_rows(self) -> None:
-        """Make what is known of rows."""
-        backend, b, s, xp = self.backend, self.boosting, self.sizes, self.backend.xp
         self.y, self.weight = (
             None if a is None else backend.asarray(np.ascontiguousarray(a, np.float64))
             for a in (b.y, b.weight)
         )
-        self.residuals, self.weights = (backend.empty(s.n_residuals, xp.float64) for _ in range(2))
-        self.delta: Array = backend.empty(1, xp.float64) if b.loss.has_delta else None
-        stats = backend.empty((s.K, s.N, s.words), xp.int64)
-        order = backend.empty((s.K, 2, s.N), xp.int32)
-        self.rows = structs.TreeRows(stats, order, s.N, s.drawn, b.n_bits)
-        most = np.array(rounds.bounds_of(b) or (0.0, 0.0))
-        self.most = backend.asarray(most.view(np.uint64))
-        self.scales = backend.empty(words_of(structs.Scales), xp.int64)
-
-    def _put_trees(self) -> None:
-        """Make what trees grow in."""
-        backend, b, s = self.backend, self.boosting, self.sizes
-        xp, empty, edges = backend.xp, backend.empty, b.matrix.edges
-        K, F, M = s.K, s.F, s.nodes
-        self.table = structs.TreeTable(
-            nodes=empty((K, M, words_of(records.TreeNode)), xp.int64),
-            states=empty((K, words_of(records.TreeState)), xp.int64),
-            groups=empty((K, M, s.n_groups), xp.bool),
-            sets=empty((K, M, s.W), xp.uint64),
-            open=empty((K, M), xp.int64),
-            hist=empty((K, s.slots + 2, F, s.B, s.words), xp.int64),
-            free=empty((K, s.slots), xp.int64),
-            tried=empty((K, 3, F), xp.bool),
-            splits=empty((K, 2, F, words_of(records.NodeSplit)), xp.int64),
-            split_sets=empty((K, 2, F, s.W), xp.uint64),
-            M=M,
-            W=s.W,
-            P=s.slots,
-        )
-        self.rules = structs.TreeRules(
-            backend.asarray(np.ascontiguousarray(edges.n_bins, np.int32)),
-            backend.asarray(np.ascontiguousarray(edges.kinds)),
-            backend.asarray(np.ascontiguousarray(b.signs, np.int8)),
-            backend.asarray(np.ascontiguousarray(b.groups, np.bool_)) if s.n_groups else None,
-            self.scales, s.n_groups, b.min_rows, b.max_depth, s.leaves, b.max_leaves < s.drawn,
-            b.l2, b.loss.most_value, b.share,
+        self.residuals, self.weights = (empty(s.n_residuals, xp.float64) for _ in range(2))
+        self.delta: Array = empty(1, xp.float64) if b.loss.has_delta else None
+        stats, order = empty((s.K, s.N, s.words), xp.int64), empty((s.K, 2, s.N), xp.int32)
+        self.rows = TreeRows(stats, order, s.N, b.n_drawn)
+        self.most = backend.asarray(np.array(b.bounds or (0.0, 0.0)).view(np.uint64))
+        self.scales = empty(words_of(records.Scales), xp.int64)
+        self.rules = b.rules(self.scales, backend.asarray)
+        self.table = records.TreeTable.new(
+            self._of_each_tree, M=s.nodes, P=s.slots, W=s.W, F=s.F, C=s.F * s.B * s.words,
+            G=s.n_groups, parts=s.F,
         )  # fmt: skip
-        self.out = self._new_out(M) if s.leaves - 1 <= STEPS_AT_ONCE else None
+        self.out: Any = self._new_out(s.nodes) if s.leaves - 1 <= STEPS_AT_ONCE else None
+        self.steps = self._step()
+        self.raw: Array = None
+        self.key = np.uint64(0)  # by which the round's rows are drawn
 
-    def _new_out(self, nodes: int) -> structs.TreesOut:
+    def _of_each_tree(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        """An array for all trees; structs are words of 64 bits."""
+        if dtype.names:
+            shape, dtype = (*shape, dtype.itemsize // 8), np.dtype(np.int64)
+        return self.backend.empty((self.sizes.K, *shape), dtype)
+
+    def _new_out(self, nodes: int) -> TreesOut:
         """Room for finished trees of at most so many nodes."""
         size = self.sizes.out_words(nodes)
         at = self.backend.empty((self.sizes.K, size), self.backend.xp.uint64)
-        return structs.TreesOut(at, size, nodes)
+        return TreesOut(at, size, nodes)
 
     def _shares(self, n_rows: int, least: int, others: int = 1) -> int:
-        """The number of blocks that share so many rows, `least` each at the least; there are so
-        many other blocks for each."""
+        """The number of blocks that share n_rows, with at least `least` rows each; the grid has so
+        many `others` for each of them."""
         wanted = -(-4 * self.backend.n_processors // others)
         return max(1, min(-(-n_rows // least), wanted))
 
+    def _launch(self, kernel: str, grid: tuple[int, ...], *arguments: Any) -> None:
+        """Launch a kernel of boosted trees."""
+        self.backend.launch("boosted_tree", kernel, grid, arguments, macros=self.macros)
+
     def _step(self) -> dict[str, Callable[[], None]]:
         """The launches that split each tree once, by name; they are the same in all rounds."""
-        backend, b, s, macros = self.backend, self.boosting, self.sizes, self.macros
-        codes, rows, table = codes_for(b.matrix.edges, b.matrix.codes), self.rows, self.table
+        backend, b, s = self.backend, self.boosting, self.sizes
+        codes = codes_for(b.matrix.edges, b.matrix.codes)._replace(n_bins=b.matrix.n_bins)
+        rows, table = self.rows, self.table
         size = s.B * s.words * 8
         share = backend.shared_share(2)
         most = min(s.F, FILL_FEATURES, (share if size <= share else backend.shared_limit) // size)
@@ -177,50 +156,152 @@ class CudaBooster:
         n_groups = -(-s.F // most)
         group = -(-s.F // n_groups)
         few = group * size > backend.shared_share(4)
-        blocks = self._shares(s.drawn, FILL_ROWS, n_groups * s.K)
-        rule_arguments = codes, rows, table, self.rules
-        fill = backend.prepare(
-            "boosted_tree", "fill", (blocks, min(n_groups, 65535), s.K),
-            (codes, rows, table, group), macros=macros,
-            threads=HISTOGRAM_THREADS if few else THREADS, shared=group * size,
-        )  # fmt: skip
-        search = backend.prepare(
-            "boosted_tree", "search", (backend.blocks(s.F), s.K), rule_arguments, macros=macros,
-            shared=16 * s.B if s.W else 0,
-        )  # fmt: skip
-        grid = self._shares(s.N, DIVIDE_ROWS), s.K
-        divide = backend.prepare(
-            "boosted_tree", "divide", grid, (codes, rows, table), macros=macros
-        )
-        pick = backend.prepare("boosted_tree", "pick", (s.K,), rule_arguments, macros=macros)
-        return {"divide": divide, "fill": fill, "search": search, "pick": pick}
+        blocks = self._shares(b.n_drawn, FILL_ROWS, n_groups * s.K)
+        all_arguments = codes, rows, table, self.rules
+        launches: dict[str, Any] = {
+            "divide": {
+                "grid": (self._shares(s.N, DIVIDE_ROWS), s.K),
+                "arguments": all_arguments[:3],
+            },
+            "fill": {
+                "grid": (blocks, min(n_groups, 65535), s.K),
+                "arguments": (codes, rows, table, group),
+                "threads": HISTOGRAM_THREADS if few else THREADS,
+                "shared": group * size,
+            },
+            "search": {
+                "grid": (backend.blocks(s.F), s.K),
+                "arguments": all_arguments,
+                "shared": 16 * s.B if s.W else 0,
+            },
+            "pick": {"grid": (s.K,), "arguments": all_arguments},
+        }
+        return {
+            name: backend.prepare("boosted_tree", name, macros=self.macros, **launch)
+            for name, launch in launches.items()
+        }
 
-    def round(self, raw: np.ndarray, number: int) -> rounds.Round | None:
-        """The round of this number, see `GrowsRounds`."""
-        b = self.boosting
+    def begin(self, raw: np.ndarray, number: int) -> LossOf:
+        backend, b = self.backend, self.boosting
         if self.raw is None:
-            xp = self.backend.xp
-            self.raw = xp.asarray(self.backend.asarray(raw), copy=True)
-        loss = structs.LossOf(
-            self.y, self.weight, self.raw, self.sizes.N, self.sizes.K, b.loss.number,
-            b.loss.quantile, self.delta,
-        )  # fmt: skip
-        key = np.uint64(hashing.tree_keys(np, b.seed, number, number + 1)[0])
-        self._gradients(loss, key)
-        self._grow(number, key)
-        out = self._finish(loss)
-        done = self._fetched(out)
-        if done is None:
-            return None
-        if b.watched:
-            raw[:] = self.backend.asnumpy(self.raw)
-        return replace(done, loss=self._mean_loss(loss)) if b.by_loss else done
+            self.raw = backend.xp.asarray(backend.asarray(raw), copy=True)
+        self.key = np.uint64(hashing.tree_keys(np, b.seed, number, number + 1)[0])
+        if self.delta is not None:
+            drawn = self._drawn_residuals()
+            self.delta[:] = quantile_of(backend.xp, *drawn, b.loss.quantile)
+        return b.loss.of_rows(self.y, self.weight, self.raw, self.delta)
 
-    def _mean_loss(self, loss: structs.LossOf) -> float:
+    def _residuals(self) -> Array:
+        """The sizes of the residuals of all rows."""
+        return self.backend.xp.abs(self.y - self.raw[0, :])
+
+    def _drawn_residuals(self) -> tuple[Array, Array | None, float]:
+        """The sizes of the residuals of the rows that a round grows from, their weights, and what
+        makes whole numbers of these."""
+        backend, b, s = self.backend, self.boosting, self.sizes
+        residuals, weight, unit = self._residuals(), self.weight, 1.0
+        if b.n_drawn < s.N:
+            rows = backend.empty(b.n_drawn, backend.xp.int64)
+            arguments: tuple[Any, ...] = self.key, s.N, b.n_drawn, rows
+            backend.launch("bag", "draw_rows", (backend.blocks(b.n_drawn, THREADS),), arguments)
+            residuals = backend.xp.take(residuals, rows)
+            if weight is not None:  # the host waits
+                weight = backend.xp.take(weight, rows)
+                unit = unit_of(backend.asnumpy(weight))
+        elif b.weight is not None:
+            unit = unit_of(b.weight)
+        return residuals, weight, unit
+
+    def derive(self, loss: LossOf) -> bool:
+        backend, b, s = self.backend, self.boosting, self.sizes
+        if not b.loss.is_bounded:
+            few = (self._shares(s.N, THREADS),)
+            backend.launch("gradients", "largest", few, (loss, self.most))
+        arguments: tuple[Any, ...] = (
+            self.most, self.scales, *b.bits, s.words == 1, b.loss.is_bounded
+        )  # fmt: skip
+        backend.launch("gradients", "scales", (1,), arguments, threads=32)
+        arguments = loss, self.rules, s.words, self.rows.stats
+        backend.launch("gradients", "gradients", (backend.blocks(s.N, THREADS),), arguments)
+        return True  # `finish` looks whether gradients are too large
+
+    def grow(self, number: int) -> None:
+        b, s = self.boosting, self.sizes
+        self._launch("begin", (1,), self.table, np.uint64(b.seed), number * s.K, s.K)
+        grid = self._shares(s.N, THREADS), s.K
+        self._launch("roots", grid, self.rows, self.table, self.key, b.n_drawn < s.N)
+        self.steps["pick"]()
+        for i in range(s.leaves - 1):
+            if i and i % STEPS_AT_ONCE == 0 and self._states()["done"].all():
+                break
+            for launch in self.steps.values():
+                launch()
+        self.steps["divide"]()
+        if s.leaves - 1 > STEPS_AT_ONCE:
+            self.out = None  # the memory of the last round's serves this one
+            self.out = self._new_out(int(self._states()["n_nodes"].max()))
+        self._launch("finish", (s.K,), self.table, self.rules, self.out)
+
+    def _states(self) -> np.ndarray:
+        """The states of the trees, TreeState[K]."""
+        states = self.backend.asnumpy(self.table.states)
+        return np.ascontiguousarray(states).view(dtype_of(records.TreeState)).ravel()
+
+    @property
+    def _leaf_blocks(self) -> tuple[int]:
+        """Blocks of which each takes a leaf."""
+        return (self.backend.blocks((self.out.M + 1) // 2),)
+
+    def add_rests(self, loss: LossOf) -> None:
+        digits = self.boosting.hessian_digits, rounds.ENOUGH_BITS
+        arguments = loss, self.rows, self.rules, self.out, *digits
+        self.backend.launch("gradients", "with_rests", self._leaf_blocks, arguments)
+
+    def add_quantiles(self, loss: LossOf) -> None:
+        scratch = self.residuals, self.weights
+        share = self.boosting.loss.share
+        arguments = loss, self.rows, self.rules, self.out, share, *scratch
+        self._launch("leaf_values", self._leaf_blocks, *arguments)
+
+    def put_in_order(self) -> None:  # the host waits
+        tree = self._tree(self.backend.asnumpy(self.out.at)[0])
+        values = rounds.in_monotonic_order(tree, self.boosting.signs)
+        size = words_of(records.Leaf)
+        first = HEAD + self.out.M + records.Leaf._fields.index("added")
+        self.out.at[0, first : first + size * len(values) : size] = self.backend.asarray(
+            values.view(np.uint64)
+        )
+
+    def add_values(self, loss: LossOf) -> None:
+        grid = self._shares(self.sizes.N, THREADS, self.sizes.K), self.sizes.K
+        self._launch("add_values", grid, self.rows, self.out, self.raw)
+
+    def finish(self, loss: LossOf, raw: np.ndarray) -> rounds.Round | None:
+        words = self.backend.asnumpy(self.out.at)
+        if words[0, 3]:
+            return None
+        if self.boosting.watched:
+            raw[:] = self.backend.asnumpy(self.raw)
+        mean = self._mean_loss(loss) if self.boosting.by_loss else None
+        unit_g, unit_h = words[0, 1:3].view(np.float64).tolist()
+        return rounds.Round([self._tree(row) for row in words], (unit_g, unit_h), mean)
+
+    def _tree(self, row: np.ndarray) -> GrownTree:
+        """A tree from its words."""
+        n, M, W, dtype = int(row[0]), self.out.M, self.sizes.W, dtype_of(records.Leaf)
+        nodes, rest = row[HEAD : HEAD + n].copy(), row[HEAD + M :]
+        n_words = dtype.itemsize // 8 * ((M + 1) // 2)
+        leaves = rest[:n_words].view(dtype)[: (n + 1) // 2].copy()
+        sets = rest[n_words:].reshape(M, W)[:n]
+        used = set_words_of(np, nodes, self.boosting.matrix.edges.set_words, oblique=False)
+        return GrownTree(nodes, sets[np.arange(W) < used[:, None]], leaves)
+
+    def _mean_loss(self, loss: LossOf) -> float:
         """As `Loss.mean` of the raw predictions on the device."""
         backend, b, N = self.backend, self.boosting, self.sizes.N
         if self.delta is not None:  # of all rows, without their weights
-            self._find_delta(self._residuals(), None, 1.0)
+            share = b.loss.quantile
+            self.delta[:] = quantile_of(backend.xp, self._residuals(), None, 1.0, share)
         words, grid = backend.zeros(2, backend.xp.uint64), (self._shares(N, THREADS),)
         backend.launch("gradients", "losses", grid, (loss, self.residuals, words))
         arguments: tuple[Any, ...] = self.residuals, N, N.bit_length(), words
@@ -232,154 +313,3 @@ class CudaBooster:
             shift = 62 - N.bit_length() - int(np.frexp(most)[1])
             total = float(np.ldexp(float(parts), -shift))
         return total / (N if b.weight is None else exact_sum(b.weight))
-
-    def close(self) -> None:
-        """Nothing waits for work."""
-
-    def _gradients(self, loss: structs.LossOf, key: np.uint64) -> None:
-        """Compute the stats of all rows; key : of the rows that are drawn."""
-        backend, b, s = self.backend, self.boosting, self.sizes
-        if self.delta is not None:
-            self._find_delta(*self._drawn_residuals(key))
-        grid = (backend.blocks(s.N, THREADS),)
-        if not b.loss.is_bounded:
-            few = (self._shares(s.N, THREADS),)
-            backend.launch("gradients", "largest", few, (loss, self.most))
-        arguments: tuple[Any, ...] = (
-            self.most, self.scales, rounds.room_of(b), rounds.SUM_BITS - 2 * b.n_bits,
-            s.words == 1, b.loss.is_bounded,
-        )  # fmt: skip
-        backend.launch("gradients", "scales", (1,), arguments, threads=32)
-        arguments = loss, self.scales, b.n_bits, s.words, self.rows.stats
-        backend.launch("gradients", "gradients", grid, arguments)
-
-    def _residuals(self) -> Array:
-        """The sizes of the residuals of all rows."""
-        return self.backend.xp.abs(self.y - self.raw[0, :])
-
-    def _drawn_residuals(self, key: np.uint64) -> tuple[Array, Array | None, float]:
-        """The sizes of the residuals of the rows that a round grows from, their weights, and what
-        makes whole numbers of these."""
-        backend, b, s = self.backend, self.boosting, self.sizes
-        rest, weight, unit = self._residuals(), self.weight, 1.0
-        if s.drawn < s.N:
-            rows = backend.empty(s.drawn, backend.xp.int64)
-            arguments: tuple[Any, ...] = key, s.N, s.drawn, rows
-            backend.launch("bag", "draw_rows", (backend.blocks(s.drawn, THREADS),), arguments)
-            rest = backend.xp.take(rest, rows)
-            if weight is not None:  # the host waits
-                weight = backend.xp.take(weight, rows)
-                unit = unit_of(backend.asnumpy(weight))
-        elif b.weight is not None:
-            unit = unit_of(b.weight)
-        return rest, weight, unit
-
-    def _find_delta(self, values: Array, weight: Array | None, unit: float) -> None:
-        """Set delta to the loss's quantile of values f64[n], as `weighted_quantile` in
-        boosting/losses.py has it."""
-        xp, share, last = self.backend.xp, self.boosting.loss.quantile, len(values) - 1
-        order = xp.argsort(values, stable=True)
-        values = xp.take(values, order)
-        if weight is None:
-            at = share * last
-            low, high, part = values[int(at)], values[min(int(at) + 1, last)], at - int(at)
-        else:
-            whole = xp.astype(xp.round(xp.take(weight, order) * unit), xp.int64)
-            upto = xp.astype(xp.cumulative_sum(whole), xp.float64)  # below 2**52
-            wanted = share * upto[last:]
-            first = xp.clip(xp.searchsorted(upto, wanted), max=last)
-            reached = xp.take(upto, first)
-            after = xp.clip(xp.searchsorted(upto, reached, side="right"), max=last)
-            # the share may end between two values
-            after = xp.where(reached == wanted, after, first)
-            low, high, part = xp.take(values, first), xp.take(values, after), 0.5
-        self.delta[:] = low + (high - low) * part
-
-    def _grow(self, number: int, key: np.uint64) -> None:
-        """Grow the trees of a round."""
-        backend, b, s, macros = self.backend, self.boosting, self.sizes, self.macros
-        arguments: tuple[Any, ...] = self.table, np.uint64(b.seed), number * s.K, s.K
-        backend.launch("boosted_tree", "begin", (1,), arguments, macros=macros)
-        arguments = self.rows, self.table, key, s.drawn < s.N
-        grid = self._shares(s.N, THREADS), s.K
-        backend.launch("boosted_tree", "roots", grid, arguments, macros=macros)
-        self.steps["pick"]()
-        for i in range(s.leaves - 1):
-            if i and i % STEPS_AT_ONCE == 0 and self._states()["done"].all():
-                break
-            for launch in self.steps.values():
-                launch()
-        self.steps["divide"]()
-
-    def _states(self) -> np.ndarray:
-        """The states of the trees, structs.TreeState[K]."""
-        states = self.backend.asnumpy(self.table.states)
-        return np.ascontiguousarray(states).view(dtype_of(records.TreeState))[:, 0]
-
-    def _finish(self, loss: structs.LossOf) -> structs.TreesOut:
-        """Write the trees of a round, and add what they predict to the raw predictions."""
-        backend, b, s, macros = self.backend, self.boosting, self.sizes, self.macros
-        out = self.out
-        if out is None:
-            out = self._new_out(int(self._states()["n_nodes"].max()))
-        arguments: tuple[Any, ...] = self.table, self.rules, b.learning_rate, out
-        backend.launch("boosted_tree", "finish", (s.K,), arguments, macros=macros)
-        blocks = (backend.blocks((out.M + 1) // 2),)
-        if rounds.has_rests(b):
-            arguments = (
-                loss, self.rows, out, self.scales, b.l2, b.loss.most_value, b.learning_rate,
-                rounds.digits_of_hessians(b), rounds.ENOUGH_BITS,
-            )  # fmt: skip
-            backend.launch("gradients", "with_rests", blocks, arguments)
-        if b.loss.by_order:
-            arguments = (
-                loss, self.rows, out, b.loss.share, b.learning_rate, self.residuals, self.weights,
-            )  # fmt: skip
-            backend.launch("boosted_tree", "leaf_values", blocks, arguments, macros=macros)
-            if b.signs.any():
-                self._put_in_order(out)
-        grid = self._shares(s.N, THREADS, s.K), s.K
-        arguments = self.rows, out, self.raw
-        backend.launch("boosted_tree", "add_values", grid, arguments, macros=macros)
-        return out
-
-    def _put_in_order(self, out: structs.TreesOut) -> None:
-        """Have what leaves of the one tree add respect monotonic constraints; the host waits."""
-        tree, added = self._tree(self.backend.asnumpy(out.at)[0], out.M)
-        values = rounds.in_monotonic_order(tree, self.boosting.signs, added)
-        size = words_of(structs.Leaf)
-        first = HEAD + out.M + structs.Leaf._fields.index("added")
-        out.at[0, first : first + size * len(values) : size] = self.backend.asarray(
-            values.view(np.uint64)
-        )
-
-    def _fetched(self, out: structs.TreesOut) -> rounds.Round | None:
-        """The finished trees; None: gradients were too large for float64."""
-        words = self.backend.asnumpy(out.at)
-        if words[0, 3]:
-            return None
-        units = [tuple(row[1:3].view(np.float64).tolist()) for row in words]
-        trees, added = zip(*(self._tree(row, out.M) for row in words), strict=True)
-        return rounds.Round(list(trees), list(added), units)
-
-    def _tree(self, row: np.ndarray, M: int) -> tuple[records.GrownTree, np.ndarray]:
-        """A tree from its words, and what its leaves add; ranges have a fifth column, the half
-        where a leaf's rows lie."""
-        s, n, dtype = self.sizes, int(row[0]), dtype_of(structs.Leaf)
-        nodes, rest = row[HEAD : HEAD + n].copy(), row[HEAD + M :]
-        n_words = dtype.itemsize // 8 * ((M + 1) // 2)
-        leaves = rest[:n_words].view(dtype)[: (n + 1) // 2]
-        sets = rest[n_words:].reshape(M, s.W)[:n]
-        split = np.flatnonzero(has_set(nodes))
-        feature = (nodes[split] >> np.uint64(FEATURE_SHIFT)).astype(np.int64)
-        set_words = self.boosting.matrix.edges.set_words[feature]
-        sums, ranges = (
-            np.stack([leaves[name] for name in names], axis=1)
-            for names in (structs.Leaf._fields[:3], structs.Leaf._fields[3:8])
-        )
-        ranges[:, 2:4] -= s.drawn
-        tree = records.GrownTree(
-            nodes, sets[split][np.arange(s.W) < set_words[:, None]], sums, leaves["value"].copy(),
-            ranges,
-        )  # fmt: skip
-        return tree, leaves["added"].copy()

@@ -86,6 +86,7 @@ class CupyBackend(CudaBackend):
         self.device_number = int(device.id)
         self.shared_limit = int(limits["MaxSharedMemoryPerBlockOptin"]) - STATIC_SHARED
         self.n_processors = int(limits["MultiProcessorCount"])
+        self.cache_bytes = int(limits["L2CacheSize"])
         # an eighth of free memory holds histograms of many slots at once
         super().__init__(n_threads, max(memory_budget, self.free_bytes() // 8))
 
@@ -100,19 +101,19 @@ class CupyBackend(CudaBackend):
 
         A single thread takes most of the time to touch the new memory, page by page.
         """
-        found = np.empty(array.shape, array.dtype)
-        there, here = array.reshape(-1).view(cupy.uint8), found.reshape(-1).view(np.uint8)
+        host = np.empty(array.shape, array.dtype)
+        from_bytes, to_bytes = array.reshape(-1).view(cupy.uint8), host.reshape(-1).view(np.uint8)
         self.synchronise()  # the threads use another stream
 
         def copy(begin: int) -> None:
             with cupy.cuda.Device(self.device_number):
-                part = there[begin : begin + PART]
+                part = from_bytes[begin : begin + PART]
                 pinned = cupyx.empty_pinned(part.shape, np.uint8)
                 part.get(out=pinned)
-                here[begin : begin + PART] = pinned
+                to_bytes[begin : begin + PART] = pinned
 
-        parallel_map(copy, range(0, there.size, PART), min(self.n_threads, MOST_COPYING))
-        return found
+        parallel_map(copy, range(0, from_bytes.size, PART), min(self.n_threads, MOST_COPYING))
+        return host
 
     def asarray(self, host: Any) -> Array:
         return cupy.asarray(host)
@@ -127,8 +128,8 @@ class CupyBackend(CudaBackend):
         return int(bytes_to_give() * (1 - LEFT_FREE))
 
     def kernel(self, operation: str, name: str, macros: dict[str, str], shared: int) -> Any:
-        found = function(operation, name, tuple(macros.items()), self.device_number)
+        compiled = function(operation, name, tuple(macros.items()), self.device_number)
         # the default limit is 48 KiB less the kernel's static arrays
-        if shared and found.max_dynamic_shared_size_bytes < shared:
-            found.max_dynamic_shared_size_bytes = shared
-        return found
+        if shared and compiled.max_dynamic_shared_size_bytes < shared:
+            compiled.max_dynamic_shared_size_bytes = shared
+        return compiled

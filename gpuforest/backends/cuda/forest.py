@@ -216,9 +216,9 @@ class CudaBackend(CudaLevels):
                 for name, value in vars(trees).items()
                 if hasattr(value, "shape")
             }
-            made = replace(trees, **arrays), self.asarray(forest.values)
+            copy = replace(trees, **arrays), self.asarray(forest.values)
             self.synchronise()  # a stream does not wait for the copies of another
-            copies[self.device_number] = made  # from here on other threads see it
+            copies[self.device_number] = copy  # from here on other threads see it
         return copies[self.device_number]
 
 
@@ -275,11 +275,13 @@ def plan_of(
         "order": (0, 2),
         "codes": (0, stride),
     }
-    fixed = sum(own + ALIGNED for own, _ in parts.values())
-    rows = min(MOST_DEEP_ROWS, int((limit - fixed) // sum(each for _, each in parts.values())))
+    fixed = sum(constant + ALIGNED for constant, _ in parts.values())
+    rows = min(
+        MOST_DEEP_ROWS, int((limit - fixed) // sum(per_row for _, per_row in parts.values()))
+    )
     begin, at = {}, 0
-    for name, (own, each) in parts.items():
-        size = own + math.ceil(each * max(rows, 0))
+    for name, (constant, per_row) in parts.items():
+        size = constant + math.ceil(per_row * max(rows, 0))
         begin[name] = at if size else 0
         at += -(-size // ALIGNED) * ALIGNED
     words = {"rows": rows, "stride": stride // itemsize, "n_cells": cells // 4}
@@ -292,9 +294,9 @@ def cells_of(training: Training, limit: int, warps: int) -> int:
     rows are always sorted."""
     C, B = training.n_channels, training.kind.n_codes(training)
     words = (C if training.target.coding.is_classes else 2 * C - 1) + training.rules.count_rows
-    each, counts = 4 * words * (-(-B // CELLS) * CELLS), 4 * warps * B
+    histogram, counts = 4 * words * (-(-B // CELLS) * CELLS), 4 * warps * B
     most = limit // CELLS_SHARE
-    size = 0 if training.node_words else max(min(warps, most // each) * each, 0)
+    size = 0 if training.node_words else max(min(warps, most // histogram) * histogram, 0)
     return max(size, counts) if counts <= most else size
 
 

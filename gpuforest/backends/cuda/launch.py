@@ -35,6 +35,7 @@ class CudaLaunches(Backend):
     # access to the device, for subclasses
 
     shared_limit: int  # the most bytes of dynamic shared memory that a block may take
+    cache_bytes: int  # of the second level
     n_processors: int
     device_number: int
 
@@ -150,7 +151,7 @@ class CudaLaunches(Backend):
         """
         tile, S = self.tile_size(n_held), begin.shape[0]
         first = self.sums_before(end, begin, size=tile)
-        return Tiles(first, tile, S), n_held // tile + S
+        return Tiles(first, None, tile, S), n_held // tile + S
 
     def slot_tiles(self, slots: Frontier) -> tuple[Tiles, int]:
         """`tiles_of` the rows that slots hold; kept as long as these slots."""

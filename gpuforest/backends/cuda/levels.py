@@ -8,6 +8,7 @@ from typing import Any
 import array_api_compat.numpy as host
 import numpy as np
 
+from gpuforest.backends.base import Moved
 from gpuforest.backends.cuda.launch import (
     CudaLaunches,
     cell_type,
@@ -165,30 +166,28 @@ class CudaLevels(CudaLaunches):
     ) -> None:
         """Write the best splits by these features to `best`; `need` None: by all that vary."""
         xp, (S, k), rules, C = self.xp, hist.shape[:2], training.rules, training.n_channels
-        score, found = self.empty((S, k), xp.float64), self.empty((S, k), xp.int32)
+        score, cut_bin = self.empty((S, k), xp.float64), self.empty((S, k), xp.int32)
         warps = max(1, min(SPLIT_THREADS // 32, self.shared_limit // (8 * CUT_SUMS * C)))
         special = rules.random or rules.limited
         macros = {"CRITERION": str(rules.criterion.number), "SPECIAL": str(int(special))}
         hists, n_bins = histograms_of(training, hist), training.matrix.n_bins
         arguments: tuple[Any, ...] = (
             hists, features, slots, self.rules_of(training), n_bins, self.table(), score,
-            found,
+            cut_bin,
         )  # fmt: skip
         self.launch(
             "best_split", "best_cut", (self.blocks(S * k, warps),), arguments,
             macros=macros, threads=32 * warps, shared=8 * CUT_SUMS * C * warps,
         )  # fmt: skip
-        arguments = hists, features, score, found, need, best
+        arguments = hists, features, score, cut_bin, need, best
         self.launch(
             "best_split", "best_split", (self.blocks(S, SPLIT_THREADS // 32),), arguments,
             macros=macros, threads=SPLIT_THREADS,
         )  # fmt: skip
 
-    def partition(
-        self, training: Training, slots: Frontier, splits: Splits
-    ) -> tuple[Array, Array, Array]:
+    def partition(self, training: Training, slots: Frontier, splits: Splits) -> Moved:
         xp, f, S, matrix = self.xp, slots, slots.n_slots, training.matrix
-        tiles, n_tiles = self.slot_tiles(f)
+        tiles, n_tiles = self.ordered_tiles(training, f)
         n_left, grid = self.empty(S, xp.int64), (self.blocks(n_tiles) if S else 0,)
         half = f.rows.shape[0] // 2
         goes_left = self.empty(half // 32 + S + 1, xp.uint32)
@@ -239,22 +238,36 @@ class CudaLevels(CudaLaunches):
     def fill(self, training: Training, slots: Frontier, chunk: slice, hist: Array) -> Array:
         """Add the rows of some slots to `hist`, and return the first k features of each slot's
         order that vary in it, i32[S, k], then -1."""
-        (all_tiles, n_tiles), some = self.slot_tiles(slots), slots.part(chunk)
-        tiles = Tiles(all_tiles.first[chunk.start : chunk.stop + 1], all_tiles.size, some.n_slots)
+        (all_tiles, n_tiles), part = self.ordered_tiles(training, slots), slots.part(chunk)
+        first = all_tiles.first[chunk.start : chunk.stop + 1]
+        order = all_tiles.order if part.n_slots == slots.n_slots else None
+        tiles = Tiles(first, order, all_tiles.size, part.n_slots)
         (S, k), F = hist.shape[:2], training.n_features
         varies, features = (self.empty((S, n), self.xp.int32) for n in (F, k))
         codes = codes_of(training)
         macros, grid = self.level_macros(training), (self.blocks(S * F, THREADS),)
-        arguments: tuple[Any, ...] = codes, some, S, varies
+        arguments: tuple[Any, ...] = codes, part, S, varies
         self.launch("level", "compare_samples", grid, arguments, macros=macros)
-        arguments, grid = (codes, some, tiles, k, varies), (self.blocks(n_tiles),)
+        arguments, grid = (codes, part, tiles, k, varies), (self.blocks(n_tiles),)
         self.launch("level", "compare_rows", grid, arguments, macros=macros)
         always = int(self.histogram_group(training, k)[0] == 0)
         hists = histograms_of(training, hist)
-        arguments = hists, some, F, varies, tiles, always, features
+        arguments = hists, part, F, varies, tiles, always, features
         self.launch("level", "draw_features", (self.blocks(S),), arguments, macros=macros)
-        self.add_rows(training, some, features, tiles, n_tiles, hist)
+        self.add_rows(training, part, features, tiles, n_tiles, hist)
         return features
+
+    def ordered_tiles(self, training: Training, slots: Frontier) -> tuple[Tiles, int]:
+        """`slot_tiles`, by their first rows where the cache does not hold all codes."""
+        tiles, n_tiles = self.slot_tiles(slots)
+        if tiles.order is None and training.matrix.codes.nbytes > self.cache_bytes:
+            rows = self.empty(n_tiles, self.xp.int32)
+            arguments, grid = (slots, tiles, n_tiles, rows), (self.blocks(n_tiles, THREADS),)
+            macros = self.level_macros(training)
+            self.launch("level", "first_rows", grid, arguments, macros=macros)
+            tiles = tiles._replace(order=self.xp.argsort(rows))
+            self.known_tiles[slots] = tiles, n_tiles
+        return tiles, n_tiles
 
     def level_macros(self, training: Training) -> dict[str, str]:
         labels = str(int(training.target.coding.is_classes))
@@ -267,17 +280,17 @@ class CudaLevels(CudaLaunches):
         features, weights = (
             xp.ascontiguousarray(xp.astype(a, xp.int32)) for a in (features, weights)
         )
-        own = structs.Combined(features, weights, c.coordinates, k, L, c.n_bins)
+        combined = structs.Combined(features, weights, c.coordinates, k, L, c.n_bins)
         tiles, n_tiles = self.slot_tiles(slots)
-        rows: tuple[Any, ...] = codes_of(training), slots, tiles, own
+        rows: tuple[Any, ...] = codes_of(training), slots, tiles, combined
         least, greatest = (xp.full((S, k), end, dtype=xp.int32) for end in (2**31 - 1, -(2**31)))
         grid, macros = (self.blocks(n_tiles), min(k, 65535)), self.macros(matrix)
         self.launch("project", "ends", grid, (*rows, least, greatest), macros=macros)
-        some = (greatest >= least) & (features[:, :, min(1, L - 1)] >= 0)
+        varies = (greatest >= least) & (features[:, :, min(1, L - 1)] >= 0)
         if L == 1:
-            some = xp.zeros_like(some)
-        low = xp.where(some, xp.astype(least, xp.int64), 0)
-        spread = xp.where(some, xp.astype(greatest, xp.int64) - low, 0)
+            varies = xp.zeros_like(varies)
+        low = xp.where(varies, xp.astype(least, xp.int64), 0)
+        spread = xp.where(varies, xp.astype(greatest, xp.int64) - low, 0)
         shift = xp.zeros_like(low)
         for bits in range(MOST_SHIFT):
             shift = shift + xp.astype(spread >> bits >= c.n_bins, xp.int64)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+from gpuforest.backends.base import Moved
 from gpuforest.backends.cuda.launch import flags, own_targets, target_macros
 from gpuforest.common import hashing
 from gpuforest.compiler.types import new_arrays
@@ -92,15 +93,11 @@ class CudaNodes(Nodes):
         arguments = slots, kinds, C, tile, wide, deep, first
         grid = n_spans, 1 + -(-min(span, S) // THREADS)
         backend.launch("slots", "take_slots", grid, arguments)
-        backend.known_tiles[wide] = Tiles(first, tile, n_wide), rows_wide // tile + n_wide
+        backend.known_tiles[wide] = Tiles(first, None, tile, n_wide), rows_wide // tile + n_wide
         return kind, wide, deep
 
     def children(
-        self,
-        training: Training,
-        wide: Frontier,
-        splits: Splits,
-        moved: tuple[Array, Array, Array],
+        self, training: Training, wide: Frontier, splits: Splits, moved: Moved
     ) -> Frontier:
         backend: Any = training.backend
         (rows, weights, n_left), W, C = moved, wide.n_slots, training.n_channels
@@ -138,17 +135,17 @@ class CudaNodes(Nodes):
     def distinct_rows(self, backend: Any, sums: Array) -> tuple[np.ndarray, np.ndarray]:
         (V, C), keys, xp = sums.shape, self.row_keys(backend, sums), backend.xp
         order, (span, n_blocks) = xp.argsort(keys, stable=True), backend.spans(V)
-        counts, number, some = (backend.empty(n, xp.int64) for n in (n_blocks, V, V))
+        counts, number, first = (backend.empty(n, xp.int64) for n in (n_blocks, V, V))
         backend.launch("leaf_rows", "count_keys", (n_blocks,), (keys, order, V, span, counts))
-        other = backend.empty(1, xp.int32)
-        arguments: tuple[Any, ...] = keys, order, V, span, counts, number, some, other
+        differs = backend.empty(1, xp.int32)
+        arguments: tuple[Any, ...] = keys, order, V, span, counts, number, first, differs
         backend.launch("leaf_rows", "number_keys", (n_blocks,), arguments)
         n = int(backend.asnumpy(counts).sum())
         table = backend.empty((n, C), xp.int64)
-        arguments = sums, V, C, number, some, n, table, other
+        arguments = sums, V, C, number, first, n, table, differs
         grid = (backend.blocks(V, THREADS),)
         backend.launch("leaf_rows", "distinct_rows", grid, arguments)
-        if int(other[0]):
+        if int(differs[0]):
             return distinct_sorted(backend.asnumpy(sums))
         return backend.asnumpy(table), backend.asnumpy(number)
 
@@ -170,21 +167,16 @@ class CudaSampling(RowSampling):
         expected = n_rows * limit >> 64
         room = min(n_rows, expected + 16 * math.isqrt(expected) + 64)
         while True:
-            rows, found = backend.empty(room, backend.xp.int64), backend.zeros(1, backend.xp.uint32)
-            arguments = (key, n_rows, np.uint64(limit), room, rows, found)
+            rows, count = backend.empty(room, backend.xp.int64), backend.zeros(1, backend.xp.uint32)
+            arguments = (key, n_rows, np.uint64(limit), room, rows, count)
             backend.launch("bag", "rows_below", (backend.blocks(n_rows, THREADS),), arguments)
-            n = int(backend.asnumpy(found)[0])
+            n = int(backend.asnumpy(count)[0])
             if n <= room:
                 return np.asarray(backend.asnumpy(backend.xp.sort(rows[:n])))
             room = n
 
     def column_edges(
-        self,
-        backend: Any,
-        X: Array,
-        rows: np.ndarray | None,
-        weights: np.ndarray | None,
-        max_bins: int,
+        self, backend: Any, X: Array, rows: Array | None, weights: Array | None, max_bins: int
     ) -> list[np.ndarray]:
         """As many columns at once as fit the budget; only their edges are copied to the host."""
         # the host does weighted rows, which need weights sorted too, and sparse columns
@@ -194,8 +186,8 @@ class CudaSampling(RowSampling):
         xp, (n, F), dtype = backend.xp, sample.shape, value_dtype(sample)
         most_edges = min(max_bins, n)
         # bytes of a column: three copies of it; a number and a measure of each value; edges
-        each = n * (3 * np.dtype(dtype).itemsize + 12) + 8 * most_edges
-        size, edges = max(1, backend.memory_budget // each), []
+        column_bytes = n * (3 * np.dtype(dtype).itemsize + 12) + 8 * most_edges
+        size, edges = max(1, backend.memory_budget // column_bytes), []
         for f in range(0, F, size):
             part = xp.astype(backend.asarray(sample[:, f : f + size]), dtype, copy=False)
             columns = backend.empty((part.shape[1], n), dtype)
@@ -271,12 +263,12 @@ def edges_of(backend: Any, columns: Array, max_bins: int, most_edges: int) -> li
     backend.launch(
         "edges", "sort_columns", (k,), arguments, macros=macros, threads=SORT_THREADS
     )  # fmt: skip
-    there = Columns(columns, spare, swapped, n), max_bins
-    arguments = *there, most_edges, first, widest, edges, n_values, n_edges
+    columns_and_bins = Columns(columns, spare, swapped, n), max_bins
+    arguments = *columns_and_bins, most_edges, first, widest, edges, n_values, n_edges
     backend.launch("edges", "find_gaps", (k,), arguments, **sizes)
-    arguments = *there, first, widest, n_values, shares, most
+    arguments = *columns_and_bins, first, widest, n_values, shares, most
     backend.launch("edges", "share_gaps", (k,), arguments, **sizes)
-    arguments = *there, most_edges, first, n_values, shares, most, edges, n_edges
+    arguments = *columns_and_bins, most_edges, first, n_values, shares, most, edges, n_edges
     backend.launch("edges", "edges", (k,), arguments, **sizes)
     counts = backend.asnumpy(n_edges).tolist()
     return [e[:c] for e, c in zip(backend.asnumpy(edges), counts, strict=True)]

@@ -46,8 +46,8 @@ __device__ __forceinline__ void make_root(const Own& own, TreeState& s, const Tr
                                           const TreeRules& rules, i64 P) {
   TreeNode& root = own.nodes[0];
   i64 last = WORDS == 2 ? s.sum_last : s.sum_first;
-  double most = rules.most * rules.scale->g * rules.scale->sum_g;  // as most_value in boosting/rounds.py
-  make_node(root, s.key, 0, unpacked(s.sum_first, last, rows.n_bits), -most, most);
+  double most = rules.most * rules.scale->g * rules.scale->sum_g;
+  make_node(root, s.key, 0, unpacked(s.sum_first, last, rules.n_bits), -most, most);
   root.begin = 0;
   root.end = root.other_begin = rows.R;
   root.other_end = rows.N;
@@ -215,13 +215,13 @@ search(Codes codes, TreeRows rows, TreeTable table, TreeRules rules) {
       }
       __syncthreads();
       if (!tried[which * F + f]) continue;
-      i64 to = (2 * k + which) * F + f, n_bins = rules.n_bins[f];
+      i64 to = (2 * k + which) * F + f, n_bins = codes.n_bins[f];
       Whole node(table.nodes[k * table.M + at], rules);
       if (rules.kinds[f] == CATEGORICAL)
-        best_set(cells, node, n_bins, B, rows.n_bits, shared, bytes, table.splits + to,
+        best_set(cells, node, n_bins, B, rules.n_bits, shared, bytes, table.splits + to,
                  table.split_sets + to * table.W, table.W);
       else
-        best_cut(cells, node, n_bins, B, rows.n_bits, (double)rules.signs[f], shared,
+        best_cut(cells, node, n_bins, B, rules.n_bits, (double)rules.signs[f], shared,
                  table.splits + to);
     }
 }
@@ -249,7 +249,7 @@ __device__ __forceinline__ void number_nodes(TreeNode* nodes, i64 n) {
 
 // Writes a finished tree in the order of nodes.py, its leaves and its sets. A block for each tree.
 extern "C" __global__ void __launch_bounds__(THREADS)
-finish(TreeTable table, TreeRules rules, double rate, TreesOut out) {
+finish(TreeTable table, TreeRules rules, TreesOut out) {
   i64 k = blockIdx.x, M = out.M, n = table.states[k].n_nodes;
   TreeNode* nodes = table.nodes + k * table.M;
   u64* to = out.at + k * out.size;
@@ -282,7 +282,7 @@ finish(TreeTable table, TreeRules rules, double rate, TreesOut out) {
       leaf.other_end = own.other_end;
       leaf.half = own.depth & 1;
       leaf.value = value_of(own.g, own.h, rules, own.low, own.high) * rules.scale->value;
-      leaf.added = cut_off(leaf.value * rate, -MOST_STEP, MOST_STEP);
+      leaf.added = cut_off(leaf.value * rules.rate, -MOST_STEP, MOST_STEP);
       continue;
     }
     u64 word = (u64)own.feature << FEATURE_SHIFT | (u64)own.bin;
@@ -294,10 +294,10 @@ finish(TreeTable table, TreeRules rules, double rate, TreesOut out) {
 }
 
 // Sets what leaves of the one tree add to quantiles of the residuals y - raw of their rows, and
-// where these are clipped the mean of what is left, times the rate. A block for each leaf. rest,
+// where these are clipped the mean of what is left, times the learning rate. A block for each leaf. rest,
 // weights f64[N] are scratch.
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
-leaf_values(LossOf loss, TreeRows rows, TreesOut out, double share, double rate, double* rest,
+leaf_values(LossOf loss, TreeRows rows, TreeRules rules, TreesOut out, double share, double* rest,
             double* weights) {
   __shared__ Places shared;
   for (i64 leaf = blockIdx.x; leaf < n_leaves(out, 0); leaf += gridDim.x) {
@@ -313,7 +313,7 @@ leaf_values(LossOf loss, TreeRows rows, TreesOut out, double share, double rate,
     Residuals all = {rest + begin, loss.weight ? weights + begin : nullptr, n};
     double found = quantile_of(all, share, shared);
     if (loss.delta) found += mean_cut_off(all, found, *loss.delta, shared);
-    if (threadIdx.x == 0) own.added = cut_off(found * rate, -MOST_STEP, MOST_STEP);
+    if (threadIdx.x == 0) own.added = cut_off(found * rules.rate, -MOST_STEP, MOST_STEP);
   }
 }
 

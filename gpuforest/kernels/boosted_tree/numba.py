@@ -35,13 +35,13 @@ SEARCH, DIVIDE, MOVE = range(3)  # works that threads share
 TICKET, FINISHED = 0, 16  # elements of `shared` i64[32], in cache lines of their own
 MASK = 2**16 - 1
 PATIENCE = 2**13  # looks at the ticket, of 20 to 100 ns each
-MIN_HESSIAN = records.MIN_HESSIAN
+MIN_HESSIAN, MOST_STEP = records.MIN_HESSIAN, records.MOST_STEP
 
 
 @device
 def may_split(node, rules):
     """Whether a node has enough rows and hessian, and lies not too deep."""
-    hessian = np.float64(node.h) * rules.h >= MIN_HESSIAN
+    hessian = np.float64(node.h) * rules.scale[0].sum_h >= MIN_HESSIAN
     return node.n >= 2 * rules.min_rows and hessian and node.depth < rules.max_depth
 
 
@@ -72,7 +72,7 @@ def choose_features(rules, table, node, which):
 def plan_search(rules, table, node, slot, other, other_slot, subtracted):
     """The next search: a node, whose histograms are filled, and another one, whose are filled or
     subtracted; -1 for none."""
-    state = table.state[0]
+    state = table.states[0]
     state.first, state.first_slot = node, slot
     state.second, state.second_slot, state.subtract = other, other_slot, subtracted
     if node >= 0:
@@ -102,12 +102,12 @@ def give_slot(state, free, slot):
 @device
 def plan_children(rules, table):
     """Plan the search for the splits of a split node's two children, where they may have any."""
-    state, nodes, free = table.state[0], table.nodes, table.free
+    state, nodes, free, spare = table.states[0], table.nodes, table.free, table.P
     left, old = nodes[state.split].left, nodes[state.split].slot
     small, large = left + 1, left
     if nodes[left].n < nodes[left + 1].n:
         small, large = left, left + 1
-    none, spare = np.int64(-1), np.int64(len(table.hist) - 2)
+    none = np.int64(-1)
     both = may_split(nodes[small], rules)
     if may_split(nodes[large], rules):
         slot = take_slot(state, free) if both else none
@@ -134,15 +134,15 @@ def take_split(table, at, which):
     """Take the best split of a searched node, the first of equals."""
     if at < 0:
         return
-    state, node = table.state[0], table.nodes[at]
+    state, node = table.states[0], table.nodes[at]
     for part in range(state.n_parts):
-        split = table.splits[part, which]
+        split = table.splits[which, part]
         if split.feature >= 0 and split.gain > node.gain:
             node.gain, node.feature, node.bin = split.gain, split.feature, split.bin
             node.missing_left = split.missing_left
             node.left_g, node.left_h, node.left_n = split.g, split.h, split.n
             for w in range(table.sets.shape[1]):
-                table.sets[at, w] = table.split_sets[part, which, w]
+                table.sets[at, w] = table.split_sets[which, part, w]
     if node.feature >= 0:
         table.open[state.n_open] = at
         state.n_open += 1
@@ -153,7 +153,7 @@ def take_split(table, at, which):
 @device
 def finish_search(table):
     # in the order in which the nodes were made, which decides between equal gains
-    state = table.state[0]
+    state = table.states[0]
     first, second = state.first, state.second
     if second >= 0 and second < first:
         take_split(table, second, 1)
@@ -168,7 +168,7 @@ def finish_search(table):
 def next_node(table, limited):
     """Take the open node whose split gains most, the first of equals. Without a limit of leaves
     their order changes nothing: then the last, which frees histograms soonest."""
-    nodes, open_nodes, n = table.nodes, table.open, table.state[0].n_open
+    nodes, open_nodes, n = table.nodes, table.open, table.states[0].n_open
     best = n - 1
     if limited:
         best = 0
@@ -178,36 +178,36 @@ def next_node(table, limited):
     node = open_nodes[best]
     for i in range(best, n - 1):
         open_nodes[i] = open_nodes[i + 1]
-    table.state[0].n_open = n - 1
+    table.states[0].n_open = n - 1
     return node
 
 
 @device
-def begin_tree(data, rules, table, rows, others):
+def begin_tree(data, rules, table, rows):
     """Make the root, and plan its search."""
-    state, root = table.state[0], table.nodes[0]
+    state, root = table.states[0], table.nodes[0]
     state.n_nodes, state.n_leaves, state.n_open = 1, 1, 0
-    state.n_free = len(table.free)
-    for i in range(len(table.free)):
+    state.n_free = table.P
+    for i in range(table.P):
         table.free[i] = i
     words = data.stats.shape[1]
     sums = table.ordered[0]
     sums[:words] = 0
-    for i in range(len(rows)):
+    for i in range(rules.n_drawn):
         for w in range(words):
             sums[w] += data.stats[U(rows[U(i)]), U(w)]
     g, h, n = sums_in(sums, 0, words, rules.n_bits)
-    begin_node(root, U(rules.key), 0, g, h, n, -rules.most, rules.most)
-    root.begin, root.end, root.other_begin, root.other_end = 0, len(rows), 0, len(others)
+    most = rules.most * rules.scale[0].g * rules.scale[0].sum_g
+    begin_node(root, state.key, 0, g, h, n, -most, most)
+    root.begin, root.end = 0, rules.n_drawn
+    root.other_begin, root.other_end = rules.n_drawn, len(rows)
     table.groups[0, :] = True
     state.first = state.second = -1
-    state.g, state.h = rules.g, rules.h
     slot = take_slot(state, table.free)
     root.slot = slot
     if may_split(root, rules):
-        at = slot if slot >= 0 else np.int64(len(table.hist) - 2)
         none = np.int64(-1)
-        plan_search(rules, table, np.int64(0), at, none, none, 0)
+        plan_search(rules, table, np.int64(0), slot if slot >= 0 else table.P, none, none, 0)
 
 
 @rare
@@ -221,11 +221,13 @@ def write_tree(rules, table, tree, set_words):
         at = U(node.position)
         if node.left < 0:
             tree.nodes[at] = U(LEAF_WORD) + U(n_leaves)
-            sums, places = tree.sums[n_leaves], tree.ranges[n_leaves]
-            sums[0], sums[1], sums[2] = node.g, node.h, node.n
-            places[0], places[1] = node.begin, node.end
-            places[2], places[3] = node.other_begin, node.other_end
-            tree.values[n_leaves] = value_of(node.g, node.h, rules, node.low, node.high)
+            leaf = tree.leaves[n_leaves]
+            leaf.g, leaf.h, leaf.n = node.g, node.h, node.n
+            leaf.begin, leaf.end = node.begin, node.end
+            leaf.other_begin, leaf.other_end, leaf.half = node.other_begin, node.other_end, 0
+            value = value_of(node.g, node.h, rules, node.low, node.high)
+            leaf.value = value * rules.scale[0].value
+            leaf.added = min(max(leaf.value * rules.rate, -MOST_STEP), MOST_STEP)
             n_leaves += 1
             continue
         word = (U(node.feature) << U(FEATURE_SHIFT)) | U(node.bin)
@@ -245,21 +247,21 @@ def write_tree(rules, table, tree, set_words):
             for w in range(set_words[node.feature]):
                 tree.sets[n_words] = table.sets[inverse[at], w]
                 n_words += 1
-    table.state[0].n_set_words = n_words
+    table.states[0].n_set_words = n_words
 
 
 @rare
-def do_part(data, rules, table, rows, others, part):
+def do_part(data, rules, table, rows, part):
     """Do a part of the work."""
-    work, parts = table.state[0].work, table.state[0].n_parts
+    work, parts = table.states[0].work, table.states[0].n_parts
     if work == SEARCH:
         C = len(data.codes)
         first, last = C * part // parts, C * (part + 1) // parts
         search_part(data, rules, table, rows, first, last, part)
     elif work == DIVIDE:
-        divide_part(data, table, rows, others, part, parts)
+        divide_part(data, table, rows, part, parts)
     else:
-        move_part(table, rows, others, part, parts)
+        move_part(table, rows, part, parts)
 
 
 @device
@@ -274,19 +276,19 @@ def take_part(shared):
 
 
 @device
-def work_on(work, parts, data, rules, table, rows, others, shared):
+def work_on(work, parts, data, rules, table, rows, shared):
     """Do a work, with the threads that help."""
-    state = table.state[0]
+    state = table.states[0]
     state.work, state.n_parts = work, parts
     if parts == 1:
-        do_part(data, rules, table, rows, others, np.int64(0))
+        do_part(data, rules, table, rows, np.int64(0))
         return
     number = (intrinsics.load_shared(shared, TICKET) >> 32) + 1
     intrinsics.store_shared(shared, FINISHED, 0)
     intrinsics.store_shared(shared, TICKET, (number << 32) | (parts << 16))
     part = take_part(shared)
     while part >= 0:
-        do_part(data, rules, table, rows, others, part)
+        do_part(data, rules, table, rows, part)
         intrinsics.add_shared(shared, FINISHED, 1)
         part = take_part(shared)
 
@@ -306,7 +308,7 @@ def all_finished(shared, parts):
 @device
 def threads_for_search(data, table):
     """How many threads share a search: those that get enough to do."""
-    state, n, sums = table.state[0], np.int64(0), table.hist.shape[1]
+    state, n, sums = table.states[0], np.int64(0), table.hist.shape[1]
     if state.first >= 0:
         n += table.nodes[state.first].end - table.nodes[state.first].begin
     if state.second >= 0 and not state.subtract:
@@ -323,42 +325,36 @@ def threads_for_rows(state, node):
 # checked, because threads write each other's arrays
 @kernel(checked={})
 def help_grow(
-    data: records.BoostColumns, rules: records.BoostRules, rows: types.I32s, others: types.I32s,
-    table: records.GrowTable, shared: types.I64s,
+    data: records.BoostColumns, rules: records.TreeRules, rows: types.I32s,
+    table: records.TreeTable, shared: types.I64s,
 ):  # fmt: skip
     """Help `grow_tree`: take parts until there has been none for a while."""
-    idle, state = 0, table.state[0]
+    idle = 0
     while idle < PATIENCE:
         part = take_part(shared)
         if part < 0:
             intrinsics.pause()
             idle += 1
             continue
-        # the units are those of the round
-        current = records.BoostRules(
-            state.g, state.h, rules.n_bits, rules.l2, rules.most, rules.min_rows,
-            rules.max_depth, rules.max_leaves, rules.share, rules.key, rules.signs, rules.groups,
-        )  # fmt: skip
-        do_part(data, current, table, rows, others, part)
+        do_part(data, rules, table, rows, part)
         intrinsics.add_shared(shared, FINISHED, 1)
         idle = 0
 
 
 @kernel(checked={})
 def grow_tree(
-    data: records.BoostColumns, rules: records.BoostRules, rows: types.I32s, others: types.I32s,
-    table: records.GrowTable, shared: types.I64s,
-    set_words: types.I64s, tree: records.GrownTree,
+    data: records.BoostColumns, rules: records.TreeRules, rows: types.I32s,
+    table: records.TreeTable, shared: types.I64s, set_words: types.I64s, tree: records.GrownTree,
 ):  # fmt: skip
     """Grow until the tree is done, or for some time another thread has not finished its part;
     `step` of the state says which.
 
-    rows, others : i32, put into the order of the leaves
+    rows : i32[N], put into the order of the leaves
     """
-    state = table.state[0]
+    state = table.states[0]
     step = state.step
     if step == BEGUN:
-        begin_tree(data, rules, table, rows, others)
+        begin_tree(data, rules, table, rows)
         step = PLANNED
     while step != DONE:
         if step != PLANNED and not all_finished(shared, state.n_parts):
@@ -376,7 +372,7 @@ def grow_tree(
                 write_tree(rules, table, tree, set_words)
                 step = DONE
                 break
-            state.split = next_node(table, rules.max_leaves < len(rows))
+            state.split = next_node(table, rules.limited)
             work, step = np.int64(DIVIDE), DIVIDED
             parts = threads_for_rows(state, table.nodes[state.split])
         elif step == DIVIDED and state.n_parts > 1:
@@ -387,16 +383,16 @@ def grow_tree(
             plan_children(rules, table)
             step = PLANNED
             continue
-        work_on(work, parts, data, rules, table, rows, others, shared)
+        work_on(work, parts, data, rules, table, rows, shared)
     state.step = step
 
 
 @kernel
-def add_values(
-    raw: types.F64s, rows: types.I32s, ranges: types.I64s2, begin: types.I64, values: types.F64s
-):
-    """Add each leaf's value to raw f64[N] at its rows; begin : the column of `ranges` where theirs
-    begin."""
-    for leaf in range(len(values)):
-        for i in range(ranges[leaf, begin], ranges[leaf, begin + 1]):
-            raw[U(rows[U(i)])] += values[leaf]
+def add_values(raw: types.F64s, rows: types.I32s, leaves: records.Leaves):
+    """Add what leaves add to raw f64[N] at their rows and their others."""
+    for number in range(len(leaves)):
+        leaf = leaves[number]
+        for i in range(leaf.begin, leaf.end):
+            raw[U(rows[U(i)])] += leaf.added
+        for i in range(leaf.other_begin, leaf.other_end):
+            raw[U(rows[U(i)])] += leaf.added

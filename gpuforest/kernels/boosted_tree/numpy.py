@@ -24,14 +24,17 @@ import numpy as np
 
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.common.hashing import hash_at, permute
+from gpuforest.compiler.types import dtype_of
 from gpuforest.engine.binning import BinnedMatrix
 from gpuforest.engine.nodes import CHILD_SHIFT, LEAF_WORD, SET_BIN, pack_splits
 from gpuforest.kernels.boosted_tree.records import (
     CATEGORY_ROWS,
     MIN_HESSIAN,
-    BoostRules,
+    MOST_STEP,
     GrownTree,
+    Leaf,
     NodeSplit,
+    TreeRules,
 )
 
 Sums = tuple[int, int, int]  # of gradients and hessians, and the number of rows
@@ -59,15 +62,18 @@ class Node:
 
 
 def grow_tree(
-    matrix: BinnedMatrix, stats: np.ndarray, rules: BoostRules, rows: np.ndarray,
-    others: np.ndarray,
-) -> GrownTree:  # fmt: skip
-    """Grow a tree from the rows i32[R], which add stats i64[N, 1 or 2] to sums; `others` i32[...]
-    are only divided among its leaves. Both are put into the order of the leaves."""
+    matrix: BinnedMatrix, stats: np.ndarray, rules: TreeRules, rows: np.ndarray, key: int
+) -> GrownTree:
+    """Grow a tree from the first n_drawn of the rows i32[N], which add stats i64[N, 1 or 2] to
+    sums; the others are only divided among its leaves. Both are put into the order of the leaves.
+
+    key : the root's
+    """
+    drawn, others = rows[: rules.n_drawn], rows[rules.n_drawn :]
+    most = rules.most * rules.scale.g * rules.scale.sum_g
     root = Node(
-        rows, others, unpacked(stats[rows].sum(axis=0), rules), 0,
-        np.array([rules.key], np.uint64), -rules.most, rules.most,
-        np.ones(len(rules.groups), bool),
+        drawn, others, unpacked(stats[drawn].sum(axis=0), rules), 0, np.array([key], np.uint64),
+        -most, most, np.ones(len(rules.groups), bool),
     )  # fmt: skip
     find_split(matrix, stats, rules, root)
     open_nodes, n_leaves = [root], 1
@@ -81,10 +87,10 @@ def grow_tree(
             find_split(matrix, stats, rules, child)
             open_nodes.append(child)
         n_leaves += 1
-    return in_order(root, rules, rows, others, matrix.edges.set_words)
+    return in_order(root, rules, rows, matrix.edges.set_words)
 
 
-def unpacked(words: np.ndarray, rules: BoostRules) -> Sums:
+def unpacked(words: np.ndarray, rules: TreeRules) -> Sums:
     """The three sums in the words of sums."""
     first, last = int(words[0]), int(words[-1])
     n = last & ((1 << rules.n_bits) - 1)
@@ -92,24 +98,25 @@ def unpacked(words: np.ndarray, rules: BoostRules) -> Sums:
     return (whole, n, n) if len(words) == 1 else (first, whole, n)
 
 
-def value_of(sums: Sums, rules: BoostRules, low: float, high: float) -> float:
+def value_of(sums: Sums, rules: TreeRules, low: float, high: float) -> float:
     """What a node with these sums predicts; nothing, if all hessians were rounded to zero."""
-    bottom = sums[1] * rules.h + rules.l2
-    value = -(sums[0] * rules.g) / bottom if bottom > 0.0 else 0.0
+    bottom: float = sums[1] * rules.scale.sum_h + rules.l2
+    value: float = -(sums[0] * rules.scale.sum_g) / bottom if bottom > 0.0 else 0.0
     return min(max(value, low), high)
 
 
-def score_of(sums: Sums, rules: BoostRules, low: float, high: float) -> float:
-    return -(sums[0] * rules.g) * value_of(sums, rules, low, high)
+def score_of(sums: Sums, rules: TreeRules, low: float, high: float) -> float:
+    g: float = sums[0] * rules.scale.sum_g
+    return -g * value_of(sums, rules, low, high)
 
 
-def may_split(node: Node, rules: BoostRules) -> bool:
+def may_split(node: Node, rules: TreeRules) -> bool:
     """Whether a node has enough rows and hessian, and lies not too deep."""
-    enough = node.sums[2] >= 2 * rules.min_rows and node.sums[1] * rules.h >= MIN_HESSIAN
+    enough = node.sums[2] >= 2 * rules.min_rows and node.sums[1] * rules.scale.sum_h >= MIN_HESSIAN
     return enough and node.depth < rules.max_depth
 
 
-def features_of(node: Node, rules: BoostRules, F: int) -> list[int]:
+def features_of(node: Node, rules: TreeRules, F: int) -> list[int]:
     """The features that a node tries, ascending."""
     allowed = np.ones(F, bool)
     if len(rules.groups):
@@ -122,7 +129,7 @@ def features_of(node: Node, rules: BoostRules, F: int) -> list[int]:
     return [int(f) for f in features]
 
 
-def find_split(matrix: BinnedMatrix, stats: np.ndarray, rules: BoostRules, node: Node) -> None:
+def find_split(matrix: BinnedMatrix, stats: np.ndarray, rules: TreeRules, node: Node) -> None:
     """Set the node's best split, if it has one that gains."""
     if not may_split(node, rules):
         return
@@ -141,11 +148,11 @@ def plus(a: Sums, b: Sums, sign: int = 1) -> Sums:
     return a[0] + sign * b[0], a[1] + sign * b[1], a[2] + sign * b[2]
 
 
-def gain_of(left: Sums, node: Node, rules: BoostRules, sign: int) -> float:
+def gain_of(left: Sums, node: Node, rules: TreeRules, sign: int) -> float:
     """The gain of a split with these left sums; 0 if it is not allowed."""
     right = plus(node.sums, left, -1)
     for side in (left, right):
-        if side[2] < rules.min_rows or side[1] * rules.h < MIN_HESSIAN:
+        if side[2] < rules.min_rows or side[1] * rules.scale.sum_h < MIN_HESSIAN:
             return 0.0
     bounds = node.low, node.high
     if sign * (value_of(left, rules, *bounds) - value_of(right, rules, *bounds)) > 0:
@@ -155,7 +162,7 @@ def gain_of(left: Sums, node: Node, rules: BoostRules, sign: int) -> float:
 
 
 def cuts(
-    bins: list[Sums], f: int, n_bins: int, node: Node, rules: BoostRules
+    bins: list[Sums], f: int, n_bins: int, node: Node, rules: TreeRules
 ) -> Iterator[Candidate]:
     """All splits by a numeric feature."""
     missing = bins[-1]
@@ -170,12 +177,13 @@ def cuts(
 
 
 def sets(
-    bins: list[Sums], f: int, n_bins: int, node: Node, rules: BoostRules
+    bins: list[Sums], f: int, n_bins: int, node: Node, rules: TreeRules
 ) -> Iterator[Candidate]:
     """All splits by a categorical feature; missing is one more category."""
     missing = len(bins) - 1
     used = [c for c in (*range(n_bins), missing) if bins[c][2] >= CATEGORY_ROWS]
-    ratio = {c: (bins[c][0] * rules.g) / (bins[c][1] * rules.h + CATEGORY_ROWS) for c in used}
+    g, h = rules.scale.sum_g, rules.scale.sum_h
+    ratio = {c: (bins[c][0] * g) / (bins[c][1] * h + CATEGORY_ROWS) for c in used}
     used.sort(key=lambda c: (ratio[c], c))
     for order in (used, used[::-1]):
         left = (0, 0, 0)
@@ -191,7 +199,7 @@ def sets(
             yield NodeSplit(gain, SET_BIN, side, *left, f), codes[codes != missing]
 
 
-def divide(matrix: BinnedMatrix, rules: BoostRules, node: Node) -> None:
+def divide(matrix: BinnedMatrix, rules: TreeRules, node: Node) -> None:
     """Make the two children of a node."""
     split, missing = node.split, matrix.edges.missing_code
 
@@ -212,16 +220,14 @@ def divide(matrix: BinnedMatrix, rules: BoostRules, node: Node) -> None:
     sides = (left, other, left_sums), (~left, ~other, right_sums)
     node.children = tuple(
         Node(
-            node.rows[own], node.others[own_others], sums, node.depth + 1,
+            node.rows[inside], node.others[other], sums, node.depth + 1,
             hash_at(node.key, side), *bounds[side], groups,
         )
-        for side, (own, own_others, sums) in enumerate(sides)
+        for side, (inside, other, sums) in enumerate(sides)
     )  # fmt: skip
 
 
-def in_order(
-    root: Node, rules: BoostRules, rows: np.ndarray, others: np.ndarray, set_words: np.ndarray
-) -> GrownTree:
+def in_order(root: Node, rules: TreeRules, rows: np.ndarray, set_words: np.ndarray) -> GrownTree:
     """The tree in the order of nodes.py."""
     words: dict[int, int] = {}
     sets: dict[int, np.ndarray] = {}
@@ -245,16 +251,24 @@ def in_order(
         left, right = node.children
         stack += [(n_nodes + 1, right), (n_nodes, left)]
         n_nodes += 2
-    rows[:] = np.concatenate([leaf.rows for leaf in leaves])
-    others[:] = np.concatenate([leaf.others for leaf in leaves])
-    ends, other_ends = (
-        np.cumsum([0, *sizes])
-        for sizes in zip(*((len(leaf.rows), len(leaf.others)) for leaf in leaves), strict=True)
-    )
+    rows[:] = np.concatenate([*(leaf.rows for leaf in leaves), *(leaf.others for leaf in leaves)])
     return GrownTree(
         np.array([words[i] for i in range(n_nodes)], np.uint64),
         np.concatenate([np.zeros(0, np.uint64), *(sets[i] for i in sorted(sets))]),
-        np.array([leaf.sums for leaf in leaves], np.int64),
-        np.array([value_of(leaf.sums, rules, leaf.low, leaf.high) for leaf in leaves]),
-        np.column_stack([ends[:-1], ends[1:], other_ends[:-1], other_ends[1:]]),
+        in_records(leaves, rules),
     )
+
+
+def in_records(leaves: list[Node], rules: TreeRules) -> np.ndarray:
+    """The leaves as `Leaf` [L]."""
+    records = np.zeros(len(leaves), dtype_of(Leaf))
+    records["g"], records["h"], records["n"] = np.transpose([leaf.sums for leaf in leaves])
+    n_rows, n_others = np.transpose([(len(leaf.rows), len(leaf.others)) for leaf in leaves])
+    records["end"], records["other_end"] = n_rows.cumsum(), rules.n_drawn + n_others.cumsum()
+    records["begin"] = records["end"] - n_rows
+    records["other_begin"] = records["other_end"] - n_others
+    values = [value_of(leaf.sums, rules, leaf.low, leaf.high) for leaf in leaves]
+    with np.errstate(over="ignore"):
+        records["value"] = np.array(values) * rules.scale.value
+        records["added"] = np.clip(records["value"] * rules.rate, -MOST_STEP, MOST_STEP)
+    return records

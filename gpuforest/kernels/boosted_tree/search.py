@@ -27,6 +27,7 @@ class Histogram(NamedTuple):
     n_bins : the bins, without the one for missing values, which is the last cell
     words, bits : the words of a cell, and the bits of the last one that count rows
     g, h, n, low, high, score : the node's sums, the bounds of its value, and its score
+    scale_g, scale_h, l2 : see `Scales` and `TreeRules`
     """
 
     cells: Any
@@ -39,6 +40,9 @@ class Histogram(NamedTuple):
     low: Any
     high: Any
     score: Any
+    scale_g: Any
+    scale_h: Any
+    l2: Any
 
 
 @device
@@ -135,7 +139,7 @@ def take_apart(data, cells, c, words):
 
 
 @device
-def fill(data, table, rows, node, slot, first, last, part):
+def fill(data, rules, table, rows, node, slot, first, last, part):
     """Fill the histograms of a node for the columns first .. last - 1, by so few rows at a time
     that their stats stay in the first-level cache for all columns."""
     begin, end = node.begin, node.end
@@ -169,7 +173,7 @@ def fill(data, table, rows, node, slot, first, last, part):
                 a, b = ends_of(data, c)
                 take_apart(data, hist[a:b], c, words)
             for f in range(data.starts[c], data.starts[c + 1]):
-                if data.kinds[f] != CATEGORICAL:
+                if rules.kinds[f] != CATEGORICAL:
                     a, b = data.cells[f], data.cells[f + 1] - 1
                     add_up(hist[a * words : b * words], b - a, words)
 
@@ -188,20 +192,20 @@ def subtract(data, table, slot, other, first, last):
 @device
 def value_of(g, h, rules, low, high):
     """What a node with these sums predicts."""
-    bottom = np.float64(h) * rules.h + rules.l2
-    value = -(np.float64(g) * rules.g) / (bottom if bottom > 0.0 else 1.0)
+    bottom = np.float64(h) * rules.scale[0].sum_h + rules.l2
+    value = -(np.float64(g) * rules.scale[0].sum_g) / (bottom if bottom > 0.0 else 1.0)
     return min(max(value if bottom > 0.0 else 0.0, low), high)
 
 
 @device
-def gain_of(g, h, hist, rules, sign):
+def gain_of(g, h, hist, sign):
     """The gain of a split with these left sums and enough rows on both sides; 0 if it is not
     allowed. Without a branch."""
-    g_left, h_left = np.float64(g) * rules.g, np.float64(h) * rules.h
-    g_right = np.float64(hist.g - g) * rules.g
-    h_right = np.float64(hist.h - h) * rules.h
-    left = min(max(-g_left / (h_left + rules.l2), hist.low), hist.high)
-    right = min(max(-g_right / (h_right + rules.l2), hist.low), hist.high)
+    g_left, h_left = np.float64(g) * hist.scale_g, np.float64(h) * hist.scale_h
+    g_right = np.float64(hist.g - g) * hist.scale_g
+    h_right = np.float64(hist.h - h) * hist.scale_h
+    left = min(max(-g_left / (h_left + hist.l2), hist.low), hist.high)
+    right = min(max(-g_right / (h_right + hist.l2), hist.low), hist.high)
     gain = (-g_left * left + -g_right * right) - hist.score
     hessians = (h_left >= MIN_HESSIAN) & (h_right >= MIN_HESSIAN)
     return gain if hessians & (sign * (left - right) <= 0.0) else 0.0
@@ -269,12 +273,12 @@ def best_cut(rules, hist, f, scores, split):
         if words == 2:
             for b in range(first, last):
                 scores[U(b)] = gain_of(
-                    cells[U(b * 2)] + g, (cells[U(b * 2 + 1)] >> bits) + h, hist, rules, sign
+                    cells[U(b * 2)] + g, (cells[U(b * 2 + 1)] >> bits) + h, hist, sign
                 )
         else:
             for b in range(first, last):
                 cell = cells[U(b)]
-                scores[U(b)] = gain_of((cell >> bits) + g, (cell & mask) + n, hist, rules, sign)
+                scores[U(b)] = gain_of((cell >> bits) + g, (cell & mask) + n, hist, sign)
         highest = highest_of(scores, first, last)
         if highest > split.gain:
             at = first
@@ -295,7 +299,8 @@ def best_set(rules, hist, f, keys, order, split, bitset):
         g, h, n = sums_of(hist, code)
         if n >= CATEGORY_ROWS:
             order[0, m] = code
-            keys[0, m] = (np.float64(g) * rules.g) / (np.float64(h) * rules.h + CATEGORY_ROWS)
+            bottom = np.float64(h) * hist.scale_h + CATEGORY_ROWS
+            keys[0, m] = np.float64(g) * hist.scale_g / bottom
             m += 1
     if m < 2:
         return
@@ -307,7 +312,7 @@ def best_set(rules, hist, f, keys, order, split, bitset):
             g, h, n = g + sums[0], h + sums[1], n + sums[2]
             if min(n, hist.n - n) < rules.min_rows:
                 continue
-            gain = gain_of(g, h, hist, rules, 0.0)
+            gain = gain_of(g, h, hist, 0.0)
             if gain > split.gain:
                 best = i
                 keep(split, gain, f, SET_BIN, False, g, h, n)
@@ -338,20 +343,22 @@ def write_set(hist, order, m, best, backwards, split, bitset):
 @device
 def best_among(data, rules, table, node, slot, first, last, part, which):
     """The best split of a node by the features of the columns first .. last - 1."""
-    words, split = data.stats.shape[1], table.splits[part, which]
+    words, split = data.stats.shape[1], table.splits[which, part]
     g, h, n, low, high = node.g, node.h, node.n, node.low, node.high
-    score = -(np.float64(g) * rules.g) * value_of(g, h, rules, low, high)
+    scale_g, scale_h = rules.scale[0].sum_g, rules.scale[0].sum_h
+    score = -(np.float64(g) * scale_g) * value_of(g, h, rules, low, high)
     split.gain, split.feature = 0.0, -1
     for f in range(data.starts[first], data.starts[last]):
         if not table.tried[which, f]:
             continue
         begin, end = data.cells[f], data.cells[f + 1]
-        cells = table.hist[slot, begin * words : end * words]
-        bits = rules.n_bits
-        hist = Histogram(cells, end - begin - 1, words, bits, g, h, n, low, high, score)
+        hist = Histogram(
+            table.hist[slot, begin * words : end * words], end - begin - 1, words, rules.n_bits,
+            g, h, n, low, high, score, scale_g, scale_h, rules.l2,
+        )  # fmt: skip
         scores, order = table.scores[part], table.order[part]
-        if data.kinds[f] == CATEGORICAL:
-            best_set(rules, hist, f, scores, order, split, table.split_sets[part, which])
+        if rules.kinds[f] == CATEGORICAL:
+            best_set(rules, hist, f, scores, order, split, table.split_sets[which, part])
         else:
             best_cut(rules, hist, f, scores[0], split)
 
@@ -360,15 +367,15 @@ def best_among(data, rules, table, node, slot, first, last, part, which):
 def search_part(data, rules, table, rows, first, last, part):
     """Fill the histograms of the one or two nodes of a search for the columns first .. last - 1,
     and find their best splits among these."""
-    state = table.state[0]
+    state = table.states[0]
     if state.first >= 0:
         node, slot = table.nodes[state.first], state.first_slot
-        fill(data, table, rows, node, slot, first, last, part)
+        fill(data, rules, table, rows, node, slot, first, last, part)
         best_among(data, rules, table, node, slot, first, last, part, 0)
     if state.second >= 0:
         node, slot = table.nodes[state.second], state.second_slot
         if state.subtract:
             subtract(data, table, slot, state.first_slot, first, last)
         else:
-            fill(data, table, rows, node, slot, first, last, part)
+            fill(data, rules, table, rows, node, slot, first, last, part)
         best_among(data, rules, table, node, slot, first, last, part, 1)

@@ -65,22 +65,22 @@ def part_of(begin, end, part, parts):
 
 
 @device
-def spread(sides, rows, spare, shift, begin, end, part, parts):
+def spread(sides, rows, spare, begin, end, part, parts):
     """Copy a part of the rows to `spare`: those that go left first, from the last on those that go
     right. Returns how many go left."""
     begin, end = part_of(begin, end, part, parts)
-    left, right = begin + shift, end - 1 + shift
+    left, right = begin, end - 1
     for i in range(begin, end):
         r = rows[U(i)]
         goes = is_left(sides, r)
         spare[U(left)] = spare[U(right)] = r
         left += goes
         right -= not goes
-    return left - begin - shift
+    return left - begin
 
 
 @device
-def gather(rows, spare, shift, begin, end, part, parts, lefts):
+def gather(rows, spare, begin, end, part, parts, lefts):
     """Copy a part of what was spread back to `rows`, all that go left first."""
     first, last = part_of(begin, end, part, parts)
     before, total = np.int64(0), np.int64(0)
@@ -89,35 +89,32 @@ def gather(rows, spare, shift, begin, end, part, parts, lefts):
         total += lefts[p]
     to, n = begin + before, lefts[part]
     for i in range(n):
-        rows[U(to + i)] = spare[U(first + shift + i)]
+        rows[U(to + i)] = spare[U(first + i)]
     to, n = begin + total + (first - begin - before), last - first - n
     for i in range(n):
-        rows[U(to + i)] = spare[U(last + shift - 1 - i)]
+        rows[U(to + i)] = spare[U(last - 1 - i)]
 
 
 @device
-def divide_part(data, table, rows, others, part, parts):
+def divide_part(data, table, rows, part, parts):
     """Divide a part of a node's rows; if it is the only one, `rows` is in order at once."""
-    at = table.state[0].split
-    node, lefts = table.nodes[at], table.lefts
+    at = table.states[0].split
+    node, lefts, spare = table.nodes[at], table.lefts, table.spare
     sides = sides_of(data, node, table.sets[at])
     if parts == 1:
-        lefts[0, 0] = divide(sides, rows, table.spare, node.begin, node.end)
-        lefts[1, 0] = divide(sides, others, table.spare, node.other_begin, node.other_end)
+        lefts[0, 0] = divide(sides, rows, spare, node.begin, node.end)
+        lefts[1, 0] = divide(sides, rows, spare, node.other_begin, node.other_end)
         return
-    spare = table.spare
-    lefts[0, part] = spread(sides, rows, spare, 0, node.begin, node.end, part, parts)
-    begin, end = node.other_begin, node.other_end
-    lefts[1, part] = spread(sides, others, spare, len(rows), begin, end, part, parts)
+    lefts[0, part] = spread(sides, rows, spare, node.begin, node.end, part, parts)
+    lefts[1, part] = spread(sides, rows, spare, node.other_begin, node.other_end, part, parts)
 
 
 @device
-def move_part(table, rows, others, part, parts):
+def move_part(table, rows, part, parts):
     """Put a part of a node's rows in order."""
-    node, lefts, spare = table.nodes[table.state[0].split], table.lefts, table.spare
-    gather(rows, spare, 0, node.begin, node.end, part, parts, lefts[0])
-    begin, end = node.other_begin, node.other_end
-    gather(others, spare, len(rows), begin, end, part, parts, lefts[1])
+    node, lefts, spare = table.nodes[table.states[0].split], table.lefts, table.spare
+    gather(rows, spare, node.begin, node.end, part, parts, lefts[0])
+    gather(rows, spare, node.other_begin, node.other_end, part, parts, lefts[1])
 
 
 @device
@@ -144,7 +141,7 @@ def begin_node(node, key, depth, g, h, n, low, high):
 @device
 def make_children(rules, table):
     """Make the two children of the node whose rows are divided."""
-    state, nodes = table.state[0], table.nodes
+    state, nodes = table.states[0], table.nodes
     at, left = state.split, state.n_nodes
     node, one, two = nodes[at], nodes[left], nodes[left + 1]
     node.left = left

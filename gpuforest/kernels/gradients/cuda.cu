@@ -5,6 +5,7 @@
 #include "generated/LossOf.cuh"
 #include "generated/Scales.cuh"
 #include "generated/TreeRows.cuh"
+#include "generated/TreeRules.cuh"
 #include "generated/TreesOut.cuh"
 
 // A gradient and a hessian.
@@ -86,7 +87,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) largest(LossOf loss, u64* 
 }
 
 // The power of two that brings numbers up to `most` (its bits) below 2^bits: as power_of_two in
-// boosting/rounds.py.
+// numpy.py.
 __device__ double unit_of(u64 most, i64 bits) {
   i64 exponent = (i64)(most >> 52) - 1022;
   if (exponent == 1025) exponent = 0;  // infinite
@@ -103,7 +104,7 @@ scales(u64* most, Scales* scale, i64 g_bits, i64 h_bits, i64 one, i64 keep) {
   if (threadIdx.x > 0) return;
   double g = unit_of(most[0], g_bits), h = unit_of(most[1], h_bits);
   double most_g = __longlong_as_double((i64)most[0]), most_h = __longlong_as_double((i64)most[1]);
-  // trees grow from gradients of size one: no square of them overflows, see `rules_of`
+  // trees grow from gradients of size one: no square of them overflows
   double sum_g = 1.0 / (double)((i64)1 << g_bits);
   bool overflows = !(most_g <= MOST_GRADIENT && most_h <= MOST_GRADIENT);
   *scale = {g, h, sum_g, one ? 1.0 : 1.0 / h, (double)overflows, 1.0 / g, 1.0 / (g * sum_g)};
@@ -111,23 +112,22 @@ scales(u64* most, Scales* scale, i64 g_bits, i64 h_bits, i64 one, i64 keep) {
 }
 
 // What row r adds to the sums of tree k.
-__device__ __forceinline__ void write_stats(Derivatives d, const Scales* scale, i64 bits, i64 words,
-                                            i64* own) {
-  i64 whole = (i64)floor(d.g * scale->g + 0.5);
+__device__ __forceinline__ void write_stats(Derivatives d, const TreeRules& rules, i64 words, i64* to) {
+  i64 whole = (i64)floor(d.g * rules.scale->g + 0.5);
   if (words == 1) {
-    own[0] = (i64)((u64)whole << bits) + 1;
+    to[0] = (i64)((u64)whole << rules.n_bits) + 1;
     return;
   }
-  own[0] = whole;
-  own[1] = (i64)((u64)(i64)floor(d.h * scale->h + 0.5) << bits) + 1;
+  to[0] = whole;
+  to[1] = (i64)((u64)(i64)floor(d.h * rules.scale->h + 0.5) << rules.n_bits) + 1;
 }
 
 // The stats i64[K, N, words] of all rows.
 extern "C" __global__ void __launch_bounds__(THREADS)
-gradients(LossOf loss, const Scales* scale, i64 bits, i64 words, i64* stats) {
+gradients(LossOf loss, TreeRules rules, i64 words, i64* stats) {
   for (i64 r = thread_number(); r < loss.N; r += thread_count()) {
     if (loss.number != MULTICLASS) {
-      write_stats(weighted(loss, r, one_class(loss, r)), scale, bits, words, stats + r * words);
+      write_stats(weighted(loss, r, one_class(loss, r)), rules, words, stats + r * words);
       continue;
     }
     double top = loss.raw[r], total = 0.0;
@@ -137,7 +137,7 @@ gradients(LossOf loss, const Scales* scale, i64 bits, i64 words, i64* stats) {
     }
     for (i64 k = 0; k < loss.K; k++) total += exp_of(loss.raw[k * loss.N + r] - top);
     for (i64 k = 0; k < loss.K; k++)
-      write_stats(weighted(loss, r, some_class(loss, r, k, top, total)), scale, bits, words,
+      write_stats(weighted(loss, r, some_class(loss, r, k, top, total)), rules, words,
                   stats + (k * loss.N + r) * words);
   }
 }
@@ -148,14 +148,14 @@ __device__ __forceinline__ i64 rest_of(double x, double finer) {
 }
 
 // Sets the values of leaves of the one tree, and what they add, from all digits of their sums where
-// these have too few: as with_rests in boosting/rounds.py. A block for each leaf.
+// these have too few: as add_rests in backends/boosters.py. A block for each leaf.
 extern "C" __global__ void __launch_bounds__(THREADS)
-with_rests(LossOf loss, TreeRows rows, TreesOut out, const Scales* scale, double l2, double most,
-           double rate, i64 h_bits, i64 g_bits) {
+with_rests(LossOf loss, TreeRows rows, TreeRules rules, TreesOut out, i64 h_bits, i64 g_bits) {
   __shared__ i64 shared[THREADS / 32];
   i64 n = ((i64)out.at[0] + 1) / 2;
-  double finer = (double)(1ll << (REST_BITS - rows.n_bits));
-  most = most * scale->g * scale->sum_g;
+  const Scales* scale = rules.scale;
+  double finer = (double)(1ll << (REST_BITS - rules.n_bits));
+  double most = rules.most * scale->g * scale->sum_g;
   for (i64 leaf = blockIdx.x; leaf < n; leaf += gridDim.x) {
     Leaf& own = ((Leaf*)(out.at + 4 + out.M))[leaf];
     if (own.h >= own.n << h_bits && (own.g < 0 ? -own.g : own.g) >= own.n << g_bits) continue;
@@ -170,11 +170,11 @@ with_rests(LossOf loss, TreeRows rows, TreesOut out, const Scales* scale, double
     h = block_sum(h, shared);
     if (threadIdx.x > 0) continue;
     double top = (double)own.g + (double)g / finer;
-    double bottom = ((double)own.h + (double)h / finer) * scale->sum_h + l2;
+    double bottom = ((double)own.h + (double)h / finer) * scale->sum_h + rules.l2;
     double value = bottom > 0.0 ? -(top * scale->sum_g) / bottom : 0.0;
     value = value < -most ? -most : value > most ? most : value;
     own.value = value * scale->value;
-    double added = own.value * rate;
+    double added = own.value * rules.rate;
     own.added = added < -MOST_STEP ? -MOST_STEP : added > MOST_STEP ? MOST_STEP : added;
   }
 }

@@ -7,6 +7,7 @@ import numpy as np
 from gpuforest.common import elementary
 from gpuforest.compiler.decorators import device, kernel
 from gpuforest.compiler.types import I64, F64s, F64s2, I32s, I64s2, I64s3
+from gpuforest.kernels.boosted_tree.records import Leaves, LossOf, TreeRules
 from gpuforest.kernels.gradients.numpy import (
     ABSOLUTE,
     BINARY,
@@ -16,8 +17,6 @@ from gpuforest.kernels.gradients.numpy import (
     QUANTILE,
     REST_BITS,
     SQUARED,
-    LossNumbers,
-    Units,
 )
 
 BLOCK = 1024  # rows at once, whose numbers stay in the first-level cache
@@ -40,10 +39,10 @@ def exp_of(x):
 
 
 @device
-def one_class(loss, y, raw, first, n, g, h):
+def one_class(loss, first, n, g, h):
     """The derivatives of the rows first .. first + n - 1, without weights, of a loss with one raw
     prediction a row."""
-    number = loss.number
+    number, y, raw = loss.number, loss.y, loss.raw
     for i in range(n):
         h[i] = 1.0
     if number == SQUARED:
@@ -57,9 +56,9 @@ def one_class(loss, y, raw, first, n, g, h):
             below = y[first + i] >= raw[0, first + i]
             g[i] = -loss.quantile if below else 1.0 - loss.quantile
     elif number == HUBER:
+        delta = loss.delta[0]
         for i in range(n):
-            rest = raw[0, first + i] - y[first + i]
-            g[i] = min(max(rest, -loss.delta), loss.delta)
+            g[i] = min(max(raw[0, first + i] - y[first + i], -delta), delta)
     elif number == COUNTS:
         for i in range(n):
             h[i] = exp_of(raw[0, first + i])
@@ -86,10 +85,10 @@ def shares_of_rows(raw, first, n, top, total, shares):
     for i in range(n):
         total[i] = 0.0
     for k in range(len(raw)):
-        own = shares[k]
+        share = shares[k]
         for i in range(n):
-            own[i] = exp_of(raw[k, first + i] - top[i])
-            total[i] += own[i]
+            share[i] = exp_of(raw[k, first + i] - top[i])
+            total[i] += share[i]
 
 
 @device
@@ -102,38 +101,30 @@ def some_class(y, k, first, n, total, share, g, h):
 
 
 @device
-def weigh(weight, first, n, g, h):
+def derive(loss, k, first, n, scratch):
+    """The derivatives by raw prediction k of some rows, to scratch[0] and scratch[1]; that of
+    class 0 also fills the rest of `scratch`, which the others read."""
+    g, h, weight = scratch[0], scratch[1], loss.weight
+    if loss.number <= BINARY:
+        one_class(loss, first, n, g, h)
+    else:
+        if k == 0:
+            shares_of_rows(loss.raw, first, n, g, scratch[2], scratch[3:])
+        some_class(loss.y, k, first, n, scratch[2], scratch[3 + k], g, h)
     if len(weight) > 0:
         for i in range(n):
             g[i] *= weight[first + i]
             h[i] *= weight[first + i]
 
 
-@device
-def derive(loss, y, raw, weight, k, first, n, scratch):
-    """The derivatives by raw prediction k of some rows, to scratch[0] and scratch[1]; that of
-    class 0 also fills the rest of `scratch`, which the others read."""
-    g, h = scratch[0], scratch[1]
-    if loss.number <= BINARY:
-        one_class(loss, y, raw, first, n, g, h)
-    else:
-        if k == 0:
-            shares_of_rows(raw, first, n, g, scratch[2], scratch[3:])
-        some_class(y, k, first, n, scratch[2], scratch[3 + k], g, h)
-    weigh(weight, first, n, g, h)
-
-
 @kernel
-def largest(
-    loss: LossNumbers, y: F64s, raw: F64s2, weight: F64s, out: F64s, begin: I64, end: I64,
-    scratch: F64s2,
-):  # fmt: skip
+def largest(loss: LossOf, out: F64s, begin: I64, end: I64, scratch: F64s2):
     """As numpy.py's, of the rows begin .. end - 1, to out f64[2]; scratch f64[3 + K, BLOCK]."""
     most, most_h = 0.0, 0.0
     for first in range(begin, end, BLOCK):
         n = min(BLOCK, end - first)
-        for k in range(len(raw)):
-            derive(loss, y, raw, weight, k, first, n, scratch)
+        for k in range(len(loss.raw)):
+            derive(loss, k, first, n, scratch)
             for i in range(n):
                 most = max(most, abs(scratch[0, i]))
                 most_h = max(most_h, scratch[1, i])
@@ -141,26 +132,23 @@ def largest(
 
 
 @kernel
-def gradients(
-    loss: LossNumbers, y: F64s, raw: F64s2, weight: F64s, units: Units, stats: I64s3, begin: I64,
-    end: I64, scratch: F64s2,
-):  # fmt: skip
+def gradients(loss: LossOf, rules: TreeRules, stats: I64s3, begin: I64, end: I64, scratch: F64s2):
     """As numpy.py's, of the rows begin .. end - 1."""
-    bits = units.n_bits
+    bits, scale_g, scale_h = rules.n_bits, rules.scale[0].g, rules.scale[0].h
     for first in range(begin, end, BLOCK):
         n = min(BLOCK, end - first)
-        for k in range(len(raw)):
-            derive(loss, y, raw, weight, k, first, n, scratch)
-            own = stats[k]
-            if own.shape[1] == 1:
+        for k in range(len(loss.raw)):
+            derive(loss, k, first, n, scratch)
+            out = stats[k]
+            if out.shape[1] == 1:
                 for i in range(n):
-                    whole = np.int64(math.floor(scratch[0, i] * units.g + 0.5))
-                    own[first + i, 0] = (whole << bits) + 1
+                    whole = np.int64(math.floor(scratch[0, i] * scale_g + 0.5))
+                    out[first + i, 0] = (whole << bits) + 1
             else:
                 for i in range(n):
-                    own[first + i, 0] = np.int64(math.floor(scratch[0, i] * units.g + 0.5))
-                    whole = np.int64(math.floor(scratch[1, i] * units.h + 0.5))
-                    own[first + i, 1] = (whole << bits) + 1
+                    out[first + i, 0] = np.int64(math.floor(scratch[0, i] * scale_g + 0.5))
+                    whole = np.int64(math.floor(scratch[1, i] * scale_h + 0.5))
+                    out[first + i, 1] = (whole << bits) + 1
 
 
 @device
@@ -171,24 +159,26 @@ def rest_of(x, finer):
 
 @kernel
 def rests(
-    loss: LossNumbers, y: F64s, raw: F64s2, weight: F64s, units: Units, rows: I32s, ranges: I64s2,
-    begin: I64, end: I64, out: I64s2, scratch: F64s2,
+    loss: LossOf, rules: TreeRules, rows: I32s, leaves: Leaves, begin: I64, end: I64, out: I64s2,
+    scratch: F64s2,
 ):  # fmt: skip
     """The sums i64[L, 2] of numpy.py's over the rows of the leaves begin .. end - 1, of a loss with
     one raw prediction a row; scratch f64[7, BLOCK]."""
-    finer = 2.0 ** (REST_BITS - units.n_bits)
-    own_y, own_raw, own_weight = scratch[4], scratch[5:6], scratch[6, : min(len(weight), BLOCK)]
+    finer = 2.0 ** (REST_BITS - rules.n_bits)
+    scale_g, scale_h = rules.scale[0].g, rules.scale[0].h
+    y, raw, weight = scratch[4], scratch[5:6], scratch[6, : min(len(loss.weight), BLOCK)]
+    block = LossOf(y, weight, raw, BLOCK, 1, loss.number, loss.quantile, loss.delta)
     for leaf in range(begin, end):
         g, h = np.int64(0), np.int64(0)
-        for first in range(ranges[leaf, 0], ranges[leaf, 1], BLOCK):
-            n = min(BLOCK, ranges[leaf, 1] - first)
+        for first in range(leaves[leaf].begin, leaves[leaf].end, BLOCK):
+            n = min(BLOCK, leaves[leaf].end - first)
             for i in range(n):
                 r = rows[first + i]
-                own_y[i], own_raw[0, i] = y[r], raw[0, r]
+                y[i], raw[0, i] = loss.y[r], loss.raw[0, r]
                 if len(weight) > 0:
-                    own_weight[i] = weight[r]
-            derive(loss, own_y, own_raw, own_weight, 0, 0, n, scratch)
+                    weight[i] = loss.weight[r]
+            derive(block, 0, 0, n, scratch)
             for i in range(n):
-                g += rest_of(scratch[0, i] * units.g, finer)
-                h += rest_of(scratch[1, i] * units.h, finer)
+                g += rest_of(scratch[0, i] * scale_g, finer)
+                h += rest_of(scratch[1, i] * scale_h, finer)
         out[leaf, 0], out[leaf, 1] = g, h

@@ -18,51 +18,23 @@ their rows are so much smaller than the largest that few digits of them are in t
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
 
 import numpy as np
 
 from gpuforest.common.elementary import exp, expit
-from gpuforest.compiler import types
+from gpuforest.kernels.boosted_tree.records import LossOf, Scales, TreeRules
 
 # the numbers of the losses, see boosting/losses.py; those after BINARY have several gradients a row
 SQUARED, ABSOLUTE, QUANTILE, HUBER, COUNTS, GAMMA, BINARY, MULTICLASS = range(8)
 
-MOST_STEP, MOST_GRADIENT = 1e304, 1e307  # beyond these a fit diverges; sums of some stay finite
+MOST_GRADIENT = 1e307  # beyond it a fit diverges; sums of some stay finite
 REST_BITS = 62  # of sums of what rounding leaves of gradients
 
 
-class LossNumbers(NamedTuple):
-    """A loss as kernels take it.
-
-    number : int, one of the above
-    quantile : float, of the loss "quantile"
-    delta : float, the largest residual that is not clipped, of a loss that clips them
-    """
-
-    number: types.I64
-    quantile: types.F64
-    delta: types.F64
-
-
-class Units(NamedTuple):
-    """How numbers become integers.
-
-    g, h : float, powers of two by which gradients and hessians are multiplied
-    n_bits : int, the bits of a word that count rows
-    """
-
-    g: types.F64
-    h: types.F64
-    n_bits: types.I64
-
-
-def derivatives(
-    loss: LossNumbers, y: np.ndarray, raw: np.ndarray, weight: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Gradients and hessians f64[K, N]; y f64[N] holds numbers or class codes, raw is f64[K, N],
-    weight f64[N], or f64[0]: all weights are one."""
-    number, one = loss.number, np.ones_like(raw)
+def derivatives(loss: LossOf) -> tuple[np.ndarray, np.ndarray]:
+    """Gradients and hessians f64[K, N]."""
+    y, raw, number, one = loss.y, loss.raw, loss.number, np.ones_like(loss.raw)
     if number == SQUARED:
         g, h = raw - y, one
     elif number == ABSOLUTE:
@@ -87,41 +59,50 @@ def derivatives(
                 total = total + row
             p, hit = p / total, y == np.arange(len(raw))[:, None]
         g, h = p - hit, p * (1.0 - p)
-    return (g * weight, h * weight) if len(weight) else (g, h)
+    return (g, h) if loss.weight is None else (g * loss.weight, h * loss.weight)
 
 
-def largest(
-    loss: LossNumbers, y: np.ndarray, raw: np.ndarray, weight: np.ndarray
-) -> tuple[float, float]:
+def largest(loss: LossOf) -> tuple[float, float]:
     """The largest size of a gradient, and of a hessian."""
-    g, h = (float(np.abs(a).max(initial=0.0)) for a in derivatives(loss, y, raw, weight))
+    g, h = (float(np.abs(a).max(initial=0.0)) for a in derivatives(loss))
     return g, h
 
 
-def gradients(
-    loss: LossNumbers,
-    y: np.ndarray,
-    raw: np.ndarray,
-    weight: np.ndarray,
-    units: Units,
-    stats: np.ndarray,
-) -> None:
+def power_of_two(bits: int, most: float) -> float:
+    """The power of two that brings numbers up to `most` below 2**bits."""
+    exponent = math.frexp(most)[1] if most > 0 else 0
+    return math.ldexp(1.0, max(-1000, min(bits - exponent, 1000)))
+
+
+def scales(most_g: float, most_h: float, g_bits: int, h_bits: int, one: bool) -> Scales:
+    """The scales of gradients and hessians up to these sizes, so that they take so many bits; one:
+    every hessian is one.
+
+    While trees grow, gradients count as of size one, however large or small they are: no square of
+    them overflows.
+    """
+    g, h, sum_g = power_of_two(g_bits, most_g), power_of_two(h_bits, most_h), 2.0**-g_bits
+    overflows = not max(most_g, most_h) <= MOST_GRADIENT
+    return Scales(
+        g, h, sum_g, 1.0 if one else 1.0 / h, float(overflows), 1.0 / g, 1.0 / (g * sum_g)
+    )
+
+
+def gradients(loss: LossOf, rules: TreeRules, stats: np.ndarray) -> None:
     """Fill `stats` i64[K, N, 1 or 2]."""
-    g, h = derivatives(loss, y, raw, weight)
-    whole = np.floor(g * units.g + 0.5).astype(np.int64)
+    (g, h), scale = derivatives(loss), rules.scale
+    whole = np.floor(g * scale.g + 0.5).astype(np.int64)
     if stats.shape[2] == 1:
-        stats[:, :, 0] = (whole << units.n_bits) + 1
+        stats[:, :, 0] = (whole << rules.n_bits) + 1
         return
     stats[:, :, 0] = whole
-    stats[:, :, 1] = (np.floor(h * units.h + 0.5).astype(np.int64) << units.n_bits) + 1
+    stats[:, :, 1] = (np.floor(h * scale.h + 0.5).astype(np.int64) << rules.n_bits) + 1
 
 
-def rests(
-    loss: LossNumbers, y: np.ndarray, raw: np.ndarray, weight: np.ndarray, units: Units
-) -> np.ndarray:
+def rests(loss: LossOf, rules: TreeRules) -> np.ndarray:
     """What rounding leaves of each row's gradient and hessian, i64[K, N, 2]."""
-    g, h = derivatives(loss, y, raw, weight)
-    finer = 2.0 ** (REST_BITS - units.n_bits)
-    scaled = np.stack([g * units.g, h * units.h], axis=2)
+    g, h = derivatives(loss)
+    finer = 2.0 ** (REST_BITS - rules.n_bits)
+    scaled = np.stack([g * rules.scale.g, h * rules.scale.h], axis=2)
     left = scaled - np.floor(scaled + 0.5)
     return np.asarray(np.floor(left * finer + 0.5).astype(np.int64))

@@ -157,7 +157,7 @@ histogram(Codes codes, Targets y, Frontier slots, Tiles tiles, const i32* featur
   int B = (int)hist.B, width = B * bin.words;
   for (i64 first = blockIdx.y * group; first < k; first += gridDim.y * group)
     for (i64 p = tiles.first[0] + blockIdx.x; p < tiles.first[tiles.S]; p += gridDim.x) {
-      Tile tile = tile_of(slots, tiles, p);
+      Tile tile = tile_of(slots, tiles, in_order(tiles, p));
       i64 at = tile.slot * k + first;
       int size = (int)(first + group < k ? group : k - first);
       int n = list_features(features + at, size, width, own);

@@ -42,6 +42,13 @@ __device__ __forceinline__ int feature_at(const Frontier& slots, i64 F, i64 k, c
   return slots.allowed && !slots.allowed[slots.tree[s] * F + f] ? -1 : f;
 }
 
+// The first row of each tile, i32[n]; past the last tile 2^31 - 1.
+extern "C" __global__ void __launch_bounds__(THREADS)
+first_rows(Frontier slots, Tiles tiles, i64 n, i32* rows) {
+  for (i64 p = thread_number(); p < n; p += thread_count())
+    rows[p] = p < tiles.first[tiles.S] ? slots.rows[tile_of(slots, tiles, p).low] : 0x7fffffff;
+}
+
 // Notes which of n features vary in a tile, `own` in shared memory. Neighbouring threads take the
 // features of one row. A feature is -1 as soon as it is known to vary.
 __device__ __forceinline__ void compare_tile(const Codes& codes, const Frontier& slots,

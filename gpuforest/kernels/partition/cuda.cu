@@ -26,7 +26,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 mark(Codes codes, Frontier slots, Tiles tiles, Splits splits, i64 words, i64 half, u32* left, i64* counts,
      i64* n_left) {
   for (i64 s = thread_number(); s < tiles.S; s += thread_count()) n_left[s] = 0;
-  for (i64 p = blockIdx.x; p < tiles.first[tiles.S]; p += gridDim.x) {
+  for (i64 n = blockIdx.x; n < tiles.first[tiles.S]; n += gridDim.x) {
+    i64 p = in_order(tiles, n);
     Tile tile = tile_of(slots, tiles, p);
     i64 s = tile.slot, f = splits.feature[s], word = first_word(tile, half);
     if (f < 0) continue;

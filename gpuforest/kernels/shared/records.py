@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuforest.compiler.types import Bools2, F64s, F64s2, I32s2, I64s, I64s3
+from gpuforest.compiler.types import Bools2, F64s2, I32s2, I64s3
 
 
 class Slot(NamedTuple):
@@ -71,15 +71,6 @@ class Cuts(NamedTuple):
     bin: I32s2  # [S, k], codes <= bin go left
     missing_left: Bools2  # [S, k], as in `Splits`
     left: I64s3  # [S, k, C], channel sums of the left side
-
-
-class Points(NamedTuple):
-    """Points between 0 and 1 at which polynomials are integrated: as many as each tree needs."""
-
-    first: I64s  # [T], the points of tree t are at[first[t]:first[t] + count[t]]
-    count: I64s
-    at: F64s
-    weight: F64s
 
 
 NO_BIN = Bin(np.int64(0), np.int64(0), np.int64(0))

@@ -8,6 +8,12 @@ struct Tile {
   i64 slot, before, low, high;
 };
 
+// The p-th tile that blocks take. By their first rows, those of all trees that are taken at the
+// same time read the same part of the codes, and find it in the cache.
+__device__ __forceinline__ i64 in_order(const Tiles& tiles, i64 p) {
+  return tiles.order ? tiles.order[p] : p;
+}
+
 // Tile p of all slots. Its slot is the last s with first[s] <= p among those that have tiles.
 __device__ __forceinline__ Tile tile_of(const Frontier& slots, const Tiles& tiles, i64 p) {
   i64 s = part_of(tiles.first, tiles.S, p);

@@ -97,9 +97,11 @@ class Kinds(NamedTuple):
 
 
 class Tiles(NamedTuple):
-    """The rows of S slots in tiles of `size`; first i64[S + 1] counts the tiles before a slot's."""
+    """The rows of S slots in tiles of `size`; first i64[S + 1] counts the tiles before a slot's.
+    `order` i64[...], if it is not null, lists the tiles by their first rows."""
 
     first: I64s
+    order: I64s
     size: I64
     S: I64
 
@@ -150,6 +152,8 @@ def c_type(hint: Any) -> str:
     if isinstance(form, str) and "[" not in form:
         return str(C_NAMES.get(form, form))
     spec = spec_of(hint)
+    if not isinstance(spec.dtype, str):
+        return f"{spec.dtype.__name__}*"
     name: str = C_NAMES.get(spec.dtype, spec.dtype.upper())
     return f"{name}*" if spec.ndim else name
 

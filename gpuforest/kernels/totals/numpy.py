@@ -14,12 +14,7 @@ def slots_and_rows(begin: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.n
 
 
 def totals(
-    y: np.ndarray,
-    rows: np.ndarray,
-    weights: np.ndarray,
-    begin: np.ndarray,
-    end: np.ndarray,
-    C: int,
+    y: np.ndarray, rows: np.ndarray, weights: np.ndarray, begin: np.ndarray, end: np.ndarray, C: int
 ) -> np.ndarray:
     """Channel sums i64[S, C] of the rows of each slot.
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuforest.backends.base import Backend
+from gpuforest.backends.base import Backend, Moved
 from gpuforest.backends.registry import has
 from gpuforest.common.dtypes import CATEGORICAL, NUMERIC
 from gpuforest.common.hashing import hash_at
@@ -262,9 +262,7 @@ class Oblique(Kind):
         splits = self.cuts.best(_as_features(training, codes, y), gathered, local, need)
         return _as_stored(training, splits, features, weights, low, shift)
 
-    def move(
-        self, training: Training, slots: Frontier, splits: Splits
-    ) -> tuple[Array, Array, Array]:
+    def move(self, training: Training, slots: Frontier, splits: Splits) -> Moved:
         """Move each slot's rows to the other half, as `Backend.partition`."""
         backend, combining = training.backend, training.combining
         xp, L = backend.xp, combining.most_features

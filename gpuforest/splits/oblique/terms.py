@@ -49,7 +49,6 @@ STRIDE = 16  # hashes of a combination, of which it uses one a feature
 ROUNDS = 2**34  # and the round, of those after the first: the key for its random cuts
 ALL_LEFT = 2**31 - 1  # the threshold of a split by which all sums go left
 WEIGHT_BITS, WEIGHT_ZERO = 4, 8
-MOST_WEIGHT = 5  # of a feature, with either sign
 # where the parts of a record begin, see `walking_records`
 MISSING_AT, COUNT_AT, THRESHOLD_AT, FEATURES_AT, FEATURE_BITS = 30, 31, 40, 12, 17
 TERMS_IN_WORD, BY_SET, MOST_THRESHOLD = 3, 9, 2**23 - 1  # no sum is above this threshold

@@ -12,20 +12,12 @@ import numpy as np
 from sklearn.utils import Bunch
 
 import gpuforest
+from gpuforest.data import frames
+from gpuforest.data.arrays import frame_to_array
 from gpuforest.data.binned import BinnedData
 from gpuforest.data.blocks import Block, Blocks, named
 from gpuforest.data.files import PARQUET, has_pyarrow, named_files
-from gpuforest.data.frames import (
-    Table,
-    listed,
-    load_table,
-    read_frame,
-    select_features,
-    split_columns,
-    string_columns,
-    with_date_parts,
-)
-from gpuforest.data.tables import frame_to_array
+from gpuforest.data.frames import Table, listed
 from gpuforest.data.text import Reading
 from gpuforest.tools.cli import options
 
@@ -76,17 +68,12 @@ class ModelRows:
 
     def __init__(self, model: Any, arguments: argparse.Namespace, path: str | None = None) -> None:
         self.model, self.path = model, path or arguments.data
-        self.arguments = arguments
+        self.arguments, self.reading = arguments, reading_of(arguments, model)
         self.names = [str(name) for name in getattr(model, "feature_names_in_", [])]
         categories = model.forest_.edges.categories if self.names else {}
         # features whose categories are strings, however much a file's look like numbers
         self.texts = [self.names[f] for f, c in categories.items() if c and isinstance(c[0], str)]
         self.numbers = [name for f, name in enumerate(self.names) if f not in categories]
-
-    @property
-    def reading(self) -> Reading:
-        """How to read the file."""
-        return reading_of(self.arguments, self.model)
 
     @property
     def target(self) -> str:
@@ -113,7 +100,7 @@ class ModelRows:
 
     def _frame(self, reading: Reading, keep: Sequence[str] = ()) -> Any:
         numbers = {name.strip() for name in self.numbers}
-        return read_frame(self.path, reading, {*self.texts, *keep} - numbers)
+        return frames.read_frame(self.path, reading, {*self.texts, *keep} - numbers)
 
     def features(self) -> Any:
         """The features alone, as `choose` gives them."""
@@ -122,7 +109,7 @@ class ModelRows:
     def choose(self, frame: Any) -> tuple[Any, list[str]]:
         """The model's features out of the frame, and the columns that are not among them."""
         if self.names:
-            X, ignored = select_features(frame, list(self.model.feature_names_in_))
+            X, ignored = frames.select_features(frame, list(self.model.feature_names_in_))
             self._require_numbers(X)
             return X.to_native(), ignored
         if frame.shape[1] != self.model.n_features_in_:
@@ -130,13 +117,13 @@ class ModelRows:
                 f"the model was trained on {self.model.n_features_in_} features without names; "
                 f"the data has {frame.shape[1]} columns"
             )
-        return frame_to_array(select_features(frame, frame.columns)[0])[0], []
+        return frame_to_array(frames.select_features(frame, frame.columns)[0])[0], []
 
     def table(self, **parts: Any) -> Table:
         """The features that the model needs, and the target; `parts` as of `load_table`."""
         classes = getattr(self.model, "classes_", np.zeros(0))
         target = self.target
-        table = load_table(
+        table = frames.load_table(
             self.path,
             target,
             features=self.names,
@@ -149,7 +136,7 @@ class ModelRows:
 
     def _require_numbers(self, frame: Any) -> None:
         """Raise an error for a column of strings that was one of numbers in training."""
-        for name in string_columns(frame):
+        for name in frames.string_columns(frame):
             if name in self.numbers:
                 values = frame[name].drop_nulls().unique(maintain_order=True).head(3).to_list()
                 raise ValueError(
@@ -162,9 +149,8 @@ class ModelRows:
 def has_data(arguments: argparse.Namespace) -> bool:
     """Whether --data is given, which the options about its rows need."""
     if arguments.data is None:
-        for name, value in options.options_of(
-            arguments, "target", "drop_missing_target", *OPTIONS
-        ).items():
+        params = options.options_of(arguments, "target", "drop_missing_target", *OPTIONS)
+        for name, value in params.items():
             if value is not False:
                 flag = options.flag_of(name)
                 raise ValueError(f"{flag} is about the rows of a file: add --data FILE")
@@ -204,7 +190,7 @@ def as_read(table: Any, reading: Reading) -> Any:
 
     frame = nw.from_native(table, eager_only=True)
     dates = [column for column in reading.dates if column in frame.columns]
-    return with_date_parts(frame, dates, reading.date_format)
+    return frames.with_date_parts(frame, dates, reading.date_format)
 
 
 class TableBlocks(Blocks):
@@ -222,7 +208,7 @@ class TableBlocks(Blocks):
             break
 
     def _parts(self, name: str, block: Any) -> Block:
-        table = split_columns(as_read(block, self._reading), **self._names)
+        table = frames.split_columns(as_read(block, self._reading), **self._names)
         self._first = self._first or table
         return Block(name, table.X, table.y, table.weight)
 
@@ -235,10 +221,10 @@ class TableBlocks(Blocks):
 
 
 def binned(
-    blocks: TableBlocks, estimator: Any, given: dict[str, Any], folder: Path | None
+    blocks: TableBlocks, estimator: Any, params: dict[str, Any], folder: Path | None
 ) -> Bunch:
     """What `train` needs of a table, with the blocks' data binned as the estimator will need them,
-    codes in memory or in a folder, and the frame of the first block. `given`, the parameters, gets
+    codes in memory or in a folder, and the frame of the first block. `params`, the parameters, gets
     the seed of the bins."""
     names = ("max_bins", "categorical_features", "min_category_frequency", "random_state")
     data = BinnedData.from_blocks(
@@ -247,6 +233,6 @@ def binned(
         n_jobs=getattr(estimator, "n_jobs", -1),
         path=None if folder is None else folder / "binned",
     )
-    given["random_state"] = data.seed
+    params["random_state"] = data.seed
     first = blocks.first.frame
     return Bunch(X=data, y=data.y, weight=data.sample_weight, frame=first)

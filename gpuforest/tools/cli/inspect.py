@@ -10,12 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import gpuforest
-from gpuforest.explain.model_facts import (
-    changed_settings,
-    feature_names,
-    model_facts,
-    rounds_rows,
-)
+from gpuforest.explain.model_facts import changed_settings, feature_names, model_facts, rounds_rows
 from gpuforest.export.c import export_c
 from gpuforest.export.container import replaced
 from gpuforest.export.graphviz import export_graphviz
@@ -135,34 +130,32 @@ def run_export(arguments: argparse.Namespace) -> None:
             with replaced(out) as path, path.open("w", encoding="utf-8", newline="\n") as file:
                 file.writelines(parts)
         else:
-            write_model(
-                model, kind, out, **options.options_of(arguments, "dtype", "ml_version", "name")
-            )
+            params = options.options_of(arguments, "dtype", "ml_version", "name")
+            write_model(model, kind, out, **params)
     output.done(f"{kind} written to", out)
 
 
-def tree_text(
-    model: Any, form: str, tree: int | None, max_depth: int | None = None
-) -> Iterator[str]:
-    """One tree in a form, part by part, or as Python all trees (None); an error comes before the
-    first part."""
+def tree_text(model: Any, form: str, tree: int | None, max_depth: int | None) -> Iterator[str]:
+    """One tree in a form, part by part, or as Python all trees (None)."""
     if form == "python":
-        return iter([export_python(model, tree)])
+        yield export_python(model, tree)
+        return
     assert tree is not None
     if form == "rules":
-        return iter([export_rules(model, tree)])
-    if form == "dot":
-        return iter([str(export_graphviz(model, tree, max_depth=max_depth))])
-    lines = tree_lines(model.forest_, tree, feature_names(model), max_depth)
-    return (line + "\n" for line in lines)
+        yield export_rules(model, tree)
+    elif form == "dot":
+        yield str(export_graphviz(model, tree, max_depth=max_depth))
+    else:
+        for line in tree_lines(model.forest_, tree, feature_names(model), max_depth):
+            yield line + "\n"
 
 
-def write_model(model: Any, kind: str, out: Path, **given: Any) -> None:
+def write_model(model: Any, kind: str, out: Path, **params: Any) -> None:
     """Write a whole model to a file, which is whole or not there."""
     if kind == "onnx":
-        model.to_onnx(out, **given)
+        model.to_onnx(out, **params)
     elif kind == "c":
-        export_c(model, out, **given)
+        export_c(model, out, **params)
     else:
         converted = model.to_treelite() if kind == "treelite" else model.to_sklearn()
         with replaced(out) as path:

@@ -1,14 +1,13 @@
-"""Options of the commands, made from tables of text, and from the signatures, constraints and
-docstrings of the estimators."""
+"""Options of the commands, made from tables of text, and from the parameters of the estimators."""
 
 from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import inspect
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any
 
@@ -110,8 +109,8 @@ def declare_reading(command: Any, kept: bool = True) -> None:
 
 def declare_runtime(command: Any) -> None:
     """Add threads and backend."""
-    add_parameter(command, "n_jobs", Kinds(integer=True), "threads (default: -1, all cores)")
-    add_parameter(command, "backend", Kinds(text=True), "a backend's name (default: auto)")
+    add_parameter(command, "n_jobs", Kinds("integer"), "threads (default: -1, all cores)")
+    add_parameter(command, "backend", Kinds("text"), "a backend's name (default: auto)")
 
 
 def options_of(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:
@@ -126,80 +125,50 @@ def default_of(function: Any, name: str) -> Any:
     return inspect.signature(function).parameters[name].default
 
 
-@dataclass(eq=False)
 class Kinds:
     """The types that a parameter takes, over all estimators that have it."""
 
-    none: bool = False
-    boolean: bool = False
-    size: bool = False  # bytes, with a unit or without
-    integer: bool = False
-    real: bool = False
-    literal: bool = False  # a list or dict, written as in Python
-    text: bool = False  # any other word
-    words: set[str] = field(default_factory=set)
+    def __init__(self, *names: str) -> None:
+        self.names = {*names}  # of TYPES
+        self.words = set[str]()  # that may be chosen
 
     def add(self, constraint: Any) -> None:
         """Take in one of scikit-learn's parameter constraints."""
         kind = getattr(constraint, "type", constraint)
-        if constraint is None:
-            self.none = True
-        elif isinstance(constraint, str):
-            self.boolean |= constraint == "boolean"
-            self.integer |= constraint in ("random_state", "verbose")
-            self.none |= constraint == "random_state"
-            self.literal |= constraint == "array-like"
+        if isinstance(constraint, str):
+            self.names |= OF_WORDS.get(constraint, set())
+        elif constraint is None:
+            self.names.add("none")
         elif constraint is str:
-            self.text = True
+            self.names.add("text")
         elif kind is str:
             self.words |= constraint.options
         elif kind in (dict, list, tuple):
-            self.literal = True
-        elif isinstance(kind, type) and issubclass(kind, Integral):
-            self.integer = True
+            self.names.add("literal")
         elif isinstance(kind, type) and issubclass(kind, Real):
-            self.real = True
+            self.names.add("integer" if issubclass(kind, Integral) else "real")
 
     @property
     def is_switch(self) -> bool:
         """Only on or off."""
-        return self.boolean and str(self) == "true or false"
+        return self.names == {"boolean"} and not self.words
 
     def __call__(self, text: str) -> Any:
         """The value that `text` stands for."""
         if text in self.words:
             return text
-        if self.none and text.lower() == "none":
-            return None
-        if self.boolean and text.lower() in ("true", "false"):
-            return text.lower() == "true"
-        for allowed, convert in (
-            (self.size, byte_count),
-            (self.integer, int),
-            (self.real, float),
-            (self.literal, ast.literal_eval),
-        ):
-            if allowed:
-                try:
+        for name, (_, convert) in TYPES.items():
+            if name in self.names:
+                with contextlib.suppress(ValueError, SyntaxError, KeyError):
                     return convert(text)
-                except (ValueError, SyntaxError):
-                    continue
-        if self.text:
+        if "text" in self.names:
             return text
         raise argparse.ArgumentTypeError(f"{text!r} is not {self}")
 
     def __str__(self) -> str:
-        allowed = [
-            ("bytes as 500MB or 2GiB", self.size),
-            ("an integer", self.integer),
-            ("a number", self.real),
-            ("true or false", self.boolean),
-            ("a list or dict as in Python", self.literal),
-            *((word, True) for word in sorted(self.words)),
-            ("a name", self.text),
-            ("none", self.none),
-        ]
-        names = [name for name, is_allowed in allowed if is_allowed]
+        names = [says for name, (says, _) in TYPES.items() if name in self.names - {"none"}]
+        names += sorted(self.words) + ["a name"] * ("text" in self.names)
+        names += ["none"] * ("none" in self.names)
         return ", ".join(names[:-1]) + (" or " if names[1:] else "") + names[-1]
 
 
@@ -213,13 +182,31 @@ def byte_count(text: str) -> int:
     return round(float(match[1]) * float(base**power))
 
 
+# what is said of each type of a parameter, and what makes a value of text
+TYPES: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "size": ("bytes as 500MB or 2GiB", byte_count),
+    "integer": ("an integer", int),
+    "real": ("a number", float),
+    "boolean": ("true or false", lambda text: {"true": True, "false": False}[text.lower()]),
+    "literal": ("a list or dict as in Python", ast.literal_eval),
+    "none": ("none", lambda text: {"none": None}[text.lower()]),
+}
+# the types that scikit-learn's words for constraints stand for
+OF_WORDS = {
+    "boolean": {"boolean"},
+    "verbose": {"integer"},
+    "random_state": {"integer", "none"},
+    "array-like": {"literal"},
+}
+
+
 def declare_parameters(command: argparse.ArgumentParser) -> None:
     """Give a command one option for every parameter of any estimator."""
     group = command.add_argument_group(
         "the estimator's parameters", "As in Python, with - for _ in their names."
     )
     for name, users in parameters().items():
-        kinds = Kinds(size=name == "memory_limit")
+        kinds = Kinds(*["size"] * (name == "memory_limit"))
         for estimator in users:
             for constraint in estimator._parameter_constraints[name]:
                 kinds.add(constraint)
@@ -260,7 +247,7 @@ def given_parameters(arguments: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def make_estimator(model: str, task: str, given: dict[str, Any]) -> Any:
+def make_estimator(model: str, task: str, params: dict[str, Any]) -> Any:
     """An estimator of the parameters given; all cores, and out-of-bag if it can be."""
     if (model, task) not in ESTIMATORS:
         raise ValueError(f"--model {model} is not for {task}")
@@ -269,25 +256,25 @@ def make_estimator(model: str, task: str, given: dict[str, Any]) -> Any:
     if NO_OPTION in signature:
         tree = ESTIMATORS["tree", task]
         only_trees = inspect.signature(tree).parameters.keys() - signature.keys()
-        of_tree = {name: value for name, value in given.items() if name in only_trees}
-        given = {name: value for name, value in given.items() if name not in only_trees}
+        of_tree = {name: value for name, value in params.items() if name in only_trees}
+        params = {name: value for name, value in params.items() if name not in only_trees}
         # what is not given stays as in the tree that None stands for, such as its depth
-        given[NO_OPTION] = estimator().estimator_.set_params(**of_tree) if of_tree else None
-    for name in given:
+        params[NO_OPTION] = estimator().estimator_.set_params(**of_tree) if of_tree else None
+    for name in params:
         if name not in signature:
             other = INSTEAD.get(name, "")
             hint = f"; there it is {flag_of(other)}" if other in signature else ""
             raise ValueError(f"{flag_of(name)} is no option of a {task} {model}{hint}")
     defaults: dict[str, Any] = {"n_jobs": -1} if "n_jobs" in signature else {}
     if "bootstrap" in signature and "oob_score" in signature:
-        defaults["oob_score"] = given.get("bootstrap", signature["bootstrap"].default)
-    return estimator(**(defaults | given))
+        defaults["oob_score"] = params.get("bootstrap", signature["bootstrap"].default)
+    return estimator(**(defaults | params))
 
 
 def describe(name: str, users: list[Any], kinds: Kinds) -> str:
     """First sentence of a parameter's documentation, what it takes, and who has it."""
-    sentences = (documentation(estimator, name) for estimator in users)
-    text = SAYS.get(name) or next(filter(None, sentences), "")
+    sentences = re.split(r"(?<=[^.]\.) (?=[A-Z`])", users[0]._parameter_texts[name])
+    text = SAYS.get(name) or sentences[0].rstrip(".")
     if name == "n_jobs":
         default = "-1, all cores"
     elif name == "oob_score":
@@ -301,11 +288,3 @@ def describe(name: str, users: list[Any], kinds: Kinds) -> str:
     for words in map(set, zip(*pairs, strict=True)):  # models, tasks
         notes += [f"{word} only" for word in words if len(words) == 1]
     return f"{text} ({'; '.join(notes)})".strip()
-
-
-def documentation(estimator: type, name: str) -> str:
-    """First sentence of a parameter in a numpydoc docstring, or nothing."""
-    doc = inspect.getdoc(estimator) or ""
-    match = re.search(rf"^{name} *:[^\n]*\n((?:[ ]+[^\n]*\n|\n)*)", doc + "\n", re.MULTILINE)
-    text = " ".join(match[1].split("\n\n")[0].split()) if match else ""
-    return re.split(r"(?<=[^.]\.) (?=[A-Z`])", text)[0].rstrip(".")

@@ -87,10 +87,7 @@ PICTURES: dict[str, tuple[str, ...]] = {
         "a point for each row's SHAP value of each feature",
         *(*ROWS, _top(plot.plot_shap_summary)),
     ),
-    "shap-bar": (
-        "the mean size of each feature's SHAP values",
-        *(*ROWS, _top(plot.plot_shap_bar)),
-    ),
+    "shap-bar": ("the mean size of each feature's SHAP values", *(*ROWS, _top(plot.plot_shap_bar))),
     "shap-waterfall": (
         "the SHAP values of one row, from the expected value to its prediction",
         *(*ROWS, _top(plot.plot_shap_waterfall), "--row N  row N (default: 0, the first)"),
@@ -138,10 +135,10 @@ def run_plot(arguments: argparse.Namespace) -> None:
 
 def draw(model: Any, arguments: argparse.Namespace) -> Figure:
     """The picture."""
+    params = options.options_of(arguments, "tree", "max_depth", "top", "row", "feature", "color_by")
     match arguments.picture:
         case "tree":
-            given = options.options_of(arguments, "tree", "max_depth")
-            ax = plot.plot_tree(model, **given)
+            ax = plot.plot_tree(model, **params)
         case "boundaries" | "steps":
             return draw_both(model, arguments)
         case "pruning":
@@ -150,20 +147,18 @@ def draw(model: Any, arguments: argparse.Namespace) -> Figure:
             ax = plot.plot_oob(model)
         case "importances":
             shown, names = importances_of(model, arguments)
-            given = options.options_of(arguments, "top")
-            ax = plot.plot_importances(shown, feature_names=names, **given)
+            ax = plot.plot_importances(shown, feature_names=names, **params)
         case "loss":
             table = table_of(model, arguments)
             ax = plot.plot_loss(model, *([] if table is None else [table.X, table.y]))
         case "impurity":
             ax = plot.plot_impurity()
         case kind:
-            given = options.options_of(arguments, "row", "top", "feature", "color_by")
-            given["background"] = files.background_of(model, arguments)
+            params["background"] = files.background_of(model, arguments)
             if (word := vars(arguments)["class"]) is not None:
                 labels = labels_of(model, model.forest_.coding.n_values)
-                given["output"] = next((label for label in labels if str(label) == word), word)
-            ax = SHAP[kind](model, files.ModelRows(model, arguments).features(), **given)
+                params["output"] = next((label for label in labels if str(label) == word), word)
+            ax = SHAP[kind](model, files.ModelRows(model, arguments).features(), **params)
     figure = ax.get_figure(root=True)
     assert figure is not None
     return figure
@@ -238,13 +233,13 @@ def models_of(model: Any, tree: int | None) -> dict[str, Any]:
 def features_of(model: Any, table: Table, arguments: argparse.Namespace) -> list[str]:
     """The names of the features to draw over: two for boundaries, one for steps."""
     n = 2 if arguments.picture == "boundaries" else 1
-    given = arguments.features if n == 2 else arguments.feature
-    if given is None:
+    option = arguments.features if n == 2 else arguments.feature
+    if option is None:
         order = (-model.feature_importances_).argsort(kind="stable")
         numeric = [i for i in order if i not in model.forest_.edges.categories]
         names = [str(model.feature_names_in_[i]) for i in numeric[:n]]
     else:
-        names = [given] if n == 1 else files.names_of([given])
+        names = [option] if n == 1 else files.names_of([option])
     for name in names:
         require_column(table.frame, name)
     if len(names) != n:

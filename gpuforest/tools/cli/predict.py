@@ -123,9 +123,7 @@ def explained(model: Any, X: Any, background: Any = None) -> dict[str, np.ndarra
     """A column for each feature, and one for the expected value; of each class, where there are
     several, with its name behind the feature's."""
     values = model.shap_values(X, background=background)
-    expected = np.atleast_1d(
-        model.expected_value_ if background is None else model.expected_value(background)
-    )
+    expected = model.expected_value_ if background is None else model.expected_value(background)
     names = getattr(model, "feature_names_in_", [f"x{f}" for f in range(model.n_features_in_)])
     if values.ndim == 2:
         values, endings = values[..., None], [""]
@@ -137,7 +135,7 @@ def explained(model: Any, X: Any, background: Any = None) -> dict[str, np.ndarra
     columns: dict[str, np.ndarray] = {}
     for k, ending in enumerate(endings):
         new = {f"{name}{ending}": values[:, f, k] for f, name in enumerate(names)}
-        new[f"{EXPECTED}{ending}"] = np.full(len(values), expected[k])
+        new[f"{EXPECTED}{ending}"] = np.full(len(values), np.atleast_1d(expected)[k])
         if twice := [name for name in new if name in columns]:
             raise ValueError(f"two columns would have the name {listed(twice)}: rename the feature")
         if len(new) <= len(names):

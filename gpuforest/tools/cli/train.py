@@ -18,15 +18,9 @@ from sklearn.utils import Bunch
 
 from gpuforest import estimate_memory
 from gpuforest.common.progress import stage
+from gpuforest.data import frames
 from gpuforest.data.binned import Labels
-from gpuforest.data.frames import (
-    MAX_CLASSES,
-    Table,
-    is_class_target,
-    listed,
-    load_table,
-    string_columns,
-)
+from gpuforest.data.frames import MAX_CLASSES, Table, listed
 from gpuforest.data.text import nearly_numbers
 from gpuforest.explain.model_facts import finite, model_facts
 from gpuforest.tools.cli import files, options, output
@@ -72,40 +66,39 @@ def run(arguments: argparse.Namespace) -> None:
     fraction = as_fraction(arguments.test)
     test_file = arguments.test if fraction is None else None
     out = output.writable(arguments.out, arguments.data, test_file)
-    reading, given = files.reading_of(arguments), options.given_parameters(arguments)
+    reading, params = files.reading_of(arguments), options.given_parameters(arguments)
     with output.progress_bar() as seconds, ExitStack() as stack:
         names: dict[str, Any] = {"target": arguments.target, "weight": arguments.weight}
         names |= {"reading": reading}
-        drop, dropping = files.names_of(arguments.drop), arguments.drop_missing_target
-        blocks = None
-        if fraction is None and not dropping and files.streams(arguments.data):
+        how = {"drop_missing_target": arguments.drop_missing_target}
+        drop, blocks = files.names_of(arguments.drop), None
+        if fraction is None and not arguments.drop_missing_target and files.streams(arguments.data):
             blocks = files.TableBlocks(arguments.data, **names, drop=drop)
             table: Any = blocks.first
         else:
-            table = load_table(arguments.data, **names, drop=drop, drop_missing_target=dropping)
+            table = frames.load_table(arguments.data, **names, **how, drop=drop)
         if other := [name for name in reading.dates if f"{name}_year" not in table.names]:
             raise ValueError(f"--dates: no feature of the name {listed(other)}")
-        strings = string_columns(table.frame)
+        strings = frames.string_columns(table.frame)
         notes = [*table.notes, *nearly_numbers(table.frame, strings, reading)]
         for note in notes:
             output.say(note)
-        given |= categories(table, files.names_of(arguments.categorical), given)
+        params |= categories(table, files.names_of(arguments.categorical), params)
         test = None
         if fraction is not None:
-            table, test = split(table, fraction, given.get("random_state"))
+            table, test = split(table, fraction, params.get("random_state"))
         elif test_file is not None:
             text = [*strings, arguments.target] if table.y.dtype.kind == "U" else strings
-            more = {"features": table.names, "text": text, "drop_missing_target": dropping}
-            test = load_table(test_file, **names, **more)
+            test = frames.load_table(test_file, **names, **how, features=table.names, text=text)
         if blocks is not None:
             folder = None
-            if "memory_limit" in given:
+            if "memory_limit" in params:
                 folder = Path(stack.enter_context(TemporaryDirectory(prefix="gpuforest-")))
-            table = files.binned(blocks, likely_estimator(arguments, given), given, folder)
+            table = files.binned(blocks, likely_estimator(arguments, params), params, folder)
         task = arguments.task or "auto"
         if task == "auto":
-            task = "classification" if is_class_target(table.y) else "regression"
-        estimator = options.make_estimator(arguments.model, task, given)
+            task = "classification" if frames.is_class_target(table.y) else "regression"
+        estimator = options.make_estimator(arguments.model, task, params)
         memory = memory_of(estimator, table)
         if sys.stderr.isatty():  # before the work, so that it can be ended
             print(f"training takes {about(memory['total'])} of memory", file=sys.stderr)
@@ -140,25 +133,25 @@ def save(estimator: Any, out: Path) -> None:
         raise OSError(error.errno, said, os.fspath(out)) from error
 
 
-def likely_estimator(arguments: argparse.Namespace, given: dict[str, Any]) -> Any:
+def likely_estimator(arguments: argparse.Namespace, params: dict[str, Any]) -> Any:
     """An estimator of these parameters, before the target says what the task is."""
     if arguments.task not in (None, "auto"):
-        return options.make_estimator(arguments.model, arguments.task, given)
+        return options.make_estimator(arguments.model, arguments.task, params)
     try:
-        return options.make_estimator(arguments.model, "classification", given)
+        return options.make_estimator(arguments.model, "classification", params)
     except ValueError:  # an option of regressions only
-        return options.make_estimator(arguments.model, "regression", given)
+        return options.make_estimator(arguments.model, "regression", params)
 
 
-def categories(table: Table, named: list[str], given: dict[str, Any]) -> dict[str, Any]:
+def categories(table: Table, named: list[str], params: dict[str, Any]) -> dict[str, Any]:
     """`categorical_features` for columns of numbers that are named, beside those of strings."""
     if not named:
         return {}
-    if "categorical_features" in given:
+    if "categorical_features" in params:
         raise ValueError("--categorical and --categorical-features say the same: give one of them")
     if other := [name for name in named if name not in table.names]:
         raise ValueError(f"--categorical: no feature of the name {listed(other)}")
-    strings = string_columns(table.frame)
+    strings = frames.string_columns(table.frame)
     return {"categorical_features": [n for n in table.names if n in {*named, *strings}]}
 
 

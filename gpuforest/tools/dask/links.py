@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import reduce
 from itertools import pairwise
 from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -85,57 +85,49 @@ class Communicator(ABC):
         return self.put(other, array)
 
 
-class Seat(NamedTuple):
-    """A participant's part in an attempt of this secret name; addresses of all workers by rank."""
-
-    name: str
-    rank: int
-    addresses: tuple[str, ...]
-
-
-def open_links(seat: Seat) -> None:
-    """Let this worker answer the others, before any of them calls."""
+def open_links(name: str, rank: int, addresses: Sequence[str]) -> None:
+    """Let this worker, of this rank among the addresses, be called by the secret name of an
+    attempt, before any of the others calls."""
     from distributed import get_worker
 
     worker = get_worker()
-    worker.handlers[seat.name] = WorkerLinks(worker, seat).answer
+    worker.handlers[name] = WorkerLinks(worker, name, rank, addresses).receive
 
 
-def links_of(seat: Seat) -> WorkerLinks:
-    """What `open_links` has made here."""
+def links_of(name: str) -> WorkerLinks:
+    """What `open_links` has made on this worker."""
     from distributed import get_worker
 
-    return get_worker().handlers[seat.name].__self__  # type: ignore[no-any-return]
+    return get_worker().handlers[name].__self__  # type: ignore[no-any-return]
 
 
 class WorkerLinks(Communicator):
-    """A worker's connections to the others.
+    """A worker's connections: one to each other participant, by which it sends, and one from each.
 
     They are made when a `with` block begins, and end with it, at which the others fail if they
     still need this participant.
     """
 
-    def __init__(self, worker: Any, seat: Seat) -> None:
-        super().__init__(seat.rank, len(seat.addresses))
-        self._worker, self._seat = worker, seat
+    def __init__(self, worker: Any, name: str, rank: int, addresses: Sequence[str]) -> None:
+        super().__init__(rank, len(addresses))
+        self._worker, self._name, self._addresses = worker, name, addresses
         self._comms: dict[int, Any] = {}
-        self._inbox: list[SimpleQueue[Any]] = [SimpleQueue() for _ in seat.addresses]
-        self._here, self._complete = asyncio.Event(), asyncio.Event()
-        self._reading: list[asyncio.Task[None]] = []
+        self._called_by = [asyncio.Event() for _ in addresses]
+        self._inbox: list[SimpleQueue[Any]] = [SimpleQueue() for _ in addresses]
 
     def __enter__(self) -> WorkerLinks:
         try:
             self._run(self._meet()).result(MEETING + LOOK)
         except Exception as error:
-            came = {self.rank, *self._comms}
             self.__exit__(error)
-            lost = [a for r, a in enumerate(self._seat.addresses) if r not in came]
+            others = enumerate(zip(self._addresses, self._called_by, strict=True))
+            lost = [a for r, (a, called) in others if r != self.rank and not called.is_set()]
             why = str(error) or f"not there after {MEETING:.3g} seconds"
             raise ClusterError(f"{', '.join(lost)} of this fit: {why}") from error
         return self
 
     def __exit__(self, error: object, *_: object) -> None:
-        self._worker.handlers.pop(self._seat.name, None)
+        self._worker.handlers.pop(self._name, None)
         self._run(self._end(error is not None)).result(patience() + LOOK)
 
     def put(self, other: int, array: np.ndarray) -> Future[None]:
@@ -152,52 +144,30 @@ class WorkerLinks(Communicator):
                 raise self._lost(other, "its connection ended")
             return array  # type: ignore[no-any-return]
 
-    async def answer(self, comm: Any, rank: int) -> None:
-        """Handler: the participant with this number, a higher one, calls."""
+    async def receive(self, comm: Any, rank: int) -> None:
+        """Handler: the participant of this rank calls, and sends arrays until its end."""
+        self._called_by[rank].set()
         try:
-            async with asyncio.timeout(MEETING):
-                await self._here.wait()
-        except TimeoutError:
-            comm.abort()
-            return
-        await comm.write("here")
-        self._meets(rank, comm)
-        await self._receive(rank, comm)
+            while True:
+                self._inbox[rank].put((await comm.read())["array"])
+        except OSError:
+            pass  # the other has finished, or is lost
+        finally:
+            self._inbox[rank].put(None)
 
     async def _meet(self) -> None:
-        """Call the participants of lower numbers, and wait for the others."""
-        self._here.set()
+        """Call the others, and wait until they have called."""
         async with asyncio.timeout(MEETING):
-            await asyncio.gather(*(self._call(other) for other in range(self.rank)))
-            if self.size > 1:
-                await self._complete.wait()
+            others = (r for r in range(self.size) if r != self.rank)
+            await asyncio.gather(*map(self._call, others))
 
     async def _call(self, other: int) -> None:
         from distributed.comm import connect
 
-        comm = await connect(self._seat.addresses[other], **self._worker.connection_args)
-        try:
-            await comm.write({"op": self._seat.name, "rank": self.rank, "reply": False})
-            await comm.read()  # once the other is here
-        except BaseException:
-            comm.abort()
-            raise
-        self._meets(other, comm)
-        self._reading.append(asyncio.create_task(self._receive(other, comm)))
-
-    def _meets(self, other: int, comm: Any) -> None:
+        comm = await connect(self._addresses[other], **self._worker.connection_args)
         self._comms[other] = comm
-        if len(self._comms) == self.size - 1:
-            self._complete.set()
-
-    async def _receive(self, other: int, comm: Any) -> None:
-        try:
-            while True:
-                self._inbox[other].put((await comm.read())["array"])
-        except OSError:
-            pass  # the other has finished, or is lost
-        finally:
-            self._inbox[other].put(None)
+        await comm.write({"op": self._name, "rank": self.rank, "reply": False})
+        await self._called_by[other].wait()
 
     async def _send(self, other: int, array: np.ndarray) -> None:
         from distributed.protocol import to_serialize
@@ -212,7 +182,7 @@ class WorkerLinks(Communicator):
         limit = patience()
         try:
             async with asyncio.timeout(limit):
-                await self._worker.rpc(self._seat.addresses[other]).ping()
+                await self._worker.rpc(self._addresses[other]).ping()
         except TimeoutError as error:
             raise self._lost(other, f"it has not answered for {limit:.3g} seconds") from error
         except OSError as error:
@@ -225,11 +195,9 @@ class WorkerLinks(Communicator):
                     await asyncio.gather(*(comm.close() for comm in self._comms.values()))
         for comm in self._comms.values():
             comm.abort()
-        self._comms.clear()
-        await asyncio.gather(*self._reading, return_exceptions=True)
 
     def _lost(self, other: int, why: str) -> ClusterError:
-        return ClusterError(f"worker {self._seat.addresses[other]} of this fit is lost: {why}")
+        return ClusterError(f"worker {self._addresses[other]} of this fit is lost: {why}")
 
     def _run(self, work: Coroutine[Any, Any, None]) -> Future[None]:
         return asyncio.run_coroutine_threadsafe(work, self._worker.loop.asyncio_loop)

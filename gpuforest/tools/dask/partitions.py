@@ -107,15 +107,11 @@ def grown_share(data: BinnedData, estimator: Any, begin: int, end: int) -> Fores
 
 def fitted(data: BinnedData, estimator: Any, grown: list[Forest]) -> Any:
     """The whole estimator: of trees that have grown, or it grows them itself."""
-    alone = local_copy(estimator)
-    alone._grown = tuple(grown)
-    return without_grown(alone.fit(data))
-
-
-def without_grown(estimator: Any) -> Any:
-    """The fitted estimator alone: its parts need not travel beside its forest."""
-    estimator.__dict__.pop("_grown", None)
-    return estimator
+    local = local_copy(estimator)
+    local._grown = tuple(grown)
+    local.fit(data)
+    local.__dict__.pop("_grown", None)  # need not travel beside the forest
+    return local
 
 
 def local_copy(estimator: Any, **others: Any) -> Any:

@@ -31,8 +31,8 @@ from gpuforest.engine.records import Frontier, Sampling, Splits, Subtrees, Train
 from gpuforest.engine.slots import Nodes
 from gpuforest.engine.target import Target
 from gpuforest.estimators.growing import share_plan
-from gpuforest.tools.dask.links import Communicator, Seat, links_of, open_links
-from gpuforest.tools.dask.partitions import local_copy, without_grown
+from gpuforest.tools.dask.links import Communicator, links_of, open_links
+from gpuforest.tools.dask.partitions import fitted, local_copy
 from gpuforest.tools.dask.waiting import addresses, as_done
 
 Array = Any
@@ -48,7 +48,7 @@ class SharedNodes(Nodes):
     """Slots whose `n_rows` are of all parts."""
 
     def in_bag(self, backend: Any, bags: Array) -> tuple[Array, Array, Array]:
-        return super().in_bag(backend, np.ascontiguousarray(bags[:, backend.own]))
+        return super().in_bag(backend, np.ascontiguousarray(bags[:, backend.row_numbers]))
 
     def roots(self, training: Training, *arguments: Any) -> Frontier:
         return self._of_all(training, super().roots(training, *arguments))
@@ -68,15 +68,15 @@ class SharedRows(NumpyBackend):
     """
 
     communicator: Communicator
-    own: np.ndarray
+    row_numbers: np.ndarray
 
     @classmethod
-    def of(cls, backend: Backend, communicator: Communicator, own: np.ndarray) -> SharedRows:
+    def of(cls, backend: Backend, communicator: Communicator, rows: np.ndarray) -> SharedRows:
         """The backend as that of one participant, who has the rows of these numbers i64[n]."""
         shared: Any = copy(backend)
         shared.__class__ = type(cls.__name__, (cls, type(backend)), {})
         shared.nodes = type("SharedNodes", (SharedNodes, type(backend.nodes)), {})()
-        shared.communicator, shared.own = communicator, own
+        shared.communicator, shared.row_numbers = communicator, rows
         return shared  # type: ignore[no-any-return]
 
     def summed(self, array: Array) -> Array:
@@ -139,13 +139,13 @@ class SharedRows(NumpyBackend):
         return self._all_subtrees(subtrees, slots, training.n_words)
 
     def _handed_over(
-        self, training: Training, slots: Frontier, owned: list[slice], own: Frontier
+        self, training: Training, slots: Frontier, owned: list[slice], mine: Frontier
     ) -> tuple[Frontier, Training]:
-        """The own slots with the rows of all participants, and the training of these rows."""
+        """The slots of this participant with the rows of all, and the training of these rows."""
         sent: dict[str, list[Array]] = {name: [] for name in ("length", "weight", "code", "y")}
         matrix, target = training.matrix, training.target
-        for some in owned:
-            begin, end = slots.begin[some], slots.end[some]
+        for owner in owned:
+            begin, end = slots.begin[owner], slots.end[owner]
             at = ranges(begin, end)
             rows = slots.rows[at]
             sent["length"].append((end - begin).astype(np.int64))
@@ -160,26 +160,26 @@ class SharedRows(NumpyBackend):
         weights, codes, y = (np.concatenate(got[name])[order] for name in ("weight", "code", "y"))
         n, ends = len(order), np.cumsum(length)
         numbers = np.arange(n, dtype=np.int32)
-        part = replace(own, begin=ends - length, end=ends, rows=numbers, weights=weights, n_held=n)
+        part = replace(mine, begin=ends - length, end=ends, rows=numbers, weights=weights, n_held=n)
         return part, replace(
             training,
             matrix=BinnedMatrix(laid_out(codes, self), matrix.n_bins, matrix.edges),
             target=Target(target.coding, y),
         )
 
-    def _all_subtrees(self, own: Subtrees | None, slots: Frontier, n_words: int) -> Subtrees:
+    def _all_subtrees(self, mine: Subtrees | None, slots: Frontier, n_words: int) -> Subtrees:
         """The subtrees of all participants, in the order of the slots."""
-        if own is None:
-            own = no_subtrees(np, slots, n_words > 0)
+        if mine is None:
+            mine = no_subtrees(np, slots, n_words > 0)
         gather = self.communicator.all_gather
-        lengths = gather(np.diff(own.offsets))
-        nodes, sums = gather(own.nodes), gather(np.ascontiguousarray(own.leaf_sums))
-        firsts = _shifted(gather(own.first_leaf), [len(s) for s in sums])
+        lengths = gather(np.diff(mine.offsets))
+        nodes, sums = gather(mine.nodes), gather(np.ascontiguousarray(mine.leaf_sums))
+        firsts = _shifted(gather(mine.first_leaf), [len(s) for s in sums])
         set_at: Array = None
         sets: Array = None
-        if own.sets is not None and own.set_at is not None:
-            parts = gather(np.ascontiguousarray(own.sets))
-            set_at = _shifted(gather(own.set_at), [part.size for part in parts])
+        if mine.sets is not None and mine.set_at is not None:
+            parts = gather(np.ascontiguousarray(mine.sets))
+            set_at = _shifted(gather(mine.set_at), [part.size for part in parts])
             sets = np.concatenate(parts)
         offsets = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64)
         return Subtrees(offsets, np.concatenate(nodes), firsts, np.concatenate(sums), set_at, sets)
@@ -205,25 +205,12 @@ def laid_out(codes: np.ndarray, backend: Backend) -> Array:
     return copied
 
 
-def require_shared_rows(training: Training) -> None:
-    """Raise a ValueError for what needs all rows: a kind of split, or class weights of each bag."""
-    if training.kind.whole_rows:
-        raise ValueError(
-            f"{training.kind.title} needs all rows of a node in one place: use strategy='trees'"
-        )
-    if training.sampling.balance:
-        raise ValueError(
-            "class_weight='balanced_subsample' needs all labels of a bag in one place: use "
-            "strategy='trees'"
-        )
-
-
 def grow_of_rows(
     estimator: Any,
     data: BinnedData,
     begin: int,
     codes: np.ndarray,
-    own: np.ndarray,
+    rows: np.ndarray,
     communicator: Communicator,
 ) -> Forest:
     """The trees from `begin` on of the estimator's forest, not finished, grown by participants that
@@ -233,16 +220,15 @@ def grow_of_rows(
     """
     backend = get_host_backend(thread_count(getattr(estimator, "n_jobs", 1)))
     estimator._validate_params()
-    plan, settings = share_plan(estimator, without_codes(data, codes), backend)
+    plan = share_plan(estimator, without_codes(data, codes), backend)
     training, target = plan.training, plan.training.target
-    require_shared_rows(training)
     local = replace(
         training,
         matrix=replace(training.matrix, codes=laid_out(codes.T, backend)),
-        target=Target(target.coding, np.ascontiguousarray(target.y[own])),
-        backend=SharedRows.of(backend, communicator, own),
+        target=Target(target.coding, np.ascontiguousarray(target.y[rows])),
+        backend=SharedRows.of(backend, communicator, rows),
     )
-    return merged(grow(local, begin, settings.n_trees, plan.prune), training)
+    return merged(grow(local, begin, plan.settings.n_trees, plan.pruning), training)
 
 
 def without_codes(data: BinnedData, like: np.ndarray) -> BinnedData:
@@ -275,23 +261,22 @@ def fit_rows(
         held: dict[str, list[int]] = {}  # each part counts for one worker
         for i, part in enumerate(parts):
             held.setdefault(sorted(holders[part.key])[0], []).append(i)
-        name = f"gpuforest-{uuid4().hex}"
-        seats = [Seat(name, rank, tuple(held)) for rank in range(len(held))]
-        futures = []
+        name, futures = f"gpuforest-{uuid4().hex}", []
         try:
-            for seat, worker in zip(seats, held, strict=True):
-                futures.append(client.submit(open_links, seat, workers=[worker], pure=False))
+            for rank, worker in enumerate(held):
+                on = {"workers": [worker], "pure": False}
+                futures.append(client.submit(open_links, name, rank, tuple(held), **on))
             if why := failure(client, futures, list(held)):
                 continue
             # in each attempt, because what was sent to a worker that died is not made again
             [sent] = client.scatter([data], workers=list(held), broadcast=True, hash=False)
             futures = [
                 client.submit(
-                    participant, sent, estimator, [parts[i] for i in some],
-                    np.concatenate([np.array(ranges[i]) for i in some]), begin, seat,
+                    participant, sent, estimator, [parts[i] for i in numbers],
+                    np.concatenate([np.array(ranges[i]) for i in numbers]), begin, name,
                     workers=[worker], pure=False,
                 )
-                for seat, (worker, some) in zip(seats, held.items(), strict=True)
+                for worker, numbers in held.items()
             ]  # fmt: skip
             if why := failure(client, futures, list(held)):
                 continue
@@ -335,16 +320,16 @@ def participant(
     data: BinnedData,
     estimator: Any,
     parts: list[np.ndarray],
-    own: np.ndarray,
+    rows: np.ndarray,
     begin: int,
-    seat: Seat,
+    name: str,
 ) -> Any:
-    """What each worker does. The first one returns the fitted estimator, the others None."""
-    alone = local_copy(estimator, oob_score=False, backend=get_host_backend().name)
+    """What each worker does. The first one returns the fitted estimator, the others None.
+
+    name : that by which the workers call each other
+    """
+    on_host = local_copy(estimator, backend=get_host_backend().name)
     codes = np.concatenate(parts, axis=1)
-    with links_of(seat) as links:
-        grown = grow_of_rows(alone, data, begin, codes, own, links)
-    if seat.rank:
-        return None
-    alone._grown = (grown,)
-    return without_grown(alone.fit(without_codes(data, codes)))
+    with links_of(name) as links:
+        grown = grow_of_rows(on_host, data, begin, codes, rows, links)
+    return None if links.rank else fitted(without_codes(data, codes), on_host, [grown])

@@ -8,7 +8,6 @@ grows its share of the trees.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -25,34 +24,7 @@ from gpuforest.tools.dask.rows import fit_rows
 from gpuforest.tools.dask.waiting import done_all
 
 Client = Any
-NEED_ALL_ROWS = {
-    "criterion": ("absolute_error",),
-    "class_weight": ("balanced_subsample",),
-    "categorical_split": ("multiway",),
-    "oob_score": (True,),
-    "unbiased_importances": (True,),
-}  # parameters with which strategy "rows" cannot do
 ADDED_AT_ONCE = 8  # summaries that one task adds
-
-
-@dataclass(frozen=True, eq=False)
-class Codes:
-    """Binned data (`data`, without codes) whose codes [F, n] lie on the workers: futures of parts,
-    and the ranges of their rows' numbers."""
-
-    data: BinnedData
-    parts: list[Any]
-    ranges: list[range]
-
-    def __len__(self) -> int:
-        return self.ranges[-1].stop
-
-    @property
-    def n_bytes(self) -> int:
-        """Of what each worker that trains holds: codes twice, while the parts become one array;
-        targets and weights."""
-        edges = self.data.edges
-        return len(self) * (2 * edges.n_features * np.dtype(edges.code_dtype).itemsize + 16)
 
 
 def fit(client: Client, estimator: Any, blocks: list[Any], strategy: str, verbose: int) -> Any:
@@ -66,28 +38,28 @@ def fit(client: Client, estimator: Any, blocks: list[Any], strategy: str, verbos
                 raise ValueError(f"strategy='rows' cannot do {why}: use 'trees'")
             if begin == estimator.n_estimators:
                 strategy = "trees"  # which has nothing to grow
-        codes = binned(client, estimator, blocks)
-        lacking = without_room(client, codes)
+        data, parts, ranges = binned(client, estimator, blocks)
+        lacking = without_room(client, data)
         if strategy == "auto" and lacking and not why_not_rows(estimator):
             strategy = "rows"
         if strategy == "rows":
             with progress.stage("growing"):
-                return fit_rows(client, estimator, codes.data, codes.parts, codes.ranges, begin)
+                return fit_rows(client, estimator, data, parts, ranges, begin)
         if lacking:
             raise ValueError(lacking)
-        [data] = client.scatter([codes.data], broadcast=True, hash=False)
-        return fit_trees(client, estimator, data, codes, begin)
+        return fit_trees(client, estimator, data, parts, begin)
 
 
-def fit_trees(client: Client, estimator: Any, data: Any, codes: Codes, begin: int) -> Any:
-    """Every worker gets all codes, and grows some of the trees."""
+def fit_trees(
+    client: Client, estimator: Any, data: BinnedData, parts: list[Any], begin: int
+) -> Any:
+    """Every worker gets all codes, whose parts are futures, and grows some of the trees."""
     workers = workers_of(client)
+    [sent] = client.scatter([data], broadcast=True, hash=False)
     with progress.stage("sharing codes"):
-        copies = {
-            w: client.submit(partitions.gathered, data, codes.parts, **_on(w)) for w in workers
-        }
+        copies = {w: client.submit(partitions.gathered, sent, parts, **_on(w)) for w in workers}
         done_all(client, list(copies.values()))
-    codes.parts.clear()
+    parts.clear()  # makes room
     grown = []
     if shares_trees(estimator):
         with progress.stage("growing"):
@@ -107,29 +79,32 @@ def why_not_rows(estimator: Any) -> str:
     """What strategy "rows" cannot do of what the estimator wants; "": nothing."""
     if not shares_trees(estimator):
         return "models whose trees depend on each other"
-    params = estimator.get_params(deep=False)
-    for name, values in NEED_ALL_ROWS.items():
-        if params.get(name) in values:
-            return f"{name}={params[name]!r}, which needs all rows in one place"
-    if (params.get("feature_combinations") or 0) > 1:
-        return "feature_combinations, which needs all rows of a node in one place"
-    return ""
+    kind, params = estimator._settings().kind, estimator.get_params(deep=False)
+    if kind.whole_rows:
+        return f"{kind.title}, which needs all rows of a node in one place"
+    needing = [name for name in ("oob_score", "unbiased_importances") if params.get(name)]
+    if params.get("class_weight") == "balanced_subsample":
+        needing.append("class_weight")
+    return "".join(f"{n}={params[n]!r}, which needs all rows in one place" for n in needing[:1])
 
 
 def workers_of(client: Client) -> dict[str, int]:
     """The workers' addresses, and their threads."""
-    threads = {w: facts["nthreads"] for w, facts in client.scheduler_info(-1)["workers"].items()}
+    threads: dict[str, int] = client.nthreads()
     if not threads:
         raise ValueError("the cluster has no workers: start some, or scale it up")
     return threads
 
 
-def without_room(client: Client, codes: Codes) -> str:
+def without_room(client: Client, data: BinnedData) -> str:
     """What is wrong where a worker has no memory for all codes; "": each has."""
+    edges, n_rows = data.edges, len(data.y)
+    # codes twice, while the parts become one array; targets and weights
+    n_bytes = n_rows * (2 * edges.n_features * np.dtype(edges.code_dtype).itemsize + 16)
     for worker, facts in client.scheduler_info(-1)["workers"].items():
-        if 0 < facts["memory_limit"] < codes.n_bytes:
+        if 0 < facts["memory_limit"] < n_bytes:
             return (
-                f"the codes of {len(codes):,} rows take {codes.n_bytes / 1e9:.3g} GB on each "
+                f"the codes of {n_rows:,} rows take {n_bytes / 1e9:.3g} GB on each "
                 f"worker, but {worker} has {facts['memory_limit'] / 1e9:.3g} GB of memory: give "
                 "the workers more, use fewer of them on a machine, or use strategy='rows'"
             )
@@ -158,8 +133,11 @@ def evenly_shared(begin: int, end: int, threads: dict[str, int]) -> dict[str, tu
     return {w: pair for w, pair in zip(threads, pairs, strict=True) if pair[0] < pair[1]}
 
 
-def binned(client: Client, estimator: Any, delayed_blocks: list[Any]) -> Codes:
-    """The codes of all partitions, on the workers."""
+def binned(
+    client: Client, estimator: Any, delayed_blocks: list[Any]
+) -> tuple[BinnedData, list[Any], list[range]]:
+    """Binned data without codes; their codes [F, n], which lie on the workers, as futures of parts;
+    and the ranges of these parts' rows."""
     workers_of(client)
     with progress.stage("reading partitions"):
         blocks = done_all(client, client.compute(delayed_blocks))
@@ -189,7 +167,7 @@ def binned(client: Client, estimator: Any, delayed_blocks: list[Any]) -> Codes:
     with progress.stage("binning"):
         codes = [client.submit(partitions.encoded, b, reader, data.edges) for b in blocks]
         done_all(client, codes)
-    return Codes(data, codes, ranges)
+    return data, codes, ranges
 
 
 def summary_of(

@@ -19,7 +19,10 @@ from gpuforest.estimators.boosting import HistGradientBoosting
 from gpuforest.estimators.boosting_fit import replace_predictions
 from gpuforest.explain.importances import importance_spread
 from gpuforest.explain.model_facts import best_round, kept_curves, measure_of
+from gpuforest.explain.model_facts import feature_names as known_names
 from gpuforest.tools.plot.style import (
+    BARS,
+    CHOSEN,
     INK,
     LINES,
     PALE_INK,
@@ -90,40 +93,21 @@ def plot_pruning(estimator: Any, *, ax: Axes | None = None) -> Axes:
         "pruning_curve_",
         "fit a DecisionTree* with ccp_alpha='cv', or prune it by rows held out",
     )
-    best = np.flatnonzero(curve.errors == curve.errors.min())[-1]
-    chosen = int(np.flatnonzero(curve.ccp_alphas == estimator.ccp_alpha_)[0])
+    alphas, errors, deviations = curve.ccp_alphas, curve.errors, curve.std_errors
+    best = np.flatnonzero(errors == errors.min())[-1]
+    chosen = int(np.flatnonzero(alphas == estimator.ccp_alpha_)[0])
     with drawing(ax) as ax:
-        _set_alpha_scale(ax, curve.ccp_alphas)
-        is_dense = len(curve.errors) > DENSE
-        ax.errorbar(
-            curve.ccp_alphas,
-            curve.errors,
-            curve.std_errors,
-            fmt="o-",
-            color=PALETTE[0],
-            ecolor=PALE_INK if is_dense else INK,
-            elinewidth=0.7,
-            capsize=0 if is_dense else 2,
-            markersize=2.5 if is_dense else 4,
-            label="error ± 1 standard error",
-        )
-        ax.axhline(
-            curve.errors[best] + curve.std_errors[best],
-            color=INK,
-            lw=1,
-            ls=":",
-            label="least error + 1 standard error",
-        )
-        ax.plot(
-            curve.ccp_alphas[chosen],
-            curve.errors[chosen],
-            "s",
-            color=PALETTE[5],
-            markeredgecolor=INK,
-            markersize=8,
-            zorder=3,
-            label=f"chosen: {curve.n_leaves[chosen]} leaves, alpha = {estimator.ccp_alpha_:.3g}",
-        )
+        _set_alpha_scale(ax, alphas)
+        bars: Any = {"color": PALETTE[0], "elinewidth": 0.7, "label": "error ± 1 standard error"}
+        if len(errors) > DENSE:
+            bars |= {"ecolor": PALE_INK, "capsize": 0, "markersize": 2.5}
+        else:
+            bars |= {"ecolor": INK, "capsize": 2, "markersize": 4}
+        ax.errorbar(alphas, errors, deviations, fmt="o-", **bars)
+        level, label = errors[best] + deviations[best], "least error + 1 standard error"
+        ax.axhline(level, color=INK, lw=1, ls=":", label=label)
+        label = f"chosen: {curve.n_leaves[chosen]} leaves, alpha = {estimator.ccp_alpha_:.3g}"
+        ax.plot(alphas[chosen], errors[chosen], label=label, **CHOSEN)
         ax.set(xlabel="alpha", ylabel=f"error: {CRITERIA[estimator.criterion_].loss_name}")
         handles, labels = ax.get_legend_handles_labels()
         order = [-1, -2, 0]  # bars come last by themselves
@@ -241,7 +225,7 @@ def plot_loss(estimator: Any, X: Any = None, y: Any = None, *, ax: Axes | None =
         if name != "training":  # whose last round is the best, as a rule
             at = best_round(values, less)
             said = f"best: round {first + at}, {values[at]:.4g}"
-            ax.plot(first + at, values[at], "s", color=PALETTE[5], mec=INK, ms=8, label=said)
+            ax.plot(first + at, values[at], label=said, **CHOSEN)
         ax.set(xlabel="rounds", ylabel=plain(measure))
         ax.set_xlim(left=0)
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -328,8 +312,7 @@ def plot_importances(
         spread = importance_spread(importances)
         boosted = importances.forest_.baseline is not None
         label = f"{'gain of splits' if boosted else 'decrease of impurity'}, as a share of all"
-        if feature_names is None:
-            feature_names = getattr(importances, "feature_names_in_", None)
+        feature_names = known_names(importances) if feature_names is None else feature_names
     if feature_names is None:
         feature_names = [f"feature_{i}" for i in range(len(means))]
     if len(feature_names) != len(means):
@@ -339,16 +322,9 @@ def plot_importances(
         )
     order = np.argsort(-means, kind="stable")[:top]
     with drawing(ax, (SIZE[0], MARGINS + HEIGHT * len(order))) as ax:
-        ax.barh(
-            np.arange(len(order)),
-            means[order],
-            height=0.7,
-            color=PALETTE[4],
-            edgecolor=INK,
-            linewidth=0.5,
-            xerr=None if spread is None else spread[order],
-            error_kw={"ecolor": INK, "elinewidth": 0.8, "capsize": 2},
-        )
+        whiskers = {"ecolor": INK, "elinewidth": 0.8, "capsize": 2}
+        deviations = None if spread is None else spread[order]
+        ax.barh(range(len(order)), means[order], xerr=deviations, error_kw=whiskers, **BARS)
         label_rows(ax, [plain(feature_names[i]) for i in order])
         ax.set_xlabel(label if spread is None else f"{label}\n± standard deviation")
         if (means >= 0).all():

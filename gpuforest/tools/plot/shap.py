@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import is_classifier
 
-from gpuforest.data.arrays import to_host
+from gpuforest.data.arrays import is_frame, open_frame, to_host
 from gpuforest.data.frames import listed
-from gpuforest.data.tables import is_frame, open_frame
 from gpuforest.export.walker import opened
 from gpuforest.tools.plot.style import (
+    BARS,
     FAINT,
     INK,
     PALETTE,
@@ -42,21 +41,12 @@ INTERACTING = 64  # rows whose interactions choose the colour
 DOTS: dict[str, Any] = {"linewidths": 0.3, "edgecolors": INK, "rasterized": True}
 
 
-@dataclass(frozen=True, eq=False)
 class Explained:
     """The SHAP values f64[N, F] of rows for one output (None: there is one), and `what` they are
     added to, such as "the prediction", whose expected value is `base`."""
 
-    values: np.ndarray
-    columns: Columns
-    is_category: np.ndarray
-    base: float
-    what: str
-    output: int | None
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         estimator: Any,
         X: Any,
         output: Any,
@@ -64,12 +54,12 @@ class Explained:
         values: Any,
         feature_names: Sequence[str] | None,
         row: int | None = None,
-    ) -> Explained:
+    ) -> None:
         """From what a public function takes; `row`: the number of the only row to explain."""
         forest, _ = opened(estimator, 0, None)
-        columns = Columns.of(estimator, X, feature_names)
-        N, F, K = len(columns.values[0]), len(columns.names), forest.coding.n_values
-        k = _number_of(estimator, output, K)
+        self.columns = Columns(estimator, X, feature_names)
+        N, F, K = len(self.columns.values[0]), len(self.columns.names), forest.coding.n_values
+        self.output = k = _number_of(estimator, output, K)
         if values is not None and np.shape(values) != ((N, F) if K == 1 else (N, F, K)):
             raise ValueError(
                 f"values has the shape {np.shape(values)}: pass shap_values(X) of the same X"
@@ -78,15 +68,17 @@ class Explained:
             if not 0 <= row < N:
                 raise ValueError(f"row={row}: X has the rows 0 to {N - 1}")
             X, values = some_rows(X, [row]), None if values is None else values[[row]]
-            columns = replace(columns, values=[column[[row]] for column in columns.values])
+            self.columns.values = [column[[row]] for column in self.columns.values]
         if values is None:
             values = estimator.shap_values(X, background=background)
-        base = estimator.expected_value_ if background is None else None
-        base = estimator.expected_value(background) if base is None else base
-        is_category = np.isin(np.arange(F), [*forest.edges.categories])
-        of_output = values if k is None else values[:, :, k]
-        base = float(np.atleast_1d(base)[k or 0])
-        return cls(of_output, columns, is_category, base, _what(estimator, k, K), k)
+        self.values: np.ndarray = values if k is None else values[:, :, k]
+        if background is None:
+            base = estimator.expected_value_
+        else:
+            base = estimator.expected_value(background)
+        self.base = float(np.atleast_1d(base)[k or 0])
+        self.categorical = forest.edges.categories.keys()
+        self.what = _what(estimator, k, K)
 
     @property
     def adds(self) -> str:
@@ -102,7 +94,7 @@ class Explained:
 
     def numbers(self, f: int) -> np.ndarray | None:
         """The values of a feature as f64[N], NaN where they are missing; None: categories."""
-        if self.is_category[f]:
+        if f in self.categorical:
             return None
         return np.asarray(self.columns.values[f].astype(np.float64))
 
@@ -211,7 +203,7 @@ def plot_shap_summary(
     >>> forest = RandomForestRegressor(10, random_state=0).fit(X, y)
     >>> ax = plot_shap_summary(forest, X)  # doctest: +SKIP
     """
-    explained = Explained.of(estimator, X, output, background, values, feature_names)
+    explained = Explained(estimator, X, output, background, values, feature_names)
     order, _ = explained.strongest(top)
     width = np.ptp(explained.values[:, order]) or 1.0
     with drawing(ax, (SIZE[0], max(LEAST, MARGINS + HEIGHT * len(order)))) as ax:
@@ -219,7 +211,7 @@ def plot_shap_summary(
         for row, f in enumerate(order):
             x = explained.values[:, f]
             _draw_feature(ax, x, row + swarm(x, width), explained.numbers(f))
-        _add_scale(ax, bool((~explained.is_category[order]).any()))
+        _add_scale(ax, not explained.categorical >= {*order.tolist()})
         label_rows(ax, [plain(explained.columns.names[f]) for f in order])
         ax.set_xlabel(f"SHAP value: {explained.adds}")
     return ax
@@ -240,11 +232,10 @@ def plot_shap_bar(
 
     Parameters, results and errors are those of `plot_shap_summary`.
     """
-    explained = Explained.of(estimator, X, output, background, values, feature_names)
+    explained = Explained(estimator, X, output, background, values, feature_names)
     order, size = explained.strongest(top)
     with drawing(ax, (SIZE[0], MARGINS + HEIGHT * len(order))) as ax:
-        rows = np.arange(len(order))
-        ax.barh(rows, size, height=0.7, color=PALETTE[4], edgecolor=INK, linewidth=0.5)
+        ax.barh(range(len(order)), size, **BARS)
         label_rows(ax, [plain(explained.columns.names[f]) for f in order])
         ax.set_xlim(left=0.0)
         ax.set_xlabel(f"mean |SHAP value|: {explained.adds}")
@@ -264,12 +255,12 @@ def swarm(x: np.ndarray, width: float) -> np.ndarray:
 
 def shades(numbers: np.ndarray) -> np.ndarray:
     """From 0, small, to 1, large: linear between the 5th and the 95th percentile."""
-    known = numbers[np.isfinite(numbers)]
-    if not len(known):
+    present = numbers[np.isfinite(numbers)]
+    if not len(present):
         return np.zeros(len(numbers))
-    low, high = np.percentile(known, [5, 95])
+    low, high = np.percentile(present, [5, 95])
     if low == high:
-        low, high = known.min(), known.max()
+        low, high = present.min(), present.max()
     return np.asarray(np.clip((numbers - low) / ((high - low) or 1.0), 0.0, 1.0))
 
 
@@ -278,12 +269,12 @@ def _draw_feature(ax: Axes, x: np.ndarray, y: np.ndarray, numbers: np.ndarray | 
     if numbers is None:
         ax.scatter(x, y, marker="D", color=FAINT, label="a category", s=12, **DOTS)
         return
-    known = ~np.isnan(numbers)
-    if known.any():
-        shade = shades(numbers)[known]
-        ax.scatter(x[known], y[known], c=shade, cmap=SHADES, vmin=0.0, vmax=1.0, s=14, **DOTS)
-    if not known.all():
-        ax.plot(x[~known], y[~known], "x", color=INK, ms=4, mew=0.9, label=MISSING)
+    present = ~np.isnan(numbers)
+    if present.any():
+        shade = shades(numbers)[present]
+        ax.scatter(x[present], y[present], c=shade, cmap=SHADES, vmin=0.0, vmax=1.0, s=14, **DOTS)
+    if not present.all():
+        ax.plot(x[~present], y[~present], "x", color=INK, ms=4, mew=0.9, label=MISSING)
 
 
 def _add_scale(ax: Axes, has_numbers: bool) -> None:
@@ -298,9 +289,8 @@ def _add_scale(ax: Axes, has_numbers: bool) -> None:
     handles, labels = ax.get_legend_handles_labels()
     by_label = dict(zip(labels, handles, strict=True))
     if by_label:
-        ax.legend(
-            by_label.values(), by_label, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2
-        )
+        at: Any = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0)}
+        ax.legend(by_label.values(), by_label, ncols=2, **at)
 
 
 def plot_shap_waterfall(
@@ -329,19 +319,17 @@ def plot_shap_waterfall(
     output, background, values, feature_names, ax
         As of `plot_shap_summary`, with its result and errors.
     """
-    explained = Explained.of(estimator, X, output, background, values, feature_names, row)
+    explained = Explained(estimator, X, output, background, values, feature_names, row)
     names, steps = steps_of(explained, top)
     ends = explained.base + np.cumsum(steps[::-1])[::-1]  # from below
     begins = np.append(ends[1:], explained.base)
     with drawing(ax, (SIZE[0], MARGINS + HEIGHT * len(steps))) as ax:
         rows = np.arange(len(steps))
         up = steps >= 0
-        look: dict[str, Any] = {"height": 0.66, "edgecolor": INK, "linewidth": 0.5}
-        ax.barh(rows[up], steps[up], left=begins[up], color=PALETTE[1], label="raises", **look)
-        ax.barh(
-            rows[~up], steps[~up], left=begins[~up], color=PALETTE[4], hatch="///", label="lowers",
-            **look,
-        )  # fmt: skip
+        raises = BARS | {"height": 0.66, "color": PALETTE[1], "label": "raises"}
+        lowers = BARS | {"height": 0.66, "hatch": "///", "label": "lowers"}
+        ax.barh(rows[up], steps[up], left=begins[up], **raises)
+        ax.barh(rows[~up], steps[~up], left=begins[~up], **lowers)
         for i in range(len(steps) - 1):  # from each bar to the one above
             ax.plot([begins[i]] * 2, [i - 0.33, i + 1.33], color=FAINT, lw=0.6, zorder=0)
         _add_numbers(ax, steps, ends)
@@ -362,12 +350,12 @@ def steps_of(explained: Explained, top: int | None) -> tuple[list[str], np.ndarr
     check_top(top)
     order = np.argsort(-np.abs(values), kind="stable")
     n = len(order) if top is None or top + 1 >= len(order) else top  # never one feature as others
-    own, others = order[:n], order[n:]
+    shown, others = order[:n], order[n:]
     columns = explained.columns
     names = [
-        f"{plain(columns.names[f], 30)} = {text_of(columns.values[f].tolist()[0])}" for f in own
+        f"{plain(columns.names[f], 30)} = {text_of(columns.values[f].tolist()[0])}" for f in shown
     ]
-    steps = values[own]
+    steps = values[shown]
     if len(others):
         names.append(f"{len(others)} other features")
         steps = np.append(steps, values[others].sum())
@@ -412,7 +400,7 @@ def plot_shap_dependence(
     output, background, values, feature_names, ax
         As of `plot_shap_summary`, with its result and errors.
     """
-    explained = Explained.of(estimator, X, output, background, values, feature_names)
+    explained = Explained(estimator, X, output, background, values, feature_names)
     f, other = explained.columns.index(feature), None
     if color_by == AUTO and AUTO not in explained.columns.names:
         other = partner(estimator, X, f, explained.output)
@@ -430,8 +418,8 @@ def plot_shap_dependence(
 def partner(estimator: Any, X: Any, feature: int, output: int | None) -> int | None:
     """The feature of the largest mean interaction with another; None: none interacts."""
     pairs = estimator.shap_interaction_values(some_rows(X, slice(INTERACTING)))
-    own = pairs[:, feature] if output is None else pairs[:, feature, :, output]
-    size = np.abs(own).mean(axis=0)
+    interactions = pairs[:, feature] if output is None else pairs[:, feature, :, output]
+    size = np.abs(interactions).mean(axis=0)
     size[feature] = 0.0
     return int(size.argmax()) if size.any() else None
 
@@ -450,11 +438,11 @@ def _places(ax: Axes, explained: Explained, f: int) -> np.ndarray:
         return at + 0.5 * _apart(len(at))
     holes = np.isnan(numbers)
     if holes.any():
-        known = numbers[~holes]
-        low, high = (known.min(), known.max()) if len(known) else (0.0, 1.0)
+        present = numbers[~holes]
+        low, high = (present.min(), present.max()) if len(present) else (0.0, 1.0)
         room = 0.08 * ((high - low) or 1.0)
         numbers = np.where(holes, low - room * (1.5 + 0.8 * _apart(len(holes))), numbers)
-        if len(known):
+        if len(present):
             ax.axvline(low - 0.75 * room, color=FAINT, lw=0.8, ls=":")
         ax.annotate(
             MISSING, (low - 1.5 * room, 1.0), (0, 2), xycoords=("data", "axes fraction"),
@@ -480,18 +468,18 @@ def _draw_points(
     if numbers is None:
         texts, kinds = explained.categories(other)
         for i, (kind, colour) in enumerate(zip(kinds, colours(len(kinds)), strict=True)):
-            own = texts == kind
-            ax.scatter(x[own], y[own], color=colour, marker=marker(i), label=kind, **dots)
+            rows = texts == kind
+            ax.scatter(x[rows], y[rows], color=colour, marker=marker(i), label=kind, **dots)
         ax.legend(title=name, loc="upper left", bbox_to_anchor=(1.0, 1.0))
         return
-    known = ~np.isnan(numbers)
-    if known.any():
-        low, high = np.percentile(numbers[known], [2, 98])
+    present = ~np.isnan(numbers)
+    if present.any():
+        low, high = np.percentile(numbers[present], [2, 98])
         shown = ax.scatter(
-            x[known], y[known], c=numbers[known], cmap=SHADES, vmin=low, vmax=high, **dots
+            x[present], y[present], c=numbers[present], cmap=SHADES, vmin=low, vmax=high, **dots
         )
         ax.figure.colorbar(shown, ax=ax, label=name)
-    if not known.all():
+    if not present.all():
         label = f"{name} is missing"
-        ax.plot(x[~known], y[~known], "x", color=INK, ms=4, mew=0.9, label=label)
+        ax.plot(x[~present], y[~present], "x", color=INK, ms=4, mew=0.9, label=label)
         ax.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0))

@@ -40,6 +40,8 @@ PALETTE = (
 MARKERS = "os^DvPX<>*"
 LINES = ("-", "--", "-.", ":")
 INK, FAINT, PALE_INK = "#222222", "#888888", "#BBBBBB"
+BARS: Any = {"height": 0.7, "color": PALETTE[4], "edgecolor": INK, "linewidth": 0.5}
+CHOSEN: Any = {"marker": "s", "ls": "", "color": PALETTE[5], "mec": INK, "ms": 8, "zorder": 3}
 PALE = 0.55  # how deep a colour is that black text or points are to be read on
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -12,10 +11,10 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import is_classifier, is_regressor
 
-from gpuforest.data.arrays import to_host
-from gpuforest.data.tables import is_frame, open_frame
+from gpuforest.data.arrays import is_frame, open_frame, to_host
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.nodes import has_set, unpack
+from gpuforest.engine.nodes import unpack
+from gpuforest.explain.model_facts import feature_names as known_names
 from gpuforest.export.walker import class_labels, opened
 from gpuforest.tools.plot.style import (
     FAINT,
@@ -36,39 +35,28 @@ MOST_CELLS = 300  # along an axis
 MARGIN = 0.05  # of the data's range, on both sides of it
 SHADES = "cividis"  # of numbers: grows lighter, so that it is read in black and white too
 LEGEND_ROWS = 14
+Pair = tuple[np.ndarray, np.ndarray]  # along the two axes
 
 
-@dataclass(frozen=True, eq=False)
 class Columns:
-    """The columns of X, an array [N] of each feature; their names; the frame, if X is one."""
+    """The columns of what a fitted estimator's `predict` takes, and the features' names."""
 
-    values: list[np.ndarray]
-    names: list[str]
-    frame: Any
-
-    @classmethod
-    def of(cls, estimator: Any, X: Any, feature_names: Sequence[str] | None) -> Columns:
-        """The columns of what a fitted estimator's `predict` takes."""
+    def __init__(self, estimator: Any, X: Any, names: Sequence[str] | None) -> None:
         X = to_host(X.toarray() if issparse(X) else X)
-        frame = open_frame(X) if is_frame(X) else None
-        if frame is not None:
-            values = [_host_values(column) for column in frame.iter_columns()]
+        self.frame = open_frame(X) if is_frame(X) else None
+        if self.frame is not None:
+            self.values = [_host_values(column) for column in self.frame.iter_columns()]
+            names = self.frame.columns if names is None else names
         else:
-            values = list(np.asarray(X).reshape(len(X), -1).T)
-        names = feature_names
-        if names is None and frame is not None:
-            names = frame.columns
-        if names is None:
-            names = getattr(estimator, "feature_names_in_", None)
-        if names is None:
-            names = [f"feature_{i}" for i in range(len(values))]
-        for what, n in (("X", len(values)), ("feature_names", len(names))):
+            self.values = list(np.asarray(X).reshape(len(X), -1).T)
+        names = known_names(estimator) if names is None else names
+        for what, n in (("X", len(self.values)), ("feature_names", len(names))):
             if n != estimator.n_features_in_:
                 raise ValueError(
                     f"{what} has {n} features, the estimator was fitted to "
                     f"{estimator.n_features_in_}: pass them all"
                 )
-        return cls(values, [str(name) for name in names], frame)
+        self.names = [str(name) for name in names]
 
     def index(self, feature: int | str) -> int:
         """The number of a feature that is given by number or by name."""
@@ -110,16 +98,16 @@ class Columns:
 
 
 def edges(forest: Forest, feature: int, values: np.ndarray) -> np.ndarray:
-    """Ends of the cells, ascending, that a forest predicts one value in along a feature, over the
-    range of its values f64[N]: thresholds, so that a picture is exact; even steps where there are
-    too many, or splits by combinations of features, whose boundaries are slanted."""
+    """Ends of the cells, ascending, that a forest predicts one value in along a numeric feature,
+    over the range of its values f64[N]: thresholds, so that a picture is exact; even steps where
+    there are too many, or splits by combinations of features, whose boundaries are slanted."""
     finite = values[np.isfinite(values)]
     low, high = finite.min(), finite.max()
     margin = MARGIN * (high - low) or 1.0
     low, high = low - margin, high + margin
     split, bin, _, _ = unpack(np, forest.nodes)
-    cut = (split == feature) & ~has_set(forest.nodes)
-    cuts = np.unique(forest.edges.threshold(split[cut], bin[cut]))
+    at = split == feature
+    cuts = np.unique(forest.edges.threshold(split[at], bin[at]))
     cuts = cuts[(cuts > low) & (cuts < high)]
     if len(cuts) >= MOST_CELLS or forest.coordinates is not None:
         return np.linspace(low, high, MOST_CELLS + 1)
@@ -288,7 +276,7 @@ def _whole(estimator: Any) -> str:
         return f"{estimator.n_iter_} rounds"
     if not hasattr(estimator, "estimators_"):
         return "tree"
-    return f"{'median' if forest.combine == 'median' else 'mean'} of {forest.n_trees} trees"
+    return f"{forest.combine} of {forest.n_trees} trees"
 
 
 def _columns(estimator: Any, X: Any, feature_names: Sequence[str] | None) -> Columns:
@@ -301,7 +289,7 @@ def _columns(estimator: Any, X: Any, feature_names: Sequence[str] | None) -> Col
         raise ValueError(
             f"one output can be drawn, the estimator has {estimator.n_outputs_}: fit to one of them"
         )
-    return Columns.of(estimator, X, feature_names)
+    return Columns(estimator, X, feature_names)
 
 
 def _numeric(estimator: Any, columns: Columns, feature: int | str) -> int:
@@ -325,7 +313,7 @@ def _add_steps(ax: Axes, ends: np.ndarray, values: np.ndarray, **how: Any) -> No
     ax.plot(ends, np.append(values, values[-1]), drawstyle="steps-post", **how)
 
 
-def _shade_classes(ax: Axes, ends: tuple[np.ndarray, np.ndarray], shares: np.ndarray) -> None:
+def _shade_classes(ax: Axes, ends: Pair, shares: np.ndarray) -> None:
     """Cells in the colours of their classes, the deeper the larger the lead, and borders."""
     full, shape = np.array(colours(shares.shape[1])), (len(ends[1]) - 1, len(ends[0]) - 1)
     best = shares.argmax(axis=1)
@@ -337,12 +325,7 @@ def _shade_classes(ax: Axes, ends: tuple[np.ndarray, np.ndarray], shares: np.nda
 
 
 def _add_classes(
-    ax: Axes,
-    estimator: Any,
-    values: tuple[np.ndarray, np.ndarray],
-    y: np.ndarray | None,
-    names: list[str],
-    legend: bool,
+    ax: Axes, estimator: Any, values: Pair, y: np.ndarray | None, names: list[str], legend: bool
 ) -> None:
     """Points of rows, and the names of their classes."""
     from matplotlib.lines import Line2D
@@ -361,7 +344,7 @@ def _add_classes(
         ax.legend(handles=keys, loc="upper left", bbox_to_anchor=(1.0, 1.0), ncols=n_columns)
 
 
-def _add_borders(ax: Axes, ends: tuple[np.ndarray, np.ndarray], best: np.ndarray) -> None:
+def _add_borders(ax: Axes, ends: Pair, best: np.ndarray) -> None:
     """Lines between cells of different classes, i64[rows, columns]."""
     from matplotlib.collections import LineCollection
 
@@ -375,12 +358,7 @@ def _add_borders(ax: Axes, ends: tuple[np.ndarray, np.ndarray], best: np.ndarray
 
 
 def _draw_numbers(
-    ax: Axes,
-    ends: tuple[np.ndarray, np.ndarray],
-    predicted: np.ndarray,
-    values: tuple[np.ndarray, np.ndarray],
-    y: np.ndarray | None,
-    legend: bool,
+    ax: Axes, ends: Pair, predicted: np.ndarray, values: Pair, y: np.ndarray | None, legend: bool
 ) -> None:
     """Shades of predicted numbers, and points of rows."""
     shown = predicted if y is None else np.append(predicted, y)

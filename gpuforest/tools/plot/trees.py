@@ -5,14 +5,14 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuforest.common.text import one_line
-from gpuforest.export.graphviz import ELLIPSIS, Show, node_colours, node_lines
-from gpuforest.export.walker import Node, check_not_negative, leaf_labels, tree_nodes
+from gpuforest.export.graphviz import ELLIPSIS, Drawing, node_colours
+from gpuforest.export.walker import Node
 from gpuforest.tools.plot.style import (
     FAINT,
     INK,
@@ -37,21 +37,13 @@ Outline = list[tuple[float, float]]  # of a subtree the left and right end of ea
 MOST_INCHES = 200  # a side; PNG files of more pixels are refused by most viewers
 
 
-@dataclass(frozen=True)
 class Box:
     """A node as it is drawn: its text, and what stands above it, on the edge that leads there."""
 
-    text: str
-    label: str
-    width: float
-    height: float
-    label_width: float
-    label_height: float
-
-    @classmethod
-    def of(cls, text: str, label: str) -> Box:
-        (width, height), (label_width, label_height) = extent(text), extent(label)
-        return cls(text, label, width + 2 * PAD, height + 2 * PAD, label_width, label_height)
+    def __init__(self, text: str, label: str) -> None:
+        (width, height), (self.label_width, self.label_height) = extent(text), extent(label)
+        self.text, self.width, self.height = text, width + 2 * PAD, height + 2 * PAD
+        self.label = label
 
 
 def plot_tree(
@@ -109,20 +101,19 @@ def plot_tree(
     >>> plot_tree(tree, feature_names=["x"]).figure.savefig("tree.png")  # doctest: +SKIP
     """
     require_matplotlib()
-    check_not_negative(max_depth=max_depth, precision=precision)
-    nodes = tree_nodes(estimator, tree, feature_names=feature_names, class_names=class_names)
-    drawn = {"impurity": impurity, "node_ids": node_ids, "proportion": proportion}
-    show = Show(estimator, tree, class_names, precision=precision, **drawn)
-    fills = dict.fromkeys(nodes, "white")
+    drawing = Drawing(
+        estimator, tree, feature_names, class_names, max_depth=max_depth, impurity=impurity,
+        node_ids=node_ids, proportion=proportion, precision=precision,
+    )  # fmt: skip
+    fills = dict.fromkeys(drawing.nodes, "white")
     if filled:
-        n_colours = len(leaf_labels(estimator.forest_)[0]) if show.is_classes else 1
-        fills = node_colours(nodes, show.is_classes, colours(n_colours, PALE))
-    deepest = np.inf if max_depth is None else max_depth
-    shown = {n: _brief(node) for n, node in nodes.items() if node.depth <= deepest + 1}
+        n_colours = drawing.n_classes[0] if drawing.is_classes else 1
+        fills = node_colours(drawing.nodes, drawing.is_classes, colours(n_colours, PALE))
+    shown = {n: _brief(node) for n, node in drawing.drawn().items()}
     if ax is None:  # before texts are measured, which takes a while
         most = max(Counter(node.depth for node in shown.values()).values())
         _check_size(most * (2 * PAD + GAP) / 72)
-    boxes = {n: _box(node, shown, show, deepest) for n, node in shown.items()}
+    boxes = {n: _box(node, shown, drawing) for n, node in shown.items()}
     return _draw(shown, boxes, fills, ax)
 
 
@@ -133,20 +124,18 @@ def _brief(node: Node) -> Node:
     return replace(node, branches=tuple(briefer))
 
 
-def _box(node: Node, nodes: dict[int, Node], show: Show, deepest: float) -> Box:
-    hidden = node.depth > deepest
-    lines = [ELLIPSIS] if hidden else node_lines(node, nodes[0], show)
+def _box(node: Node, nodes: dict[int, Node], drawing: Drawing) -> Box:
     label = ""
     if node.parent is not None:
         ways = nodes[node.parent].branches
         index = nodes[node.parent].children.index(node.number)
-        label = ("yes", "no")[index] if len(ways) == 2 else _value(ways[index], show)
-    return Box.of("\n".join(map(_wrapped, lines)), _wrapped(label))
+        label = ("yes", "no")[index] if len(ways) == 2 else _value(ways[index], drawing)
+    return Box("\n".join(map(_wrapped, drawing.lines(node))), _wrapped(label))
 
 
-def _value(condition: Any, show: Show) -> str:
+def _value(condition: Any, drawing: Drawing) -> str:
     """A condition without the feature's name, which the parent's box shows."""
-    text: str = condition.words(show.number).removeprefix(f"{one_line(condition.name)} ")
+    text: str = condition.words(drawing.number).removeprefix(f"{one_line(condition.name)} ")
     return text.removeprefix("is ").removeprefix("in ")
 
 
@@ -179,10 +168,10 @@ def centres(
         below: Outline = []
         at: list[float] = []
         for child in children[node]:
-            own = outlines.pop(child)
-            ends = zip(below, own, strict=False)
+            outline = outlines.pop(child)
+            ends = zip(below, outline, strict=False)
             at.append(max((done[1] + gap - next[0] for done, next in ends), default=0.0))
-            below = _joined(below, own, at[-1])
+            below = _joined(below, outline, at[-1])
         middle = (at[0] + at[-1]) / 2 if at else 0.0
         shifts |= {child: x - middle for child, x in zip(children[node], at, strict=True)}
         half = widths[node] / 2
@@ -269,17 +258,9 @@ def _scale(ax: Axes, size: tuple[float, float]) -> float:
 def _add_box(ax: Axes, box: Box, x: float, top: float, fill: str, scale: float) -> None:
     from matplotlib.patches import FancyBboxPatch
 
-    ax.add_patch(
-        FancyBboxPatch(
-            (x - box.width / 2, top),
-            box.width,
-            box.height,
-            boxstyle="round,pad=0,rounding_size=3",
-            facecolor=fill,
-            edgecolor=INK,
-            linewidth=0.8 * scale,
-        )
-    )
+    place = (x - box.width / 2, top), box.width, box.height
+    look: Any = {"boxstyle": "round,pad=0,rounding_size=3", "linewidth": 0.8 * scale}
+    ax.add_patch(FancyBboxPatch(*place, facecolor=fill, edgecolor=INK, **look))
     _add_lines(ax, box.text, x, top + PAD, scale)
     _add_lines(ax, box.label, x, top - LABEL_GAP - box.label_height, scale)
 

@@ -66,11 +66,8 @@ def name(text: Any, most: int = LONGEST) -> Html:
 
 def listed(names: Sequence[Any], most: int = 20) -> Html:
     """Names with commas between them, the first of many."""
-    parts: list[Any] = []
-    for i, text in enumerate(names[:most]):
-        parts += [", " if i else "", name(text, 40)]
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return joined([*parts, more])
+    return Html(", ".join(name(text, 40) for text in names[:most]) + more)
 
 
 def share(value: float) -> str:
@@ -95,6 +92,11 @@ def scored(value: float) -> str:
     return f"{value:.4f}" if np.isfinite(value) and abs(value) < 100 else figure(value)
 
 
+def score_value(score: Score) -> str:
+    """The value of a score that is near one or has a unit."""
+    return scored(score.value) if abs(score.value) < 10 else figure(score.value)
+
+
 def interval(score: Score) -> str:
     """The interval of a score in words; "": it has none."""
     if score.low is None or score.high is None:
@@ -104,11 +106,15 @@ def interval(score: Score) -> str:
 
 
 def table(
-    header: Sequence[Any], rows: Iterable[Sequence[Any]], numbers: Sequence[int] = (), **more: Any
+    header: Sequence[Any],
+    rows: Iterable[Sequence[Any]],
+    numbers: Sequence[int] = (),
+    look: str = "wide",
 ) -> Html:
     """A table in a box that scrolls by itself where it is too wide.
 
     numbers : the columns that are aligned to the right
+    look : its class in the style sheet
     """
 
     def cells(kind: str, row: Sequence[Any]) -> list[Html]:
@@ -122,7 +128,7 @@ def table(
 
     head = [h("thead", h("tr", *cells("th", header)))] if header else []
     body = h("tbody", *(h("tr", *cells("td", row)) for row in rows))
-    return h("div", h("table", *head, body, **more), class_="box", tabindex="0")
+    return h("div", h("table", *head, body, class_=look), class_="box", tabindex="0")
 
 
 def note(text: str) -> Html:

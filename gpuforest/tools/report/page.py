@@ -16,8 +16,7 @@ from sklearn.base import is_classifier
 from gpuforest.export.container import replaced
 from gpuforest.tools.report.html import Html, h, interval, listed, name, scored, share
 from gpuforest.tools.report.results import Results
-from gpuforest.tools.report.rows import Rows
-from gpuforest.tools.report.scores import ClassResults
+from gpuforest.tools.report.rows import alone, unlike_training
 from gpuforest.tools.report.sections import SECTIONS
 
 FEW = 10  # rows of a class
@@ -42,7 +41,8 @@ NOTHING_ALONE = (
 def write_report(estimator: Any, X: Any, y: Any, path: str | os.PathLike[str] | None) -> str | None:
     """The report as text, or, where there is a path, as a file."""
     local = getattr(estimator, "to_local", None)  # of an estimator that was trained on a cluster
-    text = report_html(estimator if local is None else local(), X, y)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # of huge targets
+        text = report_html(estimator if local is None else local(), X, y)
     if path is None:
         return text
     with replaced(Path(path)) as file:
@@ -50,16 +50,16 @@ def write_report(estimator: Any, X: Any, y: Any, path: str | os.PathLike[str] | 
     return None
 
 
-def report_html(estimator: Any, X: Any = None, y: Any = None) -> str:
-    """The report of a fitted estimator, and of rows, as HTML; errors as of `Results.of`."""
-    results = Results.of(estimator, X, y)
+def report_html(estimator: Any, X: Any, y: Any) -> str:
+    """The report of a fitted estimator, and of rows, as HTML; errors as of `Results`."""
+    results = Results(estimator, X, y)
     findings = checks(results)
     nothing = NOTHING if results.rows is not None else NOTHING_ALONE
     first = h("ul", *findings, class_="checks") if findings else h("p", nothing)
     parts = [("checks", "Checks", [first])]
     parts += [(key, word, make(results)) for key, word, make in SECTIONS]
     parts = [part for part in parts if part[2]]
-    title = f"Report: {type(results.estimator).__name__}"
+    title = f"Report: {type(estimator).__name__}"
     links = [h("li", h("a", word, href=f"#{key}")) for key, word, _ in parts]
     by = f"Made by gpuforest {version('gpuforest')}. The page loads nothing and runs nothing."
     style = files("gpuforest.tools.report").joinpath("style.css").read_text("utf-8")
@@ -76,7 +76,7 @@ def report_html(estimator: Any, X: Any = None, y: Any = None) -> str:
         h("header", h("h1", title), h("p", *_about(results))),
         h("dl", *_tiles(results), class_="tiles"),
         h("nav", h("ul", *links), aria_label="Contents"),
-        h("main", *(h("section", h("h2", word), *own, id=key) for key, word, own in parts)),
+        h("main", *(h("section", h("h2", word), *shown, id=key) for key, word, shown in parts)),
         h("footer", h("p", by)),
     )
     return "<!DOCTYPE html>\n" + h("html", head, body, lang="en") + "\n"
@@ -110,19 +110,6 @@ def _tiles(results: Results) -> list[Html]:
     ]
 
 
-def checks(results: Results) -> list[Html]:
-    """What was found, as lines of a list."""
-    parts = [_model_checks(results)]
-    if results.rows is not None:
-        parts += [_row_checks(results, results.rows), _leaks(results), _gap(results)]
-        parts.append(_drift_checks(results))
-    if results.classes is not None:
-        parts.append(_class_checks(results.classes))
-    if results.numbers is not None and not np.isfinite(results.scores[0].value):
-        parts.append(iter([("R² is not defined.", "The targets of the rows given do not vary.")]))
-    return [h("li", h("b", title), " ", *text) for title, *text in chain.from_iterable(parts)]
-
-
 def _model_checks(results: Results) -> Findings:
     """What the model alone says."""
     estimator, importances, names = results.estimator, results.importances, results.names
@@ -142,12 +129,14 @@ def _model_checks(results: Results) -> Findings:
         )
 
 
-def _row_checks(results: Results, rows: Rows) -> Findings:
+def _row_checks(results: Results) -> Findings:
     """What the number of the rows given says."""
-    if rows.has_targets and rows.n < FEW_ROWS:
+    if (rows := results.judged) is None:
+        return
+    if rows.n < FEW_ROWS:
         text = f"There are {rows.n:,}: intervals are wide, and curves are rough."
         yield "Few rows.", text
-    if rows.has_targets and getattr(results.estimator, "_training_", {}).get("rows") == rows.n:
+    if getattr(results.estimator, "_training_", {}).get("rows") == rows.n:
         text = (
             f"The rows given are as many as those of the training, {rows.n:,}. If they are the "
             "same, then scores, curves and permutation importances here are far too good."
@@ -157,7 +146,9 @@ def _row_checks(results: Results, rows: Rows) -> Findings:
 
 def _leaks(results: Results) -> Findings:
     """Features that predict the target by themselves."""
-    score, base = results.alone or (np.zeros(0), 1.0)
+    if results.judged is None or (by_itself := alone(results.judged)) is None:
+        return
+    score, base = by_itself
     leaks = np.flatnonzero((1 - score <= LEFT * (1 - base)) & (base < 1))
     if len(leaks):
         measure = "accuracy" if is_classifier(results.estimator) else "R²"
@@ -171,15 +162,15 @@ def _leaks(results: Results) -> Findings:
 
 def _gap(results: Results) -> Findings:
     """Whether the out-of-bag score lies far outside the interval of the rows given."""
-    oob, own = results.oob, results.scores[0] if results.scores else None
-    if oob is None or own is None or own.low is None or own.high is None:
+    oob, score = results.oob, results.scores[0] if results.scores else None
+    if oob is None or score is None or score.low is None or score.high is None:
         return
-    width = own.high - own.low
-    if oob.name != f"out-of-bag {own.name}" or own.low - width <= oob.value <= own.high + width:
+    low, high, width = score.low, score.high, score.high - score.low
+    if oob.name != f"out-of-bag {score.name}" or low - width <= oob.value <= high + width:
         return
-    better = "better" if own.value > oob.value else "worse"
+    better = "better" if score.value > oob.value else "worse"
     text = (
-        f"The rows given have {own.name} {scored(own.value)}, far {better} than "
+        f"The rows given have {score.name} {scored(score.value)}, far {better} than "
         f"{scored(oob.value)} out of bag: they may be of another origin than the training rows, "
         "or among these."
     )
@@ -188,28 +179,36 @@ def _gap(results: Results) -> Findings:
 
 def _drift_checks(results: Results) -> Findings:
     """Features whose values are unlike those of the training."""
-    drifted, names = results.drift, results.names
-    assert drifted is not None
-    far = np.flatnonzero(drifted.worst > DRIFTING)
+    if results.drift is None:
+        return
+    worst, missing = unlike_training(results.drift), results.drift[2]
+    far = np.flatnonzero(worst > DRIFTING)
     if len(far):
-        far = far[np.argsort(-drifted.worst[far], kind="stable")]
+        far = far[np.argsort(-worst[far], kind="stable")]
         text = (
-            f" (up to {share(float(drifted.worst[far[0]]))} of the rows): values that training had "
+            f" (up to {share(float(worst[far[0]]))} of the rows): values that training had "
             "not, where the model can only guess. The section Data has a table."
         )
-        yield "Other data than in training.", listed([names[f] for f in far], MOST), text
-    gone = np.flatnonzero(drifted.missing > MISSING)
+        yield "Other data than in training.", listed([results.names[f] for f in far], MOST), text
+    gone = np.flatnonzero(missing > MISSING)
     if len(gone):
         text = f": missing in more than {share(MISSING)} of the rows."
-        yield "Mostly missing.", listed([names[f] for f in gone], MOST), text
+        yield "Mostly missing.", listed([results.names[f] for f in gone], MOST), text
 
 
-def _class_checks(results: ClassResults) -> Findings:
+def _number_checks(results: Results) -> Findings:
+    """Whether the targets vary."""
+    if results.numbers is not None and not np.isfinite(results.scores[0].value):
+        yield "R² is not defined.", "The targets of the rows given do not vary."
+
+
+def _class_checks(results: Results) -> Findings:
     """What the classes of the rows say."""
-    labels = results.labels
-    counts = np.bincount(labels.codes, minlength=len(labels.names))
-    n_unknown = int(counts[labels.unknown].sum())
-    known = [(labels.names[k], counts[k]) for k in labels.known]
+    if results.classes is None:
+        return
+    labels, proba = results.classes
+    n_unknown = int(labels.counts[labels.unknown].sum())
+    known = [(labels.names[k], labels.counts[k]) for k in labels.known]
     for title, names, text in (
         (
             "Unknown classes.",
@@ -226,5 +225,14 @@ def _class_checks(results: ClassResults) -> Findings:
     ):
         if names:
             yield title, listed(names, MOST), text
-    if len(known) > 1 and np.count_nonzero(results.confusion.sum(axis=0)) == 1:
+    if len(known) > 1 and len(np.unique(labels.predicted(proba))) == 1:
         yield "One answer.", "All rows are predicted as the same class."
+
+
+CHECKS = (_model_checks, _row_checks, _leaks, _gap, _drift_checks, _class_checks, _number_checks)
+
+
+def checks(results: Results) -> list[Html]:
+    """What was found, as lines of a list."""
+    findings = chain.from_iterable(check(results) for check in CHECKS)
+    return [h("li", h("b", title), " ", *text) for title, *text in findings]

@@ -5,18 +5,20 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from html import escape
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn import metrics
 
 from gpuforest.common.text import one_line
+from gpuforest.engine.binning import draw_rows
 from gpuforest.tools.plot.style import STYLE, plain, require_matplotlib
 from gpuforest.tools.report.html import Html, figure, h, name, scored, share, shortened
-from gpuforest.tools.report.results import Dependence
-from gpuforest.tools.report.scores import Curve, NumberResults
+from gpuforest.tools.report.rows import SEED, Labels
+from gpuforest.tools.report.scores import wilson
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,6 +26,11 @@ if TYPE_CHECKING:
 SIZE = (3.8, 2.8)  # inches of a picture without its legend; its text is as large as the page's
 ROW = 0.22  # inches of a line of the legend
 BINS = 24  # of a histogram
+MOST_CURVES = 4  # classes whose curves are drawn
+MOST_POINTS, MOST_RESIDUALS = 150, 400  # of a curve, and rows, that a picture can show
+PROBABILITIES = 10  # bins of a calibration curve
+BANDS = 10  # of predictions, each of as many rows
+Curve = tuple[Any, np.ndarray, np.ndarray]  # a class, whether rows are of it, its probabilities
 UNIT = (0.0, 1.0)
 # colours that the page's style sheet replaces, in dark mode too
 VARIABLES = {
@@ -98,38 +105,79 @@ def _of_page(svg: str, title: str, text: str) -> str:
     return f'<svg viewBox="{box[1]}" role="img" class="plot">{words}{body}'
 
 
+def class_curves(labels: Labels, proba: np.ndarray) -> list[Curve]:
+    """The classes of most rows, of two the second, each against all others; not those that have
+    all rows or none."""
+    counts = labels.counts[labels.known]
+    order = np.argsort(-counts, kind="stable")[:MOST_CURVES]
+    shown = [1] if len(labels.known) == 2 else np.sort(order)
+    return [
+        (labels.names[labels.known[k]], labels.codes == labels.known[k], proba[:, k])
+        for k in shown
+        if 0 < counts[k] < len(labels.codes)
+    ]
+
+
+def calibration(truth: np.ndarray, probability: np.ndarray) -> np.ndarray:
+    """Of bins of probabilities of equal width those with rows, f64[5, b]: the mean probability,
+    the share of rows of the class and its interval, and the number of rows."""
+    bin = np.minimum((probability * PROBABILITIES).astype(np.int64), PROBABILITIES - 1)
+    filled = np.unique(bin)
+    columns = (None, probability, truth)
+    n, sums, good = (np.bincount(bin, column, PROBABILITIES)[filled] for column in columns)
+    ends = np.array([wilson(*pair) for pair in zip(good, n, strict=True)]).T
+    return np.stack([sums / n, good / n, *ends, n])
+
+
+def _thinned(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Some of many points, evenly along the curve, both ends among them."""
+    if len(x) <= MOST_POINTS:
+        return x, y
+    way = np.concatenate([[0.0], np.cumsum(np.abs(np.diff(x)) + np.abs(np.diff(y)))])
+    at = np.searchsorted(way, np.linspace(0, way[-1], MOST_POINTS))
+    at = np.unique(np.minimum(at, len(x) - 1))
+    return x[at], y[at]
+
+
 def curve_pictures(curves: list[Curve]) -> list[Html]:
     """ROC, precision and recall, and calibration."""
+    labels = [plain(label) for label, *_ in curves]
+    areas = [metrics.roc_auc_score(*pair) for _, *pair in curves]
+    precisions = [metrics.average_precision_score(*pair) for _, *pair in curves]
+    calibrations = [calibration(*pair) for _, *pair in curves]
+    errors = [np.average(np.abs(c[0] - c[1]), weights=c[4]) for c in calibrations]
 
     def roc(ax: Axes) -> None:
-        for curve, line in zip(curves, LINES, strict=False):
-            ax.plot(*curve.roc, **line, label=f"{plain(curve.name)}: area {curve.auc:.3f}")
+        for (_, *pair), label, area, line in zip(curves, labels, areas, LINES, strict=False):
+            rates = metrics.roc_curve(*pair)[:2]
+            ax.plot(*_thinned(*rates), **line, label=f"{label}: area {area:.3f}")
         ax.plot(UNIT, UNIT, **DASHED)
         ax.set(xlabel="false positive rate", ylabel="true positive rate", xlim=UNIT)
 
     def precision(ax: Axes) -> None:
-        for curve, line in zip(curves, LINES, strict=False):
-            label = f"{plain(curve.name)}: average precision {curve.average_precision:.3f}"
-            ax.plot(*curve.precision, **line, label=label)
+        for (_, *pair), label, mean, line in zip(curves, labels, precisions, LINES, strict=False):
+            precision, recall, _ = metrics.precision_recall_curve(*pair)
+            points = _thinned(recall[::-1], precision[::-1])
+            ax.plot(*points, **line, label=f"{label}: average precision {mean:.3f}")
         ax.set(xlabel="recall", ylabel="precision", xlim=UNIT, ylim=(-0.02, 1.02))
 
-    def calibration(ax: Axes) -> None:
-        for curve, line, point in zip(curves, LINES, POINTS, strict=False):
-            mean, part, low, high, _ = curve.calibration
+    def probabilities(ax: Axes) -> None:
+        for points, label, line, point in zip(calibrations, labels, LINES, POINTS, strict=False):
+            mean, part, low, high, _ = points
             ax.vlines(mean, low, high, color=INK, lw=1)
-            ax.plot(mean, part, **point | line, label=plain(curve.name))
+            ax.plot(mean, part, **point | line, label=label)
         ax.plot(UNIT, UNIT, **DASHED)
         ax.set(xlabel="predicted probability", ylabel="share of the class", xlim=(-0.02, 1.02))
 
-    def words(values: Iterable[str]) -> str:
-        names = (shortened(curve.name, 30) for curve in curves)
-        return "; ".join(f"{n}: {value}" for n, value in zip(names, values, strict=True))
+    def words(form: str, values: list[Any]) -> str:
+        names = (shortened(label, 30) for label, *_ in curves)
+        return "; ".join(f"{n}: {form.format(v)}" for n, v in zip(names, values, strict=True))
 
-    base = ", ".join(share(c.positive / c.n) for c in curves)
+    base = ", ".join(share(truth.mean()) for _, truth, _ in curves)
     return [
         picture(
             "ROC curve",
-            words(f"area {c.auc:.3f}" for c in curves),
+            words("area {:.3f}", areas),
             roc,
             "The share of the class that is found (up) against the share of the others that is "
             "taken for it (right), at each threshold of the probability. A curve near the upper "
@@ -137,15 +185,15 @@ def curve_pictures(curves: list[Curve]) -> list[Html]:
         ),
         picture(
             "Precision and recall",
-            words(f"{c.average_precision:.3f}" for c in curves),
+            words("{:.3f}", precisions),
             precision,
             "How many of the rows that are taken for the class are of it (up), against the share "
             f"of the class that is found (right). Chance would be a level line at {base}.",
         ),
         picture(
             "Calibration",
-            words(f"on average {c.calibration_error:.3f} from the diagonal" for c in curves),
-            calibration,
+            words("on average {:.3f} from the diagonal", errors),
+            probabilities,
             "Points on the dotted diagonal mean that predicted probabilities are right: of rows "
             "with a probability near 0.8, 80% are of the class. Bars are Wilson's 95% "
             "intervals; below the diagonal, probabilities are too high.",
@@ -207,62 +255,71 @@ def histogram_picture(
 
 
 def dependence_picture(
-    dependence: Dependence,
     feature: Any,
     categories: tuple[Any, ...] | None,
+    arrays: tuple[np.ndarray, np.ndarray, np.ndarray],
     outputs: list[Any],
     scale: tuple[str, float, float],
 ) -> Html:
     """The mean prediction against a feature's values: a line, or a point for each category.
 
-    outputs : names of the columns of `dependence.means`; one by itself has no legend
+    arrays : what `results.dependence` returns, with the outputs that are shown
+    outputs : their names; one by itself has no legend
     scale : what is shown, and the least and greatest of it in all pictures
     """
+    values, means, deciles = arrays
     y, low, high = scale
     pad = max(0.06 * (high - low), 1e-3 * max(abs(low), abs(high)))
-    means, values = dependence.means, dependence.values
     labels = [plain(o) for o in outputs] if len(outputs) > 1 else [None] * means.shape[1]
 
     def draw(ax: Axes) -> None:
-        at = values if dependence.shares is None else np.arange(len(values))
-        if dependence.shares is None:
+        at, beside, marks = values, 0.0, LINES
+        if categories is None:
             ax.set_xlabel(plain(feature, 30))
-            inside = (dependence.deciles >= at[0]) & (dependence.deciles <= at[-1])
-            deciles = dependence.deciles[inside]
-            ax.plot(deciles, np.zeros(len(deciles)), "|", color=SOFT, ms=9,
+            inside = deciles[(deciles >= at[0]) & (deciles <= at[-1])]
+            ax.plot(inside, np.zeros(len(inside)), "|", color=SOFT, ms=9,
                     transform=ax.get_xaxis_transform())  # fmt: skip
         else:
-            assert categories is not None
-            others = [*map(str, categories), "(other)"]
-            words = [
-                plain(others[int(v)], 14) if others[int(v)].strip() else "(empty)" for v in values
-            ]
+            at, beside, marks = np.arange(len(values)), 0.14, POINTS
+            texts = [*map(str, categories), "(other)"]
+            shown = [texts[int(value)] for value in values]
+            words = [plain(text, 14) if text.strip() else "(empty)" for text in shown]
             ax.set_xticks(at, words, rotation=38, ha="right", rotation_mode="anchor")
         for k, (column, label) in enumerate(zip(means.T, labels, strict=True)):
-            beside = 0.14 * (k - (len(labels) - 1) / 2)  # so that points do not hide one another
-            if dependence.shares is None:
-                ax.plot(at, column, **LINES[k], label=label)
-            else:
-                ax.plot(at + beside, column, **POINTS[k], label=label)
+            aside = beside * (k - (len(labels) - 1) / 2)  # so that points do not hide one another
+            ax.plot(at + aside, column, **marks[k], label=label)
         ax.set(ylabel=y, ylim=(low - pad, high + pad))
 
     said = f"from {scored(float(means.min()))} to {scored(float(means.max()))}"
     return picture(f"Dependence on {shortened(feature)}", said, draw, heading=name(feature))
 
 
-def residual_pictures(results: NumberResults) -> list[Html]:
+def bands(y: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+    """Of rows in the order of their predictions, in bands of as many rows, f64[4, b]: the mean
+    prediction, the mean target, and an interval of it by its standard error."""
+    order = np.argsort(predicted, kind="stable")
+    parts = np.array_split(order, max(1, min(BANDS, len(y) // 5)))
+    mean = np.array([[predicted[p].mean(), y[p].mean()] for p in parts]).T
+    unit = float(np.abs(y).max()) or 1.0  # so that no square is too large or too small
+    error = unit * np.array([(y[p] / unit).std() / np.sqrt(len(p)) for p in parts])
+    return np.stack([*mean, mean[1] - 1.96 * error, mean[1] + 1.96 * error])
+
+
+def residual_pictures(y: np.ndarray, predicted: np.ndarray) -> list[Html]:
     """Residuals against predictions, their histogram, and means of bands."""
-    predicted, residual = results.points
-    mean, truth, low, high = results.bands
+    n, residuals = len(y), y - predicted
+    rows = np.arange(n) if n <= MOST_RESIDUALS else draw_rows(SEED, n, MOST_RESIDUALS)
+    mean, truth, low, high = bands(y, predicted)
     ends = float(min(mean.min(), low.min())), float(max(mean.max(), high.max()))
-    q = results.quantiles
+    q5, q25, q75, q95 = map(figure, np.quantile(residuals, [0.05, 0.25, 0.75, 0.95]))
 
     def scatter(ax: Axes) -> None:
-        ax.plot(predicted, residual, "o", color=SERIES[0], ms=2.5, mew=0, alpha=0.55)
+        look: dict[str, Any] = {"ms": 2.5, "mew": 0, "alpha": 0.55}
+        ax.plot(predicted[rows], residuals[rows], "o", color=SERIES[0], **look)
         ax.axhline(0.0, **DASHED)
         ax.set(xlabel="prediction", ylabel="target - prediction")
 
-    def bands(ax: Axes) -> None:
+    def means(ax: Axes) -> None:
         ax.plot(ends, ends, **DASHED)
         ax.vlines(mean, low, high, color=INK, lw=1)
         ax.plot(mean, truth, **POINTS[0])
@@ -271,22 +328,22 @@ def residual_pictures(results: NumberResults) -> list[Html]:
     return [
         picture(
             "Residuals against predictions",
-            f"half of all residuals lie between {figure(q[2])} and {figure(q[4])}",
+            f"half of all residuals lie between {q25} and {q75}",
             scatter,
-            f"Each point is a row ({len(predicted):,} of {len(results.residuals):,}). Points "
+            f"Each point is a row ({len(rows):,} of {n:,}). Points "
             "should lie around the dotted line at any prediction; a bow or a funnel means that the "
             "model errs in some range more than elsewhere.",
         ),
         histogram_picture(
             "Sizes of residuals",
-            results.residuals,
+            residuals,
             ("target - prediction", "rows"),
-            f"Nine of ten residuals lie between {figure(q[1])} and {figure(q[5])}.",
+            f"Nine of ten residuals lie between {q5} and {q95}.",
         ),
         picture(
             "Means of predictions and targets",
             f"{len(mean)} groups of rows in the order of their predictions",
-            bands,
+            means,
             "Rows in groups by their prediction. Points on the dotted diagonal mean that "
             "predictions are right on average; bars are 95% intervals of the mean target.",
         ),

@@ -1,10 +1,10 @@
-"""All that a report tells of a model and of rows, computed."""
+"""What a report tells of a model and of rows, computed."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,14 +16,11 @@ from gpuforest.common import hashing
 from gpuforest.common.progress import report, stage
 from gpuforest.engine.binning import bin_matrix
 from gpuforest.engine.forest import Forest
-from gpuforest.explain.importances import importance_spread
 from gpuforest.explain.model_facts import feature_names, finite
 from gpuforest.explain.oob import curve_points
-from gpuforest.tools.report import scores
-from gpuforest.tools.report.rows import SEED, Drift, Rows, alone, drift
-from gpuforest.tools.report.scores import ClassResults, NumberResults, Score
+from gpuforest.tools.report.rows import SEED, Labels, Rows, drift
+from gpuforest.tools.report.scores import Score, class_scores, number_scores, wilson
 
-SHOWN_DEPENDENCES = 6
 REPEATS = 5  # orders of each feature
 PERMUTED_FEATURES = 20
 GRID = 20  # values of a feature that each row gets
@@ -37,130 +34,99 @@ MOST_VALUES = 20_000_000  # of a table of float64: 160 MB
 DECILES = np.arange(1, 10) / 10
 
 
-@dataclass(frozen=True, eq=False)
-class Permuted:
-    """How much the score of the rows falls when a feature of i64[f], by their importance, is
-    permuted: mean and standard deviation f64[f] over `REPEATS` orders."""
-
-    features: np.ndarray
-    mean: np.ndarray
-    std: np.ndarray
-    score: float
-    n_rows: int
-
-
-@dataclass(frozen=True, eq=False)
-class Dependence:
-    """The mean predictions f64[g, K] of rows that all have the same value of a feature.
-
-    values : f64[g] ascending, or the codes of categories by their frequency; code n of n
-        categories is any other
-    shares : f64[g], how many rows have a category; None: the feature is numeric
-    """
-
-    feature: int
-    values: np.ndarray
-    shares: np.ndarray | None
-    means: np.ndarray
-    n_rows: int
-    deciles: np.ndarray
-
-
-@dataclass(eq=False)
 class Results:
-    """What is known of a model and of rows; None where nothing is known.
+    """What several parts of a report say of a fitted estimator and of rows, computed when it is
+    first asked for; None where nothing is known."""
 
-    oob : the out-of-bag score
-    importances, spread : impurity importances f64[F], and their deviations over the trees
-    scores : of the rows
-    classes, numbers : the results of one output
-    outputs : the scores of each of several outputs
-    anomalies : f64[N], of an isolation forest
-    staged : numbers of trees, and the error of the first so many
-    alone : see `rows.alone`
-    """
-
-    estimator: Any
-    oob: Score | None = None
-    importances: np.ndarray | None = None
-    spread: np.ndarray | None = None
-    rows: Rows | None = None
-    scores: list[Score] = field(default_factory=list)
-    classes: ClassResults | None = None
-    numbers: NumberResults | None = None
-    outputs: list[list[Score]] = field(default_factory=list)
-    anomalies: np.ndarray | None = None
-    permuted: Permuted | None = None
-    staged: tuple[np.ndarray, np.ndarray] | None = None
-    dependences: list[Dependence] = field(default_factory=list)
-    drift: Drift | None = None
-    alone: tuple[np.ndarray, float] | None = None
-
-    @property
-    def names(self) -> list[str]:
-        """What the features are called."""
-        return feature_names(self.estimator)
-
-    @classmethod
-    def of(cls, estimator: Any, X: Any = None, y: Any = None) -> Results:
-        """The results of a fitted estimator, and of rows."""
+    def __init__(self, estimator: Any, X: Any = None, y: Any = None) -> None:
         _check(estimator, X, y)
-        results = cls(estimator, rows=None if X is None else Rows.read(estimator, X, y))
-        results.oob = _oob_score(estimator)
-        results.importances = getattr(estimator, "feature_importances_", None)
-        if results.importances is not None:
-            results.spread = importance_spread(estimator)
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # of huge targets
-            if results.rows is not None:
-                results._score(results.rows)
-                results._explain(results.rows)
-        return results
+        self.estimator, self.names = estimator, feature_names(estimator)
+        self.rows = None if X is None else Rows.read(estimator, X, y)
+        self.judged = self.rows if y is not None else None  # rows with targets
+        # f64[F], by what splits gained
+        self.importances: np.ndarray | None = getattr(estimator, "feature_importances_", None)
 
-    def _score(self, rows: Rows) -> None:
-        """Compare predictions with targets."""
+    @cached_property
+    def oob(self) -> Score | None:
+        """The out-of-bag score; with an interval where it is a share of known rows."""
+        estimator = self.estimator
+        value = finite(getattr(estimator, "oob_score_", None))
+        if value is None:
+            return None
+        if callable(getattr(estimator, "oob_score", None)):
+            return Score("out-of-bag score", value)
+        if not is_classifier(estimator):
+            return Score("out-of-bag R²", value)
+        n = getattr(estimator, "_training_", {}).get("rows")
+        means = getattr(estimator, "oob_decision_function_", None)
+        if means is not None:  # rows that every tree drew have no prediction
+            n = int((~np.isnan(means.reshape(len(means), -1)[:, 0])).sum())
+        if not n:
+            return Score("out-of-bag accuracy", value)
+        return Score("out-of-bag accuracy", value, *wilson(round(value * n), n), "Wilson")
+
+    @cached_property
+    def pairs(self) -> list[tuple[Any, np.ndarray]]:
+        """The targets and predictions of each output: Labels, and probabilities f64[N, C] of the
+        model's classes; or numbers f64[N] of both. []: there are no targets."""
+        if (rows := self.judged) is None:
+            return []
         model, table = rows.predictor(), rows.table
         if rows.labels is not None:
             proba = model.predict_proba(table)
-            outputs = [*zip(rows.labels, [proba] if len(rows.labels) == 1 else proba, strict=True)]
-            results = [scores.class_results(*output) for output in outputs]
-            if len(results) == 1:
-                self.classes, self.scores = results[0], results[0].scores
-                return
-            right = [labels.codes == labels.known[p.argmax(axis=1)] for labels, p in outputs]
-            n_right = int(np.all(right, axis=0).sum())
-            ends = scores.wilson(n_right, rows.n)
-            self.scores = [Score("accuracy, all outputs right", n_right / rows.n, *ends, "Wilson")]
-            self.outputs = [output.scores[:2] for output in results]
-        elif rows.numbers is not None:
-            y = rows.numbers
-            predicted = np.asarray(model.predict(table), np.float64).reshape(y.shape)
-            if y.shape[1] == 1:
-                self.numbers = scores.number_results(y[:, 0], predicted[:, 0])
-                self.scores = self.numbers.scores
-                return
-            pairs = zip(y.T, predicted.T, strict=True)
-            self.outputs = [scores.number_scores(*pair) for pair in pairs]
-            mean = float(np.mean([output[0].value for output in self.outputs]))
-            self.scores = [Score("R², mean of the outputs", mean)]
-        elif hasattr(self.estimator, "score_samples"):
-            self.anomalies = np.asarray(model.score_samples(table))
+            return [*zip(rows.labels, proba if len(rows.labels) > 1 else [proba], strict=True)]
+        assert rows.numbers is not None
+        predicted = np.asarray(model.predict(table), np.float64).reshape(rows.numbers.shape)
+        return [*zip(rows.numbers.T, predicted.T, strict=True)]
 
-    def _explain(self, rows: Rows) -> None:
-        """What features and trees do, and how the rows differ from those of the training."""
-        self.drift, importances = drift(rows), self.importances
-        self.alone = alone(rows) if rows.has_targets else None
-        if importances is None or not hasattr(self.estimator, "predict"):
-            return
-        order = np.argsort(-importances, kind="stable")
-        order = order[importances[order] > 0]
-        if rows.has_targets:
-            self.staged = staged_error(rows)
-            self.permuted = permuted(rows, importances)
-            if self.permuted is not None:
-                order = self.permuted.features
-        if self.estimator.n_outputs_ == 1:
-            shown = (dependence(rows, int(f)) for f in order[:SHOWN_DEPENDENCES])
-            self.dependences = [found for found in shown if found is not None]
+    @property
+    def classes(self) -> tuple[Labels, np.ndarray] | None:
+        """The pair of a single output of classes."""
+        return self.pairs[0] if len(self.pairs) == 1 and is_classifier(self.estimator) else None
+
+    @property
+    def numbers(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """The pair of a single output of numbers."""
+        return self.pairs[0] if len(self.pairs) == 1 and is_regressor(self.estimator) else None
+
+    @cached_property
+    def outputs(self) -> list[list[Score]]:
+        """The scores of each output."""
+        scores_of = class_scores if is_classifier(self.estimator) else number_scores
+        return [scores_of(*pair) for pair in self.pairs]
+
+    @cached_property
+    def scores(self) -> list[Score]:
+        """The scores of all outputs together."""
+        if len(self.outputs) < 2:
+            return [score for scores in self.outputs for score in scores]
+        if is_regressor(self.estimator):
+            mean = float(np.mean([scores[0].value for scores in self.outputs]))
+            return [Score("R², mean of the outputs", mean)]
+        right = [labels.codes == labels.predicted(proba) for labels, proba in self.pairs]
+        n_right, n = int(np.all(right, axis=0).sum()), len(right[0])
+        ends = wilson(n_right, n)
+        return [Score("accuracy, all outputs right", n_right / n, *ends, "Wilson")]
+
+    @cached_property
+    def drift(self) -> np.ndarray | None:
+        """See `drift`."""
+        return None if self.rows is None else drift(self.rows)
+
+    @cached_property
+    def ranked(self) -> np.ndarray:
+        """The features that have an importance, in its order, i64[...]."""
+        if self.importances is None:
+            return np.zeros(0, np.int64)
+        order = np.argsort(-self.importances, kind="stable")
+        return np.asarray(order[self.importances[order] > 0])
+
+    @cached_property
+    def permuted(self) -> tuple[np.ndarray, np.ndarray, float, int] | None:
+        """See `permuted`."""
+        if self.judged is None:
+            return None
+        return permuted(self.judged, self.ranked[:PERMUTED_FEATURES])
 
 
 def _check(estimator: Any, X: Any, y: Any) -> None:
@@ -175,24 +141,6 @@ def _check(estimator: Any, X: Any, y: Any) -> None:
         raise ValueError("y without X: pass the rows that y belongs to, too")
     if y is not None and not (is_classifier(estimator) or is_regressor(estimator)):
         raise ValueError(f"this {kind} has no target to compare with: leave out y")
-
-
-def _oob_score(estimator: Any) -> Score | None:
-    """The out-of-bag score; with an interval where it is a share of known rows."""
-    value = finite(getattr(estimator, "oob_score_", None))
-    if value is None:
-        return None
-    if callable(getattr(estimator, "oob_score", None)):
-        return Score("out-of-bag score", value)
-    if not is_classifier(estimator):
-        return Score("out-of-bag R²", value)
-    n = getattr(estimator, "_training_", {}).get("rows")
-    means = getattr(estimator, "oob_decision_function_", None)
-    if means is not None:  # rows that every tree drew have no prediction
-        n = int((~np.isnan(means.reshape(len(means), -1)[:, 0])).sum())
-    if not n:
-        return Score("out-of-bag accuracy", value)
-    return Score("out-of-bag accuracy", value, *scores.wilson(round(value * n), n), "Wilson")
 
 
 def score_of(rows: Rows) -> Callable[[Any], float]:
@@ -219,15 +167,15 @@ def score_of(rows: Rows) -> Callable[[Any], float]:
     return r2
 
 
-def permuted(rows: Rows, importances: np.ndarray) -> Permuted | None:
-    """Permutation importances (Breiman 2001) of the features that matter most by another measure.
+def permuted(rows: Rows, features: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, int] | None:
+    """Permutation importances (Breiman 2001) of features i64[f]: how much the score falls when
+    their values are permuted.
 
-    None: there are too few rows, or numbers do not vary.
+    It returns the features by their mean falls, the falls f64[f, REPEATS], the score before, and
+    the number of rows; None: there are too few rows, or numbers do not vary.
     """
-    order = np.argsort(-importances, kind="stable")
-    features = order[importances[order] > 0][:PERMUTED_FEATURES]
     rows = rows.sample(_most(rows, PERMUTING // (REPEATS * max(len(features), 1)), PERMUTED_ROWS))
-    model, score, table = rows.predictor(), score_of(rows), rows.dense
+    model, score, table = rows.predictor(), score_of(rows), rows.dense()
     keys = hashing.hash_at(np.full(1, SEED, np.uint64), np.arange(REPEATS, dtype=np.uint64))
     at = np.arange(rows.n, dtype=np.uint64)[None]
     orders = hashing.permute(np, keys[:, None], at, rows.n).astype(np.int64)
@@ -242,9 +190,8 @@ def permuted(rows: Rows, importances: np.ndarray) -> Permuted | None:
                 falls[i, j] = before - score(model.predict(table))
             table[:, f] = column
             report(i + 1, len(features))
-    mean, std = falls.mean(axis=1), falls.std(axis=1)
-    best = np.argsort(-mean, kind="stable")
-    return Permuted(features[best], mean[best], std[best], before, rows.n)
+    order = np.argsort(-falls.mean(axis=1), kind="stable")
+    return features[order], falls[order], before, rows.n
 
 
 def _most(rows: Rows, steps: int, most: int) -> int:
@@ -254,31 +201,38 @@ def _most(rows: Rows, steps: int, most: int) -> int:
     return max(FEWEST_ROWS, min(most, int(steps / (forest.n_trees * depth))))
 
 
-def dependence(rows: Rows, feature: int) -> Dependence | None:
-    """The partial dependence (Friedman 2001) on a feature; None: it has a single value."""
-    F = rows.estimator.n_features_in_
-    most = min(DEPENDENCE_ROWS, MOST_VALUES // (GRID * F))
-    sample = rows.sample(_most(rows, DEPENDING // GRID, most))
+def dependence_rows(rows: Rows) -> Rows:
+    """The rows over which `dependence` takes its means."""
+    most = min(DEPENDENCE_ROWS, MOST_VALUES // (GRID * rows.estimator.n_features_in_))
+    return rows.sample(_most(rows, DEPENDING // GRID, most))
+
+
+def dependence(rows: Rows, feature: int) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """The partial dependence (Friedman 2001) on a feature; None: it has a single value.
+
+    It returns values f64[g], ascending, or the codes of categories by their frequency (code n of n
+    categories is any other); the mean predictions f64[g, K] of rows that all have the same one of
+    these values; and the deciles of the feature.
+    """
+    sample, model = dependence_rows(rows), rows.predictor()
     column = rows.sample(STAGED_ROWS).column(feature)
-    column, shares = column[~np.isnan(column)], None
+    column = column[~np.isnan(column)]
     values, counts = np.unique(column, return_counts=True)
     if len(values) < 2:
         return None
-    deciles = np.quantile(column, DECILES)
     if feature in rows.estimator.forest_.edges.categories:
-        best = np.argsort(-counts, kind="stable")[:MOST_CATEGORIES]
-        values, shares = values[best], counts[best] / len(column)
+        values = values[np.argsort(-counts, kind="stable")[:MOST_CATEGORIES]]
     elif len(values) > GRID:
         levels = np.linspace(0.01, 0.99, GRID)
         grid = np.unique(np.quantile(column, levels))
         if len(grid) < GRID // 2:  # one value has most rows: others are drawn from the rest
             grid = np.unique(np.concatenate([grid, np.quantile(values, levels[1::2])]))
         values = grid
-    table, model = np.tile(sample.dense, (len(values), 1)), rows.predictor()
+    table = np.tile(sample.dense(), (len(values), 1))
     table[:, feature] = np.repeat(values, sample.n)
     predict = model.predict_proba if is_classifier(model) else model.predict
     predicted = np.asarray(predict(table)).reshape(len(values), sample.n, -1)
-    return Dependence(feature, values, shares, predicted.mean(axis=1), sample.n, deciles)
+    return values, predicted.mean(axis=1), np.quantile(column, DECILES)
 
 
 def staged_error(rows: Rows) -> tuple[np.ndarray, np.ndarray] | None:
@@ -287,8 +241,9 @@ def staged_error(rows: Rows) -> tuple[np.ndarray, np.ndarray] | None:
     estimator, forest = rows.estimator, rows.estimator.forest_
     K = forest.coding.n_values if forest.baseline is not None else 1
     n_stages = forest.n_trees // K
+    adds_up = forest.combine in ("mean", "sum", "votes")
     quantiles = hasattr(estimator, "default_quantiles")
-    if forest.combine == "median" or quantiles or n_stages < 2 or estimator.n_outputs_ > 1:
+    if not adds_up or quantiles or n_stages < 2 or estimator.n_outputs_ > 1:
         return None
     rows = rows.sample(STAGED_ROWS)
     points, score, model = curve_points(n_stages), score_of(rows), rows.predictor()

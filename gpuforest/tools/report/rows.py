@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from gpuforest.backends.registry import run_on_backend
 from gpuforest.data.arrays import to_host
 from gpuforest.data.frames import listed
 from gpuforest.data.validation import check_labels, check_numbers, check_table
-from gpuforest.engine.binning import BinEdges, bin_matrix, draw_rows
+from gpuforest.engine.binning import bin_matrix, draw_rows
 from gpuforest.engine.criteria import CRITERIA
 
 SEED = 0  # of what is drawn: the same report for the same model and rows
@@ -35,14 +35,24 @@ class Labels:
     known: np.ndarray
     codes: np.ndarray
 
-    def take(self, rows: np.ndarray) -> Labels:
-        """Those of some rows."""
-        return replace(self, codes=self.codes[rows])
-
     @property
     def unknown(self) -> np.ndarray:
         """Labels that the model does not know, i64[...]."""
         return np.setdiff1d(np.arange(len(self.names)), self.known)
+
+    @property
+    def counts(self) -> np.ndarray:
+        """Rows of each label, i64[L]."""
+        return np.bincount(self.codes, minlength=len(self.names))
+
+    def predicted(self, proba: np.ndarray) -> np.ndarray:
+        """The label i64[N] of the highest of each row's probabilities f64[N, C]."""
+        return np.asarray(self.known[proba.argmax(axis=1)])
+
+    def confusion(self, proba: np.ndarray) -> np.ndarray:
+        """Rows i64[L, L] of each label (first axis) that are predicted as each."""
+        L = len(self.names)
+        return np.bincount(self.codes * L + self.predicted(proba), minlength=L * L).reshape(L, L)
 
 
 def aligned(known: np.ndarray, y: Any) -> Labels:
@@ -103,25 +113,15 @@ class Rows:
     def n(self) -> int:
         return int(self.table.shape[0])
 
-    @property
-    def has_targets(self) -> bool:
-        return self.labels is not None or self.numbers is not None
-
-    @cached_property
-    def codes(self) -> np.ndarray:
-        """The bins of the values, [N, F]."""
-        edges = self.estimator.forest_.edges
-        codes: np.ndarray = bin_matrix(self.table, edges, NumpyBackend()).codes
-        return codes[:, : self.estimator.n_features_in_]
-
     def sample(self, most: int) -> Rows:
         """At most so many of the rows, drawn by the hash."""
-        return self if self.n <= most else self.take(draw_rows(SEED, self.n, most))
-
-    def take(self, rows: np.ndarray) -> Rows:
-        """Some of the rows."""
+        if self.n <= most:
+            return self
+        rows = draw_rows(SEED, self.n, most)
         numbers = None if self.numbers is None else self.numbers[rows]
-        labels = None if self.labels is None else [own.take(rows) for own in self.labels]
+        labels = self.labels and [
+            replace(output, codes=output.codes[rows]) for output in self.labels
+        ]
         return Rows(self.estimator, self.table[rows], numbers, labels)
 
     def column(self, feature: int) -> np.ndarray:
@@ -130,7 +130,6 @@ class Rows:
         column = column.toarray() if issparse(column) else column
         return np.asarray(column, np.float64)[:, 0]
 
-    @cached_property
     def dense(self) -> np.ndarray:
         """The table as a new array, f64[N, F]."""
         table = self.table.toarray() if issparse(self.table) else self.table
@@ -157,87 +156,73 @@ def _check_outputs(n_outputs: int, expected: int) -> None:
         raise ValueError(f"y has {n_outputs} outputs, and the model predicts {expected}")
 
 
-@dataclass(frozen=True, eq=False)
-class Drift:
-    """Shares f64[F] of the rows whose value of a feature is missing; a number further out than the
-    outermost bins are wide (NaN: too few bins to tell); a category that is not among those
-    learned, because it is new, or was rare in training (NaN: the feature is numeric)."""
+def drift(rows: Rows) -> np.ndarray:
+    """What the bins and categories of a model say about rows: shares f64[3, F] of them.
 
-    missing: np.ndarray
-    beyond: np.ndarray
-    unknown: np.ndarray
-    n_rows: int
-
-    @property
-    def worst(self) -> np.ndarray:
-        """The share f64[F] that says that a feature differs."""
-        parts = np.nan_to_num(self.beyond), np.nan_to_num(self.unknown)
-        return np.asarray(np.maximum(*parts))
-
-
-def drift(rows: Rows) -> Drift:
-    """What the bins and categories of a model say about rows."""
+    1. whose number lies further out than the outermost bins are wide (NaN: too few bins to tell)
+    2. whose category is not among those learned, because it is new, or was rare in training (NaN:
+       the feature is numeric)
+    3. whose value is missing
+    """
     rows = rows.sample(MOST_ROWS)
     edges, F = rows.estimator.forest_.edges, rows.estimator.n_features_in_
-    missing, beyond, unknown = np.zeros(F), np.full(F, np.nan), np.full(F, np.nan)
+    beyond, unknown, missing = shares = np.full((3, F), np.nan)
     for f in range(F):
-        column = rows.column(f)
-        values = column[~np.isnan(column)]
-        missing[f] = (rows.n - len(values)) / rows.n
+        values, cuts = rows.column(f), edges.values[edges.offsets[f] : edges.offsets[f + 1]]
+        missing[f] = np.isnan(values).mean()
         if f in edges.categories:
-            n = len(edges.categories[f])
-            unknown[f] = np.count_nonzero(values >= n) / rows.n
-        elif (ends := _ends(edges, f)) is not None:
-            beyond[f] = np.count_nonzero((values < ends[0]) | (values > ends[1])) / rows.n
-    return Drift(missing, beyond, unknown, rows.n)
+            unknown[f] = (values >= len(edges.categories[f])).mean()
+        elif len(cuts) > 1:
+            # Where each value had a bin, training reached no further: its last value is nearer to
+            # the last edge than the bin below that edge is wide.
+            low, high = 2 * cuts[0] - cuts[1], 2 * cuts[-1] - cuts[-2]
+            beyond[f] = ((values < low) | (values > high)).mean()
+    return shares
 
 
-def _ends(edges: BinEdges, f: int) -> tuple[float, float] | None:
-    """How far the training values of a numeric feature reached at the most, where each value had a
-    bin; None: it has too few bins to tell. The last value is nearer to the last edge than the bin
-    below that edge is wide."""
-    cuts = edges.values[edges.offsets[f] : edges.offsets[f + 1]]
-    if len(cuts) < 2:
-        return None
-    with np.errstate(over="ignore"):
-        return float(2 * cuts[0] - cuts[1]), float(2 * cuts[-1] - cuts[-2])
+def unlike_training(shares: np.ndarray) -> np.ndarray:
+    """The share f64[F] of the rows, of these by `drift`, whose value of a feature is new."""
+    return np.asarray(np.nan_to_num(shares[:2]).max(axis=0))
 
 
 def alone(rows: Rows) -> tuple[np.ndarray, float] | None:
-    """What each feature predicts without any other: accuracy, or R², f64[F]; and the accuracy of
-    the most frequent class, or 0. None: too few rows, or several outputs.
+    """What each feature predicts without any other, of rows with targets: accuracy, or R², f64[F];
+    and the accuracy of the most frequent class, or 0. None: too few rows, several outputs, or
+    equal targets.
 
     Half of the rows give each bin of the feature its most frequent class, or its mean, by which
     the other half is predicted; and the other way round. Between bins of numbers that have rows
     the nearest one counts, or the means are interpolated.
     """
     rows = rows.sample(MOST_ROWS)
-    if rows.n < FEWEST_ROWS or rows.estimator.n_outputs_ > 1 or not rows.has_targets:
+    forest, F = rows.estimator.forest_, rows.estimator.n_features_in_
+    if rows.n < FEWEST_ROWS or rows.estimator.n_outputs_ > 1:
         return None
-    half, codes = np.arange(rows.n) % 2 == 0, rows.codes.astype(np.int64)
-    kinds, halves = rows.estimator.forest_.edges.categories, (half, ~half)
+    y: np.ndarray
+    by_bin: Callable[..., np.ndarray]
     if rows.labels is not None:
-        y, L = rows.labels[0].codes, len(rows.labels[0].names)
-        sides = [(f, side) for f in range(codes.shape[1]) for side in halves]
-        right = np.zeros(codes.shape[1])
-        for f, side in sides:
-            predicted = _class_by_bin(codes[side, f], y[side], codes[~side, f], L, f in kinds)
-            right[f] += np.count_nonzero(predicted == y[~side])
-        return right / rows.n, float(np.bincount(y).max() / rows.n)
-    assert rows.numbers is not None
-    y = rows.numbers[:, 0] / (np.abs(rows.numbers).max() or 1.0)
-    spread, errors = float(((y - y.mean()) ** 2).sum()), np.zeros(codes.shape[1])
-    if not spread > 0:
-        return None
-    for f in range(codes.shape[1]):
-        for side in halves:
-            predicted = _mean_by_bin(codes[side, f], y[side], codes[~side, f], f in kinds)
-            errors[f] += float(((y[~side] - predicted) ** 2).sum())
-    return 1 - errors / spread, 0.0
+        y, by_bin = rows.labels[0].codes, partial(_class_by_bin, len(rows.labels[0].names))
+        total, base = float(rows.n), float(np.bincount(y).max() / rows.n)
+    else:
+        assert rows.numbers is not None
+        y, by_bin = rows.numbers[:, 0] / (np.abs(rows.numbers).max() or 1.0), _mean_by_bin
+        total, base = float(((y - y.mean()) ** 2).sum()), 0.0
+        if not total > 0:
+            return None
+    codes = bin_matrix(rows.table, forest.edges, NumpyBackend()).codes[:, :F].astype(np.int64)
+    half, errors = np.arange(rows.n) % 2 == 0, np.zeros(F)
+    for f in range(F):
+        for side in (half, ~half):
+            is_category = f in forest.edges.categories
+            predicted = by_bin(codes[side, f], y[side], codes[~side, f], is_category)
+            truth = y[~side]
+            wrong = truth != predicted if rows.labels is not None else (truth - predicted) ** 2
+            errors[f] += wrong.sum()
+    return 1 - errors / total, base
 
 
 def _class_by_bin(
-    codes: np.ndarray, y: np.ndarray, asked: np.ndarray, n_classes: int, is_category: bool
+    n_classes: int, codes: np.ndarray, y: np.ndarray, asked: np.ndarray, is_category: bool
 ) -> np.ndarray:
     """The most frequent class of the rows in the bins that are asked for, i64[n]."""
     n_codes = max(int(codes.max()), int(asked.max())) + 1

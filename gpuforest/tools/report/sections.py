@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
@@ -14,10 +13,11 @@ from gpuforest.common.errors import BackendError
 from gpuforest.engine.nodes import is_leaf
 from gpuforest.estimators.memory import estimate_memory
 from gpuforest.explain import model_facts as facts
-from gpuforest.explain.model_facts import feature_names
+from gpuforest.explain.importances import importance_spread
 from gpuforest.explain.paths import subtree_sizes, tree_depths
 from gpuforest.export.walker import Node, class_labels, nodes_of, tree_title
 from gpuforest.tools.report import pictures
+from gpuforest.tools.report import results as computed
 from gpuforest.tools.report.html import (
     Html,
     figure,
@@ -28,14 +28,17 @@ from gpuforest.tools.report.html import (
     listed,
     name,
     note,
+    score_value,
     scored,
     share,
     shortened,
     table,
 )  # fmt: skip
-from gpuforest.tools.report.results import PERMUTED_FEATURES, REPEATS, Results
-from gpuforest.tools.report.scores import MOST_CURVES, ClassResults, Score, n_samples, wilson
+from gpuforest.tools.report.results import Results
+from gpuforest.tools.report.rows import MOST_ROWS, unlike_training
+from gpuforest.tools.report.scores import n_samples, wilson
 
+SHOWN_DEPENDENCES = 6
 SHOWN_FEATURES = 20
 MOST_CELLS = 30  # classes of a confusion matrix
 MOST_PAIRS, MOST_CLASSES, MOST_DRIFTING = 10, 40, 20
@@ -48,9 +51,9 @@ def model_parts(results: Results) -> list[Html]:
     estimator = results.estimator
     settings = facts.changed_settings(estimator).items()
     rows = [(h("code", key), h("code", shortened(repr(value), 300))) for key, value in settings]
-    shown = table(["parameter", "value"], rows, class_="wide")
+    shown = table(["parameter", "value"], rows)
     return [
-        table([], [*_training_facts(estimator), *_forest_facts(estimator)], class_="facts"),
+        table([], [*_training_facts(estimator), *_forest_facts(estimator)], look="facts"),
         h("h3", "Settings that are not the defaults"),
         shown if rows else h("p", "All parameters have their defaults."),
     ]
@@ -59,10 +62,13 @@ def model_parts(results: Results) -> list[Html]:
 def _training_facts(estimator: Any) -> list[tuple[Any, Any]]:
     """Facts about the fit; a model from a file keeps few of them."""
     training = getattr(estimator, "_training_", {})
-    source, names = getattr(estimator, "source_", {}), feature_names(estimator)
-    edges, F = estimator.forest_.edges, estimator.n_features_in_
+    source, names = getattr(estimator, "source_", {}), facts.feature_names(estimator)
     rows, seconds = training.get("rows"), getattr(estimator, "_seconds_", None)
-    n_kinds = len(edges.categories)
+    n_kinds, classes = len(estimator.forest_.edges.categories), class_labels(estimator.forest_)
+    features = joined([f"{len(names):,}, of which {n_kinds:,} categorical: ", listed(names)])
+    labels = [joined([f"{len(of_output):,}: ", listed(of_output)]) for of_output in classes]
+    several = len(classes) > 1
+    titles = [f"classes of output {i}" if several else "classes" for i in range(len(classes))]
     recorded: list[tuple[str, Any]] = [
         ("training rows", None if rows is None else f"{rows:,}"),
         ("seconds of training", None if seconds is None else f"{seconds:.2f}"),
@@ -75,17 +81,12 @@ def _training_facts(estimator: Any) -> list[tuple[Any, Any]]:
         ("estimator", type(estimator).__name__),
         ("task", _task(estimator)),
         *([("target", name(source["target"]))] if "target" in source else []),
-        ("features", joined([f"{F:,}, of which {n_kinds:,} categorical: ", listed(names)])),
-        *_class_facts(estimator),
+        ("features", features),
+        *zip(titles, labels, strict=True),
         *(fact for fact in recorded if fact[1] is not None),
         *([("not recorded", ", ".join(unknown))] if unknown else []),
         ("random seed", str(estimator.seed_)),
     ]
-
-
-def outputs_of(estimator: Any) -> list[np.ndarray]:
-    """The classes of each output."""
-    return estimator.classes_ if estimator.n_outputs_ > 1 else [estimator.classes_]
 
 
 def _task(estimator: Any) -> str:
@@ -97,15 +98,6 @@ def _task(estimator: Any) -> str:
     return "anomaly detection" if hasattr(estimator, "score_samples") else "embedding"
 
 
-def _class_facts(estimator: Any) -> list[tuple[Any, Any]]:
-    if not is_classifier(estimator):
-        return []
-    outputs = outputs_of(estimator)
-    titles = [f"classes of output {i}" for i in range(len(outputs))] if outputs[1:] else ["classes"]
-    words = (joined([f"{len(classes):,}: ", listed(list(classes))]) for classes in outputs)
-    return [*zip(titles, words, strict=True)]
-
-
 def _memory(estimator: Any, rows: int | None) -> str | None:
     """What training took, by `estimate_memory`; None: unknown. It depends on backend and threads,
     which model files do not keep."""
@@ -114,8 +106,8 @@ def _memory(estimator: Any, rows: int | None) -> str | None:
         return None
     sizes = {"n_samples": rows, "n_features": estimator.n_features_in_}
     sizes["n_outputs"] = estimator.n_outputs_
-    if is_classifier(estimator):
-        sizes["n_classes"] = max(map(len, outputs_of(estimator)))
+    if classes := class_labels(estimator.forest_):
+        sizes["n_classes"] = max(map(len, classes))
     try:
         memory = estimate_memory(estimator, **sizes, dtype=np.float64, backend=backend)
     except BackendError:  # it is not on this machine
@@ -142,14 +134,12 @@ def _forest_facts(estimator: Any) -> list[tuple[Any, Any]]:
 
 def importance_parts(results: Results) -> list[Html]:
     """Importances of two kinds."""
-    impurity, spread, permuted = results.importances, results.spread, results.permuted
+    impurity, names, estimator = results.importances, results.names, results.estimator
     if impurity is None:
         return []
-    names = results.names
-    boosted = results.estimator.forest_.baseline is not None
-    order = np.argsort(-impurity, kind="stable")
-    order = order[impurity[order] > 0][:SHOWN_FEATURES]
-    more = int((impurity > 0).sum()) - len(order)
+    spread, boosted = importance_spread(estimator), estimator.forest_.baseline is not None
+    order = results.ranked[:SHOWN_FEATURES]
+    more = len(results.ranked) - len(order)
     text = (
         "How much the splits of each feature gained on the training rows, as a share of all. "
         "Features of many values look more important than they are."
@@ -162,22 +152,23 @@ def importance_parts(results: Results) -> list[Html]:
     if more > 0:
         parts.append(note(f"{more:,} more features have an importance above 0."))
     parts.append(h("h3", "By permutation"))
-    if permuted is None:
+    if results.permuted is None:
         parts.append(h("p", "These need rows with targets that vary, which were not given."))
         return parts
-    measure = "accuracy" if is_classifier(results.estimator) else "R²"
+    features, falls, before, n_rows = results.permuted
+    measure = "accuracy" if is_classifier(estimator) else "R²"
     text = (
-        f"How much {measure} falls from {scored(permuted.score)} when the values of a feature are "
-        f"permuted among {permuted.n_rows:,} of the rows given: the mean of {REPEATS} orders, and "
+        f"How much {measure} falls from {scored(before)} when the values of a feature are "
+        f"permuted among {n_rows:,} of the rows given: the mean of {computed.REPEATS} orders, and "
         "its standard deviation. Near 0 means that the model does without the feature, perhaps "
         "because another one says the same."
     )
-    of_all = np.zeros((2, len(names)))
-    of_all[:, permuted.features] = permuted.mean, permuted.std
-    parts += [h("p", text), _bars(names, permuted.features, *of_all)]
+    mean, std = np.zeros((2, len(names)))
+    mean[features], std[features] = falls.mean(axis=1), falls.std(axis=1)
+    parts += [h("p", text), _bars(names, features, mean, std)]
     if more > 0:
-        text = f"The {PERMUTED_FEATURES} features of most impurity importance were permuted."
-        parts.append(note(text))
+        n = computed.PERMUTED_FEATURES
+        parts.append(note(f"The {n} features of most impurity importance were permuted."))
     return parts
 
 
@@ -192,7 +183,7 @@ def _bars(
         deviation = 0.0 if spread is None else float(spread[f])
         value = f"{values[f]:.4f}" + ("" if spread is None else f" ± {deviation:.4f}")
         rows.append([name(names[f]), _bar(values[f] / most, deviation / most), value])
-    return table(header, rows, numbers=(2,), class_="bars")
+    return table(header, rows, numbers=(2,), look="bars")
 
 
 def _bar(length: float, deviation: float) -> Html:
@@ -222,7 +213,8 @@ def tree_parts(results: Results) -> list[Html]:
 def _error_pictures(results: Results) -> list[Html | None]:
     """Errors by the number of trees: those that the fit kept, and those of the rows given."""
     estimator = results.estimator
-    staged = {} if results.staged is None else {"rows given": results.staged}
+    errors = None if results.judged is None else computed.staged_error(results.judged)
+    staged = {} if errors is None else {"rows given": errors}
     of_rows = "share of wrong rows" if is_classifier(estimator) else "1 - R²"
     if estimator.forest_.baseline is None:
         curve = getattr(estimator, "oob_curve_", None)
@@ -315,12 +307,12 @@ def score_parts(results: Results) -> list[Html]:
     rows = [
         [
             joined([s.name, less]) if s.less else s.name,
-            _value(s),
+            score_value(s),
             joined([interval(s), h("small", f"by {s.how}")]) if s.how else "–",
         ]
         for s in scores
     ]
-    shown = table(header, rows, numbers=(1, 2), class_="wide")
+    shown = table(header, rows, numbers=(1, 2))
     if (quantiles := getattr(results.estimator, "default_quantiles", None)) is not None:
         which = "medians" if np.ndim(quantiles) else f"quantiles {quantiles:g}"
         parts.append(h("p", f"The model predicts quantiles; these are results of its {which}."))
@@ -339,53 +331,55 @@ def score_parts(results: Results) -> list[Html]:
     return [*parts, shown, note(text)]
 
 
-def _value(score: Score) -> str:
-    return scored(score.value) if abs(score.value) < 10 else figure(score.value)
-
-
 def residual_parts(results: Results) -> list[Html]:
     """What the scores of numbers are made of."""
-    numbers = results.numbers
-    return [] if numbers is None else [figures(*pictures.residual_pictures(numbers))]
+    if results.numbers is None:
+        return []
+    return [figures(*pictures.residual_pictures(*results.numbers))]
 
 
 def output_parts(results: Results) -> list[Html]:
     """Scores of several outputs, a line for each."""
-    if not results.outputs:
+    if len(results.outputs) < 2:
         return []
-    header = ["output", *(score.name for score in results.outputs[0])]
+    outputs = [
+        scores[:2] if is_classifier(results.estimator) else scores for scores in results.outputs
+    ]
+    header = ["output", *(score.name for score in outputs[0])]
     lines = []
-    for i, scores in enumerate(results.outputs):
+    for i, scores in enumerate(outputs):
         ends = [h("small", interval(s)) if interval(s) else None for s in scores]
-        values = [joined([_value(s), e]) for s, e in zip(scores, ends, strict=True)]
+        values = [joined([score_value(s), e]) for s, e in zip(scores, ends, strict=True)]
         lines.append([str(i), *values])
     text = (
         f"The model has {len(lines):,} outputs, each a line here. Confusions, curves, residuals "
         "and partial dependence are shown only of models of one output. Below a score stands its "
         "95% interval."
     )
-    shown = table(header, lines, numbers=range(1, len(header)), class_="wide")
+    shown = table(header, lines, numbers=range(1, len(header)))
     return [h("p", text), shown]
 
 
 def curve_parts(results: Results) -> list[Html]:
     """Curves of the classes of most rows."""
-    if results.classes is None or not (curves := results.classes.curves):
+    curves = [] if results.classes is None else pictures.class_curves(*results.classes)
+    if not curves:
         return []
-    more = len(results.classes.labels.known) > len(curves) + 1
-    text = [h("p", f"Those of the {MOST_CURVES} classes of most rows.")] * more
+    more = len(results.estimator.classes_) > len(curves) + 1
+    text = [h("p", f"Those of the {pictures.MOST_CURVES} classes of most rows.")] * more
     return [*text, figures(*pictures.curve_pictures(curves))]
 
 
-def confusion_parts(all_results: Results) -> list[Html]:
+def confusion_parts(results: Results) -> list[Html]:
     """Which classes are taken for which."""
-    if (results := all_results.classes) is None:
+    if results.classes is None:
         return []
-    names, counts = results.labels.names, results.confusion
-    per_class = _class_table(results)
+    labels, proba = results.classes
+    names, counts = labels.names, labels.confusion(proba)
+    pairs, per_class = _pairs(names, counts), _class_table(names, counts)
     if len(names) > MOST_CELLS:
         text = f"{len(names):,} classes are too many for a matrix; these are mistaken most often."
-        return [h("p", text), _pairs(results), per_class]
+        return [h("p", text), pairs, per_class]
     total = np.maximum(counts.sum(axis=1, keepdims=True), 1)
     rows = []
     for i, row in enumerate(counts):
@@ -409,12 +403,11 @@ def confusion_parts(all_results: Results) -> list[Html]:
         "Framed cells are right; the deeper its colour, the more of its line a cell holds."
     )
     parts = [h("p", text), h("div", whole, class_="box", tabindex="0"), per_class]
-    return [*parts, _pairs(results)] if len(names) > 3 else parts
+    return [*parts, pairs] if len(names) > 3 else parts
 
 
-def _class_table(results: ClassResults) -> Html:
+def _class_table(names: np.ndarray, counts: np.ndarray) -> Html:
     """Precision and recall of each class."""
-    counts, names = results.confusion, results.labels.names
     total, taken, right = counts.sum(axis=1), counts.sum(axis=0), counts.diagonal()
     order = np.argsort(-total, kind="stable")[:MOST_CLASSES]
     rows = []
@@ -435,16 +428,14 @@ def _class_table(results: ClassResults) -> Html:
     )
     more = len(names) - len(order)
     rest = [note(f"{more:,} classes of fewer rows are left out.")] if more else []
-    shown = table(header, rows, numbers=(1, 2, 3), class_="wide")
+    shown = table(header, rows, numbers=(1, 2, 3))
     return h("div", title, h("p", text), shown, *rest)
 
 
-def _pairs(results: ClassResults) -> Html:
+def _pairs(names: np.ndarray, counts: np.ndarray) -> Html:
     """The most frequent errors."""
-    names, wrong = results.labels.names, results.confusion.copy()
-    np.fill_diagonal(wrong, 0)
+    total, wrong = counts.sum(axis=1), counts * ~np.eye(len(counts), dtype=bool)
     order = np.argsort(-wrong, axis=None, kind="stable")[:MOST_PAIRS]
-    total = results.confusion.sum(axis=1)
     rows = [
         [name(names[i]), name(names[j]), f"{wrong[i, j]:,}", share(wrong[i, j] / total[i])]
         for i, j in zip(*np.unravel_index(order, wrong.shape), strict=True)
@@ -453,64 +444,66 @@ def _pairs(results: ClassResults) -> Html:
     if not rows:
         return h("p", "No row is predicted wrong.")
     header = ["true class", "predicted as", "rows", "share of the class"]
-    shown = table(header, rows, numbers=(2, 3), class_="wide")
+    shown = table(header, rows, numbers=(2, 3))
     return h("div", h("h3", "The most frequent errors"), shown)
 
 
 def dependence_parts(results: Results) -> list[Html]:
     """What predictions are on average at each value of the features of most importance."""
-    dependences, estimator = results.dependences, results.estimator
+    rows, estimator = results.rows, results.estimator
+    if rows is None or not hasattr(estimator, "predict") or estimator.n_outputs_ > 1:
+        return []
+    order = results.ranked if results.permuted is None else results.permuted[0]
+    by_feature = {f: computed.dependence(rows, f) for f in order[:SHOWN_DEPENDENCES].tolist()}
+    dependences = {f: arrays for f, arrays in by_feature.items() if arrays is not None}
     if not dependences:
         return []
-    names, kinds = results.names, estimator.forest_.edges.categories
     keep, outputs, y = [0], [], "mean prediction"
     what: list[Any] = ["the mean prediction"]
     if is_classifier(estimator):
-        means, y = dependences[0].means, "mean probability"
-        most = np.argsort(-means.mean(axis=0), kind="stable")[:MOST_CURVES]
+        means, y = next(iter(dependences.values()))[1], "mean probability"
+        most = np.argsort(-means.mean(axis=0), kind="stable")[: pictures.MOST_CURVES]
         keep = [1] if means.shape[1] == 2 else sorted(most.tolist())
         outputs = [estimator.classes_[k] for k in keep]
         what = ["the mean probability of the classes that are most probable on average"]
         if len(keep) == 1:
             what = ["the mean probability of ", name(outputs[0], 40)]
-    dependences = [replace(d, means=d.means[:, keep]) for d in dependences]
-    means = np.concatenate([d.means.ravel() for d in dependences])
-    scale = y, float(means.min()), float(means.max())
+    means = np.concatenate([means[:, keep].ravel() for _, means, _ in dependences.values()])
+    scale, kinds = (y, float(means.min()), float(means.max())), estimator.forest_.edges.categories
     shown = [
-        pictures.dependence_picture(d, names[d.feature], kinds.get(d.feature), outputs, scale)
-        for d in dependences
+        pictures.dependence_picture(
+            results.names[f], kinds.get(f), (values, means[:, keep], deciles), outputs, scale
+        )
+        for f, (values, means, deciles) in dependences.items()
     ]
     text = (
-        f" of {dependences[0].n_rows:,} of the rows given, if all of them had this value of "
-        "the feature. All pictures have the same scale, so the steepest lines matter most. Ticks "
-        "on the axis are the deciles of the feature: where they lie apart, few rows support the "
-        "line. Effects of features that depend on one another are mixed."
+        f" of {computed.dependence_rows(rows).n:,} of the rows given, if all of them had this "
+        "value of the feature. All pictures have the same scale, so the steepest lines matter "
+        "most. Ticks on the axis are the deciles of the feature: where they lie apart, few rows "
+        "support the line. Effects of features that depend on one another are mixed."
     )
     return [h("p", "Up: ", *what, text), figures(*shown)]
 
 
 def drift_parts(results: Results) -> list[Html]:
     """How the rows differ from what the model learned."""
-    drift = results.drift
-    if drift is None:
+    if results.rows is None or results.drift is None:
         return []
-    names, order = results.names, np.argsort(-drift.worst, kind="stable")
-    features = [f for f in order if drift.worst[f] > 0 or drift.missing[f] > 0][:MOST_DRIFTING]
+    names, order = results.names, np.argsort(-unlike_training(results.drift), kind="stable")
+    differs = np.nan_to_num(results.drift).any(axis=0)
+    features = order[differs[order]][:MOST_DRIFTING]
     text = (
         "How the rows given differ from those of the training. Beyond the bins: numbers that lie "
         "further out than the outermost bins of the training data are wide. Unknown: categories "
         "that training did not see, or that were too rare to be learned. The model does not keep "
         "how many values were missing in training."
     )
-    if not features:
+    if not len(features):
         return [h("p", "No value is missing, beyond the bins, or of an unknown category.")]
-    rows = [
-        [name(names[f]), share(drift.beyond[f]), share(drift.unknown[f]), share(drift.missing[f])]
-        for f in features
-    ]
+    rows = [[name(names[f]), *map(share, results.drift[:, f])] for f in features]
     header = ["feature", "beyond the bins", "unknown", "missing"]
-    shown = table(header, rows, numbers=(1, 2, 3), class_="wide")
-    shares = f"Shares of {drift.n_rows:,} rows."
+    shown = table(header, rows, numbers=(1, 2, 3))
+    shares = f"Shares of {min(results.rows.n, MOST_ROWS):,} rows."
     if rest := len(names) - len(features):
         shares += f" {rest:,} other features have none of the three, or smaller shares."
     return [h("p", text), shown, note(shares)]
@@ -518,8 +511,9 @@ def drift_parts(results: Results) -> list[Html]:
 
 def anomaly_parts(results: Results) -> list[Html]:
     """The scores of an isolation forest."""
-    if (scores := results.anomalies) is None:
+    if results.rows is None or not hasattr(results.estimator, "score_samples"):
         return []
+    scores = np.asarray(results.rows.predictor().score_samples(results.rows.table))
     offset = results.estimator.offset_
     flagged = float((scores < offset).mean())
     shown = pictures.histogram_picture(

@@ -10,11 +10,7 @@ import pytest
 from commands import refused
 from sklearn.metrics import accuracy_score, r2_score
 
-from gpuforest import (
-    HistGradientBoostingClassifier,
-    HistGradientBoostingRegressor,
-    IsolationForest,
-)
+from gpuforest import HistGradientBoostingClassifier, HistGradientBoostingRegressor, IsolationForest
 from gpuforest.data.frames import Table
 from gpuforest.explain.model_facts import rounds_facts, rounds_rows
 from gpuforest.tools.cli import main

@@ -21,7 +21,6 @@ from gpuforest.data import files as engine
 from gpuforest.tools.cli import main
 from gpuforest.tools.cli.main import interrupt_after
 from gpuforest.tools.cli.options import ESTIMATORS
-from gpuforest.tools.cli.train import run as train_run
 
 N = 120
 exactly = {} if pd.__version__ >= "3" else {"float_precision": "round_trip"}
@@ -275,7 +274,7 @@ def test_damaged_models_and_other_data_are_refused(data, capsys):
 
 
 def test_a_defect_of_ours_keeps_its_traceback(data, monkeypatch):
-    monkeypatch.setitem(train_run.__globals__, "load_table", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("gpuforest.data.frames.load_table", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         main(train())
 

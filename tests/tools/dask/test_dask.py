@@ -53,6 +53,7 @@ def test_the_local_forest_on_any_workers(client, sizes, strategy):
         (gpuforest.RandomForestClassifier(4, oob_score=True), "oob_score=True"),
         (gpuforest.RandomForestClassifier(4, class_weight="balanced_subsample"), "class_weight="),
         (gpuforest.RandomForestRegressor(4, criterion="absolute_error"), "criterion="),
+        (gpuforest.RandomForestRegressor(4, feature_combinations=2), "combinations of features"),
         (gpuforest.RandomForestClassifier("auto"), "models whose trees depend on each other"),
         (gpuforest.HistGradientBoostingRegressor(), "models whose trees depend on each other"),
     ],

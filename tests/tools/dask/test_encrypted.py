@@ -72,12 +72,13 @@ def come_late():
     import time
 
     from gpuforest.tools.dask import rows
+    from gpuforest.tools.dask.links import links_of
 
     take_part = rows.participant
 
-    def participant(data, estimator, parts, own, begin, seat):
-        time.sleep(seat.rank)
-        return take_part(data, estimator, parts, own, begin, seat)
+    def participant(data, estimator, parts, own, begin, name):
+        time.sleep(links_of(name).rank)
+        return take_part(data, estimator, parts, own, begin, name)
 
     participant.__module__ = rows.__name__
     rows.participant = participant

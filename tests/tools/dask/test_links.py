@@ -15,7 +15,7 @@ from partitioned import cluster_of
 from queues import by_threads
 
 from gpuforest.tools.dask import links
-from gpuforest.tools.dask.links import Seat, links_of, open_links
+from gpuforest.tools.dask.links import links_of, open_links
 
 SIZE = 3
 
@@ -26,25 +26,21 @@ def client(request):
         yield client
 
 
-def seats_on(client):
-    addresses = tuple(client.scheduler_info(-1)["workers"])
-    name = f"test-{uuid.uuid4().hex}"
-    return [Seat(name, rank, addresses) for rank in range(SIZE)]
+def addresses_of(client):
+    return tuple(client.scheduler_info(-1)["workers"])
 
 
 def each(client, work, ranks=range(SIZE)):
     """What `work(communicator)` returns or raises for each participant of these ranks."""
-    seats = seats_on(client)
+    addresses, name = addresses_of(client), f"test-{uuid.uuid4().hex}"
+    on = [{"workers": [address], "pure": False} for address in addresses]
 
-    def on(seat):
-        return {"workers": [seat.addresses[seat.rank]], "pure": False}
-
-    def take_part(seat):
-        with links_of(seat) as own:
+    def take_part():
+        with links_of(name) as own:
             return work(own)
 
-    wait([client.submit(open_links, seat, **on(seat)) for seat in seats])
-    going = [client.submit(take_part, seats[rank], **on(seats[rank])) for rank in ranks]
+    wait([client.submit(open_links, name, r, addresses, **on[r]) for r in range(SIZE)])
+    going = [client.submit(take_part, **on[rank]) for rank in ranks]
     wait(going, timeout=30)
     return [f.exception() if f.status == "error" else f.result() for f in going]
 
@@ -122,7 +118,7 @@ def test_one_that_fails_ends_the_others(client):
 def test_one_that_does_not_come(client, monkeypatch):
     monkeypatch.setattr(links, "MEETING", 0.3)
     found = each(client, lambda _: None, ranks=[0, 2])
-    missing = seats_on(client)[0].addresses[1]
+    missing = addresses_of(client)[1]
     for error in found:
         assert isinstance(error, ClusterError)
         assert str(error) == f"{missing} of this fit: not there after 0.3 seconds"
@@ -155,7 +151,7 @@ def test_one_that_works_for_long_is_waited_for_and_a_silent_one_is_not(client, m
     async def silent(comm):
         await comm.read()
 
-    [address] = seats_on(client)[0].addresses[1:2]
+    address = addresses_of(client)[1]
     [worker] = [w for w in client.cluster.workers.values() if w.address == address]
     monkeypatch.setitem(worker.handlers, "ping", counted)
     assert each(client, late) == [[SIZE] * 3] * SIZE

@@ -19,7 +19,7 @@ from gpuforest import (
     RandomForestRegressor,
     tree_nodes,
 )
-from gpuforest.export.graphviz import Show
+from gpuforest.export.graphviz import Drawing
 from gpuforest.plot import plot_tree
 from gpuforest.tools.plot import style
 
@@ -131,11 +131,11 @@ def test_trees_of_boosting(data):
     nodes = tree_nodes(model, 2)
     number, said = "1" if data is IRIS else "3", [t.get_text() for t in ax.texts]
     assert " ".join(said).startswith(f"round {number} of 3: leaves add to the ")
-    show = Show(model, 2, None, impurity=True, node_ids=False, proportion=False, precision=3)
+    number_of = Drawing(model, 2).number
     for node in nodes.values():
         if node.depth <= 2:
-            assert f"value = {show.number(node.prediction)}" in said
-            assert node.is_leaf or f"gain = {show.number(node.gain)}" in said
+            assert f"value = {number_of(node.prediction)}" in said
+            assert node.is_leaf or f"gain = {number_of(node.gain)}" in said
     without = plot_tree(model, 2, impurity=False).texts
     assert not any("gain" in t.get_text() for t in without)
     check_tree(plot_tree(model, 0))

@@ -11,9 +11,10 @@ import gpuforest
 from gpuforest.tools.report import results
 from gpuforest.tools.report.html import figure, interval, scored, share
 from gpuforest.tools.report.page import checks
+from gpuforest.tools.report.pictures import bands, calibration, class_curves
 from gpuforest.tools.report.results import Results
 from gpuforest.tools.report.rows import Rows, aligned, drift
-from gpuforest.tools.report.scores import Score, class_results, number_results, wilson
+from gpuforest.tools.report.scores import Score, class_scores, number_scores, wilson
 
 RNG = np.random.default_rng(0)
 N = 300
@@ -48,8 +49,8 @@ def test_scores_of_classes_are_those_of_scikit_learn(n_classes):
     y = CLASSES if n_classes == 3 else np.where(CLASSES == "a", "a", "b")
     model = forest(max_depth=3).fit(X[::2], y[::2])
     proba, truth = model.predict_proba(X[1::2]), y[1::2]
-    found = class_results(aligned(model.classes_, truth), proba)
-    scores = {score.name: score for score in found.scores}
+    labels = aligned(model.classes_, truth)
+    scores = {score.name: score for score in class_scores(labels, proba)}
     predicted = model.predict(X[1::2])
     if n_classes == 2:
         auc = metrics.roc_auc_score(truth, proba[:, 1])
@@ -69,13 +70,13 @@ def test_scores_of_classes_are_those_of_scikit_learn(n_classes):
         # sums in another order
         assert scores[name].value == pytest.approx(value, rel=1e-9), name
         assert scores[name].low < value < scores[name].high
-    assert [s.name for s in found.scores if s.less] == ["log loss", "Brier score"]
-    assert np.array_equal(found.confusion, metrics.confusion_matrix(truth, predicted))
-    assert len(found.curves) == (1 if n_classes == 2 else 3)
-    curve = found.curves[0]
-    truth = truth == curve.name
-    assert curve.auc == metrics.roc_auc_score(truth, proba[:, model.classes_ == curve.name][:, 0])
-    mean, share, low, high, n = curve.calibration
+    assert [s.name for s in scores.values() if s.less] == ["log loss", "Brier score"]
+    assert np.array_equal(labels.confusion(proba), metrics.confusion_matrix(truth, predicted))
+    (name, truth, probability), *others = class_curves(labels, proba)
+    assert len(others) == (0 if n_classes == 2 else 2)
+    assert np.array_equal(truth, y[1::2] == name)
+    assert np.array_equal(probability, proba[:, model.classes_ == name][:, 0])
+    mean, share, low, high, n = calibration(truth, probability)
     assert n.sum() == len(truth)
     assert (share * n).sum() == pytest.approx(truth.sum())  # products of quotients
     assert ((low <= share) & (share <= high)).all()
@@ -85,18 +86,16 @@ def test_scores_of_classes_are_those_of_scikit_learn(n_classes):
 def test_scores_of_numbers_are_those_of_scikit_learn():
     model = forest("RandomForestRegressor").fit(X[::2], NUMBERS[::2])
     y, predicted = NUMBERS[1::2], model.predict(X[1::2])
-    found = number_results(y, predicted)
     expected = [
         metrics.r2_score(y, predicted),
         metrics.mean_absolute_error(y, predicted),
         metrics.root_mean_squared_error(y, predicted),
     ]
-    for score, value in zip(found.scores, expected, strict=True):
+    for score, value in zip(number_scores(y, predicted), expected, strict=True):
         assert score.value == pytest.approx(value, rel=1e-9)  # sums in another order
         assert score.low < value < score.high
-    assert np.array_equal(found.residuals, y - predicted)
-    assert found.bands.shape == (4, 10)
-    assert (np.diff(found.bands[0]) > 0).all()
+    assert bands(y, predicted).shape == (4, 10)
+    assert (np.diff(bands(y, predicted)[0]) > 0).all()
 
 
 @pytest.mark.parametrize(
@@ -117,13 +116,10 @@ def test_labels_beside_other_types(known, y, names, codes):
 
 def test_dependence_is_that_of_scikit_learn():
     model = forest("RandomForestRegressor").fit(X[:200], NUMBERS[:200])
-    found = results.dependence(Rows.read(model, X[200:], NUMBERS[200:]), 0)
-    expected = partial_dependence(
-        model, X[200:], [0], custom_values={0: found.values}, method="brute"
-    )
+    values, means, _ = results.dependence(Rows.read(model, X[200:], NUMBERS[200:]), 0)
+    expected = partial_dependence(model, X[200:], [0], custom_values={0: values}, method="brute")
     # means of the same predictions
-    assert found.means[:, 0] == pytest.approx(expected["average"][0], rel=1e-12)
-    assert found.shares is None
+    assert means[:, 0] == pytest.approx(expected["average"][0], rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -154,10 +150,10 @@ def test_unknown_categories():
     frame = pd.DataFrame({"kind": np.where(X[:, 0] > 0, "p", "q"), "x": X[:, 1]})
     model = forest().fit(frame, CLASSES)
     frame.loc[:29, "kind"] = "new"
-    found = drift(Rows.read(model, frame, None))
-    assert found.unknown[0] == 0.1
-    assert np.isnan(found.unknown[1])
-    assert np.isnan(found.beyond[0])
+    beyond, unknown, _ = drift(Rows.read(model, frame, None))
+    assert unknown[0] == 0.1
+    assert np.isnan(unknown[1])
+    assert np.isnan(beyond[0])
 
 
 def test_numbers_shares_and_scores():
@@ -170,7 +166,7 @@ def test_numbers_shares_and_scores():
 
 
 def told(model, *rows) -> str:
-    return Page("".join(checks(Results.of(model, *rows)))).text
+    return Page("".join(checks(Results(model, *rows)))).text
 
 
 def test_nothing_to_check():

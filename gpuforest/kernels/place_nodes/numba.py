@@ -1,0 +1,150 @@
+"""Nodes take their places in a forest, once their trees have grown: on the host, for every backend.
+The reference runs this text as Python, the others compile it. engine/assembly.py says what comes
+in, and engine/nodes.py the order of a tree's nodes."""
+
+import numpy as np
+
+from gpuforest.compiler.decorators import device, kernel
+from gpuforest.compiler.types import I64, Bools, I8s, I32s, I64s, I64s2, U64s
+from gpuforest.engine.nodes import CHILD_SHIFT, FEATURE_SHIFT, LEAF_MASK, LEAF_WORD, MISSING_SHIFT
+from gpuforest.kernels.shared.constants import DEEP, LEAF, WIDE
+
+U = np.uint64
+LEAVES, ROW = U(LEAF_WORD), U(LEAF_MASK)
+TO_CHILD, TO_MISSING, TO_FEATURE = U(CHILD_SHIFT), U(MISSING_SHIFT), U(FEATURE_SHIFT)
+
+
+@kernel
+def link_slots(
+    kind: I8s, feature: I32s, bin: I32s, missing_left: Bools, n_trees: I64,
+    link: I64s, word: U64s, leaf: I64s,
+):  # fmt: skip
+    """Link the slots of all levels, one level after another, and make their nodes.
+
+    kind : i8[S], as in constants.py
+    feature, bin, missing_left : [W], the splits of the wide slots among them; feature -1: the split
+        was refused, and the slot is a leaf
+    link : i64[S] of zeros; becomes the left child of a slot that is split, next to which the right
+        one lies; -1 - d if the slot is the root of subtree d; 0 if it is a leaf, or no split led
+        to it
+    word : u64[S] of zeros; becomes the node of each slot, without the number of its child; leaves
+        are numbered as they come
+    leaf : i64[S]; the slots that are leaves, in their order, are written to its beginning
+    """
+    wide, deep, leaves = 0, 0, 0
+    for s in range(len(kind)):
+        ends = kind[s] == LEAF
+        if kind[s] == WIDE:
+            ends = feature[wide] < 0
+            if not ends:
+                link[s] = n_trees + 2 * wide
+                word[s] = (U(feature[wide]) << TO_FEATURE) | U(bin[wide])
+                word[s] |= U(missing_left[wide]) << TO_MISSING
+            wide += 1
+        elif kind[s] == DEEP:
+            deep += 1
+            link[s] = -deep
+        if ends:
+            word[s] = LEAVES + U(leaves)
+            leaf[leaves] = s
+            leaves += 1
+
+
+@kernel
+def count_nodes(
+    link: I64s, offsets: I64s, begin: I64, end: I64, stack: I64s2, sizes: I64s
+):  # fmt: skip
+    """The number of nodes of the trees begin .. end - 1, to `sizes` i64[T]."""
+    for t in range(begin, end):
+        sizes[t] = 0
+        stack[0, 0], waiting = t, 1
+        while waiting:
+            waiting -= 1
+            at = link[stack[waiting, 0]]
+            if at < 0:
+                sizes[t] += offsets[-at] - offsets[-at - 1]
+                continue
+            sizes[t] += 1
+            if at > 0:
+                stack[waiting, 0], stack[waiting + 1, 0] = at + 1, at
+                waiting += 2
+
+
+@device
+def placed(node, child, leaf, number):
+    """A node of a subtree with its place in the tree: `child` is added to the number of its child,
+    or `leaf` to that of its row, which `number` may replace."""
+    if node < LEAVES:
+        return node + (U(child) << TO_CHILD)
+    return numbered(node + U(leaf), number)
+
+
+@device
+def numbered(node, number):
+    """A leaf with its row of the joined table: number i64[...], or i64[0] if rows stay."""
+    return LEAVES + U(number[node & ROW]) if len(number) else node
+
+
+@kernel
+def place_nodes(
+    link: I64s, word: U64s, set_at: I64s, offsets: I64s, inner: U64s, first_leaf: I64s,
+    inner_set_at: I64s, number: I64s, roots: I64s, begin: I64, end: I64, stack: I64s2,
+    nodes: U64s, node_set_at: I64s,
+):  # fmt: skip
+    """Write the nodes of the trees begin .. end - 1 in their order.
+
+    link, word : as `link_slots` makes them
+    set_at, inner_set_at, node_set_at : where the set of each slot, of each node of a subtree and of
+        each node u64[M] begins; i64[0] without sets
+    first_leaf : i64[D], added to the numbers of the leaves of subtree d
+    inner : u64[...], the nodes of subtree d begin at offsets[d], with the number 0 for its root
+    roots : i64[T + 1], where each tree begins in `nodes`
+    number : as in `numbered`
+    stack : i64[levels + 2, 2]
+    """
+    has_sets = len(node_set_at) > 0
+    for t in range(begin, end):
+        root = roots[t]
+        free = root + 1  # the first place below nodes that have theirs
+        stack[0, 0], stack[0, 1], waiting = t, root, 1
+        while waiting:
+            waiting -= 1
+            s, at = stack[waiting, 0], stack[waiting, 1]
+            if link[s] > 0:
+                nodes[at] = word[s] + (U(free - root) << TO_CHILD)
+                if has_sets:
+                    node_set_at[at] = set_at[s]
+                # all that is below the left child comes before what is below the right one
+                stack[waiting, 0], stack[waiting, 1] = link[s] + 1, free + 1
+                stack[waiting + 1, 0], stack[waiting + 1, 1] = link[s], free
+                waiting += 2
+                free += 2
+            elif link[s] < 0:
+                d = -1 - link[s]
+                first, last = offsets[d], offsets[d + 1]
+                below = free - first - 1  # the place of node i > first is i + below
+                child = free - 1 - root
+                for i in range(first, last):
+                    to = at if i == first else i + below
+                    nodes[to] = placed(inner[i], child, first_leaf[d], number)
+                    if has_sets:
+                        node_set_at[to] = inner_set_at[i]
+                free += last - first - 1
+            else:
+                nodes[at] = numbered(word[s], number)
+
+
+@kernel
+def leaves_in_order(
+    roots: I64s, begin: I64, end: I64, first: I64, leaf_sums: I64s2, nodes: U64s, table: I64s2
+):
+    """Copy the rows of leaf_sums i64[V, C] of the leaves of the trees begin .. end - 1 to the rows
+    from `first` on of `table`, in the order of the nodes, which get the rows' new numbers."""
+    row = first
+    for p in range(roots[begin], roots[end]):
+        if nodes[p] >= LEAVES:
+            old = np.int64(nodes[p] & ROW)
+            for c in range(table.shape[1]):
+                table[row, c] = leaf_sums[old, c]
+            nodes[p] = LEAVES + U(row)
+            row += 1
