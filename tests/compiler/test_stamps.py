@@ -34,7 +34,8 @@ def all_stamps():
 
 
 EVERY = {f"{module}." for module in objects.MODULES}
-SHARED = EVERY - {"kernels.gradients.numba.", "kernels.edges.numba."}
+ALONE = {"kernels.gradients.numba.", "kernels.edges.numba.", "kernels.place_nodes.numba."}
+SHARED = EVERY - ALONE
 SUBTREES = {"kernels.grow_subtrees.", "splits.multiway.", "splits.oblique.numba."}
 
 
