@@ -28,8 +28,8 @@ KERNELS = {
     "choose_features": "i4[:,:] i8[:] Cuts Splits",
     "choose_sides": "Data Frontier Splits u8[:] i8[:] i8[:]",
     "move": "i4[:] i4[:] i8[:] i8[:] i8[:]",
-    "walk_rows": "Trees i4[:,:] codes[:,:] i8[:,:]",
-    "add_leaves": "Trees i4[:,:] f8[:,:] codes[:,:] b1[:,:] f8[:,:]",
+    "walk_rows": "Trees codes[:,:] i8[:,:]",
+    "add_leaves": "Trees f8[:,:] codes[:,:] b1[:,:] f8[:,:]",
 }
 KINDS = {"codes": ("u1", "u2"), "y": ("i4", "i8"), "X": ("f4", "f8")}
 NAMES = {"code": "codes", "target": "y", "value": "X"}  # of the same kinds in compiler/types.py

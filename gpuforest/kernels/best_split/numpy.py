@@ -50,8 +50,8 @@ def best_split(
     right = slots.sums[:, None, None, None, :] - left[..., :C]
     # 3. the cuts that are allowed
     some_missing = criterion.side_weight(xp, missing[..., :C]) > 0
-    candidate = tried[:, :, None, None] & occupied[..., None]
-    candidate = candidate & _within_limits(left, right, slots, features, C, rules)
+    candidate = _within_limits(left, right, slots, features, C, rules)
+    candidate &= tried[:, :, None, None] & occupied[..., None]
     candidate[..., 1] &= some_missing[:, :, None]
     drawn = None
     if rules.random:
