@@ -197,11 +197,14 @@ def merged(waves: list[Forest], training: Training) -> Forest:
         of_wave = nodes[first_node[i] : first_node[i + 1]]
         for begin in range(0, len(of_wave), NODES_AT_ONCE):
             block = wave.nodes[begin : begin + NODES_AT_ONCE]
-            of_wave[begin : begin + len(block)] = block
+            placed = of_wave[begin : begin + len(block)]
+            if number is None:
+                np.add(block, is_leaf(block) * np.uint64(first_row[i]), out=placed)
+                continue
+            placed[:] = block
             leaf = np.flatnonzero(is_leaf(block))
-            rows = leaf_rows(block[leaf]) + first_row[i]
-            rows = rows if number is None else number[rows]
-            of_wave[begin + leaf] = rows.astype(np.uint64) + np.uint64(LEAF_WORD)
+            rows = number[leaf_rows(block[leaf]) + first_row[i]]
+            placed[leaf] = rows.astype(np.uint64) + np.uint64(LEAF_WORD)
 
     parallel_map(place, range(len(parts)), training.backend.n_threads)
     return _forest(training, nodes, offsets, table, sets)
