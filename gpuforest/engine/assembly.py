@@ -104,7 +104,8 @@ def _placed(
         count_nodes(link, subtrees.offsets, trees.start, trees.stop, stack, sizes)
 
     count_nodes = text_of(backend, kernels.count_nodes)
-    parallel_map(count, cut_evenly(np.ones(n_trees), 1), backend.n_threads)
+    shares = cut_evenly(np.ones(n_trees), -(-n_trees // backend.n_threads))
+    parallel_map(count, shares, backend.n_threads)
     np.cumsum(sizes, out=sizes)
     nodes = np.empty(offsets[-1], np.uint64)
     node_set_at = np.zeros(len(nodes) if len(set_at) else 0, np.int64)
