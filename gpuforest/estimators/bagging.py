@@ -43,7 +43,6 @@ class Bagging(BaseForest):
     _home, _mark = "_bagging", "estimators_features_"
     max_features: int | float
     bootstrap: bool
-    bootstrap_features: bool
     estimator: Any = None
     estimator_params: Any = ()
     estimator_ = property(described_tree)
@@ -97,10 +96,6 @@ class Bagging(BaseForest):
             theirs.fit(X, y, sample_weight, **fit_params)
             theirs.max_samples = max_samples
         return self
-
-    def __len__(self) -> int:
-        """Estimators."""
-        return len(self.estimators_) if self._is_theirs else super().__len__()
 
     @available_if(_has_decisions)  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any, **params: Any) -> Any:

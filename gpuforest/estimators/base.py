@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -73,6 +74,7 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
     verbose: int = 0
     _sampling_: Sampling
     _splitter = "best"
+    _converter = "sklearn", "to_sklearn"  # the module and the function of `to_sklearn`
     # the next fit's new trees, where other processes grew them: forests of consecutive numbers
     _grown: tuple[Forest, ...] = ()
 
@@ -309,6 +311,15 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
 
         return run_on_backend(work, **self._chosen(X))
 
+    def _coded(self, X: Any) -> tuple[Array, Backend]:
+        """The codes of X's rows, and the backend on whose device they are."""
+
+        def work(backend: Backend) -> tuple[Array, Backend]:
+            table = check_table(self, X, backend)
+            return bin_matrix(table, self.forest_.edges, backend).codes, backend
+
+        return run_on_backend(work, **self._chosen(X))
+
     @cached_property
     def feature_importances_(self) -> np.ndarray:
         """Impurity importances f64[n_features], which add up to one.
@@ -349,10 +360,9 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
     expected_value = explaining.expected_value
 
     def to_sklearn(self) -> Any:
-        """The same trees as a fitted estimator of scikit-learn, see `gpuforest.export.sklearn`."""
-        from gpuforest.export.sklearn import to_sklearn
-
-        return to_sklearn(self)
+        """The same model as a fitted estimator of scikit-learn, see `gpuforest.export.sklearn`."""
+        module, function = self._converter
+        return getattr(import_module(f"gpuforest.export.{module}"), function)(self)
 
     def to_onnx(
         self,

@@ -132,6 +132,7 @@ class BaseForest(BaseTrees):
     _home: ClassVar[str] = ""
     _kind: ClassVar[str] = ""
     _mark: ClassVar[str] = ""
+    _default_depth: ClassVar[int | None] = None  # of the trees that `estimator=None` stands for
     _fewest_rows = 1  # of whose predictions there is a score
     oob_curve_: Bunch
     oob_max_features_: Bunch
@@ -282,8 +283,8 @@ class BaseForest(BaseTrees):
         return self._sampling_.n_draws or None
 
     def __len__(self) -> int:
-        """Trees."""
-        return self.n_estimators_
+        """Trees, or other estimators."""
+        return len(self.estimators_) if self._is_theirs else self.n_estimators_
 
     def __getitem__(self, index: Any) -> Any:
         """One of the trees, or some: `estimators_[index]`."""
@@ -329,7 +330,7 @@ class BaseForest(BaseTrees):
 
     def _default_tree(self) -> Any:
         """The tree, not fitted, that `estimator=None` stands for."""
-        return self._tree()
+        return self._tree(max_depth=self._default_depth)
 
     @property
     def _tree_given(self) -> Any:

@@ -138,6 +138,7 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):  # type: ignore[misc]
     """
 
     estimators_features_ = property(drawn_features)
+    _converter = "sklearn", "isolation_to_sklearn"
 
     def predict(self, X: Any) -> np.ndarray:
         """Whether rows are inliers, 1, or anomalies, -1: `decision_function(X)` is below zero.
@@ -183,12 +184,6 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):  # type: ignore[misc]
     def _length(self) -> float:
         """c(max_samples_), what lengths of paths are compared with."""
         return float(average_path_length(np.array(self.max_samples_)))
-
-    def to_sklearn(self) -> Any:
-        """The same trees as a fitted estimator of scikit-learn; see `export.sklearn`."""
-        from gpuforest.export.sklearn import isolation_to_sklearn
-
-        return isolation_to_sklearn(self)
 
     @property
     def max_samples_(self) -> int:

@@ -56,7 +56,6 @@ class SingleTree(BaseTrees):
     ccp_rule: str
     monotonic_cst: Any
     ccp_alpha_: float
-    pruning_curve_: Bunch
 
     def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: Any = None) -> Bunch:
         """The nested subtrees of minimal cost-complexity pruning (Breiman et al. 1984, ch. 3).
@@ -243,7 +242,7 @@ class SingleTree(BaseTrees):
     @cached_property
     def tree_(self) -> Any:
         """The tree as scikit-learn has it, see `inspection.sklearn_tree`."""
-        from gpuforest.explain.sklearn_tree import shown_tree
+        from gpuforest.explain.sklearn_tree import SklearnTree, sklearn_tree
 
         check_is_fitted(self)
         if self.forest_.coordinates is not None:
@@ -252,7 +251,9 @@ class SingleTree(BaseTrees):
                 "use export_text or tree_nodes, or train with feature_combinations=None"
             )
         view = TreeView(self.forest_, 0, self._criterion, self._signs())
-        return shown_tree(view, self.backend)
+        tree = sklearn_tree(view, SklearnTree)
+        tree.view, tree.backend = view, self.backend
+        return tree
 
     # callers of scikit-learn's trees pass `check_input`; rows are always checked, because
     # kernels trust them

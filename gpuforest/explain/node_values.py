@@ -126,13 +126,9 @@ def with_node_values(forest: Forest, training: Training, y: Array, first: int) -
     """The forest with `node_values` and `node_errors`: the median of each node's rows, and their
     absolute error around it.
 
-    Medians are those of the targets themselves, not of their moments: what scikit-learn's
-    trees hold. Errors are whole numbers of the moments' unit.
-
-    Parameters
-    ----------
-    forest : the trees from the number `first` on under its seed, with all their splits
-    training, y : what they grew from, and the targets f64[N] or f64[N, K]
+    Medians are those of the targets f64[N] or f64[N, K], not of their moments: what scikit-learn's
+    trees hold. Errors are whole numbers of the moments' unit. The forest has the trees from the
+    number `first` on under its seed, with all their splits.
     """
     matrix, target, backend = training.matrix, training.target, training.backend
     moments, T = np.asarray(backend.asnumpy(target.y)), forest.n_trees
