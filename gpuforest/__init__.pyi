@@ -12,34 +12,26 @@ from gpuforest.common.errors import ModelFormatError as ModelFormatError
 from gpuforest.data.binned import BinnedData as BinnedData
 from gpuforest.data.blocks import predict_blocks as predict_blocks
 from gpuforest.engine.memory import MemoryEstimate as MemoryEstimate
-from gpuforest.estimators.adaboost import AdaBoostClassifier as _AdaBoostClassifier
-from gpuforest.estimators.adaboost import AdaBoostRegressor as _AdaBoostRegressor
-from gpuforest.estimators.bagging import BaggingClassifier as _BaggingClassifier
-from gpuforest.estimators.bagging import BaggingRegressor as _BaggingRegressor
-from gpuforest.estimators.boosting import (
-    HistGradientBoostingClassifier as _HistGradientBoostingClassifier,
-)
-from gpuforest.estimators.boosting import (
-    HistGradientBoostingRegressor as _HistGradientBoostingRegressor,
-)
-from gpuforest.estimators.forests import ExtraTreesClassifier as _ExtraTreesClassifier
-from gpuforest.estimators.forests import ExtraTreesRegressor as _ExtraTreesRegressor
-from gpuforest.estimators.forests import RandomForestClassifier as _RandomForestClassifier
-from gpuforest.estimators.forests import RandomForestRegressor as _RandomForestRegressor
-from gpuforest.estimators.forests import RandomTreesEmbedding as _RandomTreesEmbedding
-from gpuforest.estimators.isolation import IsolationForest as _IsolationForest
+from gpuforest.estimators import AdaBoostClassifier as _AdaBoostClassifier
+from gpuforest.estimators import AdaBoostRegressor as _AdaBoostRegressor
+from gpuforest.estimators import BaggingClassifier as _BaggingClassifier
+from gpuforest.estimators import BaggingRegressor as _BaggingRegressor
+from gpuforest.estimators import DecisionTreeClassifier as _DecisionTreeClassifier
+from gpuforest.estimators import DecisionTreeRegressor as _DecisionTreeRegressor
+from gpuforest.estimators import ExtraTreesClassifier as _ExtraTreesClassifier
+from gpuforest.estimators import ExtraTreesQuantileRegressor as _ExtraTreesQuantileRegressor
+from gpuforest.estimators import ExtraTreesRegressor as _ExtraTreesRegressor
+from gpuforest.estimators import HistGradientBoostingClassifier as _HistGradientBoostingClassifier
+from gpuforest.estimators import HistGradientBoostingRegressor as _HistGradientBoostingRegressor
+from gpuforest.estimators import IsolationForest as _IsolationForest
+from gpuforest.estimators import RandomForestClassifier as _RandomForestClassifier
+from gpuforest.estimators import RandomForestQuantileRegressor as _RandomForestQuantileRegressor
+from gpuforest.estimators import RandomForestRegressor as _RandomForestRegressor
+from gpuforest.estimators import RandomTreesEmbedding as _RandomTreesEmbedding
 from gpuforest.estimators.memory import estimate_memory as estimate_memory
-from gpuforest.estimators.quantile_forests import (
-    ExtraTreesQuantileRegressor as _ExtraTreesQuantileRegressor,
-)
-from gpuforest.estimators.quantile_forests import (
-    RandomForestQuantileRegressor as _RandomForestQuantileRegressor,
-)
 from gpuforest.estimators.selection import BorutaSelector as _BorutaSelector
 from gpuforest.estimators.selection import oob_impurity_importance as oob_impurity_importance
 from gpuforest.estimators.selection import oob_permutation_importance as oob_permutation_importance
-from gpuforest.estimators.trees import DecisionTreeClassifier as _DecisionTreeClassifier
-from gpuforest.estimators.trees import DecisionTreeRegressor as _DecisionTreeRegressor
 from gpuforest.explain.bias_variance import BiasVariance as BiasVariance
 from gpuforest.explain.bias_variance import bias_variance as bias_variance
 from gpuforest.explain.proximities import class_prototypes as class_prototypes

@@ -1,5 +1,43 @@
 """scikit-learn estimators: thin shells over the stages."""
 
+from gpuforest.estimators.adaboost import AdaBoostClassifier, AdaBoostRegressor
+from gpuforest.estimators.bagging import BaggingClassifier, BaggingRegressor
+from gpuforest.estimators.boosting import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+)
+from gpuforest.estimators.forests import (
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+    RandomTreesEmbedding,
+)
+from gpuforest.estimators.isolation import IsolationForest
+from gpuforest.estimators.quantile_forests import (
+    ExtraTreesQuantileRegressor,
+    RandomForestQuantileRegressor,
+)
 from gpuforest.estimators.standing_in import stand_in
+from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
+
+__all__ = [
+    "AdaBoostClassifier",
+    "AdaBoostRegressor",
+    "BaggingClassifier",
+    "BaggingRegressor",
+    "DecisionTreeClassifier",
+    "DecisionTreeRegressor",
+    "ExtraTreesClassifier",
+    "ExtraTreesQuantileRegressor",
+    "ExtraTreesRegressor",
+    "HistGradientBoostingClassifier",
+    "HistGradientBoostingRegressor",
+    "IsolationForest",
+    "RandomForestClassifier",
+    "RandomForestQuantileRegressor",
+    "RandomForestRegressor",
+    "RandomTreesEmbedding",
+]
 
 stand_in()

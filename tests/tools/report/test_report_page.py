@@ -9,10 +9,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import r2_score
 
 import gpuforest
+from gpuforest.estimators import __all__ as ESTIMATORS
 
-HOMES = gpuforest._homes.items()
-ESTIMATORS = [n for n, home in HOMES if home.startswith("estimators") and n[0].isupper()]
-ESTIMATORS.remove("BorutaSelector")
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 3))
 CLASSES = np.where(X[:, 0] + RNG.normal(size=120) / 2 > 0, "yes", "no")
