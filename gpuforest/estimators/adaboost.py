@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from inspect import signature
 from typing import Any, ClassVar
@@ -29,10 +29,9 @@ from gpuforest.estimators.ensembles import BaseForest, described_tree, of_tree, 
 from gpuforest.estimators.fits import as_it_is, replacing
 from gpuforest.estimators.growing import Passed, TrainingPlan
 from gpuforest.estimators.settings import Settings, check_some_weight, row_weights_of, rules_of
-from gpuforest.estimators.tasks import Classifier, Regressor
+from gpuforest.estimators.tasks import Classifier, Regressor, host_target
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
 
-Judge = Callable[[Forest, np.ndarray], Round | None]
 SHARED = ("max_bins", "backend", "memory_limit")  # parameters of ours and of the tree's
 
 
@@ -123,14 +122,14 @@ class AdaBoost(BaseForest):
         training, checked = keeping_scratch(plan.training), plan.checked
         sampling = training.sampling
         first = np.ones(sampling.n_rows) if sampling.weights is None else sampling.weights * 1.0
-        factors, judge = self._class_factors(checked, first), self._judge(training, checked)
+        factors, target = self._class_factors(checked, first), host_target(checked)[:, 0]
         trees: list[Forest] = []
 
         def grow_round(t: int, weights: np.ndarray) -> Round | None:
             whole = integer_weights(weights if factors is None else weights * factors)
             reweighted = replace(training, sampling=replace(sampling, weights=whole))
             trees.append(self._one_tree(t, replace(plan, training=reweighted)))
-            return judge(trees[-1], weights)
+            return self._judge(trees[-1], training, target, weights)
 
         rounds = boost(first, self._most_trees, grow_round)
         if not rounds:  # the first tree is no better than chance
@@ -164,8 +163,10 @@ class AdaBoost(BaseForest):
         check_some_weight(factors * weights)
         return factors
 
-    def _judge(self, training: Training, checked: CheckedTarget) -> Judge:
-        """A function of a tree, and of the rows' weights, that gives what follows from it."""
+    def _judge(
+        self, tree: Forest, training: Training, target: np.ndarray, weights: np.ndarray
+    ) -> Round | None:
+        """What follows from the errors of a tree, and from the rows' weights; see `boost`."""
         raise NotImplementedError
 
     def _check_target(self, y: Any, n_rows: int, backend: Backend) -> CheckedTarget:
@@ -267,17 +268,15 @@ class AdaBoostClassifier(AdaBoost, Classifier):
     def _combine(self) -> str:
         return "votes"
 
-    def _judge(self, training: Training, checked: CheckedTarget) -> Judge:
-        assert checked.classes is not None
-        codes, n_classes = to_host(checked.values[0]), len(checked.classes[0])
-
-        def judge(tree: Forest, weights: np.ndarray) -> Round | None:
-            labels, wrong = tree.values.argmax(axis=1), np.empty(len(codes), bool)
-            for rows, at in reached(tree, training):
-                wrong[rows] = labels[at] != codes[rows]
-            return samme(wrong, weights, n_classes, float(self.learning_rate))
-
-        return judge
+    def _judge(
+        self, tree: Forest, training: Training, target: np.ndarray, weights: np.ndarray
+    ) -> Round | None:
+        classes = training.target.coding.classes
+        assert classes is not None
+        labels, wrong = tree.values.argmax(axis=1), np.empty(len(target), bool)
+        for rows, at in reached(tree, training):
+            wrong[rows] = labels[at] != target[rows]
+        return samme(wrong, weights, len(classes), float(self.learning_rate))
 
     @or_theirs
     def predict(self, X: Any) -> Any:
@@ -389,19 +388,16 @@ class AdaBoostRegressor(AdaBoost, Regressor):
     def _combine(self) -> str:
         return "median"
 
-    def _judge(self, training: Training, checked: CheckedTarget) -> Judge:
-        y = np.asarray(to_host(checked.values), np.float64)
+    def _judge(
+        self, tree: Forest, training: Training, target: np.ndarray, weights: np.ndarray
+    ) -> Round | None:
+        residuals = np.empty(len(target))
+        for rows, at in reached(tree, training):
+            residuals[rows] = np.abs(tree.values[at, 0] - target[rows])
         # trees hold targets as multiples of a unit: errors within it are none
-        unit = 1 / training.target.coding.scale + float(np.spacing(max(y.max(), -y.min())))
-
-        def judge(tree: Forest, weights: np.ndarray) -> Round | None:
-            residuals = np.empty(len(y))
-            for rows, at in reached(tree, training):
-                residuals[rows] = np.abs(tree.values[at, 0] - y[rows])
-            residuals[residuals <= unit] = 0.0
-            return r2(residuals, weights, self.loss, float(self.learning_rate))
-
-        return judge
+        largest = max(target.max(), -target.min())
+        residuals[residuals <= 1 / training.target.coding.scale + np.spacing(largest)] = 0.0
+        return r2(residuals, weights, self.loss, float(self.learning_rate))
 
     @or_theirs
     def predict(self, X: Any) -> Any:

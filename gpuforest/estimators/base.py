@@ -140,7 +140,7 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
     @property
     def _most_trees(self) -> int:
         """The most trees that a fit may grow."""
-        return 1
+        return self._settings().n_trees
 
     def _earlier(self) -> Forest | None:
         """The trees that warm_start adds to; a ValueError if there are more than wanted."""
@@ -284,7 +284,8 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
 
     def _has_out_of_bag(self) -> bool:
         """Whether all that is asked for of the rows out of bag is known."""
-        return True
+        results = {"oob_score": "oob_score_", "unbiased_importances": "_unbiased_importances_"}
+        return all(hasattr(self, kept) or not getattr(self, p, 0) for p, kept in results.items())
 
     def _look_out_of_bag(self, plan: TrainingPlan) -> None:
         """Find what is asked for of the rows out of bag."""

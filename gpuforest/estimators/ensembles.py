@@ -158,10 +158,6 @@ class BaseForest(BaseTrees):
         check_is_fitted(self)
         return template(self)
 
-    @property
-    def _most_trees(self) -> int:
-        return int(self.max_estimators if self.n_estimators == "auto" else self.n_estimators)
-
     def _validate_params(self) -> None:
         super()._validate_params()
         check_out_of_bag(vars(self))
@@ -258,10 +254,6 @@ class BaseForest(BaseTrees):
         if np.isnan(means).any():
             bagged.warn_of_rows_in_all_bags(stacklevel=2)
         return means
-
-    def _has_out_of_bag(self) -> bool:
-        results = {"oob_score": "oob_score_", "unbiased_importances": "_unbiased_importances_"}
-        return all(hasattr(self, kept) or not getattr(self, p, 0) for p, kept in results.items())
 
     def _look_out_of_bag(self, plan: TrainingPlan) -> None:
         if getattr(self, "oob_score", False):
