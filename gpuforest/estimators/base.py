@@ -22,7 +22,7 @@ from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.data.arrays import count_rows, in_kind_of, is_on_device, to_host
 from gpuforest.data.binned import BinnedData, edges_of, target_and_weight
 from gpuforest.data.validation import check_table, check_weights, learn_table
-from gpuforest.engine.binning import BinEdges, bin_matrix, most_bins
+from gpuforest.engine.binning import BinEdges, Categories, bin_matrix, most_bins
 from gpuforest.engine.criteria import CRITERIA, Criterion
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.grow import grow
@@ -210,12 +210,7 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         return X, weights
 
     def _bins(
-        self,
-        X: Any,
-        settings: Settings,
-        integers: np.ndarray | None,
-        categories: dict[int, tuple[Any, ...]],
-        backend: Backend,
+        self, X: Any, settings: Settings, integers: Any, categories: Categories, backend: Backend
     ) -> tuple[int | str, BinEdges | None]:
         """The most bins of a feature, and the edges, where these are known so early."""
         if isinstance(X, BinnedData):

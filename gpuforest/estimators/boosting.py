@@ -24,7 +24,7 @@ from gpuforest.common.arguments import draw_seed
 from gpuforest.data import validation as checks
 from gpuforest.data.arrays import to_host
 from gpuforest.data.binned import edges_of, target_and_weight
-from gpuforest.engine.binning import bin_matrix, on_host
+from gpuforest.engine.binning import Categories, bin_matrix, on_host
 from gpuforest.engine.criteria import CRITERIA
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.predict import predict
@@ -35,7 +35,7 @@ from gpuforest.estimators.boosting_fit import Rows, Watch
 from gpuforest.estimators.growing import Passed
 from gpuforest.estimators.memory import boosted_fit_of, boosting_fitted_to_memory
 from gpuforest.estimators.settings import RowWeights, class_weights_of
-from gpuforest.estimators.tasks import host_target
+from gpuforest.estimators.tasks import Classifier, host_target
 
 
 class HistGradientBoosting(BaseTrees):
@@ -189,7 +189,7 @@ class HistGradientBoosting(BaseTrees):
 
     def _validation(
         self, passed: Passed, classes: np.ndarray | None, loss: Loss,
-        categories: dict[int, tuple[Any, ...]], backend: Backend,
+        categories: Categories, backend: Backend,
     ) -> Rows:  # fmt: skip
         """The rows to validate on that were passed, checked."""
         X = checks.table_as_fitted(self, passed[0], backend, categories)
@@ -266,7 +266,7 @@ class HistGradientBoosting(BaseTrees):
         """Signs i8[F] of monotonic constraints; 0 where there is none."""
         return np.asarray(_check_monotonic_cst(self, self.monotonic_cst), np.int8)
 
-    def _refuse_many_categories(self, categories: dict[int, tuple[Any, ...]]) -> None:
+    def _refuse_many_categories(self, categories: Categories) -> None:
         for f, values in categories.items():
             if len(values) > int(self.max_bins):
                 names = getattr(self, "feature_names_in_", None)
@@ -405,10 +405,7 @@ class HistGradientBoostingClassifier(ClassifierMixin, HistGradientBoosting):  # 
         """Probabilities of the classes, float64 array of shape (n_samples, n_classes)."""
         return self._predictions(self._raw_predict(X))
 
-    def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Logarithms of `predict_proba(X)`."""
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self.predict_proba(X)))
+    predict_log_proba = Classifier.predict_log_proba
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Raw predictions: log odds of the second of two classes, float64 array of shape

@@ -20,7 +20,7 @@ from gpuforest.data.arrays import to_host
 from gpuforest.data.binned import BinnedData
 from gpuforest.data.validation import check_table
 from gpuforest.engine import predict as prediction
-from gpuforest.engine.binning import BinEdges, draw_rows, take_rows
+from gpuforest.engine.binning import BinEdges, Categories, draw_rows, take_rows
 from gpuforest.engine.forest import Forest
 from gpuforest.estimators import params
 from gpuforest.estimators.bagged import estimators_samples_
@@ -36,9 +36,7 @@ BINS_OF_HALF = 64
 LOOKED_AT = 2048  # rows, evenly spaced, that say how wide the middle half is
 
 
-def even_edges(
-    X: Any, max_bins: int | str, categories: dict[int, tuple[Any, ...]], backend: Backend
-) -> BinEdges:
+def even_edges(X: Any, max_bins: int | str, categories: Categories, backend: Backend) -> BinEdges:
     """Bins of equal width between the least and the largest value of each feature.
 
     A cut is drawn from a node's bins with the same chance for each. Where bins are equally wide,
@@ -246,12 +244,7 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):  # type: ignore[misc]
         return take_rows(X, pool, backend), None
 
     def _bins(
-        self,
-        X: Any,
-        settings: Settings,
-        integers: np.ndarray | None,
-        categories: dict[int, tuple[Any, ...]],
-        backend: Backend,
+        self, X: Any, settings: Settings, integers: Any, categories: Categories, backend: Backend
     ) -> tuple[int, BinEdges]:
         binned = isinstance(X, BinnedData)
         edges = X.edges if binned else even_edges(X, self.max_bins, categories, backend)

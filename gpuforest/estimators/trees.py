@@ -167,11 +167,7 @@ class SingleTree(BaseTrees):
         self._choose(alphas, candidates, error_curve(trials, tried, repeats), self.ccp_rule)
 
     def _choose(
-        self,
-        alphas: np.ndarray,
-        ccp_alphas: np.ndarray,
-        curve: tuple[np.ndarray, np.ndarray],
-        rule: str,
+        self, alphas: np.ndarray, ccp_alphas: np.ndarray, curve: tuple[np.ndarray, ...], rule: str
     ) -> None:
         """Prune at one of `ccp_alphas` f64[n], chosen by their errors and standard errors. The
         tree's splits go at `alphas` f64[m]."""
