@@ -37,12 +37,18 @@ from gpuforest.explain.uncertainty import (
 
 
 def estimators_samples_(self: Any) -> list[np.ndarray]:
-    """Rows of each tree's bag, int32, one as often as it was drawn; drawn again from the
-    seed. Not known to Bagging* that were loaded."""
+    """Rows of each tree's bag, int32, one as often as it was drawn; drawn again from the seed.
+
+    Known to the estimator that was fitted; not to Bagging* and IsolationForest that were loaded.
+    For other estimators rows stand in the order in which they were drawn.
+    """
+    if self._is_theirs:
+        return list(self._theirs().estimators_samples_)
     if not hasattr(self, "_sampling_"):
         raise AttributeError("estimators_samples_ is known only to the estimator that was fitted")
     sampling, forest, host = self._sampling_, self.forest_, NumpyBackend()
-    rows = np.arange(sampling.n_rows, dtype=np.int32)  # MAX_ROWS fit
+    pool = getattr(self, "_pool", None)  # of isolation forests: the rows that trees draw from
+    rows = (np.arange(sampling.n_rows) if pool is None else pool).astype(np.int32)  # MAX_ROWS fit
     if not sampling.n_draws:
         return [rows] * forest.n_trees
     bags = (draw_bags(sampling, forest.seed, t, t + 1, host)[0] for t in range(forest.n_trees))

@@ -7,11 +7,9 @@ from copy import copy
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 from sklearn.utils.metaestimators import available_if
 
 from gpuforest.estimators import params
-from gpuforest.estimators.bagged import estimators_samples_
 from gpuforest.estimators.ensembles import (
     BaseForest,
     ForestClassifier,
@@ -101,14 +99,6 @@ class Bagging(BaseForest):
     def decision_function(self, X: Any, **params: Any) -> Any:
         """The mean decision function of estimators that have one, as scikit-learn gives it."""
         return self._theirs().decision_function(X, **params)
-
-    @property
-    def estimators_samples_(self) -> list[np.ndarray]:
-        """Rows drawn for each tree, as of a forest; for other estimators they stand in the order in
-        which they were drawn."""
-        if self._is_theirs:
-            return list(self._theirs().estimators_samples_)
-        return estimators_samples_(self)
 
     def _tree_params(self) -> dict[str, Any]:
         return dict(self.estimator_.get_params(deep=False))

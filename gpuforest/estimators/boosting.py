@@ -34,8 +34,9 @@ from gpuforest.estimators.base import BaseTrees
 from gpuforest.estimators.boosting_fit import Rows, Watch
 from gpuforest.estimators.growing import Passed
 from gpuforest.estimators.memory import boosted_fit_of, boosting_fitted_to_memory
-from gpuforest.estimators.settings import RowWeights, class_weights_of
+from gpuforest.estimators.settings import class_weights_of
 from gpuforest.estimators.tasks import Classifier, host_target
+from gpuforest.estimators.trees import first_weights
 
 
 class HistGradientBoosting(BaseTrees):
@@ -136,7 +137,7 @@ class HistGradientBoosting(BaseTrees):
             self._fitted_with_sw = weights is not None
             self._refuse_many_categories(categories)
             y, classes = self._check_y(passed[1], X.shape[0], backend)
-            weight = self._weigh(y, classes, checks.check_weights(weights, X.shape[0]))
+            weight = self._weigh(y, classes, first_weights(weights, X.shape[0]))
             train = Rows(X, y, weight)
             if weight is not None and not weight.all():
                 train = train.take(np.flatnonzero(weight), backend)
@@ -200,8 +201,7 @@ class HistGradientBoosting(BaseTrees):
                 raise ValueError(f"y contains previously unseen labels: {unknown}")
             y = np.asarray(np.searchsorted(classes, labels)[y])
         loss.check(y)
-        weights = checks.check_weights(to_host(passed[2], "sample_weight_val"), X.shape[0])
-        return Rows(X, y, None if weights is None else weights[0])
+        return Rows(X, y, first_weights(to_host(passed[2], "sample_weight_val"), X.shape[0]))
 
     def _rules(self) -> dict[str, Any]:
         """The parameters as `Boosting` takes them."""
@@ -287,10 +287,9 @@ class HistGradientBoosting(BaseTrees):
         return target[:, 0], None if checked.classes is None else checked.classes[0]
 
     def _weigh(
-        self, y: np.ndarray, classes: np.ndarray | None, weights: RowWeights
+        self, y: np.ndarray, classes: np.ndarray | None, weight: np.ndarray | None
     ) -> np.ndarray | None:
         """Weights of rows, by those that were passed and those of their classes."""
-        weight = None if weights is None else weights[0]
         by_class = getattr(self, "class_weight", None)
         if by_class is None or classes is None:
             return weight

@@ -437,14 +437,12 @@ class ForestClassifier(BaseForest, Classifier):
         labels y [N, n_outputs], and the weight f64[N] that class_weight gives each row; None:
         there is none, or another one in each bag."""
         pairs = [np.unique(labels, return_inverse=True) for labels in np.asarray(y).T]
-        codes, weight = [of_output for _, of_output in pairs], self.class_weight
+        classes, codes = map(list, zip(*pairs, strict=True))
+        weight, checked = self.class_weight, CheckedTarget(codes, classes)
         if weight == "balanced_subsample":
             weight = None if self.bootstrap else "balanced"
-        if weight is None:
-            return np.stack(codes, axis=1), None
-        classes = [labels for labels, _ in pairs]
-        labels = CheckedTarget(codes, classes)
-        return np.stack(codes, axis=1), row_weights_of(weight, labels, sample_weight)
+        factors = None if weight is None else row_weights_of(weight, checked, sample_weight)
+        return host_target(checked), factors
 
     def _set_oob_score_and_attributes(self, plan: TrainingPlan) -> None:
         assert plan.checked.classes is not None

@@ -113,9 +113,6 @@ def with_callbacks(method: F) -> F:
     return method if callback is None else cast(F, callback.with_callbacks(method))
 
 
-GROWING = "growing"  # the stage that reports trees
-
-
 @contextmanager
 def notified(estimator: Any, n_trees: int, **data: Any) -> Iterator[None]:
     """Notify an estimator's callbacks, where it has some, of the fit inside and of its trees.
@@ -132,7 +129,7 @@ def notified(estimator: Any, n_trees: int, **data: Any) -> Iterator[None]:
 
     def tree_grown(stage: str, done: int, total: int) -> None:
         nonlocal n_notified
-        while stage == GROWING and total == n_trees and n_notified < done:
+        while stage == "growing" and total == n_trees and n_notified < done:
             n_notified += 1
             tree = fit.subcontext(task_name="tree").call_on_fit_task_begin(estimator=estimator)
             tree.call_on_fit_task_end(estimator=estimator)

@@ -23,7 +23,6 @@ from gpuforest.engine import predict as prediction
 from gpuforest.engine.binning import BinEdges, Categories, draw_rows, take_rows
 from gpuforest.engine.forest import Forest
 from gpuforest.estimators import params
-from gpuforest.estimators.bagged import estimators_samples_
 from gpuforest.estimators.ensembles import UnsupervisedForest, drawn_features
 from gpuforest.estimators.growing import Passed, TrainingPlan
 from gpuforest.estimators.settings import RowWeights, Settings
@@ -193,13 +192,6 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):  # type: ignore[misc]
     def feature_importances_(self) -> np.ndarray:
         """There are none: cuts are drawn, and gain nothing."""
         raise AttributeError("IsolationForest has no feature_importances_: its cuts are random")
-
-    @property
-    def estimators_samples_(self) -> list[np.ndarray]:
-        """Rows of each tree, int32, one as often as it was drawn; drawn again from the seed. Known
-        to the estimator that was fitted, not to one that was loaded."""
-        bags, pool = estimators_samples_(self), self._pool
-        return bags if pool is None else [pool[bag].astype(np.int32) for bag in bags]
 
     def _tree_params(self) -> dict[str, Any]:
         limits = {"min_samples_split": 2, "min_samples_leaf": 1, "min_weight_fraction_leaf": 0.0}

@@ -142,11 +142,8 @@ def _predictions(
 ) -> np.ndarray:
     """The predictions of each round, [n_rounds, n_test]."""
     rng = check_random_state(seed)
-    chances = sorted(
-        name
-        for name in clone(estimator).get_params()
-        if name == "random_state" or name.endswith("__random_state")
-    )
+    params = clone(estimator).get_params()
+    chances = sorted(name for name in params if name.split("__")[-1] == "random_state")
     rounds = []
     for _ in range(n_rounds):
         drawn_X, drawn_y = resample(X, y, random_state=rng)
