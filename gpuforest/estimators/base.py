@@ -29,15 +29,7 @@ from gpuforest.engine.grow import grow
 from gpuforest.engine.records import Sampling, Training
 from gpuforest.engine.target import CheckedTarget, Target, TargetCoding
 from gpuforest.estimators import explaining
-from gpuforest.estimators.fits import (
-    CallbackSupport,
-    as_it_is,
-    check_same,
-    notified,
-    recorded,
-    replacing,
-    with_callbacks,
-)
+from gpuforest.estimators.fits import CallbackSupport, as_it_is, check_same, fitting, with_callbacks
 from gpuforest.estimators.growing import Passed, TrainingPlan, n_trees_of
 from gpuforest.estimators.memory import fit_of, fitted_to_memory
 from gpuforest.estimators.settings import (
@@ -130,9 +122,7 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
                 return self
         seed = draw_seed(self.random_state) if earlier is None else earlier.seed
         n_new = self._most_trees - (0 if earlier is None else earlier.n_trees)
-        data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
-        printing, notifying = progress.printing(self.verbose), notified(self, n_new, **data)
-        with printing, notifying, replacing(self) as fitted, recorded(fitted, X):
+        with fitting(self, n_new, X, y, sample_weight) as fitted:
             work = partial(fitted._fit, (X, y, sample_weight), seed, earlier)
             run_on_backend(work, **self._chosen(X))
         return self
@@ -140,7 +130,7 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
     @property
     def _most_trees(self) -> int:
         """The most trees that a fit may grow."""
-        return self._settings().n_trees
+        return 1
 
     def _earlier(self) -> Forest | None:
         """The trees that warm_start adds to; a ValueError if there are more than wanted."""

@@ -115,9 +115,7 @@ class HistGradientBoosting(BaseTrees):
         seed = draw_seed(self.random_state) if earlier is None else self.forest_.seed
         n_new = self.max_iter - (0 if earlier is None else self.n_iter_)
         validation = None if X_val is None else (X_val, y_val, sample_weight_val)
-        data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
-        printing, notifying = progress.printing(self.verbose), fits.notified(self, n_new, **data)
-        with printing, notifying, fits.replacing(self) as fitted, fits.recorded(fitted, X):
+        with fits.fitting(self, n_new, X, y, sample_weight) as fitted:
             work = partial(fitted._boost, (X, y, sample_weight), validation, seed, earlier)
             run_on_backend(work, **self._chosen(X))
         return self

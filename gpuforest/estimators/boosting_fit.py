@@ -63,13 +63,12 @@ class Watch:
         self.is_on, self.by_loss = estimator.do_early_stopping_, estimator.scoring == "loss"
         if not self.is_on:
             return
-        backend, K = boosting.backend, boosting.loss.n_raw
+        backend = boosting.backend
         if validation is not None:
             self.matrix = bin_matrix(validation.X, boosting.matrix.edges, backend)
             start = np.repeat(coding.baseline[None], len(validation.y), axis=0)
             if self.earlier is not None:
                 start = predict(self.earlier, validation.X, backend)
-            assert start.shape[1] == K
             self.raw_val = backend.asarray(start)
         if not self.by_loss:
             n, labels = len(train.y), train.y if boosting.loss.is_classes else None

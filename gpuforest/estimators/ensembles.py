@@ -158,6 +158,10 @@ class BaseForest(BaseTrees):
         check_is_fitted(self)
         return template(self)
 
+    @property
+    def _most_trees(self) -> int:
+        return int(self.max_estimators if self.n_estimators == "auto" else self.n_estimators)
+
     def _validate_params(self) -> None:
         super()._validate_params()
         check_out_of_bag(vars(self))

@@ -194,11 +194,9 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):  # type: ignore[misc]
         raise AttributeError("IsolationForest has no feature_importances_: its cuts are random")
 
     def _tree_params(self) -> dict[str, Any]:
-        limits = {"min_samples_split": 2, "min_samples_leaf": 1, "min_weight_fraction_leaf": 0.0}
-        others = {"max_leaf_nodes": None, "min_impurity_decrease": 0.0, "ccp_alpha": 0.0}
         deepest = depth_of(self.max_samples_) if hasattr(self, "forest_") else None
         fixed = {"criterion": self.criterion, "max_features": 1, "max_depth": deepest}
-        return super()._tree_params() | limits | others | fixed
+        return super()._tree_params() | fixed
 
     def _settings(self) -> Settings:
         settings = super()._settings()
