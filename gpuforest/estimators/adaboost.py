@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from inspect import signature
 from typing import Any, ClassVar
@@ -14,13 +14,10 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from gpuforest.backends.base import Backend
-from gpuforest.backends.registry import run_on_backend
 from gpuforest.common.progress import counting_on, stage
 from gpuforest.common.sums import blocks
 from gpuforest.data.arrays import in_kind_of, is_on_device, to_host
-from gpuforest.data.validation import check_table
 from gpuforest.engine import predict as prediction
-from gpuforest.engine.binning import bin_matrix
 from gpuforest.engine.forest import Forest, joined
 from gpuforest.engine.grow import grow, keeping_scratch
 from gpuforest.engine.nodes import leaf_rows
@@ -32,10 +29,9 @@ from gpuforest.estimators.ensembles import BaseForest, described_tree, of_tree, 
 from gpuforest.estimators.fits import as_it_is, replacing
 from gpuforest.estimators.growing import Passed, TrainingPlan
 from gpuforest.estimators.settings import Settings, check_some_weight, row_weights_of, rules_of
-from gpuforest.estimators.tasks import Classifier, Regressor
+from gpuforest.estimators.tasks import Classifier, Regressor, host_target
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
 
-Judge = Callable[[Forest, np.ndarray], Round | None]
 SHARED = ("max_bins", "backend", "memory_limit")  # parameters of ours and of the tree's
 
 
@@ -43,6 +39,7 @@ class AdaBoost(BaseForest):
     """Both AdaBoost estimators: the rounds, and what they are asked for afterwards."""
 
     _home, _mark = "_weight_boosting", "estimator_"
+    _converter = "sklearn", "adaboost_to_sklearn"
     _draws: ClassVar[bool]  # whether the rows of a round are drawn by their weights
     estimator_weights_: np.ndarray
     estimator_errors_: np.ndarray
@@ -82,7 +79,8 @@ class AdaBoost(BaseForest):
         """
         if self._grows_trees:
             return super().fit(X, y, sample_weight)
-        self._check_other()
+        if is_classifier(self) and not has_fit_parameter(self.estimator, "sample_weight"):
+            raise ValueError(f"{type(self.estimator).__name__} doesn't support sample_weight.")
         with replacing(self) as fitted:
             theirs = fitted._theirs()
             for name, parameter in signature(type(theirs)).parameters.items():
@@ -91,13 +89,6 @@ class AdaBoost(BaseForest):
             fitted.__dict__.setdefault("estimator_params", ())  # which its constructor sets
             theirs.fit(X, y, sample_weight)
         return self
-
-    def _check_other(self) -> None:
-        """Check another estimator than our trees before scikit-learn fits it."""
-
-    @property
-    def _most_trees(self) -> int:
-        return int(self.n_estimators)
 
     def _labels(self, checked: CheckedTarget) -> None:
         """None, because class weights multiply the weights of each round, not those before."""
@@ -131,16 +122,23 @@ class AdaBoost(BaseForest):
         training, checked = keeping_scratch(plan.training), plan.checked
         sampling = training.sampling
         first = np.ones(sampling.n_rows) if sampling.weights is None else sampling.weights * 1.0
-        factors, judge = self._class_factors(checked, first), self._judge(training, checked)
+        factors, target = self._class_factors(checked, first), host_target(checked)[:, 0]
         trees: list[Forest] = []
 
         def grow_round(t: int, weights: np.ndarray) -> Round | None:
             whole = integer_weights(weights if factors is None else weights * factors)
             reweighted = replace(training, sampling=replace(sampling, weights=whole))
             trees.append(self._one_tree(t, replace(plan, training=reweighted)))
-            return judge(trees[-1], weights)
+            return self._judge(trees[-1], training, target, weights)
 
-        rounds = boost(first, self._most_trees, grow_round) or [self._only_round()]
+        rounds = boost(first, self._most_trees, grow_round)
+        if not rounds:  # the first tree is no better than chance
+            if is_classifier(self):
+                raise ValueError(
+                    "BaseClassifier in AdaBoostClassifier ensemble is worse than random, ensemble "
+                    "can not be fit."
+                )
+            rounds = [(0.0, 1.0)]  # the weight does not matter where there is no other tree
         tree_weights, errors = np.ascontiguousarray(np.transpose(rounds))
         self._keep_rounds(tree_weights, errors)
         forest = joined(trees[: len(rounds)])  # one more may have been no better than chance
@@ -158,14 +156,17 @@ class AdaBoost(BaseForest):
 
     def _class_factors(self, checked: CheckedTarget, weights: np.ndarray) -> np.ndarray | None:
         """What class weights multiply the rows' weights by, f64[N]; None: by one."""
-        return None
+        if self.class_weight is None:
+            return None
+        labels = replace(checked, values=[to_host(codes) for codes in checked.values])
+        factors = row_weights_of(self.class_weight, labels)
+        check_some_weight(factors * weights)
+        return factors
 
-    def _judge(self, training: Training, checked: CheckedTarget) -> Judge:
-        """A function of a tree, and of the rows' weights, that gives what follows from it."""
-        raise NotImplementedError
-
-    def _only_round(self) -> tuple[float, float]:
-        """The weight and the error of a first tree that is no better than chance."""
+    def _judge(
+        self, tree: Forest, training: Training, target: np.ndarray, weights: np.ndarray
+    ) -> Round | None:
+        """What follows from the errors of a tree, and from the rows' weights; see `boost`."""
         raise NotImplementedError
 
     def _check_target(self, y: Any, n_rows: int, backend: Backend) -> CheckedTarget:
@@ -184,16 +185,6 @@ class AdaBoost(BaseForest):
         left = self._most_trees - len(weights)
         self.estimator_weights_ = np.append(weights, np.zeros(left))
         self.estimator_errors_ = np.append(errors, np.ones(left))
-
-    def to_sklearn(self) -> Any:
-        """The same model as scikit-learn's, see `gpuforest.export.sklearn`."""
-        from gpuforest.export.sklearn import adaboost_to_sklearn
-
-        return adaboost_to_sklearn(self)
-
-    def __len__(self) -> int:
-        """Estimators."""
-        return len(self.estimators_)
 
     @property
     def feature_importances_(self) -> np.ndarray:
@@ -214,11 +205,7 @@ class AdaBoost(BaseForest):
         check_is_fitted(self)
         model = as_it_is(self)
 
-        def work(backend: Backend) -> tuple[Any, Backend]:
-            table = check_table(model, X, backend)
-            return bin_matrix(table, model.forest_.edges, backend).codes, backend
-
-        codes, backend = run_on_backend(work, **self._chosen(X))
+        codes, backend = model._coded(X)
         for values in prediction.staged(model.forest_, codes, backend):
             yield in_kind_of(X, values if is_on_device(X) else backend.asnumpy(values))
 
@@ -276,42 +263,20 @@ class AdaBoostClassifier(AdaBoost, Classifier):
     """
 
     _tree, _kind, _draws = DecisionTreeClassifier, "AdaBoostClassifier", False
-
-    def _default_tree(self) -> Any:
-        return DecisionTreeClassifier(max_depth=1)
+    _default_depth = 1
 
     def _combine(self) -> str:
         return "votes"
 
-    def _check_other(self) -> None:
-        if not has_fit_parameter(self.estimator, "sample_weight"):
-            raise ValueError(f"{type(self.estimator).__name__} doesn't support sample_weight.")
-
-    def _class_factors(self, checked: CheckedTarget, weights: np.ndarray) -> np.ndarray | None:
-        if self.class_weight is None:
-            return None
-        labels = replace(checked, values=[to_host(codes) for codes in checked.values])
-        factors = row_weights_of(self.class_weight, labels)
-        check_some_weight(factors * weights)
-        return factors
-
-    def _judge(self, training: Training, checked: CheckedTarget) -> Judge:
-        assert checked.classes is not None
-        codes, n_classes = to_host(checked.values[0]), len(checked.classes[0])
-
-        def judge(tree: Forest, weights: np.ndarray) -> Round | None:
-            labels, wrong = tree.values.argmax(axis=1), np.empty(len(codes), bool)
-            for rows, at in reached(tree, training):
-                wrong[rows] = labels[at] != codes[rows]
-            return samme(wrong, weights, n_classes, float(self.learning_rate))
-
-        return judge
-
-    def _only_round(self) -> tuple[float, float]:
-        raise ValueError(
-            "BaseClassifier in AdaBoostClassifier ensemble is worse than random, ensemble can not "
-            "be fit."
-        )
+    def _judge(
+        self, tree: Forest, training: Training, target: np.ndarray, weights: np.ndarray
+    ) -> Round | None:
+        classes = training.target.coding.classes
+        assert classes is not None
+        labels, wrong = tree.values.argmax(axis=1), np.empty(len(target), bool)
+        for rows, at in reached(tree, training):
+            wrong[rows] = labels[at] != target[rows]
+        return samme(wrong, weights, len(classes), float(self.learning_rate))
 
     @or_theirs
     def predict(self, X: Any) -> Any:
@@ -417,30 +382,22 @@ class AdaBoostRegressor(AdaBoost, Regressor):
     """
 
     _tree, _kind, _draws = DecisionTreeRegressor, "AdaBoostRegressor", True
+    _default_depth = 3
     class_weight = None  # which trees for numbers do not have
-
-    def _default_tree(self) -> Any:
-        return DecisionTreeRegressor(max_depth=3)
 
     def _combine(self) -> str:
         return "median"
 
-    def _judge(self, training: Training, checked: CheckedTarget) -> Judge:
-        y = np.asarray(to_host(checked.values), np.float64)
+    def _judge(
+        self, tree: Forest, training: Training, target: np.ndarray, weights: np.ndarray
+    ) -> Round | None:
+        residuals = np.empty(len(target))
+        for rows, at in reached(tree, training):
+            residuals[rows] = np.abs(tree.values[at, 0] - target[rows])
         # trees hold targets as multiples of a unit: errors within it are none
-        unit = 1 / training.target.coding.scale + float(np.spacing(max(y.max(), -y.min())))
-
-        def judge(tree: Forest, weights: np.ndarray) -> Round | None:
-            residuals = np.empty(len(y))
-            for rows, at in reached(tree, training):
-                residuals[rows] = np.abs(tree.values[at, 0] - y[rows])
-            residuals[residuals <= unit] = 0.0
-            return r2(residuals, weights, self.loss, float(self.learning_rate))
-
-        return judge
-
-    def _only_round(self) -> tuple[float, float]:
-        return 0.0, 1.0  # the weight does not matter where there is no other tree
+        largest = max(target.max(), -target.min())
+        residuals[residuals <= 1 / training.target.coding.scale + np.spacing(largest)] = 0.0
+        return r2(residuals, weights, self.loss, float(self.learning_rate))
 
     @or_theirs
     def predict(self, X: Any) -> Any:

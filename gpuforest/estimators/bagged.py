@@ -21,28 +21,25 @@ from gpuforest.engine.sampling import draw_bags
 from gpuforest.estimators.fits import as_it_is
 from gpuforest.estimators.memory import room_of
 from gpuforest.estimators.tasks import Regressor
+from gpuforest.explain import uncertainty
 from gpuforest.explain.importances import unbiased_importances
 from gpuforest.explain.proximities import nearest, proximity_matrix
 from gpuforest.explain.quantile_forest import in_bag
-from gpuforest.explain.uncertainty import (
-    Calibration,
-    intervals,
-    mean_and_spread,
-    products,
-    products_bytes,
-    sets,
-    standard_errors,
-    with_squares,
-)
 
 
 def estimators_samples_(self: Any) -> list[np.ndarray]:
-    """Rows of each tree's bag, int32, one as often as it was drawn; drawn again from the
-    seed. Not known to Bagging* that were loaded."""
+    """Rows of each tree's bag, int32, one as often as it was drawn; drawn again from the seed.
+
+    Known to the estimator that was fitted; not to Bagging* and IsolationForest that were loaded.
+    For other estimators rows stand in the order in which they were drawn.
+    """
+    if self._is_theirs:
+        return list(self._theirs().estimators_samples_)
     if not hasattr(self, "_sampling_"):
         raise AttributeError("estimators_samples_ is known only to the estimator that was fitted")
     sampling, forest, host = self._sampling_, self.forest_, NumpyBackend()
-    rows = np.arange(sampling.n_rows, dtype=np.int32)  # MAX_ROWS fit
+    pool = getattr(self, "_pool", None)  # of isolation forests: the rows that trees draw from
+    rows = (np.arange(sampling.n_rows) if pool is None else pool).astype(np.int32)  # MAX_ROWS fit
     if not sampling.n_draws:
         return [rows] * forest.n_trees
     bags = (draw_bags(sampling, forest.seed, t, t + 1, host)[0] for t in range(forest.n_trees))
@@ -180,7 +177,7 @@ def keep_unbiased_importances(self: Any, training: Training) -> None:
     self._unbiased_importances_ = np.full(len(importances), np.nan)
 
 
-def known_errors(estimator: Any, what: str, coverage: Any) -> Calibration:
+def known_errors(estimator: Any, what: str, coverage: Any) -> uncertainty.Calibration:
     """The calibration for a method of this name; a ValueError says why there is none, or what is
     wrong with the coverage."""
     check_is_fitted(estimator)
@@ -196,7 +193,7 @@ def known_errors(estimator: Any, what: str, coverage: Any) -> Calibration:
                 "oob_score=True"
             )
         raise ValueError(f"{what} is calibrated on out-of-bag predictions: fit with oob_score=True")
-    calibration: Calibration = estimator._calibration_
+    calibration: uncertainty.Calibration = estimator._calibration_
     return calibration
 
 
@@ -233,7 +230,7 @@ def predict_set(self: Any, X: Any, coverage: float = 0.9) -> Any:
     probabilities, coding = to_host(self._walk(X, prediction.predict)), self.forest_.coding
     limits = calibration.limit(coverage)
     parts = coding.split(probabilities) if coding.several else [probabilities]
-    of_outputs = [sets(limit, part) for limit, part in zip(limits, parts, strict=True)]
+    of_outputs = [uncertainty.sets(limit, part) for limit, part in zip(limits, parts, strict=True)]
     return of_outputs if coding.several else of_outputs[0]
 
 
@@ -274,7 +271,7 @@ def predict(self: Any, X: Any, return_std: bool = False) -> Any:
     means, products_ = Regressor.predict(model, X), model._products_
 
     def stage(forest: Forest, table: Any, backend: Backend) -> np.ndarray:
-        return standard_errors(forest, model._sampling_, products_, table, backend)
+        return uncertainty.standard_errors(forest, model._sampling_, products_, table, backend)
 
     errors = to_host(model._walk(X, stage))
     return means, errors[:, 0] if model.n_outputs_ == 1 else errors
@@ -290,14 +287,14 @@ def products_of(self: Any) -> np.ndarray:
             "return_std compares trees that drew rows more or less often, with replacement: "
             "fit with bootstrap=True"
         )
-    needed, room = products_bytes(self.forest_, sampling), room_of(self)
+    needed, room = uncertainty.products_bytes(self.forest_, sampling), room_of(self)
     if room is not None and needed > room:
         raise ValueError(
             f"return_std draws the rows of all trees again, {self.forest_.n_trees} times "
             f"{sampling.n_rows}, which takes {needed / 1e6:.0f} MB, and there are "
             f"{room / 1e6:.0f} MB: raise memory_limit, or train on fewer rows"
         )
-    return products(self.forest_, sampling)
+    return uncertainty.products(self.forest_, sampling)
 
 
 def predict_interval(self: Any, X: Any, coverage: float = 0.9) -> np.ndarray:
@@ -341,8 +338,9 @@ def predict_interval(self: Any, X: Any, coverage: float = 0.9) -> np.ndarray:
     calibration = known_errors(self, "predict_interval", coverage)
 
     def stage(forest: Forest, table: Any, backend: Backend) -> np.ndarray:
-        predicted = to_host(prediction.predict(with_squares(forest), table, backend))
-        return intervals(calibration, *mean_and_spread(forest, predicted), coverage)
+        predicted = to_host(prediction.predict(uncertainty.with_squares(forest), table, backend))
+        mean, spread = uncertainty.mean_and_spread(forest, predicted)
+        return uncertainty.intervals(calibration, mean, spread, coverage)
 
     ends: np.ndarray = to_host(self._walk(X, stage))
     return ends[:, 0] if self.n_outputs_ == 1 else ends

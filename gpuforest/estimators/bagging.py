@@ -7,27 +7,16 @@ from copy import copy
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 from sklearn.utils.metaestimators import available_if
 
-from gpuforest.estimators import params
-from gpuforest.estimators.bagged import estimators_samples_
-from gpuforest.estimators.ensembles import (
-    BaseForest,
-    ForestClassifier,
-    ForestRegressor,
-    described_tree,
-    drawn_features,
-    of_tree,
-    or_theirs,
-)
+from gpuforest.estimators import ensembles, params
 from gpuforest.estimators.fits import replacing
 from gpuforest.estimators.settings import Settings
 
 
 def routed(method: Any) -> Any:
     """`or_theirs` with a signature that shows the parameters which are routed."""
-    call = or_theirs(method)
+    call = ensembles.or_theirs(method)
     del call.__wrapped__
     return call
 
@@ -37,22 +26,21 @@ def _has_decisions(bag: Any) -> bool:
     return not bag._grows_trees and hasattr(bag._theirs(), "decision_function")
 
 
-class Bagging(BaseForest):
+class Bagging(ensembles.BaseForest):
     """Both bagging estimators: the tree says how each is grown, and the bag what it grows from."""
 
     _home, _mark = "_bagging", "estimators_features_"
     max_features: int | float
     bootstrap: bool
-    bootstrap_features: bool
     estimator: Any = None
     estimator_params: Any = ()
-    estimator_ = property(described_tree)
-    estimators_features_ = property(drawn_features)
+    estimator_ = property(ensembles.described_tree)
+    estimators_features_ = property(ensembles.drawn_features)
     criterion, max_bins, backend, memory_limit = map(
-        of_tree, ("criterion", "max_bins", "backend", "memory_limit")
+        ensembles.of_tree, ("criterion", "max_bins", "backend", "memory_limit")
     )
     class_weight, categorical_features, min_category_frequency = map(
-        of_tree, ("class_weight", "categorical_features", "min_category_frequency")
+        ensembles.of_tree, ("class_weight", "categorical_features", "min_category_frequency")
     )
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **fit_params: Any) -> Any:
@@ -98,22 +86,10 @@ class Bagging(BaseForest):
             theirs.max_samples = max_samples
         return self
 
-    def __len__(self) -> int:
-        """Estimators."""
-        return len(self.estimators_) if self._is_theirs else super().__len__()
-
     @available_if(_has_decisions)  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any, **params: Any) -> Any:
         """The mean decision function of estimators that have one, as scikit-learn gives it."""
         return self._theirs().decision_function(X, **params)
-
-    @property
-    def estimators_samples_(self) -> list[np.ndarray]:
-        """Rows drawn for each tree, as of a forest; for other estimators they stand in the order in
-        which they were drawn."""
-        if self._is_theirs:
-            return list(self._theirs().estimators_samples_)
-        return estimators_samples_(self)
 
     def _tree_params(self) -> dict[str, Any]:
         return dict(self.estimator_.get_params(deep=False))
@@ -127,7 +103,7 @@ class Bagging(BaseForest):
 
 
 @params.parameters(params.BAGGING, params.OF_BAGS)
-class BaggingClassifier(Bagging, ForestClassifier):
+class BaggingClassifier(Bagging, ensembles.ForestClassifier):
     """Bagged decision trees for classes, or other classifiers, bagged by scikit-learn.
 
     Attributes
@@ -144,13 +120,13 @@ class BaggingClassifier(Bagging, ForestClassifier):
     """
 
     _kind = "BaggingClassifier"
-    predict = routed(ForestClassifier.predict)
-    predict_proba = routed(ForestClassifier.predict_proba)
-    predict_log_proba = routed(ForestClassifier.predict_log_proba)
+    predict = routed(ensembles.ForestClassifier.predict)
+    predict_proba = routed(ensembles.ForestClassifier.predict_proba)
+    predict_log_proba = routed(ensembles.ForestClassifier.predict_log_proba)
 
 
 @params.parameters(params.BAGGING, params.OF_BAGS, params.NO_CLASSES)
-class BaggingRegressor(Bagging, ForestRegressor):
+class BaggingRegressor(Bagging, ensembles.ForestRegressor):
     """Bagged decision trees for real numbers, or other regressors, bagged by scikit-learn.
 
     Attributes
@@ -161,4 +137,4 @@ class BaggingRegressor(Bagging, ForestRegressor):
     """
 
     _kind = "BaggingRegressor"
-    predict = routed(ForestRegressor.predict)
+    predict = routed(ensembles.ForestRegressor.predict)

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -21,22 +22,14 @@ from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.data.arrays import count_rows, in_kind_of, is_on_device, to_host
 from gpuforest.data.binned import BinnedData, edges_of, target_and_weight
 from gpuforest.data.validation import check_table, check_weights, learn_table
-from gpuforest.engine.binning import BinEdges, bin_matrix, most_bins
+from gpuforest.engine.binning import BinEdges, Categories, bin_matrix, most_bins
 from gpuforest.engine.criteria import CRITERIA, Criterion
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.grow import grow
 from gpuforest.engine.records import Sampling, Training
 from gpuforest.engine.target import CheckedTarget, Target, TargetCoding
 from gpuforest.estimators import explaining
-from gpuforest.estimators.fits import (
-    CallbackSupport,
-    as_it_is,
-    check_same,
-    notified,
-    recorded,
-    replacing,
-    with_callbacks,
-)
+from gpuforest.estimators.fits import CallbackSupport, as_it_is, check_same, fitting, with_callbacks
 from gpuforest.estimators.growing import Passed, TrainingPlan, n_trees_of
 from gpuforest.estimators.memory import fit_of, fitted_to_memory
 from gpuforest.estimators.settings import (
@@ -73,6 +66,7 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
     verbose: int = 0
     _sampling_: Sampling
     _splitter = "best"
+    _converter = "sklearn", "to_sklearn"  # the module and the function of `to_sklearn`
     # the next fit's new trees, where other processes grew them: forests of consecutive numbers
     _grown: tuple[Forest, ...] = ()
 
@@ -128,9 +122,7 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
                 return self
         seed = draw_seed(self.random_state) if earlier is None else earlier.seed
         n_new = self._most_trees - (0 if earlier is None else earlier.n_trees)
-        data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
-        printing, notifying = progress.printing(self.verbose), notified(self, n_new, **data)
-        with printing, notifying, replacing(self) as fitted, recorded(fitted, X):
+        with fitting(self, n_new, X, y, sample_weight) as fitted:
             work = partial(fitted._fit, (X, y, sample_weight), seed, earlier)
             run_on_backend(work, **self._chosen(X))
         return self
@@ -208,12 +200,7 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         return X, weights
 
     def _bins(
-        self,
-        X: Any,
-        settings: Settings,
-        integers: np.ndarray | None,
-        categories: dict[int, tuple[Any, ...]],
-        backend: Backend,
+        self, X: Any, settings: Settings, integers: Any, categories: Categories, backend: Backend
     ) -> tuple[int | str, BinEdges | None]:
         """The most bins of a feature, and the edges, where these are known so early."""
         if isinstance(X, BinnedData):
@@ -282,7 +269,8 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
 
     def _has_out_of_bag(self) -> bool:
         """Whether all that is asked for of the rows out of bag is known."""
-        return True
+        results = {"oob_score": "oob_score_", "unbiased_importances": "_unbiased_importances_"}
+        return all(hasattr(self, kept) or not getattr(self, p, 0) for p, kept in results.items())
 
     def _look_out_of_bag(self, plan: TrainingPlan) -> None:
         """Find what is asked for of the rows out of bag."""
@@ -306,6 +294,15 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
             table = check_table(model, X, backend)
             with progress.stage("predicting"):
                 return in_kind_of(X, stage(model.forest_, table, backend))
+
+        return run_on_backend(work, **self._chosen(X))
+
+    def _coded(self, X: Any) -> tuple[Array, Backend]:
+        """The codes of X's rows, and the backend on whose device they are."""
+
+        def work(backend: Backend) -> tuple[Array, Backend]:
+            table = check_table(self, X, backend)
+            return bin_matrix(table, self.forest_.edges, backend).codes, backend
 
         return run_on_backend(work, **self._chosen(X))
 
@@ -349,10 +346,9 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
     expected_value = explaining.expected_value
 
     def to_sklearn(self) -> Any:
-        """The same trees as a fitted estimator of scikit-learn, see `gpuforest.export.sklearn`."""
-        from gpuforest.export.sklearn import to_sklearn
-
-        return to_sklearn(self)
+        """The same model as a fitted estimator of scikit-learn, see `gpuforest.export.sklearn`."""
+        module, function = self._converter
+        return getattr(import_module(f"gpuforest.export.{module}"), function)(self)
 
     def to_onnx(
         self,

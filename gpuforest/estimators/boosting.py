@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_monotonic_cst, check_is_fitted
 
 from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import for_boosting, run_on_backend
@@ -24,18 +24,19 @@ from gpuforest.common.arguments import draw_seed
 from gpuforest.data import validation as checks
 from gpuforest.data.arrays import to_host
 from gpuforest.data.binned import edges_of, target_and_weight
-from gpuforest.engine.binning import bin_matrix, on_host
+from gpuforest.engine.binning import Categories, bin_matrix, on_host
 from gpuforest.engine.criteria import CRITERIA
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.predict import predict
-from gpuforest.engine.target import integer_weights
+from gpuforest.engine.target import CheckedTarget, integer_weights
 from gpuforest.estimators import boosting_fit, fits, params
 from gpuforest.estimators.base import BaseTrees
 from gpuforest.estimators.boosting_fit import Rows, Watch
+from gpuforest.estimators.growing import Passed
 from gpuforest.estimators.memory import boosted_fit_of, boosting_fitted_to_memory
 from gpuforest.estimators.settings import class_weights_of
-
-Passed = tuple[Any, Any, Any]
+from gpuforest.estimators.tasks import Classifier, host_target
+from gpuforest.estimators.trees import first_weights
 
 
 class HistGradientBoosting(BaseTrees):
@@ -44,24 +45,19 @@ class HistGradientBoosting(BaseTrees):
     loss: str
     learning_rate: float
     max_iter: int
-    max_leaf_nodes: int | None
-    max_depth: int | None
     min_samples_leaf: int
     l2_regularization: float
     max_features: float
     subsample: float
-    categorical_features: Any
     monotonic_cst: Any
-    interaction_cst: Any
     warm_start: bool
     early_stopping: Any
     scoring: Any
     validation_fraction: Any
-    n_iter_no_change: int
-    tol: float
     quantile: float | None = None
     min_category_frequency = 1  # each category is one by itself
     _takes_infinities = True  # see data/validation.py
+    _converter = "sklearn_boosting", "to_sklearn"
 
     @fits.with_callbacks
     def fit(
@@ -119,9 +115,7 @@ class HistGradientBoosting(BaseTrees):
         seed = draw_seed(self.random_state) if earlier is None else self.forest_.seed
         n_new = self.max_iter - (0 if earlier is None else self.n_iter_)
         validation = None if X_val is None else (X_val, y_val, sample_weight_val)
-        data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
-        printing, notifying = progress.printing(self.verbose), fits.notified(self, n_new, **data)
-        with printing, notifying, fits.replacing(self) as fitted, fits.recorded(fitted, X):
+        with fits.fitting(self, n_new, X, y, sample_weight) as fitted:
             work = partial(fitted._boost, (X, y, sample_weight), validation, seed, earlier)
             run_on_backend(work, **self._chosen(X))
         return self
@@ -141,15 +135,15 @@ class HistGradientBoosting(BaseTrees):
             self._fitted_with_sw = weights is not None
             self._refuse_many_categories(categories)
             y, classes = self._check_y(passed[1], X.shape[0], backend)
-            weight = self._weigh(y, classes, checks.check_weights(weights, X.shape[0]))
+            weight = self._weigh(y, classes, first_weights(weights, X.shape[0]))
             train = Rows(X, y, weight)
             if weight is not None and not weight.all():
                 train = train.take(np.flatnonzero(weight), backend)
             loss = Loss.of(self.loss, self.quantile, 0 if classes is None else len(classes))
             loss.check(train.y)
             rounds.refuse_overflow(train.y, train.weight)
-            signs = self._signs_of(X.shape[1])
-            groups = boosting_fit.groups_of(self.interaction_cst, X.shape[1])
+            signs = self._monotonic_signs()
+            groups = boosting_fit.groups_of(self, X.shape[1])
             if signs.any() and loss.n_raw > 1:
                 raise ValueError(
                     "monotonic constraints are not supported for multiclass classification."
@@ -194,7 +188,7 @@ class HistGradientBoosting(BaseTrees):
 
     def _validation(
         self, passed: Passed, classes: np.ndarray | None, loss: Loss,
-        categories: dict[int, tuple[Any, ...]], backend: Backend,
+        categories: Categories, backend: Backend,
     ) -> Rows:  # fmt: skip
         """The rows to validate on that were passed, checked."""
         X = checks.table_as_fitted(self, passed[0], backend, categories)
@@ -205,8 +199,7 @@ class HistGradientBoosting(BaseTrees):
                 raise ValueError(f"y contains previously unseen labels: {unknown}")
             y = np.asarray(np.searchsorted(classes, labels)[y])
         loss.check(y)
-        weights = checks.check_weights(to_host(passed[2], "sample_weight_val"), X.shape[0])
-        return Rows(X, y, None if weights is None else weights[0])
+        return Rows(X, y, first_weights(to_host(passed[2], "sample_weight_val"), X.shape[0]))
 
     def _rules(self) -> dict[str, Any]:
         """The parameters as `Boosting` takes them."""
@@ -264,16 +257,14 @@ class HistGradientBoosting(BaseTrees):
             self.classes_ = coding.classes
 
     def _settings(self) -> Any:
-        signs = None if self.monotonic_cst is None else self._signs_of(self.n_features_in_)
+        signs = None if self.monotonic_cst is None else self._monotonic_signs()
         return SimpleNamespace(monotonic_cst=signs)  # what `learn_table` asks for
 
-    def _signs_of(self, n_features: int) -> np.ndarray:
+    def _monotonic_signs(self) -> np.ndarray:
         """Signs i8[F] of monotonic constraints; 0 where there is none."""
-        from sklearn.utils.validation import _check_monotonic_cst
-
         return np.asarray(_check_monotonic_cst(self, self.monotonic_cst), np.int8)
 
-    def _refuse_many_categories(self, categories: dict[int, tuple[Any, ...]]) -> None:
+    def _refuse_many_categories(self, categories: Categories) -> None:
         for f, values in categories.items():
             if len(values) > int(self.max_bins):
                 names = getattr(self, "feature_names_in_", None)
@@ -287,16 +278,16 @@ class HistGradientBoosting(BaseTrees):
         self, y: Any, n_rows: int, backend: Backend
     ) -> tuple[np.ndarray, np.ndarray | None]:
         """The target as the loss takes it, and the classes; None: numbers."""
-        raise NotImplementedError
+        checked = self._check_target(y, n_rows, backend)
+        target = host_target(checked)
+        if target.shape[1] > 1:
+            raise ValueError("y should be a 1d array: boosting has one output")
+        return target[:, 0], None if checked.classes is None else checked.classes[0]
 
     def _weigh(
-        self,
-        y: np.ndarray,
-        classes: np.ndarray | None,
-        weights: tuple[np.ndarray, np.ndarray] | None,
+        self, y: np.ndarray, classes: np.ndarray | None, weight: np.ndarray | None
     ) -> np.ndarray | None:
         """Weights of rows, by those that were passed and those of their classes."""
-        weight = None if weights is None else weights[0]
         by_class = getattr(self, "class_weight", None)
         if by_class is None or classes is None:
             return weight
@@ -307,11 +298,7 @@ class HistGradientBoosting(BaseTrees):
     def n_iter_(self) -> int:
         """The number of rounds."""
         check_is_fitted(self)
-        return self.forest_.n_trees // int(self._coding.n_values)
-
-    @property
-    def _coding(self) -> Any:
-        return self.forest_.coding
+        return self.forest_.n_trees // self.forest_.coding.n_values
 
     @cached_property
     def feature_importances_(self) -> np.ndarray:
@@ -319,24 +306,21 @@ class HistGradientBoosting(BaseTrees):
         check_is_fitted(self)
         return gain_importances(self.forest_)
 
-    def _raw_predict(self, X: Any) -> np.ndarray:
+    def _raw_predict(self, X: Any) -> Any:
         """Raw predictions f64[N, K], where X is."""
-        raw: np.ndarray = self._walk(X, predict)
-        return raw
+        return self._walk(X, predict)
 
     def _predictions(self, raw: Any) -> np.ndarray:
         """What raw predictions stand for: probabilities of classes, or numbers."""
-        return np.asarray(self._coding.loss.predictions(to_host(raw)))
+        coding: Any = self.forest_.coding
+        return np.asarray(coding.loss.predictions(to_host(raw)))
 
     def _staged_raw_predict(self, X: Any) -> Iterator[np.ndarray]:
         """Raw predictions f64[N, K] after each round."""
         check_is_fitted(self)
-        yield from run_on_backend(partial(self._stages, X), **self._chosen(X))
-
-    def _stages(self, X: Any, backend: Backend) -> Iterator[np.ndarray]:
         model = fits.as_it_is(self)
         forest: Any = model.forest_
-        codes = bin_matrix(checks.check_table(model, X, backend), forest.edges, backend).codes
+        codes, backend = model._coded(X)
         N, K = codes.shape[0], len(forest.baseline)
         total = backend.asarray(np.tile(forest.baseline, (N, 1)))
         for i in range(model.n_iter_):
@@ -346,12 +330,6 @@ class HistGradientBoosting(BaseTrees):
     # what tools read of scikit-learn's gradient boosting
 
     _fitted_with_sw = False  # scikit-learn's name: whether rows were weighted
-
-    def to_sklearn(self) -> Any:
-        """The same trees as a fitted estimator of scikit-learn; see `export.sklearn_boosting`."""
-        from gpuforest.export.sklearn_boosting import to_sklearn
-
-        return to_sklearn(self)
 
     @cached_property
     def _converted_(self) -> Any:
@@ -424,10 +402,7 @@ class HistGradientBoostingClassifier(ClassifierMixin, HistGradientBoosting):  # 
         """Probabilities of the classes, float64 array of shape (n_samples, n_classes)."""
         return self._predictions(self._raw_predict(X))
 
-    def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Logarithms of `predict_proba(X)`."""
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self.predict_proba(X)))
+    predict_log_proba = Classifier.predict_log_proba
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Raw predictions: log odds of the second of two classes, float64 array of shape
@@ -451,14 +426,8 @@ class HistGradientBoostingClassifier(ClassifierMixin, HistGradientBoosting):  # 
         best = raw[:, 0] > 0 if raw.shape[1] == 1 else raw.argmax(axis=1)
         return np.asarray(self.classes_[best.astype(np.int64)])
 
-    def _check_y(
-        self, y: Any, n_rows: int, backend: Backend
-    ) -> tuple[np.ndarray, np.ndarray | None]:
-        checked = checks.check_labels(y, n_rows, backend)
-        assert checked.classes is not None
-        if len(checked.classes) > 1:
-            raise ValueError("y should be a 1d array: boosting has one output")
-        return np.asarray(to_host(checked.values[0])), checked.classes[0]
+    def _check_target(self, y: Any, n_rows: int, backend: Backend) -> CheckedTarget:
+        return checks.check_labels(y, n_rows, backend)
 
 
 @params.parameters(params.BOOSTING, params.BOOSTING_OF_NUMBERS, params.OF_BOOSTING)
@@ -488,15 +457,11 @@ class HistGradientBoostingRegressor(RegressorMixin, HistGradientBoosting):  # ty
         """`predict(X)` after each round."""
         return map(self._predictions, self._staged_raw_predict(X))
 
-    def _check_y(
-        self, y: Any, n_rows: int, backend: Backend
-    ) -> tuple[np.ndarray, np.ndarray | None]:
+    def _check_target(self, y: Any, n_rows: int, backend: Backend) -> CheckedTarget:
         checked = checks.check_numbers(y, n_rows, CRITERIA["squared_error"], backend)
-        if checked.values.ndim > 1:
-            raise ValueError("y should be a 1d array: boosting has one output")
         if self.loss == "quantile" and self.quantile is None:
             raise ValueError("loss='quantile' needs quantile: a number between 0 and 1")
-        return np.asarray(to_host(checked.values)), None
+        return checked
 
 
 def _flat(raw: np.ndarray) -> np.ndarray:

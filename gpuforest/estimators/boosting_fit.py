@@ -6,7 +6,6 @@ import math
 import warnings
 from copy import copy
 from dataclasses import dataclass
-from itertools import combinations
 from numbers import Integral
 from types import SimpleNamespace
 from typing import Any
@@ -64,17 +63,18 @@ class Watch:
         self.is_on, self.by_loss = estimator.do_early_stopping_, estimator.scoring == "loss"
         if not self.is_on:
             return
-        backend, K = boosting.backend, boosting.loss.n_raw
+        backend = boosting.backend
         if validation is not None:
             self.matrix = bin_matrix(validation.X, boosting.matrix.edges, backend)
             start = np.repeat(coding.baseline[None], len(validation.y), axis=0)
             if self.earlier is not None:
                 start = predict(self.earlier, validation.X, backend)
-            assert start.shape[1] == K
             self.raw_val = backend.asarray(start)
         if not self.by_loss:
-            labels = train.y if boosting.loss.is_classes else None
-            self.scored = scored_rows(len(train.y), labels, boosting.seed)
+            n, labels = len(train.y), train.y if boosting.loss.is_classes else None
+            self.scored = None  # all of the training rows
+            if n > SCORED_ROWS:
+                self.scored = set_aside(n, SCORED_ROWS, labels, boosting.seed)[1]
 
     def forest(self, grown: list[Round]) -> Forest:
         """The model of the rounds so far."""
@@ -145,37 +145,14 @@ def replace_predictions(estimator: Any, coding: BoostedCoding, raw: np.ndarray) 
     return predicting
 
 
-def groups_of(wanted: Any, n_features: int) -> np.ndarray:
-    """The sets of features that may meet on a path, bool[n, F]; bool[0, F]: all may.
-
-    wanted : what a user passes as `interaction_cst`
-
-    Raises
-    ------
-    ValueError : sets of something else than features
-    """
-    if wanted is None:
+def groups_of(estimator: Any, n_features: int) -> np.ndarray:
+    """The sets of features that may meet on a path, bool[n, F]; bool[0, F]: all may."""
+    if estimator.interaction_cst is None:
         return np.zeros((0, n_features), np.bool_)
-    if isinstance(wanted, str):
-        size = 1 if wanted == "no_interactions" else 2
-        wanted = list(combinations(range(n_features), min(size, n_features)))
-    try:
-        groups = [set(group) for group in wanted]
-    except TypeError:
-        raise ValueError(
-            f"Interaction constraints must be a sequence of tuples or lists, got: {wanted!r}."
-        ) from None
-    for group in groups:
-        for x in group:
-            if not (isinstance(x, Integral) and 0 <= int(x) < n_features):
-                raise ValueError(
-                    "Interaction constraints must consist of integer indices in"
-                    f" [0, n_features - 1] = [0, {n_features - 1}], specifying the"
-                    " position of features, got invalid indices:"
-                    f" {group!r}"
-                )
-    if rest := set(range(n_features)).difference(*groups):
-        groups.append(rest)
+    from sklearn.ensemble._hist_gradient_boosting import gradient_boosting  # slow to import
+
+    kind = gradient_boosting.BaseHistGradientBoosting
+    groups = kind._check_interaction_cst(estimator, n_features)
     allowed = np.zeros((len(groups), n_features), np.bool_)
     for row, group in zip(allowed, groups, strict=True):
         row[[int(x) for x in group]] = True
@@ -193,30 +170,24 @@ def stops_early(early_stopping: Any, n_rows: int) -> bool:
 
 def most_leaves(estimator: Any) -> tuple[int, int]:
     """The most levels below the root, and the most leaves."""
-    depth, leaves = estimator.max_depth, estimator.max_leaf_nodes
-    return (
-        UNLIMITED if depth is None else min(int(depth), UNLIMITED),
-        UNLIMITED if leaves is None else min(int(leaves), UNLIMITED),
-    )
+    limits = estimator.max_depth, estimator.max_leaf_nodes
+    depth, leaves = (UNLIMITED if n is None else min(int(n), UNLIMITED) for n in limits)
+    return depth, leaves
 
 
 def validation_rows(n_rows: int, fraction: float | int) -> int:
     """How many rows `set_aside` gives for validation."""
-    wanted = fraction if isinstance(fraction, Integral) else math.ceil(fraction * n_rows)
-    return int(wanted)
+    return int(fraction if isinstance(fraction, Integral) else math.ceil(fraction * n_rows))
 
 
 def set_aside(
     n_rows: int, fraction: float | int, labels: np.ndarray | None, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The rows to train on and those to validate on, both ascending.
+    """The rows to train on and those to validate on, both ascending; a ValueError if no row would
+    be left for one of them.
 
     labels : class codes, whose shares both parts keep
     seed : scikit-learn sets the same rows aside where it is random_state, an int below 2**32
-
-    Raises
-    ------
-    ValueError : no row would be left for one of them
     """
     if not validation_rows(n_rows, fraction) < n_rows:
         raise ValueError(
@@ -228,13 +199,6 @@ def set_aside(
         np.arange(n_rows), test_size=fraction, stratify=labels, random_state=int(drawn)
     )
     return np.sort(train), np.sort(validation)
-
-
-def scored_rows(n_rows: int, labels: np.ndarray | None, seed: int) -> np.ndarray | None:
-    """The training rows that a scorer gets, ascending; None: all."""
-    if n_rows <= SCORED_ROWS:
-        return None
-    return set_aside(n_rows, SCORED_ROWS, labels, seed)[1]
 
 
 def has_converged(scores: list[float], n_iter_no_change: int, tol: float) -> bool:

@@ -28,17 +28,9 @@ from gpuforest.engine.grow import keeping_scratch
 from gpuforest.engine.records import Sampling
 from gpuforest.engine.sampling import tree_features
 from gpuforest.engine.target import CheckedTarget
-from gpuforest.estimators import bagged
+from gpuforest.estimators import bagged, growing
 from gpuforest.estimators.base import BaseTrees
-from gpuforest.estimators.growing import (
-    FIRST_TREES,
-    Passed,
-    TrainingPlan,
-    as_bunch,
-    grow_until_converged,
-    n_trees_of,
-    tune_features,
-)
+from gpuforest.estimators.growing import Passed, TrainingPlan
 from gpuforest.estimators.settings import (
     Settings,
     check_out_of_bag,
@@ -47,15 +39,10 @@ from gpuforest.estimators.settings import (
 )
 from gpuforest.estimators.tasks import Classifier, Regressor, encode_numbers, host_target
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
+from gpuforest.explain import uncertainty
 from gpuforest.explain.importances import Score
 from gpuforest.explain.oob import Error, OutOfBag, curve_points
 from gpuforest.explain.paths import decision_paths, one_tree
-from gpuforest.explain.uncertainty import (
-    calibrated,
-    calibrated_classes,
-    mean_and_spread,
-    with_squares,
-)
 
 
 def accuracy(y: np.ndarray, values: np.ndarray, ends: np.ndarray) -> float:
@@ -132,6 +119,7 @@ class BaseForest(BaseTrees):
     _home: ClassVar[str] = ""
     _kind: ClassVar[str] = ""
     _mark: ClassVar[str] = ""
+    _default_depth: ClassVar[int | None] = None  # of the trees that `estimator=None` stands for
     _fewest_rows = 1  # of whose predictions there is a score
     oob_curve_: Bunch
     oob_max_features_: Bunch
@@ -201,19 +189,19 @@ class BaseForest(BaseTrees):
         """Out-of-bag errors may choose the number of trees and that of features tried."""
         by_error = getattr(self, "max_features", None) == "oob"
         converges = self.n_estimators == "auto"
-        if n_trees_of(waves) == n_trees or not (by_error or converges):
+        if growing.n_trees_of(waves) == n_trees or not (by_error or converges):
             return plan, waves, n_trees
         plan = replace(plan, training=keeping_scratch(plan.training))
         error, first_waves = self._oob_error(plan.checked, plan.sample()), list[Forest]()
         if by_error:
-            plan, first_waves, tried = tune_features(plan, error)
-            self.oob_max_features_ = as_bunch(tried, "max_features")
+            plan, first_waves, tried = growing.tune_features(plan, error)
+            self.oob_max_features_ = growing.as_bunch(tried, "max_features")
         if converges:
             limits = self.oob_tol, self.max_estimators
-            waves, curve = grow_until_converged(plan, error, *limits, first_waves)
-            self.oob_curve_ = as_bunch(curve, "n_estimators")
-            return plan, waves, n_trees_of(waves)
-        if not waves and n_trees >= FIRST_TREES:
+            waves, curve = growing.grow_until_converged(plan, error, *limits, first_waves)
+            self.oob_curve_ = growing.as_bunch(curve, "n_estimators")
+            return plan, waves, growing.n_trees_of(waves)
+        if not waves and n_trees >= growing.FIRST_TREES:
             waves = first_waves
         return plan, waves, n_trees
 
@@ -252,15 +240,11 @@ class BaseForest(BaseTrees):
             curve.append(point)
             report(point[0], forest.n_trees)
         if not hasattr(self, "oob_curve_"):
-            self.oob_curve_ = as_bunch(curve, "n_estimators")
+            self.oob_curve_ = growing.as_bunch(curve, "n_estimators")
         means = oob.means()
         if np.isnan(means).any():
             bagged.warn_of_rows_in_all_bags(stacklevel=2)
         return means
-
-    def _has_out_of_bag(self) -> bool:
-        results = {"oob_score": "oob_score_", "unbiased_importances": "_unbiased_importances_"}
-        return all(hasattr(self, kept) or not getattr(self, p, 0) for p, kept in results.items())
 
     def _look_out_of_bag(self, plan: TrainingPlan) -> None:
         if getattr(self, "oob_score", False):
@@ -282,8 +266,8 @@ class BaseForest(BaseTrees):
         return self._sampling_.n_draws or None
 
     def __len__(self) -> int:
-        """Trees."""
-        return self.n_estimators_
+        """Trees, or other estimators."""
+        return len(self.estimators_) if self._is_theirs else self.n_estimators_
 
     def __getitem__(self, index: Any) -> Any:
         """One of the trees, or some: `estimators_[index]`."""
@@ -329,7 +313,7 @@ class BaseForest(BaseTrees):
 
     def _default_tree(self) -> Any:
         """The tree, not fitted, that `estimator=None` stands for."""
-        return self._tree()
+        return self._tree(max_depth=self._default_depth)
 
     @property
     def _tree_given(self) -> Any:
@@ -444,14 +428,12 @@ class ForestClassifier(BaseForest, Classifier):
         labels y [N, n_outputs], and the weight f64[N] that class_weight gives each row; None:
         there is none, or another one in each bag."""
         pairs = [np.unique(labels, return_inverse=True) for labels in np.asarray(y).T]
-        codes, weight = [of_output for _, of_output in pairs], self.class_weight
+        classes, codes = map(list, zip(*pairs, strict=True))
+        weight, checked = self.class_weight, CheckedTarget(codes, classes)
         if weight == "balanced_subsample":
             weight = None if self.bootstrap else "balanced"
-        if weight is None:
-            return np.stack(codes, axis=1), None
-        classes = [labels for labels, _ in pairs]
-        labels = CheckedTarget(codes, classes)
-        return np.stack(codes, axis=1), row_weights_of(weight, labels, sample_weight)
+        factors = None if weight is None else row_weights_of(weight, checked, sample_weight)
+        return host_target(checked), factors
 
     def _set_oob_score_and_attributes(self, plan: TrainingPlan) -> None:
         assert plan.checked.classes is not None
@@ -476,7 +458,7 @@ class ForestClassifier(BaseForest, Classifier):
         if not coding.several:
             y, predicted, default = y[:, 0], predicted[:, 0], accuracy_score
         self.oob_score_ = float(self._scoring(default)(y, predicted))
-        self._calibration_ = calibrated_classes(list(codes.T), parts)
+        self._calibration_ = uncertainty.calibrated_classes(list(codes.T), parts)
 
     def _oob_scorer(self, checked: CheckedTarget) -> Score:
         assert checked.classes is not None
@@ -510,15 +492,15 @@ class ForestRegressor(BaseForest, Regressor):
     _products_ = cached_property(bagged.products_of)
 
     def _oob_forest(self) -> Forest:
-        return with_squares(self.forest_)
+        return uncertainty.with_squares(self.forest_)
 
     def _set_oob_score_and_attributes(self, plan: TrainingPlan) -> None:
         predicted = self._oob_means(plan)
         seen = _scored(predicted, plan.training.sampling)
-        means, spread = mean_and_spread(self.forest_, predicted)
+        means, spread = uncertainty.mean_and_spread(self.forest_, predicted)
         y = host_target(plan.checked)
         if seen.any():
-            self._calibration_ = calibrated(y[seen], means[seen], spread[seen])
+            self._calibration_ = uncertainty.calibrated(y[seen], means[seen], spread[seen])
         if means.shape[1] == 1:
             means, y = means[:, 0], y[:, 0]
         self.oob_prediction_ = means

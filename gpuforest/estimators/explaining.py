@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -151,12 +152,9 @@ def expected_value_(self: Any) -> Any:
     have several numbers. See `shap_values`."""
     check_is_fitted(self)
 
-    def work(backend: Any) -> np.ndarray:
-        return shap.expected(self.forest_, backend)
-
     try:
         check_explained(self)
-        means = run_on_backend(work, self.backend)
+        means = run_on_backend(partial(shap.expected, self.forest_), self.backend)
     except (TypeError, ValueError) as error:  # there are no SHAP values: `hasattr` is False
         raise AttributeError(str(error)) from error
     return float(means[0]) if len(means) == 1 else means

@@ -54,17 +54,22 @@ def as_it_is(estimator: T) -> T:
 
 
 @contextmanager
-def recorded(estimator: Any, X: Any) -> Iterator[None]:
-    """Keep facts about the fit inside: the number of X's rows and gpuforest's version as the
-    estimator's `_training_`, and as `_seconds_` how long it took, unless it is one of several that
-    grew the trees. No model file or pickle has the seconds, so that those of equal fits are
-    equal."""
-    in_part = getattr(estimator, "warm_start", False) or estimator._grown
-    start = time.perf_counter()
-    yield
-    estimator._training_ = {"rows": count_rows(X), "version": version("gpuforest")}
-    if not in_part:
-        estimator._seconds_ = time.perf_counter() - start
+def fitting(estimator: Any, n_trees: int, X: Any, y: Any, sample_weight: Any) -> Iterator[Any]:
+    """The estimator for a fit inside, see `replacing`, whose stages are printed and notified.
+
+    Facts about the fit are kept: the number of X's rows and gpuforest's version as `_training_`,
+    and as `_seconds_` how long it took, unless it is one of several that grew the trees. No model
+    file or pickle has the seconds, so that those of equal fits are equal.
+    """
+    data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
+    printing, notifying = progress.printing(estimator.verbose), notified(estimator, n_trees, **data)
+    with printing, notifying, replacing(estimator) as fitted:
+        in_part = getattr(fitted, "warm_start", False) or fitted._grown
+        start = time.perf_counter()
+        yield fitted
+        fitted._training_ = {"rows": count_rows(X), "version": version("gpuforest")}
+        if not in_part:
+            fitted._seconds_ = time.perf_counter() - start
 
 
 def same_edges(one: BinEdges, other: BinEdges) -> bool:
@@ -113,9 +118,6 @@ def with_callbacks(method: F) -> F:
     return method if callback is None else cast(F, callback.with_callbacks(method))
 
 
-GROWING = "growing"  # the stage that reports trees
-
-
 @contextmanager
 def notified(estimator: Any, n_trees: int, **data: Any) -> Iterator[None]:
     """Notify an estimator's callbacks, where it has some, of the fit inside and of its trees.
@@ -132,7 +134,7 @@ def notified(estimator: Any, n_trees: int, **data: Any) -> Iterator[None]:
 
     def tree_grown(stage: str, done: int, total: int) -> None:
         nonlocal n_notified
-        while stage == GROWING and total == n_trees and n_notified < done:
+        while stage == "growing" and total == n_trees and n_notified < done:
             n_notified += 1
             tree = fit.subcontext(task_name="tree").call_on_fit_task_begin(estimator=estimator)
             tree.call_on_fit_task_end(estimator=estimator)

@@ -135,8 +135,7 @@ class RandomTreesEmbedding(TransformerMixin, UnsupervisedForest):  # type: ignor
     """
 
     def _tree_params(self) -> dict[str, Any]:
-        fixed = {"criterion": self.criterion, "max_features": 1, "ccp_alpha": 0.0}
-        return super()._tree_params() | fixed | {"monotonic_cst": None}
+        return super()._tree_params() | {"criterion": self.criterion, "max_features": 1}
 
     def _set_oob_score_and_attributes(self, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError("OOB score not supported by tree embedding")

@@ -20,10 +20,9 @@ from gpuforest.data.arrays import to_host
 from gpuforest.data.binned import BinnedData
 from gpuforest.data.validation import check_table
 from gpuforest.engine import predict as prediction
-from gpuforest.engine.binning import BinEdges, draw_rows, take_rows
+from gpuforest.engine.binning import BinEdges, Categories, draw_rows, take_rows
 from gpuforest.engine.forest import Forest
 from gpuforest.estimators import params
-from gpuforest.estimators.bagged import estimators_samples_
 from gpuforest.estimators.ensembles import UnsupervisedForest, drawn_features
 from gpuforest.estimators.growing import Passed, TrainingPlan
 from gpuforest.estimators.settings import RowWeights, Settings
@@ -36,9 +35,7 @@ BINS_OF_HALF = 64
 LOOKED_AT = 2048  # rows, evenly spaced, that say how wide the middle half is
 
 
-def even_edges(
-    X: Any, max_bins: int | str, categories: dict[int, tuple[Any, ...]], backend: Backend
-) -> BinEdges:
+def even_edges(X: Any, max_bins: int | str, categories: Categories, backend: Backend) -> BinEdges:
     """Bins of equal width between the least and the largest value of each feature.
 
     A cut is drawn from a node's bins with the same chance for each. Where bins are equally wide,
@@ -138,6 +135,7 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):  # type: ignore[misc]
     """
 
     estimators_features_ = property(drawn_features)
+    _converter = "sklearn", "isolation_to_sklearn"
 
     def predict(self, X: Any) -> np.ndarray:
         """Whether rows are inliers, 1, or anomalies, -1: `decision_function(X)` is below zero.
@@ -184,12 +182,6 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):  # type: ignore[misc]
         """c(max_samples_), what lengths of paths are compared with."""
         return float(average_path_length(np.array(self.max_samples_)))
 
-    def to_sklearn(self) -> Any:
-        """The same trees as a fitted estimator of scikit-learn; see `export.sklearn`."""
-        from gpuforest.export.sklearn import isolation_to_sklearn
-
-        return isolation_to_sklearn(self)
-
     @property
     def max_samples_(self) -> int:
         """Rows drawn for each tree."""
@@ -201,19 +193,10 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):  # type: ignore[misc]
         """There are none: cuts are drawn, and gain nothing."""
         raise AttributeError("IsolationForest has no feature_importances_: its cuts are random")
 
-    @property
-    def estimators_samples_(self) -> list[np.ndarray]:
-        """Rows of each tree, int32, one as often as it was drawn; drawn again from the seed. Known
-        to the estimator that was fitted, not to one that was loaded."""
-        bags, pool = estimators_samples_(self), self._pool
-        return bags if pool is None else [pool[bag].astype(np.int32) for bag in bags]
-
     def _tree_params(self) -> dict[str, Any]:
-        limits = {"min_samples_split": 2, "min_samples_leaf": 1, "min_weight_fraction_leaf": 0.0}
-        others = {"max_leaf_nodes": None, "min_impurity_decrease": 0.0, "ccp_alpha": 0.0}
         deepest = depth_of(self.max_samples_) if hasattr(self, "forest_") else None
         fixed = {"criterion": self.criterion, "max_features": 1, "max_depth": deepest}
-        return super()._tree_params() | limits | others | fixed
+        return super()._tree_params() | fixed
 
     def _settings(self) -> Settings:
         settings = super()._settings()
@@ -251,12 +234,7 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):  # type: ignore[misc]
         return take_rows(X, pool, backend), None
 
     def _bins(
-        self,
-        X: Any,
-        settings: Settings,
-        integers: np.ndarray | None,
-        categories: dict[int, tuple[Any, ...]],
-        backend: Backend,
+        self, X: Any, settings: Settings, integers: Any, categories: Categories, backend: Backend
     ) -> tuple[int, BinEdges]:
         binned = isinstance(X, BinnedData)
         edges = X.edges if binned else even_edges(X, self.max_bins, categories, backend)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from gpuforest.boosting.memory import BoostedFit
 from gpuforest.boosting.rounds import words_of
 from gpuforest.common.arguments import thread_count
 from gpuforest.common.dtypes import WEIGHT
-from gpuforest.engine.binning import FEW_VALUES, MANY_BINS
+from gpuforest.engine.binning import FEW_VALUES, MANY_BINS, Categories
 from gpuforest.engine.criteria import CRITERIA
 from gpuforest.engine.memory import Fit, MemoryEstimate, estimate, within
 from gpuforest.engine.records import Rules, Sampling
@@ -113,7 +112,7 @@ def fit_of(
     sampling: Sampling,
     rules: Rules,
     coding: TargetCoding,
-    categories: dict[int, tuple[Any, ...]] | None = None,
+    categories: Categories | None = None,
 ) -> Fit:
     """The facts about a fit that its memory depends on.
 
@@ -220,11 +219,9 @@ def _most_leaves(settings: Settings, coding: TargetCoding) -> float:
 def fitted_to_memory(fit: Fit, backend: Backend, limit: int | None) -> Backend:
     """The backend, changed so that the fit stays within the limit; a ValueError if it cannot. The
     log warns, once in a process, of a fit that may take more memory than the machine has."""
-    if limit is not None:
-        return within(fit, backend, limit)
-    if backend.on_host and "available" not in _warned:
+    if limit is None and backend.on_host and "available" not in _warned:
         warn_of_little(estimate(fit, backend), "max_depth, n_estimators, max_samples or max_bins")
-    return backend
+    return within(fit, backend, limit)
 
 
 def boosting_fitted_to_memory(
@@ -262,8 +259,4 @@ def available_bytes() -> int | None:
         facts = Path("/proc/meminfo").read_text()
         return int(facts.partition("MemAvailable:")[2].split()[0]) * 1024
     except (OSError, ValueError, IndexError):  # another system than Linux
-        pass
-    try:
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, AttributeError):
         return None

@@ -47,17 +47,17 @@ class Settings:
     """
 
     criterion: str
-    max_depth: int | None
-    min_samples_split: int | float
-    min_samples_leaf: int | float
-    min_weight_fraction_leaf: float
     max_features: int | float | str | None
-    max_leaf_nodes: int | None
-    min_impurity_decrease: float
-    ccp_alpha: float
     max_bins: int | str
     memory_limit: int | None
     categorical_split: str
+    max_depth: int | None = None
+    min_samples_split: int | float = 2
+    min_samples_leaf: int | float = 1
+    min_weight_fraction_leaf: float = 0.0
+    max_leaf_nodes: int | None = None
+    min_impurity_decrease: float = 0.0
+    ccp_alpha: float = 0.0
     feature_combinations: float | None = None
     combination_weights: str = "binary"
     monotonic_cst: Any = None

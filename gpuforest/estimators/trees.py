@@ -26,20 +26,9 @@ from gpuforest.estimators import params
 from gpuforest.estimators.base import BaseTrees
 from gpuforest.estimators.growing import Passed
 from gpuforest.estimators.tasks import Classifier, Regressor, host_target
+from gpuforest.explain import pruning
 from gpuforest.explain.paths import decision_paths
-from gpuforest.explain.pruning import (
-    RULES,
-    Trial,
-    choose,
-    collapse_alphas,
-    cut,
-    error_curve,
-    middles,
-    path_alphas,
-    pruning_path,
-    reduced_error,
-    try_rows,
-)
+from gpuforest.explain.pruning import Trial
 from gpuforest.explain.views import TreeView
 
 CV = "cv"
@@ -56,7 +45,6 @@ class SingleTree(BaseTrees):
     ccp_rule: str
     monotonic_cst: Any
     ccp_alpha_: float
-    pruning_curve_: Bunch
 
     def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: Any = None) -> Bunch:
         """The nested subtrees of minimal cost-complexity pruning (Breiman et al. 1984, ch. 3).
@@ -72,7 +60,7 @@ class SingleTree(BaseTrees):
         float64, and int64, of shape (n_subtrees,)
         """
         whole = clone(self).set_params(ccp_alpha=0.0).fit(X, y, sample_weight)
-        alphas, decreases, n_leaves = pruning_path(whole.forest_, whole._criterion)
+        alphas, decreases, n_leaves = pruning.pruning_path(whole.forest_, whole._criterion)
         impurities = np.maximum(whole.tree_.impurity[0] - decreases, 0.0)
         return Bunch(ccp_alphas=alphas, impurities=impurities, n_leaves=n_leaves)
 
@@ -110,7 +98,7 @@ class SingleTree(BaseTrees):
             number of outputs.
         """
         check_is_fitted(self)
-        for name, value, known in (("method", method, METHODS), ("rule", rule, RULES)):
+        for name, value, known in (("method", method, METHODS), ("rule", rule, pruning.RULES)):
             if value not in known:
                 raise ValueError(f"{name}={value!r} is unknown: pass one of {', '.join(known)}")
         leaves = self._leaves(X)
@@ -120,10 +108,10 @@ class SingleTree(BaseTrees):
         weights = first_weights(sample_weight, len(leaves))
         trial = self._trial(leaves, self._numbers(checked), weights)
         if method == "reduced_error":
-            self._cut(reduced_error(trial))
+            self._cut(pruning.reduced_error(trial))
         else:
-            ccp_alphas = path_alphas(trial.alphas, self.forest_.nodes)
-            self._choose(trial.alphas, ccp_alphas, error_curve([trial], ccp_alphas), rule)
+            ccp_alphas = pruning.path_alphas(trial.alphas, self.forest_.nodes)
+            self._choose(trial.alphas, ccp_alphas, pruning.error_curve([trial], ccp_alphas), rule)
         return self
 
     def _tree_params(self) -> dict[str, Any]:
@@ -145,8 +133,8 @@ class SingleTree(BaseTrees):
         others (Breiman et al. 1984, 3.4)."""
         X, y, sample_weight = data
         weights = first_weights(sample_weight, self._sampling_.n_rows)
-        alphas = collapse_alphas(self.forest_, self._criterion)
-        candidates = middles(path_alphas(alphas, self.forest_.nodes))
+        alphas = pruning.collapse_alphas(self.forest_, self._criterion)
+        candidates = pruning.middles(pruning.path_alphas(alphas, self.forest_.nodes))
         # the last stands for all above it, where every fold's tree is its root
         tried = np.append(candidates[:-1], np.inf)
         checked = self._check_target(y, self._sampling_.n_rows, backend)
@@ -165,21 +153,17 @@ class SingleTree(BaseTrees):
             trials.append(tree._trial(leaves, tree._numbers(checked)[test], other_w))
         tested = np.concatenate([test for _, test in folds])
         repeats = len(tested) / len(np.unique(tested))
-        self._choose(alphas, candidates, error_curve(trials, tried, repeats), self.ccp_rule)
+        self._choose(alphas, candidates, pruning.error_curve(trials, tried, repeats), self.ccp_rule)
 
     def _choose(
-        self,
-        alphas: np.ndarray,
-        ccp_alphas: np.ndarray,
-        curve: tuple[np.ndarray, np.ndarray],
-        rule: str,
+        self, alphas: np.ndarray, ccp_alphas: np.ndarray, curve: tuple[np.ndarray, ...], rule: str
     ) -> None:
         """Prune at one of `ccp_alphas` f64[n], chosen by their errors and standard errors. The
         tree's splits go at `alphas` f64[m]."""
         splits = np.sort(alphas[~is_leaf(self.forest_.nodes)])
         n_leaves = len(splits) - np.searchsorted(splits, ccp_alphas, side="right") + 1
         errors, std_errors = curve
-        alpha = float(ccp_alphas[choose(errors, std_errors, rule)])
+        alpha = float(ccp_alphas[pruning.choose(errors, std_errors, rule)])
         curve_ = Bunch(
             ccp_alphas=ccp_alphas, n_leaves=n_leaves, errors=errors, std_errors=std_errors
         )
@@ -188,7 +172,7 @@ class SingleTree(BaseTrees):
     def _cut(self, keep: np.ndarray, **learned: Any) -> None:
         """Keep some splits, bool[m], and what was learned; forget what followed from the others.
         All at once, because an interrupt may come."""
-        learned["forest_"] = cut(self.forest_, keep, self._criterion, self._signs())
+        learned["forest_"] = pruning.cut(self.forest_, keep, self._criterion, self._signs())
         before = vars(self).items()
         followed = ("tree_", "feature_importances_")
         self.__dict__ = {n: v for n, v in before if n not in followed} | learned
@@ -200,7 +184,7 @@ class SingleTree(BaseTrees):
     def _trial(self, leaves: np.ndarray, numbers: np.ndarray, weights: np.ndarray | None) -> Trial:
         """The losses at the tree's nodes of test rows that reach these leaves; see `_numbers`."""
         w = np.ones(len(leaves)) if weights is None else weights
-        return try_rows(self.forest_, self._criterion, self._signs(), leaves, numbers, w)
+        return pruning.try_rows(self.forest_, self._criterion, self._signs(), leaves, numbers, w)
 
     def _numbers(self, checked: CheckedTarget) -> np.ndarray:
         """The target [N, n_outputs]: numbers, or the tree's own class codes, -1 for a class that it
@@ -243,7 +227,7 @@ class SingleTree(BaseTrees):
     @cached_property
     def tree_(self) -> Any:
         """The tree as scikit-learn has it, see `inspection.sklearn_tree`."""
-        from gpuforest.explain.sklearn_tree import shown_tree
+        from gpuforest.explain.sklearn_tree import SklearnTree, sklearn_tree
 
         check_is_fitted(self)
         if self.forest_.coordinates is not None:
@@ -252,7 +236,9 @@ class SingleTree(BaseTrees):
                 "use export_text or tree_nodes, or train with feature_combinations=None"
             )
         view = TreeView(self.forest_, 0, self._criterion, self._signs())
-        return shown_tree(view, self.backend)
+        tree = sklearn_tree(view, SklearnTree)
+        tree.view, tree.backend = view, self.backend
+        return tree
 
     # callers of scikit-learn's trees pass `check_input`; rows are always checked, because
     # kernels trust them

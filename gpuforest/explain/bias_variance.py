@@ -130,20 +130,11 @@ def bias_variance(
         raise ValueError("squared error needs numbers as targets: choose loss='zero_one'")
     predictions = _predictions(estimator, X, y, X_test, len(y_test), n_rounds, random_state)
     parts = _squared_error if loss == "squared_error" else _zero_one
-    error, bias, variance, adds, takes_off, main = parts(predictions, y_test)
-    return BiasVariance(
-        loss=loss,
-        error=float(error.mean()),
-        bias=float(bias.mean()),
-        variance=float(variance.mean()),
-        unbiased_variance=float(adds.mean()),
-        biased_variance=float(takes_off.mean()),
-        main_prediction=main,
-        row_error=error,
-        row_bias=bias,
-        row_variance=variance,
-        n_rounds=n_rounds,
-    )
+    *of_rows, main = parts(predictions, y_test)
+    names = ("error", "bias", "variance", "unbiased_variance", "biased_variance")
+    values: dict[str, Any] = dict(zip([f"row_{name}" for name in names[:3]], of_rows, strict=False))
+    values |= {name: float(of_row.mean()) for name, of_row in zip(names, of_rows, strict=True)}
+    return BiasVariance(loss=loss, main_prediction=main, n_rounds=n_rounds, **values)
 
 
 def _predictions(
@@ -151,11 +142,8 @@ def _predictions(
 ) -> np.ndarray:
     """The predictions of each round, [n_rounds, n_test]."""
     rng = check_random_state(seed)
-    chances = sorted(
-        name
-        for name in clone(estimator).get_params()
-        if name == "random_state" or name.endswith("__random_state")
-    )
+    params = clone(estimator).get_params()
+    chances = sorted(name for name in params if name.split("__")[-1] == "random_state")
     rounds = []
     for _ in range(n_rounds):
         drawn_X, drawn_y = resample(X, y, random_state=rng)

@@ -103,14 +103,11 @@ def forest_digest(forest: Forest) -> str:
 
 def measure_of(estimator: Any) -> tuple[str, bool]:
     """What the rounds of a boosted model were judged by, and whether less of it is better."""
-    if (by := scorer_name(estimator)) is not None:
-        return f"score: {by}", False
-    if estimator.scoring == "loss":
-        loss: Any = estimator.forest_.coding.loss
-        return f"loss: {loss.name}", True
-    if estimator.scoring is None:
-        return f"score: {'accuracy' if is_classifier(estimator) else 'R²'}", False
-    return f"score: {estimator.scoring}", False
+    by = scorer_name(estimator)
+    if by is None and estimator.scoring == "loss":
+        return f"loss: {estimator.forest_.coding.loss.name}", True
+    default = "accuracy" if is_classifier(estimator) else "R²"
+    return f"score: {by or estimator.scoring or default}", False
 
 
 def scorer_name(estimator: Any) -> str | None:

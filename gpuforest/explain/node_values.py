@@ -22,7 +22,7 @@ from gpuforest.common.parallel import parallel_map
 from gpuforest.data.arrays import to_host
 from gpuforest.engine.criteria import Criterion
 from gpuforest.engine.forest import Forest, tree_groups
-from gpuforest.engine.nodes import LEAF_MASK, LEAF_WORD, is_leaf, leaf_rows, unpack
+from gpuforest.engine.nodes import LEAF_WORD, is_leaf, leaf_rows, unpack
 from gpuforest.engine.records import Training
 from gpuforest.engine.sampling import tree_weights
 from gpuforest.explain.paths import node_depths, one_tree, parents_of, upward
@@ -43,7 +43,7 @@ def clip_leaves(forest: Forest, signs: np.ndarray, criterion: Criterion) -> Fore
     nodes, leaf = forest.nodes.copy(), is_leaf(forest.nodes)
     if np.array_equal(means[leaf], bounded[leaf]):
         return forest
-    rows = (nodes[leaf] & np.uint64(LEAF_MASK)).astype(np.int64)
+    rows = leaf_rows(nodes[leaf])
     nodes[leaf] = np.arange(len(rows), dtype=np.uint64) + np.uint64(LEAF_WORD)
     sums = forest.leaf_sums[rows]
     values = forest.coding.with_means(sums, bounded[leaf])
@@ -126,13 +126,9 @@ def with_node_values(forest: Forest, training: Training, y: Array, first: int) -
     """The forest with `node_values` and `node_errors`: the median of each node's rows, and their
     absolute error around it.
 
-    Medians are those of the targets themselves, not of their moments: what scikit-learn's
-    trees hold. Errors are whole numbers of the moments' unit.
-
-    Parameters
-    ----------
-    forest : the trees from the number `first` on under its seed, with all their splits
-    training, y : what they grew from, and the targets f64[N] or f64[N, K]
+    Medians are those of the targets f64[N] or f64[N, K], not of their moments: what scikit-learn's
+    trees hold. Errors are whole numbers of the moments' unit. The forest has the trees from the
+    number `first` on under its seed, with all their splits.
     """
     matrix, target, backend = training.matrix, training.target, training.backend
     moments, T = np.asarray(backend.asnumpy(target.y)), forest.n_trees

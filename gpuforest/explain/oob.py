@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpuforest.backends.base import Backend
-from gpuforest.common.parallel import parallel_map
+from gpuforest.common.parallel import blocks, parallel_map
 from gpuforest.engine.binning import draw_rows
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.records import Sampling, Training
@@ -86,10 +86,10 @@ class OutOfBag:
 
         backend, n = self._backend, self._codes.shape[0]
         if backend.on_host:
-            alone, size = copy(backend), max(LEAST_ROWS, -(-n // (2 * backend.n_threads)))
+            alone = copy(backend)
             alone.n_threads = 1
-            blocks = [slice(i, min(i + size, n)) for i in range(0, n, size)]
-            parallel_map(lambda rows: add(rows, alone), blocks, backend.n_threads)
+            parts_of_rows = blocks(n, 2 * backend.n_threads, n, LEAST_ROWS)
+            parallel_map(lambda rows: add(rows, alone), parts_of_rows, backend.n_threads)
         else:
             add(slice(0, n), backend)
 

@@ -22,15 +22,11 @@ def proximity_blocks(
 ) -> Iterator[tuple[slice, csr_array]]:
     """Blocks of rows, and their proximities to all other rows as csr_array f64[n, M].
 
-    Parameters
-    ----------
     leaves, others : i64[N, T] and i64[M, T], the leaf that each row reaches in each tree. Numbers
         of different trees must differ
     out : bool[N, T] or None; given for `others` that are `leaves`: the trees that count for a row.
         A proximity is then the share among the trees that count for both rows
 
-    Example
-    -------
     Two trees; row 0 shares leaf 1 of the first with row 1, and leaf 5 of the second with row 2.
 
         leaves [[1, 5], [1, 4], [0, 5]]

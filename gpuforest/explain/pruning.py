@@ -143,12 +143,9 @@ def pruning_path(forest: Forest, criterion: Criterion) -> tuple[np.ndarray, np.n
     """The nested subtrees of a single tree by minimal cost-complexity pruning, the whole tree
     first. Equally weak links collapse in the order of the nodes, one subtree each.
 
-    Returns
-    -------
-    ccp_alphas : f64[n], ascending from zero; the i-th subtree is the best from there on
-    decreases : f64[n], total decrease of impurity by the splits that it still has: the
-        impurity of its leaves is that of the root less this
-    n_leaves : i64[n], of each subtree
+    The results are the alphas f64[n], ascending from zero, from which on each subtree is the best;
+    the total decrease of impurity f64[n] by its splits: the impurity of its leaves is that of the
+    root less this; and its leaves i64[n].
     """
     if forest.n_trees != 1:
         raise ValueError(
@@ -253,8 +250,6 @@ def try_rows(
 ) -> Trial:
     """Compute the losses of test rows at the nodes of a single tree.
 
-    Parameters
-    ----------
     signs : i8[F], or i8[0] without monotonic constraints, see `records.Rules`
     leaves, weights : i64[n] and f64[n], the leaf that each row reaches, and its weight
     y : i64[n, n_outputs] of classes their numbers, others are errors anywhere; or f64[n, K]
@@ -315,11 +310,8 @@ def error_curve(
     is the sum of w^2 (l - R)^2 over the square of the total weight: R (1 - R) / N for classes
     without weights (Breiman et al. 1984, 3.4.3 and 8.5).
 
-    Parameters
-    ----------
-    trials : of one or more trees, whose test rows are taken together
-    ccp_alphas : f64[n], ascending
-    repeats : how often a row is tested in the mean; all losses of a row count as one
+    The test rows of all trials are taken together, and alphas f64[n] ascend. A row is tested
+    `repeats` times in the mean; all its losses count as one.
     """
     weights = np.concatenate([trial.weights for trial in trials])
     total, squares = math.fsum(weights), math.fsum(weights**2)

@@ -121,22 +121,9 @@ def sklearn_tree(view: TreeView, kind: type[Tree] = Tree) -> Any:
     return tree
 
 
-def shown_tree(view: TreeView, backend: str) -> SklearnTree:
-    """`tree_` of what the view shows."""
-    tree: SklearnTree = sklearn_tree(view, SklearnTree)
-    tree.view, tree.backend = view, backend
-    return tree
-
-
 def partial_dependence(trees: list[Any], grid: Any, target_features: Any) -> np.ndarray:
-    """Mean over the trees of their partial dependence, as scikit-learn's forests give it.
-
-    trees : estimators of one tree each
-    grid : array of shape (n_points, n_target_features)
-    target_features : integers of shape (n_target_features,)
-
-    float64 array of shape (n_points,)
-    """
+    """The mean over trees, each an estimator, of their partial dependence at the points of a grid
+    [n_points, n_target_features], f64[n_points], as scikit-learn's forests give it."""
     need_numbers(trees[0].forest_, target_features)
     grid = np.asarray(grid, np.float32, order="C")
     features = np.asarray(target_features, np.intp, order="C")

@@ -27,10 +27,6 @@ class TreeView:
     which is the same number, is not either; weights that are no whole numbers are scaled.
     Splits between present (left) and missing values have the threshold +inf.
 
-    Parameters
-    ----------
-    forest : Forest
-    tree : int, its number
     criterion : what `impurity` is measured by; of the trees of a regression forest it is the
         part that the splits below a node explain, see `node_impurity`
     signs : i8[F] or None, within whose bounds values are, see `bounded_means`

@@ -309,7 +309,6 @@ def test_the_log_says_once_that_a_machine_has_too_little(monkeypatch, caplog):
     with caplog.at_level(logging.WARNING, "gpuforest"):
         with monkeypatch.context() as patched:
             patched.setattr(memory, "Path", unknown)
-            patched.setattr(memory.os, "sysconf", unknown)
             assert memory.available_bytes() is None
             gpuforest.DecisionTreeClassifier(backend="numpy").fit(X, y)
         assert not caplog.records

@@ -204,7 +204,7 @@ def test_pruning_that_is_interrupted_leaves_the_tree(monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(trees, "cut", stop)
+        patch.setattr(trees.pruning, "cut", stop)
         with pytest.raises(KeyboardInterrupt):
             model.prune(X, Y)
     assert held(model) == before
