@@ -19,10 +19,9 @@ if TYPE_CHECKING:
     from gpuforest.engine.sampling import RowSampling
     from gpuforest.engine.slots import Nodes
 
-Array = Any
-Moved = tuple[
-    Array, Array, Array
-]  # rows and weights i32[2 R], and the number that went left i64[S]
+Array = Any  # of the library whose functions are a backend's `xp`
+# rows and weights i32[2 R], and the number that went left i64[S]
+Moved = tuple[Array, Array, Array]
 
 
 class Backend(ABC):

@@ -14,7 +14,7 @@ from numba import cuda
 from numba.core import config
 
 from gpuforest.backends import gpu
-from gpuforest.backends.base import Backend, Moved
+from gpuforest.backends.base import Array, Backend, Moved
 from gpuforest.common.dtypes import CODE8, CODE16, SCORE, STAT, WEIGHT
 from gpuforest.common.errors import BackendError
 from gpuforest.compiler.types import as_tuple, new_arrays
@@ -25,8 +25,6 @@ from gpuforest.engine.sampling import RowSampling
 from gpuforest.engine.slots import all_equal
 from gpuforest.kernels import numba_cuda as kernels
 from gpuforest.kernels.shared.records import Cuts
-
-Array = Any
 
 THREADS = 128  # of a block
 # Threads go on to the next element that no thread has, so any number of blocks will do;

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import array_api_compat.numpy
 import numpy as np
 
-from gpuforest.backends.base import Backend, Moved
+from gpuforest.backends.base import Array, Backend, Moved
 from gpuforest.backends.boosters import NumpyBooster
 from gpuforest.boosting.rounds import Boosting
 from gpuforest.engine.binning import BinEdges
@@ -23,8 +21,6 @@ from gpuforest.kernels.histogram.numpy import histogram
 from gpuforest.kernels.partition.numpy import partition
 from gpuforest.kernels.totals.numpy import differs, totals
 from gpuforest.kernels.traverse.numpy import accumulate, apply
-
-Array = Any
 
 MIB = 2**20
 DEEP_ROWS = 2**16  # rows of the trees that a thread grows one after another in one scratch

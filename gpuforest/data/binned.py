@@ -13,11 +13,9 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from gpuforest.backends.base import Backend
+from gpuforest.backends.base import Array, Backend
 from gpuforest.common.arguments import draw_seed
 from gpuforest.engine.binning import DEVICE_VALUES, BinEdges, Categories, fit_edges, new_codes
-
-Array = Any
 
 CODES, REST = "codes.npy", "table.npz"  # the files in the folder of saved data
 FORMAT = 1
@@ -273,13 +271,10 @@ def _packed(data: BinnedData) -> dict[str, np.ndarray]:
     edges, y, wanted = data.edges, data.y, data.categorical_features
     if wanted is not None and not isinstance(wanted, str):
         wanted = np.asarray(wanted).tolist()
-    facts = {
+    plain = "feature_names", "max_bins", "min_category_frequency", "seed"
+    facts = {name: getattr(data, name) for name in plain} | {
         "format": FORMAT,
-        "feature_names": data.feature_names,
-        "max_bins": data.max_bins,
         "categorical_features": wanted,
-        "min_category_frequency": data.min_category_frequency,
-        "seed": data.seed,
         "dtype": data.dtype.str,
         "categories": [[f, list(values)] for f, values in edges.categories.items()],
     }

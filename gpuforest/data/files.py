@@ -86,7 +86,7 @@ def _decompressed(raw: IO[bytes], path: str) -> IO[bytes]:
     raw.seek(0)
     for kind, (magic, ending, reader) in COMPRESSED.items():
         if start.startswith(magic):
-            return reader(raw)
+            return cast(IO[bytes], reader(raw))
         if path.lower().endswith(ending):
             raise ValueError(f"{path} is no whole {kind} file: it begins otherwise")
     return raw

@@ -16,6 +16,7 @@ import numpy as np
 from gpuforest.common.progress import stage
 from gpuforest.data.arrays import is_number
 from gpuforest.data.binned import Labels
+from gpuforest.data.categories import columns_of_categories
 from gpuforest.data.files import (
     DAMAGED,
     PARQUET,
@@ -381,10 +382,7 @@ def _may_be(dtype: Any, frame: Any, name: str) -> bool:
 
 def string_columns(frame: Any) -> list[str]:
     """The columns of strings, which are categories by themselves."""
-    import narwhals.stable.v2 as nw
-
-    kinds = nw.String | nw.Categorical | nw.Enum
-    return [name for name, dtype in frame.schema.items() if isinstance(dtype, kinds)]
+    return [frame.columns[i] for i in columns_of_categories(frame)]
 
 
 def _weights(column: Any) -> np.ndarray:

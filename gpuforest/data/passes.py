@@ -16,7 +16,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 
-from gpuforest.backends.base import Backend
+from gpuforest.backends.base import Array, Backend
 from gpuforest.backends.registry import get_host_backend
 from gpuforest.common import progress
 from gpuforest.common.arguments import thread_count
@@ -37,8 +37,6 @@ from gpuforest.engine.binning import (
     row_hashes,
     value_dtype,
 )
-
-Array = Any
 
 NO_LIMIT = 2**64 - 1  # of hashes
 
