@@ -167,11 +167,8 @@ class NumbaBackend(NumpyBackend):
         return codes
 
     def row_blocks(self, n_rows: int, row_work: int, row_bytes: int = 0) -> list[slice]:
-        """Blocks of rows for the threads. A block fits a core's cache; few rows are one block.
-
-        row_work : work of a row, in values to encode or trees to walk
-        row_bytes : bytes of a row's codes
-        """
+        """Blocks of rows for the threads. A block fits a core's cache; few rows are one block. The
+        work of a row is counted in values to encode or trees to walk, its bytes are of codes."""
         shared_out = max(-(-n_rows // (4 * self.n_threads)), MIN_WORK // max(row_work, 1))
         size = max(256, min(MAX_WALKING, MAX_CODES // max(row_bytes, 1), shared_out))
         return [slice(r, min(r + size, n_rows)) for r in range(0, n_rows, size)]

@@ -10,7 +10,7 @@ from gpuforest.backends.boosters import NumpyBooster
 from gpuforest.boosting.rounds import Boosting
 from gpuforest.engine.binning import BinEdges
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.memory import Fit
+from gpuforest.engine.memory import MIB, Fit
 from gpuforest.engine.records import Frontier, Splits, Training
 from gpuforest.engine.sampling import RowSampling
 from gpuforest.engine.slots import Nodes, all_equal
@@ -22,7 +22,6 @@ from gpuforest.kernels.partition.numpy import partition
 from gpuforest.kernels.totals.numpy import differs, totals
 from gpuforest.kernels.traverse.numpy import accumulate, apply
 
-MIB = 2**20
 DEEP_ROWS = 2**16  # rows of the trees that a thread grows one after another in one scratch
 
 

@@ -31,9 +31,9 @@ def named_files(path: str) -> list[str]:
     if path == STDIN:
         return [path]
     if Path(path).is_dir():
-        every = sorted(p.relative_to(path) for p in Path(path).rglob("*"))
-        every = [p for p in every if p.name.lower().endswith(PARQUET) and not hidden(p)]
-        names = [str(Path(path, p)) for p in every]
+        inside = sorted(p.relative_to(path) for p in Path(path).rglob("*"))
+        parquet = [p for p in inside if p.name.lower().endswith(PARQUET) and not hidden(p)]
+        names = [str(Path(path, p)) for p in parquet]
         if not names:
             raise IsADirectoryError(f"{path} is a directory, not a file, and has no Parquet files")
         return names

@@ -243,11 +243,8 @@ def plan_of(
     training: Training, target_size: int, limit: int, blocks: int, copy_codes: bool
 ) -> DeepPlan:
     """The plan with the most rows that fit `limit` bytes of shared memory; rows <= 0 if none do.
-
-    target_size : bytes of a class code, or of a moment
-    blocks : see `DeepPlan`
-    copy_codes : whether codes are copied to shared memory, or read from global memory
-    """
+    A class code or a moment has `target_size` bytes. Without `copy_codes`, codes are not copied to
+    shared memory, but read from global memory."""
     itemsize, coding = training.matrix.codes.itemsize, training.target.coding
     C, warps = coding.n_channels, DEEP_WARPS // blocks
     # an odd number of 32-bit words, so that rows begin in different banks

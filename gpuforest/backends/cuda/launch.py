@@ -135,10 +135,8 @@ class CudaLaunches(Backend):
         return max(LEAST_TILE, min(MOST_TILE, tile))
 
     def tiles_of(self, begin: Array, end: Array, n_held: int) -> tuple[Tiles, int]:
-        """The tiles of slots of rows begin .. end - 1, and an upper bound of their number.
-
-        n_held : the slots have at most so many rows; the host does not know the exact number
-        """
+        """The tiles of slots of rows begin .. end - 1, and an upper bound of their number. The
+        slots have at most `n_held` rows; the host does not know the exact number."""
         tile, S = self.tile_size(n_held), begin.shape[0]
         first = self.sums_before(end, begin, size=tile)
         return Tiles(first, None, tile, S), n_held // tile + S
@@ -245,11 +243,7 @@ def slot_bytes(training: Training) -> int:
 
 def histogram_group(training: Training, k: int, share: int, most: int) -> tuple[int, int, int]:
     """How many of k histograms a block holds, 0: not even one; 32-bit words of a bin; bytes of a
-    histogram.
-
-    share, most : bytes of a block's memory of which two fit a multiprocessor, and of a block at
-        the most
-    """
+    histogram. A block has at most `most` bytes of memory; two of `share` fit a multiprocessor."""
     C, is_classes = training.n_channels, training.target.coding.is_classes
     # a word for a class, the weight or the count, two for a moment
     words = (C if is_classes else 2 * C - 1) + training.rules.count_rows
