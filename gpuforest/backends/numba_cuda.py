@@ -15,7 +15,7 @@ from numba.core import config
 
 from gpuforest.backends import gpu
 from gpuforest.backends.base import Array, Backend, Moved
-from gpuforest.common.dtypes import CODE8, CODE16, SCORE, STAT, WEIGHT
+from gpuforest.common.dtypes import SCORE, STAT, WEIGHT
 from gpuforest.common.errors import BackendError
 from gpuforest.compiler.types import as_tuple, new_arrays
 from gpuforest.engine.binning import BinEdges
@@ -102,7 +102,7 @@ class NumbaCudaBackend(Backend):
 
     def encode(self, X: Array, edges: BinEdges) -> Array:
         X, missing = self.asarray(X), edges.missing_code
-        codes = self.xp.empty(X.shape, dtype=CODE8 if missing < 256 else CODE16)
+        codes = self.xp.empty(X.shape, dtype=edges.code_dtype)
         values, offsets = self.asarray(edges.values), self.asarray(edges.offsets)
         self.launch(kernels.encode_values, codes.size, X, values, offsets, missing, codes)
         return codes

@@ -48,8 +48,8 @@ class CudaLevels(CudaLaunches):
     def encode(self, X: Array, edges: BinEdges) -> Array:
         xp, (N, F) = self.xp, X.shape
         X = self.asarray(X)
-        size = 2 if edges.n_codes > 256 else 1
-        codes = self.empty((N, padded(F * size) // size), xp.uint16 if size == 2 else xp.uint8)
+        size = np.dtype(edges.code_dtype).itemsize
+        codes = self.empty((N, padded(F * size) // size), edges.code_dtype)
         value = "float" if X.dtype == xp.float32 else "double"
         macros = {"VALUE": value, **macros_of(codes)}
         values = edges.values if len(edges.values) else np.zeros(1)
