@@ -19,10 +19,9 @@ if TYPE_CHECKING:
     from gpuforest.engine.sampling import RowSampling
     from gpuforest.engine.slots import Nodes
 
-Array = Any
-Moved = tuple[
-    Array, Array, Array
-]  # rows and weights i32[2 R], and the number that went left i64[S]
+Array = Any  # of the library whose functions are a backend's `xp`
+# rows and weights i32[2 R], and the number that went left i64[S]
+Moved = tuple[Array, Array, Array]
 
 
 class Backend(ABC):
@@ -127,11 +126,8 @@ class Backend(ABC):
         return None
 
     def deep_rows(self, training: Training, n_rows: int) -> int:
-        """The most rows of a slot that `grow_subtrees` takes; 0: it takes none. Kinds of split that
-        always grow level by level, or always whole, do not ask.
-
-        n_rows : number of rows of all slots together
-        """
+        """The most rows of a slot that `grow_subtrees` takes, of slots with `n_rows` in all; 0: it
+        takes none. Kinds of split that always grow level by level, or always whole, do not ask."""
         return 0
 
     def grow_subtrees(self, training: Training, slots: Frontier) -> Subtrees:

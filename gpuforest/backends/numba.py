@@ -10,12 +10,11 @@ from collections import deque
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
-from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
 
-from gpuforest.backends.base import Backend, Moved
+from gpuforest.backends.base import Array, Backend, Moved
 from gpuforest.backends.boosters import NumbaBooster
 from gpuforest.backends.numpy import NumpyBackend, deep_wave_bytes
 from gpuforest.boosting.rounds import Boosting
@@ -38,8 +37,6 @@ from gpuforest.kernels.totals.numba import differs, totals
 from gpuforest.kernels.traverse.numba import new_group
 from gpuforest.splits.sets.numba import Sets, new_sets
 from gpuforest.splits.walks import compiled_walk
-
-Array = Any
 
 BLOCK_BYTES = 2**20  # codes of a deep block: a core's L2; fewer cost wide data more levels
 MAX_DEEP_ROWS = 2**20  # some seconds of work, which no interrupt can end
@@ -101,13 +98,10 @@ class NumbaSampling(RowSampling):
         column_bytes = n * dtype.itemsize + 8 * (most_edges + 1)
         size = max(1, backend.memory_budget // column_bytes)
         columns = np.empty((min(size, X.shape[1]), n), dtype)
-        spare: SimpleQueue[Array] = SimpleQueue()  # scratch arrays, one for each thread
-        for _ in range(min(backend.n_threads, X.shape[1])):
-            spare.put(np.empty((4, n + 1)))
         edges = []
         for f in range(0, X.shape[1], size):
             part = X[:, f : f + size]
-            edges += edges_of(part, rows, max_bins, columns, spare, backend.n_threads)
+            edges += edges_of(part, rows, max_bins, columns, backend.n_threads)
         return edges
 
     def edge_bytes(self, backend: Backend, fit: Fit) -> int:
@@ -119,10 +113,9 @@ class NumbaSampling(RowSampling):
 
 
 def edges_of(
-    X: Array, rows: Array | None, max_bins: int, columns: Array, spare: SimpleQueue[Array],
-    n_threads: int,
-) -> list[Array]:  # fmt: skip
-    """The edges of the columns of X[rows]; columns [F, n] and `spare` are scratch."""
+    X: Array, rows: Array | None, max_bins: int, columns: Array, n_threads: int
+) -> list[Array]:
+    """The edges of the columns of X[rows]; columns [F, n] are scratch."""
     F, n = X.shape[1], columns.shape[1]
     out, n_edges = np.empty((F, min(max_bins, n))), np.empty(F, np.int64)
 
@@ -131,9 +124,7 @@ def edges_of(
 
     def choose(f: slice) -> None:
         columns[f].sort(axis=1)
-        scratch = spare.get()
-        choose_edges(columns[f], max_bins, *scratch, out[f], n_edges[f])
-        spare.put(scratch)
+        choose_edges(columns[f], max_bins, *np.empty((4, n + 1)), out[f], n_edges[f])
 
     parallel_map(transpose, cut_evenly(np.full(n, F), TILE_VALUES), n_threads)
     parallel_map(choose, cut_evenly(np.ones(F), -(-F // (4 * n_threads))), n_threads)
@@ -176,11 +167,8 @@ class NumbaBackend(NumpyBackend):
         return codes
 
     def row_blocks(self, n_rows: int, row_work: int, row_bytes: int = 0) -> list[slice]:
-        """Blocks of rows for the threads. A block fits a core's cache; few rows are one block.
-
-        row_work : work of a row, in values to encode or trees to walk
-        row_bytes : bytes of a row's codes
-        """
+        """Blocks of rows for the threads. A block fits a core's cache; few rows are one block. The
+        work of a row is counted in values to encode or trees to walk, its bytes are of codes."""
         shared_out = max(-(-n_rows // (4 * self.n_threads)), MIN_WORK // max(row_work, 1))
         size = max(256, min(MAX_WALKING, MAX_CODES // max(row_bytes, 1), shared_out))
         return [slice(r, min(r + size, n_rows)) for r in range(0, n_rows, size)]

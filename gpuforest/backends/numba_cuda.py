@@ -14,8 +14,8 @@ from numba import cuda
 from numba.core import config
 
 from gpuforest.backends import gpu
-from gpuforest.backends.base import Backend, Moved
-from gpuforest.common.dtypes import CODE8, CODE16, SCORE, STAT, WEIGHT
+from gpuforest.backends.base import Array, Backend, Moved
+from gpuforest.common.dtypes import SCORE, STAT, WEIGHT
 from gpuforest.common.errors import BackendError
 from gpuforest.compiler.types import as_tuple, new_arrays
 from gpuforest.engine.binning import BinEdges
@@ -25,8 +25,6 @@ from gpuforest.engine.sampling import RowSampling
 from gpuforest.engine.slots import all_equal
 from gpuforest.kernels import numba_cuda as kernels
 from gpuforest.kernels.shared.records import Cuts
-
-Array = Any
 
 THREADS = 128  # of a block
 # Threads go on to the next element that no thread has, so any number of blocks will do;
@@ -104,7 +102,7 @@ class NumbaCudaBackend(Backend):
 
     def encode(self, X: Array, edges: BinEdges) -> Array:
         X, missing = self.asarray(X), edges.missing_code
-        codes = self.xp.empty(X.shape, dtype=CODE8 if missing < 256 else CODE16)
+        codes = self.xp.empty(X.shape, dtype=edges.code_dtype)
         values, offsets = self.asarray(edges.values), self.asarray(edges.offsets)
         self.launch(kernels.encode_values, codes.size, X, values, offsets, missing, codes)
         return codes

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import array_api_compat.numpy
 import numpy as np
 
-from gpuforest.backends.base import Backend, Moved
+from gpuforest.backends.base import Array, Backend, Moved
 from gpuforest.backends.boosters import NumpyBooster
 from gpuforest.boosting.rounds import Boosting
 from gpuforest.engine.binning import BinEdges
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.memory import Fit
+from gpuforest.engine.memory import MIB, Fit
 from gpuforest.engine.records import Frontier, Splits, Training
 from gpuforest.engine.sampling import RowSampling
 from gpuforest.engine.slots import Nodes, all_equal
@@ -24,9 +22,6 @@ from gpuforest.kernels.partition.numpy import partition
 from gpuforest.kernels.totals.numpy import differs, totals
 from gpuforest.kernels.traverse.numpy import accumulate, apply
 
-Array = Any
-
-MIB = 2**20
 DEEP_ROWS = 2**16  # rows of the trees that a thread grows one after another in one scratch
 
 

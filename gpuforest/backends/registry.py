@@ -136,8 +136,11 @@ def get_backend(
             chosen = GPU
         else:
             chosen = "numba" if _has_numba() else "numpy"
-        if chosen == "numba" and 0 < n_rows <= SMALL_ROWS and not _numba_is_ready():
-            chosen = "numpy"  # it gives the same forest, at once
+        if chosen == "numba" and 0 < n_rows <= SMALL_ROWS:
+            from gpuforest.compiler.code import ready_or_begun
+
+            if not ready_or_begun():  # kernels are not on disk, and begin to be compiled
+                chosen = "numpy"  # it gives the same forest, at once
     if chosen not in _factories:
         origin = "" if chosen == name else f" (from the environment variable {ENVIRONMENT})"
         raise ValueError(
@@ -160,14 +163,11 @@ def for_splits(backend: Backend, criterion: Criterion, kind: Kind) -> Backend:
     backend = _or_cpu(backend, kind.runs_on, kind.title)
     if criterion.number is not None:
         return backend
-    return _or_cpu(backend, _scores_by_python, f"criterion={criterion.name!r}")
-
-
-def _scores_by_python(backend: Backend) -> bool:
-    """Whether the search calls the criterion's own score, which compiled kernels do not know."""
     from gpuforest.backends.numpy import NumpyBackend
 
-    return type(backend).best_split is NumpyBackend.best_split
+    # its search calls the criterion's own score, which compiled kernels do not know
+    search, what = NumpyBackend.best_split, f"criterion={criterion.name!r}"
+    return _or_cpu(backend, lambda b: type(b).best_split is search, what)
 
 
 def for_boosting(backend: Backend) -> Backend:
@@ -208,13 +208,7 @@ def run_on_backend(
     If "auto" chose a GPU and it fails (it has too little memory, or CUDA is not completely
     installed), a log record says so and the work starts again on the CPU; if kernels for the CPU
     cannot be compiled, it starts again on NumPy. If the user named the backend, its error is
-    raised.
-
-    Parameters
-    ----------
-    work : function of the backend; it may be called twice
-    name, n_threads, n_rows, on_device
-        As for `get_backend`.
+    raised. The other parameters are those of `get_backend`.
     """
     with stage("checking"):
         backend = get_backend(name, n_threads, n_rows=n_rows, on_device=on_device)
@@ -231,13 +225,6 @@ def run_on_backend(
         again = "numpy" if backend.on_host else "auto"
     # outside the except clause, where the error no longer keeps arrays on the GPU alive
     return work(get_backend(again, n_threads))
-
-
-def _numba_is_ready() -> bool:
-    """Whether the kernels of the backend numba are on disk; if not, they begin to be compiled."""
-    from gpuforest.compiler.code import ready_or_begun
-
-    return ready_or_begun()
 
 
 def _asked(name: str) -> str:

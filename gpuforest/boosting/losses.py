@@ -34,6 +34,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from gpuforest.backends.base import Array
 from gpuforest.common.elementary import exp, expit, log, log1p_exp
 from gpuforest.kernels.boosted_tree.records import LossOf
 from gpuforest.kernels.gradients.numpy import (
@@ -46,8 +47,6 @@ from gpuforest.kernels.gradients.numpy import (
     QUANTILE,
     SQUARED,
 )
-
-Array = Any
 
 NUMBERS = {
     "squared_error": SQUARED,

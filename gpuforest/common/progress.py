@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 
 # (stage, done, total)
@@ -20,15 +20,25 @@ _seconds: ContextVar[dict[str, float] | None] = ContextVar("seconds", default=No
 
 
 @contextmanager
+def heard_by(listener: Listener | None) -> Iterator[None]:
+    """Send the reports inside to this listener alone."""
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+
+
+@contextmanager
 def listening(listener: Listener | None = None) -> Iterator[dict[str, float]]:
     """Send reports to `listener`, and give a dict that fills with seconds by stage."""
     seconds: dict[str, float] = {}
-    tokens = _listener.set(listener), _seconds.set(seconds)
+    token = _seconds.set(seconds)
     try:
-        yield seconds
+        with heard_by(listener):
+            yield seconds
     finally:
-        _listener.reset(tokens[0])
-        _seconds.reset(tokens[1])
+        _seconds.reset(token)
 
 
 @contextmanager
@@ -50,8 +60,7 @@ def report(done: int, total: int) -> None:
         listener(_stage.get(), done, total)
 
 
-@contextmanager
-def also(listener: Listener) -> Iterator[None]:
+def also(listener: Listener) -> AbstractContextManager[None]:
     """Send reports to one listener more."""
     before = _listener.get()
 
@@ -60,33 +69,21 @@ def also(listener: Listener) -> Iterator[None]:
             before(stage, done, total)
         listener(stage, done, total)
 
-    token = _listener.set(both)
-    try:
-        yield
-    finally:
-        _listener.reset(token)
+    return heard_by(both)
 
 
-@contextmanager
-def counting_on(done: int, total: int) -> Iterator[None]:
+def counting_on(done: int, total: int) -> AbstractContextManager[None]:
     """Reports inside are of what comes after `done`, of a total."""
     before = _listener.get()
     if before is None:
-        yield
-        return
-    token = _listener.set(lambda stage, n, _: before(stage, done + n, total))
-    try:
-        yield
-    finally:
-        _listener.reset(token)
+        return nullcontext()
+    return heard_by(lambda stage, n, _: before(stage, done + n, total))
 
 
-@contextmanager
-def printing(verbose: int) -> Iterator[None]:
+def printing(verbose: int) -> AbstractContextManager[None]:
     """Print each stage as it begins, and from verbose=2 on how far it is; 0: nothing."""
     if not verbose:
-        yield
-        return
+        return nullcontext()
 
     def show(stage: str, done: int, total: int) -> None:
         if done == 0:
@@ -94,5 +91,4 @@ def printing(verbose: int) -> Iterator[None]:
         elif verbose > 1:
             print(f"gpuforest: {stage}, {done} of {total}", flush=True)
 
-    with also(show):
-        yield
+    return also(show)

@@ -22,13 +22,11 @@ from array_api_compat import device as device_of
 from sklearn import get_config
 
 from gpuforest.backends import gpu
-from gpuforest.backends.base import Backend
+from gpuforest.backends.base import Array, Backend
 from gpuforest.common.errors import BackendError
 
 if TYPE_CHECKING:
     from gpuforest.data.categories import CategoryReader
-
-Array = Any
 
 CUDA, CUDA_MANAGED = 2, 13  # device types of DLPack
 LIBRARIES = {"cupy": "cupy", "torch": "torch", "jax": "jax", "jaxlib": "jax", "cudf": "cudf"}

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,9 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from gpuforest.backends.base import Backend
+from gpuforest.backends.base import Array, Backend
 from gpuforest.common.arguments import draw_seed
 from gpuforest.engine.binning import DEVICE_VALUES, BinEdges, Categories, fit_edges, new_codes
-
-Array = Any
 
 CODES, REST = "codes.npy", "table.npz"  # the files in the folder of saved data
 FORMAT = 1
@@ -232,40 +231,38 @@ def edges_of(
     )
 
 
-class Folder:
-    """Where data are written: a folder of another name, until all is there; one that exists is
+@contextmanager
+def unfinished(path: Path) -> Iterator[Path]:
+    """A folder of another name, to write data to until all is there; a path that exists is
     refused."""
+    if path.exists():
+        raise FileExistsError(f"{path} exists: remove it, or pass another path")
+    folder = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
+    folder.mkdir(parents=True)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
-        if self.path.exists():
-            raise FileExistsError(f"{self.path} exists: remove it, or pass another path")
-        self._unfinished = self.path.with_name(f".{self.path.name}.{os.getpid()}.unfinished")
 
-    def __enter__(self) -> Folder:
-        self._unfinished.mkdir(parents=True)
-        return self
+def codes_in(folder: Path, shape: tuple[int, int], dtype: Any) -> np.ndarray:
+    """An array in a file, to write codes into. Its blocks on the disk are taken at once: a full
+    disk is an error here, and not a crash at a later page."""
+    file = folder / CODES
+    codes = np.lib.format.open_memmap(file, "w+", dtype, shape)
+    with file.open("r+b") as opened:
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(opened.fileno(), 0, file.stat().st_size)
+    return codes
 
-    def __exit__(self, kind: Any, *_: Any) -> None:
-        shutil.rmtree(self._unfinished, ignore_errors=True)
 
-    def codes(self, shape: tuple[int, int], dtype: Any) -> np.ndarray:
-        """An array in a file, to write codes into. Its blocks on the disk are taken at once: a
-        full disk is an error here, and not a crash at a later page."""
-        file = self._unfinished / CODES
-        codes = np.lib.format.open_memmap(file, "w+", dtype, shape)
-        with file.open("r+b") as opened:
-            if hasattr(os, "posix_fallocate"):
-                os.posix_fallocate(opened.fileno(), 0, file.stat().st_size)
-        return codes
-
-    def finish(self, data: BinnedData) -> BinnedData:
-        """Write the rest, give the folder its name, and open it."""
-        assert isinstance(data.by_feature, np.memmap)
-        data.by_feature.flush()
-        np.savez(self._unfinished / REST, allow_pickle=False, **_packed(data))
-        self._unfinished.rename(self.path)
-        return BinnedData.load(self.path)
+def finished(folder: Path, data: BinnedData, path: Path) -> BinnedData:
+    """Write the rest, give the folder its name, and open it."""
+    assert isinstance(data.by_feature, np.memmap)
+    data.by_feature.flush()
+    np.savez(folder / REST, allow_pickle=False, **_packed(data))
+    folder.rename(path)
+    return BinnedData.load(path)
 
 
 def _packed(data: BinnedData) -> dict[str, np.ndarray]:
@@ -273,13 +270,10 @@ def _packed(data: BinnedData) -> dict[str, np.ndarray]:
     edges, y, wanted = data.edges, data.y, data.categorical_features
     if wanted is not None and not isinstance(wanted, str):
         wanted = np.asarray(wanted).tolist()
-    facts = {
+    plain = "feature_names", "max_bins", "min_category_frequency", "seed"
+    facts = {name: getattr(data, name) for name in plain} | {
         "format": FORMAT,
-        "feature_names": data.feature_names,
-        "max_bins": data.max_bins,
         "categorical_features": wanted,
-        "min_category_frequency": data.min_category_frequency,
-        "seed": data.seed,
         "dtype": data.dtype.str,
         "categories": [[f, list(values)] for f, values in edges.categories.items()],
     }

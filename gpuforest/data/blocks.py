@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuforest.data.arrays import is_frame, open_frame
-from gpuforest.data.files import PARQUET, named_files, partition_of, require_pyarrow
-from gpuforest.data.frames import listed, require_unique
-from gpuforest.data.text import Reading, typed
+from gpuforest.data.files import PARQUET, named_files, require_pyarrow
+from gpuforest.data.frames import folder_columns, listed, plain_table, require_unique
 
 ROWS = 65_536  # of a block of a file
 CSV_BYTES = 2**24  # of a block of a CSV file
@@ -169,7 +168,7 @@ def _numbered(blocks: Iterable[Any]) -> Iterator[tuple[str, Any]]:
 
 def _file_blocks(files: list[tuple[str, str]]) -> Iterator[tuple[str, Any]]:
     """Tables of the files' rows. files : (file, the path that named it)"""
-    folders = _folder_columns(files)
+    folders = folder_columns(files)
     types: dict[str, Any] = {}  # of the columns of CSV files, as the first one has them
     names: list[str] = []
     for i, (file, _) in enumerate(files):
@@ -214,13 +213,8 @@ def _parquet(file: str, types: dict[str, Any]) -> Iterator[Any]:
     from pyarrow import parquet
 
     with parquet.ParquetFile(file) as source:
-        # pandas writes an index as a column
-        index = (source.schema_arrow.pandas_metadata or {}).get("index_columns", [])
-        columns = [c for c in source.schema_arrow.names if c not in index]
-        for batch in source.iter_batches(ROWS, columns=columns):
-            table = pa.Table.from_batches([batch])
-            table = table.rename_columns([c.strip() for c in table.column_names])
-            yield table.replace_schema_metadata()
+        for batch in source.iter_batches(ROWS):
+            yield plain_table(pa.Table.from_batches([batch], source.schema_arrow))
 
 
 def _parquet_rows(file: str) -> int:
@@ -247,16 +241,4 @@ def _csv(file: str, types: dict[str, Any]) -> Iterator[Any]:
     convert = csv.ConvertOptions(column_types=types, strings_can_be_null=True)
     with csv.open_csv(file, by_blocks, convert_options=convert) as reader:
         for batch in reader:
-            table = pa.Table.from_batches([batch])
-            yield table.rename_columns([c.strip() for c in table.column_names])
-
-
-def _folder_columns(files: list[tuple[str, str]]) -> dict[str, Any]:
-    """The columns that folders such as year=2020 give: a value for each file."""
-    import pyarrow as pa
-
-    parts = [partition_of(file, path) for file, path in files]
-    keys = dict.fromkeys(key for part in parts for key in part)
-    texts = [pa.array([part.get(key, "") for part in parts], pa.string()) for key in keys]
-    columns = [pa.chunked_array([text]) for text in texts]
-    return dict(zip(keys, typed(columns, Reading(), [False] * len(keys)), strict=True))
+            yield plain_table(pa.Table.from_batches([batch]))

@@ -219,17 +219,19 @@ def factorize(column: Any, name: str) -> Factor:
     """A column's distinct values (an array [N], or a series of narwhals); no row becomes a Python
     object but of object arrays. A value that is no string, finite number or truth value is refused
     under the column's `name`."""
-    is_array = isinstance(column, np.ndarray)
     try:
-        if not is_array and column.implementation.is_pandas():
-            return _factorize_pandas(column.to_native(), name)
-        factorized = _factorize_array(column) if is_array else _factorize_series(column, name)
+        if isinstance(column, np.ndarray):
+            codes, values = _factorize_array(column)
+        elif column.implementation.is_pandas():
+            codes, values = _factorize_pandas(column := column.to_native())
+        else:
+            codes, values = _factorize_series(column, name)
     except (TypeError, NotImplementedError) as error:  # such as of lists or dicts
         raise TypeError(
             f"{name} holds no categories ({error}): each argument must be a string, a number or a "
             "boolean; convert it to strings, or drop it"
         ) from error
-    (codes, values), order = factorized, getattr(column.dtype, "categories", None)
+    order = getattr(column.dtype, "categories", None)
     return codes, _plain(values, name), None if order is None else tuple(order)
 
 
@@ -318,18 +320,17 @@ def _factorize_plain(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return codes, values
 
 
-def _factorize_pandas(column: Any, name: str) -> Factor:
+def _factorize_pandas(column: Any) -> tuple[np.ndarray, Any]:
+    """Codes and distinct values as of `_factorize_array`, of a series of pandas."""
     import pandas as pd
 
     if not isinstance(column.dtype, pd.CategoricalDtype):
-        codes, values = pd.factorize(column)
-        return codes, _plain(values, name), None
+        return pd.factorize(column)
     # the dtype may list values that do not occur
     codes = column.cat.codes.to_numpy().astype(np.int64)
     used = np.bincount(codes + 1, minlength=len(column.cat.categories) + 1)[1:] > 0
     number = np.append(np.cumsum(used) - 1, -1)
-    order = tuple(column.cat.categories.tolist())
-    return number[codes], _plain(column.cat.categories[used], name), order
+    return number[codes], column.cat.categories[used]
 
 
 def _plain(values: Any, name: str) -> list[Any]:

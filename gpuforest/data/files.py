@@ -9,7 +9,7 @@ import lzma
 import shutil
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from glob import glob, has_magic
 from importlib.metadata import version
@@ -22,13 +22,6 @@ from typing import IO, Any, cast
 PARQUET = (".parquet", ".pq")
 STDIN = "-"
 IN_MEMORY = 2**26  # bytes of a pipe; what is longer goes to a temporary file
-# how a compressed file begins and how its name ends
-COMPRESSED = {
-    "gzip": (b"\x1f\x8b", ".gz"),
-    "bzip2": (b"BZh", ".bz2"),
-    "xz": (b"\xfd7zXZ\0", ".xz"),
-    "zstd": (b"(\xb5/\xfd", ".zst"),
-}
 DAMAGED = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
 
 
@@ -38,9 +31,9 @@ def named_files(path: str) -> list[str]:
     if path == STDIN:
         return [path]
     if Path(path).is_dir():
-        every = sorted(p.relative_to(path) for p in Path(path).rglob("*"))
-        every = [p for p in every if p.name.lower().endswith(PARQUET) and not hidden(p)]
-        names = [str(Path(path, p)) for p in every]
+        inside = sorted(p.relative_to(path) for p in Path(path).rglob("*"))
+        parquet = [p for p in inside if p.name.lower().endswith(PARQUET) and not hidden(p)]
+        names = [str(Path(path, p)) for p in parquet]
         if not names:
             raise IsADirectoryError(f"{path} is a directory, not a file, and has no Parquet files")
         return names
@@ -91,35 +84,33 @@ def _decompressed(raw: IO[bytes], path: str) -> IO[bytes]:
     """The file itself, or a reader of what it holds compressed."""
     start = raw.read(6)
     raw.seek(0)
-    for kind, (magic, ending) in COMPRESSED.items():
+    for kind, (magic, ending, reader) in COMPRESSED.items():
         if start.startswith(magic):
-            return _reader(kind, raw)
+            return cast(IO[bytes], reader(raw))
         if path.lower().endswith(ending):
             raise ValueError(f"{path} is no whole {kind} file: it begins otherwise")
     return raw
 
 
-def _reader(kind: str, raw: IO[bytes]) -> IO[bytes]:
-    match kind:
-        case "gzip":
-            return cast(IO[bytes], gzip.GzipFile(fileobj=raw))
-        case "bzip2":
-            return bz2.BZ2File(raw)
-        case "xz":
-            return lzma.LZMAFile(raw)
-    return _copied(_zstd(raw))
-
-
-def _zstd(raw: IO[bytes]) -> Any:
-    """A reader of Zstandard: Python's own from 3.14 on, or pyarrow's."""
+def _zstd(raw: IO[bytes]) -> IO[bytes]:
+    """Zstandard, decompressed by Python itself from 3.14 on, or by pyarrow."""
     if sys.version_info >= (3, 14):
         from compression.zstd import ZstdFile
 
-        return ZstdFile(raw)
+        return _copied(ZstdFile(raw))
     require_pyarrow(".zst files")
     import pyarrow as pa
 
-    return pa.CompressedInputStream(pa.PythonFile(raw, "r"), "zstd")
+    return _copied(pa.CompressedInputStream(pa.PythonFile(raw, "r"), "zstd"))
+
+
+# how a compressed file begins, how its name ends, and what reads it
+COMPRESSED: dict[str, tuple[bytes, str, Callable[[IO[bytes]], Any]]] = {
+    "gzip": (b"\x1f\x8b", ".gz", lambda raw: gzip.GzipFile(fileobj=raw)),
+    "bzip2": (b"BZh", ".bz2", bz2.BZ2File),
+    "xz": (b"\xfd7zXZ\0", ".xz", lzma.LZMAFile),
+    "zstd": (b"(\xb5/\xfd", ".zst", _zstd),
+}
 
 
 def _copied(stream: Any) -> IO[bytes]:

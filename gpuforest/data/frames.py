@@ -16,6 +16,7 @@ import numpy as np
 from gpuforest.common.progress import stage
 from gpuforest.data.arrays import is_number
 from gpuforest.data.binned import Labels
+from gpuforest.data.categories import columns_of_categories
 from gpuforest.data.files import (
     DAMAGED,
     PARQUET,
@@ -73,8 +74,7 @@ def _read_file(name: str, reading: Reading, text: Collection[str]) -> Any:
 def _one_below_another(
     frames: list[Any], files: list[str], path: str, text: Collection[str]
 ) -> Any:
-    """Frames of the same columns as one; what folders are called (year=2020) is a column, unless
-    the files have one of that name."""
+    """Frames of the same columns as one, with the columns that folders give."""
     import narwhals.stable.v2 as nw
     import pyarrow as pa
 
@@ -87,15 +87,23 @@ def _one_below_another(
         table = pa.concat_tables([f.to_native() for f in frames], promote_options="permissive")
     except pa.ArrowException as error:
         raise ValueError(f"{path}: the files do not fit together: {error}") from error
-    rows = [len(frame) for frame in frames]
-    parts = [partition_of(file, path) for file in files]
-    for key in dict.fromkeys(key for part in parts for key in part):
-        if key in table.column_names:
-            continue
-        values = np.repeat(np.array([p.get(key, "") for p in parts], object), rows)
-        column = pa.chunked_array([pa.array(values, pa.string())])
-        table = table.append_column(key, typed([column], Reading(), [key in text])[0])
+    file_of_row = np.repeat(np.arange(len(files)), [len(frame) for frame in frames])
+    for name, values in folder_columns([(file, path) for file in files], text).items():
+        if name not in table.column_names:
+            table = table.append_column(name, values.take(file_of_row))
     return nw.from_native(table, eager_only=True)
+
+
+def folder_columns(files: list[tuple[str, str]], text: Collection[str] = ()) -> dict[str, Any]:
+    """The columns that folders such as year=2020 give, of one value for each file. Files come with
+    the paths that named them; `text` is as in `read_frame`."""
+    import pyarrow as pa
+
+    parts = [partition_of(file, path) for file, path in files]
+    names = list(dict.fromkeys(name for part in parts for name in part))
+    texts = [pa.array([part.get(name, "") for part in parts], pa.string()) for name in names]
+    columns = [pa.chunked_array([column]) for column in texts]
+    return dict(zip(names, typed(columns, Reading(), [n in text for n in names]), strict=True))
 
 
 def _frame(columns: dict[str, Any]) -> Any:
@@ -126,11 +134,16 @@ def _read_parquet(file: IO[bytes], name: str) -> Any:
         table = source.read()
     except (pa.ArrowInvalid, OSError) as error:
         raise ValueError(f"{name} is no Parquet file: {str(error).splitlines()[0]}") from error
-    # pandas writes an index as a column
+    return nw.from_native(plain_table(table), eager_only=True)
+
+
+def plain_table(table: Any) -> Any:
+    """A table of pyarrow without blanks around names, and without the index that pandas wrote as a
+    column."""
     index = (table.schema.pandas_metadata or {}).get("index_columns", [])
     table = table.drop_columns([c for c in index if isinstance(c, str)])
-    table = table.rename_columns([column.strip() for column in table.column_names])
-    return nw.from_native(table.replace_schema_metadata(), eager_only=True)
+    names = [column.strip() for column in table.column_names]
+    return table.rename_columns(names).replace_schema_metadata()
 
 
 def require_unique(names: list[str], path: str) -> None:
@@ -325,22 +338,15 @@ def is_class_target(y: np.ndarray | Labels) -> bool:
 def find_columns(frame: Any, names: Sequence[str]) -> list[str]:
     """The columns of these names, which may have blanks around them here; the error of an absent
     one has names that it may have meant."""
-    columns = [name if name in frame.columns else name.strip() for name in names]
-    for name in columns:
-        require_column(frame, name)
+    present = list(frame.columns)
+    columns = [name if name in present else name.strip() for name in names]
+    if absent := [name for name in columns if name not in present]:
+        close = get_close_matches(absent[0], present, n=3)
+        hint = f"did you mean {listed(close)}?" if close else f"there are {listed(present)}"
+        if all(is_number(name) for name in present):
+            hint += "; the first line should hold the columns' names, not numbers"
+        raise ValueError(f"no column {absent[0]!r}: {hint}")
     return columns
-
-
-def require_column(frame: Any, name: str) -> None:
-    """Raise a ValueError that helps if there is no such column."""
-    columns = list(frame.columns)
-    if name in columns:
-        return
-    close = get_close_matches(name, columns, n=3)
-    hint = f"did you mean {listed(close)}?" if close else f"there are {listed(columns)}"
-    if all(is_number(c) for c in columns):
-        hint += "; the first line should hold the columns' names, not numbers"
-    raise ValueError(f"no column {name!r}: {hint}")
 
 
 def _target(column: Any, had_gaps: bool = False) -> np.ndarray:
@@ -376,10 +382,7 @@ def _may_be(dtype: Any, frame: Any, name: str) -> bool:
 
 def string_columns(frame: Any) -> list[str]:
     """The columns of strings, which are categories by themselves."""
-    import narwhals.stable.v2 as nw
-
-    kinds = nw.String | nw.Categorical | nw.Enum
-    return [name for name, dtype in frame.schema.items() if isinstance(dtype, kinds)]
+    return [frame.columns[i] for i in columns_of_categories(frame)]
 
 
 def _weights(column: Any) -> np.ndarray:

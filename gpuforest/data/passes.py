@@ -8,20 +8,21 @@ those rows whose numbers have the lowest hashes (`binning.row_hashes`).
 from __future__ import annotations
 
 import os
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 
-from gpuforest.backends.base import Backend
+from gpuforest.backends.base import Array, Backend
 from gpuforest.backends.registry import get_host_backend
 from gpuforest.common import progress
 from gpuforest.common.arguments import thread_count
 from gpuforest.data.arrays import is_frame, to_host
-from gpuforest.data.binned import BinnedData, Folder, Labels
+from gpuforest.data.binned import BinnedData, Labels, codes_in, finished, unfinished
 from gpuforest.data.blocks import Block, Blocks, named
 from gpuforest.data.categories import CategoryReader, Tally, factorize
 from gpuforest.data.validation import check_weights, column_name, read_table
@@ -37,8 +38,6 @@ from gpuforest.engine.binning import (
     row_hashes,
     value_dtype,
 )
-
-Array = Any
 
 NO_LIMIT = 2**64 - 1  # of hashes
 
@@ -182,8 +181,9 @@ def binned_blocks(
 ) -> BinnedData:
     """See `BinnedData.from_blocks`."""
     backend, rows = get_host_backend(thread_count(n_jobs)), Rows()
-    folder = None if path is None else Folder(path)  # refused before any work is lost
-    with progress.printing(verbose), folder or nullcontext():
+    place = None if path is None else Path(path)
+    new: AbstractContextManager[Path | None] = unfinished(place) if place else nullcontext()
+    with progress.printing(verbose), new as folder:
         with progress.stage("learning bins"):
             summary = summarised(source, reader, rows, backend)
             data = reader.learned(summary, rows, backend)
@@ -195,10 +195,10 @@ def binned_blocks(
                 f"memory_limit={memory_limit}: pass path, a folder on a disk"
             )
         with progress.stage("binning"):
-            codes = (np.empty if folder is None else folder.codes)(shape, dtype)
+            codes = np.empty(shape, dtype) if folder is None else codes_in(folder, shape, dtype)
             write_codes(source, reader, data.edges, codes, backend)
         data = data.with_codes(codes)
-        return data if folder is None else folder.finish(data)
+        return finished(folder, data, place) if folder and place else data
 
 
 def summarised(source: Blocks, reader: Reader, rows: Rows, backend: Backend) -> Summary:

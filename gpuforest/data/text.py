@@ -88,17 +88,16 @@ def typed(columns: list[Any], reading: Reading, as_text: list[bool]) -> list[Any
     The results are pyarrow's arrays: float64 with NaN, int64, bool with nulls, or a dictionary of
     strings with nulls; or NumPy's: f64 with NaN, i64, bool, or objects, None where missing.
     """
-    if not columns or isinstance(columns[0], np.ndarray):
-        found = []
-        for i in range(len(columns)):
-            found.append(_typed_plain(columns[i], reading, as_text[i]))
-            columns[i] = None
-        return found
-    size, found = max(1, GROUP // max(1, len(columns[0]))), []
+    plain = not columns or isinstance(columns[0], np.ndarray)
+    size, results = 1 if plain else max(1, GROUP // max(1, len(columns[0]))), []
     for i in range(0, len(columns), size):
-        found += _typed_arrow(columns[i : i + size], reading, as_text[i : i + size])
-        columns[i : i + size] = [None] * len(as_text[i : i + size])
-    return found
+        group, is_text = columns[i : i + size], as_text[i : i + size]
+        columns[i : i + size] = [None] * len(group)
+        if plain:
+            results.append(_typed_plain(group.pop(), reading, is_text[0]))
+        else:
+            results += _typed_arrow(group, reading, is_text)
+    return results
 
 
 def _typed_arrow(columns: list[Any], reading: Reading, as_text: list[bool]) -> list[Any]:
@@ -330,11 +329,10 @@ THOUSANDS = re.compile(r"[+-]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]+)?")
 def nearly_numbers(frame: Any, names: list[str], reading: Reading) -> list[str]:
     """A line for each of these columns of text of a frame of narwhals that is nearly all
     numbers."""
-    advices = [_advice(frame[name], reading) for name in names]
     return [
         f"column {name!r} is nearly all numbers, but read as categories because of {advice}"
-        for name, advice in zip(names, advices, strict=True)
-        if advice
+        for name in names
+        if (advice := _advice(frame[name], reading))
     ]
 
 

@@ -12,7 +12,7 @@ from sklearn.utils import assert_all_finite, check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from gpuforest.backends.base import Backend
+from gpuforest.backends.base import Array, Backend
 from gpuforest.common.dtypes import MAX_FEATURES, MAX_ROWS, VALUE
 from gpuforest.data.arrays import (
     DATES,
@@ -32,8 +32,6 @@ from gpuforest.data.categories import CategoryReader
 from gpuforest.engine.binning import DEVICE_VALUES, Categories, value_dtype
 from gpuforest.engine.criteria import Criterion
 from gpuforest.engine.target import CheckedTarget, integer_weights
-
-Array = Any
 
 LARGEST = 1e304  # of a target's values: sums over 10,000 trees stay finite
 
@@ -62,11 +60,18 @@ def learn_table(
     return X, categories
 
 
-def check_table(estimator: Any, X: Any, backend: Backend) -> Array:
+def check_table(
+    estimator: Any, X: Any, backend: Backend, categories: Categories | None = None
+) -> Array:
     """X as a real array [N, F] of any layout, with the features of the fitted estimator; NaN is
     missing, infinities are refused, or become the largest numbers for an estimator that takes them.
-    It is on the host, or where X came on a device and has no categories on the backend's."""
-    return table_as_fitted(estimator, X, backend, estimator.forest_.edges.categories)
+    It is on the host, or where X came on a device and has no categories on the backend's.
+
+    In a fit, `categories` are those that it has learned of other rows.
+    """
+    if categories is None:
+        categories = estimator.forest_.edges.categories
+    return read_table(estimator, X, backend, CategoryReader(known=categories), reset=False)[0]
 
 
 def learn_binned(estimator: Any, data: BinnedData) -> None:
@@ -84,11 +89,6 @@ def learn_binned(estimator: Any, data: BinnedData) -> None:
     validate_data(estimator, shown, reset=True, skip_check_array=True)
     if data.feature_names is not None:
         estimator.feature_names_in_ = np.array(data.feature_names, object)
-
-
-def table_as_fitted(estimator: Any, X: Any, backend: Backend, categories: Categories) -> Array:
-    """As `check_table`, of other rows in a fit, which has learned these categories."""
-    return read_table(estimator, X, backend, CategoryReader(None, known=categories), reset=False)[0]
 
 
 def read_table(

@@ -17,7 +17,7 @@ from typing import Any
 import array_api_compat.numpy as host
 import numpy as np
 
-from gpuforest.backends.base import Backend
+from gpuforest.backends.base import Array, Backend
 from gpuforest.common.dtypes import OFFSET
 from gpuforest.common.hashing import hash_at
 from gpuforest.common.parallel import cut_evenly, parallel_map
@@ -29,8 +29,6 @@ from gpuforest.engine.records import Frontier, Subtrees, Training
 from gpuforest.engine.target import TargetCoding
 from gpuforest.kernels.place_nodes import numba as kernels
 from gpuforest.kernels.shared.constants import WIDE
-
-Array = Any
 
 NODES_AT_ONCE = 2**16  # that a thread places: their scratch stays in a core's cache
 SUMS_AT_ONCE = 2**18  # channel sums that are copied at once, at most

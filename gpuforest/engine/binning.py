@@ -22,13 +22,11 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from scipy.sparse import issparse
 
-from gpuforest.backends.base import Backend
+from gpuforest.backends.base import Array, Backend
 from gpuforest.common import hashing
 from gpuforest.common.dtypes import CATEGORICAL, CODE8, CODE16, MAX_BINS, MOST_COORDINATE, OFFSET
 from gpuforest.common.parallel import parallel_map
 from gpuforest.kernels.edges.numpy import edges as edges_of
-
-Array = Any
 
 Categories = dict[int, tuple[Any, ...]]  # of each categorical feature, see `BinEdges`
 CATEGORY_TYPES = (str, int, float, bool)  # the types that a category may have

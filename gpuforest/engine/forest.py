@@ -120,24 +120,20 @@ class Forest:
 
     @cached_property
     def values(self) -> np.ndarray:
-        """What each row of the leaf table adds to a prediction, f64[V, n_values]."""
-        if self.leaf_values is not None:
-            return self._weighted(self.counted(self.leaf_values))
-        values = self.coding.values(self.leaf_sums)
-        if self.node_values is not None:
-            leaf = is_leaf(self.nodes)
-            values[leaf_rows(self.nodes[leaf])] = self.node_values[leaf]
-        return self._weighted(self.counted(values))
-
-    def _weighted(self, votes: np.ndarray) -> np.ndarray:
-        """Votes f64[V, n_values], each times the weight of the leaf's tree; other values as they
-        are."""
+        """What each row of the leaf table adds to a prediction, f64[V, n_values]: votes, each times
+        the weight of the leaf's tree, or other values as they are."""
+        values, leaf = self.leaf_values, is_leaf(self.nodes)
+        if values is None:
+            values = self.coding.values(self.leaf_sums)
+            if self.node_values is not None:
+                values[leaf_rows(self.nodes[leaf])] = self.node_values[leaf]
+        values = self.counted(values)
         if self.tree_weights is None or self.combine != "votes":
-            return votes
-        leaf, weights = is_leaf(self.nodes), np.zeros(len(votes))
-        tree = np.repeat(np.arange(self.n_trees), np.diff(self.tree_offsets))
-        weights[leaf_rows(self.nodes[leaf])] = self.tree_weights[tree[leaf]]
-        return votes * weights[:, None]
+            return values
+        weight_of_node = np.repeat(self.tree_weights, np.diff(self.tree_offsets))
+        weights = np.zeros(len(values))
+        weights[leaf_rows(self.nodes[leaf])] = weight_of_node[leaf]
+        return values * weights[:, None]
 
     def counted(self, values: np.ndarray) -> np.ndarray:
         """What nodes with the values f64[V, n_values] add to the forest's prediction."""

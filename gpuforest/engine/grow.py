@@ -16,7 +16,6 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -29,7 +28,6 @@ from gpuforest.engine.records import Frontier, Splits, Training
 from gpuforest.engine.sampling import tree_features, tree_weights
 from gpuforest.engine.slots import bounds_below
 
-Array = Any
 Prune = Callable[[Forest], Forest]
 
 

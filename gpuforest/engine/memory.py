@@ -256,11 +256,7 @@ def smaller(
     what: str,
 ) -> tuple[Backend, MemoryEstimate]:
     """The backend with less working memory, or fewer threads too, so that an estimate is within the
-    limit; and this estimate.
-
-    Raises
-    ------
-    ValueError : none is, even in the way `how`; it says `what` to lower
+    limit; and this estimate. If none is, even in the way `how`, a ValueError says `what` to lower.
     """
     estimates = []
     for changed in _smaller(backend):

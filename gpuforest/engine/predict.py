@@ -6,18 +6,17 @@ The results are where X is: on the host, or on the backend's device.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from gpuforest.backends.base import Backend
+from gpuforest.backends.base import Array, Backend
 from gpuforest.common.dtypes import VALUE
 from gpuforest.common.progress import report
 from gpuforest.engine.binning import encode_blocks, on_host
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.nodes import is_leaf, leaf_rows
-
-Array = Any
 
 MEDIANS_AT_ONCE = 2**20  # predictions of single trees in memory at once: some 50 MB
 
@@ -116,10 +115,7 @@ def _several_labels(forest: Forest, means: Array, backend: Backend) -> np.ndarra
 
 def apply(forest: Forest, X: Array, backend: Backend) -> Array:
     """The number, within its tree, of the leaf that each row reaches in each tree: i64[N, T]."""
-
-    def leaves(codes: Array) -> Array:
-        return backend.apply(forest, codes)
-
+    leaves = partial(backend.apply, forest)
     return _by_blocks(forest, X, backend, forest.n_trees, np.int64, leaves)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuforest.backends.base import Backend
+from gpuforest.backends.base import Array, Backend
 from gpuforest.common import hashing
 from gpuforest.common.dtypes import MAX_TOTAL_WEIGHT
 from gpuforest.engine import binning
@@ -15,8 +15,6 @@ from gpuforest.engine.memory import Fit
 from gpuforest.engine.records import Sampling, Training
 from gpuforest.engine.target import Target
 from gpuforest.kernels.bag.numpy import bag
-
-Array = Any
 
 WEIGHED_AT_ONCE = 2**18  # elements of bags weighted at once, so that their scratch stays small
 

@@ -11,14 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from gpuforest.backends.base import Backend, Moved
+from gpuforest.backends.base import Array, Backend, Moved
 from gpuforest.common.hashing import hash_at
 from gpuforest.engine.assembly import distinct_rows
 from gpuforest.engine.memory import Fit
 from gpuforest.engine.records import Frontier, Splits, Training
 from gpuforest.kernels.shared.constants import DEEP, LEAF, NONE, WIDE
-
-Array = Any
 
 
 def true_positions(xp: Any, upto: Array, n: int) -> Array:

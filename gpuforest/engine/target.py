@@ -18,12 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from gpuforest.backends.base import Backend
+from gpuforest.backends.base import Array, Backend
 from gpuforest.common.dtypes import LABEL, MAX_TOTAL_WEIGHT, MOMENT, WEIGHT
 from gpuforest.common.sums import blocks, exact_sum
 from gpuforest.engine.criteria import Criterion
-
-Array = Any
 
 SUM_BITS = 62  # sums of moments stay below 2**62
 MOMENT_BITS = 52  # a moment is exact as a float64

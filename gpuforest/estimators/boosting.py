@@ -191,7 +191,7 @@ class HistGradientBoosting(BaseTrees):
         categories: Categories, backend: Backend,
     ) -> Rows:  # fmt: skip
         """The rows to validate on that were passed, checked."""
-        X = checks.table_as_fitted(self, passed[0], backend, categories)
+        X = checks.check_table(self, passed[0], backend, categories)
         y, labels = self._check_y(passed[1], X.shape[0], backend)
         if classes is not None and labels is not None:
             known = set(classes.tolist())

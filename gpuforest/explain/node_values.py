@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import replace
-from typing import Any
 
 import array_api_compat.numpy as xp
 import numpy as np
 
+from gpuforest.backends.base import Array
 from gpuforest.common.parallel import parallel_map
 from gpuforest.data.arrays import to_host
 from gpuforest.engine.criteria import Criterion
@@ -27,8 +27,6 @@ from gpuforest.engine.records import Training
 from gpuforest.engine.sampling import tree_weights
 from gpuforest.explain.paths import node_depths, one_tree, parents_of, upward
 from gpuforest.splits.absolute.medians import halves
-
-Array = Any
 
 
 def clip_leaves(forest: Forest, signs: np.ndarray, criterion: Criterion) -> Forest:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy
-from typing import Any
 
 import numpy as np
 
-from gpuforest.backends.base import Backend
+from gpuforest.backends.base import Array, Backend
 from gpuforest.common.parallel import blocks, parallel_map
 from gpuforest.engine.binning import draw_rows
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.records import Sampling, Training
 from gpuforest.engine.sampling import draw_bags
 
-Array = Any
 Error = Callable[[np.ndarray], float]  # of out-of-bag predictions f64[n, n_values]
 Curve = list[tuple[int, float]]  # numbers of trees, and the errors of these trees
 

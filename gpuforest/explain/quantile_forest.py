@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from gpuforest.backends.base import Backend
+from gpuforest.backends.base import Array, Backend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common import hashing
 from gpuforest.common.parallel import blocks, parallel_map
@@ -35,8 +35,6 @@ from gpuforest.explain.quantile_kernels import (
     new_members,
     new_scratch,
 )
-
-Array = Any
 
 # what the kernel is asked for an interpolation; `_one_of` makes one answer of several
 WAYS = {

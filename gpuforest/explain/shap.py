@@ -8,11 +8,10 @@ whatever the backend; threads share rows.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from gpuforest.backends.base import Backend
+from gpuforest.backends.base import Array, Backend
 from gpuforest.common.parallel import blocks, parallel_map
 from gpuforest.compiler.intrinsics import LANES
 from gpuforest.engine.binning import bin_matrix
@@ -20,8 +19,6 @@ from gpuforest.engine.forest import Forest
 from gpuforest.engine.nodes import is_leaf, leaf_rows
 from gpuforest.engine.predict import predict
 from gpuforest.explain import background_kernels, shap_kernels
-
-Array = Any
 
 MOST_ROWS = 256  # rows of a task: some seconds of work, which no interrupt can end
 

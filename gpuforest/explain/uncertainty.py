@@ -20,19 +20,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
-from gpuforest.backends.base import Backend
+from gpuforest.backends.base import Array, Backend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.nodes import is_leaf, leaf_rows
 from gpuforest.engine.records import Sampling
 from gpuforest.engine.sampling import draw_bags
 from gpuforest.explain.paths import leaf_blocks
-
-Array = Any
 
 # Of the mean spread of the trees, added to each spread. On the housing and bicycle data none, a
 # tenth, a quarter, a half and all of it gave mean widths of 1.35, 1.30, 1.29, 1.28, 1.30 and of

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from gpuforest.backends.base import Backend, Moved
+from gpuforest.backends.base import Array, Backend, Moved
 from gpuforest.common.hashing import permute
 from gpuforest.engine.binning import BinnedMatrix
 from gpuforest.engine.records import Data, Frontier, Rules, Sampling, Splits, Training
@@ -18,8 +18,6 @@ from gpuforest.kernels.grow_subtrees.scratch import Scratch
 
 if TYPE_CHECKING:
     from gpuforest.engine.memory import Fit
-
-Array = Any
 
 
 class Kind:

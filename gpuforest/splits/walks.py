@@ -8,6 +8,7 @@ from typing import Any
 import array_api_compat.numpy as xp
 import numpy as np
 
+from gpuforest.backends.base import Array
 from gpuforest.compiler.decorators import Kernel, device
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.nodes import MOST_COMBINED, OBLIQUE_BIN, SET_BIN, combined
@@ -17,8 +18,6 @@ from gpuforest.kernels.shared.numba import LOW_32, U32
 from gpuforest.kernels.traverse import numba as by_codes
 from gpuforest.splits.oblique import walk as by_sums
 from gpuforest.splits.oblique.terms import WEIGHT_BITS, WEIGHT_ZERO, unpack
-
-Array = Any
 
 
 def compiled_walk(

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from gpuforest.backends.base import Backend, evenly
+from gpuforest.backends.base import Array, Backend, evenly
 from gpuforest.backends.cuda.boosting import CudaBooster
-from gpuforest.backends.cuda.launch import codes_for, codes_of, target_type, targets_of
+from gpuforest.backends.cuda.launch import codes_for, codes_of, macros_of, target_type, targets_of
 from gpuforest.backends.cuda.levels import CudaLevels
 from gpuforest.backends.cuda.nodes import CudaNodes, CudaSampling
 from gpuforest.boosting.rounds import Boosting
@@ -24,8 +24,6 @@ from gpuforest.engine.records import Frontier, Sampling, Subtrees, Training, Tre
 from gpuforest.kernels.grow_subtrees.structs import Categories, Grown, Layout, Open, Roots
 from gpuforest.kernels.shared import structs
 from gpuforest.kernels.shared.constants import CUT_SUMS, DEEP_WARPS, FEW_ROWS, LIMITED, NODE_SUMS
-
-Array = Any
 
 MOST_DEEP_ROWS = 8192  # positions of nodes in a block have 16 bits
 CELLS = 128  # bins of a histogram are rounded up to a multiple of it
@@ -112,15 +110,10 @@ class CudaBackend(CudaLevels):
             self.table(),
         )  # fmt: skip
         number, special = rules.criterion.number, LIMITED if rules.limited else int(rules.random)
-        macros = self.macros(
-            matrix,
-            CRITERION=str(number),
-            TARGET=target_type(training, y),
-            SPECIAL=str(special),
-            BLOCKS=str(plan.blocks),
-            SETS=str(int(W > 0)),
-            SUMS=str(int(training.kind.combines)),
-        )
+        macros = macros_of(
+            matrix.codes, CRITERION=number, TARGET=target_type(training, y), SPECIAL=special,
+            BLOCKS=plan.blocks, SETS=W > 0, SUMS=training.kind.combines,
+        )  # fmt: skip
         blocks = -(-f.n_held // share)
         most = max(1, LAUNCH_ROWS * self.n_processors // share)
         for begin in range(0, blocks, most):
@@ -250,11 +243,8 @@ def plan_of(
     training: Training, target_size: int, limit: int, blocks: int, copy_codes: bool
 ) -> DeepPlan:
     """The plan with the most rows that fit `limit` bytes of shared memory; rows <= 0 if none do.
-
-    target_size : bytes of a class code, or of a moment
-    blocks : see `DeepPlan`
-    copy_codes : whether codes are copied to shared memory, or read from global memory
-    """
+    A class code or a moment has `target_size` bytes. Without `copy_codes`, codes are not copied to
+    shared memory, but read from global memory."""
     itemsize, coding = training.matrix.codes.itemsize, training.target.coding
     C, warps = coding.n_channels, DEEP_WARPS // blocks
     # an odd number of 32-bit words, so that rows begin in different banks
@@ -301,6 +291,5 @@ def cells_of(training: Training, limit: int, warps: int) -> int:
 
 
 def traverse_macros(forest: Forest, codes: Array) -> dict[str, str]:
-    code, sets = "u8" if codes.itemsize == 1 else "u16", len(forest.sets) > 0
-    sums = sets and forest.coordinates is not None
-    return {"CODE": code, "SETS": str(int(sets)), "SUMS": str(int(sums))}
+    sets = len(forest.sets) > 0
+    return macros_of(codes, SETS=sets, SUMS=sets and forest.oblique)

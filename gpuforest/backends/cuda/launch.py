@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from gpuforest.backends.base import Backend
+from gpuforest.backends.base import Array, Backend
 from gpuforest.compiler.source import parameters
 from gpuforest.compiler.types import is_record
 from gpuforest.engine.binning import BinEdges
@@ -19,8 +19,6 @@ from gpuforest.engine.records import Frontier, Training
 from gpuforest.kernels.shared import structs
 from gpuforest.kernels.shared.constants import GROUP_FEATURES, LEAST_TILE, MOST_TILE, THREADS
 from gpuforest.kernels.shared.structs import Tiles
-
-Array = Any
 
 NUMBERS: dict[type, Any] = {int: np.int64, bool: np.int64, float: np.float64}
 RESERVED = 1856  # bytes of a block's shared memory for CUDA (1 KiB) and for static arrays
@@ -74,12 +72,8 @@ class CudaLaunches(Backend):
         shared: int = 0,
     ) -> Callable[[], None]:
         """A launch of a kernel that may be made again and again. Python numbers become 64-bit
-        numbers, and records become structs; the arrays must be kept.
-
-        Raises
-        ------
-        TypeError : an array is not one that the kernel reads
-        """
+        numbers, and records become structs; the arrays must be kept, and one that the kernel does
+        not read is a TypeError."""
         macros, declared = macros or {}, parameters(operation)[name]
         values = []
         for value, (kind, parameter) in zip(arguments, declared, strict=True):
@@ -137,18 +131,12 @@ class CudaLaunches(Backend):
 
     def tile_size(self, n_held: int) -> int:
         """Rows of a tile of slots that hold so many: each processor gets eight tiles, or more."""
-        tile = n_held // self.tile_share // LEAST_TILE * LEAST_TILE
+        tile = n_held // (8 * self.n_processors) // LEAST_TILE * LEAST_TILE
         return max(LEAST_TILE, min(MOST_TILE, tile))
 
-    @property
-    def tile_share(self) -> int:
-        return 8 * self.n_processors
-
     def tiles_of(self, begin: Array, end: Array, n_held: int) -> tuple[Tiles, int]:
-        """The tiles of slots of rows begin .. end - 1, and an upper bound of their number.
-
-        n_held : the slots have at most so many rows; the host does not know the exact number
-        """
+        """The tiles of slots of rows begin .. end - 1, and an upper bound of their number. The
+        slots have at most `n_held` rows; the host does not know the exact number."""
         tile, S = self.tile_size(n_held), begin.shape[0]
         first = self.sums_before(end, begin, size=tile)
         return Tiles(first, None, tile, S), n_held // tile + S
@@ -182,8 +170,14 @@ def target_type(training: Training, y: structs.Targets) -> str:
 
 
 def target_macros(training: Training, y: structs.Targets) -> dict[str, str]:
-    is_classes = training.target.coding.is_classes
-    return {"LABELS": str(int(is_classes)), "TARGET": target_type(training, y)}
+    return macros_of(LABELS=training.target.coding.is_classes, TARGET=target_type(training, y))
+
+
+def macros_of(codes: Array | None = None, **values: Any) -> dict[str, str]:
+    """The macros of a kernel: the type of `codes`, if it reads some, and these; truth values are 0
+    and 1."""
+    code = {} if codes is None else {"CODE": "u8" if codes.itemsize == 1 else "u16"}
+    return code | {n: v if isinstance(v, str) else str(int(v)) for n, v in values.items()}
 
 
 def label_fits(training: Training) -> bool:
@@ -249,11 +243,7 @@ def slot_bytes(training: Training) -> int:
 
 def histogram_group(training: Training, k: int, share: int, most: int) -> tuple[int, int, int]:
     """How many of k histograms a block holds, 0: not even one; 32-bit words of a bin; bytes of a
-    histogram.
-
-    share, most : bytes of a block's memory of which two fit a multiprocessor, and of a block at
-        the most
-    """
+    histogram. A block has at most `most` bytes of memory; two of `share` fit a multiprocessor."""
     C, is_classes = training.n_channels, training.target.coding.is_classes
     # a word for a class, the weight or the count, two for a moment
     words = (C if is_classes else 2 * C - 1) + training.rules.count_rows

@@ -8,7 +8,7 @@ from typing import Any
 import array_api_compat.numpy as host
 import numpy as np
 
-from gpuforest.backends.base import Moved
+from gpuforest.backends.base import Array, Moved
 from gpuforest.backends.cuda.launch import (
     CudaLaunches,
     cell_type,
@@ -16,6 +16,7 @@ from gpuforest.backends.cuda.launch import (
     flags,
     histogram_group,
     histograms_of,
+    macros_of,
     own_targets,
     padded,
     slot_bytes,
@@ -23,7 +24,7 @@ from gpuforest.backends.cuda.launch import (
     targets_of,
 )
 from gpuforest.compiler.types import new_arrays
-from gpuforest.engine.binning import BinEdges, BinnedMatrix
+from gpuforest.engine.binning import BinEdges
 from gpuforest.engine.criteria import xlogx
 from gpuforest.engine.records import Frontier, Rules, Splits, Training
 from gpuforest.engine.slots import all_equal
@@ -38,8 +39,6 @@ from gpuforest.kernels.shared.constants import (
 )
 from gpuforest.kernels.shared.structs import Tiles
 
-Array = Any
-
 MOST_SHIFT = 24  # sums have fewer bits
 
 
@@ -49,17 +48,14 @@ class CudaLevels(CudaLaunches):
     def encode(self, X: Array, edges: BinEdges) -> Array:
         xp, (N, F) = self.xp, X.shape
         X = self.asarray(X)
-        wide = edges.n_codes > 256
-        stride = padded(F * (2 if wide else 1)) // (2 if wide else 1)
-        codes = self.empty((N, stride), xp.uint16 if wide else xp.uint8)
-        macros = {
-            "VALUE": "float" if X.dtype == xp.float32 else "double",
-            "CODE": "u16" if wide else "u8",
-        }
+        size = np.dtype(edges.code_dtype).itemsize
+        codes = self.empty((N, padded(F * size) // size), edges.code_dtype)
+        value = "float" if X.dtype == xp.float32 else "double"
+        macros = {"VALUE": value, **macros_of(codes)}
         values = edges.values if len(edges.values) else np.zeros(1)
         arguments = (
-            X, self.asarray(values), self.asarray(edges.offsets), edges.missing_code, N, F, stride,
-            codes,
+            X, self.asarray(values), self.asarray(edges.offsets), edges.missing_code, N, F,
+            codes.shape[1], codes,
         )  # fmt: skip
         self.launch("encode", "encode", (self.blocks(N * F, THREADS),), arguments, macros=macros)
         return codes
@@ -122,7 +118,7 @@ class CudaLevels(CudaLaunches):
         group, words, size = self.histogram_group(training, k)
         y = targets_of(self.xp, training)
         rows = codes_of(training), y, slots, tiles, features
-        macros = self.macros(training.matrix, **target_macros(training, y))
+        macros = macros_of(training.matrix.codes, **target_macros(training, y))
         blocks = self.blocks(n_tiles) if S else 0
         if not group:
             arguments: tuple[Any, ...] = *rows, histograms_of(training, hist)
@@ -169,7 +165,7 @@ class CudaLevels(CudaLaunches):
         score, cut_bin = self.empty((S, k), xp.float64), self.empty((S, k), xp.int32)
         warps = max(1, min(SPLIT_THREADS // 32, self.shared_limit // (8 * CUT_SUMS * C)))
         special = rules.random or rules.limited
-        macros = {"CRITERION": str(rules.criterion.number), "SPECIAL": str(int(special))}
+        macros = macros_of(CRITERION=rules.criterion.number, SPECIAL=special)
         hists, n_bins = histograms_of(training, hist), training.matrix.n_bins
         arguments: tuple[Any, ...] = (
             hists, features, slots, self.rules_of(training), n_bins, self.table(), score,
@@ -193,7 +189,7 @@ class CudaLevels(CudaLaunches):
         goes_left = self.empty(half // 32 + S + 1, xp.uint32)
         counts = self.empty(n_tiles, xp.int64)
         words = splits.sets.shape[1]
-        macros = self.macros(matrix, SETS=str(int(words > 0)))
+        macros = macros_of(matrix.codes, SETS=words > 0)
         arguments: tuple[Any, ...] = (
             codes_of(training), f, tiles, splits, words, half, goes_left, counts, n_left,
         )  # fmt: skip
@@ -201,9 +197,6 @@ class CudaLevels(CudaLaunches):
         arguments = f, tiles, splits, half, goes_left, counts, f.rows, f.weights, n_left
         self.launch("partition", "move", grid, arguments, macros=macros)
         return f.rows, f.weights, n_left
-
-    def macros(self, matrix: BinnedMatrix, **more: str) -> dict[str, str]:
-        return {"CODE": "u8" if matrix.codes.itemsize == 1 else "u16", **more}
 
     def table(self) -> Array:
         """n ln n of small n, for entropy's kernels."""
@@ -270,8 +263,7 @@ class CudaLevels(CudaLaunches):
         return tiles, n_tiles
 
     def level_macros(self, training: Training) -> dict[str, str]:
-        labels = str(int(training.target.coding.is_classes))
-        return self.macros(training.matrix, LABELS=labels)
+        return macros_of(training.matrix.codes, LABELS=training.target.coding.is_classes)
 
     def project(
         self, training: Training, slots: Frontier, features: Array, weights: Array
@@ -284,7 +276,7 @@ class CudaLevels(CudaLaunches):
         tiles, n_tiles = self.slot_tiles(slots)
         rows: tuple[Any, ...] = codes_of(training), slots, tiles, combined
         least, greatest = (xp.full((S, k), end, dtype=xp.int32) for end in (2**31 - 1, -(2**31)))
-        grid, macros = (self.blocks(n_tiles), min(k, 65535)), self.macros(matrix)
+        grid, macros = (self.blocks(n_tiles), min(k, 65535)), macros_of(matrix.codes)
         self.launch("project", "ends", grid, (*rows, least, greatest), macros=macros)
         varies = (greatest >= least) & (features[:, :, min(1, L - 1)] >= 0)
         if L == 1:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from gpuforest.backends.base import Moved
+from gpuforest.backends.base import Array, Moved
 from gpuforest.backends.cuda.launch import flags, own_targets, target_macros
 from gpuforest.common import hashing
 from gpuforest.compiler.types import new_arrays
@@ -30,8 +30,6 @@ from gpuforest.kernels.shared.constants import (
     THREADS,
 )
 from gpuforest.kernels.shared.structs import Columns, Tiles
-
-Array = Any
 
 BAG_TILE = 4096  # rows that a block of in_bag takes
 NO_SIGNS = np.zeros(0, np.int8)

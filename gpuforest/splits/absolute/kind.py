@@ -6,10 +6,9 @@ compiled for the CPU; other backends hand such fits over to it.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from gpuforest.backends.base import Array
 from gpuforest.common.parallel import cut_evenly, cut_pieces, parallel_map
 from gpuforest.engine.memory import Fit
 from gpuforest.engine.records import Frontier, Splits, Training
@@ -17,8 +16,6 @@ from gpuforest.kernels.shared.records import Cuts
 from gpuforest.splits.absolute.medians import slot_medians
 from gpuforest.splits.absolute.numba import absolute_arrays, absolute_split
 from gpuforest.splits.base import Kind
-
-Array = Any
 
 TASK_ROWS = 2**12  # rows of slots that one task takes: some milliseconds of work
 

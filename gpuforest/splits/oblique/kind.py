@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuforest.backends.base import Backend, Moved
+from gpuforest.backends.base import Array, Backend, Moved
 from gpuforest.backends.registry import has
 from gpuforest.common.dtypes import CATEGORICAL, NUMERIC
 from gpuforest.common.hashing import hash_at
@@ -44,8 +44,6 @@ from gpuforest.splits.oblique.terms import (
     unpack,
     words_for,
 )
-
-Array = Any
 
 # A sum is missing where one of its values is, and splits by it leave such rows together: so large
 # a part of the rows should have the sums that are drawn. The mean number is lowered in STEPS

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
+from gpuforest.backends.base import Array
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.engine.records import Frontier, Splits, Training
 from gpuforest.splits.base import Kind
 from gpuforest.splits.sets.order import as_sets, in_order
-
-Array = Any
 
 IN_ORDER = 8  # putting bins of categories in order takes so many times a histogram's memory
 

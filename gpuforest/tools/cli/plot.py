@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from sklearn.utils import Bunch
 
 import gpuforest
-from gpuforest.data.frames import Table, require_column
+from gpuforest.data.frames import Table, find_columns
 from gpuforest.export.container import replaced
 from gpuforest.tools import plot
 from gpuforest.tools.cli import files, options, output
@@ -240,8 +240,7 @@ def features_of(model: Any, table: Table, arguments: argparse.Namespace) -> list
         names = [str(model.feature_names_in_[i]) for i in numeric[:n]]
     else:
         names = [option] if n == 1 else files.names_of([option])
-    for name in names:
-        require_column(table.frame, name)
+    names = find_columns(table.frame, names)
     if len(names) != n:
         raise ValueError(f"{n} features of numbers are needed, not {len(names)}")
     return names
