@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.base import is_classifier
 
-from gpuforest.data.arrays import is_frame, open_frame, to_host
 from gpuforest.data.frames import listed
+from gpuforest.export.model_tables import category_codes, reader_of_codes
 from gpuforest.export.walker import opened
 from gpuforest.tools.plot.style import (
     BARS,
@@ -58,7 +57,7 @@ class Explained:
         """From what a public function takes; `row`: the number of the only row to explain."""
         forest, _ = opened(estimator, 0, None)
         self.columns = Columns(estimator, X, feature_names)
-        N, F, K = len(self.columns.values[0]), len(self.columns.names), forest.coding.n_values
+        (N, F), K = self.columns.values.shape, forest.coding.n_values
         self.output = k = _number_of(estimator, output, K)
         if values is not None and np.shape(values) != ((N, F) if K == 1 else (N, F, K)):
             raise ValueError(
@@ -67,17 +66,19 @@ class Explained:
         if row is not None:
             if not 0 <= row < N:
                 raise ValueError(f"row={row}: X has the rows 0 to {N - 1}")
-            X, values = some_rows(X, [row]), None if values is None else values[[row]]
-            self.columns.values = [column[[row]] for column in self.columns.values]
+            self.columns.values = self.columns.values[[row]]
+            values = None if values is None else values[[row]]
+        self.model = reader_of_codes(estimator)
+        if background is not None:
+            background = category_codes(estimator, background)
         if values is None:
-            values = estimator.shap_values(X, background=background)
+            values = self.model.shap_values(self.columns.values, background=background)
         self.values: np.ndarray = values if k is None else values[:, :, k]
         if background is None:
             base = estimator.expected_value_
         else:
-            base = estimator.expected_value(background)
+            base = self.model.expected_value(background)
         self.base = float(np.atleast_1d(base)[k or 0])
-        self.categorical = forest.edges.categories.keys()
         self.what = _what(estimator, k, K)
 
     @property
@@ -94,14 +95,20 @@ class Explained:
 
     def numbers(self, f: int) -> np.ndarray | None:
         """The values of a feature as f64[N], NaN where they are missing; None: categories."""
-        if f in self.categorical:
-            return None
-        return np.asarray(self.columns.values[f].astype(np.float64))
+        return None if f in self.columns.categories else self.columns.values[:, f]
+
+    def texts(self, f: int) -> list[str]:
+        """The values of a feature as short texts."""
+        values = self.columns.values[:, f].tolist()
+        if f not in self.columns.categories:
+            return [text_of(value) for value in values]
+        names = [*map(text_of, self.columns.categories[f]), OTHERS]
+        return [MISSING if code != code else names[int(code)] for code in values]
 
     def categories(self, f: int) -> tuple[np.ndarray, list[str]]:
         """The values of a feature as texts, object[N], of which the rarest of many are one; and
         the different ones in alphabetical order, then the others and missing values."""
-        texts = [text_of(value) for value in self.columns.values[f].tolist()]
+        texts = self.texts(f)
         counts, last = Counter(texts), (OTHERS, MISSING)
         if len(counts) > MOST:
             frequent = {text for text, _ in counts.most_common(MOST - 1)}
@@ -110,19 +117,13 @@ class Explained:
         return np.array(texts, object), kinds
 
 
-def some_rows(X: Any, rows: Any) -> Any:
-    """Some rows of a table, which a list of numbers or a slice names."""
-    if is_frame(X):
-        return open_frame(X)[rows].to_native()
-    return X.tocsr()[rows] if issparse(X) else np.asarray(to_host(X))[rows]
-
-
 def text_of(value: Any) -> str:
     """A feature's value as a short text."""
-    if value is None or value != value:
+    if value != value:
         return MISSING
     if isinstance(value, float):
-        return f"{value:.4g}".replace("-", "−")
+        is_whole = value.is_integer() and abs(value) < 1e9
+        return f"{value:{'.0f' if is_whole else '.4g'}}".replace("-", "−")
     return plain(value, 24)
 
 
@@ -211,7 +212,7 @@ def plot_shap_summary(
         for row, f in enumerate(order):
             x = explained.values[:, f]
             _draw_feature(ax, x, row + swarm(x, width), explained.numbers(f))
-        _add_scale(ax, not explained.categorical >= {*order.tolist()})
+        _add_scale(ax, not explained.columns.categories.keys() >= {*order.tolist()})
         label_rows(ax, [plain(explained.columns.names[f]) for f in order])
         ax.set_xlabel(f"SHAP value: {explained.adds}")
     return ax
@@ -351,10 +352,7 @@ def steps_of(explained: Explained, top: int | None) -> tuple[list[str], np.ndarr
     order = np.argsort(-np.abs(values), kind="stable")
     n = len(order) if top is None or top + 1 >= len(order) else top  # never one feature as others
     shown, others = order[:n], order[n:]
-    columns = explained.columns
-    names = [
-        f"{plain(columns.names[f], 30)} = {text_of(columns.values[f].tolist()[0])}" for f in shown
-    ]
+    names = [f"{plain(explained.columns.names[f], 30)} = {explained.texts(f)[0]}" for f in shown]
     steps = values[shown]
     if len(others):
         names.append(f"{len(others)} other features")
@@ -403,7 +401,7 @@ def plot_shap_dependence(
     explained = Explained(estimator, X, output, background, values, feature_names)
     f, other = explained.columns.index(feature), None
     if color_by == AUTO and AUTO not in explained.columns.names:
-        other = partner(estimator, X, f, explained.output)
+        other = partner(explained.model, explained.columns.values, f, explained.output)
     elif color_by is not None:
         other = explained.columns.index(color_by)
     name = explained.columns.names[f]
@@ -415,9 +413,9 @@ def plot_shap_dependence(
     return ax
 
 
-def partner(estimator: Any, X: Any, feature: int, output: int | None) -> int | None:
+def partner(model: Any, X: np.ndarray, feature: int, output: int | None) -> int | None:
     """The feature of the largest mean interaction with another; None: none interacts."""
-    pairs = estimator.shap_interaction_values(some_rows(X, slice(INTERACTING)))
+    pairs = model.shap_interaction_values(X[:INTERACTING])
     interactions = pairs[:, feature] if output is None else pairs[:, feature, :, output]
     size = np.abs(interactions).mean(axis=0)
     size[feature] = 0.0

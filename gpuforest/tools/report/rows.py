@@ -4,7 +4,6 @@ of the training, as far as the model knows these."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -14,12 +13,12 @@ from scipy.sparse import issparse
 from sklearn.base import is_classifier
 
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.backends.registry import run_on_backend
 from gpuforest.data.arrays import to_host
 from gpuforest.data.frames import listed
 from gpuforest.data.validation import check_labels, check_numbers, check_table
 from gpuforest.engine.binning import bin_matrix, draw_rows
 from gpuforest.engine.criteria import CRITERIA
+from gpuforest.export.model_tables import reader_of_codes
 
 SEED = 0  # of what is drawn: the same report for the same model and rows
 MOST_ROWS = 20_000
@@ -138,16 +137,9 @@ class Rows:
     def predictor(self) -> Any:
         """The estimator, as one that takes tables as `table` is, and predicts medians in place of
         several quantiles."""
-        model = copy(self.estimator)
+        model = reader_of_codes(self.estimator)
         if np.ndim(model.__dict__.get("default_quantiles", 0)):
             model.default_quantiles = 0.5
-
-        def walk(table: Any, stage: Callable[..., Any]) -> Any:
-            return run_on_backend(
-                lambda backend: stage(model.forest_, table, backend), **model._chosen(table)
-            )
-
-        model.__dict__["_walk"] = walk
         return model
 
 
