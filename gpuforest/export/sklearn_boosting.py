@@ -43,17 +43,7 @@ def to_sklearn(estimator: Any) -> Any:
     the losses "poisson" and "gamma", are equal but for the rounding of exponentials. It has the
     parameters that both know; of a loss that scikit-learn lacks it has "squared_error".
 
-    Parameters
-    ----------
-    estimator : HistGradientBoostingClassifier or HistGradientBoostingRegressor, fitted
-
-    Returns
-    -------
-    sklearn.ensemble.HistGradientBoostingClassifier or HistGradientBoostingRegressor
-
-    Raises
-    ------
-    ValueError : an estimator that is not fitted, or has categorical features
+    A ValueError: it is not fitted, or has categorical features.
     """
     check_is_fitted(estimator)
     forest: Any = estimator.forest_
@@ -146,17 +136,7 @@ def from_sklearn(model: Any) -> Any:
     each would be the Newton step with hessians of one, so importances are near those that a fit
     here would have.
 
-    Parameters
-    ----------
-    model : sklearn.ensemble.HistGradientBoosting*, fitted
-
-    Returns
-    -------
-    The estimator, with the parameters that both know and the default `backend`.
-
-    Raises
-    ------
-    ValueError : a model that is not fitted, has categorical features or another loss
+    A ValueError: it is not fitted, has categorical features or another loss.
     """
     check_is_fitted(model)
     if model.is_categorical_ is not None:

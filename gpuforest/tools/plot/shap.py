@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -19,6 +19,7 @@ from gpuforest.tools.plot.style import (
     PALETTE,
     SIZE,
     SMALL,
+    Axes,
     check_top,
     colours,
     drawing,
@@ -27,9 +28,6 @@ from gpuforest.tools.plot.style import (
     plain,
 )
 from gpuforest.tools.plot.surfaces import SHADES, Columns
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 MISSING, OTHERS, AUTO = "missing", "others", "auto"
 HEIGHT, MARGINS, LEAST = 0.3, 1.2, 2.6  # inches of a feature, above and below all, of a picture

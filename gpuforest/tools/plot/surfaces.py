@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
@@ -22,15 +22,13 @@ from gpuforest.tools.plot.style import (
     INK,
     PALE,
     PALETTE,
+    Axes,
     check_known,
     colours,
     drawing,
     marker,
     plain,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 MOST_CELLS = 300  # along an axis
 MARGIN = 0.05  # of the data's range, on both sides of it

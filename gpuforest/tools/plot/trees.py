@@ -6,7 +6,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,15 +18,13 @@ from gpuforest.tools.plot.style import (
     INK,
     PALE,
     SMALL,
+    Axes,
     colours,
     drawing,
     literal,
     require_matplotlib,
     shortened,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 # points, at full size
 PAD, GAP, LABEL_GAP, LEVEL_GAP, MARGIN = 5, 10, 3, 26, 6
