@@ -89,14 +89,9 @@ def _bin_mapper(estimator: Any) -> Any:
 
 
 def partial_dependence(estimator: Any, grid: Any, target_features: Any) -> np.ndarray:
-    """Sums over the trees of their partial dependence, as scikit-learn's gradient boosting has it.
-
-    estimator : HistGradientBoostingClassifier or HistGradientBoostingRegressor, fitted
-    grid : array of shape (n_points, n_target_features)
-    target_features : integers of shape (n_target_features,), of features with numbers
-
-    float64 array of shape (n_trees_per_iteration_, n_points), without the baseline
-    """
+    """Sums over the trees of their partial dependence on some features, all of numbers, at points
+    [n_points, n_features], as scikit-learn's gradient boosting has it: f64[n_trees_per_iteration_,
+    n_points], without the baseline."""
     forest = estimator.forest_
     need_numbers(forest, target_features)
     grid = np.asarray(grid, np.float64, order="C")

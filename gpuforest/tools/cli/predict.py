@@ -196,11 +196,10 @@ def number_scores(model: Any, table: Table) -> dict[str, Any]:
     if table.y.dtype.kind not in "iufb":
         raise ValueError("the target holds text, and the model predicts numbers")
     y, predicted, w = table.y, model.predict(table.X), table.weight
-    squared = metrics.mean_squared_error(y, predicted, sample_weight=w)
     return {
         "r2": finite(metrics.r2_score(y, predicted, sample_weight=w)) if len(y) > 1 else None,
         "mean_absolute_error": metrics.mean_absolute_error(y, predicted, sample_weight=w),
-        "root_mean_squared_error": float(np.sqrt(squared)),
+        "root_mean_squared_error": metrics.root_mean_squared_error(y, predicted, sample_weight=w),
     }
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from gpuforest.data.frames import listed
-from gpuforest.export.model_tables import category_codes, reader_of_codes
+from gpuforest.export.model_tables import category_codes
 from gpuforest.export.walker import opened
 from gpuforest.tools.plot.style import (
     BARS,
@@ -66,16 +66,13 @@ class Explained:
                 raise ValueError(f"row={row}: X has the rows 0 to {N - 1}")
             self.columns.values = self.columns.values[[row]]
             values = None if values is None else values[[row]]
-        self.model = reader_of_codes(estimator)
+        model = self.columns.model
         if background is not None:
             background = category_codes(estimator, background)
         if values is None:
-            values = self.model.shap_values(self.columns.values, background=background)
+            values = model.shap_values(self.columns.values, background=background)
         self.values: np.ndarray = values if k is None else values[:, :, k]
-        if background is None:
-            base = estimator.expected_value_
-        else:
-            base = self.model.expected_value(background)
+        base = model.expected_value_ if background is None else model.expected_value(background)
         self.base = float(np.atleast_1d(base)[k or 0])
         self.what = _what(estimator, k, K)
 
@@ -268,12 +265,19 @@ def _draw_feature(ax: Axes, x: np.ndarray, y: np.ndarray, numbers: np.ndarray | 
     if numbers is None:
         ax.scatter(x, y, marker="D", color=FAINT, label="a category", s=12, **DOTS)
         return
-    present = ~np.isnan(numbers)
-    if present.any():
-        shade = shades(numbers)[present]
-        ax.scatter(x[present], y[present], c=shade, cmap=SHADES, vmin=0.0, vmax=1.0, s=14, **DOTS)
-    if not present.all():
-        ax.plot(x[~present], y[~present], "x", color=INK, ms=4, mew=0.9, label=MISSING)
+    shade = np.where(np.isnan(numbers), np.nan, shades(numbers))
+    _draw_shaded(ax, x, y, shade, MISSING, s=14, vmin=0.0, vmax=1.0)
+
+
+def _draw_shaded(
+    ax: Axes, x: np.ndarray, y: np.ndarray, shade: np.ndarray, missing: str, **how: Any
+) -> Any:
+    """Points in shades by numbers f64[N], of which matplotlib's object is returned, and crosses, of
+    the label `missing`, where these are NaN."""
+    hole = np.isnan(shade)
+    if hole.any():
+        ax.plot(x[hole], y[hole], "x", color=INK, ms=4, mew=0.9, label=missing)
+    return ax.scatter(x[~hole], y[~hole], c=shade[~hole], cmap=SHADES, **DOTS, **how)
 
 
 def _add_scale(ax: Axes, has_numbers: bool) -> None:
@@ -399,7 +403,7 @@ def plot_shap_dependence(
     explained = Explained(estimator, X, output, background, values, feature_names)
     f, other = explained.columns.index(feature), None
     if color_by == AUTO and AUTO not in explained.columns.names:
-        other = partner(explained.model, explained.columns.values, f, explained.output)
+        other = partner(explained.columns.model, explained.columns.values, f, explained.output)
     elif color_by is not None:
         other = explained.columns.index(color_by)
     name = explained.columns.names[f]
@@ -468,14 +472,11 @@ def _draw_points(
             ax.scatter(x[rows], y[rows], color=colour, marker=marker(i), label=kind, **dots)
         ax.legend(title=name, loc="upper left", bbox_to_anchor=(1.0, 1.0))
         return
-    present = ~np.isnan(numbers)
-    if present.any():
-        low, high = np.percentile(numbers[present], [2, 98])
-        shown = ax.scatter(
-            x[present], y[present], c=numbers[present], cmap=SHADES, vmin=low, vmax=high, **dots
-        )
+    hole = np.isnan(numbers)
+    low, high = (0.0, 1.0) if hole.all() else np.percentile(numbers[~hole], [2, 98])
+    how = {"s": 16, "vmin": low, "vmax": high}
+    shown = _draw_shaded(ax, x, y, numbers, f"{name} is missing", **how)
+    if not hole.all():
         ax.figure.colorbar(shown, ax=ax, label=name)
-    if not present.all():
-        label = f"{name} is missing"
-        ax.plot(x[~present], y[~present], "x", color=INK, ms=4, mew=0.9, label=label)
+    if hole.any():
         ax.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0))

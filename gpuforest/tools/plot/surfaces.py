@@ -38,8 +38,8 @@ Pair = tuple[np.ndarray, np.ndarray]  # along the two axes
 
 
 class Columns:
-    """Rows as a fitted estimator reads them, f64[N, F], categories as their codes; and the names of
-    the features."""
+    """Rows as a fitted estimator reads them, f64[N, F], categories as their codes; the names of the
+    features; and the estimator as a model that predicts tables of such rows."""
 
     def __init__(self, estimator: Any, X: Any, names: Sequence[str] | None) -> None:
         forest, _ = opened(estimator, 0, None)
@@ -47,7 +47,7 @@ class Columns:
             names = open_frame(X).columns if is_frame(X) else known_names(estimator)
         self.names, self.categories = names_of(forest, names, "model"), forest.edges.categories
         codes = category_codes(estimator, X.toarray() if issparse(X) else X)
-        self.values = codes.astype(np.float64)
+        self.values, self.model = codes.astype(np.float64), reader_of_codes(estimator)
 
     def index(self, feature: int | str) -> int:
         """The number of a feature that is given by number or by name."""
@@ -146,7 +146,7 @@ def plot_boundaries(
         estimator does not know
     TypeError : no estimator of gpuforest, or one that predicts nothing
     """
-    columns, model = _read(estimator, X, feature_names)
+    columns = _read(estimator, X, feature_names)
     if len(features) != 2:
         raise ValueError(f"boundaries are drawn over two features, but {len(features)} are given")
     (a, b), values = zip(*map(columns.numbers, features), strict=True)
@@ -159,10 +159,10 @@ def plot_boundaries(
     with drawing(ax) as ax:
         if is_classifier(estimator):
             names = [plain(name, 24) for name in class_labels(estimator.forest_, class_names)[0]]
-            _shade_classes(ax, ends, model.predict_proba(table))
+            _shade_classes(ax, ends, columns.model.predict_proba(table))
             _add_classes(ax, estimator, values, y, names, legend)
         else:
-            _draw_numbers(ax, ends, model.predict(table), values, y, legend)
+            _draw_numbers(ax, ends, columns.model.predict(table), values, y, legend)
         ax.set(xlabel=_label(columns, a, 2), ylabel=plain(columns.names[b]))
         ax.set(xlim=ends[0][[0, -1]], ylim=ends[1][[0, -1]])
     return ax
@@ -200,13 +200,13 @@ def plot_steps(
         several outputs
     TypeError : no estimator of gpuforest, or one that predicts nothing
     """
-    columns, model = _read(estimator, X, feature_names)
+    columns = _read(estimator, X, feature_names)
     if not is_regressor(estimator):
         raise ValueError("steps are of predicted numbers: for classes draw boundaries")
     index, values = columns.numbers(feature)
     ends = edges(estimator.forest_, index, values)
     table = columns.table({index: middles(ends)})
-    lines, first = _first(model, table, n_trees)
+    lines, first = _first(columns.model, table, n_trees)
     with drawing(ax) as ax:
         if y is not None:
             y = np.asarray(to_host(y)).ravel()
@@ -215,7 +215,7 @@ def plot_steps(
             line = {"ls": "--", "lw": 0.9, "color": PALETTE[1]}
             _add_steps(ax, ends, predicted, **line, label=None if i else first)
         label = _whole(estimator)
-        _add_steps(ax, ends, model.predict(table), lw=1.8, color=PALETTE[0], label=label)
+        _add_steps(ax, ends, columns.model.predict(table), lw=1.8, color=PALETTE[0], label=label)
         ax.set(xlabel=_label(columns, index, 1), ylabel="prediction", xlim=ends[[0, -1]])
         ax.legend()
     return ax
@@ -243,8 +243,8 @@ def _whole(estimator: Any) -> str:
     return f"{forest.combine} of {forest.n_trees} trees"
 
 
-def _read(estimator: Any, X: Any, feature_names: Sequence[str] | None) -> tuple[Columns, Any]:
-    """The rows, and the estimator as one that predicts tables of them."""
+def _read(estimator: Any, X: Any, feature_names: Sequence[str] | None) -> Columns:
+    """The rows, for an estimator of which predictions can be drawn."""
     opened(estimator, 0, None)
     if not (is_classifier(estimator) or is_regressor(estimator)):
         raise TypeError(
@@ -254,7 +254,7 @@ def _read(estimator: Any, X: Any, feature_names: Sequence[str] | None) -> tuple[
         raise ValueError(
             f"one output can be drawn, the estimator has {estimator.n_outputs_}: fit to one of them"
         )
-    return Columns(estimator, X, feature_names), reader_of_codes(estimator)
+    return Columns(estimator, X, feature_names)
 
 
 def _label(columns: Columns, feature: int, n_drawn: int) -> str:
