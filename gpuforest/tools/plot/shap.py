@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from gpuforest.data.frames import listed
-from gpuforest.export.model_tables import category_codes
 from gpuforest.export.walker import opened
 from gpuforest.tools.plot.style import (
     BARS,
@@ -68,7 +67,7 @@ class Explained:
             values = None if values is None else values[[row]]
         model = self.columns.model
         if background is not None:
-            background = category_codes(estimator, background)
+            background = Columns(estimator, background, self.columns.names).values
         if values is None:
             values = model.shap_values(self.columns.values, background=background)
         self.values: np.ndarray = values if k is None else values[:, :, k]

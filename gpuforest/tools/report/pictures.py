@@ -64,11 +64,8 @@ PAGE_STYLE: Any = STYLE | {
 def picture(
     title: str, text: str, draw: Callable[[Axes], Any], caption: Any = None, heading: Any = None
 ) -> Html:
-    """A figure of the page.
-
-    text : what is to be seen in the picture, for those who cannot see it
-    heading : what stands above it; None: the title
-    """
+    """A figure of the page. The text says what is to be seen, for those who cannot see it; the
+    heading, which stands above, is the title unless it is given."""
     require_matplotlib()
     from matplotlib import rc_context
     from matplotlib.figure import Figure
