@@ -134,7 +134,7 @@ def _check(estimator: Any, X: Any, y: Any) -> None:
     if y is not None and X is None:
         raise ValueError("y without X: pass the rows that y belongs to, too")
     if y is not None and not (is_classifier(estimator) or is_regressor(estimator)):
-        raise ValueError(f"a {type(estimator).__name__} has no target to compare with: leave out y")
+        raise ValueError(f"this {type(estimator).__name__} has no target to compare with: leave out y")
 
 
 def score_of(rows: Rows) -> Callable[[Any], float]:
