@@ -318,10 +318,8 @@ def _most(tables: Tables) -> int:
 def _nodes(
     tables: Tables, dtype: Any, begins: dict[int, int]
 ) -> tuple[Iterator[Any], list[float], list[int]]:
-    """Rows for the nodes, and the distinct thresholds and the words of sets that they refer to.
-
-    begins : where in SUMS splits by sums begin, by node
-    """
+    """Rows for the nodes, and the distinct thresholds and the words of sets that they refer to;
+    `begins` says where in SUMS a node's split by a sum begins."""
     is_leaf, most = tables.feature < 0, _most(tables)
     categorical = np.isin(tables.feature, [*tables.categories])
     feature = np.where(is_leaf, most, tables.feature)
@@ -383,10 +381,7 @@ def _labels(tables: Tables, name: str) -> Iterator[str]:
 
 
 def _function(tables: Tables, number: str, name: str, n_places: int) -> Iterator[str]:
-    """The function that predicts.
-
-    n_places : features that splits by sums add up
-    """
+    """The function that predicts, of a model whose splits by sums add up so many features."""
     walk = "walk(x, place, ROOTS[t])" if n_places else "walk(x, ROOTS[t])"
     K, link = tables.n_sums, tables.link
     begin = [0.0] * K if tables.baseline is None else tables.baseline.tolist()

@@ -175,10 +175,7 @@ Branches = tuple[tuple[Condition, int], ...]  # conditions, and the nodes that t
 
 
 class TreeSplits:
-    """The splits of one tree, by the numbers of their nodes.
-
-    feature_names : names of all features; None: feature_0, feature_1, ...
-    """
+    """The splits of one tree, by the numbers of their nodes."""
 
     def __init__(self, forest: Forest, tree: int, feature_names: Sequence[str] | None = None):
         if not 0 <= tree < forest.n_trees:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -158,6 +160,15 @@ def category_codes(estimator: Any, X: Any) -> np.ndarray:
     """
     fitted_forest(estimator, "has no categories of gpuforest's")
     return np.asarray(to_host(check_table(estimator, X, NumpyBackend())))
+
+
+def reader_of_codes(estimator: Any) -> Any:
+    """A copy of a fitted estimator that takes tables as `category_codes` returns them."""
+    model, forest = copy(estimator), estimator.forest_
+    model.forest_ = replace(forest, edges=replace(forest.edges, categories={}))
+    for name in ("feature_names_in_", "estimators_"):  # trees are made again, of this forest
+        model.__dict__.pop(name, None)
+    return model
 
 
 def _forest_of(estimator: Any, form: str) -> Forest:

@@ -39,12 +39,8 @@ NOT_OURS = ("decision_leaf", "decision_path", "nocl", "output_class_labels", "ra
 
 
 class Graph:
-    """Nodes and constants, each with a name of its own.
-
-    prefix : what names begin with
-    dtype : of the numbers that a model takes and gives
-    ml_version : of the operators of ai.onnx.ml
-    """
+    """Nodes and constants, each with a name of its own that begins with the prefix; the dtype is
+    that of the numbers that a model takes and gives."""
 
     def __init__(self, prefix: str, dtype: Any, ml_version: int) -> None:
         try:

@@ -100,18 +100,8 @@ def to_sklearn(estimator: Any) -> Any:
     a regression forest's trees holds. Out-of-bag scores come along, and `estimators_samples_`
     are the rows that trees were grown from, but in pickles.
 
-    Parameters
-    ----------
-    estimator : fitted estimator of gpuforest
-
-    Returns
-    -------
-    sklearn.tree.DecisionTree* or sklearn.ensemble.RandomForest* or ExtraTrees*
-
-    Raises
-    ------
-    ValueError : an estimator that is not fitted, or that has categorical features
-    TypeError : one that is not among those
+    A ValueError: it is not fitted, or has categorical features. A TypeError: its class is not
+    among those of `HOMES`.
     """
     check_is_fitted(estimator)
     name = type(estimator).__name__
@@ -195,17 +185,8 @@ def adaboost_to_sklearn(estimator: Any) -> Any:
     Its trees are those that `to_sklearn` of each tree gives. Predictions of float32 data are equal
     but for rounding, and, in a classifier, but for rows on which the votes are tied.
 
-    Parameters
-    ----------
-    estimator : AdaBoostClassifier or AdaBoostRegressor, fitted, of gpuforest's trees
-
-    Returns
-    -------
-    sklearn.ensemble.AdaBoostClassifier or AdaBoostRegressor
-
-    Raises
-    ------
-    ValueError : an estimator that is not fitted, has categorical features, or boosts others
+    A ValueError: it is not fitted, has categorical features, or boosts other estimators than
+    gpuforest's trees.
     """
     check_is_fitted(estimator)
     if estimator._is_theirs:
@@ -237,17 +218,7 @@ def isolation_to_sklearn(estimator: Any) -> Any:
     have all features, whatever `max_features`. The rows that they were grown from are unknown, so
     `estimators_samples_` is an error.
 
-    Parameters
-    ----------
-    estimator : IsolationForest, fitted
-
-    Returns
-    -------
-    sklearn.ensemble.IsolationForest
-
-    Raises
-    ------
-    ValueError : an estimator that is not fitted, or has categorical features
+    A ValueError: it is not fitted, or has categorical features.
     """
     check_is_fitted(estimator)
     forest = estimator.forest_

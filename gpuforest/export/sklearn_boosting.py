@@ -43,17 +43,7 @@ def to_sklearn(estimator: Any) -> Any:
     the losses "poisson" and "gamma", are equal but for the rounding of exponentials. It has the
     parameters that both know; of a loss that scikit-learn lacks it has "squared_error".
 
-    Parameters
-    ----------
-    estimator : HistGradientBoostingClassifier or HistGradientBoostingRegressor, fitted
-
-    Returns
-    -------
-    sklearn.ensemble.HistGradientBoostingClassifier or HistGradientBoostingRegressor
-
-    Raises
-    ------
-    ValueError : an estimator that is not fitted, or has categorical features
+    A ValueError: it is not fitted, or has categorical features.
     """
     check_is_fitted(estimator)
     forest: Any = estimator.forest_
@@ -99,14 +89,9 @@ def _bin_mapper(estimator: Any) -> Any:
 
 
 def partial_dependence(estimator: Any, grid: Any, target_features: Any) -> np.ndarray:
-    """Sums over the trees of their partial dependence, as scikit-learn's gradient boosting has it.
-
-    estimator : HistGradientBoostingClassifier or HistGradientBoostingRegressor, fitted
-    grid : array of shape (n_points, n_target_features)
-    target_features : integers of shape (n_target_features,), of features with numbers
-
-    float64 array of shape (n_trees_per_iteration_, n_points), without the baseline
-    """
+    """Sums over the trees of their partial dependence on some features, all of numbers, at points
+    [n_points, n_features], as scikit-learn's gradient boosting has it: f64[n_trees_per_iteration_,
+    n_points], without the baseline."""
     forest = estimator.forest_
     need_numbers(forest, target_features)
     grid = np.asarray(grid, np.float64, order="C")
@@ -146,17 +131,7 @@ def from_sklearn(model: Any) -> Any:
     each would be the Newton step with hessians of one, so importances are near those that a fit
     here would have.
 
-    Parameters
-    ----------
-    model : sklearn.ensemble.HistGradientBoosting*, fitted
-
-    Returns
-    -------
-    The estimator, with the parameters that both know and the default `backend`.
-
-    Raises
-    ------
-    ValueError : a model that is not fitted, has categorical features or another loss
+    A ValueError: it is not fitted, has categorical features or another loss.
     """
     check_is_fitted(model)
     if model.is_categorical_ is not None:

@@ -25,19 +25,8 @@ def to_treelite(estimator: Any) -> Any:
     The model takes numbers; of categorical features the codes that `gpuforest.category_codes`
     gives. It knows classes by their number in `classes_`.
 
-    Parameters
-    ----------
-    estimator : fitted classifier or regressor of gpuforest
-
-    Returns
-    -------
-    treelite.Model
-
-    Raises
-    ------
-    ImportError : the package treelite is absent
-    ValueError : not fitted; AdaBoost, whose trees do not count alike; splits by sums of features
-    TypeError : an estimator of another kind
+    An ImportError: the package treelite is absent. A ValueError: not fitted; AdaBoost, whose trees
+    do not count alike; splits by sums of features. A TypeError: an estimator of another kind.
     """
     try:
         from treelite.model_builder import ModelBuilder

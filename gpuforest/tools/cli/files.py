@@ -94,7 +94,12 @@ class ModelRows:
             if name in reading.dates:
                 raise ValueError(f"--keep {name}: it is read as a date; keep {name}_seconds")
         if streams(self.path):
-            yield from block_frames(self.path, reading)
+            blocks = Blocks(self.path)
+            if not blocks.n_rows:
+                raise ValueError(f"{self.path} has no rows")
+            for block in blocks:
+                with named(block.name):  # which errors say
+                    yield as_read(block.X, reading)
         else:
             yield self._frame(reading, keep)
 
@@ -172,16 +177,6 @@ def background_of(model: Any, arguments: argparse.Namespace) -> Any:
 def streams(path: str) -> bool:
     """Whether a path names Parquet files, which can be read by blocks."""
     return has_pyarrow() and all(f.lower().endswith(PARQUET) for f in named_files(path))
-
-
-def block_frames(path: str, reading: Reading) -> Iterator[Any]:
-    """Frames of narwhals of the rows of Parquet files; errors name the rows."""
-    blocks = Blocks(path)
-    if not blocks.n_rows:
-        raise ValueError(f"{path} has no rows")
-    for block in blocks:
-        with named(block.name):
-            yield as_read(block.X, reading)
 
 
 def as_read(table: Any, reading: Reading) -> Any:

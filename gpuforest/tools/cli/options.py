@@ -11,6 +11,8 @@ from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any
 
+from sklearn.utils._param_validation import RealNotInt
+
 import gpuforest
 
 ESTIMATORS: dict[tuple[str, str], Any] = {
@@ -134,19 +136,12 @@ class Kinds:
 
     def add(self, constraint: Any) -> None:
         """Take in one of scikit-learn's parameter constraints."""
+        words = getattr(constraint, "options", None)
         kind = getattr(constraint, "type", constraint)
-        if isinstance(constraint, str):
-            self.names |= OF_WORDS.get(constraint, set())
-        elif constraint is None:
-            self.names.add("none")
-        elif constraint is str:
-            self.names.add("text")
-        elif kind is str:
-            self.words |= constraint.options
-        elif kind in (dict, list, tuple):
-            self.names.add("literal")
-        elif isinstance(kind, type) and issubclass(kind, Real):
-            self.names.add("integer" if issubclass(kind, Integral) else "real")
+        if words is None:
+            self.names |= {name for name, (*_, kinds) in TYPES.items() if kind in kinds}
+        else:
+            self.words |= words
 
     @property
     def is_switch(self) -> bool:
@@ -157,18 +152,16 @@ class Kinds:
         """The value that `text` stands for."""
         if text in self.words:
             return text
-        for name, (_, convert) in TYPES.items():
+        for name, (_, convert, _) in TYPES.items():
             if name in self.names:
                 with contextlib.suppress(ValueError, SyntaxError, KeyError):
                     return convert(text)
-        if "text" in self.names:
-            return text
         raise argparse.ArgumentTypeError(f"{text!r} is not {self}")
 
     def __str__(self) -> str:
-        names = [says for name, (says, _) in TYPES.items() if name in self.names - {"none"}]
-        names += sorted(self.words) + ["a name"] * ("text" in self.names)
-        names += ["none"] * ("none" in self.names)
+        says = {name: text for name, (text, *_) in TYPES.items() if name in self.names}
+        last = [says.pop(name) for name in ("text", "none") if name in says]
+        names = [*says.values(), *sorted(self.words), *last]
         return ", ".join(names[:-1]) + (" or " if names[1:] else "") + names[-1]
 
 
@@ -182,21 +175,16 @@ def byte_count(text: str) -> int:
     return round(float(match[1]) * float(base**power))
 
 
-# what is said of each type of a parameter, and what makes a value of text
-TYPES: dict[str, tuple[str, Callable[[str], Any]]] = {
-    "size": ("bytes as 500MB or 2GiB", byte_count),
-    "integer": ("an integer", int),
-    "real": ("a number", float),
-    "boolean": ("true or false", lambda text: {"true": True, "false": False}[text.lower()]),
-    "literal": ("a list or dict as in Python", ast.literal_eval),
-    "none": ("none", lambda text: {"none": None}[text.lower()]),
-}
-# the types that scikit-learn's words for constraints stand for
-OF_WORDS = {
-    "boolean": {"boolean"},
-    "verbose": {"integer"},
-    "random_state": {"integer", "none"},
-    "array-like": {"literal"},
+# of each type of a parameter: what is said of it, what makes a value of text, and how constraints
+# of scikit-learn name it
+TYPES: dict[str, tuple[str, Callable[[str], Any], tuple[Any, ...]]] = {
+    "size": ("bytes as 500MB or 2GiB", byte_count, ()),
+    "integer": ("an integer", int, (Integral, int, "verbose", "random_state")),
+    "real": ("a number", float, (Real, RealNotInt)),
+    "boolean": ("true or false", lambda t: {"true": True, "false": False}[t.lower()], ("boolean",)),
+    "literal": ("a list or dict as in Python", ast.literal_eval, (dict, list, tuple, "array-like")),
+    "none": ("none", lambda t: {"none": None}[t.lower()], (None, "random_state")),
+    "text": ("a name", str, (str,)),
 }
 
 

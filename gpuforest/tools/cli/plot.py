@@ -33,13 +33,6 @@ IMPORTANCES: dict[str, Any] = {
         model, rows.X, rows.y
     ),
 }
-SHAP: dict[str, Callable[..., Any]] = {
-    "shap-summary": plot.plot_shap_summary,
-    "shap-bar": plot.plot_shap_bar,
-    "shap-waterfall": plot.plot_shap_waterfall,
-    "shap-dependence": plot.plot_shap_dependence,
-}
-
 TREE = "--tree N  tree N (default: 0, the first)"
 DEPTH = "--max-depth D  levels to show (default: all)"
 DATA = "--data FILE{}  {}: " + options.FILE
@@ -136,31 +129,23 @@ def run_plot(arguments: argparse.Namespace) -> None:
 def draw(model: Any, arguments: argparse.Namespace) -> Figure:
     """The picture."""
     params = options.options_of(arguments, "tree", "max_depth", "top", "row", "feature", "color_by")
-    match arguments.picture:
-        case "tree":
-            ax = plot.plot_tree(model, **params)
-        case "boundaries" | "steps":
-            return draw_both(model, arguments)
-        case "pruning":
-            ax = plot.plot_pruning(model)
-        case "oob":
-            ax = plot.plot_oob(model)
-        case "importances":
-            shown, names = importances_of(model, arguments)
-            ax = plot.plot_importances(shown, feature_names=names, **params)
-        case "loss":
-            table = table_of(model, arguments)
-            ax = plot.plot_loss(model, *([] if table is None else [table.X, table.y]))
-        case "impurity":
-            ax = plot.plot_impurity()
-        case kind:
-            params["background"] = files.background_of(model, arguments)
-            if (word := vars(arguments)["class"]) is not None:
-                labels = labels_of(model, model.forest_.coding.n_values)
-                params["output"] = next((label for label in labels if str(label) == word), word)
-            ax = SHAP[kind](model, files.ModelRows(model, arguments).features(), **params)
-    figure = ax.get_figure(root=True)
-    assert figure is not None
+    kind = arguments.picture
+    if kind in ("boundaries", "steps"):
+        return draw_both(model, arguments)
+    drawn: list[Any] = [] if kind == "impurity" else [model]
+    if kind == "importances":
+        shown, params["feature_names"] = importances_of(model, arguments)
+        drawn = [shown]
+    elif kind == "loss" and (table := table_of(model, arguments)) is not None:
+        drawn += [table.X, table.y]
+    elif kind.startswith("shap"):
+        params["background"] = files.background_of(model, arguments)
+        if (word := vars(arguments)["class"]) is not None:
+            labels = labels_of(model, model.forest_.coding.n_values)
+            params["output"] = next((label for label in labels if str(label) == word), word)
+        drawn.append(files.ModelRows(model, arguments).features())
+    ax = getattr(plot, f"plot_{kind.replace('-', '_')}")(*drawn, **params)
+    figure: Figure = ax.get_figure(root=True)
     return figure
 
 

@@ -13,7 +13,9 @@ from sklearn.utils import Bunch
 from gpuforest.common.progress import report, stage
 from gpuforest.data.frames import Table, find_columns, listed
 from gpuforest.explain.model_facts import finite
+from gpuforest.export.model_tables import category_codes, reader_of_codes
 from gpuforest.tools.cli import files, options, output
+from gpuforest.tools.plot.shap import labels_of
 from gpuforest.tools.report.rows import aligned
 from gpuforest.tools.report.scores import balanced
 
@@ -128,10 +130,7 @@ def explained(model: Any, X: Any, background: Any = None) -> dict[str, np.ndarra
     if values.ndim == 2:
         values, endings = values[..., None], [""]
     else:
-        labels = getattr(model, "classes_", None)
-        if labels is None or len(labels) != values.shape[2]:
-            labels = range(values.shape[2])
-        endings = [f"_{label}" for label in labels]
+        endings = [f"_{label}" for label in labels_of(model, values.shape[2])]
     columns: dict[str, np.ndarray] = {}
     for k, ending in enumerate(endings):
         new = {f"{name}{ending}": values[:, f, k] for f, name in enumerate(names)}
@@ -197,36 +196,22 @@ def number_scores(model: Any, table: Table) -> dict[str, Any]:
     if table.y.dtype.kind not in "iufb":
         raise ValueError("the target holds text, and the model predicts numbers")
     y, predicted, w = table.y, model.predict(table.X), table.weight
-    squared = metrics.mean_squared_error(y, predicted, sample_weight=w)
     return {
         "r2": finite(metrics.r2_score(y, predicted, sample_weight=w)) if len(y) > 1 else None,
         "mean_absolute_error": metrics.mean_absolute_error(y, predicted, sample_weight=w),
-        "root_mean_squared_error": float(np.sqrt(squared)),
+        "root_mean_squared_error": metrics.root_mean_squared_error(y, predicted, sample_weight=w),
     }
 
 
 def permutation_importances(model: Any, table: Table) -> Bunch:
-    """As scikit-learn's `permutation_importance` (Breiman 2001), for the frames that files are read
-    into. One seed draws the orders, which serve all features."""
-    rng, frame, names = np.random.default_rng(0), table.frame, table.names
-    orders = [rng.permutation(len(table.y)) for _ in range(REPEATS)]
-    falls = np.zeros((len(names), REPEATS))
+    """scikit-learn's permutation importances (Breiman 2001), of whatever a file was read into."""
+    from sklearn.inspection import permutation_importance
+
+    rows, how = category_codes(model, table.X), {"n_repeats": REPEATS, "random_state": 0}
     with stage("permuting"):
-        before = _score(model, table.X, table)
-        for f, name in enumerate(names):
-            for i, order in enumerate(orders):
-                permuted = frame.with_columns(frame[name][order])
-                falls[f, i] = before - _score(model, permuted.to_native(), table)
-            report(f + 1, len(names))
-    mean, std = falls.mean(axis=1), falls.std(axis=1)
-    return Bunch(importances=falls, importances_mean=mean, importances_std=std)
-
-
-def _score(model: Any, X: Any, table: Table) -> float:
-    predicted = model.predict(X)
-    if is_classifier(model):
-        return float(np.average(predicted == table.y, weights=table.weight))
-    return float(metrics.r2_score(table.y, predicted, sample_weight=table.weight))
+        return permutation_importance(
+            reader_of_codes(model), rows, table.y, sample_weight=table.weight, **how
+        )
 
 
 def summary(facts: dict[str, Any]) -> output.Rows:

@@ -214,10 +214,8 @@ def grow_of_rows(
     communicator: Communicator,
 ) -> Forest:
     """The trees from `begin` on of the estimator's forest, not finished, grown by participants that
-    hold the codes u8 or u16 [F, n] of the rows of these numbers i64[n]; all of them return it.
-
-    data : without codes, but with y and weights of all rows
-    """
+    hold the codes u8 or u16 [F, n] of the rows of these numbers i64[n]; all of them return it. The
+    data have no codes, but y and weights of all rows."""
     backend = get_host_backend(thread_count(getattr(estimator, "n_jobs", 1)))
     estimator._validate_params()
     plan = share_plan(estimator, without_codes(data, codes), backend)
@@ -246,14 +244,9 @@ def fit_rows(
     ranges: list[range],
     begin: int,
 ) -> Any:
-    """The estimator, fitted by the workers that hold codes.
-
-    data : without codes
-    parts : futures of codes [F, n], of the rows of these ranges
-    begin : the number of the first new tree
-
-    Raises a ClusterError if workers died or fell silent in each of `ATTEMPTS` attempts.
-    """
+    """The estimator with new trees from the number `begin` on, fitted by the workers that hold
+    codes: parts are futures of codes [F, n] of the rows of these ranges, and the data have none. A
+    ClusterError says that workers died or fell silent in each of `ATTEMPTS` attempts."""
     why = ""
     for _ in range(ATTEMPTS):
         list(as_done(client, parts))  # those of a worker that died are made again
@@ -324,10 +317,8 @@ def participant(
     begin: int,
     name: str,
 ) -> Any:
-    """What each worker does. The first one returns the fitted estimator, the others None.
-
-    name : that by which the workers call each other
-    """
+    """What each worker does, which the others call by the name. The first one returns the fitted
+    estimator, the others None."""
     on_host = local_copy(estimator, backend=get_host_backend().name)
     codes = np.concatenate(parts, axis=1)
     with links_of(name) as links:

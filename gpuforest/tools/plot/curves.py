@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -28,15 +28,13 @@ from gpuforest.tools.plot.style import (
     PALE_INK,
     PALETTE,
     SIZE,
+    Axes,
     check_known,
     check_top,
     drawing,
     label_rows,
     plain,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 POINTS = 201  # of the impurities; odd, so that one half is among them
 DECADES = 30.0  # a range of alphas by more than this factor is shown by their logarithms

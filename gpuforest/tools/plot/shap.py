@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.base import is_classifier
 
-from gpuforest.data.arrays import is_frame, open_frame, to_host
 from gpuforest.data.frames import listed
 from gpuforest.export.walker import opened
 from gpuforest.tools.plot.style import (
@@ -20,6 +18,7 @@ from gpuforest.tools.plot.style import (
     PALETTE,
     SIZE,
     SMALL,
+    Axes,
     check_top,
     colours,
     drawing,
@@ -28,9 +27,6 @@ from gpuforest.tools.plot.style import (
     plain,
 )
 from gpuforest.tools.plot.surfaces import SHADES, Columns
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 MISSING, OTHERS, AUTO = "missing", "others", "auto"
 HEIGHT, MARGINS, LEAST = 0.3, 1.2, 2.6  # inches of a feature, above and below all, of a picture
@@ -58,7 +54,7 @@ class Explained:
         """From what a public function takes; `row`: the number of the only row to explain."""
         forest, _ = opened(estimator, 0, None)
         self.columns = Columns(estimator, X, feature_names)
-        N, F, K = len(self.columns.values[0]), len(self.columns.names), forest.coding.n_values
+        (N, F), K = self.columns.values.shape, forest.coding.n_values
         self.output = k = _number_of(estimator, output, K)
         if values is not None and np.shape(values) != ((N, F) if K == 1 else (N, F, K)):
             raise ValueError(
@@ -67,17 +63,16 @@ class Explained:
         if row is not None:
             if not 0 <= row < N:
                 raise ValueError(f"row={row}: X has the rows 0 to {N - 1}")
-            X, values = some_rows(X, [row]), None if values is None else values[[row]]
-            self.columns.values = [column[[row]] for column in self.columns.values]
+            self.columns.values = self.columns.values[[row]]
+            values = None if values is None else values[[row]]
+        model = self.columns.model
+        if background is not None:
+            background = Columns(estimator, background, self.columns.names).values
         if values is None:
-            values = estimator.shap_values(X, background=background)
+            values = model.shap_values(self.columns.values, background=background)
         self.values: np.ndarray = values if k is None else values[:, :, k]
-        if background is None:
-            base = estimator.expected_value_
-        else:
-            base = estimator.expected_value(background)
+        base = model.expected_value_ if background is None else model.expected_value(background)
         self.base = float(np.atleast_1d(base)[k or 0])
-        self.categorical = forest.edges.categories.keys()
         self.what = _what(estimator, k, K)
 
     @property
@@ -94,14 +89,20 @@ class Explained:
 
     def numbers(self, f: int) -> np.ndarray | None:
         """The values of a feature as f64[N], NaN where they are missing; None: categories."""
-        if f in self.categorical:
-            return None
-        return np.asarray(self.columns.values[f].astype(np.float64))
+        return None if f in self.columns.categories else self.columns.values[:, f]
+
+    def texts(self, f: int) -> list[str]:
+        """The values of a feature as short texts."""
+        values = self.columns.values[:, f].tolist()
+        if f not in self.columns.categories:
+            return [text_of(value) for value in values]
+        names = [*map(text_of, self.columns.categories[f]), OTHERS]
+        return [MISSING if code != code else names[int(code)] for code in values]
 
     def categories(self, f: int) -> tuple[np.ndarray, list[str]]:
         """The values of a feature as texts, object[N], of which the rarest of many are one; and
         the different ones in alphabetical order, then the others and missing values."""
-        texts = [text_of(value) for value in self.columns.values[f].tolist()]
+        texts = self.texts(f)
         counts, last = Counter(texts), (OTHERS, MISSING)
         if len(counts) > MOST:
             frequent = {text for text, _ in counts.most_common(MOST - 1)}
@@ -110,19 +111,13 @@ class Explained:
         return np.array(texts, object), kinds
 
 
-def some_rows(X: Any, rows: Any) -> Any:
-    """Some rows of a table, which a list of numbers or a slice names."""
-    if is_frame(X):
-        return open_frame(X)[rows].to_native()
-    return X.tocsr()[rows] if issparse(X) else np.asarray(to_host(X))[rows]
-
-
 def text_of(value: Any) -> str:
     """A feature's value as a short text."""
-    if value is None or value != value:
+    if value != value:
         return MISSING
     if isinstance(value, float):
-        return f"{value:.4g}".replace("-", "−")
+        is_whole = value.is_integer() and abs(value) < 1e9
+        return f"{value:{'.0f' if is_whole else '.4g'}}".replace("-", "−")
     return plain(value, 24)
 
 
@@ -211,7 +206,7 @@ def plot_shap_summary(
         for row, f in enumerate(order):
             x = explained.values[:, f]
             _draw_feature(ax, x, row + swarm(x, width), explained.numbers(f))
-        _add_scale(ax, not explained.categorical >= {*order.tolist()})
+        _add_scale(ax, not explained.columns.categories.keys() >= {*order.tolist()})
         label_rows(ax, [plain(explained.columns.names[f]) for f in order])
         ax.set_xlabel(f"SHAP value: {explained.adds}")
     return ax
@@ -269,12 +264,19 @@ def _draw_feature(ax: Axes, x: np.ndarray, y: np.ndarray, numbers: np.ndarray | 
     if numbers is None:
         ax.scatter(x, y, marker="D", color=FAINT, label="a category", s=12, **DOTS)
         return
-    present = ~np.isnan(numbers)
-    if present.any():
-        shade = shades(numbers)[present]
-        ax.scatter(x[present], y[present], c=shade, cmap=SHADES, vmin=0.0, vmax=1.0, s=14, **DOTS)
-    if not present.all():
-        ax.plot(x[~present], y[~present], "x", color=INK, ms=4, mew=0.9, label=MISSING)
+    shade = np.where(np.isnan(numbers), np.nan, shades(numbers))
+    _draw_shaded(ax, x, y, shade, MISSING, s=14, vmin=0.0, vmax=1.0)
+
+
+def _draw_shaded(
+    ax: Axes, x: np.ndarray, y: np.ndarray, shade: np.ndarray, missing: str, **how: Any
+) -> Any:
+    """Points in shades by numbers f64[N], of which matplotlib's object is returned, and crosses, of
+    the label `missing`, where these are NaN."""
+    hole = np.isnan(shade)
+    if hole.any():
+        ax.plot(x[hole], y[hole], "x", color=INK, ms=4, mew=0.9, label=missing)
+    return ax.scatter(x[~hole], y[~hole], c=shade[~hole], cmap=SHADES, **DOTS, **how)
 
 
 def _add_scale(ax: Axes, has_numbers: bool) -> None:
@@ -351,10 +353,7 @@ def steps_of(explained: Explained, top: int | None) -> tuple[list[str], np.ndarr
     order = np.argsort(-np.abs(values), kind="stable")
     n = len(order) if top is None or top + 1 >= len(order) else top  # never one feature as others
     shown, others = order[:n], order[n:]
-    columns = explained.columns
-    names = [
-        f"{plain(columns.names[f], 30)} = {text_of(columns.values[f].tolist()[0])}" for f in shown
-    ]
+    names = [f"{plain(explained.columns.names[f], 30)} = {explained.texts(f)[0]}" for f in shown]
     steps = values[shown]
     if len(others):
         names.append(f"{len(others)} other features")
@@ -403,7 +402,7 @@ def plot_shap_dependence(
     explained = Explained(estimator, X, output, background, values, feature_names)
     f, other = explained.columns.index(feature), None
     if color_by == AUTO and AUTO not in explained.columns.names:
-        other = partner(estimator, X, f, explained.output)
+        other = partner(explained.columns.model, explained.columns.values, f, explained.output)
     elif color_by is not None:
         other = explained.columns.index(color_by)
     name = explained.columns.names[f]
@@ -415,9 +414,9 @@ def plot_shap_dependence(
     return ax
 
 
-def partner(estimator: Any, X: Any, feature: int, output: int | None) -> int | None:
+def partner(model: Any, X: np.ndarray, feature: int, output: int | None) -> int | None:
     """The feature of the largest mean interaction with another; None: none interacts."""
-    pairs = estimator.shap_interaction_values(some_rows(X, slice(INTERACTING)))
+    pairs = model.shap_interaction_values(X[:INTERACTING])
     interactions = pairs[:, feature] if output is None else pairs[:, feature, :, output]
     size = np.abs(interactions).mean(axis=0)
     size[feature] = 0.0
@@ -472,14 +471,11 @@ def _draw_points(
             ax.scatter(x[rows], y[rows], color=colour, marker=marker(i), label=kind, **dots)
         ax.legend(title=name, loc="upper left", bbox_to_anchor=(1.0, 1.0))
         return
-    present = ~np.isnan(numbers)
-    if present.any():
-        low, high = np.percentile(numbers[present], [2, 98])
-        shown = ax.scatter(
-            x[present], y[present], c=numbers[present], cmap=SHADES, vmin=low, vmax=high, **dots
-        )
+    hole = np.isnan(numbers)
+    low, high = (0.0, 1.0) if hole.all() else np.percentile(numbers[~hole], [2, 98])
+    how = {"s": 16, "vmin": low, "vmax": high}
+    shown = _draw_shaded(ax, x, y, numbers, f"{name} is missing", **how)
+    if not hole.all():
         ax.figure.colorbar(shown, ax=ax, label=name)
-    if not present.all():
-        label = f"{name} is missing"
-        ax.plot(x[~present], y[~present], "x", color=INK, ms=4, mew=0.9, label=label)
+    if hole.any():
         ax.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0))

@@ -13,7 +13,9 @@ from gpuforest.common.text import one_line
 from gpuforest.export.graphviz import RGB
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from matplotlib.axes import Axes as Axes
+else:
+    Axes = Any  # of an extra, which is imported when something is drawn
 
 SIZE = (6.4, 4.0)  # inches
 DPI = 100

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
@@ -15,21 +14,21 @@ from gpuforest.data.arrays import is_frame, open_frame, to_host
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.nodes import unpack
 from gpuforest.explain.model_facts import feature_names as known_names
+from gpuforest.export.conditions import names_of
+from gpuforest.export.model_tables import category_codes, reader_of_codes
 from gpuforest.export.walker import class_labels, opened
 from gpuforest.tools.plot.style import (
     FAINT,
     INK,
     PALE,
     PALETTE,
+    Axes,
     check_known,
     colours,
     drawing,
     marker,
     plain,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 MOST_CELLS = 300  # along an axis
 MARGIN = 0.05  # of the data's range, on both sides of it
@@ -39,24 +38,16 @@ Pair = tuple[np.ndarray, np.ndarray]  # along the two axes
 
 
 class Columns:
-    """The columns of what a fitted estimator's `predict` takes, and the features' names."""
+    """Rows as a fitted estimator reads them, f64[N, F], categories as their codes; the names of the
+    features; and the estimator as a model that predicts tables of such rows."""
 
     def __init__(self, estimator: Any, X: Any, names: Sequence[str] | None) -> None:
-        X = to_host(X.toarray() if issparse(X) else X)
-        self.frame = open_frame(X) if is_frame(X) else None
-        if self.frame is not None:
-            self.values = [_host_values(column) for column in self.frame.iter_columns()]
-            names = self.frame.columns if names is None else names
-        else:
-            self.values = list(np.asarray(X).reshape(len(X), -1).T)
-        names = known_names(estimator) if names is None else names
-        for what, n in (("X", len(self.values)), ("feature_names", len(names))):
-            if n != estimator.n_features_in_:
-                raise ValueError(
-                    f"{what} has {n} features, the estimator was fitted to "
-                    f"{estimator.n_features_in_}: pass them all"
-                )
-        self.names = [str(name) for name in names]
+        forest, _ = opened(estimator, 0, None)
+        if names is None:
+            names = open_frame(X).columns if is_frame(X) else known_names(estimator)
+        self.names, self.categories = names_of(forest, names, "model"), forest.edges.categories
+        codes = category_codes(estimator, X.toarray() if issparse(X) else X)
+        self.values, self.model = codes.astype(np.float64), reader_of_codes(estimator)
 
     def index(self, feature: int | str) -> int:
         """The number of a feature that is given by number or by name."""
@@ -67,34 +58,35 @@ class Columns:
             raise ValueError(f"no feature {feature!r}: choose one of {names}, or its number")
         return int(feature)
 
-    def numbers(self, feature: int) -> np.ndarray:
-        """A column as f64[N]."""
-        try:
-            numbers = self.values[feature].astype(np.float64)
-        except (TypeError, ValueError) as error:
+    def numbers(self, feature: int | str) -> tuple[int, np.ndarray]:
+        """The number of a feature to draw over, and its values f64[N]."""
+        index = self.index(feature)
+        name, values = self.names[index], self.values[:, index]
+        if index in self.categories:
             raise ValueError(
-                f"feature {self.names[feature]!r} holds no numbers: choose another one to draw over"
-            ) from error
-        if not np.isfinite(numbers).any():
-            raise ValueError(f"feature {self.names[feature]!r} holds no finite number to draw over")
-        return numbers
+                f"feature {name!r} holds categories: choose one of numbers to draw over"
+            )
+        if np.isnan(values).all():
+            raise ValueError(f"feature {name!r} holds no finite number to draw over")
+        return index, values
 
-    def table(self, varied: dict[int, np.ndarray]) -> Any:
+    def table(self, varied: dict[int, np.ndarray]) -> np.ndarray:
         """Rows to predict: some columns vary, the others are held at the median, or at the most
         frequent category."""
-        n = len(next(iter(varied.values())))
-        columns = [
-            varied[i] if i in varied else np.full(n, _middle(values))
-            for i, values in enumerate(self.values)
-        ]
-        if self.frame is None:
-            return np.column_stack(columns)
-        table = dict(zip(self.frame.columns, columns, strict=True))
-        if self.frame.implementation.is_pandas():  # names may be numbers
-            return import_module("pandas").DataFrame(table)
-        import narwhals.stable.v2 as nw
+        table = np.empty((len(next(iter(varied.values()))), len(self.names)))
+        for f in range(len(self.names)):
+            table[:, f] = varied[f] if f in varied else self._middle(f)
+        return table
 
-        return nw.from_dict(table, backend=self.frame.implementation).to_native()
+    def _middle(self, feature: int) -> Any:
+        """The value that a column is held at."""
+        values = self.values[:, feature]
+        values = values[~np.isnan(values)]
+        if not len(values):
+            return np.nan
+        if feature not in self.categories:
+            return np.median(values)
+        return np.bincount(values.astype(np.int64)).argmax()
 
 
 def edges(forest: Forest, feature: int, values: np.ndarray) -> np.ndarray:
@@ -117,32 +109,6 @@ def edges(forest: Forest, feature: int, values: np.ndarray) -> np.ndarray:
 def middles(ends: np.ndarray) -> np.ndarray:
     """A value within each cell."""
     return np.asarray(ends[:-1] + (ends[1:] - ends[:-1]) / 2)
-
-
-def _host_values(column: Any) -> np.ndarray:
-    """A series of narwhals as an array; what is missing as NaN among numbers, else as None."""
-    import narwhals.stable.v2 as nw
-
-    missing = column.is_null()
-    if column.dtype.is_numeric() and missing.any():
-        column = column.cast(nw.Float64())
-    values = np.asarray(column.to_native() if isinstance(column.dtype, nw.Unknown) else column)
-    if values.dtype.kind != "f" and missing.any():
-        values = values.astype(object)
-        values[missing.to_numpy()] = None
-    return values
-
-
-def _middle(values: np.ndarray) -> Any:
-    """The value that a column is held at: the median, or the most frequent category."""
-    if values.dtype.kind in "fiu":
-        numbers = values[~np.isnan(values)]
-        return np.median(numbers) if len(numbers) else np.nan
-    present = [value for value in values.tolist() if value is not None and value == value]
-    if not present:
-        return np.nan
-    categories, counts = np.unique(np.array(present, values.dtype), return_counts=True)
-    return categories[counts.argmax()]
 
 
 def plot_boundaries(
@@ -180,11 +146,10 @@ def plot_boundaries(
         estimator does not know
     TypeError : no estimator of gpuforest, or one that predicts nothing
     """
-    columns = _columns(estimator, X, feature_names)
+    columns = _read(estimator, X, feature_names)
     if len(features) != 2:
         raise ValueError(f"boundaries are drawn over two features, but {len(features)} are given")
-    a, b = (_numeric(estimator, columns, f) for f in features)
-    values = columns.numbers(a), columns.numbers(b)
+    (a, b), values = zip(*map(columns.numbers, features), strict=True)
     ends = edges(estimator.forest_, a, values[0]), edges(estimator.forest_, b, values[1])
     grid = np.meshgrid(middles(ends[0]), middles(ends[1]))
     table = columns.table({a: grid[0].ravel(), b: grid[1].ravel()})
@@ -194,10 +159,10 @@ def plot_boundaries(
     with drawing(ax) as ax:
         if is_classifier(estimator):
             names = [plain(name, 24) for name in class_labels(estimator.forest_, class_names)[0]]
-            _shade_classes(ax, ends, estimator.predict_proba(table))
+            _shade_classes(ax, ends, columns.model.predict_proba(table))
             _add_classes(ax, estimator, values, y, names, legend)
         else:
-            _draw_numbers(ax, ends, estimator.predict(table), values, y, legend)
+            _draw_numbers(ax, ends, columns.model.predict(table), values, y, legend)
         ax.set(xlabel=_label(columns, a, 2), ylabel=plain(columns.names[b]))
         ax.set(xlim=ends[0][[0, -1]], ylim=ends[1][[0, -1]])
     return ax
@@ -235,14 +200,13 @@ def plot_steps(
         several outputs
     TypeError : no estimator of gpuforest, or one that predicts nothing
     """
-    columns = _columns(estimator, X, feature_names)
+    columns = _read(estimator, X, feature_names)
     if not is_regressor(estimator):
         raise ValueError("steps are of predicted numbers: for classes draw boundaries")
-    index = _numeric(estimator, columns, feature)
-    values = columns.numbers(index)
+    index, values = columns.numbers(feature)
     ends = edges(estimator.forest_, index, values)
     table = columns.table({index: middles(ends)})
-    lines, first = _first(estimator, table, n_trees)
+    lines, first = _first(columns.model, table, n_trees)
     with drawing(ax) as ax:
         if y is not None:
             y = np.asarray(to_host(y)).ravel()
@@ -251,7 +215,7 @@ def plot_steps(
             line = {"ls": "--", "lw": 0.9, "color": PALETTE[1]}
             _add_steps(ax, ends, predicted, **line, label=None if i else first)
         label = _whole(estimator)
-        _add_steps(ax, ends, estimator.predict(table), lw=1.8, color=PALETTE[0], label=label)
+        _add_steps(ax, ends, columns.model.predict(table), lw=1.8, color=PALETTE[0], label=label)
         ax.set(xlabel=_label(columns, index, 1), ylabel="prediction", xlim=ends[[0, -1]])
         ax.legend()
     return ax
@@ -279,7 +243,8 @@ def _whole(estimator: Any) -> str:
     return f"{forest.combine} of {forest.n_trees} trees"
 
 
-def _columns(estimator: Any, X: Any, feature_names: Sequence[str] | None) -> Columns:
+def _read(estimator: Any, X: Any, feature_names: Sequence[str] | None) -> Columns:
+    """The rows, for an estimator of which predictions can be drawn."""
     opened(estimator, 0, None)
     if not (is_classifier(estimator) or is_regressor(estimator)):
         raise TypeError(
@@ -290,16 +255,6 @@ def _columns(estimator: Any, X: Any, feature_names: Sequence[str] | None) -> Col
             f"one output can be drawn, the estimator has {estimator.n_outputs_}: fit to one of them"
         )
     return Columns(estimator, X, feature_names)
-
-
-def _numeric(estimator: Any, columns: Columns, feature: int | str) -> int:
-    """The number of a feature that is no category."""
-    index = columns.index(feature)
-    if index in estimator.forest_.edges.categories:
-        raise ValueError(
-            f"feature {columns.names[index]!r} holds categories: choose one of numbers to draw over"
-        )
-    return index
 
 
 def _label(columns: Columns, feature: int, n_drawn: int) -> str:

@@ -6,7 +6,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,15 +18,13 @@ from gpuforest.tools.plot.style import (
     INK,
     PALE,
     SMALL,
+    Axes,
     colours,
     drawing,
     literal,
     require_matplotlib,
     shortened,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 # points, at full size
 PAD, GAP, LABEL_GAP, LEVEL_GAP, MARGIN = 5, 10, 3, 26, 6
@@ -129,14 +127,12 @@ def _box(node: Node, nodes: dict[int, Node], drawing: Drawing) -> Box:
     if node.parent is not None:
         ways = nodes[node.parent].branches
         index = nodes[node.parent].children.index(node.number)
-        label = ("yes", "no")[index] if len(ways) == 2 else _value(ways[index], drawing)
+        if len(ways) == 2:
+            label = ("yes", "no")[index]
+        else:  # the condition without the feature's name, which the parent's box shows
+            text = ways[index].words(drawing.number).removeprefix(f"{one_line(ways[index].name)} ")
+            label = text.removeprefix("is ").removeprefix("in ")
     return Box("\n".join(map(_wrapped, drawing.lines(node))), _wrapped(label))
-
-
-def _value(condition: Any, drawing: Drawing) -> str:
-    """A condition without the feature's name, which the parent's box shows."""
-    text: str = condition.words(drawing.number).removeprefix(f"{one_line(condition.name)} ")
-    return text.removeprefix("is ").removeprefix("in ")
 
 
 def _wrapped(line: str) -> str:

@@ -142,6 +142,8 @@ def _row_checks(results: Results) -> Findings:
             "same, then scores, curves and permutation importances here are far too good."
         )
         yield "Are these the training rows?", text
+    if results.numbers is not None and not np.isfinite(results.scores[0].value):
+        yield "R² is not defined.", "The targets of the rows given do not vary."
 
 
 def _leaks(results: Results) -> Findings:
@@ -196,12 +198,6 @@ def _drift_checks(results: Results) -> Findings:
         yield "Mostly missing.", listed([results.names[f] for f in gone], MOST), text
 
 
-def _number_checks(results: Results) -> Findings:
-    """Whether the targets vary."""
-    if results.numbers is not None and not np.isfinite(results.scores[0].value):
-        yield "R² is not defined.", "The targets of the rows given do not vary."
-
-
 def _class_checks(results: Results) -> Findings:
     """What the classes of the rows say."""
     if results.classes is None:
@@ -229,7 +225,7 @@ def _class_checks(results: Results) -> Findings:
         yield "One answer.", "All rows are predicted as the same class."
 
 
-CHECKS = (_model_checks, _row_checks, _leaks, _gap, _drift_checks, _class_checks, _number_checks)
+CHECKS = (_model_checks, _row_checks, _leaks, _gap, _drift_checks, _class_checks)
 
 
 def checks(results: Results) -> list[Html]:

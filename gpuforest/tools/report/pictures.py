@@ -8,26 +8,23 @@ import warnings
 from collections.abc import Callable
 from html import escape
 from io import StringIO
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn import metrics
 
 from gpuforest.common.text import one_line
 from gpuforest.engine.binning import draw_rows
-from gpuforest.tools.plot.style import STYLE, plain, require_matplotlib
+from gpuforest.tools.plot.style import STYLE, Axes, plain, require_matplotlib
 from gpuforest.tools.report.html import Html, figure, h, name, scored, share, shortened
 from gpuforest.tools.report.rows import SEED, Labels
 from gpuforest.tools.report.scores import wilson
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 SIZE = (3.8, 2.8)  # inches of a picture without its legend; its text is as large as the page's
 ROW = 0.22  # inches of a line of the legend
 BINS = 24  # of a histogram
 MOST_CURVES = 4  # classes whose curves are drawn
-MOST_POINTS, MOST_RESIDUALS = 150, 400  # of a curve, and rows, that a picture can show
+MOST_RESIDUALS = 400  # rows that a picture can show
 PROBABILITIES = 10  # bins of a calibration curve
 BANDS = 10  # of predictions, each of as many rows
 Curve = tuple[Any, np.ndarray, np.ndarray]  # a class, whether rows are of it, its probabilities
@@ -48,6 +45,7 @@ POINTS: list[dict[str, Any]] = [
 DASHED: dict[str, Any] = {"color": SOFT, "lw": 1, "ls": (0, (2, 4)), "zorder": 0}
 PAGE_STYLE: Any = STYLE | {
     "svg.fonttype": "none",
+    "path.simplify_threshold": 1.0,  # points that a curve needs, of all that it has
     "text.color": INK,
     "axes.labelcolor": INK,
     "axes.edgecolor": SOFT,
@@ -66,11 +64,8 @@ PAGE_STYLE: Any = STYLE | {
 def picture(
     title: str, text: str, draw: Callable[[Axes], Any], caption: Any = None, heading: Any = None
 ) -> Html:
-    """A figure of the page.
-
-    text : what is to be seen in the picture, for those who cannot see it
-    heading : what stands above it; None: the title
-    """
+    """A figure of the page. The text says what is to be seen, for those who cannot see it; the
+    heading, which stands above, is the title unless it is given."""
     require_matplotlib()
     from matplotlib import rc_context
     from matplotlib.figure import Figure
@@ -129,16 +124,6 @@ def calibration(truth: np.ndarray, probability: np.ndarray) -> np.ndarray:
     return np.stack([sums / n, good / n, *ends, n])
 
 
-def _thinned(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Some of many points, evenly along the curve, both ends among them."""
-    if len(x) <= MOST_POINTS:
-        return x, y
-    way = np.concatenate([[0.0], np.cumsum(np.abs(np.diff(x)) + np.abs(np.diff(y)))])
-    at = np.searchsorted(way, np.linspace(0, way[-1], MOST_POINTS))
-    at = np.unique(np.minimum(at, len(x) - 1))
-    return x[at], y[at]
-
-
 def curve_pictures(curves: list[Curve]) -> list[Html]:
     """ROC, precision and recall, and calibration."""
     labels = [plain(label) for label, *_ in curves]
@@ -149,16 +134,14 @@ def curve_pictures(curves: list[Curve]) -> list[Html]:
 
     def roc(ax: Axes) -> None:
         for (_, *pair), label, area, line in zip(curves, labels, areas, LINES, strict=False):
-            rates = metrics.roc_curve(*pair)[:2]
-            ax.plot(*_thinned(*rates), **line, label=f"{label}: area {area:.3f}")
+            ax.plot(*metrics.roc_curve(*pair)[:2], **line, label=f"{label}: area {area:.3f}")
         ax.plot(UNIT, UNIT, **DASHED)
         ax.set(xlabel="false positive rate", ylabel="true positive rate", xlim=UNIT)
 
     def precision(ax: Axes) -> None:
         for (_, *pair), label, mean, line in zip(curves, labels, precisions, LINES, strict=False):
             precision, recall, _ = metrics.precision_recall_curve(*pair)
-            points = _thinned(recall[::-1], precision[::-1])
-            ax.plot(*points, **line, label=f"{label}: average precision {mean:.3f}")
+            ax.plot(recall, precision, **line, label=f"{label}: average precision {mean:.3f}")
         ax.set(xlabel="recall", ylabel="precision", xlim=UNIT, ylim=(-0.02, 1.02))
 
     def probabilities(ax: Axes) -> None:
@@ -261,12 +244,8 @@ def dependence_picture(
     outputs: list[Any],
     scale: tuple[str, float, float],
 ) -> Html:
-    """The mean prediction against a feature's values: a line, or a point for each category.
-
-    arrays : what `results.dependence` returns, with the outputs that are shown
-    outputs : their names; one by itself has no legend
-    scale : what is shown, and the least and greatest of it in all pictures
-    """
+    """The mean prediction against a feature's values: a line, or a point for each category. The
+    scale is what is shown, and the least and greatest of it in all pictures."""
     values, means, deciles = arrays
     y, low, high = scale
     pad = max(0.06 * (high - low), 1e-3 * max(abs(low), abs(high)))

@@ -9,15 +9,14 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier, is_regressor
-from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.backends.registry import run_on_backend
 from gpuforest.common import hashing
 from gpuforest.common.progress import report, stage
 from gpuforest.engine.binning import bin_matrix
-from gpuforest.engine.forest import Forest
 from gpuforest.explain.model_facts import feature_names, finite
 from gpuforest.explain.oob import curve_points
+from gpuforest.export.walker import fitted_forest
 from gpuforest.tools.report.rows import SEED, Labels, Rows, drift
 from gpuforest.tools.report.scores import Score, class_scores, number_scores, wilson
 
@@ -130,17 +129,12 @@ class Results:
 
 
 def _check(estimator: Any, X: Any, y: Any) -> None:
-    kind = type(estimator).__name__
-    check_is_fitted(estimator)
-    if not isinstance(getattr(estimator, "forest_", None), Forest):
-        raise TypeError(
-            f"this {kind} holds other estimators than gpuforest's trees, and there is a report of "
-            "these alone"
-        )
+    lacks = "holds other estimators than gpuforest's trees, and there is a report of these alone"
+    fitted_forest(estimator, lacks)
     if y is not None and X is None:
         raise ValueError("y without X: pass the rows that y belongs to, too")
     if y is not None and not (is_classifier(estimator) or is_regressor(estimator)):
-        raise ValueError(f"this {kind} has no target to compare with: leave out y")
+        raise ValueError(f"this {type(estimator).__name__} has no target to compare with: leave out y")
 
 
 def score_of(rows: Rows) -> Callable[[Any], float]:

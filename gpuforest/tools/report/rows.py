@@ -3,10 +3,7 @@ of the training, as far as the model knows these."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from copy import copy
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,12 +11,12 @@ from scipy.sparse import issparse
 from sklearn.base import is_classifier
 
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.backends.registry import run_on_backend
 from gpuforest.data.arrays import to_host
 from gpuforest.data.frames import listed
 from gpuforest.data.validation import check_labels, check_numbers, check_table
 from gpuforest.engine.binning import bin_matrix, draw_rows
 from gpuforest.engine.criteria import CRITERIA
+from gpuforest.export.model_tables import reader_of_codes
 
 SEED = 0  # of what is drawn: the same report for the same model and rows
 MOST_ROWS = 20_000
@@ -77,7 +74,6 @@ def aligned(known: np.ndarray, y: Any) -> Labels:
 class Rows:
     """Rows as a fitted estimator reads them.
 
-    estimator : fitted
     table : real [N, F], dense or by rows; NaN is missing, categories are codes
     numbers : f64[N, n_outputs] of a regression, else None
     labels : of a classifier, those of each output, else None
@@ -138,16 +134,9 @@ class Rows:
     def predictor(self) -> Any:
         """The estimator, as one that takes tables as `table` is, and predicts medians in place of
         several quantiles."""
-        model = copy(self.estimator)
+        model = reader_of_codes(self.estimator)
         if np.ndim(model.__dict__.get("default_quantiles", 0)):
             model.default_quantiles = 0.5
-
-        def walk(table: Any, stage: Callable[..., Any]) -> Any:
-            return run_on_backend(
-                lambda backend: stage(model.forest_, table, backend), **model._chosen(table)
-            )
-
-        model.__dict__["_walk"] = walk
         return model
 
 
@@ -199,13 +188,13 @@ def alone(rows: Rows) -> tuple[np.ndarray, float] | None:
     if rows.n < FEWEST_ROWS or rows.estimator.n_outputs_ > 1:
         return None
     y: np.ndarray
-    by_bin: Callable[..., np.ndarray]
+    n_classes = 0
     if rows.labels is not None:
-        y, by_bin = rows.labels[0].codes, partial(_class_by_bin, len(rows.labels[0].names))
+        y, n_classes = rows.labels[0].codes, len(rows.labels[0].names)
         total, base = float(rows.n), float(np.bincount(y).max() / rows.n)
     else:
         assert rows.numbers is not None
-        y, by_bin = rows.numbers[:, 0] / (np.abs(rows.numbers).max() or 1.0), _mean_by_bin
+        y = rows.numbers[:, 0] / (np.abs(rows.numbers).max() or 1.0)
         total, base = float(((y - y.mean()) ** 2).sum()), 0.0
         if not total > 0:
             return None
@@ -214,36 +203,30 @@ def alone(rows: Rows) -> tuple[np.ndarray, float] | None:
     for f in range(F):
         for side in (half, ~half):
             is_category = f in forest.edges.categories
-            predicted = by_bin(codes[side, f], y[side], codes[~side, f], is_category)
+            predicted = _by_bin(codes[side, f], y[side], codes[~side, f], is_category, n_classes)
             truth = y[~side]
-            wrong = truth != predicted if rows.labels is not None else (truth - predicted) ** 2
+            wrong = truth != predicted if n_classes else (truth - predicted) ** 2
             errors[f] += wrong.sum()
     return 1 - errors / total, base
 
 
-def _class_by_bin(
-    n_classes: int, codes: np.ndarray, y: np.ndarray, asked: np.ndarray, is_category: bool
+def _by_bin(
+    codes: np.ndarray, y: np.ndarray, asked: np.ndarray, is_category: bool, n_classes: int
 ) -> np.ndarray:
-    """The most frequent class of the rows in the bins that are asked for, i64[n]."""
+    """The most frequent class, or of no classes the mean, of the rows in the bins asked for."""
     n_codes = max(int(codes.max()), int(asked.max())) + 1
-    counts = np.bincount(codes * n_classes + y, minlength=n_codes * n_classes)
-    counts = counts.reshape(n_codes, n_classes)
-    if is_category:  # where there are no rows, the most frequent of all
-        best = counts + np.bincount(y, minlength=n_classes) / (len(y) + 1)
-        return np.asarray(best.argmax(axis=1)[asked])
-    filled = np.flatnonzero(counts.any(axis=1))
-    nearest = np.rint(np.interp(asked, filled, np.arange(len(filled)))).astype(np.int64)
-    return np.asarray(counts[filled[nearest]].argmax(axis=1))
-
-
-def _mean_by_bin(
-    codes: np.ndarray, y: np.ndarray, asked: np.ndarray, is_category: bool
-) -> np.ndarray:
-    """The mean of the rows in the bins that are asked for, f64[n]."""
-    n_codes = max(int(codes.max()), int(asked.max())) + 1
-    n, sums = np.bincount(codes, minlength=n_codes), np.bincount(codes, y, n_codes)
-    means = np.where(n > 0, sums / np.maximum(n, 1), y.mean())
-    if is_category:
-        return np.asarray(means[asked])
+    n = np.bincount(codes, minlength=n_codes)
+    by_code: np.ndarray
+    if n_classes:
+        counts = np.bincount(codes * n_classes + y, minlength=n_codes * n_classes)
+        by_code = counts.reshape(n_codes, n_classes).argmax(axis=1)
+    else:
+        by_code = np.bincount(codes, y, n_codes) / np.maximum(n, 1)
+    if is_category:  # where there are no rows, what all rows have
+        of_all = np.bincount(y).argmax() if n_classes else y.mean()
+        return np.asarray(np.where(n > 0, by_code, of_all)[asked])
     filled = np.flatnonzero(n)
-    return np.asarray(np.interp(asked, filled, means[filled]))
+    if n_classes:
+        filled = filled[np.rint(np.interp(asked, filled, np.arange(len(filled)))).astype(np.int64)]
+        return np.asarray(by_code[filled])
+    return np.asarray(np.interp(asked, filled, by_code[filled]))

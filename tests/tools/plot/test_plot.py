@@ -209,7 +209,7 @@ def test_what_cannot_be_drawn_as_a_surface(forest, numbers):
         (lambda: plot_steps(forest, PETALS), "for classes draw boundaries"),
         (lambda: plot_steps(two, PETALS), "one output can be drawn, the estimator has 2"),
         (lambda: plot_boundaries(two, PETALS), "one output can be drawn"),
-        (lambda: plot_boundaries(forest, IRIS.data), "X has 4 features, .* fitted to 2"),
+        (lambda: plot_boundaries(forest, IRIS.data), "X has 4 features, but .* expecting 2"),
         (lambda: plot_boundaries(forest, PETALS, IRIS.target), "does not know"),
         (lambda: plot_boundaries(forest, PETALS, feature_names=["a"]), "feature_names has 1"),
         (

@@ -197,7 +197,7 @@ def test_what_the_values_are_added_to():
         (plot_shap_summary, {"output": "maybe"}, "output='maybe' is none of the 2 outputs"),
         (plot_shap_summary, {"top": 0}, "top=0 features are none"),
         (plot_shap_waterfall, {"top": 0}, "top=0 features are none"),
-        (plot_shap_summary, {"feature_names": ["a"]}, "feature_names has 1 features"),
+        (plot_shap_summary, {"feature_names": ["a"]}, "feature_names has 1 names"),
         (plot_shap_summary, {"values": np.zeros((60, 4))}, r"values has the shape \(60, 4\)"),
         (plot_shap_waterfall, {"row": 60}, "row=60: X has the rows 0 to 59"),
         (plot_shap_dependence, {"feature": "z"}, "no feature 'z'"),
