@@ -134,7 +134,8 @@ def _check(estimator: Any, X: Any, y: Any) -> None:
     if y is not None and X is None:
         raise ValueError("y without X: pass the rows that y belongs to, too")
     if y is not None and not (is_classifier(estimator) or is_regressor(estimator)):
-        raise ValueError(f"this {type(estimator).__name__} has no target to compare with: leave out y")
+        name = type(estimator).__name__
+        raise ValueError(f"this {name} has no target to compare with: leave out y")
 
 
 def score_of(rows: Rows) -> Callable[[Any], float]:
