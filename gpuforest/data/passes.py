@@ -26,18 +26,7 @@ from gpuforest.data.binned import BinnedData, Labels, codes_in, finished, unfini
 from gpuforest.data.blocks import Block, Blocks, named
 from gpuforest.data.categories import CategoryReader, Tally, factorize
 from gpuforest.data.validation import check_weights, column_name, read_table
-from gpuforest.engine.binning import (
-    LOOK_ROWS,
-    SAMPLE_ROWS,
-    BinEdges,
-    Categories,
-    encode_blocks,
-    fit_edges,
-    lowest,
-    most_bins,
-    row_hashes,
-    value_dtype,
-)
+from gpuforest.engine import binning
 
 NO_LIMIT = 2**64 - 1  # of hashes
 
@@ -54,7 +43,7 @@ class Sample:
         """Some rows of a block that begins with the table's row `begin`."""
         values = table[rows]
         values = values.toarray() if issparse(values) else values
-        return cls(begin + rows, np.asarray(values, value_dtype(table)))
+        return cls(begin + rows, np.asarray(values, binning.value_dtype(table)))
 
     def take(self, some: Any) -> Sample:
         return Sample(self.rows[some], self.values[some])
@@ -65,9 +54,9 @@ class Sample:
         return Sample(rows, values).take(np.argsort(rows, kind="stable"))
 
     def of_lowest_hashes(self, seed: int) -> Sample:
-        if len(self.rows) <= SAMPLE_ROWS:
+        if len(self.rows) <= binning.SAMPLE_ROWS:
             return self
-        return self.take(lowest(row_hashes(seed, self.rows), SAMPLE_ROWS))
+        return self.take(binning.lowest(binning.row_hashes(seed, self.rows), binning.SAMPLE_ROWS))
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,13 +74,13 @@ class Summary:
         """That of both. Samples of twice the size need no cut yet, so that few cuts are made."""
         look, sample = self.look + other.look, self.sample + other.sample
         limit = min(self.limit, other.limit)
-        if len(sample.rows) > 2 * SAMPLE_ROWS:
+        if len(sample.rows) > 2 * binning.SAMPLE_ROWS:
             sample = sample.of_lowest_hashes(self.seed)
-            limit = int(row_hashes(self.seed, sample.rows).max())
+            limit = int(binning.row_hashes(self.seed, sample.rows).max())
         return replace(
             self,
             n_rows=self.n_rows + other.n_rows,
-            look=look.take(slice(LOOK_ROWS + 1)),
+            look=look.take(slice(binning.LOOK_ROWS + 1)),
             sample=sample,
             tallies={f: tally + other.tallies[f] for f, tally in self.tallies.items()},
             limit=limit,
@@ -124,17 +113,19 @@ class Reader(BaseEstimator):  # type: ignore[misc]
             self.features, self.names = counter.features, names
         n, seed = table.shape[0], self.seed
         rows = np.arange(n) if weight is None else np.flatnonzero(weight > 0)
-        look = Sample.of(table, rows[: LOOK_ROWS + 1], begin)
-        rows = rows[row_hashes(seed, begin + rows) <= np.uint64(limit)]
-        if len(rows) > SAMPLE_ROWS:
-            rows = rows[lowest(row_hashes(seed, begin + rows), SAMPLE_ROWS)]
+        look = Sample.of(table, rows[: binning.LOOK_ROWS + 1], begin)
+        rows = rows[binning.row_hashes(seed, begin + rows) <= np.uint64(limit)]
+        if len(rows) > binning.SAMPLE_ROWS:
+            rows = rows[binning.lowest(binning.row_hashes(seed, begin + rows), binning.SAMPLE_ROWS)]
         return Summary(n, look, Sample.of(table, rows, begin), counter.tallies, seed, limit)
 
-    def read(self, X: Any, categories: Categories, backend: Backend) -> Array:
+    def read(self, X: Any, categories: binning.Categories, backend: Backend) -> Array:
         """A block as numbers [n, F]."""
         return read_table(self, X, backend, CategoryReader(known=categories), reset=False)[0]
 
-    def edges(self, summary: Summary, weights: np.ndarray | None, backend: Backend) -> BinEdges:
+    def edges(
+        self, summary: Summary, weights: np.ndarray | None, backend: Backend
+    ) -> binning.BinEdges:
         """The edges that `binning.fit_edges` chooses from all rows, of which this is the summary;
         their integer weights are i32[N] or None."""
         categories = {
@@ -142,9 +133,11 @@ class Reader(BaseEstimator):  # type: ignore[misc]
             for f, tally in summary.tallies.items()
         }
         sample = summary.sample.of_lowest_hashes(self.seed)
-        return fit_edges(
+        return binning.fit_edges(
             sample.values,
-            max_bins=most_bins(summary.look.values, self.max_bins, None, categories, backend),
+            max_bins=binning.most_bins(
+                summary.look.values, self.max_bins, None, categories, backend
+            ),
             weights=None if weights is None else weights[sample.rows],
             seed=self.seed,
             sample_rows=len(sample.rows),
@@ -220,7 +213,7 @@ def summarised(source: Blocks, reader: Reader, rows: Rows, backend: Backend) -> 
 
 
 def write_codes(
-    source: Blocks, reader: Reader, edges: BinEdges, codes: np.ndarray, backend: Backend
+    source: Blocks, reader: Reader, edges: binning.BinEdges, codes: np.ndarray, backend: Backend
 ) -> None:
     """Write the codes [F, N] of all blocks."""
     begin, N = 0, codes.shape[1]
@@ -231,7 +224,7 @@ def write_codes(
             if begin + len(block.X) > N:
                 raise ValueError("the second pass over the blocks finds more rows than the first")
             X = reader.read(block.X, edges.categories, backend)
-            for first, last, part in encode_blocks(X, edges, backend):
+            for first, last, part in binning.encode_blocks(X, edges, backend):
                 codes[:, begin + first : begin + last] = part.T
         begin += len(block.X)
         progress.report(begin, N)

@@ -14,19 +14,7 @@ from sklearn.utils.validation import validate_data
 
 from gpuforest.backends.base import Array, Backend
 from gpuforest.common.dtypes import MAX_FEATURES, MAX_ROWS, VALUE
-from gpuforest.data.arrays import (
-    DATES,
-    bring,
-    frame_dtype,
-    frame_to_array,
-    host_array,
-    is_frame,
-    is_on_device,
-    object_numbers,
-    open_frame,
-    stack_columns,
-    to_host,
-)
+from gpuforest.data import arrays
 from gpuforest.data.binned import BinnedData, Labels
 from gpuforest.data.categories import CategoryReader
 from gpuforest.engine.binning import DEVICE_VALUES, Categories, value_dtype
@@ -100,9 +88,9 @@ def read_table(
     if issparse(X):
         return _check_sparse(estimator, X, categories, reset), None
     names: list[Any] | None = None
-    if is_frame(X):
+    if arrays.is_frame(X):
         X, names = _read_frame(estimator, X, categories, reset)
-    X = _real_array(bring(X, backend, "X"))
+    X = _real_array(arrays.bring(X, backend, "X"))
     if X.ndim != 2 and not isinstance(X, np.ndarray):
         raise ValueError(f"Expected 2D array, got {X.ndim}D array instead: X has shape {X.shape}")
     shown = _shadow(X)
@@ -124,15 +112,15 @@ def _read_frame(
     estimator: Any, X: Any, categories: CategoryReader, reset: bool
 ) -> tuple[Array, list[Any]]:
     """The numbers of a frame, where it is, and its names; categories are found on the host."""
-    frame = open_frame(X)
+    frame = arrays.open_frame(X)
     X, names = frame.to_native(), list(frame.columns)
     if not reset:
         _refuse_other_order(names, getattr(estimator, "feature_names_in_", ()))
     validate_data(estimator, X, reset=reset, skip_check_array=True)
     categories.choose(len(names), frame)
-    if is_on_device(X) and not categories.features:
-        return stack_columns(frame, frame_dtype(frame)), names
-    return frame_to_array(to_host(X, "X"), categories)
+    if arrays.is_on_device(X) and not categories.features:
+        return arrays.stack_columns(frame, arrays.frame_dtype(frame)), names
+    return arrays.frame_to_array(arrays.to_host(X, "X"), categories)
 
 
 def _check_sparse(estimator: Any, X: Any, categories: CategoryReader, reset: bool) -> Any:
@@ -191,14 +179,16 @@ def _real_array(X: Any) -> Any:
         wide = object if X.dtype.kind == "U" else np.result_type(X, np.float16)
         X = np.ma.filled(X.astype(wide), np.nan)
     listed = not hasattr(X, "dtype")
-    passed, X = X, X if is_on_device(X) else np.asarray(X)
+    passed, X = X, X if arrays.is_on_device(X) else np.asarray(X)
     if X.dtype.kind == "c":
         raise ValueError("Complex data not supported: X must hold real numbers")
     if X.dtype.kind in "UST":
         # NumPy makes strings of the numbers in a list
         return np.array(passed, dtype=object) if listed else X.astype(object)
     if X.dtype.kind in "mM":
-        raise ValueError(f"X has the dtype {X.dtype}: only real numbers are supported; {DATES}")
+        raise ValueError(
+            f"X has the dtype {X.dtype}: only real numbers are supported; {arrays.DATES}"
+        )
     if X.dtype.kind not in "biufO":
         raise ValueError(f"X has the dtype {X.dtype}: only real numbers are supported")
     return X.astype(VALUE) if X.dtype.itemsize > 8 and X.dtype.kind == "f" else X
@@ -208,11 +198,11 @@ def _as_numbers(X: Array, categories: CategoryReader) -> Array:
     """An array without names as numbers; categories are found on the host."""
     if X.dtype.kind != "O" and not categories.features:
         return X
-    X = to_host(X, "X")
+    X = arrays.to_host(X, "X")
     if X.dtype.kind == "O":
         out = np.empty(X.shape, VALUE)
         for f in sorted({*range(X.shape[1])} - categories.features):
-            out[:, f] = object_numbers(X[:, f], column_name(f, None), text=True)
+            out[:, f] = arrays.object_numbers(X[:, f], column_name(f, None), text=True)
     else:
         out = X.astype(value_dtype(X))
     for f in sorted(categories.features):
@@ -230,10 +220,10 @@ def _targets(y: Any, backend: Backend) -> Array:
             "Sparse data was passed for y, but dense data is required. Use '.toarray()' to "
             "convert to a dense numpy array."
         )
-    y = bring(y, backend, "y")
+    y = arrays.bring(y, backend, "y")
     _refuse_masked(y, "y")
-    on_device = is_on_device(y)
-    y = y if on_device else host_array(y, "y")
+    on_device = arrays.is_on_device(y)
+    y = y if on_device else arrays.host_array(y, "y")
     if y.dtype.kind == "c":
         raise ValueError("Complex data not supported: y must hold labels or real numbers")
     if y.ndim == 2 and y.shape[1] > 1:
@@ -322,7 +312,7 @@ def check_numbers(y: Any, n_rows: int, criterion: Criterion, backend: Backend) -
         y = y.astype(VALUE)
     except (TypeError, ValueError) as error:
         raise ValueError(f"y must hold real numbers: {error}") from error
-    xp = backend.xp if is_on_device(y) else np
+    xp = backend.xp if arrays.is_on_device(y) else np
     if bool(xp.any((xp.abs(y) > LARGEST) & xp.isfinite(y))):
         raise ValueError("y has values beyond 1e304, whose sums overflow: divide y by a constant")
     _refuse_not_finite(y, backend)
@@ -336,9 +326,9 @@ def check_weights(sample_weight: Any, n_rows: int) -> tuple[np.ndarray, np.ndarr
     """Weights f64[N] >= 0 and the same as integers i32[N], on the host; None: all equal."""
     if sample_weight is None:
         return None
-    weights = to_host(sample_weight, "sample_weight")
+    weights = arrays.to_host(sample_weight, "sample_weight")
     _refuse_masked(weights, "sample_weight")
-    weights = host_array(weights, "sample_weight")
+    weights = arrays.host_array(weights, "sample_weight")
     if isinstance(sample_weight, Number):
         weights = np.full(n_rows, weights)
     if weights.dtype.kind == "c":

@@ -156,7 +156,7 @@ TABLE: Table = {
         "same ones. See `gpuforest.estimate_memory`. None: no limit."),
 }  # fmt: skip
 NO_CLASSES = {"class_weight": None, "voting": None}
-OF_NUMBERS = NO_CLASSES | {
+OF_NUMBERS: Table = NO_CLASSES | {
     "criterion": ("squared_error", [StrOptions(CriterionNames("regression"))],
         '"absolute_error" predicts medians: it is slower, grows on the CPU alone and takes no '
         'categories. "poisson" is for counts: y >= 0, not all zero.'),

@@ -15,17 +15,10 @@ from gpuforest.backends.base import Backend
 from gpuforest.data.arrays import to_host
 from gpuforest.data.validation import check_labels, check_numbers
 from gpuforest.engine import predict as prediction
+from gpuforest.engine import target
 from gpuforest.engine.criteria import CRITERIA
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.records import Sampling
-from gpuforest.engine.target import (
-    CheckedTarget,
-    TargetCoding,
-    encode_classes,
-    encode_moments,
-    encode_several,
-    typical_ranges,
-)
 from gpuforest.estimators.base import BaseTrees
 from gpuforest.estimators.fits import as_it_is
 
@@ -36,8 +29,8 @@ COARSE, LOST = 2**20, 2**10
 
 
 def encode_numbers(
-    self: Any, checked: CheckedTarget, sampling: Sampling, backend: Backend
-) -> tuple[TargetCoding, Array]:
+    self: Any, checked: target.CheckedTarget, sampling: Sampling, backend: Backend
+) -> tuple[target.TargetCoding, Array]:
     """The coding of a target of real numbers, and its moments: a method of estimators."""
     y = backend.asarray(checked.values)
     y = y[:, None] if y.ndim == 1 else y
@@ -46,14 +39,16 @@ def encode_numbers(
         counts = sampling.weights > 0
         y = backend.xp.where(backend.asarray(counts)[:, None], y, y[int(np.argmax(counts)), ...])
     centred = CRITERIA[self.criterion].centred
-    coding, moments = encode_moments(y, sampling.most_weight, centred=centred, backend=backend)
+    coding, moments = target.encode_moments(
+        y, sampling.most_weight, centred=centred, backend=backend
+    )
     if y.shape[1] > 1:
         _check_grid(y, moments, backend)
     _warn_of_far_targets(y, coding, backend)
     return coding, moments
 
 
-def host_target(checked: CheckedTarget) -> np.ndarray:
+def host_target(checked: target.CheckedTarget) -> np.ndarray:
     """Class codes, or numbers, [N, n_outputs] on the host."""
     if checked.classes is not None:
         return np.stack([to_host(codes) for codes in checked.values], axis=1)
@@ -135,22 +130,22 @@ class Classifier(ClassifierMixin, BaseTrees):  # type: ignore[misc]
                 return [array_namespace(f).log(f) for f in shares]
             return array_namespace(shares).log(shares)
 
-    def _check_target(self, y: Any, n_rows: int, backend: Backend) -> CheckedTarget:
+    def _check_target(self, y: Any, n_rows: int, backend: Backend) -> target.CheckedTarget:
         return check_labels(y, n_rows, backend)
 
-    def _labels(self, checked: CheckedTarget) -> CheckedTarget | None:
+    def _labels(self, checked: target.CheckedTarget) -> target.CheckedTarget | None:
         if self.class_weight is None:
             return None
         return replace(checked, values=[to_host(codes) for codes in checked.values])
 
     def _encode_target(
-        self, checked: CheckedTarget, sampling: Sampling, backend: Backend
-    ) -> tuple[TargetCoding, Array]:
+        self, checked: target.CheckedTarget, sampling: Sampling, backend: Backend
+    ) -> tuple[target.TargetCoding, Array]:
         codes, classes = checked.values, checked.classes
         assert classes is not None
         if len(classes) == 1:
-            return encode_classes(codes[0], classes[0])
-        return encode_several(codes, classes, backend)
+            return target.encode_classes(codes[0], classes[0])
+        return target.encode_several(codes, classes, backend)
 
     def _combine(self) -> str:
         return "votes" if self.voting == "hard" else "mean"
@@ -172,7 +167,7 @@ class Regressor(RegressorMixin, BaseTrees):  # type: ignore[misc]
         values = self._walk(X, prediction.predict)
         return values[:, 0] if self.n_outputs_ == 1 else values
 
-    def _check_target(self, y: Any, n_rows: int, backend: Backend) -> CheckedTarget:
+    def _check_target(self, y: Any, n_rows: int, backend: Backend) -> target.CheckedTarget:
         return check_numbers(y, n_rows, CRITERIA[self.criterion], backend)
 
     _encode_target = encode_numbers
@@ -199,9 +194,9 @@ def _check_grid(y: Array, moments: Array, backend: Backend) -> None:
         )
 
 
-def _warn_of_far_targets(y: Array, coding: TargetCoding, backend: Backend) -> None:
+def _warn_of_far_targets(y: Array, coding: target.TargetCoding, backend: Backend) -> None:
     """Warn if a few targets lie so far out that the grid is too coarse for all others."""
-    middle, width = typical_ranges(y, np.full(y.shape[1], LOST / coding.scale), backend)
+    middle, width = target.typical_ranges(y, np.full(y.shape[1], LOST / coding.scale), backend)
     for k in np.flatnonzero(width * coding.scale < LOST).tolist():
         low, high = (float(find(y[:, k])) for find in (backend.xp.min, backend.xp.max))
         if high - low <= LOST * width[k]:

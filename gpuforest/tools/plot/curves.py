@@ -20,21 +20,7 @@ from gpuforest.estimators.boosting_fit import replace_predictions
 from gpuforest.explain.importances import importance_spread
 from gpuforest.explain.model_facts import best_round, kept_curves, measure_of
 from gpuforest.explain.model_facts import feature_names as known_names
-from gpuforest.tools.plot.style import (
-    BARS,
-    CHOSEN,
-    INK,
-    LINES,
-    PALE_INK,
-    PALETTE,
-    SIZE,
-    Axes,
-    check_known,
-    check_top,
-    drawing,
-    label_rows,
-    plain,
-)
+from gpuforest.tools.plot import style
 
 POINTS = 201  # of the impurities; odd, so that one half is among them
 DECADES = 30.0  # a range of alphas by more than this factor is shown by their logarithms
@@ -44,7 +30,7 @@ GIVEN = "rows passed"  # what the curve of X and y is called
 HEIGHT, MARGINS = 0.24, 0.9  # inches of a bar, and above and below all
 
 
-def plot_impurity(*, ax: Axes | None = None) -> Axes:
+def plot_impurity(*, ax: style.Axes | None = None) -> style.Axes:
     """Draw the impurities of a node of two classes against the proportion of one of them.
 
     Half the entropy is there too, because it is all but the Gini impurity.
@@ -62,8 +48,10 @@ def plot_impurity(*, ax: Axes | None = None) -> Axes:
         "Gini impurity": impurity.gini(both),
         "misclassification": impurity.misclassification(both),
     }
-    with drawing(ax) as ax:
-        for (name, values), line, colour in zip(curves.items(), LINES, PALETTE, strict=False):
+    with style.drawing(ax) as ax:
+        for (name, values), line, colour in zip(
+            curves.items(), style.LINES, style.PALETTE, strict=False
+        ):
             ax.plot(p, values, line, color=colour, label=name)
         ax.set(xlim=(0, 1), ylim=(0, 1.02), ylabel="impurity")
         ax.set_xlabel("p, the proportion of one of two classes")
@@ -71,7 +59,7 @@ def plot_impurity(*, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def plot_pruning(estimator: Any, *, ax: Axes | None = None) -> Axes:
+def plot_pruning(estimator: Any, *, ax: style.Axes | None = None) -> style.Axes:
     """Draw the errors that a tree's alpha was chosen by, with their standard errors.
 
     The numbers of leaves stand above. A dotted line is at the least error and one standard error
@@ -94,18 +82,22 @@ def plot_pruning(estimator: Any, *, ax: Axes | None = None) -> Axes:
     alphas, errors, deviations = curve.ccp_alphas, curve.errors, curve.std_errors
     best = np.flatnonzero(errors == errors.min())[-1]
     chosen = int(np.flatnonzero(alphas == estimator.ccp_alpha_)[0])
-    with drawing(ax) as ax:
+    with style.drawing(ax) as ax:
         _set_alpha_scale(ax, alphas)
-        bars: Any = {"color": PALETTE[0], "elinewidth": 0.7, "label": "error ± 1 standard error"}
+        bars: Any = {
+            "color": style.PALETTE[0],
+            "elinewidth": 0.7,
+            "label": "error ± 1 standard error",
+        }
         if len(errors) > DENSE:
-            bars |= {"ecolor": PALE_INK, "capsize": 0, "markersize": 2.5}
+            bars |= {"ecolor": style.PALE_INK, "capsize": 0, "markersize": 2.5}
         else:
-            bars |= {"ecolor": INK, "capsize": 2, "markersize": 4}
+            bars |= {"ecolor": style.INK, "capsize": 2, "markersize": 4}
         ax.errorbar(alphas, errors, deviations, fmt="o-", **bars)
         level, label = errors[best] + deviations[best], "least error + 1 standard error"
-        ax.axhline(level, color=INK, lw=1, ls=":", label=label)
+        ax.axhline(level, color=style.INK, lw=1, ls=":", label=label)
         label = f"chosen: {curve.n_leaves[chosen]} leaves, alpha = {estimator.ccp_alpha_:.3g}"
-        ax.plot(alphas[chosen], errors[chosen], label=label, **CHOSEN)
+        ax.plot(alphas[chosen], errors[chosen], label=label, **style.CHOSEN)
         ax.set(xlabel="alpha", ylabel=f"error: {CRITERIA[estimator.criterion_].loss_name}")
         handles, labels = ax.get_legend_handles_labels()
         order = [-1, -2, 0]  # bars come last by themselves
@@ -114,7 +106,7 @@ def plot_pruning(estimator: Any, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def plot_oob(estimator: Any, *, ax: Axes | None = None) -> Axes:
+def plot_oob(estimator: Any, *, ax: style.Axes | None = None) -> style.Axes:
     """Draw a forest's out-of-bag error against the number of its trees.
 
     Parameters
@@ -130,8 +122,8 @@ def plot_oob(estimator: Any, *, ax: Axes | None = None) -> Axes:
         estimator, "oob_curve_", "fit a forest with oob_score=True or n_estimators='auto'"
     )
     name = "share of wrong rows" if is_classifier(estimator) else "1 - R²"
-    with drawing(ax) as ax:
-        ax.plot(curve.n_estimators, curve.error, "o-", color=PALETTE[0])
+    with style.drawing(ax) as ax:
+        ax.plot(curve.n_estimators, curve.error, "o-", color=style.PALETTE[0])
         ax.annotate(
             f"{curve.error[-1]:.3g}",
             (curve.n_estimators[-1], curve.error[-1]),
@@ -153,7 +145,7 @@ def _kept_curve(estimator: Any, name: str, how: str) -> Any:
     return curve
 
 
-def _set_alpha_scale(ax: Axes, alphas: np.ndarray) -> None:
+def _set_alpha_scale(ax: style.Axes, alphas: np.ndarray) -> None:
     """Logarithms, but for zero, where alphas are of many magnitudes."""
     positive = alphas[alphas > 0]
     if len(positive) and positive[-1] > DECADES * positive[0]:
@@ -163,7 +155,7 @@ def _set_alpha_scale(ax: Axes, alphas: np.ndarray) -> None:
         ax.set_xscale("symlog", linthresh=10.0**first, linscale=decades)
 
 
-def _add_leaves(ax: Axes, curve: Any) -> None:
+def _add_leaves(ax: style.Axes, curve: Any) -> None:
     """The numbers of leaves above the axis, where there is room for them."""
     limits = ax.get_xlim()
     top = ax.twiny()
@@ -183,7 +175,9 @@ def _add_leaves(ax: Axes, curve: Any) -> None:
     top.spines["top"].set_visible(True)
 
 
-def plot_loss(estimator: Any, X: Any = None, y: Any = None, *, ax: Axes | None = None) -> Axes:
+def plot_loss(
+    estimator: Any, X: Any = None, y: Any = None, *, ax: style.Axes | None = None
+) -> style.Axes:
     """Draw the loss of a boosted model against its rounds, and mark the best one.
 
     Parameters
@@ -214,17 +208,19 @@ def plot_loss(estimator: Any, X: Any = None, y: Any = None, *, ax: Axes | None =
     if (X is None) != (y is None):
         raise ValueError(f"{'y' if y is None else 'X'} is missing: pass both X and y, or neither")
     curves, first, measure, less = _curves(estimator, X, y)
-    with drawing(ax) as ax:
+    with style.drawing(ax) as ax:
         from matplotlib.ticker import MaxNLocator
 
-        for (name, values), line, colour in zip(curves.items(), LINES, PALETTE, strict=False):
+        for (name, values), line, colour in zip(
+            curves.items(), style.LINES, style.PALETTE, strict=False
+        ):
             ax.plot(first + np.arange(len(values)), values, line, color=colour, label=name)
         name, values = list(curves.items())[-1]
         if name != "training":  # whose last round is the best, as a rule
             at = best_round(values, less)
             said = f"best: round {first + at}, {values[at]:.4g}"
-            ax.plot(first + at, values[at], label=said, **CHOSEN)
-        ax.set(xlabel="rounds", ylabel=plain(measure))
+            ax.plot(first + at, values[at], label=said, **style.CHOSEN)
+        ax.set(xlabel="rounds", ylabel=style.plain(measure))
         ax.set_xlim(left=0)
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         ax.legend()
@@ -269,7 +265,7 @@ def _staged(estimator: Any, X: Any, y: Any, by_loss: bool) -> np.ndarray:
     if coding.classes is None:
         y = y.astype(np.float64)
     else:
-        check_known(y, coding.classes)
+        style.check_known(y, coding.classes)
         y = np.searchsorted(coding.classes, y)
     return np.array([coding.loss.mean(y, np.ascontiguousarray(raw.T), None) for raw in stages])
 
@@ -279,8 +275,8 @@ def plot_importances(
     *,
     top: int | None = 20,
     feature_names: Sequence[str] | None = None,
-    ax: Axes | None = None,
-) -> Axes:
+    ax: style.Axes | None = None,
+) -> style.Axes:
     """Draw the features' importances, largest first, with their standard deviations: over
     trees, or as they were found.
 
@@ -297,7 +293,7 @@ def plot_importances(
     ------
     ValueError : top below 1, a wrong number of names
     """
-    check_top(top)
+    style.check_top(top)
     if hasattr(importances, "importances_mean"):
         means, spread = importances.importances_mean, importances.importances_std
         label = getattr(importances, "measure", "decrease of the score when permuted")
@@ -319,11 +315,11 @@ def plot_importances(
             "pass a name for each feature"
         )
     order = np.argsort(-means, kind="stable")[:top]
-    with drawing(ax, (SIZE[0], MARGINS + HEIGHT * len(order))) as ax:
-        whiskers = {"ecolor": INK, "elinewidth": 0.8, "capsize": 2}
+    with style.drawing(ax, (style.SIZE[0], MARGINS + HEIGHT * len(order))) as ax:
+        whiskers = {"ecolor": style.INK, "elinewidth": 0.8, "capsize": 2}
         deviations = None if spread is None else spread[order]
-        ax.barh(range(len(order)), means[order], xerr=deviations, error_kw=whiskers, **BARS)
-        label_rows(ax, [plain(feature_names[i]) for i in order])
+        ax.barh(range(len(order)), means[order], xerr=deviations, error_kw=whiskers, **style.BARS)
+        style.label_rows(ax, [style.plain(feature_names[i]) for i in order])
         ax.set_xlabel(label if spread is None else f"{label}\n± standard deviation")
         if (means >= 0).all():
             ax.set_xlim(left=0)
