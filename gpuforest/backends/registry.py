@@ -105,13 +105,9 @@ def available_backends() -> list[str]:
 
 
 def get_backend(
-    name: str = "auto",
-    n_threads: int = 1,
-    memory_budget: int | None = None,
-    *,
-    n_rows: int = 0,
+    name: str = "auto", n_threads: int = 1, memory_budget: int | None = None, *, n_rows: int = 0,
     on_device: bool = False,
-) -> Backend:
+) -> Backend:  # fmt: skip
     """The backend of that name.
 
     Parameters
@@ -196,13 +192,9 @@ def _or_cpu(backend: Backend, supports: Callable[[Backend], bool], what: str) ->
 
 
 def run_on_backend(
-    work: Callable[[Backend], R],
-    name: str = "auto",
-    n_threads: int = 1,
-    *,
-    n_rows: int = 0,
+    work: Callable[[Backend], R], name: str = "auto", n_threads: int = 1, *, n_rows: int = 0,
     on_device: bool = False,
-) -> R:
+) -> R:  # fmt: skip
     """The result of `work` on the backend of that name.
 
     If "auto" chose a GPU and it fails (it has too little memory, or CUDA is not completely

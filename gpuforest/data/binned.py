@@ -69,21 +69,12 @@ class BinnedData:
 
     @classmethod
     def from_blocks(
-        cls,
-        blocks: Any,
-        *,
-        target: str | None = None,
-        sample_weight: str | None = None,
-        drop: Sequence[str] = (),
-        max_bins: int | str = "auto",
-        categorical_features: Any = "from_dtype",
-        min_category_frequency: int = 5,
-        random_state: Any = None,
-        path: str | os.PathLike[str] | None = None,
-        n_jobs: int | None = -1,
-        memory_limit: int | None = None,
-        verbose: int = 0,
-    ) -> BinnedData:
+        cls, blocks: Any, *, target: str | None = None, sample_weight: str | None = None,
+        drop: Sequence[str] = (), max_bins: int | str = "auto",
+        categorical_features: Any = "from_dtype", min_category_frequency: int = 5,
+        random_state: Any = None, path: str | os.PathLike[str] | None = None,
+        n_jobs: int | None = -1, memory_limit: int | None = None, verbose: int = 0,
+    ) -> BinnedData:  # fmt: skip
         """Bin a table that need not fit into memory, in two passes over its blocks.
 
         Parameters
@@ -215,13 +206,9 @@ def target_and_weight(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any]:
 
 
 def edges_of(
-    X: Any,
-    max_bins: int | str,
-    weights: np.ndarray | None,
-    seed: int,
-    backend: Backend,
+    X: Any, max_bins: int | str, weights: np.ndarray | None, seed: int, backend: Backend,
     categories: Categories,
-) -> BinEdges:
+) -> BinEdges:  # fmt: skip
     """The bin edges of a table that was checked, or those that binned data have; parameters as of
     `binning.fit_edges`."""
     if isinstance(X, BinnedData):

@@ -38,13 +38,9 @@ class Blocks:
     """
 
     def __init__(
-        self,
-        source: Any,
-        target: str | None = None,
-        weight: str | None = None,
-        drop: Sequence[str] = (),
-        once: bool = False,
-    ) -> None:
+        self, source: Any, target: str | None = None, weight: str | None = None,
+        drop: Sequence[str] = (), once: bool = False,
+    ) -> None:  # fmt: skip
         self._target, self._weight, self._drop = target, weight, list(drop)
         files = _named(source)
         self._open = _opener(source, once) if files is None else partial(_file_blocks, files)

@@ -111,14 +111,9 @@ class CategoryReader:
     """
 
     def __init__(
-        self,
-        wanted: Any = None,
-        known: Categories | None = None,
-        fewest: int = 1,
-        weights: Any = None,
-        only_counts: bool = False,
-        features: frozenset[int] | None = None,
-    ) -> None:
+        self, wanted: Any = None, known: Categories | None = None, fewest: int = 1,
+        weights: Any = None, only_counts: bool = False, features: frozenset[int] | None = None,
+    ) -> None:  # fmt: skip
         self.wanted, self.fewest, self.weights = wanted, fewest, weights
         self.is_learning, self.only_counts = known is None, only_counts
         self.categories = {} if known is None else known

@@ -241,13 +241,9 @@ class Table:
 
 
 def load_table(
-    path: str | Path,
-    target: str,
-    *,
-    reading: Reading | None = None,
-    text: Collection[str] = (),
+    path: str | Path, target: str, *, reading: Reading | None = None, text: Collection[str] = (),
     **parts: Any,
-) -> Table:
+) -> Table:  # fmt: skip
     """Read a file to train on, or to test with: `path`, `reading` and `text` as in `read_frame`,
     the name of the `target`, and `parts` as in `split_columns`. Errors say what is wrong with the
     file, or which column is absent or not fit for its part."""
@@ -263,14 +259,9 @@ def load_table(
 
 
 def split_columns(
-    frame: Any,
-    target: str,
-    *,
-    weight: str | None = None,
-    drop: Sequence[str] = (),
-    features: Sequence[str] | None = None,
-    drop_missing_target: bool = False,
-) -> Table:
+    frame: Any, target: str, *, weight: str | None = None, drop: Sequence[str] = (),
+    features: Sequence[str] | None = None, drop_missing_target: bool = False,
+) -> Table:  # fmt: skip
     """Features, target and weights of a frame; parameters and errors as in `load_table`."""
     notes = []
     target, *drop = find_columns(frame, [target, *drop])

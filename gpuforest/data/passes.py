@@ -165,13 +165,9 @@ class Reader(BaseEstimator):  # type: ignore[misc]
 
 
 def binned_blocks(
-    source: Blocks,
-    reader: Reader,
-    path: str | os.PathLike[str] | None,
-    n_jobs: int | None,
-    memory_limit: int | None,
-    verbose: int,
-) -> BinnedData:
+    source: Blocks, reader: Reader, path: str | os.PathLike[str] | None, n_jobs: int | None,
+    memory_limit: int | None, verbose: int,
+) -> BinnedData:  # fmt: skip
     """See `BinnedData.from_blocks`."""
     backend, rows = get_host_backend(thread_count(n_jobs)), Rows()
     place = None if path is None else Path(path)

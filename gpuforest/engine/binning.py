@@ -217,15 +217,10 @@ def bin_matrix(X: Array, edges: BinEdges, backend: Backend) -> BinnedMatrix:
 
 
 def fit_edges(
-    X: Array,
-    *,
-    max_bins: int | str = 255,
-    weights: np.ndarray | None = None,
-    seed: int = 0,
-    sample_rows: int = SAMPLE_ROWS,
-    backend: Backend | None = None,
+    X: Array, *, max_bins: int | str = 255, weights: np.ndarray | None = None, seed: int = 0,
+    sample_rows: int = SAMPLE_ROWS, backend: Backend | None = None,
     categories: Categories | None = None,
-) -> BinEdges:
+) -> BinEdges:  # fmt: skip
     """The bin edges of every feature of a real array X [N, F], whose NaN are ignored; on the device
     of `backend` or on the host, where a backend chooses the same edges faster.
 
@@ -257,12 +252,9 @@ def fit_edges(
 
 
 def most_bins(
-    X: Array,
-    max_bins: int | str,
-    weights: np.ndarray | None,
-    categories: Collection[int],
+    X: Array, max_bins: int | str, weights: np.ndarray | None, categories: Collection[int],
     backend: Backend,
-) -> int | str:
+) -> int | str:  # fmt: skip
     """What max_bins="auto" of `fit_edges` means for X, as far as LOOK_ROWS rows show: FEW_VALUES,
     MANY_BINS, or still "auto". A number stays as it is."""
     if max_bins != "auto":

@@ -249,12 +249,9 @@ def within(fit: Fit, backend: Backend, limit: int | None) -> Backend:
 
 
 def smaller(
-    estimate_on: Callable[[Backend], MemoryEstimate],
-    backend: Backend,
-    limit: int,
-    how: str,
+    estimate_on: Callable[[Backend], MemoryEstimate], backend: Backend, limit: int, how: str,
     what: str,
-) -> tuple[Backend, MemoryEstimate]:
+) -> tuple[Backend, MemoryEstimate]:  # fmt: skip
     """The backend with less working memory, or fewer threads too, so that an estimate is within the
     limit; and this estimate. If none is, even in the way `how`, a ValueError says `what` to lower.
     """

@@ -120,13 +120,9 @@ def apply(forest: Forest, X: Array, backend: Backend) -> Array:
 
 
 def _by_blocks(
-    forest: Forest,
-    X: Array,
-    backend: Backend,
-    width: int,
-    dtype: type,
+    forest: Forest, X: Array, backend: Backend, width: int, dtype: type,
     values: Callable[[Array], Array],
-) -> Array:
+) -> Array:  # fmt: skip
     """values(codes of a block of rows) of every block, [N, width]."""
     is_on_host = on_host(X)
     out = (np if is_on_host else backend.xp).empty((X.shape[0], width), dtype=dtype)

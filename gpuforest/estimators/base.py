@@ -351,13 +351,9 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         return getattr(import_module(f"gpuforest.export.{module}"), function)(self)
 
     def to_onnx(
-        self,
-        path: str | os.PathLike[str] | None = None,
-        *,
-        dtype: str = "float32",
-        ml_version: int | None = None,
-        feature_names: Sequence[str] | None = None,
-    ) -> Any:
+        self, path: str | os.PathLike[str] | None = None, *, dtype: str = "float32",
+        ml_version: int | None = None, feature_names: Sequence[str] | None = None,
+    ) -> Any:  # fmt: skip
         """An ONNX model that predicts the same, which is also written to `path` if that is given.
 
         Parameters, results and errors are those of `gpuforest.export.onnx.to_onnx`.

@@ -61,15 +61,9 @@ class HistGradientBoosting(BaseTrees):
 
     @fits.with_callbacks
     def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        *,
-        X_val: Any = None,
-        y_val: Any = None,
-        sample_weight_val: Any = None,
-    ) -> Any:
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, X_val: Any = None,
+        y_val: Any = None, sample_weight_val: Any = None,
+    ) -> Any:  # fmt: skip
         """Grow the trees, round after round.
 
         Parameters

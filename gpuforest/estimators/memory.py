@@ -33,14 +33,9 @@ _warned: set[str] = set()  # the warnings that this process has given
 
 
 def estimate_memory(
-    estimator: Any,
-    n_samples: int,
-    n_features: int,
-    n_classes: int = 2,
-    n_outputs: int = 1,
-    dtype: Any = np.float32,
-    backend: str | None = None,
-) -> MemoryEstimate:
+    estimator: Any, n_samples: int, n_features: int, n_classes: int = 2, n_outputs: int = 1,
+    dtype: Any = np.float32, backend: str | None = None,
+) -> MemoryEstimate:  # fmt: skip
     """The memory that a fit will take, from its parameters alone.
 
     Parameters
@@ -107,13 +102,9 @@ def estimate_memory(
 
 
 def fit_of(
-    settings: Settings,
-    X: Any,
-    sampling: Sampling,
-    rules: Rules,
-    coding: TargetCoding,
+    settings: Settings, X: Any, sampling: Sampling, rules: Rules, coding: TargetCoding,
     categories: Categories | None = None,
-) -> Fit:
+) -> Fit:  # fmt: skip
     """The facts about a fit that its memory depends on.
 
     X : anything with the shape and the dtype of the table
@@ -159,14 +150,9 @@ def expected_boosting(estimator: Any, X: Any, n_classes: int) -> BoostedFit:
 
 
 def boosted_fit_of(
-    estimator: Any,
-    X: Any,
-    loss: Loss,
-    n_rows: tuple[int, int],
-    stops: bool,
-    weighted: bool,
+    estimator: Any, X: Any, loss: Loss, n_rows: tuple[int, int], stops: bool, weighted: bool,
     most_categories: int = 0,
-) -> BoostedFit:
+) -> BoostedFit:  # fmt: skip
     """The facts about a fit that its memory depends on.
 
     X : anything with the shape and the dtype of the table

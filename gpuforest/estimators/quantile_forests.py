@@ -65,18 +65,11 @@ class QuantileForest(ForestRegressor):
         return plan
 
     def predict(
-        self,
-        X: Any,
-        quantiles: Any = None,
-        *,
-        interpolation: str = "linear",
-        weighted_quantile: bool = True,
-        weighted_leaves: bool = True,
-        aggregate_leaves_first: bool = True,
-        oob_score: bool = False,
-        indices: Any = None,
+        self, X: Any, quantiles: Any = None, *, interpolation: str = "linear",
+        weighted_quantile: bool = True, weighted_leaves: bool = True,
+        aggregate_leaves_first: bool = True, oob_score: bool = False, indices: Any = None,
         duplicates: Any = None,
-    ) -> Any:
+    ) -> Any:  # fmt: skip
         """Quantiles of the targets that the training rows in X's leaves have.
 
         A training row's weight is the mean over the trees of its share in the leaf that the row
@@ -159,16 +152,9 @@ class QuantileForest(ForestRegressor):
         return float(r2_score(y, predicted, sample_weight=sample_weight, multioutput=how))
 
     def quantile_ranks(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        kind: str = "rank",
-        aggregate_leaves_first: bool = True,
-        oob_score: bool = False,
-        indices: Any = None,
-        duplicates: Any = None,
-    ) -> np.ndarray:
+        self, X: Any, y: Any, *, kind: str = "rank", aggregate_leaves_first: bool = True,
+        oob_score: bool = False, indices: Any = None, duplicates: Any = None,
+    ) -> np.ndarray:  # fmt: skip
         """The rank of each target among those of the training rows in X's leaves.
 
         Parameters
@@ -202,15 +188,9 @@ class QuantileForest(ForestRegressor):
         return ranks[:, 0] if self.n_outputs_ == 1 else ranks
 
     def proximity_counts(
-        self,
-        X: Any,
-        max_proximities: int | None = None,
-        return_sorted: bool = True,
-        *,
-        oob_score: bool = False,
-        indices: Any = None,
-        duplicates: Any = None,
-    ) -> list[list[tuple[int, int]]]:
+        self, X: Any, max_proximities: int | None = None, return_sorted: bool = True, *,
+        oob_score: bool = False, indices: Any = None, duplicates: Any = None,
+    ) -> list[list[tuple[int, int]]]:  # fmt: skip
         """How many draws of each training row are in the leaves that rows reach.
 
         Parameters

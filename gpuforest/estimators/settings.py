@@ -265,12 +265,9 @@ def signs_of(monotonic_cst: Any, n_features: int, coding: TargetCoding) -> np.nd
 
 
 def rules_of(
-    settings: Settings,
-    n_features: int,
-    sampling: Sampling,
-    coding: TargetCoding,
+    settings: Settings, n_features: int, sampling: Sampling, coding: TargetCoding,
     has_categories: bool = False,
-) -> Rules:
+) -> Rules:  # fmt: skip
     """The rules by which trees grow; `has_categories`: some features are categorical."""
     criterion = CRITERIA[settings.criterion].of_outputs(coding.n_outputs)
     split, leaf = settings.min_samples_split, settings.min_samples_leaf

@@ -65,14 +65,9 @@ class SingleTree(BaseTrees):
         return Bunch(ccp_alphas=alphas, impurities=impurities, n_leaves=n_leaves)
 
     def prune(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        *,
-        method: str = "cost_complexity",
+        self, X: Any, y: Any, sample_weight: Any = None, *, method: str = "cost_complexity",
         rule: str = "min",
-    ) -> Any:
+    ) -> Any:  # fmt: skip
         """Prune the fitted tree, in place, by rows that did not grow it.
 
         Parameters

@@ -50,16 +50,9 @@ class BiasVariance:
 
 
 def bias_variance(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    X_test: Any,
-    y_test: Any,
-    *,
-    n_rounds: int = 100,
-    loss: str = "auto",
-    random_state: int | np.random.RandomState | None = None,
-) -> BiasVariance:
+    estimator: Any, X: Any, y: Any, X_test: Any, y_test: Any, *, n_rounds: int = 100,
+    loss: str = "auto", random_state: int | np.random.RandomState | None = None,
+) -> BiasVariance:  # fmt: skip
     """Bias and variance of an estimator's test error, by bootstrap.
 
     Each round fits a clone on as many rows as there are, drawn with replacement, with a seed of

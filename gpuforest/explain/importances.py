@@ -199,13 +199,9 @@ def oob_gains(forest: Forest, first: int, last: int, sums: np.ndarray) -> np.nda
 
 
 def permutation_decreases(
-    forest: Forest,
-    matrix: BinnedMatrix,
-    sampling: Sampling,
-    score: Score,
-    backend: Backend,
+    forest: Forest, matrix: BinnedMatrix, sampling: Sampling, score: Score, backend: Backend,
     groups: list[list[int]] | None = None,
-) -> np.ndarray:
+) -> np.ndarray:  # fmt: skip
     """How much the score of each tree falls when a feature is permuted, f64[F, T]; or when the
     features of a group are, all by the same order, f64[groups, T].
 
@@ -232,14 +228,9 @@ def permutation_decreases(
 
 
 def _of_tree(
-    forest: Forest,
-    tree: int,
-    matrix: BinnedMatrix,
-    rows: np.ndarray,
-    groups: list[list[int]],
-    score: Score,
-    backend: Backend,
-) -> list[float]:
+    forest: Forest, tree: int, matrix: BinnedMatrix, rows: np.ndarray, groups: list[list[int]],
+    score: Score, backend: Backend,
+) -> list[float]:  # fmt: skip
     """The decrease of each of these groups of features; 0 of an empty one."""
     xp, n, K = backend.xp, len(rows), forest.coding.n_values
     codes = xp.take(matrix.codes, backend.asarray(rows), axis=0)

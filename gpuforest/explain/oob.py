@@ -92,13 +92,9 @@ class OutOfBag:
             add(slice(0, n), backend)
 
     def follow(
-        self,
-        forests: list[Forest],
-        points: Iterable[int],
-        error: Error,
-        begin: int = 0,
+        self, forests: list[Forest], points: Iterable[int], error: Error, begin: int = 0,
         rows: np.ndarray | None = None,
-    ) -> Iterator[tuple[int, float]]:
+    ) -> Iterator[tuple[int, float]]:  # fmt: skip
         """Add trees, and give the error at each of these numbers of them.
 
         error, rows : the error of predictions of these rows; None: of all

@@ -241,13 +241,9 @@ class Trial:
 
 
 def try_rows(
-    forest: Forest,
-    criterion: Criterion,
-    signs: np.ndarray,
-    leaves: np.ndarray,
-    y: np.ndarray,
+    forest: Forest, criterion: Criterion, signs: np.ndarray, leaves: np.ndarray, y: np.ndarray,
     weights: np.ndarray,
-) -> Trial:
+) -> Trial:  # fmt: skip
     """Compute the losses of test rows at the nodes of a single tree.
 
     signs : i8[F], or i8[0] without monotonic constraints, see `records.Rules`

@@ -204,14 +204,9 @@ class Distribution:
         self.forest, self.rows, self.members, self.skipped = forest, rows, members, skipped
 
     def quantiles(
-        self,
-        X: Array,
-        q: np.ndarray | None,
-        interpolation: str,
-        backend: Backend,
-        by_tree: bool = False,
-        by_leaf: bool = True,
-    ) -> np.ndarray:
+        self, X: Array, q: np.ndarray | None, interpolation: str, backend: Backend,
+        by_tree: bool = False, by_leaf: bool = True,
+    ) -> np.ndarray:  # fmt: skip
         """Quantiles f64[N, K, Q], or where `q` is None the mean f64[N, K, 1].
 
         by_tree : whether they are means over the trees of quantiles in one leaf

@@ -218,13 +218,9 @@ FAMILIES = re.compile(
 
 
 def export_c(
-    estimator: Any,
-    path: str | os.PathLike[str] | None = None,
-    *,
-    dtype: str = "float64",
-    name: str = "predict",
-    feature_names: Sequence[str] | None = None,
-) -> str:
+    estimator: Any, path: str | os.PathLike[str] | None = None, *, dtype: str = "float64",
+    name: str = "predict", feature_names: Sequence[str] | None = None,
+) -> str:  # fmt: skip
     """A fitted estimator as one file of C99 that needs no library and allocates nothing.
 
     It has a function `void predict(const double *x, double *out)`, which writes means; that of

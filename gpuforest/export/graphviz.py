@@ -79,20 +79,11 @@ class Drawing:
 
 
 def export_graphviz(
-    estimator: Any,
-    tree: int = 0,
-    *,
-    out_file: str | os.PathLike[str] | TextIO | None = None,
-    max_depth: int | None = None,
-    feature_names: Sequence[str] | None = None,
-    class_names: Sequence[Any] | None = None,
-    filled: bool = False,
-    impurity: bool = True,
-    node_ids: bool = False,
-    proportion: bool = False,
-    rounded: bool = False,
-    precision: int = 3,
-) -> str | None:
+    estimator: Any, tree: int = 0, *, out_file: str | os.PathLike[str] | TextIO | None = None,
+    max_depth: int | None = None, feature_names: Sequence[str] | None = None,
+    class_names: Sequence[Any] | None = None, filled: bool = False, impurity: bool = True,
+    node_ids: bool = False, proportion: bool = False, rounded: bool = False, precision: int = 3,
+) -> str | None:  # fmt: skip
     """A tree in the dot language; Graphviz is needed to draw it, not to write it.
 
     A node shows the condition of its left branch (of more than two branches each edge shows

@@ -127,13 +127,9 @@ class Graph:
 
 
 def to_onnx(
-    estimator: Any,
-    path: str | os.PathLike[str] | None = None,
-    *,
-    dtype: str = "float32",
-    ml_version: int | None = None,
-    feature_names: Sequence[str] | None = None,
-) -> Any:
+    estimator: Any, path: str | os.PathLike[str] | None = None, *, dtype: str = "float32",
+    ml_version: int | None = None, feature_names: Sequence[str] | None = None,
+) -> Any:  # fmt: skip
     """A fitted estimator of ours as an ONNX model that predicts the same.
 
     Labels are equal for each row. Probabilities and means are equal to the last bit with

@@ -20,12 +20,9 @@ INDENT = "|   "
 
 
 def export_text(
-    estimator: Any,
-    tree: int = 0,
-    *,
-    feature_names: Sequence[str] | None = None,
+    estimator: Any, tree: int = 0, *, feature_names: Sequence[str] | None = None,
     max_depth: int | None = None,
-) -> str:
+) -> str:  # fmt: skip
     """A tree as indented text: a line for each way out of a split, and one for each leaf.
 
     Of a boosted model the first line says what leaves add to, and leaves show their rows and the
@@ -113,15 +110,10 @@ def _shares(classes: np.ndarray, sums: np.ndarray, values: np.ndarray) -> str:
 
 
 def export_rules(
-    estimator: Any,
-    tree: int = 0,
-    *,
-    feature_names: Sequence[str] | None = None,
-    class_names: Sequence[Any] | None = None,
-    per: str = "leaf",
-    decimals: int | None = None,
+    estimator: Any, tree: int = 0, *, feature_names: Sequence[str] | None = None,
+    class_names: Sequence[Any] | None = None, per: str = "leaf", decimals: int | None = None,
     plain: bool = False,
-) -> str:
+) -> str:  # fmt: skip
     """A tree as rules: one line a leaf, or a class, with one condition a feature.
 
     Every row meets the conditions of exactly one leaf; a side that rows without a value take

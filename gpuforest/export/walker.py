@@ -90,12 +90,9 @@ class Node:
 
 
 def tree_nodes(
-    estimator: Any,
-    tree: int = 0,
-    *,
-    feature_names: Sequence[str] | None = None,
+    estimator: Any, tree: int = 0, *, feature_names: Sequence[str] | None = None,
     class_names: Sequence[Any] | None = None,
-) -> dict[int, Node]:
+) -> dict[int, Node]:  # fmt: skip
     """The nodes of a fitted estimator's tree.
 
     Parameters
@@ -127,12 +124,9 @@ def tree_nodes(
 
 
 def nodes_of(
-    estimator: Any,
-    tree: int,
-    feature_names: Sequence[str] | None = None,
-    class_names: Sequence[Any] | None = None,
-    max_depth: float = inf,
-) -> dict[int, Node]:
+    estimator: Any, tree: int, feature_names: Sequence[str] | None = None,
+    class_names: Sequence[Any] | None = None, max_depth: float = inf,
+) -> dict[int, Node]:  # fmt: skip
     """`tree_nodes`, of the upper levels of a tree alone."""
     forest, splits = opened(estimator, tree, feature_names)
     columns = _columns(estimator, forest, tree, class_names)

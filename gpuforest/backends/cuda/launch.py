@@ -61,16 +61,9 @@ class CudaLaunches(Backend):
             self.prepare(operation, name, grid, arguments, **options)()
 
     def prepare(
-        self,
-        operation: str,
-        name: str,
-        grid: tuple[int, ...],
-        arguments: tuple[Any, ...],
-        *,
-        macros: dict[str, str] | None = None,
-        threads: int = THREADS,
-        shared: int = 0,
-    ) -> Callable[[], None]:
+        self, operation: str, name: str, grid: tuple[int, ...], arguments: tuple[Any, ...], *,
+        macros: dict[str, str] | None = None, threads: int = THREADS, shared: int = 0,
+    ) -> Callable[[], None]:  # fmt: skip
         """A launch of a kernel that may be made again and again. Python numbers become 64-bit
         numbers, and records become structs; the arrays must be kept, and one that the kernel does
         not read is a TypeError."""
@@ -105,14 +98,9 @@ class CudaLaunches(Backend):
         return span, -(-S // span)
 
     def sums_before(
-        self,
-        values: Array,
-        begin: Array | None = None,
-        *,
-        size: int = 1,
-        stride: int = 1,
+        self, values: Array, begin: Array | None = None, *, size: int = 1, stride: int = 1,
         total: Array | None = None,
-    ) -> Array:
+    ) -> Array:  # fmt: skip
         """Running sums of every `stride`-th of `values` i64[...], of none first: i64[S + 1]; or of
         the numbers of tiles of `size` in the ranges from begin[s] to values[s].
 

@@ -104,14 +104,9 @@ class CudaLevels(CudaLaunches):
         return self.xp.astype(hist, self.xp.int64, copy=False)
 
     def add_rows(
-        self,
-        training: Training,
-        slots: Frontier,
-        features: Array,
-        tiles: Tiles,
-        n_tiles: int,
+        self, training: Training, slots: Frontier, features: Array, tiles: Tiles, n_tiles: int,
         hist: Array,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Add the slots' rows to `hist`; the histograms that are used hold zeros. Those of slots of
         one tile need not, if a block's memory holds one (see `histogram_group`)."""
         S, k = features.shape
@@ -152,14 +147,9 @@ class CudaLevels(CudaLaunches):
         return Splits(**new_arrays(Splits, self.empty, S=S, C=C, W=0))
 
     def cut(
-        self,
-        training: Training,
-        slots: Frontier,
-        hist: Array,
-        features: Array,
-        need: Array | None,
+        self, training: Training, slots: Frontier, hist: Array, features: Array, need: Array | None,
         best: Splits,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Write the best splits by these features to `best`; `need` None: by all that vary."""
         xp, (S, k), rules, C = self.xp, hist.shape[:2], training.rules, training.n_channels
         score, cut_bin = self.empty((S, k), xp.float64), self.empty((S, k), xp.int32)

@@ -195,14 +195,9 @@ class CudaSampling(RowSampling):
 
 
 def new_slots(
-    backend: Any,
-    S: int,
-    C: int,
-    rows: Array,
-    weights: Array,
-    n_held: int,
+    backend: Any, S: int, C: int, rows: Array, weights: Array, n_held: int,
     allowed: Array | None = None,
-) -> Frontier:
+) -> Frontier:  # fmt: skip
     """S slots of C channels, whose arrays kernels fill."""
     arrays = new_arrays(Frontier, backend.empty, S=S, C=C)
     arrays["constant"] = flags(backend, S)
@@ -220,14 +215,9 @@ def means(training: Training, S: int) -> tuple[Array | None, Array | None]:
 
 
 def compare_rows(
-    training: Training,
-    above: Frontier,
-    slots: Frontier,
-    n_left: Array | None,
-    half: int,
-    mean: Array,
-    compare: Array | None,
-) -> None:
+    training: Training, above: Frontier, slots: Frontier, n_left: Array | None, half: int,
+    mean: Array, compare: Array | None,
+) -> None:  # fmt: skip
     """Slots with a target that differs from their mean are not constant.
 
     above : the slots above, whose rows have moved by `half`; or with `n_left` None, `slots`

@@ -87,14 +87,9 @@ class SharedRows(NumpyBackend):
         return min(int(a[0]) for a in self.communicator.all_gather(np.array([number])))
 
     def totals(
-        self,
-        training: Training,
-        rows: Array,
-        weights: Array,
-        begin: Array,
-        end: Array,
+        self, training: Training, rows: Array, weights: Array, begin: Array, end: Array,
         sums: Array | None = None,
-    ) -> tuple[Array, Array]:
+    ) -> tuple[Array, Array]:  # fmt: skip
         slots = training, rows, weights, begin, end
         if sums is None:
             sums = self.summed(super().totals(*slots)[0])
@@ -206,13 +201,9 @@ def laid_out(codes: np.ndarray, backend: Backend) -> Array:
 
 
 def grow_of_rows(
-    estimator: Any,
-    data: BinnedData,
-    begin: int,
-    codes: np.ndarray,
-    rows: np.ndarray,
+    estimator: Any, data: BinnedData, begin: int, codes: np.ndarray, rows: np.ndarray,
     communicator: Communicator,
-) -> Forest:
+) -> Forest:  # fmt: skip
     """The trees from `begin` on of the estimator's forest, not finished, grown by participants that
     hold the codes u8 or u16 [F, n] of the rows of these numbers i64[n]; all of them return it. The
     data have no codes, but y and weights of all rows."""
@@ -237,13 +228,9 @@ def without_codes(data: BinnedData, like: np.ndarray) -> BinnedData:
 
 
 def fit_rows(
-    client: Client,
-    estimator: Any,
-    data: BinnedData,
-    parts: list[Any],
-    ranges: list[range],
+    client: Client, estimator: Any, data: BinnedData, parts: list[Any], ranges: list[range],
     begin: int,
-) -> Any:
+) -> Any:  # fmt: skip
     """The estimator with new trees from the number `begin` on, fitted by the workers that hold
     codes: parts are futures of codes [F, n] of the rows of these ranges, and the data have none. A
     ClusterError says that workers died or fell silent in each of `ATTEMPTS` attempts."""
@@ -310,13 +297,9 @@ def last_words(client: Client, futures: list[Any], workers: list[str]) -> list[A
 
 
 def participant(
-    data: BinnedData,
-    estimator: Any,
-    parts: list[np.ndarray],
-    rows: np.ndarray,
-    begin: int,
+    data: BinnedData, estimator: Any, parts: list[np.ndarray], rows: np.ndarray, begin: int,
     name: str,
-) -> Any:
+) -> Any:  # fmt: skip
     """What each worker does, which the others call by the name. The first one returns the fitted
     estimator, the others None."""
     on_host = local_copy(estimator, backend=get_host_backend().name)

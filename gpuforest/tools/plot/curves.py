@@ -271,12 +271,9 @@ def _staged(estimator: Any, X: Any, y: Any, by_loss: bool) -> np.ndarray:
 
 
 def plot_importances(
-    importances: Any,
-    *,
-    top: int | None = 20,
-    feature_names: Sequence[str] | None = None,
+    importances: Any, *, top: int | None = 20, feature_names: Sequence[str] | None = None,
     ax: style.Axes | None = None,
-) -> style.Axes:
+) -> style.Axes:  # fmt: skip
     """Draw the features' importances, largest first, with their standard deviations: over
     trees, or as they were found.
 

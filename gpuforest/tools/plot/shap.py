@@ -42,15 +42,9 @@ class Explained:
     added to, such as "the prediction", whose expected value is `base`."""
 
     def __init__(
-        self,
-        estimator: Any,
-        X: Any,
-        output: Any,
-        background: Any,
-        values: Any,
-        feature_names: Sequence[str] | None,
-        row: int | None = None,
-    ) -> None:
+        self, estimator: Any, X: Any, output: Any, background: Any, values: Any,
+        feature_names: Sequence[str] | None, row: int | None = None,
+    ) -> None:  # fmt: skip
         """From what a public function takes; `row`: the number of the only row to explain."""
         forest, _ = opened(estimator, 0, None)
         self.columns = Columns(estimator, X, feature_names)
@@ -160,16 +154,9 @@ def _what(estimator: Any, k: int | None, n_outputs: int) -> str:
 
 
 def plot_shap_summary(
-    estimator: Any,
-    X: Any,
-    *,
-    output: Any = None,
-    background: Any = None,
-    values: Any = None,
-    top: int | None = 20,
-    feature_names: Sequence[str] | None = None,
-    ax: Axes | None = None,
-) -> Axes:
+    estimator: Any, X: Any, *, output: Any = None, background: Any = None, values: Any = None,
+    top: int | None = 20, feature_names: Sequence[str] | None = None, ax: Axes | None = None,
+) -> Axes:  # fmt: skip
     """Draw a point for each row's SHAP value of each feature: the lighter, the larger the feature.
 
     Missing values are crosses; features of categories are diamonds of one shade.
@@ -213,16 +200,9 @@ def plot_shap_summary(
 
 
 def plot_shap_bar(
-    estimator: Any,
-    X: Any,
-    *,
-    output: Any = None,
-    background: Any = None,
-    values: Any = None,
-    top: int | None = 20,
-    feature_names: Sequence[str] | None = None,
-    ax: Axes | None = None,
-) -> Axes:
+    estimator: Any, X: Any, *, output: Any = None, background: Any = None, values: Any = None,
+    top: int | None = 20, feature_names: Sequence[str] | None = None, ax: Axes | None = None,
+) -> Axes:  # fmt: skip
     """Draw the mean size of each feature's SHAP values, largest first.
 
     Parameters, results and errors are those of `plot_shap_summary`.
@@ -296,17 +276,10 @@ def _add_scale(ax: Axes, has_numbers: bool) -> None:
 
 
 def plot_shap_waterfall(
-    estimator: Any,
-    X: Any,
-    row: int = 0,
-    *,
-    output: Any = None,
-    background: Any = None,
-    values: Any = None,
-    top: int | None = 10,
-    feature_names: Sequence[str] | None = None,
+    estimator: Any, X: Any, row: int = 0, *, output: Any = None, background: Any = None,
+    values: Any = None, top: int | None = 10, feature_names: Sequence[str] | None = None,
     ax: Axes | None = None,
-) -> Axes:
+) -> Axes:  # fmt: skip
     """Draw how the SHAP values of one row lead from the expected value to its prediction.
 
     Bars that raise the prediction are plain, those that lower it are hatched. Read from below: the
@@ -372,17 +345,10 @@ def _add_numbers(ax: Axes, steps: np.ndarray, ends: np.ndarray) -> None:
 
 
 def plot_shap_dependence(
-    estimator: Any,
-    X: Any,
-    feature: int | str,
-    *,
-    color_by: int | str | None = AUTO,
-    output: Any = None,
-    background: Any = None,
-    values: Any = None,
-    feature_names: Sequence[str] | None = None,
-    ax: Axes | None = None,
-) -> Axes:
+    estimator: Any, X: Any, feature: int | str, *, color_by: int | str | None = AUTO,
+    output: Any = None, background: Any = None, values: Any = None,
+    feature_names: Sequence[str] | None = None, ax: Axes | None = None,
+) -> Axes:  # fmt: skip
     """Draw each row's SHAP value of a feature against its value there.
 
     Points above one another are rows for which the same value means different things: the feature

@@ -112,16 +112,10 @@ def middles(ends: np.ndarray) -> np.ndarray:
 
 
 def plot_boundaries(
-    estimator: Any,
-    X: Any,
-    y: Any = None,
-    features: Sequence[int | str] = (0, 1),
-    *,
-    feature_names: Sequence[str] | None = None,
-    class_names: Sequence[Any] | None = None,
-    legend: bool = True,
-    ax: Axes | None = None,
-) -> Axes:
+    estimator: Any, X: Any, y: Any = None, features: Sequence[int | str] = (0, 1), *,
+    feature_names: Sequence[str] | None = None, class_names: Sequence[Any] | None = None,
+    legend: bool = True, ax: Axes | None = None,
+) -> Axes:  # fmt: skip
     """Draw what an estimator predicts over two features: the deeper a colour, the larger the lead
     of its class.
 
@@ -169,15 +163,9 @@ def plot_boundaries(
 
 
 def plot_steps(
-    estimator: Any,
-    X: Any,
-    y: Any = None,
-    feature: int | str = 0,
-    *,
-    n_trees: int = 1,
-    feature_names: Sequence[str] | None = None,
-    ax: Axes | None = None,
-) -> Axes:
+    estimator: Any, X: Any, y: Any = None, feature: int | str = 0, *, n_trees: int = 1,
+    feature_names: Sequence[str] | None = None, ax: Axes | None = None,
+) -> Axes:  # fmt: skip
     """Draw what an estimator of numbers predicts along one feature: a step function.
 
     The steps are exact where the feature has less than 300 thresholds, as by default. All other

@@ -45,19 +45,11 @@ class Box:
 
 
 def plot_tree(
-    estimator: Any,
-    tree: int = 0,
-    *,
-    max_depth: int | None = None,
-    feature_names: Sequence[str] | None = None,
-    class_names: Sequence[Any] | None = None,
-    filled: bool = True,
-    impurity: bool = True,
-    node_ids: bool = False,
-    proportion: bool = False,
-    precision: int = 3,
-    ax: Axes | None = None,
-) -> Axes:
+    estimator: Any, tree: int = 0, *, max_depth: int | None = None,
+    feature_names: Sequence[str] | None = None, class_names: Sequence[Any] | None = None,
+    filled: bool = True, impurity: bool = True, node_ids: bool = False, proportion: bool = False,
+    precision: int = 3, ax: Axes | None = None,
+) -> Axes:  # fmt: skip
     """Draw a tree: on each split its condition, of two branches the left one is "yes".
 
     The boxes of a boosted model show gains in place of impurities, and the first one says what

@@ -210,12 +210,9 @@ def error_picture(curves: dict[str, tuple[np.ndarray, np.ndarray]], x: str, y: s
 
 
 def histogram_picture(
-    title: str,
-    values: np.ndarray,
-    labels: tuple[str, str],
-    caption: str,
+    title: str, values: np.ndarray, labels: tuple[str, str], caption: str,
     threshold: float | None = None,
-) -> Html:
+) -> Html:  # fmt: skip
     """How often values occur; of few whole numbers, each by itself."""
     if values.dtype.kind in "iu" and np.ptp(values) <= BINS:
         edges = np.arange(values.min(), values.max() + 2) - 0.5
