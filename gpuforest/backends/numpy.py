@@ -112,8 +112,8 @@ def deep_wave_bytes(fit: Fit, n_threads: int, n_trees: int) -> float:
     if alone:
         together = max(1.0, together)
     sums = 8 * C * fit.leaf_rows(together, growing=True)
-    # nodes with the threads' copies, and the sums of leaves twice
-    unordered: float = n_trees * leaves * 2 * 8 * 4 + 2 * sums * n_trees / together
+    # nodes as threads grow them, together and in their places, and the sums of leaves twice
+    unordered: float = n_trees * leaves * 2 * 8 * 3 + 2 * sums * n_trees / together
     if fit.is_pure:
         scratch += sums
     unordered += fit.kind.wave_bytes(fit, n_trees)

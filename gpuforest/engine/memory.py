@@ -22,7 +22,7 @@ LARGE = 32 * MIB  # bytes of an array that goes back to the system as soon as it
 ROUNDING = 1e-12  # of sums of probabilities
 # Bytes for a node of trees whose splits are chosen again: of several trees, besides their sums,
 # and of a tree whose links are Python's numbers
-CHOOSING, LINKS = 70, 350
+CHOOSING, LINKS = 70, 250
 CHOSEN_AT_ONCE = 2**22  # sums of such nodes at a time: forest.py's GROUP_VALUES
 # Bytes for a row of AdaBoost besides integer weights, and after a tree has grown
 WEIGHING, JUDGING = 9, 24
@@ -200,14 +200,15 @@ def estimate(fit: Fit, backend: Backend) -> MemoryEstimate:
     # rows of the leaf tables, of a wave
     rows = min(fit.leaf_rows(size), n_leaves * size)
     wave = worker.nodes.wave_bytes(worker, fit, size)
-    growing = n_workers * wave + MIB  # threads, Python's objects
+    growing = n_workers * wave + MIB / 2  # threads, Python's objects
     if n_waves > 1 and backend.on_host:
         # what the waves made is copied, and sums are looked up by keys. What grew is free then,
-        # but only large arrays go back to the system; the last of the tables come after it
+        # but of moments, whose tables are as large as the nodes, only large arrays go back to the
+        # system; the last of the tables come after it
         joined = min(n_waves * rows, fit.leaf_rows(T)) if fit.is_classes else n_waves * rows
         joining = T * nodes + 8 * C * joined + (48 * n_waves * rows if fit.is_classes else 0)
-        large = 8 * C * rows > LARGE
         last = 8 * C * rows * min(n_workers, n_waves)
+        large = fit.is_classes or 8 * C * rows > LARGE
         growing = max(growing - last, joining) if large else growing + joining
         growing += 240 * n_waves * rows * fit.is_classes  # their keys, orders and numbers
     # what a fit does with the trees when they have grown

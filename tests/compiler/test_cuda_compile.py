@@ -66,6 +66,7 @@ REGISTERS = {
     "encode": (24, 32),  # a search waits at every step
     "ends": (40, 48),  # the same, two sums, and the record of all fields of slots
     "fill": (56, 64),  # two blocks of 512 threads, or four of 256
+    "first_rows": (32, 32),  # waits for memory
     "find_gaps": (56, 56),  # eight loads under way
     "finish": (64, 40),  # addresses of many fields
     "gradients": (64, 48),  # quotients of doubles, and the series of an exponential

@@ -233,7 +233,7 @@ def mine(monkeypatch):
 def test_a_registered_backend_says_what_it_takes(mine):
     found = estimate_memory(mine, ROWS, FEATURES)
     assert found.binning > 10**9
-    assert found.growing == 100 * registry.GPU_MEMORY + MIB
+    assert found.growing == 100 * registry.GPU_MEMORY + MIB // 2
 
 
 def test_a_registered_backend_is_kept_within_the_limit(mine):

@@ -87,4 +87,10 @@ def launches() -> dict[tuple[str, str], bool]:
                 ):
                     shared = any(keyword.arg == "shared" for keyword in call.keywords)
                     found[operation, name] = shared or found.get((operation, name), False)
+                case ast.Call(func=ast.Attribute(attr="_launch"), args=[ast.Constant(name), *_]):
+                    found["boosted_tree", name] = False
+                case ast.Dict(keys=[*names], values=[ast.Dict(), *_]):  # of prepared launches
+                    for key, options in zip(names, call.values, strict=True):
+                        words = {word.value for word in options.keys}
+                        found["boosted_tree", key.value] = "shared" in words
     return found
