@@ -6,6 +6,7 @@ import sys
 
 import gpuforest
 
+SHARE = 0.33  # 0.27 to 0.30 were measured, which is some 0.35 s
 HEAVY = ("numba", "cupy", "pandas", "polars", "pyarrow", "narwhals", "rich")
 
 SCRIPT = """
@@ -13,14 +14,14 @@ import json, sys, time
 import numpy, sklearn.base, sklearn.metrics, sklearn.utils.validation
 import sklearn.feature_selection  # for BorutaSelector alone, and 0.07 s
 before = set(sys.modules)
-start = time.process_time()
+start = time.process_time()  # since Python began: what scikit-learn takes on this machine
 import gpuforest
 bare = time.process_time() - start
 bare_modules = set(sys.modules) - before
 from gpuforest import *
 json.dump({
     "bare": bare, "bare_modules": sorted(bare_modules),
-    "whole": time.process_time() - start, "modules": sorted(set(sys.modules) - before),
+    "whole": (time.process_time() - start) / start, "modules": sorted(set(sys.modules) - before),
 }, sys.stdout)
 """
 
@@ -35,7 +36,7 @@ def test_import_is_quick_and_light():
     # the processor's time, and the best of a few, because other processes may be at work
     runs = [json.loads(run(SCRIPT)) for _ in range(3)]
     assert min(r["bare"] for r in runs) < 0.05
-    assert min(r["whole"] for r in runs) < 0.35
+    assert min(r["whole"] for r in runs) < SHARE
     assert not [m for m in runs[0]["modules"] if m.split(".")[0] in HEAVY]
     assert not [m for m in runs[0]["bare_modules"] if m.startswith("gpuforest.estimators")]
 

@@ -27,6 +27,7 @@ from gpuforest.data.blocks import Block, Blocks, named
 from gpuforest.data.categories import CategoryReader, Tally, factorize
 from gpuforest.data.validation import check_weights, column_name, read_table
 from gpuforest.engine import binning
+from gpuforest.engine.binning import SAMPLE_ROWS
 
 NO_LIMIT = 2**64 - 1  # of hashes
 
@@ -54,9 +55,9 @@ class Sample:
         return Sample(rows, values).take(np.argsort(rows, kind="stable"))
 
     def of_lowest_hashes(self, seed: int) -> Sample:
-        if len(self.rows) <= binning.SAMPLE_ROWS:
+        if len(self.rows) <= SAMPLE_ROWS:
             return self
-        return self.take(binning.lowest(binning.row_hashes(seed, self.rows), binning.SAMPLE_ROWS))
+        return self.take(binning.lowest(binning.row_hashes(seed, self.rows), SAMPLE_ROWS))
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +75,7 @@ class Summary:
         """That of both. Samples of twice the size need no cut yet, so that few cuts are made."""
         look, sample = self.look + other.look, self.sample + other.sample
         limit = min(self.limit, other.limit)
-        if len(sample.rows) > 2 * binning.SAMPLE_ROWS:
+        if len(sample.rows) > 2 * SAMPLE_ROWS:
             sample = sample.of_lowest_hashes(self.seed)
             limit = int(binning.row_hashes(self.seed, sample.rows).max())
         return replace(
@@ -115,8 +116,8 @@ class Reader(BaseEstimator):  # type: ignore[misc]
         rows = np.arange(n) if weight is None else np.flatnonzero(weight > 0)
         look = Sample.of(table, rows[: binning.LOOK_ROWS + 1], begin)
         rows = rows[binning.row_hashes(seed, begin + rows) <= np.uint64(limit)]
-        if len(rows) > binning.SAMPLE_ROWS:
-            rows = rows[binning.lowest(binning.row_hashes(seed, begin + rows), binning.SAMPLE_ROWS)]
+        if len(rows) > SAMPLE_ROWS:
+            rows = rows[binning.lowest(binning.row_hashes(seed, begin + rows), SAMPLE_ROWS)]
         return Summary(n, look, Sample.of(table, rows, begin), counter.tallies, seed, limit)
 
     def read(self, X: Any, categories: binning.Categories, backend: Backend) -> Array:

@@ -31,7 +31,6 @@ from gpuforest.engine.sampling import draw_bags
 from gpuforest.engine.target import TargetCoding, encode_moments, integer_weights
 from gpuforest.estimators.standing_in import after_import
 from gpuforest.explain.paths import average_path_length
-from gpuforest.explain.sklearn_tree import sklearn_tree, unlike_sklearn
 from gpuforest.explain.views import TreeView
 
 # where scikit-learn defines what has the same name there and here: users put ours into the modules
@@ -75,6 +74,11 @@ class BagState(np.random.RandomState):
 
     def __reduce__(self) -> Any:
         return str, (BAG_UNKNOWN,)
+
+
+def _trees() -> Any:
+    """Imported when it is asked for, because scikit-learn's trees take long to import."""
+    return import_module("gpuforest.explain.sklearn_tree")
 
 
 def _write_bags(skops_io: Any) -> None:
@@ -122,7 +126,7 @@ def to_sklearn(estimator: Any) -> Any:
     views = [TreeView(forest, t, measure, signs=signs) for t in range(forest.n_trees)]
     copy_to(estimator, converted, *OF_FITS, "classes_", "n_classes_")
     if HOMES[name].startswith("sklearn.tree"):
-        converted.tree_ = sklearn_tree(views[0])
+        converted.tree_ = _trees().sklearn_tree(views[0])
         return converted
     converted.estimator_ = converted.estimator  # what its trees are made from
     converted.estimators_ = [_sklearn_member(converted, view) for view in views]
@@ -169,13 +173,13 @@ def _sklearn_member(forest: Any, view: TreeView) -> Any:
         several = isinstance(converted.n_classes_, list)
         numbers = [np.arange(n, dtype=np.float64) for n in np.atleast_1d(converted.n_classes_)]
         converted.classes_ = numbers if several else numbers[0]
-    converted.tree_ = sklearn_tree(view)
+    converted.tree_ = _trees().sklearn_tree(view)
     return converted
 
 
 def _refuse_unlike(forest: Forest) -> None:
     """Refuse splits that scikit-learn's trees do not have."""
-    if why_not := unlike_sklearn(forest):
+    if why_not := _trees().unlike_sklearn(forest):
         raise ValueError(f"scikit-learn's trees have no {why_not} to convert the model")
 
 
@@ -230,7 +234,7 @@ def isolation_to_sklearn(estimator: Any) -> Any:
     converted.estimators_ = [copy(converted.estimator_) for _ in range(n_trees)]
     for t, member in enumerate(converted.estimators_):
         member.n_features_in_, member.n_outputs_ = forest.edges.n_features, 1
-        member.tree_ = sklearn_tree(TreeView(forest, t, CRITERIA["squared_error"]))
+        member.tree_ = _trees().sklearn_tree(TreeView(forest, t, CRITERIA["squared_error"]))
     trees = [member.tree_ for member in converted.estimators_]
     vars(converted).update(
         estimators_features_=[features.copy() for _ in range(n_trees)],
