@@ -87,7 +87,7 @@ REGISTERS = {
     "roots": (56, 64),  # the permutation, and sums in 64 bits
     "row_keys": (56, 40),  # a hash
     "rows_below": (32, 32),  # a hash
-    "scales": (24, 24),  # one thread
+    "scales": (32, 32),  # one thread, which writes a record
     "search": (120, 128),  # both sides of a cut, sums up to it and the best one so far
     "share_gaps": (64, 64),  # blocks of 1,024 threads
     "sort_columns": (64, 64),  # values and their places, of several at once
