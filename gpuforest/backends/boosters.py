@@ -294,7 +294,7 @@ class NumbaBooster(NumpyBooster):
         self.trees = [trees[k] for k in range(K)]
 
     def workspace(self) -> Workspace:
-        """One that no tree grows in."""
+        """A workspace that no tree is using."""
         with suppress(Empty):
             return self.spaces.get_nowait()
         b, data, (K, N, words) = self.boosting, self.columns, self.stats.shape

@@ -24,7 +24,7 @@ INSTALL = (
     "pip install 'gpuforest[cuda13]' (or 'gpuforest[cuda12]', where the driver is one of CUDA 12)"
 )
 CUDA_PACKAGES = ("cupy", "cupy_backends", "cuda")
-# of CuPy, and of the package by which it finds libraries
+# of CuPy, and of the package that finds its libraries
 COMPILER_ERRORS = (
     "CompileException", "NVRTCError", "DynamicLibNotFoundError", "DynamicLibNotAvailableError",
 )  # fmt: skip

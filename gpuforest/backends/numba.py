@@ -260,7 +260,7 @@ class NumbaBackend(NumpyBackend):
         return training.kind.project_compiled(training, slots, features, weights)
 
     def deep_rows(self, training: Training, n_rows: int) -> int:
-        """So many that all threads have work to the end: whole trees, if many grow.
+        """The most rows with which all threads have work to the end: whole trees, if many grow.
 
         The copied codes must fit the memory. But nodes of fewer rows than bins are always deep,
         because the wide phase would fill a histogram of all bins for them.

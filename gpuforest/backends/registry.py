@@ -26,10 +26,10 @@ CPU_MEMORY, GPU_MEMORY = 8 * 2**20, 64 * 2**20
 BUDGETS = {"numpy": CPU_MEMORY, "numba": CPU_MEMORY}  # other backends get GPU_MEMORY
 ENVIRONMENT = "GPUFOREST_BACKEND"
 GPU = "cupy"  # the backend that "auto" takes if there is a GPU
-# "auto" takes a GPU for at least so many rows on the host. From there on the GPU should never be
-# slower than the CPU: a goal that no measurement on a device has confirmed yet.
+# "auto" takes a GPU for data on the host from this number of rows on. From there on the GPU should
+# never be slower than the CPU: a goal that no measurement on a device has confirmed yet.
 GPU_ROWS = 50_000
-# "auto" takes NumPy for so few rows while Numba's kernels are being compiled
+# "auto" takes NumPy for at most this number of rows while Numba's kernels are being compiled
 SMALL_ROWS = 2_000
 
 

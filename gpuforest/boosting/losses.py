@@ -76,7 +76,7 @@ LEAST_SHARE = 1e-15  # of a class: its logarithm is finite
 
 
 def fact(word: str) -> Any:
-    """A property of a loss: whether a fact is one of its."""
+    """A property that says whether a fact (see FACTS) holds for a loss."""
     return property(lambda loss: word in FACTS[loss.number].split())
 
 

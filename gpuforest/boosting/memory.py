@@ -1,6 +1,6 @@
 """The memory that a fit of boosting will take, and the part of a limit that histograms may have.
 
-As engine/memory.py it counts what a fit takes beside X and y, and estimates how many leaves trees
+As engine/memory.py it counts what a fit takes besides X and y, and estimates how many leaves trees
 will have where `max_leaf_nodes` does not say.
 """
 
@@ -14,7 +14,7 @@ from gpuforest.engine.memory import MIB, Fit, MemoryEstimate, binning_bytes, sma
 
 HISTOGRAM_BYTES = 256 * MIB  # the most that histograms take, if no memory_limit says less
 LEAST_POOL, SPARE = 2, 2  # histograms of a tree that grows, at least, and two more of each pool
-PATHS = 3  # a path is so many times longer than in a balanced tree
+PATHS = 3  # how many times longer a path is than in a balanced tree
 NODE_BYTES = 2 * 250  # of a growing tree, for each leaf: two nodes and what is known of them
 GROWN_BYTES = 2 * 8 + 80  # of a leaf and its part of the nodes, until rounds end
 TREE_BYTES = 2500  # Python's objects and arrays of a grown tree
@@ -73,7 +73,7 @@ class BoostedFit:
 
 
 def estimate(fit: BoostedFit, backend: Backend, memory: int) -> MemoryEstimate:
-    """The memory that `fit` takes on this backend, if open nodes have so much of it."""
+    """The memory that `fit` takes on this backend; open nodes' histograms take `memory` bytes."""
     N, V, K, threads = fit.n_train, fit.n_validation, fit.n_raw, backend.n_threads
     on_numpy = backend.name == "numpy"  # the specification: whole arrays, one histogram at a time
     pools = fit.pools(threads)

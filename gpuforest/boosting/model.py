@@ -60,7 +60,7 @@ class BoostedCoding(TargetCoding):
             return np.asarray(g * g / np.where(bottom > 0, bottom, 1.0))
 
     def check(self, n_trees: int) -> None:
-        """Raise ModelFormatError unless a forest of so many trees can have this coding."""
+        """Raise ModelFormatError unless a forest of n_trees trees can have this coding."""
         baseline, units = self.baseline, self.units
         need(baseline.dtype == np.float64 and baseline.shape == (self.loss.n_raw,), "no baseline")
         need(bool(np.isfinite(baseline).all()), "a baseline that is no finite number")

@@ -29,11 +29,11 @@ from gpuforest.kernels.boosted_tree.records import (
 )
 from gpuforest.kernels.gradients.numpy import derivatives, power_of_two
 
-ONE_WORD_BITS = 24  # a gradient that shares its word with the count keeps at least so many
+ONE_WORD_BITS = 24  # the fewest bits of a gradient that shares its word with the count
 SUM_BITS = 62
 ENOUGH_BITS = 29  # of a row's part in a sum: a leaf's value is then right to 1e-9
 KEYS_AT_ONCE = 256  # keys of trees: one takes as long as all of these
-LOOK_ROWS = 10_000  # rows whose derivatives tell what is typical
+LOOK_ROWS = 10_000  # rows whose derivatives show what is typical
 # Of targets 10**14 and 3 * 10**14 + numbers of size one, float64 keeps steps of 1/64 and 1/16. With
 # learning_rate=0.1 the first fit was as good as one without the offset (R2 0.93), the second not
 # (0.91); of 10**15, with steps of 1/8, R2 was 0.82, and of 3 * 10**15 it was 0.07
@@ -110,14 +110,14 @@ class Boosting:
 
     @property
     def has_rests(self) -> bool:
-        """Whether leaves' values need what rounding left of gradients and hessians, see
+        """Whether leaves' values need the remainders of rounded gradients and hessians, see
         kernels/gradients. Within monotonic bounds values follow from the sums of the splits."""
         return self.loss.is_log and not self.signs.any()
 
     @property
     def hessian_digits(self) -> int:
-        """The bits that hessians of a leaf's rows need in the mean, or the leaf looks for more;
-        where many rows leave fewer, 8 less than the largest hessian has."""
+        """The bits that the mean hessian of a leaf's rows needs; with fewer, the leaf adds
+        the remainders of rounding. At least 8 less than the bits of the largest hessian."""
         return max(0, min(ENOUGH_BITS, self.bits[1] - 8))
 
     def rules(self, scale: Any, asarray: Callable[[np.ndarray], Any] = np.asarray) -> TreeRules:
@@ -143,7 +143,7 @@ class Boosting:
 
 
 def words_of(loss: Loss, weighted: bool, n_rows: int) -> int:
-    """The words of a row's stats: 1 if every hessian is 1, and few rows leave enough bits."""
+    """The words of a row's stats: 1 if every hessian is 1 and ONE_WORD_BITS fit; else 2."""
     one = loss.constant_hessian and not weighted
     return 1 if one and SUM_BITS - 2 * n_rows.bit_length() >= ONE_WORD_BITS else 2
 

@@ -57,7 +57,7 @@ def parallel_map(
     function: Callable[[T], R],
     items: Iterable[T],
     n_threads: int,
-    done: Callable[[int], None] = lambda n: None,
+    done: Callable[[int], None] | None = None,
 ) -> list[R]:
     """`[function(item) for item in items]` on up to `n_threads` threads.
 
@@ -69,7 +69,8 @@ def parallel_map(
         for item in items:
             check_wanted()
             results.append(function(item))
-            done(len(results))
+            if done is not None:
+                done(len(results))
         return results
 
     stopped = threading.Event()
@@ -96,7 +97,8 @@ def parallel_map(
             i, results[i], error = finished.get()
             if error is not None:
                 raise error
-            done(n)
+            if done is not None:
+                done(n)
         return results
     finally:
         # after an exception, an interrupt too, what has not begun is dropped and what has

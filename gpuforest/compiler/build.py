@@ -75,7 +75,7 @@ def lists_of(names: list[str], n_processes: int) -> list[list[str]]:
 def compile_some(
     names: list[str], targets: list[Target], n_processes: int
 ) -> Iterator[tuple[str, list[bytes]]]:
-    """Names and machine codes of kernels, which so many processes compile."""
+    """Names and machine codes of kernels, which n_processes processes compile."""
     if n_processes == 1:
         yield from ((name, compile_one(name, targets)) for name in names)
         return

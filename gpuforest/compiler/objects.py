@@ -37,7 +37,7 @@ PACKAGED = PACKAGE / "compiler" / "compiled"  # filled when it is installed, or 
 DIGEST = hashlib.sha256().digest_size
 HINT = "set NUMBA_CACHE_DIR to a folder that this user alone can write to"
 SUFFIXES = (".so", ".o")  # of shared libraries and of object code
-VERSIONS = 8  # so many of a kernel are kept
+VERSIONS = 8  # the most versions of a kernel that are kept
 # the files of kernels. Those that take longest to compile come first, so that no process waits for
 # one of them at the end
 FILES = (

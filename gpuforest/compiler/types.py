@@ -218,9 +218,3 @@ def dtype_of(dtype: str | type) -> np.dtype[Any]:
     fields = spec_of(dtype).fields
     names = zip(dtype._fields, fields, strict=True)  # type: ignore[attr-defined]
     return np.dtype([(name, dtype_of(field.dtype)) for name, field in names], align=True)
-
-
-def allocated(record: type, **shapes: int | tuple[int, ...]) -> Any:
-    """A record of new arrays of these shapes, whose dtypes are those that it declares."""
-    fields = zip(record._fields, spec_of(record).fields, strict=True)  # type: ignore[attr-defined]
-    return record(**{name: np.empty(shapes[name], dtype_of(field.dtype)) for name, field in fields})

@@ -78,6 +78,8 @@ def bring(X: Any, backend: Backend, name: str) -> Any:
 def to_host(X: Any, name: str = "the array") -> Any:
     """X as a NumPy array if it is an array of any library (cuDF objects as pandas ones); anything
     else on the host is returned as it is."""
+    if isinstance(X, np.ndarray):
+        return X
     if not is_on_device(X):
         return _as_numpy(X, name) if _is_host_array(X) else X
     X = _native(X)

@@ -53,7 +53,7 @@ class BinnedData:
 
     See Also
     --------
-    gpuforest.estimate_memory : what a fit takes beside these data.
+    gpuforest.estimate_memory : the memory that a fit takes besides these data.
     """
 
     by_feature: np.ndarray = field(repr=False)  # the codes, u8 or u16 [F, N]

@@ -27,7 +27,7 @@ from gpuforest.engine.binning import CATEGORY_TYPES, MAX_CATEGORIES, Categories
 # lists, if it does
 Factor = tuple[np.ndarray, list[Any], tuple[Any, ...] | None]
 
-ALWAYS_KEPT = 10  # so many categories of a feature, or fewer, are all listed
+ALWAYS_KEPT = 10  # a feature with at most this number of categories lists all of them
 IDENTIFIER = 0.9  # a column of more different values a row is taken for an identifier
 
 
@@ -71,9 +71,9 @@ class Tally:
         return Tally(list(position), rows, weights, self.whole and other.whole, order)
 
     def categories(self, name: str, fewest: int) -> tuple[Any, ...]:
-        """The categories of the feature, sorted or in the order of the dtype, of a column of this
-        name. Where there are more than `ALWAYS_KEPT`, those of fewer rows than `fewest` are not
-        listed, and never those without weight; whole weights count as so many rows."""
+        """The categories of the column `name`, sorted or in the order of the dtype. Categories
+        without weight are left out. Of more than `ALWAYS_KEPT` categories, those of fewer than
+        `fewest` rows are left out too; a whole weight w counts as w rows."""
         if len({isinstance(value, str) for value in self.values}) > 1:
             raise ValueError(
                 f"{name} mixes strings and numbers as categories: make all of them strings"
@@ -236,7 +236,7 @@ def _factorize_series(column: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
 
     dtype, missing = column.dtype, column.is_null().to_numpy()
     if dtype.is_numeric() or isinstance(dtype, nw.Boolean):
-        codes = np.full(len(column), -1)  # beside nulls integers would be floats
+        codes = np.full(len(column), -1)  # in a column with nulls, integers would be floats
         codes[~missing], values = _factorize_array(column.drop_nulls().to_numpy())
         return codes, values
     if not (isinstance(dtype, nw.String | nw.Categorical | nw.Enum | nw.Object) or missing.all()):
@@ -256,8 +256,8 @@ def _factorize_series(column: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _numbers_of(column: Any) -> np.ndarray | None:
-    """Numbers i64[N] by which polars or Arrow keep strings or categories, -1: null; None for other
-    columns, whose rows become Python objects."""
+    """The numbers i64[N] that polars or Arrow keep for strings or categories, -1 for null; None for
+    other columns, whose rows become Python objects."""
     import narwhals.stable.v2 as nw
 
     if column.implementation.is_polars() and isinstance(
@@ -350,8 +350,8 @@ def _numbers(weights: Any, n_rows: int) -> np.ndarray | None:
 
 
 def find(factor: Factor, categories: Sequence[Any], name: str) -> np.ndarray:
-    """Category codes f32[N] of a column's values; an error if none is there, and all are of another
-    type."""
+    """Category codes f32[N] of a column's values; an error if no value is a known category and all
+    values are of another type."""
     of_rows, values, _ = factor
     n, position = len(categories), {value: i for i, value in enumerate(categories)}
     codes = [position.get(value, n) for value in values]

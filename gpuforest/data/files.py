@@ -125,7 +125,7 @@ def _copied(stream: Any) -> IO[bytes]:
     return copy
 
 
-OLDEST_PYARROW = 24  # 17, 20 and 22 changed the last byte of text beside missing values
+OLDEST_PYARROW = 24  # 17, 20 and 22 changed the last byte of text next to missing values
 
 
 def has_pyarrow() -> bool:

@@ -293,8 +293,8 @@ def split_columns(
 def select_features(frame: Any, names: Sequence[str]) -> tuple[Any, list[str]]:
     """The columns that a model was trained on, in its order, and those that it ignores; an error
     names columns that are absent, or neither numbers nor categories."""
-    # a reader of files leaves out blanks around names, and pandas, by which a model may have been
-    # trained, does not
+    # a reader of files leaves out blanks around names; pandas, which may have read the data of the
+    # training, does not
     present = set(frame.columns)
     bare = {name.strip(): name for name in names if name not in present}
     frame = frame.rename({name: bare[name] for name in bare.keys() & present - set(names)})
@@ -350,7 +350,7 @@ def _target(column: Any, had_gaps: bool = False) -> np.ndarray:
     y = column.to_numpy()
     is_whole = y.dtype.kind == "f" and bool((np.abs(y) < 2**53).all())
     if had_gaps and is_whole and (y == np.round(y)).all():
-        y = y.astype(np.int64)  # beside gaps whole numbers are read as floats
+        y = y.astype(np.int64)  # in a column with gaps, whole numbers are read as floats
     return np.asarray(y if y.dtype.kind in "biuf" else y.astype(np.str_))
 
 

@@ -192,7 +192,7 @@ def binned_blocks(
 
 
 def summarised(source: Blocks, reader: Reader, rows: Rows, backend: Backend) -> Summary:
-    """The summary of all blocks; `rows` collects what the blocks have beside X."""
+    """The summary of all blocks; `rows` collects what the blocks have besides X."""
     summary: Summary | None = None
     for block in source:
         if not len(block.X):

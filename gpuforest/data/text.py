@@ -47,7 +47,7 @@ class Reading:
 
     decimal: str = "."  # the decimal mark of numbers
     thousands: str = ""  # the mark between groups of digits, or "" for none
-    missing: tuple[str, ...] = ()  # markers of missing values beside `MISSING`
+    missing: tuple[str, ...] = ()  # markers of missing values besides `MISSING`
     units: str = ""  # characters that may stand around a number, such as "$%"
     dates: tuple[str, ...] = ()  # columns of dates, which become numbers (see `data.frames`)
     date_format: str = ""  # how dates are written, for `datetime.strptime`; "" is ISO 8601
@@ -318,8 +318,8 @@ def _check_end(file: IO[bytes], columns: list[Any], name: str) -> None:
             raise ValueError(f"{name} is no CSV file: a quotation mark is never closed")
 
 
-NEARLY = 0.9  # of the rows hold numbers
-HALF, FEW = 0.5, 3  # of the rows do, and the others hold few values
+NEARLY = 0.9  # a column of which this share of rows holds numbers is nearly all numbers
+HALF, FEW = 0.5, 3  # or this share, if the other rows hold at most FEW values
 LOOKED_AT = 10_000  # distinct values
 SIGNS = "$€£¥%"
 DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+|[+-]?[0-9]{1,3}(\.[0-9]{3})+,[0-9]+")
@@ -357,7 +357,7 @@ def _advice(column: Any, reading: Reading) -> str:
 
 
 def _options(value: str, bare: str, reading: Reading) -> list[str]:
-    """The options by which a value would be a number; none if it would not."""
+    """The options that would make a number of a value; empty if no option does."""
     options = []
     if signs := "".join(c for c in dict.fromkeys(value) if c in SIGNS and c not in reading.units):
         options.append(f"--units {signs!r}")

@@ -357,7 +357,7 @@ def check_weights(sample_weight: Any, n_rows: int) -> tuple[np.ndarray, np.ndarr
     return weights, integer_weights(weights)
 
 
-BLOCK_VALUES = 2**22  # values that are checked at once; a copy of so many stays small
+BLOCK_VALUES = 2**22  # values that are checked at once, so that a copy of them stays small
 
 
 def without_infinities(estimator: Any, X: Array, names: list[Any] | None, xp: Any) -> Array:

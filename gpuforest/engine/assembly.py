@@ -210,7 +210,7 @@ def merged(waves: list[Forest], training: Training) -> Forest:
 
 
 def no_subtrees(xp: Any, slots: Frontier, has_sets: bool = False) -> Subtrees:
-    """The subtrees of none of the slots."""
+    """A `Subtrees` record without subtrees."""
     zero, none = xp.zeros(1, dtype=xp.int64), xp.zeros(0, dtype=xp.uint64)
     sets = (zero[:0], none) if has_sets else (None, None)
     return Subtrees(zero, none, zero[:0], slots.sums[:0, ...], *sets)

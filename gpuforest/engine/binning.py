@@ -341,16 +341,14 @@ def column_edges(
     dtype = value_dtype(sample)
     sparse = sample.tocsc() if issparse(sample) else None
 
-    def column(f: int) -> np.ndarray:
+    def edges(f: int) -> np.ndarray:
         if sparse is None:
-            return np.asarray(sample[:, f], dtype)
+            return edges_of(np.asarray(sample[:, f], dtype), weights, max_bins)
         stored, dense = slice(*sparse.indptr[f : f + 2]), np.zeros(sparse.shape[0], dtype)
         dense[sparse.indices[stored]] = sparse.data[stored]
-        return dense
+        return edges_of(dense, weights, max_bins)
 
-    return parallel_map(
-        lambda f: edges_of(column(f), weights, max_bins), range(sample.shape[1]), n_threads
-    )
+    return parallel_map(edges, range(sample.shape[1]), n_threads)
 
 
 def on_host(X: Array) -> bool:

@@ -304,7 +304,7 @@ class CriterionNames(Set[str]):
         return (name for name, c in CRITERIA.items() if c.task == self.task)
 
     def __contains__(self, name: object) -> bool:
-        return any(other == name for other in self)
+        return isinstance(name, str) and name in CRITERIA and CRITERIA[name].task == self.task
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

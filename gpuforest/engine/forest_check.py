@@ -144,7 +144,7 @@ def _check_leaves(sums: np.ndarray, coding: TargetCoding) -> None:
 def _check_leaf_impurity(forest: Forest) -> None:
     if (impurity := forest.leaf_impurity) is None:
         return
-    need(not forest.coding.is_classes, "an impurity of leaves beside classes")
+    need(not forest.coding.is_classes, "an impurity of leaves in a forest of classes")
     need_list(impurity, np.float64, "impurities of leaves", len(forest.leaf_sums))
     need(bool((impurity >= 0).all()), "an impurity of leaves out of range")
 
@@ -169,7 +169,7 @@ def _check_medians(forest: Forest) -> None:
     need((values is None) == (errors is None), "medians of nodes without their errors")
     if values is None or errors is None:
         return
-    need(not coding.is_classes and not coding.several, "medians of nodes beside classes")
+    need(not coding.is_classes and not coding.several, "medians of nodes in a forest of classes")
     need_list(values, np.float64, "medians of nodes", forest.n_nodes, coding.n_outputs)
     need_list(errors, np.float64, "errors of nodes", forest.n_nodes)
     need(bool(np.isfinite(values).all()), "a median of a node that is no finite number")

@@ -1,7 +1,7 @@
 """Grow: the open nodes of all trees of a wave are split together, level by level.
 
     frontier   the open nodes of one depth, of all trees of the wave
-       |-- leaves: nodes that need no split, or for which none is found
+       |-- leaves: nodes that need no split, or that have no allowed split
        |-- deep: nodes of so few rows that the backend grows their whole subtrees at the end
        `-- wide: histogram, best split, partition -> the next frontier
 

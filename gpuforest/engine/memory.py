@@ -1,7 +1,7 @@
-"""An estimate of the memory that a fit will take beside X and y, and a way to stay within a limit.
+"""An estimate of the memory that a fit will take besides X and y, and a way to stay within a limit.
 
-An estimate, not a bound: how many nodes a tree has depends on the data. A tree is taken to have as
-many leaves as labels need that have nothing to do with the features, see `truncated_tree`.
+An estimate, not a bound: how many nodes a tree has depends on the data. It assumes as many leaves
+of a tree as random labels need, which have nothing to do with the features, see `truncated_tree`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ WALKED = 32  # bytes of a row and a tree that are walked for unbiased importance
 
 @dataclass(frozen=True)
 class MemoryEstimate:
-    """Bytes that a fit takes, about, beside X and y. `str` of it is a table.
+    """An estimate of the bytes that a fit takes besides X and y. `str` of it is a table.
 
     codes : the binned features
     target : the coded target, its labels, weights
@@ -72,7 +72,7 @@ class Fit:
     target_bytes: int  # of a row
     value_bytes: int  # of a value of X
     copied: bool  # X is made row-major, float32 or float64, block by block
-    scores_bytes: int  # of a row's out-of-bag prediction; 0: none is made
+    scores_bytes: int  # of a row's out-of-bag prediction; 0: the fit makes no such predictions
     sampling: Sampling
     rules: Rules
     kind: Kind = NUMERIC
@@ -127,8 +127,8 @@ class Fit:
         return self.is_classes and rules.min_rows_leaf == 1 and rules.min_rows_split == 2
 
     def leaf_rows(self, n_trees: float, growing: bool = False) -> float:
-        """Rows of the leaf table of so many whole trees, or of growing ones: pure leaves of a class
-        and a weight share one, if the weights are counts of draws."""
+        """Rows of the leaf table of n_trees whole trees, or of growing ones: pure leaves of a class
+        and a weight share a row, if the weights are counts of draws."""
         (leaves, deepest), drawn = self.leaves, self.sampling
         weighted = drawn.weights is not None and (drawn.distinct or not drawn.n_draws)
         in_scratch = growing and (drawn.factors is not None or drawn.balance)
@@ -163,7 +163,7 @@ class Fit:
 
 
 def walked_at_once(n_rows: int, budget: int) -> int:
-    """The trees that so many rows walk down at a time, for unbiased importances."""
+    """The number of trees that n_rows rows walk down at a time, for unbiased importances."""
     return max(1, budget // (WALKED * n_rows))
 
 
@@ -254,7 +254,7 @@ def smaller(
     what: str,
 ) -> tuple[Backend, MemoryEstimate]:  # fmt: skip
     """The backend with less working memory, or fewer threads too, so that an estimate is within the
-    limit; and this estimate. If none is, even in the way `how`, a ValueError says `what` to lower.
+    limit; and this estimate. If even the way `how` exceeds it, a ValueError says `what` to lower.
     """
     estimates = []
     for changed in _smaller(backend):

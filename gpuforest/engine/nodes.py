@@ -26,7 +26,7 @@ CHILD_SHIFT, MISSING_SHIFT, FEATURE_SHIFT = 16, 46, 47
 BIN_MASK, CHILD_MASK, LEAF_MASK = 2**16 - 1, 2**30 - 1, 2**47 - 1
 LEAF = 2**17 - 1  # the feature bits of a leaf
 LEAF_WORD = LEAF << FEATURE_SHIFT
-SET_BIN = BIN_MASK  # the bin bits of a split by a set: no feature has so many bins
+SET_BIN = BIN_MASK  # the bin bits of a split by a set: no bin of a feature has this number
 MOST_COMBINED = 8  # features of a combination
 MOST_WEIGHT = 5  # of a feature in a combination, with either sign
 OBLIQUE_BIN = SET_BIN - 2 * MOST_COMBINED + 1  # and the number of features: features of an
@@ -56,8 +56,8 @@ def has_set(nodes: Array) -> Array:
 
 
 def combined(nodes: Array) -> Array:
-    """The number of features in the combinations by which nodes u64[...] of an oblique forest
-    split, i64[...]; 0 where they split otherwise or are leaves."""
+    """The number of features in the combinations that nodes u64[...] of an oblique forest split
+    by, i64[...]; 0 for other splits and for leaves."""
     bin = (nodes & BIN_MASK).astype("int64")
     by_sum = (bin > OBLIQUE_BIN) & (bin < SET_BIN) & ~is_leaf(nodes)
     return (bin - OBLIQUE_BIN) * by_sum

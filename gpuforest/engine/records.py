@@ -26,7 +26,7 @@ Array = Any
 
 @dataclass(frozen=True)
 class Rules:
-    """The rules by which trees grow."""
+    """The rules for growing trees."""
 
     criterion: Criterion  # chooses splits
     n_tried: I64  # k, the number of features that vary in a node and are tried for its split
@@ -65,7 +65,7 @@ class Rules:
 
 @dataclass(frozen=True, eq=False)
 class Sampling:
-    """The rules by which bags are drawn."""
+    """The rules for drawing bags."""
 
     n_rows: int  # of the training data
     n_draws: int  # rows drawn for each tree; 0: a bag holds every row once
@@ -140,8 +140,8 @@ class Training:
 
     matrix: BinnedMatrix  # the codes of all rows, and the bin edges
     target: Target  # the targets of all rows, as integers
-    sampling: Sampling  # the rules by which bags are drawn
-    rules: Rules  # the rules by which trees grow
+    sampling: Sampling  # the rules for drawing bags
+    rules: Rules  # the rules for growing trees
     seed: int  # determines every random draw
     backend: Backend  # runs the kernels
 
@@ -315,7 +315,7 @@ class Splits:
 
     @classmethod
     def none_yet(cls, n_slots: int, n_channels: int, n_words: int) -> Splits:
-        """Arrays on the host for the splits of so many slots, with no split found yet."""
+        """Arrays on the host for the splits of `n_slots` slots, with no split found yet."""
         splits = cls(**new_arrays(cls, np.zeros, S=n_slots, C=n_channels, W=n_words))
         splits.score.fill(-np.inf)
         splits.feature.fill(-1)

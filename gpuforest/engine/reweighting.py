@@ -22,7 +22,7 @@ TERMS = 14  # of the series of 2**x: what is left out is below the last bit for 
 
 
 # What follows from one tree: how much it counts in the ensemble; its weighted error, from 0 to 1;
-# factors f64[N] by which the rows' weights are multiplied for the next round, if there is an error
+# factors f64[N] that multiply the rows' weights for the next round, if there is an error
 Round = tuple[float, float, np.ndarray]
 
 

@@ -119,7 +119,7 @@ class Nodes:
         return distinct_rows([backend.asnumpy(sums)])
 
     def wave_bytes(self, backend: Backend, fit: Fit, n_trees: int) -> float:
-        """Bytes of a wave of trees while it grows or is pruned, beside bags and grown trees: a
+        """Bytes of a wave of trees while it grows or is pruned, without bags and grown trees: a
         level takes the budget, the rows in two halves, and the nodes."""
         return backend.memory_budget + n_trees * fit.bag_rows * (48 + 12 * fit.n_channels)
 

@@ -203,8 +203,8 @@ def typical_ranges(
     y: Array, limits: np.ndarray, backend: Backend | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """The middle and the width f64[K] of the narrowest range that holds half of the distinct values
-    of each column of y f64[N, K]. Where a sample's range is wide beside the limits f64[K], it
-    stands for that of all rows."""
+    of each column of y f64[N, K]. If the range found in a sample is wide compared with the limits
+    f64[K], it is the result; else all rows are looked at."""
     host = np.asarray if backend is None else backend.asnumpy
     sample = host(y[:: -(-y.shape[0] // LOOK_ROWS), ...])
     middle, width = np.zeros((2, y.shape[1]))

@@ -1,4 +1,4 @@
-"""What forests tell beside their predictions: proximities, unbiased importances, and how sure they
+"""What forests offer besides predictions: proximities, unbiased importances, and how sure they
 are."""
 
 from __future__ import annotations

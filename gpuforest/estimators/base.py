@@ -190,7 +190,7 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         return TrainingPlan(training, settings, checked, self._combine())
 
     def _for_rows(self, settings: Settings, n_rows: int) -> Settings:
-        """The parameters for trees that draw from so many rows."""
+        """The parameters for trees that draw from n_rows rows."""
         return settings
 
     def _pooled(

@@ -172,7 +172,7 @@ class HistGradientBoosting(BaseTrees):
     def _split(
         self, train: Rows, loss: Loss, seed: int, backend: Backend
     ) -> tuple[Rows, Rows | None]:
-        """The rows to train on, and those to validate on; None: none."""
+        """The rows to train on, and those to validate on; None: there are no such rows."""
         if not self.do_early_stopping_ or self.validation_fraction is None:
             return train, None
         labels = train.y if loss.is_classes else None

@@ -1,4 +1,4 @@
-"""What a fit of boosting needs beside trees: constraints, limits, and the scores of its rounds."""
+"""What a fit of boosting needs besides trees: constraints, limits, and the scores of its rounds."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ SCORED_ROWS = 10_000  # of training rows at most, by a scorer
 
 
 def stops_early(early_stopping: Any, n_rows: int) -> bool:
-    """Whether a fit of so many rows watches its scores, without rows to validate on."""
+    """Whether a fit of n_rows rows watches its scores, if no validation rows were passed."""
     return n_rows > MANY_ROWS if early_stopping == "auto" else bool(early_stopping)
 
 

@@ -59,7 +59,7 @@ def subset_accuracy(y: np.ndarray, predicted: np.ndarray) -> float:
 
 
 def r_squared(y: np.ndarray, values: np.ndarray) -> float:
-    """R^2 of predictions of y f64[n, n_outputs], beside which there may be squares, as
+    """R^2 of predictions of y f64[n, n_outputs] (their squares may follow in other columns), as
     scikit-learn's `r2_score` gives it, in a tenth of the time, because it is called often."""
     left = ((y - values[:, : y.shape[1]]) ** 2).sum(axis=0)
     spread = ((y - y.mean(axis=0)) ** 2).sum(axis=0)
@@ -70,8 +70,8 @@ def r_squared(y: np.ndarray, values: np.ndarray) -> float:
 def members(estimator: Any) -> list[Any]:
     """`estimators_` of a fitted forest: its trees as fitted estimators.
 
-    They share the forest's edges, its leaf table and what follows from them. Each has a
-    `random_state` by which the same tree grows again from the rows of its bag.
+    They share the forest's edges, its leaf table and what follows from them. Each has the
+    `random_state` that grows the same tree again from the rows of its bag.
     """
     unfitted, forest = template(estimator), estimator.forest_.unweighted
     names = ("criterion_", "backend_", "n_features_in_", "feature_names_in_")

@@ -27,7 +27,7 @@ from gpuforest.explain.node_values import clip_leaves, with_leaf_impurity, with_
 from gpuforest.explain.oob import Curve, Error, OutOfBag, change, curve_points, sampled_rows
 from gpuforest.explain.pruning import best_first, prune
 
-# So many trees at least: tuneRF tries 50, and this is a point of every curve. Errors of fewer
+# The fewest trees: tuneRF tries 50, and this is a point of every curve. Errors of fewer trees
 # fall fast, and differ by chance.
 FIRST_TREES = 48
 IMPROVEMENT = 0.05  # of the error, as a part of it: tuneRF's

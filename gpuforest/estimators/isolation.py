@@ -29,8 +29,8 @@ from gpuforest.estimators.settings import RowWeights, Settings
 from gpuforest.explain.paths import average_path_length, with_path_lengths
 
 EVEN_BINS = 1023  # of "auto", but for features with long tails
-# Bins that the middle half of a feature's values is to have: 16 times its width, or less, is told
-# apart by EVEN_BINS. With 16 bins the ROC AUC among long tails was lower than that of exact cuts
+# Bins wanted for the middle half of a feature's values; EVEN_BINS give them if the range is at most
+# 16 times as wide. With 16 bins the ROC AUC among long tails was lower than that of exact cuts
 BINS_OF_HALF = 64
 LOOKED_AT = 2048  # rows, evenly spaced, that say how wide the middle half is
 
@@ -40,7 +40,7 @@ def even_edges(X: Any, max_bins: int | str, categories: Categories, backend: Bac
 
     A cut is drawn from a node's bins with the same chance for each. Where bins are equally wide,
     it is uniform between the node's least and largest value, as in the paper, up to the width of
-    a bin. Bins by quantiles would make cuts between inliers as likely as cuts beside an anomaly.
+    a bin. Bins by quantiles would make cuts between inliers as likely as cuts next to an anomaly.
     max_bins="auto" means `EVEN_BINS`, and more where a few values lie so far out that all others
     would share a few bins. X [N, F] may be sparse, or lie on the backend's device.
     """
@@ -77,7 +77,7 @@ def _bins_of(X: Any, max_bins: int | str, low: np.ndarray, high: np.ndarray) -> 
 
 
 def _ranges(X: Any, backend: Backend) -> tuple[np.ndarray, np.ndarray]:
-    """The least and the largest value of each column, f64[F]; of one without any inf and -inf."""
+    """The least and the largest value of each column, f64[F]; inf and -inf of an empty one."""
     if issparse(X):
         ends = X.nanmin(axis=0).toarray().reshape(-1), X.nanmax(axis=0).toarray().reshape(-1)
         low, high = (np.asarray(e, VALUE) for e in ends)
@@ -93,8 +93,8 @@ def _ranges(X: Any, backend: Backend) -> tuple[np.ndarray, np.ndarray]:
 
 
 AUTO_SAMPLES = 256  # rows of a tree, of the paper: more make inliers hide anomalies
-# Trees draw their rows from so many, and from eight times their own number if that is more: what
-# fits look at, however many rows there are
+# Trees draw their rows from this number of rows, or from eight times the rows of a tree if that is
+# more. A fit looks at no other rows, however many there are
 POOL_ROWS = 2**15
 
 
@@ -119,7 +119,7 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):  # type: ignore[misc]
     Notes
     -----
     Rows with missing values go to a random side of each cut. If there are more than 32,768 rows,
-    trees draw theirs from so many, which are drawn once.
+    trees draw theirs from 32,768 of them, which are drawn once.
 
     References
     ----------
@@ -190,7 +190,7 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):  # type: ignore[misc]
 
     @property
     def feature_importances_(self) -> np.ndarray:
-        """There are none: cuts are drawn, and gain nothing."""
+        """Isolation forests have no importances: their cuts are random, and gain nothing."""
         raise AttributeError("IsolationForest has no feature_importances_: its cuts are random")
 
     def _tree_params(self) -> dict[str, Any]:
@@ -254,7 +254,7 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):  # type: ignore[misc]
 
 
 def depth_of(n_drawn: int) -> int:
-    """The levels of a balanced tree of so many rows, which no tree exceeds."""
+    """The levels of a balanced tree of n_drawn rows; no tree is deeper."""
     return math.ceil(math.log2(max(n_drawn, 2)))
 
 

@@ -50,8 +50,8 @@ def estimate_memory(
     Returns
     -------
     MemoryEstimate
-        In bytes, beside X and y. The trees are taken to grow as large as labels need that have
-        little to do with the features; from others a smaller forest grows. With max_bins="auto"
+        In bytes, besides X and y. It assumes that labels have little to do with the features, for
+        which trees grow largest; other labels give a smaller forest. With max_bins="auto"
         some feature is taken to have as many values as rows.
 
     Raises

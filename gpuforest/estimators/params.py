@@ -82,7 +82,7 @@ TABLE: Table = {
         "as give the least out-of-bag error, from the default on by factors of two, which needs "
         "bootstrap."),
     "max_leaf_nodes": (None, [at_least(2), None],
-        "At most so many leaves of a tree: of all splits those that decrease the impurity most, "
+        "The most leaves of a tree: it has the splits that decrease the impurity most, "
         "chosen from the root down (best first); None: any number."),
     "min_impurity_decrease": (0.0, [at_least(0.0, Real)],
         "Least decrease of impurity, weighted by the node's share of the rows."),
@@ -131,7 +131,7 @@ TABLE: Table = {
     "oob_tol": (0.005, [at_least(0.0, Real)],
         'Of n_estimators="auto": growing ends when over the last half of the trees the out-of-bag '
         "error (of classes the share of wrong rows, of numbers 1 - R^2) lay within this."),
-    "max_estimators": (1000, [at_least(1)], 'Of n_estimators="auto": at most so many trees.'),
+    "max_estimators": (1000, [at_least(1)], 'The most trees of n_estimators="auto".'),
     "class_weight": (None, [StrOptions({"balanced", "balanced_subsample"}), *CLASS_WEIGHT],
         'What each row of a class adds to the statistics: {label: weight}, or "balanced", rows / '
         '(classes * rows of the class); "balanced_subsample" counts the rows drawn for each tree. '
@@ -147,13 +147,13 @@ TABLE: Table = {
         "Threads on the CPU; None: one (or joblib's context), -1: all."),
     "verbose": (0, ["verbose"], "1: print the stages of a fit; 2: also how far they are."),
     "max_bins": ("auto", [Interval(Integral, 2, MAX_BINS, closed="both"), StrOptions({"auto"})],
-        "At most so many bins of a feature, 2 to 65535; above 255 codes take two bytes. "
+        "The most bins of a feature, 2 to 65535; above 255 codes take two bytes. "
         '"auto": a bin for each value, and so exact trees, where no feature has more than 1,023 '
         "values; else 255."),
     "backend": ("auto", [str], "See `gpuforest.available_backends`."),
     "memory_limit": (None, [at_least(1), None],
-        "Bytes that a fit may take, about, beside X and y; fewer trees then grow at once, and the "
-        "same ones. See `gpuforest.estimate_memory`. None: no limit."),
+        "The most bytes, about, that a fit takes besides X and y; fewer trees then grow at once, "
+        "and the same ones. See `gpuforest.estimate_memory`. None: no limit."),
 }  # fmt: skip
 NO_CLASSES = {"class_weight": None, "voting": None}
 OF_NUMBERS: Table = NO_CLASSES | {
@@ -256,8 +256,8 @@ OF_BOOSTING = {
         "The part of the rows that a round grows from, drawn without replacement (Friedman 2002)."),
     "n_jobs": (-1, *TABLE["n_jobs"][1:]),
     "memory_limit": (*TABLE["memory_limit"][:2],
-        "Bytes that a fit may take, about, beside X and y: histograms have what is left of it, and "
-        "are computed again where that is little; the model is the same. None: they have 256 MiB."),
+        "The most bytes, about, that a fit takes besides X and y: histograms have what is left, "
+        "and are computed anew if that is little; the model is the same. None: they get 256 MiB."),
 }  # fmt: skip
 BOOSTING_OF_NUMBERS = NO_CLASSES | {
     "loss": ("squared_error", [StrOptions(set(NUMBERS))],
@@ -279,7 +279,7 @@ OF_BORUTA = {
         "Level of the tests. Among confirmed (and among rejected) features the share of wrong ones "
         "is kept below it by Benjamini and Hochberg's procedure, and a feature must also pass at "
         "alpha / rounds, because it is tested after each round."),
-    "max_iter": (100, [at_least(1)], "At most so many rounds; fewer if all features are decided."),
+    "max_iter": (100, [at_least(1)], "The most rounds; fewer if all features are decided."),
     "random_state": (*TABLE["random_state"][:2],
         "Of shadows and forests: the same number gives the same selection on every backend."),
 }  # fmt: skip

@@ -96,7 +96,7 @@ class QuantileForest(ForestRegressor):
             Take only trees that did not draw a row; X holds the training rows in their order.
             NaN, with a warning, for rows that every tree drew.
         indices : array-like of int of shape (n_samples,), default=None
-            With oob_score, the numbers of the training rows that X holds; -1: a row that is none.
+            With oob_score, the numbers of the training rows that X holds; -1: not a training row.
         duplicates : list of lists of int, default=None
             With oob_score, sets of training rows that are one and the same: a tree that drew one
             of a set drew all of it.
@@ -197,7 +197,7 @@ class QuantileForest(ForestRegressor):
         ----------
         X : array-like or frame of shape (n_samples, n_features)
         max_proximities : int, default=None
-            Keep so many training rows of the highest counts, of equal ones the first.
+            How many training rows to keep: those of the highest counts, the first of equal ones.
         return_sorted : bool, default=True
             The highest counts first, of equal ones the first row; False: rows in their order.
         oob_score, indices, duplicates : as for `predict`

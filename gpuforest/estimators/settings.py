@@ -268,7 +268,7 @@ def rules_of(
     settings: Settings, n_features: int, sampling: Sampling, coding: TargetCoding,
     has_categories: bool = False,
 ) -> Rules:  # fmt: skip
-    """The rules by which trees grow; `has_categories`: some features are categorical."""
+    """The rules for growing trees; `has_categories`: some features are categorical."""
     criterion = CRITERIA[settings.criterion].of_outputs(coding.n_outputs)
     split, leaf = settings.min_samples_split, settings.min_samples_leaf
     if not isinstance(split, Integral):
@@ -316,8 +316,8 @@ def rules_of(
     )
 
 
-# "balanced_subsample" of several outputs multiplies weights, and in a bag they may be so many
-# times larger than among all rows before they are cut off
+# "balanced_subsample" of several outputs multiplies weights; in a bag they may be this many times
+# larger than among all rows before they are cut off
 HEADROOM = 8
 
 

@@ -24,7 +24,7 @@ from gpuforest.estimators.fits import as_it_is
 
 Array = Any
 
-# Points of the grid that an output should take at least, and must
+# The fewest points of the grid that an output should take, and that it must take
 COARSE, LOST = 2**20, 2**10
 
 

@@ -4,10 +4,10 @@ A feature that is not known has the value of a row z of the background, and resu
 all z. So for a row x with the features S known, the tree predicts what it does for the mixed row
 that has x's values of S, and z's of the others.
 
-On the path to a leaf, let A be the features by whose splits x goes the path's way, but not z; let
-B be those by which z does, but not x. If any other feature leads both away, no mixed row reaches
-the leaf. Otherwise those do that have all of A from x and all of B from z. With a features in A and
-b in B, the SHAP values of the leaf for this z are
+At the splits on the path to a leaf, let A be the features where x goes the path's way and z does
+not, and B those where z does and x does not. If a feature leads both off the path, no mixed row
+reaches the leaf. Otherwise a mixed row reaches it if it has all of A from x and all of B from z.
+With a features in A and b in B, the SHAP values of the leaf for this z are
 
     value * (a - 1)! b! / (a + b)!      for each feature of A
     -value * a! (b - 1)! / (a + b)!     for each feature of B

@@ -4,7 +4,7 @@ A split of a constrained feature leaves to each side what lies on its side of th
 means. Growing refuses splits of constrained features that would leave these bounds; others may
 leave them, and their leaves then predict the nearest bound.
 
-The sums of leaves tell neither how numbers spread around their mean nor their median. So a single
+The sums of leaves show neither how numbers spread around their mean nor their median. So a single
 tree records the impurity of its leaves when it is fitted, and for medians the rows of each bag go
 down their tree once more after growth.
 """

@@ -79,7 +79,7 @@ def keep_splits(forest: Forest, keep: np.ndarray) -> Forest:
 
 
 def _kept_nodes(forest: Forest, keep: np.ndarray) -> np.ndarray:
-    """Nodes that no split without `keep` bool[M] lies above, bool[M]."""
+    """Which nodes have only splits with `keep` bool[M] above them, bool[M]."""
     kept = np.ones(forest.n_nodes, np.bool_)
     for split, left in reversed(list(upward(forest))):
         kept[left] = kept[left + 1] = kept[split] & keep[split]

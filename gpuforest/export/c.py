@@ -377,7 +377,7 @@ def _labels(tables: Tables, name: str) -> Iterator[str]:
 
 
 def _function(tables: Tables, number: str, name: str, n_places: int) -> Iterator[str]:
-    """The function that predicts, of a model whose splits by sums add up so many features."""
+    """The function that predicts; n_places is how many features the splits by sums use."""
     walk = "walk(x, place, ROOTS[t])" if n_places else "walk(x, ROOTS[t])"
     K, link = tables.n_sums, tables.link
     begin = [0.0] * K if tables.baseline is None else tables.baseline.tolist()

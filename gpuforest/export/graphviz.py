@@ -43,7 +43,7 @@ class Drawing:
         self.proportion, self.precision = proportion, precision
 
     def number(self, value: float) -> str:
-        """A number of at most so many digits after the point."""
+        """A number as text, with at most `precision` digits after the point."""
         text = f"{round(value, self.precision) + 0.0:.{self.precision}f}"  # no -0
         return text.rstrip("0").rstrip(".") if "." in text else text
 

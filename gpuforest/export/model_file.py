@@ -73,7 +73,7 @@ ARRAYS: Layout = {
     "units": (("F64",), "..", None),
     "train_score": (("F64",), ".", None),  # infinite: a loss beyond float64; NaN: a user's score
     "validation_score": (("F64",), ".", None),
-    # the weights by which training rows were drawn, if they had any
+    # the weights that training rows were drawn with, if they had any
     "draw_weights": (("I32",), "N", lambda weights: (weights >= 0).all()),
     "row_codes": (("U8", "U16"), "NF", None),  # of quantile forests
     "row_targets": (("F64",), "NK", lambda targets: np.isfinite(targets).all()),
@@ -130,8 +130,8 @@ MAX_LABELS = 2**28  # letters: an array of strings has room for the longest in e
 def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator to `path`, which is replaced as a whole or not at all.
 
-    What describes the training rows one by one (out-of-bag predictions) is left out, except the
-    weights by which forests drew rows, and what quantile forests predict by; and so is where the
+    The file has no facts about single training rows (out-of-bag predictions), except the weights
+    that forests drew rows with, and what quantile forests predict from. Nor does it say where the
     estimator ran (`backend`, `n_jobs`, `memory_limit`). A splitter as `ccp_cv`, and a function as
     `scoring`, are the default when the file is read.
 
@@ -459,7 +459,7 @@ def _forest(header: Header, arrays: Arrays) -> Forest:
     offsets, classes = arrays["tree_offsets"], _read_classes(header, arrays)
     check_offsets(offsets, int(offsets[-1]), "tree_offsets")
     counts = classes is not None and "boosting" not in header
-    need(("leaf_weights" in arrays) != counts, "leaf weights beside classes")
+    need(("leaf_weights" in arrays) != counts, "leaf weights that do not fit the target")
     nodes, sums = _unpacked(arrays, int(offsets[-1]))
     votes = header.get("votes", header["parameters"].get("voting") == "hard")  # in earlier files
     return Forest(
@@ -497,7 +497,7 @@ def _coding(header: Header, arrays: Arrays, classes: np.ndarray | None) -> Targe
 def _with_means(forest: Forest, means: np.ndarray) -> Forest:
     """The forest with its leaf values as earlier files hold them: means of the second channel."""
     need(forest.leaf_values is None, "values and means of leaves")
-    need(forest.leaf_sums.shape[1] == 2, "means of leaves beside several outputs or classes")
+    need(forest.leaf_sums.shape[1] == 2, "means of leaves with several outputs or classes")
     return replace(forest, leaf_values=forest.coding.with_means(forest.leaf_sums, means))
 
 

@@ -43,8 +43,8 @@ class Tables:
     threshold : f64[M]; x <= threshold goes left. +inf: all but missing values do
     missing_left : bool[M], whether missing values go left
     left : i64[M], the node to the left, of all nodes; the one to the right is the next
-    sets : for splits by categories, the codes that go left, ascending; a split by which only
-        missing values go left is one by the threshold -1
+    sets : for splits by categories, the codes that go left, ascending; a split that sends only
+        missing values left has the threshold -1 instead
     sums : for splits by sums of features, which C alone has: features, weights, and the most that
         goes left; their coordinates are those of `edges`
     leaf : i64[M], the row of `values` of leaves; 0 for splits

@@ -67,7 +67,7 @@ class Graph:
         return self._add(1, kind, inputs, domain, attributes)[0]
 
     def split(self, value: str, sizes: Sequence[int]) -> list[str]:
-        """The parts of a value that have so many columns each."""
+        """Split a value into parts by columns; `sizes` are the numbers of columns of the parts."""
         if len(sizes) == 1:
             return [value]
         inputs = value, self.constant(np.array(sizes, np.int64))

@@ -270,7 +270,7 @@ def from_sklearn(model: Any) -> Any:
     TypeError
         Another kind of model.
     ValueError
-        A model that is not fitted, of a criterion that is none here, with more than 65,534
+        A model that is not fitted, of a criterion that gpuforest lacks, with more than 65,534
         thresholds of a feature, or with leaves of no weight.
     """
     name = type(model).__name__

@@ -55,7 +55,7 @@ def to_treelite(estimator: Any) -> Any:
 
 
 def _facts(tables: Tables) -> dict[str, Any]:
-    """What treelite knows of a model beside its nodes."""
+    """What treelite knows of a model besides its nodes."""
     from treelite.model_builder import Metadata, PostProcessorFunc, TreeAnnotation
 
     several = [len(c) for c in tables.classes]

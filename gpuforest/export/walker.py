@@ -199,7 +199,7 @@ def opened(
 
 
 def check_not_negative(**options: int | None) -> None:
-    """Raise a ValueError that names the first option below 0; None is none."""
+    """Raise a ValueError that names the first option below 0; options of None are skipped."""
     for name, value in options.items():
         if value is not None and value < 0:
             raise ValueError(f"{name}={value} is negative: pass 0 or more, or None")

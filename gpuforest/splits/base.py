@@ -34,7 +34,7 @@ class Kind:
     def fitted(
         self, rules: Rules, matrix: BinnedMatrix, sampling: Sampling, backend: Backend
     ) -> Rules:
-        """The rules, changed by what the data are."""
+        """The rules, adapted to the data."""
         return rules
 
     def runs_on(self, backend: Backend) -> bool:
@@ -42,7 +42,7 @@ class Kind:
         return backend.on_host or not self.cpu_only
 
     def node_words(self, training: Training) -> int:
-        """The most 64-bit words that a node stores beside its eight bytes."""
+        """The most 64-bit words that a node stores besides its eight bytes."""
         return 0
 
     def split_words(self, fit: Fit) -> tuple[float, int]:
@@ -54,7 +54,7 @@ class Kind:
         return training.n_codes
 
     def slot_bytes(self, training: Training) -> int:
-        """Bytes of a slot's histograms, by which a level is cut into chunks."""
+        """Bytes of a slot's histograms, which decide how many slots make a chunk of a level."""
         return 8 * training.rules.n_tried * training.n_codes * (training.n_channels + 1)
 
     def scratch_bytes(self, fit: Fit, most: float) -> float:
@@ -133,7 +133,7 @@ class Kind:
     # the deep phase
 
     def deep_rows(self, training: Training, n_rows: int) -> int:
-        """The most rows of a slot whose subtree is grown whole; 0: none is.
+        """The most rows of a slot whose subtree is grown whole; 0: no subtree is.
 
         n_rows : number of rows of all slots together
         """

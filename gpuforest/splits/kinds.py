@@ -14,7 +14,7 @@ from gpuforest.splits.sets.kind import Sets
 
 
 def kind_of(rules: Rules, has_categories: bool) -> Kind:
-    """The kind of split of these rules, where some features are categorical or none is."""
+    """The kind of split of these rules; has_categories: some features are categorical."""
     return kind_for(rules.criterion, rules.multiway, rules.combined, has_categories)
 
 

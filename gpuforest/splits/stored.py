@@ -14,14 +14,14 @@ Sum = tuple[list[int], list[int], int]  # features, their weights, the most that
 
 
 def sum_of(forest: Forest, node: int) -> Sum | None:
-    """The sum of features by which a node splits, if it does."""
+    """The sum of features that a node splits by; None for other nodes."""
     if forest.oblique and combined(forest.nodes[node : node + 1])[0] > 0:
         return terms_of(forest, node)
     return None
 
 
 def sums_of(forest: Forest) -> dict[int, Sum]:
-    """The sums of features by which nodes split, by node."""
+    """The sums of features that nodes split by; the keys are the nodes."""
     nodes = np.flatnonzero(combined(forest.nodes) > 0).tolist() if forest.oblique else ()
     return {node: terms_of(forest, node) for node in nodes}
 

@@ -1,1 +1,1 @@
-"""What people use beside the library: commands, pictures, reports, clusters."""
+"""What people use besides the estimators: commands, pictures, reports, clusters."""

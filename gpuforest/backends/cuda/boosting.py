@@ -59,7 +59,7 @@ class Sizes:
         return int(self.F * self.B * self.words * 8)
 
     def out_words(self, nodes: int) -> int:
-        """Words of a finished tree of at most so many nodes."""
+        """Words of a finished tree of at most `nodes` nodes."""
         return HEAD + nodes + words_of(records.Leaf) * ((nodes + 1) // 2) + nodes * self.W
 
     @property
@@ -75,7 +75,7 @@ class Sizes:
         return rows + K * int(M * node + 8 * self.out_words(M) + splits + one)
 
     def fit_in(self, free: int) -> None:
-        """Take so few histograms that everything fits so many bytes.
+        """Lower the number of histograms until everything fits `free` bytes.
 
         Raises
         ------
@@ -119,7 +119,7 @@ class CudaBooster(rounds.Booster):
         self.out: Any = self._new_out(s.nodes) if s.leaves - 1 <= STEPS_AT_ONCE else None
         self.steps = self._step()
         self.raw: Array = None
-        self.key = np.uint64(0)  # by which the round's rows are drawn
+        self.key = np.uint64(0)  # the key that draws the round's rows
 
     def _of_each_tree(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         """An array for all trees; structs are words of 64 bits."""
@@ -128,14 +128,14 @@ class CudaBooster(rounds.Booster):
         return self.backend.empty((self.sizes.K, *shape), dtype)
 
     def _new_out(self, nodes: int) -> TreesOut:
-        """Room for finished trees of at most so many nodes."""
+        """Memory for finished trees of at most `nodes` nodes."""
         size = self.sizes.out_words(nodes)
         at = self.backend.empty((self.sizes.K, size), self.backend.xp.uint64)
         return TreesOut(at, size, nodes)
 
     def _shares(self, n_rows: int, least: int, others: int = 1) -> int:
-        """The number of blocks that share n_rows, with at least `least` rows each; the grid has so
-        many `others` for each of them."""
+        """The number of blocks that share n_rows, with at least `least` rows each; for each of them
+        the grid has `others` blocks."""
         wanted = -(-4 * self.backend.n_processors // others)
         return max(1, min(-(-n_rows // least), wanted))
 

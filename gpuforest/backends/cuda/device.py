@@ -24,7 +24,7 @@ STATIC_SHARED = 832  # bytes: the most static shared memory of any kernel, round
 # Bytes of an array that threads copy together, and of a part; the most threads of a copy. CuPy
 # keeps the pinned memory, a part for each thread
 LEAST_BY_THREADS, PART, MOST_COPYING = 2**23, 2**21, 8
-LEAST_TRIED = 2**24  # bytes; an allocator that cannot give so many has nothing left
+LEAST_TRIED = 2**24  # bytes; an allocator that cannot give this many has no memory left
 LEFT_FREE = 1 / 16  # of free memory, for other users of the device
 
 

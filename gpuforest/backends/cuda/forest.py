@@ -153,8 +153,8 @@ class CudaBackend(CudaLevels):
         return 2 * self.n_processors * plan.blocks
 
     def scatter_size(self, training: Training, plan: DeepPlan) -> int:
-        """The numbers of the matrices by which categories of more than two classes or of several
-        outputs are put in order."""
+        """The size of the matrices that put categories in order, for more than two classes or for
+        several outputs."""
         K = training.n_channels - (not training.target.coding.is_classes)
         if not training.n_words or training.rules.random or training.n_channels == 2:
             return 0

@@ -79,7 +79,7 @@ class CudaLaunches(Backend):
         return partial(kernel, grid, (threads,), tuple(values), shared_mem=shared)
 
     def blocks(self, items: int, each: int = 1) -> int:
-        """The number of blocks for so many items, if a block takes `each`."""
+        """The number of blocks that `items` items need, if a block takes `each` of them."""
         return min(-(-items // each), MOST_BLOCKS)
 
     def shared_share(self, n: int) -> int:
@@ -101,7 +101,7 @@ class CudaLaunches(Backend):
         self, values: Array, begin: Array | None = None, *, size: int = 1, stride: int = 1,
         total: Array | None = None,
     ) -> Array:  # fmt: skip
-        """Running sums of every `stride`-th of `values` i64[...], of none first: i64[S + 1]; or of
+        """Running sums i64[S + 1], from 0 on, of every `stride`-th of `values` i64[...]; or of
         the numbers of tiles of `size` in the ranges from begin[s] to values[s].
 
         total : i64[1], where the sum of all is written too, or None
@@ -118,7 +118,7 @@ class CudaLaunches(Backend):
         return first
 
     def tile_size(self, n_held: int) -> int:
-        """Rows of a tile of slots that hold so many: each processor gets eight tiles, or more."""
+        """Rows of a tile, if slots hold n_held rows: each processor gets eight tiles or more."""
         tile = n_held // (8 * self.n_processors) // LEAST_TILE * LEAST_TILE
         return max(LEAST_TILE, min(MOST_TILE, tile))
 

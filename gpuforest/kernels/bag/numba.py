@@ -1,4 +1,4 @@
-"""Bag, compiled. The specification is numpy.py beside this file."""
+"""Bag, compiled. The specification is numpy.py in this folder."""
 
 import numpy as np
 

@@ -1,5 +1,5 @@
 """The best cut, or the one random cut, of one feature from its histogram, compiled; see numpy.py
-beside this file.
+in this folder.
 
 A feature is first made compact: for each code that holds rows, in order, the running totals up to
 it are in a `Scan`. Scoring is then a loop without branches."""

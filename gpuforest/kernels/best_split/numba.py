@@ -1,4 +1,4 @@
-"""Best split and level, compiled. The specifications are numpy.py beside this file and
+"""Best split and level, compiled. The specifications are numpy.py in this folder and
 `Backend.level`; the latter takes one slot after another, so that histograms stay in cache."""
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""A tree of boosting, compiled. The specification is numpy.py beside this file.
+"""A tree of boosting, compiled. The specification is numpy.py in this folder.
 
 Of the two children of a split only the smaller one's histograms are filled; the other's are the
 difference to their parent's, which is exact.

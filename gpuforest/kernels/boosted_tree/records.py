@@ -26,7 +26,7 @@ def struct(name: str, **fields: str) -> Any:
     return NamedTuple(name, pairs)
 
 
-# Powers of two by which numbers are multiplied: gradients and hessians, so that they become
+# Powers of two that multiply numbers: gradients and hessians, so that they become
 # integers (g, h); sums of these integers while trees grow (sum_g, sum_h), and those of gradients in
 # the grown tree (unit); and the values of its leaves. `overflows` is not zero if the largest
 # gradient is too large for float64
@@ -80,7 +80,7 @@ class NodeSplit(NamedTuple):
 
 
 class LossOf(NamedTuple):
-    """A loss, and the rows and predictions that it is taken of.
+    """A loss, and the rows and predictions that it is computed for.
 
     y : f64[N], numbers or class codes
     weight : f64[N]; None: all weights are one
@@ -100,7 +100,7 @@ class LossOf(NamedTuple):
 
 
 class TreeRules(NamedTuple):
-    """The rules by which the trees of a fit grow.
+    """The rules for growing the trees of a fit.
 
     kinds : u8[F], of features
     signs : i8[F], of monotonic constraints, 0 where there is none

@@ -1,5 +1,5 @@
 """Histograms of a node of boosting and its best split among some features, compiled. The
-specification is numpy.py beside this file.
+specification is numpy.py in this folder.
 
 A numeric feature's histogram is of running sums: cell b holds the rows of bins 0 .. b. The last
 cell is that of missing values alone. Where features share a column, its sums become theirs
@@ -213,7 +213,7 @@ def gain_of(g, h, hist, sign):
 
 @device
 def first_with(cells, n_bins, words, mask, wanted):
-    """The first bin up to which there are so many rows, or n_bins."""
+    """The first bin at which the running count of rows reaches `wanted`; n_bins if none does."""
     low, high = np.int64(0), n_bins
     while low < high:
         middle = (low + high) >> 1

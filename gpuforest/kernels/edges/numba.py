@@ -1,5 +1,5 @@
-"""Edges of a sorted column of equal weights, compiled. The specification is numpy.py beside this
-file.
+"""Edges of a sorted column of equal weights, compiled. The specification is numpy.py in this
+folder.
 
 Sums are of whole numbers, so they do not depend on the order. They are computed as integers,
 because the compiler vectorises such loops; so is the maximum of positive floats, by their bits.

@@ -1,4 +1,4 @@
-"""Encode, compiled. The specification is numpy.py beside this file."""
+"""Encode, compiled. The specification is numpy.py in this folder."""
 
 import numpy as np
 

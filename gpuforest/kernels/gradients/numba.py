@@ -1,4 +1,4 @@
-"""Gradients, compiled. The specification is numpy.py beside this file."""
+"""Gradients, compiled. The specification is numpy.py in this folder."""
 
 import math
 

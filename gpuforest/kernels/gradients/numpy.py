@@ -75,8 +75,8 @@ def power_of_two(bits: int, most: float) -> float:
 
 
 def scales(most_g: float, most_h: float, g_bits: int, h_bits: int, one: bool) -> Scales:
-    """The scales of gradients and hessians up to these sizes, so that they take so many bits; one:
-    every hessian is one.
+    """The scales that bring gradients and hessians of at most these sizes to g_bits and h_bits
+    bits. With `one`, every hessian is 1.
 
     While trees grow, gradients count as of size one, however large or small they are: no square of
     them overflows.

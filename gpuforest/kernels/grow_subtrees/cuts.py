@@ -39,7 +39,7 @@ from gpuforest.splits.sets.numba import best_set, compact_bins, write_set
 HIST_ROWS, HIST_SHARE = 24, 4
 NEAR_ROWS = 1024
 MOST_SORTED = 2**16  # rows, because a position takes half of a key of 32 bits
-RANK_ROWS = 16  # up to so many keys, each is compared with all others, in one vector
+RANK_ROWS = 16  # up to this number of keys, each is compared with all others in one vector
 TWENTY_FOUR = np.uint32(24)
 POSITION, SIXTEEN, BYTE = np.uint32(0xFFFF), np.uint32(16), np.uint32(255)
 NO_KEY = np.uint32(0xFFFFFFFF)

@@ -5,7 +5,7 @@
                reading codes is slow if few rows of a node lie in a cache line
     positions  where each row is in its block; a node is a range of positions, and a split
                moves the left side's rows before the right side's
-    stats      beside the positions, what a row adds to a sum: class and weight, or moments
+    stats      for each position, what its row adds to a sum: class and weight, or moments
     constant   features that do not vary on the path from the root, which are not tried again;
                the trail lists them, so that they can be forgotten on the way back
 

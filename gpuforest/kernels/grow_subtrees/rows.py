@@ -162,8 +162,8 @@ def put_leaf(scratch, number, sums, grown):
 
 @device
 def put_set(sets, number, bins, n_words):
-    """Write the set of a node's split by a feature of so many bins, and return how many words are
-    then in use."""
+    """Write the set of a node's split by a feature of `bins` bins, and return how many words are
+    in use afterwards."""
     size = (np.int64(bins) + 63) >> 6
     sets.at[number] = n_words
     for w in range(size):

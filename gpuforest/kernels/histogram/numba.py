@@ -1,4 +1,4 @@
-"""Histogram, compiled. The specification is numpy.py beside this file."""
+"""Histogram, compiled. The specification is numpy.py in this folder."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Partition, compiled. The specification is numpy.py beside this file."""
+"""Partition, compiled. The specification is numpy.py in this folder."""
 
 import numpy as np
 

@@ -1,5 +1,5 @@
-"""What several compiled kernels use: hashes (gpuforest/common/hashing.py), the rule by which rows
-go left (numpy.py beside this file), and the scores of gpuforest/engine/criteria.py.
+"""What several compiled kernels use: hashes (gpuforest/common/hashing.py), the rule that says
+which rows go left (numpy.py in this folder), and the scores of gpuforest/engine/criteria.py.
 
 Sums of squares and of n ln n are updated in exact integers as rows move from the right side to the
 left, so that a candidate costs O(1), not O(classes). The usual criteria have loops of their own
@@ -375,7 +375,7 @@ def free_side(criterion, n, a):
 
 @device
 def perfect_score(criterion, slot):
-    """A score that no split of a node can exceed, even after rounding; inf if none is known. The
+    """A score that no split of a node can exceed, even after rounding; inf if it is unknown. The
     sides of a split with this score are leaves, and so are those of two rows."""
     if slot.n_rows == 2:
         return NOT_WHOLE

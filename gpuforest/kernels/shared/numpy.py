@@ -1,4 +1,4 @@
-"""The rule by which rows go left, in partitions and in walks down trees."""
+"""The rule that says which rows go left, in partitions and in walks down trees."""
 
 from typing import Any
 

@@ -56,7 +56,7 @@ class Bin(NamedTuple):
 class Split(NamedTuple):
     """A split of one node."""
 
-    score: Any  # -inf: none is allowed
+    score: Any  # -inf: no split is allowed
     feature: Any  # -1: none
     bin: Any  # codes <= bin go left; SET_BIN: those in a set do
     missing_left: Any  # whether missing values go left

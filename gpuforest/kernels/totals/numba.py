@@ -1,4 +1,4 @@
-"""Totals, compiled. The specification is numpy.py beside this file."""
+"""Totals, compiled. The specification is numpy.py in this folder."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Traverse, compiled. The specification is numpy.py beside this file.
+"""Traverse, compiled. The specification is numpy.py in this folder.
 
 Rows walk down a tree in groups, in three phases. In the top levels, each node is compared with the
 codes of the whole group, in vectors and without branches; a set that takes more than four words

@@ -48,14 +48,14 @@ from gpuforest.splits.oblique.terms import (
 # A sum is missing where one of its values is, and splits by it leave such rows together: so large
 # a part of the rows should have the sums that are drawn. The mean number is lowered in STEPS
 COMPLETE, STEPS = 0.75, 64
-ROW_BYTES = 40  # of a row of a chunk, beside a byte or two for each of its columns
+ROW_BYTES = 40  # of a row of a chunk, besides a byte or two for each of its columns
 
 
 def mean_combined(
     matrix: BinnedMatrix, weights: np.ndarray | None, wanted: float, backend: Backend
 ) -> float:
-    """The mean number of features of a combination: as many as wanted; or, with a warning, so many
-    fewer that COMPLETE of the rows, of these weights, have the values of a combination, on average.
+    """The mean number of features of a combination: `wanted`; or, with a warning, a lower one, with
+    which on average the share COMPLETE of the weighted rows has all values of a combination.
 
     If a combination has each feature with the chance s, a row that lacks g values has all of it
     with the chance (1 - s)**g. Products and sums in a fixed order are the same on every machine.
@@ -68,7 +68,7 @@ def mean_combined(
     for f in numeric:
         lacks = lacks + xp.astype(codes[:, f] == edges.missing_code, xp.int32)
     counts = np.bincount(backend.asnumpy(lacks), weights)
-    more = min(wanted, MOST_COMBINED, len(numeric)) - 1  # features beside the first, on average
+    more = min(wanted, MOST_COMBINED, len(numeric)) - 1  # features besides the first, on average
 
     def complete(step: int) -> float:
         rows, share = 0.0, more * step / STEPS / (len(numeric) - 1)
@@ -164,7 +164,7 @@ class Oblique(Kind):
     def fitted(
         self, rules: Rules, matrix: BinnedMatrix, sampling: Sampling, backend: Backend
     ) -> Rules:
-        """So many values may be missing that combinations need fewer features."""
+        """The rules, with fewer features in combinations if too many values are missing."""
         mean = mean_combined(matrix, sampling.weights, rules.combined, backend)
         return replace(rules, combined=mean)
 
@@ -332,8 +332,8 @@ def held(training: Training, slots: Frontier) -> tuple[Array, Array]:
 
 
 def _only_allowed(xp: Any, slots: Frontier, features: Array, weights: Array) -> tuple[Array, Array]:
-    """The combinations without features that their tree did not draw: none is left of one whose
-    first feature is such."""
+    """The combinations without the features that their tree did not draw. If it did not draw the
+    first feature of a combination, the combination becomes empty."""
     S, k, L = features.shape
     drawn = xp.reshape(slots.only_allowed(xp, xp.reshape(features, (S, k * L))), (S, k, L))
     drawn = xp.where(drawn[:, :, :1] < 0, -1, drawn)
@@ -361,7 +361,7 @@ def _as_features(training: Training, codes: Array, y: Array) -> Training:
 
 
 def matrix_of(training: Training, codes: Array, sizes: list[int], kinds: list[int]) -> BinnedMatrix:
-    """Columns of codes as a matrix, whose features have so many bins and these kinds."""
+    """Columns of codes as a matrix of features, with `sizes` bins and of these kinds."""
     offsets = np.cumsum([0, *(size - 1 for size in sizes)])
     values = np.concatenate([np.arange(size - 1.0) for size in sizes])
     edges = BinEdges(values, offsets, np.array(kinds, np.uint8))

@@ -1,5 +1,5 @@
 """Combinations of features, compiled: their sums as codes in the wide phase (the specification is
-numpy.py beside this file), and subtrees; terms.py says how they are drawn and stored.
+numpy.py in this folder), and subtrees; terms.py says how they are drawn and stored.
 
 The sums of a node's rows become codes in a column of their own, at the rows' positions in the
 block, so that cuts and moves of rows take it for a feature's.
@@ -70,7 +70,7 @@ def add_up(table, positions, begin, n, terms, n_terms, coordinates, missing, sum
 
 @device
 def steps_of(sums, n, n_bins):
-    """The least sum, and the shift by which sums become codes below n_bins."""
+    """The least sum, and the shift that makes codes below n_bins of sums."""
     low, high = np.int32(2**31 - 1), HOLE
     for i in range(n):
         s = sums[U(i)]
@@ -322,7 +322,7 @@ def grow_combined(
 
 
 def new_oblique(scratch: Scratch, data: Data, combining: Combining) -> Oblique:
-    """Scratch beside another."""
+    """The scratch of oblique splits, besides `scratch`."""
     longest = max(block.shape[1] for block in (data.codes, scratch.some, scratch.few))
     return Oblique(
         combining,

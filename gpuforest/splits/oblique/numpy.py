@@ -15,7 +15,7 @@ def project(
     n_bins: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Codes u8 or u16 [R, k] of the rows of all slots, slot after slot, in k combinations; and
-    low i64[S, k], shift i64[S, k], by which a sum's code is (sum - low) >> shift.
+    low i64[S, k], shift i64[S, k]: the code of a sum is (sum - low) >> shift.
 
     Parameters
     ----------

@@ -47,7 +47,7 @@ BINS = 255  # of a combination in a node: equal steps from its least to its grea
 DRAWS = 2**33  # hashed with a node's key, and a combination's number: what it draws
 STRIDE = 16  # hashes of a combination, of which it uses one a feature
 ROUNDS = 2**34  # and the round, of those after the first: the key for its random cuts
-ALL_LEFT = 2**31 - 1  # the threshold of a split by which all sums go left
+ALL_LEFT = 2**31 - 1  # the threshold of a split that sends all sums left
 WEIGHT_BITS, WEIGHT_ZERO = 4, 8
 # where the parts of a record begin, see `walking_records`
 MISSING_AT, COUNT_AT, THRESHOLD_AT, FEATURES_AT, FEATURE_BITS = 30, 31, 40, 12, 17
@@ -81,7 +81,7 @@ class Combining:
 
     @property
     def most(self) -> I64:
-        """The most features of a combination beside its first."""
+        """The most features of a combination besides its first."""
         return int(self.chances.shape[0])
 
     @property
@@ -102,12 +102,12 @@ NO_COMBINATIONS = Combining(
 
 
 def combined_bins(edges: BinEdges) -> int:
-    """Bins of a combination: so many that features alone keep theirs beside it."""
+    """Bins of a combination: not fewer than a feature has, so that features alone keep theirs."""
     return max(BINS, edges.n_codes - 1)
 
 
 def words_for(n_features: int) -> int:
-    """The 64-bit words of a combination of so many features."""
+    """The 64-bit words of a combination of n_features features."""
     return 1 + n_features // 2
 
 
@@ -121,7 +121,7 @@ def chances(mean: float, n_numeric: int) -> np.ndarray:
     if not most:
         return np.zeros(0, np.uint64)
     p = min(1.0, (mean - 1.0) / most)
-    exactly = [1.0] + [0.0] * most  # the chance of 0, 1, ... after so many trials
+    exactly = [1.0] + [0.0] * most  # the chance of 0, 1, ... successes
     for _ in range(most):
         exactly = [exactly[0] * (1 - p)] + [
             exactly[i] * (1 - p) + exactly[i - 1] * p for i in range(1, most + 1)
@@ -212,7 +212,7 @@ def walking_records(
 
 
 def terms_of(forest: Forest, node: int) -> tuple[list[int], list[int], int]:
-    """Features, weights and threshold of the combination by which a node splits."""
+    """Features, weights and threshold of the combination that a node splits by."""
     n = combined(forest.nodes[node : node + 1])
     at = forest.set_at[node] + np.arange(words_for(int(n[0])))
     features, weights, threshold = unpack(xp, forest.sets[at][None], n, int(n[0]))

@@ -1,4 +1,4 @@
-"""Walks down the trees of oblique forests, compiled; see numba.py and numpy.py beside this file.
+"""Walks down the trees of oblique forests, compiled; see numba.py and numpy.py in this folder.
 
 The block's codes become coordinates once. Every split but one by a set then compares a sum with a
 threshold: a feature alone is a sum of one term, because coordinates ascend as codes do. Nodes are

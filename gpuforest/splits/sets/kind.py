@@ -10,7 +10,7 @@ from gpuforest.engine.records import Frontier, Splits, Training
 from gpuforest.splits.base import Kind
 from gpuforest.splits.sets.order import as_sets, in_order
 
-IN_ORDER = 8  # putting bins of categories in order takes so many times a histogram's memory
+IN_ORDER = 8  # times a histogram's memory, which ordering the bins of categories takes
 
 
 class Sets(Kind):

@@ -1,6 +1,6 @@
 """The best set of a categorical feature, compiled: bins that hold rows are put in the order in
-which their best set is a cut, and the cuts are scored. The specification is order.py beside this
-file."""
+which their best set is a cut, and the cuts are scored. The specification is order.py in this
+folder."""
 
 from typing import Annotated, Any, NamedTuple
 
@@ -33,7 +33,7 @@ from gpuforest.splits.sets.order import ITERATIONS, MOST_TRIED
 
 Array = Any
 
-POSITION, CODE_BITS = 32, 0xFFFFFFFF  # a position is packed so many bits above a code
+POSITION, CODE_BITS = 32, 0xFFFFFFFF  # a position is packed 32 bits above a code
 MANY = 512  # the most keys that are sorted in buckets
 U11 = U(11)
 
@@ -69,8 +69,8 @@ class Sets(NamedTuple):
 def new_sets(
     kinds: Array, C: int, width: int, n_words: int, n_codes: int, n_nodes: int = 0
 ) -> Sets | None:
-    """Sets of so many words for so many nodes of grown subtrees, None if splits have no words;
-    categories have so many codes, and histograms `width` channels."""
+    """Sets of n_words words for n_nodes nodes of grown subtrees; None if splits have no words.
+    A category has a code below n_codes, and a histogram has `width` channels."""
     if not n_words:
         return None
     sizes = {"B": n_codes, "C": C, "W": (n_codes + 1) * width, "D": 2}

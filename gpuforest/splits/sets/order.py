@@ -23,7 +23,7 @@ the same, with more of them      along the first principal direction of the clas
 random cuts                      by a hash
 ===============================  ========================================================
 
-This is O(nodes) work in any array-API namespace; numba.py beside this file is compiled for CPUs.
+This is O(nodes) work in any array-API namespace; numba.py in this folder is compiled for CPUs.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from gpuforest.engine.records import Rules, Splits
 
 Array = Any
 
-MOST_TRIED = 6  # all sets of so many occupied categories are tried: 31
+MOST_TRIED = 6  # with at most this many occupied categories all sets are tried: 31
 ITERATIONS = 8  # of the power method; the order need not be the best one
 
 

@@ -55,7 +55,7 @@ JSON = "--json  print one JSON object instead of the summary"
 READING = """\
 --decimal C  the decimal mark of numbers (default: .)
 --thousands C  the mark between groups of digits
---missing WORDS  markers of missing values, separated by commas, beside empty fields, NA, ? and \
+--missing WORDS  markers of missing values, separated by commas, besides empty fields, NA, ? and \
 others; may be repeated (write --missing=- for -)
 --units CHARS  characters to ignore around numbers, such as '$%%'
 --dates COLS  columns of dates, separated by commas: each becomes four columns of numbers, \

@@ -176,8 +176,8 @@ def table_of(model: Any, arguments: argparse.Namespace) -> Table | None:
 
 
 def draw_both(model: Any, arguments: argparse.Namespace) -> Figure:
-    """Draw one tree of a forest and, beside it, the forest; a model of one tree, or a boosted one,
-    by itself."""
+    """Draw one tree of a forest and, next to it, the forest; a model of one tree, or a boosted one,
+    is drawn by itself."""
     from matplotlib import pyplot
 
     table = files.ModelRows(model, arguments).table()

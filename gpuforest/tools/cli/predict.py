@@ -32,7 +32,7 @@ BACKGROUND = (
 )
 PREDICT = """\
 --proba  add a column for the probability of each class
---keep COLS  columns of DATA to write beside the predictions, such as an id, separated by commas"""
+--keep COLS  columns of DATA to write next to the predictions, such as an id, separated by commas"""
 EVALUATE = """\
 --target COLUMN  the column to compare with (default: as in training)
 --weight COLUMN  the column of sample weights

@@ -144,7 +144,7 @@ def likely_estimator(arguments: argparse.Namespace, params: dict[str, Any]) -> A
 
 
 def categories(table: Table, named: list[str], params: dict[str, Any]) -> dict[str, Any]:
-    """`categorical_features` for columns of numbers that are named, beside those of strings."""
+    """`categorical_features` for the named columns of numbers, besides the columns of strings."""
     if not named:
         return {}
     if "categorical_features" in params:

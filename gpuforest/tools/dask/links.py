@@ -102,7 +102,7 @@ def links_of(name: str) -> WorkerLinks:
 
 
 class WorkerLinks(Communicator):
-    """A worker's connections: one to each other participant, by which it sends, and one from each.
+    """A worker's connections: one to each other participant, for sending, and one from each.
 
     They are made when a `with` block begins, and end with it, at which the others fail if they
     still need this participant.

@@ -110,7 +110,7 @@ def fitted(data: BinnedData, estimator: Any, grown: list[Forest]) -> Any:
     local = local_copy(estimator)
     local._grown = tuple(grown)
     local.fit(data)
-    local.__dict__.pop("_grown", None)  # need not travel beside the forest
+    local.__dict__.pop("_grown", None)  # is in the forest already, and need not be sent
     return local
 
 

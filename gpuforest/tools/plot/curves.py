@@ -185,7 +185,7 @@ def plot_loss(
     estimator : fitted HistGradientBoosting* or AdaBoost* of gpuforest
         Of the first, the losses that early stopping kept are drawn, or the scores of its `scoring`:
         of the training rows and, if some were set aside, of the validation rows.
-    X, y : as for `predict` and `fit`, rows whose loss is drawn too; None: none
+    X, y : as for `predict` and `fit`, rows whose loss is drawn too; None: no such rows
         AdaBoost* keep no losses and need them: their loss is the share of wrong rows, or 1 - R².
     ax : matplotlib axis; None: that of a new figure
 

@@ -31,14 +31,14 @@ from gpuforest.tools.plot.surfaces import SHADES, Columns
 MISSING, OTHERS, AUTO = "missing", "others", "auto"
 HEIGHT, MARGINS, LEAST = 0.3, 1.2, 2.6  # inches of a feature, above and below all, of a picture
 BINS, STEP, WIDEST = 120, 0.07, 0.84  # of a swarm: along it; across, in features
-ROOM = 0.27  # beside the bars of a waterfall for their numbers, as a share of their range
+ROOM = 0.27  # next to the bars of a waterfall, for their numbers; a share of the bars' range
 MOST = 10  # categories along an axis, or in a legend; the others are one
 INTERACTING = 64  # rows whose interactions choose the colour
 DOTS: dict[str, Any] = {"linewidths": 0.3, "edgecolors": INK, "rasterized": True}
 
 
 class Explained:
-    """The SHAP values f64[N, F] of rows for one output (None: there is one), and `what` they are
+    """The SHAP values f64[N, F] of rows for one output (None: the only one), and `what` they are
     added to, such as "the prediction", whose expected value is `base`."""
 
     def __init__(
@@ -124,7 +124,7 @@ def labels_of(estimator: Any, n_outputs: int) -> list[Any]:
 
 
 def _number_of(estimator: Any, output: Any, n_outputs: int) -> int | None:
-    """The number of an output; None: there is one."""
+    """The number of an output; None if the model has one output."""
     if n_outputs == 1:
         if output is not None:
             raise ValueError(f"output={output!r}: the prediction is one number, so leave it out")
@@ -174,7 +174,7 @@ def plot_shap_summary(
 
     Raises
     ------
-    ValueError : no such output, or none is given of several; top below 1; a wrong number of names
+    ValueError : no such output, or output=None where there are several; top below 1; wrong names
     TypeError : no estimator of gpuforest, or one without SHAP values
 
     Examples
@@ -218,7 +218,7 @@ def plot_shap_bar(
 
 
 def swarm(x: np.ndarray, width: float) -> np.ndarray:
-    """How far each point of a swarm lies from its line, f64[N]: points beside one another are
+    """How far each point of a swarm lies from its line, f64[N]: neighbouring points are
     spread evenly on both sides. `width` is that of the picture, in units of x."""
     bins = np.floor((x - x.min()) / width * BINS).astype(np.int64)
     order = np.argsort(bins, kind="stable")
@@ -381,7 +381,7 @@ def plot_shap_dependence(
 
 
 def partner(model: Any, X: np.ndarray, feature: int, output: int | None) -> int | None:
-    """The feature of the largest mean interaction with another; None: none interacts."""
+    """The feature of the largest mean interaction with another; None: no feature interacts."""
     pairs = model.shap_interaction_values(X[:INTERACTING])
     interactions = pairs[:, feature] if output is None else pairs[:, feature, :, output]
     size = np.abs(interactions).mean(axis=0)

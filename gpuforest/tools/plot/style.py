@@ -55,7 +55,7 @@ def require_matplotlib() -> None:
 
 @contextmanager
 def drawing(ax: Axes | None, size: tuple[float, float] = SIZE) -> Iterator[Axes]:
-    """The axis to draw on, in this style; None: that of a new figure of so many inches."""
+    """The axis to draw on, in this style; for None, the axis of a new figure of `size` inches."""
     require_matplotlib()
     from matplotlib import pyplot, rc_context
 
@@ -87,7 +87,7 @@ def plain(text: object, most: int = 40) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """At most so many characters, the middle left out."""
+    """The text in at most `most` characters; the middle of a longer text is left out."""
     if len(text) <= most:
         return text
     end = (most - 1) // 2

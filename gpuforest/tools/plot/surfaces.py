@@ -127,7 +127,7 @@ def plot_boundaries(
     ----------
     estimator : fitted estimator of gpuforest with one output
     X : array-like or frame of shape (n_samples, n_features), whose range is drawn
-    y : array-like of shape (n_samples,), for points; None: none
+    y : array-like of shape (n_samples,), for points; None: no points
     features : numbers or names of the two
     feature_names : names of all features; None: those of X or of the fit
     class_names : names of all classes in the order of `classes_`; None: the classes themselves
@@ -175,10 +175,10 @@ def plot_steps(
     ----------
     estimator : fitted regressor of gpuforest with one output
     X : array-like or frame of shape (n_samples, n_features), whose range is drawn
-    y : array-like of shape (n_samples,), for points; None: none
+    y : array-like of shape (n_samples,), for points; None: no points
     feature : its number or name
-    n_trees : int >= 0, how many of a forest's first trees are drawn too; of a boosted model what it
-        predicts after each of so many rounds
+    n_trees : int >= 0, how many of a forest's first trees are drawn too; a boosted model shows its
+        predictions after each of its first n_trees rounds
     feature_names : names of all features; None: those of X or of the fit
     ax : matplotlib axis, which is returned; None: that of a new figure
 

@@ -50,7 +50,7 @@ def _plain(value: Any) -> str:
 
 
 def shortened(text: Any, most: int = LONGEST) -> str:
-    """Text of at most so many letters."""
+    """The text, cut off after at most `most` letters."""
     line = one_line(text)
     return line if len(line) <= most else line[: most - 1] + "…"
 
@@ -137,5 +137,5 @@ def note(text: str) -> Html:
 
 
 def figures(*parts: Html | None) -> Html:
-    """Pictures beside one another."""
+    """Pictures side by side."""
     return h("div", *parts, class_="figures")

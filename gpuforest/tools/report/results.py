@@ -1,4 +1,4 @@
-"""What a report tells of a model and of rows, computed."""
+"""Computes what a report says about a model and about rows."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ DECILES = np.arange(1, 10) / 10
 
 
 class Results:
-    """What several parts of a report say of a fitted estimator and of rows, computed when it is
+    """What several parts of a report say about a fitted estimator and rows, computed when it is
     first asked for; None where nothing is known."""
 
     def __init__(self, estimator: Any, X: Any = None, y: Any = None) -> None:
@@ -190,7 +190,7 @@ def permuted(rows: Rows, features: np.ndarray) -> tuple[np.ndarray, np.ndarray, 
 
 
 def _most(rows: Rows, steps: int, most: int) -> int:
-    """How many rows can go through all trees by so many steps, `most` at the most."""
+    """How many rows can walk through all trees in `steps` steps together; at most `most`."""
     forest = rows.estimator.forest_
     depth = math.log2(forest.n_nodes / forest.n_trees + 1)  # of a balanced tree
     return max(FEWEST_ROWS, min(most, int(steps / (forest.n_trees * depth))))
@@ -231,8 +231,8 @@ def dependence(rows: Rows, feature: int) -> tuple[np.ndarray, np.ndarray, np.nda
 
 
 def staged_error(rows: Rows) -> tuple[np.ndarray, np.ndarray] | None:
-    """Numbers of trees, or of rounds of boosting, and the error of the first so many: 1 - accuracy,
-    or 1 - R². None: the trees' predictions are not added up."""
+    """Numbers n of trees (of boosting: rounds), and the error of the first n of them: 1 - accuracy
+    or 1 - R². None for models that do not add up the predictions of trees."""
     estimator, forest = rows.estimator, rows.estimator.forest_
     K = forest.coding.n_values if forest.baseline is not None else 1
     n_stages = forest.n_trees // K

@@ -53,7 +53,7 @@ class Labels:
 
 
 def aligned(known: np.ndarray, y: Any) -> Labels:
-    """Labels y [N] beside the classes of a model [C]. Only equal ones are the same class."""
+    """Labels y [N] together with the classes of a model [C]. Only equal ones are the same class."""
     y = np.asarray(y)
     if (known.dtype.kind in "OU") != (y.dtype.kind in "OU") or not np.isin(y, known).any():
         raise ValueError(
@@ -110,7 +110,7 @@ class Rows:
         return int(self.table.shape[0])
 
     def sample(self, most: int) -> Rows:
-        """At most so many of the rows, drawn by the hash."""
+        """A sample of at most `most` rows, drawn by the hash."""
         if self.n <= most:
             return self
         rows = draw_rows(SEED, self.n, most)
@@ -179,9 +179,9 @@ def alone(rows: Rows) -> tuple[np.ndarray, float] | None:
     and the accuracy of the most frequent class, or 0. None: too few rows, several outputs, or
     equal targets.
 
-    Half of the rows give each bin of the feature its most frequent class, or its mean, by which
-    the other half is predicted; and the other way round. Between bins of numbers that have rows
-    the nearest one counts, or the means are interpolated.
+    Half of the rows give each bin of the feature its most frequent class, or its mean. These
+    predict the other half, and the other way round. A bin of numbers without rows has the class of
+    the nearest bin with rows, or an interpolated mean.
     """
     rows = rows.sample(MOST_ROWS)
     forest, F = rows.estimator.forest_, rows.estimator.n_features_in_

@@ -35,7 +35,7 @@ class Score:
 
 
 def wilson(right: float, n: float) -> tuple[float, float]:
-    """The interval of a share of n rows, of which so many are right (Wilson 1927)."""
+    """The interval of the share right / n, where n rows were counted (Wilson 1927)."""
     if n <= 0:
         return 0.0, 1.0
     share, extra = right / n, Z * Z / n

@@ -112,7 +112,7 @@ def _memory(estimator: Any, rows: int | None) -> str | None:
         memory = estimate_memory(estimator, **sizes, dtype=np.float64, backend=backend)
     except BackendError:  # it is not on this machine
         return None
-    return f"about {memory.total / 1e6:,.1f} MB beside the data, as estimated from the parameters"
+    return f"about {memory.total / 1e6:,.1f} MB besides the data, as estimated from the parameters"
 
 
 def _forest_facts(estimator: Any) -> list[tuple[Any, Any]]:
