@@ -1,6 +1,7 @@
 """Functions stay small, take few arguments, and few of them lie between fit and a kernel."""
 
 import ast
+import sys
 import traceback
 from functools import cache
 from pathlib import Path
@@ -16,6 +17,7 @@ PACKAGE = Path(gpuforest.__file__).parent
 SCREEN = 60  # lines of a function without its docstring
 MOST_ARGUMENTS = 7
 MOST_CALLS = 10
+MOST_FUNCTIONS = 300  # of this package, comprehensions included
 
 # functions of more arguments, which users call by keyword, as those of scikit-learn
 KEYWORDS = {
@@ -95,6 +97,25 @@ def test_few_calls_lie_between_fit_and_a_kernel(monkeypatch):
     (calls,) = seen.value.args
     assert calls[0] == "fit"
     assert calls[-1] == "part"
-    assert (
-        len(calls) <= MOST_CALLS
-    )  # each is called by the one before, and the last calls the kernel
+    assert len(calls) <= MOST_CALLS  # each calls the next, and the last calls the kernel
+
+
+@pytest.mark.parametrize("name", ["DecisionTree", "RandomForest", "ExtraTrees", "Bagging"])
+@pytest.mark.parametrize("task", ["Classifier", "Regressor"])
+def test_few_functions_run_before_a_tiny_forest_grows(name, task):
+    X = np.random.default_rng(0).normal(size=(100, 4)).astype(np.float32)
+    y = (X[:, 0] > 0) if task == "Classifier" else X[:, 0]
+    several = {} if name == "DecisionTree" else {"n_estimators": 5}
+    forest = getattr(gpuforest, name + task)(backend="numba", random_state=0, **several).fit(X, y)
+    calls = []
+
+    def count(frame, event, _):
+        if event == "call" and Path(frame.f_code.co_filename).is_relative_to(PACKAGE):
+            calls.append(frame.f_code.co_name)
+
+    sys.setprofile(count)
+    try:
+        forest.fit(X, y)
+    finally:
+        sys.setprofile(None)
+    assert calls.index("grow_wave") < MOST_FUNCTIONS

@@ -312,7 +312,7 @@ def check_numbers(y: Any, n_rows: int, criterion: Criterion, backend: Backend) -
         y = y.astype(VALUE)
     except (TypeError, ValueError) as error:
         raise ValueError(f"y must hold real numbers: {error}") from error
-    xp = backend.xp if arrays.is_on_device(y) else np
+    xp = np if isinstance(y, np.ndarray) else backend.xp
     if bool(xp.any((xp.abs(y) > LARGEST) & xp.isfinite(y))):
         raise ValueError("y has values beyond 1e304, whose sums overflow: divide y by a constant")
     _refuse_not_finite(y, backend)
