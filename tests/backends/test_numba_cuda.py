@@ -220,6 +220,7 @@ def test_every_kernel_is_in_the_table():
     assert all_kernels().keys() == KERNELS.keys()
 
 
+@pytest.mark.deep  # a minute of compiling
 @pytest.mark.usefixtures("nvvm")
 @pytest.mark.parametrize("name", KERNELS)
 def test_kernels_compile(name):

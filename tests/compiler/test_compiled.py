@@ -169,6 +169,7 @@ NEEDED = (
 )  # fmt: skip
 
 
+@pytest.mark.deep  # it compiles for each level
 @pytest.mark.skipif(not processors.all_levels()[1:], reason="x86-64 has several levels")
 def test_every_level_gives_the_same_bits(tmp_path):
     native, *others = targets = processors.levels()

@@ -140,7 +140,7 @@ def compare(*fit) -> None:
         most = 1.7  # 40 to 46 MB were measured, and of 33 to 37 MB elsewhere
     assert 0.8 < found / peak < most
     if limited:
-        assert limited[0] < 1.1 * least
+        assert limited[0] < 1.1 * least + 1  # the allocator keeps up to one megabyte for itself
 
 
 @pytest.mark.parametrize("estimator", ALL)
