@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from functools import cache
 from importlib.util import find_spec
 from typing import TypeVar
 
@@ -12,6 +11,8 @@ from gpuforest.backends import gpu
 from gpuforest.backends.base import Backend
 from gpuforest.common.errors import BackendError
 from gpuforest.common.progress import stage
+from gpuforest.compiler import code
+from gpuforest.compiler.objects import log_once
 from gpuforest.engine.criteria import Criterion
 from gpuforest.splits.base import Kind
 
@@ -26,6 +27,7 @@ CPU_MEMORY, GPU_MEMORY = 8 * 2**20, 64 * 2**20
 BUDGETS = {"numpy": CPU_MEMORY, "numba": CPU_MEMORY}  # other backends get GPU_MEMORY
 ENVIRONMENT = "GPUFOREST_BACKEND"
 GPU = "cupy"  # the backend that "auto" takes if there is a GPU
+NO_KERNELS = f"there are no kernels compiled for this machine, nor Numba to do so: {code.EXTRA}"
 # "auto" takes a GPU for data on the host from this number of rows on. From there on the GPU should
 # never be slower than the CPU: a goal that no measurement on a device has confirmed yet.
 GPU_ROWS = 50_000
@@ -40,17 +42,19 @@ def _numpy(n_threads: int, memory_budget: int) -> Backend:
 
 
 def _numba(n_threads: int, memory_budget: int) -> Backend:
-    if not _has_numba():
-        raise BackendError("backend 'numba' needs the package numba: pip install numba")
+    if not code.can_run():
+        raise BackendError(f"backend 'numba': {NO_KERNELS}")
     from gpuforest.backends.numba import NumbaBackend
 
     return NumbaBackend(n_threads, memory_budget)
 
 
-@cache
-def _has_numba() -> bool:
-    """Whether Numba is installed; asked once, because a prediction of one row would notice it."""
-    return find_spec("llvmlite") is not None
+def _compiled_or_numpy() -> str:
+    """The better backend of the CPU; a log record, once, says that it is NumPy."""
+    if code.can_run():
+        return "numba"
+    log_once("no kernels", f"NumPy does all work, which is slow: {NO_KERNELS}")
+    return "numpy"
 
 
 def _cupy(n_threads: int, memory_budget: int) -> Backend:
@@ -114,7 +118,7 @@ def get_backend(
     ----------
     name : str. "auto" means the name in the environment variable GPUFOREST_BACKEND if it is set;
         otherwise cupy, if a GPU is usable and the data are on one or have at least `GPU_ROWS`
-        rows; otherwise numba, or numpy where Numba cannot be used
+        rows; otherwise numba, or numpy where it cannot be used
     n_threads : int >= 1, threads on the CPU
     memory_budget : int, approximate bytes of working memory besides data and model
     n_rows : int, number of rows of the data
@@ -128,15 +132,10 @@ def get_backend(
     chosen = _asked(name)
     if chosen == "auto":
         # gpu.usable() initialises CUDA, so the cheap conditions come first
-        if (on_device or n_rows >= GPU_ROWS) and gpu.usable():
-            chosen = GPU
-        else:
-            chosen = "numba" if _has_numba() else "numpy"
-        if chosen == "numba" and 0 < n_rows <= SMALL_ROWS:
-            from gpuforest.compiler.code import ready_or_begun
-
-            if not ready_or_begun():  # kernels are not on disk, and begin to be compiled
-                chosen = "numpy"  # it gives the same forest, at once
+        on_gpu = (on_device or n_rows >= GPU_ROWS) and gpu.usable()
+        chosen = GPU if on_gpu else _compiled_or_numpy()
+        if chosen == "numba" and 0 < n_rows <= SMALL_ROWS and not code.ready_or_begun():
+            chosen = "numpy"  # it gives the same forest, at once, while kernels are compiled
     if chosen not in _factories:
         origin = "" if chosen == name else f" (from the environment variable {ENVIRONMENT})"
         raise ValueError(
@@ -150,7 +149,7 @@ def get_backend(
 
 def get_host_backend(n_threads: int = 1) -> Backend:
     """The best backend of the CPU."""
-    return get_backend("numba" if _has_numba() else "numpy", n_threads)
+    return get_backend(_compiled_or_numpy(), n_threads)
 
 
 def for_splits(backend: Backend, criterion: Criterion, kind: Kind) -> Backend:
@@ -179,8 +178,7 @@ def has(backend: Backend, operation: str) -> bool:
 def _or_cpu(backend: Backend, supports: Callable[[Backend], bool], what: str) -> Backend:
     if supports(backend):
         return backend
-    names = [name for name in ("numba", "numpy") if find_spec(name) is not None]
-    others = (get_backend(name, backend.n_threads) for name in names)
+    others = (get_backend(name, backend.n_threads) for name in (_compiled_or_numpy(), "numpy"))
     chosen = next(other for other in others if supports(other))
     gpu.logger.warning(
         "backend %r has no %s: the trees grow on the CPU, on backend %r",

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import os
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from gpuforest.compiler.decorators import Kernel
     from gpuforest.compiler.types import Choice
 
+EXTRA = "pip install 'gpuforest[compile]'"  # Numba, which compiles kernels
 PATIENCE = 0.5  # seconds of compilation without a word
 POLL = 0.02  # seconds between looks at the process that compiles
 WORD = (
@@ -49,6 +52,8 @@ def function_of(kernel: Kernel, choice: Choice) -> Callable[[bytes], int]:
         for path, code in objects.usable(name):
             if (function := loaded(name, code, path)) is not None:
                 return function
+        if not has_compiler():
+            raise BackendError(f"the kernel {name} is not compiled for this machine: {EXTRA}")
         code = compiled(name)
         function = loaded(name, code, objects.write(name, code))
         if function is None:
@@ -56,6 +61,18 @@ def function_of(kernel: Kernel, choice: Choice) -> Callable[[bytes], int]:
             objects.write(name, code)
             function = loaded_object(name, code)
         return function
+
+
+@functools.cache  # a prediction of one row would notice the time of asking again
+def has_compiler() -> bool:
+    """Whether Numba is installed, which compiles kernels."""
+    return find_spec("numba") is not None and find_spec("llvmlite") is not None
+
+
+@functools.cache
+def can_run() -> bool:
+    """Whether the compiled kernels are on disk, or Numba is installed, which compiles them."""
+    return has_compiler() or objects.all_on_disk()
 
 
 def loaded(name: str, code: bytes, path: Path | None) -> Callable[[bytes], int] | None:
@@ -74,6 +91,8 @@ def loaded(name: str, code: bytes, path: Path | None) -> Callable[[bytes], int] 
 
 def loaded_object(name: str, code: bytes) -> Callable[[bytes], int]:
     """The function in a kernel's object code, which LLVM loads."""
+    if not has_compiler():
+        raise BackendError(f"the kernel {name} is not linked, and only llvmlite loads it: {EXTRA}")
     from gpuforest.compiler.processors import address_of
 
     return FUNCTION(address_of(symbol_of(name), code))

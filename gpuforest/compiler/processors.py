@@ -16,7 +16,6 @@ LEVELS = {
     },
     "x86-64": {"sse2"},
 }  # fmt: skip
-BY_LLVM = {"bmi": "bmi1", "lzcnt": "abm", "sse4.2": "sse4_2"}  # its names, where they differ
 
 
 class Target(NamedTuple):
@@ -61,15 +60,18 @@ def host_features() -> set[str]:
             name, _, features = line.partition(":")
             if name.strip() == "flags":
                 return {*features.split()}
-    return llvm_features()
+    return numpy_features()
 
 
-def llvm_features() -> set[str]:
-    """The same as LLVM finds it, on any system. Its library takes 40 MB of memory."""
-    import llvmlite.binding as llvm
+def numpy_features() -> set[str]:
+    """The same as NumPy finds it, on any system."""
+    from numpy._core._multiarray_umath import __cpu_features__ as has
 
-    found = llvm.get_host_cpu_features()
-    return {BY_LLVM.get(name, name) for name, there in found.items() if there}
+    # a processor with the last three has all of v3; newer releases of NumPy know the levels
+    v3 = has.get("X86_V3") or (has.get("AVX2") and has.get("FMA3") and has.get("F16C"))
+    v4 = v3 and (has.get("X86_V4") or has.get("AVX512_SKX"))
+    names = ["x86-64"] + ["x86-64-v3"] * bool(v3) + ["x86-64-v4"] * bool(v4)
+    return {feature for name in names for feature in LEVELS[name]}
 
 
 def target_machine(target: Target, library: bool) -> Any:
