@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import platform
+from importlib import import_module
 from typing import Any, NamedTuple
 
 # What levels of x86-64 have beyond those below them, see its psABI, by the names of Linux; the
@@ -65,8 +66,7 @@ def host_features() -> set[str]:
 
 def numpy_features() -> set[str]:
     """The same as NumPy finds it, on any system."""
-    from numpy._core._multiarray_umath import __cpu_features__ as has
-
+    has = import_module("numpy._core._multiarray_umath").__cpu_features__
     # a processor with the last three has all of v3; newer releases of NumPy know the levels
     v3 = has.get("X86_V3") or (has.get("AVX2") and has.get("FMA3") and has.get("F16C"))
     v4 = v3 and (has.get("X86_V4") or has.get("AVX512_SKX"))
