@@ -8,6 +8,7 @@ import argparse
 import gc
 import multiprocessing
 import os
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -61,15 +62,18 @@ def compile_list(names: list[str], targets: list[Target]) -> list[tuple[str, lis
 def lists_of(names: list[str], n_processes: int) -> list[list[str]]:
     """Names of kernels, in lists that one process each compiles.
 
-    Kernels for the same types of data share most of their helpers, which a process compiles once.
-    Two processes share the work evenly by the type of bins; more of them need shorter lists.
+    Kernels for bins of both widths are made of one text (see `with_codes`), and those of one
+    function for the same targets share most of their helpers. More than two processes need
+    shorter lists.
     """
     lists: dict[Any, list[str]] = {}
     for name in names:
         kernel, choice = variants()[name]
-        key = (choice.get("code"), choice.get("target"), kernel)
-        lists.setdefault(key[: 1 if n_processes == 2 else None], []).append(name)
-    return [*lists.values()]
+        types = {type_of: value for type_of, value in choice.items() if type_of != "code"}
+        key = (types.get("target"),) if n_processes <= 2 else (*types.items(),)
+        lists.setdefault((kernel, key), []).append(name)
+    # the two of a pair one after the other
+    return [sorted(some, key=lambda n: re.sub("code_[^-]*", "", n)) for some in lists.values()]
 
 
 def compile_some(

@@ -10,7 +10,9 @@ which calls what Numba compiled. It needs nothing of Numba or Python, so it runs
 
 from __future__ import annotations
 
+import functools
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -28,8 +30,10 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import register_pass
+from numba.core.datamodel.models import IntegerModel
+from numba.core.typeconv.rules import default_type_manager
 from numba.core.typed_passes import NativeLowering
-from numba.extending import typeof_impl
+from numba.extending import register_model, typeof_impl
 from numba.np.arrayobj import populate_array
 from numba.np.numpy_support import from_dtype
 
@@ -148,6 +152,41 @@ def type_of_helper(helper: Helper, context: Any) -> Any:
     return types.Dispatcher(helper.dispatcher)
 
 
+# Bins are numbers of 8 or 16 bits. Numba compiles a kernel once for both, for a type of WIDTH bits,
+# which no other type has, so that the text of LLVM's code for either follows from that
+
+
+class CodeType(types.Integer):
+    """Numba's type of bins."""
+
+    def unify(self, context: Any, other: Any) -> Any:
+        """The type of what is a bin or another number."""
+        return self if other == self else types.uint16.unify(context, other)
+
+
+WIDTH, ITEM = 24, 0x6B70_6C61_6365  # bits of a bin, and bytes, until they are known
+CODE = CodeType("uint16", WIDTH, signed=False)
+OF_WIDTH = re.compile(rf'(?<![\w.$%@"-])i{WIDTH}\b')
+ALIGNED = re.compile(rf"^(.*\b(?:load|store) i{WIDTH}\b.*), align \d+", re.M)
+COUNTED = re.compile(r"^ *(%\S+) = getelementptr (?:\w+ )*i8,", re.M)
+USED = re.compile(rf"(?:load|getelementptr (?:\w+ )*|store) ?i{WIDTH}(?: %\S+)?, ptr (%[^\s,]+)")
+register_model(CodeType)(IntegerModel)
+for _wide in (types.uint32, types.uint64, types.int32, types.int64, types.float64):
+    default_type_manager.set_safe_convert(CODE, _wide)
+    default_type_manager.set_unsafe_convert(_wide, CODE)
+
+
+def with_codes(text: str, code: str) -> str | None:
+    """LLVM's code for bins of this dtype; None where it counts a constant index of bins in bytes,
+    of which there are other numbers."""
+    size = dtype_of(code).itemsize
+    for function in text.split("\n}\n"):
+        if not {*COUNTED.findall(function)}.isdisjoint(USED.findall(function)):
+            return None
+    text = ALIGNED.sub(rf"\1, align {size}", text)
+    return OF_WIDTH.sub(f"i{8 * size}", text).replace(str(ITEM), str(size))
+
+
 def numba_type(spec: Spec, choice: Choice) -> Any:
     """Numba's type of an argument or field."""
     if isinstance(spec, Record):
@@ -155,6 +194,8 @@ def numba_type(spec: Spec, choice: Choice) -> Any:
     if isinstance(spec, Optional):
         return numba_type(spec.inner, choice) if choice[spec.name] else types.none
     dtype = spec.dtype_in(choice)
+    if dtype == "code":
+        return types.Array(CODE, spec.ndim, "C") if spec.ndim else CODE
     scalar = getattr(types, dtype) if isinstance(dtype, str) else from_dtype(dtype_of(dtype))
     return types.Array(scalar, spec.ndim, "C") if spec.ndim else scalar
 
@@ -189,7 +230,7 @@ class Words:
         item = context.get_data_type(kind.dtype)
         data = builder.inttoptr(self.next(), item.as_pointer())
         shape = [self.next() for _ in range(kind.ndim)]
-        itemsize = WORD(context.get_abi_sizeof(item))
+        itemsize = WORD(ITEM if kind.dtype == CODE else context.get_abi_sizeof(item))
         strides = [itemsize]
         for n in shape[:0:-1]:
             strides.insert(0, builder.mul(strides[0], n))
@@ -204,9 +245,23 @@ class Words:
         return found._getvalue()
 
 
-@global_compiler_lock  # type: ignore[untyped-decorator]
 def module_of(kernel: Kernel, choice: Choice) -> Any:
     """A kernel and all that it calls, in LLVM's code, not optimised yet."""
+    text = None
+    if KNOWN and "code" in choice:
+        for_both = {name: value for name, value in choice.items() if name != "code"}
+        text = with_codes(text_of(kernel, tuple(for_both.items())), choice["code"])
+        names = (symbol_of(kernel.name_of(types)) for types in (for_both, choice))
+        text = text and text.replace(*names)
+    return llvm.parse_assembly(text or text_of(kernel, tuple(choice.items())))
+
+
+@functools.lru_cache(maxsize=2)  # for both widths of codes, one after the other
+@global_compiler_lock  # type: ignore[untyped-decorator]
+def text_of(kernel: Kernel, items: tuple[tuple[str, Any], ...]) -> str:
+    """LLVM's code of a kernel and all that it calls, for the types of a choice; without that of
+    bins, for CODE."""
+    choice = dict(items)
     name = symbol_of(kernel.name_of(choice))
     kinds = tuple(numba_type(spec, choice) for spec in kernel.specs)
     checks = kernel.checked is not None and kernel.checked.items() <= choice.items()
@@ -231,7 +286,7 @@ def module_of(kernel: Kernel, choice: Choice) -> Any:
     for value in (*whole.functions, *whole.global_variables):
         if not value.is_declaration and value.name != name:
             value.linkage = "internal"
-    return whole
+    return str(whole)
 
 
 def optimise(module: Any, machine: Any) -> None:
