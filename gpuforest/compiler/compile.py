@@ -251,8 +251,9 @@ def module_of(kernel: Kernel, choice: Choice) -> Any:
     if KNOWN and "code" in choice:
         for_both = {name: value for name, value in choice.items() if name != "code"}
         text = with_codes(text_of(kernel, tuple(for_both.items())), choice["code"])
-        names = (symbol_of(kernel.name_of(types)) for types in (for_both, choice))
-        text = text and text.replace(*names)
+        if text is not None:
+            name = symbol_of(kernel.name_of(for_both))
+            text = text.replace(name, symbol_of(kernel.name_of(choice)))
     return llvm.parse_assembly(text or text_of(kernel, tuple(choice.items())))
 
 
