@@ -1,0 +1,69 @@
+"""Compiled kernels run without Numba; where neither is there, NumPy works and a warning says so."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from paths import has_numba
+
+FITS = """
+import hashlib, logging, sys
+sys.modules["numba"] = sys.modules["llvmlite"] = None  # as where they are not installed
+logging.basicConfig(format="%(message)s")
+import numpy as np
+import gpuforest
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(5000, 5))
+y = (X[:, 0] + rng.normal(size=5000) > 0).astype(float)
+digest = hashlib.sha256()
+for name in ("RandomForestClassifier", "ExtraTreesRegressor", "HistGradientBoostingClassifier"):
+    few = {"max_iter": 3} if "Boosting" in name else {"n_estimators": 3, "max_depth": 5}
+    model = getattr(gpuforest, name)(random_state=0, **few).fit(X, y)
+    digest.update(model.forest_.nodes.tobytes() + model.predict(X[:100]).tobytes())
+    print(model.backend_)
+print(digest.hexdigest())
+"""
+
+
+def fits(script=FITS, **environment):
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "GPUFOREST_BACKEND": "", **environment},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split(), done.stderr.splitlines()
+
+
+@pytest.mark.skipif(not has_numba, reason="no numba here, which compiles the kernels")
+def test_compiled_kernels_need_no_numba_and_numpy_works_without_both(tmp_path):
+    *backends, digest = fits()[0]
+    assert backends == ["numba"] * 3
+    (*backends, same), said = fits(NUMBA_CACHE_DIR=str(tmp_path))
+    assert backends == ["numpy"] * 3
+    assert same == digest
+    (warning,) = said
+    assert "NumPy does all work, which is slow" in warning
+    assert "pip install 'gpuforest[compile]'" in warning
+
+
+@pytest.mark.parametrize("name", ["numba", "warmup"])
+def test_what_was_asked_for_is_an_error_that_names_the_extra(tmp_path, name):
+    ask = 'gpuforest.RandomForestClassifier(backend="numba").fit([[0], [1]], [0, 1])'
+    if name == "warmup":
+        ask = 'from gpuforest.cli import main\nassert main(["warmup"]) != 0'
+    script = f"""
+import sys
+sys.modules["numba"] = sys.modules["llvmlite"] = None
+import gpuforest
+try:
+    {ask.replace(chr(10), chr(10) + "    ")}
+except gpuforest.BackendError as error:
+    print(error, file=sys.stderr)
+"""
+    said = " ".join(fits(script, NUMBA_CACHE_DIR=str(tmp_path))[1])
+    assert "pip install 'gpuforest[compile]'" in said
+    assert "Traceback" not in said
