@@ -8,6 +8,7 @@ import inspect
 import re
 import tomllib
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 
 from sklearn.base import BaseEstimator
@@ -25,11 +26,12 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["site", "gallery/**/*.md5", "gallery/**/*.ipynb"]
-templates_path = ["templates"]
+templates_path = [str(Path(__file__).with_name("templates"))]
 nitpicky = True
 default_role = "literal"
+smartquotes = False
 highlight_language = "none"
-autosummary_context: dict[str, object] = {}
+toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
 myst_heading_anchors = 4
@@ -100,6 +102,10 @@ TYPE = re.compile(
 BREAK = re.compile(r"(, |; |: |\. )(?![^([{]*[)\]}])")
 
 
+RULE = re.compile("-{3,}")
+INNER = re.compile(r"    (\w[\w, ]*) : ")
+
+
 def sentence(text):
     """Text as a sentence: with a capital and a stop."""
     return text[:1].upper() + text[1:] + ("" if text.endswith((".", ":")) else ".")
@@ -110,6 +116,7 @@ def entry(head, body):
     name, colon, rest = head.partition(" : ")
     if not colon:
         name, rest = "", head
+    rest = re.sub(r"(?<![\w`])(\w+)_(?![\w`])", r"\1\\_", rest)  # no link
     pieces, end = BREAK.split(rest), 0
     while end < len(pieces) and TYPE.match(pieces[end]):
         end += 2
@@ -138,16 +145,23 @@ def entries(title, lines):
         else:
             found.append([line, []])
     for head, body in found:
+        if any(map(INNER.match, body)):  # entries inside become items
+            body = [
+                INNER.sub(r"    - ``\1``: ", line) if INNER.match(line) else f"      {line.strip()}"
+                for line in body
+            ]
         yield from entry(head, [line for line in body if line])
     yield ""
 
 
 def reshaped(app, what, name, obj, options, lines):
     """A docstring before numpydoc reads it: sections in its shape, and names as links."""
-    text = "\n".join(lines)
-    heads = [i for i in range(len(lines) - 1) if re.fullmatch("-{3,}", lines[i + 1])]
-    done = lines[: heads[0]] if heads else list(lines)
-    for i, end in zip(heads, [*heads[1:], len(lines)], strict=True):
+    bare = next((i for i, line in enumerate(lines) if re.match(r"\w+ : ", line)), 0)
+    if what == "class" and bare and not any(map(RULE.fullmatch, lines[:bare])):
+        lines[bare:bare] = ["Attributes", "----------"]
+    heads = [i for i in range(len(lines) - 1) if RULE.fullmatch(lines[i + 1])]
+    done = lines[: (heads or [len(lines)])[0]]
+    for i, end in pairwise([*heads, len(lines)]):
         title, body = lines[i], lines[i + 2 : end]
         if title in ("Parameters", "Attributes", "Returns", "Yields", "Raises"):
             body = list(entries(title, body))
@@ -187,7 +201,7 @@ def members(full):
     return methods, properties
 
 
-autosummary_context["members"] = members
+autosummary_context = {"public_members": members}
 
 
 def setup(app):
