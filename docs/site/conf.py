@@ -50,6 +50,7 @@ html_theme_options = {
     "navigation_with_keys": False,
     "show_nav_level": 1,
     "show_toc_level": 2,
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
     "footer_start": ["copyright"],
     "footer_end": [],
 }
@@ -94,12 +95,16 @@ def on_the_site(app, docname, source):
 # what a type in a docstring begins with
 TYPE = re.compile(
     r"""(?:or\ )?(?:an?\ )?(?:sparse\ |fitted\ )?(?:default=|[{("]|\w+\*|Array\b|arrays?\b
-    |ndarrays?\b|array-like|bool|int|float|str|path|None|list|tuple|dict|frame|Bunch|csr_|function|callable
-    |sequence|scikit-learn|matplotlib|(?:pyarrow|sklearn|gpuforest|dask|shap)\.|BinnedData|MemoryEstimate
-    |BiasVariance|estimator|classifier|forest\ or|regressor|DecisionTree|self\b|any\ scikit)""",
+    |ndarrays?\b|array-like|bool|int|float|str|path|None(?!:)|list|tuple|dict|frame|Bunch|csr_
+    |function|callable|one\ an\ output|and\ `|RandomState|sequence|scikit-learn|matplotlib
+    |(?:pyarrow|sklearn|gpuforest|dask|shap)\.|BinnedData|MemoryEstimate|BiasVariance|estimator
+    |classifier|forest\ or|regressor|DecisionTree|self\b|any\ scikit)""",
     re.VERBOSE,
 )
-BREAK = re.compile(r"(, |; |: |\. )(?![^([{]*[)\]}])")
+# what parts a type from a text, outside brackets
+BREAK = re.compile(
+    r"(, |; |(?<![;,] None): |\. )(?=(?:[^()\[\]{}]|[(\[{](?:[^()\[\]{}]|\[[^]]*\])*[)\]}])*$)"
+)
 
 
 RULE = re.compile("-{3,}")
@@ -185,8 +190,12 @@ def link(match):
 
 
 def members(full):
-    """The public methods of a class that this package defines, and its properties."""
+    """The public methods of a class that this package defines, and its properties.
+
+    Those for dask have pages for what differs from the local estimators.
+    """
     module, _, name = full.rpartition(".")
+    home = "gpuforest.tools.dask" if module == "gpuforest.dask" else "gpuforest"
     kind, methods, properties = getattr(import_module(module), name), [], []
     for name in dir(kind):
         member = inspect.getattr_static(kind, name)
@@ -194,9 +203,9 @@ def members(full):
             continue
         function = getattr(member, "__func__", member)
         if inspect.isfunction(function):
-            if function.__module__.startswith("gpuforest"):
+            if function.__module__.startswith(home):
                 methods.append(name)
-        elif type(member).__name__ in ("property", "cached_property") and member.__doc__:
+        elif type(member).__name__ in ("property", "cached_property") and home == "gpuforest":
             properties.append(name)
     return methods, properties
 
