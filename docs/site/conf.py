@@ -11,7 +11,9 @@ from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 
+from docutils import nodes
 from sklearn.base import BaseEstimator
+from sphinx import addnodes
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -83,6 +85,7 @@ def on_the_site(app, docname, source):
     text = re.sub(r"\]\((?:\.\./)+(?=(?:CONTRIBUTING|CHANGELOG)\.md)", "](/", text)
     text = text.replace("](../examples/README.rst)", "](gallery/index.rst)")
     text = re.sub(r"\[`?([^]`]+)`?\]\((?:\.\./)*(?:benchmarks|tests|data)/[^)]*\)", r"`\1`", text)
+    text = re.sub(r"\[[\w/]+\.md\]\(", "[](", text)  # the title of the page that it leads to
     if docname in CONTENTS:
         for heading, section in re.findall(r"^#+ (.*)\n((?:(?!#).*\n?)*)", text, re.MULTILINE):
             lines = [f"{title} <{page}>" for title, page in ITEM.findall(section)]
@@ -160,7 +163,7 @@ def entries(title, lines):
 
 
 def reshaped(app, what, name, obj, options, lines):
-    """A docstring before numpydoc reads it: sections in its shape, and names as links."""
+    """A docstring before numpydoc reads it: sections in its shape."""
     bare = next((i for i, line in enumerate(lines) if re.match(r"\w+ : ", line)), 0)
     if what == "class" and bare and not any(map(RULE.fullmatch, lines[:bare])):
         lines[bare:bare] = ["Attributes", "----------"]
@@ -171,22 +174,28 @@ def reshaped(app, what, name, obj, options, lines):
         if title in ("Parameters", "Attributes", "Returns", "Yields", "Raises"):
             body = list(entries(title, body))
         done += [title, lines[i + 1], *body]
-    text = re.sub(r"`?\bdocs/(\w+)\.md`?", r":doc:`/\1`", "\n".join(done))
-    text = re.sub(r"(?<![`:\w])`((?:gpuforest\.)?(?:\w+\.)?(\w+))`(?!`)", link, text)
-    lines[:] = text.split("\n")
+    lines[:] = re.sub(r"`?\bdocs/(\w+)\.md`?", r":doc:`/\1`", "\n".join(done)).split("\n")
 
 
-PUBLIC = {}
-for module in ("gpuforest.dask", "gpuforest.impurity", "gpuforest.plot", "gpuforest"):
-    names = getattr(import_module(module), "__all__", ())
-    PUBLIC |= {name: f"{module}.{name}" for name in names if not name.startswith("_")}
+PUBLIC: dict[str, str] = {}  # full names, also by names alone that cannot mean something else
+for module in ("gpuforest", "gpuforest.dask", "gpuforest.plot"):
+    for name in import_module(module).__all__:
+        if not name.startswith("_"):
+            PUBLIC[f"{module}.{name}"] = f"{module}.{name}"
+            if re.search("[A-Z_]", name):  # `load` alone may be another's
+                PUBLIC.setdefault(name, f"{module}.{name}")
 
 
-def link(match):
-    """A public name between backticks as a link to its page."""
-    full = PUBLIC.get(match[2])
-    known = full and match[1] in (match[2], full)
-    return f":py:obj:`{match[2]} <{full}>`" if known else match[0]
+def linked(app, doctree):
+    """Names of the package in code lead to their pages."""
+    here = app.env.docname
+    for node in list(doctree.findall(nodes.literal)):
+        full = PUBLIC.get(node.astext())
+        outer = (nodes.reference, nodes.title, addnodes.pending_xref)
+        if full and not isinstance(node.parent, outer) and here not in ("ecosystem", f"api/{full}"):
+            facts = {"refdomain": "py", "reftype": "obj", "reftarget": full, "refexplicit": True}
+            link = addnodes.pending_xref("", node.deepcopy(), refdoc=here, refwarn=True, **facts)
+            node.replace_self(link)
 
 
 def members(full):
@@ -215,4 +224,5 @@ autosummary_context = {"public_members": members}
 
 def setup(app):
     app.connect("source-read", on_the_site)
+    app.connect("doctree-read", linked)
     app.connect("autodoc-process-docstring", reshaped, priority=400)  # numpydoc has 500
