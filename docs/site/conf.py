@@ -1,66 +1,53 @@
 """Sphinx's settings of the site, which `.ci/site` builds from a copy of docs/.
 
-The pages are plain Markdown. Lists of links on the pages in `CONTENTS` become the tables of
-contents, and links out of docs/ become links of the site.
-"""
+Pages are plain Markdown; `on_the_site` makes tables of contents of lists of links."""
 
 import inspect
+import json
 import re
 import tomllib
+from functools import cached_property
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
+from types import FunctionType
 
 from docutils import nodes
-from sklearn.base import BaseEstimator
 from sphinx import addnodes
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
-project, release = PROJECT["name"], PROJECT["version"]
-copyright = "the authors of gpuforest"
-extensions = [
-    "sphinx.ext.autodoc",
-    "sphinx.ext.autosummary",
-    "numpydoc",
-    "myst_parser",
-    "sphinx_gallery.gen_gallery",
-]
+project, release, copyright = PROJECT["name"], PROJECT["version"], "the authors of gpuforest"
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc", "myst_parser"]
+extensions += ["sphinx_gallery.gen_gallery"]
 exclude_patterns = ["site", "gallery/**/*.md5", "gallery/**/*.ipynb"]
 templates_path = [str(Path(__file__).with_name("templates"))]
-nitpicky = True
-default_role = "literal"
-smartquotes = False
-highlight_language = "none"
+suppress_warnings = ["config.cache"]  # the gallery's settings have a function
+nitpicky, smartquotes, numpydoc_show_class_members = True, False, False
+default_role, highlight_language, autodoc_typehints = "literal", "none", "none"
 toc_object_entries_show_parents = "hide"
-autodoc_typehints = "none"
-numpydoc_show_class_members = False
 myst_heading_anchors = 4
-suppress_warnings = ["config.cache", "myst.xref_missing_lang"]
 
-html_theme = "pydata_sphinx_theme"
-html_title = f"{project} {release}"
-html_static_path = ["static"]
-html_css_files = ["site.css"]
+html_theme, html_title = "pydata_sphinx_theme", f"{project} {release}"
+html_static_path, html_css_files = ["static"], ["site.css"]
 html_show_sourcelink = html_copy_source = False
 html_sidebars = {"index": [], "first_quarter": []}
 html_theme_options = {
     "logo": {"text": project},
     "navbar_align": "left",
-    "navbar_end": ["theme-switcher"],
-    "navigation_with_keys": False,
-    "show_nav_level": 1,
     "show_toc_level": 2,
     "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
     "footer_start": ["copyright"],
     "footer_end": [],
 }
 
+SECTIONS = ("forests", "boosting", "reading", "uncertainty", "data", "machines")
 sphinx_gallery_conf = {
     "examples_dirs": str(ROOT / "examples"),
     "gallery_dirs": "gallery",
     "filename_pattern": r"\.py$",
+    "subsection_order": lambda folder: SECTIONS.index(Path(folder).name),
     "backreferences_dir": "gallery/uses",
     "doc_module": ("gpuforest",),
     "reference_url": {"gpuforest": None},
@@ -68,10 +55,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_signature": False,
     "write_computation_times": False,
-    "remove_config_comments": True,
-    "subsection_order": lambda folder: SECTIONS.index(Path(folder).name),
 }
-SECTIONS = ("forests", "boosting", "reading", "uncertainty", "data", "machines")
 
 # pages that have a table of contents: every link that begins an item of a list
 CONTENTS = ("index", "guide", "inside")
@@ -80,8 +64,7 @@ ITEM = re.compile(r"^- \[([^]]+)\]\(([\w./]+)\.(?:md|rst)\)", re.MULTILINE)
 
 def on_the_site(app, docname, source):
     """Links out of docs/ lead to the site's pages or become code, and lists of links a contents."""
-    text = source[0]
-    text = re.sub(r"\]\((?:\.\./)*docs/", "](", text)
+    text = re.sub(r"\]\((?:\.\./)*docs/", "](", source[0])
     text = re.sub(r"\]\((?:\.\./)+(?=(?:CONTRIBUTING|CHANGELOG)\.md)", "](/", text)
     text = text.replace("](../examples/README.rst)", "](gallery/index.rst)")
     text = re.sub(r"\[`?([^]`]+)`?\]\((?:\.\./)*(?:benchmarks|tests|data)/[^)]*\)", r"`\1`", text)
@@ -108,15 +91,7 @@ TYPE = re.compile(
 BREAK = re.compile(
     r"(, |; |(?<![;,] None): |\. )(?=(?:[^()\[\]{}]|[(\[{](?:[^()\[\]{}]|\[[^]]*\])*[)\]}])*$)"
 )
-
-
-RULE = re.compile("-{3,}")
 INNER = re.compile(r"    (\w[\w, ]*) : ")
-
-
-def sentence(text):
-    """Text as a sentence: with a capital and a stop."""
-    return text[:1].upper() + text[1:] + ("" if text.endswith((".", ":")) else ".")
 
 
 def entry(head, body):
@@ -131,59 +106,50 @@ def entry(head, body):
     kind, text = "".join(pieces[: max(end - 1, 0)]), "".join(pieces[end:])
     if not colon and not kind:  # a name alone, or "As of ..."
         kind, text = rest, ""
-    if text:
-        begins = bool(body) and re.match(r"\s*[A-Z]", body[0])
-        first = f"{text}{'' if text.endswith('.') else '.'}" if begins else text
-        inner = [line.strip() for line in body]
-        words = sentence(" ".join([first, *inner]).strip())
-        body = [f"    {words}"]
+    if text:  # as a sentence, before those that follow
+        stop = "." if body and re.match(r"\s*[A-Z]", body[0]) and text[-1] != "." else ""
+        text = " ".join([text + stop, *(line.strip() for line in body)])
+        body = [f"    {text[0].upper()}{text[1:]}{'' if text[-1] in '.:' else '.'}"]
     return [f"{name} : {kind}" if name and kind else name or kind, *body]
 
 
-def entries(title, lines):
-    """The entries of a section of a docstring, in the shape that numpydoc expects."""
+def entries(lines, wrapped):
+    """The entries of a section; where they have no names, a line may go on with the last one's."""
     found = []
-    for line in lines:
-        if line.startswith(" ") or not line:
-            found[-1][1].append(line) if found else None
-        elif (
-            found and not any(found[-1][1]) and title in ("Returns", "Yields") and " : " not in line
-        ):
-            found[-1][0] += f" {line}"  # it goes on
+    for line in filter(None, lines):
+        if line.startswith(" "):
+            found[-1][1].append(line)
+        elif wrapped and found and not found[-1][1] and " : " not in line:
+            found[-1][0] += f" {line}"
         else:
             found.append([line, []])
     for head, body in found:
         if any(map(INNER.match, body)):  # entries inside become items
-            body = [
-                INNER.sub(r"    - ``\1``: ", line) if INNER.match(line) else f"      {line.strip()}"
-                for line in body
-            ]
-        yield from entry(head, [line for line in body if line])
+            body = [re.sub("^    (?!-) *", 6 * " ", INNER.sub(r"    - ``\1``: ", s)) for s in body]
+        yield from entry(head, body)
     yield ""
 
 
 def reshaped(app, what, name, obj, options, lines):
     """A docstring before numpydoc reads it: sections in its shape."""
     bare = next((i for i, line in enumerate(lines) if re.match(r"\w+ : ", line)), 0)
-    if what == "class" and bare and not any(map(RULE.fullmatch, lines[:bare])):
+    if what == "class" and bare and not any(line.startswith("---") for line in lines[:bare]):
         lines[bare:bare] = ["Attributes", "----------"]
-    heads = [i for i in range(len(lines) - 1) if RULE.fullmatch(lines[i + 1])]
+    heads = [i for i in range(len(lines) - 1) if lines[i + 1].startswith("---")]
     done = lines[: (heads or [len(lines)])[0]]
     for i, end in pairwise([*heads, len(lines)]):
-        title, body = lines[i], lines[i + 2 : end]
-        if title in ("Parameters", "Attributes", "Returns", "Yields", "Raises"):
-            body = list(entries(title, body))
-        done += [title, lines[i + 1], *body]
+        body = lines[i + 2 : end]
+        if lines[i] in ("Parameters", "Attributes", "Returns", "Yields", "Raises"):
+            body = entries(body, lines[i] in ("Returns", "Yields"))
+        done += [*lines[i : i + 2], *body]
     lines[:] = re.sub(r"`?\bdocs/(\w+)\.md`?", r":doc:`/\1`", "\n".join(done)).split("\n")
 
 
-PUBLIC: dict[str, str] = {}  # full names, also by names alone that cannot mean something else
-for module in ("gpuforest", "gpuforest.dask", "gpuforest.plot"):
-    for name in import_module(module).__all__:
-        if not name.startswith("_"):
-            PUBLIC[f"{module}.{name}"] = f"{module}.{name}"
-            if re.search("[A-Z_]", name):  # `load` alone may be another's
-                PUBLIC.setdefault(name, f"{module}.{name}")
+NAMES = json.loads((ROOT / "tests" / "public_names.json").read_text())
+PUBLIC = {full: full for full in NAMES}  # also by names alone that cannot mean something else
+for full in reversed(NAMES):
+    if ".impurity" not in full and re.search("[A-Z_]", name := full.rpartition(".")[2]):
+        PUBLIC[name] = full
 
 
 def linked(app, doctree):
@@ -199,22 +165,15 @@ def linked(app, doctree):
 
 
 def members(full):
-    """The public methods of a class that this package defines, and its properties.
-
-    Those for dask have pages for what differs from the local estimators.
-    """
+    """A class's public methods and properties; of one for dask what is not the local one's."""
     module, _, name = full.rpartition(".")
-    home = "gpuforest.tools.dask" if module == "gpuforest.dask" else "gpuforest"
-    kind, methods, properties = getattr(import_module(module), name), [], []
-    for name in dir(kind):
-        member = inspect.getattr_static(kind, name)
-        if name.startswith(("_", "set_")) or hasattr(BaseEstimator, name):  # scikit-learn's
-            continue
-        function = getattr(member, "__func__", member)
-        if inspect.isfunction(function):
-            if function.__module__.startswith(home):
-                methods.append(name)
-        elif type(member).__name__ in ("property", "cached_property") and home == "gpuforest":
+    kind, home = getattr(import_module(module), name), module.replace(".dask", ".tools.dask")
+    methods, properties = [], []
+    for name in sorted(set(NAMES[full]) - {"__init__"}):
+        member = inspect.getattr_static(kind, name, None)
+        if isinstance(member, FunctionType | classmethod) and member.__module__.startswith(home):
+            methods.append(name)
+        elif isinstance(member, property | cached_property) and home == "gpuforest":
             properties.append(name)
     return methods, properties
 
