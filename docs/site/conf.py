@@ -82,8 +82,8 @@ def on_the_site(app, docname, source):
 TYPE = re.compile(
     r"""(?:or\ )?(?:an?\ )?(?:sparse\ |fitted\ )?(?:default=|[{("]|\w+\*|Array\b|arrays?\b
     |ndarrays?\b|array-like|bool|int|float|str|path|None(?!:)|list|tuple|dict|frame|Bunch|csr_
-    |function|callable|one\ an\ output|and\ `|RandomState|sequence|scikit-learn|matplotlib
-    |(?:pyarrow|sklearn|gpuforest|dask|shap)\.|BinnedData|MemoryEstimate|BiasVariance|estimator
+    |function|callable|one\ an\ output|by\ number|and\ `|RandomState|sequence|scikit-learn|matplotlib
+    |(?:pyarrow|sklearn|gpuforest|dask|distributed|shap)\.|BinnedData|MemoryEstimate|BiasVariance|estimator
     |classifier|forest\ or|regressor|DecisionTree|self\b|any\ scikit)""",
     re.VERBOSE,
 )
@@ -98,13 +98,13 @@ def entry(head, body):
     """The lines of an entry: `name : type, text` has its text below, as numpydoc wants it."""
     name, colon, rest = head.partition(" : ")
     if not colon:
-        name, rest = "", head
+        name, rest = "others" if head.startswith("As of") else "", head
     rest = re.sub(r"(?<![\w`])(\w+)_(?![\w`])", r"\1\\_", rest)  # no link
     pieces, end = BREAK.split(rest), 0
     while end < len(pieces) and TYPE.match(pieces[end]):
         end += 2
     kind, text = "".join(pieces[: max(end - 1, 0)]), "".join(pieces[end:])
-    if not colon and not kind:  # a name alone, or "As of ..."
+    if not name and not kind:  # a name or a type alone
         kind, text = rest, ""
     if text:  # as a sentence, before those that follow
         stop = "." if body and re.match(r"\s*[A-Z]", body[0]) and text[-1] != "." else ""
