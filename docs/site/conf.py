@@ -82,9 +82,9 @@ def on_the_site(app, docname, source):
 TYPE = re.compile(
     r"""(?:or\ )?(?:an?\ )?(?:sparse\ |fitted\ )?(?:default=|[{("]|\w+\*|Array\b|arrays?\b
     |ndarrays?\b|array-like|bool|int|float|str|path|None(?!:)|list|tuple|dict|frame|Bunch|csr_
-    |function|callable|one\ an\ output|by\ number|and\ `|RandomState|sequence|scikit-learn|matplotlib
+    |function|callable|one\ an\ output|by\ number|and\ `|RandomState|sequence|scikit-learn
     |(?:pyarrow|sklearn|gpuforest|dask|distributed|shap)\.|BinnedData|MemoryEstimate|BiasVariance|estimator
-    |classifier|forest\ or|regressor|DecisionTree|self\b|any\ scikit)""",
+    |classifier|forest\ or|regressor|DecisionTree|self\b|any\ scikit|matplotlib)""",
     re.VERBOSE,
 )
 # what parts a type from a text, outside brackets
