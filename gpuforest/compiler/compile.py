@@ -68,12 +68,11 @@ LINK = ["-shared", "-nostdlib", "-Wl,-z,text", "-Wl,-z,noseparate-code", "-Wl,--
 
 
 class HelperLibrary(JITCodeLibrary):
-    """A helper's LLVM code, which kernels link; it never becomes machine code."""
+    """A helper's LLVM code, which kernels link; it never becomes machine code, and it is optimised
+    in its kernel, once it is inlined and the width of bins is known."""
 
     def _optimize_final_module(self) -> None:
-        # a helper that calls others is optimised in its kernel, once these are inlined
-        if not any(isinstance(linked, HelperLibrary) for linked in self._linking_libraries):
-            super()._optimize_final_module()
+        pass
 
     def _finalize_final_module(self) -> None:
         self._finalize_dynamic_globals()
