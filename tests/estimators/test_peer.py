@@ -31,12 +31,7 @@ IN_BOOSTING = "ensemble/_hist_gradient_boosting/tests"
 
 # the package, its file of tests, the names that become ours, and how many tests pass
 PEERS = {
-    "forest": (
-        "sklearn",
-        "ensemble/tests/engine/test_forest.py",
-        [*FORESTS, "RandomTreesEmbedding"],
-        308,
-    ),
+    "forest": ("sklearn", "ensemble/tests/test_forest.py", [*FORESTS, "RandomTreesEmbedding"], 308),
     "tree": ("sklearn", "tree/tests/test_tree.py", TREES, 519),
     "monotonic": ("sklearn", "tree/tests/test_monotonic_tree.py", TREES + FORESTS, 223),
     "bagging": ("sklearn", "ensemble/tests/test_bagging.py", AROUND[:2], 123),
