@@ -323,7 +323,7 @@ class HistGradientBoostingClassifier(_HistGradientBoostingClassifier):
         class_weight: dict[Any, Any] | str | None = None,
         subsample: float = 1.0,
         backend: str = "auto",
-        n_jobs: int | None = -1,
+        n_jobs: int | None = None,
         memory_limit: int | None = None,
     ) -> None: ...
 
@@ -354,7 +354,7 @@ class HistGradientBoostingRegressor(_HistGradientBoostingRegressor):
         random_state: int | np.random.RandomState | None = None,
         subsample: float = 1.0,
         backend: str = "auto",
-        n_jobs: int | None = -1,
+        n_jobs: int | None = None,
         memory_limit: int | None = None,
     ) -> None: ...
 

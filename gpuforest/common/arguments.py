@@ -2,26 +2,67 @@
 
 from __future__ import annotations
 
+import os
+from functools import cache
 from numbers import Integral
+from threading import current_thread, main_thread
 from typing import Any
 
+import joblib
 import numpy as np
-from joblib import cpu_count, effective_n_jobs
+from joblib.parallel import get_active_backend
 from sklearn.utils import check_random_state
+from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
 
 MOST_THREADS = 4  # on a processor: more would only wait, and take memory
+# The least work of a thread, in values of X and steps of its rows down trees: some 40 ms of a fit,
+# of which a second thread costs 5 to 8, and 5 ms of a prediction (benchmarks/n_jobs.py)
+LEAST_WORK = 100_000
+ENVIRONMENT = "GPUFOREST_NUM_THREADS"
 
 
-def thread_count(n_jobs: int | None) -> int:
-    """The number of threads, counted as joblib counts them, but bounded. joblib's own count of them
-    warns in a child process, because it takes jobs for processes."""
+def thread_count(n_jobs: int | None, work: int | None = None) -> int:
+    """The number of threads that n_jobs stands for, in this process or joblib's worker.
+
+    None is what joblib's context says; where it says nothing, what `processors` says, and less
+    where there is little work. Other numbers are counted as joblib counts them, but bounded:
+    joblib's own count warns in a child process, because it takes jobs for processes.
+    """
     if n_jobs is None:
-        return int(effective_n_jobs(None))
+        if work is not None and work < 2 * LEAST_WORK:
+            return 1
+        backend, n_jobs = get_active_backend()
+        in_worker = bool(backend.nesting_level)
+        if n_jobs is None or (in_worker and n_jobs < 0):
+            n = processors(in_worker)
+            return n if work is None else min(n, work // LEAST_WORK)
     if n_jobs == 0:
-        raise ValueError("n_jobs=0 means nothing; None is one thread, -1 all processors")
+        raise ValueError("n_jobs=0 means nothing; None and -1 are all processors")
     if n_jobs > MOST_THREADS:
-        return min(int(n_jobs), MOST_THREADS * int(cpu_count()))
+        return min(int(n_jobs), MOST_THREADS * cpu_count())
     return int(n_jobs) if n_jobs > 0 else max(1, cpu_count() + 1 + int(n_jobs))
+
+
+def processors(in_worker: bool = False) -> int:
+    """How many processors this process may use; in a worker of joblib, its share of them.
+
+    scikit-learn asks OpenMP, which knows the affinity, OMP_NUM_THREADS and threadpoolctl's limits,
+    and asks joblib about control groups. In processes that joblib starts (loky), OMP_NUM_THREADS
+    is the share. A thread of joblib, or a process without this variable, has one.
+    """
+    n = 1
+    if not in_worker or (os.getenv("OMP_NUM_THREADS") and current_thread() is main_thread()):
+        n = int(_openmp_effective_n_threads(only_physical_cores=False))
+    limit = os.getenv(ENVIRONMENT) or n
+    if not str(limit).isdecimal() or int(limit) < 1:
+        raise ValueError(f"{ENVIRONMENT}={limit!r} must be a whole number from 1 on")
+    return min(n, int(limit), MOST_THREADS * cpu_count())
+
+
+@cache
+def cpu_count() -> int:
+    """joblib's count, which takes longer than a prediction of one row."""
+    return int(joblib.cpu_count())
 
 
 def draw_seed(random_state: Any) -> int:

@@ -58,6 +58,14 @@ def count_rows(X: Any) -> int:
         return 0
 
 
+def count_columns(X: Any) -> int:
+    """Number of columns of X, which is not checked yet; 1 if X does not say."""
+    try:
+        return int(X.shape[1])
+    except Exception:
+        return 1
+
+
 def bring(X: Any, backend: Backend, name: str) -> Any:
     """X as an array of the backend if X is on a GPU, which must be the backend's; otherwise as
     `to_host` returns it. Messages call it by its `name`."""

@@ -73,7 +73,7 @@ class BinnedData:
         drop: Sequence[str] = (), max_bins: int | str = "auto",
         categorical_features: Any = "from_dtype", min_category_frequency: int = 5,
         random_state: Any = None, path: str | os.PathLike[str] | None = None,
-        n_jobs: int | None = -1, memory_limit: int | None = None, verbose: int = 0,
+        n_jobs: int | None = None, memory_limit: int | None = None, verbose: int = 0,
     ) -> BinnedData:  # fmt: skip
         """Bin a table that need not fit into memory, in two passes over its blocks.
 
@@ -98,8 +98,8 @@ class BinnedData:
             A folder to write to, which `BinnedData.load` opens again. The codes stay in a file
             there, of which only the parts in use are in memory. The folder appears when all is
             written; one that exists is refused.
-        n_jobs : int or None, default=-1
-            Threads.
+        n_jobs : int or None, default=None
+            Threads; None: as of the estimators.
         memory_limit : int, default=None
             Bytes that the codes may take in memory; beyond, `path` is needed.
         verbose : int, default=0

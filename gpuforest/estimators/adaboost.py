@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from inspect import signature
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -52,7 +52,7 @@ class AdaBoost(BaseForest):
         of_tree, ("criterion", "class_weight", "categorical_features", "min_category_frequency")
     )
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Grow trees one after another, each from the rows' weights after the one before.
 
         Parameters

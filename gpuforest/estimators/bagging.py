@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 from sklearn.utils.metaestimators import available_if
 
@@ -43,7 +43,7 @@ class Bagging(ensembles.BaseForest):
         ensembles.of_tree, ("class_weight", "categorical_features", "min_category_frequency")
     )
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **fit_params: Any) -> Any:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **fit_params: Any) -> Self:
         """Grow the trees, or fit other estimators as scikit-learn does.
 
         Parameters

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from importlib import import_module
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -19,7 +19,7 @@ from gpuforest.backends.registry import for_splits, run_on_backend
 from gpuforest.common import progress
 from gpuforest.common.arguments import draw_seed, thread_count
 from gpuforest.common.dtypes import CATEGORICAL
-from gpuforest.data.arrays import count_rows, in_kind_of, is_on_device, to_host
+from gpuforest.data.arrays import count_columns, count_rows, in_kind_of, is_on_device, to_host
 from gpuforest.data.binned import BinnedData, edges_of, target_and_weight
 from gpuforest.data.validation import check_table, check_weights, learn_table
 from gpuforest.engine.binning import BinEdges, Categories, bin_matrix, most_bins
@@ -79,7 +79,7 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         return Settings.of(self._tree_params())
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Grow the trees.
 
         Parameters
@@ -279,10 +279,15 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         """The arguments that choose the backend for X, see `run_on_backend`."""
         return {
             "name": self.backend,
-            "n_threads": thread_count(getattr(self, "n_jobs", 1)),
+            "n_threads": self._n_threads(count_rows(X), count_columns(X)),
             "n_rows": count_rows(X),
             "on_device": is_on_device(X),
         }
+
+    def _n_threads(self, n_rows: int, n_features: int) -> int:
+        """The threads of a fit or a prediction of so many rows."""
+        n_trees = getattr(self, "max_iter", self._most_trees)
+        return thread_count(getattr(self, "n_jobs", 1), n_rows * (n_features + n_trees))
 
     def _walk(self, X: Any, stage: Callable[[Forest, Array, Backend], Array]) -> Any:
         """The result of a stage of `predict` for X's rows, in the kind of array that X is."""

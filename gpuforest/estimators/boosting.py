@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 from operator import attrgetter
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
@@ -63,7 +63,7 @@ class HistGradientBoosting(BaseTrees):
     def fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, X_val: Any = None,
         y_val: Any = None, sample_weight_val: Any = None,
-    ) -> Any:  # fmt: skip
+    ) -> Self:  # fmt: skip
         """Grow the trees, round after round.
 
         Parameters

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cached_property, partial, wraps
 from importlib import import_module
 from inspect import signature
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.random import RandomState
@@ -337,7 +338,7 @@ class BaseForest(BaseTrees):
         estimator.__dict__ = self.__dict__
         return estimator
 
-    def save(self, path: Any) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Save as a forest is saved.
 
         Raises
@@ -523,7 +524,7 @@ class UnsupervisedForest(BaseForest):
     _encode_target = encode_numbers
     estimators_samples_ = property(bagged.estimators_samples_)
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Grow the trees; see `RandomForestRegressor.fit`. `y` is ignored."""
         return super().fit(X, None, sample_weight)
 

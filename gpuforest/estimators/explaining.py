@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.backends.registry import run_on_backend
 from gpuforest.common import progress
+from gpuforest.common.arguments import thread_count
 from gpuforest.data.validation import check_table
 from gpuforest.estimators.fits import as_it_is
 from gpuforest.estimators.memory import room_of
@@ -204,8 +205,9 @@ def _explained(
             rows = check_background(model, background, backend)
             return shap.background_values(model.forest_, rows, table, backend, room_of(model))
 
-    # n_rows=0: the CPU explains, so data on the host are binned there too
-    values = run_on_backend(work, **self._chosen(X) | {"n_rows": 0})
+    # n_rows=0: the CPU explains, so data on the host are binned there too. A row is much work
+    here = {"n_rows": 0, "n_threads": thread_count(getattr(self, "n_jobs", 1))}
+    values = run_on_backend(work, **self._chosen(X) | here)
     return np.asarray(values[..., 0] if values.shape[-1] == 1 else values)
 
 

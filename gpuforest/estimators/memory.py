@@ -17,7 +17,6 @@ from gpuforest.boosting import memory as boosting_memory
 from gpuforest.boosting.losses import Loss
 from gpuforest.boosting.memory import BoostedFit
 from gpuforest.boosting.rounds import words_of
-from gpuforest.common.arguments import thread_count
 from gpuforest.common.dtypes import WEIGHT
 from gpuforest.engine.binning import FEW_VALUES, MANY_BINS, Categories
 from gpuforest.engine.criteria import CRITERIA
@@ -74,7 +73,7 @@ def estimate_memory(
     estimator._validate_params()
     X = np.broadcast_to(np.zeros((), dtype), (n_samples, n_features))
     name = estimator.backend if backend is None else backend
-    threads = thread_count(getattr(estimator, "n_jobs", 1))
+    threads = estimator._n_threads(n_samples, n_features)
     on = get_backend(name, threads, n_rows=n_samples)
     if hasattr(estimator, "max_iter"):
         if n_outputs > 1:

@@ -144,7 +144,9 @@ TABLE: Table = {
         "A later fit of the same data with more `n_estimators` adds trees; the forest is the same "
         "as if all had been grown at once."),
     "n_jobs": (None, [Integral, None],
-        "Threads on the CPU; None: one (or joblib's context), -1: all."),
+        "Threads on the CPU, which never change a result. None: all processors, but fewer where "
+        "there is little work, and in joblib's contexts and workers what these leave; the variable "
+        "GPUFOREST_NUM_THREADS may lower it. -1: all processors."),
     "verbose": (0, ["verbose"], "1: print the stages of a fit; 2: also how far they are."),
     "max_bins": ("auto", [Interval(Integral, 2, MAX_BINS, closed="both"), StrOptions({"auto"})],
         "The most bins of a feature, 2 to 65535; above 255 codes take two bytes. "
@@ -254,7 +256,6 @@ OF_BOOSTING = {
         'Weights of the classes, {label: weight}; "balanced": rows / (classes * their rows).'),
     "subsample": (1.0, [SHARE],
         "The part of the rows that a round grows from, drawn without replacement (Friedman 2002)."),
-    "n_jobs": (-1, *TABLE["n_jobs"][1:]),
     "memory_limit": (*TABLE["memory_limit"][:2],
         "The most bytes, about, that a fit takes besides X and y: histograms have what is left, "
         "and are computed anew if that is little; the model is the same. None: they get 256 MiB."),

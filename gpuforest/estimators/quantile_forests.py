@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.metrics import r2_score
@@ -49,7 +49,7 @@ class QuantileForest(ForestRegressor):
 
     def fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, sparse_pickle: bool = False
-    ) -> Any:
+    ) -> Self:
         """Grow the trees and keep the training rows; see `RandomForestRegressor.fit`.
 
         `sparse_pickle` is taken from quantile-forest, and changes nothing: pickles hold no lists

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from functools import cached_property
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -67,7 +67,7 @@ class SingleTree(BaseTrees):
     def prune(
         self, X: Any, y: Any, sample_weight: Any = None, *, method: str = "cost_complexity",
         rule: str = "min",
-    ) -> Any:  # fmt: skip
+    ) -> Self:  # fmt: skip
         """Prune the fitted tree, in place, by rows that did not grow it.
 
         Parameters
@@ -240,7 +240,7 @@ class SingleTree(BaseTrees):
 
     def fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, check_input: bool = True
-    ) -> Any:
+    ) -> Self:
         """Grow the tree; see `RandomForestClassifier.fit`. `check_input` is ignored."""
         return super().fit(X, y, sample_weight)
 

@@ -9,11 +9,13 @@ import time
 
 import numpy as np
 import pytest
-from joblib import cpu_count
+from joblib import Parallel, cpu_count, delayed, parallel_config
+from threadpoolctl import threadpool_limits
 
+import gpuforest
 from gpuforest import HistGradientBoostingClassifier, RandomForestClassifier
-from gpuforest.common import parallel
-from gpuforest.common.arguments import MOST_THREADS, thread_count
+from gpuforest.common import arguments, parallel
+from gpuforest.common.arguments import LEAST_WORK, MOST_THREADS, thread_count
 from gpuforest.common.parallel import Team, cut_evenly, parallel_map
 
 
@@ -231,6 +233,74 @@ def test_threads_are_bounded_by_the_work_and_the_processors(monkeypatch):
     X, y = data(300)
     HistGradientBoostingClassifier(max_iter=1, backend="numba", n_jobs=4).fit(X[:, :2], y)
     assert max(made) == 2  # as many as features
+
+
+@pytest.fixture
+def eight(monkeypatch):
+    """A machine of eight processors, as OpenMP says it; nothing else limits threads."""
+    for name in ("OMP_NUM_THREADS", arguments.ENVIRONMENT):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(arguments, "cpu_count", lambda: 8)
+    monkeypatch.setattr(arguments, "_openmp_effective_n_threads", lambda only_physical_cores: 8)
+
+
+def test_no_number_is_all_processors_where_there_is_work(eight, monkeypatch):
+    assert (thread_count(None), thread_count(-1), thread_count(-3)) == (8, 8, 6)
+    amounts = [0, 2 * LEAST_WORK - 1, 2 * LEAST_WORK, 5 * LEAST_WORK, 10**12]
+    assert [thread_count(None, work) for work in amounts] == [1, 1, 2, 5, 8]
+    assert thread_count(4, 1) == 4  # what is asked for is done
+    monkeypatch.setenv(arguments.ENVIRONMENT, "3")
+    assert (thread_count(None), thread_count(5)) == (3, 5)
+    for wrong in ("0", "-1", "many"):
+        monkeypatch.setenv(arguments.ENVIRONMENT, wrong)
+        with pytest.raises(ValueError, match="must be a whole number from 1 on"):
+            thread_count(None)
+
+
+def test_contexts_and_workers_of_joblib(eight, monkeypatch):
+    for n_jobs, count in ((3, 3), (1, 1), (-1, 8)):
+        with parallel_config(n_jobs=n_jobs):
+            assert thread_count(None) == count
+    one = delayed(thread_count)(None)
+    assert Parallel(2, backend="threading")([one] * 2) == [1, 1]
+    monkeypatch.setenv("OMP_NUM_THREADS", "8")  # of the process, and not of each of its threads
+    assert Parallel(2, backend="threading")([one] * 2) == [1, 1]
+    assert Parallel(1)([one] * 2) == [8, 8]  # no worker
+
+
+SHARES = """
+from joblib import Parallel, cpu_count, delayed, parallel_config
+from gpuforest.common.arguments import thread_count
+
+calls = [delayed(thread_count)(None)] * 2
+assert Parallel(2)(calls) == [max(1, cpu_count() // 2)] * 2
+with parallel_config("loky", inner_max_num_threads=2):
+    assert Parallel(2)(calls) == [2] * 2
+"""
+
+
+def test_a_process_of_joblib_has_its_share(monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    subprocess.run([sys.executable, "-c", SHARES], check=True, timeout=120)
+
+
+def test_limits_of_threadpoolctl_count():
+    with threadpool_limits(1):
+        assert thread_count(None) == 1
+
+
+def test_threads_of_fits_and_predictions_follow_their_work(eight, monkeypatch):
+    X, _ = data(2000)
+    kinds = [getattr(gpuforest, name) for name in gpuforest.__all__ if name.endswith("Classifier")]
+    models = [kind() for kind in kinds if hasattr(kind(), "n_jobs")]
+    assert len(models) >= 5
+    assert {model.n_jobs for model in models} == {None}
+    forest = RandomForestClassifier(100)
+    used = [forest._chosen(part)["n_threads"] for part in (X, X[:200], X[:1], X[:1].tolist())]
+    assert used == [2000 * 108 // LEAST_WORK, 1, 1, 1]
+    expected = fitted(0, 1).predict_proba(X)
+    monkeypatch.setattr(arguments, "LEAST_WORK", 1)
+    assert np.array_equal(fitted(0, None).predict_proba(X), expected)
 
 
 @pytest.mark.skipif(not parallel.CAN_MOVE, reason="this system does not move threads")

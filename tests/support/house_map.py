@@ -18,6 +18,7 @@ OTHERS = {
     "docs/": "pages for users; docs/internals/ for contributors, docs/site/ for their site",
     "examples/": "the gallery of the site: short scripts with pictures",
     "data/": "the Spambase e-mails",
+    "packaging/": "the recipe for conda",
     ".ci/": "the checks",
 }
 

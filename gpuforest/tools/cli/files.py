@@ -58,7 +58,7 @@ def names_of(lists: list[str] | None) -> list[str]:
 def load_model(arguments: argparse.Namespace) -> Any:
     """The saved model; threads and backend are a matter of this machine, not of the model."""
     model = gpuforest.load(arguments.model)
-    wanted = {"n_jobs": -1, "backend": "auto"} | options.given_parameters(arguments)
+    wanted = options.given_parameters(arguments)
     known = model.get_params()
     return model.set_params(**{name: value for name, value in wanted.items() if name in known})
 
@@ -225,7 +225,7 @@ def binned(
     data = BinnedData.from_blocks(
         blocks,
         **{name: getattr(estimator, name) for name in names},
-        n_jobs=getattr(estimator, "n_jobs", -1),
+        n_jobs=getattr(estimator, "n_jobs", None),
         path=None if folder is None else folder / "binned",
     )
     params["random_state"] = data.seed

@@ -111,7 +111,7 @@ def declare_reading(command: Any, kept: bool = True) -> None:
 
 def declare_runtime(command: Any) -> None:
     """Add threads and backend."""
-    add_parameter(command, "n_jobs", Kinds("integer"), "threads (default: -1, all cores)")
+    add_parameter(command, "n_jobs", Kinds("integer"), "threads (default: all processors)")
     add_parameter(command, "backend", Kinds("text"), "a backend's name (default: auto)")
 
 
@@ -253,7 +253,7 @@ def make_estimator(model: str, task: str, params: dict[str, Any]) -> Any:
             other = INSTEAD.get(name, "")
             hint = f"; there it is {flag_of(other)}" if other in signature else ""
             raise ValueError(f"{flag_of(name)} is no option of a {task} {model}{hint}")
-    defaults: dict[str, Any] = {"n_jobs": -1} if "n_jobs" in signature else {}
+    defaults: dict[str, Any] = {}
     if "bootstrap" in signature and "oob_score" in signature:
         defaults["oob_score"] = params.get("bootstrap", signature["bootstrap"].default)
     return estimator(**(defaults | params))
@@ -264,7 +264,7 @@ def describe(name: str, users: list[Any], kinds: Kinds) -> str:
     sentences = re.split(r"(?<=[^.]\.) (?=[A-Z`])", users[0]._parameter_texts[name])
     text = SAYS.get(name) or sentences[0].rstrip(".")
     if name == "n_jobs":
-        default = "-1, all cores"
+        default = "all processors"
     elif name == "oob_score":
         default = "on for a bootstrapped forest"
     else:

@@ -216,7 +216,7 @@ def test_every_parameter_is_an_option(capsys):
 
 def test_all_cores_and_out_of_bag_by_default(data, capsys):
     parameters = facts(capsys)["parameters"]
-    assert parameters["n_jobs"] == -1
+    assert parameters["n_jobs"] is None
     assert parameters["oob_score"] is True
     assert facts(capsys, "--no-oob-score", "--n-jobs", "1")["oob_score"] is None
 
