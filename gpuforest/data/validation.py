@@ -179,7 +179,9 @@ def _real_array(X: Any) -> Any:
         wide = object if X.dtype.kind == "U" else np.result_type(X, np.float16)
         X = np.ma.filled(X.astype(wide), np.nan)
     listed = not hasattr(X, "dtype")
-    passed, X = X, X if arrays.is_on_device(X) else np.asarray(X)
+    passed = X
+    if type(X) is not np.ndarray and not arrays.is_on_device(X):
+        X = np.asarray(X)
     if X.dtype.kind == "c":
         raise ValueError("Complex data not supported: X must hold real numbers")
     if X.dtype.kind in "UST":
@@ -222,7 +224,7 @@ def _targets(y: Any, backend: Backend) -> Array:
         )
     y = arrays.bring(y, backend, "y")
     _refuse_masked(y, "y")
-    on_device = arrays.is_on_device(y)
+    on_device = type(y) is not np.ndarray and arrays.is_on_device(y)
     y = y if on_device else arrays.host_array(y, "y")
     if y.dtype.kind == "c":
         raise ValueError("Complex data not supported: y must hold labels or real numbers")
