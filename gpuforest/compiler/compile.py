@@ -19,6 +19,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -68,11 +69,12 @@ LINK = ["-shared", "-nostdlib", "-Wl,-z,text", "-Wl,-z,noseparate-code", "-Wl,--
 
 
 class HelperLibrary(JITCodeLibrary):
-    """A helper's LLVM code, which kernels link; it never becomes machine code, and it is optimised
-    in its kernel, once it is inlined and the width of bins is known."""
+    """A helper's LLVM code, which kernels link; it never becomes machine code."""
 
     def _optimize_final_module(self) -> None:
-        pass
+        # a helper that calls others is optimised in its kernel, once these are inlined
+        if not any(isinstance(linked, HelperLibrary) for linked in self._linking_libraries):
+            super()._optimize_final_module()
 
     def _finalize_final_module(self) -> None:
         self._finalize_dynamic_globals()
@@ -167,11 +169,14 @@ class CodeType(types.Integer):
 
 
 WIDTH, ITEM = 24, 0x6B70_6C61_6365  # bits of a bin, and bytes, until they are known
+STORED = 4  # the bytes that LLVM gives a number of WIDTH bits
 CODE = CodeType("uint16", WIDTH, signed=False)
 OF_WIDTH = re.compile(rf'(?<![\w.$%@"-])i{WIDTH}\b')
 ALIGNED = re.compile(rf"^(.*\b(?:load|store) i{WIDTH}\b.*), align \d+", re.M)
-COUNTED = re.compile(r"^ *(%\S+) = getelementptr (?:\w+ )*i8,", re.M)
-USED = re.compile(rf"(?:load|getelementptr (?:\w+ )*|store) ?i{WIDTH}(?: %\S+)?, ptr (%[^\s,]+)")
+USES = re.compile(rf"\b(?:load i{WIDTH}|store i{WIDTH} \S+), ptr (%[^\s,]+)")
+POINTERS = re.compile(r"^ *(%\S+) = (?:getelementptr|phi ptr|select|freeze ptr)\b.*", re.M)
+IN_BYTES = re.compile(r"^ *(%\S+) = getelementptr (?:\w+ )*i8, ptr (%[^\s,]+), i64 (\d+)$", re.M)
+NAME = re.compile(r"%[^\s,()\]]+")
 register_model(CodeType)(IntegerModel)
 for _wide in (types.uint32, types.uint64, types.int32, types.int64, types.float64):
     default_type_manager.set_safe_convert(CODE, _wide)
@@ -181,14 +186,43 @@ lower_builtin(operator.gt, CODE, CODE)(int_ugt_impl)
 
 
 def with_codes(text: str, code: str) -> str | None:
-    """LLVM's code for bins of this dtype; None where it counts a constant index of bins in bytes,
-    of which there are other numbers."""
+    """LLVM's code for bins of this dtype; None where what it does to addresses of bins depends on
+    their width in a way that is not known here."""
     size = dtype_of(code).itemsize
-    for function in text.split("\n}\n"):
-        if not {*COUNTED.findall(function)}.isdisjoint(USED.findall(function)):
-            return None
-    text = ALIGNED.sub(rf"\1, align {size}", text)
+    functions = [in_bins(function, size) for function in text.split("\n}\n")]
+    if f"i{WIDTH}*" in text or None in functions:
+        return None
+    text = ALIGNED.sub(rf"\1, align {size}", "\n}\n".join(filter(None, functions)))
     return OF_WIDTH.sub(f"i{8 * size}", text).replace(str(ITEM), str(size))
+
+
+def in_bins(function: str, size: int) -> str | None:
+    """A function of LLVM's code whose addresses of bins at constant distances, which LLVM counts
+    in bytes, are right for bins of `size` bytes; None if other addresses of bins are in bytes."""
+    used = USES.findall(function)
+    near = {name: int(n) for name, _, n in IN_BYTES.findall(function) if name in {*used}}
+    uses = Counter(NAME.findall(function)) if near else Counter[str]()
+    if any(uses[name] != 1 + used.count(name) or n % STORED for name, n in near.items()):
+        return None
+    in_bytes = set[str]()
+    pointers = [
+        (m[1], " i8, ptr " in m[0], {*NAME.findall(m[0])}) for m in POINTERS.finditer(function)
+    ]
+    n_before = -1
+    while len(in_bytes) > n_before:
+        n_before = len(in_bytes)
+        for name, counts_bytes, names in pointers:
+            if name not in near and (counts_bytes or not names.isdisjoint(in_bytes)):
+                in_bytes.add(name)
+    bases = {base for name, base, _ in IN_BYTES.findall(function) if name in near}
+    if not in_bytes.isdisjoint({*used} | bases):
+        return None
+
+    def scaled(match: re.Match[str]) -> str:
+        n = near.get(match[1])
+        return match[0] if n is None else match[0].removesuffix(match[3]) + str(n // STORED * size)
+
+    return IN_BYTES.sub(scaled, function)
 
 
 def numba_type(spec: Spec, choice: Choice) -> Any:
@@ -252,7 +286,7 @@ class Words:
 def module_of(kernel: Kernel, choice: Choice) -> Any:
     """A kernel and all that it calls, in LLVM's code, not optimised yet."""
     text = None
-    if KNOWN and "code" in choice:
+    if KNOWN and "code" in choice and not kernel.by_width:
         for_both = {name: value for name, value in choice.items() if name != "code"}
         text = with_codes(text_of(kernel, tuple(for_both.items())), choice["code"])
         if text is not None:

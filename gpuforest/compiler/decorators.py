@@ -56,12 +56,13 @@ def rare(function: Callable[..., Any]) -> Helper:
 
 
 def kernel(
-    function: Callable[..., Any] | None = None, *, checked: Choice | None = None, **given: str
-) -> Any:
+    function: Callable[..., Any] | None = None, *, checked: Choice | None = None,
+    by_width: bool = False, **given: str,
+) -> Any:  # fmt: skip
     """A kernel; see `Kernel`."""
     if function is None:
-        return lambda function: Kernel(function, given, checked)
-    return Kernel(function, given, checked)
+        return lambda function: Kernel(function, given, checked, by_width)
+    return Kernel(function, given, checked, by_width)
 
 
 class Kernel:
@@ -76,13 +77,17 @@ class Kernel:
     checked : types with which the code checks for overlaps all the same, because it is faster;
         {}: with all. Kernels whose threads write each other's arrays need that: otherwise LLVM
         keeps what it has read, whatever another thread writes
+    by_width : whether Numba compiles it for each width of bins by itself, because its helpers are
+        faster if LLVM knows the width when it optimises them; see `with_codes`
     """
 
     def __init__(
-        self, function: Callable[..., Any], given: Choice, checked: Choice | None = None
-    ) -> None:
+        self, function: Callable[..., Any], given: Choice, checked: Choice | None = None,
+        by_width: bool = False,
+    ) -> None:  # fmt: skip
         update_wrapper(self, function)
         self.function, self.given, self.checked = function, given, checked
+        self.by_width = by_width
         self.loaded: dict[tuple[Any, ...], tuple[Callable[[bytes], int], Callable[..., bytes]]] = {}
 
     @cached_property
