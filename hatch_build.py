@@ -57,7 +57,9 @@ class KernelsHook(BuildHookInterface):
             env=env,
         )
         files = os.listdir(self.folder.name)
-        if wanted == "levels" and not any(name.endswith((".so", ".dylib", ".dll")) for name in files):
+        if wanted == "levels" and not any(
+            name.endswith((".so", ".dylib", ".dll")) for name in files
+        ):
             raise RuntimeError("a wheel for others needs a C compiler, which CC names, and Numba")
         if done.returncode or not files:
             self.app.display_warning("gpuforest's kernels will be compiled at their first use")
