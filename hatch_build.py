@@ -1,8 +1,8 @@
 """Compiles the kernels when the package is installed or its wheel is built, and not in use.
 
 GPUFOREST_TARGETS says for what: "native" (the default) is this machine's level of processors,
-"levels" is for a wheel that others install, which has all levels of x86-64, and "none" leaves all to
-the first use. GPUFOREST_TRIPLE chooses one of `OTHERS`, for a wheel that is built on another
+"levels" is for a wheel that others install, which has all levels of x86-64, and "none" leaves all
+to the first use. GPUFOREST_TRIPLE chooses one of `OTHERS`, for a wheel that is built on another
 machine; CC then is a compiler that links for it.
 """
 
