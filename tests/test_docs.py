@@ -47,6 +47,12 @@ def test_each_code_block_has_a_name_by_which_the_checks_run_it():
     assert '.ci/readme-command "$1"' in script
 
 
+def test_checks_name_tests_that_are_there():
+    for script in sorted((ROOT / ".ci").iterdir()):
+        for path in re.findall(r"tests/[\w/.]+", script.read_text()):
+            assert (ROOT / path).exists(), f"{script.name}: {path}"
+
+
 def test_commands_do_what_they_are_for():
     assert "gpuforest train data/spambase.csv.gz" in command("example")
     assert "pytest" in command("tests")

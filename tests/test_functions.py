@@ -102,11 +102,12 @@ def test_few_calls_lie_between_fit_and_a_kernel(monkeypatch):
 
 @pytest.mark.parametrize("name", ["DecisionTree", "RandomForest", "ExtraTrees", "Bagging"])
 @pytest.mark.parametrize("task", ["Classifier", "Regressor"])
-def test_few_functions_run_before_a_tiny_forest_grows(name, task):
+def test_few_functions_run_before_a_tiny_forest_grows(name, task, monkeypatch):
+    monkeypatch.setenv("GPUFOREST_BACKEND", "numba")
     X = np.random.default_rng(0).normal(size=(100, 4)).astype(np.float32)
     y = (X[:, 0] > 0) if task == "Classifier" else X[:, 0]
     several = {} if name == "DecisionTree" else {"n_estimators": 5}
-    forest = getattr(gpuforest, name + task)(backend="numba", random_state=0, **several).fit(X, y)
+    forest = getattr(gpuforest, name + task)(random_state=0, **several).fit(X, y)
     calls = []
 
     def count(frame, event, _):

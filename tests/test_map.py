@@ -270,7 +270,7 @@ def test_a_kind_of_split_that_follows_the_list(copied):
     edit(copied / kinds, r"^(from .*\n)+", r"\g<0>from gpuforest.splits.toy.kind import Toy\n")
     edit(
         copied / kinds,
-        r'^    """The kind of split of these rules,.*$',
+        r'^    """The kind of split of these rules;.*$',
         r"\g<0>\n    if rules.toy:\n        return Toy()",
     )
     edit(copied / records, r"^    multiway: bool = False", r"    toy: bool = False\n\g<0>")

@@ -11,6 +11,7 @@ which calls what Numba compiled. It needs nothing of Numba or Python, so it runs
 from __future__ import annotations
 
 import functools
+import operator
 import os
 import re
 import shlex
@@ -30,8 +31,10 @@ from numba.core.compiler import Compiler
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import register_pass
 from numba.core.datamodel.models import IntegerModel
+from numba.core.imputils import lower_builtin
 from numba.core.typeconv.rules import default_type_manager
 from numba.core.typed_passes import NativeLowering
+from numba.cpython.numbers import int_ugt_impl, int_ult_impl
 from numba.extending import register_model, typeof_impl
 from numba.np.arrayobj import populate_array
 from numba.np.numpy_support import from_dtype
@@ -72,12 +75,11 @@ LINK = {
 
 
 class HelperLibrary(JITCodeLibrary):
-    """A helper's LLVM code, which kernels link; it never becomes machine code."""
+    """A helper's LLVM code, which kernels link; it never becomes machine code, and it is optimised
+    in its kernel, once it is inlined and the width of bins is known."""
 
     def _optimize_final_module(self) -> None:
-        # a helper that calls others is optimised in its kernel, once these are inlined
-        if not any(isinstance(linked, HelperLibrary) for linked in self._linking_libraries):
-            super()._optimize_final_module()
+        pass
 
     def _finalize_final_module(self) -> None:
         self._finalize_dynamic_globals()
@@ -181,6 +183,8 @@ register_model(CodeType)(IntegerModel)
 for _wide in (types.uint32, types.uint64, types.int32, types.int64, types.float64):
     default_type_manager.set_safe_convert(CODE, _wide)
     default_type_manager.set_unsafe_convert(_wide, CODE)
+lower_builtin(operator.lt, CODE, CODE)(int_ult_impl)  # for min and max
+lower_builtin(operator.gt, CODE, CODE)(int_ugt_impl)
 
 
 def with_codes(text: str, code: str) -> str | None:

@@ -81,7 +81,7 @@ class BinnedData:
         ----------
         blocks : path, list, pyarrow.dataset.Dataset or function
             Parquet or CSV files: a path, a folder of Parquet files, a pattern such as
-            "part-*.parquet", or a list of these. Or a pyarrow Dataset. Or an iterable (no
+            `part-*.parquet`, or a list of these. Or a pyarrow Dataset. Or an iterable (no
             iterator), or a function that returns an iterator, of arrays, frames or pyarrow's
             record batches X of shape (n, n_features), or of tuples (X, y) or
             (X, y, sample_weight).

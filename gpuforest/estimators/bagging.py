@@ -117,6 +117,12 @@ class BaggingClassifier(Bagging, ensembles.ForestClassifier):
     L. Breiman, "Bagging predictors", Machine Learning 24, 1996; T. Ho, "The random subspace
     method for constructing decision forests", IEEE TPAMI 20, 1998; G. Louppe and P. Geurts,
     "Ensembles on random patches", ECML 2012.
+
+    Examples
+    --------
+    >>> from gpuforest import BaggingClassifier
+    >>> BaggingClassifier(random_state=0).fit([[0], [1]] * 9, ["a", "b"] * 9).predict([[1]])
+    array(['b'], dtype='<U1')
     """
 
     _kind = "BaggingClassifier"
@@ -134,6 +140,12 @@ class BaggingRegressor(Bagging, ensembles.ForestRegressor):
     estimator_ : what each one is made from, not fitted
     estimators_features_ : list of int64 ndarray, the features drawn for each tree
     others : as of `RandomForestRegressor`
+
+    Examples
+    --------
+    >>> from gpuforest import BaggingRegressor
+    >>> BaggingRegressor(random_state=0).fit([[0], [1]] * 9, [2.0, 3.0] * 9).predict([[1]])
+    array([3.])
     """
 
     _kind = "BaggingRegressor"

@@ -377,6 +377,12 @@ class HistGradientBoostingClassifier(ClassifierMixin, HistGradientBoosting):  # 
     Friedman, "Greedy function approximation: a gradient boosting machine", Annals of Statistics
     29(5), 2001; "Stochastic gradient boosting", Computational Statistics and Data Analysis 38(4),
     2002. Ke et al., "LightGBM: a highly efficient gradient boosting decision tree", NIPS 2017.
+
+    Examples
+    --------
+    >>> from gpuforest import HistGradientBoostingClassifier
+    >>> HistGradientBoostingClassifier().fit([[0], [1]] * 40, ["a", "b"] * 40).predict([[1]])
+    array(['b'], dtype='<U1')
     """
 
     def predict(self, X: Any) -> np.ndarray:
@@ -436,6 +442,12 @@ class HistGradientBoostingRegressor(RegressorMixin, HistGradientBoosting):  # ty
     Attributes
     ----------
     As of `HistGradientBoostingClassifier`, without classes.
+
+    Examples
+    --------
+    >>> from gpuforest import HistGradientBoostingRegressor
+    >>> HistGradientBoostingRegressor().fit([[0], [1]] * 40, [2, 3] * 40).predict([[1]]).round(3)
+    array([3.])
     """
 
     def predict(self, X: Any) -> np.ndarray:

@@ -311,14 +311,12 @@ class BaseForest(BaseTrees):
         leaves = to_host(self._walk(X, prediction.apply))
         return decision_paths(self.forest_, leaves), self.forest_.tree_offsets.copy()
 
-    def _default_tree(self) -> Any:
-        """The tree, not fitted, that `estimator=None` stands for."""
-        return self._tree(max_depth=self._default_depth)
-
     @property
     def _tree_given(self) -> Any:
         """The tree, not fitted, that each is grown as."""
-        return self._default_tree() if self.estimator is None else self.estimator
+        if self.estimator is None:
+            return self._tree(max_depth=self._default_depth)
+        return self.estimator
 
     @property
     def _grows_trees(self) -> bool:
@@ -404,7 +402,7 @@ def described_tree(self: Any) -> Any:
     """The estimator, not fitted, that each one is made from."""
     if self._is_theirs:
         return vars(self)["estimator_"]
-    return self._default_tree() if self.estimator is None else clone(self.estimator)
+    return self._tree_given if self.estimator is None else clone(self.estimator)
 
 
 def of_tree(name: str) -> Any:

@@ -76,6 +76,12 @@ class RandomForestRegressor(ForestRegressor):
         NaN where a row was never out of bag.
     estimators_ : list of the trees, as DecisionTreeRegressor
     others : as of `RandomForestClassifier`, without classes and `oob_decision_function_`
+
+    Examples
+    --------
+    >>> from gpuforest import RandomForestRegressor
+    >>> RandomForestRegressor(random_state=0).fit([[0], [1]] * 9, [2.0, 3.0] * 9).predict([[1]])
+    array([3.])
     """
 
 
@@ -97,6 +103,12 @@ class ExtraTreesClassifier(ForestClassifier):
     P. Geurts, D. Ernst and L. Wehenkel, "Extremely randomized trees", Machine Learning 63,
     2006. There the cut is uniform between the smallest and the largest value; here between
     the bins that hold them, whatever their width.
+
+    Examples
+    --------
+    >>> from gpuforest import ExtraTreesClassifier
+    >>> ExtraTreesClassifier(random_state=0).fit([[0], [1]] * 9, ["a", "b"] * 9).predict([[1]])
+    array(['b'], dtype='<U1')
     """
 
     _splitter = "random"
@@ -111,6 +123,12 @@ class ExtraTreesRegressor(ForestRegressor):
     Attributes
     ----------
     As of `RandomForestRegressor`.
+
+    Examples
+    --------
+    >>> from gpuforest import ExtraTreesRegressor
+    >>> ExtraTreesRegressor(random_state=0).fit([[0], [1]] * 9, [2.0, 3.0] * 9).predict([[1]])
+    array([3.])
     """
 
     _splitter = "random"
@@ -132,6 +150,12 @@ class RandomTreesEmbedding(TransformerMixin, UnsupervisedForest):  # type: ignor
     P. Geurts, D. Ernst and L. Wehenkel, "Extremely randomized trees", Machine Learning 63,
     2006; F. Moosmann, B. Triggs and F. Jurie, "Fast discriminative visual codebooks using
     randomized clustering forests", NIPS 2007.
+
+    Examples
+    --------
+    >>> from gpuforest import RandomTreesEmbedding
+    >>> RandomTreesEmbedding(random_state=0).fit_transform([[0], [1], [2]]).shape
+    (3, 300)
     """
 
     def _tree_params(self) -> dict[str, Any]:

@@ -160,7 +160,7 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):  # type: ignore[misc]
         return np.asarray(self.score_samples(X) - self.offset_)
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """How normal rows are: minus 2 to the power of - E(h) / c(max_samples_).
+        """How normal rows are: minus 2 to the power of - E(h) / c(`max_samples_`).
 
         E(h) is the mean path length, over the trees, and c(n) that of a random tree for n rows.
         From -1, an anomaly, to 0; rows without a structure have about -0.5.

@@ -338,4 +338,10 @@ class DecisionTreeRegressor(SingleTree, Regressor):
     Attributes
     ----------
     As of `DecisionTreeClassifier`, without classes.
+
+    Examples
+    --------
+    >>> from gpuforest import DecisionTreeRegressor
+    >>> DecisionTreeRegressor().fit([[0], [1], [2]], [2.0, 3.0, 5.0]).predict([[1]])
+    array([3.])
     """

@@ -171,7 +171,7 @@ def test_a_broken_context_ends_the_process(run, said, monkeypatch):
 
 def test_the_parity_tests_are_all_that_take_a_gpu():
     files = parity.files(ROOT)
-    assert {f"tests/backends/test_cuda{x}.py" for x in ("", "_levels")} < set(files)
+    assert {f"tests/backends/test_cuda{x}.py" for x in ("", "_boosters")} < set(files)
     assert {"tests/test_oblique.py", "tests/data/test_binned.py"} < set(files)
     assert "tests/test_levels.py" not in files
 

@@ -15,7 +15,8 @@ OTHERS = {
     "tests/robustness/": "the rows of docs/robustness.md",
     "tests/support/": "what tests share; cuda_on_cpu/ runs CUDA C++ on the CPU",
     "benchmarks/": "scripts that measure, and their results",
-    "docs/": "pages for users; docs/internals/ for contributors",
+    "docs/": "pages for users; docs/internals/ for contributors, docs/site/ for their site",
+    "examples/": "the gallery of the site: short scripts with pictures",
     "data/": "the Spambase e-mails",
     ".ci/": "the checks",
 }
