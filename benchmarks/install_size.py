@@ -1,6 +1,6 @@
 """What an installation takes: MB of site-packages, and seconds to the first forest.
 
-    python benchmarks/install_size.py dist/gpuforest-*.whl scikit-learn lightgbm xgboost xgboost-cpu
+    python -m benchmarks.install_size dist/gpuforest-*.whl scikit-learn lightgbm xgboost xgboost-cpu
 
 Each package goes into a fresh environment from wheels that are fetched before, so no network is in
 the times. MB are those of all files, compiled modules of Python among them, with dependencies.
