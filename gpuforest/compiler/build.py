@@ -22,7 +22,7 @@ from typing import Any
 from gpuforest.compiler import objects
 from gpuforest.compiler.decorators import Kernel
 from gpuforest.compiler.objects import ALL, MODULES
-from gpuforest.compiler.processors import Target, all_levels, native
+from gpuforest.compiler.processors import TRIPLE, Target, all_levels, native
 from gpuforest.compiler.types import Choice
 
 
@@ -104,16 +104,15 @@ def warm_up(n_processes: int) -> tuple[int, int]:
 def fill(folder: Path, targets: list[Target], n_processes: int) -> int:
     """Write all kernels for the targets to a folder; returns how many kernels these are. For this
     machine alone, kernels that it has compiled before are taken from disk."""
-    if targets == [native()]:
+    here = targets == [native()] and not os.environ.get(TRIPLE)
+    if here:
         warm_up(n_processes)
         kernels = [(name, [objects.read(name) or b""]) for name in variants()]
-    if targets != [native()] or not all(code for _, (code,) in kernels):
+    if not here or not all(code for _, (code,) in kernels):
         kernels = [*compile_some(list(variants()), targets, n_processes)]
     for name, codes in (*kernels, (ALL, [b""] * len(targets))):
         for target, code in zip(targets, codes, strict=True):
-            objects.write_whole(
-                folder / objects.file_of(name, target, code), objects.packed(name, code)
-            )
+            objects.save(folder / objects.file_of(name, target, code), name, code)
     return len(kernels)
 
 

@@ -17,7 +17,6 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -45,7 +44,7 @@ from gpuforest.common.parallel import check_wanted
 from gpuforest.compiler import lowering  # noqa: F401  # makes intrinsics known to Numba
 from gpuforest.compiler.code import symbol_of
 from gpuforest.compiler.decorators import Helper, Kernel
-from gpuforest.compiler.processors import Target, target_machine
+from gpuforest.compiler.processors import Target, system, target_machine
 from gpuforest.compiler.types import Choice, Optional, Record, Spec, dtype_of
 
 WORD = ir.IntType(64)
@@ -59,8 +58,16 @@ OPTIONS: dict[str, Any] = {
     "no_cpython_wrapper": True,
 }
 # A kernel calls nothing but memcpy and memset, which every process has: no library is named, so
-# that none of a certain release is needed. The last two make a small file
-LINK = ["-shared", "-nostdlib", "-Wl,-z,text", "-Wl,-z,noseparate-code", "-Wl,--strip-all"]
+# that none of a certain release is needed. The last line makes a small file. macOS wants its own
+# library named, and Windows those that have what is called
+LINK = {
+    "linux": [
+        *("-shared", "-nostdlib", "-Wl,-z,text"),
+        *("-Wl,-z,noseparate-code", "-Wl,-z,norelro", "-Wl,--build-id=none", "-Wl,--strip-all"),
+    ],
+    "darwin": ["-dynamiclib", "-Wl,-x"],
+    "win32": ["-shared", "-s"],
+}
 
 
 # Numba would make machine code of every helper and of two wrappers for Python around it. Here only
@@ -353,7 +360,7 @@ def machine_codes(
     for target in targets:
         clone, code = module.clone(), None
         machine = target_machine(target, library=False)
-        clone.data_layout = str(machine.target_data)
+        clone.triple, clone.data_layout = machine.triple, str(machine.target_data)
         optimise(clone, machine)
         if library and linker():
             code = linked(target_machine(target, library=True).emit_object(clone.clone()))
@@ -362,10 +369,10 @@ def machine_codes(
 
 
 def linker() -> list[str] | None:
-    """The command of the C compiler, which calls the linker; None if there is none, and on
-    systems other than Linux."""
-    command = shlex.split(os.environ.get("CC", "")) or ["cc"]
-    found = sys.platform == "linux" and shutil.which(command[0])
+    """The command of the C compiler, which calls the linker; None if there is none. On systems
+    other than Linux only CC names one, because `cc` of macOS may open a window."""
+    command = shlex.split(os.environ.get("CC", "")) or ["cc"] * (system() == "linux")
+    found = system() in LINK and command and shutil.which(command[0])
     return command if found else None
 
 
@@ -376,10 +383,10 @@ def linked(code: bytes) -> bytes | None:
         return None
     try:
         with tempfile.TemporaryDirectory(prefix="gpuforest-") as folder:
-            given, made = Path(folder, "kernel.o"), Path(folder, "kernel.so")
+            given, made = Path(folder, "kernel.o"), Path(folder, "kernel.lib")
             given.write_bytes(code)
             subprocess.run(
-                [*command, *LINK, "-o", str(made), str(given)],
+                [*command, *LINK[system()], "-o", str(made), str(given)],
                 check=True,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import operator
-import platform
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +14,7 @@ from numba.core.datamodel.models import PrimitiveModel
 from numba.extending import intrinsic, overload, register_jitable, register_model
 
 from gpuforest.compiler import intrinsics
+from gpuforest.compiler.processors import family
 
 WORD, NUMBER, NOTHING = ir.IntType(64), ir.IntType(32), ir.VoidType()
 VECTOR = ir.VectorType(ir.DoubleType(), intrinsics.LANES)
@@ -123,15 +123,10 @@ def _add_shared(context: Any, builder: Any, signature: Any, values: Any) -> Any:
 
 @native(intrinsics.pause, lambda: types.none())
 def _pause(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-    machine = platform.machine().lower()
-    if machine in ("x86_64", "amd64"):
+    if family() == "x86_64":  # LLVM could not compile the hint of arm64, which does nothing there
         kind = ir.FunctionType(NOTHING, [])
         hint = cgutils.get_or_insert_function(builder.module, kind, "llvm.x86.sse2.pause")
         builder.call(hint, [])
-    elif machine in ("arm64", "aarch64"):
-        kind = ir.FunctionType(NOTHING, [NUMBER])
-        hint = cgutils.get_or_insert_function(builder.module, kind, "llvm.aarch64.hint")
-        builder.call(hint, [NUMBER(1)])  # "yield"
     return context.get_dummy_value()
 
 

@@ -2,8 +2,9 @@
 
     machine code | stamp of the sources | SHA-256 of both
 
-The machine code of a file `.so` is a shared library; the system loads the file as it is, because
-it overlooks what follows a library. That of a file `.o` is object code, from where nothing could
+The machine code of a file `.so` or `.dll` is a shared library; the system loads the file as it is,
+because it overlooks what follows a library. A `.dylib` of macOS ends with its signature, so stamp
+and digest are in a file beside it. The code of a file `.o` is object code, from where nothing could
 link it. A wheel holds these files. Where it does not, kernels are compiled at first use and kept
 in the first of several folders that can be written to, under names that hold the stamp, so that
 several versions of the package share a folder. Code that another user could have put into such a
@@ -36,7 +37,9 @@ PACKAGE = Path(__file__).parents[1]
 PACKAGED = PACKAGE / "compiler" / "compiled"  # filled when it is installed, or a wheel is built
 DIGEST = hashlib.sha256().digest_size
 HINT = "set NUMBA_CACHE_DIR to a folder that this user alone can write to"
-SUFFIXES = (".so", ".o")  # of shared libraries and of object code
+# of this system's shared libraries and of object code
+SUFFIXES = ({"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so"), ".o")
+BESIDE = ".digest"  # what follows the name of a `.dylib` in that of its stamp and digest
 VERSIONS = 8  # the most versions of a kernel that are kept
 # the files of kernels. Those that take longest to compile come first, so that no process waits for
 # one of them at the end
@@ -133,7 +136,7 @@ def usable(name: str) -> Iterator[tuple[Path, bytes]]:
             try:
                 if folder != PACKAGED:
                     check_trusted(folder, path)
-                code = unpacked(name, path.read_bytes())
+                code = unpacked(name, content_of(path))
             except OSError:
                 continue
             except ValueError:
@@ -167,14 +170,39 @@ def packed(name: str, code: bytes) -> bytes:
     return rest + hashlib.sha256(rest).digest()
 
 
+def content_of(path: Path) -> bytes:
+    """The content of a kernel's file and of the one beside it, if any."""
+    beside = path.with_name(path.name + BESIDE)
+    return path.read_bytes() + (beside.read_bytes() if path.suffix == ".dylib" else b"")
+
+
+def save(path: Path, name: str, code: bytes) -> None:
+    """Write a kernel's file, and what is beside it."""
+    content, n = packed(name, code), None
+    if path.suffix == ".dylib":
+        n = len(code)
+        write_whole(path.with_name(path.name + BESIDE), content[n:])
+    write_whole(path, content[:n])
+
+
+def suffix_of(code: bytes) -> str:
+    """What ends the names of files of such machine code, by the head of its format: ELF, Mach-O
+    or that of Windows."""
+    if code.startswith(b"\x7fELF") and code[16] == 3:
+        return ".so"
+    if code.startswith(b"\xcf\xfa\xed\xfe") and code[12] == 6:
+        return ".dylib"
+    return ".dll" if code.startswith(b"MZ") else ".o"
+
+
 def is_library(code: bytes) -> bool:
-    """Whether machine code is a shared library, by the head of its format, ELF."""
-    return code.startswith(b"\x7fELF") and code[16] == 3
+    """Whether machine code is a shared library."""
+    return suffix_of(code) != ".o"
 
 
 def file_of(name: str, target: Target, code: bytes, version: str = "") -> str:
     """The file of a kernel's machine code, without its version in a wheel."""
-    return f"{name}{version}.{target.name}{SUFFIXES[not is_library(code)]}"
+    return f"{name}{version}.{target.name}{suffix_of(code)}"
 
 
 def version_of(name: str) -> str:
@@ -191,7 +219,7 @@ def write(name: str, code: bytes) -> Path | None:
             for made in (folder.parent, folder):
                 made.mkdir(mode=0o755, parents=True, exist_ok=True)
             check_trusted(folder)
-            write_whole(path, packed(name, code))
+            save(path, name, code)
             _forget_old_versions(folder, name)
         except OSError as error:
             failures.append(str(error))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import platform
+import sys
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -17,6 +19,24 @@ LEVELS = {
     },
     "x86-64": {"sse2"},
 }  # fmt: skip
+
+
+TRIPLE = "GPUFOREST_TRIPLE"  # LLVM's name of the machines for which a wheel is built
+
+
+def family() -> str:
+    """The family of processors that code is compiled for, by Linux's name."""
+    triple = os.environ.get(TRIPLE)
+    name = triple.partition("-")[0] if triple else platform.machine().lower()
+    return {"amd64": "x86_64", "arm64": "aarch64"}.get(name, name)
+
+
+def system() -> str:
+    """The system that code is compiled for, by Python's name."""
+    triple = os.environ.get(TRIPLE)
+    if not triple:
+        return sys.platform
+    return "darwin" if "apple" in triple else "win32" if "windows" in triple else "linux"
 
 
 class Target(NamedTuple):
@@ -48,7 +68,7 @@ def native() -> Target:
 
 def all_levels() -> list[Target]:
     """All levels of x86-64; elsewhere none but the machine's family."""
-    if platform.machine().lower() not in ("x86_64", "amd64"):
+    if family() != "x86_64":
         return [Target("generic", "generic", "")]
     # vectors of 512 bits: a prediction takes half of the time
     return [Target(name, name, "-prefer-256-bit" * (name == "x86-64-v4")) for name in LEVELS]
@@ -79,9 +99,15 @@ def target_machine(target: Target, library: bool) -> Any:
     LLVM's loader, which may put code and constants far apart."""
     import llvmlite.binding as llvm
 
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    return llvm.Target.from_default_triple().create_target_machine(
+    if triple := os.environ.get(TRIPLE):
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
+        processors = llvm.Target.from_triple(triple)
+    else:
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        processors = llvm.Target.from_default_triple()
+    return processors.create_target_machine(
         cpu=target.cpu,
         features=target.features,
         opt=3,

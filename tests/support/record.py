@@ -18,7 +18,6 @@ import logging
 import sys
 import warnings
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ import numpy as np
 from record_cases import EMULATED, Case, cases, data
 
 import gpuforest
+from gpuforest.compiler.code import can_run
 
 FILE = Path(__file__).parents[1] / "golden" / "forests.json"
 
@@ -33,7 +33,7 @@ FILE = Path(__file__).parents[1] / "golden" / "forests.json"
 def why_not(backend: str) -> str | None:
     """Why a backend cannot be used here, or None. Registers the emulated ones."""
     if backend == "numba":
-        return None if find_spec("numba") else "no numba here"
+        return None if can_run() else "no compiled kernels here"
     if backend in EMULATED:
         from cuda_on_cpu.module import available
         from emulated import EmulatedBackend

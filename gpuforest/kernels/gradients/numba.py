@@ -164,7 +164,7 @@ def rests(
 ):  # fmt: skip
     """The sums i64[L, 2] of numpy.py's over the rows of the leaves begin .. end - 1, of a loss with
     one raw prediction a row; scratch f64[7, BLOCK]."""
-    finer = 2.0 ** (REST_BITS - rules.n_bits)
+    finer = POWERS[REST_BITS - rules.n_bits + 1022]  # `**` would call exp2 of the C library
     scale_g, scale_h = rules.scale[0].g, rules.scale[0].h
     y, raw, weight = scratch[4], scratch[5:6], scratch[6, : min(len(loss.weight), BLOCK)]
     block = LossOf(y, weight, raw, BLOCK, 1, loss.number, loss.quantile, loss.delta)
