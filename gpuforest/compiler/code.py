@@ -71,8 +71,9 @@ def has_compiler() -> bool:
 
 @functools.cache
 def can_run() -> bool:
-    """Whether the compiled kernels are on disk, or Numba is installed, which compiles them."""
-    return has_compiler() or objects.all_on_disk()
+    """Whether the compiled kernels are on disk, ready for the system to load, or Numba is
+    installed, which compiles and loads them."""
+    return has_compiler() or objects.all_linked()
 
 
 def loaded(name: str, code: bytes, path: Path | None) -> Callable[[bytes], int] | None:

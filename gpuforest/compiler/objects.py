@@ -252,6 +252,16 @@ def all_on_disk() -> bool:
     return read(ALL) is not None
 
 
+def all_linked() -> bool:
+    """Whether all kernels for this machine are on disk, and none is object code, which only
+    llvmlite loads."""
+    found = next(usable(ALL), None)
+    return found is not None and not any(
+        path.suffix == ".o" and path.name.partition(".")[0] != ALL
+        for path in found[0].parent.iterdir()
+    )
+
+
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file whole or not at all, so that another process never reads a part, and one that
     runs the code of an older file of this name keeps that."""

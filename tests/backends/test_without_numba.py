@@ -7,6 +7,9 @@ import sys
 import pytest
 from paths import has_numba
 
+from gpuforest.compiler import objects
+from gpuforest.compiler.processors import native
+
 FITS = """
 import hashlib, logging, sys
 sys.modules["numba"] = sys.modules["llvmlite"] = None  # as where they are not installed
@@ -48,6 +51,18 @@ def test_compiled_kernels_need_no_numba_and_numpy_works_without_both(tmp_path):
     (warning,) = said
     assert "NumPy does all work, which is slow" in warning
     assert "pip install 'gpuforest[compile]'" in warning
+
+
+def test_object_code_alone_is_not_enough(tmp_path, monkeypatch):
+    monkeypatch.setattr(objects, "PACKAGED", tmp_path)
+    for name, code in (
+        (objects.ALL, b""),
+        ("kernels.bag.numba.bag", b"\x7fELF" + bytes(12) + b"\x03"),
+    ):
+        objects.save(tmp_path / objects.file_of(name, native(), code), name, code)
+    assert objects.all_linked()
+    (tmp_path / f"b.{native().name}.o").touch()
+    assert not objects.all_linked()
 
 
 @pytest.mark.parametrize("name", ["numba", "warmup"])
