@@ -65,7 +65,7 @@ ITEM = re.compile(r"^- \[([^]]+)\]\(([\w./]+)\.(?:md|rst)\)", re.MULTILINE)
 def on_the_site(app, docname, source):
     """Links out of docs/ lead to the site's pages or become code, and lists of links a contents."""
     text = re.sub(r"\]\((?:\.\./)*docs/", "](", source[0])
-    text = re.sub(r"\]\((?:\.\./)+(?=(?:CONTRIBUTING|CHANGELOG)\.md)", "](/", text)
+    text = re.sub(r"\]\((?:\.\./)+(?=(?:CONTRIBUTING|CHANGELOG|SECURITY)\.md)", "](/", text)
     text = re.sub(r"\]\((?:\.\./)?examples/README.rst", "](/gallery/index.rst", text)
     text = re.sub(r"\[`?([^]`]+)`?\]\((?:\.\./)*(?:benchmarks|tests|data)/[^)]*\)", r"`\1`", text)
     text = re.sub(r"\[[\w/]+\.md\]\(", "[](", text)  # the title of the page that it leads to
