@@ -31,7 +31,8 @@ def test_every_page_is_in_a_table_of_contents():
         assert not found.intersection(targets)
         found.update(targets)
     pages = {path.resolve() for path in DOCS.rglob("*.md")}
-    others = {ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", ROOT / "examples" / "README.rst"}
+    names = ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "examples/README.rst")
+    others = {ROOT / name for name in names}
     assert found == pages | others | {DOCS / "api.rst"}
 
 
