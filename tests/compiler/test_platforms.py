@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from paths import ROOT, has_numba
+from two_forests import NEEDED, SCRIPT
 
 from gpuforest.compiler import objects, processors
 from gpuforest.compiler.build import compile_one, variants
@@ -114,8 +115,6 @@ def test_kernels_call_memcpy_and_memset_alone():
 @pytest.mark.deep
 def test_arm64_grows_the_same_forests(tmp_path):
     """`.ci/arm64 FOLDER` makes the environment, and compares all forests of the record."""
-    from test_compiled import NEEDED, SCRIPT
-
     python = Path(os.environ.get("GPUFOREST_ARM64", "nowhere"), "python").absolute()
     if not (python.exists() and shutil.which("aarch64-linux-gnu-gcc")):
         pytest.skip("no arm64 Python under QEMU here: `.ci/arm64 FOLDER`, GPUFOREST_ARM64=FOLDER")
