@@ -19,6 +19,7 @@ import shutil
 import subprocess
 import tempfile
 from collections import Counter
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -183,6 +184,7 @@ ALIGNED = re.compile(rf"^(.*\b(?:load|store) i{WIDTH}\b.*), align \d+", re.M)
 USES = re.compile(rf"\b(?:load i{WIDTH}|store i{WIDTH} \S+), ptr (%[^\s,]+)")
 POINTERS = re.compile(r"^ *(%\S+) = (?:getelementptr|phi ptr|select|freeze ptr)\b.*", re.M)
 IN_BYTES = re.compile(r"^ *(%\S+) = getelementptr (?:\w+ )*i8, ptr (%[^\s,]+), i64 (\d+)$", re.M)
+OF_BINS = re.compile(rf"^ *(%\S+) = getelementptr (?:\w+ )*i{WIDTH}, ptr (%[^\s,]+)", re.M)
 NAME = re.compile(r"%[^\s,()\]]+")
 register_model(CodeType)(IntegerModel)
 for _wide in (types.uint32, types.uint64, types.int32, types.int64, types.float64):
@@ -199,7 +201,7 @@ def with_codes(text: str, code: str) -> str | None:
     functions = [in_bins(function, size) for function in text.split("\n}\n")]
     if f"i{WIDTH}*" in text or None in functions:
         return None
-    text = ALIGNED.sub(rf"\1, align {size}", "\n}\n".join(filter(None, functions)))
+    text = ALIGNED.sub(rf"\1, align {size}", "\n}\n".join(f for f in functions if f is not None))
     return OF_WIDTH.sub(f"i{8 * size}", text).replace(str(ITEM), str(size))
 
 
@@ -211,18 +213,22 @@ def in_bins(function: str, size: int) -> str | None:
     uses = Counter(NAME.findall(function)) if near else Counter[str]()
     if any(uses[name] != 1 + used.count(name) or n % STORED for name, n in near.items()):
         return None
+    bins = {*used, *chain.from_iterable(OF_BINS.findall(function))}  # addresses of bins
     in_bytes = set[str]()
     pointers = [
         (m[1], " i8, ptr " in m[0], {*NAME.findall(m[0])}) for m in POINTERS.finditer(function)
     ]
+    if any(n and not bins.isdisjoint(names) for name, n, names in pointers if name not in near):
+        return None
     n_before = -1
     while len(in_bytes) > n_before:
         n_before = len(in_bytes)
         for name, counts_bytes, names in pointers:
             if name not in near and (counts_bytes or not names.isdisjoint(in_bytes)):
                 in_bytes.add(name)
-    bases = {base for name, base, _ in IN_BYTES.findall(function) if name in near}
-    if not in_bytes.isdisjoint({*used} | bases):
+    if not in_bytes.isdisjoint(
+        bins | {b for name, b, _ in IN_BYTES.findall(function) if name in near}
+    ):
         return None
 
     def scaled(match: re.Match[str]) -> str:

@@ -42,6 +42,13 @@ def fits(script=FITS, **environment):
 
 
 @pytest.mark.skipif(not has_numba, reason="no numba here, which compiles the kernels")
+def test_a_warm_up_without_numba_finds_all_kernels():
+    script = 'import sys; sys.modules["numba"] = sys.modules["llvmlite"] = None\n'
+    said = fits(script + 'from gpuforest.cli import main; assert main(["warmup"]) == 0')[1]
+    assert "compiled 0 kernels" in said[-1]
+
+
+@pytest.mark.skipif(not has_numba, reason="no numba here, which compiles the kernels")
 def test_compiled_kernels_need_no_numba_and_numpy_works_without_both(tmp_path):
     *backends, digest = fits()[0]
     assert backends == ["numba"] * 3

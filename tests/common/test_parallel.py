@@ -95,7 +95,7 @@ def test_an_interrupt_ends_a_long_fit(n_threads):
         start = time.monotonic()
         child.send_signal(signal.SIGINT)
         _, errors = child.communicate(timeout=30)
-        assert time.monotonic() - start < 5  # the end of a process on a busy machine included
+        assert time.monotonic() - start < 2
         assert errors.endswith("KeyboardInterrupt\n")
         assert child.returncode in (1, 130, -signal.SIGINT)
     finally:

@@ -80,10 +80,10 @@ def parser() -> argparse.ArgumentParser:
 def warm_up_kernels(arguments: argparse.Namespace) -> None:
     """Compile and say how long it took."""
     from gpuforest.compiler.build import warm_up
-    from gpuforest.compiler.code import EXTRA, has_compiler
+    from gpuforest.compiler.code import EXTRA, can_run
 
-    if not has_compiler():
-        raise BackendError(f"Numba compiles kernels, and is not installed: {EXTRA}")
+    if not can_run():
+        raise BackendError(f"Numba, which compiles kernels, is not installed: {EXTRA}")
     n_jobs = (os.cpu_count() or 1) if arguments.n_jobs is None else arguments.n_jobs
     if n_jobs < 1:
         raise ValueError(f"--n-jobs must be at least 1, not {n_jobs}")
