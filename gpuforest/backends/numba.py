@@ -280,7 +280,7 @@ class NumbaBackend(NumpyBackend):
     def grow_subtrees(self, training: Training, slots: Frontier) -> Subtrees:
         """Each task of a thread takes some slots, and scratch that another one used."""
         rules, kind, data = training.rules, training.kind, training.columns
-        n_rows, n_codes = slots.n_stored, kind.n_codes(training)
+        n_rows, n_codes, grow = slots.n_stored, kind.n_codes(training), kind.cpu_kernel(training)
         ready = deque(maxlen=0) if training.matrix.scratch is None else training.matrix.scratch
 
         def scratch_for(most: int, total: int) -> Scratches:
@@ -292,17 +292,16 @@ class NumbaBackend(NumpyBackend):
             more, width = (most + most // 32, total + total // 32), training.hist_channels
             scratch = new_scratch(data, *more, rules.n_tried, width, n_codes)
             kinds, C, n_words = training.matrix.edges.kinds, data.n_channels, training.node_words
-            sets = new_sets(kinds, C, width, n_words, n_codes, len(scratch.nodes))
+            sets = None  # if splits have no words
+            if n_words:
+                sets = new_sets(kinds, C, width, n_words, n_codes, len(scratch.nodes))
             return scratch, sets, kind.cpu_scratch(training, scratch, data)
 
         def part(s: slice) -> tuple[Array, ...]:
             scratches = scratch_for(int(n_rows[s].max()), int(n_rows[s].sum()))
             scratch, sets, of_kind = scratches
             offsets, written = np.zeros(s.stop - s.start + 1, np.int64), np.zeros(2, np.int64)
-            random = True if rules.random else None
-            kind.cpu_kernel(
-                data, slots.part(s), rules, scratch, offsets, written, random, sets, *of_kind
-            )
+            grow(data, slots.part(s), rules, scratch, offsets, written, sets, *of_kind)
             n_leaves, n_words = written
             nodes = scratch.nodes[: offsets[-1]].copy()
             leaf_sums = scratch.leaf_sums[:n_leaves].copy()

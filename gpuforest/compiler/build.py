@@ -62,16 +62,17 @@ def compile_list(names: list[str], targets: list[Target]) -> list[tuple[str, lis
 def lists_of(names: list[str], n_processes: int) -> list[list[str]]:
     """Names of kernels, in lists that one process each compiles.
 
-    Kernels for bins of both widths are made of one text (see `with_codes`), and those of one
-    function for the same targets share most of their helpers. More than two processes need
-    shorter lists.
+    Kernels for bins of both widths are made of one text (see `with_codes`). Those for the same
+    targets, and those of a module, share helpers; but more than two processes need shorter lists.
     """
     lists: dict[Any, list[str]] = {}
     for name in names:
         kernel, choice = variants()[name]
         types = {type_of: value for type_of, value in choice.items() if type_of != "code"}
-        key = (types.get("target"),) if n_processes <= 2 else (*types.items(),)
-        lists.setdefault((kernel, key), []).append(name)
+        key: Any = types.get("target", kernel.__module__)
+        if n_processes > 2:
+            key = kernel, *types.items()
+        lists.setdefault(key, []).append(name)
     # the two of a pair one after the other
     return [sorted(some, key=lambda n: re.sub("code_[^-]*", "", n)) for some in lists.values()]
 

@@ -198,11 +198,17 @@ def with_codes(text: str, code: str) -> str | None:
     """LLVM's code for bins of this dtype; None where what it does to addresses of bins depends on
     their width in a way that is not known here."""
     size = dtype_of(code).itemsize
-    functions = [in_bins(function, size) for function in text.split("\n}\n")]
-    if f"i{WIDTH}*" in text or None in functions:
+    if f"i{WIDTH}*" in text:
         return None
-    text = ALIGNED.sub(rf"\1, align {size}", "\n}\n".join(f for f in functions if f is not None))
-    return OF_WIDTH.sub(f"i{8 * size}", text).replace(str(ITEM), str(size))
+    functions = text.split("\n}\n")
+    for at, function in enumerate(functions):
+        if f"i{WIDTH}" in function:  # in one of ten functions
+            scaled = in_bins(function, size)
+            if scaled is None:
+                return None
+            scaled = ALIGNED.sub(rf"\1, align {size}", scaled)
+            functions[at] = OF_WIDTH.sub(f"i{8 * size}", scaled)
+    return "\n}\n".join(functions).replace(str(ITEM), str(size))
 
 
 def in_bins(function: str, size: int) -> str | None:

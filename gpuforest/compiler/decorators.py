@@ -57,7 +57,7 @@ def rare(function: Callable[..., Any]) -> Helper:
 
 def kernel(
     function: Callable[..., Any] | None = None, *, checked: Choice | None = None,
-    by_width: bool = False, **given: str,
+    by_width: bool = False, **given: Any,
 ) -> Any:  # fmt: skip
     """A kernel; see `Kernel`."""
     if function is None:

@@ -13,7 +13,7 @@ from gpuforest.backends.base import Array, Backend, Moved
 from gpuforest.common.hashing import permute
 from gpuforest.engine.binning import BinnedMatrix
 from gpuforest.engine.records import Data, Frontier, Rules, Sampling, Splits, Training
-from gpuforest.kernels.grow_subtrees.numba import grow_subtrees
+from gpuforest.kernels.grow_subtrees.numba import grow_random, grow_subtrees
 from gpuforest.kernels.grow_subtrees.scratch import Scratch
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ class Kind:
 
     name = "numeric"
     title = "cuts of numeric features"  # for messages
-    cpu_kernel: Any = grow_subtrees  # grows whole subtrees on the CPU
     cpu_only = False  # whether they are found by compiled code for the CPU, on every backend
     whole_rows = False  # whether they need all rows of a node in one place
     combines = False  # whether nodes may split by combinations of features
@@ -138,6 +137,11 @@ class Kind:
         n_rows : number of rows of all slots together
         """
         return training.backend.deep_rows(training, n_rows)
+
+    def cpu_kernel(self, training: Training) -> Any:
+        """What grows whole subtrees on the CPU."""
+        numeric = not training.node_words
+        return grow_random if training.rules.random and numeric else grow_subtrees
 
     def cpu_scratch(self, training: Training, scratch: Scratch, data: Data) -> tuple[Any, ...]:
         """What `cpu_kernel` takes besides the scratch of all kinds."""

@@ -130,10 +130,10 @@ def level_of_slot(data, slots, s, rules, order_domain, splits, hist, batch, scan
 @kernel
 def level(
     data: Data, slots: Frontier, rules: Rules, first: I64, last: I64, splits: Splits, hist: I64s2,
-    batch: I32s, scan: Scan, sets: Sets | None,
+    batch: I32s, scan: Scan, sets: Sets,
 ):  # fmt: skip
     """Write the best splits of the slots first .. last - 1 to `splits`. Scratch is `hist`
-    i64[n, B * width], for the n features in `batch`; sets are None if all features are numeric."""
+    i64[n, B * width], for the n features in `batch`."""
     order_domain = domain(data.codes.shape[0])
     for s in range(first, last):
         level_of_slot(data, slots, s, rules, order_domain, splits, hist, batch, scan, sets)

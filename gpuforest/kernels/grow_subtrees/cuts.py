@@ -13,11 +13,12 @@ from gpuforest.compiler.decorators import device, rare
 from gpuforest.engine.nodes import SET_BIN
 from gpuforest.kernels.best_split.cuts import (
     NOTHING,
-    best_of_bins,
     best_pair,
     by_rows,
+    compact_pairs,
     draw_cut,
     first_highest,
+    scan_channels,
     score_parts,
     split_of,
     weight_of,
@@ -134,14 +135,6 @@ def fills(slot, feature):
 
 
 @device
-def histogram_of(column, feature, slot, order, hist, is_filled):
-    """Fill the histogram of one feature in one node, unless it is filled."""
-    if not is_filled:
-        clear(hist, feature)
-        fill(hist, column, order, slot.begin, slot.n_rows, feature.n_channels, feature.width)
-
-
-@device
 def take_codes(column, slot, order, code):
     """Copy the codes of a node's rows to `code`, and return whether they vary."""
     first, varies = column[U(order.positions[U(slot.begin)])], False
@@ -152,7 +145,7 @@ def take_codes(column, slot, order, code):
     return varies
 
 
-@device
+@rare
 def radix_pass(source, result, n, shift, counts):
     """Sort keys u32[n] by the byte at `shift`; equal ones keep their order."""
     for d in range(256):
@@ -276,45 +269,56 @@ def scan_sorted(keys, slot, stats, feature, criterion, limits, scan):
 
 
 @device
-def best_cut(column, feature, slot, criterion, limits, scratch, hist, is_filled):
-    """The best cut of one feature, with the codes `column` in the block, in one node: whether it
-    varies, and the Split. The histogram is scratch, unless it is filled."""
-    order, keys, scan = scratch.order, scratch.keys, scratch.scan
+def bins_or_keys(column, feature, slot, scratch, hist, is_filled):
+    """Fill the histogram of one feature, with the codes `column` in the block, in one node, unless
+    it is filled; or sort the node's rows. Returns whether there is a histogram, and whether the
+    rows were found to vary if there is none."""
+    order, n = scratch.order, slot.n_rows
     if is_filled or fills(slot, feature):
-        histogram_of(column, feature, slot, order, hist, is_filled)
-        return best_of_bins(hist, feature, slot, criterion, limits, scan)
-    if not take_codes(column, slot, order, scratch.code):
-        return False, Split(-np.inf, feature.number, np.int64(0), False, NO_BIN)
-    sort_by_code(slot.n_rows, scratch)
+        if not is_filled:
+            clear(hist, feature)
+            fill(hist, column, order, slot.begin, n, feature.n_channels, feature.width)
+        return True, True
+    varies = take_codes(column, slot, order, scratch.code)
+    if varies:
+        sort_by_code(n, scratch)
+    return False, varies
+
+
+@device
+def best_cut(feature, slot, criterion, limits, scratch, hist, in_bins):
+    """The best cut of one feature in one node after bins_or_keys: whether it varies, and the
+    Split."""
+    stats, keys, scan = scratch.order.stats, scratch.keys, scratch.scan
     if feature.n_channels == 2:
-        m = compact_sorted(keys, slot.n_rows, order.stats, slot.begin, scan)
-        return True, best_pair(m, feature, criterion, limits, scan)
-    return True, scan_sorted(keys, slot, order.stats, feature, criterion, limits, scan)
+        if in_bins:
+            m = compact_pairs(hist, feature, scan)
+        else:
+            m = compact_sorted(keys, slot.n_rows, stats, slot.begin, scan)
+        return m > 1, best_pair(m, feature, criterion, limits, scan)
+    if in_bins:
+        return scan_channels(hist, feature, slot, criterion, limits, scan)
+    return True, scan_sorted(keys, slot, stats, feature, criterion, limits, scan)
 
 
 @device
-def compact_set(column, feature, slot, scratch, hist, is_filled, categories):
-    """Copy the categories that a node holds of a feature, and their sums, to a CategoryWork, and
-    return their number. It is 0 if the feature does not vary."""
-    order = scratch.order
-    if is_filled or fills(slot, feature):
-        histogram_of(column, feature, slot, order, hist, is_filled)
+def compact_set(feature, slot, scratch, hist, in_bins, categories):
+    """Copy the categories that a node holds of a feature, and their sums, to a CategoryWork after
+    bins_or_keys, and return their number."""
+    if in_bins:
         return compact_bins(hist, feature, categories)
-    if not take_codes(column, slot, order, scratch.code):
-        return 0
-    sort_by_code(slot.n_rows, scratch)
-    return compact_rows(scratch.keys, slot, order.stats, feature, categories)
+    return compact_rows(scratch.keys, slot, scratch.order.stats, feature, categories)
 
 
 @device
-def set_of_rows(column, feature, slot, rules, scratch, hist, is_filled, best, random, sets):
+def best_of_sets(feature, slot, rules, scratch, hist, in_bins, best, sets):
     """As best_cut, for a categorical feature; the set is written to `sets.best` if its score is
     above `best`."""
-    m = compact_set(column, feature, slot, scratch, hist, is_filled, sets.work)
+    m = compact_set(feature, slot, scratch, hist, in_bins, sets.work)
     if m < 2:
-        return False, Split(-np.inf, feature.number, np.int64(SET_BIN), False, NO_BIN)
+        return False, no_cut(feature)
     cut = best_set(
-        m, feature, slot, rules.criterion.number, by_rows(rules), random is not None,
+        m, feature, slot, rules.criterion.number, by_rows(rules), rules.random,
         scratch.scan, sets.work,
     )  # fmt: skip
     side = False
@@ -324,18 +328,26 @@ def set_of_rows(column, feature, slot, rules, scratch, hist, is_filled, best, ra
 
 
 @device
-def cut_or_set(column, feature, slot, rules, scratch, hist, is_filled, best, random, sets, is_set):
+def no_cut(feature):
+    """The Split of a feature that does not vary."""
+    return Split(-np.inf, feature.number, np.int64(0), False, NO_BIN)
+
+
+@device
+def cut_or_set(column, feature, slot, rules, scratch, hist, is_filled, best, sets, is_set):
     """Whether a column varies in a node, and its best or its random split, by a set if it
-    `is_set`."""
-    if sets is not None:  # noqa: SIM102  # the compiler drops what needs it by this line alone
-        if is_set:
-            return set_of_rows(
-                column, feature, slot, rules, scratch, hist, is_filled, best, random, sets
-            )
+    `is_set`. The histogram is scratch, unless it is filled."""
     criterion, limits = rules.criterion.number, by_rows(rules)
-    if random is None:
-        return best_cut(column, feature, slot, criterion, limits, scratch, hist, is_filled)
-    return random_cut(column, feature, slot, criterion, limits, scratch)
+    if sets is not None:  # noqa: SIM102  # the compiler drops what needs it by this line alone
+        if rules.random and not is_set:
+            return random_cut(column, feature, slot, criterion, limits, scratch)
+    in_bins, varies = bins_or_keys(column, feature, slot, scratch, hist, is_filled)
+    if not varies:
+        return False, no_cut(feature)
+    if sets is not None:  # noqa: SIM102
+        if is_set:
+            return best_of_sets(feature, slot, rules, scratch, hist, in_bins, best, sets)
+    return best_cut(feature, slot, criterion, limits, scratch, hist, in_bins)
 
 
 @device
@@ -429,7 +441,7 @@ def random_cut(column, feature, slot, criterion, limits, scratch):
         code[U(i)] = column[U(order.positions[U(slot.begin + i)])]
     lowest, highest, some_missing = ends_of(code, slot.n_rows, missing)
     if lowest == missing or (lowest == highest and not some_missing):
-        return False, Split(-np.inf, f, np.int64(0), False, NO_BIN)
+        return False, no_cut(feature)
     cut, side = draw_cut(slot.key, f, lowest, highest, feature.bins)
     side &= some_missing
     drawn = Split(-np.inf, f, cut, side, NO_BIN)

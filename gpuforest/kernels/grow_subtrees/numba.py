@@ -16,10 +16,16 @@ import numpy as np
 
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.compiler.decorators import device, kernel
-from gpuforest.compiler.types import Bool, I64s
+from gpuforest.compiler.types import I64s
 from gpuforest.engine.records import Data, Frontier, Rules
-from gpuforest.kernels.best_split.cuts import feature_of, weight_of
-from gpuforest.kernels.grow_subtrees.cuts import clear, cut_or_set, fill_batch, most_sorted
+from gpuforest.kernels.best_split.cuts import by_rows, feature_of, weight_of
+from gpuforest.kernels.grow_subtrees.cuts import (
+    clear,
+    cut_or_set,
+    fill_batch,
+    most_sorted,
+    random_cut,
+)
 from gpuforest.kernels.grow_subtrees.rows import (
     allow,
     block_of,
@@ -119,15 +125,25 @@ def is_leaf(split, slot, rules):
 
 
 @device
-def search(data, table, slot, rules, scratch, enough, order_domain, n_trail, random, sets, more):
+def enough_of(slot, rules, scratch, perfect):
+    """A score that no split of a node can exceed, which ends its search; `perfect` is one."""
+    if len(slot.sums) != 2 or rules.random:
+        return perfect
+    criterion, stats = rules.criterion.number, scratch.order.stats
+    return highest_score(criterion, stats, slot, rules.n_tried, scratch.scan)
+
+
+@device
+def search(data, table, slot, rules, scratch, perfect, order_domain, n_trail, sets, more):
     """The best split of a node by the first k features that vary, the trail's length, and zeros.
-    `table` holds the codes of the block with its rows; the search ends with the first feature that
-    has a score that no split can exceed, `enough`."""
+    `table` holds the codes of the block with its rows. The search ends with the first feature that
+    has a score that no split can exceed, such as `perfect`."""
     k, best = rules.n_tried, NO_SPLIT
     hists, batch, constant = scratch.hists, scratch.batch, scratch.constant
     C, width = len(slot.sums), np.int64(len(slot.sums) + rules.count_rows)
-    in_batches = slot.n_rows > most_sorted(data.n_codes - 1, width) and random is None
+    in_batches = slot.n_rows > most_sorted(data.n_codes - 1, width)
     draw, tried, position, at, m = order_of(slot.key), 0, 0, 0, 0
+    enough = enough_of(slot, rules, scratch, perfect)
     while tried < k and (best.score < enough or best.score == -np.inf):
         if at == m:
             wanted = min(k - tried, len(hists)) if in_batches else 1
@@ -144,9 +160,31 @@ def search(data, table, slot, rules, scratch, enough, order_domain, n_trail, ran
             is_set = sets.kinds[f] == CATEGORICAL
         varies, split = cut_or_set(
             table[f], feature_of(f, data, rules, C), slot, rules, scratch, hists[at], in_batches,
-            best.score, random, sets, is_set,
+            best.score, sets, is_set,
         )  # fmt: skip
         at += 1
+        tried += varies
+        if not varies:
+            constant[f], scratch.trail[n_trail] = True, f
+            n_trail += 1
+        elif split.score > best.score:
+            best = split
+    return best, n_trail, 0, 0
+
+
+@device
+def search_random(data, table, slot, rules, scratch, perfect, order_domain, n_trail, sets, more):
+    """As `search`, by random cuts of numeric features."""
+    k, best, constant, C = rules.n_tried, NO_SPLIT, scratch.constant, len(slot.sums)
+    draw, tried, position, batch = order_of(slot.key), 0, 0, scratch.batch
+    criterion, limits = rules.criterion.number, by_rows(rules)
+    while tried < k and (best.score < perfect or best.score == -np.inf):
+        m, position = next_features(batch, 1, draw, position, k, order_domain, constant)
+        if m == 0:
+            break
+        f = np.int64(batch[0])
+        feature = feature_of(f, data, rules, C)
+        varies, split = random_cut(table[f], feature, slot, criterion, limits, scratch)
         tried += varies
         if not varies:
             constant[f], scratch.trail[n_trail] = True, f
@@ -165,11 +203,11 @@ def put(scratch, data, table, number, first, split, n_summed, column, sets, more
 
 
 @device
-def grow_block(data, blocks, root, rules, scratch, random, sets, search, put, more, grown):
+def grow_block(data, blocks, root, rules, scratch, sets, search, put, more, grown):
     """Grow the subtree of the rows in the order, from the OpenNode `root` on, whose number is that
     of the block's first node; returns how much is then written. The functions `search` and `put`
     are those of the kind of split, which take `more`, and `put` two numbers that `search` found."""
-    (order, sums), C = (scratch.order, scratch.sums), data.n_channels
+    order, sums = scratch.order, scratch.sums
     criterion, stack, words = rules.criterion.number, scratch.open_nodes, words_of(sets)
     order_domain, n_trail, n_stack = domain(len(scratch.constant)), 0, 1
     push(stack, 0, root)
@@ -184,13 +222,10 @@ def grow_block(data, blocks, root, rules, scratch, random, sets, search, put, mo
         split, level, perfect, n_summed, column = NO_SPLIT, 0, perfect_score(criterion, slot), 0, 0
         may_split = slot.n_rows >= rules.fewest_rows and node.depth < rules.max_depth
         if may_split and not is_pure(order.stats, slot):
-            enough = perfect
-            if C == 2 and random is None:
-                enough = highest_score(criterion, order.stats, slot, rules.n_tried, scratch.scan)
             level = block_of(blocks, slot, scratch)
             split, n_trail, n_summed, column = search(
-                data, blocks[level], slot, rules, scratch, enough, order_domain, n_trail,
-                random, sets, more,
+                data, blocks[level], slot, rules, scratch, perfect, order_domain, n_trail,
+                sets, more,
             )  # fmt: skip
         # 3. a leaf
         if is_leaf(split, slot, rules):
@@ -226,7 +261,7 @@ def root_of(data, slots, d, order, sums, number):
 
 
 @device
-def grow_slots(data, slots, rules, scratch, offsets, written, random, sets, search, put, more):
+def grow_slots(data, slots, rules, scratch, offsets, written, sets, search, put, more):
     """The loop of `grow_subtrees`; see `grow_block`."""
     scratch.pure[:] = -1
     zero, used = np.int64(0), scratch.used
@@ -235,9 +270,7 @@ def grow_slots(data, slots, rules, scratch, offsets, written, random, sets, sear
         root = root_of(data, slots, d, scratch.order, scratch.sums, grown.n_nodes)
         allow(scratch, slots, d)
         used[0], used[1], used[2] = root.high, 0, 0
-        grown = grow_block(
-            data, blocks, root, rules, scratch, random, sets, search, put, more, grown
-        )
+        grown = grow_block(data, blocks, root, rules, scratch, sets, search, put, more, grown)
         offsets[d + 1] = grown.n_nodes
     scratch.refused[:] = scratch.constant[:] = False
     written[0], written[1] = grown.n_leaves, grown.n_words
@@ -247,10 +280,20 @@ def grow_slots(data, slots, rules, scratch, offsets, written, random, sets, sear
 @kernel(checked={"target": "int32"})
 def grow_subtrees(
     data: Data, slots: Frontier, rules: Rules, scratch: Scratch, offsets: I64s, written: I64s,
-    random: Bool | None, sets: Sets | None,
+    sets: Sets | None,
 ):  # fmt: skip
     """Write the subtrees of slots of fewer than 2**31 rows to `nodes` and `leaf_sums` of the
     scratch, the number of the first node of each to offsets i64[D + 1], and the numbers of rows of
-    the leaf table and of words of sets to `written` i64[2]. Without `random` cuts, and without
-    sets, the code for them is not compiled."""
-    grow_slots(data, slots, rules, scratch, offsets, written, random, sets, search, put, None)
+    the leaf table and of words of sets to `written` i64[2]. Without sets, the code for them and
+    for random cuts is not compiled; see `grow_random`."""
+    grow_slots(data, slots, rules, scratch, offsets, written, sets, search, put, None)
+
+
+@kernel(checked={"target": "int32"}, sets=False)
+def grow_random(
+    data: Data, slots: Frontier, rules: Rules, scratch: Scratch, offsets: I64s, written: I64s,
+    sets: Sets | None,
+):  # fmt: skip
+    """As grow_subtrees, by random cuts of numeric features. With a kernel of their own extremely
+    randomised trees took up to 6 % less time."""
+    grow_slots(data, slots, rules, scratch, offsets, written, sets, search_random, put, None)

@@ -33,9 +33,11 @@ class Multiway(Sets):
 
     name = "multiway"
     title = "categorical_split='multiway'"
-    cpu_kernel = grow_multiway
     cpu_only = whole_rows = True
     forest_marks: Mapping[str, Any] = {"multiway": True}
+
+    def cpu_kernel(self, training: Training) -> Any:
+        return grow_multiway
 
     def node_words(self, training: Training) -> int:
         return max(1, training.n_words)  # the kernel takes sets even if no feature is categorical

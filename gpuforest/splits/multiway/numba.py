@@ -14,7 +14,7 @@ import numpy as np
 
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.compiler.decorators import device, kernel, rare
-from gpuforest.compiler.types import F64, I64, U64, Bool, I64s, Type, dtype_of, new_arrays
+from gpuforest.compiler.types import F64, I64, U64, I64s, Type, dtype_of, new_arrays
 from gpuforest.engine.nodes import SET_BIN
 from gpuforest.engine.records import Data, Frontier, Rules
 from gpuforest.kernels.best_split.cuts import feature_of, limits_of, weight_of
@@ -22,9 +22,11 @@ from gpuforest.kernels.grow_subtrees.cuts import (
     POSITION,
     SIXTEEN,
     best_cut,
+    bins_or_keys,
     compact_set,
     fills,
     left_totals,
+    no_cut,
     random_cut,
     sort_by_code,
     take_codes,
@@ -276,15 +278,15 @@ def most_worthy(m, score, spread, whole, gain_ratio):
 
 
 @device
-def numeric_cut(feature, column, slot, rules, scratch, random):
+def numeric_cut(feature, column, slot, rules, scratch, in_bins):
     """As best_cut or random_cut, and the cut's split information if the rules need it."""
     left, spread = scratch.left_sums, 0.0
     limits, criterion = limits_of(rules, slot, feature.number), rules.criterion.number
-    if random is None:
-        hist = scratch.hists[0]
-        varies, split = best_cut(column, feature, slot, criterion, limits, scratch, hist, False)
-    else:
+    if rules.random:
         varies, split = random_cut(column, feature, slot, criterion, limits, scratch)
+    else:
+        hist = scratch.hists[0]
+        varies, split = best_cut(feature, slot, criterion, limits, scratch, hist, in_bins)
     if rules.criterion.by_ratio and split.score > -np.inf:
         left_totals(column, scratch.order, slot, split, feature.missing, None, left)
         spread = cut_spread(weight_of(left, feature.is_classes), slot.weight)
@@ -292,17 +294,17 @@ def numeric_cut(feature, column, slot, rules, scratch, random):
 
 
 @device
-def branches_of(feature, column, slot, rules, scratch, categories):
+def branches_of(feature, slot, rules, scratch, in_bins, categories):
     """As numeric_cut, for the split into all categories of a feature."""
     score, spread = -np.inf, 0.0
-    m = compact_set(column, feature, slot, scratch, scratch.hists[0], False, categories)
+    m = compact_set(feature, slot, scratch, scratch.hists[0], in_bins, categories)
     if m > 1:
         score, spread = all_branches(m, feature, rules, categories)
     return m > 1, Split(score, feature.number, np.int64(SET_BIN), False, NO_BIN), spread
 
 
 @device
-def best_feature(data, slot, rules, scratch, chains, n_trail, random, sets):
+def best_feature(data, slot, rules, scratch, chains, n_trail, sets):
     """The best split by the first k features that vary, and the trail's length."""
     constant, k, F = scratch.constant, rules.n_tried, len(scratch.constant)
     (mask, shift), C = domain(F), len(slot.sums)
@@ -313,10 +315,14 @@ def best_feature(data, slot, rules, scratch, chains, n_trail, random, sets):
         if constant[f]:
             continue
         feature, column = feature_of(f, data, rules, C), data.codes[f]
-        if sets.kinds[f] == CATEGORICAL:
-            varies, split, spread = branches_of(feature, column, slot, rules, scratch, sets.work)
-        else:
-            varies, split, spread = numeric_cut(feature, column, slot, rules, scratch, random)
+        is_set, in_bins, varies = sets.kinds[f] == CATEGORICAL, False, True
+        split, spread = no_cut(feature), 0.0
+        if is_set or not rules.random:
+            in_bins, varies = bins_or_keys(column, feature, slot, scratch, scratch.hists[0], False)
+        if varies and is_set:
+            varies, split, spread = branches_of(feature, slot, rules, scratch, in_bins, sets.work)
+        elif varies:
+            varies, split, spread = numeric_cut(feature, column, slot, rules, scratch, in_bins)
         if not varies:
             constant[f], scratch.trail[n_trail] = True, f
             n_trail += 1
@@ -375,7 +381,7 @@ def slot_of(node, stats, sums):
 
 
 @device
-def grow_block(data, root, rules, scratch, chains, random, sets, grown):
+def grow_block(data, root, rules, scratch, chains, sets, grown):
     """As grow_block of kernels/grow_subtrees/numba.py."""
     stack, order, missing = chains.stack, scratch.order, np.int64(data.n_codes - 1)
     n_trail, n_stack, none = 0, 1, np.int64(-1)
@@ -392,9 +398,7 @@ def grow_block(data, root, rules, scratch, chains, random, sets, grown):
             split, slot = NO_SPLIT, slot_of(node, order.stats, scratch.sums)
             may_split = slot.n_rows >= rules.fewest_rows and node.depth < rules.max_depth
             if may_split and not is_pure(order.stats, slot):
-                split, n_trail = best_feature(
-                    data, slot, rules, scratch, chains, n_trail, random, sets
-                )
+                split, n_trail = best_feature(data, slot, rules, scratch, chains, n_trail, sets)
             # 3. a leaf
             if split.feature < 0:
                 grown = put_leaf(scratch, node.number, scratch.sums, grown)
@@ -433,7 +437,7 @@ def grow_block(data, root, rules, scratch, chains, random, sets, grown):
 @kernel
 def grow_multiway(
     data: Data, slots: Frontier, rules: Rules, scratch: Scratch, offsets: I64s, written: I64s,
-    random: Bool | None, sets: Sets, chains: Chains,
+    sets: Sets, chains: Chains,
 ):  # fmt: skip
     """As `grow_subtrees` of kernels/grow_subtrees/numba.py, from the slots of roots."""
     scratch.pure[:] = -1
@@ -446,7 +450,7 @@ def grow_multiway(
             zero, n, depth, grown.n_nodes, zero, none, none, zero, slots.key[d], -np.inf, np.inf
         )
         allow(scratch, slots, d)
-        grown = grow_block(data, root, rules, scratch, chains, random, sets, grown)
+        grown = grow_block(data, root, rules, scratch, chains, sets, grown)
         offsets[d + 1] = grown.n_nodes
     scratch.refused[:] = scratch.constant[:] = False
     written[0], written[1] = grown.n_leaves, grown.n_words

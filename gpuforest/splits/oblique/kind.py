@@ -154,7 +154,6 @@ class Oblique(Kind):
 
     name = "oblique"
     title = "combinations of features"
-    cpu_kernel = grow_combined
     combines = whole_rows = True
     forest_marks: Mapping[str, Any] = {"oblique": True}
 
@@ -194,6 +193,9 @@ class Oblique(Kind):
 
     def deep_rows(self, training: Training, n_rows: int) -> int:
         return self.cuts.deep_rows(training, n_rows)
+
+    def cpu_kernel(self, training: Training) -> Any:
+        return grow_combined
 
     def cpu_scratch(self, training: Training, scratch: Scratch, data: Data) -> tuple[Any, ...]:
         return (new_oblique(scratch, data, training.combining),)

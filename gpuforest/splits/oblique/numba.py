@@ -13,12 +13,12 @@ import numpy as np
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.common.parallel import parallel_map
 from gpuforest.compiler.decorators import device, kernel
-from gpuforest.compiler.types import I64, Bool, Codes2, I32s, I32s2, I64s, I64s2, I64s3
+from gpuforest.compiler.types import I64, Codes2, I32s, I32s2, I64s, I64s2, I64s3
 from gpuforest.engine.nodes import OBLIQUE_BIN
 from gpuforest.engine.records import Data, Frontier, Rules, Training
 from gpuforest.kernels.best_split.cuts import feature_of
 from gpuforest.kernels.grow_subtrees.cuts import cut_or_set
-from gpuforest.kernels.grow_subtrees.numba import grow_slots, put
+from gpuforest.kernels.grow_subtrees.numba import enough_of, grow_slots, put
 from gpuforest.kernels.grow_subtrees.rows import CHILD, FEATURE, MISSING
 from gpuforest.kernels.grow_subtrees.scratch import Grown, Scratch
 from gpuforest.kernels.shared.numba import LOW_32, U1, U31, U32, U, hash_at, order_of, permute
@@ -243,14 +243,14 @@ def numbered(slot, attempt, k):
 
 @device
 def search_combined(
-    data, table, slot, rules, scratch, enough, order_domain, n_trail, random, sets, oblique
+    data, table, slot, rules, scratch, perfect, order_domain, n_trail, sets, oblique
 ):
     """As `search` of kernels/grow_subtrees/numba.py, by combinations: the best split, the trail's
     length, the number of features of the best combination, and which of the columns is its."""
     k, best, constant, combining = rules.n_tried, NO_SPLIT, scratch.constant, oblique.combining
     C, width, F = len(slot.sums), np.int64(len(slot.sums) + rules.count_rows), len(constant)
     draw, (mask, fold), missing = order_of(slot.key), order_domain, data.n_codes - 1
-    tried, combined, free, a = 0, 0, 0, 0
+    tried, combined, free, a, enough = 0, 0, 0, 0, enough_of(slot, rules, scratch, perfect)
     while (
         a < F * ((k + F - 1) // F) and tried < k and (best.score < enough or best.score == -np.inf)
     ):
@@ -278,8 +278,8 @@ def search_combined(
                 feature.is_classes,
             )  # fmt: skip
         varies, split = cut_or_set(
-            column, feature, keyed, rules, scratch, scratch.hists[0], False, best.score, random,
-            sets, is_set,
+            column, feature, keyed, rules, scratch, scratch.hists[0], False, best.score, sets,
+            is_set,
         )  # fmt: skip
         tried += varies
         if not varies:
@@ -312,12 +312,11 @@ def put_combined(scratch, data, table, number, first, split, n, column, sets, ob
 @kernel(checked={"target": "int32"})
 def grow_combined(
     data: Data, slots: Frontier, rules: Rules, scratch: Scratch, offsets: I64s, written: I64s,
-    random: Bool | None, sets: Sets, oblique: Oblique,
+    sets: Sets, oblique: Oblique,
 ):  # fmt: skip
     """As grow_subtrees, by combinations of features, whose words are written among the sets."""
     grow_slots(
-        data, slots, rules, scratch, offsets, written, random, sets, search_combined, put_combined,
-        oblique,
+        data, slots, rules, scratch, offsets, written, sets, search_combined, put_combined, oblique,
     )  # fmt: skip
 
 

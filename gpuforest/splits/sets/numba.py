@@ -9,11 +9,11 @@ import numpy as np
 from gpuforest.compiler.decorators import device, rare
 from gpuforest.compiler.types import I64s, U8s, U64s, new_arrays
 from gpuforest.kernels.best_split.cuts import (
-    best_of_bins,
     best_pair,
     left_of,
     may_part,
     random_of_bins,
+    scan_channels,
     weight_of,
 )
 from gpuforest.kernels.shared.numba import (
@@ -46,7 +46,7 @@ class CategoryWork(NamedTuple):
     spare_codes: Annotated[Array, "i64[B]"]  # for merging
     spare_keys: Annotated[Array, "f64[B]"]
     # the sums of the occupied codes, by code and in order; an empty position follows, where
-    # `best_of_bins` looks for missing values
+    # `scan_channels` looks for missing values
     some: Annotated[Array, "i64[W]"]
     ordered: Annotated[Array, "i64[W]"]
     # for the two ways to order categories of many classes
@@ -68,11 +68,9 @@ class Sets(NamedTuple):
 
 def new_sets(
     kinds: Array, C: int, width: int, n_words: int, n_codes: int, n_nodes: int = 0
-) -> Sets | None:
-    """Sets of n_words words for n_nodes nodes of grown subtrees; None if splits have no words.
-    A category has a code below n_codes, and a histogram has `width` channels."""
-    if not n_words:
-        return None
+) -> Sets:
+    """Sets of n_words words for n_nodes nodes of grown subtrees. A category has a code below
+    n_codes, and a histogram has `width` channels."""
     sizes = {"B": n_codes, "C": C, "W": (n_codes + 1) * width, "D": 2}
     return Sets(
         kinds,
@@ -354,7 +352,7 @@ def best_set(m, feature, slot, criterion, limits, is_random, scan, work):
     if is_random:
         _, cut = random_of_bins(work.ordered, ordered, slot, criterion, limits, scan.left)
     else:
-        _, cut = best_of_bins(work.ordered, ordered, slot, criterion, limits, scan)
+        _, cut = scan_channels(work.ordered, ordered, slot, criterion, limits, scan)
     left_of(work.ordered, ordered, cut.bin, False, scan.left)
     n_left = weight_of(scan.left, feature.is_classes)
     left = Bin(n_left, np.int64(scan.left[feature.n_channels - 1]), np.int64(0))
