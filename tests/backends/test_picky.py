@@ -66,7 +66,7 @@ HIST = {"max_iter": 4, "min_samples_leaf": 5, "max_leaf_nodes": 8, "categorical_
         (HistGradientBoostingRegressor, 0, {"loss": "huber", "subsample": 0.5}),
         (HistGradientBoostingClassifier, 2, {"early_stopping": True, "max_features": 0.5}),
         (HistGradientBoostingClassifier, 3, {"interaction_cst": "no_interactions"}),
-        (HistGradientBoostingClassifier, 12, {}),
+        pytest.param(HistGradientBoostingClassifier, 12, {}, marks=pytest.mark.deep),
     ],
     ids=str,
 )

@@ -103,17 +103,22 @@ CLASSES, NUMBERS = "RandomForestClassifier", "RandomForestRegressor"
     ("name", "n_rows", "n_features", "n_classes", "parameters"),
     [
         (CLASSES, 60_000, 20, 2, {}),
-        (CLASSES, 30_000, 20, 10, {}),
         (NUMBERS, 40_000, 20, 0, {}),
         (CLASSES, 60_000, 20, 2, {"feature_combinations": 2}),
         (NUMBERS, 40_000, 10, 0, {"max_leaf_nodes": 50}),
         (CLASSES, 60_000, 10, 2, {"ccp_alpha": 0.001}),
-        (CLASSES, 30_000, 10, 10, {"class_weight": "balanced_subsample"}),
         (CLASSES, 10_000, 10, 1000, {}),
         (NUMBERS, 20_000, 10, 0, {"criterion": "absolute_error", "max_depth": 8}),
-        (CLASSES, 100_000, 10, 2, {"unbiased_importances": True}),
         ("AdaBoostClassifier", 1_000_000, 10, 2, {"n_estimators": 3}),
-        ("AdaBoostRegressor", 1_000_000, 10, 0, {"n_estimators": 3}),
+        *(
+            pytest.param(*case, marks=pytest.mark.deep)
+            for case in (
+                (CLASSES, 30_000, 20, 10, {}),
+                (CLASSES, 30_000, 10, 10, {"class_weight": "balanced_subsample"}),
+                (CLASSES, 100_000, 10, 2, {"unbiased_importances": True}),
+                ("AdaBoostRegressor", 1_000_000, 10, 0, {"n_estimators": 3}),
+            )
+        ),
     ],
     ids=str,
 )

@@ -153,8 +153,13 @@ def test_how_busy_warps_are(name):
 
 @pytest.mark.parametrize(
     ("n_classes", "signs"),
-    [(2, ()), (7, ()), (0, ()), (0, (1, 0, 0))],
-    ids=["binary", "7 classes", "regression", "monotonic"],
+    [
+        (7, ()),
+        (0, (1, 0, 0)),
+        pytest.param(2, (), marks=pytest.mark.deep),
+        pytest.param(0, (), marks=pytest.mark.deep),
+    ],
+    ids=["7 classes", "monotonic", "binary", "regression"],
 )
 def test_a_wave_keeps_within_its_memory(n_classes, signs):
     # noise, each row once: no forest has more nodes for its rows. Bounds end the growth of most

@@ -20,7 +20,12 @@ WAYS = ["threading", "loky", "multiprocessing", *METHODS, "search", "pipelines"]
 WAYS += ["fork-while-threads-fit"] * ("fork" in METHODS)
 
 
-@pytest.mark.parametrize("way", WAYS)
+# the deep ones start processes as others do, from elsewhere
+DEEP = {"forkserver", "multiprocessing"}
+PARAMETERS = [pytest.param(way, marks=[pytest.mark.deep] * (way in DEEP)) for way in WAYS]
+
+
+@pytest.mark.parametrize("way", PARAMETERS)
 def test_callers(way: str, tmp_path: Path) -> None:
     with (tmp_path / "output").open("w+") as output:  # a pipe would wait for grandchildren
         process = subprocess.Popen(
