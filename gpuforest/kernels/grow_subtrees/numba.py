@@ -142,6 +142,8 @@ def search(data, table, slot, rules, scratch, perfect, order_domain, n_trail, se
     hists, batch, constant = scratch.hists, scratch.batch, scratch.constant
     C, width = len(slot.sums), np.int64(len(slot.sums) + rules.count_rows)
     in_batches = slot.n_rows > most_sorted(data.n_codes - 1, width)
+    if sets is not None:  # without sets, cuts are not random here
+        in_batches = in_batches and not rules.random
     draw, tried, position, at, m = order_of(slot.key), 0, 0, 0, 0
     enough = enough_of(slot, rules, scratch, perfect)
     while tried < k and (best.score < enough or best.score == -np.inf):
