@@ -212,7 +212,7 @@ def version_of(name: str) -> str:
 
 def write(name: str, code: bytes) -> Path | None:
     """Save machine code to the first folder that can be written to; returns the file, if any."""
-    failures = []
+    failures = ["there is no home folder"]  # the last one is named
     for folder in folders(make=True):
         path = folder / file_of(name, native(), code, version_of(name))
         try:

@@ -300,3 +300,12 @@ def test_a_user_without_a_home_gets_no_folder_of_that_name(monkeypatch):
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)
     assert all(folder.is_absolute() for folder in objects.folders())
+
+
+def test_a_user_without_a_home_keeps_code_in_the_temporary_folder(monkeypatch, tmp_path, caplog):
+    monkeypatch.setattr(objects, "_temporary", lambda make: tmp_path)
+    monkeypatch.setattr(objects, "folders", lambda make=False: iter([tmp_path / "kernels"]))
+    monkeypatch.setattr(objects, "_logged", set())
+    assert objects.write(NAME, b"code").parent == tmp_path / "kernels"
+    (record,) = caplog.records
+    assert "there is no home folder" in record.message

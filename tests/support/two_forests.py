@@ -27,7 +27,7 @@ NEEDED = (
     "kernels.edges.numba.edges-value_float64",
     "kernels.encode.numba.encode-code_uint8-value_float64",
     "kernels.bag.numba.bag", "kernels.bag.numba.in_bag", "kernels.totals.numba",
-    "kernels.partition.numba", "kernels.best_split.numba.level-code_uint8-sets_False",
-    "kernels.grow_subtrees.numba.grow_subtrees-code_uint8-random_False-sets_False",
+    "kernels.partition.numba", "kernels.best_split.numba.level-code_uint8-",
+    "kernels.grow_subtrees.numba.grow_subtrees-code_uint8-sets_False",
     "kernels.place_nodes.numba", "kernels.traverse.numba.accumulate-code_uint8",
 )  # fmt: skip
