@@ -20,12 +20,7 @@ WAYS = ["threading", "loky", "multiprocessing", *METHODS, "search", "pipelines"]
 WAYS += ["fork-while-threads-fit"] * ("fork" in METHODS)
 
 
-# the deep ones start processes as others do, from elsewhere
-DEEP = {"forkserver", "multiprocessing"}
-PARAMETERS = [pytest.param(way, marks=[pytest.mark.deep] * (way in DEEP)) for way in WAYS]
-
-
-@pytest.mark.parametrize("way", PARAMETERS)
+@pytest.mark.parametrize("way", WAYS)
 def test_callers(way: str, tmp_path: Path) -> None:
     with (tmp_path / "output").open("w+") as output:  # a pipe would wait for grandchildren
         process = subprocess.Popen(

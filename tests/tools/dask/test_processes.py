@@ -40,10 +40,7 @@ def kill_one(after):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-DEEP = [pytest.param(step, marks=pytest.mark.deep) for step in ("encoded", "gathered", "fitted")]
-
-
-@pytest.mark.parametrize("step", ["grown_share", "grow_of_rows", *DEEP])
+@pytest.mark.parametrize("step", ["encoded", "gathered", "grown_share", "fitted", "grow_of_rows"])
 def test_a_worker_that_dies(processes, tmp_path, step):
     """Its tasks run again: on the other worker, or on one that the cluster starts anew."""
     home = f"gpuforest.tools.dask.{'rows' if step == 'grow_of_rows' else 'partitions'}"
