@@ -202,7 +202,7 @@ def with_codes(text: str, code: str) -> str | None:
         return None
     functions = text.split("\n}\n")
     for at, function in enumerate(functions):
-        if f"i{WIDTH}" in function:  # in one of ten functions
+        if f"i{WIDTH}" in function:  # most hold no bins
             scaled = in_bins(function, size)
             if scaled is None:
                 return None
