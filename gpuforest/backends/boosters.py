@@ -167,10 +167,10 @@ class PreparedTree:
         self.n_helpers = min(n_threads, len(booster.columns.codes)) - 1
         self.shared = np.zeros(32, np.int64)
         data = booster.columns._replace(stats=booster.stats[k])
-        both = data, booster.rules, booster.rows[k], table, self.shared
         words = booster.boosting.matrix.edges.set_words
-        self.grow = compiled.grow_tree.prepared(*both, words, self.tree)
-        self.help_grow = compiled.help_grow.prepared(*both)
+        both = data, booster.rules, booster.rows[k], table, self.shared, words, self.tree
+        self.grow = compiled.grow_tree.prepared(*both, False)
+        self.help_grow = compiled.grow_tree.prepared(*both, True)
         self.helping: list[SimpleQueue[BaseException | None]] = []
 
     def grown(self, key: int) -> GrownTree:

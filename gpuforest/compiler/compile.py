@@ -322,7 +322,7 @@ def text_of(kernel: Kernel, items: tuple[tuple[str, Any], ...]) -> str:
     choice = dict(items)
     name = symbol_of(kernel.name_of(choice))
     kinds = tuple(numba_type(spec, choice) for spec in kernel.specs)
-    checks = kernel.checked is not None and kernel.checked.items() <= choice.items()
+    checks = is_among(choice, kernel.checked)
     dispatcher = njit(kernel.function, inline=False, compiler=HELPERS if checks else KERNELS)
     dispatcher.compile(kinds)
     compiled = dispatcher.overloads[kinds]
@@ -347,8 +347,14 @@ def text_of(kernel: Kernel, items: tuple[tuple[str, Any], ...]) -> str:
     return str(whole)
 
 
-def optimise(module: Any, machine: Any) -> None:
-    """As Numba does: first without vectors, which inlines, then with them."""
+def is_among(choice: Choice, some: Choice | None) -> bool:
+    """Whether a choice of types is one of those with `some` types; None stands for no choice."""
+    return some is not None and some.items() <= choice.items()
+
+
+def optimise(module: Any, machine: Any, plain: bool) -> None:
+    """As Numba does: first without vectors, which inlines, then with them. Plain code is optimised
+    less, and has none."""
     options = llvm.create_pipeline_tuning_options(0)
     passes = llvm.create_pass_builder(machine, options)
     manager = passes.getModulePassManager()
@@ -356,8 +362,8 @@ def optimise(module: Any, machine: Any) -> None:
     manager.add_instruction_combine_pass()
     manager.add_jump_threading_pass()
     manager.run(module, passes)
-    options = llvm.create_pipeline_tuning_options(3)
-    options.loop_vectorization, options.slp_vectorization = True, False
+    options = llvm.create_pipeline_tuning_options(1 if plain else 3)
+    options.loop_vectorization, options.slp_vectorization = not plain, False
     options.loop_unrolling = False  # code was no faster, and took a sixth longer to compile
     passes = llvm.create_pass_builder(machine, options)
     passes.getModulePassManager().run(module, passes)
@@ -373,7 +379,7 @@ def machine_codes(
         clone, code = module.clone(), None
         machine = target_machine(target, library=False)
         clone.triple, clone.data_layout = machine.triple, str(machine.target_data)
-        optimise(clone, machine)
+        optimise(clone, machine, is_among(choice, kernel.plain))
         if library and linker():
             code = linked(target_machine(target, library=True).emit_object(clone.clone()))
         codes.append(code or machine.emit_object(clone))

@@ -57,12 +57,12 @@ def rare(function: Callable[..., Any]) -> Helper:
 
 def kernel(
     function: Callable[..., Any] | None = None, *, checked: Choice | None = None,
-    by_width: bool = False, **given: Any,
+    plain: Choice | None = None, by_width: bool = False, **given: Any,
 ) -> Any:  # fmt: skip
     """A kernel; see `Kernel`."""
     if function is None:
-        return lambda function: Kernel(function, given, checked, by_width)
-    return Kernel(function, given, checked, by_width)
+        return lambda function: Kernel(function, given, checked, plain, by_width)
+    return Kernel(function, given, checked, plain, by_width)
 
 
 class Kernel:
@@ -77,17 +77,19 @@ class Kernel:
     checked : types with which the code checks for overlaps all the same, because it is faster;
         {}: with all. Kernels whose threads write each other's arrays need that: otherwise LLVM
         keeps what it has read, whatever another thread writes
+    plain : types with which LLVM optimises less and makes no vectors, because the code is as fast,
+        and compiled in two thirds of the time
     by_width : whether Numba compiles it for each width of bins by itself, because its helpers are
         faster if LLVM knows the width when it optimises them; see `with_codes`
     """
 
     def __init__(
         self, function: Callable[..., Any], given: Choice, checked: Choice | None = None,
-        by_width: bool = False,
+        plain: Choice | None = None, by_width: bool = False,
     ) -> None:  # fmt: skip
         update_wrapper(self, function)
         self.function, self.given, self.checked = function, given, checked
-        self.by_width = by_width
+        self.plain, self.by_width = plain, by_width
         self.loaded: dict[tuple[Any, ...], tuple[Callable[[bytes], int], Callable[..., bytes]]] = {}
 
     @cached_property

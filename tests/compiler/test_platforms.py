@@ -90,7 +90,7 @@ def test_arm64_rounds_each_product(monkeypatch):
     module = compile.module_of(*variants()[SUMS])
     machine = processors.target_machine(processors.all_levels()[0], library=True)
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
-    compile.optimise(module, machine)
+    compile.optimise(module, machine, plain=False)
     text = machine.emit_assembly(module)
     assert len(re.findall(r"\tfmul\t", text)) > 10
     assert not re.findall(r"\tfn?m(?:add|sub|la|ls)\t", text)

@@ -127,7 +127,7 @@ def level_of_slot(data, slots, s, rules, order_domain, splits, hist, batch, scan
     put_best(best, k - need, s, splits)
 
 
-@kernel
+@kernel(plain={})
 def level(
     data: Data, slots: Frontier, rules: Rules, first: I64, last: I64, splits: Splits, hist: I64s2,
     batch: I32s, scan: Scan, sets: Sets,

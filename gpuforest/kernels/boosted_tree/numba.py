@@ -322,13 +322,9 @@ def threads_for_rows(state, node):
     return max(1, min(state.n_threads, n // state.least_rows))
 
 
-# checked, because threads write each other's arrays
-@kernel(checked={})
-def help_grow(
-    data: records.BoostColumns, rules: records.TreeRules, rows: types.I32s,
-    table: records.TreeTable, shared: types.I64s,
-):  # fmt: skip
-    """Help `grow_tree`: take parts until there has been none for a while."""
+@device
+def help_grow(data, rules, rows, table, shared):
+    """Take parts until there has been none for a while."""
     idle = 0
     while idle < PATIENCE:
         part = take_part(shared)
@@ -341,16 +337,21 @@ def help_grow(
         idle = 0
 
 
+# checked, because threads write each other's arrays
 @kernel(checked={})
 def grow_tree(
     data: records.BoostColumns, rules: records.TreeRules, rows: types.I32s,
     table: records.TreeTable, shared: types.I64s, set_words: types.I64s, tree: records.GrownTree,
+    helps: types.Bool,
 ):  # fmt: skip
     """Grow until the tree is done, or for some time another thread has not finished its part;
-    `step` of the state says which.
+    `step` of the state says which. A thread that `helps` another one takes parts of its work.
 
     rows : i32[N], put into the order of the leaves
     """
+    if helps:  # in the same kernel, because `do_part` is most of it
+        help_grow(data, rules, rows, table, shared)
+        return
     state = table.states[0]
     step = state.step
     if step == BEGUN:

@@ -279,7 +279,7 @@ def grow_slots(data, slots, rules, scratch, offsets, written, sets, search, put,
 
 
 # code for classes that does not check took up to 7 % longer (100 classes)
-@kernel(checked={"target": "int32"})
+@kernel(checked={"target": "int32"}, plain={"sets": True})
 def grow_subtrees(
     data: Data, slots: Frontier, rules: Rules, scratch: Scratch, offsets: I64s, written: I64s,
     sets: Sets | None,

@@ -312,7 +312,7 @@ def cut_groups(data, slot, j, f, m, n, rules, factors, work, cuts):
     add_left(n, absent.rows, g, side, cuts.left[s, j], work)
 
 
-@kernel(target="int64")
+@kernel(plain={}, target="int64")
 def absolute_split(
     data: Data, slots: Frontier, features: I32s2, rules: Rules, factors: F64s, pieces: I64s2,
     cuts: Cuts, work: AbsoluteScratch,

@@ -434,7 +434,7 @@ def grow_block(data, root, rules, scratch, chains, sets, grown):
     return grown
 
 
-@kernel
+@kernel(plain={})
 def grow_multiway(
     data: Data, slots: Frontier, rules: Rules, scratch: Scratch, offsets: I64s, written: I64s,
     sets: Sets, chains: Chains,

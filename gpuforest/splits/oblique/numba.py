@@ -309,7 +309,7 @@ def put_combined(scratch, data, table, number, first, split, n, column, sets, ob
     return oblique.codes[column], np.int64(oblique.combining.n_bins), grown
 
 
-@kernel(checked={"target": "int32"})
+@kernel(checked={"target": "int32"}, plain={})
 def grow_combined(
     data: Data, slots: Frontier, rules: Rules, scratch: Scratch, offsets: I64s, written: I64s,
     sets: Sets, oblique: Oblique,
