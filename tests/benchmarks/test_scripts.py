@@ -18,6 +18,7 @@ from benchmarks import (
     rare_classes,
     record,
     understanding,
+    versions,
 )
 from gpuforest.boosting import losses
 
@@ -159,3 +160,10 @@ def test_understanding(run, monkeypatch):
         assert abs(line["bias"] + line["variance"] - line["error"]) < 1e-4 * line["error"]
     assert [line["voting"] for line in lines[6:]] == ["soft", "hard"] * 2
     assert f"| Friedman 1: tree | {lines[1]['error']:.2f} |" in printed
+
+
+def test_versions(run):
+    lines, printed = run(versions, record.ROOT, "--repeats", 1, "--work", "depth 8", "boosting")
+    assert [line["work"] for line in lines] == ["depth 8", "boosting"]
+    assert all(line["before"] > 0 and line["median_ratio"] > 0 for line in lines)
+    assert "| depth 8 |" in printed
