@@ -107,7 +107,8 @@ def main() -> None:
     options = parser.parse_args()
     other, this, rows = Checkout(options.other), Checkout(ROOT), []
     describe = ["git", "-C", str(options.other), "rev-parse", "--short", "HEAD"]
-    log = Log("versions", other=subprocess.check_output(describe, text=True).strip())
+    commit = subprocess.run(describe, capture_output=True, text=True).stdout  # "" without git
+    log = Log("versions", other=commit.strip())
     for work in options.work:
         for checkout in (other, this, other, this):
             checkout.seconds(work)  # the first may load or compile
