@@ -3,8 +3,8 @@
     git worktree add ../before HEAD~1
     python -m benchmarks.versions ../before
 
-Each checkout is a process that stays, with one thread. A line has the ratio of processor seconds,
-this checkout's to the other's: of the least of all fits, and the median of the pairs'. Compile
+Each checkout is a process that stays, with one thread. The table has ratios of processor seconds,
+this checkout's to the other's: of the least of all fits, and the median of those of pairs. Compile
 the kernels of both before (`gpuforest warmup`, and `PYTHONPATH=../before python -P -m
 gpuforest.cli warmup`). Beside a copy of this checkout the ratios say how much is noise.
 """
@@ -45,8 +45,9 @@ def works() -> dict[str, Callable[[], Any]]:
     def classes(X: Any, y: Any, kind: Any = g.RandomForestClassifier, **more: Any) -> Any:
         return lambda: kind(**{"n_estimators": 8, **FOREST, **more}).fit(X, y)
 
-    def regression(n: int, kind: Any = g.RandomForestRegressor, **more: Any) -> Any:
-        return classes(X[:n], numbers[:n], kind, max_features=9, n_estimators=4, **more)
+    def regression(n: int, **more: Any) -> Any:
+        forest = g.RandomForestRegressor
+        return classes(X[:n], numbers[:n], forest, max_features=9, n_estimators=4, **more)
 
     boost = {"max_iter": 30, "early_stopping": False}
     boosting, extra = g.HistGradientBoostingClassifier, g.ExtraTreesClassifier
@@ -102,7 +103,8 @@ class Checkout:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("other", type=Path, help="the checkout to compare with")
-    parser.add_argument("--work", nargs="*", default=[*works()], help="only these")
+    every = [*works()]
+    parser.add_argument("--work", nargs="*", choices=every, default=every, help="only these")
     parser.add_argument("--repeats", type=int, default=11)
     options = parser.parse_args()
     other, this, rows = Checkout(options.other), Checkout(ROOT), []
