@@ -16,7 +16,15 @@ import numpy as np
 
 from gpuforest.backends.base import Array, Backend
 from gpuforest.common.arguments import draw_seed
-from gpuforest.engine.binning import DEVICE_VALUES, BinEdges, Categories, fit_edges, new_codes
+from gpuforest.engine.binning import (
+    DEVICE_VALUES,
+    BinEdges,
+    Categories,
+    Statistics,
+    TargetStatistic,
+    fit_edges,
+    new_codes,
+)
 
 CODES, REST = "codes.npy", "table.npz"  # the files in the folder of saved data
 FORMAT = 1
@@ -48,7 +56,7 @@ class BinnedData:
     y : array of shape (n_samples,), or labels, or None
     sample_weight : float64 array of shape (n_samples,), or None
     feature_names : list of str, or None
-    max_bins, categorical_features, min_category_frequency : as passed
+    max_bins, categorical_features, min_category_frequency, categorical_split : as passed
     seed : int, chose the rows that bin edges come from, where there are more than 200,000
 
     See Also
@@ -66,13 +74,17 @@ class BinnedData:
     min_category_frequency: int
     seed: int
     dtype: np.dtype[Any] = field(repr=False)  # that an array of the values would have
+    categorical_split: str = "subset"
+    # whether target statistics are of classes; None: there are no target statistics
+    by_class: bool | None = field(default=None, repr=False)
 
     @classmethod
     def from_blocks(
         cls, blocks: Any, *, target: str | None = None, sample_weight: str | None = None,
         drop: Sequence[str] = (), max_bins: int | str = "auto",
         categorical_features: Any = "from_dtype", min_category_frequency: int = 5,
-        random_state: Any = None, path: str | os.PathLike[str] | None = None,
+        categorical_split: str = "subset", random_state: Any = None,
+        path: str | os.PathLike[str] | None = None,
         n_jobs: int | None = None, memory_limit: int | None = None, verbose: int = 0,
     ) -> BinnedData:  # fmt: skip
         """Bin a table that need not fit into memory, in two passes over its blocks.
@@ -91,6 +103,9 @@ class BinnedData:
             Columns of files and frames that are left out.
         max_bins, categorical_features, min_category_frequency
             As of the estimators.
+        categorical_split : {"subset", "multiway", "ordered_target", "auto"}, default="subset"
+            As of the estimators. "ordered_target" and "auto" need y in the blocks: floats are
+            numbers to predict, and integers, booleans and strings are classes.
         random_state : int, RandomState instance or None, default=None
             As of the estimator: the same number gives the same bin edges as the estimator
             finds itself. It matters above 200,000 rows.
@@ -135,7 +150,9 @@ class BinnedData:
         if not isinstance(blocks, Blocks):
             blocks = Blocks(blocks, target, sample_weight, drop)
         seed = draw_seed(random_state)
-        reader = Reader(max_bins, categorical_features, min_category_frequency, seed)
+        reader = Reader(
+            max_bins, categorical_features, min_category_frequency, categorical_split, seed
+        )
         return binned_blocks(blocks, reader, path, n_jobs, memory_limit, verbose)
 
     @classmethod
@@ -200,6 +217,11 @@ class BinnedData:
 def target_and_weight(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any]:
     """What a fit was called with, or what binned data bring."""
     if isinstance(X, BinnedData):
+        if X.edges.statistics and y is not None and y is not X.y:
+            raise ValueError(
+                "the data have target statistics of their own y: pass no other y to fit, or bin "
+                "with categorical_split='subset'"
+            )
         y = X.y if y is None else y
         sample_weight = X.sample_weight if sample_weight is None else sample_weight
     return y, sample_weight
@@ -207,15 +229,16 @@ def target_and_weight(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any]:
 
 def edges_of(
     X: Any, max_bins: int | str, weights: np.ndarray | None, seed: int, backend: Backend,
-    categories: Categories,
+    categories: Categories, statistics: Statistics,
 ) -> BinEdges:  # fmt: skip
     """The bin edges of a table that was checked, or those that binned data have; parameters as of
     `binning.fit_edges`."""
     if isinstance(X, BinnedData):
         return X.edges
-    return fit_edges(
+    edges = fit_edges(
         X, max_bins=max_bins, weights=weights, seed=seed, backend=backend, categories=categories
     )
+    return replace(edges, statistics=statistics)
 
 
 @contextmanager
@@ -257,12 +280,14 @@ def _packed(data: BinnedData) -> dict[str, np.ndarray]:
     edges, y, wanted = data.edges, data.y, data.categorical_features
     if wanted is not None and not isinstance(wanted, str):
         wanted = np.asarray(wanted).tolist()
-    plain = "feature_names", "max_bins", "min_category_frequency", "seed"
+    plain = "feature_names", "max_bins", "min_category_frequency", "categorical_split", "seed"
     facts = {name: getattr(data, name) for name in plain} | {
         "format": FORMAT,
+        "by_class": data.by_class,
         "categorical_features": wanted,
         "dtype": data.dtype.str,
         "categories": [[f, list(values)] for f, values in edges.categories.items()],
+        "statistics": [[f, *map(list, statistic)] for f, statistic in edges.statistics.items()],
     }
     arrays = {"values": edges.values, "offsets": edges.offsets, "kinds": edges.kinds}
     if isinstance(y, Labels):
@@ -281,7 +306,11 @@ def _unpacked(rest: Any) -> dict[str, Any]:
     if facts.pop("format") != FORMAT:
         raise ValueError("another format")
     categories = {f: tuple(values) for f, values in facts.pop("categories")}
-    edges = BinEdges(rest["values"], rest["offsets"], rest["kinds"], categories)
+    statistics = {
+        f: TargetStatistic(tuple(known), tuple(values))
+        for f, known, values in facts.pop("statistics", [])
+    }
+    edges = BinEdges(rest["values"], rest["offsets"], rest["kinds"], categories, statistics)
     y = rest.get("y")
     if "label_codes" in rest:
         classes = np.array(facts.pop("classes"), facts.pop("classes_dtype"))

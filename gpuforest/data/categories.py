@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 import sys
 import warnings
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from gpuforest.data.arrays import is_object_column, native_dtypes
-from gpuforest.engine.binning import CATEGORY_TYPES, MAX_CATEGORIES, Categories
+from gpuforest.data.target_statistics import has_statistics, may_have_statistics
+from gpuforest.engine.binning import CATEGORY_TYPES, MAX_CATEGORIES, TargetStatistic, categories_of
 
 # A column as its distinct values and where they are: codes int[N], positions in the values, -1
 # where one is missing; the values that occur, as plain Python values; all values that the dtype
@@ -28,6 +28,7 @@ from gpuforest.engine.binning import CATEGORY_TYPES, MAX_CATEGORIES, Categories
 Factor = tuple[np.ndarray, list[Any], tuple[Any, ...] | None]
 
 ALWAYS_KEPT = 10  # a feature with at most this number of categories lists all of them
+MOST_NUMBERED = 2**24  # categories whose codes float32 holds
 IDENTIFIER = 0.9  # a column of more different values a row is taken for an identifier
 
 
@@ -41,19 +42,22 @@ class Tally:
     whole: bool  # all weights are whole numbers
     # all values that the column's dtype lists, in its order, if there is one list for all blocks
     order: tuple[Any, ...] | None
+    codes: np.ndarray  # i32[N], the rows' positions in `values`, -1 for missing; [0]: not kept
 
     @classmethod
-    def of(cls, factor: Factor, weights: np.ndarray | None) -> Tally:
+    def of(cls, factor: Factor, weights: np.ndarray | None, keeps: bool = False) -> Tally:
         """That of a column, whose rows have weights f64[N], or None: all are one."""
         codes, values, order = factor
+        kept = codes.astype(np.int32) if keeps else np.zeros(0, np.int32)
 
         def by_value(of_rows: np.ndarray | None) -> np.ndarray:
             return np.bincount(codes + 1, of_rows, len(values) + 1)[1:].astype(np.float64)
 
         if weights is None:
-            return cls(values, rows := by_value(None), rows, True, order)
+            return cls(values, rows := by_value(None), rows, True, order, kept)
         whole = bool((weights == np.floor(weights)).all())
-        return cls(values, by_value((weights != 0) * 1.0), by_value(weights), whole, order)
+        sums = by_value((weights != 0) * 1.0), by_value(weights)
+        return cls(values, *sums, whole, order, kept)
 
     def __add__(self, other: Tally) -> Tally:
         """That of both columns, one below the other."""
@@ -68,26 +72,33 @@ class Tally:
 
         rows, weights = both(self.rows, other.rows), both(self.weights, other.weights)
         order = self.order if self.order == other.order else None
-        return Tally(list(position), rows, weights, self.whole and other.whole, order)
+        codes = np.append(self.codes, np.array([*moved, -1], np.int32)[other.codes])
+        whole = self.whole and other.whole
+        return Tally(list(position), rows, weights, whole, order, codes)
 
-    def categories(self, name: str, fewest: int) -> tuple[Any, ...]:
+    def categories(self, name: str, fewest: int, split: str) -> tuple[Any, ...]:
         """The categories of the column `name`, sorted or in the order of the dtype. Categories
         without weight are left out. Of more than `ALWAYS_KEPT` categories, those of fewer than
-        `fewest` rows are left out too; a whole weight w counts as w rows."""
+        `fewest` rows are left out too; a whole weight w counts as w rows. `split`: see
+        `categorical_split`."""
         if len({isinstance(value, str) for value in self.values}) > 1:
             raise ValueError(
                 f"{name} mixes strings and numbers as categories: make all of them strings"
             )
         counts = self.weights if self.whole else self.rows
         different = int(np.count_nonzero(counts))
-        least = max(fewest, 1) if different > ALWAYS_KEPT else 1
+        are_numbers = has_statistics(split, different)  # which shrink for few rows
+        least = max(fewest, 1) if different > ALWAYS_KEPT and not are_numbers else 1
         values = [value for value, n in zip(self.values, counts, strict=True) if n >= least]
-        if len(values) > MAX_CATEGORIES:
+        most = MOST_NUMBERED if are_numbers else MAX_CATEGORIES
+        if len(values) > most:
+            others = "" if are_numbers else ", pass categorical_split='ordered_target'"
             raise ValueError(
-                f"{name} has {len(values)} categories; at most {MAX_CATEGORIES} are supported: "
-                "raise min_category_frequency, or drop it"
+                f"{name} has {len(values)} categories; at most {most} are supported: "
+                f"raise min_category_frequency{others}, or drop it"
             )
-        if different > max(ALWAYS_KEPT, IDENTIFIER * (n := int(self.rows.sum()))):
+        n = int(self.rows.sum())
+        if not are_numbers and different > max(ALWAYS_KEPT, IDENTIFIER * n):
             warnings.warn(
                 f"{name} has {different:,} different values in {n:,} rows: as categories, "
                 "identifiers and dates teach nothing. Drop the column, or make numbers of it (of a "
@@ -107,13 +118,16 @@ class CategoryReader:
     `wanted` is what a user passes as `categorical_features`, and is ignored where the categories of
     a fitted forest are known; `fewest` is of `Tally.categories`, `weights` [N] or None what the
     user passes. `features` are the categorical ones, `categories` those of the features that were
-    read. With `only_counts` columns are not encoded: `tallies` count their values.
+    read, and `split` is of `Tally.categories`. With `only_counts` columns are not encoded:
+    `tallies` count their values, and keep where they are if `split` may ask for statistics.
     """
 
     def __init__(
-        self, wanted: Any = None, known: Categories | None = None, fewest: int = 1,
+        self, wanted: Any = None, known: dict[int, Any] | None = None, fewest: int = 1,
         weights: Any = None, only_counts: bool = False, features: frozenset[int] | None = None,
+        split: str = "subset",
     ) -> None:  # fmt: skip
+        self.split = split
         self.wanted, self.fewest, self.weights = wanted, fewest, weights
         self.is_learning, self.only_counts = known is None, only_counts
         self.categories = {} if known is None else known
@@ -137,11 +151,12 @@ class CategoryReader:
         factor = factorize(column, name)
         if self.is_learning:
             n_rows = len(factor[0])
-            tally = Tally.of(factor, _numbers(self.weights, n_rows))
+            keeps = self.only_counts and may_have_statistics(self.split)
+            tally = Tally.of(factor, _numbers(self.weights, n_rows), keeps)
             if self.only_counts:
                 self.tallies[feature] = tally
                 return np.zeros(n_rows, np.float32)
-            self.categories[feature] = tally.categories(name, self.fewest)
+            self.categories[feature] = tally.categories(name, self.fewest, self.split)
         return find(factor, self.categories[feature], name)
 
 
@@ -349,10 +364,11 @@ def _numbers(weights: Any, n_rows: int) -> np.ndarray | None:
     return None
 
 
-def find(factor: Factor, categories: Sequence[Any], name: str) -> np.ndarray:
-    """Category codes f32[N] of a column's values; an error if no value is a known category and all
-    values are of another type."""
+def find(factor: Factor, known: Any, name: str) -> np.ndarray:
+    """Category codes f32[N] of a column's values, or the numbers of their statistic; an error if no
+    value is a known category and all values are of another type."""
     of_rows, values, _ = factor
+    categories = categories_of(known)
     n, position = len(categories), {value: i for i, value in enumerate(categories)}
     codes = [position.get(value, n) for value in values]
     if n and codes and min(codes) == n:
@@ -363,5 +379,7 @@ def find(factor: Factor, categories: Sequence[Any], name: str) -> np.ndarray:
                 f"{name} holds {words[now.pop()]}, but its categories in training were "
                 f"{words[before.pop()]}: convert it to these"
             )
-    table = np.array([*codes, np.nan], np.float32)  # a code of -1 takes the last
+    numbers = known.values if isinstance(known, TargetStatistic) else range(n + 1)
+    # a code of -1 takes the last
+    table = np.array([*(numbers[c] for c in codes), np.nan], np.float32)
     return np.asarray(table[of_rows])

@@ -1,7 +1,8 @@
 """What a fit must know of all rows before it encodes the first one, and the two passes over blocks
 that make binned data: one learns it, one encodes.
 
-Summaries of blocks add up to that of the table, in any order and on any machine: the sample is
+Summaries of blocks add up to that of the table, on any machine and in any order, which is that of
+the rows where target statistics need to know where each category is: the sample is
 those rows whose numbers have the lowest hashes (`binning.row_hashes`).
 """
 
@@ -24,12 +25,14 @@ from gpuforest.common.arguments import thread_count
 from gpuforest.data.arrays import is_frame, to_host
 from gpuforest.data.binned import BinnedData, Labels, codes_in, finished, unfinished
 from gpuforest.data.blocks import Block, Blocks, named
-from gpuforest.data.categories import CategoryReader, Tally, factorize
+from gpuforest.data.categories import CategoryReader, Tally, factorize, find
+from gpuforest.data.target_statistics import OrderedTarget, codes_of, has_statistics
 from gpuforest.data.validation import check_weights, column_name, read_table
 from gpuforest.engine import binning
 from gpuforest.engine.binning import SAMPLE_ROWS
 
 NO_LIMIT = 2**64 - 1  # of hashes
+Ordered = dict[int, np.ndarray]  # features with target statistics: the rows' numbers f32[N]
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +99,9 @@ class Reader(BaseEstimator):  # type: ignore[misc]
     max_bins: int | str = "auto"
     categorical_features: Any = "from_dtype"
     min_category_frequency: int = 1
+    categorical_split: str = "subset"
     seed: int = 0
+    by_class: bool | None = None  # whether y has classes; None: unless it has floats
     features: frozenset[int] | None = None  # the categorical ones, once a block was read
     names: list[Any] | None = None  # of the columns
 
@@ -108,7 +113,10 @@ class Reader(BaseEstimator):  # type: ignore[misc]
         if not is_first and is_frame(X) == (self.names is None):
             raise ValueError("some blocks are frames with column names, and others are arrays")
         wanted, features = self.categorical_features, self.features
-        counter = CategoryReader(wanted, weights=weight, only_counts=True, features=features)
+        counter = CategoryReader(
+            wanted, weights=weight, only_counts=True, features=features,
+            split=self.categorical_split,
+        )  # fmt: skip
         table, names = read_table(self, X, backend, counter, reset=is_first)
         if is_first:
             self.features, self.names = counter.features, names
@@ -120,38 +128,72 @@ class Reader(BaseEstimator):  # type: ignore[misc]
             rows = rows[binning.lowest(binning.row_hashes(seed, begin + rows), SAMPLE_ROWS)]
         return Summary(n, look, Sample.of(table, rows, begin), counter.tallies, seed, limit)
 
-    def read(self, X: Any, categories: binning.Categories, backend: Backend) -> Array:
-        """A block as numbers [n, F]."""
-        return read_table(self, X, backend, CategoryReader(known=categories), reset=False)[0]
+    def read(
+        self, X: Any, edges: binning.BinEdges, ordered: Ordered, begin: int, backend: Backend
+    ) -> Array:
+        """A block as numbers [n, F], whose first row is the table's row `begin`."""
+        table = read_table(self, X, backend, CategoryReader(known=edges.known), reset=False)[0]
+        for f, values in ordered.items():
+            table[:, f] = values[begin : begin + len(table)]
+        return table
 
     def edges(
-        self, summary: Summary, weights: np.ndarray | None, backend: Backend
-    ) -> binning.BinEdges:
+        self, summary: Summary, y: Any, weights: np.ndarray | None, backend: Backend
+    ) -> tuple[binning.BinEdges, Ordered]:
         """The edges that `binning.fit_edges` chooses from all rows, of which this is the summary;
         their integer weights are i32[N] or None."""
+        fewest, split = self.min_category_frequency, self.categorical_split
         categories = {
-            f: tally.categories(column_name(f, self.names), self.min_category_frequency)
+            f: tally.categories(column_name(f, self.names), fewest, split)
             for f, tally in summary.tallies.items()
         }
-        sample = summary.sample.of_lowest_hashes(self.seed)
-        return binning.fit_edges(
+        sample, look = summary.sample.of_lowest_hashes(self.seed), summary.look
+        ordered, statistics = dict[int, np.ndarray](), {}
+        target = None
+        for f, tally in summary.tallies.items():
+            if not has_statistics(split, len(categories[f])):
+                continue
+            target = target or self.ordered_target(y, weights)
+            factor = tally.codes, tally.values, None
+            codes = codes_of(find(factor, categories[f], column_name(f, self.names)))
+            ordered[f], statistics[f] = target.statistic(codes, categories.pop(f))
+            sample.values[:, f], look.values[:, f] = (ordered[f][s.rows] for s in (sample, look))
+        edges = binning.fit_edges(
             sample.values,
-            max_bins=binning.most_bins(
-                summary.look.values, self.max_bins, None, categories, backend
-            ),
+            max_bins=binning.most_bins(look.values, self.max_bins, None, categories, backend),
             weights=None if weights is None else weights[sample.rows],
             seed=self.seed,
             sample_rows=len(sample.rows),
             backend=backend,
             categories=categories,
         )
+        return replace(edges, statistics=statistics), ordered
 
-    def learned(self, summary: Summary, rows: Rows, backend: Backend) -> BinnedData:
+    def has_classes(self, y: Any) -> bool:
+        """Whether the target holds classes."""
+        if self.by_class is None:
+            return isinstance(y, Labels) or y.dtype.kind != "f"
+        return self.by_class
+
+    def ordered_target(self, y: Any, weights: np.ndarray | None) -> OrderedTarget:
+        """What target statistics are made of."""
+        if y is None:
+            raise ValueError(
+                f"categorical_split={self.categorical_split!r} needs y: pass it with the blocks"
+            )
+        if isinstance(y, Labels):
+            return OrderedTarget(y.codes, len(y.classes), weights, self.seed)
+        if self.has_classes(y):
+            classes, codes = np.unique(y, return_inverse=True)
+            return OrderedTarget(codes, len(classes), weights, self.seed)
+        return OrderedTarget(y, 0, weights, self.seed)
+
+    def learned(self, summary: Summary, rows: Rows, backend: Backend) -> tuple[BinnedData, Ordered]:
         """The data of all rows without their codes, after the first pass."""
         y, weights = rows.target(), rows.checked_weights()
-        edges = self.edges(summary, None if weights is None else weights[1], backend)
+        edges, ordered = self.edges(summary, y, None if weights is None else weights[1], backend)
         names = getattr(self, "feature_names_in_", None)  # of strings only
-        return BinnedData(
+        data = BinnedData(
             by_feature=np.empty((edges.n_features, 0), edges.code_dtype),
             edges=edges,
             y=y,
@@ -162,7 +204,10 @@ class Reader(BaseEstimator):  # type: ignore[misc]
             min_category_frequency=self.min_category_frequency,
             seed=self.seed,
             dtype=np.dtype(summary.sample.values.dtype),
+            categorical_split=self.categorical_split,
+            by_class=self.has_classes(y) if ordered else None,
         )
+        return data, ordered
 
 
 def binned_blocks(
@@ -176,7 +221,7 @@ def binned_blocks(
     with progress.printing(verbose), new as folder:
         with progress.stage("learning bins"):
             summary = summarised(source, reader, rows, backend)
-            data = reader.learned(summary, rows, backend)
+            data, ordered = reader.learned(summary, rows, backend)
         shape, dtype = (data.edges.n_features, summary.n_rows), data.edges.code_dtype
         n_bytes = shape[0] * shape[1] * np.dtype(dtype).itemsize
         if folder is None and memory_limit is not None and n_bytes > memory_limit:
@@ -186,7 +231,7 @@ def binned_blocks(
             )
         with progress.stage("binning"):
             codes = np.empty(shape, dtype) if folder is None else codes_in(folder, shape, dtype)
-            write_codes(source, reader, data.edges, codes, backend)
+            write_codes(source, reader, data.edges, ordered, codes, backend)
         data = data.with_codes(codes)
         return finished(folder, data, place) if folder and place else data
 
@@ -210,8 +255,9 @@ def summarised(source: Blocks, reader: Reader, rows: Rows, backend: Backend) -> 
 
 
 def write_codes(
-    source: Blocks, reader: Reader, edges: binning.BinEdges, codes: np.ndarray, backend: Backend
-) -> None:
+    source: Blocks, reader: Reader, edges: binning.BinEdges, ordered: Ordered, codes: np.ndarray,
+    backend: Backend,
+) -> None:  # fmt: skip
     """Write the codes [F, N] of all blocks."""
     begin, N = 0, codes.shape[1]
     for block in source:
@@ -220,7 +266,7 @@ def write_codes(
         with named(block.name):
             if begin + len(block.X) > N:
                 raise ValueError("the second pass over the blocks finds more rows than the first")
-            X = reader.read(block.X, edges.categories, backend)
+            X = reader.read(block.X, edges, ordered, begin, backend)
             for first, last, part in binning.encode_blocks(X, edges, backend):
                 codes[:, begin + first : begin + last] = part.T
         begin += len(block.X)

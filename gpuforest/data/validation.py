@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn.base import is_classifier
 from sklearn.utils import assert_all_finite, check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
@@ -17,6 +18,7 @@ from gpuforest.common.dtypes import MAX_FEATURES, MAX_ROWS, VALUE
 from gpuforest.data import arrays
 from gpuforest.data.binned import BinnedData, Labels
 from gpuforest.data.categories import CategoryReader
+from gpuforest.data.target_statistics import may_have_statistics
 from gpuforest.engine.binning import DEVICE_VALUES, Categories, value_dtype
 from gpuforest.engine.criteria import Criterion
 from gpuforest.engine.target import CheckedTarget, integer_weights
@@ -34,7 +36,7 @@ def learn_table(
         categories, names = X.edges.categories, X.feature_names
     else:
         wanted, fewest = estimator.categorical_features, estimator.min_category_frequency
-        reader = CategoryReader(wanted, None, fewest, weights)
+        reader = CategoryReader(wanted, None, fewest, weights, split=estimator.categorical_split)
         X, names = read_table(estimator, X, backend, reader, reset=True)
         categories = reader.categories
     if categories:
@@ -49,30 +51,43 @@ def learn_table(
 
 
 def check_table(
-    estimator: Any, X: Any, backend: Backend, categories: Categories | None = None
+    estimator: Any, X: Any, backend: Backend, known: dict[int, Any] | None = None
 ) -> Array:
     """X as a real array [N, F] of any layout, with the features of the fitted estimator; NaN is
     missing, infinities are refused, or become the largest numbers for an estimator that takes them.
     It is on the host, or where X came on a device and has no categories on the backend's.
 
-    In a fit, `categories` are those that it has learned of other rows.
+    In a fit, `known` is what it has learned of the categories of other rows, see `BinEdges.known`.
     """
-    if categories is None:
-        categories = estimator.forest_.edges.categories
-    return read_table(estimator, X, backend, CategoryReader(known=categories), reset=False)[0]
+    if known is None:
+        known = estimator.forest_.edges.known
+    return read_table(estimator, X, backend, CategoryReader(known=known), reset=False)[0]
 
 
 def learn_binned(estimator: Any, data: BinnedData) -> None:
     """`learn_table` of binned data: sets the number and names of features; an error if the data
     were binned by other parameters than the estimator's."""
     names = "max_bins", "categorical_features", "min_category_frequency"
-    for name in names if data.edges.categories else names[:1]:
+    for name in names if data.edges.known else names[:1]:
         asked, binned = getattr(estimator, name), getattr(data, name)
         if not np.array_equal(asked, binned):
             raise ValueError(
                 f"{name}={asked!r} of the estimator, but the data were binned with "
                 f"{name}={binned!r}: pass the same to both"
             )
+    split = estimator.categorical_split
+    splits = [s if may_have_statistics(s) else "subset" for s in (split, data.categorical_split)]
+    if data.edges.known and splits[0] != splits[1]:
+        raise ValueError(
+            f"categorical_split={split!r} of the estimator, but the data were binned with "
+            f"categorical_split={data.categorical_split!r}: pass the same to both"
+        )
+    if data.by_class not in (None, is_classifier(estimator)):
+        raise ValueError(
+            f"the target statistics are of {'classes' if data.by_class else 'numbers'}, and the "
+            f"estimator predicts {'numbers' if data.by_class else 'classes'}: bin with y of floats "
+            "for numbers, and of integers or strings for classes"
+        )
     shown = np.broadcast_to(np.float32(0), data.shape)
     validate_data(estimator, shown, reset=True, skip_check_array=True)
     if data.feature_names is not None:

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -29,6 +29,23 @@ from gpuforest.common.parallel import parallel_map
 from gpuforest.kernels.edges.numpy import edges as edges_of
 
 Categories = dict[int, tuple[Any, ...]]  # of each categorical feature, see `BinEdges`
+
+
+class TargetStatistic(NamedTuple):
+    """The numbers that stand for a feature's categories, see data/target_statistics.py."""
+
+    categories: tuple[Any, ...]
+    values: tuple[float, ...]  # one more than categories: the last is that of all other values
+
+
+Statistics = dict[int, TargetStatistic]
+
+
+def categories_of(known: Any) -> tuple[Any, ...]:
+    """The categories of a feature, as `BinEdges.known` has it."""
+    return known.categories if isinstance(known, TargetStatistic) else known
+
+
 CATEGORY_TYPES = (str, int, float, bool)  # the types that a category may have
 MAX_CATEGORIES = MAX_BINS - 2  # one more bin is for other values, and see `missing_code`
 SAMPLE_ROWS = 200_000  # quantiles of a bin of 1/255 are then known to 1.5 %
@@ -56,6 +73,8 @@ class BinEdges:
     # 0 .. n - 1; code n stands for any other value, such as a rare one or one that training never
     # saw. So the edges are 0 .. n - 1
     categories: Categories = field(default_factory=dict)
+    # features of categories that are numbers here: their edges are those of the numbers
+    statistics: Statistics = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
         """The fields alone: what is derived from them is not pickled."""
@@ -64,6 +83,11 @@ class BinEdges:
     @property
     def n_features(self) -> int:
         return len(self.offsets) - 1
+
+    @property
+    def known(self) -> dict[int, Any]:
+        """The categories, or the statistic, of each feature whose values are categories."""
+        return {**self.categories, **self.statistics}
 
     @cached_property
     def n_bins(self) -> np.ndarray:

@@ -96,6 +96,13 @@ def _check_categories(edges: BinEdges) -> None:
         need(type(names) is tuple, "categories that are no tuple")
         codes = edges.values[edges.offsets[feature] : edges.offsets[feature + 1]]
         need(np.array_equal(codes, np.arange(len(names))), "categories that do not fit their edges")
+    for feature, statistic in edges.statistics.items():
+        need(0 <= feature < edges.n_features, "statistics of no feature")
+        need(edges.kinds[feature] == NUMERIC, "statistics of a feature of sets")
+        need(len(statistic.values) == len(statistic.categories) + 1, "statistics that do not fit")
+        need({*map(type, statistic.values)} == {float}, "statistics that are no numbers")
+        need(bool(np.isfinite(statistic.values).all()), "a statistic that is no finite number")
+    for names in (*categories.values(), *(s.categories for s in edges.statistics.values())):
         need(all(type(name) in CATEGORY_TYPES for name in names), "a category of another type")
         need(len({isinstance(name, str) for name in names}) < 2, "categories of two types")
         need(len({*names}) == len(names), "a category that comes twice")

@@ -48,8 +48,9 @@ class AdaBoost(BaseForest):
     estimator: Any = None
     estimator_params: Any = ()
     estimator_ = property(described_tree)
-    criterion, class_weight, categorical_features, min_category_frequency = map(
-        of_tree, ("criterion", "class_weight", "categorical_features", "min_category_frequency")
+    criterion, class_weight = map(of_tree, ("criterion", "class_weight"))
+    categorical_features, min_category_frequency, categorical_split = map(
+        of_tree, ("categorical_features", "min_category_frequency", "categorical_split")
     )
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:

@@ -39,8 +39,9 @@ class Bagging(ensembles.BaseForest):
     criterion, max_bins, backend, memory_limit = map(
         ensembles.of_tree, ("criterion", "max_bins", "backend", "memory_limit")
     )
-    class_weight, categorical_features, min_category_frequency = map(
-        ensembles.of_tree, ("class_weight", "categorical_features", "min_category_frequency")
+    class_weight, categorical_features, min_category_frequency, categorical_split = map(
+        ensembles.of_tree,
+        ("class_weight", "categorical_features", "min_category_frequency", "categorical_split"),
     )
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **fit_params: Any) -> Self:

@@ -21,6 +21,7 @@ from gpuforest.common.arguments import draw_seed, thread_count
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.data.arrays import count_columns, count_rows, in_kind_of, is_on_device, to_host
 from gpuforest.data.binned import BinnedData, edges_of, target_and_weight
+from gpuforest.data.target_statistics import OrderedTarget, replace_categories
 from gpuforest.data.validation import check_table, check_weights, learn_table
 from gpuforest.engine.binning import BinEdges, Categories, bin_matrix, most_bins
 from gpuforest.engine.criteria import CRITERIA, Criterion
@@ -174,6 +175,9 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
             checked = self._check_target(y, X.shape[0], backend)
             sampling = sampling_of(settings, X.shape[0], weights, self._labels(checked))
             coding, codes = self._encode_target(checked, sampling, backend)
+            target_of = partial(OrderedTarget.of, checked, None if weights is None else weights[1])
+            split, make_target = settings.categorical_split, partial(target_of, seed)
+            categories, statistics = replace_categories(X, categories, split, make_target)
             rules = rules_of(settings, X.shape[1], sampling, coding, bool(categories))
             integers = bin_weights(sampling, weights)
             max_bins, edges = self._bins(X, settings, integers, categories, backend)
@@ -182,7 +186,7 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
             backend = fitted_to_memory(fit, backend, settings.memory_limit)
         with progress.stage("binning"):
             if edges is None:
-                edges = edges_of(X, max_bins, integers, seed, backend, categories)
+                edges = edges_of(X, max_bins, integers, seed, backend, categories, statistics)
             matrix = bin_matrix(X, edges, backend)
             target = Target.of(coding, codes, backend)
             rules = fit.kind.fitted(rules, matrix, sampling, backend)
@@ -231,6 +235,7 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         categorical."""
         check_is_fitted(self)
         mask = self.forest_.edges.kinds == CATEGORICAL
+        mask[[*self.forest_.edges.statistics]] = True
         return mask if mask.any() else None
 
     @property

@@ -24,6 +24,7 @@ from gpuforest.common.arguments import draw_seed
 from gpuforest.data import validation as checks
 from gpuforest.data.arrays import to_host
 from gpuforest.data.binned import edges_of, target_and_weight
+from gpuforest.data.target_statistics import OrderedTarget, replace_categories, with_numbers
 from gpuforest.engine.binning import Categories, bin_matrix, on_host
 from gpuforest.engine.criteria import CRITERIA
 from gpuforest.engine.forest import Forest
@@ -49,6 +50,7 @@ class HistGradientBoosting(BaseTrees):
     l2_regularization: float
     max_features: float
     subsample: float
+    categorical_split: str
     monotonic_cst: Any
     warm_start: bool
     early_stopping: Any
@@ -127,7 +129,6 @@ class HistGradientBoosting(BaseTrees):
             weights = to_host(passed[2], "sample_weight")
             X, categories = checks.learn_table(self, passed[0], backend, weights)
             self._fitted_with_sw = weights is not None
-            self._refuse_many_categories(categories)
             y, classes = self._check_y(passed[1], X.shape[0], backend)
             weight = self._weigh(y, classes, first_weights(weights, X.shape[0]))
             train = Rows(X, y, weight)
@@ -146,9 +147,20 @@ class HistGradientBoosting(BaseTrees):
             validation: Rows | None = None
             if passed_val is not None:
                 self.do_early_stopping_ = True
-                validation = self._validation(passed_val, classes, loss, categories, backend)
             else:
                 train, validation = self._split(train, loss, seed, backend)
+            integers = None if train.weight is None else integer_weights(train.weight)
+            n_classes = 0 if classes is None else len(classes)
+            categories, statistics = replace_categories(
+                train.X, categories, self.categorical_split,
+                lambda: OrderedTarget(train.y, n_classes, integers, seed),
+            )  # fmt: skip
+            self._refuse_many_categories(categories)
+            if passed_val is not None:
+                now = {**categories, **statistics}
+                validation = self._validation(passed_val, classes, loss, now, backend)
+            elif validation is not None and statistics:
+                validation = replace(validation, X=with_numbers(validation.X, statistics))
             fit = boosted_fit_of(
                 self, X, loss, (len(train.y), 0 if validation is None else len(validation.y)),
                 self.do_early_stopping_, weight is not None,
@@ -156,8 +168,8 @@ class HistGradientBoosting(BaseTrees):
             )  # fmt: skip
             backend, memory = boosting_fitted_to_memory(fit, backend, self.memory_limit)
         with progress.stage("binning"):
-            integers = None if train.weight is None else integer_weights(train.weight)
-            edges = edges_of(train.X, self.max_bins, integers, seed, backend, categories)
+            learned = categories, statistics
+            edges = edges_of(train.X, self.max_bins, integers, seed, backend, *learned)
             matrix = bin_matrix(train.X, edges, backend)
             if earlier is None and self.scoring == "loss":
                 train = replace(train, X=None)  # it may be a copy, which nothing needs any more
@@ -181,15 +193,15 @@ class HistGradientBoosting(BaseTrees):
         return first, second
 
     def _validation(
-        self, passed: Passed, classes: np.ndarray | None, loss: Loss,
-        categories: Categories, backend: Backend,
+        self, passed: Passed, classes: np.ndarray | None, loss: Loss, known: dict[int, Any],
+        backend: Backend,
     ) -> Rows:  # fmt: skip
         """The rows to validate on that were passed, checked."""
-        X = checks.check_table(self, passed[0], backend, categories)
+        X = checks.check_table(self, passed[0], backend, known)
         y, labels = self._check_y(passed[1], X.shape[0], backend)
         if classes is not None and labels is not None:
-            known = set(classes.tolist())
-            if unknown := [label for label in labels.tolist() if label not in known]:
+            seen = set(classes.tolist())
+            if unknown := [label for label in labels.tolist() if label not in seen]:
                 raise ValueError(f"y contains previously unseen labels: {unknown}")
             y = np.asarray(np.searchsorted(classes, labels)[y])
         loss.check(y)

@@ -76,7 +76,7 @@ def same_edges(one: BinEdges, other: BinEdges) -> bool:
     """Whether the same codes mean the same values."""
     names = ("values", "offsets", "kinds")
     return one is other or (
-        one.categories == other.categories
+        one.known == other.known
         and all(np.array_equal(getattr(one, n), getattr(other, n)) for n in names)
     )
 

@@ -107,9 +107,11 @@ TABLE: Table = {
     "min_category_frequency": (5, [at_least(1)],
         "Rows of a category, where a feature has more than ten: those of fewer rows become one, "
         '"other", where values also go that training did not see. 1: each is a category.'),
-    "categorical_split": ("subset", [StrOptions({"subset", "multiway"})],
+    "categorical_split": ("subset", [StrOptions({"subset", "multiway", "ordered_target", "auto"})],
         "How a categorical feature splits: in two sets of its categories, the best of all sets or "
-        "near it; or in a branch for each category, as ID3 and C4.5 do, once on a path."),
+        "near it; or in a branch for each category, as ID3 and C4.5 do, once on a path; or by the "
+        "mean target of each category, found from the rows before in an order by hashes, as "
+        'CatBoost does. "auto": "ordered_target" for more than 30 categories, else "subset".'),
     "feature_combinations": (None, [Interval(Real, 1, MOST_COMBINED, closed="both"), None],
         "Splits by sums of several features (oblique splits): the mean number of features in a "
         "sum, 1 to 8; 1.5 to 3 is usual. `max_features` then counts the sums tried, of which there "
@@ -174,7 +176,11 @@ OF_A_TREE = {
         'What each row of a class adds to the statistics: {label: weight}, or "balanced", rows / '
         "(classes * rows of the class). A list is for several outputs."),
 }  # fmt: skip
-UNSUPERVISED = {"n_estimators": (100, [at_least(1)], "Trees.")}
+UNSUPERVISED = {
+    "n_estimators": (100, [at_least(1)], "Trees."),
+    "categorical_split": ("subset", [StrOptions({"subset", "multiway"})],
+        "How a categorical feature splits: in two sets of categories; or in a branch for each."),
+}  # fmt: skip
 OF_BAGS = {
     "estimator": (None, [HasMethods(["fit", "predict"]), None],
         "A decision tree of gpuforest for the same task says how each tree is grown, on which "
@@ -252,6 +258,11 @@ OF_BOOSTING = {
     "n_iter_no_change": (10, [at_least(1)],
         "Rounds end when the last `n_iter_no_change` rounds did not improve the score."),
     "tol": (1e-7, [at_least(0, Real)], "By how much a score must be higher to be better."),
+    "categorical_split": ("subset", [StrOptions({"subset", "ordered_target", "auto"})],
+        "How a categorical feature splits: in two sets of its categories, of which there are at "
+        "most `max_bins`; or by the mean target of each category, found from the rows before in an "
+        'order by hashes, as CatBoost does. "auto": "ordered_target" for more than 30 categories, '
+        'else "subset".'),
     "class_weight": (None, [dict, StrOptions({"balanced"}), None],
         'Weights of the classes, {label: weight}; "balanced": rows / (classes * their rows).'),
     "subsample": (1.0, [SHARE],
@@ -310,7 +321,7 @@ oob_score oob_tol max_estimators warm_start n_jobs random_state verbose"""
 BOOSTING = """loss * quantile learning_rate max_iter max_leaf_nodes max_depth min_samples_leaf
 l2_regularization max_features max_bins categorical_features monotonic_cst interaction_cst
 warm_start early_stopping scoring validation_fraction n_iter_no_change tol verbose random_state
-class_weight subsample backend n_jobs memory_limit"""
+class_weight subsample categorical_split backend n_jobs memory_limit"""
 BORUTA = "estimator * importance alpha max_iter random_state"
 
 

@@ -392,6 +392,7 @@ def _binned(forest: Any, X: Any, y: Any, seed: int) -> BinnedData:
             min_category_frequency=forest.min_category_frequency,
             seed=seed,
             dtype=np.dtype(np.float32),
+            categorical_split=forest.categorical_split,
         )
 
     binned: BinnedData = run_on_backend(work, **forest._chosen(X))

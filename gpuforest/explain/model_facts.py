@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.base import is_classifier, is_outlier_detector, is_regressor
 
 from gpuforest.common.text import one_line
+from gpuforest.engine.binning import categories_of
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.nodes import is_leaf
 from gpuforest.explain.paths import tree_depths
@@ -44,7 +45,7 @@ def model_facts(estimator: Any) -> dict[str, Any]:
         "task": task,
         "outputs": estimator.n_outputs_,
         "features": estimator.n_features_in_,
-        "categories": {names[f]: len(c) for f, c in forest.edges.categories.items()},
+        "categories": {names[f]: len(categories_of(c)) for f, c in forest.edges.known.items()},
         "classes": list(map(list, several)) or (list(estimator.classes_) if is_classes else None),
         "trees": forest.n_trees,
         "nodes": forest.n_nodes,
@@ -95,7 +96,7 @@ def forest_digest(forest: Forest) -> str:
     classes = [c.tolist() for c in coding.several]
     if coding.classes is not None:
         classes = [coding.classes.tolist()]
-    names = {str(f): list(c) for f, c in sorted(edges.categories.items())}
+    names = {str(f): list(c) for f, c in sorted(edges.known.items())}
     facts = [classes, names, forest.combine, coding.scale]
     digest.update(json.dumps(facts, default=str).encode())
     return digest.hexdigest()

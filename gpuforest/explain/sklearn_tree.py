@@ -101,7 +101,7 @@ class SklearnTree(Tree):  # type: ignore[misc]
 
 def need_numbers(forest: Forest, features: Any) -> None:
     """Raise ValueError where one of these features is categorical."""
-    if set(np.asarray(features).tolist()) & set(forest.edges.categories):
+    if set(np.asarray(features).tolist()) & set(forest.edges.known):
         raise ValueError(
             "the partial dependence on a categorical feature needs method='brute': there are "
             "no thresholds to compare the grid with"
@@ -135,7 +135,7 @@ def partial_dependence(trees: list[Any], grid: Any, target_features: Any) -> np.
 
 def unlike_sklearn(forest: Forest) -> str:
     """Splits that scikit-learn's trees do not have, and what to do; "": there are none."""
-    if forest.edges.categories:
+    if forest.edges.known:
         return (
             "categorical features: train with numbers in their place (OneHotEncoder, "
             "OrdinalEncoder)"

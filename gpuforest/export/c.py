@@ -348,6 +348,8 @@ def _head(tables: Tables, kind: type, name: str) -> str:
     lines = []
     for f, feature in enumerate(tables.names):
         lines.append(f"    {f} {feature}")
+        if f in tables.edges.statistics:
+            lines.append("        the mean target of its category, as category_codes gives it")
         if categories := tables.categories.get(f, ()):
             codes = ", ".join(f"{code} {category!r}" for code, category in enumerate(categories))
             lines.append(f"        {codes}, {len(categories)} any other")

@@ -181,6 +181,8 @@ class TreeSplits:
         if not 0 <= tree < forest.n_trees:
             raise ValueError(f"tree {tree} does not exist: choose one of 0 to {forest.n_trees - 1}")
         self.names = names_of(forest, feature_names, "forest")
+        for f in forest.edges.statistics:
+            self.names[f] = f"mean target of {self.names[f]}"
         self._forest, self._first = forest, int(forest.tree_offsets[tree])
         nodes = forest.nodes[self._first : forest.tree_offsets[tree + 1]]
         self._feature, bin, self._missing_left, self._child = unpack(xp, nodes)

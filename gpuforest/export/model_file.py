@@ -28,7 +28,7 @@ from gpuforest.boosting.losses import NUMBERS, Loss
 from gpuforest.boosting.model import BoostedCoding
 from gpuforest.common.dtypes import MAX_ROWS, MAX_TOTAL_WEIGHT
 from gpuforest.common.errors import ModelFormatError, damaged, need
-from gpuforest.engine.binning import BinEdges
+from gpuforest.engine.binning import BinEdges, TargetStatistic
 from gpuforest.engine.criteria import CRITERIA, CriterionNames
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.forest_check import check_forest, check_offsets
@@ -105,6 +105,7 @@ HEADER: dict[str, Any] = {
     "parameters": dict,
     "outputs?": list,
     "categories?": dict,
+    "statistics?": dict,  # the categories, and the numbers that stand for them
     "draws?": {"n_rows": int, "n_draws": int},
     "training?": TRAINING,
     # facts about the training data that the command line knows
@@ -311,6 +312,7 @@ def _header(estimator: Any) -> Header:
     forest, coding, parameters = estimator.forest_, estimator.forest_.coding, _parameters(estimator)
     names = getattr(estimator, "feature_names_in_", None)
     categories = {str(f): list(values) for f, values in forest.edges.categories.items()}
+    statistics = {str(f): [*map(list, s)] for f, s in forest.edges.statistics.items()}
     # a file without it means votes where this parameter says so, which may be newer than the trees
     is_usual = forest.combine == "mean" and parameters.get("voting") != "hard"
     header = {
@@ -323,6 +325,7 @@ def _header(estimator: Any) -> Header:
         "oob_score": getattr(estimator, "oob_score_", None),
         "offset": getattr(estimator, "offset_", None),
         "categories": categories or None,
+        "statistics": statistics or None,
         "ccp_alpha": estimator.ccp_alpha_ if hasattr(estimator, "pruning_curve_") else None,
         **{name: _facts(name, getattr(estimator, kept, None)) for name, kept in KEPT.items()},
         "combine": None if is_usual else forest.combine,
@@ -446,12 +449,18 @@ def _as_int64(sums: np.ndarray) -> np.ndarray:
 
 def _edges(header: Header, arrays: Arrays) -> BinEdges:
     """The bins of a file; that its categories fit them is not checked yet."""
-    categories = {}
-    for key, values in header.get("categories", {}).items():
-        need(re.fullmatch(r"0|[1-9]\d{0,8}", key, re.ASCII) is not None, "categories of no feature")
-        need(type(values) is list, "categories that are no list")
-        categories[int(key)] = tuple(values)
-    return BinEdges(arrays["edge_values"], arrays["edge_offsets"], arrays["edge_kinds"], categories)
+    categories, statistics = {}, {}
+    for name in ("categories", "statistics"):
+        for key, values in header.get(name, {}).items():
+            is_number = re.fullmatch(r"0|[1-9]\d{0,8}", key, re.ASCII) is not None
+            need(is_number, f"{name} of no feature")
+            need(type(values) is list, f"{name} that are no list")
+            if name == "categories":
+                categories[int(key)] = tuple(values)
+            else:
+                statistics[int(key)] = TargetStatistic(*map(tuple, values))
+    edges = arrays["edge_values"], arrays["edge_offsets"], arrays["edge_kinds"]
+    return BinEdges(*edges, categories, statistics)
 
 
 def _forest(header: Header, arrays: Arrays) -> Forest:

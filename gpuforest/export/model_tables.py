@@ -165,7 +165,7 @@ def category_codes(estimator: Any, X: Any) -> np.ndarray:
 def reader_of_codes(estimator: Any) -> Any:
     """A copy of a fitted estimator that takes tables as `category_codes` returns them."""
     model, forest = copy(estimator), estimator.forest_
-    model.forest_ = replace(forest, edges=replace(forest.edges, categories={}))
+    model.forest_ = replace(forest, edges=replace(forest.edges, categories={}, statistics={}))
     for name in ("feature_names_in_", "estimators_"):  # trees are made again, of this forest
         model.__dict__.pop(name, None)
     return model

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuforest.engine.binning import categories_of
 from gpuforest.export.conditions import refuse_twice
 from gpuforest.export.container import replaced
 from gpuforest.export.model_tables import Tables, is_text, rounded
@@ -177,7 +178,7 @@ def to_onnx(
         raise ValueError(f"ml_version={ml_version!r} is unknown: pass 3, 5 or None")
     tables = Tables(estimator, "ONNX", feature_names)
     if ml_version is None:
-        ml_version = 5 if tables.categories else 3
+        ml_version = 5 if tables.edges.known else 3
     graph = Graph(PREFIX, dtype, ml_version)
     inputs, x = _inputs(graph, tables)
     outputs = add_model(graph, tables, x)
@@ -230,7 +231,7 @@ def _add_trees(graph: Graph, tables: Tables, x: str) -> str:
     """Add the trees to a graph, which look at the codes and numbers x [N, F]: the row of `values`
     that each leads to, i64[N, T]."""
     is_new = graph.ml_version == 5
-    if tables.categories and not is_new:
+    if tables.edges.known and not is_new:
         raise ValueError(
             "categories need version 5 of ai.onnx.ml: pass ml_version=5, or train on numbers in "
             "their place (OneHotEncoder)"
@@ -382,7 +383,8 @@ def _classes(classes: np.ndarray) -> np.ndarray:
 
 def _inputs(graph: Graph, tables: Tables) -> tuple[list[Any], str]:
     """What a model takes, as onnx's descriptions, and the codes and numbers [N, F] of it."""
-    categories, n, dtype = tables.categories, tables.n_features, graph.dtype
+    known, n, dtype = tables.edges.known, tables.n_features, graph.dtype
+    categories = {f: categories_of(of_feature) for f, of_feature in known.items()}
     if not any(map(is_text, categories.values())):
         inputs = [graph.info("X", dtype, "rows", n)]
         if not categories:
@@ -394,16 +396,18 @@ def _inputs(graph: Graph, tables: Tables) -> tuple[list[Any], str]:
         kinds = [text if is_text(categories.get(f, ())) else dtype for f in range(n)]
         inputs = [graph.info(*pair, "rows", 1) for pair in zip(columns, kinds, strict=True)]
     parts = [
-        _codes(graph, column, categories[f]) if f in categories else column
+        _codes(graph, column, known[f]) if f in known else column
         for f, column in enumerate(columns)
     ]
     return inputs, graph.node("Concat", *parts, axis=1)
 
 
-def _codes(graph: Graph, column: str, categories: tuple[Any, ...]) -> str:
-    """The codes [N, 1] of a column of categories: NaN is missing, and others have their number."""
-    text = is_text(categories)
-    keys, values = list(categories), [float(code) for code in range(len(categories))]
+def _codes(graph: Graph, column: str, known: Any) -> str:
+    """The codes [N, 1] of a column of categories, or the numbers of a statistic: NaN is missing,
+    and others have the last number."""
+    keys = list(categories_of(known))
+    text, numbers = is_text(tuple(keys)), map(float, getattr(known, "values", range(len(keys) + 1)))
+    *values, other = numbers
     missing = "" if text else np.nan
     if missing not in keys:
         keys.append(missing)
@@ -416,7 +420,7 @@ def _codes(graph: Graph, column: str, categories: tuple[Any, ...]) -> str:
         domain=ML,
         keys_tensor=graph.tensor(np.array(keys, object if text else np.float64)),
         values_tensor=graph.tensor(values),
-        default_tensor=graph.tensor([float(len(categories))]),
+        default_tensor=graph.tensor([other]),
     )
     return graph.in_dtype(codes)
 
@@ -431,8 +435,8 @@ def convert_in_pipeline(scope: Any, operator: Any, container: Any) -> None:
             "estimator.to_sklearn()"
         )
     tables = Tables(estimator, "ONNX")
-    if len(tables.classes) > 1 or tables.categories:
-        what = "categories" if tables.categories else "several outputs"
+    if len(tables.classes) > 1 or tables.edges.known:
+        what = "categories" if tables.edges.known else "several outputs"
         raise ValueError(
             f"skl2onnx does not convert {what} of gpuforest's estimators: use estimator.to_onnx()"
         )

@@ -143,6 +143,11 @@ def export_python(
     'b'
     """
     forest, splits = opened(estimator, tree or 0, feature_names)
+    if forest.edges.statistics:
+        raise ValueError(
+            "target statistics are not written as Python: use export_c with category_codes, train "
+            "with categorical_split='subset', or use gpuforest.load where the model runs"
+        )
     refuse_twice(splits.names, "values are looked up by name")
     if tree is not None:
         title = "" if forest.baseline is None else f"# {tree_title(forest, tree)}\n"

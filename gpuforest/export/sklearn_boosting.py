@@ -47,7 +47,7 @@ def to_sklearn(estimator: Any) -> Any:
     """
     check_is_fitted(estimator)
     forest: Any = estimator.forest_
-    if forest.edges.categories:
+    if forest.edges.known:
         raise ValueError(CATEGORIES)
     theirs = import_module(THERE + "gradient_boosting")
     converted = with_known(getattr(theirs, type(estimator).__name__), estimator)

@@ -19,6 +19,7 @@ from gpuforest.data.blocks import Block, Blocks, named
 from gpuforest.data.files import PARQUET, has_pyarrow, named_files
 from gpuforest.data.frames import Table, listed
 from gpuforest.data.text import Reading
+from gpuforest.engine.binning import categories_of
 from gpuforest.tools.cli import options
 
 LISTS = ("missing", "dates")
@@ -70,7 +71,8 @@ class ModelRows:
         self.model, self.path = model, path or arguments.data
         self.arguments, self.reading = arguments, reading_of(arguments, model)
         self.names = [str(name) for name in getattr(model, "feature_names_in_", [])]
-        categories = model.forest_.edges.categories if self.names else {}
+        known = model.forest_.edges.known if self.names else {}
+        categories = {f: categories_of(c) for f, c in known.items()}
         # features whose categories are strings, however much a file's look like numbers
         self.texts = [self.names[f] for f, c in categories.items() if c and isinstance(c[0], str)]
         self.numbers = [name for f, name in enumerate(self.names) if f not in categories]
@@ -225,6 +227,7 @@ def binned(
     data = BinnedData.from_blocks(
         blocks,
         **{name: getattr(estimator, name) for name in names},
+        categorical_split=estimator.categorical_split,
         n_jobs=getattr(estimator, "n_jobs", None),
         path=None if folder is None else folder / "binned",
     )

@@ -12,7 +12,7 @@ from gpuforest.backends.registry import get_host_backend
 from gpuforest.data.arrays import to_host
 from gpuforest.data.binned import BinnedData
 from gpuforest.data.blocks import Block, named
-from gpuforest.data.passes import Reader, Rows, Summary
+from gpuforest.data.passes import Ordered, Reader, Rows, Summary
 from gpuforest.engine.binning import BinEdges, bin_matrix
 from gpuforest.engine.forest import Forest
 from gpuforest.estimators.growing import grow_share
@@ -87,11 +87,11 @@ def added(summaries: Sequence[Summary]) -> Summary:
     return sum(summaries[1:], summaries[0])
 
 
-def encoded(block: Block, reader: Reader, edges: BinEdges) -> np.ndarray:
-    """The codes of a partition, u8 or u16 [F, n]."""
+def encoded(block: Block, reader: Reader, edges: BinEdges, ordered: Ordered) -> np.ndarray:
+    """The codes of a partition, u8 or u16 [F, n]; `ordered` has its rows."""
     backend = get_host_backend()
     with named(block.name):
-        X = reader.read(block.X, edges.categories, backend)
+        X = reader.read(block.X, edges, ordered, 0, backend)
         return np.ascontiguousarray(bin_matrix(X, edges, backend).codes.T)
 
 

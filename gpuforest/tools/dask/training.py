@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier
 
 from gpuforest.backends.registry import get_host_backend
 from gpuforest.common import progress
@@ -153,7 +154,9 @@ def binned(
         estimator.max_bins,
         estimator.categorical_features,
         estimator.min_category_frequency,
+        estimator.categorical_split,
         estimator.random_state,
+        by_class=is_classifier(estimator),
     )
     with progress.stage("learning bins"):
         reader = client.submit(partitions.opened, blocks[0], reader).result()
@@ -163,9 +166,12 @@ def binned(
         for i in filled:
             with named(f"partition {i}"):
                 rows.add(collected[i])
-        data = reader.learned(summary, rows, get_host_backend())
+        data, ordered = reader.learned(summary, rows, get_host_backend())
     with progress.stage("binning"):
-        codes = [client.submit(partitions.encoded, b, reader, data.edges) for b in blocks]
+        codes = []
+        for block, part in zip(blocks, ranges, strict=True):
+            of_part = {f: values[part.start : part.stop] for f, values in ordered.items()}
+            codes.append(client.submit(partitions.encoded, block, reader, data.edges, of_part))
         done_all(client, codes)
     return data, codes, ranges
 

@@ -295,3 +295,16 @@ def test_a_score_of_values_on_a_device(put, kind):
     blocks = [Block("partition", *(put(a[part]) for a in (X, y, WEIGHTS))) for part in cuts]
     parts = [scored(local, block) for block in blocks]
     assert score_of(local, parts) == local.score(X, y, WEIGHTS)
+
+
+@pytest.mark.parametrize("strategy", ["trees", "rows"])
+def test_target_statistics(pair, strategy):
+    frame = pd.DataFrame({"town": [f"town {i % 40}" for i in range(N)], "a": X[:, 0]})
+    parts = dd.from_pandas(frame, npartitions=5)
+    wanted = {"categorical_split": "ordered_target", "random_state": 2}
+    for name, y in (("RandomForestClassifier", Y), ("RandomForestRegressor", Z)):
+        target = dd.from_pandas(pd.Series(y), npartitions=5)
+        found = getattr(on_dask, name)(4, strategy=strategy, **wanted).fit(parts, target)
+        whole = getattr(gpuforest, name)(4, **wanted).fit(frame, pd.Series(y))
+        assert_same(found, whole)
+        assert found.forest_.edges.statistics == whole.forest_.edges.statistics

@@ -1,0 +1,216 @@
+"""Ordered target statistics: a category is replaced by the mean target of its rows.
+
+    a training row      (prior + the targets of the category's rows before it) / (their weights)
+    any other row       (prior + the targets of all the category's training rows) / (their weights)
+
+The rows are ordered by their hashes. A row's own target has no part in its number, so trees cannot
+read it there. Sums are of integers: no order of summation, partition or thread changes a number.
+
+References
+----------
+L. Prokhorenkova, G. Gusev, A. Vorobev, A. V. Dorogush and A. Gulin, "CatBoost: unbiased boosting
+with categorical features", NeurIPS 2018, section 3. The prior is that of a one-way analysis of
+variance: S. R. Searle, G. Casella and C. E. McCulloch, Variance Components, 1992, section 3.6.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from gpuforest.common import hashing
+from gpuforest.common.sums import blocks, exact_sum
+from gpuforest.data.arrays import to_host
+from gpuforest.engine.binning import Categories, Statistics, TargetStatistic
+from gpuforest.engine.target import CheckedTarget, encode_moments
+
+FROM = 30  # categorical_split="auto": a feature of more categories than this has statistics
+LEVEL = 1.645  # the 5 % quantile of a normal distribution, of the test whether means differ
+ITERATIONS = 50  # of the power method
+STEPS = 1024  # of the score of a class
+
+
+def may_have_statistics(categorical_split: str) -> bool:
+    """Whether a feature may be split by target statistics."""
+    return categorical_split in ("ordered_target", "auto")
+
+
+def has_statistics(categorical_split: str, n_categories: int) -> bool:
+    """Whether a feature of so many categories is split by target statistics."""
+    is_auto = categorical_split == "auto" and n_categories > FROM
+    return is_auto or categorical_split == "ordered_target"
+
+
+@dataclass(frozen=True, eq=False)
+class OrderedTarget:
+    """The target of all rows, of which statistics are made.
+
+    y : class codes i64[N], or numbers f64[N]
+    n_classes : 0: y holds numbers
+    weights : i32[N], or None: all are one
+    seed : of the order of the rows
+    """
+
+    y: np.ndarray
+    n_classes: int
+    weights: np.ndarray | None
+    seed: int
+
+    @classmethod
+    def of(cls, checked: CheckedTarget, weights: np.ndarray | None, seed: int) -> OrderedTarget:
+        """That of a checked target, which has one output."""
+        several = checked.classes is not None and len(checked.classes) > 1
+        y = np.asarray(to_host(checked.values if checked.classes is None else checked.values[0]))
+        if several or y.size > len(y):
+            raise ValueError("target statistics are of one output: pass categorical_split='subset'")
+        n_classes = 0 if checked.classes is None else len(checked.classes[0])
+        return cls(y.reshape(-1), n_classes, weights, seed)
+
+    @cached_property
+    def weight(self) -> np.ndarray:
+        """The weights i64[N]."""
+        return np.ones(len(self.y), np.int64) if self.weights is None else self.weights.astype("i8")
+
+    @cached_property
+    def order(self) -> np.ndarray:
+        """The rows in the order of their hashes, i64[N]."""
+        key = hashing.hash_at(np.full(1, self.seed, np.uint64), hashing.ORDERED)
+        return np.argsort(hashing.hash_at(key, np.arange(len(self.y), dtype=np.uint64)))
+
+    @cached_property
+    def moments(self) -> tuple[np.ndarray, float, float]:
+        """Numbers as integers i64[N], with their scale and centre."""
+        y, total = self.y.astype(np.float64)[:, None], 4 * int(self.weight.sum())
+        coding, moments = encode_moments(y, total)
+        return moments[:, 0], coding.scale, float(coding.centre[0])
+
+    def integers(self, codes: np.ndarray, n: int) -> tuple[np.ndarray, float, float]:
+        """What is averaged for a feature of n categories: integers i64[N], their scale and centre.
+
+        Two classes are 0 and 1. More have the scores by which the categories' shares of them differ
+        most, as for splits by sets: the first principal direction of the shares.
+        """
+        if not self.n_classes:
+            return self.moments
+        if self.n_classes < 3:
+            return self.y.astype(np.int64), 1.0, 0.0
+        known = codes >= 0
+        y = self.y.astype(np.int64)
+        cells = codes[known] * self.n_classes + y[known]
+        table = np.bincount(cells, self.weight[known], n * self.n_classes)
+        return class_scores(table.reshape(n, -1))[y], float(STEPS), 0.0
+
+    def statistic(
+        self, codes: np.ndarray, categories: tuple[object, ...]
+    ) -> tuple[np.ndarray, TargetStatistic]:
+        """The numbers f32[N] of the training rows, and those of the categories.
+
+        codes : i64[N], positions in `categories`; their number for other values, -1 for missing
+        """
+        n = len(categories) + 1
+        integers, scale, centre = self.integers(codes, n)
+        rows = self.order[codes[self.order] >= 0]
+        rows = rows[np.argsort(codes[rows], kind="stable")]
+        first = np.searchsorted(codes[rows], np.arange(n + 1))  # where each category begins
+        weights = np.append(0, np.cumsum(self.weight[rows]))
+        sums = np.append(0, np.cumsum(self.weight[rows] * integers[rows]))
+        squares = self.weight[rows] * integers[rows].astype(np.float64) ** 2
+        of_category = np.diff(weights[first]), np.diff(sums[first])
+        n_rows = int(np.count_nonzero(self.weight[rows]))
+        prior = prior_of(*of_category, exact_sum(squares[b] for b in blocks(len(rows))), n_rows)
+
+        def mean_of(weight: Any, total: Any) -> np.ndarray:
+            return np.asarray(total / np.maximum(weight, 1) / scale + centre, np.float32)
+
+        values = np.full(len(codes), np.nan, np.float32)
+        if prior is None:
+            values[rows] = mean = mean_of(weights[-1], sums[-1])
+            return values, TargetStatistic((), (float(mean),))
+        begin = first[codes[rows]]
+        before = weights[:-1] - weights[begin], sums[:-1] - sums[begin]
+        values[rows] = mean_of(before[0] + prior[0], before[1] + prior[1])
+        of_all = mean_of(of_category[0] + prior[0], of_category[1] + prior[1])
+        return values, TargetStatistic(categories, tuple(of_all.tolist()))
+
+
+def prior_of(
+    weights: np.ndarray, sums: np.ndarray, squares: float, n_rows: int
+) -> tuple[int, int] | None:
+    """The weight of the prior, and that times the mean of all rows, as integers; None: the means of
+    the categories differ no more than by chance, and each counts as the mean of all rows.
+
+    The weight is the ratio of the variance within categories to that between them, in rows.
+
+    weights, sums : i64[n], of the categories
+    squares : the sum of all squares
+    n_rows : rows of some weight
+    """
+    some = weights > 0
+    total, whole, n = int(weights.sum()), int(sums.sum()), int(np.count_nonzero(some))
+    if n < 2 or n_rows <= n:
+        return None
+    row = total / n_rows  # the weight of a row
+    counts, means = weights[some] / row, sums[some] / weights[some]
+    within = max(squares / row - exact_sum([counts * means**2]), 0.0) / (n_rows - n)
+    between = exact_sum([counts * (means - whole / total) ** 2]) / (n - 1)
+    chance = 1 + LEVEL * math.sqrt(2 / (n - 1) + 2 / (n_rows - n))
+    if between <= within * chance:
+        return None
+    size = (n_rows - exact_sum([counts**2]) / n_rows) / (n - 1)  # of a category, about
+    weight = min(max(round(within * size / (between - within) * row), 1), total)
+    return weight, round(weight * whole / total)
+
+
+def class_scores(table: np.ndarray) -> np.ndarray:
+    """A score i64[K] for each class, from -STEPS to STEPS; table : f64[n, K], weights of the
+    classes in each category."""
+    weight = table.sum(axis=1)
+    table, weight = table[weight > 0], weight[weight > 0, None]
+    if not len(table):
+        return np.zeros(table.shape[1], np.int64)
+    off = table / weight - table.sum(axis=0) / weight.sum()
+    scatter = np.stack([(weight * off * off[:, [k]]).sum(axis=0) for k in range(off.shape[1])])
+    way = off[np.argmax((weight * off**2).sum(axis=1))]
+    for _ in range(ITERATIONS):
+        turned = (scatter * way).sum(axis=1)
+        way = turned / np.abs(turned).max() if turned.any() else way
+    largest = way[np.argmax(np.abs(way))]
+    return np.asarray(np.rint(way / largest * STEPS if largest else way), np.int64)
+
+
+def codes_of(column: np.ndarray) -> np.ndarray:
+    """Category codes as integers i64[N], -1 for NaN."""
+    return np.asarray(np.where(np.isnan(column), -1, column), np.int64)
+
+
+def replace_categories(
+    X: np.ndarray, categories: Categories, categorical_split: str,
+    make_target: Callable[[], OrderedTarget],
+) -> tuple[Categories, Statistics]:  # fmt: skip
+    """Write statistics over the codes of those categorical features of X [N, F] that have them.
+    The result is the categories of the other features, and the statistics."""
+    if not any(has_statistics(categorical_split, len(known)) for known in categories.values()):
+        return categories, {}
+    target = make_target()
+    others: Categories = {}
+    statistics: Statistics = {}
+    for f, known in categories.items():
+        if not has_statistics(categorical_split, len(known)):
+            others[f] = known
+            continue
+        X[:, f], statistics[f] = target.statistic(codes_of(X[:, f]), known)
+    return others, statistics
+
+
+def with_numbers(X: np.ndarray, statistics: Statistics) -> np.ndarray:
+    """A copy of other rows X [N, F], in which numbers replace the codes of categories."""
+    X = X.copy()
+    for f, statistic in statistics.items():
+        numbers = np.array([*statistic.values, np.nan], np.float32)
+        X[:, f] = numbers[codes_of(X[:, f])]
+    return X

@@ -1,0 +1,206 @@
+"""Target statistics: by their definition, and the models that are made of them."""
+
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from engine import same_forest
+from sklearn.base import clone
+
+import gpuforest as gf
+from gpuforest.common import hashing
+from gpuforest.data import target_statistics
+from gpuforest.data.target_statistics import OrderedTarget, class_scores, prior_of
+
+RNG = np.random.default_rng(7)
+N = 1500
+TOWN = RNG.integers(0, 60, N)
+NAMES = np.array([f"town {k}" for k in range(60)])
+SIZES = RNG.normal(size=(N, 2))
+LEVEL = RNG.normal(size=60)[TOWN] + SIZES[:, 0]
+FRAME = pd.DataFrame({"town": NAMES[TOWN], "a": SIZES[:, 0], "b": SIZES[:, 1]})
+Y, Z = (LEVEL + RNG.normal(size=N) > 0).astype(int), LEVEL + RNG.normal(size=N)
+SIX = np.array(list("abcdef"))[np.digitize(Z, [-2, -1, 0, 1, 2])]
+WEIGHTS = RNG.integers(0, 4, N).astype(float)
+BY_TARGET = {"categorical_split": "ordered_target", "random_state": 0}
+FORESTS = (
+    (gf.RandomForestClassifier(5, **BY_TARGET), Y),
+    (gf.RandomForestRegressor(5, criterion="absolute_error", **BY_TARGET), Z),
+    (gf.ExtraTreesClassifier(5, **BY_TARGET), SIX),
+    (gf.HistGradientBoostingClassifier(max_iter=5, **BY_TARGET), SIX),
+    (gf.HistGradientBoostingRegressor(max_iter=5, **BY_TARGET), Z),
+)
+
+
+def by_hash(n, seed):
+    """The rows in their order, one by one."""
+    key = hashing.hash_at(np.full(1, seed, np.uint64), hashing.ORDERED)
+    hashes = [int(hashing.hash_at(key, np.array([i], np.uint64))[0]) for i in range(n)]
+    return sorted(range(n), key=hashes.__getitem__)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_mean_of_the_rows_before(weighted):
+    """The definition, in fractions."""
+    codes = np.where(RNG.random(N) < 0.05, -1, TOWN)
+    weights = WEIGHTS.astype(int) if weighted else np.ones(N, int)
+    values, statistic = OrderedTarget(
+        Y, 2, weights.astype(np.int32) if weighted else None, seed=3
+    ).statistic(codes, tuple(NAMES))
+    known = codes >= 0
+    w, s = (np.bincount(codes[known], (weights * f)[known], 61).astype(int) for f in (1, Y))
+    squares = float((weights * Y)[known].sum())
+    prior = prior_of(w, s, squares, int((weights[known] > 0).sum()))
+    total_weight, total = [prior[0]] * 61, [prior[1]] * 61
+    for row in by_hash(N, 3):
+        if (town := codes[row]) < 0:
+            assert np.isnan(values[row])
+            continue
+        assert values[row] == np.float32(Fraction(total[town], total_weight[town]))
+        total_weight[town] += int(weights[row])
+        total[town] += int(weights[row] * Y[row])
+    means = [np.float32(Fraction(*pair)) for pair in zip(total, total_weight, strict=True)]
+    assert statistic == (tuple(NAMES), tuple(map(float, means)))
+
+
+def test_the_prior_by_hand():
+    # two categories of two rows: 0 4 | 4 8. Means 2 and 6, of all 4. Within: 4 * 2^2 / 2 = 8.
+    # Between: 2 * 2 * 2^2 / 1 = 16, which chance makes
+    assert prior_of(np.array([2, 2]), np.array([4, 12]), 96.0, 4) is None
+    # a hundred times 4 4 and 8 8, and 5 instead of one 4
+    weights, sums = np.array([200, 200]), np.array([801, 1600])
+    squares = 199 * 16 + 25 + 200 * 64.0
+    within = (squares - 801**2 / 200 - 1600**2 / 200) / 398
+    between = 200 * ((801 / 200 - 2401 / 400) ** 2 + (8 - 2401 / 400) ** 2)
+    rows = within / ((between - within) / 200)
+    assert 0 < rows < 1
+    assert prior_of(weights, sums, squares, 400) == (1, 6)  # one row, of the mean 6.0025
+    assert prior_of(weights[:1], sums[:1], squares, 200) is None
+    assert prior_of(np.ones(4, int), np.arange(4), 14.0, 4) is None  # no row repeats a category
+
+
+def test_scores_of_classes_by_hand():
+    # the shares of "b" and "c" rise together where that of "a" falls
+    table = np.array([[8.0, 1, 1], [2, 4, 4], [0, 0, 0]])
+    assert class_scores(table).tolist() in ([1024, -512, -512], [-1024, 512, 512])
+    assert class_scores(np.zeros((3, 2))).tolist() == [0, 0]
+    assert class_scores(np.array([[1.0, 3], [2, 6]])).tolist() == [0, 0]  # equal shares
+
+
+@pytest.mark.parametrize(("model", "y"), FORESTS, ids=lambda case: type(case).__name__)
+def test_models(model, y, tmp_path):
+    """One model on two backends, in a file and in a pickle; categories matter, and unknown ones
+    have the mean."""
+    train, test = slice(1000), slice(1000, N)
+    with_towns, without = (
+        clone(model).fit(frame[train], y[train]).score(frame[test], y[test])
+        for frame in (FRAME, FRAME[["a", "b"]])
+    )
+    assert with_towns > without + 0.05
+    found = clone(model).fit(FRAME, y)
+    assert found.is_categorical_.tolist() == [True, False, False]
+    if getattr(model, "criterion", "") != "absolute_error":
+        other = clone(model).set_params(backend="numpy").fit(FRAME, y)
+        assert same_forest(found.forest_, other.forest_)
+        assert found.forest_.edges.statistics == other.forest_.edges.statistics
+    found.save(tmp_path / "model")
+    loaded = gf.load(tmp_path / "model")
+    rows = pd.concat([FRAME.head(50), FRAME.head(2).assign(town=["nowhere", None])])
+    assert np.array_equal(loaded.predict(rows), found.predict(rows))
+    assert "town" in str(found.report(rows.head(50), y[:50]))
+    shap = found.shap_values(rows)
+    total = shap.sum(axis=1) + found.expected_value_
+    if hasattr(found, "predict_proba") and not hasattr(found, "max_iter"):
+        assert np.allclose(total.reshape(len(rows), -1)[:, -1], found.predict_proba(rows)[:, -1])
+    _, statistic = next(iter(found.forest_.edges.statistics.items()))
+    numbers = gf.category_codes(found, rows)[:, 0]
+    assert numbers[50] == statistic.values[-1]
+    assert np.isnan(numbers[51])
+
+
+def test_auto_takes_statistics_of_many_categories():
+    frame = FRAME.assign(few=NAMES[TOWN % 5])
+    forest = gf.RandomForestClassifier(3, categorical_split="auto", random_state=0).fit(frame, Y)
+    assert [*forest.forest_.edges.statistics] == [0]
+    assert [*forest.forest_.edges.categories] == [3]
+    assert "mean target of town <=" in gf.export_text(forest, 0)
+    few = frame[["few", "a"]]
+    plain = gf.RandomForestClassifier(3, random_state=0).fit(few, Y)
+    auto = gf.RandomForestClassifier(3, categorical_split="auto", random_state=0).fit(few, Y)
+    assert same_forest(plain.forest_, auto.forest_)
+    boosted = gf.HistGradientBoostingClassifier(categorical_split="auto").fit(frame, Y)
+    assert [*boosted.forest_.edges.statistics] == [0]
+
+
+def test_identifiers_and_noise_say_nothing():
+    noise = FRAME.assign(id=[f"row {i}" for i in range(N)], noise=RNG.permutation(NAMES[TOWN]))
+    forest = gf.RandomForestClassifier(5, **BY_TARGET).fit(noise, Y)
+    assert forest.feature_importances_[3:].tolist() == [0, 0]
+    assert forest.forest_.edges.statistics[3].categories == ()
+
+
+def test_boosting_judges_by_categories_that_it_knows_from_the_training_rows():
+    model = gf.HistGradientBoostingRegressor(early_stopping=True, max_iter=5, **BY_TARGET)
+    train, validation = FRAME[:1000], FRAME[1000:]
+    found = clone(model).fit(train, Z[:1000], X_val=validation, y_val=Z[1000:])
+    alone = clone(model).set_params(early_stopping=False).fit(train, Z[:1000])
+    assert same_forest(found.forest_, alone.forest_)
+    error = ((alone.predict(validation) - Z[1000:]) ** 2).mean() / 2
+    assert found.validation_score_[-1] == pytest.approx(-error)
+    inside = clone(model).fit(FRAME, Z)
+    assert inside.forest_.edges.statistics != found.forest_.edges.statistics
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS])
+@pytest.mark.parametrize(("model", "y"), FORESTS[:3], ids=lambda case: type(case).__name__)
+def test_the_same_forest_from_blocks(model, y, weights, tmp_path):
+    cuts = [(0, 10), (10, 700), (700, N)]
+    blocks = [
+        (FRAME[a:b], y[a:b]) if weights is None else (FRAME[a:b], y[a:b], weights[a:b])
+        for a, b in cuts
+    ]
+    data = gf.BinnedData.from_blocks(blocks, path=tmp_path / "data", **BY_TARGET)
+    whole = clone(model).fit(FRAME, y, weights)
+    for source in (data, gf.BinnedData.load(tmp_path / "data")):
+        found = clone(model).fit(source)
+        assert same_forest(found.forest_, whole.forest_)
+        assert found.forest_.edges.statistics == whole.forest_.edges.statistics
+
+
+def test_refusals(monkeypatch):
+    forest = gf.RandomForestClassifier(2, **BY_TARGET)
+    with pytest.raises(ValueError, match="of one output: pass categorical_split='subset'"):
+        forest.fit(FRAME, np.stack([Y, Y], axis=1))
+    with pytest.raises(ValueError, match="needs y: pass it with the blocks"):
+        gf.BinnedData.from_blocks([FRAME], **BY_TARGET)
+    data = gf.BinnedData.from_blocks([(FRAME, Y)], **BY_TARGET)
+    with pytest.raises(ValueError, match="categorical_split='subset' of the estimator, but"):
+        gf.RandomForestClassifier(2, random_state=0).fit(data)
+    with pytest.raises(ValueError, match="pass no other y to fit"):
+        forest.fit(data, 1 - Y)
+    with pytest.raises(ValueError, match="are of classes, and the estimator predicts numbers"):
+        gf.RandomForestRegressor(2, **BY_TARGET).fit(data)
+    forest.fit(data)
+    with pytest.raises(ValueError, match="not written as Python"):
+        gf.export_python(forest)
+    with pytest.raises(ValueError, match="categorical features"):
+        forest.to_sklearn()
+    with pytest.raises(ValueError, match="categorical_split"):
+        gf.IsolationForest(categorical_split="ordered_target").fit(FRAME)
+    monkeypatch.setattr("gpuforest.data.categories.MOST_NUMBERED", 20)
+    with pytest.raises(ValueError, match="has 60 categories; at most 20 are supported"):
+        forest.fit(FRAME, Y)
+    assert target_statistics.FROM == 30  # what the documentation says
+
+
+def test_an_exported_model_takes_the_categories():
+    onnxruntime = pytest.importorskip("onnxruntime")
+    frame = FRAME.assign(few=NAMES[TOWN % 5])
+    for names in (["town", "a"], ["town", "few", "a"]):
+        model = gf.RandomForestClassifier(5, categorical_split="auto", random_state=0)
+        model.fit(frame[names], Y)
+        session = onnxruntime.InferenceSession(model.to_onnx().SerializeToString())
+        columns = {n: frame[[n]].to_numpy(object if n != "a" else np.float32) for n in names}
+        shares = session.run(None, columns)[1]
+        assert np.allclose(shares, model.predict_proba(frame[names]), atol=1e-6)
