@@ -46,6 +46,7 @@ class HistGradientBoosting(BaseTrees):
     learning_rate: float
     max_iter: int
     min_samples_leaf: int
+    min_hessian: float
     l2_regularization: float
     max_features: float
     subsample: float
@@ -201,7 +202,8 @@ class HistGradientBoosting(BaseTrees):
         stops, by_loss = bool(self.do_early_stopping_), self.scoring == "loss"
         return {
             "learning_rate": float(self.learning_rate), "l2": float(self.l2_regularization),
-            "min_rows": int(self.min_samples_leaf), "max_depth": depth, "max_leaves": leaves,
+            "min_rows": int(self.min_samples_leaf), "min_hessian": float(self.min_hessian),
+            "max_depth": depth, "max_leaves": leaves,
             "share": float(self.max_features), "subsample": float(self.subsample),
             "watched": stops and not by_loss, "by_loss": stops and by_loss,
         }  # fmt: skip
@@ -355,7 +357,7 @@ class HistGradientBoostingClassifier(ClassifierMixin, HistGradientBoosting):  # 
     Each round grows one tree for two classes, or one for each of several, from the gradients of
     the log loss, and adds what their leaves predict (Friedman 2001). The same data and
     `random_state` give the same model, bit for bit, on every backend and with any number of
-    threads. Parameters are those of scikit-learn's class of this name, and the last four.
+    threads. Parameters are those of scikit-learn's class of this name, and the last five.
 
     Attributes
     ----------
@@ -437,7 +439,7 @@ class HistGradientBoostingRegressor(RegressorMixin, HistGradientBoosting):  # ty
     Each round grows a tree from the gradients of the loss, and adds what its leaves predict
     (Friedman 2001). The same data and `random_state` give the same model, bit for bit, on every
     backend and with any number of threads. Parameters are those of scikit-learn's class of this
-    name, and the last four.
+    name, and the last five.
 
     Attributes
     ----------

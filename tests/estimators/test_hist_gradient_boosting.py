@@ -71,6 +71,29 @@ def test_stages_end_at_the_prediction():
     assert np.array_equal(two.predict(CANCER[0]), (proba[:, 1] > proba[:, 0]).astype(int))
 
 
+def test_leaves_have_the_least_hessian(backend):
+    X, y = CANCER
+    model = HistGradientBoostingClassifier(max_iter=9, min_samples_leaf=1, backend=backend)
+    usual, coarse, free = (
+        clone(model).set_params(**options).fit(X, y)
+        for options in ({}, {"min_hessian": 4}, {"min_hessian": 0})
+    )
+    assert same(usual, clone(model).set_params(min_hessian=1e-3).fit(X, y))
+    assert same(free, usual)  # nothing is so small in nine rounds
+    assert hessians(usual).min() < 4 <= hessians(coarse).min()
+    with pytest.raises(ValueError, match=r"'min_hessian' parameter .* must be a float in"):
+        clone(model).set_params(min_hessian=-1).fit(X, y)
+    with pytest.warns(UserWarning, match=r"less than min_hessian=1e\+06, so no node is split"):
+        stump = clone(model).set_params(min_hessian=1e6).fit(X, y)
+    assert stump.forest_.n_nodes == 9
+
+
+def hessians(model):
+    """Their sums in all leaves."""
+    trees = (gpuforest.tree_nodes(model, t).values() for t in range(model.n_iter_))
+    return np.array([node.hessians for tree in trees for node in tree if node.is_leaf])
+
+
 def test_warm_start_goes_on_where_it_ended():
     X, y = DIABETES
     model = HistGradientBoostingRegressor(
