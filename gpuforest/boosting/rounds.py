@@ -6,6 +6,7 @@ adds what their leaves predict.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -20,13 +21,7 @@ from gpuforest.boosting.losses import Loss
 from gpuforest.common import hashing
 from gpuforest.engine.binning import BinnedMatrix
 from gpuforest.engine.nodes import unpack
-from gpuforest.kernels.boosted_tree.records import (
-    MIN_HESSIAN,
-    MOST_STEP,
-    GrownTree,
-    LossOf,
-    TreeRules,
-)
+from gpuforest.kernels.boosted_tree.records import MOST_STEP, GrownTree, LossOf, TreeRules
 from gpuforest.kernels.gradients.numpy import derivatives, power_of_two
 
 ONE_WORD_BITS = 24  # the fewest bits of a gradient that shares its word with the count
@@ -58,6 +53,7 @@ class Boosting:
     learning_rate: float
     l2: float
     min_rows: int
+    min_hessian: float
     max_depth: int
     max_leaves: int
     share: float
@@ -135,6 +131,8 @@ class Boosting:
             max_depth=self.max_depth,
             max_leaves=self.n_leaves,
             limited=self.max_leaves < self.n_drawn,
+            # a side whose hessians were all rounded to zero has no value
+            min_hessian=max(self.min_hessian, sys.float_info.min),
             l2=self.l2,
             most=self.loss.most_value,
             share=self.share,
@@ -324,10 +322,11 @@ def warn_of_lost_precision(b: Boosting, baseline: np.ndarray) -> None:
         return  # no split anyway
     # what hessians are divided by in the first round
     _, most = b.bounds or (0.0, float(h.max()))
-    if (h.mean(axis=1) * b.n_rows).max() < MIN_HESSIAN:
+    if (h.mean(axis=1) * b.n_rows).max() < b.min_hessian:
         warnings.warn(
-            f"the hessians of all rows add up to less than {MIN_HESSIAN}, so no node is split: the "
-            "weights, or the means of the target, are too small; multiply them by a constant",
+            "the hessians of all rows add up to less than min_hessian="
+            f"{b.min_hessian:g}, so no node is split: the weights, or the means of the target, are "
+            "too small; lower it, or multiply them by a constant",
             stacklevel=2,
         )
     elif b.n_words == 2 and (np.median(h, axis=1) < 1 / power_of_two(b.bits[1], most)).any():

@@ -33,7 +33,7 @@ CONSTANTS: dict[str, int | float | tuple[float, ...]] = {
         edges: "TINY SUM_BITS",
         dtypes: "CATEGORICAL",
         elementary: "LN2_HIGH LN2_LOW LOG2_E FACTORIALS MOST",
-        boosted_tree: "MIN_HESSIAN CATEGORY_ROWS MOST_STEP",
+        boosted_tree: "CATEGORY_ROWS MOST_STEP",
         gradients: " ".join(name for name in vars(gradients) if name.isupper()),
         constants: " ".join(name for name in vars(constants) if name.isupper()),
         **splits.CONSTANTS,

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, RegressorMixin, clone
 from sklearn.utils.validation import _check_monotonic_cst, check_is_fitted
 
 from gpuforest.backends.base import Backend
@@ -25,7 +25,7 @@ from gpuforest.data import validation as checks
 from gpuforest.data.arrays import to_host
 from gpuforest.data.binned import edges_of, target_and_weight
 from gpuforest.data.target_statistics import OrderedTarget, replace_categories, with_numbers
-from gpuforest.engine.binning import Categories, bin_matrix, on_host
+from gpuforest.engine.binning import Categories, Statistics, bin_matrix, on_host
 from gpuforest.engine.criteria import CRITERIA
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.predict import predict
@@ -38,6 +38,7 @@ from gpuforest.estimators.memory import boosted_fit_of, boosting_fitted_to_memor
 from gpuforest.estimators.settings import class_weights_of
 from gpuforest.estimators.tasks import Classifier, host_target
 from gpuforest.estimators.trees import first_weights
+from gpuforest.explain.model_facts import best_round
 
 
 class HistGradientBoosting(BaseTrees):
@@ -47,6 +48,7 @@ class HistGradientBoosting(BaseTrees):
     learning_rate: float
     max_iter: int
     min_samples_leaf: int
+    min_hessian: float
     l2_regularization: float
     max_features: float
     subsample: float
@@ -56,6 +58,7 @@ class HistGradientBoosting(BaseTrees):
     early_stopping: Any
     scoring: Any
     validation_fraction: Any
+    refit: bool
     quantile: float | None = None
     min_category_frequency = 1  # each category is one by itself
     _takes_infinities = True  # see data/validation.py
@@ -101,6 +104,8 @@ class HistGradientBoosting(BaseTrees):
                 "False. When passing X_val and y_val to fit, early_stopping should be set to "
                 "either 'auto' or True."
             )
+        if self.refit:
+            boosting_fit.refuse_refit(self, X_val)
         goes_on = self.warm_start and hasattr(self, "forest_")
         earlier = fits.as_it_is(self) if goes_on else None
         if earlier is not None and self.max_iter < self.n_iter_:
@@ -112,9 +117,22 @@ class HistGradientBoosting(BaseTrees):
         n_new = self.max_iter - (0 if earlier is None else self.n_iter_)
         validation = None if X_val is None else (X_val, y_val, sample_weight_val)
         with fits.fitting(self, n_new, X, y, sample_weight) as fitted:
-            work = partial(fitted._boost, (X, y, sample_weight), validation, seed, earlier)
+            work = partial(fitted._grow, (X, y, sample_weight), validation, seed, earlier)
             run_on_backend(work, **self._chosen(X))
         return self
+
+    def _grow(
+        self, passed: Passed, passed_val: Passed | None, seed: int, earlier: Any, backend: Backend
+    ) -> None:
+        """Grow the rounds and, with `refit`, those up to the best one anew; see `_boost`."""
+        self._boost(passed, passed_val, seed, earlier, backend)
+        if not (self.refit and self.do_early_stopping_):
+            return
+        best = max(1, best_round(self.validation_score_, False))
+        del self.forest_  # makes room
+        anew = clone(self).set_params(early_stopping=False, max_iter=best)
+        anew._boost(passed, None, seed, None, backend)
+        self._keep(anew.forest_)
 
     def _boost(
         self, passed: Passed, passed_val: Passed | None, seed: int, earlier: Any, backend: Backend
@@ -149,25 +167,25 @@ class HistGradientBoosting(BaseTrees):
                 self.do_early_stopping_ = True
             else:
                 train, validation = self._split(train, loss, seed, backend)
-            integers = None if train.weight is None else integer_weights(train.weight)
-            n_classes = 0 if classes is None else len(classes)
-            categories, statistics = replace_categories(
-                train.X, categories, self.categorical_split,
-                lambda: OrderedTarget(train.y, n_classes, integers, seed),
-            )  # fmt: skip
+            categories, statistics = self._use_statistics(train, categories, classes, seed)
             self._refuse_many_categories(categories)
             if passed_val is not None:
                 now = {**categories, **statistics}
                 validation = self._validation(passed_val, classes, loss, now, backend)
             elif validation is not None and statistics:
                 validation = replace(validation, X=with_numbers(validation.X, statistics))
-            fit = boosted_fit_of(
-                self, X, loss, (len(train.y), 0 if validation is None else len(validation.y)),
-                self.do_early_stopping_, weight is not None,
-                max(map(len, categories.values()), default=0),
+            held = 0 if validation is None else len(validation.y)
+            fit_of = partial(
+                boosted_fit_of, self, X, loss, weighted=weight is not None,
+                most_categories=max(map(len, categories.values()), default=0),
             )  # fmt: skip
+            fit = fit_of((len(train.y), held), self.do_early_stopping_)
             backend, memory = boosting_fitted_to_memory(fit, backend, self.memory_limit)
+            if self.refit:  # a limit is refused before the first round
+                on_all = fit_of((len(train.y) + held, 0), False)
+                boosting_fitted_to_memory(on_all, backend, self.memory_limit)
         with progress.stage("binning"):
+            integers = None if train.weight is None else integer_weights(train.weight)
             learned = categories, statistics
             edges = edges_of(train.X, self.max_bins, integers, seed, backend, *learned)
             matrix = bin_matrix(train.X, edges, backend)
@@ -180,6 +198,17 @@ class HistGradientBoosting(BaseTrees):
         )  # fmt: skip
         self._run(boosting, train, validation, classes, earlier)
         self.backend_ = backend.name
+
+    def _use_statistics(
+        self, train: Rows, categories: Categories, classes: np.ndarray | None, seed: int
+    ) -> tuple[Categories, Statistics]:
+        """Replace categories by target statistics, see `replace_categories`."""
+
+        def target() -> OrderedTarget:
+            integers = None if train.weight is None else integer_weights(train.weight)
+            return OrderedTarget(train.y, 0 if classes is None else len(classes), integers, seed)
+
+        return replace_categories(train.X, categories, self.categorical_split, target)
 
     def _split(
         self, train: Rows, loss: Loss, seed: int, backend: Backend
@@ -213,7 +242,8 @@ class HistGradientBoosting(BaseTrees):
         stops, by_loss = bool(self.do_early_stopping_), self.scoring == "loss"
         return {
             "learning_rate": float(self.learning_rate), "l2": float(self.l2_regularization),
-            "min_rows": int(self.min_samples_leaf), "max_depth": depth, "max_leaves": leaves,
+            "min_rows": int(self.min_samples_leaf), "min_hessian": float(self.min_hessian),
+            "max_depth": depth, "max_leaves": leaves,
             "share": float(self.max_features), "subsample": float(self.subsample),
             "watched": stops and not by_loss, "by_loss": stops and by_loss,
         }  # fmt: skip
@@ -367,7 +397,7 @@ class HistGradientBoostingClassifier(ClassifierMixin, HistGradientBoosting):  # 
     Each round grows one tree for two classes, or one for each of several, from the gradients of
     the log loss, and adds what their leaves predict (Friedman 2001). The same data and
     `random_state` give the same model, bit for bit, on every backend and with any number of
-    threads. Parameters are those of scikit-learn's class of this name, and the last four.
+    threads. Parameters are those of scikit-learn's class of this name, and the last six.
 
     Attributes
     ----------
@@ -376,7 +406,8 @@ class HistGradientBoostingClassifier(ClassifierMixin, HistGradientBoosting):  # 
     n_iter_ : int
     n_trees_per_iteration_ : int
     train_score_, validation_score_ : float64 arrays of shape (n_iter_ + 1,)
-        Scores before the first round and after each; empty without early stopping.
+        Scores before the first round and after each; empty without early stopping. With `refit`
+        those of the rounds that were grown before all rows served, of which there may be more.
     is_categorical_ : bool array of shape (n_features,), or None
     feature_importances_ : float64 array of shape (n_features,)
     n_features_in_, feature_names_in_
@@ -449,7 +480,7 @@ class HistGradientBoostingRegressor(RegressorMixin, HistGradientBoosting):  # ty
     Each round grows a tree from the gradients of the loss, and adds what its leaves predict
     (Friedman 2001). The same data and `random_state` give the same model, bit for bit, on every
     backend and with any number of threads. Parameters are those of scikit-learn's class of this
-    name, and the last four.
+    name, and the last six.
 
     Attributes
     ----------

@@ -168,6 +168,20 @@ def stops_early(early_stopping: Any, n_rows: int) -> bool:
     return n_rows > MANY_ROWS if early_stopping == "auto" else bool(early_stopping)
 
 
+def refuse_refit(estimator: Any, X_val: Any) -> None:
+    """Raise a ValueError if no rows of X would be set aside, or rounds be added to others."""
+    against = {
+        "X_val and y_val": X_val is not None,
+        "validation_fraction=None": estimator.validation_fraction is None,
+        "warm_start=True": estimator.warm_start,
+    }
+    if wrong := [name for name, is_so in against.items() if is_so]:
+        raise ValueError(
+            "refit=True grows all rounds anew, with the rows of X that early stopping had set "
+            f"aside, which does not go with {', '.join(wrong)}: leave that out, or set refit=False"
+        )
+
+
 def most_leaves(estimator: Any) -> tuple[int, int]:
     """The most levels below the root, and the most leaves."""
     limits = estimator.max_depth, estimator.max_leaf_nodes

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -78,8 +79,11 @@ def estimate_memory(
     if hasattr(estimator, "max_iter"):
         if n_outputs > 1:
             raise ValueError(f"n_outputs={n_outputs}: boosting has one output")
-        boosted = expected_boosting(estimator, X, n_classes if is_classifier(estimator) else 0)
-        return boosting_memory.estimate(boosted, for_boosting(on), boosting_memory.HISTOGRAM_BYTES)
+        n = n_classes if is_classifier(estimator) else 0
+        fits = [expected_boosting(estimator, X, n, again) for again in {False, estimator.refit}]
+        part = boosting_memory.HISTOGRAM_BYTES
+        made = (boosting_memory.estimate(fit, for_boosting(on), part) for fit in fits)
+        return max(made, key=attrgetter("total"))
     coding = TargetCoding(None, np.zeros(n_outputs), 1.0)
     if is_classifier(estimator):
         classes = (np.arange(n_classes),) * n_outputs
@@ -136,11 +140,14 @@ def fit_of(
     )
 
 
-def expected_boosting(estimator: Any, X: Any, n_classes: int) -> BoostedFit:
-    """The fit of a table of the shape and dtype of X, as far as parameters tell; n_classes : 0
-    for regression."""
+def expected_boosting(estimator: Any, X: Any, n_classes: int, again: bool = False) -> BoostedFit:
+    """The fit of a table of the shape and dtype of X, as far as parameters tell.
+
+    n_classes : 0 for regression
+    again : `refit` grows from all rows
+    """
     loss = Loss.of(estimator.loss, getattr(estimator, "quantile", None), n_classes)
-    stops = stops_early(estimator.early_stopping, X.shape[0])
+    stops = not again and stops_early(estimator.early_stopping, X.shape[0])
     held = 0
     if stops and estimator.validation_fraction is not None:
         held = min(validation_rows(X.shape[0], estimator.validation_fraction), X.shape[0] - 1)

@@ -267,6 +267,11 @@ OF_BOOSTING = {
         'Weights of the classes, {label: weight}; "balanced": rows / (classes * their rows).'),
     "subsample": (1.0, [SHARE],
         "The part of the rows that a round grows from, drawn without replacement (Friedman 2002)."),
+    "min_hessian": (1e-3, [at_least(0, Real)],
+        "The sum of hessians that either side of a split must have."),
+    "refit": (False, ["boolean"],
+        "After early stopping, the rounds up to that of the best validation score are grown anew, "
+        "from all rows. For rows of X that are set aside, and without `warm_start`."),
     "memory_limit": (*TABLE["memory_limit"][:2],
         "The most bytes, about, that a fit takes besides X and y: histograms have what is left, "
         "and are computed anew if that is little; the model is the same. None: they get 256 MiB."),
@@ -321,7 +326,7 @@ oob_score oob_tol max_estimators warm_start n_jobs random_state verbose"""
 BOOSTING = """loss * quantile learning_rate max_iter max_leaf_nodes max_depth min_samples_leaf
 l2_regularization max_features max_bins categorical_features monotonic_cst interaction_cst
 warm_start early_stopping scoring validation_fraction n_iter_no_change tol verbose random_state
-class_weight subsample categorical_split backend n_jobs memory_limit"""
+class_weight subsample min_hessian refit categorical_split backend n_jobs memory_limit"""
 BORUTA = "estimator * importance alpha max_iter random_state"
 
 

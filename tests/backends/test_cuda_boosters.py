@@ -88,6 +88,7 @@ def test_quantiles_are_the_reference(cuda, number, share, weight, unit, rows_see
     "rest",
     [
         {"subsample": 0.3}, {"share": 0.4}, {"max_depth": 3}, {"max_leaves": 2}, {"l2": 1.0},
+        {"min_hessian": 60.0},
         {"signs": np.array([1, -1, 0, 1, -1, 0], np.int8)},
         {"groups": np.eye(6, dtype=bool) | np.eye(6, k=1, dtype=bool)},
         {"memory": 1}, {"memory": 1, "max_leaves": UNLIMITED},

@@ -6,6 +6,7 @@ from peaks import measured
 from sklearn.base import clone
 
 from gpuforest import HistGradientBoostingClassifier, HistGradientBoostingRegressor, estimate_memory
+from gpuforest.backends.boosters import NumpyBooster
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.boosting.memory import HISTOGRAM_BYTES, within
 from gpuforest.estimators.memory import expected_boosting
@@ -70,6 +71,32 @@ def test_histograms_have_what_the_limit_leaves():
     _, more = within(fit, backend, 70_000_000)
     assert more == some + 10_000_000
     assert some > 2 * fit.histogram_bytes
+
+
+def test_refit_counts_all_rows(monkeypatch):
+    grown = []
+    monkeypatch.setattr(NumpyBooster, "grow_trees", lambda *a: grown.append(1))
+    X, y = rng.normal(size=(20_000, 3)), rng.normal(size=20_000)
+    few, many = (
+        HistGradientBoostingRegressor(
+            max_iter=900, early_stopping=True, validation_fraction=18_000, refit=refit,
+            backend="numpy", random_state=0, max_leaf_nodes=None,
+        )
+        for refit in (False, True)
+    )  # fmt: skip
+    plain = clone(few).set_params(early_stopping=False)
+    search, refit, whole = (estimate_memory(m, *X.shape, dtype=X.dtype) for m in (few, many, plain))
+    assert search.total < refit.total == whole.total
+    # before a round is grown for nothing
+    with pytest.raises(ValueError, match="is too little: this fit takes about"):
+        many.set_params(memory_limit=search.total).fit(X, y)
+    assert not grown
+    few_rows_aside = {"validation_fraction": 0.1, "max_leaf_nodes": 31}
+    search, refit = (
+        estimate_memory(m.set_params(**few_rows_aside, memory_limit=None), *X.shape)
+        for m in (few, many)
+    )
+    assert search.total == refit.total
 
 
 def test_what_an_estimate_depends_on():

@@ -14,6 +14,7 @@ from gpuforest.backends import registry
 from gpuforest.backends.base import Backend
 from gpuforest.backends.boosters import NumpyBooster
 from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.common import progress
 
 rng = np.random.default_rng(0)
 CANCER, IRIS, DIABETES = (
@@ -71,6 +72,29 @@ def test_stages_end_at_the_prediction():
     assert np.array_equal(two.predict(CANCER[0]), (proba[:, 1] > proba[:, 0]).astype(int))
 
 
+def test_leaves_have_the_least_hessian(backend):
+    X, y = CANCER
+    model = HistGradientBoostingClassifier(max_iter=9, min_samples_leaf=1, backend=backend)
+    usual, coarse, free = (
+        clone(model).set_params(**options).fit(X, y)
+        for options in ({}, {"min_hessian": 4}, {"min_hessian": 0})
+    )
+    assert same(usual, clone(model).set_params(min_hessian=1e-3).fit(X, y))
+    assert same(free, usual)  # nothing is so small in nine rounds
+    assert hessians(usual).min() < 4 <= hessians(coarse).min()
+    with pytest.raises(ValueError, match=r"'min_hessian' parameter .* must be a float in"):
+        clone(model).set_params(min_hessian=-1).fit(X, y)
+    with pytest.warns(UserWarning, match=r"less than min_hessian=1e\+06, so no node is split"):
+        stump = clone(model).set_params(min_hessian=1e6).fit(X, y)
+    assert stump.forest_.n_nodes == 9
+
+
+def hessians(model):
+    """Their sums in all leaves."""
+    trees = (gpuforest.tree_nodes(model, t).values() for t in range(model.n_iter_))
+    return np.array([node.hessians for tree in trees for node in tree if node.is_leaf])
+
+
 def test_warm_start_goes_on_where_it_ended():
     X, y = DIABETES
     model = HistGradientBoostingRegressor(
@@ -100,6 +124,85 @@ def test_early_stopping_keeps_scores():
         other = clone(model).set_params(max_iter=10, **options).fit(X, y)
         assert other.n_iter_ == 10
         assert (len(other.train_score_), len(other.validation_score_)) == (n_scores, 0)
+
+
+REFITS = {
+    "numbers": (HistGradientBoostingRegressor(subsample=0.7), DIABETES),
+    "binned": (HistGradientBoostingRegressor(max_features=0.5), DIABETES),
+    "classes": (HistGradientBoostingClassifier(class_weight="balanced", scoring="accuracy"), IRIS),
+}
+STOPS = {
+    "max_iter": 25, "early_stopping": True, "n_iter_no_change": 3, "learning_rate": 0.4,
+    "validation_fraction": 0.3, "random_state": 5,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", REFITS)
+def test_refit_is_a_fit_of_all_rows_with_the_best_number_of_rounds(backend, name, weighted):
+    model, (X, y) = REFITS[name]
+    weight = np.random.default_rng(2).integers(0, 4, len(y)) if weighted else None
+    if name == "binned":
+        X = gpuforest.BinnedData.from_blocks([(X, y)], max_bins=255, random_state=0)
+    model = clone(model).set_params(**STOPS, backend=backend)
+    search = clone(model).fit(X, y, weight)
+    best = int(search.validation_score_.argmax())
+    assert 1 <= best < search.n_iter_
+    plain = clone(model).set_params(early_stopping=False, max_iter=best).fit(X, y, weight)
+    model.set_params(refit=True).fit(X, y, weight)
+    assert same(model, plain)
+    assert (model.n_iter_, model.seed_, model.backend_) == (best, 5, backend)
+    assert model.do_early_stopping_
+    for scores in ("train_score_", "validation_score_"):
+        assert np.array_equal(getattr(model, scores), getattr(search, scores))
+
+
+def test_refit_of_noise_grows_one_round(tmp_path):
+    y = np.random.default_rng(3).normal(size=200)
+    model = HistGradientBoostingRegressor(**STOPS | {"learning_rate": 1}, refit=True, verbose=0)
+    model.fit(rng.normal(size=(200, 5)), y)
+    assert model.validation_score_.argmax() == 0
+    assert model.n_iter_ == 1
+    model.save(tmp_path / "model")
+    loaded = gpuforest.load(tmp_path / "model")
+    assert loaded.refit
+    assert same(loaded, model)
+    assert np.array_equal(loaded.validation_score_, model.validation_score_)
+
+
+def test_refit_reports_its_rounds():
+    seen = []
+    with progress.heard_by(lambda *report: seen.append(report)):
+        model = HistGradientBoostingRegressor(**STOPS, refit=True).fit(*DIABETES)
+    n, grown = len(model.validation_score_) - 1, [r for r in seen if r[0] == "growing" and r[1]]
+    assert grown[:n] == [("growing", i + 1, 25) for i in range(n)]
+    assert grown[n:] == [("growing", i + 1, model.n_iter_) for i in range(model.n_iter_)]
+
+
+@pytest.mark.parametrize("early_stopping", [False, "auto"])
+def test_refit_changes_nothing_without_early_stopping(early_stopping):
+    model = HistGradientBoostingRegressor(
+        early_stopping=early_stopping, max_iter=5, random_state=0, refit=True
+    ).fit(*DIABETES)
+    assert not model.do_early_stopping_
+    assert len(model.validation_score_) == 0
+    assert same(model, clone(model).set_params(refit=False).fit(*DIABETES))
+
+
+@pytest.mark.parametrize(
+    ("options", "passed", "what"),
+    [
+        ({}, {"X_val": [[0.0]], "y_val": [0.0]}, "X_val and y_val"),
+        ({"validation_fraction": None}, {}, "validation_fraction=None"),
+        ({"warm_start": True}, {}, "warm_start=True"),
+        ({"warm_start": True, "validation_fraction": None}, {},
+            "validation_fraction=None, warm_start=True"),
+    ],
+)  # fmt: skip
+def test_refit_needs_rows_that_were_set_aside(options, passed, what):
+    model = HistGradientBoostingRegressor(refit=True, **options)
+    with pytest.raises(ValueError, match=f"does not go with {what}: leave that out, or set refit"):
+        model.fit(None, None, **passed)  # before anything is looked at
 
 
 def test_no_round_is_grown_for_nothing(monkeypatch):

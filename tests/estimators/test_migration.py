@@ -79,7 +79,7 @@ def test_parameters(name):
         "unbiased_importances", "ccp_cv", "ccp_rule", "feature_combinations", "combination_weights",
     }  # fmt: skip
     new |= {"n_jobs", "verbose"} if name.startswith("AdaBoost") else set()
-    new |= {"n_jobs", "subsample"} if name.startswith("Hist") else set()
+    new |= {"n_jobs", "subsample", "min_hessian", "refit"} if name.startswith("Hist") else set()
     assert own.keys() - other.keys() <= new
 
 

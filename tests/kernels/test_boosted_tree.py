@@ -1,6 +1,7 @@
-"""Trees of boosting: a case by hand, and the compiled kernel equals the reference; features that
+"""Trees of boosting: cases by hand, and the compiled kernel equals the reference; features that
 exclude each other share a column."""
 
+import sys
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
@@ -100,6 +101,33 @@ def test_categories_go_left_by_their_order() -> None:
     assert tree.leaves["value"].tolist() == [5.0, -4.5]
 
 
+@pytest.mark.parametrize("kind", [NumpyBooster, NumbaBooster])
+def test_each_side_has_the_least_hessian(kind: type[NumpyBooster]) -> None:
+    """As the first tree by hand, with hessians of 1, 1, 4, 4, 4, 4 in units of 1 / 1024.
+
+    G and H of the left side: after code 0: 6, 2 (0.00195); after code 1: 4, 10; of all: -4, 18
+    gain after code 0: 36 / 2 + 100 / 16 - 16 / 18 = 23.36
+               code 1: 16 / 10 + 64 / 8 - 16 / 18 = 8.71
+    """
+    codes = np.array([[0], [0], [1], [1], [2], [2]], np.uint8)
+    g, least = np.array([3, 3, -1, -1, -4, -4]), sys.float_info.min
+
+    def first_cut(h: list[int], min_hessian: float) -> int | None:
+        rules = rules_of(1, 3, h=2.0**-10, max_leaves=2, min_hessian=min_hessian)
+        tree, _ = grow(kind, codes, edges_of([3], [0]), stats_of(g, np.array(h), 3), rules)
+        feature, bin, _, _ = unpack(np, tree.nodes)
+        return int(bin[0]) if feature[0] == 0 else None
+
+    usual = [1, 1, 4, 4, 4, 4]
+    for min_hessian, cut in ((1e-3, 0), (2 / 1024, 0), (3 / 1024, 1), (8 / 1024, 1)):
+        assert first_cut(usual, min_hessian) == cut
+    assert first_cut(usual, 9 / 1024) is None
+    # a side whose hessians are all zero is none, however little is asked for
+    assert first_cut([0, 0, 4, 4, 4, 4], least) == 1
+    assert first_cut([0, 0, 0, 0, 4, 4], least) is None
+    assert first_cut([0] * 6, least) is None
+
+
 @st.composite
 def problems(draw: Any) -> SimpleNamespace:
     """Codes of numbers and categories with missing values, stats, and rules."""
@@ -115,12 +143,13 @@ def problems(draw: Any) -> SimpleNamespace:
         codes = np.where(one[:, None] == np.arange(F), codes, draw(st.integers(0, 1)))
     n_bits = N.bit_length()
     g = rng.integers(-1000, 1000, N) * 2**20
-    h = None if draw(st.booleans()) else rng.integers(0, 500, N) * 2**10
+    h = None if draw(st.booleans()) else rng.integers(0, draw(st.sampled_from([2, 500])), N) * 2**10
     groups = rng.random((draw(st.integers(1, 3)), F)) < 0.7
     signs = rng.integers(-1, 2, F) * (np.array(kinds) == 0) * draw(st.booleans())
     rules = rules_of(
         F, n_bits, g=2.0**-30, h=1.0 if h is None else 2.0**-20,
         l2=draw(st.sampled_from([0.0, 0.5])), min_rows=draw(st.integers(1, 10)),
+        min_hessian=draw(st.sampled_from([1e-3, sys.float_info.min, 0.5])),
         max_depth=draw(st.sampled_from([1, 3, 10**9])),
         max_leaves=draw(st.sampled_from([2, 8, 31, 10**9])),
         share=draw(st.sampled_from([1.0, 0.4])), signs=signs.astype(np.int8),

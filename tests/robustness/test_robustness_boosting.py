@@ -17,6 +17,7 @@ X = rng.random((N, 4))
 NOISE = rng.normal(size=N)
 Y = 4 * X[:, 0] + 0.3 * np.abs(NOISE) + 0.1  # positive
 LOSSES = ["squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma"]
+FEW_HESSIANS = "the hessians of all rows add up to less than min_hessian=0.001, so no node is split"
 each_loss = pytest.mark.parametrize("loss", LOSSES)
 
 
@@ -65,7 +66,7 @@ def test_constant_targets(backend, loss):
 def test_huge_and_tiny_targets(backend, loss, power):
     y = np.ldexp(Y, power)
     if loss == "poisson" and power < 0:  # hessians are means of the counts
-        with warned("the hessians of all rows add up to less than 0.001, so no node is split"):
+        with warned(FEW_HESSIANS):
             model = regressor(backend, loss).fit(X, y)
         assert_ends_well(model)
         return
@@ -133,10 +134,22 @@ def test_weights_of_all_sizes(backend, loss):
     assert np.array_equal(large.predict(X), same.predict(X))
     assert_ends_well(large)
     for tiny in (1e-300, 5e-324):
-        with warned("the hessians of all rows add up to less than 0.001, so no node is split"):
+        with warned(FEW_HESSIANS):
             model = regressor(backend, loss).fit(X, Y, np.full(N, tiny))
         assert model.forest_.n_nodes == 12  # leaves alone
         assert_ends_well(model)
+    tiny = regressor(backend, loss, min_hessian=0).fit(X, Y, np.full(N, 2.0**-900))
+    assert tiny.forest_.n_nodes > 12
+    if loss in ("squared_error", "poisson", "gamma"):  # quantiles have fewer digits
+        assert np.array_equal(tiny.predict(X), same.predict(X))
+    with warned("that the hessians of most rows are rounded to zero"):
+        assert_ends_well(
+            regressor(backend, loss, min_hessian=0).fit(X, Y, 10.0 ** rng.uniform(-300, 300, N))
+        )
+    with warned("that the hessians of most rows are rounded to zero"):
+        model = regressor(backend, loss, min_hessian=0).fit(X, Y, np.full(N, 5e-324))
+    assert model.forest_.n_nodes == 12
+    assert_ends_well(model)
 
 
 @each_loss

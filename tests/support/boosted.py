@@ -63,7 +63,8 @@ def rules_of(F: int, n_bits: int, g: float = 1.0, h: float = 1.0, **other: Any) 
     rules = TreeRules(
         kinds=np.zeros(F, np.uint8), signs=np.zeros(F, np.int8), groups=np.zeros((0, F), np.bool_),
         scale=Scales(g, h, g, h, 0.0, 1.0, 1.0), n_groups=0, n_bits=n_bits, n_drawn=0, min_rows=1,
-        max_depth=UNLIMITED, max_leaves=31, limited=1, l2=0.0, most=np.inf, share=1.0, rate=1.0,
+        max_depth=UNLIMITED, max_leaves=31, limited=1, min_hessian=1e-3, l2=0.0, most=np.inf,
+        share=1.0, rate=1.0,
     )  # fmt: skip
     return rules._replace(**other)
 
@@ -121,9 +122,9 @@ def made(
     y, loss = target_of(rng, name, signal)
     common = {
         "loss": loss, "weight": weights_of(rng, weight, n_rows), "learning_rate": 0.3, "l2": 0.0,
-        "min_rows": 1, "max_depth": UNLIMITED, "max_leaves": 31, "share": 1.0, "subsample": 1.0,
-        "signs": np.zeros(F, np.int8), "groups": np.zeros((0, F), np.bool_), "memory": 2**24,
-        "seed": 7,
+        "min_rows": 1, "min_hessian": 1e-3, "max_depth": UNLIMITED, "max_leaves": 31, "share": 1.0,
+        "subsample": 1.0, "signs": np.zeros(F, np.int8), "groups": np.zeros((0, F), np.bool_),
+        "memory": 2**24, "seed": 7,
     }  # fmt: skip
     return Fit(codes.astype(edges.code_dtype), edges, y, 3, common | rest)
 
@@ -146,6 +147,7 @@ def fits(draw: st.DrawFn) -> Fit:
         learning_rate=draw(st.sampled_from([0.1, 1.0])),
         l2=draw(st.sampled_from([0.0, 0.5])),
         min_rows=draw(st.integers(1, 10)),
+        min_hessian=draw(st.sampled_from([1e-3, 1e-3, 0.0, 2.0])),
         max_depth=draw(st.sampled_from([1, 3, UNLIMITED, UNLIMITED])),
         max_leaves=draw(st.sampled_from([2, 8, 31, UNLIMITED])),
         share=draw(st.sampled_from([1.0, 1.0, 0.4])),

@@ -61,19 +61,20 @@ __device__ __forceinline__ double value_of(i64 g, i64 h, const TreeRules& rules,
 
 // Whether a node has enough rows and hessian, and lies not too deep.
 __device__ __forceinline__ bool may_split(const TreeNode& node, const TreeRules& rules) {
-  bool hessian = (double)node.h * rules.scale->sum_h >= MIN_HESSIAN;
+  bool hessian = (double)node.h * rules.scale->sum_h >= rules.min_hessian;
   return node.n >= 2 * rules.min_rows && hessian && node.depth < rules.max_depth;
 }
 
 // A node whose splits are compared: its sums, bounds and score.
 struct Whole {
   Sums sums;
-  double low, high, score, g, h, l2;
+  double low, high, score, g, h, l2, min_hessian;
   i64 min_rows;
 
   __device__ __forceinline__ Whole(const TreeNode& node, const TreeRules& rules)
       : sums{node.g, node.h, node.n}, low(node.low), high(node.high), g(rules.scale->sum_g),
-        h(rules.scale->sum_h), l2(rules.l2), min_rows(rules.min_rows) {
+        h(rules.scale->sum_h), l2(rules.l2), min_hessian(rules.min_hessian),
+        min_rows(rules.min_rows) {
     score = -((double)node.g * g) * value_of(node.g, node.h, rules, low, high);
   }
 
@@ -82,8 +83,8 @@ struct Whole {
     Sums right = sums - left;
     double g_left = (double)left.g * g, h_left = (double)left.h * h;
     double g_right = (double)right.g * g, h_right = (double)right.h * h;
-    if (left.n < min_rows || right.n < min_rows || h_left < MIN_HESSIAN || h_right < MIN_HESSIAN)
-      return 0.0;
+    if (left.n < min_rows || right.n < min_rows) return 0.0;
+    if (h_left < min_hessian || h_right < min_hessian) return 0.0;
     double value = cut_off(-g_left / (h_left + l2), low, high);
     double other = cut_off(-g_right / (h_right + l2), low, high);
     if (sign * (value - other) > 0.0) return 0.0;

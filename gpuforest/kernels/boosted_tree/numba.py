@@ -35,13 +35,13 @@ SEARCH, DIVIDE, MOVE = range(3)  # works that threads share
 TICKET, FINISHED = 0, 16  # elements of `shared` i64[32], in cache lines of their own
 MASK = 2**16 - 1
 PATIENCE = 2**13  # looks at the ticket, of 20 to 100 ns each
-MIN_HESSIAN, MOST_STEP = records.MIN_HESSIAN, records.MOST_STEP
+MOST_STEP = records.MOST_STEP
 
 
 @device
 def may_split(node, rules):
     """Whether a node has enough rows and hessian, and lies not too deep."""
-    hessian = np.float64(node.h) * rules.scale[0].sum_h >= MIN_HESSIAN
+    hessian = np.float64(node.h) * rules.scale[0].sum_h >= rules.min_hessian
     return node.n >= 2 * rules.min_rows and hessian and node.depth < rules.max_depth
 
 

@@ -29,7 +29,6 @@ from gpuforest.engine.binning import BinnedMatrix
 from gpuforest.engine.nodes import CHILD_SHIFT, LEAF_WORD, SET_BIN, pack_splits
 from gpuforest.kernels.boosted_tree.records import (
     CATEGORY_ROWS,
-    MIN_HESSIAN,
     MOST_STEP,
     GrownTree,
     Leaf,
@@ -112,8 +111,8 @@ def score_of(sums: Sums, rules: TreeRules, low: float, high: float) -> float:
 
 def may_split(node: Node, rules: TreeRules) -> bool:
     """Whether a node has enough rows and hessian, and lies not too deep."""
-    enough = node.sums[2] >= 2 * rules.min_rows and node.sums[1] * rules.scale.sum_h >= MIN_HESSIAN
-    return enough and node.depth < rules.max_depth
+    hessian = node.sums[1] * rules.scale.sum_h >= rules.min_hessian
+    return node.sums[2] >= 2 * rules.min_rows and hessian and node.depth < rules.max_depth
 
 
 def features_of(node: Node, rules: TreeRules, F: int) -> list[int]:
@@ -152,7 +151,7 @@ def gain_of(left: Sums, node: Node, rules: TreeRules, sign: int) -> float:
     """The gain of a split with these left sums; 0 if it is not allowed."""
     right = plus(node.sums, left, -1)
     for side in (left, right):
-        if side[2] < rules.min_rows or side[1] * rules.scale.sum_h < MIN_HESSIAN:
+        if side[2] < rules.min_rows or side[1] * rules.scale.sum_h < rules.min_hessian:
             return 0.0
     bounds = node.low, node.high
     if sign * (value_of(left, rules, *bounds) - value_of(right, rules, *bounds)) > 0:

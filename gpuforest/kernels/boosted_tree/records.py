@@ -12,7 +12,6 @@ from typing import Annotated, Any, NamedTuple
 from gpuforest.compiler import types
 from gpuforest.compiler.types import F64, I64, U64, Type
 
-MIN_HESSIAN = 1e-3  # the least sum of hessians of either side of a split
 MOST_STEP = 1e304  # that a leaf adds: beyond it a fit diverges; sums of some stay finite
 # As in scikit-learn: a category of fewer rows goes right, and the smoothing of its order
 CATEGORY_ROWS = 10.0
@@ -112,6 +111,7 @@ class TreeRules(NamedTuple):
     min_rows : int, the fewest rows of either side
     max_depth, max_leaves : int
     limited : int, whether leaves are so few that it matters which node is split next
+    min_hessian : float > 0, the least sum of hessians of either side
     l2 : float, added to the sum of hessians of a node
     most : float, the largest size of what a leaf predicts, or infinity
     share : float, the part of the allowed features that a node tries
@@ -129,6 +129,7 @@ class TreeRules(NamedTuple):
     max_depth: I64
     max_leaves: I64
     limited: I64
+    min_hessian: F64
     l2: F64
     most: F64
     share: F64

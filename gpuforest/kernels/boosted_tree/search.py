@@ -14,7 +14,7 @@ from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.compiler.decorators import device, rare
 from gpuforest.compiler.intrinsics import add_pair
 from gpuforest.engine.nodes import SET_BIN
-from gpuforest.kernels.boosted_tree.records import BLOCK, CATEGORY_ROWS, MIN_HESSIAN
+from gpuforest.kernels.boosted_tree.records import BLOCK, CATEGORY_ROWS
 from gpuforest.kernels.shared.numba import U, merge_sort
 
 ONE = U(1)
@@ -27,7 +27,7 @@ class Histogram(NamedTuple):
     n_bins : the bins, without the one for missing values, which is the last cell
     words, bits : the words of a cell, and the bits of the last one that count rows
     g, h, n, low, high, score : the node's sums, the bounds of its value, and its score
-    scale_g, scale_h, l2 : see `Scales` and `TreeRules`
+    scale_g, scale_h, l2, min_hessian : see `Scales` and `TreeRules`
     """
 
     cells: Any
@@ -43,6 +43,7 @@ class Histogram(NamedTuple):
     scale_g: Any
     scale_h: Any
     l2: Any
+    min_hessian: Any
 
 
 @device
@@ -207,7 +208,7 @@ def gain_of(g, h, hist, sign):
     left = min(max(-g_left / (h_left + hist.l2), hist.low), hist.high)
     right = min(max(-g_right / (h_right + hist.l2), hist.low), hist.high)
     gain = (-g_left * left + -g_right * right) - hist.score
-    hessians = (h_left >= MIN_HESSIAN) & (h_right >= MIN_HESSIAN)
+    hessians = (h_left >= hist.min_hessian) & (h_right >= hist.min_hessian)
     return gain if hessians & (sign * (left - right) <= 0.0) else 0.0
 
 
@@ -354,7 +355,7 @@ def best_among(data, rules, table, node, slot, first, last, part, which):
         begin, end = data.cells[f], data.cells[f + 1]
         hist = Histogram(
             table.hist[slot, begin * words : end * words], end - begin - 1, words, rules.n_bits,
-            g, h, n, low, high, score, scale_g, scale_h, rules.l2,
+            g, h, n, low, high, score, scale_g, scale_h, rules.l2, rules.min_hessian,
         )  # fmt: skip
         scores, order = table.scores[part], table.order[part]
         if rules.kinds[f] == CATEGORICAL:

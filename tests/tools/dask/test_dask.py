@@ -87,6 +87,13 @@ FOREST, NUMBERS = gpuforest.RandomForestClassifier, gpuforest.RandomForestRegres
         ("auto", NUMBERS(4, random_state=1, criterion="absolute_error"), Z),
         ("auto", gpuforest.HistGradientBoostingClassifier(max_iter=4, random_state=1), Y),
         ("auto", gpuforest.HistGradientBoostingRegressor(max_iter=4, random_state=1), Z),
+        (
+            "auto",
+            gpuforest.HistGradientBoostingRegressor(
+                max_iter=4, random_state=1, early_stopping=True, refit=True
+            ),
+            Z,
+        ),
     ],
     ids=lambda case: type(case).__name__ if hasattr(case, "fit") else "",
 )
