@@ -10,11 +10,15 @@ import numpy as np
 from gpuforest.backends.base import Array, Backend
 from gpuforest.common.parallel import blocks, parallel_map
 from gpuforest.engine.binning import draw_rows
+from gpuforest.engine.criteria import Criterion
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.records import Sampling, Training
 from gpuforest.engine.sampling import draw_bags
 
 Error = Callable[[np.ndarray], float]  # of out-of-bag predictions f64[n, n_values]
+Loss = Callable[[np.ndarray, np.ndarray], float]  # of `OutOfBag.on_host`
+# of targets [n, n_outputs], and what `OutOfBag.on_host` gives for these rows: f64[n]
+Losses = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 Curve = list[tuple[int, float]]  # numbers of trees, and the errors of these trees
 
 # Rows on which errors are computed while trees grow: a quarter, within these, which takes some
@@ -103,16 +107,51 @@ class OutOfBag:
             self.add(forests, n_trees, begin)
             yield n_trees, error(self.means(rows))
 
-    def means(self, rows: np.ndarray | None = None) -> np.ndarray:
-        """Predictions f64[n, n_values] on the host, of all rows or of some; NaN for rows that
-        every tree drew."""
-        backend, parts = self._backend, (self.sums, self.counts)
+    def on_host(self, rows: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Sums f64[n, n_values] and counts i64[n, 1] on the host, of all rows or of some."""
+        backend, parts = self._backend, (self.sums, self.counts[:, None])
         if rows is not None:
             at = backend.asarray(rows)
             parts = tuple(backend.xp.take(a, at, axis=0) for a in parts)
         sums, counts = (backend.asnumpy(a) for a in parts)
-        count = counts[:, None]
-        return np.where(count > 0, sums / np.maximum(count, 1), np.nan)
+        return sums, counts
+
+    def means(self, rows: np.ndarray | None = None) -> np.ndarray:
+        """Predictions f64[n, n_values] on the host, of all rows or of some; NaN for rows that
+        every tree drew."""
+        sums, counts = self.on_host(rows)
+        return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+
+
+def mean_loss(
+    losses: Losses, y: np.ndarray, weights: np.ndarray, sums: np.ndarray, counts: np.ndarray
+) -> float:
+    """The mean loss of the rows that are out of some bag, weighted; NaN where none is."""
+    seen = counts[:, 0] > 0
+    if not seen.any():
+        return np.nan
+    return float(np.average(losses(y[seen], sums[seen], counts[seen]), weights=weights[seen]))
+
+
+def log_losses(ends: np.ndarray, y: np.ndarray, sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """The log loss of class codes y, as if one more tree gave all classes the same share: few trees
+    may give a class none, of which many give it some. The outputs after the first begin at `ends`.
+    """
+    shares = [
+        np.take_along_axis(part, codes[:, None], axis=1) + 1 / part.shape[1]
+        for part, codes in zip(np.split(sums, ends, axis=1), y.T, strict=True)
+    ]
+    return np.asarray(-np.log(np.hstack(shares) / (counts + 1)).mean(axis=1))
+
+
+def losses_by(
+    criterion: Criterion, y: np.ndarray, sums: np.ndarray, counts: np.ndarray
+) -> np.ndarray:
+    """The criterion's loss; of counts as if one more tree gave their mean, which makes none
+    impossible."""
+    more = int(not criterion.centred)
+    means = (sums + more * y.mean(axis=0)) / (counts + more)
+    return np.asarray(criterion.loss(y, means).mean(axis=1))
 
 
 def _parts(forests: list[Forest], first: int, last: int) -> list[tuple[Forest, range]]:
