@@ -43,16 +43,7 @@ from gpuforest.estimators.tasks import Classifier, Regressor, encode_numbers, ho
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
 from gpuforest.explain import uncertainty
 from gpuforest.explain.importances import Score
-from gpuforest.explain.oob import (
-    Error,
-    Loss,
-    Losses,
-    OutOfBag,
-    curve_points,
-    log_losses,
-    losses_by,
-    mean_loss,
-)
+from gpuforest.explain.oob import Error, Loss, OutOfBag, curve_points, loss_of
 from gpuforest.explain.paths import decision_paths, one_tree
 
 
@@ -251,11 +242,8 @@ class BaseForest(BaseTrees):
             weights = row_weights_of("balanced" if by_name else self.class_weight, labels)
         if rows is not None:
             y, weights = y[rows], weights[rows]
-        return partial(mean_loss, self._losses(plan), y, weights)
-
-    def _losses(self, plan: TrainingPlan) -> Losses:
-        """A function that gives the loss of each row."""
-        raise NotImplementedError
+        classes, criterion = plan.checked.classes, plan.training.rules.criterion
+        return loss_of(y, weights, criterion if classes is None else [*map(len, classes)])
 
     def _tree_score(self, checked: CheckedTarget) -> Score:
         """A function that scores a tree's predictions for rows of these numbers, the higher the
@@ -496,11 +484,9 @@ class ForestClassifier(BaseForest, Classifier):
 
     def _oob_scorer(self, checked: CheckedTarget) -> Score:
         assert checked.classes is not None
-        return partial(accuracy, ends=_ends(checked.classes))
-
-    def _losses(self, plan: TrainingPlan) -> Losses:
-        assert plan.checked.classes is not None
-        return partial(log_losses, _ends(plan.checked.classes))
+        # where the outputs after the first begin among the values of a prediction
+        ends = np.cumsum([len(labels) for labels in checked.classes])[:-1]
+        return partial(accuracy, ends=ends)
 
     def _tree_score(self, checked: CheckedTarget) -> Score:
         y, score = host_target(checked), self._oob_scorer(checked)
@@ -512,11 +498,6 @@ def fewest_rows(self: Any) -> int | float:
     check_is_fitted(self)
     number: int | float = self._settings().min_samples_leaf
     return number
-
-
-def _ends(classes: list[np.ndarray]) -> np.ndarray:
-    """Where the outputs after the first begin among the values of a prediction."""
-    return np.cumsum([len(labels) for labels in classes])[:-1]
 
 
 def _scored(means: np.ndarray, sampling: Sampling) -> np.ndarray:
@@ -558,9 +539,6 @@ class ForestRegressor(BaseForest, Regressor):
 
     def _oob_scorer(self, checked: CheckedTarget) -> Score:
         return r_squared
-
-    def _losses(self, plan: TrainingPlan) -> Losses:
-        return partial(losses_by, plan.training.rules.criterion)
 
     def _tree_score(self, checked: CheckedTarget) -> Score:
         y = host_target(checked)

@@ -12,13 +12,8 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from gpuforest.data.arrays import to_host
 from gpuforest.engine import predict as prediction
 from gpuforest.engine.nodes import is_leaf
-from gpuforest.estimators import params
-from gpuforest.estimators.ensembles import (
-    ForestClassifier,
-    ForestRegressor,
-    UnsupervisedForest,
-    fewest_rows,
-)
+from gpuforest.estimators import ensembles, params
+from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor, UnsupervisedForest
 
 
 @params.parameters(params.FOREST)
@@ -70,7 +65,7 @@ class RandomForestClassifier(ForestClassifier):
     ['a', 'b']
     """
 
-    min_samples_leaf_ = property(fewest_rows)
+    min_samples_leaf_ = property(ensembles.fewest_rows)
 
 
 @params.parameters(params.FOREST, params.OF_NUMBERS, max_features=1 / 3)
@@ -95,7 +90,7 @@ class RandomForestRegressor(ForestRegressor):
     array([3.])
     """
 
-    min_samples_leaf_ = property(fewest_rows)
+    min_samples_leaf_ = property(ensembles.fewest_rows)
 
 
 @params.parameters(params.FOREST, bootstrap=False)
@@ -125,7 +120,7 @@ class ExtraTreesClassifier(ForestClassifier):
     """
 
     _splitter = "random"
-    min_samples_leaf_ = property(fewest_rows)
+    min_samples_leaf_ = property(ensembles.fewest_rows)
 
 
 @params.parameters(params.FOREST, params.OF_NUMBERS, max_features=1.0, bootstrap=False)
@@ -146,7 +141,7 @@ class ExtraTreesRegressor(ForestRegressor):
     """
 
     _splitter = "random"
-    min_samples_leaf_ = property(fewest_rows)
+    min_samples_leaf_ = property(ensembles.fewest_rows)
 
 
 @params.parameters(params.EMBEDDING, params.UNSUPERVISED, max_depth=5)

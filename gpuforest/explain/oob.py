@@ -17,8 +17,6 @@ from gpuforest.engine.sampling import draw_bags
 
 Error = Callable[[np.ndarray], float]  # of out-of-bag predictions f64[n, n_values]
 Loss = Callable[[np.ndarray, np.ndarray], float]  # of `OutOfBag.on_host`
-# of targets [n, n_outputs], and what `OutOfBag.on_host` gives for these rows: f64[n]
-Losses = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 Curve = list[tuple[int, float]]  # numbers of trees, and the errors of these trees
 
 # Rows on which errors are computed while trees grow: a quarter, within these, which takes some
@@ -123,35 +121,33 @@ class OutOfBag:
         return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
 
-def mean_loss(
-    losses: Losses, y: np.ndarray, weights: np.ndarray, sums: np.ndarray, counts: np.ndarray
-) -> float:
-    """The mean loss of the rows that are out of some bag, weighted; NaN where none is."""
-    seen = counts[:, 0] > 0
-    if not seen.any():
-        return np.nan
-    return float(np.average(losses(y[seen], sums[seen], counts[seen]), weights=weights[seen]))
+def loss_of(y: np.ndarray, weights: np.ndarray, of: Criterion | list[int]) -> Loss:
+    """A function that gives the weighted mean loss of targets y [n, n_outputs]; NaN where no row is
+    out of some bag.
 
-
-def log_losses(ends: np.ndarray, y: np.ndarray, sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """The log loss of class codes y, as if one more tree gave all classes the same share: few trees
-    may give a class none, of which many give it some. The outputs after the first begin at `ends`.
+    of : the criterion whose loss it is; or of class codes the classes of each output: the log loss
     """
-    shares = [
-        np.take_along_axis(part, codes[:, None], axis=1) + 1 / part.shape[1]
-        for part, codes in zip(np.split(sums, ends, axis=1), y.T, strict=True)
-    ]
-    return np.asarray(-np.log(np.hstack(shares) / (counts + 1)).mean(axis=1))
 
+    def losses(y: np.ndarray, sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        if isinstance(of, Criterion):
+            # of counts as if one more tree gave their mean: none makes a count impossible
+            more = int(not of.centred)
+            return of.loss(y, (sums + more * y.mean(axis=0)) / (counts + more))
+        # as if one more tree gave all classes the same share: few trees may give a class none, of
+        # which many give it some
+        parts = zip(np.split(sums, np.cumsum(of)[:-1], axis=1), y.T, of, strict=True)
+        at = np.arange(len(y))
+        shares = np.stack([part[at, codes] + 1 / n for part, codes, n in parts], axis=1)
+        return np.asarray(-np.log(shares / (counts + 1)))
 
-def losses_by(
-    criterion: Criterion, y: np.ndarray, sums: np.ndarray, counts: np.ndarray
-) -> np.ndarray:
-    """The criterion's loss; of counts as if one more tree gave their mean, which makes none
-    impossible."""
-    more = int(not criterion.centred)
-    means = (sums + more * y.mean(axis=0)) / (counts + more)
-    return np.asarray(criterion.loss(y, means).mean(axis=1))
+    def loss(sums: np.ndarray, counts: np.ndarray) -> float:
+        seen = counts[:, 0] > 0
+        if not seen.any():
+            return np.nan
+        of_rows = losses(y[seen], sums[seen], counts[seen]).mean(axis=1)
+        return float(np.average(of_rows, weights=weights[seen]))
+
+    return loss
 
 
 def _parts(forests: list[Forest], first: int, last: int) -> list[tuple[Forest, range]]:
