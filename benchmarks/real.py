@@ -59,6 +59,15 @@ def diabetes(_: Path) -> tuple[Array, Array]:
     return load_diabetes(return_X_y=True)
 
 
+def adult(folder: Path) -> tuple[Array, Array]:
+    """Categories become their numbers."""
+    frame = pd.read_csv(folder / "adult_train.csv.gz", na_values="?")
+    for name in frame.columns[frame.dtypes == frame["class"].dtype].drop("class"):
+        codes = frame[name].astype("category").cat.codes
+        frame[name] = codes.where(codes >= 0)
+    return _columns(frame, "class")
+
+
 def california(folder: Path) -> tuple[Array, Array]:
     """207 values are missing; the one column of categories becomes their numbers."""
     frame = pd.read_csv(folder / "california_housing.csv.gz")
@@ -87,6 +96,10 @@ REAL: dict[str, Callable[[Path], tuple[Array, Array]]] = {
     "california": california,
     "bike": bike,
 }
-# a few hundred rows, to see what a fit costs at least
-SMALL: dict[str, Callable[[Path], tuple[Array, Array]]] = {"cancer": cancer, "diabetes": diabetes}
+# a few hundred rows, to see what a fit costs at least; and adult, for choices of parameters
+SMALL: dict[str, Callable[[Path], tuple[Array, Array]]] = {
+    "cancer": cancer,
+    "diabetes": diabetes,
+    "adult": adult,
+}
 REGRESSIONS = ("california", "bike", "diabetes")

@@ -33,6 +33,7 @@ from gpuforest.estimators import bagged, growing
 from gpuforest.estimators.base import BaseTrees
 from gpuforest.estimators.growing import Passed, TrainingPlan
 from gpuforest.estimators.settings import (
+    BY_ERROR,
     Settings,
     check_out_of_bag,
     features_of_tree,
@@ -42,7 +43,7 @@ from gpuforest.estimators.tasks import Classifier, Regressor, encode_numbers, ho
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
 from gpuforest.explain import uncertainty
 from gpuforest.explain.importances import Score
-from gpuforest.explain.oob import Error, OutOfBag, curve_points
+from gpuforest.explain.oob import Error, Loss, OutOfBag, curve_points, loss_of
 from gpuforest.explain.paths import decision_paths, one_tree
 
 
@@ -124,9 +125,11 @@ class BaseForest(BaseTrees):
     _fewest_rows = 1  # of whose predictions there is a score
     oob_curve_: Bunch
     oob_max_features_: Bunch
+    oob_parameters_: Bunch
     bootstrap: bool
     oob_score: bool | Callable[..., float]
     oob_tol: float
+    class_weight: Any
     max_estimators: int
 
     @property
@@ -173,30 +176,38 @@ class BaseForest(BaseTrees):
 
     def _settings(self) -> Settings:
         settings = replace(super()._settings(), balanced_by_weight=True, is_single=False)
-        if settings.max_features == "oob":
-            return replace(settings, max_features=self._best_features())
-        return settings
+        return replace(settings, **{name: self._best(name) for name in self._by_error})
 
-    def _best_features(self) -> Any:
-        """The number that max_features="oob" found; before the fit the one that it begins with."""
-        if not hasattr(self, "oob_max_features_"):
-            return signature(type(self)).parameters["max_features"].default
-        tried = self.oob_max_features_
-        return int(tried.max_features[np.argmin(tried.error)])
+    @property
+    def _by_error(self) -> list[str]:
+        """The parameters of trees that out-of-bag errors choose."""
+        return [name for name in growing.PAIR if getattr(self, name, None) == BY_ERROR[name]]
+
+    def _best(self, name: str) -> Any:
+        """The number that was found; before the fit the one that it begins with."""
+        tried = vars(self).get("oob_parameters_", vars(self).get("oob_max_features_", {}))
+        if name not in tried:
+            return signature(type(self)).parameters[name].default
+        return int(tried[name][np.argmin(tried["error"])])
 
     def _first_waves(
         self, plan: TrainingPlan, waves: list[Forest], n_trees: int
     ) -> tuple[TrainingPlan, list[Forest], int]:
-        """Out-of-bag errors may choose the number of trees and that of features tried."""
-        by_error = getattr(self, "max_features", None) == "oob"
+        """Out-of-bag errors may choose the number of trees and those that say how they grow."""
+        by_error = self._by_error
         converges = self.n_estimators == "auto"
         if growing.n_trees_of(waves) == n_trees or not (by_error or converges):
             return plan, waves, n_trees
         plan = replace(plan, training=keeping_scratch(plan.training))
         error, first_waves = self._oob_error(plan.checked, plan.sample()), list[Forest]()
-        if by_error:
-            plan, first_waves, tried = growing.tune_features(plan, error)
-            self.oob_max_features_ = growing.as_bunch(tried, "max_features")
+        if "min_samples_leaf" in by_error:
+            trials = growing.tune_leaves(plan, self._oob_loss(plan), "max_features" in by_error)
+            self.oob_parameters_ = trials.tried(*growing.PAIR)
+            plan, first_waves = trials.plan, trials.waves
+        elif by_error:
+            trials = growing.tune_features(plan, error)
+            self.oob_max_features_ = trials.tried(*by_error)
+            plan, first_waves = trials.plan, trials.waves
         if converges:
             limits = self.oob_tol, self.max_estimators
             waves, curve = growing.grow_until_converged(plan, error, *limits, first_waves)
@@ -221,6 +232,18 @@ class BaseForest(BaseTrees):
     def _oob_scorer(self, checked: CheckedTarget) -> Score:
         """A function that scores predictions f64[n, n_values] of the targets [n, n_outputs]."""
         raise NotImplementedError
+
+    def _oob_loss(self, plan: TrainingPlan) -> Loss:
+        """The mean loss of `plan.sample()`, by the criterion, or the log loss."""
+        y, labels, rows = host_target(plan.checked), self._labels(plan.checked), plan.sample()
+        weights = np.ones(len(y))
+        if labels is not None:  # trees predict the shares of rows that are weighted so
+            by_name = isinstance(self.class_weight, str)
+            weights = row_weights_of("balanced" if by_name else self.class_weight, labels)
+        if rows is not None:
+            y, weights = y[rows], weights[rows]
+        classes, criterion = plan.checked.classes, plan.training.rules.criterion
+        return loss_of(y, weights, criterion if classes is None else [*map(len, classes)])
 
     def _tree_score(self, checked: CheckedTarget) -> Score:
         """A function that scores a tree's predictions for rows of these numbers, the higher the
@@ -468,6 +491,13 @@ class ForestClassifier(BaseForest, Classifier):
     def _tree_score(self, checked: CheckedTarget) -> Score:
         y, score = host_target(checked), self._oob_scorer(checked)
         return lambda rows, values: score(y[rows], values)
+
+
+def fewest_rows(self: Any) -> int | float:
+    """Rows that either side of a split must have; also where they were chosen, their number."""
+    check_is_fitted(self)
+    number: int | float = self._settings().min_samples_leaf
+    return number
 
 
 def _scored(means: np.ndarray, sampling: Sampling) -> np.ndarray:

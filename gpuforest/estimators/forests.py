@@ -12,7 +12,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from gpuforest.data.arrays import to_host
 from gpuforest.engine import predict as prediction
 from gpuforest.engine.nodes import is_leaf
-from gpuforest.estimators import params
+from gpuforest.estimators import ensembles, params
 from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor, UnsupervisedForest
 
 
@@ -43,8 +43,12 @@ class RandomForestClassifier(ForestClassifier):
         n_estimators="auto".
     oob_max_features_ : Bunch of `max_features` and `error`
         Of max_features="oob", what was tried.
+    oob_parameters_ : Bunch of `max_features`, `min_samples_leaf` and `error`
+        Of min_samples_leaf="oob", what was tried, and its loss, that of the criterion or the log
+        loss, as it would be with infinitely many trees.
     n_estimators_ : int, trees
     max_features_ : int, features tried at a split
+    min_samples_leaf_ : int or float, rows that either side of a split has, "oob" as its number
     seed_ : int, what random draws came from
     criterion_ : str, what the trees were grown with
     backend_ : str, the name of the backend that grew them
@@ -60,6 +64,8 @@ class RandomForestClassifier(ForestClassifier):
     >>> forest.predict([[0.5], [2.5]]).tolist()
     ['a', 'b']
     """
+
+    min_samples_leaf_ = property(ensembles.fewest_rows)
 
 
 @params.parameters(params.FOREST, params.OF_NUMBERS, max_features=1 / 3)
@@ -83,6 +89,8 @@ class RandomForestRegressor(ForestRegressor):
     >>> RandomForestRegressor(random_state=0).fit([[0], [1]] * 9, [2.0, 3.0] * 9).predict([[1]])
     array([3.])
     """
+
+    min_samples_leaf_ = property(ensembles.fewest_rows)
 
 
 @params.parameters(params.FOREST, bootstrap=False)
@@ -112,6 +120,7 @@ class ExtraTreesClassifier(ForestClassifier):
     """
 
     _splitter = "random"
+    min_samples_leaf_ = property(ensembles.fewest_rows)
 
 
 @params.parameters(params.FOREST, params.OF_NUMBERS, max_features=1.0, bootstrap=False)
@@ -132,6 +141,7 @@ class ExtraTreesRegressor(ForestRegressor):
     """
 
     _splitter = "random"
+    min_samples_leaf_ = property(ensembles.fewest_rows)
 
 
 @params.parameters(params.EMBEDDING, params.UNSUPERVISED, max_depth=5)

@@ -1,9 +1,10 @@
 """How the trees of a fit grow and are finished, by one process or several; out-of-bag errors may
-decide how many grow, or how many features their splits try."""
+decide how many grow, how many features their splits try, and how many rows their leaves have."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
@@ -19,18 +20,22 @@ from gpuforest.common.progress import counting_on
 from gpuforest.data.binned import BinnedData, target_and_weight
 from gpuforest.engine.assembly import merged
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.grow import Prune, grow
+from gpuforest.engine.grow import Prune, grow, keeping_scratch
 from gpuforest.engine.records import Training
 from gpuforest.engine.target import CheckedTarget
-from gpuforest.estimators.settings import Settings
+from gpuforest.estimators.settings import Settings, features_tried
 from gpuforest.explain.node_values import clip_leaves, with_leaf_impurity, with_node_values
-from gpuforest.explain.oob import Curve, Error, OutOfBag, change, curve_points, sampled_rows
+from gpuforest.explain.oob import Curve, Error, Loss, OutOfBag, change, curve_points, sampled_rows
 from gpuforest.explain.pruning import best_first, prune
 
 # The fewest trees: tuneRF tries 50, and this is a point of every curve. Errors of fewer trees
 # fall fast, and differ by chance.
 FIRST_TREES = 48
 IMPROVEMENT = 0.05  # of the error, as a part of it: tuneRF's
+Pair = tuple[int, int]  # features tried at a split, and the fewest rows of a leaf
+PAIR = ("max_features", "min_samples_leaf")
+# What both are chosen from, and how often each is
+SHARES, LEAVES, ROUNDS = ("sqrt", 1 / 3, 1 / 2, 3 / 4, None), (1, 2, 5, 10, 20), 2
 Passed = tuple[Any, Any, Any]  # X, y and sample_weight, as `fit` gets them
 
 
@@ -75,10 +80,18 @@ class TrainingPlan:
         training = self.training
         return sampled_rows(training.seed, training.sampling, training.backend)
 
-    def trying(self, n_tried: int) -> TrainingPlan:
-        """The same plan with another number of features tried at a split."""
-        rules = replace(self.training.rules, n_tried=n_tried)
-        return replace(self, training=replace(self.training, rules=rules))
+    @property
+    def pair(self) -> Pair:
+        """The numbers that out-of-bag errors may choose."""
+        return self.training.rules.n_tried, self.training.rules.min_rows_leaf
+
+    def trying(self, pair: Pair) -> TrainingPlan:
+        """The same plan with other numbers."""
+        training, (n_tried, leaf) = self.training, pair
+        rules = replace(training.rules, n_tried=n_tried, min_rows_leaf=leaf)
+        matrix = replace(training.matrix, scratch=None)  # its size depends on the rules
+        other = keeping_scratch(replace(training, matrix=matrix, rules=rules))
+        return replace(self, training=other)
 
 
 def n_trees_of(waves: list[Forest]) -> int:
@@ -86,38 +99,105 @@ def n_trees_of(waves: list[Forest]) -> int:
     return sum(wave.n_trees for wave in waves)
 
 
-def tune_features(plan: TrainingPlan, error: Error) -> tuple[TrainingPlan, list[Forest], Curve]:
+class Trials:
+    """Forests of `FIRST_TREES` trees from the same bags, which differ in two numbers.
+
+    measure : of an empty sum over rows out of bag and the finished trees: their error
+    errors : of all pairs of numbers that were tried
+    plan, waves : of the pair of the least error, of equals the least pair
+    """
+
+    def __init__(
+        self, plan: TrainingPlan, measure: Callable[[OutOfBag, list[Forest]], float]
+    ) -> None:
+        self.errors: dict[Pair, float] = {}
+        self.plan, self.waves = plan, list[Forest]()
+        self._measure, self._rows = measure, plan.sample()
+
+    def error(self, pair: Pair) -> float:
+        """The error of these numbers, which are tried once."""
+        if pair not in self.errors:
+            plan = self.plan.trying(pair)
+            waves = grow(plan.training, 0, FIRST_TREES, plan.pruning)
+            oob = OutOfBag(plan.training, self._rows)
+            error = self._measure(oob, _finished(plan, waves))
+            if not self.waves or (error, pair) < (self.errors[self.plan.pair], self.plan.pair):
+                self.plan, self.waves = plan, waves
+            self.errors[pair] = error
+        return self.errors[pair]
+
+    def tried(self, *names: str) -> Bunch:
+        """All pairs that were tried, ascending: those of their numbers that have these names,
+        i64[n], and errors f64[n]."""
+        pairs, errors = zip(*sorted(self.errors.items()), strict=True)
+        columns = dict(zip(PAIR, np.array(pairs, np.int64).T, strict=True))
+        return Bunch(**{name: columns[name] for name in names}, error=np.array(errors, np.float64))
+
+    def downhill(self, pairs: list[Pair], start: Pair) -> Pair:
+        """The one of these pairs at which steps up, or else down, no longer lower the error."""
+        for step in (1, -1):
+            at = begin = pairs.index(start)
+            while 0 <= at + step < len(pairs):
+                if not self.error(pairs[at + step]) < self.error(pairs[at]):
+                    break
+                at += step
+            if at != begin:
+                return pairs[at]
+        return start
+
+
+def tune_features(plan: TrainingPlan, error: Error) -> Trials:
     """The number of features tried that gives the least out-of-bag error, in the manner of
     Breiman and Cutler's tuneRF (in R's randomForest).
 
     From the number that `plan` has it is halved for as long as that lowers the error of
-    `FIRST_TREES` trees by `IMPROVEMENT`, then doubled. The same bags serve all numbers. The result
-    is the plan with the best of the numbers (of equals the least), its trees, and all numbers,
-    ascending, with their errors.
+    `FIRST_TREES` trees by `IMPROVEMENT`, then doubled.
     """
-    start, rows = plan.training.rules.n_tried, plan.sample()
-    errors: dict[int, float] = {}
-    best: tuple[float, int, list[Forest]] | None = None
 
-    def trial(n_tried: int) -> float:
-        nonlocal best
-        waves = grow(plan.trying(n_tried).training, 0, FIRST_TREES, plan.pruning)
-        oob = OutOfBag(plan.training, rows)
-        ((_, errors[n_tried]),) = _follow(oob, plan, waves, [FIRST_TREES], error)
-        if best is None or (errors[n_tried], n_tried) < best[:2]:
-            best = errors[n_tried], n_tried, waves
-        return errors[n_tried]
+    def measure(oob: OutOfBag, forests: list[Forest]) -> float:
+        ((_, found),) = oob.follow(forests, [FIRST_TREES], error)
+        return found
 
-    least = trial(start)
+    trials, (start, leaf) = Trials(plan, measure), plan.pair
+    least = trials.error((start, leaf))
     for halves in (True, False):
         n_tried = start
         while True:
             other = -(-n_tried // 2) if halves else min(2 * n_tried, plan.training.n_features)
-            if other == n_tried or not trial(other) < least * (1 - IMPROVEMENT):
+            if other == n_tried or not trials.error((other, leaf)) < least * (1 - IMPROVEMENT):
                 break
-            n_tried, least = other, errors[other]
-    assert best is not None
-    return plan.trying(best[1]), best[2], sorted(errors.items())
+            n_tried, least = other, trials.error((other, leaf))
+    return trials
+
+
+def tune_leaves(plan: TrainingPlan, loss: Loss, with_features: bool) -> Trials:
+    """The fewest rows of a leaf that give the least out-of-bag loss; and the features tried.
+
+    One number after the other is led along its candidates, up or else down, for as long as the
+    loss falls. That is the loss of infinitely many trees: with few, small leaves would seem worse
+    than they are in a forest.
+    """
+
+    def measure(oob: OutOfBag, forests: list[Forest]) -> float:
+        # a loss of a + b / n at n trees: a, from both halves of the trees, because that varies less
+        oob.add(forests, FIRST_TREES // 2)
+        sums, counts = (np.array(total) for total in oob.on_host())
+        oob.add(forests, FIRST_TREES)
+        all_sums, all_counts = oob.on_host()
+        halves = loss(sums, counts), loss(all_sums - sums, all_counts - counts)
+        return 2 * loss(all_sums, all_counts) - sum(halves) / 2
+
+    training = plan.training
+    trials, n_tried = Trials(plan, measure), training.rules.n_tried
+    leaves = [n for n in LEAVES if n == 1 or 2 * n <= training.sampling.n_counted]
+    shares = SHARES if with_features else ()
+    numbers = sorted({n_tried, *(features_tried(share, training.n_features) for share in shares)})
+    pair = plan.pair
+    trials.error(pair)  # there may be no other
+    for _ in range(ROUNDS):
+        pair = trials.downhill([(pair[0], leaf) for leaf in leaves], pair)
+        pair = trials.downhill([(n_tried, pair[1]) for n_tried in numbers], pair)
+    return trials
 
 
 def grow_until_converged(
@@ -141,7 +221,7 @@ def grow_until_converged(
             waves = first_waves if is_there else grow(plan.training, begin, end, plan.pruning)
         grown += waves
         passed = [n for n in points if begin < n <= end]
-        curve += _follow(oob, plan, waves, passed, error)
+        curve += oob.follow(_finished(plan, waves, begin), passed, error, begin)
         if change(curve) <= tol:
             break
     else:
@@ -155,14 +235,11 @@ def grow_until_converged(
     return grown, curve
 
 
-def _follow(
-    oob: OutOfBag, plan: TrainingPlan, waves: list[Forest], points: list[int], error: Error
-) -> Curve:
-    """Errors at these numbers of trees; the last number is that of all. The trees need not be
-    merged for it."""
-    begin = accumulate((wave.n_trees for wave in waves), initial=oob.n_trees)
-    forests = [plan.finish([wave], n) for wave, n in zip(waves, begin, strict=False)]
-    return list(oob.follow(forests, points, error, oob.n_trees))
+def _finished(plan: TrainingPlan, waves: list[Forest], first: int = 0) -> list[Forest]:
+    """The waves as they predict; they need not be merged for errors. `first`: the number of the
+    first tree."""
+    begin = accumulate((wave.n_trees for wave in waves), initial=first)
+    return [plan.finish([wave], n) for wave, n in zip(waves, begin, strict=False)]
 
 
 def as_bunch(curve: Curve, name: str) -> Bunch:

@@ -70,8 +70,10 @@ TABLE: Table = {
         "Levels below the root; None: until leaves are pure or may not be split."),
     "min_samples_split": (2, [at_least(2), SHARE],
         "Rows of a node that may be split; a float is a fraction of the rows."),
-    "min_samples_leaf": (1, [at_least(1), INSIDE],
-        "Rows that either side of a split must have; a float is a fraction of the rows."),
+    "min_samples_leaf": (1, [at_least(1), INSIDE, StrOptions({"oob"})],
+        'Rows that either side of a split must have; a float is a fraction of the rows; "oob": '
+        "as many as give the least out-of-bag loss, and with max_features=\"oob\" both together; "
+        "needs bootstrap. See docs/out_of_bag.md."),
     "max_samples_leaf": (None, [at_least(1), SHARE, None],
         "The most draws that a leaf keeps, chosen at random by a hash; a float is a fraction of "
         "the training rows; None: all. Without bootstrap it counts rows."),
@@ -159,13 +161,17 @@ TABLE: Table = {
         "The most bytes, about, that a fit takes besides X and y; fewer trees then grow at once, "
         "and the same ones. See `gpuforest.estimate_memory`. None: no limit."),
 }  # fmt: skip
+PLAIN_LEAF: Table = {
+    "min_samples_leaf": (1, [at_least(1), INSIDE],
+        "Rows that either side of a split must have; a float is a fraction of the rows."),
+}  # fmt: skip
 NO_CLASSES = {"class_weight": None, "voting": None}
 OF_NUMBERS: Table = NO_CLASSES | {
     "criterion": ("squared_error", [StrOptions(CriterionNames("regression"))],
         '"absolute_error" predicts medians: it is slower, grows on the CPU alone and takes no '
         'categories. "poisson" is for counts: y >= 0, not all zero.'),
 }  # fmt: skip
-OF_A_TREE = {
+OF_A_TREE = PLAIN_LEAF | {
     "max_features": (None, [*FEATURES, StrOptions({"sqrt", "log2"}), None],
         "Features, among those that vary in the node, tried at a split; None: all."),
     "ccp_alpha": (0.0, [at_least(0.0, Real), StrOptions({"cv"})],
@@ -176,7 +182,7 @@ OF_A_TREE = {
         'What each row of a class adds to the statistics: {label: weight}, or "balanced", rows / '
         "(classes * rows of the class). A list is for several outputs."),
 }  # fmt: skip
-UNSUPERVISED = {
+UNSUPERVISED = PLAIN_LEAF | {
     "n_estimators": (100, [at_least(1)], "Trees."),
     "categorical_split": ("subset", [StrOptions({"subset", "multiway"})],
         "How a categorical feature splits: in two sets of categories; or in a branch for each."),

@@ -20,7 +20,7 @@ from gpuforest.engine.forest import Forest
 from gpuforest.engine.sampling import draw_bags
 from gpuforest.estimators import params
 from gpuforest.estimators.bagged import warn_of_rows_in_all_bags
-from gpuforest.estimators.ensembles import ForestRegressor
+from gpuforest.estimators.ensembles import ForestRegressor, fewest_rows
 from gpuforest.estimators.fits import as_it_is
 from gpuforest.estimators.growing import Passed, TrainingPlan
 from gpuforest.estimators.tasks import host_target
@@ -37,6 +37,7 @@ class QuantileForest(ForestRegressor):
     max_samples_leaf: int | float | None
     monotonic_cst: Any
     _rows_: TrainingRows
+    min_samples_leaf_ = property(fewest_rows)
 
     def _validate_params(self) -> None:
         super()._validate_params()

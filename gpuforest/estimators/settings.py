@@ -113,9 +113,13 @@ def _plain_number(value: Any) -> Any:
     return int(value) if isinstance(value, Integral) else float(value)
 
 
+# the words by which out-of-bag errors choose a parameter
+BY_ERROR = {"n_estimators": "auto", "max_features": "oob", "min_samples_leaf": "oob"}
+
+
 def check_out_of_bag(params: Mapping[str, Any]) -> None:
     """Raise a ValueError if a fit lacks the out-of-bag errors that its parameters need."""
-    for name, value in (("n_estimators", "auto"), ("max_features", "oob")):
+    for name, value in BY_ERROR.items():
         if params.get(name) == value and not params.get("bootstrap", False):
             raise ValueError(f"{name}={value!r} needs bootstrap=True: no row is out of bag without")
     if params.get("n_estimators") == "auto" and params.get("warm_start", False):

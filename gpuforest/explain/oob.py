@@ -10,11 +10,13 @@ import numpy as np
 from gpuforest.backends.base import Array, Backend
 from gpuforest.common.parallel import blocks, parallel_map
 from gpuforest.engine.binning import draw_rows
+from gpuforest.engine.criteria import Criterion
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.records import Sampling, Training
 from gpuforest.engine.sampling import draw_bags
 
 Error = Callable[[np.ndarray], float]  # of out-of-bag predictions f64[n, n_values]
+Loss = Callable[[np.ndarray, np.ndarray], float]  # of `OutOfBag.on_host`
 Curve = list[tuple[int, float]]  # numbers of trees, and the errors of these trees
 
 # Rows on which errors are computed while trees grow: a quarter, within these, which takes some
@@ -103,16 +105,49 @@ class OutOfBag:
             self.add(forests, n_trees, begin)
             yield n_trees, error(self.means(rows))
 
-    def means(self, rows: np.ndarray | None = None) -> np.ndarray:
-        """Predictions f64[n, n_values] on the host, of all rows or of some; NaN for rows that
-        every tree drew."""
-        backend, parts = self._backend, (self.sums, self.counts)
+    def on_host(self, rows: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Sums f64[n, n_values] and counts i64[n, 1] on the host, of all rows or of some."""
+        backend, parts = self._backend, (self.sums, self.counts[:, None])
         if rows is not None:
             at = backend.asarray(rows)
             parts = tuple(backend.xp.take(a, at, axis=0) for a in parts)
         sums, counts = (backend.asnumpy(a) for a in parts)
-        count = counts[:, None]
-        return np.where(count > 0, sums / np.maximum(count, 1), np.nan)
+        return sums, counts
+
+    def means(self, rows: np.ndarray | None = None) -> np.ndarray:
+        """Predictions f64[n, n_values] on the host, of all rows or of some; NaN for rows that
+        every tree drew."""
+        sums, counts = self.on_host(rows)
+        return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+
+
+def loss_of(y: np.ndarray, weights: np.ndarray, of: Criterion | list[int]) -> Loss:
+    """A function that gives the weighted mean loss of targets y [n, n_outputs]; NaN where no row is
+    out of some bag.
+
+    of : the criterion whose loss it is; or of class codes the classes of each output: the log loss
+    """
+
+    def losses(y: np.ndarray, sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        if isinstance(of, Criterion):
+            # of counts as if one more tree gave their mean: none makes a count impossible
+            more = int(not of.centred)
+            return of.loss(y, (sums + more * y.mean(axis=0)) / (counts + more))
+        # as if one more tree gave all classes the same share: few trees may give a class none, of
+        # which many give it some
+        parts = zip(np.split(sums, np.cumsum(of)[:-1], axis=1), y.T, of, strict=True)
+        at = np.arange(len(y))
+        shares = np.stack([part[at, codes] + 1 / n for part, codes, n in parts], axis=1)
+        return np.asarray(-np.log(shares / (counts + 1)))
+
+    def loss(sums: np.ndarray, counts: np.ndarray) -> float:
+        seen = counts[:, 0] > 0
+        if not seen.any():
+            return np.nan
+        of_rows = losses(y[seen], sums[seen], counts[seen]).mean(axis=1)
+        return float(np.average(of_rows, weights=weights[seen]))
+
+    return loss
 
 
 def _parts(forests: list[Forest], first: int, last: int) -> list[tuple[Forest, range]]:

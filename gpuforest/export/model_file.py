@@ -87,6 +87,7 @@ SCORES = ("train_score", "validation_score")
 CURVES: dict[str, dict[str, list[type]]] = {
     "oob_curve": {"n_estimators": [int], "error": [float]},
     "oob_max_features": {"max_features": [int], "error": [float]},
+    "oob_parameters": {"max_features": [int], "min_samples_leaf": [int], "error": [float]},
     "pruning_curve": {
         "ccp_alphas": [float], "n_leaves": [int], "errors": [float], "std_errors": [float]
     },
@@ -360,7 +361,8 @@ def _read_curve(name: str, columns: dict[str, list[Any]]) -> Bunch:
         values = columns[column]
         numbers = [value for value in values if value == value or column not in ERRORS]
         most = 2**31 if kind is int else inf
-        need(all(0 <= value < most for value in numbers), "a number out of range")
+        sizes = map(abs, numbers) if column in ERRORS else numbers  # such as extrapolated errors
+        need(all(0 <= size < most for size in sizes), "a number out of range")
         arrays[column] = np.array(values, np.int64 if kind is int else np.float64)
     first = columns[next(iter(arrays))]
     need(all(a <= b for a, b in pairwise(first)), "a curve that goes back")

@@ -29,6 +29,7 @@ from gpuforest.engine.nodes import CHILD_SHIFT, LEAF_WORD, pack_splits
 from gpuforest.engine.records import Sampling
 from gpuforest.engine.sampling import draw_bags
 from gpuforest.engine.target import TargetCoding, encode_moments, integer_weights
+from gpuforest.estimators.settings import BY_ERROR
 from gpuforest.estimators.standing_in import after_import
 from gpuforest.explain.paths import average_path_length
 from gpuforest.explain.views import TreeView
@@ -118,8 +119,8 @@ def to_sklearn(estimator: Any) -> Any:
     converted.set_params(criterion=criterion.name)
     if hasattr(estimator, "ccp_alpha_"):  # not "cv", which is ours
         converted.set_params(ccp_alpha=estimator.ccp_alpha_)
-    for parameter, by_oob in (("n_estimators", "auto"), ("max_features", "oob")):
-        if getattr(estimator, parameter, None) == by_oob:
+    for parameter, word in BY_ERROR.items():
+        if getattr(estimator, parameter, None) == word:
             converted.set_params(**{parameter: getattr(estimator, f"{parameter}_")})
     measure = criterion.of_outputs(forest.coding.n_outputs)
     signs = estimator._signs()

@@ -133,6 +133,7 @@ AS_IF_ABSENT = [
     {"oob_score": True}, {"max_samples": 50}, {"max_samples": 0.4},
     {"oob_score": True, "n_estimators": "auto", "oob_tol": 0.03},
     {"oob_score": True, "n_estimators": 50, "max_features": "oob"},
+    {"oob_score": True, "n_estimators": 50, "min_samples_leaf": "oob"},
 ]  # fmt: skip
 
 
@@ -156,7 +157,7 @@ def same_out_of_bag(model, fewer, some):
     name = "oob_decision_function_" if hasattr(model, "classes_") else "oob_prediction_"
     a, b = getattr(model, name), getattr(fewer, name)
     same = model.oob_score_ == fewer.oob_score_ and np.array_equal(a[some], b, equal_nan=True)
-    for curve in ("oob_curve_", "oob_max_features_"):
+    for curve in ("oob_curve_", "oob_max_features_", "oob_parameters_"):
         a, b = (getattr(m, curve, {}) for m in (model, fewer))
         same &= all(np.array_equal(a[key], b[key], equal_nan=True) for key in {*a, *b})
     return same and not np.isnan(getattr(model, name)[~some]).any()

@@ -20,6 +20,7 @@ from gpuforest.data.binned import BinnedData
 from gpuforest.data.blocks import named
 from gpuforest.data.passes import Reader, Rows, Summary
 from gpuforest.engine.binning import SAMPLE_ROWS, hash_limit
+from gpuforest.estimators.settings import BY_ERROR
 from gpuforest.tools.dask import partitions
 from gpuforest.tools.dask.rows import fit_rows
 from gpuforest.tools.dask.waiting import done_all
@@ -122,9 +123,11 @@ def continues(estimator: Any) -> bool:
 
 
 def shares_trees(estimator: Any) -> bool:
-    """Whether the trees do not depend on each other. Out-of-bag errors may choose their number."""
-    number, tried = getattr(estimator, "n_estimators", None), getattr(estimator, "max_features", 0)
-    return isinstance(number, int | np.integer) and tried != "oob"
+    """Whether the trees do not depend on each other. Out-of-bag errors may choose their number, or
+    those that say how they grow."""
+    number = getattr(estimator, "n_estimators", None)
+    by_error = (getattr(estimator, name, None) == word for name, word in BY_ERROR.items())
+    return isinstance(number, int | np.integer) and not any(by_error)
 
 
 def evenly_shared(begin: int, end: int, threads: dict[str, int]) -> dict[str, tuple[int, int]]:
