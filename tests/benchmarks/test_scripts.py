@@ -14,6 +14,8 @@ from benchmarks import (
     forest_or_boosting,
     isolation,
     outliers,
+    presets,
+    public_data,
     quantiles,
     rare_classes,
     record,
@@ -167,3 +169,46 @@ def test_versions(run):
     assert [line["work"] for line in lines] == ["depth 8", "boosting"]
     assert all(line["before"] > 0 and line["median_ratio"] > 0 for line in lines)
     assert "| depth 8 |" in printed
+
+
+def test_presets(run, monkeypatch):
+    methods = "sklearn-forest,gpuforest-forest-default"
+    options = ["--sets", "digits", "--splits", 2, "--methods", methods]
+    lines, printed = run(presets, *options)
+    assert [(x["split"], x["method"]) for x in lines] == [
+        (split, method)
+        for split in range(2)
+        for method in ("gpuforest-forest-default", "sklearn-forest")
+    ]
+    assert all(x["rows"] == 1347 and 0.9 < x["accuracy"] < x["fit_s"] + 1 for x in lines)
+    assert lines[0]["log_loss"] != lines[2]["log_loss"]
+    assert len(run(presets, *options)[0]) == 4  # what is there is not done again
+    assert len(run(presets, *options, "--label", "b")[0]) == 6  # but with another label
+    pair = methods.replace(",", ":")
+    _, printed = run(presets, *options, "--summary", "--pairs", pair)
+    assert "| sklearn-forest beside gpuforest-forest-default | 1 |" in printed
+
+
+def test_presets_are_not_tried_on_sealed_sets(run):
+    assert len(public_data.SEALED) == 8
+    for name in public_data.SEALED:
+        with pytest.raises(SystemExit, match=f"unknown: {name}"):
+            run(presets, "--sets", name)
+
+
+def test_presets_encodes_categories_by_the_training_rows():
+    train = pd.DataFrame({"a": ["x", "y", None, "x"], "b": [1, 2, 3, 4]})
+    test = pd.DataFrame({"a": ["z", None, "y"], "b": [1, 2, 3]})
+    model = presets.Encoded(presets.sklearn_forest("Classifier", 0).model, 0).fit(train, [0, 1] * 2)
+    np.testing.assert_array_equal(model.encoded(test)["a"], [-1, np.nan, 1])
+    model.most_values = 2
+    assert model.encoded(test)["a"].isna().tolist() == [True, True, False]
+
+
+@pytest.mark.parametrize("name", presets.SIMULATED)
+def test_presets_simulates_many_values(name):
+    X, y = presets.simulated(name, 500)
+    assert X.shape == (500, 5 if name == "sim-honest" else 6)
+    assert (len(np.unique(y)) == 2) == (presets.task_of(name) == "Classifier")
+    if "unique" in name:
+        assert X["name"].is_unique
