@@ -1,7 +1,7 @@
 """Presets beside defaults, a search and other libraries.  python -m benchmarks.presets
 
 Sets of public_data.py, five splits: three quarters of the rows to train on, stratified by class.
-All methods get the same splits, one after another and with two threads; each has a process that
+All methods get the same splits, one after another and with two threads (or OMP_NUM_THREADS); each has a process that
 has fitted before, and split 0 of all sets comes before split 1 of any. Threads of OpenMP do not
 spin. Compare seconds only if the machine was idle otherwise (`load` is its load average). Log loss
 keeps probabilities 2e-16 from 0 and 1, as scikit-learn's does. Encoding of categories is a part of
@@ -50,7 +50,7 @@ from benchmarks.libraries.forest import two_columns
 from benchmarks.public_data import categories
 
 Array = Any
-THREADS = 2
+THREADS = int(os.environ.get("OMP_NUM_THREADS", 2))
 KINDS = {"forest": "RandomForest", "extra": "ExtraTrees", "boosting": "HistGradientBoosting"}
 PRESETS = ("scikit-learn", "accurate", "fast")
 SPLITTERS = ("subset", "ordered_target", "auto")
@@ -76,6 +76,7 @@ PAIRS = (
     ("gpuforest-forest-accurate", "ydf-forest"),
     ("gpuforest-forest-accurate", "gpuforest-forest-search"),
     ("gpuforest-forest-fast", "sklearn-forest"),
+    ("gpuforest-boosting-accurate", "lightgbm"),
     ("gpuforest-boosting-accurate", "lightgbm-tuned"),
     ("gpuforest-boosting-accurate", "catboost"),
     ("gpuforest-boosting-accurate", "ydf-boosting"),

@@ -24,7 +24,7 @@ import pandas as pd
 from benchmarks.real import BESIDE, ROOT
 from benchmarks.record import table
 
-MOST_ROWS = 20_000
+MOST_ROWS = 8_000
 LEAST_OF_CLASS = 20  # rows; classes of fewer are left out
 N_SEALED = 8
 # what is read, and under which licence: what the metadata of a package say, else unknown

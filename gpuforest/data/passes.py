@@ -9,6 +9,7 @@ those rows whose numbers have the lowest hashes (`binning.row_hashes`).
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -101,7 +102,8 @@ class Reader(BaseEstimator):  # type: ignore[misc]
     min_category_frequency: int = 1
     categorical_split: str = "subset"
     seed: int = 0
-    by_class: bool | None = None  # whether y has classes; None: unless it has floats
+    # whether y holds classes, or what says so; None: unless it holds floats
+    by_class: bool | Callable[[Any], bool] | None = None
     features: frozenset[int] | None = None  # the categorical ones, once a block was read
     names: list[Any] | None = None  # of the columns
 
@@ -173,7 +175,7 @@ class Reader(BaseEstimator):  # type: ignore[misc]
         """Whether the target holds classes."""
         if self.by_class is None:
             return isinstance(y, Labels) or y.dtype.kind != "f"
-        return self.by_class
+        return self.by_class(y) if callable(self.by_class) else self.by_class
 
     def ordered_target(self, y: Any, weights: np.ndarray | None) -> OrderedTarget:
         """What target statistics are made of."""

@@ -35,13 +35,14 @@ from gpuforest.estimators.base import BaseTrees
 from gpuforest.estimators.boosting_fit import Rows, Watch
 from gpuforest.estimators.growing import Passed
 from gpuforest.estimators.memory import boosted_fit_of, boosting_fitted_to_memory
+from gpuforest.estimators.presets import BOOSTING, HasPresets
 from gpuforest.estimators.settings import class_weights_of
 from gpuforest.estimators.tasks import Classifier, host_target
 from gpuforest.estimators.trees import first_weights
 from gpuforest.explain.model_facts import best_round
 
 
-class HistGradientBoosting(BaseTrees):
+class HistGradientBoosting(BaseTrees, HasPresets):
     """Runs the rounds. The two estimators add the target."""
 
     loss: str
@@ -61,6 +62,7 @@ class HistGradientBoosting(BaseTrees):
     refit: bool
     quantile: float | None = None
     min_category_frequency = 1  # each category is one by itself
+    _presets = BOOSTING
     _takes_infinities = True  # see data/validation.py
     _converter = "sklearn_boosting", "to_sklearn"
 

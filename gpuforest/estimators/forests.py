@@ -14,10 +14,11 @@ from gpuforest.engine import predict as prediction
 from gpuforest.engine.nodes import is_leaf
 from gpuforest.estimators import ensembles, params
 from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor, UnsupervisedForest
+from gpuforest.estimators.presets import FOREST_OF_CLASSES, HasPresets
 
 
 @params.parameters(params.FOREST)
-class RandomForestClassifier(ForestClassifier):
+class RandomForestClassifier(ForestClassifier, HasPresets):
     """A random forest for classes.
 
     The same data and `random_state` give the same forest, bit for bit, on every backend
@@ -65,11 +66,12 @@ class RandomForestClassifier(ForestClassifier):
     ['a', 'b']
     """
 
+    _presets = FOREST_OF_CLASSES
     min_samples_leaf_ = property(ensembles.fewest_rows)
 
 
 @params.parameters(params.FOREST, params.OF_NUMBERS, max_features=1 / 3)
-class RandomForestRegressor(ForestRegressor):
+class RandomForestRegressor(ForestRegressor, HasPresets):
     """A random forest for real numbers.
 
     The same data and `random_state` give the same forest, bit for bit, on every backend
@@ -94,7 +96,7 @@ class RandomForestRegressor(ForestRegressor):
 
 
 @params.parameters(params.FOREST, bootstrap=False)
-class ExtraTreesClassifier(ForestClassifier):
+class ExtraTreesClassifier(ForestClassifier, HasPresets):
     """Extremely randomized trees for classes.
 
     Of each feature tried at a split one cut is drawn at random, among the feature's bins from
@@ -120,11 +122,12 @@ class ExtraTreesClassifier(ForestClassifier):
     """
 
     _splitter = "random"
+    _presets = FOREST_OF_CLASSES
     min_samples_leaf_ = property(ensembles.fewest_rows)
 
 
 @params.parameters(params.FOREST, params.OF_NUMBERS, max_features=1.0, bootstrap=False)
-class ExtraTreesRegressor(ForestRegressor):
+class ExtraTreesRegressor(ForestRegressor, HasPresets):
     """Extremely randomized trees for real numbers.
 
     Of each feature tried at a split one cut is drawn at random, see `ExtraTreesClassifier`.

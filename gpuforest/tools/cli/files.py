@@ -12,12 +12,13 @@ import numpy as np
 from sklearn.utils import Bunch
 
 import gpuforest
+from gpuforest.common.arguments import draw_seed
 from gpuforest.data import frames
 from gpuforest.data.arrays import frame_to_array
-from gpuforest.data.binned import BinnedData
 from gpuforest.data.blocks import Block, Blocks, named
 from gpuforest.data.files import PARQUET, has_pyarrow, named_files
 from gpuforest.data.frames import Table, listed
+from gpuforest.data.passes import Reader, binned_blocks
 from gpuforest.data.text import Reading
 from gpuforest.engine.binning import categories_of
 from gpuforest.tools.cli import options
@@ -218,19 +219,19 @@ class TableBlocks(Blocks):
 
 
 def binned(
-    blocks: TableBlocks, estimator: Any, params: dict[str, Any], folder: Path | None
+    blocks: TableBlocks, estimator: Any, task: str, params: dict[str, Any], folder: Path | None
 ) -> Bunch:
     """What `train` needs of a table, with the blocks' data binned as the estimator will need them,
     codes in memory or in a folder, and the frame of the first block. `params`, the parameters, gets
     the seed of the bins."""
-    names = ("max_bins", "categorical_features", "min_category_frequency", "random_state")
-    data = BinnedData.from_blocks(
-        blocks,
+    names = "max_bins", "categorical_features", "min_category_frequency", "categorical_split"
+    by_class = {"classification": True, "regression": False}.get(task, frames.is_class_target)
+    reader = Reader(
         **{name: getattr(estimator, name) for name in names},
-        categorical_split=estimator.categorical_split,
-        n_jobs=getattr(estimator, "n_jobs", None),
-        path=None if folder is None else folder / "binned",
-    )
+        seed=draw_seed(estimator.random_state), by_class=by_class,
+    )  # fmt: skip
+    path, n_jobs = folder and folder / "binned", getattr(estimator, "n_jobs", None)
+    data = binned_blocks(blocks, reader, path, n_jobs, memory_limit=None, verbose=0)
     params["random_state"] = data.seed
     first = blocks.first.frame
     return Bunch(X=data, y=data.y, weight=data.sample_weight, frame=first)

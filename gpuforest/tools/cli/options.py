@@ -235,8 +235,8 @@ def given_parameters(arguments: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def make_estimator(model: str, task: str, params: dict[str, Any]) -> Any:
-    """An estimator of the parameters given; all cores, and out-of-bag if it can be."""
+def make_estimator(model: str, task: str, params: dict[str, Any], preset: str | None = None) -> Any:
+    """An estimator of a preset and the parameters given; all cores, and out-of-bag if it can be."""
     if (model, task) not in ESTIMATORS:
         raise ValueError(f"--model {model} is not for {task}")
     estimator = ESTIMATORS[model, task]
@@ -253,10 +253,12 @@ def make_estimator(model: str, task: str, params: dict[str, Any]) -> Any:
             other = INSTEAD.get(name, "")
             hint = f"; there it is {flag_of(other)}" if other in signature else ""
             raise ValueError(f"{flag_of(name)} is no option of a {task} {model}{hint}")
-    defaults: dict[str, Any] = {}
-    if "bootstrap" in signature and "oob_score" in signature:
-        defaults["oob_score"] = params.get("bootstrap", signature["bootstrap"].default)
-    return estimator(**(defaults | params))
+    if preset is not None and not hasattr(estimator, "preset"):
+        raise ValueError(f"--preset is for forest, extra_trees and boosting, not for {model}")
+    made = estimator(**params) if preset is None else estimator.preset(preset, **params)
+    if "bootstrap" in signature and "oob_score" in signature and "oob_score" not in params:
+        made.set_params(oob_score=made.bootstrap)
+    return made
 
 
 def describe(name: str, users: list[Any], kinds: Kinds) -> str:

@@ -7,6 +7,7 @@ import os
 import sys
 import tempfile
 from contextlib import ExitStack
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,6 +23,7 @@ from gpuforest.data import frames
 from gpuforest.data.binned import Labels
 from gpuforest.data.frames import MAX_CLASSES, Table, listed
 from gpuforest.data.text import nearly_numbers
+from gpuforest.estimators import presets
 from gpuforest.explain.model_facts import finite, model_facts
 from gpuforest.tools.cli import files, options, output
 
@@ -31,6 +33,9 @@ REQUIRED = """\
 TASK = f"""\
 --task auto|classification|regression  auto: classification if the target holds strings, booleans, \
 or at most {MAX_CLASSES} distinct whole numbers that occur twice on average (default: auto)"""
+PRESET = f"""\
+--preset {"|".join(presets.BOOSTING)}  what parameters begin with, of a forest, extra_trees or \
+boosting: accurate is best without a search (default: scikit-learn)"""
 OPTIONS = """\
 --weight COLUMN  the column of sample weights
 --drop COLS  columns to leave out, separated by commas; may be repeated
@@ -46,7 +51,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     models = tuple(dict.fromkeys(model for model, _ in options.ESTIMATORS))
     how: dict[str, Any] = {"type": model_word, "choices": models, "default": "forest"}
     command.add_argument("--model", help="(default: forest)", **how)
-    options.declare(command, OPTIONS, options.JSON)
+    options.declare(command, PRESET, OPTIONS, options.JSON)
     options.declare_reading(command, kept=False)
     options.declare_parameters(command)
 
@@ -94,11 +99,12 @@ def run(arguments: argparse.Namespace) -> None:
             folder = None
             if "memory_limit" in params:
                 folder = Path(stack.enter_context(TemporaryDirectory(prefix="gpuforest-")))
-            table = files.binned(blocks, likely_estimator(arguments, params), params, folder)
+            likely = likely_estimator(arguments, params)
+            table = files.binned(blocks, likely, arguments.task or "auto", params, folder)
         task = arguments.task or "auto"
         if task == "auto":
             task = "classification" if frames.is_class_target(table.y) else "regression"
-        estimator = options.make_estimator(arguments.model, task, params)
+        estimator = options.make_estimator(arguments.model, task, params, arguments.preset)
         memory = memory_of(estimator, table)
         if sys.stderr.isatty():  # before the work, so that it can be ended
             print(f"training takes {about(memory['total'])} of memory", file=sys.stderr)
@@ -135,12 +141,13 @@ def save(estimator: Any, out: Path) -> None:
 
 def likely_estimator(arguments: argparse.Namespace, params: dict[str, Any]) -> Any:
     """An estimator of these parameters, before the target says what the task is."""
+    make = partial(options.make_estimator, arguments.model, params=params, preset=arguments.preset)
     if arguments.task not in (None, "auto"):
-        return options.make_estimator(arguments.model, arguments.task, params)
+        return make(arguments.task)
     try:
-        return options.make_estimator(arguments.model, "classification", params)
+        return make("classification")
     except ValueError:  # an option of regressions only
-        return options.make_estimator(arguments.model, "regression", params)
+        return make("regression")
 
 
 def categories(table: Table, named: list[str], params: dict[str, Any]) -> dict[str, Any]:

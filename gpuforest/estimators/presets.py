@@ -1,0 +1,61 @@
+"""Presets: parameters by a word, for those who will not search. docs/presets.md measures them."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+Parameters = dict[str, Any]
+
+# of each preset, what the constructor gets in place of its defaults
+FOREST: dict[str, Parameters] = {
+    "accurate": {
+        "n_estimators": 300, "max_features": "oob", "min_samples_leaf": "oob", "bootstrap": True,
+        "categorical_split": "auto",
+    },
+    "fast": {"n_estimators": 50, "min_samples_leaf": 2, "categorical_split": "auto"},
+    "scikit-learn": {},
+}  # fmt: skip
+FOREST_OF_CLASSES = FOREST | {"accurate": FOREST["accurate"] | {"criterion": "entropy"}}
+BOOSTING: dict[str, Parameters] = {
+    "accurate": {
+        "learning_rate": 0.05, "max_iter": 1000, "early_stopping": True, "n_iter_no_change": 50,
+        "refit": True, "subsample": 0.75, "categorical_split": "auto",
+    },
+    "fast": {"categorical_split": "auto"},
+    "scikit-learn": {},
+}  # fmt: skip
+
+
+class HasPresets:
+    """Adds `preset`."""
+
+    _presets: ClassVar[dict[str, Parameters]] = FOREST
+
+    @classmethod
+    def preset(cls, name: str, **params: Any) -> Self:
+        """An estimator, not fitted, with the parameters that a word stands for.
+
+        It is an ordinary estimator: `get_params` shows the parameters, and they can be set.
+
+        Parameters
+        ----------
+        name : {"accurate", "fast", "scikit-learn"}
+            "accurate": the best predictions without a search; "fast": the shortest fit at about
+            the accuracy of scikit-learn's defaults; "scikit-learn": these defaults, as
+            the constructor has them. See docs/presets.md.
+        **params : parameters of the constructor, in place of the preset's
+
+        Returns
+        -------
+        estimator
+
+        Raises
+        ------
+        ValueError
+            A word that is no preset.
+        TypeError
+            A parameter that the estimator does not have.
+        """
+        if name not in cls._presets:
+            raise ValueError(f"preset {name!r} is unknown: pass one of {', '.join(cls._presets)}")
+        return cls(**{**cls._presets[name], **params})
