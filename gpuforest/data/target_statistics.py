@@ -212,5 +212,6 @@ def with_numbers(X: np.ndarray, statistics: Statistics) -> np.ndarray:
     X = X.copy()
     for f, statistic in statistics.items():
         numbers = np.array([*statistic.values, np.nan], np.float32)
-        X[:, f] = numbers[codes_of(X[:, f])]
+        # a statistic that says nothing knows no category; -1, of missing values, takes the last
+        X[:, f] = numbers[np.minimum(codes_of(X[:, f]), len(statistic.values) - 1)]
     return X

@@ -150,6 +150,9 @@ def test_boosting_judges_by_categories_that_it_knows_from_the_training_rows():
     assert found.validation_score_[-1] == pytest.approx(-error)
     inside = clone(model).fit(FRAME, Z)
     assert inside.forest_.edges.statistics != found.forest_.edges.statistics
+    noise = FRAME.assign(town=[f"row {i}" for i in range(N)])
+    without = clone(model).fit(noise[["a", "b"]], Z)
+    assert np.array_equal(clone(model).fit(noise, Z).validation_score_, without.validation_score_)
 
 
 @pytest.mark.parametrize("weights", [None, WEIGHTS])
