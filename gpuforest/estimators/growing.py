@@ -34,8 +34,8 @@ FIRST_TREES = 48
 IMPROVEMENT = 0.05  # of the error, as a part of it: tuneRF's
 Pair = tuple[int, int]  # features tried at a split, and the fewest rows of a leaf
 PAIR = ("max_features", "min_samples_leaf")
-# What both are chosen from, and how often each is
-SHARES, LEAVES, ROUNDS = ("sqrt", 1 / 3, 1 / 2, 3 / 4, None), (1, 2, 5, 10, 20), 2
+# What both are chosen from
+SHARES, LEAVES = ("sqrt", 1 / 3, 1 / 2, 3 / 4, None), (1, 2, 5, 10, 20)
 Passed = tuple[Any, Any, Any]  # X, y and sample_weight, as `fit` gets them
 
 
@@ -173,9 +173,9 @@ def tune_features(plan: TrainingPlan, error: Error) -> Trials:
 def tune_leaves(plan: TrainingPlan, loss: Loss, with_features: bool) -> Trials:
     """The fewest rows of a leaf that give the least out-of-bag loss; and the features tried.
 
-    One number after the other is led along its candidates, up or else down, for as long as the
-    loss falls. That is the loss of infinitely many trees: with few, small leaves would seem worse
-    than they are in a forest.
+    The leaf and then the features are led along their candidates, up or else down, for as long as
+    the loss falls. That is the loss of infinitely many trees: with few, small leaves would seem
+    worse than they are in a forest.
     """
 
     def measure(oob: OutOfBag, forests: list[Forest]) -> float:
@@ -194,9 +194,8 @@ def tune_leaves(plan: TrainingPlan, loss: Loss, with_features: bool) -> Trials:
     numbers = sorted({n_tried, *(features_tried(share, training.n_features) for share in shares)})
     pair = plan.pair
     trials.error(pair)  # there may be no other
-    for _ in range(ROUNDS):
-        pair = trials.downhill([(pair[0], leaf) for leaf in leaves], pair)
-        pair = trials.downhill([(n_tried, pair[1]) for n_tried in numbers], pair)
+    pair = trials.downhill([(pair[0], leaf) for leaf in leaves], pair)
+    trials.downhill([(n_tried, pair[1]) for n_tried in numbers], pair)
     return trials
 
 
