@@ -83,14 +83,15 @@ class OrderedTarget:
         return np.argsort(hashing.hash_at(key, np.arange(len(self.y), dtype=np.uint64)))
 
     @cached_property
-    def moments(self) -> tuple[np.ndarray, float, float]:
-        """Numbers as integers i64[N], with their scale and centre."""
+    def moments(self) -> tuple[np.ndarray, float]:
+        """Numbers as integers i64[N], and a power of two above their sizes: divided by that they
+        lie between -1 and 1, where float32 tells apart what it would not far from 0."""
         y, total = self.y.astype(np.float64)[:, None], 4 * int(self.weight.sum())
-        coding, moments = encode_moments(y, total)
-        return moments[:, 0], coding.scale, float(coding.centre[0])
+        moments = encode_moments(y, total)[1][:, 0]
+        return moments, float(2 ** int(np.abs(moments).max()).bit_length())
 
-    def integers(self, codes: np.ndarray, n: int) -> tuple[np.ndarray, float, float]:
-        """What is averaged for a feature of n categories: integers i64[N], their scale and centre.
+    def integers(self, codes: np.ndarray, n: int) -> tuple[np.ndarray, float]:
+        """What is averaged for a feature of n categories: integers i64[N], and their scale.
 
         Two classes are 0 and 1. More have the scores by which the categories' shares of them differ
         most, as for splits by sets: the first principal direction of the shares.
@@ -98,12 +99,12 @@ class OrderedTarget:
         if not self.n_classes:
             return self.moments
         if self.n_classes < 3:
-            return self.y.astype(np.int64), 1.0, 0.0
+            return self.y.astype(np.int64), 1.0
         known = codes >= 0
         y = self.y.astype(np.int64)
         cells = codes[known] * self.n_classes + y[known]
         table = np.bincount(cells, self.weight[known], n * self.n_classes)
-        return class_scores(table.reshape(n, -1))[y], float(STEPS), 0.0
+        return class_scores(table.reshape(n, -1))[y], float(STEPS)
 
     def statistic(
         self, codes: np.ndarray, categories: tuple[object, ...]
@@ -113,7 +114,7 @@ class OrderedTarget:
         codes : i64[N], positions in `categories`; their number for other values, -1 for missing
         """
         n = len(categories) + 1
-        integers, scale, centre = self.integers(codes, n)
+        integers, scale = self.integers(codes, n)
         rows = self.order[codes[self.order] >= 0]
         rows = rows[np.argsort(codes[rows], kind="stable")]
         first = np.searchsorted(codes[rows], np.arange(n + 1))  # where each category begins
@@ -125,7 +126,7 @@ class OrderedTarget:
         prior = prior_of(*of_category, exact_sum(squares[b] for b in blocks(len(rows))), n_rows)
 
         def mean_of(weight: Any, total: Any) -> np.ndarray:
-            return np.asarray(total / np.maximum(weight, 1) / scale + centre, np.float32)
+            return np.asarray(total / np.maximum(weight, 1) / scale, np.float32)
 
         values = np.full(len(codes), np.nan, np.float32)
         if prior is None:

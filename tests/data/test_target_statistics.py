@@ -64,6 +64,19 @@ def test_the_mean_of_the_rows_before(weighted):
     assert statistic == (tuple(NAMES), tuple(map(float, means)))
 
 
+@pytest.mark.parametrize(("factor", "shift"), [(2.0**900, 0), (2.0**-900, 0), (1, 2**40)])
+def test_the_unit_of_the_target_does_not_matter(factor, shift):
+    y, codes = np.round(Z * 64), TOWN.astype(np.int64)
+    plain, _ = OrderedTarget(y, 0, None, seed=3).statistic(codes, tuple(NAMES))
+    assert len(np.unique(plain)) > 1000
+    assert (np.abs(plain) <= 1).all()
+    other, _ = OrderedTarget(y * factor + shift, 0, None, seed=3).statistic(codes, tuple(NAMES))
+    if shift:
+        assert np.corrcoef(plain, other)[0, 1] > 1 - 1e-9
+    else:
+        assert np.array_equal(plain, other)
+
+
 def test_the_prior_by_hand():
     # two categories of two rows: 0 4 | 4 8. Means 2 and 6, of all 4. Within: 4 * 2^2 / 2 = 8.
     # Between: 2 * 2 * 2^2 / 1 = 16, which chance makes

@@ -182,6 +182,15 @@ def test_tools_know_the_word(tmp_path):
     table = np.column_stack([*NUMBERS])
     header = ",".join([*"abcdefghij", "y"])
     np.savetxt(tmp_path / "table.csv", table, delimiter=",", header=header, comments="")
-    words = ["--target", "y", "--min-samples-leaf", "oob", "--n-estimators", "50", "--random-state", "0"]
+    words = [
+        "--target",
+        "y",
+        "--min-samples-leaf",
+        "oob",
+        "--n-estimators",
+        "50",
+        "--random-state",
+        "0",
+    ]
     main(["train", str(tmp_path / "table.csv"), *words, "--out", str(tmp_path / "model")])
     assert gf.load(tmp_path / "model").min_samples_leaf_ > 1
