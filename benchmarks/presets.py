@@ -379,10 +379,13 @@ def run(options: argparse.Namespace, log: record.Log) -> None:
         if method not in processes:
             processes[method] = ProcessPoolExecutor(1, get_context("spawn"))
         try:
-            found = processes[method].submit(one_fit, name, method, split, options.data).result()
-        except BrokenProcessPool:
-            found = {"error": "its process ended"}
-            del processes[method]
+            fit = processes[method].submit(one_fit, name, method, split, options.data)
+            found = fit.result(options.limit)
+        except (BrokenProcessPool, TimeoutError) as error:
+            slow = isinstance(error, TimeoutError)
+            found = {"error": f"more than {options.limit} s" if slow else "its process ended"}
+            for process in processes.pop(method)._processes.values():
+                process.kill()
         if "absent" in found:
             absent.add((method, task))
             print(f"{method} ({task}): skipped, {found['absent']}", flush=True)
@@ -504,6 +507,7 @@ def main() -> None:
     parser.add_argument("--sets", help="names or patterns (a,b*); by default those not sealed")
     parser.add_argument("--methods", help='names or patterns, or "rivals"; by default all')
     parser.add_argument("--splits", type=int, default=5)
+    parser.add_argument("--limit", type=float, default=300, help="seconds of a fit, at most")
     parser.add_argument("--data", type=Path, help="folder of the real data sets")
     parser.add_argument("--sealed", action="store_true", help="the sealed sets, and only these")
     parser.add_argument("--label", help="of results of gpuforest; by default the commit")

@@ -8,6 +8,7 @@ from copy import copy
 import numpy as np
 
 from gpuforest.backends.base import Array, Backend
+from gpuforest.common import elementary
 from gpuforest.common.parallel import blocks, parallel_map
 from gpuforest.engine.binning import draw_rows
 from gpuforest.engine.criteria import Criterion
@@ -138,7 +139,7 @@ def loss_of(y: np.ndarray, weights: np.ndarray, of: Criterion | list[int]) -> Lo
         parts = zip(np.split(sums, np.cumsum(of)[:-1], axis=1), y.T, of, strict=True)
         at = np.arange(len(y))
         shares = np.stack([part[at, codes] + 1 / n for part, codes, n in parts], axis=1)
-        return np.asarray(-np.log(shares / (counts + 1)))
+        return -elementary.log(shares / (counts + 1))
 
     def loss(sums: np.ndarray, counts: np.ndarray) -> float:
         seen = counts[:, 0] > 0
