@@ -42,13 +42,14 @@ class Tally:
     whole: bool  # all weights are whole numbers
     # all values that the column's dtype lists, in its order, if there is one list for all blocks
     order: tuple[Any, ...] | None
-    codes: np.ndarray  # i32[N], the rows' positions in `values`, -1 for missing; [0]: not kept
+    # the rows' positions in `values` by blocks, i32[n], -1 for missing; (): not kept
+    codes: tuple[np.ndarray, ...]
 
     @classmethod
     def of(cls, factor: Factor, weights: np.ndarray | None, keeps: bool = False) -> Tally:
         """That of a column, whose rows have weights f64[N], or None: all are one."""
         codes, values, order = factor
-        kept = codes.astype(np.int32) if keeps else np.zeros(0, np.int32)
+        kept = (codes.astype(np.int32),) if keeps else ()
 
         def by_value(of_rows: np.ndarray | None) -> np.ndarray:
             return np.bincount(codes + 1, of_rows, len(values) + 1)[1:].astype(np.float64)
@@ -72,7 +73,8 @@ class Tally:
 
         rows, weights = both(self.rows, other.rows), both(self.weights, other.weights)
         order = self.order if self.order == other.order else None
-        codes = np.append(self.codes, np.array([*moved, -1], np.int32)[other.codes])
+        place = np.array([*moved, -1], np.int32)
+        codes = (*self.codes, *(place[of_block] for of_block in other.codes))
         whole = self.whole and other.whole
         return Tally(list(position), rows, weights, whole, order, codes)
 

@@ -53,6 +53,13 @@ class Sample:
     def take(self, some: Any) -> Sample:
         return Sample(self.rows[some], self.values[some])
 
+    def with_columns(self, columns: Ordered) -> Sample:
+        """The same rows with other values, of all rows of the table, of some features."""
+        values = self.values.copy()
+        for f, column in columns.items():
+            values[:, f] = column[self.rows]
+        return Sample(self.rows, values)
+
     def __add__(self, other: Sample) -> Sample:
         rows = np.concatenate([self.rows, other.rows])
         values = np.concatenate([self.values, other.values])
@@ -143,26 +150,19 @@ class Reader(BaseEstimator):  # type: ignore[misc]
         self, summary: Summary, y: Any, weights: np.ndarray | None, backend: Backend
     ) -> tuple[binning.BinEdges, Ordered]:
         """The edges that `binning.fit_edges` chooses from all rows, of which this is the summary;
-        their integer weights are i32[N] or None."""
+        their integer weights are i32[N] or None. And what target statistics make of categories."""
         fewest, split = self.min_category_frequency, self.categorical_split
         categories = {
             f: tally.categories(column_name(f, self.names), fewest, split)
             for f, tally in summary.tallies.items()
         }
-        sample, look = summary.sample.of_lowest_hashes(self.seed), summary.look
-        ordered, statistics = dict[int, np.ndarray](), {}
-        target = None
-        for f, tally in summary.tallies.items():
-            if not has_statistics(split, len(categories[f])):
-                continue
-            target = target or self.ordered_target(y, weights)
-            factor = tally.codes, tally.values, None
-            codes = codes_of(find(factor, categories[f], column_name(f, self.names)))
-            ordered[f], statistics[f] = target.statistic(codes, categories.pop(f))
-            sample.values[:, f], look.values[:, f] = (ordered[f][s.rows] for s in (sample, look))
+        ordered, statistics = self._statistics(summary.tallies, categories, y, weights)
+        sample = summary.sample.of_lowest_hashes(self.seed).with_columns(ordered)
+        look = summary.look.with_columns(ordered).values
+        categories = {f: known for f, known in categories.items() if f not in statistics}
         edges = binning.fit_edges(
             sample.values,
-            max_bins=binning.most_bins(look.values, self.max_bins, None, categories, backend),
+            max_bins=binning.most_bins(look, self.max_bins, None, categories, backend),
             weights=None if weights is None else weights[sample.rows],
             seed=self.seed,
             sample_rows=len(sample.rows),
@@ -170,6 +170,22 @@ class Reader(BaseEstimator):  # type: ignore[misc]
             categories=categories,
         )
         return replace(edges, statistics=statistics), ordered
+
+    def _statistics(
+        self, tallies: dict[int, Tally], categories: binning.Categories, y: Any,
+        weights: np.ndarray | None,
+    ) -> tuple[Ordered, binning.Statistics]:  # fmt: skip
+        """What takes the place of those categories that have target statistics."""
+        ordered: Ordered = {}
+        statistics: binning.Statistics = {}
+        target = None
+        for f, tally in tallies.items():
+            if has_statistics(self.categorical_split, len(categories[f])):
+                target = target or self.ordered_target(y, weights)
+                factor = np.concatenate(tally.codes), tally.values, None
+                codes = codes_of(find(factor, categories[f], column_name(f, self.names)))
+                ordered[f], statistics[f] = target.statistic(codes, categories[f])
+        return ordered, statistics
 
     def has_classes(self, y: Any) -> bool:
         """Whether the target holds classes."""
