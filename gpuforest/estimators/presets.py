@@ -9,7 +9,7 @@ Parameters = dict[str, Any]
 # of each preset, what the constructor gets in place of its defaults
 FOREST: dict[str, Parameters] = {
     "accurate": {
-        "n_estimators": 200, "max_features": "oob", "min_samples_leaf": "oob", "bootstrap": True,
+        "n_estimators": 150, "max_features": "oob", "min_samples_leaf": "oob", "bootstrap": True,
         "categorical_split": "auto",
     },
     "fast": {"n_estimators": 50, "min_samples_leaf": 2, "categorical_split": "auto"},
