@@ -2,7 +2,7 @@
 
 They come with Python packages, with the checkout, or are in the folder of real data (see real.py).
 Nothing is downloaded; a set whose package or file is absent is skipped with a message. Of larger
-sets, 20,000 rows are drawn, the same ones each time. Strings are categories, numbers are numbers;
+sets, 8,000 rows are drawn, the same ones each time. Strings are categories, numbers are numbers;
 columns that hold the target, follow from it, or only number the rows are left out.
 
 Eight sets are sealed: no method, parameter or preset may be chosen by their scores, and scripts run
