@@ -18,9 +18,9 @@ FOREST: dict[str, Parameters] = {
 FOREST_OF_CLASSES = FOREST | {"accurate": FOREST["accurate"] | {"criterion": "entropy"}}
 BOOSTING: dict[str, Parameters] = {
     "accurate": {
-        "learning_rate": 0.03, "max_iter": 1500, "max_leaf_nodes": 16, "min_samples_leaf": 5,
-        "l2_regularization": 1.0, "max_features": 0.5, "subsample": 0.9, "early_stopping": True,
-        "n_iter_no_change": 75, "refit": True, "categorical_split": "auto",
+        "learning_rate": 0.05, "max_iter": 1000, "max_leaf_nodes": 16, "min_samples_leaf": 2,
+        "l2_regularization": 1.0, "max_features": 0.25, "subsample": 0.9, "early_stopping": True,
+        "n_iter_no_change": 50, "refit": True, "categorical_split": "auto",
     },
     "fast": {
         "learning_rate": 0.15, "max_iter": 60, "max_leaf_nodes": 20, "min_samples_leaf": 10,
