@@ -27,16 +27,17 @@ LARGEST = 1e304  # of a target's values: sums over 10,000 trees stay finite
 
 
 def learn_table(
-    estimator: Any, X: Any, backend: Backend, weights: Any = None
+    estimator: Any, X: Any, backend: Backend, weights: Any = None, split: str = "subset"
 ) -> tuple[Array, Categories]:
     """`check_table` in a fit: X, and the features' categories as `binning.BinEdges` has them, which
-    it learns; rows whose weight [N], on the host and not checked yet, is zero add none."""
+    it learns; rows whose weight [N], on the host and not checked yet, is zero add none. `split` is
+    the parameter `categorical_split`."""
     if isinstance(X, BinnedData):
-        learn_binned(estimator, X)
+        learn_binned(estimator, X, split)
         categories, names = X.edges.categories, X.feature_names
     else:
         wanted, fewest = estimator.categorical_features, estimator.min_category_frequency
-        reader = CategoryReader(wanted, None, fewest, weights, split=estimator.categorical_split)
+        reader = CategoryReader(wanted, None, fewest, weights, split=split)
         X, names = read_table(estimator, X, backend, reader, reset=True)
         categories = reader.categories
     if categories:
@@ -64,7 +65,7 @@ def check_table(
     return read_table(estimator, X, backend, CategoryReader(known=known), reset=False)[0]
 
 
-def learn_binned(estimator: Any, data: BinnedData) -> None:
+def learn_binned(estimator: Any, data: BinnedData, split: str) -> None:
     """`learn_table` of binned data: sets the number and names of features; an error if the data
     were binned by other parameters than the estimator's."""
     names = "max_bins", "categorical_features", "min_category_frequency"
@@ -75,7 +76,6 @@ def learn_binned(estimator: Any, data: BinnedData) -> None:
                 f"{name}={asked!r} of the estimator, but the data were binned with "
                 f"{name}={binned!r}: pass the same to both"
             )
-    split = estimator.categorical_split
     splits = [s if may_have_statistics(s) else "subset" for s in (split, data.categorical_split)]
     if data.edges.known and splits[0] != splits[1]:
         raise ValueError(

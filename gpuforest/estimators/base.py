@@ -23,7 +23,7 @@ from gpuforest.data.arrays import count_columns, count_rows, in_kind_of, is_on_d
 from gpuforest.data.binned import BinnedData, edges_of, target_and_weight
 from gpuforest.data.target_statistics import OrderedTarget, replace_categories
 from gpuforest.data.validation import check_table, check_weights, learn_table
-from gpuforest.engine.binning import BinEdges, Categories, bin_matrix, most_bins
+from gpuforest.engine.binning import BinEdges, Categories, Statistics, bin_matrix, most_bins
 from gpuforest.engine.criteria import CRITERIA, Criterion
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.grow import grow
@@ -168,16 +168,19 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
             settings = self._settings()
             backend = for_splits(backend, CRITERIA[settings.criterion], settings.kind)
             sample_weight = to_host(sample_weight, "sample_weight")
-            X, categories = learn_table(self, X, backend, sample_weight)
+            split = settings.categorical_split
+            X, categories = learn_table(self, X, backend, sample_weight, split)
             weights = check_weights(sample_weight, X.shape[0])
             settings = self._for_rows(settings, X.shape[0])
             X, weights = self._pooled(X, weights, settings, seed, backend)
             checked = self._check_target(y, X.shape[0], backend)
             sampling = sampling_of(settings, X.shape[0], weights, self._labels(checked))
             coding, codes = self._encode_target(checked, sampling, backend)
-            target_of = partial(OrderedTarget.of, checked, None if weights is None else weights[1])
-            split, make_target = settings.categorical_split, partial(target_of, seed)
-            categories, statistics = replace_categories(X, categories, split, make_target)
+            statistics: Statistics = {}
+            if categories:
+                of_draws = None if weights is None else weights[1]
+                make_target = partial(OrderedTarget.of, checked, of_draws, seed)
+                categories, statistics = replace_categories(X, categories, split, make_target)
             rules = rules_of(settings, X.shape[1], sampling, coding, bool(categories))
             integers = bin_weights(sampling, weights)
             max_bins, edges = self._bins(X, settings, integers, categories, backend)

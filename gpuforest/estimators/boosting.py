@@ -147,7 +147,8 @@ class HistGradientBoosting(BaseTrees, HasPresets):
         with progress.stage("checking"):
             backend = for_boosting(backend)
             weights = to_host(passed[2], "sample_weight")
-            X, categories = checks.learn_table(self, passed[0], backend, weights)
+            split = self.categorical_split
+            X, categories = checks.learn_table(self, passed[0], backend, weights, split)
             self._fitted_with_sw = weights is not None
             y, classes = self._check_y(passed[1], X.shape[0], backend)
             weight = self._weigh(y, classes, first_weights(weights, X.shape[0]))

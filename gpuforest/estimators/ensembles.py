@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import cached_property, partial, wraps
+from functools import cache, cached_property, partial, wraps
 from importlib import import_module
 from inspect import signature
 from typing import Any, ClassVar, Self
@@ -176,6 +176,8 @@ class BaseForest(BaseTrees):
 
     def _settings(self) -> Settings:
         settings = replace(super()._settings(), balanced_by_weight=True, is_single=False)
+        if "oob" not in (settings.max_features, settings.min_samples_leaf):
+            return settings
         return replace(settings, **{name: self._best(name) for name in self._by_error})
 
     @property
@@ -431,7 +433,19 @@ def described_tree(self: Any) -> Any:
 
 def of_tree(name: str) -> Any:
     """A property: the parameter of this name of the tree that an ensemble is made from."""
-    return property(lambda self: getattr(self._tree_given, name))
+
+    def parameter(self: Any) -> Any:
+        given = self.estimator
+        tree = default_tree(self._tree, self._default_depth) if given is None else given
+        return getattr(tree, name)
+
+    return property(parameter)
+
+
+@cache  # for reading alone: a fit reads many parameters
+def default_tree(kind: Any, max_depth: int | None) -> Any:
+    """The tree that `estimator=None` stands for."""
+    return kind(max_depth=max_depth)
 
 
 class ForestClassifier(BaseForest, Classifier):

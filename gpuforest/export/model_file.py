@@ -361,8 +361,8 @@ def _read_curve(name: str, columns: dict[str, list[Any]]) -> Bunch:
         values = columns[column]
         numbers = [value for value in values if value == value or column not in ERRORS]
         most = 2**31 if kind is int else inf
-        sizes = map(abs, numbers) if column in ERRORS else numbers  # such as extrapolated errors
-        need(all(0 <= size < most for size in sizes), "a number out of range")
+        least = -inf if (name, column) == ("oob_parameters", "error") else 0  # extrapolated
+        need(all(least <= value < most for value in numbers), "a number out of range")
         arrays[column] = np.array(values, np.int64 if kind is int else np.float64)
     first = columns[next(iter(arrays))]
     need(all(a <= b for a, b in pairwise(first)), "a curve that goes back")

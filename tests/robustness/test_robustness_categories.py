@@ -113,7 +113,7 @@ REFUSED = [
     ("Input X contains infinity: column 'colour'; NaN means missing, infinities must be replaced",
      objects([1.0, np.inf] * 40), COLOUR),
     ("column 'colour' has 65534 categories; at most 65533 are supported: raise "
-     "min_category_frequency, or drop it",
+     "min_category_frequency, pass categorical_split='ordered_target', or drop it",
      pd.DataFrame({"colour": MANY, "size": MANY}), COLOUR | ANY),
     ("categorical_features set as a boolean mask must have shape (n_features,), got: (3,) for 2 "
      "features", frame(Y), {"categorical_features": [True, False, False]}),
