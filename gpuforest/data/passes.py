@@ -1,9 +1,9 @@
 """What a fit must know of all rows before it encodes the first one, and the two passes over blocks
 that make binned data: one learns it, one encodes.
 
-Summaries of blocks add up to that of the table, on any machine and in any order, which is that of
-the rows where target statistics need to know where each category is: the sample is
-those rows whose numbers have the lowest hashes (`binning.row_hashes`).
+Summaries of blocks add up to that of the table on any machine, and in any order: the sample is
+those rows whose numbers have the lowest hashes (`binning.row_hashes`). For target statistics they
+are added in the order of the rows, because they keep each row's category.
 """
 
 from __future__ import annotations

@@ -131,7 +131,8 @@ def _refuse_surrogates(labels: list[Any], form: str) -> None:
 
 
 def category_codes(estimator: Any, X: Any) -> np.ndarray:
-    """The rows of X as the numbers that exported models take: categories become codes.
+    """The rows of X as the numbers that exported models take: categories become codes, or the mean
+    targets that stand for them.
 
     Parameters
     ----------
@@ -142,7 +143,8 @@ def category_codes(estimator: Any, X: Any) -> np.ndarray:
     -------
     float32 or float64 array of shape (n_samples, n_features): of a categorical feature the
     position of each category among those of the fit, their number for any other value, and
-    NaN where the value is missing; of other features the numbers of X
+    NaN where the value is missing, or the category's mean target if the fit split by that; of
+    other features the numbers of X
 
     Raises
     ------

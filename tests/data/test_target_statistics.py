@@ -1,5 +1,6 @@
 """Target statistics: by their definition, and the models that are made of them."""
 
+import json
 from fractions import Fraction
 
 import numpy as np
@@ -12,6 +13,7 @@ import gpuforest as gf
 from gpuforest.common import hashing
 from gpuforest.data import target_statistics
 from gpuforest.data.target_statistics import OrderedTarget, class_scores, prior_of
+from gpuforest.export import container, model_file
 
 RNG = np.random.default_rng(7)
 N = 1500
@@ -220,3 +222,41 @@ def test_an_exported_model_takes_the_categories():
         columns = {n: frame[[n]].to_numpy(object if n != "a" else np.float32) for n in names}
         shares = session.run(None, columns)[1]
         assert np.allclose(shares, model.predict_proba(frame[names]), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "statistic",
+    [[["a"], [0.5]], [["a", "a"], [0.1, 0.2, 0.3]], [["a", 1], [0.1, 0.2, 0.3]],
+     [["a"], [0.1, float("nan")]], [["a"], [1, 2]], [["a"]], "a"],
+    ids=range(7),
+)  # fmt: skip
+def test_files_that_no_model_wrote(statistic, tmp_path):
+    path = tmp_path / "model"
+    gf.DecisionTreeClassifier(**BY_TARGET).fit(FRAME, Y).save(path)
+    text, arrays = container.read(path, model_file.ARRAYS)
+    header = json.loads(text)
+    container.write(path, json.dumps(header | {"statistics": {"0": statistic}}), arrays)
+    with pytest.raises(gf.ModelFormatError):
+        gf.load(path)
+    container.write(
+        path, json.dumps(header | {"statistics": {"3": header["statistics"]["0"]}}), arrays
+    )
+    with pytest.raises(gf.ModelFormatError):
+        gf.load(path)
+
+
+def test_an_exported_model_takes_the_numbers_of_categories():
+    treelite = pytest.importorskip("treelite")
+    model = gf.RandomForestRegressor(5, **BY_TARGET).fit(FRAME, Z)
+    table = gf.category_codes(model, FRAME)
+    found = treelite.gtil.predict(model.to_treelite(), table)
+    assert np.allclose(found.ravel(), model.predict(FRAME), rtol=1e-12)
+    assert "the mean target of its category" in gf.export_c(model)
+
+
+@pytest.mark.parametrize("name", ["Bagging", "AdaBoost"])
+def test_ensembles_of_trees_take_the_word_of_their_tree(name):
+    tree = gf.DecisionTreeClassifier(max_depth=3, categorical_split="ordered_target")
+    model = getattr(gf, f"{name}Classifier")(tree, random_state=0).fit(FRAME, Y)
+    assert [*model.forest_.edges.statistics] == [0]
+    assert model.score(FRAME, Y) > 0.6

@@ -53,6 +53,8 @@ def trained(monkeypatch, by_blocks, *options):
         ["--target", "z", "--max-bins", "50"],
         ["--target", "z", "--model", "extra_trees", "--test", "data.csv"],
         ["--target", "y", "--model", "boosting"],
+        ["--target", "y", "--categorical-split", "ordered_target"],
+        ["--target", "z", "--categorical-split", "ordered_target"],
     ],
     ids=" ".join,
 )
@@ -60,7 +62,7 @@ def test_blocks_train_the_same_model(folder, monkeypatch, capsys, options):
     whole = trained(monkeypatch, False, *options)
     found = trained(monkeypatch, True, *options)
     assert same_forest(found.forest_, whole.forest_)
-    assert found.forest_.edges.categories == whole.forest_.edges.categories
+    assert found.forest_.edges.known == whole.forest_.edges.known
     assert found.get_params() == whole.get_params()
     assert list(found.feature_names_in_) == list(whole.feature_names_in_)
     assert np.array_equal(getattr(found, "classes_", 0), getattr(whole, "classes_", 0))
