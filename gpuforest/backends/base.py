@@ -7,6 +7,7 @@ annotations only, and imports the default of a member where a backend asks for i
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -63,6 +64,14 @@ class Backend(ABC):
     @abstractmethod
     def asnumpy(self, array: Array) -> np.ndarray:
         """Copy a device array to the host."""
+
+    def active(self) -> AbstractContextManager[Any]:
+        """Inside, this thread makes arrays and runs kernels on the backend's device."""
+        return nullcontext()
+
+    def places(self, training: Training, n: int) -> list[Training]:
+        """The training on each of the devices, at most `n`, that grow trees at the same time."""
+        return [training]
 
     # kernels
 

@@ -27,6 +27,7 @@ CPU_MEMORY, GPU_MEMORY = 8 * 2**20, 64 * 2**20
 BUDGETS = {"numpy": CPU_MEMORY, "numba": CPU_MEMORY}  # other backends get GPU_MEMORY
 ENVIRONMENT = "GPUFOREST_BACKEND"
 GPU = "cupy"  # the backend that "auto" takes if there is a GPU
+ALL_GPUS = "cupy:all"  # trees grow on all devices at the same time
 NO_KERNELS = f"there are no kernels compiled for this machine, nor Numba to do so: {code.EXTRA}"
 # "auto" takes a GPU for data on the host from this number of rows on. From there on the GPU should
 # never be slower than the CPU: a goal that no measurement on a device has confirmed yet.
@@ -64,6 +65,13 @@ def _cupy(n_threads: int, memory_budget: int) -> Backend:
     return CupyBackend(n_threads, memory_budget)
 
 
+def _all_gpus(n_threads: int, memory_budget: int) -> Backend:
+    gpu.require()
+    from gpuforest.backends.cuda.device import CupyBackend
+
+    return CupyBackend.on_all(n_threads, memory_budget)
+
+
 def _numba_cuda(n_threads: int, memory_budget: int) -> Backend:
     if find_spec("numba_cuda") is None:
         raise BackendError(
@@ -84,6 +92,7 @@ _factories: dict[str, Factory] = {
     "numpy": _numpy,
     "numba": _numba,
     GPU: _cupy,
+    ALL_GPUS: _all_gpus,
     "numba-cuda": _numba_cuda,
 }
 

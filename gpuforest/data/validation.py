@@ -15,6 +15,7 @@ from sklearn.utils.validation import validate_data
 
 from gpuforest.backends.base import Array, Backend
 from gpuforest.common.dtypes import MAX_FEATURES, MAX_ROWS, VALUE
+from gpuforest.common.parallel import parallel_map
 from gpuforest.data import arrays
 from gpuforest.data.binned import BinnedData, Labels
 from gpuforest.data.categories import CategoryReader
@@ -120,7 +121,7 @@ def read_table(
             validate_data(estimator, shown, reset=reset, skip_check_array=True)
         categories.choose(X.shape[1])
         X = _as_numbers(X, categories)
-    return without_infinities(estimator, X, names, backend.xp), names
+    return without_infinities(estimator, X, names, backend), names
 
 
 def _read_frame(
@@ -377,21 +378,32 @@ def check_weights(sample_weight: Any, n_rows: int) -> tuple[np.ndarray, np.ndarr
 BLOCK_VALUES = 2**22  # values that are checked at once, so that a copy of them stays small
 
 
-def without_infinities(estimator: Any, X: Array, names: list[Any] | None, xp: Any) -> Array:
-    """X real [N, F] itself, or a copy if there are infinities, and the estimator takes them; else
-    an error with the name of the column. `xp` is the library of X's device."""
+def without_infinities(
+    estimator: Any, X: Array, names: list[Any] | None, backend: Backend
+) -> Array:
+    """X real [N, F] itself, on the host or on the backend's device, or a copy if there are
+    infinities, and the estimator takes them; else an error with the name of the column."""
+    if X.dtype.kind != "f":
+        return X
     on_host = isinstance(X, np.ndarray)
-    xp = np if on_host else xp
+    xp = np if on_host else backend.xp
     size = max(1, (BLOCK_VALUES if on_host else DEVICE_VALUES) // X.shape[1])
-    for begin in range(0, X.shape[0], size) if X.dtype.kind == "f" else ():
+
+    def infinities(begin: int) -> Any:
+        """Where they are, or None."""
         block = X[begin : begin + size]
         if on_host:  # the quickest look at many: if their sum is finite, they are
             wide = np.float32 if block.dtype == np.float16 else None  # float16 soon overflows
             with np.errstate(over="ignore", invalid="ignore"):
                 if np.isfinite(block.sum(dtype=wide)):
-                    continue
+                    return None
         infinite = xp.isinf(block)
-        if bool(xp.any(infinite)):
+        return infinite if bool(xp.any(infinite)) else None
+
+    begins = range(0, X.shape[0], size)
+    blocks = parallel_map(infinities, begins, backend.n_threads if on_host else 1)
+    for begin, infinite in zip(begins, blocks, strict=True):
+        if infinite is not None:
             row, column = (int(indices[0]) for indices in xp.nonzero(infinite))
             where = f"{column_name(column, names)}, row {begin + row}"
             most = _most(estimator, X.dtype, where)

@@ -54,7 +54,7 @@ SAMPLE_ROWS = 200_000  # quantiles of a bin of 1/255 are then known to 1.5 %
 FEW_VALUES, MANY_BINS = 1023, 255
 TINY = float(np.finfo(np.float64).tiny)
 LOOK_ROWS = 2048  # values are counted in these rows first; too many there settle the question
-BLOCK_ROWS = 65_536  # rows encoded at once, at most
+BLOCK_ROWS = 65_536  # rows encoded at once, at most, but see `block_rows`
 BLOCK_VALUES = 2**24  # values encoded at once, at most: 64 MiB of float32
 # The same on a device, where few launches matter more: codes take 64 MiB, and a copy of the
 # values, if their dtype or layout needs one, 256 MiB of float32
@@ -188,8 +188,11 @@ class BinnedMatrix:
         return self.edges.n_features
 
 
-def encode_blocks(X: Array, edges: BinEdges, backend: Backend) -> Iterator[tuple[int, int, Array]]:
-    """Blocks of rows as (begin, end, codes [end - begin, F]), one after another.
+def encode_blocks(
+    X: Array, edges: BinEdges, backend: Backend, host_rows: int | None = None
+) -> Iterator[tuple[int, int, Array]]:
+    """Blocks of rows as (begin, end, codes [end - begin, F]), one after another; of rows on the
+    host BLOCK_ROWS at most, or `host_rows`.
 
     X is a real array [N, F] of any layout and dtype, on the host or the device, or a sparse one in
     rows: a block at a time becomes row-major, dense and of `value_dtype`. Or it has codes already.
@@ -200,7 +203,7 @@ def encode_blocks(X: Array, edges: BinEdges, backend: Backend) -> Iterator[tuple
     N, F = X.shape
     dtype = value_dtype(X)
     if on_host(X):
-        xp, size = np, max(1, min(BLOCK_ROWS, BLOCK_VALUES // max(F, 1)))
+        xp, size = np, host_rows or max(1, min(BLOCK_ROWS, BLOCK_VALUES // max(F, 1)))
     else:
         xp, size = backend.xp, max(1, DEVICE_VALUES // max(F, 1))
     for begin in range(0, N, size):
@@ -208,6 +211,13 @@ def encode_blocks(X: Array, edges: BinEdges, backend: Backend) -> Iterator[tuple
         rows = X[begin:end]
         block = xp.ascontiguousarray(rows.toarray() if issparse(rows) else rows, dtype=dtype)
         yield begin, end, backend.encode(block, edges)
+
+
+def block_rows(n_features: int, backend: Backend) -> int:
+    """Rows on the host, at most, that `bin_matrix` encodes at once. Devices take more, because
+    their threads copy large blocks faster."""
+    most = max(1, BLOCK_VALUES // max(n_features, 1))
+    return min(most, BLOCK_ROWS) if backend.on_host else most
 
 
 def new_codes(n_rows: int, n_features: int, dtype: Any, backend: Backend) -> Array:
@@ -230,7 +240,8 @@ def take_rows(X: Array, rows: np.ndarray | None, backend: Backend) -> Array:
 def bin_matrix(X: Array, edges: BinEdges, backend: Backend) -> BinnedMatrix:
     """Encode X [N, F] on the backend, by blocks of rows into one array of codes."""
     codes = None
-    for begin, end, block in encode_blocks(X, edges, backend):
+    host_rows = block_rows(edges.n_features, backend)
+    for begin, end, block in encode_blocks(X, edges, backend, host_rows):
         if codes is None and end == X.shape[0]:
             codes = block
             break

@@ -15,7 +15,7 @@ import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from queue import SimpleQueue
 
 import numpy as np
 
@@ -38,16 +38,41 @@ def grow(training: Training, begin: int, n_trees: int, prune: Prune | None = Non
     n_new = n_trees - begin
     if not n_new:  # max_features="oob" may have grown all of them
         return []
-    bounded = len(training.rules.signs) > 0
-    n_workers, worker, size = training.backend.waves(
-        training.sampling, training.n_channels, n_new, training.node_words, bounded
-    )
+    workers, size = workers_of(training, n_new)
+    idle: SimpleQueue[Training] = SimpleQueue()
+    for worker in workers:
+        idle.put(worker)
+
+    def wave(first: int) -> Forest:
+        worker = idle.get()
+        try:
+            with worker.backend.active():
+                return grow_wave(worker, first, min(first + size, n_trees), prune)
+        finally:
+            idle.put(worker)
+
     return parallel_map(
-        partial(grow_wave, keeping_scratch(training.on(worker)), n_trees, size, prune),
+        wave,
         range(begin, n_trees, size),
-        n_workers,
+        len(workers),
         lambda n: report(min(n * size, n_new), n_new),
     )
+
+
+def workers_of(training: Training, n_trees: int) -> tuple[list[Training], int]:
+    """The training of each of the waves that grow at the same time, of n_trees trees in all; and
+    the trees of a wave."""
+    places = training.backend.places(training, n_trees)
+    workers, sizes = [], []
+    for place in places:
+        with place.backend.active():
+            n_waves, backend, size = place.backend.waves(
+                place.sampling, place.n_channels, -(-n_trees // len(places)), place.node_words,
+                len(place.rules.signs) > 0,
+            )  # fmt: skip
+        workers += [keeping_scratch(place.on(backend))] * n_waves
+        sizes.append(size)
+    return workers, min(sizes)
 
 
 def keeping_scratch(training: Training) -> Training:
@@ -58,13 +83,11 @@ def keeping_scratch(training: Training) -> Training:
     return replace(training, matrix=replace(matrix, scratch=deque()))
 
 
-def grow_wave(
-    training: Training, n_trees: int, size: int, prune: Prune | None, first: int
-) -> Forest:
-    """Grow the trees first .. min(first + size, n_trees) - 1: all of them level by level, then
-    the subtrees of the deep slots."""
+def grow_wave(training: Training, first: int, last: int, prune: Prune | None) -> Forest:
+    """Grow the trees first .. last - 1: all of them level by level, then the subtrees of the deep
+    slots."""
     backend = training.backend
-    frontier = roots(training, first, min(first + size, n_trees))
+    frontier = roots(training, first, last)
     deep_rows = training.kind.deep_rows(training, frontier.n_held)
     levels: list[Level] = []
     handed_over: list[Frontier] = []

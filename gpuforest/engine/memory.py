@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 
 from gpuforest.backends.base import Backend
-from gpuforest.engine.binning import BLOCK_ROWS, BLOCK_VALUES, SAMPLE_ROWS
+from gpuforest.engine.binning import SAMPLE_ROWS, block_rows
 from gpuforest.engine.records import Rules, Sampling
 from gpuforest.splits.base import NUMERIC, Kind
 
@@ -227,7 +227,7 @@ def estimate(fit: Fit, backend: Backend) -> MemoryEstimate:
 def binning_bytes(fit: Fit, backend: Backend) -> int:
     """Bytes while edges are chosen, or a block of X is copied and encoded."""
     F = fit.n_features
-    block = min(fit.n_rows, BLOCK_ROWS, max(1, BLOCK_VALUES // F)) * F
+    block = min(fit.n_rows, block_rows(F, backend)) * F
     edges = backend.sampling.edge_bytes(backend, fit) + 8 * F * min(fit.max_bins, fit.sample_rows)
     return max(edges, block * (fit.code_bytes + fit.value_bytes * fit.copied))
 

@@ -172,8 +172,8 @@ def test_rows_on_the_host_go_over_once(fake, monkeypatch):
         return encode(self, X, edges)
 
     monkeypatch.setattr(fake.FakeCupyBackend, "encode", counting)
-    monkeypatch.setattr(binning, "BLOCK_ROWS", 50)
     X, y = data(gf.DecisionTreeRegressor)
+    monkeypatch.setattr(binning, "BLOCK_VALUES", 50 * X.shape[1])
     gf.DecisionTreeRegressor(backend="cupy").fit(X, y)
     assert moved == [50, 50, 20]
 

@@ -5,6 +5,7 @@ Beneath are NumPy's arrays. Refused is, as CuPy 14 does or would better do:
 - a host array among device arrays, or instead of one; a device array where a host array is
   meant (CuPy: "Implicit conversion to a NumPy array is not allowed")
 - functions, and arguments of functions, that array_api_compat.cupy lacks (where it is here)
+- arrays of a device that is not the current one
 - iteration, which launches a copy for each element
 - numbers beyond 64 bits; `searchsorted` of two dtypes, which C++ would compare its own way;
   indices out of range, which CuPy's `take` silently wraps around
@@ -18,7 +19,10 @@ what is copied to it.
 from __future__ import annotations
 
 import inspect
+import threading
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
 from types import ModuleType, SimpleNamespace
@@ -33,7 +37,15 @@ operations: Counter[str] = Counter()
 waits: Counter[str] = Counter()
 copies: Counter[str] = Counter()
 
-DEVICE = SimpleNamespace(id=0)
+
+class Current(threading.local):
+    """The number of a thread's current device."""
+
+    number = 0
+
+
+AT = Current()
+
 # views and plain memory
 FREE = {"broadcast_to", "empty", "empty_like", "expand_dims", "permute_dims", "reshape"}
 # how often CuPy 14 copies a number to the host, to know how much memory a result needs
@@ -46,10 +58,11 @@ class Array(NDArrayOperatorsMixin):
     """An array of CuPy's."""
 
     __hash__ = None
-    device = DEVICE
 
     def __init__(self, host: Any) -> None:
-        self.host = np.asarray(host)
+        self.host, self.at = np.asarray(host), AT.number
+
+    device = property(lambda self: SimpleNamespace(id=self.at))
 
     shape = property(lambda self: self.host.shape)
     dtype = property(lambda self: self.host.dtype)
@@ -78,15 +91,15 @@ class Array(NDArrayOperatorsMixin):
         raise TypeError("Implicit conversion to a NumPy array is not allowed.")
 
     def __getitem__(self, key: Any) -> Array:
-        return Array(self.host[unwrap_key(key)])
+        return Array(unwrap(self)[unwrap_key(key)])
 
     def __setitem__(self, key: Any, value: Any) -> None:
         operations["set"] += 1
-        self.host[unwrap_key(key)] = unwrap(value)
+        unwrap(self)[unwrap_key(key)] = unwrap(value)
 
     def get(self) -> np.ndarray:
         waits["get"] += 1
-        return self.host.copy()
+        return unwrap(self).copy()
 
     def number(self, kind: type) -> Any:
         waits[kind.__name__] += 1
@@ -102,12 +115,14 @@ class Array(NDArrayOperatorsMixin):
 
     def astype(self, dtype: Any, copy: bool = True) -> Array:
         operations["astype"] += 1
-        return Array(self.host.astype(dtype, copy=copy))
+        return Array(unwrap(self).astype(dtype, copy=copy))
 
 
 def unwrap(value: Any) -> Any:
     """What NumPy takes in place of an argument."""
     if isinstance(value, Array):
+        if value.at != AT.number:
+            raise ValueError(f"an array of device {value.at} on device {AT.number}")
         return value.host
     if isinstance(value, list | tuple):
         return type(value)(unwrap(v) for v in value)
@@ -172,7 +187,7 @@ def _function(name: str, ours: Any, theirs: Any) -> Any:
     def call(*args: Any, **kwargs: Any) -> Any:
         if signature is not None:
             signature.bind(*args, **kwargs)
-        if kwargs.pop("device", None) not in (None, DEVICE):
+        if kwargs.pop("device", None) not in (None, SimpleNamespace(id=AT.number)):
             raise ValueError("another device")
         if name not in FREE:
             operations[name] += 1
@@ -200,6 +215,7 @@ class PickyBackend(EmulatedBackend):
 
     def asarray(self, host: Any) -> Array:
         if isinstance(host, Array):
+            unwrap(host)
             return host
         copies["asarray"] += 1
         return Array(np.array(host))
@@ -209,7 +225,21 @@ class PickyBackend(EmulatedBackend):
         return array.get()
 
     def address(self, array: Array) -> int:
+        assert array.at == self.device_number
         return super().address(array.host)
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        before, AT.number = AT.number, self.device_number
+        try:
+            yield
+        finally:
+            AT.number = before
+
+    def copied(self, array: Array) -> Array:
+        assert AT.number == self.device_number
+        copies["peer"] += 1
+        return Array(array.host.copy())
 
     def kernel(self, operation: str, name: str, macros: dict[str, str], shared: int) -> Any:
         found = super().kernel(operation, name, macros, shared)

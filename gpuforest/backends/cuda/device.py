@@ -6,6 +6,7 @@ initialised, before a user asks for this backend or "auto" finds it worthwhile.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any
 
@@ -71,10 +72,21 @@ def bytes_to_give() -> int:
 
 
 class CupyBackend(CudaBackend):
-    """A CUDA device, the current one of CuPy."""
+    """A CUDA device, the current one of CuPy; and `on_all`, all that the process sees."""
 
     name = "cupy"
     xp = array_api_compat.cupy
+
+    @classmethod
+    def on_all(cls, n_threads: int, memory_budget: int) -> CupyBackend:
+        """The backend of the current device, whose peers are all other devices."""
+        first = cls(n_threads, memory_budget)
+        first.peers = []
+        for number in range(cupy.cuda.runtime.getDeviceCount()):
+            if number != first.device_number:
+                with cupy.cuda.Device(number):
+                    first.peers.append(cls(n_threads, memory_budget))
+        return first
 
     def __init__(self, n_threads: int = 1, memory_budget: int = 0) -> None:
         try:
@@ -115,7 +127,35 @@ class CupyBackend(CudaBackend):
         return host
 
     def asarray(self, host: Any) -> Array:
+        is_large = isinstance(host, np.ndarray) and host.nbytes >= LEAST_BY_THREADS
+        if is_large and self.n_threads > 1:
+            return self._from_host(np.ascontiguousarray(host))
         return cupy.asarray(host)
+
+    def _from_host(self, host: np.ndarray) -> Array:
+        """A copy on the device, see `_by_threads`. From memory that is not pinned a single thread
+        copies a third of what the bus can take."""
+        array = cupy.empty(host.shape, host.dtype)
+        from_bytes, to_bytes = host.reshape(-1).view(np.uint8), array.reshape(-1).view(cupy.uint8)
+        self.synchronise()  # the memory may have been in use before
+
+        def copy(begin: int) -> None:
+            with cupy.cuda.Device(self.device_number):
+                part = from_bytes[begin : begin + PART]
+                pinned = cupyx.empty_pinned(part.shape, np.uint8)
+                pinned[...] = part
+                to_bytes[begin : begin + PART].set(pinned)
+                self.synchronise()  # before `pinned` is used again
+
+        parallel_map(copy, range(0, from_bytes.size, PART), min(self.n_threads, MOST_COPYING))
+        return array
+
+    def active(self) -> AbstractContextManager[Any]:
+        device: AbstractContextManager[Any] = cupy.cuda.Device(self.device_number)
+        return device
+
+    def copied(self, array: Array) -> Array:
+        return array.copy()  # of CuPy's, to the current device
 
     def address(self, array: Array) -> int:
         return int(array.data.ptr)

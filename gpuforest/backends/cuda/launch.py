@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import replace
 from functools import cached_property, partial
 from threading import Lock
 from typing import Any
@@ -14,8 +16,9 @@ import numpy as np
 from gpuforest.backends.base import Array, Backend
 from gpuforest.compiler.source import parameters
 from gpuforest.compiler.types import is_record
-from gpuforest.engine.binning import BinEdges
+from gpuforest.engine.binning import BinEdges, BinnedMatrix
 from gpuforest.engine.records import Frontier, Training
+from gpuforest.engine.target import Target
 from gpuforest.kernels.shared import structs
 from gpuforest.kernels.shared.constants import GROUP_FEATURES, LEAST_TILE, MOST_TILE, THREADS
 from gpuforest.kernels.shared.structs import Tiles
@@ -25,6 +28,8 @@ RESERVED = 1856  # bytes of a block's shared memory for CUDA (1 KiB) and for sta
 MOST_BLOCKS = 2**16  # of a grid; kernels loop over items beyond it
 LEAST_SPAN, MOST_SPANS = 2048, 512  # slots that a block counts, and blocks, in kernels/slots
 _claims = Lock()  # held while the padding of any matrix is claimed
+# copies of matrices and of targets on other devices, by the device's number
+_copies: WeakKeyDictionary[BinnedMatrix | Target, dict[int, Any]] = WeakKeyDictionary()
 
 
 class CudaLaunches(Backend):
@@ -36,6 +41,11 @@ class CudaLaunches(Backend):
     cache_bytes: int  # of the second level
     n_processors: int
     device_number: int
+    peers: Sequence[CudaLaunches] = ()  # on other devices, where trees of a fit grow as well
+
+    @abstractmethod
+    def copied(self, array: Array) -> Array:
+        """A copy on this device, which is active, of an array on any device."""
 
     @abstractmethod
     def kernel(self, operation: str, name: str, macros: dict[str, str], shared: int) -> Any:
@@ -52,6 +62,34 @@ class CudaLaunches(Backend):
     @abstractmethod
     def synchronise(self) -> None:
         """Wait for the work of the current stream."""
+
+    def places(self, training: Training, n: int) -> list[Training]:
+        """The training here and on peers. Trees share nothing, so the devices do not wait for each
+        other; each gets a part of the threads, and its own copy of codes and targets, once."""
+        backends = [self, *self.peers][:n]
+        if len(backends) == 1:
+            return [training]
+        self.synchronise()  # neither other devices nor other threads wait for this stream
+        places = []
+        for backend in backends:
+            place = copy(backend)
+            place.n_threads, place.room = max(1, self.n_threads // len(backends)), self.room
+            places.append(training.on(place) if backend is self else place.brought(training))
+        return places
+
+    def brought(self, training: Training) -> Training:
+        """The training with its arrays on this device."""
+        matrix, target, here = training.matrix, training.target, self.device_number
+        codes = _copies.setdefault(matrix, {})
+        targets = _copies.setdefault(target, {})
+        with self.active():
+            if here not in codes:
+                arrays = self.copied(matrix.codes), self.copied(matrix.n_bins)
+                codes[here] = BinnedMatrix(*arrays, matrix.edges)
+            if here not in targets:
+                targets[here] = Target(target.coding, self.copied(target.y))
+            self.synchronise()
+        return replace(training, matrix=codes[here], target=targets[here], backend=self)
 
     def launch(
         self, operation: str, name: str, grid: tuple[int, ...], arguments: Any, **options: Any

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from gpuforest.backends.registry import get_host_backend
-from gpuforest.data.arrays import to_host
+from gpuforest.backends import gpu
+from gpuforest.backends.registry import GPU, get_backend, get_host_backend
+from gpuforest.data.arrays import is_on_device, to_host
 from gpuforest.data.binned import BinnedData
 from gpuforest.data.blocks import Block, named
 from gpuforest.data.passes import Ordered, Reader, Rows, Summary
@@ -88,11 +89,14 @@ def added(summaries: Sequence[Summary]) -> Summary:
 
 
 def encoded(block: Block, reader: Reader, edges: BinEdges, ordered: Ordered) -> np.ndarray:
-    """The codes of a partition, u8 or u16 [F, n]; `ordered` has its rows."""
-    backend = get_host_backend()
+    """The codes of a partition, u8 or u16 [F, n]; `ordered` has its rows. A partition on a GPU is
+    encoded there, so that codes alone are copied to the host."""
+    on_gpu = is_on_device(block.X) and not ordered and gpu.usable()
+    backend = get_backend(GPU) if on_gpu else get_host_backend()
     with named(block.name):
         X = reader.read(block.X, edges, ordered, 0, backend)
-        return np.ascontiguousarray(bin_matrix(X, edges, backend).codes.T)
+        codes = backend.asnumpy(bin_matrix(X, edges, backend).codes)
+        return np.ascontiguousarray(codes[:, : edges.n_features].T)
 
 
 def gathered(data: BinnedData, parts: list[np.ndarray]) -> BinnedData:

@@ -22,6 +22,7 @@ import gpuforest.dask as on_dask
 from gpuforest.backends import registry
 from gpuforest.data.blocks import Block
 from gpuforest.data.passes import Reader
+from gpuforest.engine.binning import fit_edges
 from gpuforest.tools.dask import partitions
 from gpuforest.tools.dask.estimators import score_of, scored
 
@@ -292,6 +293,19 @@ def test_a_summary_of_weights_on_a_device(put):
     here, there = found(np.asarray), found(put)
     assert np.array_equal(there.sample.rows, here.sample.rows)
     assert len(here.sample.rows) < len(X)  # rows without weight are left out
+
+
+def test_a_partition_is_encoded_where_it_is(put):
+    reader = Reader(255, None, 1, 3)
+    here = Block("partition 0", X)
+    reader = partitions.opened(here, reader)
+    edges = fit_edges(X)
+    expected = partitions.encoded(here, reader, edges, {})
+    there = Block("partition 0", put(X))
+    fake_cupy.TRANSFERS.clear()
+    assert np.array_equal(partitions.encoded(there, reader, edges, {}), expected)
+    out = [size for way, size in fake_cupy.TRANSFERS if way == "out"]
+    assert max(out) == expected.nbytes < X.nbytes  # the codes, not the values
 
 
 @pytest.mark.parametrize("kind", ["RandomForestClassifier", "RandomForestRegressor"])

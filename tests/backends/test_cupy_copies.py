@@ -1,0 +1,74 @@
+"""Large arrays pass between the host and a GPU by several threads, through pinned memory."""
+
+from contextlib import nullcontext
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+
+class There(np.ndarray):
+    """An array of CuPy's, as far as the copies go."""
+
+    def set(self, host):
+        self[...] = host
+
+    def get(self, out):
+        out[...] = self
+
+
+@pytest.fixture
+def backend(monkeypatch):
+    pytest.importorskip("cupy", reason="CuPy is not installed")
+    from gpuforest.backends.cuda import device
+
+    pinned, waits = [], []
+
+    def empty_pinned(shape, dtype):
+        pinned.append(shape[0])
+        return np.empty(shape, dtype)
+
+    stream = SimpleNamespace(synchronize=lambda: waits.append(1))
+    names = {
+        "ndarray": There, "uint8": np.uint8, "ascontiguousarray": lambda a: a,
+        "empty": lambda shape, dtype: np.empty(shape, dtype).view(There),
+        "asarray": lambda host: np.array(host).view(There),
+        "asnumpy": lambda array: np.array(array),
+        "cuda": SimpleNamespace(
+            Device=lambda number: nullcontext(), get_current_stream=lambda: stream
+        ),
+    }  # fmt: skip
+    monkeypatch.setattr(device, "cupy", SimpleNamespace(**names))
+    monkeypatch.setattr(device, "cupyx", SimpleNamespace(empty_pinned=empty_pinned))
+    monkeypatch.setattr(device, "LEAST_BY_THREADS", 1000)
+    monkeypatch.setattr(device, "PART", 300)
+    backend = object.__new__(device.CupyBackend)
+    backend.device_number, backend.n_threads = 0, 4
+    backend.pinned, backend.waits = pinned, waits
+    return backend
+
+
+@pytest.mark.parametrize("shape", [(5, 30), (13, 20), (1001,), (7, 11, 5)])
+@pytest.mark.parametrize("dtype", [np.float32, np.int64, np.uint8])
+def test_there_and_back(backend, shape, dtype):
+    host = np.random.default_rng(0).integers(0, 200, shape).astype(dtype)
+    n_parts = -(-host.nbytes // 300) if host.nbytes >= 1000 else 0
+    there = backend.asarray(host)
+    assert len(backend.pinned) == n_parts
+    assert (len(backend.waits) > n_parts) == (n_parts > 0)  # pinned memory is free again
+    assert isinstance(there, There)
+    assert np.array_equal(there, host)
+    assert there.dtype == dtype
+    back = backend.asnumpy(there)
+    assert type(back) is np.ndarray
+    assert np.array_equal(back, host)
+    assert len(backend.pinned) == 2 * n_parts
+
+
+def test_columns_and_one_thread(backend):
+    host = np.asfortranarray(np.random.default_rng(0).random((40, 30)))
+    assert np.array_equal(backend.asarray(host), host)
+    backend.n_threads = 1
+    backend.pinned.clear()
+    assert np.array_equal(backend.asarray(host), host)
+    assert backend.pinned == []  # a single thread needs none
