@@ -7,6 +7,7 @@ annotations only, and imports the default of a member where a backend asks for i
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 Array = Any  # of the library whose functions are a backend's `xp`
 # rows and weights i32[2 R], and the number that went left i64[S]
 Moved = tuple[Array, Array, Array]
+Active = Callable[[], AbstractContextManager[Any]]
 
 
 class Backend(ABC):
@@ -65,13 +67,10 @@ class Backend(ABC):
     def asnumpy(self, array: Array) -> np.ndarray:
         """Copy a device array to the host."""
 
-    def active(self) -> AbstractContextManager[Any]:
-        """Inside, this thread makes arrays and runs kernels on the backend's device."""
-        return nullcontext()
-
-    def places(self, training: Training, n: int) -> list[Training]:
-        """The training on each of the devices, at most `n`, that grow trees at the same time."""
-        return [training]
+    def places(self, training: Training, n: int) -> list[tuple[Training, Active]]:
+        """The training on each of the devices, at most `n`, that grow trees at the same time, and
+        the context inside which a thread uses that device."""
+        return [(training, nullcontext)]
 
     # kernels
 

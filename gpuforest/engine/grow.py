@@ -15,10 +15,12 @@ import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from queue import SimpleQueue
 
 import numpy as np
 
+from gpuforest.backends.base import Active
 from gpuforest.common import hashing
 from gpuforest.common.parallel import parallel_map
 from gpuforest.common.progress import report
@@ -29,6 +31,7 @@ from gpuforest.engine.sampling import tree_features, tree_weights
 from gpuforest.engine.slots import bounds_below
 
 Prune = Callable[[Forest], Forest]
+Worker = tuple[Training, Active]
 
 
 def grow(training: Training, begin: int, n_trees: int, prune: Prune | None = None) -> list[Forest]:
@@ -39,38 +42,28 @@ def grow(training: Training, begin: int, n_trees: int, prune: Prune | None = Non
     if not n_new:  # max_features="oob" may have grown all of them
         return []
     workers, size = workers_of(training, n_new)
-    idle: SimpleQueue[Training] = SimpleQueue()
+    idle: SimpleQueue[Worker] = SimpleQueue()
     for worker in workers:
         idle.put(worker)
-
-    def wave(first: int) -> Forest:
-        worker = idle.get()
-        try:
-            with worker.backend.active():
-                return grow_wave(worker, first, min(first + size, n_trees), prune)
-        finally:
-            idle.put(worker)
-
     return parallel_map(
-        wave,
+        partial(grow_wave, idle, n_trees, size, prune),
         range(begin, n_trees, size),
         len(workers),
         lambda n: report(min(n * size, n_new), n_new),
     )
 
 
-def workers_of(training: Training, n_trees: int) -> tuple[list[Training], int]:
-    """The training of each of the waves that grow at the same time, of n_trees trees in all; and
-    the trees of a wave."""
+def workers_of(training: Training, n_trees: int) -> tuple[list[Worker], int]:
+    """What each of the waves that grow at the same time grows from, where there are n_trees trees
+    in all; and the trees of a wave."""
     places = training.backend.places(training, n_trees)
     workers, sizes = [], []
-    for place in places:
-        with place.backend.active():
-            n_waves, backend, size = place.backend.waves(
-                place.sampling, place.n_channels, -(-n_trees // len(places)), place.node_words,
-                len(place.rules.signs) > 0,
-            )  # fmt: skip
-        workers += [keeping_scratch(place.on(backend))] * n_waves
+    for place, active in places:
+        n_waves, backend, size = place.backend.waves(
+            place.sampling, place.n_channels, -(-n_trees // len(places)), place.node_words,
+            len(place.rules.signs) > 0,
+        )  # fmt: skip
+        workers += [(keeping_scratch(place.on(backend)), active)] * n_waves
         sizes.append(size)
     return workers, min(sizes)
 
@@ -83,25 +76,34 @@ def keeping_scratch(training: Training) -> Training:
     return replace(training, matrix=replace(matrix, scratch=deque()))
 
 
-def grow_wave(training: Training, first: int, last: int, prune: Prune | None) -> Forest:
-    """Grow the trees first .. last - 1: all of them level by level, then the subtrees of the deep
-    slots."""
-    backend = training.backend
-    frontier = roots(training, first, last)
-    deep_rows = training.kind.deep_rows(training, frontier.n_held)
-    levels: list[Level] = []
-    handed_over: list[Frontier] = []
-    while frontier.n_slots:
-        level, frontier = advance(training, frontier, deep_rows, handed_over)
-        levels.append(level)
-    deep = backend.nodes.join(backend, handed_over, frontier.rows, frontier.weights)
-    del frontier, handed_over  # their rows make room
-    subtrees = [
-        backend.grow_subtrees(training, deep) if deep.n_slots else no_subtrees(backend.xp, deep)
-    ]
-    del deep
-    wave = grown_wave(training, levels, subtrees)
-    return wave if prune is None else prune(wave)
+def grow_wave(
+    idle: SimpleQueue[Worker], n_trees: int, size: int, prune: Prune | None, first: int
+) -> Forest:
+    """Grow the trees first .. min(first + size, n_trees) - 1 where none grow now: all of them level
+    by level, then the subtrees of the deep slots."""
+    training, active = worker = idle.get()
+    backend, last = training.backend, min(first + size, n_trees)
+    try:
+        with active():
+            frontier = roots(training, first, last)
+            deep_rows = training.kind.deep_rows(training, frontier.n_held)
+            levels: list[Level] = []
+            handed_over: list[Frontier] = []
+            while frontier.n_slots:
+                level, frontier = advance(training, frontier, deep_rows, handed_over)
+                levels.append(level)
+            deep = backend.nodes.join(backend, handed_over, frontier.rows, frontier.weights)
+            del frontier, handed_over  # their rows make room
+            subtrees = [
+                backend.grow_subtrees(training, deep)
+                if deep.n_slots
+                else no_subtrees(backend.xp, deep)
+            ]
+            del deep
+            wave = grown_wave(training, levels, subtrees)
+            return wave if prune is None else prune(wave)
+    finally:
+        idle.put(worker)
 
 
 def advance(

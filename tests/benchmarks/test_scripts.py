@@ -14,7 +14,6 @@ from benchmarks import (
     forest_or_boosting,
     isolation,
     outliers,
-    presets,
     public_data,
     quantiles,
     rare_classes,
@@ -22,6 +21,9 @@ from benchmarks import (
     understanding,
     versions,
 )
+from benchmarks.presets import __main__ as presets
+from benchmarks.presets.methods import Encoded, sklearn_forest
+from benchmarks.presets.sets import SIMULATED, simulated, task_of
 from gpuforest.boosting import losses
 
 pytestmark = pytest.mark.deep
@@ -33,7 +35,8 @@ def run(tmp_path, monkeypatch, capsys):
 
     def run(script, *options, to_file=False):
         monkeypatch.setattr(record, "RESULTS", tmp_path)
-        path = tmp_path / f"{script.__name__.rpartition('.')[2]}.jsonl"
+        name = script.__name__.removesuffix(".__main__").rpartition(".")[2]
+        path = tmp_path / f"{name}.jsonl"
         arguments = [*map(str, options), *(["--results", str(path)] if to_file else [])]
         monkeypatch.setattr("sys.argv", ["script", *arguments])
         script.main(arguments) if to_file else script.main()
@@ -199,16 +202,16 @@ def test_presets_are_not_tried_on_sealed_sets(run):
 def test_presets_encodes_categories_by_the_training_rows():
     train = pd.DataFrame({"a": ["x", "y", None, "x"], "b": [1, 2, 3, 4]})
     test = pd.DataFrame({"a": ["z", None, "y"], "b": [1, 2, 3]})
-    model = presets.Encoded(presets.sklearn_forest("Classifier", 0).model, 0).fit(train, [0, 1] * 2)
+    model = Encoded(sklearn_forest("Classifier", 0).model, 0).fit(train, [0, 1] * 2)
     np.testing.assert_array_equal(model.encoded(test)["a"], [-1, np.nan, 1])
     model.most_values = 2
     assert model.encoded(test)["a"].isna().tolist() == [True, True, False]
 
 
-@pytest.mark.parametrize("name", presets.SIMULATED)
+@pytest.mark.parametrize("name", SIMULATED)
 def test_presets_simulates_many_values(name):
-    X, y = presets.simulated(name, 500)
+    X, y = simulated(name, 500)
     assert X.shape == (500, 5 if name == "sim-honest" else 6)
-    assert (len(np.unique(y)) == 2) == (presets.task_of(name) == "Classifier")
+    assert (len(np.unique(y)) == 2) == (task_of(name) == "Classifier")
     if "unique" in name:
         assert X["name"].is_unique

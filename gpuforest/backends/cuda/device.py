@@ -164,7 +164,8 @@ class CupyBackend(CudaBackend):
         cupy.cuda.get_current_stream().synchronize()
 
     def free_bytes(self) -> int:
-        return int(bytes_to_give() * (1 - LEFT_FREE))
+        with self.active():
+            return int(bytes_to_give() * (1 - LEFT_FREE))
 
     def kernel(self, operation: str, name: str, macros: dict[str, str], shared: int) -> Any:
         compiled = function(operation, name, tuple(macros.items()), self.device_number)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import replace
 from functools import cached_property, partial
@@ -13,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from gpuforest.backends.base import Array, Backend
+from gpuforest.backends.base import Active, Array, Backend
 from gpuforest.compiler.source import parameters
 from gpuforest.compiler.types import is_record
 from gpuforest.engine.binning import BinEdges, BinnedMatrix
@@ -43,6 +44,10 @@ class CudaLaunches(Backend):
     device_number: int
     peers: Sequence[CudaLaunches] = ()  # on other devices, where trees of a fit grow as well
 
+    def active(self) -> AbstractContextManager[Any]:
+        """Inside, this thread makes arrays and runs kernels on the backend's device."""
+        return nullcontext()
+
     @abstractmethod
     def copied(self, array: Array) -> Array:
         """A copy on this device, which is active, of an array on any device."""
@@ -63,18 +68,19 @@ class CudaLaunches(Backend):
     def synchronise(self) -> None:
         """Wait for the work of the current stream."""
 
-    def places(self, training: Training, n: int) -> list[Training]:
-        """The training here and on peers. Trees share nothing, so the devices do not wait for each
-        other; each gets a part of the threads, and its own copy of codes and targets, once."""
+    def places(self, training: Training, n: int) -> list[tuple[Training, Active]]:
+        """Here and on peers. Trees share nothing, so the devices do not wait for each other; each
+        gets a part of the threads, and its own copy of codes and targets, once."""
         backends = [self, *self.peers][:n]
         if len(backends) == 1:
-            return [training]
+            return super().places(training, n)
         self.synchronise()  # neither other devices nor other threads wait for this stream
         places = []
-        for backend in backends:
-            place = copy(backend)
-            place.n_threads, place.room = max(1, self.n_threads // len(backends)), self.room
-            places.append(training.on(place) if backend is self else place.brought(training))
+        for backend in map(copy, backends):
+            backend.n_threads, backend.room = max(1, self.n_threads // len(backends)), self.room
+            is_here = backend.device_number == self.device_number
+            place = training.on(backend) if is_here else backend.brought(training)
+            places.append((place, backend.active))
         return places
 
     def brought(self, training: Training) -> Training:

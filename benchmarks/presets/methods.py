@@ -1,0 +1,226 @@
+"""What is compared: our estimators and those of other libraries, and how each gets categories."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn import ensemble
+from sklearn.metrics import log_loss, r2_score
+from sklearn.model_selection import train_test_split
+
+import gpuforest
+from benchmarks.libraries.forest import two_columns
+from benchmarks.public_data import categories
+
+Array = Any
+THREADS = int(os.environ.get("OMP_NUM_THREADS", 2))
+KINDS = {"forest": "RandomForest", "extra": "ExtraTrees", "boosting": "HistGradientBoosting"}
+PRESETS = ("scikit-learn", "accurate", "fast")
+SPLITTERS = ("subset", "ordered_target", "auto")
+# LGBM_TD of pytabkit 1.7.3 (models/sklearn/default_params.py), arXiv 2407.04491
+TUNED = {
+    "Classifier": {"learning_rate": 0.04, "num_leaves": 50, "subsample": 0.75,
+                   "min_child_samples": 40},
+    "Regressor": {"learning_rate": 0.05, "num_leaves": 100, "subsample": 0.7,
+                  "min_child_samples": 3},
+}  # fmt: skip
+TUNED_BOTH = {"n_estimators": 1000, "subsample_freq": 1, "colsample_bytree": 1.0,
+              "min_child_weight": 1e-7, "max_bin": 255}  # fmt: skip
+TUNED_ROUNDS, TUNED_SHARE = 300, 0.2  # rounds without progress; rows that tell, without a refit
+# 50 forests of each task
+SEARCHED = {
+    "Classifier": {"max_features": ("sqrt", 1 / 3, 0.5, 0.75, 1.0), "criterion":
+                   ("gini", "entropy"), "min_samples_leaf": (1, 2, 5, 10, 20)},
+    "Regressor": {"max_features": ("sqrt", 1 / 3, 0.5, 0.75, 1.0),
+                  "min_samples_leaf": (1, 2, 3, 5, 7, 10, 15, 20, 30, 50)},
+}  # fmt: skip
+
+
+class Encoded:
+    """A model of columns of numbers and of pandas' `category`; those of more values are codes."""
+
+    def __init__(self, model: Any, most_values: float) -> None:
+        self.model, self.most_values = model, most_values
+
+    def fit(self, X: pd.DataFrame, y: Array) -> Encoded:
+        self.values = {c: pd.Index(np.sort(X[c].dropna().unique())) for c in categories(X)}
+        self.train(self.encoded(X), y)
+        return self
+
+    def train(self, X: pd.DataFrame, y: Array) -> None:
+        self.model.fit(X, y)
+
+    def encoded(self, X: pd.DataFrame) -> pd.DataFrame:
+        columns: dict[str, Any] = {}
+        for name, values in self.values.items():
+            codes = values.get_indexer(X[name])
+            if len(values) <= self.most_values:
+                columns[name] = pd.Categorical.from_codes(codes, values)
+            else:
+                columns[name] = np.where(X[name].isna(), np.nan, codes)
+        return X.assign(**columns)
+
+    def predict(self, X: pd.DataFrame) -> Array:
+        X = self.encoded(X)
+        return getattr(self.model, "predict_proba", self.model.predict)(X)
+
+
+class AsItIs(Encoded):
+    """A model that takes the frame with its strings."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    def fit(self, X: pd.DataFrame, y: Array) -> Encoded:
+        self.train(self.encoded(X), y)
+        return self
+
+    def encoded(self, X: pd.DataFrame) -> pd.DataFrame:
+        return X
+
+
+class Tuned(Encoded):
+    """LightGBM that stops early, by rows drawn from the training rows (of each class)."""
+
+    def train(self, X: pd.DataFrame, y: Array) -> None:
+        import lightgbm
+
+        classes = isinstance(self.model, lightgbm.LGBMClassifier)
+        X, X_told, y, y_told = train_test_split(
+            X, y, test_size=TUNED_SHARE, random_state=self.model.random_state,
+            stratify=y if classes else None,
+        )  # fmt: skip
+        stop = lightgbm.early_stopping(TUNED_ROUNDS, verbose=False)
+        self.model.fit(X, y, eval_set=[(X_told, y_told)], callbacks=[stop])
+
+
+class Searched(AsItIs):
+    """The best forest of a grid by its out-of-bag rows; it needs no refit."""
+
+    def __init__(self, task: str, seed: int) -> None:
+        self.task, self.seed = task, seed
+
+    def train(self, X: pd.DataFrame, y: Array) -> None:
+        grid, best = SEARCHED[self.task], np.inf
+        for values in product(*grid.values()):
+            forest = ours("forest", self.task)(
+                300, oob_score=True, random_state=self.seed, n_jobs=THREADS,
+                **dict(zip(grid, values, strict=True)),
+            ).fit(X, y)  # fmt: skip
+            if self.task == "Regressor":
+                loss = -r2_score(y, forest.oob_prediction_)
+            else:
+                loss = log_loss(y, forest.oob_decision_function_)
+            if loss < best:
+                best, self.model = loss, forest
+
+
+class CatBoost(AsItIs):
+    missing = "missing"
+
+    def train(self, X: pd.DataFrame, y: Array) -> None:
+        self.model.fit(X, y, cat_features=categories(X))
+
+    def encoded(self, X: pd.DataFrame) -> pd.DataFrame:
+        return X.assign(**{c: X[c].astype(object).fillna(self.missing) for c in categories(X)})
+
+
+class YDF(CatBoost):
+    """A learner with one of YDF's templates."""
+
+    missing = ""  # to YDF, too
+
+    def __init__(self, learner: str, template: str, task: str, seed: int) -> None:
+        import ydf
+
+        ydf.verbose(0)
+        kind = getattr(ydf, f"{learner}Learner")
+        self.learner = kind(
+            label="y", num_threads=THREADS, random_seed=seed,
+            task=ydf.Task.REGRESSION if task == "Regressor" else ydf.Task.CLASSIFICATION,
+            **kind.hyperparameter_templates()[template],
+        )  # fmt: skip
+        self.classes = task != "Regressor"
+
+    def train(self, X: pd.DataFrame, y: Array) -> None:
+        self.model = self.learner.train(X.assign(y=y))
+
+    def predict(self, X: pd.DataFrame) -> Array:
+        found = self.model.predict(self.encoded(X), num_threads=THREADS)
+        if not self.classes:
+            return found
+        order = np.argsort([int(name) for name in self.model.label_classes()])
+        return two_columns(found)[:, order]
+
+
+def ours(kind: str, task: str) -> Any:
+    return getattr(gpuforest, KINDS[kind] + task)
+
+
+def plain(kind: str, task: str, seed: int, **parameters: Any) -> Encoded:
+    return AsItIs(ours(kind, task)(random_state=seed, n_jobs=THREADS, **parameters))
+
+
+def preset(kind: str, name: str, task: str, seed: int) -> Encoded:
+    return AsItIs(ours(kind, task).preset(name, random_state=seed, n_jobs=THREADS))
+
+
+def sklearn_forest(task: str, seed: int) -> Encoded:
+    kind = getattr(ensemble, f"RandomForest{task}")
+    return Encoded(kind(random_state=seed, n_jobs=THREADS), 0)
+
+
+def sklearn_boosting(task: str, seed: int) -> Encoded:
+    kind = getattr(ensemble, f"HistGradientBoosting{task}")
+    return Encoded(kind(random_state=seed, categorical_features="from_dtype"), 255)
+
+
+def lightgbm(task: str, seed: int, tuned: bool = False) -> Encoded:
+    import lightgbm
+
+    more = {**TUNED_BOTH, **TUNED[task]} if tuned else {}
+    kind = getattr(lightgbm, f"LGBM{task}")
+    model = kind(n_jobs=THREADS, random_state=seed, verbose=-1, **more)
+    return (Tuned if tuned else Encoded)(model, np.inf)
+
+
+def catboost(task: str, seed: int) -> Encoded:
+    import catboost
+
+    kind = getattr(catboost, f"CatBoost{task}")
+    model = kind(thread_count=THREADS, random_seed=seed, verbose=0, allow_writing_files=False)
+    return CatBoost(model)
+
+
+# of a task ("Classifier" or "Regressor") and the number of the split
+METHODS: dict[str, Callable[[str, int], Encoded]] = {
+    **{f"gpuforest-{kind}-{name}": partial(preset, kind, name)
+       for kind in KINDS for name in PRESETS},
+    "gpuforest-forest-default": partial(plain, "forest"),
+    "gpuforest-boosting-default": partial(plain, "boosting"),
+    "gpuforest-forest-search": Searched,
+    "sklearn-forest": sklearn_forest,
+    "sklearn-hgb": sklearn_boosting,
+    "lightgbm": lightgbm,
+    "lightgbm-tuned": partial(lightgbm, tuned=True),
+    "catboost": catboost,
+    "ydf-forest": partial(YDF, "RandomForest", "benchmark_rank1v1"),
+    "ydf-boosting": partial(YDF, "GradientBoostedTrees", "benchmark_rank1v1"),
+}  # fmt: skip
+OF_MANY_VALUES: dict[str, Callable[[str, int], Encoded]] = {
+    **{f"gpuforest-{kind}-{way}": partial(plain, kind, categorical_split=way)
+       for kind in ("forest", "boosting") for way in SPLITTERS},
+    "catboost": catboost,
+    "lightgbm": lightgbm,
+}  # fmt: skip
+ALL = {**METHODS, **OF_MANY_VALUES}
+
+
+def ours_is(method: str) -> bool:
+    return method.startswith("gpuforest")
