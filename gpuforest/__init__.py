@@ -20,7 +20,8 @@ _homes = {
         "DecisionTreeClassifier DecisionTreeRegressor ExtraTreesClassifier ExtraTreesRegressor "
         "ExtraTreesQuantileRegressor HistGradientBoostingClassifier HistGradientBoostingRegressor "
         "IsolationForest RandomForestClassifier RandomForestRegressor "
-        "RandomForestQuantileRegressor RandomTreesEmbedding",
+        "RandomForestQuantileRegressor RandomTreesEmbedding RandomSurvivalForest "
+        "ExtraSurvivalTrees",
         "estimators.memory": "estimate_memory",
         "estimators.selection": "BorutaSelector oob_impurity_importance oob_permutation_importance",
         "explain.bias_variance": "BiasVariance bias_variance",

@@ -18,6 +18,7 @@ from gpuforest.estimators import BaggingClassifier as _BaggingClassifier
 from gpuforest.estimators import BaggingRegressor as _BaggingRegressor
 from gpuforest.estimators import DecisionTreeClassifier as _DecisionTreeClassifier
 from gpuforest.estimators import DecisionTreeRegressor as _DecisionTreeRegressor
+from gpuforest.estimators import ExtraSurvivalTrees as _ExtraSurvivalTrees
 from gpuforest.estimators import ExtraTreesClassifier as _ExtraTreesClassifier
 from gpuforest.estimators import ExtraTreesQuantileRegressor as _ExtraTreesQuantileRegressor
 from gpuforest.estimators import ExtraTreesRegressor as _ExtraTreesRegressor
@@ -27,6 +28,7 @@ from gpuforest.estimators import IsolationForest as _IsolationForest
 from gpuforest.estimators import RandomForestClassifier as _RandomForestClassifier
 from gpuforest.estimators import RandomForestQuantileRegressor as _RandomForestQuantileRegressor
 from gpuforest.estimators import RandomForestRegressor as _RandomForestRegressor
+from gpuforest.estimators import RandomSurvivalForest as _RandomSurvivalForest
 from gpuforest.estimators import RandomTreesEmbedding as _RandomTreesEmbedding
 from gpuforest.estimators.memory import estimate_memory as estimate_memory
 from gpuforest.estimators.selection import BorutaSelector as _BorutaSelector
@@ -182,6 +184,40 @@ class DecisionTreeRegressor(_DecisionTreeRegressor):
         feature_combinations: float | None = None,
         combination_weights: str = "binary",
         random_state: int | np.random.RandomState | None = None,
+        max_bins: int | str = "auto",
+        backend: str = "auto",
+        memory_limit: int | None = None,
+    ) -> None: ...
+
+class ExtraSurvivalTrees(_ExtraSurvivalTrees):
+    def __init__(
+        self,
+        n_estimators: int | str = 100,
+        *,
+        criterion: str = "exponential",
+        max_depth: int | None = None,
+        min_samples_split: int | float = 6,
+        min_samples_leaf: int | float | str = 3,
+        min_weight_fraction_leaf: float = 0.0,
+        max_features: int | float | str | None = "sqrt",
+        max_leaf_nodes: int | None = None,
+        min_impurity_decrease: float = 0.0,
+        ccp_alpha: float = 0.0,
+        categorical_features: Any = "from_dtype",
+        min_category_frequency: int = 5,
+        categorical_split: str = "subset",
+        feature_combinations: float | None = None,
+        combination_weights: str = "binary",
+        bootstrap: bool = True,
+        max_samples: int | float | None = None,
+        oob_score: bool = False,
+        oob_tol: float = 0.005,
+        max_estimators: int = 1000,
+        n_times: int = 150,
+        random_state: int | np.random.RandomState | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        verbose: int = 0,
         max_bins: int | str = "auto",
         backend: str = "auto",
         memory_limit: int | None = None,
@@ -485,6 +521,40 @@ class RandomForestRegressor(_RandomForestRegressor):
         unbiased_importances: bool = False,
         oob_tol: float = 0.005,
         max_estimators: int = 1000,
+        random_state: int | np.random.RandomState | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        max_bins: int | str = "auto",
+        backend: str = "auto",
+        memory_limit: int | None = None,
+    ) -> None: ...
+
+class RandomSurvivalForest(_RandomSurvivalForest):
+    def __init__(
+        self,
+        n_estimators: int | str = 100,
+        *,
+        criterion: str = "exponential",
+        max_depth: int | None = None,
+        min_samples_split: int | float = 6,
+        min_samples_leaf: int | float | str = 3,
+        min_weight_fraction_leaf: float = 0.0,
+        max_features: int | float | str | None = "sqrt",
+        max_leaf_nodes: int | None = None,
+        min_impurity_decrease: float = 0.0,
+        ccp_alpha: float = 0.0,
+        categorical_features: Any = "from_dtype",
+        min_category_frequency: int = 5,
+        categorical_split: str = "subset",
+        feature_combinations: float | None = None,
+        combination_weights: str = "binary",
+        bootstrap: bool = True,
+        max_samples: int | float | None = None,
+        oob_score: bool = False,
+        oob_tol: float = 0.005,
+        max_estimators: int = 1000,
+        n_times: int = 150,
         random_state: int | np.random.RandomState | None = None,
         warm_start: bool = False,
         n_jobs: int | None = None,

@@ -15,12 +15,16 @@ misclassification  max_c S_c                              Breiman et al. 1984, 4
 squared_error      sum_k (sum w y_k)^2 / n                Breiman et al. 1984, 8.3
 poisson            sum_k (sum w y_k) ln(mean y_k)         Therneau and Atkinson, rpart
 information        the same, where a y_k may be zero      entropy of several outputs
+exponential        D ln(D / T), D events in a time of T   LeBlanc and Crowley 1992
 absolute_error     - sum_k sum w |y_k - median y_k|       Breiman et al. 1984, 8.11
 =================  =====================================  ==========================
 
 Scores are float64 numbers that every backend computes from integers by the same operations in
 the same order, so they are equal to the last bit. Gini adds up squares as integers, and entropy
 fixed-point values of n ln n, so their sums do not depend on the order of the classes.
+
+A row with a survival time has T, the hazard that it went through, as its weight, and its event over
+T as its target; so its score is that of counts. Both sides of a split have an event.
 
 With several class outputs, each class has a moment, 1 where a row has the class: their squared
 error is then the Gini impurity of all outputs together, and their information the entropy.
@@ -290,6 +294,9 @@ ALL = [
     ),
 ]  # fmt: skip
 CRITERIA = {c.name: c for c in ALL}
+CRITERIA["exponential"] = replace(
+    CRITERIA["poisson"], name="exponential", task="survival", check=None, loss_name="mean deviance"
+)
 
 
 class CriterionNames(Set[str]):

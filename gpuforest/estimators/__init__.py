@@ -19,6 +19,7 @@ from gpuforest.estimators.quantile_forests import (
     RandomForestQuantileRegressor,
 )
 from gpuforest.estimators.standing_in import stand_in
+from gpuforest.estimators.survival import ExtraSurvivalTrees, RandomSurvivalForest
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "BaggingRegressor",
     "DecisionTreeClassifier",
     "DecisionTreeRegressor",
+    "ExtraSurvivalTrees",
     "ExtraTreesClassifier",
     "ExtraTreesQuantileRegressor",
     "ExtraTreesRegressor",
@@ -37,6 +39,7 @@ __all__ = [
     "RandomForestClassifier",
     "RandomForestQuantileRegressor",
     "RandomForestRegressor",
+    "RandomSurvivalForest",
     "RandomTreesEmbedding",
 ]
 

@@ -174,7 +174,7 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
             settings = self._for_rows(settings, X.shape[0])
             X, weights = self._pooled(X, weights, settings, seed, backend)
             checked = self._check_target(y, X.shape[0], backend)
-            sampling = sampling_of(settings, X.shape[0], weights, self._labels(checked))
+            sampling = self._sampling_for(settings, X.shape[0], weights, checked)
             coding, codes = self._encode_target(checked, sampling, backend)
             statistics: Statistics = {}
             if categories:
@@ -265,6 +265,12 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
 
     def _check_target(self, y: Any, n_rows: int, backend: Backend) -> CheckedTarget:
         raise NotImplementedError
+
+    def _sampling_for(
+        self, settings: Settings, n_rows: int, weights: RowWeights, checked: CheckedTarget
+    ) -> Sampling:
+        """How bags are drawn, and which weights are added up."""
+        return sampling_of(settings, n_rows, weights, self._labels(checked))
 
     def _labels(self, checked: CheckedTarget) -> CheckedTarget | None:
         """The target on the host if class weights need it, else None."""

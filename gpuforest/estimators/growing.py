@@ -189,7 +189,8 @@ def tune_leaves(plan: TrainingPlan, loss: Loss, with_features: bool) -> Trials:
 
     training = plan.training
     trials, n_tried = Trials(plan, measure), training.rules.n_tried
-    leaves = [n for n in LEAVES if n == 1 or 2 * n <= training.sampling.n_counted]
+    most = training.sampling.n_counted // 2
+    leaves = sorted({plan.pair[1], *(n for n in LEAVES if n == 1 or n <= most)})
     shares = SHARES if with_features else ()
     numbers = sorted({n_tried, *(features_tried(share, training.n_features) for share in shares)})
     pair = plan.pair

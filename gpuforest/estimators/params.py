@@ -171,6 +171,20 @@ OF_NUMBERS: Table = NO_CLASSES | {
         '"absolute_error" predicts medians: it is slower, grows on the CPU alone and takes no '
         'categories. "poisson" is for counts: y >= 0, not all zero.'),
 }  # fmt: skip
+OF_SURVIVAL: Table = NO_CLASSES | {
+    "criterion": ("exponential", [StrOptions(CriterionNames("survival"))],
+        "What a split is chosen by: the likelihood of a constant hazard on either side, in units "
+        "of the hazard of all rows."),
+    "min_samples_split": (6, TABLE["min_samples_split"][1], TABLE["min_samples_split"][2]),
+    "min_samples_leaf": (3, TABLE["min_samples_leaf"][1], TABLE["min_samples_leaf"][2]),
+    "categorical_split": ("subset", [StrOptions({"subset"})],
+        "In two sets of the categories: the best of all."),
+    "oob_score": (False, ["boolean"],
+        "Score each row by the trees that did not draw it: `oob_score_` is the concordance, and "
+        "`oob_prediction_` the risks. Needs bootstrap."),
+    "n_times": (150, [at_least(2)],
+        "The most times of curves; where there are more times of events, quantiles of them."),
+}  # fmt: skip
 OF_A_TREE = PLAIN_LEAF | {
     "max_features": (None, [*FEATURES, StrOptions({"sqrt", "log2"}), None],
         "Features, among those that vary in the node, tried at a split; None: all."),
@@ -322,6 +336,8 @@ FOREST = f"n_estimators * criterion {TREE} {SPLITS} {BAGS} class_weight voting {
 QUANTILE_FOREST = FOREST.replace("criterion", "default_quantiles criterion").replace(
     "min_samples_leaf", "min_samples_leaf max_samples_leaf"
 )
+SURVIVAL = f"""n_estimators * criterion {TREE} {CATEGORIES} {COMBINATIONS} bootstrap max_samples
+oob_score oob_tol max_estimators n_times {RUN}"""
 EMBEDDING = f"""n_estimators * {GROWTH} max_leaf_nodes min_impurity_decrease {CATEGORIES}
 {COMBINATIONS} sparse_output {RUN}"""
 ISOLATION = f"""* n_estimators max_samples contamination max_features bootstrap n_jobs random_state

@@ -100,7 +100,7 @@ def leaf_members(
         most = int(np.ceil(most * N))
     first = np.empty(N, np.int32)  # the number of each row, by its first target
     first[rows.order[0]] = np.arange(N, dtype=np.int32)
-    leaves = _leaves(forest, rows.codes, backend)
+    leaves = leaves_of(forest, rows.codes, backend)
 
     def of_tree(t: int) -> tuple[np.ndarray, np.ndarray]:
         bag = draw_bags(rows.sampling, forest.seed, t, t + 1, NumpyBackend())[0]
@@ -124,7 +124,7 @@ def leaf_members(
     return new_members(sizes, row_count, rank, weight)
 
 
-def _leaves(forest: Forest, codes: np.ndarray, backend: Backend) -> np.ndarray:
+def leaves_of(forest: Forest, codes: np.ndarray, backend: Backend) -> np.ndarray:
     """The leaf of each row in each tree, i32[N, T]."""
     N, T = len(codes), forest.n_trees
     leaves, step = np.empty((N, T), np.int32), max(1, WALKED_AT_ONCE // T)

@@ -38,12 +38,14 @@ from gpuforest.engine.target import TargetCoding
 from gpuforest.estimators.bagging import Bagging
 from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor
 from gpuforest.estimators.quantile_forests import QuantileForest
+from gpuforest.estimators.survival import SurvivalForest, are_survival
 from gpuforest.explain.model_facts import WHERE_IT_RUNS, scorer_name
 from gpuforest.explain.quantile_forest import TrainingRows
 from gpuforest.explain.uncertainty import Calibration
 from gpuforest.export.container import Arrays, Layout, parse_object, read, write
 
 Header = dict[str, Any]
+KEEP_ROWS = (QuantileForest, SurvivalForest)  # what predicts from its training rows
 INTEGERS = ("U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64")
 # every array that a file may hold: its dtypes; its dimensions (T trees, V rows of the leaf table,
 # F features, K outputs, N training rows, "." others); and which values are right, where the checks
@@ -76,7 +78,7 @@ ARRAYS: Layout = {
     # the weights that training rows were drawn with, if they had any
     "draw_weights": (("I32",), "N", lambda weights: (weights >= 0).all()),
     "row_codes": (("U8", "U16"), "NF", None),  # of quantile forests
-    "row_targets": (("F64",), "NK", lambda targets: np.isfinite(targets).all()),
+    "row_targets": (("F64",), "N.", lambda targets: np.isfinite(targets).all()),
     # see `conformal.Calibration`
     "scores": (("F64",), "K.", lambda a: a.size and (a >= 0).all() and (np.sort(a) == a).all()),
     "score_offsets": (("F64",), "K", lambda at: (at >= 0).all() and np.isfinite(at).all()),
@@ -164,7 +166,7 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
         arrays["tree_errors"] = estimator.estimator_errors_[: forest.n_trees]
     if (sampling := _kept_sampling(estimator)) is not None:
         arrays["draw_weights"] = sampling.weights
-    if isinstance(estimator, QuantileForest):
+    if isinstance(estimator, KEEP_ROWS):
         rows = estimator._rows_
         arrays |= {"row_codes": np.ascontiguousarray(rows.codes), "row_targets": rows.y}
     if calibration is not None:
@@ -530,7 +532,8 @@ def _estimator(header: Header, arrays: Arrays, forest: Forest) -> Any:
     else:
         split = estimator._settings().categorical_split
         forest = replace(forest, multiway=split == "multiway" and len(forest.sets) > 0)
-    need(header["criterion"] in CriterionNames(task), "an unknown criterion")
+    chosen_for = "survival" if isinstance(estimator, SurvivalForest) else task
+    need(header["criterion"] in CriterionNames(chosen_for), "an unknown criterion")
     single = name.startswith("DecisionTree")
     need(forest.n_trees == 1 or not single, "a tree of many trees")
     estimator.n_features_in_ = forest.edges.n_features
@@ -575,7 +578,7 @@ def _set_rounds(estimator: Any, forest: Forest, errors: np.ndarray | None) -> No
 def _keeps_draws(estimator: Any) -> bool:
     """Whether the file keeps how rows were drawn, which standard errors, quantiles and importances
     by rows out of bag need. Files of bags do not keep it."""
-    forests = ForestClassifier | ForestRegressor
+    forests = ForestClassifier | ForestRegressor | SurvivalForest
     return isinstance(estimator, forests) and not isinstance(estimator, Bagging)
 
 
@@ -594,13 +597,17 @@ def _set_rows(estimator: Any, header: Header, arrays: Arrays, forest: Forest) ->
     if "draws" in header:
         estimator._sampling_ = _sampling(header["draws"], arrays.get("draw_weights"))
     of_rows = {"row_codes", "row_targets"} & arrays.keys()
-    need(len(of_rows) == 2 * isinstance(estimator, QuantileForest), "training rows amiss")
+    need(len(of_rows) == 2 * isinstance(estimator, KEEP_ROWS), "training rows amiss")
     if of_rows:
         need("draws" in header, "training rows without draws")
         codes, edges = arrays["row_codes"], forest.edges
         need(codes.dtype == edges.code_dtype, "codes of another type")
         need(bool((codes <= edges.missing_code).all()), "a code out of range")
-        estimator._rows_ = TrainingRows(codes, arrays["row_targets"], estimator._sampling_)
+        targets, is_survival = arrays["row_targets"], isinstance(estimator, SurvivalForest)
+        n_targets = 2 if is_survival else forest.coding.n_outputs
+        need(targets.shape[1] == n_targets, "row_targets that do not fit")
+        need(not is_survival or are_survival(targets), "row_targets out of range")
+        estimator._rows_ = TrainingRows(codes, targets, estimator._sampling_)
     need(("scores" in arrays) == ("score_offsets" in arrays), "scores amiss")
     if "scores" in arrays:
         estimator._calibration_ = Calibration(arrays["scores"], arrays["score_offsets"])

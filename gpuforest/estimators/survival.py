@@ -1,0 +1,309 @@
+"""Survival forests: a row whose event has not come yet counts for as long as it is known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from gpuforest.backends.base import Backend
+from gpuforest.backends.registry import get_host_backend
+from gpuforest.common.arguments import thread_count
+from gpuforest.common.dtypes import MAX_TOTAL_WEIGHT, WEIGHT
+from gpuforest.data.arrays import is_frame, to_host
+from gpuforest.engine import predict as prediction
+from gpuforest.engine import target
+from gpuforest.engine.forest import Forest
+from gpuforest.engine.records import Sampling
+from gpuforest.engine.sampling import most_draw_weight
+from gpuforest.engine.target import CheckedTarget, TargetCoding
+from gpuforest.estimators import bagged, params
+from gpuforest.estimators.ensembles import BaseForest
+from gpuforest.estimators.fits import as_it_is
+from gpuforest.estimators.growing import TrainingPlan
+from gpuforest.estimators.settings import RowWeights, Settings
+from gpuforest.estimators.trees import DecisionTreeRegressor
+from gpuforest.explain import survival
+from gpuforest.explain.importances import Score
+from gpuforest.explain.oob import Loss, loss_of
+from gpuforest.explain.quantile_forest import TrainingRows
+from gpuforest.explain.survival import StepFunction, Steps
+
+Array = Any
+
+HOW = (
+    "pass a structured array of two fields, whether the event came (bool) and the time of the "
+    "event or until when the row is known (float), such as numpy.array([(True, 5.0), (False, "
+    '7.5)], dtype=[("event", bool), ("time", float)]), or a frame of two such columns'
+)
+
+
+def check_survival(y: Any, n_rows: int) -> np.ndarray:
+    """Times and events f64[N, 2] of a target of survival; a ValueError if it is none."""
+    if is_frame(y):
+        columns = [np.asarray(to_host(y[name], "y")) for name in y.columns]
+    else:
+        y = np.asarray(to_host(y, "y"))
+        names = y.dtype.names or ()
+        columns = [y[name] for name in names] if y.ndim == 1 else []
+    if len(columns) != 2 or any(column.dtype.kind not in "biuf" for column in columns):
+        raise ValueError(f"y must say which rows had their event, and when: {HOW}")
+    event, time = (column.astype(np.float64) for column in columns)
+    if len(event) != n_rows:
+        raise ValueError(f"X has {n_rows} rows, y has {len(event)}")
+    if not np.isin(event, [0.0, 1.0]).all():
+        raise ValueError(f"the first field of y must be True or False (1 or 0): {HOW}")
+    if not np.isfinite(time).all() or (time < 0).any():
+        row = int(np.argmax(~np.isfinite(time) | (time < 0)))
+        raise ValueError(
+            f"the times of y must be finite and not negative: row {row} has {time[row]}"
+        )
+    return np.stack([time, event], axis=1)
+
+
+def are_survival(y: np.ndarray) -> bool:
+    """Whether finite numbers f64[N, 2] are times and events, and some event has come."""
+    time, event = y.T
+    return bool((time >= 0).all() and np.isin(event, [0.0, 1.0]).all() and event.any())
+
+
+def check_events(y: np.ndarray, weights: np.ndarray | None) -> None:
+    """Refuse a target in which no row of some weight has had its event, or only at time zero."""
+    counts = y[:, 1] > 0
+    if weights is not None:
+        counts &= weights > 0
+    if not counts.any():
+        raise ValueError("all rows of y are censored: at least one must have had its event")
+    if not (y[counts, 0] > 0).any():
+        raise ValueError("all events of y are at time 0: at least one must be later")
+
+
+class SurvivalForest(BaseForest):
+    """Many trees for times that may be censored."""
+
+    _tree = DecisionTreeRegressor
+    _fewest_rows = 2
+    n_times: int
+    _rows_: TrainingRows  # whose targets are [time, event]
+    _exposed_: tuple[Sampling, np.ndarray]  # during a fit: how rows are drawn, and their exposures
+    proximity, neighbours = bagged.proximity, bagged.neighbours
+    estimators_samples_ = property(bagged.estimators_samples_)
+
+    # a row weighs the hazard that it went through, and its target is its event over that weight
+
+    def _check_target(self, y: Any, n_rows: int, backend: Backend) -> CheckedTarget:
+        return CheckedTarget(check_survival(y, n_rows))
+
+    def _sampling_for(
+        self, settings: Settings, n_rows: int, weights: RowWeights, checked: CheckedTarget
+    ) -> Sampling:
+        sampling = super()._sampling_for(settings, n_rows, weights, checked)
+        check_events(checked.values, sampling.weights)
+        whole = exposures(checked.values, sampling)
+        self._exposed_ = sampling, whole
+        return weighed(sampling, whole)
+
+    def _rates(self, checked: CheckedTarget) -> np.ndarray:
+        """Events of rows over their exposures, f64[N, 1]."""
+        return np.asarray((checked.values[:, 1] / self._exposed_[1])[:, None])
+
+    def _encode_target(
+        self, checked: CheckedTarget, sampling: Sampling, backend: Backend
+    ) -> tuple[TargetCoding, Array]:
+        y = backend.asarray(self._rates(checked))
+        return target.encode_moments(y, MAX_TOTAL_WEIGHT, centred=False, backend=backend)
+
+    def _keep_fit(self, forest: Forest, plan: TrainingPlan) -> None:
+        training, backend = plan.training, plan.training.backend
+        codes = backend.asnumpy(training.matrix.codes)[:, : training.n_features]
+        self._rows_ = TrainingRows(codes, plan.checked.values, self._exposed_[0])
+        steps = survival.steps_of(forest, self._rows_, backend)
+        super()._keep_fit(survival.with_risks(forest, steps), plan)
+        self._sampling_ = self._exposed_[0]
+        del self._exposed_
+
+    @cached_property
+    def _steps_(self) -> Steps:
+        """When events come in each leaf; not in pickles, where it follows from the rest."""
+        backend = get_host_backend(thread_count(self.n_jobs))
+        return survival.steps_of(self.forest_, self._rows_, backend)
+
+    # rows out of bag
+
+    def _look_out_of_bag(self, plan: TrainingPlan) -> None:
+        if not self.oob_score:
+            return
+        risks = self.oob_prediction_ = self._oob_means(plan)[:, 0]
+        seen = ~np.isnan(risks)
+        time, event = plan.checked.values[seen].T
+        self.oob_score_ = survival.concordance(event > 0, time, risks[seen])
+
+    def _oob_scorer(self, checked: CheckedTarget) -> Score:
+        return lambda y, risks: survival.concordance(y[:, 1] > 0, y[:, 0], risks[:, 0])
+
+    def _tree_score(self, checked: CheckedTarget) -> Score:
+        scorer, y = self._oob_scorer(checked), checked.values
+        return lambda rows, risks: scorer(y[rows], risks)
+
+    def _oob_loss(self, plan: TrainingPlan) -> Loss:
+        rates, whole, rows = self._rates(plan.checked), self._exposed_[1], plan.sample()
+        if rows is not None:
+            rates, whole = rates[rows], whole[rows]
+        return loss_of(rates, whole, plan.training.rules.criterion)
+
+    # predictions
+
+    @property
+    def unique_times_(self) -> np.ndarray:
+        """The times of curves, float64, ascending."""
+        return survival.time_grid(self._rows_, self.n_times)
+
+    event_times_ = unique_times_
+
+    def predict(self, X: Any) -> Any:
+        """The risk of rows: how many events the training rows would have had if all were like them,
+        the mean over the trees of the sum of the cumulative hazard over all times of events.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        float64 array of shape (n_samples,), higher where the event comes sooner; on a GPU where X
+        is on one
+        """
+        risks = self._walk(X, prediction.predict)
+        return risks[:, 0]
+
+    def predict_cumulative_hazard_function(self, X: Any, return_array: bool = False) -> np.ndarray:
+        """The cumulative hazard of rows: the mean over the trees of the Nelson-Aalen estimates of
+        their leaves.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+        return_array : bool, default=False
+            An array of values at `unique_times_` instead of functions.
+
+        Returns
+        -------
+        ndarray of n_samples functions of time, with the attributes x and y; or float64 ndarray of
+        shape (n_samples, n_times)
+        """
+        return self._curves(X, return_array, is_survival=False)
+
+    def predict_survival_function(self, X: Any, return_array: bool = False) -> np.ndarray:
+        """The probability that the event comes later than a time: the mean over the trees of the
+        Kaplan-Meier estimates of the rows' leaves.
+
+        Parameters and result are those of `predict_cumulative_hazard_function`.
+        """
+        return self._curves(X, return_array, is_survival=True)
+
+    def _curves(self, X: Any, as_array: bool, is_survival: bool) -> np.ndarray:
+        model = as_it_is(self)
+        grid = model.unique_times_
+
+        def stage(forest: Forest, table: Any, backend: Backend) -> np.ndarray:
+            return survival.curves(forest, model._steps_, table, grid, backend, is_survival)
+
+        values: np.ndarray = to_host(model._walk(X, stage))
+        if as_array:
+            return values
+        functions = np.empty(len(values), object)
+        functions[:] = [StepFunction(grid, row, float(is_survival)) for row in values]
+        return functions
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The concordance of risks with times (Harrell's C): 1 where the order is always right,
+        0.5 by chance.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+        y : as in `fit`
+
+        Returns
+        -------
+        float
+        """
+        if sample_weight is not None:
+            raise ValueError("concordance has no weights: leave sample_weight out")
+        risk = to_host(self.predict(X))
+        time, event = check_survival(y, len(risk)).T
+        return survival.concordance(event > 0, time, risk)
+
+
+def exposures(y: np.ndarray, sampling: Sampling) -> np.ndarray:
+    """The hazard that each row went through, as whole numbers f64[N] from 1 on, so that those of a
+    bag add up to less than 2**31."""
+    weight = np.ones(len(y)) if sampling.weights is None else sampling.weights.astype(np.float64)
+    hazard = survival.person_time(y[:, 1] > 0, y[:, 0], weight)
+    most = most_draw_weight(replace(sampling, n_draws=max(1, sampling.most_weight)))
+    if most < 1:
+        raise ValueError("the rows have too much weight in all: lower sample_weight or max_samples")
+    return np.asarray(np.maximum(np.rint(hazard * (most / hazard.max())), 1.0))
+
+
+def weighed(sampling: Sampling, whole: np.ndarray) -> Sampling:
+    """The sampling whose rows count as often as they are drawn, times their exposures."""
+    if sampling.n_draws:
+        mean = float(np.average(whole, weights=sampling.weights))
+        return replace(sampling, factors=whole.astype(WEIGHT), draw_weight=mean)
+    counts = 1 if sampling.weights is None else sampling.weights
+    return replace(sampling, weights=(whole * counts).astype(WEIGHT))
+
+
+@params.parameters(params.SURVIVAL, params.OF_SURVIVAL)
+class RandomSurvivalForest(SurvivalForest):
+    """A random forest for times that may be censored.
+
+    Attributes
+    ----------
+    unique_times_ : float64 ndarray of shape (n_times,)
+        The times of events in the training rows, or `n_times` quantiles of them.
+    oob_score_ : float, concordance over the rows that are out of some bag
+    oob_prediction_ : float64 ndarray of shape (n_samples,), risks; NaN where never out of bag
+    others : as of `RandomForestRegressor`
+
+    Notes
+    -----
+    The estimator keeps the bin codes and the targets of its training rows, also in model files:
+    about n_samples * (n_features + 16) bytes. The curves of leaves follow from these, and curves
+    are computed when they are asked for.
+
+    References
+    ----------
+    H. Ishwaran, U. B. Kogalur, E. H. Blackstone and M. S. Lauer, "Random survival forests", Annals
+    of Applied Statistics 2, 2008. M. LeBlanc and J. Crowley, "Relative risk trees for censored
+    survival data", Biometrics 48, 1992.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpuforest import RandomSurvivalForest
+    >>> X = np.arange(40.0).reshape(-1, 1)
+    >>> y = np.array([(i % 3 > 0, 50.0 - i) for i in range(40)], [("event", bool), ("time", float)])
+    >>> forest = RandomSurvivalForest(random_state=0).fit(X, y)
+    >>> low, high = forest.predict([[2.0], [37.0]])
+    >>> bool(low < high)
+    True
+    """
+
+
+@params.parameters(params.SURVIVAL, params.OF_SURVIVAL)
+class ExtraSurvivalTrees(SurvivalForest):
+    """Extremely randomized trees for times that may be censored.
+
+    Each tree grows as in `ExtraTreesRegressor`, by the criterion of `RandomSurvivalForest`, whose
+    predictions these are.
+
+    Attributes
+    ----------
+    As of `RandomSurvivalForest`.
+    """
+
+    _splitter = "random"

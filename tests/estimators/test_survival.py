@@ -1,0 +1,292 @@
+"""Survival forests: their splits, curves, risks and errors, by their definitions in plain Python."""
+
+import math
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from cuda_on_cpu.module import available
+from emulated import EmulatedBackend
+from engine import same_forest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
+
+import gpuforest
+from gpuforest import ExtraSurvivalTrees, RandomSurvivalForest, register_backend
+from gpuforest.backends import registry
+from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.engine.sampling import draw_bags
+from gpuforest.explain.survival import concordance, person_time
+
+KINDS = [RandomSurvivalForest, ExtraSurvivalTrees]
+DTYPE = [("event", bool), ("time", float)]
+
+
+def target(event, time):
+    return np.array(list(zip(event, time, strict=True)), DTYPE)
+
+
+def data(n=200, seed=0, ties=True):
+    """Hazards rise with the first feature; a third is censored; some values are missing."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    time, censored = rng.exponential(np.exp(-X[:, 0])), rng.exponential(2.0, n)
+    X[rng.random(X.shape) < 0.05] = np.nan
+    known = np.minimum(time, censored)
+    return X, target(time <= censored, np.round(known, 1) + 0.1 if ties else known)
+
+
+X, Y = data()
+
+
+def test_a_case_worked_by_hand():
+    # one leaf: deaths at 1 (of 5 at risk), 3 and 3 (of 3); one leaves at 2, one at 4
+    y = target([True, False, True, True, False], [1.0, 2.0, 3.0, 3.0, 4.0])
+    options = {"bootstrap": False, "backend": "numpy", "min_samples_leaf": 5}
+    forest = RandomSurvivalForest(1, **options).fit(np.zeros((5, 1)), y)
+    assert forest.unique_times_.tolist() == [1.0, 3.0]
+    row = np.zeros((1, 1))
+    hazard = forest.predict_cumulative_hazard_function(row, return_array=True)
+    assert np.allclose(hazard, [[1 / 5, 1 / 5 + 2 / 3]])
+    survival = forest.predict_survival_function(row, return_array=True)
+    assert np.allclose(survival, [[4 / 5, 4 / 5 * 1 / 3]])
+    assert np.allclose(forest.predict(row), 1 / 5 + (1 / 5 + 2 / 3))
+    [function] = forest.predict_survival_function(row)
+    assert np.allclose(function([0.5, 1.0, 2.9, 3.0, 99.0]), [1, 0.8, 0.8, 0.8 / 3, 0.8 / 3])
+    assert function(0.0) == 1.0
+
+
+def test_person_time_by_hand():
+    # rows 1, 2, 2+, 4+: until 1 four rows lived 4 in all, one died; from 1 to the end 1 + 1 + 3, one
+    event, time = np.array([True, True, False, False]), np.array([1.0, 2.0, 2.0, 4.0])
+    hazard = person_time(event, time, np.ones(4))
+    assert np.allclose(hazard, [1 / 4, 1 / 4 + 1 / 5, 1 / 4 + 1 / 5, 1 / 4 + 3 / 5])
+    assert np.isclose(hazard.sum(), event.sum())  # as many events as expected ones
+    twice = person_time(np.repeat(event, 2), np.repeat(time, 2), np.ones(8))
+    assert np.allclose(twice, np.repeat(hazard, 2))
+    assert np.allclose(person_time(event, time, np.array([3.0, 1, 1, 1]))[0], 3 / 6)
+
+
+def curves_of(rows, grid, survival):
+    """The curve of a leaf by definition; rows: (event, time, how often)."""
+    values, value = [], 1.0 if survival else 0.0
+    times = sorted({t for e, t, _ in rows if e})
+    for g in grid:
+        value = 1.0 if survival else 0.0
+        for t in times:
+            if t <= g:
+                deaths = sum(n for e, u, n in rows if e and u == t)
+                at_risk = sum(n for _, u, n in rows if u >= t)
+                value = value * (1 - deaths / at_risk) if survival else value + deaths / at_risk
+        values.append(value)
+    return values
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("bootstrap", [True, False])
+def test_curves_and_risks_are_means_over_leaves(kind, bootstrap):
+    weight = np.random.default_rng(1).integers(0, 3, len(X))
+    forest = kind(4, bootstrap=bootstrap, random_state=0, backend="numpy").fit(X, Y, weight)
+    grid, rows = forest.unique_times_, X[:15]
+    leaves, mine = forest.apply(rows), forest.apply(X)
+    bags = draw_bags(forest._sampling_, forest.seed_, 0, 4, NumpyBackend())
+    for survival, method in (
+        (False, forest.predict_cumulative_hazard_function),
+        (True, forest.predict_survival_function),
+    ):
+        found = method(rows, return_array=True)
+        expected = np.zeros((len(rows), len(grid)))
+        for i, t in np.ndindex(len(rows), 4):
+            here = np.flatnonzero((mine[:, t] == leaves[i, t]) & (bags[t] > 0))
+            members = [(Y["event"][r], Y["time"][r], bags[t][r]) for r in here]
+            expected[i] += np.array(curves_of(members, grid, survival)) / 4
+        assert np.allclose(found, expected)
+        if not survival:  # all times of events are in the grid
+            assert np.allclose(forest.predict(rows), expected.sum(axis=1))
+
+
+def test_splits_are_the_best_by_their_likelihood():
+    rng = np.random.default_rng(0)
+    options = {"bootstrap": False, "max_features": None, "max_depth": 1, "min_samples_leaf": 1}
+    for seed in range(20):
+        X, y = rng.integers(0, 6, (40, 3)).astype(float), data(40, seed)[1]
+        if y["event"].sum() < 2:
+            continue
+        forest = RandomSurvivalForest(1, **options, backend="numpy", random_state=0).fit(X, y)
+        hazard = person_time(y["event"], y["time"], np.ones(len(y)))
+
+        def score(side, y=y, hazard=hazard):
+            events = y["event"][side].sum()
+            return events * math.log(events / hazard[side].sum()) if events else -math.inf
+
+        gains = {}
+        for f in range(3):
+            for cut in np.unique(X[:, f])[:-1]:
+                left = X[:, f] <= cut
+                gains[tuple(left)] = score(left) + score(~left)
+        left = forest.apply(X)[:, 0] == forest.apply(X)[0, 0]
+        left = left if tuple(left) in gains else ~left
+        assert np.isclose(gains[tuple(left)], max(gains.values()), rtol=1e-4)
+
+
+@given(
+    n=st.integers(2, 60),
+    seed=st.integers(0, 1000),
+    ties=st.booleans(),
+)
+def test_concordance(n, seed, ties):
+    rng = np.random.default_rng(seed)
+    event, time, risk = rng.random(n) < 0.6, rng.random(n), rng.random(n)
+    if ties:
+        time, risk = np.round(time, 1), np.round(risk, 1)
+    pairs = good = 0
+    for i in range(n):
+        for j in range(n):
+            first = time[i] < time[j] or (time[i] == time[j] and not event[j])
+            if i != j and event[i] and first:
+                pairs += 1
+                good += 1.0 if risk[i] > risk[j] else 0.5 * (risk[i] == risk[j])
+    found = concordance(event, time, risk)
+    assert np.isnan(found) if not pairs else np.isclose(found, good / pairs)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_backends_threads_and_memory_give_the_same_forest(kind, monkeypatch):
+    monkeypatch.setattr(registry, "_factories", dict(registry._factories))
+    if available() is None:
+        register_backend("emulated", lambda *_: EmulatedBackend())
+    models = [
+        kind(25, random_state=0, backend=backend, n_jobs=n_jobs, oob_score=True).fit(X, Y)
+        for backend, n_jobs in (("numpy", 1), ("numba", 1), ("numba", 3), ("emulated", 1))
+        if backend in registry._factories
+    ]
+    first = models[0]
+    for model in models[1:]:
+        assert same_forest(first.forest_, model.forest_)
+        assert np.array_equal(first.predict(X), model.predict(X))
+        assert first.oob_score_ == model.oob_score_
+        curves = (m.predict_survival_function(X[:9], return_array=True) for m in (first, model))
+        assert np.array_equal(*curves)
+
+
+def test_rows_out_of_bag():
+    forest = RandomSurvivalForest(30, random_state=0, oob_score=True, backend="numpy").fit(X, Y)
+    bags = draw_bags(forest._sampling_, forest.seed_, 0, 30, NumpyBackend())
+    trees = [tree.predict(X) for tree in forest.estimators_]
+    out = bags == 0
+    means = np.nan_to_num((out * np.array(trees)).sum(axis=0) / out.sum(axis=0))
+    assert np.allclose(forest.oob_prediction_, means)
+    assert forest.oob_score_ == concordance(Y["event"], Y["time"], forest.oob_prediction_)
+    assert 0.6 < forest.oob_score_ < forest.score(X, Y)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"n_estimators": "auto", "max_estimators": 60, "oob_tol": 0.5},
+        {"max_features": "oob"},
+        {"max_features": "oob", "min_samples_leaf": "oob"},
+        {"max_samples": 0.5},
+        {"max_leaf_nodes": 4},
+        {"feature_combinations": 2.0},
+        {"max_depth": 2, "min_weight_fraction_leaf": 0.1},
+    ],
+    ids=str,
+)
+def test_parameters(options):
+    model = RandomSurvivalForest(48, random_state=0).set_params(**options)
+    found = model.fit(*data(300))
+    assert found.score(*data(300, 1)) > 0.6
+    if "max_leaf_nodes" in options:
+        assert all(tree.get_n_leaves() <= 4 for tree in found.estimators_)
+
+
+def test_few_times_are_quantiles_of_all():
+    forest = RandomSurvivalForest(5, random_state=0, n_times=7).fit(*data(ties=False))
+    fine = clone(forest).set_params(n_times=10**6).fit(*data(ties=False))
+    assert len(forest.unique_times_) == 7
+    assert set(forest.unique_times_) <= set(fine.unique_times_)
+    assert np.array_equal(forest.predict(X), fine.predict(X))
+    at = np.searchsorted(fine.unique_times_, forest.unique_times_)
+    few, all_ = (m.predict_survival_function(X, return_array=True) for m in (forest, fine))
+    assert np.allclose(few, all_[:, at])
+
+
+def test_weights_count_rows():
+    options = {"bootstrap": False, "max_features": None, "min_samples_leaf": 1}
+    model = RandomSurvivalForest(1, min_samples_split=2, random_state=0, **options)
+    weighed = clone(model).fit(X, Y, np.repeat([2.0, 1.0, 0.0], [50, 100, 50]))
+    rows = np.r_[0:50, 0:150]
+    assert np.allclose(weighed.predict(X), clone(model).fit(X[rows], Y[rows]).predict(X))
+
+
+def test_frames_categories_and_files(tmp_path):
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(town=["x", "y"] * 100)
+    y = pd.DataFrame({"event": Y["event"], "time": Y["time"]})
+    forest = RandomSurvivalForest(10, random_state=0).fit(frame, y)
+    assert forest.is_categorical_.tolist() == [False] * 4 + [True]
+    assert np.array_equal(clone(forest).fit(frame, Y).predict(frame), forest.predict(frame))
+    forest.save(tmp_path / "model")
+    for same in (gpuforest.load(tmp_path / "model"), pickle.loads(pickle.dumps(forest))):
+        assert type(same) is RandomSurvivalForest
+        assert np.array_equal(same.predict(frame), forest.predict(frame))
+        assert same.score(frame, Y) == forest.score(frame, Y)
+        curves = (m.predict_cumulative_hazard_function(frame, True) for m in (same, forest))
+        assert np.array_equal(*curves)
+        assert np.array_equal(same.unique_times_, forest.unique_times_)
+
+
+def test_more_trees_by_warm_start():
+    forest = RandomSurvivalForest(5, random_state=0, warm_start=True).fit(X, Y)
+    forest.set_params(n_estimators=9).fit(X, Y)
+    whole = RandomSurvivalForest(9, random_state=0).fit(X, Y)
+    assert np.array_equal(forest.predict(X), whole.predict(X))
+
+
+def test_as_scikit_learn_calls_it():
+    scores = cross_val_score(RandomSurvivalForest(20, random_state=0), *data(300), cv=3)
+    assert scores.min() > 0.55
+    forest = RandomSurvivalForest(20, random_state=0).fit(X, Y)
+    assert forest.feature_importances_.argmax() == 0
+    assert forest.proximity(X[:5]).shape == (5, 5)
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (Y["time"], "y must say which rows had their event, and when"),
+        (np.array([("a", 1.0)] * 200, [("e", "U1"), ("t", float)]), "y must say which rows had"),
+        (Y[:-1], "X has 200 rows, y has 199"),
+        (target([False] * 200, Y["time"]), "all rows of y are censored"),
+        (target(Y["event"], Y["time"] * 0), "all events of y are at time 0"),
+        (target(Y["event"], -Y["time"]), "the times of y must be finite and not negative: row 0"),
+        (target(Y["event"], Y["time"] * np.nan), "the times of y must be finite"),
+        (np.array([(2, 1.0)] * 200, [("e", int), ("t", float)]), "the first field of y must be"),
+    ],
+)
+def test_targets_that_are_refused(y, message):
+    with pytest.raises(ValueError, match=message):
+        RandomSurvivalForest(2).fit(X, y)
+
+
+def test_what_else_is_refused():
+    forest = RandomSurvivalForest(2, random_state=0).fit(X, Y)
+    with pytest.raises(ValueError, match="concordance has no weights"):
+        forest.score(X, Y, np.ones(len(X)))
+    with pytest.raises(TypeError, match="is not written as ONNX"):
+        from gpuforest.export.onnx import to_onnx
+
+        to_onnx(forest)
+
+
+def test_extremes():
+    y = target([True] * 20, np.arange(20.0))
+    assert np.isfinite(RandomSurvivalForest(5, random_state=0).fit(X[:20], y).predict(X)).all()
+    one = target([True] + [False] * 19, np.arange(20.0) + 1)
+    forest = RandomSurvivalForest(5, bootstrap=False, random_state=0).fit(X[:20], one)
+    assert forest.forest_.n_nodes == 5  # both sides of a split have an event
+    same = target([True, False] * 10, np.ones(20))
+    assert np.isfinite(RandomSurvivalForest(5, random_state=0).fit(X[:20], same).predict(X)).all()
