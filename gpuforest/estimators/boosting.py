@@ -86,8 +86,8 @@ class HistGradientBoosting(BaseTrees, HasPresets):
             The rows on which early stopping judges, instead of a part of X.
         groups : array-like of shape (n_samples,), default=None
             Labels of groups of rows that belong together, such as those of a patient: early
-            stopping sets whole groups aside, and `validation_fraction` counts them. Not with
-            `subsample`, which draws rows. See docs/groups.md.
+            stopping sets whole groups aside, each round draws whole groups (on the CPU), and
+            `validation_fraction` and `subsample` count groups. See docs/groups.md.
 
         Returns
         -------
@@ -148,18 +148,14 @@ class HistGradientBoosting(BaseTrees, HasPresets):
         earlier : the estimator with the model that more rounds are added to, or None
         """
         with progress.stage("checking"):
-            backend = for_boosting(backend)
+            draws_groups = passed.groups is not None and self.subsample < 1
+            backend = for_boosting(backend, draws_groups)
             weights = to_host(passed.sample_weight, "sample_weight")
             split = self.categorical_split
             X, categories = checks.learn_table(self, passed.X, backend, weights, split)
             self._fitted_with_sw = weights is not None
             y, classes = self._check_y(passed.y, X.shape[0], backend)
             groups = checks.check_groups(passed.groups, X.shape[0])
-            if groups is not None and self.subsample < 1:
-                raise ValueError(
-                    f"subsample={self.subsample} draws rows one by one, not their groups: set "
-                    "subsample=1.0, or pass no groups"
-                )
             weight = self._weigh(y, classes, first_weights(weights, X.shape[0]))
             train = Rows(X, y, weight, groups)
             if weight is not None and not weight.all():
@@ -203,9 +199,13 @@ class HistGradientBoosting(BaseTrees, HasPresets):
             matrix = bin_matrix(train.X, edges, backend)
             if earlier is None and self.scoring == "loss":
                 train = replace(train, X=None)  # it may be a copy, which nothing needs any more
+        row_groups = None
+        if draws_groups:
+            row_groups = np.unique(train.groups, return_inverse=True)[1].astype(np.int32)
         boosting = Boosting(
             matrix=matrix, y=np.ascontiguousarray(train.y, np.float64), weight=train.weight,
             loss=loss, signs=signs, groups=interacting, memory=memory, seed=seed, backend=backend,
+            row_groups=row_groups,
             **self._rules(),
         )  # fmt: skip
         self._run(boosting, train, validation, classes, earlier)

@@ -1,6 +1,7 @@
 """Rows that belong together: whole groups are drawn, judged and set aside."""
 
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ from sklearn.model_selection import GroupKFold, cross_validate
 from sklearn.tree import DecisionTreeClassifier as TheirTree
 
 import gpuforest as gf
+from gpuforest.backends.boosters import ordered_rows
 from gpuforest.estimators import boosting_fit
 from gpuforest.explain import uncertainty
 
@@ -355,9 +357,30 @@ def test_early_stopping_sets_whole_groups_aside(kind, monkeypatch):
     assert not np.array_equal(aside(GROUPS, 0.3, 0)[1], aside(GROUPS, 0.3, 1)[1])
 
 
-def test_boosting_refuses_groups_that_it_cannot_keep_together():
-    with pytest.raises(ValueError, match=r"subsample=0.5 draws rows one by one"):
-        boosted(subsample=0.5).fit(X, Y, groups=GROUPS)
+@pytest.mark.parametrize("loss", ["squared_error", "absolute_error", "poisson"])
+@pytest.mark.parametrize("stops", [False, True])
+def test_rounds_draw_whole_groups(loss, stops):
+    y, params = np.abs(Y), {"loss": loss, "subsample": 0.5, "early_stopping": stops}
+    models = [
+        boosted(backend=backend, n_jobs=jobs, **params).fit(X, y, groups=GROUPS)
+        for backend, jobs in (("numpy", 1), ("numba", 1), ("numba", 2))
+    ]
+    assert all(same_forest(model.forest_, models[0].forest_) for model in models)
+    if not stops:  # which would set others aside
+        alone, rows = (boosted(**params).fit(X, y, groups=g) for g in (np.arange(N), None))
+        assert same_forest(alone.forest_, rows.forest_)
+        assert not same_forest(rows.forest_, models[0].forest_)
+    rules = SimpleNamespace(n_rows=N, row_groups=GROUPS, subsample=0.5, seed=0)
+    for number in range(5):
+        rows, n_drawn = ordered_rows(rules, number)
+        drawn, others = rows[:n_drawn], rows[n_drawn:]
+        assert len(set(GROUPS[drawn])) == 20
+        assert not set(GROUPS[drawn]) & set(GROUPS[others])
+        assert sorted(rows) == [*range(N)]
+        assert all((np.diff(part) > 0).all() for part in (drawn, others))
+
+
+def test_boosting_refuses_bad_groups():
     with pytest.raises(ValueError, match="leaves no groups to train on: there are 1"):
         boosted().fit(X, Y, groups=np.zeros(N))
     with pytest.raises(ValueError, match=f"X has {N} rows, groups has 3"):
