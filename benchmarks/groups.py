@@ -43,7 +43,7 @@ class Task:
     """n_groups of `sizes` rows each, whose effect has the standard deviation `effect`.
 
     shared, own : features of the group, and of the row
-    slopes : the effect multiplies a feature of the row
+    slopes : the effect also multiplies a feature of the row
     """
 
     n_groups: int
@@ -57,9 +57,9 @@ class Task:
 
 TASKS = {
     "patients": Task(400, (12, 12), 2.0),
-    "families": Task(1000, (4, 4), 3.0),
+    "families": Task(1000, (6, 6), 3.0),
     "sites": Task(150, (1, 60), 1.0),
-    "slopes": Task(300, (40, 40), 4.0, slopes=True),
+    "slopes": Task(600, (20, 20), 2.0, slopes=True),
     "classes": Task(400, (8, 8), 3.0, classes=True),
 }
 
@@ -72,7 +72,7 @@ def drawn(task: Task, n_groups: int, rng: np.random.Generator) -> tuple[Any, Any
     shared, own = rng.normal(size=(n_groups, task.shared))[groups], rng.normal(size=(N, task.own))
     effect = rng.normal(scale=task.effect, size=n_groups)[groups]
     signal = shared[:, 0] + np.sin(2 * own[:, 0]) + own[:, 1] * (own[:, 2] > 0)
-    y = signal + effect * (own[:, 3] if task.slopes else 1) + rng.normal(scale=0.5, size=N)
+    y = signal + effect * (1 + own[:, 3] * task.slopes) + rng.normal(scale=0.5, size=N)
     order = rng.permutation(N)
     X = np.concatenate([shared, own], axis=1)
     y = (y > 0) * 1.0 if task.classes else y
@@ -135,8 +135,8 @@ def measured(task: Task, options: argparse.Namespace, seed: int) -> dict[str, fl
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tasks", nargs="+", default=[*TASKS])
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--trees", type=int, default=300)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--trees", type=int, default=200)
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     log, rows = Log("groups", trees=options.trees), []

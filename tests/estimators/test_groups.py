@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from engine import same_forest
+from paths import ROOT
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.metrics import r2_score
@@ -381,8 +382,9 @@ def test_rounds_draw_whole_groups(loss, stops):
 
 
 def test_boosting_refuses_bad_groups():
-    with pytest.raises(ValueError, match="leaves no groups to train on: there are 1"):
+    with pytest.raises(ValueError, match=r"validation_fraction=0\.1 leaves no groups") as caught:
         boosted().fit(X, Y, groups=np.zeros(N))
+    assert str(caught.value) in (ROOT / "docs" / "robustness.md").read_text()
     with pytest.raises(ValueError, match=f"X has {N} rows, groups has 3"):
         boosted(early_stopping=False).fit(X, Y, groups=[1, 2, 3])
     a, b = (boosted(early_stopping=False).fit(X, Y, groups=g) for g in (None, GROUPS))
