@@ -46,8 +46,8 @@ class BinnedData:
     """Training data as bin codes: a byte or two for each value, in memory or in a file.
 
     Make it with `BinnedData.from_blocks`, which never holds the table itself, and pass it to the
-    `fit` of any estimator in place of X. It brings its own y and sample_weight if its blocks had
-    them. The same rows give the same forest as in an array or a frame, with the same
+    `fit` of any estimator in place of X. It brings its own y, sample_weight and groups if its
+    blocks had them. The same rows give the same forest as in an array or a frame, with the same
     `random_state` and `max_bins`.
 
     Attributes

@@ -289,7 +289,7 @@ class BaseForest(BaseTrees):
 
     @property
     def _n_samples_bootstrap(self) -> int | None:
-        """Rows drawn for each tree, under scikit-learn's name; None: every row is taken."""
+        """Rows or groups drawn for each tree, by scikit-learn's name; None: all rows are taken."""
         return self._sampling_.n_draws or None
 
     def __len__(self) -> int:

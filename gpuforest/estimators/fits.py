@@ -62,7 +62,7 @@ def fitting(estimator: Any, n_trees: int, passed: Passed) -> Iterator[Any]:
     and as `_seconds_` how long it took, unless it is one of several that grew the trees. No model
     file or pickle has the seconds, so that those of equal fits are equal.
     """
-    metadata = {"sample_weight": passed.sample_weight, "groups": passed.groups}
+    metadata = {"sample_weight": passed.sample_weight}  # callbacks give all of it to a score
     data = {"X": passed.X, "y": passed.y, "metadata": metadata}
     printing, notifying = progress.printing(estimator.verbose), notified(estimator, n_trees, **data)
     with printing, notifying, replacing(estimator) as fitted:

@@ -15,7 +15,9 @@ from sklearn.model_selection import GroupKFold, cross_validate
 from sklearn.tree import DecisionTreeClassifier as TheirTree
 
 import gpuforest as gf
+from gpuforest.backends import registry
 from gpuforest.backends.boosters import ordered_rows
+from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.estimators import boosting_fit
 from gpuforest.explain import uncertainty
 
@@ -379,6 +381,16 @@ def test_rounds_draw_whole_groups(loss, stops):
         assert not set(GROUPS[drawn]) & set(GROUPS[others])
         assert sorted(rows) == [*range(N)]
         assert all((np.diff(part) > 0).all() for part in (drawn, others))
+
+
+def test_a_device_that_draws_no_groups_for_rounds_leaves_them_to_the_cpu(caplog):
+    class Device(NumpyBackend):
+        name, on_host = "device", False
+
+    device = Device()
+    assert registry.for_boosting(device) is device
+    assert registry.for_boosting(device, draws_groups=True).on_host
+    assert "'device' has no subsample of groups: the trees grow on the CPU" in caplog.text
 
 
 def test_boosting_refuses_bad_groups():
