@@ -7,7 +7,7 @@ rows) are paired by split. Categories are ordinal codes for all, missing numbers
 scikit-survival takes. Defaults of the libraries, 100 trees, one thread each.
 
 --part size: processor time of a fit and of 1,000 risks, and bytes of a pickle, on flchain and on
-simulated rows. scikit-survival grows a few trees (`--trees`), and its time and bytes are scaled up to
+simulated rows. scikit-survival grows a few trees (`--trees`), whose time and bytes are scaled up to
 100; on the simulated rows with low_memory=True, which keeps no curves.
 """
 

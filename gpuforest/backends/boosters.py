@@ -51,9 +51,10 @@ class NumpyBooster(rounds.Booster):
 
     def begin(self, raw: Array, number: int) -> LossOf:
         b, delta = self.boosting, None
-        self.rows[:] = ordered_rows(b, number)
+        self.rows[:], n_drawn = ordered_rows(b, number)
+        self.rules = self.rules._replace(n_drawn=n_drawn)
         if b.loss.has_delta:
-            rows = self.rows[0, : b.n_drawn]
+            rows = self.rows[0, :n_drawn]
             weight = None if b.weight is None else b.weight[rows]
             delta = np.array([b.loss.delta(b.y[rows] - raw[0, rows], weight)])
         return b.loss.of_rows(b.y, b.weight, raw, delta)
@@ -138,14 +139,20 @@ class NumpyBooster(rounds.Booster):
         return rounds.Round(self.trees, (self.scales.unit, self.scales.sum_h))
 
 
-def ordered_rows(b: rounds.Boosting, number: int) -> Array:
-    """The rows that a round grows from, and then the others, i32[N]; both ascending."""
-    rows = np.arange(b.n_rows, dtype=np.int32)
-    if b.n_drawn == b.n_rows:
-        return rows
+def ordered_rows(b: rounds.Boosting, number: int) -> tuple[Array, int]:
+    """The rows that a round grows from, and then the others, i32[N], both ascending; and how many
+    it grows from."""
+    rows, of_rows = np.arange(b.n_rows, dtype=np.int32), b.row_groups
     key = int(hashing.tree_keys(np, b.seed, number, number + 1)[0])
-    drawn = draw_rows(key, b.n_rows, b.n_drawn).astype(np.int32)
-    return np.concatenate([drawn, np.setdiff1d(rows, drawn, assume_unique=True)])
+    if of_rows is not None:
+        n_groups = int(of_rows.max()) + 1
+        groups = draw_rows(key, n_groups, max(1, int(b.subsample * n_groups)))
+        drawn = rows[np.isin(of_rows, groups)]
+    elif b.n_drawn == b.n_rows:
+        return rows, b.n_rows
+    else:
+        drawn = draw_rows(key, b.n_rows, b.n_drawn).astype(np.int32)
+    return np.concatenate([drawn, np.setdiff1d(rows, drawn, assume_unique=True)]), len(drawn)
 
 
 def yield_thread() -> None:
@@ -234,6 +241,11 @@ class NumbaBooster(NumpyBooster):
         self.team = Team(min(boosting.backend.n_threads, work))
         self.n_threads = self.team.n_threads
         self.n_blocks = max(1, min(self.n_threads, blocks))  # of rows that threads share
+
+    def begin(self, raw: Array, number: int) -> LossOf:
+        if self.boosting.row_groups is not None:  # calls were prepared with another number of rows
+            self.spaces = SimpleQueue()
+        return super().begin(raw, number)
 
     def close(self) -> None:
         self.team.close()

@@ -174,8 +174,11 @@ def for_splits(backend: Backend, criterion: Criterion, kind: Kind) -> Backend:
     return _or_cpu(backend, lambda b: type(b).best_split is search, what)
 
 
-def for_boosting(backend: Backend) -> Backend:
-    """The backend; or the CPU's, with a log record, if it does not boost."""
+def for_boosting(backend: Backend, draws_groups: bool = False) -> Backend:
+    """The backend; or the CPU's, with a log record, if it does not boost, or draws rows for a round
+    but no groups."""
+    if draws_groups:
+        return _or_cpu(backend, lambda b: b.on_host, "subsample of groups")
     return _or_cpu(backend, lambda b: has(b, "booster"), "gradient boosting")
 
 

@@ -42,6 +42,7 @@ class Boosting:
     share, subsample : the part of the allowed features that a node tries, and of the rows that a
         round grows from
     signs : i8[F]; groups : bool[n, F], see `TreeRules`
+    row_groups : i32[N], the numbers of the rows' groups, of which a round draws whole ones, or None
     memory : bytes that the histograms of all open nodes may take
     watched, by_loss : whether raw predictions, or the mean loss, are asked for after each round
     """
@@ -63,6 +64,7 @@ class Boosting:
     memory: int
     seed: int
     backend: Backend
+    row_groups: np.ndarray | None = None
     watched: bool = True
     by_loss: bool = False
 
@@ -72,7 +74,9 @@ class Boosting:
 
     @property
     def n_drawn(self) -> int:
-        """R, the rows that a round grows from."""
+        """R, the rows that a round grows from; where groups are drawn, at most so many."""
+        if self.row_groups is not None:
+            return self.n_rows
         return min(max(1, int(self.subsample * self.n_rows)), self.n_rows)
 
     @property

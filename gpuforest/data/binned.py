@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from zipfile import BadZipFile
 
 import numpy as np
@@ -46,8 +46,8 @@ class BinnedData:
     """Training data as bin codes: a byte or two for each value, in memory or in a file.
 
     Make it with `BinnedData.from_blocks`, which never holds the table itself, and pass it to the
-    `fit` of any estimator in place of X. It brings its own y and sample_weight if its blocks had
-    them. The same rows give the same forest as in an array or a frame, with the same
+    `fit` of any estimator in place of X. It brings its own y, sample_weight and groups if its
+    blocks had them. The same rows give the same forest as in an array or a frame, with the same
     `random_state` and `max_bins`.
 
     Attributes
@@ -55,6 +55,7 @@ class BinnedData:
     shape : (n_samples, n_features)
     y : array of shape (n_samples,), or labels, or None
     sample_weight : float64 array of shape (n_samples,), or None
+    groups : int32 array of shape (n_samples,), the number of each row's group, or None
     feature_names : list of str, or None
     max_bins, categorical_features, min_category_frequency, categorical_split : as passed
     seed : int, chose the rows that bin edges come from, where there are more than 200,000
@@ -77,11 +78,12 @@ class BinnedData:
     categorical_split: str = "subset"
     # whether target statistics are of classes; None: there are no target statistics
     by_class: bool | None = field(default=None, repr=False)
+    groups: np.ndarray | None = field(default=None, repr=False)
 
     @classmethod
     def from_blocks(
         cls, blocks: Any, *, target: str | None = None, sample_weight: str | None = None,
-        drop: Sequence[str] = (), max_bins: int | str = "auto",
+        groups: str | None = None, drop: Sequence[str] = (), max_bins: int | str = "auto",
         categorical_features: Any = "from_dtype", min_category_frequency: int = 5,
         categorical_split: str = "subset", random_state: Any = None,
         path: str | os.PathLike[str] | None = None,
@@ -96,9 +98,10 @@ class BinnedData:
             `part-*.parquet`, or a list of these. Or a pyarrow Dataset. Or an iterable (no
             iterator), or a function that returns an iterator, of arrays, frames or pyarrow's
             record batches X of shape (n, n_features), or of tuples (X, y) or
-            (X, y, sample_weight).
-        target, sample_weight : str, default=None
-            The columns of files and frames that are y and the weights.
+            (X, y, sample_weight) or (X, y, sample_weight, groups), where None stands for what is
+            not there.
+        target, sample_weight, groups : str, default=None
+            The columns of files and frames that are y, the weights and the groups.
         drop : sequence of str
             Columns of files and frames that are left out.
         max_bins, categorical_features, min_category_frequency
@@ -148,7 +151,7 @@ class BinnedData:
         from gpuforest.data.passes import Reader, binned_blocks
 
         if not isinstance(blocks, Blocks):
-            blocks = Blocks(blocks, target, sample_weight, drop)
+            blocks = Blocks(blocks, target, sample_weight, drop, groups=groups)
         seed = draw_seed(random_state)
         reader = Reader(
             max_bins, categorical_features, min_category_frequency, categorical_split, seed
@@ -193,10 +196,9 @@ class BinnedData:
 
     def take(self, rows: np.ndarray) -> BinnedData:
         """Some rows, in memory."""
-        weight = None if self.sample_weight is None else self.sample_weight[rows]
-        return replace(
-            self, by_feature=np.take(self.by_feature, rows, axis=1), y=None, sample_weight=weight
-        )
+        codes, parts = np.take(self.by_feature, rows, axis=1), (self.sample_weight, self.groups)
+        weight, groups = (None if part is None else part[rows] for part in parts)
+        return replace(self, by_feature=codes, y=None, sample_weight=weight, groups=groups)
 
     def code_blocks(self, backend: Backend) -> Iterator[tuple[int, int, Array]]:
         """The codes as `binning.encode_blocks` gives them, in the layout of the backend."""
@@ -214,17 +216,26 @@ class BinnedData:
             yield begin, end, block
 
 
-def target_and_weight(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any]:
+class Passed(NamedTuple):
     """What a fit was called with, or what binned data bring."""
-    if isinstance(X, BinnedData):
-        if X.edges.statistics and y is not None and y is not X.y:
-            raise ValueError(
-                "the data have target statistics of their own y: pass no other y to fit, or bin "
-                "with categorical_split='subset'"
-            )
-        y = X.y if y is None else y
-        sample_weight = X.sample_weight if sample_weight is None else sample_weight
-    return y, sample_weight
+
+    X: Any
+    y: Any = None
+    sample_weight: Any = None
+    groups: Any = None
+
+    @classmethod
+    def of(cls, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Passed:
+        if isinstance(X, BinnedData):
+            if X.edges.statistics and y is not None and y is not X.y:
+                raise ValueError(
+                    "the data have target statistics of their own y: pass no other y to fit, or "
+                    "bin with categorical_split='subset'"
+                )
+            y = X.y if y is None else y
+            sample_weight = X.sample_weight if sample_weight is None else sample_weight
+            groups = X.groups if groups is None else groups
+        return cls(X, y, sample_weight, groups)
 
 
 def edges_of(
@@ -295,8 +306,9 @@ def _packed(data: BinnedData) -> dict[str, np.ndarray]:
         arrays["label_codes"] = y.codes
     elif y is not None:
         arrays["y"] = y
-    if data.sample_weight is not None:
-        arrays["sample_weight"] = data.sample_weight
+    for name in ("sample_weight", "groups"):
+        if getattr(data, name) is not None:
+            arrays[name] = getattr(data, name)
     return arrays | {"facts": np.array(json.dumps(facts))}
 
 
@@ -315,6 +327,6 @@ def _unpacked(rest: Any) -> dict[str, Any]:
     if "label_codes" in rest:
         classes = np.array(facts.pop("classes"), facts.pop("classes_dtype"))
         y = Labels(rest["label_codes"], classes)
-    weight = rest.get("sample_weight")
+    of_rows = {name: rest.get(name) for name in ("sample_weight", "groups")}
     dtype = np.dtype(facts.pop("dtype"))
-    return {"edges": edges, "y": y, "sample_weight": weight, "dtype": dtype, **facts}
+    return {"edges": edges, "y": y, "dtype": dtype, **of_rows, **facts}

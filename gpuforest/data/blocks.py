@@ -28,6 +28,7 @@ class Block(NamedTuple):
     X: Any  # array or frame [n, F]
     y: Any = None  # array or series [n]
     weight: Any = None
+    groups: Any = None
 
 
 class Blocks:
@@ -39,9 +40,9 @@ class Blocks:
 
     def __init__(
         self, source: Any, target: str | None = None, weight: str | None = None,
-        drop: Sequence[str] = (), once: bool = False,
+        drop: Sequence[str] = (), once: bool = False, groups: str | None = None,
     ) -> None:  # fmt: skip
-        self._target, self._weight, self._drop = target, weight, list(drop)
+        self._apart, self._drop = (target, weight, groups), list(drop)
         files = _named(source)
         self._open = _opener(source, once) if files is None else partial(_file_blocks, files)
         self.n_rows = sum(_parquet_rows(file) for file, _ in files or ())
@@ -52,22 +53,21 @@ class Blocks:
                 yield self._parts(name, block)
 
     def _parts(self, name: str, block: Any) -> Block:
-        X, y, weight = (*block, None, None)[:3] if isinstance(block, tuple) else (block, None, None)
-        apart = [c for c in (self._target, self._weight, *self._drop) if c is not None]
+        X, *parts = (*(block if isinstance(block, tuple) else (block,)), None, None, None)[:4]
+        apart = [c for c in (*self._apart, *self._drop) if c is not None]
         if not apart:
-            return Block(name, X, y, weight)
+            return Block(name, X, *parts)
         if not is_frame(X):
             raise ValueError(
-                "target, sample_weight and drop name columns, but the block is no frame"
+                "target, sample_weight, groups and drop name columns, but the block is no frame"
             )
         frame = open_frame(X)
         if absent := [c for c in apart if c not in frame.columns]:
             raise ValueError(f"no column of the name {listed(absent)}")
-        if self._target is not None:
-            y = frame[self._target]
-        if self._weight is not None:
-            weight = frame[self._weight].to_numpy()
-        return Block(name, frame.drop(*apart).to_native(), y, weight)
+        pairs = zip(self._apart, parts, strict=True)
+        y, *others = (part if c is None else frame[c] for c, part in pairs)
+        others = [a.to_numpy() if hasattr(a, "to_numpy") else a for a in others]
+        return Block(name, frame.drop(*apart).to_native(), y, *others)
 
 
 def predict_blocks(

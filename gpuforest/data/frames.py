@@ -222,6 +222,7 @@ class Table:
     frame: Any  # features [N, F] of narwhals, by name: numbers, truth values and strings
     y: np.ndarray  # target [N], without missing values
     weight: np.ndarray | None  # f64[N]
+    groups: np.ndarray | None = None  # the labels [N] of the rows' groups
     notes: tuple[str, ...] = ()  # what a user should know of how it was made
 
     @property
@@ -236,8 +237,9 @@ class Table:
 
     def take(self, rows: np.ndarray) -> Table:
         """Some of the rows."""
-        weight = None if self.weight is None else self.weight[rows]
-        return replace(self, frame=self.frame[rows], y=self.y[rows], weight=weight)
+        weight, groups = (None if a is None else a[rows] for a in (self.weight, self.groups))
+        parts = {"y": self.y[rows], "weight": weight, "groups": groups}
+        return replace(self, frame=self.frame[rows], **parts)
 
 
 def load_table(
@@ -248,6 +250,7 @@ def load_table(
     the name of the `target`, and `parts` as in `split_columns`. Errors say what is wrong with the
     file, or which column is absent or not fit for its part."""
     others = {target: "the target", parts.get("weight"): "the weight"}
+    others[parts.get("groups")] = "the group"
     others |= dict.fromkeys(parts.get("drop", ()), "dropped")
     dates = reading.dates if reading else ()
     for name, part in others.items():
@@ -261,14 +264,19 @@ def load_table(
 def split_columns(
     frame: Any, target: str, *, weight: str | None = None, drop: Sequence[str] = (),
     features: Sequence[str] | None = None, drop_missing_target: bool = False,
+    groups: str | None = None,
 ) -> Table:  # fmt: skip
-    """Features, target and weights of a frame; parameters and errors as in `load_table`."""
+    """Features, target, weights and groups of a frame; parameters and errors as in `load_table`."""
     notes = []
     target, *drop = find_columns(frame, [target, *drop])
     if weight is not None:
         [weight] = find_columns(frame, [weight])
-    if target in (weight, *drop):
-        raise ValueError(f"column {target!r} is the target: it cannot be dropped or be the weight")
+    if groups is not None:
+        [groups] = find_columns(frame, [groups])
+    if target in (weight, groups, *drop):
+        raise ValueError(
+            f"column {target!r} is the target: it cannot be dropped, or be the weight or the group"
+        )
     missing = is_missing(frame[target])
     if drop_missing_target and missing.any():
         notes.append(
@@ -280,14 +288,15 @@ def split_columns(
     y = _target(frame[target], drop_missing_target)
     weights = None if weight is None else _weights(frame[weight])
     if features is None:
-        apart = {target, weight, *drop}
+        apart = {target, weight, groups, *drop}
         if UNNAMED in frame.columns and UNNAMED not in apart:
             notes.append(f"column {UNNAMED!r}, an index that pandas wrote, is left out")
             apart.add(UNNAMED)
         features = [name for name in frame.columns if name not in apart]
     if not features:
         raise ValueError("no column is left to be a feature")
-    return Table(select_features(frame, features)[0], y, weights, tuple(notes))
+    X = select_features(frame, features)[0]
+    return Table(X, y, weights, None if groups is None else _groups(frame[groups]), tuple(notes))
 
 
 def select_features(frame: Any, names: Sequence[str]) -> tuple[Any, list[str]]:
@@ -389,6 +398,14 @@ def _weights(column: Any) -> np.ndarray:
         what = f"negative or infinite in {n_wrong} of {len(weights)}" if n_wrong else "zero in all"
         raise ValueError(f"the weight column {column.name!r} is {what} rows")
     return weights
+
+
+def _groups(column: Any) -> np.ndarray:
+    if n_missing := int(is_missing(column).sum()):
+        raise ValueError(
+            f"the group column {column.name!r} is missing in {n_missing} of {len(column)} rows"
+        )
+    return np.asarray(column.to_numpy())
 
 
 def _count(names: Sequence[str], noun: str) -> str:

@@ -28,11 +28,12 @@ from gpuforest.data.binned import BinnedData, Labels, codes_in, finished, unfini
 from gpuforest.data.blocks import Block, Blocks, named
 from gpuforest.data.categories import CategoryReader, Tally, factorize, find
 from gpuforest.data.target_statistics import OrderedTarget, codes_of, has_statistics
-from gpuforest.data.validation import check_weights, column_name, read_table
+from gpuforest.data.validation import check_groups, check_weights, column_name, read_table
 from gpuforest.engine import binning
 from gpuforest.engine.binning import SAMPLE_ROWS
 
 NO_LIMIT = 2**64 - 1  # of hashes
+OF_ROWS = ("y", "sample_weight", "groups")  # what blocks have besides X
 Ordered = dict[int, np.ndarray]  # features with target statistics: the rows' numbers f32[N]
 
 
@@ -224,6 +225,7 @@ class Reader(BaseEstimator):  # type: ignore[misc]
             dtype=np.dtype(summary.sample.values.dtype),
             categorical_split=self.categorical_split,
             by_class=self.has_classes(y) if ordered else None,
+            groups=rows.groups(),
         )
         return data, ordered
 
@@ -294,18 +296,19 @@ def write_codes(
 
 
 class Rows:
-    """y and weights of a block, and of those that are added to it. An error if they do not fit X or
-    earlier blocks, targets are missing or weights negative."""
+    """y, weights and groups of a block, and of those that are added to it. An error if they do not
+    fit X or earlier blocks, targets or groups are missing or weights negative."""
 
     def __init__(self, block: Block | None = None) -> None:
         self.n_rows = 0 if block is None else len(block.X)
         self._targets: list[np.ndarray] = []
         self._weights: list[np.ndarray] = []
+        self._groups: list[np.ndarray] = []
         self._codes: dict[Any, int] = {}  # of labels
         self._label_type: Any = None
         if block is None or not self.n_rows:
             return
-        for values, name in ((block.y, "y"), (block.weight, "sample_weight")):
+        for values, name in zip(block[2:], OF_ROWS, strict=True):
             if values is not None and len(values) != self.n_rows:
                 raise ValueError(f"X has {self.n_rows} rows, {name} has {len(values)}")
         if block.y is not None:
@@ -317,6 +320,9 @@ class Rows:
                 assert checked is not None
                 weight = checked[0]
             self._weights.append(weight.astype(np.float64))
+        if block.groups is not None:
+            check_groups(block.groups, self.n_rows)
+            self._groups.append(np.asarray(to_host(block.groups, "groups")))
 
     @property
     def n_counted(self) -> int:
@@ -329,6 +335,7 @@ class Rows:
         for before, now, name in (
             (self._targets, other._targets, "y"),
             (self._weights, other._weights, "sample_weight"),
+            (self._groups, other._groups, "groups"),
         ):
             if self.n_rows and bool(before) != bool(now):
                 raise ValueError(f"some blocks have {name}, and others have not")
@@ -336,6 +343,7 @@ class Rows:
             raise ValueError("y holds labels in some blocks, and numbers in others")
         self.n_rows, self._label_type = self.n_rows + other.n_rows, other._label_type
         self._weights += other._weights
+        self._groups += other._groups
         table = [self._codes.setdefault(label, len(self._codes)) for label in other._codes]
         moved = np.array(table, np.int32)
         self._targets += [moved[codes] for codes in other._targets] if table else other._targets
@@ -386,3 +394,13 @@ class Rows:
         weights = np.concatenate(self._weights)
         self._weights.clear()
         return check_weights(weights, len(weights))
+
+    def groups(self) -> np.ndarray | None:
+        """The numbers i32[N] of all rows' groups, or None."""
+        if not self._groups:
+            return None
+        labels = np.concatenate(self._groups)
+        if labels.dtype.kind == "U" and any(part.dtype.kind != "U" for part in self._groups):
+            raise ValueError("groups holds strings in some blocks, and numbers in others")
+        self._groups.clear()
+        return check_groups(labels, self.n_rows)

@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from gpuforest.backends.base import Array, Backend
-from gpuforest.common.dtypes import MAX_FEATURES, MAX_ROWS, VALUE
+from gpuforest.common.dtypes import MAX_FEATURES, MAX_ROWS, ROW, VALUE
 from gpuforest.common.parallel import parallel_map
 from gpuforest.data import arrays
 from gpuforest.data.binned import BinnedData, Labels
@@ -373,6 +373,29 @@ def check_weights(sample_weight: Any, n_rows: int) -> tuple[np.ndarray, np.ndarr
     if not (weights > 0).any():
         raise ValueError("Sample weights must contain at least one non-zero number.")
     return weights, integer_weights(weights)
+
+
+def check_groups(groups: Any, n_rows: int) -> np.ndarray | None:
+    """The number i32[N] of each row's group, by the order of their labels; None: no groups."""
+    if groups is None:
+        return None
+    labels = arrays.to_host(groups, "groups")
+    _refuse_masked(labels, "groups")
+    labels = arrays.host_array(labels, "groups")
+    if labels.ndim != 1:
+        raise ValueError(f"groups has the shape {labels.shape}: pass one label for each row")
+    if len(labels) != n_rows:
+        raise ValueError(f"X has {n_rows} rows, groups has {len(labels)}")
+    try:
+        distinct, numbers = np.unique(labels, return_inverse=True)
+        missing = bool((distinct != distinct).any())
+    except TypeError as error:
+        raise ValueError(
+            f"groups mixes labels without an order, or misses some (NaN, None): {error}"
+        ) from error
+    if missing:
+        raise ValueError("groups contains NaN: every row needs the label of its group")
+    return numbers.astype(ROW)
 
 
 BLOCK_VALUES = 2**22  # values that are checked at once, so that a copy of them stays small

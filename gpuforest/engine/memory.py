@@ -102,7 +102,7 @@ class Fit:
         drawn, N = self.sampling.n_draws, self.n_rows
         if not drawn or self.sampling.distinct:
             return self.sampling.bag_rows
-        return math.ceil(-N * math.expm1(-drawn / N))
+        return math.ceil(-N * math.expm1(-drawn / self.sampling.units.n_rows))
 
     @cached_property
     def leaves(self) -> tuple[int, int]:
@@ -130,9 +130,8 @@ class Fit:
         """Rows of the leaf table of n_trees whole trees, or of growing ones: pure leaves of a class
         and a weight share a row, if the weights are counts of draws."""
         (leaves, deepest), drawn = self.leaves, self.sampling
-        weighted = drawn.weights is not None and (drawn.distinct or not drawn.n_draws)
         in_scratch = growing and (drawn.factors is not None or drawn.balance)
-        if not self.is_pure or self.reweighted or weighted or in_scratch:
+        if not self.is_pure or self.reweighted or drawn.multiplies or in_scratch:
             return leaves * n_trees
         # balanced weights are others in every tree
         times, together = (n_trees, 1.0) if drawn.balance else (1.0, n_trees)

@@ -68,9 +68,9 @@ class Sampling:
     """The rules for drawing bags."""
 
     n_rows: int  # of the training data
-    n_draws: int  # rows drawn for each tree; 0: a bag holds every row once
+    n_draws: int  # rows or groups drawn for each tree; 0: a bag holds every row once
     # i32[N] or None. If rows are drawn, they are proportional to the chances of rows to be drawn,
-    # as in scikit-learn >= 1.9 and ranger; if not, they multiply the statistics
+    # as in scikit-learn >= 1.9 and ranger; if not, or if groups are, they multiply the statistics
     weights: np.ndarray | None
     factors: np.ndarray | None = None  # i32[N], the weight that a draw of each row adds to the bag
     # instead of factors, the classes of each bag are balanced: a draw of class c adds about
@@ -80,6 +80,32 @@ class Sampling:
     draw_weight: float = 1.0  # the mean weight that a draw adds
     # rows of positive weight are drawn without replacement; then weights multiply the statistics
     distinct: bool = False
+    # i32[N], the number of each row's group, or None. Groups with a row of positive weight have
+    # equal chances to be drawn, and all rows of a group are drawn with it
+    groups: np.ndarray | None = None
+
+    @property
+    def units(self) -> Sampling:
+        """How rows are drawn, or the groups in their place."""
+        if self.groups is None:
+            return self
+        rows = np.bincount(self.groups, None if self.weights is None else self.weights > 0)
+        weights = None if rows.all() else (rows > 0).astype(np.int32)
+        return Sampling(len(rows), self.n_draws, weights, distinct=self.distinct)
+
+    @property
+    def multiplies(self) -> bool:
+        """Whether there are weights, and they multiply the statistics."""
+        of_draws = self.n_draws and not self.distinct and self.groups is None
+        return self.weights is not None and not of_draws
+
+    @property
+    def most_drawn(self) -> int:
+        """How often a bag counts a group at most, so that no sum can overflow. A group is drawn
+        more often with a chance below 10**-30 (Chernoff's bound), which means never."""
+        if self.distinct:
+            return 1
+        return min(self.n_draws, 32 + 4 * -(-self.n_draws // self.units.n_counted))
 
     @property
     def counted(self) -> np.ndarray | None:
@@ -96,6 +122,9 @@ class Sampling:
     @property
     def bag_weight(self) -> int:
         """Total weight of a bag: the same for every tree, or the mean over trees."""
+        if self.groups is not None:
+            total = self.n_rows if self.weights is None else int(self.weights.sum(dtype=np.int64))
+            return round(total * self.n_draws / self.units.n_counted * self.draw_weight)
         if not self.distinct or self.weights is None:
             return round(self.most_weight * self.draw_weight)
         return round(self.most_weight * min(1.0, self.n_draws / self.n_counted))
@@ -103,6 +132,9 @@ class Sampling:
     @property
     def most_weight(self) -> int:
         """The greatest total weight of a bag, if a draw adds one."""
+        if self.groups is not None:
+            of_groups = np.bincount(self.groups, self.weights)
+            return int(min(self.n_draws * of_groups.max(), self.most_drawn * of_groups.sum()))
         if self.weights is None or (self.n_draws and not self.distinct):
             return self.n_draws or self.n_rows
         return int(self.weights.sum(dtype=np.int64))
@@ -110,17 +142,22 @@ class Sampling:
     @property
     def bag_rows(self) -> int:
         """The greatest number of rows that a bag can hold."""
+        if self.groups is not None:
+            return int(np.sort(np.bincount(self.groups))[-self.n_draws :].sum())
         return min(self.n_rows, self.n_draws) if self.n_draws else self.n_rows
 
     @property
     def likely_rows(self) -> int:
-        """A number of rows that a bag exceeds with a chance below 10**-15: the rows that are hit
-        have a variance below n / 4, and draws of unequal weights hit fewer."""
-        n, draws = self.n_rows, self.n_draws
+        """A number of rows that a bag exceeds with a chance below 10**-15, by Hoeffding's bound:
+        the rows that are hit have a variance below n / 4, or a quarter of the sum of the squares of
+        groups' rows, and draws of unequal weights hit fewer."""
+        n, draws, squares = self.units.n_counted, self.n_draws, self.n_rows
         if not draws or self.distinct or n < 2:
             return self.bag_rows
-        expected = -n * math.expm1(draws * math.log1p(-1 / n))
-        return min(self.bag_rows, math.ceil(expected + 4.5 * math.sqrt(n)))
+        if self.groups is not None:
+            squares = int((np.bincount(self.groups) ** 2).sum())
+        expected = -self.n_counted * math.expm1(draws * math.log1p(-1 / n))
+        return min(self.bag_rows, math.ceil(expected + 4.5 * math.sqrt(squares)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,6 +3,7 @@ the seed and never stored."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -56,8 +57,16 @@ def draw_bags(sampling: Sampling, seed: int, first: int, last: int, backend: Bac
 
     For draw j of a tree, the hash of (bag key, j), as a fraction of 2**64, is a point in the
     cumulative weights; the row whose share holds this point is drawn. Weight 0: out of bag.
+
+    Whole groups are drawn in the same way, and a row counts as often as its group was drawn: if
+    the rows are of the groups 1, 0 and 1, and group 1 was drawn twice, the bag is (2, 0, 2).
     """
     xp, n = backend.xp, sampling.n_rows
+    if sampling.groups is not None:
+        drawn = draw_bags(sampling.units, seed, first, last, backend)
+        drawn = xp.clip(drawn, 0, sampling.most_drawn)
+        bags = xp.take(drawn, backend.asarray(sampling.groups), axis=1)
+        return bags if sampling.weights is None else bags * backend.asarray(sampling.weights)
     if not sampling.n_draws:
         row = np.ones(n, np.int32) if sampling.weights is None else sampling.weights
         return xp.broadcast_to(backend.asarray(row), (last - first, n))
@@ -76,6 +85,23 @@ def draw_bags(sampling: Sampling, seed: int, first: int, last: int, backend: Bac
     if sampling.weights is not None:
         cumulative = backend.asarray(np.cumsum(sampling.weights, dtype=np.int64))
     return backend.sampling.bag(backend, keys, n, sampling.n_draws, cumulative)
+
+
+def was_drawn(sampling: Sampling, seed: int, first: int, last: int, backend: Backend) -> Array:
+    """Whether the trees first .. last - 1 drew each row, or its group, bool[last - first, N]; rows
+    that they did not draw are out of bag."""
+    drawn = draw_bags(sampling.units, seed, first, last, backend) > 0
+    if sampling.groups is None:
+        return drawn
+    return backend.xp.take(drawn, backend.asarray(sampling.groups), axis=1)
+
+
+def drawn_rows(sampling: Sampling, seed: int, tree: int, backend: Backend) -> np.ndarray:
+    """The rows of a tree's bag, each as often as it was drawn, i64[n], ascending, on the host."""
+    if sampling.weights is not None and sampling.multiplies:
+        sampling = replace(sampling, weights=np.minimum(sampling.weights, 1))
+    bag = backend.asnumpy(draw_bags(sampling, seed, tree, tree + 1, backend)[0, ...])
+    return np.repeat(np.arange(sampling.n_rows), bag)
 
 
 def tree_features(
@@ -128,23 +154,23 @@ def _balanced(xp: Any, sampling: Sampling, target: Target, bags: Array) -> Array
     if target.coding.several:
         return _products(xp, sampling, target, bags)
     label = xp.astype(target.y[:, 0], xp.int64)
-    total = sampling.n_draws * sampling.balance
+    total = xp.sum(bags, axis=1) * sampling.balance
     class_weight = xp.floor(_shares(xp, total, label, target.coding.n_channels, bags) + 0.5)
     return xp.take(xp.astype(class_weight, xp.int32), label, axis=1)
 
 
 def most_draw_weight(sampling: Sampling) -> int:
     """The greatest weight that a draw may add without overflow of a sum."""
-    return MAX_TOTAL_WEIGHT // (2 * sampling.n_draws)
+    return MAX_TOTAL_WEIGHT // (2 * sampling.most_weight)
 
 
-def _shares(xp: Any, total: int, label: Array, n_classes: int, bags: Array) -> Array:
+def _shares(xp: Any, total: Array, label: Array, n_classes: int, bags: Array) -> Array:
     """The weight that a draw of each class adds, f64[T, n_classes], if the classes in each bag
-    i32[T, N] have equal weights that sum to `total`. label : i64[N]"""
+    i32[T, N] have equal weights that sum to `total` i64[T]. label : i64[N]"""
     drawn = xp.stack(
         [xp.sum(xp.where(label == c, bags, 0), axis=1) for c in range(n_classes)], axis=1
     )
-    share = total / xp.sum(xp.astype(drawn > 0, xp.float64), axis=1)
+    share = xp.astype(total, xp.float64) / xp.sum(xp.astype(drawn > 0, xp.float64), axis=1)
     return share[:, None] / xp.astype(xp.where(drawn > 0, drawn, 1), xp.float64)
 
 
@@ -153,7 +179,7 @@ def _products(xp: Any, sampling: Sampling, target: Target, bags: Array) -> Array
     product = xp.full(bags.shape, float(sampling.balance), dtype=xp.float64)
     for moments in target.coding.split(target.y):
         label = xp.argmax(moments, axis=1)
-        shares = _shares(xp, sampling.n_draws, label, moments.shape[1], bags)
+        shares = _shares(xp, xp.sum(bags, axis=1), label, moments.shape[1], bags)
         product = product * xp.take(shares, label, axis=1)
     most = float(most_draw_weight(sampling))
     return xp.astype(xp.clip(xp.floor(product + 0.5), 1.0, most), xp.int32)

@@ -224,10 +224,10 @@ def _narrowest_half(values: np.ndarray) -> tuple[float, float]:
     return float(values[i] + spans[i] / 2), float(spans[i])
 
 
-def integer_weights(weights: np.ndarray) -> np.ndarray:
+def integer_weights(weights: np.ndarray, most: int = MAX_TOTAL_WEIGHT) -> np.ndarray:
     """User weights f64[N] >= 0 as integers i32[N]. Whole numbers stay as they are, so that a row of
-    weight two equals the row twice. Others are scaled by a power of two, to a total below 2**31; a
-    positive weight never becomes zero."""
+    weight two equals the row twice. Others are scaled by a power of two, to a total of at most
+    `most`; a positive weight never becomes zero."""
     try:
         total = exact_sum(weights[rows] for rows in blocks(len(weights)))
     except OverflowError as error:
@@ -235,10 +235,11 @@ def integer_weights(weights: np.ndarray) -> np.ndarray:
             "the weights of the rows add up to infinity: divide them by the largest"
         ) from error
     parts = [weights[rows] for rows in blocks(len(weights))]
-    if total <= MAX_TOTAL_WEIGHT and all(np.array_equal(part, np.round(part)) for part in parts):
+    if total <= most and all(np.array_equal(part, np.round(part)) for part in parts):
         return weights.astype(WEIGHT)
-    # rounding adds at most one a row to a total below 2**30
-    whole, bits = np.empty(len(weights), WEIGHT), 30 - math.frexp(total)[1]
+    # rounding adds at most one a row to a total of less than half
+    bits = int(most).bit_length() - 1 - math.frexp(total)[1]
+    whole = np.empty(len(weights), WEIGHT)
     for rows, part in zip(blocks(len(weights)), parts, strict=True):
         whole[rows] = np.where(part > 0, np.maximum(np.round(np.ldexp(part, bits)), 1), 0)
     return whole

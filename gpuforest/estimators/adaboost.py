@@ -17,6 +17,7 @@ from gpuforest.backends.base import Backend
 from gpuforest.common.progress import counting_on, stage
 from gpuforest.common.sums import blocks
 from gpuforest.data.arrays import in_kind_of, is_on_device, to_host
+from gpuforest.data.binned import Passed
 from gpuforest.engine import predict as prediction
 from gpuforest.engine.forest import Forest, joined
 from gpuforest.engine.grow import grow, keeping_scratch
@@ -27,7 +28,7 @@ from gpuforest.engine.target import CheckedTarget, integer_weights
 from gpuforest.estimators import params
 from gpuforest.estimators.ensembles import BaseForest, described_tree, of_tree, or_theirs
 from gpuforest.estimators.fits import as_it_is, replacing
-from gpuforest.estimators.growing import Passed, TrainingPlan
+from gpuforest.estimators.growing import TrainingPlan
 from gpuforest.estimators.settings import Settings, check_some_weight, row_weights_of, rules_of
 from gpuforest.estimators.tasks import Classifier, Regressor, host_target
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
@@ -53,7 +54,9 @@ class AdaBoost(BaseForest):
         of_tree, ("categorical_features", "min_category_frequency", "categorical_split")
     )
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(  # type: ignore[override]  # rows out of a round judge nothing, so no groups
+        self, X: Any, y: Any = None, sample_weight: Any = None
+    ) -> Self:
         """Grow trees one after another, each from the rows' weights after the one before.
 
         Parameters
@@ -113,7 +116,7 @@ class AdaBoost(BaseForest):
         return super()._chosen(X) | {"name": self._of_both("backend")}
 
     def _fit(self, data: Passed, seed: int, earlier: Forest | None, backend: Backend) -> None:
-        plan = self._prepared(data, seed, backend)
+        plan = self._prepared(data._replace(groups=None), seed, backend)
         with stage("growing"):
             forest = self._grow(plan)
         self._keep_fit(forest, plan)

@@ -17,7 +17,7 @@ from gpuforest.data.arrays import to_host
 from gpuforest.engine import predict as prediction
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.records import Sampling, Training
-from gpuforest.engine.sampling import draw_bags
+from gpuforest.engine.sampling import drawn_rows
 from gpuforest.estimators.fits import as_it_is
 from gpuforest.estimators.memory import room_of
 from gpuforest.estimators.tasks import Regressor
@@ -42,8 +42,7 @@ def estimators_samples_(self: Any) -> list[np.ndarray]:
     rows = (np.arange(sampling.n_rows) if pool is None else pool).astype(np.int32)  # MAX_ROWS fit
     if not sampling.n_draws:
         return [rows] * forest.n_trees
-    bags = (draw_bags(sampling, forest.seed, t, t + 1, host)[0] for t in range(forest.n_trees))
-    return [np.repeat(rows, bag > 0 if sampling.distinct else bag) for bag in bags]
+    return [rows[drawn_rows(sampling, forest.seed, t, host)] for t in range(forest.n_trees)]
 
 
 def proximity(self: Any, X: Any, Y: Any = None, oob: bool = False) -> Any:

@@ -44,7 +44,10 @@ class Bagging(ensembles.BaseForest):
         ("class_weight", "categorical_features", "min_category_frequency", "categorical_split"),
     )
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **fit_params: Any) -> Self:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None,
+        **fit_params: Any,
+    ) -> Self:  # fmt: skip
         """Grow the trees, or fit other estimators as scikit-learn does.
 
         Parameters
@@ -53,6 +56,8 @@ class Bagging(ensembles.BaseForest):
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
         sample_weight : array-like of shape (n_samples,), default=None
             As in the fit of a forest. Of other estimators the chances of a row to be drawn.
+        groups : array-like of shape (n_samples,), default=None
+            As in the fit of a forest. Of other estimators what is routed to their fit.
         **fit_params : what is routed to the fit of other estimators (metadata routing)
 
         Returns
@@ -67,7 +72,9 @@ class Bagging(ensembles.BaseForest):
         if self._grows_trees:
             if fit_params:
                 raise TypeError(f"trees take no {', '.join(fit_params)} in fit")
-            return super().fit(X, y, sample_weight)
+            return super().fit(X, y, sample_weight, groups=groups)
+        if groups is not None:
+            fit_params["groups"] = groups
         if getattr(self, "voting", "soft") != "soft":
             raise ValueError(
                 "voting='hard' is for bags of gpuforest's trees: set voting='soft', or use an "

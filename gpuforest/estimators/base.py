@@ -20,9 +20,9 @@ from gpuforest.common import progress
 from gpuforest.common.arguments import draw_seed, thread_count
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.data.arrays import count_columns, count_rows, in_kind_of, is_on_device, to_host
-from gpuforest.data.binned import BinnedData, edges_of, target_and_weight
+from gpuforest.data.binned import BinnedData, Passed, edges_of
 from gpuforest.data.target_statistics import OrderedTarget, replace_categories
-from gpuforest.data.validation import check_table, check_weights, learn_table
+from gpuforest.data.validation import check_groups, check_table, check_weights, learn_table
 from gpuforest.engine.binning import BinEdges, Categories, Statistics, bin_matrix, most_bins
 from gpuforest.engine.criteria import CRITERIA, Criterion
 from gpuforest.engine.forest import Forest
@@ -30,8 +30,15 @@ from gpuforest.engine.grow import grow
 from gpuforest.engine.records import Sampling, Training
 from gpuforest.engine.target import CheckedTarget, Target, TargetCoding
 from gpuforest.estimators import explaining
-from gpuforest.estimators.fits import CallbackSupport, as_it_is, check_same, fitting, with_callbacks
-from gpuforest.estimators.growing import Passed, TrainingPlan, n_trees_of
+from gpuforest.estimators.fits import (
+    CallbackSupport,
+    as_it_is,
+    check_same,
+    check_same_groups,
+    fitting,
+    with_callbacks,
+)
+from gpuforest.estimators.growing import TrainingPlan, n_trees_of
 from gpuforest.estimators.memory import fit_of, fitted_to_memory
 from gpuforest.estimators.settings import (
     RowWeights,
@@ -80,7 +87,7 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         return Settings.of(self._tree_params())
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None) -> Self:
         """Grow the trees.
 
         Parameters
@@ -98,6 +105,10 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
             Weights >= 0. With bootstrap they are the chances of a row to be drawn,
             without it they weigh the row in every statistic. A row of weight zero is as if it
             were not there; only out-of-bag predictions have a row for it.
+        groups : array-like of shape (n_samples,), default=None
+            Labels of groups of rows that belong together, such as those of a patient. Bags draw
+            whole groups, with equal chances; then weights weigh the rows, and
+            `max_samples` counts groups. Without bags groups change nothing. See docs/groups.md.
 
         Returns
         -------
@@ -107,12 +118,12 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         ------
         ValueError
             A parameter out of its range; infinities, complex numbers or no numbers in
-            X; a wrong length; missing values in y; negative or no weights.
+            X; a wrong length; missing values in y or groups; negative or no weights.
         BackendError
             The backend cannot run on this machine, or its GPU has too little memory.
         """
         self._validate_params()
-        y, sample_weight = target_and_weight(X, y, sample_weight)
+        passed = Passed.of(X, y, sample_weight, groups)
         earlier = self._earlier()
         if earlier is not None and earlier.n_trees == self.n_estimators:
             warnings.warn(
@@ -123,9 +134,11 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
                 return self
         seed = draw_seed(self.random_state) if earlier is None else earlier.seed
         n_new = self._most_trees - (0 if earlier is None else earlier.n_trees)
-        with fitting(self, n_new, X, y, sample_weight) as fitted:
-            work = partial(fitted._fit, (X, y, sample_weight), seed, earlier)
+        with fitting(self, n_new, passed) as fitted:
+            work = partial(fitted._fit, passed, seed, earlier)
             run_on_backend(work, **self._chosen(X))
+            if earlier is not None:
+                check_same_groups(self, fitted)
         return self
 
     @property
@@ -163,7 +176,7 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
 
     def _prepared(self, data: Passed, seed: int, backend: Backend) -> TrainingPlan:
         """What the trees grow from: the data are checked and binned, the parameters read once."""
-        X, y, sample_weight = data
+        X, y, sample_weight, groups = data
         with progress.stage("checking"):
             settings = self._settings()
             backend = for_splits(backend, CRITERIA[settings.criterion], settings.kind)
@@ -171,10 +184,11 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
             split = settings.categorical_split
             X, categories = learn_table(self, X, backend, sample_weight, split)
             weights = check_weights(sample_weight, X.shape[0])
+            groups = check_groups(groups, X.shape[0])
             settings = self._for_rows(settings, X.shape[0])
             X, weights = self._pooled(X, weights, settings, seed, backend)
             checked = self._check_target(y, X.shape[0], backend)
-            sampling = self._sampling_for(settings, X.shape[0], weights, checked)
+            sampling = self._sampling_for(settings, X.shape[0], weights, checked, groups)
             coding, codes = self._encode_target(checked, sampling, backend)
             statistics: Statistics = {}
             if categories:
@@ -267,10 +281,11 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         raise NotImplementedError
 
     def _sampling_for(
-        self, settings: Settings, n_rows: int, weights: RowWeights, checked: CheckedTarget
-    ) -> Sampling:
+        self, settings: Settings, n_rows: int, weights: RowWeights, checked: CheckedTarget,
+        groups: np.ndarray | None,
+    ) -> Sampling:  # fmt: skip
         """How bags are drawn, and which weights are added up."""
-        return sampling_of(settings, n_rows, weights, self._labels(checked))
+        return sampling_of(settings, n_rows, weights, self._labels(checked), groups)
 
     def _labels(self, checked: CheckedTarget) -> CheckedTarget | None:
         """The target on the host if class weights need it, else None."""

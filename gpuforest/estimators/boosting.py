@@ -23,7 +23,7 @@ from gpuforest.common import progress
 from gpuforest.common.arguments import draw_seed
 from gpuforest.data import validation as checks
 from gpuforest.data.arrays import to_host
-from gpuforest.data.binned import edges_of, target_and_weight
+from gpuforest.data.binned import Passed, edges_of
 from gpuforest.data.target_statistics import OrderedTarget, replace_categories, with_numbers
 from gpuforest.engine.binning import Categories, Statistics, bin_matrix, on_host
 from gpuforest.engine.criteria import CRITERIA
@@ -33,7 +33,6 @@ from gpuforest.engine.target import CheckedTarget, integer_weights
 from gpuforest.estimators import boosting_fit, fits, params
 from gpuforest.estimators.base import BaseTrees
 from gpuforest.estimators.boosting_fit import Rows, Watch
-from gpuforest.estimators.growing import Passed
 from gpuforest.estimators.memory import boosted_fit_of, boosting_fitted_to_memory
 from gpuforest.estimators.presets import BOOSTING, HasPresets
 from gpuforest.estimators.settings import class_weights_of
@@ -69,7 +68,7 @@ class HistGradientBoosting(BaseTrees, HasPresets):
     @fits.with_callbacks
     def fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, X_val: Any = None,
-        y_val: Any = None, sample_weight_val: Any = None,
+        y_val: Any = None, sample_weight_val: Any = None, groups: Any = None,
     ) -> Self:  # fmt: skip
         """Grow the trees, round after round.
 
@@ -85,6 +84,10 @@ class HistGradientBoosting(BaseTrees, HasPresets):
             Weights >= 0. A row of weight zero is as if it were not there.
         X_val, y_val, sample_weight_val : as X, y, sample_weight, default=None
             The rows on which early stopping judges, instead of a part of X.
+        groups : array-like of shape (n_samples,), default=None
+            Labels of groups of rows that belong together, such as those of a patient: early
+            stopping sets whole groups aside, each round draws whole groups (on the CPU), and
+            `validation_fraction` and `subsample` count groups. See docs/groups.md.
 
         Returns
         -------
@@ -96,7 +99,7 @@ class HistGradientBoosting(BaseTrees, HasPresets):
             A parameter out of its range; a loss that does not allow y; X or y that do not fit.
         """
         self._validate_params()
-        y, sample_weight = target_and_weight(X, y, sample_weight)
+        data = Passed.of(X, y, sample_weight, groups)
         if (X_val is None) != (y_val is None):
             passed, other = ("X_val", "y_val") if y_val is None else ("y_val", "X_val")
             raise ValueError(f"{passed} is provided, but {other} was not provided.")
@@ -117,9 +120,9 @@ class HistGradientBoosting(BaseTrees, HasPresets):
             )
         seed = draw_seed(self.random_state) if earlier is None else self.forest_.seed
         n_new = self.max_iter - (0 if earlier is None else self.n_iter_)
-        validation = None if X_val is None else (X_val, y_val, sample_weight_val)
-        with fits.fitting(self, n_new, X, y, sample_weight) as fitted:
-            work = partial(fitted._grow, (X, y, sample_weight), validation, seed, earlier)
+        validation = None if X_val is None else Passed(X_val, y_val, sample_weight_val)
+        with fits.fitting(self, n_new, data) as fitted:
+            work = partial(fitted._grow, data, validation, seed, earlier)
             run_on_backend(work, **self._chosen(X))
         return self
 
@@ -145,21 +148,23 @@ class HistGradientBoosting(BaseTrees, HasPresets):
         earlier : the estimator with the model that more rounds are added to, or None
         """
         with progress.stage("checking"):
-            backend = for_boosting(backend)
-            weights = to_host(passed[2], "sample_weight")
+            draws_groups = passed.groups is not None and self.subsample < 1
+            backend = for_boosting(backend, draws_groups)
+            weights = to_host(passed.sample_weight, "sample_weight")
             split = self.categorical_split
-            X, categories = checks.learn_table(self, passed[0], backend, weights, split)
+            X, categories = checks.learn_table(self, passed.X, backend, weights, split)
             self._fitted_with_sw = weights is not None
-            y, classes = self._check_y(passed[1], X.shape[0], backend)
+            y, classes = self._check_y(passed.y, X.shape[0], backend)
+            groups = checks.check_groups(passed.groups, X.shape[0])
             weight = self._weigh(y, classes, first_weights(weights, X.shape[0]))
-            train = Rows(X, y, weight)
+            train = Rows(X, y, weight, groups)
             if weight is not None and not weight.all():
                 train = train.take(np.flatnonzero(weight), backend)
             loss = Loss.of(self.loss, self.quantile, 0 if classes is None else len(classes))
             loss.check(train.y)
             rounds.refuse_overflow(train.y, train.weight)
             signs = self._monotonic_signs()
-            groups = boosting_fit.groups_of(self, X.shape[1])
+            interacting = boosting_fit.interacting(self, X.shape[1])
             if signs.any() and loss.n_raw > 1:
                 raise ValueError(
                     "monotonic constraints are not supported for multiclass classification."
@@ -194,9 +199,13 @@ class HistGradientBoosting(BaseTrees, HasPresets):
             matrix = bin_matrix(train.X, edges, backend)
             if earlier is None and self.scoring == "loss":
                 train = replace(train, X=None)  # it may be a copy, which nothing needs any more
+        row_groups = None
+        if draws_groups and train.groups is not None:
+            row_groups = np.unique(train.groups, return_inverse=True)[1].astype(np.int32)
         boosting = Boosting(
             matrix=matrix, y=np.ascontiguousarray(train.y, np.float64), weight=train.weight,
-            loss=loss, signs=signs, groups=groups, memory=memory, seed=seed, backend=backend,
+            loss=loss, signs=signs, groups=interacting, memory=memory, seed=seed, backend=backend,
+            row_groups=row_groups,
             **self._rules(),
         )  # fmt: skip
         self._run(boosting, train, validation, classes, earlier)
@@ -219,8 +228,11 @@ class HistGradientBoosting(BaseTrees, HasPresets):
         """The rows to train on, and those to validate on; None: there are no such rows."""
         if not self.do_early_stopping_ or self.validation_fraction is None:
             return train, None
-        labels = train.y if loss.is_classes else None
-        parts = boosting_fit.set_aside(len(train.y), self.validation_fraction, labels, seed)
+        if train.groups is not None:
+            parts = boosting_fit.groups_aside(train.groups, self.validation_fraction, seed)
+        else:
+            labels = train.y if loss.is_classes else None
+            parts = boosting_fit.set_aside(len(train.y), self.validation_fraction, labels, seed)
         first, second = (train.take(rows, backend) for rows in parts)
         return first, second
 
@@ -229,15 +241,17 @@ class HistGradientBoosting(BaseTrees, HasPresets):
         backend: Backend,
     ) -> Rows:  # fmt: skip
         """The rows to validate on that were passed, checked."""
-        X = checks.check_table(self, passed[0], backend, known)
-        y, labels = self._check_y(passed[1], X.shape[0], backend)
+        X = checks.check_table(self, passed.X, backend, known)
+        y, labels = self._check_y(passed.y, X.shape[0], backend)
         if classes is not None and labels is not None:
             seen = set(classes.tolist())
             if unknown := [label for label in labels.tolist() if label not in seen]:
                 raise ValueError(f"y contains previously unseen labels: {unknown}")
             y = np.asarray(np.searchsorted(classes, labels)[y])
         loss.check(y)
-        return Rows(X, y, first_weights(to_host(passed[2], "sample_weight_val"), X.shape[0]))
+        return Rows(
+            X, y, first_weights(to_host(passed.sample_weight, "sample_weight_val"), X.shape[0])
+        )
 
     def _rules(self) -> dict[str, Any]:
         """The parameters as `Boosting` takes them."""

@@ -18,7 +18,7 @@ from gpuforest.backends.base import Backend
 from gpuforest.boosting.model import BoostedCoding, forest_of, joined
 from gpuforest.boosting.rounds import Boosting, Round
 from gpuforest.data.binned import BinnedData
-from gpuforest.engine.binning import bin_matrix, take_rows
+from gpuforest.engine.binning import bin_matrix, draw_rows, take_rows
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.predict import predict
 from gpuforest.estimators.settings import UNLIMITED
@@ -31,18 +31,20 @@ class Rows:
     X : table [N, F], checked; None: it is no longer needed
     y : numbers f64[N], or class codes i64[N]
     weight : f64[N] or None
+    groups : i32[N], the numbers of the rows' groups, or None
     """
 
     X: Any
     y: np.ndarray
     weight: np.ndarray | None
+    groups: np.ndarray | None = None
 
     def take(self, rows: np.ndarray, backend: Backend) -> Rows:
         """Some of the rows; X may lie on the backend's device."""
-        weight = None if self.weight is None else self.weight[rows]
-        if isinstance(self.X, BinnedData):
-            return Rows(self.X.take(rows), self.y[rows], weight)
-        return Rows(take_rows(self.X, rows, backend), self.y[rows], weight)
+        weight, groups = (None if a is None else a[rows] for a in (self.weight, self.groups))
+        binned = isinstance(self.X, BinnedData)
+        X = self.X.take(rows) if binned else take_rows(self.X, rows, backend)
+        return Rows(X, self.y[rows], weight, groups)
 
 
 class Watch:
@@ -145,17 +147,17 @@ def replace_predictions(estimator: Any, coding: BoostedCoding, raw: np.ndarray) 
     return predicting
 
 
-def groups_of(estimator: Any, n_features: int) -> np.ndarray:
+def interacting(estimator: Any, n_features: int) -> np.ndarray:
     """The sets of features that may meet on a path, bool[n, F]; bool[0, F]: all may."""
     if estimator.interaction_cst is None:
         return np.zeros((0, n_features), np.bool_)
     from sklearn.ensemble._hist_gradient_boosting import gradient_boosting  # slow to import
 
     kind = gradient_boosting.BaseHistGradientBoosting
-    groups = kind._check_interaction_cst(estimator, n_features)
-    allowed = np.zeros((len(groups), n_features), np.bool_)
-    for row, group in zip(allowed, groups, strict=True):
-        row[[int(x) for x in group]] = True
+    sets = kind._check_interaction_cst(estimator, n_features)
+    allowed = np.zeros((len(sets), n_features), np.bool_)
+    for row, members in zip(allowed, sets, strict=True):
+        row[[int(x) for x in members]] = True
     return allowed
 
 
@@ -213,6 +215,22 @@ def set_aside(
         np.arange(n_rows), test_size=fraction, stratify=labels, random_state=int(drawn)
     )
     return np.sort(train), np.sort(validation)
+
+
+def groups_aside(
+    groups: np.ndarray, fraction: float | int, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """As `set_aside`, but the rows i64[n] of whole groups, drawn by a hash of the seed from those
+    i32[N] that are there; the fraction counts groups."""
+    present, number = np.unique(groups, return_inverse=True)
+    n_held = validation_rows(len(present), fraction)
+    if not n_held < len(present):
+        raise ValueError(
+            f"validation_fraction={fraction} leaves no groups to train on: there are "
+            f"{len(present)}; set early_stopping=False, or pass X_val and y_val"
+        )
+    held = np.isin(number, draw_rows(seed, len(present), n_held))
+    return np.flatnonzero(~held), np.flatnonzero(held)
 
 
 def has_converged(scores: list[float], n_iter_no_change: int, tol: float) -> bool:

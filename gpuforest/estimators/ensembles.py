@@ -23,6 +23,7 @@ from gpuforest.common import hashing, progress
 from gpuforest.common.hashing import GOLDEN
 from gpuforest.common.progress import report
 from gpuforest.data.arrays import to_host
+from gpuforest.data.binned import Passed
 from gpuforest.engine import predict as prediction
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.grow import keeping_scratch
@@ -31,7 +32,7 @@ from gpuforest.engine.sampling import tree_features
 from gpuforest.engine.target import CheckedTarget
 from gpuforest.estimators import bagged, growing
 from gpuforest.estimators.base import BaseTrees
-from gpuforest.estimators.growing import Passed, TrainingPlan
+from gpuforest.estimators.growing import TrainingPlan
 from gpuforest.estimators.settings import (
     BY_ERROR,
     Settings,
@@ -288,7 +289,7 @@ class BaseForest(BaseTrees):
 
     @property
     def _n_samples_bootstrap(self) -> int | None:
-        """Rows drawn for each tree, under scikit-learn's name; None: every row is taken."""
+        """Rows or groups drawn for each tree, by scikit-learn's name; None: all rows are taken."""
         return self._sampling_.n_draws or None
 
     def __len__(self) -> int:
@@ -568,12 +569,14 @@ class UnsupervisedForest(BaseForest):
     _encode_target = encode_numbers
     estimators_samples_ = property(bagged.estimators_samples_)
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(  # type: ignore[override]  # rows that belong together are no matter here
+        self, X: Any, y: Any = None, sample_weight: Any = None
+    ) -> Self:
         """Grow the trees; see `RandomForestRegressor.fit`. `y` is ignored."""
         return super().fit(X, None, sample_weight)
 
     def _prepared(self, data: Passed, seed: int, backend: Backend) -> TrainingPlan:
-        return super()._prepared((data[0], seed, data[2]), seed, backend)
+        return super()._prepared(Passed(data.X, seed, data.sample_weight), seed, backend)
 
     def _check_target(self, y: Any, n_rows: int, backend: Backend) -> CheckedTarget:
         return CheckedTarget(RandomState(y % 2**32).uniform(size=n_rows))  # y is the seed

@@ -13,6 +13,7 @@ import numpy as np
 
 from gpuforest.common import progress
 from gpuforest.data.arrays import count_rows
+from gpuforest.data.binned import Passed
 from gpuforest.engine.binning import BinEdges
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.target import TargetCoding
@@ -54,20 +55,21 @@ def as_it_is(estimator: T) -> T:
 
 
 @contextmanager
-def fitting(estimator: Any, n_trees: int, X: Any, y: Any, sample_weight: Any) -> Iterator[Any]:
+def fitting(estimator: Any, n_trees: int, passed: Passed) -> Iterator[Any]:
     """The estimator for a fit inside, see `replacing`, whose stages are printed and notified.
 
     Facts about the fit are kept: the number of X's rows and gpuforest's version as `_training_`,
     and as `_seconds_` how long it took, unless it is one of several that grew the trees. No model
     file or pickle has the seconds, so that those of equal fits are equal.
     """
-    data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
+    metadata = {"sample_weight": passed.sample_weight}  # callbacks give all of it to a score
+    data = {"X": passed.X, "y": passed.y, "metadata": metadata}
     printing, notifying = progress.printing(estimator.verbose), notified(estimator, n_trees, **data)
     with printing, notifying, replacing(estimator) as fitted:
         in_part = getattr(fitted, "warm_start", False) or fitted._grown
         start = time.perf_counter()
         yield fitted
-        fitted._training_ = {"rows": count_rows(X), "version": version("gpuforest")}
+        fitted._training_ = {"rows": count_rows(passed.X), "version": version("gpuforest")}
         if not in_part:
             fitted._seconds_ = time.perf_counter() - start
 
@@ -95,6 +97,17 @@ def check_same(earlier: Forest, edges: BinEdges, coding: TargetCoding) -> None:
         raise ValueError(
             "warm_start=True adds trees from the same data, weights and parameters: X or y has "
             "other values now. Fit anew with warm_start=False"
+        )
+
+
+def check_same_groups(earlier: Any, fitted: Any) -> None:
+    """Raise a ValueError if new trees drew other groups than those of the earlier fit, whose rows
+    out of bag would be others than it seems."""
+    groups = [getattr(model, "_sampling_", fitted._sampling_).groups for model in (earlier, fitted)]
+    if not np.array_equal(*groups):
+        raise ValueError(
+            "warm_start=True adds trees from the same groups, and they are others now. Fit anew "
+            "with warm_start=False"
         )
 
 

@@ -17,7 +17,7 @@ from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import run_on_backend
 from gpuforest.common.arguments import draw_seed
 from gpuforest.common.progress import counting_on
-from gpuforest.data.binned import BinnedData, target_and_weight
+from gpuforest.data.binned import BinnedData, Passed
 from gpuforest.engine.assembly import merged
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.grow import Prune, grow, keeping_scratch
@@ -36,7 +36,6 @@ Pair = tuple[int, int]  # features tried at a split, and the fewest rows of a le
 PAIR = ("max_features", "min_samples_leaf")
 # What both are chosen from
 SHARES, LEAVES = ("sqrt", 1 / 3, 1 / 2, 3 / 4, None), (1, 2, 5, 10, 20)
-Passed = tuple[Any, Any, Any]  # X, y and sample_weight, as `fit` gets them
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,6 +263,6 @@ def grow_share(estimator: Any, data: BinnedData, begin: int, end: int) -> Forest
 
 def share_plan(estimator: Any, data: BinnedData, backend: Backend) -> TrainingPlan:
     """What the trees of a share grow from."""
-    passed = data, *target_and_weight(data, None, None)
-    plan: TrainingPlan = estimator._prepared(passed, draw_seed(estimator.random_state), backend)
+    seed = draw_seed(estimator.random_state)
+    plan: TrainingPlan = estimator._prepared(Passed.of(data), seed, backend)
     return plan

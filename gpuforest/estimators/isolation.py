@@ -17,14 +17,14 @@ from gpuforest.backends.base import Backend
 from gpuforest.common import hashing
 from gpuforest.common.dtypes import CATEGORICAL, MAX_BINS, OFFSET, VALUE
 from gpuforest.data.arrays import to_host
-from gpuforest.data.binned import BinnedData
+from gpuforest.data.binned import BinnedData, Passed
 from gpuforest.data.validation import check_table
 from gpuforest.engine import predict as prediction
 from gpuforest.engine.binning import BinEdges, Categories, draw_rows, take_rows
 from gpuforest.engine.forest import Forest
 from gpuforest.estimators import params
 from gpuforest.estimators.ensembles import UnsupervisedForest, drawn_features
-from gpuforest.estimators.growing import Passed, TrainingPlan
+from gpuforest.estimators.growing import TrainingPlan
 from gpuforest.estimators.settings import RowWeights, Settings
 from gpuforest.explain.paths import average_path_length, with_path_lengths
 
@@ -248,7 +248,7 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):  # type: ignore[misc]
         super()._fit(data, seed, earlier, backend)
         self.offset_ = -0.5
         if self.contamination != "auto":
-            table = check_table(self, data[0], backend)
+            table = check_table(self, data.X, backend)
             lengths = to_host(prediction.predict(self.forest_, table, backend))
             self.offset_ = float(np.percentile(self._scores(lengths), 100.0 * self.contamination))
 

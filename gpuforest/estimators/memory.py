@@ -118,6 +118,7 @@ def fit_of(
     labels = coding.n_outputs if coding.several or coding.is_classes else len(coding.centre)
     coded = 4 if coding.is_classes else 8 * len(coding.centre)
     weights = 0 if sampling.weights is None and not settings.reweighted else 12
+    weights += 4 * (sampling.groups is not None)
     return Fit(
         n_rows=X.shape[0],
         n_features=X.shape[1],

@@ -14,15 +14,16 @@ from gpuforest.backends.base import Backend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.backends.registry import run_on_backend
 from gpuforest.data.arrays import to_host
+from gpuforest.data.binned import Passed
 from gpuforest.data.validation import check_numbers, check_table
 from gpuforest.engine.criteria import CRITERIA
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.sampling import draw_bags
+from gpuforest.engine.sampling import was_drawn
 from gpuforest.estimators import params
 from gpuforest.estimators.bagged import warn_of_rows_in_all_bags
 from gpuforest.estimators.ensembles import ForestRegressor, fewest_rows
 from gpuforest.estimators.fits import as_it_is
-from gpuforest.estimators.growing import Passed, TrainingPlan
+from gpuforest.estimators.growing import TrainingPlan
 from gpuforest.estimators.tasks import host_target
 from gpuforest.explain.quantile_forest import WAYS, Distribution, TrainingRows, in_bag
 from gpuforest.explain.shap import host_codes
@@ -49,14 +50,15 @@ class QuantileForest(ForestRegressor):
             )
 
     def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, sparse_pickle: bool = False
-    ) -> Self:
+        self, X: Any, y: Any = None, sample_weight: Any = None, sparse_pickle: bool = False, *,
+        groups: Any = None,
+    ) -> Self:  # fmt: skip
         """Grow the trees and keep the training rows; see `RandomForestRegressor.fit`.
 
         `sparse_pickle` is taken from quantile-forest, and changes nothing: pickles hold no lists
         of leaves.
         """
-        return super().fit(X, y, sample_weight)
+        return super().fit(X, y, sample_weight, groups=groups)
 
     def _prepared(self, data: Passed, seed: int, backend: Backend) -> TrainingPlan:
         plan = super()._prepared(data, seed, backend)
@@ -230,8 +232,9 @@ class QuantileForest(ForestRegressor):
 
     def _get_unsampled_indices(self, estimator: Any) -> np.ndarray:
         """The training rows that one of `estimators_` did not draw; quantile-forest's name."""
-        bag = draw_bags(self._rows_.sampling, estimator.seed_, 0, 1, NumpyBackend())[0]
-        return np.flatnonzero(bag == 0)
+        return np.flatnonzero(
+            ~was_drawn(self._rows_.sampling, estimator.seed_, 0, 1, NumpyBackend())[0]
+        )
 
     def _distribution(
         self, table: Any, oob_score: bool, indices: Any, duplicates: Any, backend: Backend

@@ -18,7 +18,7 @@ from gpuforest.backends.registry import run_on_backend
 from gpuforest.common import hashing, progress
 from gpuforest.common.arguments import draw_seed
 from gpuforest.data.arrays import to_host
-from gpuforest.data.binned import BinnedData, target_and_weight
+from gpuforest.data.binned import BinnedData, Passed
 from gpuforest.data.validation import check_table
 from gpuforest.engine.binning import BinnedMatrix, bin_matrix
 from gpuforest.engine.target import CheckedTarget
@@ -167,7 +167,7 @@ def _with_bags(
         check_rows(sampling, table.shape[0])
         if binned and not same_edges(X.edges, edges):
             raise ValueError("X has other bins than the data that the forest was fitted to")
-        target = target_and_weight(X, y, None)[0]
+        target = Passed.of(X, y).y
         checked = forest._check_target(target, sampling.n_rows, backend)
         coding, coded = forest._encode_target(checked, sampling, backend)
         if not same_coding(coding, forest.forest_.coding):
@@ -284,7 +284,7 @@ class BorutaSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):  # type:
         """
         self._validate_params()
         forest = self._checked_forest()
-        y, _ = target_and_weight(X, y, None)
+        y = Passed.of(X, y).y
         seed = draw_seed(self.random_state)
         data = _binned(forest, X, y, seed)
         if data.shape[0] < 2:
@@ -378,7 +378,7 @@ def _binned(forest: Any, X: Any, y: Any, seed: int) -> BinnedData:
     forest._validate_params()
 
     def work(backend: Backend) -> BinnedData:
-        matrix = forest._prepared((X, y, None), seed, backend).training.matrix
+        matrix = forest._prepared(Passed(X, y), seed, backend).training.matrix
         codes = to_host(matrix.codes)[:, : matrix.edges.n_features]
         names = getattr(forest, "feature_names_in_", None)
         return BinnedData(

@@ -160,9 +160,11 @@ def features_of_tree(settings: Settings, n_features: int) -> int:
     return 0 if drawn == n_features and not settings.bootstrap_features else drawn
 
 
-def rows_drawn(max_samples: Any, n_rows: int, weights: np.ndarray | None) -> int:
-    """The number of rows drawn for a bag; a fraction is a part of the total weight, as in
-    scikit-learn 1.9.
+def rows_drawn(
+    max_samples: Any, n_rows: int, weights: np.ndarray | None, units: str = "rows"
+) -> int:
+    """The number of rows, or groups, drawn for a bag; a fraction is a part of the total weight, as
+    in scikit-learn 1.9.
 
     n_rows : those of some weight
     """
@@ -173,13 +175,13 @@ def rows_drawn(max_samples: Any, n_rows: int, weights: np.ndarray | None) -> int
         if drawn < max(10, n_rows ** (1 / 3)):
             warnings.warn(
                 f"max_samples={max_samples} of a total weight of {total} draws only "
-                f"{drawn} rows a tree; pass max_samples as an integer if that is meant",
+                f"{drawn} {units} a tree; pass max_samples as an integer if that is meant",
                 UserWarning,
                 stacklevel=2,
             )
     if drawn > MAX_TOTAL_WEIGHT:
         raise ValueError(
-            f"max_samples={max_samples} draws {drawn} rows a tree; at most "
+            f"max_samples={max_samples} draws {drawn} {units} a tree; at most "
             f"{MAX_TOTAL_WEIGHT} are supported"
         )
     return drawn
@@ -195,14 +197,18 @@ def bin_weights(sampling: Sampling, weights: RowWeights) -> np.ndarray | None:
 
 
 def sampling_of(
-    settings: Settings, n_rows: int, weights: RowWeights, labels: CheckedTarget | None = None
-) -> Sampling:
+    settings: Settings, n_rows: int, weights: RowWeights, labels: CheckedTarget | None = None,
+    groups: np.ndarray | None = None,
+) -> Sampling:  # fmt: skip
     """How bags are drawn, and which weights are added up.
 
     weights : of rows, as they are and as integers
     labels : on the host, where there are class weights
+    groups : i32[N], the numbers of the rows' groups
     """
     user, integers = (None, None) if weights is None else weights
+    if groups is not None and settings.bootstrap:
+        return groups_of_bags(settings, groups, user, labels)
     summed = user if settings.balanced_by_weight else None
     class_weight, max_samples = settings.class_weight, settings.max_samples
     if settings.bootstrap:
@@ -233,12 +239,53 @@ def sampling_of(
     sampling = Sampling(n_rows, 0, integers)
     if not once:
         return sampling
+    if groups is not None:
+        return groups_of_bags(settings, groups, user, labels)
     n_draws = rows_drawn(max_samples, sampling.n_counted, None)
     if n_draws > n_rows:
         raise ValueError(
             f"max_samples={max_samples} draws {n_draws} of {n_rows} rows without replacement"
         )
     return Sampling(n_rows, n_draws % n_rows, integers, distinct=n_draws < n_rows)
+
+
+def groups_of_bags(
+    settings: Settings, groups: np.ndarray, user: np.ndarray | None, labels: CheckedTarget | None
+) -> Sampling:
+    """How bags of whole groups i32[N] are drawn. The rows' weights f64[N] `user`, and class weights
+    but those of each bag, multiply the statistics."""
+    by_bag = settings.class_weight == "balanced_subsample" and settings.bootstrap
+    if labels is not None and not by_bag:
+        named = settings.class_weight
+        named = "balanced" if named == "balanced_subsample" else named
+        factors = row_weights_of(named, labels, user if settings.balanced_by_weight else None)
+        user = check_some_weight(factors if user is None else user * factors)
+    n_rows, integers = len(groups), None if user is None else (user > 0).astype(WEIGHT)
+    n_groups = Sampling(n_rows, 1, integers, groups=groups).units.n_counted
+    if n_groups < 2:
+        raise ValueError(
+            "all rows of some weight are of one group, which every bag would hold: bags need two "
+            "groups, or none"
+        )
+    n_draws = rows_drawn(settings.max_samples, n_groups, None, "groups")
+    if settings.without_replacement and n_draws > n_groups:
+        raise ValueError(
+            f"max_samples={settings.max_samples} draws {n_draws} of {n_groups} groups without "
+            "replacement"
+        )
+    if settings.without_replacement and n_draws == n_groups:
+        return Sampling(n_rows, 0, None if user is None else integer_weights(user))
+    distinct = settings.without_replacement
+    sampling = Sampling(n_rows, n_draws, integers, distinct=distinct, groups=groups)
+    if user is not None:  # class weights of each bag need room
+        most = (MAX_TOTAL_WEIGHT >> (6 * by_bag)) // sampling.most_drawn
+        sampling = replace(sampling, weights=integer_weights(user, most))
+    if sampling.most_weight > MAX_TOTAL_WEIGHT:
+        raise ValueError(
+            f"bags of {n_draws} groups may weigh up to {sampling.most_weight}; at most "
+            f"{MAX_TOTAL_WEIGHT} are supported: lower max_samples, or pass fewer rows"
+        )
+    return weigh_draws(sampling, labels, None, user) if labels is not None and by_bag else sampling
 
 
 def signs_of(monotonic_cst: Any, n_features: int, coding: TargetCoding) -> np.ndarray:

@@ -97,9 +97,10 @@ class SurvivalForest(BaseForest):
         return CheckedTarget(check_survival(y, n_rows))
 
     def _sampling_for(
-        self, settings: Settings, n_rows: int, weights: RowWeights, checked: CheckedTarget
-    ) -> Sampling:
-        sampling = super()._sampling_for(settings, n_rows, weights, checked)
+        self, settings: Settings, n_rows: int, weights: RowWeights, checked: CheckedTarget,
+        groups: np.ndarray | None,
+    ) -> Sampling:  # fmt: skip
+        sampling = super()._sampling_for(settings, n_rows, weights, checked, groups)
         check_events(checked.values, sampling.weights)
         whole = exposures(checked.values, sampling)
         self._exposed_ = sampling, whole
@@ -242,7 +243,7 @@ def exposures(y: np.ndarray, sampling: Sampling) -> np.ndarray:
     bag add up to less than 2**31."""
     weight = np.ones(len(y)) if sampling.weights is None else sampling.weights.astype(np.float64)
     hazard = survival.person_time(y[:, 1] > 0, y[:, 0], weight)
-    most = most_draw_weight(replace(sampling, n_draws=max(1, sampling.most_weight)))
+    most = most_draw_weight(sampling)
     if most < 1:
         raise ValueError("the rows have too much weight in all: lower sample_weight or max_samples")
     return np.asarray(np.maximum(np.rint(hazard * (most / hazard.max())), 1.0))

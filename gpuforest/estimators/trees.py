@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import run_on_backend
 from gpuforest.data.arrays import bring, is_frame, is_on_device, open_frame, to_host
+from gpuforest.data.binned import Passed
 from gpuforest.data.validation import check_weights
 from gpuforest.engine import predict as prediction
 from gpuforest.engine.forest import Forest
@@ -24,7 +25,6 @@ from gpuforest.engine.nodes import is_leaf
 from gpuforest.engine.target import CheckedTarget
 from gpuforest.estimators import params
 from gpuforest.estimators.base import BaseTrees
-from gpuforest.estimators.growing import Passed
 from gpuforest.estimators.tasks import Classifier, Regressor, host_target
 from gpuforest.explain import pruning
 from gpuforest.explain.paths import decision_paths
@@ -126,7 +126,7 @@ class SingleTree(BaseTrees):
     def _cross_validate(self, data: Passed, seed: int, backend: Backend) -> None:
         """Prune the whole tree at an alpha chosen by trees of some of the rows, tested on the
         others (Breiman et al. 1984, 3.4)."""
-        X, y, sample_weight = data
+        X, y, sample_weight, _ = data
         weights = first_weights(sample_weight, self._sampling_.n_rows)
         alphas = pruning.collapse_alphas(self.forest_, self._criterion)
         candidates = pruning.middles(pruning.path_alphas(alphas, self.forest_.nodes))
@@ -238,7 +238,7 @@ class SingleTree(BaseTrees):
     # callers of scikit-learn's trees pass `check_input`; rows are always checked, because
     # kernels trust them
 
-    def fit(
+    def fit(  # type: ignore[override]  # there are no bags, and so no groups
         self, X: Any, y: Any = None, sample_weight: Any = None, check_input: bool = True
     ) -> Self:
         """Grow the tree; see `RandomForestClassifier.fit`. `check_input` is ignored."""

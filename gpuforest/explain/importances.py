@@ -20,7 +20,7 @@ from gpuforest.engine.forest import Forest, tree_groups
 from gpuforest.engine.memory import walked_at_once
 from gpuforest.engine.nodes import FEATURE_SHIFT, is_leaf
 from gpuforest.engine.records import Sampling
-from gpuforest.engine.sampling import draw_bags
+from gpuforest.engine.sampling import was_drawn
 from gpuforest.explain.paths import some_trees, split_nodes
 
 Score = Callable[[np.ndarray, np.ndarray], float]  # of rows i64[n], predictions f64[n, n_values]
@@ -132,8 +132,8 @@ def unbiased_importances(
         step = walked_at_once(sampling.n_rows, backend.memory_budget)
         for first in range(begin, end, step):
             last = min(first + step, end)
-            bags = to_host(draw_bags(sampling, forest.seed, first, last, backend))
-            out = (bags == 0) & counts
+            drawn = to_host(was_drawn(sampling, forest.seed, first, last, backend))
+            out = ~drawn & counts
             leaves = to_host(backend.apply(some_trees(forest, first, last), matrix.codes))
             sums = _leaf_sums(forest, first, last, leaves, out, y)
             gains = gains_by_features(forest, first, last, oob_gains(forest, first, last, sums))
@@ -213,8 +213,8 @@ def permutation_decreases(
     groups = [[f] for f in range(matrix.n_features)] if groups is None else groups
     decreases = np.zeros((len(groups), T))
     for t in range(T):
-        out = draw_bags(sampling, forest.seed, t, t + 1, backend)[0, :] == 0
-        rows = np.flatnonzero(backend.asnumpy(out))
+        drawn = was_drawn(sampling, forest.seed, t, t + 1, backend)[0, :]
+        rows = np.flatnonzero(~backend.asnumpy(drawn))
         if sampling.weights is not None:
             rows = rows[sampling.weights[rows] > 0]
         if len(rows):

@@ -14,7 +14,7 @@ from gpuforest.engine.binning import draw_rows
 from gpuforest.engine.criteria import Criterion
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.records import Sampling, Training
-from gpuforest.engine.sampling import draw_bags
+from gpuforest.engine.sampling import was_drawn
 
 Error = Callable[[np.ndarray], float]  # of out-of-bag predictions f64[n, n_values]
 Loss = Callable[[np.ndarray, np.ndarray], float]  # of `OutOfBag.on_host`
@@ -64,7 +64,7 @@ class OutOfBag:
         size = max(1, backend.memory_budget // (5 * self._sampling.n_rows))  # bags, and in them
         while self.n_trees < last:
             first, end = self.n_trees, min(self.n_trees + size, last)
-            in_bag = draw_bags(self._sampling, forests[0].seed, first, end, backend) > 0
+            in_bag = was_drawn(self._sampling, forests[0].seed, first, end, backend)
             if self._rows is not None:
                 in_bag = xp.take(in_bag, self._rows, axis=1)
             self.counts += xp.sum(xp.astype(~in_bag, xp.int64), axis=0)

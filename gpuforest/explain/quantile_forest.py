@@ -21,7 +21,7 @@ from gpuforest.common.parallel import blocks, parallel_map
 from gpuforest.engine.binning import new_codes
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.records import Sampling
-from gpuforest.engine.sampling import draw_bags
+from gpuforest.engine.sampling import draw_bags, was_drawn
 from gpuforest.explain import quantile_kernels
 from gpuforest.explain.paths import WALKED_AT_ONCE, leaf_blocks
 from gpuforest.explain.quantile_kernels import (
@@ -108,7 +108,7 @@ def leaf_members(
         leaf, count = leaves[row, t], bag[row]
         if most is not None:
             key = hashing.hash_at(hashing.tree_keys(np, forest.seed, t, t + 1), hashing.KEPT)
-            drawn = bool(rows.sampling.n_draws)
+            drawn = bool(rows.sampling.n_draws) and not rows.sampling.multiplies
             row, leaf, count = _fewer_members(row, leaf, count, int(most), key, drawn)
         row = first[row]
         by_leaf = np.lexsort((row, leaf))
@@ -308,4 +308,4 @@ def in_bag(forest: Forest, sampling: Sampling) -> np.ndarray:
     """Which training rows each tree drew, bool[N, T]."""
     backend, seed = NumpyBackend(), forest.seed
     trees = range(forest.n_trees)
-    return np.stack([draw_bags(sampling, seed, t, t + 1, backend)[0] > 0 for t in trees], axis=1)
+    return np.stack([was_drawn(sampling, seed, t, t + 1, backend)[0] for t in trees], axis=1)

@@ -12,8 +12,9 @@ correction for a finite number of trees (Wager, Hastie and Efron 2014).
     C_i = 1 / T * sum over trees t of N_ti d_t
 
 N_ti is how often tree t drew row i, d_t the tree's prediction less the mean of all trees, and v the
-sum over rows of the variance of N_ti, which is about the number of draws. The sum over rows needs
-no row: it is d' G d / T^2, and G, the products of the trees' draws, is computed once.
+sum over rows of the variance of N_ti, which is about the number of draws. Where groups are drawn, i
+stands for a group. The sum over rows needs no row: it is d' G d / T^2, and G, the products of the
+trees' draws, is computed once.
 """
 
 from __future__ import annotations
@@ -115,6 +116,7 @@ def products(forest: Forest, sampling: Sampling) -> np.ndarray:
 
     Sums of integers, which float64 holds exactly; the means are subtracted at the end.
     """
+    sampling = sampling.units
     T, n = forest.n_trees, sampling.n_rows
     bags = draw_bags(sampling, forest.seed, 0, T, NumpyBackend())
     total = np.zeros((T, T))
@@ -126,7 +128,7 @@ def products(forest: Forest, sampling: Sampling) -> np.ndarray:
 
 def products_bytes(forest: Forest, sampling: Sampling) -> int:
     """The memory that `products` takes."""
-    T, n = forest.n_trees, sampling.n_rows
+    T, n = forest.n_trees, sampling.units.n_rows
     return 4 * T * n + 8 * T * min(n, ROWS) + 16 * T * T
 
 
@@ -142,7 +144,7 @@ def standard_errors(
     forest: Forest, sampling: Sampling, G: np.ndarray, X: Array, backend: Backend
 ) -> np.ndarray:
     """Standard errors f64[N, K] of predictions; 0 where the corrected variance is negative."""
-    T, v, predictions = forest.n_trees, draws_variance(sampling), node_predictions(forest)
+    T, v, predictions = forest.n_trees, draws_variance(sampling.units), node_predictions(forest)
     parts = []
     for _, leaves in leaf_blocks(forest, X, backend):
         trees = predictions[leaves]

@@ -77,6 +77,7 @@ ARRAYS: Layout = {
     "validation_score": (("F64",), ".", None),
     # the weights that training rows were drawn with, if they had any
     "draw_weights": (("I32",), "N", lambda weights: (weights >= 0).all()),
+    "draw_groups": (("I32",), "N", lambda numbers: (numbers >= 0).all()),  # whole groups are drawn
     "row_codes": (("U8", "U16"), "NF", None),  # of quantile forests
     "row_targets": (("F64",), "N.", lambda targets: np.isfinite(targets).all()),
     # see `conformal.Calibration`
@@ -84,6 +85,7 @@ ARRAYS: Layout = {
     "score_offsets": (("F64",), "K", lambda at: (at >= 0).all() and np.isfinite(at).all()),
 }
 OPTIONAL = ("leaf_impurity", "leaf_values", "node_values", "node_errors", "tree_weights")
+DRAWN_BY = ("draw_weights", "draw_groups")
 SCORES = ("train_score", "validation_score")
 # curves of errors are attributes, without the "_" at their end; their first column ascends
 CURVES: dict[str, dict[str, list[type]]] = {
@@ -135,9 +137,9 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator to `path`, which is replaced as a whole or not at all.
 
     The file has no facts about single training rows (out-of-bag predictions), except the weights
-    that forests drew rows with, and what quantile forests predict from. Nor does it say where the
-    estimator ran (`backend`, `n_jobs`, `memory_limit`). A splitter as `ccp_cv`, and a function as
-    `scoring`, are the default when the file is read.
+    and groups that forests drew rows by, and what quantile forests predict from. Nor does it say
+    where the estimator ran (`backend`, `n_jobs`, `memory_limit`). A splitter as `ccp_cv`, and a
+    function as `scoring`, are the default when the file is read.
 
     Raises
     ------
@@ -165,7 +167,7 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     if forest.tree_weights is not None:
         arrays["tree_errors"] = estimator.estimator_errors_[: forest.n_trees]
     if (sampling := _kept_sampling(estimator)) is not None:
-        arrays["draw_weights"] = sampling.weights
+        arrays |= {"draw_weights": sampling.weights, "draw_groups": sampling.groups}
     if isinstance(estimator, KEEP_ROWS):
         rows = estimator._rows_
         arrays |= {"row_codes": np.ascontiguousarray(rows.codes), "row_targets": rows.y}
@@ -591,11 +593,11 @@ def _kept_sampling(estimator: Any) -> Sampling | None:
 
 def _set_rows(estimator: Any, header: Header, arrays: Arrays, forest: Forest) -> None:
     """Give an estimator what a file keeps of training rows, which must fit the forest."""
-    draws = {"draws", "draw_weights"}
-    need(_keeps_draws(estimator) or not draws & {*header, *arrays}, "draws amiss")
-    need("draws" in header or "draw_weights" not in arrays, "weights without draws")
+    of_draws = {*DRAWN_BY} & arrays.keys()
+    need(_keeps_draws(estimator) or not ("draws" in header or of_draws), "draws amiss")
+    need("draws" in header or not of_draws, "weights or groups without draws")
     if "draws" in header:
-        estimator._sampling_ = _sampling(header["draws"], arrays.get("draw_weights"))
+        estimator._sampling_ = _sampling(header["draws"], *map(arrays.get, DRAWN_BY))
     of_rows = {"row_codes", "row_targets"} & arrays.keys()
     need(len(of_rows) == 2 * isinstance(estimator, KEEP_ROWS), "training rows amiss")
     if of_rows:
@@ -613,9 +615,16 @@ def _set_rows(estimator: Any, header: Header, arrays: Arrays, forest: Forest) ->
         estimator._calibration_ = Calibration(arrays["scores"], arrays["score_offsets"])
 
 
-def _sampling(draws: dict[str, int], weights: np.ndarray | None) -> Sampling:
+def _sampling(
+    draws: dict[str, int], weights: np.ndarray | None, groups: np.ndarray | None
+) -> Sampling:
     need(0 < draws["n_rows"] <= MAX_ROWS, "a number of rows out of range")
     need(0 <= draws["n_draws"] <= MAX_TOTAL_WEIGHT, "a number of draws out of range")
     if weights is not None:
         need(0 < weights.sum(dtype=np.int64) <= MAX_TOTAL_WEIGHT, "weights out of range")
-    return Sampling(draws["n_rows"], draws["n_draws"], weights)
+    sampling = Sampling(draws["n_rows"], draws["n_draws"], weights, groups=groups)
+    if groups is not None:
+        need(sampling.n_draws > 0 and groups.max() < sampling.n_rows, "groups out of range")
+        need(bool(np.bincount(groups).all()), "a group without rows")
+        need(sampling.most_weight <= MAX_TOTAL_WEIGHT, "groups too heavy")
+    return sampling

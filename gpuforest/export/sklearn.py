@@ -27,7 +27,7 @@ from gpuforest.engine.forest import Forest
 from gpuforest.engine.forest_check import check_forest
 from gpuforest.engine.nodes import CHILD_SHIFT, LEAF_WORD, pack_splits
 from gpuforest.engine.records import Sampling
-from gpuforest.engine.sampling import draw_bags
+from gpuforest.engine.sampling import drawn_rows
 from gpuforest.engine.target import TargetCoding, encode_moments, integer_weights
 from gpuforest.estimators.settings import BY_ERROR
 from gpuforest.estimators.standing_in import after_import
@@ -66,8 +66,7 @@ class BagState(np.random.RandomState):
         sampling = self._drawn_by[0]
         if (low, high) == (0, sampling.n_rows) and size is not None:
             seed, tree = self._drawn_by[1:]
-            bag = draw_bags(sampling, seed, tree, tree + 1, NumpyBackend())[0]
-            return np.repeat(np.arange(sampling.n_rows, dtype=dtype), bag)
+            return drawn_rows(sampling, seed, tree, NumpyBackend()).astype(dtype)
         return super().randint(low, high, size, dtype)
 
     def __deepcopy__(self, memo: Any) -> BagState:

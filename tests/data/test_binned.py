@@ -200,6 +200,16 @@ def with_infinity():
         ([(NUMBERS, np.full(N, None))], "block 0: y contains NaN or None"),
         ([(NUMBERS, TARGETS, -WEIGHTS)], "block 0: Negative values in data passed to"),
         ([(NUMBERS, TARGETS, 0 * WEIGHTS)], "Sample weights must contain at least one non-zero"),
+        (
+            [(NUMBERS, TARGETS, None, WEIGHTS), (NUMBERS, TARGETS)],
+            "block 1: some blocks have groups, and others have not",
+        ),
+        ([(NUMBERS, TARGETS, None, LABELS[:9])], "block 0: X has 600 rows, groups has 9"),
+        ([(NUMBERS, TARGETS, None, TARGETS * np.nan)], "block 0: groups contains NaN"),
+        (
+            [(NUMBERS, TARGETS, None, groups) for groups in (LABELS, np.arange(N))],
+            "groups holds strings in some blocks, and numbers in others",
+        ),
         (iter([NUMBERS]), "blocks is an iterator, which gives its blocks only once"),
     ],
 )

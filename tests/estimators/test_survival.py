@@ -1,4 +1,4 @@
-"""Survival forests: their splits, curves, risks and errors, by their definitions in plain Python."""
+"""Survival forests: splits, curves, risks and errors by their definitions in plain Python."""
 
 import math
 import pickle
@@ -20,6 +20,7 @@ from gpuforest.backends import registry
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.engine.sampling import draw_bags
 from gpuforest.explain.survival import concordance, person_time
+from gpuforest.export.onnx import to_onnx
 
 KINDS = [RandomSurvivalForest, ExtraSurvivalTrees]
 DTYPE = [("event", bool), ("time", float)]
@@ -60,7 +61,7 @@ def test_a_case_worked_by_hand():
 
 
 def test_person_time_by_hand():
-    # rows 1, 2, 2+, 4+: until 1 four rows lived 4 in all, one died; from 1 to the end 1 + 1 + 3, one
+    # rows 1, 2, 2+, 4+: until 1 four rows lived 4 in all, and one died; later 1 + 1 + 3, and one
     event, time = np.array([True, True, False, False]), np.array([1.0, 2.0, 2.0, 4.0])
     hazard = person_time(event, time, np.ones(4))
     assert np.allclose(hazard, [1 / 4, 1 / 4 + 1 / 5, 1 / 4 + 1 / 5, 1 / 4 + 3 / 5])
@@ -132,11 +133,7 @@ def test_splits_are_the_best_by_their_likelihood():
         assert np.isclose(gains[tuple(left)], max(gains.values()), rtol=1e-4)
 
 
-@given(
-    n=st.integers(2, 60),
-    seed=st.integers(0, 1000),
-    ties=st.booleans(),
-)
+@given(n=st.integers(2, 60), seed=st.integers(0, 1000), ties=st.booleans())
 def test_concordance(n, seed, ties):
     rng = np.random.default_rng(seed)
     event, time, risk = rng.random(n) < 0.6, rng.random(n), rng.random(n)
@@ -277,8 +274,6 @@ def test_what_else_is_refused():
     with pytest.raises(ValueError, match="concordance has no weights"):
         forest.score(X, Y, np.ones(len(X)))
     with pytest.raises(TypeError, match="is not written as ONNX"):
-        from gpuforest.export.onnx import to_onnx
-
         to_onnx(forest)
 
 

@@ -234,3 +234,53 @@ def test_labels_without_an_order(backend, labels):
     with pytest.raises(ValueError, match=re.escape(message)):
         fitted(CLASSES, backend, X, np.array(labels, object)[Y])
     assert message in PAGE
+
+
+PAIRS = np.arange(len(X)) // 2
+
+
+@both_kinds
+@pytest.mark.parametrize(
+    ("groups", "params", "message"),
+    [
+        (PAIRS[1:], {}, "X has 80 rows, groups has 79"),
+        (PAIRS[:, None], {}, "groups has the shape (80, 1): pass one label for each row"),
+        (np.where(PAIRS, PAIRS, np.nan), {},
+         "groups contains NaN: every row needs the label of its group"),
+        (0 * PAIRS, {}, "all rows of some weight are of one group, which every bag would hold: "
+         "bags need two groups, or none"),
+        (PAIRS // 20, {"max_samples": 10**9}, "bags of 1000000000 groups may weigh up to "
+         "40000000000; at most 2147483647 are supported: lower max_samples, or pass fewer rows"),
+    ],
+    ids=range(5),
+)  # fmt: skip
+def test_refused_groups(backend, kind, groups, params, message):
+    def fit(labels=groups, **others):
+        return kind(3, random_state=0, backend=backend, **params, **others).fit(X, Y, groups=labels)
+
+    assert_refused(kind, message, fit)
+    mixed = "groups mixes labels without an order, or misses some (NaN, None): "
+    with pytest.raises(ValueError, match=re.escape(mixed)):
+        fit([None, *map(str, PAIRS[1:])])
+    assert mixed in PAGE
+    if not params:
+        grown = fit(PAIRS, warm_start=True).set_params(n_estimators=5)
+        again = (
+            "warm_start=True adds trees from the same groups, and they are others now. Fit anew "
+        )
+        for others in (None, PAIRS // 2):
+            assert_refused(
+                kind, again + "with warm_start=False", lambda g=others: grown.fit(X, Y, groups=g)
+            )
+
+
+@both_kinds
+def test_groups_without_an_effect(backend, kind):
+    forest = kind(3, random_state=0, backend=backend)
+    one_each = forest.fit(X, Y, groups=range(len(X))).forest_
+    assert same_forest(one_each, fitted(kind, "numpy", X).forest_)
+    weights = (PAIRS % 3) * 1.0
+    weighed = forest.fit(X, Y, weights, groups=PAIRS).forest_
+    kept = weights > 0
+    fewer = forest.fit(X[kept], Y[kept], weights[kept], groups=PAIRS[kept]).forest_
+    assert same_forest(weighed, fewer)

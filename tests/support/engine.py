@@ -41,7 +41,8 @@ class Task:
     X : f32 or f64 [N, F]
     y : class codes [N], or of several outputs [N, K], or numbers f64[N, K]
     weights : i32[N] or None
-    n_draws : rows of a bag; 0: all rows, once
+    n_draws : rows, or groups, of a bag; 0: all rows, once
+    groups : i32[N], the number of each row's group, or None
     n_tried : features tried; None: all
     """
 
@@ -68,13 +69,15 @@ class Task:
     heaviest: int = 1
     categorical: tuple[int, ...] = ()  # columns of X that hold category codes
     n_others: int = 0  # the last of them are not listed, as rare ones are not
+    groups: np.ndarray | None = None
 
     def but(self, **changes: Any) -> Task:
         return replace(self, **changes)
 
     @property
     def sampling(self) -> Sampling:
-        return Sampling(len(self.X), self.n_draws, self.weights)
+        groups = self.groups if self.n_draws else None
+        return Sampling(len(self.X), self.n_draws, self.weights, groups=groups)
 
     @property
     def rules(self) -> Rules:

@@ -36,11 +36,12 @@ def cut(values, sizes):
     return da.from_array(values, chunks=(sizes, *values.shape[1:]))
 
 
-def fitted(model, X, y, weight=None, sizes=CUTS["uneven"], strategy="auto"):
+def fitted(model, X, y, weight=None, sizes=CUTS["uneven"], strategy="auto", **others):
     """The model for dask of the same name, fitted on partitions."""
     kind = getattr(on_dask, type(model).__name__)
     parts = [None if a is None else cut(a, sizes) for a in (X, y, weight)]
-    return kind(**model.get_params(), strategy=strategy).fit(*parts)
+    others = {name: cut(values, sizes) for name, values in others.items()}
+    return kind(**model.get_params(), strategy=strategy).fit(*parts, **others)
 
 
 def assert_same(found, whole):

@@ -67,6 +67,16 @@ def row_weights(draw: st.DrawFn, n_rows: int) -> np.ndarray | None:
 
 
 @st.composite
+def row_groups(draw: st.DrawFn, n_rows: int) -> np.ndarray | None:
+    """Numbers of groups, all of which have rows."""
+    n_groups = draw(st.sampled_from([0, 0, 0, 1, 4, n_rows]))
+    if not n_groups:
+        return None
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    return np.unique(rng.integers(0, n_groups, n_rows), return_inverse=True)[1].astype(np.int32)
+
+
+@st.composite
 def tasks(draw: st.DrawFn) -> Task:
     X = draw(tables())
     n_rows, n_features = X.shape
@@ -76,6 +86,9 @@ def tasks(draw: st.DrawFn) -> Task:
     signs = draw(st.lists(st.sampled_from([-1, 0, 1]), min_size=n_features, max_size=n_features))
     signs = tuple(signs) if pairs and draw(st.integers(0, 3)) == 0 else ()
     combined = 0.0 if signs else draw(COMBINED)
+    weights, groups = draw(row_weights(n_rows)), draw(row_groups(n_rows))
+    if weights is not None and groups is not None:  # they multiply, and must not overflow
+        weights = np.minimum(weights, 5).astype(np.int32)
     return Task(
         X,
         y,
@@ -87,7 +100,8 @@ def tasks(draw: st.DrawFn) -> Task:
         heaviest=draw(st.sampled_from([1, 5])),
         n_features_tree=draw(st.sampled_from([0, 0, 0, 1, max(1, n_features - 1)])),
         features_again=draw(st.booleans()),
-        weights=draw(row_weights(n_rows)),
+        weights=weights,
+        groups=groups,
         n_draws=draw(st.sampled_from([0, 1, n_rows, n_rows, 2 * n_rows])),
         max_bins=draw(st.sampled_from([2, 7, 255, 255, 1000])),
         n_tried=draw(st.integers(1, n_features * (1 + (combined > 0)))),

@@ -192,14 +192,16 @@ def as_read(table: Any, reading: Reading) -> Any:
 
 
 class TableBlocks(Blocks):
-    """Blocks of features, target and weights; parameters as of `load_table`."""
+    """Blocks of features, target, weights and groups; parameters as of `load_table`."""
 
     def __init__(
-        self, path: str, target: str, weight: str | None, drop: Sequence[str], reading: Reading
-    ) -> None:
+        self, path: str, target: str, weight: str | None, groups: str | None,
+        drop: Sequence[str], reading: Reading,
+    ) -> None:  # fmt: skip
         super().__init__(path)
         self._path = path
-        self._names: dict[str, Any] = {"target": target, "weight": weight, "drop": drop}
+        self._names: dict[str, Any] = {"target": target, "weight": weight, "groups": groups}
+        self._names["drop"] = drop
         self._reading = reading
         self._first: Table | None = None
         for _ in self:
@@ -208,7 +210,7 @@ class TableBlocks(Blocks):
     def _parts(self, name: str, block: Any) -> Block:
         table = frames.split_columns(as_read(block, self._reading), **self._names)
         self._first = self._first or table
-        return Block(name, table.X, table.y, table.weight)
+        return Block(name, table.X, table.y, table.weight, table.groups)
 
     @property
     def first(self) -> Table:
@@ -234,4 +236,5 @@ def binned(
     data = binned_blocks(blocks, reader, path, n_jobs, memory_limit=None, verbose=0)
     params["random_state"] = data.seed
     first = blocks.first.frame
-    return Bunch(X=data, y=data.y, weight=data.sample_weight, frame=first)
+    of_rows = {"y": data.y, "weight": data.sample_weight, "groups": data.groups}
+    return Bunch(X=data, frame=first, **of_rows)

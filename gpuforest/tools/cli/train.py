@@ -9,6 +9,7 @@ import tempfile
 from contextlib import ExitStack
 from functools import partial
 from importlib.metadata import version
+from inspect import signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -38,6 +39,8 @@ PRESET = f"""\
 boosting: accurate is best without a search (default: scikit-learn)"""
 OPTIONS = """\
 --weight COLUMN  the column of sample weights
+--groups COLUMN  the column of the groups that rows belong to, such as patients: bags, early \
+stopping and --test FRACTION take whole groups
 --drop COLS  columns to leave out, separated by commas; may be repeated
 --categorical COLS  columns of numbers that are categories, separated by commas; may be repeated \
 (columns of strings are categories by themselves)
@@ -75,13 +78,14 @@ def run(arguments: argparse.Namespace) -> None:
     with output.progress_bar() as seconds, ExitStack() as stack:
         names: dict[str, Any] = {"target": arguments.target, "weight": arguments.weight}
         names |= {"reading": reading}
+        grouped = {"groups": arguments.groups}
         how = {"drop_missing_target": arguments.drop_missing_target}
         drop, blocks = files.names_of(arguments.drop), None
         if fraction is None and not arguments.drop_missing_target and files.streams(arguments.data):
-            blocks = files.TableBlocks(arguments.data, **names, drop=drop)
+            blocks = files.TableBlocks(arguments.data, **names, **grouped, drop=drop)
             table: Any = blocks.first
         else:
-            table = frames.load_table(arguments.data, **names, **how, drop=drop)
+            table = frames.load_table(arguments.data, **names, **how, **grouped, drop=drop)
         if other := [name for name in reading.dates if f"{name}_year" not in table.names]:
             raise ValueError(f"--dates: no feature of the name {listed(other)}")
         strings = frames.string_columns(table.frame)
@@ -105,10 +109,13 @@ def run(arguments: argparse.Namespace) -> None:
         if task == "auto":
             task = "classification" if frames.is_class_target(table.y) else "regression"
         estimator = options.make_estimator(arguments.model, task, params, arguments.preset)
+        grouped = {} if table.groups is None else {"groups": table.groups}
+        if grouped and "groups" not in signature(estimator.fit).parameters:
+            raise ValueError(f"--groups: --model {arguments.model} draws no groups of rows")
         memory = memory_of(estimator, table)
         if sys.stderr.isatty():  # before the work, so that it can be ended
             print(f"training takes {about(memory['total'])} of memory", file=sys.stderr)
-        estimator.fit(table.X, table.y, sample_weight=table.weight)
+        estimator.fit(table.X, table.y, sample_weight=table.weight, **grouped)
         estimator.source_ = files.source_of(reading, arguments.target)
         with stage("saving"):
             save(estimator, out)
@@ -208,13 +215,16 @@ def summary(facts: dict[str, Any]) -> output.Rows:
 
 
 def split(table: Table, fraction: float, seed: int | None) -> tuple[Table, Table]:
-    """Training and test rows, drawn at random; the same for the same seed."""
-    n = len(table.y)
+    """Training and test rows, or groups of them, drawn at random; the same for the same seed."""
+    units, what = np.arange(len(table.y)), "rows"
+    if table.groups is not None:
+        units, what = np.unique(table.groups, return_inverse=True)[1], "groups"
+    n = int(units.max()) + 1
     n_test = round(n * fraction)
     if not 0 < n_test < n:
-        raise ValueError(f"--test {fraction} of {n} rows leaves one side without rows")
-    order = np.random.default_rng(seed).permutation(n)
-    return table.take(np.sort(order[n_test:])), table.take(np.sort(order[:n_test]))
+        raise ValueError(f"--test {fraction} of {n} {what} leaves one side without {what}")
+    in_test = np.isin(units, np.random.default_rng(seed).permutation(n)[:n_test])
+    return table.take(np.flatnonzero(~in_test)), table.take(np.flatnonzero(in_test))
 
 
 def as_fraction(text: str | None) -> float | None:

@@ -29,14 +29,14 @@ class OnDask:
     client: Any
     strategy: str
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None) -> Any:
         """Train on a cluster, or here if X is no dask collection.
 
         Parameters
         ----------
         X : dask array or DataFrame, or list of delayed blocks, of shape (n_samples, n_features)
             Cut by rows into partitions of any sizes; or what the local estimator takes.
-        y, sample_weight : the same of shape (n_samples,), cut in the same way
+        y, sample_weight, groups : the same of shape (n_samples,), cut in the same way
 
         Raises
         ------
@@ -49,11 +49,11 @@ class OnDask:
         self._validate_params()  # type: ignore[attr-defined]
         local = self.to_local()
         if not is_collection(X):
-            trained = local.fit(X, y, sample_weight)
+            trained = local.fit(X, y, sample_weight, groups=groups)
         else:
             continues, seed = training.continues(local), local.random_state
             local.set_params(random_state=local.forest_.seed if continues else draw_seed(seed))
-            blocks = delayed_blocks(X, y, sample_weight)
+            blocks = delayed_blocks(X, y, sample_weight, groups)
             verbose = getattr(local, "verbose", 0)
             trained = training.fit(self._client(), local, blocks, self.strategy, verbose)
         with replacing(self) as fitted:
@@ -107,7 +107,7 @@ class OnDask:
         import dask.array as da
         from dask.delayed import delayed
 
-        blocks, model, shown = delayed_blocks(X, None, None), delayed(local), empty(local, method)
+        blocks, model, shown = delayed_blocks(X), delayed(local), empty(local, method)
         sizes = X.chunks[0] if hasattr(X, "chunks") else [np.nan] * len(blocks)
         parts = [
             da.from_delayed(

@@ -13,7 +13,7 @@ from gpuforest.backends.registry import GPU, get_backend, get_host_backend
 from gpuforest.data.arrays import is_on_device, to_host
 from gpuforest.data.binned import BinnedData
 from gpuforest.data.blocks import Block, named
-from gpuforest.data.passes import Ordered, Reader, Rows, Summary
+from gpuforest.data.passes import OF_ROWS, Ordered, Reader, Rows, Summary
 from gpuforest.engine.binning import BinEdges, bin_matrix
 from gpuforest.engine.forest import Forest
 from gpuforest.estimators.growing import grow_share
@@ -29,13 +29,15 @@ def is_collection(X: Any) -> bool:
     return bool(is_dask_collection(X))
 
 
-def delayed_blocks(X: Any, y: Any, sample_weight: Any) -> list[Any]:
+def delayed_blocks(
+    X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
+) -> list[Any]:
     """A delayed `Block` for each partition."""
     from dask.delayed import delayed
 
     parts = _parts(X, "X")
     columns = []
-    for values, name in ((y, "y"), (sample_weight, "sample_weight")):
+    for values, name in zip((y, sample_weight, groups), OF_ROWS, strict=True):
         blocks = [None] * len(parts) if values is None else _parts(values, name)
         if len(blocks) != len(parts):
             raise ValueError(

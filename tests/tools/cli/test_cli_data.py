@@ -9,9 +9,11 @@ import os
 import threading
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from commands import refused
+from engine import same_forest
 from pyarrow import parquet
 
 import gpuforest
@@ -287,3 +289,40 @@ def test_many_columns_are_read_in_few_calls(folder, monkeypatch):
     monkeypatch.setattr(pc, "cast", lambda *a, **k: calls.append(1) or cast(*a, **k))
     assert read_frame("wide.csv").shape == (2, n)
     assert len(calls) < 10
+
+
+def test_groups(folder, capsys):
+    groups = [f"patient {i // 3 % 9}" for i in range(N)]
+    Path("data.csv").write_text(table(g=groups))
+    found = facts(capsys, "--groups", "g")
+    assert found["features"] == 1
+    x = [[i / N] for i in range(N)]
+    y = ["no" if i < N // 2 else "yes" for i in range(N)]
+    same = gpuforest.RandomForestClassifier(9, random_state=0, backend="numpy")
+    model = gpuforest.load("model")
+    assert same_forest(model.forest_, same.fit(np.round(x, 4), y, groups=groups).forest_)
+    assert len(set(model._sampling_.groups)) == 9
+    assert facts(capsys, "--groups", "g", "--test", "0.2")["test_rows"] in (12, 13, 14, 15)
+    assert len(set(gpuforest.load("model")._sampling_.groups)) == 7  # two are held out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            ["--groups", "y"],
+            "'y' is the target: it cannot be dropped, or be the weight or the group",
+        ),
+        (["--groups", "h"], "no column 'h'"),
+        (["--groups", "g", "--model", "tree"], "--groups: --model tree draws no groups of rows"),
+        (["--groups", "gap"], "the group column 'gap' is missing in 1 of 60 rows"),
+        (["--groups", "g", "--test", "0.01"], "--test 0.01 of 9 groups leaves one side without"),
+        (["--groups", "g", "--dates", "g"], "--dates g: this column is the group"),
+    ],
+)
+def test_groups_that_are_refused(folder, capsys, options, message):
+    gap = ["", *["a", "b"] * 30][:N]
+    Path("data.csv").write_text(table(g=[i % 9 for i in range(N)], gap=gap))
+    size = [] if "tree" in options else ["--n-estimators", "2"]
+    said = refused(capsys, "train", "data.csv", *options, *size, "--target", "y", "--out", "model")
+    assert message in said

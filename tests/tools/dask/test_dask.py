@@ -8,6 +8,7 @@ import fake_cupy
 import numpy as np
 import pandas as pd
 import pytest
+from engine import same_forest
 from sklearn.base import clone
 
 import gpuforest
@@ -104,6 +105,31 @@ def test_estimators(pair, strategy, model, y):
     assert getattr(found, "oob_score_", None) == getattr(whole, "oob_score_", None)
     assert found.get_params()["n_jobs"] == model.n_jobs
     assert np.array_equal(found.to_local().predict(X), whole.predict(X))
+
+
+@pytest.mark.parametrize(
+    ("model", "y", "strategy"),
+    [
+        (gpuforest.RandomForestRegressor(6, oob_score=True, random_state=0), Z, "trees"),
+        (gpuforest.RandomForestRegressor(6, random_state=0), Z, "rows"),
+        (
+            gpuforest.HistGradientBoostingClassifier(
+                max_iter=4, early_stopping=True, random_state=0
+            ),
+            Y,
+            "trees",
+        ),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
+def test_groups(pair, model, y, strategy):
+    groups = np.char.add("patient ", RNG.integers(0, 50, N).astype(str))
+    blocks, how = [(X, y, WEIGHTS, groups)], {"max_bins": model.max_bins, "random_state": 0}
+    whole = clone(model).fit(gpuforest.BinnedData.from_blocks(blocks, **how))
+    found = fitted(model, X, y, WEIGHTS, strategy=strategy, groups=groups)
+    assert_same(found, whole)
+    assert getattr(found, "oob_score_", None) == getattr(whole, "oob_score_", None)
+    assert not same_forest(found.forest_, clone(model).fit(X, y, WEIGHTS).forest_)
 
 
 def test_a_worker_trains_on_its_device(cuda, monkeypatch):
