@@ -59,7 +59,7 @@ TASKS = {
     "patients": Task(400, (12, 12), 2.0),
     "families": Task(1000, (6, 6), 3.0),
     "sites": Task(150, (1, 60), 1.0),
-    "slopes": Task(600, (20, 20), 2.0, slopes=True),
+    "slopes": Task(1000, (20, 20), 2.0, slopes=True),
     "classes": Task(400, (8, 8), 3.0, classes=True),
 }
 

@@ -148,16 +148,14 @@ class HistGradientBoosting(BaseTrees, HasPresets):
         earlier : the estimator with the model that more rounds are added to, or None
         """
         with progress.stage("checking"):
-            draws_groups = passed.groups is not None and self.subsample < 1
-            backend = for_boosting(backend, draws_groups)
+            backend = for_boosting(backend, passed.groups is not None and self.subsample < 1)
             weights = to_host(passed.sample_weight, "sample_weight")
             split = self.categorical_split
             X, categories = checks.learn_table(self, passed.X, backend, weights, split)
             self._fitted_with_sw = weights is not None
             y, classes = self._check_y(passed.y, X.shape[0], backend)
-            groups = checks.check_groups(passed.groups, X.shape[0])
             weight = self._weigh(y, classes, first_weights(weights, X.shape[0]))
-            train = Rows(X, y, weight, groups)
+            train = Rows(X, y, weight, checks.check_groups(passed.groups, X.shape[0]))
             if weight is not None and not weight.all():
                 train = train.take(np.flatnonzero(weight), backend)
             loss = Loss.of(self.loss, self.quantile, 0 if classes is None else len(classes))
@@ -199,14 +197,10 @@ class HistGradientBoosting(BaseTrees, HasPresets):
             matrix = bin_matrix(train.X, edges, backend)
             if earlier is None and self.scoring == "loss":
                 train = replace(train, X=None)  # it may be a copy, which nothing needs any more
-        row_groups = None
-        if draws_groups and train.groups is not None:
-            row_groups = np.unique(train.groups, return_inverse=True)[1].astype(np.int32)
         boosting = Boosting(
             matrix=matrix, y=np.ascontiguousarray(train.y, np.float64), weight=train.weight,
             loss=loss, signs=signs, groups=interacting, memory=memory, seed=seed, backend=backend,
-            row_groups=row_groups,
-            **self._rules(),
+            row_groups=train.numbers() if self.subsample < 1 else None, **self._rules(),
         )  # fmt: skip
         self._run(boosting, train, validation, classes, earlier)
         self.backend_ = backend.name

@@ -46,6 +46,12 @@ class Rows:
         X = self.X.take(rows) if binned else take_rows(self.X, rows, backend)
         return Rows(X, self.y[rows], weight, groups)
 
+    def numbers(self) -> np.ndarray | None:
+        """The groups i32[N] by their numbers among those that have rows here."""
+        if self.groups is None:
+            return None
+        return np.asarray(np.unique(self.groups, return_inverse=True)[1], np.int32)
+
 
 class Watch:
     """Follows the scores of a fit, and says when it stops."""
