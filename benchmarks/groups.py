@@ -59,7 +59,7 @@ TASKS = {
     "patients": Task(400, (12, 12), 2.0),
     "families": Task(1000, (6, 6), 3.0),
     "sites": Task(150, (1, 60), 1.0),
-    "slopes": Task(1000, (20, 20), 2.0, slopes=True),
+    "slopes": Task(1000, (12, 12), 2.0, slopes=True),
     "classes": Task(400, (8, 8), 3.0, classes=True),
 }
 
@@ -72,7 +72,7 @@ def drawn(task: Task, n_groups: int, rng: np.random.Generator) -> tuple[Any, Any
     shared, own = rng.normal(size=(n_groups, task.shared))[groups], rng.normal(size=(N, task.own))
     effect = rng.normal(scale=task.effect, size=n_groups)[groups]
     signal = shared[:, 0] + np.sin(2 * own[:, 0]) + own[:, 1] * (own[:, 2] > 0)
-    y = signal + effect * (1 + own[:, 3] * task.slopes) + rng.normal(scale=0.5, size=N)
+    y = signal + effect * (1 + 0.5 * own[:, 3] * task.slopes) + rng.normal(scale=0.5, size=N)
     order = rng.permutation(N)
     X = np.concatenate([shared, own], axis=1)
     y = (y > 0) * 1.0 if task.classes else y

@@ -291,9 +291,14 @@ def test_what_is_read_answers_the_same(kind, weights, tmp_path):
 def test_rows_that_do_not_fit_are_refused(tmp_path):
     model = gf.RandomForestQuantileRegressor(9, oob_score=True, random_state=0, backend="numpy")
     path = tmp_path / "model"
-    model.fit(X, Y, WEIGHTS).save(path)
+    model.fit(X, Y, WEIGHTS, groups=np.arange(len(X)) // 2).save(path)
     text, arrays = container.read(path, model_file.ARRAYS)
     for name, damage in (
+        ("draw_groups", lambda a: a[:-1]),
+        ("draw_groups", lambda a: -a),
+        ("draw_groups", lambda a: a + 1),  # none has the number 0
+        ("draw_groups", lambda a: a * 10**6),
+        ("draw_weights", lambda a: a * (2 * 10**7)),  # of a group that may be all draws
         ("row_codes", lambda a: a[:-1]),
         ("row_codes", lambda a: np.full_like(a, 255)),
         ("row_codes", lambda a: a.astype(np.uint16)),
