@@ -424,7 +424,10 @@ def without_infinities(
         return infinite if bool(xp.any(infinite)) else None
 
     begins = range(0, X.shape[0], size)
-    blocks = parallel_map(infinities, begins, backend.n_threads if on_host else 1)
+    if len(begins) == 1:
+        blocks = [infinities(0)]
+    else:
+        blocks = parallel_map(infinities, begins, backend.n_threads if on_host else 1)
     for begin, infinite in zip(begins, blocks, strict=True):
         if infinite is not None:
             row, column = (int(indices[0]) for indices in xp.nonzero(infinite))

@@ -184,7 +184,8 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
             split = settings.categorical_split
             X, categories = learn_table(self, X, backend, sample_weight, split)
             weights = check_weights(sample_weight, X.shape[0])
-            groups = check_groups(groups, X.shape[0])
+            if groups is not None:
+                groups = check_groups(groups, X.shape[0])
             settings = self._for_rows(settings, X.shape[0])
             X, weights = self._pooled(X, weights, settings, seed, backend)
             checked = self._check_target(y, X.shape[0], backend)

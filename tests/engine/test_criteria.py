@@ -230,7 +230,7 @@ NUMBER_NAMES = {
 # modules that compare names of losses, of which some are alike
 LOSSES = {
     "boosting/losses.py", "export/model_file.py", "export/sklearn_boosting.py",
-    "explain/bias_variance.py",
+    "engine/reweighting.py", "explain/bias_variance.py",
 }  # fmt: skip
 PACKAGE = Path(gpuforest.__file__).parent
 
