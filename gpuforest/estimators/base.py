@@ -53,7 +53,7 @@ from gpuforest.estimators.settings import (
 from gpuforest.explain.importances import impurity_importances
 
 Array = Any
-NOT_PICKLED = ("tree_", "estimators_", "_products_", "_converted_", "_seconds_")
+NOT_PICKLED = ("tree_", "estimators_", "_products_", "_converted_", "_seconds_", "_steps_")
 
 
 class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]

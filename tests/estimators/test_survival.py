@@ -236,6 +236,21 @@ def test_frames_categories_and_files(tmp_path):
         assert np.array_equal(same.unique_times_, forest.unique_times_)
 
 
+def test_curves_that_were_asked_for_are_in_no_pickle():
+    forest = RandomSurvivalForest(5, random_state=0).fit(X, Y)
+    before = pickle.dumps(forest)
+    forest.predict_survival_function(X[:1])
+    assert "_steps_" in vars(forest)
+    assert pickle.dumps(forest) == before
+
+
+def test_shares_of_features_add_up_to_the_risk():
+    forest = RandomSurvivalForest(10, random_state=0).fit(X, Y)
+    shares = forest.shap_values(X[:20])
+    assert np.allclose(shares.sum(axis=1) + forest.expected_value_, forest.predict(X[:20]))
+    assert np.abs(shares).sum(axis=0).argmax() == 0
+
+
 def test_more_trees_by_warm_start():
     forest = RandomSurvivalForest(5, random_state=0, warm_start=True).fit(X, Y)
     forest.set_params(n_estimators=9).fit(X, Y)
@@ -285,3 +300,13 @@ def test_extremes():
     assert forest.forest_.n_nodes == 5  # both sides of a split have an event
     same = target([True, False] * 10, np.ones(20))
     assert np.isfinite(RandomSurvivalForest(5, random_state=0).fit(X[:20], same).predict(X)).all()
+
+
+def test_whole_groups_are_drawn():
+    groups = np.repeat(np.arange(50), 4)
+    options = {"n_estimators": 30, "oob_score": True, "random_state": 0}
+    forest = RandomSurvivalForest(**options).fit(X, Y, groups=groups)
+    bags = draw_bags(forest._sampling_, forest.seed_, 0, 30, NumpyBackend())
+    assert (bags.reshape(30, 50, 4) == bags[:, ::4][:, :, None]).all()
+    alone = RandomSurvivalForest(**options).fit(X, Y, groups=np.arange(len(X)))
+    assert np.array_equal(alone.predict(X), RandomSurvivalForest(**options).fit(X, Y).predict(X))
