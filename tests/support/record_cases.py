@@ -82,6 +82,9 @@ def data(case: Case) -> tuple[np.ndarray, Any, np.ndarray | None]:
         n_classes = [n for word, n in N_CLASSES.items() if word in words]
         shares = np.arange(1, n_classes[0]) / n_classes[0] if n_classes else [0.3, 0.8]
         y = np.digitize(y, np.quantile(y, shares))
+    if "Survival" in case.estimator:  # times in whole numbers, and a third of them censored
+        event = np.random.default_rng(16).integers(0, 3, N) > 0
+        y = np.rec.fromarrays([event, np.floor(y - y.min()) + 1], names="event, time")
     if "outputs" in words:
         y = np.stack([y, np.roll(y, 1)], axis=1)
     n = FEW if "few" in words else N
@@ -245,6 +248,8 @@ def of_tools() -> Iterator[Case]:
     yield case("BaggingRegressor", "", "oob_prediction_ permutation", max_features=4, **scored)
     yield case("RandomForestQuantileRegressor", "", min_samples_leaf=3)
     yield case("ExtraTreesQuantileRegressor", "outputs weights", min_samples_leaf=3)
+    yield case("RandomSurvivalForest", "few", "oob_prediction_", EVERY, **scored)
+    yield case("ExtraSurvivalTrees", "categories fractions", "unique_times_", **SETS)
     grows: dict[str, Any] = {"n_estimators": "auto", "max_estimators": 100, "oob_tol": 0.02}
     yield case(C, "", "oob_curve_", max_depth=4, **grows)
     yield case("ExtraTreesRegressor", "", "oob_curve_", bootstrap=True, max_depth=4, **grows)

@@ -25,8 +25,16 @@ def made(name, **params):
     return kind(**{k: v for k, v in few.items() if k in known} | params)
 
 
+def target_of(name):
+    if "Survival" in name:
+        return np.rec.fromarrays(
+            [CLASSES == "yes", NUMBERS - NUMBERS.min() + 1], names="event, time"
+        )
+    return CLASSES if name.endswith("Classifier") else NUMBERS
+
+
 def fitted(name, **params):
-    return made(name, **params).fit(X, CLASSES if name.endswith("Classifier") else NUMBERS)
+    return made(name, **params).fit(X, target_of(name))
 
 
 @pytest.fixture(scope="module")
@@ -41,14 +49,15 @@ def test_every_estimator_has_a_report_of_itself_and_of_rows(name):
     assert ("h1", {}) in alone.elements
     assert f"Report: {name}" in alone.text
     assert "no rows were given" in alone.text
-    y = CLASSES if name.endswith("Classifier") else NUMBERS
-    if name in ("IsolationForest", "RandomTreesEmbedding"):
+    y = target_of(name)
+    if name in ("IsolationForest", "RandomTreesEmbedding") or "Survival" in name:
         with pytest.raises(ValueError, match=f"this {name} has no target .*: leave out y"):
             model.report(X, y)
         page = Page(model.report(X[:30]))
         assert "With the results of 30 rows" in page.text
         keys = [own["id"] for own in page.all("section")]
         own = ["anomalies"] if name == "IsolationForest" else ["importances"]
+        own += ["dependence"] if "Survival" in name else []
         assert keys == ["checks", "model", *own, "data", "trees"]
         return
     found = Page(model.report(X[:30], y[:30]))
