@@ -32,8 +32,8 @@ STEPS_AT_ONCE = 2**20  # about so many steps of leaves are added up together
 def person_time(event: np.ndarray, time: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """The cumulative hazard f64[N] of all rows together at each row's time, if between two times of
     events the hazard is constant: events over the time that rows were at risk there. On this scale
-    the hazard is one, so that splits see how rows differ from all, whatever the scale of time
-    (LeBlanc and Crowley 1992; rpart's method "exp").
+    the hazard of all rows is one, so that splits see how rows differ from all, whatever the scale
+    of time (LeBlanc and Crowley, "Relative risk trees for censored survival data", 1992).
     """
     ends = np.unique(time[event & (weight > 0)])
     ends[-1] = max(float(ends[-1]), float(time.max()))
@@ -68,7 +68,7 @@ class Steps:
     @property
     def risk(self) -> np.ndarray:
         """The mortality f64[M] of each node: the sum of its cumulative hazard over all times of
-        events, which is how many events its rows would have had if all died like them."""
+        events; more where they come sooner."""
         node = np.repeat(np.arange(len(self.begin) - 1), np.diff(self.begin))
         weight = self.hazard * (len(self.times) - self.time)
         return np.bincount(node, weight, len(self.begin) - 1)

@@ -72,7 +72,7 @@ def bytes_to_give() -> int:
 
 
 class CupyBackend(CudaBackend):
-    """A CUDA device, the current one of CuPy; and `on_all`, all that the process sees."""
+    """A CUDA device: the current one of CuPy. Others may be its peers, see `on_all`."""
 
     name = "cupy"
     xp = array_api_compat.cupy
