@@ -164,8 +164,8 @@ class SurvivalForest(BaseForest):
     event_times_ = unique_times_
 
     def predict(self, X: Any) -> Any:
-        """The risk of rows: the mean over the trees of the mortality of their leaves, the sum of the
-        cumulative hazard over all times of events.
+        """The risk of rows: the sum of the cumulative hazard over all times of events, which is a
+        mean over the trees.
 
         Parameters
         ----------
