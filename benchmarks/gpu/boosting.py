@@ -4,6 +4,7 @@ that boost on GPUs."""
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 
 import gpuforest
 from benchmarks.gpu.device import timed
-from benchmarks.gpu.measure import PIECE, data_of, quality, series
+from benchmarks.gpu.measure import PIECE, data_of, in_turn, quality, series
 from benchmarks.gpu.run import Run, same_forest
 from benchmarks.gpu.work import Work
 from benchmarks.record import spread, table
@@ -19,7 +20,11 @@ from benchmarks.record import spread, table
 WORKS = ("covtype", "HIGGS", "year")  # how the names of works begin that are boosted
 FEW = 3  # rounds of the model that is compared
 LEAVES = 31
-RIVALS = {"xgboost": "XGBoost", "lightgbm": "LightGBM"}
+RIVALS = {  # by the library, and where its rows come from
+    ("xgboost", "device"): "XGBoost from the device",
+    ("xgboost", "host"): "XGBoost",
+    ("lightgbm", "host"): "LightGBM",
+}
 DASH = "-"
 
 
@@ -72,20 +77,39 @@ def one_work(run: Run, work: Work, given: tuple[np.ndarray, ...] | None = None) 
         run.add("boost", work, source="huber", few=FEW, seconds=seconds)
 
     run.attempt("boost", work, huber)
-    X_test_host = device.get(X_test)
-    for library, name in RIVALS.items():
+
+    def by_graph() -> None:  # of few rows, where the host's launches may be what takes the time
+        n = min(PIECE, work.rows)
+        ways: dict[str, dict[str, Any]] = {"one graph a round": {}}
+        ways["launch by launch"] = {"together": one_by_one}
+        in_turn(run, "graph", work, ways, lambda name: boosted(work, name).fit(X[:n], y[:n]))
+
+    run.attempt("graph", work, by_graph)
+    from_host = X_host, y_host, device.get(X_test)
+    for (library, source), name in RIVALS.items():
         if find_spec(library) is None:
             run.skip("boost", work, f"{name} is not installed")
             continue
+        own_X, own_y, own_test = from_host if source == "host" else (X, y, X_test)
         try:
             model = rival_of(library, work)
-            model.fit(X_host, y_host)
+            model.fit(own_X, own_y)
         except Exception as error:  # LightGBM's packages may be built without CUDA
             run.skip("boost", work, f"{name} does not boost here: {error}")
             continue
-        seconds, _ = series(run, lambda m=model: m.fit(X_host, y_host), min(repeat, 3))
-        found = np.asarray(model.predict(X_test_host))
+        seconds, _ = series(run, lambda m=model, X=own_X, y=own_y: m.fit(X, y), min(repeat, 3))
+        found = np.asarray(device.get(device.xp.asarray(model.predict(own_test))))
         run.add("boost", work, source=name, seconds=seconds, **quality(work, found, truth))
+
+
+def one_by_one(launches: Sequence[Callable[[], None]]) -> Callable[[], None]:
+    """As `CudaBackend.together`, without a graph."""
+
+    def all_of_them() -> None:
+        for launch in launches:
+            launch()
+
+    return all_of_them
 
 
 def rival_of(library: str, work: Work) -> Any:

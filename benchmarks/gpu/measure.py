@@ -263,22 +263,33 @@ def extras(run: Run, work: Work, given: tuple[np.ndarray, ...] | None = None) ->
 def tile_orders(run: Run, work: Work, given: tuple[np.ndarray, ...] | None = None) -> None:
     """Fits in turn with tiles of rows by slot, and by their first rows."""
     X, y, _, _ = data_of(run, work, given)
+    changes = {"slot": {"cache_bytes": 2**62}, "first row": {"cache_bytes": 0}}
+    in_turn(run, "tile order", work, changes, lambda name: model_of(work, name).fit(X, y))
+
+
+def in_turn(
+    run: Run, what: str, work: Work, changes: dict[str, dict[str, Any]], fit: Callable[[str], Any]
+) -> None:
+    """Fits by backends that differ in some attributes, one after another, again and again.
+
+    changes : the attributes by the name of the backend, which `fit` is called with
+    """
     seconds: dict[str, list[float]] = {}
     for i in range(1 + run.options.repeat):
-        for order, cache_bytes in (("slot", 2**62), ("first row", 0)):
+        for name, attributes in changes.items():
 
-            def backend(*arguments: Any, cache_bytes: int = cache_bytes) -> Any:
+            def backend(*arguments: Any, attributes: dict[str, Any] = attributes) -> Any:
                 made = run.device.make_backend(run.device.backend_class, *arguments)
-                made.cache_bytes = cache_bytes
+                vars(made).update(attributes)
                 return made
 
-            registry.register_backend(order, backend)
-            took, _ = timed(run.device, lambda name=order: model_of(work, name).fit(X, y))
+            registry.register_backend(name, backend)
+            took, _ = timed(run.device, lambda name=name: fit(name))
             if i:
-                seconds.setdefault(order, []).append(took)
-    for order, of_order in seconds.items():
-        run.add("tile order", work, source=order, seconds=of_order)
-        print(f"{work.name}, tiles by {order}: {np.median(of_order):.3f} s", flush=True)
+                seconds.setdefault(name, []).append(took)
+    for name, of_name in seconds.items():
+        run.add(what, work, source=name, seconds=of_name)
+        print(f"{work.name}, {what} {name}: {np.median(of_name):.3f} s", flush=True)
 
 
 def cuml_of(work: Work) -> Any:

@@ -72,3 +72,33 @@ def test_columns_and_one_thread(backend):
     backend.pinned.clear()
     assert np.array_equal(backend.asarray(host), host)
     assert backend.pinned == []  # a single thread needs none
+
+
+def test_launches_are_captured_once(backend, monkeypatch):
+    from gpuforest.backends.cuda import device
+
+    said = []
+
+    class Stream:
+        def __init__(self, non_blocking):
+            assert non_blocking  # the default stream cannot be captured
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *error):
+            said.append("left")
+
+        def begin_capture(self):
+            said.append("begin")
+
+        def end_capture(self):
+            said.append("end")
+            return SimpleNamespace(launch=lambda: said.append("graph"))
+
+    monkeypatch.setattr(device.cupy.cuda, "Stream", Stream, raising=False)
+    run = backend.together([lambda: said.append("a"), lambda: said.append("b")])
+    assert said == ["begin", "a", "b", "end", "left"]
+    run()
+    run()
+    assert said[5:] == ["graph", "graph"]

@@ -51,7 +51,7 @@ def test_a_whole_run(tmp_path, capsys):
     assert all(line["device"]["name"] == "emulated on the CPU" for line in lines)
     for name in ("3.3M x 16", "year-like"):
         own = {line["what"]: line for line in lines if line.get("work") == name}
-        boosted = {"boost"} if name == "year-like" else set()
+        boosted = {"boost", "graph"} if name == "year-like" else set()
         assert own.keys() == {"same", "fit", "predict", "stages", "first", "cpu"} | boosted
         assert own["same"]["same"]
         assert own["cpu"]["same"]
@@ -81,6 +81,8 @@ def test_a_whole_run(tmp_path, capsys):
     boosted = [line for line in lines if line["what"] == "boost"]
     assert [line["same"] for line in boosted if "same" in line] == [True]
     assert [x["backend"] for x in boosted if "seconds" in x and "backend" in x] == ["emulated"] * 2
+    ways = [line["source"] for line in lines if line["what"] == "graph"]
+    assert ways == ["one graph a round", "launch by launch"]
     assert [x["same"] for x in lines if x["what"] == "sweep" and "same" in x] == [True, True]
     said = capsys.readouterr().out
     assert "| 3.3M x 16 |" in said

@@ -82,7 +82,6 @@ REGISTERS = {
     "move": (64, 64),  # four positions in 64 bits
     "number_keys": (48, 32),  # a scan waits at every step
     "number_kinds": (64, 56),  # a scan, and a sum for each size of tiles
-    "pick": (72, 72),  # one thread's work, which nobody waits for but the next launch
     "root_slots": (48, 40),  # quotients of 64 bits, and addresses
     "roots": (56, 64),  # the permutation, and sums in 64 bits
     "row_keys": (56, 40),  # a hash

@@ -19,7 +19,7 @@ from cuda_on_cpu.module import available, busy_turns, launches, utilisation
 from emulated import EmulatedBackend
 from engine import Task, same_forest
 from fake_cupy import cupy_module
-from picky import Array, PickyBackend, copies, cupy_namespace, operations, waits
+from picky import Array, PickyBackend, copies, cupy_namespace, graphs, operations, waits
 from tasks import large
 
 from gpuforest import RandomForestClassifier, RandomForestRegressor, register_backend
@@ -215,13 +215,14 @@ def test_what_is_needed_no_more_makes_room(monkeypatch):
 
 
 def rounds_counted(name: str, n_rounds: int = 3, **rest) -> list[list[int]]:
-    """Operations, waits and launches of each round of a fit of boosting but the first."""
+    """Operations, waits, launches and graphs of each round of a fit of boosting but the first, in
+    which the graph is made."""
     fit = made(3, 3000, [0, 0, 1, 0], [250, 3, 90, 40], name, "none", 0.1, min_rows=20)
     b = fit.but(**rest).boosting(PickyBackend())
     raw = np.zeros((b.loss.n_raw, b.n_rows))
     before = []
     for _, _ in zip(range(n_rounds), rounds(b, raw), strict=False):
-        before.append(counts()[:3])
+        before.append(np.append(counts()[:3], graphs.total()))
     return [(b - a).tolist() for a, b in pairwise(before)]
 
 
@@ -229,8 +230,8 @@ def rounds_counted(name: str, n_rounds: int = 3, **rest) -> list[list[int]]:
 @pytest.mark.parametrize("name", LOSSES)
 def test_a_round_of_boosting_waits_once(name, max_leaves):
     # three launches for gradients, of which that of the largest is left out where it is known; two
-    # for roots and one to begin; four for each split; the last division; the trees; the predictions
-    n_launches = 4 * (max_leaves - 1) + 8
+    # for roots and one to begin; the last division; the trees; the predictions
+    n_launches = 8
     n_launches += name in ("squared_error", "huber", "poisson", "gamma")
     sorts = 8 * (name == "huber")  # of all residuals, for their quantile, by array operations
     # leaves' values from all digits
@@ -238,23 +239,28 @@ def test_a_round_of_boosting_waits_once(name, max_leaves):
     # the quantiles in leaves
     n_launches += name in ("absolute_error", "quantile", "huber")
     found = rounds_counted(name, watched=False, max_leaves=max_leaves)
-    assert found == [[sorts, 1, n_launches]] * 2
+    assert found == [[sorts, 1, n_launches, 1]] * 2  # all splits are one graph
     # the host's copy of the raw predictions
     watched = rounds_counted(name, watched=True, max_leaves=max_leaves)
-    assert watched == [[sorts, 2, n_launches]] * 2
+    assert watched == [[sorts, 2, n_launches, 1]] * 2
     # or their mean loss, for which two numbers are set to zero
     by_loss = rounds_counted(name, watched=False, by_loss=True, max_leaves=max_leaves)
-    assert by_loss == [[1 + 2 * sorts, 2, n_launches + 2]] * 2
+    assert by_loss == [[1 + 2 * sorts, 2, n_launches + 2, 1]] * 2
+
+
+def test_three_kernels_split_a_node(monkeypatch):
+    monkeypatch.setattr(PickyBackend, "together", EmulatedBackend.together)
+    [[_, _, n_launches, n_graphs], _] = rounds_counted("binary", watched=False, max_leaves=31)
+    assert (n_launches, n_graphs) == (8 + 3 * 30, 0)
 
 
 def test_without_a_limit_of_leaves_the_host_waits_now_and_then(monkeypatch):
     monkeypatch.setattr(cuda_boosters, "STEPS_AT_ONCE", 10)
     found = rounds_counted("binary", watched=False, max_leaves=UNLIMITED)
-    # of up to 150 leaves: the steps in tens, with a wait before each ten but the first
-    for n_operations, n_waits, n_launches in found:
-        tens = (n_launches - 8) // 40
+    # of up to 150 leaves: the splits in tens, with a wait before each ten but the first
+    for n_operations, n_waits, n_launches, tens in found:
         assert n_operations == 0
         assert 2 < tens <= 15
-        assert n_launches == 8 + 4 * min(10 * tens, 149)
+        assert n_launches == 8
         # and before the last ones that do nothing; for the number of nodes; for the trees
         assert n_waits == tens - 1 + 3 - (tens == 15)

@@ -13,7 +13,7 @@ Beneath are NumPy's arrays. Refused is, as CuPy 14 does or would better do:
 Memory that is not yet written holds garbage, as in a pool that others used before.
 
 `operations` counts by name what starts work on the device, `waits` what waits for it, `copies`
-what is copied to it.
+what is copied to it, `graphs` the CUDA graphs, of many launches that the host makes at once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from __future__ import annotations
 import inspect
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
@@ -30,12 +30,14 @@ from typing import Any
 
 import array_api_compat.numpy as compat
 import numpy as np
+from cuda_on_cpu.module import launches
 from emulated import EmulatedBackend
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 operations: Counter[str] = Counter()
 waits: Counter[str] = Counter()
 copies: Counter[str] = Counter()
+graphs: Counter[str] = Counter()
 
 
 class Current(threading.local):
@@ -240,6 +242,16 @@ class PickyBackend(EmulatedBackend):
         assert AT.number == self.device_number
         copies["peer"] += 1
         return Array(array.host.copy())
+
+    def together(self, prepared: Sequence[Callable[[], None]]) -> Callable[[], None]:
+        made = super().together(prepared)
+
+        def graph() -> None:
+            made()
+            graphs["launch"] += 1
+            launches["in graphs"] -= len(prepared)
+
+        return graph
 
     def kernel(self, operation: str, name: str, macros: dict[str, str], shared: int) -> Any:
         found = super().kernel(operation, name, macros, shared)

@@ -118,6 +118,7 @@ class CudaBooster(rounds.Booster):
         )  # fmt: skip
         self.out: Any = self._new_out(s.nodes) if s.leaves - 1 <= STEPS_AT_ONCE else None
         self.steps = self._step()
+        self.splits: Callable[[], None] | None = None
         self.raw: Array = None
         self.key = np.uint64(0)  # the key that draws the round's rows
 
@@ -174,7 +175,6 @@ class CudaBooster(rounds.Booster):
                 "arguments": all_arguments,
                 "shared": 16 * s.B if s.W else 0,
             },
-            "pick": {"grid": (s.K,), "arguments": all_arguments},
         }
         return {
             name: backend.prepare("boosted_tree", name, macros=self.macros, **launch)
@@ -230,17 +230,27 @@ class CudaBooster(rounds.Booster):
         self._launch("begin", (1,), self.table, np.uint64(b.seed), number * s.K, s.K)
         grid = self._shares(s.N, THREADS), s.K
         self._launch("roots", grid, self.rows, self.table, self.key, b.n_drawn < s.N)
-        self.steps["pick"]()
-        for i in range(s.leaves - 1):
-            if i and i % STEPS_AT_ONCE == 0 and self._states()["done"].all():
+        self.steps["search"]()  # nothing yet: it makes the roots
+        n = max(1, min(s.leaves - 1, STEPS_AT_ONCE))
+        for first in range(0, s.leaves - 1, n):  # steps beyond the last leaf do nothing
+            if first and self._states()["done"].all():
                 break
-            for launch in self.steps.values():
-                launch()
+            self._split(n)
         self.steps["divide"]()
         if s.leaves - 1 > STEPS_AT_ONCE:
             self.out = None  # the memory of the last round's serves this one
             self.out = self._new_out(int(self._states()["n_nodes"].max()))
         self._launch("finish", (s.K,), self.table, self.rules, self.out)
+
+    def _split(self, n: int) -> None:
+        """Split each tree n times, which is the same number in all rounds."""
+        if self.splits is None:  # the first time, when kernels are loaded
+            launches = [*self.steps.values()] * n
+            for launch in launches:
+                launch()
+            self.splits = self.backend.together(launches)
+        else:
+            self.splits()
 
     def _states(self) -> np.ndarray:
         """The states of the trees, TreeState[K]."""

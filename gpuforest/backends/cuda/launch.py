@@ -122,6 +122,15 @@ class CudaLaunches(Backend):
         kernel = self.kernel(operation, name, macros, shared)
         return partial(kernel, grid, (threads,), tuple(values), shared_mem=shared)
 
+    def together(self, launches: Sequence[Callable[[], None]]) -> Callable[[], None]:
+        """Prepared launches whose kernels have run before, as one that makes them in this order."""
+
+        def all_of_them() -> None:
+            for launch in launches:
+                launch()
+
+        return all_of_them
+
     def blocks(self, items: int, each: int = 1) -> int:
         """The number of blocks that `items` items need, if a block takes `each` of them."""
         return min(-(-items // each), MOST_BLOCKS)

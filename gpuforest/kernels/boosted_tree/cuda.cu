@@ -2,7 +2,7 @@
 // specification is numpy.py beside this file; numba.py has the same steps.
 //
 // What to do next is decided here (`pick`) and stays here, so that the host enqueues step after
-// step and waits for none. Kernels find nothing to do where a tree is done.
+// step, or all at once, and waits for none. Kernels find nothing to do where a tree is done.
 #include "boosted_tree/fill.cuh"
 #include "boosted_tree/pick.cuh"
 #include "boosted_tree/quantiles.cuh"
@@ -57,49 +57,6 @@ __device__ __forceinline__ void make_root(const Own& own, TreeState& s, const Tr
   s.n_nodes = s.n_leaves = 1;
   root.slot = take_slot(own, s);
   if (may_split(root, rules)) plan(s, 0, root.slot, -1, -1, false);
-}
-
-// What follows from a search, or begins a tree: takes the best splits found, splits the node that
-// gains most, and plans the next search. A block for each tree.
-extern "C" __global__ void __launch_bounds__(THREADS, 1)
-pick(Codes codes, TreeRows rows, TreeTable table, TreeRules rules) {
-  __shared__ TreeState s;
-  __shared__ Best best[WARPS];
-  __shared__ u32 counts[WARPS];
-  Own own(table, rules, blockIdx.x, codes.F);
-  if (table.states[own.k].done) return;
-  if (threadIdx.x == 0) {
-    s = table.states[own.k];
-    settle(own, s);
-  }
-  __syncthreads();
-  i64 first = s.first, second = s.second;
-  bool is_new = s.n_nodes == 0;
-  __syncthreads();
-  if (is_new) {
-    if (threadIdx.x == 0) make_root(own, s, rows, rules, table.P);
-  } else {
-    if (first >= 0) take_found(own, s, first, 0, table.W, best);
-    if (second >= 0) take_found(own, s, second, 1, table.W, best);
-    bool ends = s.n_open == 0 || s.n_leaves >= rules.max_leaves;
-    i64 node = ends ? -1 : next_node(own, s, rules.limited, best);
-    __syncthreads();
-    if (threadIdx.x == 0) {
-      plan(s, -1, -1, -1, -1, false);
-      s.done = ends;
-      if (!ends) {
-        s.n_open--;
-        make_children(own, s, rules, node);
-        if (s.n_leaves < rules.max_leaves) plan_children(own, s, rules, node, table.P);
-      }
-    }
-  }
-  __syncthreads();
-  // the histograms of the first may serve the second only
-  if (s.first >= 0)
-    choose_features(own, rules, s.first, 0, may_split(own.nodes[s.first], rules), counts);
-  if (s.second >= 0) choose_features(own, rules, s.second, 1, true, counts);
-  if (threadIdx.x == 0) table.states[own.k] = s;
 }
 
 // Moves a warp's share of the rows begin .. end - 1 to the other half: those that go left from
@@ -195,15 +152,70 @@ fill(Codes codes, TreeRows rows, TreeTable table, i64 group) {
   }
 }
 
+// What follows from a search, or begins a tree: takes the best splits found, splits the node that
+// gains most, and plans the next search. The block calls.
+__device__ __forceinline__ void pick(const Codes& codes, const TreeRows& rows,
+                                     const TreeTable& table, const TreeRules& rules, i64 k,
+                                     Scratch& shared) {
+  __shared__ TreeState s;
+  Own own(table, rules, k, codes.F);
+  if (threadIdx.x == 0) {
+    s = table.states[k];
+    s.searched = 0;
+    settle(own, s);
+  }
+  __syncthreads();
+  i64 first = s.first, second = s.second;
+  bool is_new = s.n_nodes == 0;
+  __syncthreads();
+  if (is_new) {
+    if (threadIdx.x == 0) make_root(own, s, rows, rules, table.P);
+  } else {
+    if (first >= 0) take_found(own, s, first, 0, table.W, shared.best);
+    if (second >= 0) take_found(own, s, second, 1, table.W, shared.best);
+    bool ends = s.n_open == 0 || s.n_leaves >= rules.max_leaves;
+    i64 node = ends ? -1 : next_node(own, s, rules.limited, shared.best);
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      plan(s, -1, -1, -1, -1, false);
+      s.done = ends;
+      if (!ends) {
+        s.n_open--;
+        make_children(own, s, rules, node);
+        if (s.n_leaves < rules.max_leaves) plan_children(own, s, rules, node, table.P);
+      }
+    }
+  }
+  __syncthreads();
+  // the histograms of the first may serve the second only
+  if (s.first >= 0)
+    choose_features(own, rules, s.first, 0, may_split(own.nodes[s.first], rules), shared.counts);
+  if (s.second >= 0) choose_features(own, rules, s.second, 1, true, shared.counts);
+  if (threadIdx.x == 0) table.states[k] = s;
+}
+
+// Whether this is the last of the blocks that share a tree to come here; it sees what the others
+// have written.
+__device__ __forceinline__ bool is_last_block(TreeState& state) {
+  __shared__ bool is_last;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) is_last = atomicAdd((u64*)&state.searched, 1ull) == gridDim.x - 1;
+  __syncthreads();
+  __threadfence();
+  return is_last;
+}
+
 // Finds the best split of the one or two nodes of a search by each feature: a block takes one. The
-// second one's histograms may be its parent's still.
+// second one's histograms may be its parent's still. The tree's last block then goes on with it.
 extern "C" __global__ void __launch_bounds__(THREADS)
 search(Codes codes, TreeRows rows, TreeTable table, TreeRules rules) {
   DYNAMIC_SHARED(bytes);
   __shared__ Scratch shared;
   i64 k = blockIdx.y, F = codes.F, B = codes.B;
-  const TreeState& s = table.states[k];
+  TreeState& s = table.states[k];
   const bool* tried = table.tried + 3 * k * F;
+  if (s.done) return;
   for (i64 f = blockIdx.x; f < F; f += gridDim.x)
     for (int which = 0; which < 2; which++) {
       i64 at = which ? s.second : s.first;
@@ -224,6 +236,7 @@ search(Codes codes, TreeRows rows, TreeTable table, TreeRules rules) {
         best_cut(cells, node, n_bins, B, rules.n_bits, (double)rules.signs[f], shared,
                  table.splits + to);
     }
+  if (is_last_block(s)) pick(codes, rows, table, rules, k, shared);
 }
 
 // Where each node lies in the order of nodes.py, and its first leaf. One thread calls.

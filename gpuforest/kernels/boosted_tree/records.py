@@ -55,12 +55,12 @@ TreeNode = struct(
 # of all sets; how many threads there are, and the cells of histograms, and the rows, for which one
 # more of them is worth the wait.
 # On devices: whether the tree is finished; positions that say how far the division has come; the
-# words of the sums of all rows
+# words of the sums of all rows; how many blocks have done their part of a search
 TreeState = struct(
     "TreeState",
     i64="n_nodes n_open n_leaves n_free first first_slot second second_slot subtract split step "
     "work n_parts n_set_words n_threads least_cells least_rows done left right other_left "
-    "other_right sum_first sum_last",
+    "other_right sum_first sum_last searched",
     u64="key",
 )
 

@@ -132,6 +132,10 @@ inline int __syncthreads_count(int predicate, CUDA_ON_CPU_SITE) {
 inline int __syncthreads_or(int predicate, CUDA_ON_CPU_SITE) {
     return cuda_on_cpu::block_barrier(predicate != 0, file, line) != 0;
 }
+inline void __threadfence() {  // by one word that all share, which ThreadSanitizer understands
+    static unsigned fences;
+    __atomic_fetch_add(&fences, 1u, __ATOMIC_SEQ_CST);
+}
 inline void __syncwarp(unsigned mask = ~0u) {
     cuda_on_cpu::meet(cuda_on_cpu::Op::sync, mask, 0, 0);
 }
