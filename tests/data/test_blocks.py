@@ -96,6 +96,32 @@ def test_groups_in_blocks(tmp_path):
         assert same_forest(model.fit(loaded, y).forest_, without.forest_)
 
 
+def test_blocks_of_time(tmp_path):
+    """As of arrays, in files, in tuples and when saved."""
+    months = np.array([f"2020-{m:02}" for m in RNG.integers(1, 13, N)])
+    X, numbers = FRAME[["a", "b"]], np.unique(months, return_inverse=True)[1]
+    model = RandomForestClassifier(25, oob_score=True, random_state=0)
+    whole = clone(model).fit(X, FRAME.y, FRAME.w, blocks=months)
+    FRAME.drop(columns="c").assign(m=months).to_parquet(tmp_path / "file.parquet")
+    cuts = [slice(0, 300), slice(300, 301), slice(301, N)]
+    tuples = [(X[s], FRAME.y[s], FRAME.w[s], None, months[s]) for s in cuts]
+    for source, how in (
+        (tmp_path / "file.parquet", {**PARTS, "time": "m"}), (tuples, {"path": tmp_path / "saved"})
+    ):  # fmt: skip
+        data = BinnedData.from_blocks(source, random_state=0, **how)
+        assert np.array_equal(data.blocks, numbers)
+        found = clone(model).fit(data)
+        assert same_forest(found.forest_, whole.forest_)
+        assert found.oob_score_ == whole.oob_score_
+    loaded = BinnedData.load(tmp_path / "saved")
+    assert np.array_equal(loaded.take(np.arange(5)).blocks, numbers[:5])
+    other = clone(model).fit(loaded, blocks=numbers // 2)  # they take the place of the data's
+    assert other._judges_[1].blocks.max() == 5
+    gf.DecisionTreeClassifier().fit(replace(loaded, blocks=0 * numbers))  # which takes none
+    with pytest.raises(ValueError, match="groups and blocks judge rows in two ways"):
+        model.fit(loaded, groups=numbers)
+
+
 def test_categories_in_other_orders(tmp_path):
     """As in a frame of all rows: in the order of the dtype, or sorted where files differ."""
     levels = pd.CategoricalDtype(["w", "v", "u"], ordered=True)
