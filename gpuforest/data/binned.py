@@ -87,10 +87,9 @@ class BinnedData:
     def from_blocks(
         cls, blocks: Any, *, target: str | None = None, sample_weight: str | None = None,
         groups: str | None = None, time: str | None = None, drop: Sequence[str] = (),
-        max_bins: int | str = "auto",
-        categorical_features: Any = "from_dtype", min_category_frequency: int = 5,
-        categorical_split: str = "subset", random_state: Any = None,
-        path: str | os.PathLike[str] | None = None,
+        max_bins: int | str = "auto", categorical_features: Any = "from_dtype",
+        min_category_frequency: int = 5, categorical_split: str = "subset",
+        random_state: Any = None, path: str | os.PathLike[str] | None = None,
         n_jobs: int | None = None, memory_limit: int | None = None, verbose: int = 0,
     ) -> BinnedData:  # fmt: skip
         """Bin a table that need not fit into memory, in two passes over its blocks.

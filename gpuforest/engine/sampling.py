@@ -117,7 +117,7 @@ def was_drawn(sampling: Sampling, seed: int, first: int, last: int, backend: Bac
     """
     if sampling.blocks is not None:
         known = np.array([[cutoff(sampling.blocks, t) + 1] for t in range(first, last)])
-        return backend.asarray((sampling.blocks < known) | (4 * known < 3 * sampling.blocks))
+        return backend.asarray((sampling.blocks < known) | (known < 0.75 * sampling.blocks))
     drawn = draw_bags(sampling.units, seed, first, last, backend) > 0
     if sampling.groups is None:
         return drawn

@@ -200,7 +200,8 @@ class BaseForest(BaseTrees):
         """Out-of-bag errors may choose the number of trees and those that say how they grow."""
         by_error = self._by_error
         converges = self.n_estimators == "auto"
-        if growing.n_trees_of(waves) == n_trees or not (by_error or converges):
+        is_grown = growing.n_trees_of(waves) == n_trees and plan.blocks is None
+        if is_grown or not (by_error or converges):
             return plan, waves, n_trees
         plan = replace(plan, training=keeping_scratch(plan.training))
         error, first_waves = self._oob_error(plan.checked, plan.sample()), list[Forest]()
@@ -222,7 +223,7 @@ class BaseForest(BaseTrees):
             if converges:
                 self._judges_ = judging.finish(first_waves, 0), judging.training.sampling
             return plan.trying(judging.pair), waves, n_trees
-        if not waves and n_trees >= growing.FIRST_TREES:
+        if converges or (not waves and n_trees >= growing.FIRST_TREES):
             waves = first_waves
         return judging, waves, n_trees
 
@@ -280,14 +281,12 @@ class BaseForest(BaseTrees):
         return means
 
     def _look_out_of_bag(self, plan: TrainingPlan) -> None:
-        score, importances = (
-            getattr(self, n, False) for n in ("oob_score", "unbiased_importances")
-        )
+        score = getattr(self, "oob_score", False)
+        importances = getattr(self, "unbiased_importances", False)
         plan = plan.judging
         if plan.blocks is not None and not hasattr(self, "_judges_"):
-            self._judges_ = (
-                growing.judges(plan, self.n_estimators_) if score or importances else None
-            )
+            judged = score or importances
+            self._judges_ = growing.judges(plan, self.n_estimators_) if judged else None
         if score:
             with progress.stage("out of bag"):
                 self._set_oob_score_and_attributes(plan)

@@ -42,8 +42,8 @@ OPTIONS = """\
 --weight COLUMN  the column of sample weights
 --groups COLUMN  the column of the groups that rows belong to, such as patients: bags, early \
 stopping and --test FRACTION take whole groups
---time COLUMN  the column of the rows' blocks of time, such as months: out-of-bag scores, early \
-stopping and --test FRACTION judge later blocks by earlier ones
+--time COLUMN  the column of the rows' blocks of time, whose labels sort, such as 2020-12: \
+out-of-bag scores, early stopping and --test FRACTION judge later blocks by earlier ones
 --drop COLS  columns to leave out, separated by commas; may be repeated
 --categorical COLS  columns of numbers that are categories, separated by commas; may be repeated \
 (columns of strings are categories by themselves)
