@@ -7,13 +7,16 @@ the out-of-bag score by blocks of time, the one by rows, and the mean over folds
 is explained. Intervals that shall hold 0.9 of the targets are tried on the next period.
 
 `past` is the score in the next period of the forest that judges, whose trees grow from earlier
-blocks: what one would lose by taking it for the forest.
+blocks: what one would lose by taking it for the forest. `all_earlier` and `just_before` are scores
+by blocks if a row were judged by all trees of earlier blocks, or by those alone that know all of
+these, and `times` is how many times longer a fit with blocks takes.
 """
 
 from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -22,8 +25,20 @@ from sklearn.model_selection import TimeSeriesSplit
 
 import gpuforest
 from benchmarks.record import Log, spread, table
+from gpuforest.engine.sampling import cutoff
 
-COLUMNS = ["next", "by_blocks", "by_rows", "by_folds", "past", "covered", "covered_rows"]
+COLUMNS = [
+    "next",
+    "by_blocks",
+    "by_rows",
+    "by_folds",
+    "all_earlier",
+    "just_before",
+    "past",
+    "covered",
+    "covered_rows",
+    "times",
+]
 
 
 @dataclass(frozen=True)
@@ -61,6 +76,12 @@ def drawn(task: Task, rng: np.random.Generator) -> tuple[Any, Any, Any]:
     return np.column_stack([X, time]), y, period
 
 
+def mean_of(trees: np.ndarray, judge: np.ndarray) -> np.ndarray:
+    """The mean over the trees that judge, bool[N, T], of predictions [N, T]; NaN where none does."""
+    n = judge.sum(axis=1)
+    return np.where(n > 0, (trees * judge).sum(axis=1) / np.maximum(n, 1), np.nan)
+
+
 def measured(task: Task, options: argparse.Namespace, seed: int) -> dict[str, float]:
     """What the forests say of the data of a seed, and how good they are in the next period."""
     X, y, period = drawn(task, np.random.default_rng(seed))
@@ -74,13 +95,22 @@ def measured(task: Task, options: argparse.Namespace, seed: int) -> dict[str, fl
     def score(of: Any, rows: Any, predicted: np.ndarray) -> float:
         return float(1 - np.nanmean((of[rows] - predicted) ** 2) / variance)
 
-    by_blocks, by_rows = (clone(forest).fit(X[old], y[old], blocks=b) for b in (period[old], None))
+    models, seconds = [], []
+    for blocks in (period[old], None):
+        begin = perf_counter()
+        models.append(clone(forest).fit(X[old], y[old], blocks=blocks))
+        seconds.append(perf_counter() - begin)
+    by_blocks, by_rows = models
     folds = []
     for train, test in TimeSeriesSplit(5).split(X[old]):
         fold = clone(forest).set_params(oob_score=False).fit(X[train], y[train])
         folds.append(score(y, test, fold.predict(X[test])))
     judges = clone(forest).fit(X[old], y[old])
     judges.forest_ = by_blocks._judges_[0]
+    trees = np.array([tree.predict(X[old]) for tree in judges.estimators_]).T
+    known = np.array([cutoff(period[old], t) + 1 for t in range(options.trees)])
+    before = period[old][:, None]
+    others = {"all_earlier": known <= before, "just_before": known == before}
     inside = []
     for model in (by_blocks, by_rows):
         low, high = model.predict_interval(X[new]).T
@@ -90,9 +120,11 @@ def measured(task: Task, options: argparse.Namespace, seed: int) -> dict[str, fl
         "by_blocks": score(y, old, by_blocks.oob_prediction_),
         "by_rows": score(y, old, by_rows.oob_prediction_),
         "by_folds": float(np.mean(folds)),
+        **{name: score(y, old, mean_of(trees, judge)) for name, judge in others.items()},
         "past": score(y, new, judges.predict(X[new])),
         "covered": inside[0],
         "covered_rows": inside[1],
+        "times": seconds[0] / seconds[1],
     }
 
 
