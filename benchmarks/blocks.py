@@ -77,7 +77,7 @@ def drawn(task: Task, rng: np.random.Generator) -> tuple[Any, Any, Any]:
 
 
 def mean_of(trees: np.ndarray, judge: np.ndarray) -> np.ndarray:
-    """The mean over the trees that judge, bool[N, T], of predictions [N, T]; NaN where none does."""
+    """The mean of predictions [N, T] over the trees that judge, bool[N, T]; NaN if none does."""
     n = judge.sum(axis=1)
     return np.where(n > 0, (trees * judge).sum(axis=1) / np.maximum(n, 1), np.nan)
 
