@@ -184,6 +184,16 @@ def test_labels_sort_in_the_order_of_time(labels):
     assert_judged_alike(*models)
 
 
+def test_more_blocks_than_trees():
+    """Each row a block of its own: cutoffs lie evenly, and only early rows lack a judge."""
+    model = made(gf.RandomForestRegressor, n_estimators=20).fit(X, Y, blocks=np.arange(N))
+    by = judged_by(20, np.arange(N))
+    assert np.array_equal(np.isnan(model.oob_prediction_), ~by.any(axis=1))
+    assert by[40:].any(axis=1).all()
+    gaps = np.diff(sorted(cutoff(np.arange(N), t) for t in range(20)))
+    assert gaps.max() <= 3 * N / 20
+
+
 def test_rows_of_no_weight_make_no_blocks():
     weights = np.where((BLOCKS == 0) | (BLOCKS == 3), 0, 1)
     model = made(gf.RandomForestRegressor).fit(X, Y, weights, blocks=BLOCKS)
