@@ -3,13 +3,10 @@
 import pickle
 
 import numpy as np
-import pandas as pd
 import pytest
 from engine import same_forest
-from sklearn import config_context
 from sklearn.base import clone
 from sklearn.metrics import accuracy_score, r2_score
-from sklearn.model_selection import TimeSeriesSplit, cross_validate
 from sklearn.tree import DecisionTreeClassifier as TheirTree
 
 import gpuforest as gf
@@ -172,13 +169,8 @@ def test_emulated_cuda_agrees(cuda, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "labels",
-    [
-        BLOCKS * 7.5 - 3, [f"2020-{b + 1:02}" for b in BLOCKS],
-        np.datetime64("2020-01-01") + BLOCKS, pd.Series(BLOCKS, dtype="Int64"),
-    ],
-    ids=["float", "str", "dates", "nullable"],
-)  # fmt: skip
+    "labels", [[f"2020-{b + 1:02}" for b in BLOCKS], np.datetime64("2020-01-01") + BLOCKS]
+)
 def test_labels_sort_in_the_order_of_time(labels):
     models = [made(gf.RandomForestRegressor).fit(X, Y, blocks=b) for b in (BLOCKS, labels)]
     assert_judged_alike(*models)
@@ -278,18 +270,6 @@ def test_other_estimators_take_no_blocks():
             kind().fit(X, Y, blocks=BLOCKS)
     with pytest.raises((TypeError, ValueError)):  # routed to estimators that want them
         gf.BaggingClassifier(TheirTree(), 3).fit(X, LABELS, blocks=BLOCKS)
-
-
-def test_metadata_routing_brings_blocks_to_folds():
-    order = np.argsort(BLOCKS, kind="stable")
-    with config_context(enable_metadata_routing=True):
-        forest = made(gf.RandomForestRegressor).set_fit_request(blocks=True)
-        found = cross_validate(
-            forest, X[order], Y[order], cv=TimeSeriesSplit(3), params={"blocks": BLOCKS[order]},
-            return_estimator=True,
-        )  # fmt: skip
-    for model, (train, _) in zip(found["estimator"], TimeSeriesSplit(3).split(X, Y), strict=True):
-        assert np.array_equal(model._judges_[1].blocks, BLOCKS[order][train])
 
 
 @pytest.mark.parametrize(
