@@ -22,6 +22,7 @@ MOST_FUNCTIONS = 300  # of this package, comprehensions included
 # functions of more arguments, which users call by keyword, as those of scikit-learn
 KEYWORDS = {
     "data/binned.py from_blocks",
+    "estimators/boosting.py fit",
     "estimators/quantile_forests.py predict",
     "explain/bias_variance.py bias_variance",
     "export/graphviz.py __init__",  # as export_graphviz

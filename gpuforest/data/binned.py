@@ -28,6 +28,7 @@ from gpuforest.engine.binning import (
 
 CODES, REST = "codes.npy", "table.npz"  # the files in the folder of saved data
 FORMAT = 1
+OF_ROWS = ("y", "sample_weight", "groups", "blocks")  # what rows have besides X
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,16 +47,17 @@ class BinnedData:
     """Training data as bin codes: a byte or two for each value, in memory or in a file.
 
     Make it with `BinnedData.from_blocks`, which never holds the table itself, and pass it to the
-    `fit` of any estimator in place of X. It brings its own y, sample_weight and groups if its
-    blocks had them. The same rows give the same forest as in an array or a frame, with the same
-    `random_state` and `max_bins`.
+    `fit` of any estimator in place of X. It brings its own y, sample_weight, groups and blocks of
+    time if its blocks had them. The same rows give the same forest as in an array or a frame, with
+    the same `random_state` and `max_bins`.
 
     Attributes
     ----------
     shape : (n_samples, n_features)
     y : array of shape (n_samples,), or labels, or None
     sample_weight : float64 array of shape (n_samples,), or None
-    groups : int32 array of shape (n_samples,), the number of each row's group, or None
+    groups, blocks : int32 array of shape (n_samples,), the number of each row's group, or block of
+        time, or None
     feature_names : list of str, or None
     max_bins, categorical_features, min_category_frequency, categorical_split : as passed
     seed : int, chose the rows that bin edges come from, where there are more than 200,000
@@ -79,14 +81,15 @@ class BinnedData:
     # whether target statistics are of classes; None: there are no target statistics
     by_class: bool | None = field(default=None, repr=False)
     groups: np.ndarray | None = field(default=None, repr=False)
+    blocks: np.ndarray | None = field(default=None, repr=False)
 
     @classmethod
     def from_blocks(
         cls, blocks: Any, *, target: str | None = None, sample_weight: str | None = None,
-        groups: str | None = None, drop: Sequence[str] = (), max_bins: int | str = "auto",
-        categorical_features: Any = "from_dtype", min_category_frequency: int = 5,
-        categorical_split: str = "subset", random_state: Any = None,
-        path: str | os.PathLike[str] | None = None,
+        groups: str | None = None, time: str | None = None, drop: Sequence[str] = (),
+        max_bins: int | str = "auto", categorical_features: Any = "from_dtype",
+        min_category_frequency: int = 5, categorical_split: str = "subset",
+        random_state: Any = None, path: str | os.PathLike[str] | None = None,
         n_jobs: int | None = None, memory_limit: int | None = None, verbose: int = 0,
     ) -> BinnedData:  # fmt: skip
         """Bin a table that need not fit into memory, in two passes over its blocks.
@@ -97,11 +100,11 @@ class BinnedData:
             Parquet or CSV files: a path, a folder of Parquet files, a pattern such as
             `part-*.parquet`, or a list of these. Or a pyarrow Dataset. Or an iterable (no
             iterator), or a function that returns an iterator, of arrays, frames or pyarrow's
-            record batches X of shape (n, n_features), or of tuples (X, y) or
-            (X, y, sample_weight) or (X, y, sample_weight, groups), where None stands for what is
-            not there.
-        target, sample_weight, groups : str, default=None
-            The columns of files and frames that are y, the weights and the groups.
+            record batches X of shape (n, n_features), or of tuples up to
+            (X, y, sample_weight, groups, time), where None stands for what is not there.
+        target, sample_weight, groups, time : str, default=None
+            The columns of files and frames that are y, the weights, the groups and the labels of
+            the rows' blocks of time, the `blocks` of `fit`.
         drop : sequence of str
             Columns of files and frames that are left out.
         max_bins, categorical_features, min_category_frequency
@@ -151,7 +154,7 @@ class BinnedData:
         from gpuforest.data.passes import Reader, binned_blocks
 
         if not isinstance(blocks, Blocks):
-            blocks = Blocks(blocks, target, sample_weight, drop, groups=groups)
+            blocks = Blocks(blocks, target, sample_weight, drop, groups=groups, time=time)
         seed = draw_seed(random_state)
         reader = Reader(
             max_bins, categorical_features, min_category_frequency, categorical_split, seed
@@ -196,9 +199,11 @@ class BinnedData:
 
     def take(self, rows: np.ndarray) -> BinnedData:
         """Some rows, in memory."""
-        codes, parts = np.take(self.by_feature, rows, axis=1), (self.sample_weight, self.groups)
-        weight, groups = (None if part is None else part[rows] for part in parts)
-        return replace(self, by_feature=codes, y=None, sample_weight=weight, groups=groups)
+        codes = np.take(self.by_feature, rows, axis=1)
+        of_rows = self.sample_weight, self.groups, self.blocks
+        weight, *labels = (None if part is None else part[rows] for part in of_rows)
+        taken = replace(self, by_feature=codes, y=None, sample_weight=weight)
+        return replace(taken, groups=labels[0], blocks=labels[1])
 
     def code_blocks(self, backend: Backend) -> Iterator[tuple[int, int, Array]]:
         """The codes as `binning.encode_blocks` gives them, in the layout of the backend."""
@@ -223,9 +228,13 @@ class Passed(NamedTuple):
     y: Any = None
     sample_weight: Any = None
     groups: Any = None
+    blocks: Any = None
 
     @classmethod
-    def of(cls, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Passed:
+    def of(
+        cls, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None,
+        blocks: Any = None,
+    ) -> Passed:  # fmt: skip
         if isinstance(X, BinnedData):
             if X.edges.statistics and y is not None and y is not X.y:
                 raise ValueError(
@@ -235,7 +244,13 @@ class Passed(NamedTuple):
             y = X.y if y is None else y
             sample_weight = X.sample_weight if sample_weight is None else sample_weight
             groups = X.groups if groups is None else groups
-        return cls(X, y, sample_weight, groups)
+            blocks = X.blocks if blocks is None else blocks
+        if groups is not None and blocks is not None:
+            raise ValueError(
+                "groups and blocks judge rows in two ways: pass groups for rows that belong "
+                "together, or blocks for rows in the order of time"
+            )
+        return cls(X, y, sample_weight, groups, blocks)
 
 
 def edges_of(
@@ -306,7 +321,7 @@ def _packed(data: BinnedData) -> dict[str, np.ndarray]:
         arrays["label_codes"] = y.codes
     elif y is not None:
         arrays["y"] = y
-    for name in ("sample_weight", "groups"):
+    for name in OF_ROWS[1:]:
         if getattr(data, name) is not None:
             arrays[name] = getattr(data, name)
     return arrays | {"facts": np.array(json.dumps(facts))}
@@ -327,6 +342,6 @@ def _unpacked(rest: Any) -> dict[str, Any]:
     if "label_codes" in rest:
         classes = np.array(facts.pop("classes"), facts.pop("classes_dtype"))
         y = Labels(rest["label_codes"], classes)
-    of_rows = {name: rest.get(name) for name in ("sample_weight", "groups")}
+    of_rows = {name: rest.get(name) for name in OF_ROWS[1:]}
     dtype = np.dtype(facts.pop("dtype"))
     return {"edges": edges, "y": y, "dtype": dtype, **of_rows, **facts}

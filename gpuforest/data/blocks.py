@@ -29,6 +29,7 @@ class Block(NamedTuple):
     y: Any = None  # array or series [n]
     weight: Any = None
     groups: Any = None
+    blocks: Any = None  # of time
 
 
 class Blocks:
@@ -41,8 +42,9 @@ class Blocks:
     def __init__(
         self, source: Any, target: str | None = None, weight: str | None = None,
         drop: Sequence[str] = (), once: bool = False, groups: str | None = None,
+        time: str | None = None,
     ) -> None:  # fmt: skip
-        self._apart, self._drop = (target, weight, groups), list(drop)
+        self._apart, self._drop = (target, weight, groups, time), list(drop)
         files = _named(source)
         self._open = _opener(source, once) if files is None else partial(_file_blocks, files)
         self.n_rows = sum(_parquet_rows(file) for file, _ in files or ())
@@ -53,13 +55,14 @@ class Blocks:
                 yield self._parts(name, block)
 
     def _parts(self, name: str, block: Any) -> Block:
-        X, *parts = (*(block if isinstance(block, tuple) else (block,)), None, None, None)[:4]
+        X, *parts = (*(block if isinstance(block, tuple) else (block,)), *[None] * 4)[:5]
         apart = [c for c in (*self._apart, *self._drop) if c is not None]
         if not apart:
             return Block(name, X, *parts)
         if not is_frame(X):
             raise ValueError(
-                "target, sample_weight, groups and drop name columns, but the block is no frame"
+                "target, sample_weight, groups, time and drop name columns, but the block is no "
+                "frame"
             )
         frame = open_frame(X)
         if absent := [c for c in apart if c not in frame.columns]:

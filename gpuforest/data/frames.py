@@ -222,7 +222,7 @@ class Table:
     frame: Any  # features [N, F] of narwhals, by name: numbers, truth values and strings
     y: np.ndarray  # target [N], without missing values
     weight: np.ndarray | None  # f64[N]
-    groups: np.ndarray | None = None  # the labels [N] of the rows' groups
+    groups: np.ndarray | None = None  # the labels [N] of the rows' groups, or blocks of time
     notes: tuple[str, ...] = ()  # what a user should know of how it was made
 
     @property
@@ -250,7 +250,7 @@ def load_table(
     the name of the `target`, and `parts` as in `split_columns`. Errors say what is wrong with the
     file, or which column is absent or not fit for its part."""
     others = {target: "the target", parts.get("weight"): "the weight"}
-    others[parts.get("groups")] = "the group"
+    others[parts.get("groups")] = "the group or the time"
     others |= dict.fromkeys(parts.get("drop", ()), "dropped")
     dates = reading.dates if reading else ()
     for name, part in others.items():
@@ -275,7 +275,8 @@ def split_columns(
         [groups] = find_columns(frame, [groups])
     if target in (weight, groups, *drop):
         raise ValueError(
-            f"column {target!r} is the target: it cannot be dropped, or be the weight or the group"
+            f"column {target!r} is the target: it cannot be dropped, or be the weight, the group "
+            "or the time"
         )
     missing = is_missing(frame[target])
     if drop_missing_target and missing.any():
@@ -403,7 +404,8 @@ def _weights(column: Any) -> np.ndarray:
 def _groups(column: Any) -> np.ndarray:
     if n_missing := int(is_missing(column).sum()):
         raise ValueError(
-            f"the group column {column.name!r} is missing in {n_missing} of {len(column)} rows"
+            f"the column {column.name!r} of groups or times is missing in {n_missing} of "
+            f"{len(column)} rows"
         )
     return np.asarray(column.to_numpy())
 

@@ -24,7 +24,7 @@ from gpuforest.backends.registry import get_host_backend
 from gpuforest.common import progress
 from gpuforest.common.arguments import thread_count
 from gpuforest.data.arrays import is_frame, to_host
-from gpuforest.data.binned import BinnedData, Labels, codes_in, finished, unfinished
+from gpuforest.data.binned import OF_ROWS, BinnedData, Labels, codes_in, finished, unfinished
 from gpuforest.data.blocks import Block, Blocks, named
 from gpuforest.data.categories import CategoryReader, Tally, factorize, find
 from gpuforest.data.target_statistics import OrderedTarget, codes_of, has_statistics
@@ -33,7 +33,6 @@ from gpuforest.engine import binning
 from gpuforest.engine.binning import SAMPLE_ROWS
 
 NO_LIMIT = 2**64 - 1  # of hashes
-OF_ROWS = ("y", "sample_weight", "groups")  # what blocks have besides X
 Ordered = dict[int, np.ndarray]  # features with target statistics: the rows' numbers f32[N]
 
 
@@ -225,7 +224,8 @@ class Reader(BaseEstimator):  # type: ignore[misc]
             dtype=np.dtype(summary.sample.values.dtype),
             categorical_split=self.categorical_split,
             by_class=self.has_classes(y) if ordered else None,
-            groups=rows.groups(),
+            groups=rows.labels("groups"),
+            blocks=rows.labels("blocks"),
         )
         return data, ordered
 
@@ -296,14 +296,14 @@ def write_codes(
 
 
 class Rows:
-    """y, weights and groups of a block, and of those that are added to it. An error if they do not
-    fit X or earlier blocks, targets or groups are missing or weights negative."""
+    """y, weights, groups and times of a block, and of those that are added to it. An error if they
+    do not fit X or earlier blocks, targets or labels are missing or weights negative."""
 
     def __init__(self, block: Block | None = None) -> None:
         self.n_rows = 0 if block is None else len(block.X)
         self._targets: list[np.ndarray] = []
         self._weights: list[np.ndarray] = []
-        self._groups: list[np.ndarray] = []
+        self._labels: dict[str, list[np.ndarray]] = {"groups": [], "blocks": []}
         self._codes: dict[Any, int] = {}  # of labels
         self._label_type: Any = None
         if block is None or not self.n_rows:
@@ -320,9 +320,10 @@ class Rows:
                 assert checked is not None
                 weight = checked[0]
             self._weights.append(weight.astype(np.float64))
-        if block.groups is not None:
-            check_groups(block.groups, self.n_rows)
-            self._groups.append(np.asarray(to_host(block.groups, "groups")))
+        for name, parts in self._labels.items():
+            if (labels := getattr(block, name)) is not None:
+                check_groups(labels, self.n_rows, name)
+                parts.append(np.asarray(to_host(labels, name)))
 
     @property
     def n_counted(self) -> int:
@@ -335,7 +336,7 @@ class Rows:
         for before, now, name in (
             (self._targets, other._targets, "y"),
             (self._weights, other._weights, "sample_weight"),
-            (self._groups, other._groups, "groups"),
+            *((parts, other._labels[name], name) for name, parts in self._labels.items()),
         ):
             if self.n_rows and bool(before) != bool(now):
                 raise ValueError(f"some blocks have {name}, and others have not")
@@ -343,7 +344,8 @@ class Rows:
             raise ValueError("y holds labels in some blocks, and numbers in others")
         self.n_rows, self._label_type = self.n_rows + other.n_rows, other._label_type
         self._weights += other._weights
-        self._groups += other._groups
+        for name, parts in self._labels.items():
+            parts += other._labels[name]
         table = [self._codes.setdefault(label, len(self._codes)) for label in other._codes]
         moved = np.array(table, np.int32)
         self._targets += [moved[codes] for codes in other._targets] if table else other._targets
@@ -395,12 +397,12 @@ class Rows:
         self._weights.clear()
         return check_weights(weights, len(weights))
 
-    def groups(self) -> np.ndarray | None:
-        """The numbers i32[N] of all rows' groups, or None."""
-        if not self._groups:
+    def labels(self, name: str) -> np.ndarray | None:
+        """The numbers i32[N] of all rows' groups, or blocks of time, or None."""
+        if not (parts := self._labels[name]):
             return None
-        labels = np.concatenate(self._groups)
-        if labels.dtype.kind == "U" and any(part.dtype.kind != "U" for part in self._groups):
-            raise ValueError("groups holds strings in some blocks, and numbers in others")
-        self._groups.clear()
-        return check_groups(labels, self.n_rows)
+        labels = np.concatenate(parts)
+        if labels.dtype.kind == "U" and any(part.dtype.kind != "U" for part in parts):
+            raise ValueError(f"{name} holds strings in some blocks, and numbers in others")
+        parts.clear()
+        return check_groups(labels, self.n_rows, name)

@@ -19,7 +19,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -206,6 +206,14 @@ def replace_categories(
             continue
         X[:, f], statistics[f] = target.statistic(codes_of(X[:, f]), known)
     return others, statistics
+
+
+def refuse_statistics() -> NoReturn:
+    """Raise a ValueError: with blocks of time, no row may know the targets of later ones."""
+    raise ValueError(
+        "target statistics of categories know the targets of later blocks: pass "
+        "categorical_split='subset', or no blocks"
+    )
 
 
 def with_numbers(X: np.ndarray, statistics: Statistics) -> np.ndarray:

@@ -375,26 +375,27 @@ def check_weights(sample_weight: Any, n_rows: int) -> tuple[np.ndarray, np.ndarr
     return weights, integer_weights(weights)
 
 
-def check_groups(groups: Any, n_rows: int) -> np.ndarray | None:
-    """The number i32[N] of each row's group, by the order of their labels; None: no groups."""
+def check_groups(groups: Any, n_rows: int, name: str = "groups") -> np.ndarray | None:
+    """The number i32[N] of each row's group, or block of time, by the order of their labels; None:
+    there are none."""
     if groups is None:
         return None
-    labels = arrays.to_host(groups, "groups")
-    _refuse_masked(labels, "groups")
-    labels = arrays.host_array(labels, "groups")
+    labels = arrays.to_host(groups, name)
+    _refuse_masked(labels, name)
+    labels = arrays.host_array(labels, name)
     if labels.ndim != 1:
-        raise ValueError(f"groups has the shape {labels.shape}: pass one label for each row")
+        raise ValueError(f"{name} has the shape {labels.shape}: pass one label for each row")
     if len(labels) != n_rows:
-        raise ValueError(f"X has {n_rows} rows, groups has {len(labels)}")
+        raise ValueError(f"X has {n_rows} rows, {name} has {len(labels)}")
     try:
         distinct, numbers = np.unique(labels, return_inverse=True)
         missing = bool((distinct != distinct).any())
     except TypeError as error:
         raise ValueError(
-            f"groups mixes labels without an order, or misses some (NaN, None): {error}"
+            f"{name} mixes labels without an order, or misses some (NaN, None): {error}"
         ) from error
     if missing:
-        raise ValueError("groups contains NaN: every row needs the label of its group")
+        raise ValueError(f"{name} contains NaN: every row needs the label of its {name[:-1]}")
     return numbers.astype(ROW)
 
 

@@ -83,6 +83,9 @@ class Sampling:
     # i32[N], the number of each row's group, or None. Groups with a row of positive weight have
     # equal chances to be drawn, and all rows of a group are drawn with it
     groups: np.ndarray | None = None
+    # i32[N], the number of blocks of time before that of each row, or None. A tree then draws from
+    # the blocks up to its cutoff, and rows of later ones are out of its bag; see `sampling.cutoff`
+    blocks: np.ndarray | None = None
 
     @property
     def units(self) -> Sampling:

@@ -10,7 +10,7 @@ import numpy as np
 
 from gpuforest.backends.base import Array, Backend
 from gpuforest.common import hashing
-from gpuforest.common.dtypes import MAX_TOTAL_WEIGHT
+from gpuforest.common.dtypes import MAX_TOTAL_WEIGHT, WEIGHT
 from gpuforest.engine import binning
 from gpuforest.engine.memory import Fit
 from gpuforest.engine.records import Sampling, Training
@@ -62,6 +62,10 @@ def draw_bags(sampling: Sampling, seed: int, first: int, last: int, backend: Bac
     the rows are of the groups 1, 0 and 1, and group 1 was drawn twice, the bag is (2, 0, 2).
     """
     xp, n = backend.xp, sampling.n_rows
+    if sampling.blocks is not None:
+        trees = range(first, last)
+        bags = [draw_bags(of_past(sampling, t), seed, t, t + 1, backend) for t in trees]
+        return xp.concat(bags, axis=0)
     if sampling.groups is not None:
         drawn = draw_bags(sampling.units, seed, first, last, backend)
         drawn = xp.clip(drawn, 0, sampling.most_drawn)
@@ -87,9 +91,33 @@ def draw_bags(sampling: Sampling, seed: int, first: int, last: int, backend: Bac
     return backend.sampling.bag(backend, keys, n, sampling.n_draws, cumulative)
 
 
+def cutoff(blocks: np.ndarray, tree: int) -> int:
+    """The last block of time that a tree draws from. Multiples of the golden ratio lie evenly, so
+    that any number of trees has cutoffs all over the blocks but the last."""
+    return ((tree + 1) * hashing.GOLDEN % 2**64 * int(blocks.max())) >> 64
+
+
+def of_past(sampling: Sampling, tree: int) -> Sampling:
+    """How a tree draws: from the blocks up to its cutoff, and as many of their rows as from all."""
+    blocks = sampling.blocks
+    assert blocks is not None
+    past = blocks <= cutoff(blocks, tree)
+    weights = np.where(past, 1 if sampling.weights is None else sampling.weights, 0)
+    n_draws = -(-sampling.n_draws * np.count_nonzero(weights) // sampling.n_counted)
+    return replace(sampling, blocks=None, weights=weights.astype(WEIGHT), n_draws=int(n_draws))
+
+
 def was_drawn(sampling: Sampling, seed: int, first: int, last: int, backend: Backend) -> Array:
     """Whether the trees first .. last - 1 drew each row, or its group, bool[last - first, N]; rows
-    that they did not draw are out of bag."""
+    that they did not draw are out of bag.
+
+    Of blocks of time only rows after a tree's cutoff are, and only as long as it lies in the last
+    quarter of the blocks before them: where the target drifts, older trees are worse than the
+    forest will be in the next block (measured in docs/blocks.md).
+    """
+    if sampling.blocks is not None:
+        known = np.array([[cutoff(sampling.blocks, t) + 1] for t in range(first, last)])
+        return backend.asarray((sampling.blocks < known) | (known < 0.75 * sampling.blocks))
     drawn = draw_bags(sampling.units, seed, first, last, backend) > 0
     if sampling.groups is None:
         return drawn

@@ -116,7 +116,7 @@ class AdaBoost(BaseForest):
         return super()._chosen(X) | {"name": self._of_both("backend")}
 
     def _fit(self, data: Passed, seed: int, earlier: Forest | None, backend: Backend) -> None:
-        plan = self._prepared(data._replace(groups=None), seed, backend)
+        plan = self._prepared(data._replace(groups=None, blocks=None), seed, backend)
         with stage("growing"):
             forest = self._grow(plan)
         self._keep_fit(forest, plan)

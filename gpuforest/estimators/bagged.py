@@ -127,6 +127,20 @@ def known_bags(forest: Any) -> Sampling:
     return sampling
 
 
+def judges(forest: Any) -> tuple[Forest, Sampling]:
+    """The trees of a fitted forest that judge rows, and how they drew rows; a ValueError if there
+    are none or they are not known. With blocks of time they are others than the forest's."""
+    if not hasattr(forest, "_judges_"):
+        return forest.forest_, known_bags(forest)
+    if forest._judges_ is None:
+        raise ValueError(
+            "rows are judged by blocks, and the trees that do so are known only to the estimator "
+            "that was fitted with oob_score=True: fit it so"
+        )
+    known: tuple[Forest, Sampling] = forest._judges_
+    return known
+
+
 def check_rows(sampling: Sampling, n_rows: int) -> None:
     """Refuse another number of rows than that of the training data."""
     if n_rows != sampling.n_rows:
@@ -161,9 +175,9 @@ def unbiased_feature_importances_(self: Any) -> Any:
 
 def keep_unbiased_importances(self: Any, training: Training) -> None:
     """Set what `unbiased_feature_importances_` gives."""
-    y, sampling, backend = training.target.y, training.sampling, training.backend
+    (forest, sampling), y, backend = judges(self), training.target.y, training.backend
     with progress.stage("importances"):
-        importances = unbiased_importances(self.forest_, training.matrix, y, sampling, backend)
+        importances = unbiased_importances(forest, training.matrix, y, sampling, backend)
     of_trees = importances[:, ~np.isnan(importances[0])]
     if of_trees.shape[1]:
         self._unbiased_importances_ = of_trees.mean(axis=1)

@@ -46,7 +46,7 @@ class Bagging(ensembles.BaseForest):
 
     def fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None,
-        **fit_params: Any,
+        blocks: Any = None, **fit_params: Any,
     ) -> Self:  # fmt: skip
         """Grow the trees, or fit other estimators as scikit-learn does.
 
@@ -56,7 +56,7 @@ class Bagging(ensembles.BaseForest):
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
         sample_weight : array-like of shape (n_samples,), default=None
             As in the fit of a forest. Of other estimators the chances of a row to be drawn.
-        groups : array-like of shape (n_samples,), default=None
+        groups, blocks : array-like of shape (n_samples,), default=None
             As in the fit of a forest. Of other estimators what is routed to their fit.
         **fit_params : what is routed to the fit of other estimators (metadata routing)
 
@@ -72,9 +72,9 @@ class Bagging(ensembles.BaseForest):
         if self._grows_trees:
             if fit_params:
                 raise TypeError(f"trees take no {', '.join(fit_params)} in fit")
-            return super().fit(X, y, sample_weight, groups=groups)
-        if groups is not None:
-            fit_params["groups"] = groups
+            return super().fit(X, y, sample_weight, groups=groups, blocks=blocks)
+        labels = {"groups": groups, "blocks": blocks}
+        fit_params |= {name: passed for name, passed in labels.items() if passed is not None}
         if getattr(self, "voting", "soft") != "soft":
             raise ValueError(
                 "voting='hard' is for bags of gpuforest's trees: set voting='soft', or use an "

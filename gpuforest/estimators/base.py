@@ -21,7 +21,7 @@ from gpuforest.common.arguments import draw_seed, thread_count
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.data.arrays import count_columns, count_rows, in_kind_of, is_on_device, to_host
 from gpuforest.data.binned import BinnedData, Passed, edges_of
-from gpuforest.data.target_statistics import OrderedTarget, replace_categories
+from gpuforest.data.target_statistics import OrderedTarget, refuse_statistics, replace_categories
 from gpuforest.data.validation import check_groups, check_table, check_weights, learn_table
 from gpuforest.engine.binning import BinEdges, Categories, Statistics, bin_matrix, most_bins
 from gpuforest.engine.criteria import CRITERIA, Criterion
@@ -46,6 +46,8 @@ from gpuforest.estimators.settings import (
     bin_weights,
     features_of_tree,
     features_tried,
+    numbered,
+    refuse_without_bags,
     rules_of,
     sampling_of,
     signs_of,
@@ -87,7 +89,10 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         return Settings.of(self._tree_params())
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None,
+        blocks: Any = None,
+    ) -> Self:  # fmt: skip
         """Grow the trees.
 
         Parameters
@@ -109,6 +114,10 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
             Labels of groups of rows that belong together, such as those of a patient. Bags draw
             whole groups, with equal chances; then weights weigh the rows, and
             `max_samples` counts groups. Without bags groups change nothing. See docs/groups.md.
+        blocks : array-like of shape (n_samples,), default=None
+            Labels of the rows' blocks of time, such as months, which sort in the order of time. The
+            forest is the one without blocks, but a row is judged by other trees, which grow from
+            earlier blocks only. See docs/blocks.md.
 
         Returns
         -------
@@ -118,12 +127,13 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         ------
         ValueError
             A parameter out of its range; infinities, complex numbers or no numbers in
-            X; a wrong length; missing values in y or groups; negative or no weights.
+            X; a wrong length; missing values in y, groups or blocks; negative or no
+            weights.
         BackendError
             The backend cannot run on this machine, or its GPU has too little memory.
         """
         self._validate_params()
-        passed = Passed.of(X, y, sample_weight, groups)
+        passed = Passed.of(X, y, sample_weight, groups, blocks)
         earlier = self._earlier()
         if earlier is not None and earlier.n_trees == self.n_estimators:
             warnings.warn(
@@ -176,9 +186,12 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
 
     def _prepared(self, data: Passed, seed: int, backend: Backend) -> TrainingPlan:
         """What the trees grow from: the data are checked and binned, the parameters read once."""
-        X, y, sample_weight, groups = data
+        X, y, sample_weight, groups, blocks = data
         with progress.stage("checking"):
             settings = self._settings()
+            judged = settings.oob_score or settings.unbiased_importances
+            if judged and not settings.bootstrap and blocks is None:
+                refuse_without_bags(settings)
             backend = for_splits(backend, CRITERIA[settings.criterion], settings.kind)
             sample_weight = to_host(sample_weight, "sample_weight")
             split = settings.categorical_split
@@ -186,10 +199,15 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
             weights = check_weights(sample_weight, X.shape[0])
             if groups is not None:
                 groups = check_groups(groups, X.shape[0])
+            if blocks is not None:
+                blocks = check_groups(blocks, X.shape[0], "blocks")
             settings = self._for_rows(settings, X.shape[0])
             X, weights = self._pooled(X, weights, settings, seed, backend)
             checked = self._check_target(y, X.shape[0], backend)
             sampling = self._sampling_for(settings, X.shape[0], weights, checked, groups)
+            judges = sampling  # how the trees draw that judge rows
+            if blocks is not None and not settings.is_single:
+                judges = replace(sampling, blocks=numbered(blocks, sampling))
             coding, codes = self._encode_target(checked, sampling, backend)
             statistics: Statistics = {}
             if categories:
@@ -200,7 +218,7 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
             integers = bin_weights(sampling, weights)
             max_bins, edges = self._bins(X, settings, integers, categories, backend)
             settings = replace(settings, max_bins=max_bins)
-            fit = fit_of(settings, X, sampling, rules, coding, categories)
+            fit = fit_of(settings, X, judges, rules, coding, categories)
             backend = fitted_to_memory(fit, backend, settings.memory_limit)
         with progress.stage("binning"):
             if edges is None:
@@ -208,8 +226,10 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
             matrix = bin_matrix(X, edges, backend)
             target = Target.of(coding, codes, backend)
             rules = fit.kind.fitted(rules, matrix, sampling, backend)
+            if judges.blocks is not None and edges.statistics:
+                refuse_statistics()
         training = Training(matrix, target, sampling, rules, seed, backend)
-        return TrainingPlan(training, settings, checked, self._combine())
+        return TrainingPlan(training, settings, checked, self._combine(), judges.blocks)
 
     def _for_rows(self, settings: Settings, n_rows: int) -> Settings:
         """The parameters for trees that draw from n_rows rows."""

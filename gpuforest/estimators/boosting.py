@@ -23,8 +23,13 @@ from gpuforest.common import progress
 from gpuforest.common.arguments import draw_seed
 from gpuforest.data import validation as checks
 from gpuforest.data.arrays import to_host
-from gpuforest.data.binned import Passed, edges_of
-from gpuforest.data.target_statistics import OrderedTarget, replace_categories, with_numbers
+from gpuforest.data.binned import BinnedData, Passed, edges_of
+from gpuforest.data.target_statistics import (
+    OrderedTarget,
+    refuse_statistics,
+    replace_categories,
+    with_numbers,
+)
 from gpuforest.engine.binning import Categories, Statistics, bin_matrix, on_host
 from gpuforest.engine.criteria import CRITERIA
 from gpuforest.engine.forest import Forest
@@ -69,6 +74,7 @@ class HistGradientBoosting(BaseTrees, HasPresets):
     def fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, X_val: Any = None,
         y_val: Any = None, sample_weight_val: Any = None, groups: Any = None,
+        blocks: Any = None,
     ) -> Self:  # fmt: skip
         """Grow the trees, round after round.
 
@@ -88,6 +94,10 @@ class HistGradientBoosting(BaseTrees, HasPresets):
             Labels of groups of rows that belong together, such as those of a patient: early
             stopping sets whole groups aside, each round draws whole groups (on the CPU), and
             `validation_fraction` and `subsample` count groups. See docs/groups.md.
+        blocks : array-like of shape (n_samples,), default=None
+            Labels of the rows' blocks of time, such as months, which sort in the order of time:
+            early stopping sets the last ones aside, as many as have `validation_fraction` of the
+            rows. See docs/blocks.md.
 
         Returns
         -------
@@ -99,7 +109,7 @@ class HistGradientBoosting(BaseTrees, HasPresets):
             A parameter out of its range; a loss that does not allow y; X or y that do not fit.
         """
         self._validate_params()
-        data = Passed.of(X, y, sample_weight, groups)
+        data = Passed.of(X, y, sample_weight, groups, blocks)
         if (X_val is None) != (y_val is None):
             passed, other = ("X_val", "y_val") if y_val is None else ("y_val", "X_val")
             raise ValueError(f"{passed} is provided, but {other} was not provided.")
@@ -155,7 +165,7 @@ class HistGradientBoosting(BaseTrees, HasPresets):
             self._fitted_with_sw = weights is not None
             y, classes = self._check_y(passed.y, X.shape[0], backend)
             weight = self._weigh(y, classes, first_weights(weights, X.shape[0]))
-            train = Rows(X, y, weight, checks.check_groups(passed.groups, X.shape[0]))
+            train = Rows(X, y, weight, *boosting_fit.labels_of_rows(passed, X.shape[0]))
             if weight is not None and not weight.all():
                 train = train.take(np.flatnonzero(weight), backend)
             loss = Loss.of(self.loss, self.quantile, 0 if classes is None else len(classes))
@@ -222,7 +232,11 @@ class HistGradientBoosting(BaseTrees, HasPresets):
         """The rows to train on, and those to validate on; None: there are no such rows."""
         if not self.do_early_stopping_ or self.validation_fraction is None:
             return train, None
-        if train.groups is not None:
+        if train.blocks is not None:
+            parts = boosting_fit.blocks_aside(train.blocks, self.validation_fraction)
+            if isinstance(train.X, BinnedData) and train.X.edges.statistics:
+                refuse_statistics()
+        elif train.groups is not None:
             parts = boosting_fit.groups_aside(train.groups, self.validation_fraction, seed)
         else:
             labels = train.y if loss.is_classes else None

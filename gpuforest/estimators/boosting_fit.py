@@ -17,7 +17,8 @@ from sklearn.model_selection import train_test_split
 from gpuforest.backends.base import Backend
 from gpuforest.boosting.model import BoostedCoding, forest_of, joined
 from gpuforest.boosting.rounds import Boosting, Round
-from gpuforest.data.binned import BinnedData
+from gpuforest.data.binned import BinnedData, Passed
+from gpuforest.data.validation import check_groups
 from gpuforest.engine.binning import bin_matrix, draw_rows, take_rows
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.predict import predict
@@ -31,26 +32,33 @@ class Rows:
     X : table [N, F], checked; None: it is no longer needed
     y : numbers f64[N], or class codes i64[N]
     weight : f64[N] or None
-    groups : i32[N], the numbers of the rows' groups, or None
+    groups, blocks : i32[N], the numbers of the rows' groups, or blocks of time, or None
     """
 
     X: Any
     y: np.ndarray
     weight: np.ndarray | None
     groups: np.ndarray | None = None
+    blocks: np.ndarray | None = None
 
     def take(self, rows: np.ndarray, backend: Backend) -> Rows:
         """Some of the rows; X may lie on the backend's device."""
-        weight, groups = (None if a is None else a[rows] for a in (self.weight, self.groups))
+        parts = self.weight, self.groups, self.blocks
+        weight, groups, blocks = (None if a is None else a[rows] for a in parts)
         binned = isinstance(self.X, BinnedData)
         X = self.X.take(rows) if binned else take_rows(self.X, rows, backend)
-        return Rows(X, self.y[rows], weight, groups)
+        return Rows(X, self.y[rows], weight, groups, blocks)
 
     def numbers(self) -> np.ndarray | None:
         """The groups i32[N] by their numbers among those that have rows here."""
         if self.groups is None:
             return None
         return np.asarray(np.unique(self.groups, return_inverse=True)[1], np.int32)
+
+
+def labels_of_rows(passed: Passed, n_rows: int) -> list[np.ndarray | None]:
+    """The numbers i32[N] of the rows' groups, and of their blocks of time; None: there are none."""
+    return [check_groups(getattr(passed, name), n_rows, name) for name in ("groups", "blocks")]
 
 
 class Watch:
@@ -236,6 +244,25 @@ def groups_aside(
             f"{len(present)}; set early_stopping=False, or pass X_val and y_val"
         )
     held = np.isin(number, draw_rows(seed, len(present), n_held))
+    return np.flatnonzero(~held), np.flatnonzero(held)
+
+
+def last_blocks(blocks: np.ndarray, fraction: float | int) -> np.ndarray:
+    """Which rows are of the last blocks of time i32[N], bool[N]: of as few as have this fraction of
+    the rows."""
+    present, number, counts = np.unique(blocks, return_inverse=True, return_counts=True)
+    held = np.searchsorted(np.cumsum(counts[::-1]), validation_rows(len(blocks), fraction))
+    return np.asarray(number >= len(present) - 1 - held)
+
+
+def blocks_aside(blocks: np.ndarray, fraction: float | int) -> tuple[np.ndarray, np.ndarray]:
+    """As `set_aside`, but the rows i64[n] of the last blocks of time i32[N]."""
+    held = last_blocks(blocks, fraction)
+    if held.all():
+        raise ValueError(
+            f"validation_fraction={fraction} leaves no blocks to train on: there are "
+            f"{len(np.unique(blocks))}; set early_stopping=False, or pass X_val and y_val"
+        )
     return np.flatnonzero(~held), np.flatnonzero(held)
 
 

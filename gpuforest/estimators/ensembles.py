@@ -124,6 +124,7 @@ class BaseForest(BaseTrees):
     _mark: ClassVar[str] = ""
     _default_depth: ClassVar[int | None] = None  # of the trees that `estimator=None` stands for
     _fewest_rows = 1  # of whose predictions there is a score
+    _judges_: tuple[Forest, Sampling] | None  # see `bagged.judges`
     oob_curve_: Bunch
     oob_max_features_: Bunch
     oob_parameters_: Bunch
@@ -199,26 +200,32 @@ class BaseForest(BaseTrees):
         """Out-of-bag errors may choose the number of trees and those that say how they grow."""
         by_error = self._by_error
         converges = self.n_estimators == "auto"
-        if growing.n_trees_of(waves) == n_trees or not (by_error or converges):
+        is_grown = growing.n_trees_of(waves) == n_trees and plan.blocks is None
+        if is_grown or not (by_error or converges):
             return plan, waves, n_trees
         plan = replace(plan, training=keeping_scratch(plan.training))
         error, first_waves = self._oob_error(plan.checked, plan.sample()), list[Forest]()
+        judging = plan.judging
         if "min_samples_leaf" in by_error:
-            trials = growing.tune_leaves(plan, self._oob_loss(plan), "max_features" in by_error)
+            trials = growing.tune_leaves(judging, self._oob_loss(plan), "max_features" in by_error)
             self.oob_parameters_ = trials.tried(*growing.PAIR)
-            plan, first_waves = trials.plan, trials.waves
+            judging, first_waves = trials.plan, trials.waves
         elif by_error:
-            trials = growing.tune_features(plan, error)
+            trials = growing.tune_features(judging, error)
             self.oob_max_features_ = trials.tried(*by_error)
-            plan, first_waves = trials.plan, trials.waves
+            judging, first_waves = trials.plan, trials.waves
         if converges:
             limits = self.oob_tol, self.max_estimators
-            waves, curve = growing.grow_until_converged(plan, error, *limits, first_waves)
+            first_waves, curve = growing.grow_until_converged(judging, error, *limits, first_waves)
             self.oob_curve_ = growing.as_bunch(curve, "n_estimators")
-            return plan, waves, growing.n_trees_of(waves)
-        if not waves and n_trees >= growing.FIRST_TREES:
+            n_trees = growing.n_trees_of(first_waves)
+        if plan.blocks is not None:  # the trees so far judge, and are none of the forest
+            if converges:
+                self._judges_ = judging.finish(first_waves, 0), judging.training.sampling
+            return plan.trying(judging.pair), waves, n_trees
+        if converges or (not waves and n_trees >= growing.FIRST_TREES):
             waves = first_waves
-        return plan, waves, n_trees
+        return judging, waves, n_trees
 
     def _oob_error(self, checked: CheckedTarget, rows: np.ndarray | None) -> Error:
         """A function that takes predictions for these rows (None: all), and gives 1 - score; NaN
@@ -253,14 +260,14 @@ class BaseForest(BaseTrees):
         better: the accuracy, or minus the mean squared error."""
         raise NotImplementedError
 
-    def _oob_forest(self) -> Forest:
-        """The forest whose out-of-bag predictions are computed."""
-        return self.forest_
+    def _oob_forest(self, forest: Forest) -> Forest:
+        """The forest whose out-of-bag predictions are computed for one that judges."""
+        return forest
 
     def _oob_means(self, plan: TrainingPlan) -> np.ndarray:
         """Out-of-bag predictions f64[N, n_values]; NaN, with a warning, for rows that every
         tree drew. The errors on the way are kept, unless they are known."""
-        forest, rows = self._oob_forest(), plan.sample()
+        forest, rows = self._oob_forest(bagged.judges(self)[0]), plan.sample()
         oob = OutOfBag(plan.training, n_values=forest.values.shape[1])
         error, curve = self._oob_error(plan.checked, rows), []
         for point in oob.follow([forest], curve_points(forest.n_trees), error, rows=rows):
@@ -269,15 +276,21 @@ class BaseForest(BaseTrees):
         if not hasattr(self, "oob_curve_"):
             self.oob_curve_ = growing.as_bunch(curve, "n_estimators")
         means = oob.means()
-        if np.isnan(means).any():
+        if plan.blocks is None and np.isnan(means).any():
             bagged.warn_of_rows_in_all_bags(stacklevel=2)
         return means
 
     def _look_out_of_bag(self, plan: TrainingPlan) -> None:
-        if getattr(self, "oob_score", False):
+        score = getattr(self, "oob_score", False)
+        importances = getattr(self, "unbiased_importances", False)
+        plan = plan.judging
+        if plan.blocks is not None and not hasattr(self, "_judges_"):
+            judged = score or importances
+            self._judges_ = growing.judges(plan, self.n_estimators_) if judged else None
+        if score:
             with progress.stage("out of bag"):
                 self._set_oob_score_and_attributes(plan)
-        if getattr(self, "unbiased_importances", False):
+        if importances:
             bagged.keep_unbiased_importances(self, plan.training)
 
     def _set_oob_score_and_attributes(self, plan: TrainingPlan) -> None:
@@ -535,8 +548,8 @@ class ForestRegressor(BaseForest, Regressor):
     predict, predict_interval = bagged.predict, bagged.predict_interval
     _products_ = cached_property(bagged.products_of)
 
-    def _oob_forest(self) -> Forest:
-        return uncertainty.with_squares(self.forest_)
+    def _oob_forest(self, forest: Forest) -> Forest:
+        return uncertainty.with_squares(forest)
 
     def _set_oob_score_and_attributes(self, plan: TrainingPlan) -> None:
         predicted = self._oob_means(plan)

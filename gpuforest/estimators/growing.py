@@ -16,12 +16,12 @@ from sklearn.utils import Bunch
 from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import run_on_backend
 from gpuforest.common.arguments import draw_seed
-from gpuforest.common.progress import counting_on
+from gpuforest.common.progress import counting_on, stage
 from gpuforest.data.binned import BinnedData, Passed
 from gpuforest.engine.assembly import merged
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.grow import Prune, grow, keeping_scratch
-from gpuforest.engine.records import Training
+from gpuforest.engine.records import Sampling, Training
 from gpuforest.engine.target import CheckedTarget
 from gpuforest.estimators.settings import Settings, features_tried
 from gpuforest.explain.node_values import clip_leaves, with_leaf_impurity, with_node_values
@@ -46,6 +46,15 @@ class TrainingPlan:
     settings: Settings
     checked: CheckedTarget  # the target before it was encoded
     combine: str  # how the trees' predictions combine, see `Forest`
+    blocks: np.ndarray | None = None  # of time, by which rows are judged, see `Sampling`
+
+    @property
+    def judging(self) -> TrainingPlan:
+        """What the trees grow from that judge rows: these trees or, with blocks, others."""
+        if self.blocks is None:
+            return self
+        sampling = replace(self.training.sampling, blocks=self.blocks)
+        return replace(self, training=replace(self.training, sampling=sampling))
 
     @property
     def pruning(self) -> Prune | None:
@@ -91,6 +100,14 @@ class TrainingPlan:
         matrix = replace(training.matrix, scratch=None)  # its size depends on the rules
         other = keeping_scratch(replace(training, matrix=matrix, rules=rules))
         return replace(self, training=other)
+
+
+def judges(plan: TrainingPlan, n_trees: int) -> tuple[Forest, Sampling]:
+    """The trees that judge rows by blocks of time, and how they draw rows."""
+    plan = replace(plan, training=keeping_scratch(plan.training))
+    with stage("growing judges"):
+        forest = plan.finish(grow(plan.training, 0, n_trees, plan.pruning), 0)
+    return forest, plan.training.sampling
 
 
 def n_trees_of(waves: list[Forest]) -> int:

@@ -117,12 +117,14 @@ def fit_of(
     max_bins = FEW_VALUES if settings.max_bins == "auto" else int(settings.max_bins)
     labels = coding.n_outputs if coding.several or coding.is_classes else len(coding.centre)
     coded = 4 if coding.is_classes else 8 * len(coding.centre)
-    weights = 0 if sampling.weights is None and not settings.reweighted else 12
-    weights += 4 * (sampling.groups is not None)
+    judged = settings.oob_score or settings.unbiased_importances or settings.n_estimators == "auto"
+    forests = 2 if sampling.blocks is not None and judged else 1  # the second judges rows
+    weighed = sampling.weights is not None or settings.reweighted or forests > 1
+    weights = 12 * weighed + 4 * (sampling.groups is not None or sampling.blocks is not None)
     return Fit(
         n_rows=X.shape[0],
         n_features=X.shape[1],
-        n_trees=settings.n_trees,
+        n_trees=settings.n_trees * forests,
         n_channels=coding.n_channels,
         is_classes=coding.is_classes,
         max_bins=max(max_bins, most + 2),

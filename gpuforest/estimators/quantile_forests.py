@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -20,7 +21,7 @@ from gpuforest.engine.criteria import CRITERIA
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.sampling import was_drawn
 from gpuforest.estimators import params
-from gpuforest.estimators.bagged import warn_of_rows_in_all_bags
+from gpuforest.estimators.bagged import judges, warn_of_rows_in_all_bags
 from gpuforest.estimators.ensembles import ForestRegressor, fewest_rows
 from gpuforest.estimators.fits import as_it_is
 from gpuforest.estimators.growing import TrainingPlan
@@ -51,14 +52,14 @@ class QuantileForest(ForestRegressor):
 
     def fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, sparse_pickle: bool = False, *,
-        groups: Any = None,
+        groups: Any = None, blocks: Any = None,
     ) -> Self:  # fmt: skip
         """Grow the trees and keep the training rows; see `RandomForestRegressor.fit`.
 
         `sparse_pickle` is taken from quantile-forest, and changes nothing: pickles hold no lists
         of leaves.
         """
-        return super().fit(X, y, sample_weight, groups=groups)
+        return super().fit(X, y, sample_weight, groups=groups, blocks=blocks)
 
     def _prepared(self, data: Passed, seed: int, backend: Backend) -> TrainingPlan:
         plan = super()._prepared(data, seed, backend)
@@ -239,26 +240,32 @@ class QuantileForest(ForestRegressor):
     def _distribution(
         self, table: Any, oob_score: bool, indices: Any, duplicates: Any, backend: Backend
     ) -> Distribution:
-        rows, skipped = self._rows_, None
+        forest, rows, skipped = self.forest_, self._rows_, None
         if oob_score:
-            skipped = self._drawn(table, indices, duplicates, backend)
-            if skipped.all(axis=1).any():
+            if not rows.sampling.n_draws and not hasattr(self, "_judges_"):
+                raise ValueError("Out-of-bag estimation only available if bootstrap=True.")
+            forest, sampling = judges(self)
+            if sampling.blocks is not None:
+                rows = replace(rows, sampling=sampling)
+            skipped = self._drawn(table, indices, duplicates, (forest, rows), backend)
+            if sampling.blocks is None and skipped.all(axis=1).any():
                 warn_of_rows_in_all_bags(stacklevel=5)
-        members = rows.members(self.forest_, self.max_samples_leaf, backend)
-        return Distribution(self.forest_, rows, members, skipped)
+        members = rows.members(forest, self.max_samples_leaf, backend)
+        return Distribution(forest, rows, members, skipped)
 
-    def _drawn(self, table: Any, indices: Any, duplicates: Any, backend: Backend) -> np.ndarray:
-        """Which trees drew the training rows that X holds, bool[n, T]."""
-        rows = self._rows_
-        if not rows.sampling.n_draws:
-            raise ValueError("Out-of-bag estimation only available if bootstrap=True.")
+    def _drawn(
+        self, table: Any, indices: Any, duplicates: Any, judges: tuple[Forest, TrainingRows],
+        backend: Backend,
+    ) -> np.ndarray:  # fmt: skip
+        """Which of the trees that judge drew the training rows that X holds, bool[n, T]."""
+        forest, rows = judges
         n, at = table.shape[0], None
         if indices is None:
             if n != len(rows.y):
                 raise ValueError(
                     "If `indices` are None, OOB samples must be same length as training samples."
                 )
-            if not np.array_equal(host_codes(table, self.forest_, backend), rows.codes):
+            if not np.array_equal(host_codes(table, forest, backend), rows.codes):
                 warnings.warn(
                     "OOB samples are not identical to training samples.", UserWarning, stacklevel=6
                 )
@@ -268,7 +275,7 @@ class QuantileForest(ForestRegressor):
                 raise ValueError(
                     "If `indices` are not None, X and indices must be the same length."
                 )
-        bags = in_bag(self.forest_, rows.sampling)
+        bags = in_bag(forest, rows.sampling)
         for numbers in () if duplicates is None else duplicates:
             same = _rows_of(numbers, "duplicates", 0, len(rows.y))
             bags[same] = bags[same].any(axis=0)

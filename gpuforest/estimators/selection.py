@@ -23,7 +23,7 @@ from gpuforest.data.validation import check_table
 from gpuforest.engine.binning import BinnedMatrix, bin_matrix
 from gpuforest.engine.target import CheckedTarget
 from gpuforest.estimators import params
-from gpuforest.estimators.bagged import check_rows, known_bags
+from gpuforest.estimators.bagged import check_rows, judges
 from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor
 from gpuforest.estimators.fits import replacing, same_coding, same_edges
 from gpuforest.explain.importances import (
@@ -90,9 +90,9 @@ def oob_permutation_importance(
     numbers = None if groups is None else [_numbers_of(forest, group) for group in groups]
 
     def work(matrix: BinnedMatrix, checked: CheckedTarget, y: Any, backend: Backend) -> np.ndarray:
-        trees, score = forest.forest_, forest._tree_score(checked)
+        (trees, sampling), score = judges(forest), forest._tree_score(checked)
         with progress.stage("permuting"):
-            return permutation_decreases(trees, matrix, forest._sampling_, score, backend, numbers)
+            return permutation_decreases(trees, matrix, sampling, score, backend, numbers)
 
     return _over_trees(_with_bags(forest, X, y, work, "oob_permutation_importance"))
 
@@ -142,7 +142,8 @@ def oob_impurity_importance(forest: Any, X: Any, y: Any) -> Bunch:
 
     def work(matrix: BinnedMatrix, checked: CheckedTarget, y: Any, backend: Backend) -> np.ndarray:
         with progress.stage("walking"):
-            return unbiased_importances(forest.forest_, matrix, y, forest._sampling_, backend)
+            trees, sampling = judges(forest)
+            return unbiased_importances(trees, matrix, y, sampling, backend)
 
     importances = _with_bags(forest, X, y, work, "oob_impurity_importance")
     return _over_trees(importances, measure="decrease of impurity out of bag")
@@ -159,7 +160,7 @@ def _with_bags(
             f"{type(forest).__name__}"
         )
     check_is_fitted(forest)
-    sampling, edges = known_bags(forest), forest.forest_.edges
+    (_, sampling), edges = judges(forest), forest.forest_.edges
 
     def on(backend: Backend) -> np.ndarray:
         binned = isinstance(X, BinnedData)

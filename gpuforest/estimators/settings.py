@@ -7,12 +7,12 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from sklearn.utils.class_weight import compute_class_weight
 
-from gpuforest.common.dtypes import MAX_TOTAL_WEIGHT, WEIGHT
+from gpuforest.common.dtypes import MAX_TOTAL_WEIGHT, ROW, WEIGHT
 from gpuforest.engine.criteria import CRITERIA
 from gpuforest.engine.nodes import MOST_WEIGHT
 from gpuforest.engine.records import Rules, Sampling
@@ -129,6 +129,13 @@ def check_out_of_bag(params: Mapping[str, Any]) -> None:
         )
 
 
+def refuse_without_bags(settings: Settings) -> NoReturn:
+    """Raise a ValueError where rows are to be judged that all trees have."""
+    name = "oob_score" if settings.oob_score else "unbiased_importances"
+    why = "Out of bag estimation only available if bootstrap=True; set that"
+    raise ValueError(f"{why}, or {name}=False")
+
+
 def features_tried(
     max_features: Any, n_features: int, drawn: int = 0, combined: float | None = None
 ) -> int:
@@ -227,10 +234,6 @@ def sampling_of(
             "`max_sample` cannot be set if `bootstrap=False`. Either switch to "
             "`bootstrap=True` or set `max_sample=None`. (The parameter is max_samples.)"
         )
-    if settings.oob_score or settings.unbiased_importances:
-        name = "oob_score" if settings.oob_score else "unbiased_importances"
-        why = "Out of bag estimation only available if bootstrap=True; set that"
-        raise ValueError(f"{why}, or {name}=False")
     if labels is not None:
         # every tree has all rows
         class_weight = "balanced" if class_weight == "balanced_subsample" else class_weight
@@ -286,6 +289,19 @@ def groups_of_bags(
             f"{MAX_TOTAL_WEIGHT} are supported: lower max_samples, or pass fewer rows"
         )
     return weigh_draws(sampling, labels, None, user) if labels is not None and by_bag else sampling
+
+
+def numbered(blocks: np.ndarray, sampling: Sampling) -> np.ndarray:
+    """How many blocks of time lie before that of each row, i32[N]; those count that have a row of
+    some weight."""
+    counted = blocks if sampling.weights is None else blocks[sampling.weights > 0]
+    present = np.unique(counted)
+    if len(present) < 2:
+        raise ValueError(
+            "all rows of some weight are of one block, which no earlier one can judge: pass labels "
+            "of two blocks or more, or none"
+        )
+    return np.minimum(np.searchsorted(present, blocks), len(present) - 1).astype(ROW)
 
 
 def signs_of(monotonic_cst: Any, n_features: int, coding: TargetCoding) -> np.ndarray:

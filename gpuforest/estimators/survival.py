@@ -13,6 +13,7 @@ from gpuforest.backends.registry import get_host_backend
 from gpuforest.common.arguments import thread_count
 from gpuforest.common.dtypes import MAX_TOTAL_WEIGHT, WEIGHT
 from gpuforest.data.arrays import is_frame, to_host
+from gpuforest.data.binned import Passed
 from gpuforest.engine import predict as prediction
 from gpuforest.engine import target
 from gpuforest.engine.forest import Forest
@@ -90,6 +91,14 @@ class SurvivalForest(BaseForest):
     _exposed_: tuple[Sampling, np.ndarray]  # during a fit: how rows are drawn, and their exposures
     proximity, neighbours = bagged.proximity, bagged.neighbours
     estimators_samples_ = property(bagged.estimators_samples_)
+
+    def _prepared(self, data: Passed, seed: int, backend: Backend) -> TrainingPlan:
+        if data.blocks is not None:
+            raise ValueError(
+                "survival forests weigh rows by the hazard of all rows, so no row is judged by "
+                "earlier ones only: pass no blocks"
+            )
+        return super()._prepared(data, seed, backend)
 
     # a row weighs the hazard that it went through, and its target is its event over that weight
 

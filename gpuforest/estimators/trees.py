@@ -126,7 +126,7 @@ class SingleTree(BaseTrees):
     def _cross_validate(self, data: Passed, seed: int, backend: Backend) -> None:
         """Prune the whole tree at an alpha chosen by trees of some of the rows, tested on the
         others (Breiman et al. 1984, 3.4)."""
-        X, y, sample_weight, _ = data
+        X, y, sample_weight, *_ = data
         weights = first_weights(sample_weight, self._sampling_.n_rows)
         alphas = pruning.collapse_alphas(self.forest_, self._criterion)
         candidates = pruning.middles(pruning.path_alphas(alphas, self.forest_.nodes))

@@ -112,6 +112,7 @@ HEADER: dict[str, Any] = {
     "categories?": dict,
     "statistics?": dict,  # the categories, and the numbers that stand for them
     "draws?": {"n_rows": int, "n_draws": int},
+    "by_blocks?": bool,  # rows were judged by trees that no file holds
     "training?": TRAINING,
     # facts about the training data that the command line knows
     "source?": {
@@ -347,6 +348,8 @@ def _header(estimator: Any) -> Header:
             header["boosting"]["scored_by"] = scorer
     if (sampling := _kept_sampling(estimator)) is not None:
         header["draws"] = {"n_rows": sampling.n_rows, "n_draws": sampling.n_draws}
+    if hasattr(estimator, "_judges_"):
+        header["by_blocks"] = True
     return {name: value for name, value in header.items() if value is not None}
 
 
@@ -598,6 +601,9 @@ def _set_rows(estimator: Any, header: Header, arrays: Arrays, forest: Forest) ->
     need("draws" in header or not of_draws, "weights or groups without draws")
     if "draws" in header:
         estimator._sampling_ = _sampling(header["draws"], *map(arrays.get, DRAWN_BY))
+    if header.get("by_blocks", False):
+        need(isinstance(estimator, ForestClassifier | ForestRegressor), "blocks amiss")
+        estimator._judges_ = None
     of_rows = {"row_codes", "row_targets"} & arrays.keys()
     need(len(of_rows) == 2 * isinstance(estimator, KEEP_ROWS), "training rows amiss")
     if of_rows:

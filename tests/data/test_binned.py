@@ -210,6 +210,11 @@ def with_infinity():
             [(NUMBERS, TARGETS, None, groups) for groups in (LABELS, np.arange(N))],
             "groups holds strings in some blocks, and numbers in others",
         ),
+        ([(NUMBERS, TARGETS, None, None, TARGETS * np.nan)], "block 0: blocks contains NaN"),
+        (
+            [(NUMBERS, TARGETS, None, None, WEIGHTS), (NUMBERS, TARGETS)],
+            "block 1: some blocks have blocks, and others have not",
+        ),
         (iter([NUMBERS]), "blocks is an iterator, which gives its blocks only once"),
     ],
 )

@@ -60,40 +60,48 @@ def test_tables_in_memory(forest):
     assert same_forest(fitted(lambda: (FRAME[i : i + 99] for i in range(0, N, 99))), forest)
 
 
-def test_groups_in_blocks(tmp_path):
+@pytest.mark.parametrize("name", ["groups", "blocks"])
+def test_groups_and_blocks_of_time(tmp_path, name):
     """As of arrays, in files, in frames, in tuples and when saved."""
-    names = np.array([f"patient {g:03}" for g in RNG.integers(0, 90, N)])
+    names = np.array([f"label {g:03}" for g in RNG.integers(0, 90, N)])
     X, numbers = FRAME[["a", "b"]], np.unique(names, return_inverse=True)[1]
-    whole = RandomForestClassifier(25, oob_score=True, random_state=0)
-    whole.fit(X, FRAME.y, FRAME.w, groups=names)
+    model = RandomForestClassifier(25, oob_score=True, random_state=0)
+    whole = clone(model).fit(X, FRAME.y, FRAME.w, **{name: names})
     frame = FRAME.drop(columns="c").assign(g=names)
     frame.to_parquet(tmp_path / "file.parquet")
     cuts = [slice(0, 300), slice(300, 301), slice(301, N)]
-    tuples = [(X[s], FRAME.y[s], FRAME.w[s], names[s]) for s in cuts]
-    codes = [(X[s], FRAME.y[s], FRAME.w[s], numbers[s]) for s in cuts]
-    named = {**PARTS, "groups": "g"}
+    skipped = (None,) * (name == "blocks")
+    tuples, codes = (
+        [(X[s], FRAME.y[s], FRAME.w[s], *skipped, labels[s]) for s in cuts]
+        for labels in (names, numbers)
+    )
+    named = {**PARTS, {"groups": "groups", "blocks": "time"}[name]: "g"}
     for source, how in (
         (tmp_path / "file.parquet", named), ([frame[s] for s in cuts], named),
         (tuples, {}), (codes, {"path": tmp_path / "saved"}),
     ):  # fmt: skip
         data = BinnedData.from_blocks(source, random_state=0, **how)
-        assert np.array_equal(data.groups, numbers)
-        model = RandomForestClassifier(25, oob_score=True, random_state=0).fit(data)
-        assert same_forest(model.forest_, whole.forest_)
-        assert model.oob_score_ == whole.oob_score_
+        assert np.array_equal(getattr(data, name), numbers)
+        found = clone(model).fit(data)
+        assert same_forest(found.forest_, whole.forest_)
+        assert found.oob_score_ == whole.oob_score_
     loaded = BinnedData.load(tmp_path / "saved")
-    assert np.array_equal(loaded.groups, numbers)
-    assert np.array_equal(loaded.take(np.arange(5)).groups, numbers[:5])
-    # groups that are passed take their place, and other estimators take none
-    other = RandomForestClassifier(2, random_state=0).fit(loaded, groups=numbers // 2)
-    assert len(set(other._sampling_.groups)) == 45
+    assert np.array_equal(getattr(loaded, name), numbers)
+    assert np.array_equal(getattr(loaded.take(np.arange(5)), name), numbers[:5])
+    # labels that are passed take their place, and other estimators take none
+    other = clone(model).fit(loaded, **{name: numbers // 2})
+    sampling = other._sampling_ if name == "groups" else other._judges_[1]
+    assert len(set(getattr(sampling, name))) == 45
+    with pytest.raises(ValueError, match="groups and blocks judge rows in two ways"):
+        model.fit(replace(loaded, groups=numbers, blocks=numbers))
     for model, y in (
         (gf.AdaBoostRegressor(n_estimators=2, random_state=0), FRAME.b),
         (gf.IsolationForest(n_estimators=3, random_state=0), None),
         (gf.DecisionTreeClassifier(random_state=0), None),
     ):
-        without = clone(model).fit(replace(loaded, groups=None), y)
-        assert same_forest(model.fit(loaded, y).forest_, without.forest_)
+        without = clone(model).fit(replace(loaded, **{name: None}), y)
+        one = replace(loaded, **{name: 0 * numbers})
+        assert same_forest(model.fit(one, y).forest_, without.forest_)
 
 
 def test_categories_in_other_orders(tmp_path):

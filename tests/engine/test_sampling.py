@@ -10,7 +10,7 @@ from laws import column
 
 from gpuforest.backends.base import Backend
 from gpuforest.engine.records import Sampling, Training
-from gpuforest.engine.sampling import draw_bags, drawn_rows, tree_weights, was_drawn
+from gpuforest.engine.sampling import cutoff, draw_bags, drawn_rows, tree_weights, was_drawn
 from gpuforest.engine.target import Target, TargetCoding
 
 
@@ -175,6 +175,32 @@ def test_classes_of_groups_are_balanced_in_each_bag(engine):
     assert np.array_equal(found > 0, bags > 0)
     shares = np.stack([found[:, classes == c].sum(axis=1) for c in (0, 1)])
     assert np.abs(shares - 2**10 * bags.sum(axis=1) / 2).max() < bags.sum(axis=1).max()
+
+
+@pytest.mark.parametrize("weights", [None, np.array([2, 0, 1, 3, 1, 1, 0, 2], np.int32)])
+@pytest.mark.parametrize(("n_draws", "distinct"), [(8, False), (4, True), (0, False)])
+def test_trees_draw_from_blocks_up_to_their_cutoff(engine, weights, n_draws, distinct):
+    blocks = np.array([0, 3, 1, 0, 2, 1, 3, 2], np.int32)
+    sampling = Sampling(8, n_draws, weights, distinct=distinct, blocks=blocks)
+    cutoffs = np.array([cutoff(blocks, t) for t in range(9)])
+    assert cutoffs.tolist() == [1, 0, 2, 1, 0, 2, 0, 2, 1]
+    bags = np.asarray(engine.asnumpy(draw_bags(sampling, 5, 0, 9, engine)))
+    rows = np.ones(8, np.int32) if weights is None else weights
+    for bag, last in zip(bags, cutoffs, strict=True):
+        counted = (blocks <= last) & (rows > 0)
+        share = counted.sum() / (rows > 0).sum()
+        assert not bag[~counted].any()
+        if not n_draws:
+            assert np.array_equal(bag, np.where(counted, rows, 0))
+        elif distinct:
+            assert (bag > 0).sum() == math.ceil(4 * share)
+            assert np.isin(bag, [0, *rows]).all()
+        else:
+            assert bag.sum() == math.ceil(8 * share)
+    assert np.array_equal(bags[4:7], engine.asnumpy(draw_bags(sampling, 5, 4, 7, engine)))
+    drawn = np.asarray(engine.asnumpy(was_drawn(sampling, 5, 0, 9, engine)))
+    known = cutoffs[:, None] + 1
+    assert np.array_equal(~drawn, (known <= blocks) & (4 * known >= 3 * blocks))
 
 
 def test_factors_multiply_draws(engine):

@@ -287,6 +287,14 @@ def test_what_is_read_answers_the_same(kind, weights, tmp_path):
     assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
 
 
+def test_blocks_of_other_estimators_are_refused(tmp_path):
+    path, model = tmp_path / "model", gf.DecisionTreeRegressor(max_depth=2).fit(X, Y)
+    model.save(path)
+    save_tampered(model, path, by_blocks=True)
+    with pytest.raises(gf.ModelFormatError, match="blocks amiss"):
+        gf.load(path)
+
+
 @pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
 def test_rows_that_do_not_fit_are_refused(tmp_path):
     model = gf.RandomForestQuantileRegressor(9, oob_score=True, random_state=0, backend="numpy")

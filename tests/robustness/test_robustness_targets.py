@@ -284,3 +284,44 @@ def test_groups_without_an_effect(backend, kind):
     kept = weights > 0
     fewer = forest.fit(X[kept], Y[kept], weights[kept], groups=PAIRS[kept]).forest_
     assert same_forest(weighed, fewer)
+
+
+MONTHS = np.arange(len(X)) // 10
+
+
+@both_kinds
+def test_refused_blocks(backend, kind):
+    def refused(message, labels=MONTHS, weights=None, x=X, y=Y, model=None, **others):
+        forest = kind(3, oob_score=True, backend=backend) if model is None else model
+        assert_refused(kind, message, lambda: forest.fit(x, y, weights, blocks=labels, **others))
+
+    refused("X has 80 rows, blocks has 79", MONTHS[1:])
+    named = "blocks contains NaN: every row needs the label of its block"
+    refused(named, np.where(MONTHS, MONTHS, np.nan))
+    one = "all rows of some weight are of one block, which no earlier one can judge: pass labels "
+    for labels, weights in ((0 * MONTHS, None), (MONTHS, MONTHS == 3)):
+        refused(one + "of two blocks or more, or none", labels, weights)
+    both = "groups and blocks judge rows in two ways: pass groups for rows that belong together, "
+    refused(both + "or blocks for rows in the order of time", groups=MONTHS)
+    events = np.array([(True, 1.0 + m) for m in MONTHS], [("event", bool), ("time", float)])
+    refused(
+        "survival forests weigh rows by the hazard of all rows, so no row is judged by earlier "
+        "ones only: pass no blocks", y=events, model=gf.RandomSurvivalForest(3, backend=backend),
+    )  # fmt: skip
+    known = "target statistics of categories know the targets of later blocks: pass "
+    known += "categorical_split='subset', or no blocks"
+    split = {"categorical_features": [0], "categorical_split": "ordered_target"}
+    x = np.column_stack([np.arange(len(X)) % 4, X])
+    refused(known, x=x, model=kind(3, backend=backend, **split))
+    boosting = gf.HistGradientBoostingRegressor(
+        max_iter=2, early_stopping=True, backend=backend, **split
+    )
+    split |= {"max_bins": 255, "min_category_frequency": 1}  # of boosting
+    data = gf.BinnedData.from_blocks([(x, Y * 1.0)], **split)
+    refused(known, x=data, y=None, model=boosting)
+    refused(
+        "validation_fraction=0.1 leaves no blocks to train on: there are 1; set "
+        "early_stopping=False, or pass X_val and y_val", 0 * MONTHS, model=boosting,
+    )  # fmt: skip
+    unjudged = kind(3, random_state=0, backend=backend).fit(X, Y, blocks=MONTHS)
+    assert same_forest(unjudged.forest_, fitted(kind, "numpy", X).forest_)

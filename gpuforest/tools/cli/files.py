@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import csv
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,13 @@ def source_of(reading: Reading, target: str) -> dict[str, Any]:
         if (value := getattr(reading, name)) != getattr(Reading(), name):
             source[name] = list(value) if name in LISTS else value
     return source
+
+
+def labels_of_rows(arguments: argparse.Namespace) -> tuple[str, str]:
+    """The option that names a column of labels of rows, and what `fit` calls these."""
+    if arguments.groups and arguments.time:
+        raise ValueError("--groups and --time judge rows in two ways: give one of them")
+    return ("time", "blocks") if arguments.time else ("groups", "groups")
 
 
 def names_of(lists: list[str] | None) -> list[str]:
@@ -237,4 +245,4 @@ def binned(
     params["random_state"] = data.seed
     first = blocks.first.frame
     of_rows = {"y": data.y, "weight": data.sample_weight, "groups": data.groups}
-    return Bunch(X=data, frame=first, **of_rows)
+    return Bunch(X=replace(data, groups=None), frame=first, **of_rows)  # which fit is given

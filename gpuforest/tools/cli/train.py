@@ -25,6 +25,7 @@ from gpuforest.data.binned import Labels
 from gpuforest.data.frames import MAX_CLASSES, Table, listed
 from gpuforest.data.text import nearly_numbers
 from gpuforest.estimators import presets
+from gpuforest.estimators.boosting_fit import last_blocks
 from gpuforest.explain.model_facts import finite, model_facts
 from gpuforest.tools.cli import files, options, output
 
@@ -41,10 +42,13 @@ OPTIONS = """\
 --weight COLUMN  the column of sample weights
 --groups COLUMN  the column of the groups that rows belong to, such as patients: bags, early \
 stopping and --test FRACTION take whole groups
+--time COLUMN  the column of the rows' blocks of time, whose labels sort, such as 2020-12: \
+out-of-bag scores, early stopping and --test FRACTION judge later blocks by earlier ones
 --drop COLS  columns to leave out, separated by commas; may be repeated
 --categorical COLS  columns of numbers that are categories, separated by commas; may be repeated \
 (columns of strings are categories by themselves)
---test FILE_OR_FRACTION  score the model on another file, or on a random fraction held out of DATA
+--test FILE_OR_FRACTION  score the model on another file, or on a random fraction held out of DATA \
+(with --time on the last blocks)
 --drop-missing-target  leave out rows without a target, in place of refusing them"""
 
 
@@ -78,7 +82,8 @@ def run(arguments: argparse.Namespace) -> None:
     with output.progress_bar() as seconds, ExitStack() as stack:
         names: dict[str, Any] = {"target": arguments.target, "weight": arguments.weight}
         names |= {"reading": reading}
-        grouped = {"groups": arguments.groups}
+        word, labels = files.labels_of_rows(arguments)
+        grouped = {"groups": getattr(arguments, word)}
         how = {"drop_missing_target": arguments.drop_missing_target}
         drop, blocks = files.names_of(arguments.drop), None
         if fraction is None and not arguments.drop_missing_target and files.streams(arguments.data):
@@ -95,7 +100,7 @@ def run(arguments: argparse.Namespace) -> None:
         params |= categories(table, files.names_of(arguments.categorical), params)
         test = None
         if fraction is not None:
-            table, test = split(table, fraction, params.get("random_state"))
+            table, test = split(table, fraction, params.get("random_state"), labels)
         elif test_file is not None:
             text = [*strings, arguments.target] if table.y.dtype.kind == "U" else strings
             test = frames.load_table(test_file, **names, **how, features=table.names, text=text)
@@ -109,9 +114,9 @@ def run(arguments: argparse.Namespace) -> None:
         if task == "auto":
             task = "classification" if frames.is_class_target(table.y) else "regression"
         estimator = options.make_estimator(arguments.model, task, params, arguments.preset)
-        grouped = {} if table.groups is None else {"groups": table.groups}
-        if grouped and "groups" not in signature(estimator.fit).parameters:
-            raise ValueError(f"--groups: --model {arguments.model} draws no groups of rows")
+        grouped = {} if table.groups is None else {labels: table.groups}
+        if grouped and labels not in signature(estimator.fit).parameters:
+            raise ValueError(f"--{word}: --model {arguments.model} takes no {labels}")
         memory = memory_of(estimator, table)
         if sys.stderr.isatty():  # before the work, so that it can be ended
             print(f"training takes {about(memory['total'])} of memory", file=sys.stderr)
@@ -214,16 +219,24 @@ def summary(facts: dict[str, Any]) -> output.Rows:
     return rows
 
 
-def split(table: Table, fraction: float, seed: int | None) -> tuple[Table, Table]:
-    """Training and test rows, or groups of them, drawn at random; the same for the same seed."""
-    units, what = np.arange(len(table.y)), "rows"
+def split(
+    table: Table, fraction: float, seed: int | None, what: str = "groups"
+) -> tuple[Table, Table]:
+    """Training and test rows, or groups of them, drawn at random; the same for the same seed. Of
+    blocks of time the last ones are for the test."""
+    units = np.arange(len(table.y))
     if table.groups is not None:
-        units, what = np.unique(table.groups, return_inverse=True)[1], "groups"
+        units = np.unique(table.groups, return_inverse=True)[1]
+    else:
+        what = "rows"
     n = int(units.max()) + 1
-    n_test = round(n * fraction)
-    if not 0 < n_test < n:
+    if what == "blocks":
+        in_test = last_blocks(units, fraction)
+    else:
+        drawn = np.random.default_rng(seed).permutation(n)[: round(n * fraction)]
+        in_test = np.isin(units, drawn)
+    if not in_test.any() or in_test.all():
         raise ValueError(f"--test {fraction} of {n} {what} leaves one side without {what}")
-    in_test = np.isin(units, np.random.default_rng(seed).permutation(n)[:n_test])
     return table.take(np.flatnonzero(~in_test)), table.take(np.flatnonzero(in_test))
 
 

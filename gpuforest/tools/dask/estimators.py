@@ -29,14 +29,17 @@ class OnDask:
     client: Any
     strategy: str
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None) -> Any:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None,
+        blocks: Any = None,
+    ) -> Any:  # fmt: skip
         """Train on a cluster, or here if X is no dask collection.
 
         Parameters
         ----------
         X : dask array or DataFrame, or list of delayed blocks, of shape (n_samples, n_features)
             Cut by rows into partitions of any sizes; or what the local estimator takes.
-        y, sample_weight, groups : the same of shape (n_samples,), cut in the same way
+        y, sample_weight, groups, blocks : the same of shape (n_samples,), cut in the same way
 
         Raises
         ------
@@ -49,13 +52,13 @@ class OnDask:
         self._validate_params()  # type: ignore[attr-defined]
         local = self.to_local()
         if not is_collection(X):
-            trained = local.fit(X, y, sample_weight, groups=groups)
+            trained = local.fit(X, y, sample_weight, groups=groups, blocks=blocks)
         else:
             continues, seed = training.continues(local), local.random_state
             local.set_params(random_state=local.forest_.seed if continues else draw_seed(seed))
-            blocks = delayed_blocks(X, y, sample_weight, groups)
+            parts = delayed_blocks(X, y, sample_weight, groups, blocks)
             verbose = getattr(local, "verbose", 0)
-            trained = training.fit(self._client(), local, blocks, self.strategy, verbose)
+            trained = training.fit(self._client(), local, parts, self.strategy, verbose)
         with replacing(self) as fitted:
             fitted.__dict__.update({n: v for n, v in vars(trained).items() if n.endswith("_")})
         return self

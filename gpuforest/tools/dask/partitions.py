@@ -11,9 +11,9 @@ import numpy as np
 from gpuforest.backends import gpu
 from gpuforest.backends.registry import GPU, get_backend, get_host_backend
 from gpuforest.data.arrays import is_on_device, to_host
-from gpuforest.data.binned import BinnedData
+from gpuforest.data.binned import OF_ROWS, BinnedData
 from gpuforest.data.blocks import Block, named
-from gpuforest.data.passes import OF_ROWS, Ordered, Reader, Rows, Summary
+from gpuforest.data.passes import Ordered, Reader, Rows, Summary
 from gpuforest.engine.binning import BinEdges, bin_matrix
 from gpuforest.engine.forest import Forest
 from gpuforest.estimators.growing import grow_share
@@ -30,20 +30,20 @@ def is_collection(X: Any) -> bool:
 
 
 def delayed_blocks(
-    X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
+    X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None, blocks: Any = None
 ) -> list[Any]:
     """A delayed `Block` for each partition."""
     from dask.delayed import delayed
 
     parts = _parts(X, "X")
     columns = []
-    for values, name in zip((y, sample_weight, groups), OF_ROWS, strict=True):
-        blocks = [None] * len(parts) if values is None else _parts(values, name)
-        if len(blocks) != len(parts):
+    for values, name in zip((y, sample_weight, groups, blocks), OF_ROWS, strict=True):
+        column = [None] * len(parts) if values is None else _parts(values, name)
+        if len(column) != len(parts):
             raise ValueError(
-                f"X has {len(parts)} partitions, {name} has {len(blocks)}: cut both in the same way"
+                f"X has {len(parts)} partitions, {name} has {len(column)}: cut both in the same way"
             )
-        columns.append(blocks)
+        columns.append(column)
     rows = enumerate(zip(parts, *columns, strict=True))
     return [delayed(Block)(f"partition {i}", *block) for i, block in rows]
 

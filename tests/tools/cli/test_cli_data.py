@@ -306,18 +306,45 @@ def test_groups(folder, capsys):
     assert len(set(gpuforest.load("model")._sampling_.groups)) == 7  # two are held out
 
 
+@pytest.mark.parametrize("name", ["data.csv", "data.parquet"])
+def test_blocks_of_time(folder, capsys, name):
+    y = ["no" if i % 3 else "yes" for i in range(N)]
+    text = table(month=[f"2020-{1 + i // 10:02}" for i in range(N)], y=y)
+    Path("data.csv").write_text(text)
+    if name != "data.csv":
+        parquet.write_table(pa.csv.read_csv(io.BytesIO(text.encode())), name)
+    model = gpuforest.RandomForestClassifier(9, random_state=0, backend="numpy", oob_score=True)
+    x = np.round([[i / N] for i in range(N)], 4)
+    model.fit(x, y, blocks=np.arange(N) // 10)
+    command = [word for word in train("--time", "month") if word != "--no-oob-score"]
+    command[1] = name
+    assert main([*command, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["features"], found["oob_score"]) == (1, model.oob_score_)
+    assert same_forest(gpuforest.load("model").forest_, model.forest_)
+    assert main([*command, "--test", "0.2", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["test_rows"] == 20  # the last two months
+    model.fit(x[:40], y[:40], blocks=np.arange(40) // 10)
+    assert found["oob_score"] == model.oob_score_
+    assert found["test_score"] == model.score(x[40:], y[40:])
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (
             ["--groups", "y"],
-            "'y' is the target: it cannot be dropped, or be the weight or the group",
+            "'y' is the target: it cannot be dropped, or be the weight, the group or the time",
         ),
         (["--groups", "h"], "no column 'h'"),
-        (["--groups", "g", "--model", "tree"], "--groups: --model tree draws no groups of rows"),
-        (["--groups", "gap"], "the group column 'gap' is missing in 1 of 60 rows"),
+        (["--groups", "g", "--model", "tree"], "--groups: --model tree takes no groups"),
+        (["--groups", "gap"], "the column 'gap' of groups or times is missing in 1 of 60"),
         (["--groups", "g", "--test", "0.01"], "--test 0.01 of 9 groups leaves one side without"),
-        (["--groups", "g", "--dates", "g"], "--dates g: this column is the group"),
+        (["--time", "g", "--test", "0.99"], "--test 0.99 of 9 blocks leaves one side without"),
+        (["--time", "g", "--groups", "g"], "--groups and --time judge rows in two ways"),
+        (["--time", "g", "--model", "tree"], "--time: --model tree takes no blocks"),
+        (["--groups", "g", "--dates", "g"], "--dates g: this column is the group or the time"),
     ],
 )
 def test_groups_that_are_refused(folder, capsys, options, message):

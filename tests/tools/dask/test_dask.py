@@ -121,15 +121,20 @@ def test_estimators(pair, strategy, model, y):
         ),
     ],
 )
+@pytest.mark.parametrize("name", ["groups", "blocks"])
 @pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
-def test_groups(pair, model, y, strategy):
-    groups = np.char.add("patient ", RNG.integers(0, 50, N).astype(str))
-    blocks, how = [(X, y, WEIGHTS, groups)], {"max_bins": model.max_bins, "random_state": 0}
-    whole = clone(model).fit(gpuforest.BinnedData.from_blocks(blocks, **how))
-    found = fitted(model, X, y, WEIGHTS, strategy=strategy, groups=groups)
+def test_groups_and_blocks_of_time(pair, model, y, strategy, name):
+    labels = np.char.add("label ", RNG.integers(10, 50, N).astype(str))
+    parts = (X, y, WEIGHTS, *((labels,) if name == "groups" else (None, labels)))
+    how = {"max_bins": model.max_bins, "random_state": 0}
+    whole = clone(model).fit(gpuforest.BinnedData.from_blocks([parts], **how))
+    found = fitted(model, X, y, WEIGHTS, strategy=strategy, **{name: labels})
     assert_same(found, whole)
     assert getattr(found, "oob_score_", None) == getattr(whole, "oob_score_", None)
-    assert not same_forest(found.forest_, clone(model).fit(X, y, WEIGHTS).forest_)
+    plain = clone(model).fit(gpuforest.BinnedData.from_blocks([(X, y, WEIGHTS)], **how))
+    same = name == "blocks" and hasattr(model, "bootstrap")  # they judge alone
+    assert same_forest(found.forest_, plain.forest_) == same
+    assert getattr(plain, "oob_score_", 0) != getattr(whole, "oob_score_", 1)
 
 
 def test_a_worker_trains_on_its_device(cuda, monkeypatch):
