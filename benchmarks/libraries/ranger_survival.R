@@ -1,4 +1,4 @@
-# One survival forest of ranger: Rscript ranger_survival.R FOLDER TREES SEED
+# One survival forest of ranger: Rscript ranger_survival.R FOLDER TREES SEED DEPTH (0: any)
 # The folder has files of f64: X and X_test (feature after feature), y (times, then events), times;
 # what is predicted is put there: risks, and curves (time after time). Prints processor seconds of
 # the fit and of the risks, and bytes of the model.
@@ -20,7 +20,7 @@ cpu_seconds <- function(call) {
 }
 fit <- cpu_seconds(function() model <<- ranger(
   x = X, y = y, num.trees = as.integer(options[2]), seed = as.integer(options[3]),
-  num.threads = 1, oob.error = FALSE, verbose = FALSE
+  max.depth = as.integer(options[4]), num.threads = 1, oob.error = FALSE, verbose = FALSE
 ))
 ask <- cpu_seconds(function() found <<- predict(model, X_test, num.threads = 1, verbose = FALSE))
 at <- findInterval(times, found$unique.death.times)

@@ -311,7 +311,7 @@ def test_groups(folder, capsys):
     [
         (
             ["--groups", "y"],
-            "'y' is the target: it cannot be dropped, or be the weight or the group",
+            "'y' is the target: it cannot be dropped, or be the weight, the group or the event",
         ),
         (["--groups", "h"], "no column 'h'"),
         (["--groups", "g", "--model", "tree"], "--groups: --model tree draws no groups of rows"),
