@@ -1,9 +1,9 @@
-# One survival forest of ranger: Rscript ranger_survival.R FOLDER TREES SEED DEPTH (0: any)
+# One survival forest of ranger: Rscript ranger_survival.R FOLDER TREES SEED [DEPTH]
 # The folder has files of f64: X and X_test (feature after feature), y (times, then events), times;
 # what is predicted is put there: risks, and curves (time after time). Prints processor seconds of
 # the fit and of the risks, and bytes of the model.
 suppressMessages(library(ranger))
-options <- commandArgs(TRUE)
+options <- c(commandArgs(TRUE), "0")
 numbers <- function(name) {
   file <- file.path(options[1], name)
   readBin(file, "numeric", file.size(file) / 8)
