@@ -6,7 +6,7 @@ from drawn import check_readable
 from matplotlib import pyplot
 
 from gpuforest import RandomForestRegressor, RandomSurvivalForest
-from gpuforest.plot import plot_survival
+from gpuforest.plot import plot_oob, plot_survival
 from gpuforest.tools.plot.survival import kaplan_meier
 
 N = 60
@@ -54,6 +54,13 @@ def test_groups_of_risk_and_of_labels(forest):
             assert np.array_equal(mean.get_xdata(), [0, *forest.unique_times_])
             assert np.allclose(mean.get_ydata(), [1, *said[rows].mean(axis=0)])
         check_readable(plot_survival(forest, X, Y, groups))
+
+
+def test_the_error_out_of_bag_is_that_of_the_order():
+    forest = RandomSurvivalForest(40, oob_score=True, random_state=0, backend="numpy").fit(X, Y)
+    ax = plot_oob(forest)
+    assert ax.get_ylabel() == "out-of-bag error: 1 - concordance"
+    assert ax.lines[0].get_ydata()[-1] == 1 - forest.oob_score_
 
 
 def test_an_axis_that_is_passed_and_one_group(forest):
