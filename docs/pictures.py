@@ -24,6 +24,7 @@ from gpuforest import (
     HistGradientBoostingRegressor,
     RandomForestClassifier,
     RandomForestRegressor,
+    RandomSurvivalForest,
 )
 from gpuforest.engine.reweighting import samme
 from gpuforest.plot import (
@@ -37,6 +38,7 @@ from gpuforest.plot import (
     plot_shap_summary,
     plot_shap_waterfall,
     plot_steps,
+    plot_survival,
     plot_tree,
 )
 from gpuforest.tools.plot.style import PALETTE
@@ -217,6 +219,15 @@ def dependence() -> Any:
     ).axes_[0]
 
 
+def survival() -> Any:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 4))
+    time, end = rng.exponential(np.exp(-X[:, 0])), rng.exponential(2.0, 600)
+    y = np.rec.fromarrays([time <= end, np.minimum(time, end)])
+    forest = RandomSurvivalForest(random_state=0).fit(X[:400], y[:400])
+    return plot_survival(forest, X[400:], y[400:])
+
+
 PICTURES = (
     tree,
     boundaries,
@@ -233,6 +244,7 @@ PICTURES = (
     shap_waterfall,
     shap_dependence,
     dependence,
+    survival,
 )
 
 

@@ -243,14 +243,15 @@ class Table:
 
 
 def load_table(
-    path: str | Path, target: str, *, reading: Reading | None = None, text: Collection[str] = (),
-    **parts: Any,
+    path: str | Path, target: str | Sequence[str], *, reading: Reading | None = None,
+    text: Collection[str] = (), **parts: Any,
 ) -> Table:  # fmt: skip
     """Read a file to train on, or to test with: `path`, `reading` and `text` as in `read_frame`,
     the name of the `target`, and `parts` as in `split_columns`. Errors say what is wrong with the
     file, or which column is absent or not fit for its part."""
-    others = {target: "the target", parts.get("weight"): "the weight"}
-    others[parts.get("groups")] = "the group or the time"
+    others: dict[Any, str] = dict.fromkeys(_names(target), "the target")
+    others |= {parts.get("weight"): "the weight"}
+    others |= {parts.get("groups"): "the group or the time"}
     others |= dict.fromkeys(parts.get("drop", ()), "dropped")
     dates = reading.dates if reading else ()
     for name, part in others.items():
@@ -262,21 +263,23 @@ def load_table(
 
 
 def split_columns(
-    frame: Any, target: str, *, weight: str | None = None, drop: Sequence[str] = (),
+    frame: Any, target: str | Sequence[str], *, weight: str | None = None, drop: Sequence[str] = (),
     features: Sequence[str] | None = None, drop_missing_target: bool = False,
     groups: str | None = None,
 ) -> Table:  # fmt: skip
-    """Features, target, weights and groups of a frame; parameters and errors as in `load_table`."""
+    """Features, target, weights and groups of a frame; parameters and errors as in `load_table`.
+    A target of two columns is a time, and whether an event came then."""
     notes = []
-    target, *drop = find_columns(frame, [target, *drop])
+    target, *event = find_columns(frame, _names(target))
+    drop = find_columns(frame, drop)
     if weight is not None:
         [weight] = find_columns(frame, [weight])
     if groups is not None:
         [groups] = find_columns(frame, [groups])
-    if target in (weight, groups, *drop):
+    if target in (weight, groups, *event, *drop):
         raise ValueError(
-            f"column {target!r} is the target: it cannot be dropped, or be the weight, the group "
-            "or the time"
+            f"column {target!r} is the target: it cannot be dropped, or be the weight, the "
+            "group, the time or the event"
         )
     missing = is_missing(frame[target])
     if drop_missing_target and missing.any():
@@ -287,9 +290,11 @@ def split_columns(
         if len(frame) == 0:
             raise ValueError(f"the target {target!r} is missing in all rows")
     y = _target(frame[target], drop_missing_target)
+    if event:
+        y = _survival(frame[event[0]], y, target)
     weights = None if weight is None else _weights(frame[weight])
     if features is None:
-        apart = {target, weight, groups, *drop}
+        apart = {target, weight, groups, *event, *drop}
         if UNNAMED in frame.columns and UNNAMED not in apart:
             notes.append(f"column {UNNAMED!r}, an index that pandas wrote, is left out")
             apart.add(UNNAMED)
@@ -350,6 +355,11 @@ def find_columns(frame: Any, names: Sequence[str]) -> list[str]:
     return columns
 
 
+def _names(target: str | Sequence[str]) -> list[str]:
+    """The columns of the target."""
+    return [target] if isinstance(target, str) else [*target]
+
+
 def _target(column: Any, had_gaps: bool = False) -> np.ndarray:
     n_missing = int(is_missing(column).sum())
     if n_missing:
@@ -362,6 +372,20 @@ def _target(column: Any, had_gaps: bool = False) -> np.ndarray:
     if had_gaps and is_whole and (y == np.round(y)).all():
         y = y.astype(np.int64)  # in a column with gaps, whole numbers are read as floats
     return np.asarray(y if y.dtype.kind in "biuf" else y.astype(np.str_))
+
+
+def _survival(column: Any, time: np.ndarray, target: str) -> np.ndarray:
+    """Whether the event came to each row, and its time or until when the row is known."""
+    event = np.asarray(column.to_numpy())
+    if event.dtype.kind not in "biuf" or not np.isin(event, [0, 1]).all():
+        raise ValueError(
+            f"the event column {column.name!r} must hold 1 (or true) where the event came, and 0 "
+            "(or false) where it had not come by the time of the row"
+        )
+    if time.dtype.kind not in "iuf":
+        raise ValueError(f"the target {target!r} must hold the times of the events: numbers")
+    dtype = [("event", bool), ("time", np.float64)]
+    return np.rec.fromarrays([event == 1, time.astype(np.float64)], dtype=dtype)
 
 
 def is_missing(column: Any) -> np.ndarray:

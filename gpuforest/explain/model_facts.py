@@ -33,6 +33,8 @@ def model_facts(estimator: Any) -> dict[str, Any]:
     depths = tree_depths(forest)
     is_classes, several = is_classifier(estimator), forest.coding.several
     task = "anomalies" if is_outlier_detector(estimator) else "embedding"
+    if is_survival(estimator):
+        task = "survival"
     if is_classes or is_regressor(estimator):
         task = "classification" if is_classes else "regression"
     names = feature_names(estimator)
@@ -53,11 +55,23 @@ def model_facts(estimator: Any) -> dict[str, Any]:
         "depth": int(depths.max()),
         "min_depth": int(depths.min()),
         "mean_depth": float(depths.mean()),
-        "score": "accuracy" if is_classes else "R2",
+        "score": score_name(estimator).replace("²", "2"),
         "oob_score": finite(getattr(estimator, "oob_score_", None)),
         "importances": dict(sorted(importances, key=lambda item: -item[1])),
         **boosting,
     }
+
+
+def is_survival(estimator: Any) -> bool:
+    """Whether it is a survival forest, whose target is whether an event came, and when."""
+    return hasattr(type(estimator), "unique_times_")
+
+
+def score_name(estimator: Any) -> str:
+    """What `score` and `oob_score_` are called."""
+    if is_survival(estimator):
+        return "concordance"
+    return "accuracy" if is_classifier(estimator) else "R²"
 
 
 def changed_settings(estimator: Any) -> dict[str, Any]:

@@ -116,7 +116,9 @@ HEADER: dict[str, Any] = {
     "training?": TRAINING,
     # facts about the training data that the command line knows
     "source?": {
-        **dict.fromkeys(("target?", "decimal?", "thousands?", "units?", "date_format?"), str),
+        **dict.fromkeys(
+            ("target?", "event?", "decimal?", "thousands?", "units?", "date_format?"), str
+        ),
         **{name: [str] for name in ("missing?", "dates?")},
     },
     # "stops" says whether rounds end early. Where the scores are those of a function, which no

@@ -301,6 +301,29 @@ def test_mapie():
     assert ((ends[:, 0] <= NUMBERS) & (ends[:, 1] >= NUMBERS)).mean() > 0.85
 
 
+def test_scikit_survival():
+    metrics = tool("sksurv.metrics")
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(300, 3))
+    time, end = rng.exponential(np.exp(-rows[:, 0])), rng.exponential(2.0, 300)
+    y = np.rec.fromarrays([time <= end, np.minimum(time, end)], names="event,time")
+    forest = gf.RandomSurvivalForest(20, random_state=0, backend="numpy").fit(rows[:200], y[:200])
+    test, known = rows[200:], y[200:]
+    times, risks = np.linspace(0.2, 1.0, 9), forest.predict(test)
+    auc, mean = metrics.cumulative_dynamic_auc(y[:200], known, risks, times)
+    assert auc.shape == (9,)
+    assert mean > 0.65
+    assert metrics.concordance_index_ipcw(y[:200], known, risks, 1.0)[0] > 0.65
+    harrell = metrics.concordance_index_censored(known["event"], known["time"], risks)[0]
+    assert harrell == pytest.approx(forest.score(test, known))
+    curves = [curve(times) for curve in forest.predict_survival_function(test)]
+    score = metrics.integrated_brier_score(y[:200], known, curves, times)
+    assert 0.05 < score < 0.25
+    scorer = metrics.as_integrated_brier_score_scorer(forest, times)
+    scorer.fit(rows[:200], y[:200])
+    assert scorer.score(test, known) == pytest.approx(-score)
+
+
 def test_optuna():
     optuna = tool("optuna")
     optuna.logging.set_verbosity(optuna.logging.ERROR)

@@ -251,6 +251,12 @@ def test_shares_of_features_add_up_to_the_risk():
     assert np.abs(shares).sum(axis=0).argmax() == 0
 
 
+def test_rows_that_come_in_blocks():
+    forest = RandomSurvivalForest(10, random_state=0, backend="numpy").fit(X, Y)
+    data = gpuforest.BinnedData.from_blocks([X[:50], X[50:]], random_state=0)
+    assert np.array_equal(clone(forest).fit(data, Y).predict(X), forest.predict(X))
+
+
 def test_more_trees_by_warm_start():
     forest = RandomSurvivalForest(5, random_state=0, warm_start=True).fit(X, Y)
     forest.set_params(n_estimators=9).fit(X, Y)

@@ -22,6 +22,7 @@ from gpuforest.data.frames import Table, listed
 from gpuforest.data.passes import Reader, binned_blocks
 from gpuforest.data.text import Reading
 from gpuforest.engine.binning import categories_of
+from gpuforest.explain.model_facts import is_survival
 from gpuforest.tools.cli import options
 
 LISTS = ("missing", "dates")
@@ -31,15 +32,18 @@ OPTIONS = tuple(Reading.__dataclass_fields__)  # of reading
 def reading_of(arguments: argparse.Namespace, model: Any = None) -> Reading:
     """How to read a file: as for the training of the model, except where options are given."""
     source: dict[str, Any] = getattr(model, "source_", {})
-    values: dict[str, Any] = {k: value for k, value in source.items() if k != "target"}
+    values: dict[str, Any] = {
+        k: value for k, value in source.items() if k not in ("target", "event")
+    }
     for name, value in options.options_of(arguments, *OPTIONS).items():
         values[name] = names_of(value) if name in LISTS else value
     return Reading(**values | {name: tuple(values[name]) for name in LISTS if name in values})
 
 
-def source_of(reading: Reading, target: str) -> dict[str, Any]:
-    """The facts about its training data that a model keeps: the target, and how they were read."""
-    source: dict[str, Any] = {"target": target}
+def source_of(reading: Reading, target: str, event: str | None) -> dict[str, Any]:
+    """The facts about its training data that a model keeps: the target, the event of a survival
+    forest, and how they were read."""
+    source: dict[str, Any] = {"target": target} | ({"event": event} if event else {})
     for name in OPTIONS:
         if (value := getattr(reading, name)) != getattr(Reading(), name):
             source[name] = list(value) if name in LISTS else value
@@ -98,6 +102,20 @@ class ModelRows:
             )
         return str(target)
 
+    @property
+    def event(self) -> str | None:
+        """Of a survival forest, the column of whether the event came: that of --event, or of the
+        training."""
+        event: str | None = vars(self.arguments).get("event")
+        if not is_survival(self.model):
+            if event is not None:
+                raise ValueError("--event: the model is no survival forest")
+            return None
+        event = event or getattr(self.model, "source_", {}).get("event")
+        if event is None:
+            raise ValueError("the model does not say which column has its events: add --event")
+        return event
+
     def frames(self, keep: Sequence[str] = ()) -> Iterator[Any]:
         """The data as one frame, or as several one below another, with columns to keep."""
         reading = self.reading
@@ -138,10 +156,10 @@ class ModelRows:
     def table(self, **parts: Any) -> Table:
         """The features that the model needs, and the target; `parts` as of `load_table`."""
         classes = getattr(self.model, "classes_", np.zeros(0))
-        target = self.target
+        target, event = self.target, self.event
         table = frames.load_table(
             self.path,
-            target,
+            target if event is None else (target, event),
             features=self.names,
             reading=self.reading,
             text=[*self.texts, *([target] if classes.dtype.kind in "OU" else [])],

@@ -18,11 +18,13 @@ import gpuforest
 ESTIMATORS: dict[tuple[str, str], Any] = {
     ("forest", "classification"): gpuforest.RandomForestClassifier,
     ("forest", "regression"): gpuforest.RandomForestRegressor,
+    ("forest", "survival"): gpuforest.RandomSurvivalForest,
     ("quantile_forest", "regression"): gpuforest.RandomForestQuantileRegressor,
     ("tree", "classification"): gpuforest.DecisionTreeClassifier,
     ("tree", "regression"): gpuforest.DecisionTreeRegressor,
     ("extra_trees", "classification"): gpuforest.ExtraTreesClassifier,
     ("extra_trees", "regression"): gpuforest.ExtraTreesRegressor,
+    ("extra_trees", "survival"): gpuforest.ExtraSurvivalTrees,
     ("bagging", "classification"): gpuforest.BaggingClassifier,
     ("bagging", "regression"): gpuforest.BaggingRegressor,
     ("adaboost", "classification"): gpuforest.AdaBoostClassifier,

@@ -11,6 +11,7 @@ from sklearn.utils import Bunch
 
 import gpuforest
 from gpuforest.data.frames import Table, find_columns
+from gpuforest.explain.model_facts import is_survival
 from gpuforest.export.container import replaced
 from gpuforest.tools import plot
 from gpuforest.tools.cli import files, options, output
@@ -37,11 +38,13 @@ TREE = "--tree N  tree N (default: 0, the first)"
 DEPTH = "--max-depth D  levels to show (default: all)"
 DATA = "--data FILE{}  {}: " + options.FILE
 TARGET = "--target COLUMN  the column that the model predicts (default: as in training)"
+EVENT = "--event COLUMN  the column of whether the event came (default: as in training)"
 CLASS = "--class CLASS  the class (default: the second of two)"
 KIND = f"""\
 --kind {"|".join(IMPORTANCES)}  impurity: gains of the splits (default); permutation: what \
 permuting costs on the rows of --data (default with it); oob-impurity: gains for the rows out of \
 bag; oob-permutation: what permuting these costs; for the last two --data is the file of training"""
+GIVEN = ("tree", "max_depth", "top", "row", "feature", "color_by", "groups")  # to pass on
 ROWS = (DATA.format("!", "rows"), BACKGROUND, CLASS)
 POINTS = (DATA.format("!", "points"), TARGET)
 
@@ -71,6 +74,12 @@ PICTURES: dict[str, tuple[str, ...]] = {
         "the features' importances: by gains, by permutation, or by rows out of bag",
         *(DATA.format("", "rows to find importances from"), TARGET),
         *(KIND, _top(plot.plot_importances)),
+    ),
+    "survival": (
+        "the survival of groups of rows by risk, and what a survival forest says of them",
+        *(DATA.format("!", "rows that were not in the training"), TARGET, EVENT),
+        "--groups N  groups of equal size "
+        f"(default: {options.default_of(plot.plot_survival, 'groups')})",
     ),
     "loss": (
         "the loss of a boosted model against its rounds",
@@ -128,7 +137,7 @@ def run_plot(arguments: argparse.Namespace) -> None:
 
 def draw(model: Any, arguments: argparse.Namespace) -> Figure:
     """The picture."""
-    params = options.options_of(arguments, "tree", "max_depth", "top", "row", "feature", "color_by")
+    params = options.options_of(arguments, *GIVEN)
     kind = arguments.picture
     if kind in ("boundaries", "steps"):
         return draw_both(model, arguments)
@@ -136,7 +145,7 @@ def draw(model: Any, arguments: argparse.Namespace) -> Figure:
     if kind == "importances":
         shown, params["feature_names"] = importances_of(model, arguments)
         drawn = [shown]
-    elif kind == "loss" and (table := table_of(model, arguments)) is not None:
+    elif kind in ("loss", "survival") and (table := table_of(model, arguments)) is not None:
         drawn += [table.X, table.y]
     elif kind.startswith("shap"):
         params["background"] = files.background_of(model, arguments)
@@ -251,10 +260,10 @@ def run_report(arguments: argparse.Namespace) -> None:
         model, X, y = files.load_model(arguments), None, None
         if files.has_data(arguments):
             rows = files.ModelRows(model, arguments)
-            if hasattr(model, "score"):
+            if hasattr(model, "score") and not is_survival(model):
                 table = rows.table(drop_missing_target=arguments.drop_missing_target)
                 X, y, notes = table.X, table.y, table.notes
-            else:  # it has no target
+            else:  # it has no target, or none that a report compares with
                 X = rows.features()
         model.report(X, y, path=out)
     for note in notes:

@@ -12,7 +12,7 @@ from sklearn.utils import Bunch
 
 from gpuforest.common.progress import report, stage
 from gpuforest.data.frames import Table, find_columns, listed
-from gpuforest.explain.model_facts import finite
+from gpuforest.explain.model_facts import finite, is_survival
 from gpuforest.export.model_tables import category_codes, reader_of_codes
 from gpuforest.tools.cli import files, options, output
 from gpuforest.tools.plot.shap import labels_of
@@ -35,6 +35,7 @@ PREDICT = """\
 --keep COLS  columns of DATA to write next to the predictions, such as an id, separated by commas"""
 EVALUATE = """\
 --target COLUMN  the column to compare with (default: as in training)
+--event COLUMN  of a survival forest the column of whether the event came (default: as in training)
 --weight COLUMN  the column of sample weights
 --drop-missing-target  leave out rows without a target
 --permute  also how much accuracy or R2 falls when the values of a feature are permuted: the mean \
@@ -158,6 +159,9 @@ def run_evaluate(arguments: argparse.Namespace) -> None:
         facts |= {"rows": len(table.y), "task": "classification"}
         if is_classifier(model):
             facts |= class_scores(model, table)
+        elif is_survival(model):
+            score = finite(model.score(table.X, table.y, sample_weight=table.weight))
+            facts |= {"task": "survival", "concordance": score}
         else:
             facts |= {"task": "regression", **number_scores(model, table)}
         if arguments.permute:
@@ -221,7 +225,7 @@ def summary(facts: dict[str, Any]) -> output.Rows:
         ("target", f"{facts['target']}: {facts['task']}"),
     ]
     names = {"r2": "R2", "log_loss": "log loss"}
-    for key in ("accuracy", "balanced_accuracy", "log_loss", "r2", *ERRORS):
+    for key in ("concordance", "accuracy", "balanced_accuracy", "log_loss", "r2", *ERRORS):
         if facts.get(key) is not None:
             shown = f"{facts[key]:.6g}" if key in ERRORS else f"{facts[key]:.4f}"
             rows += [(names.get(key, key.replace("_", " ")), shown)]

@@ -39,6 +39,8 @@ PRESET = f"""\
 --preset {"|".join(presets.BOOSTING)}  what parameters begin with, of a forest, extra_trees or \
 boosting: accurate is best without a search (default: scikit-learn)"""
 OPTIONS = """\
+--event COLUMN  the column of whether an event came (1) or not (0): the target is its time, or \
+until when a row is known, and the model a survival forest
 --weight COLUMN  the column of sample weights
 --groups COLUMN  the column of the groups that rows belong to, such as patients: bags, early \
 stopping and --test FRACTION take whole groups
@@ -80,13 +82,14 @@ def run(arguments: argparse.Namespace) -> None:
     out = output.writable(arguments.out, arguments.data, test_file)
     reading, params = files.reading_of(arguments), options.given_parameters(arguments)
     with output.progress_bar() as seconds, ExitStack() as stack:
-        names: dict[str, Any] = {"target": arguments.target, "weight": arguments.weight}
-        names |= {"reading": reading}
+        target = (arguments.target, arguments.event) if arguments.event else arguments.target
+        names: dict[str, Any] = {"target": target, "weight": arguments.weight, "reading": reading}
         word, labels = files.labels_of_rows(arguments)
         grouped = {"groups": getattr(arguments, word)}
         how = {"drop_missing_target": arguments.drop_missing_target}
         drop, blocks = files.names_of(arguments.drop), None
-        if fraction is None and not arguments.drop_missing_target and files.streams(arguments.data):
+        whole = fraction is not None or arguments.drop_missing_target or arguments.event
+        if not whole and files.streams(arguments.data):
             blocks = files.TableBlocks(arguments.data, **names, **grouped, drop=drop)
             table: Any = blocks.first
         else:
@@ -110,9 +113,7 @@ def run(arguments: argparse.Namespace) -> None:
                 folder = Path(stack.enter_context(TemporaryDirectory(prefix="gpuforest-")))
             likely = likely_estimator(arguments, params)
             table = files.binned(blocks, likely, arguments.task or "auto", params, folder)
-        task = arguments.task or "auto"
-        if task == "auto":
-            task = "classification" if frames.is_class_target(table.y) else "regression"
+        task = task_of(arguments, table.y)
         estimator = options.make_estimator(arguments.model, task, params, arguments.preset)
         grouped = {} if table.groups is None else {labels: table.groups}
         if grouped and labels not in signature(estimator.fit).parameters:
@@ -121,12 +122,13 @@ def run(arguments: argparse.Namespace) -> None:
         if sys.stderr.isatty():  # before the work, so that it can be ended
             print(f"training takes {about(memory['total'])} of memory", file=sys.stderr)
         estimator.fit(table.X, table.y, sample_weight=table.weight, **grouped)
-        estimator.source_ = files.source_of(reading, arguments.target)
+        estimator.source_ = files.source_of(reading, arguments.target, arguments.event)
         with stage("saving"):
             save(estimator, out)
         score = None
         if test is not None:
-            score = finite(estimator.score(test.X, test.y, sample_weight=test.weight))
+            weight = None if task == "survival" else test.weight  # concordance has none
+            score = finite(estimator.score(test.X, test.y, sample_weight=weight))
     facts = describe(estimator, table)
     facts |= {"data": arguments.data, "target": arguments.target, "memory": memory}
     facts |= {"notes": notes}
@@ -134,6 +136,18 @@ def run(arguments: argparse.Namespace) -> None:
         facts |= {"test_rows": len(test.y), "test_score": score}
     facts |= {"seconds": seconds, "file": str(out), "bytes": out.stat().st_size}
     output.print_facts(facts, arguments.json, summary, "gpuforest train")
+
+
+def task_of(arguments: argparse.Namespace, y: Any) -> str:
+    """The task that the options say, or the target."""
+    task: str = arguments.task or "auto"
+    if arguments.event:
+        if task != "auto":
+            raise ValueError(f"--event is for survival forests, not for {task}")
+        return "survival"
+    if task == "auto":
+        task = "classification" if frames.is_class_target(y) else "regression"
+    return task
 
 
 def save(estimator: Any, out: Path) -> None:

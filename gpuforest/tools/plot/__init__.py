@@ -16,6 +16,7 @@ from gpuforest.tools.plot.shap import (
     plot_shap_waterfall,
 )
 from gpuforest.tools.plot.surfaces import plot_boundaries, plot_steps
+from gpuforest.tools.plot.survival import plot_survival
 from gpuforest.tools.plot.trees import plot_tree
 
 __all__ = [
@@ -30,5 +31,6 @@ __all__ = [
     "plot_shap_summary",
     "plot_shap_waterfall",
     "plot_steps",
+    "plot_survival",
     "plot_tree",
 ]

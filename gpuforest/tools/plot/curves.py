@@ -18,7 +18,7 @@ from gpuforest.estimators.adaboost import AdaBoost
 from gpuforest.estimators.boosting import HistGradientBoosting
 from gpuforest.estimators.boosting_fit import replace_predictions
 from gpuforest.explain.importances import importance_spread
-from gpuforest.explain.model_facts import best_round, kept_curves, measure_of
+from gpuforest.explain.model_facts import best_round, kept_curves, measure_of, score_name
 from gpuforest.explain.model_facts import feature_names as known_names
 from gpuforest.tools.plot import style
 
@@ -121,7 +121,8 @@ def plot_oob(estimator: Any, *, ax: style.Axes | None = None) -> style.Axes:
     curve = _kept_curve(
         estimator, "oob_curve_", "fit a forest with oob_score=True or n_estimators='auto'"
     )
-    name = "share of wrong rows" if is_classifier(estimator) else "1 - R²"
+    score = score_name(estimator)
+    name = "share of wrong rows" if score == "accuracy" else f"1 - {score}"
     with style.drawing(ax) as ax:
         ax.plot(curve.n_estimators, curve.error, "o-", color=style.PALETTE[0])
         ax.annotate(

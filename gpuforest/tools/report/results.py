@@ -14,7 +14,7 @@ from gpuforest.backends.registry import run_on_backend
 from gpuforest.common import hashing
 from gpuforest.common.progress import report, stage
 from gpuforest.engine.binning import bin_matrix
-from gpuforest.explain.model_facts import feature_names, finite
+from gpuforest.explain.model_facts import feature_names, finite, score_name
 from gpuforest.explain.oob import curve_points
 from gpuforest.export.walker import fitted_forest
 from gpuforest.tools.report.rows import SEED, Labels, Rows, drift
@@ -55,7 +55,7 @@ class Results:
         if callable(getattr(estimator, "oob_score", None)):
             return Score("out-of-bag score", value)
         if not is_classifier(estimator):
-            return Score("out-of-bag R²", value)
+            return Score(f"out-of-bag {score_name(estimator)}", value)
         n = getattr(estimator, "_training_", {}).get("rows")
         means = getattr(estimator, "oob_decision_function_", None)
         if means is not None:  # rows that every tree drew have no prediction

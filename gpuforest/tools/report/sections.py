@@ -95,6 +95,8 @@ def _task(estimator: Any) -> str:
         return f"classification{n}"
     if is_regressor(estimator):
         return f"regression{n}"
+    if facts.is_survival(estimator):
+        return "survival"
     return "anomaly detection" if hasattr(estimator, "score_samples") else "embedding"
 
 
@@ -215,7 +217,8 @@ def _error_pictures(results: Results) -> list[Html | None]:
     estimator = results.estimator
     errors = None if results.judged is None else computed.staged_error(results.judged)
     staged = {} if errors is None else {"rows given": errors}
-    of_rows = "share of wrong rows" if is_classifier(estimator) else "1 - R²"
+    score = facts.score_name(estimator)
+    of_rows = "share of wrong rows" if score == "accuracy" else f"1 - {score}"
     if estimator.forest_.baseline is None:
         curve = getattr(estimator, "oob_curve_", None)
         curves = {} if curve is None else {"out of bag": (curve.n_estimators, curve.error)}

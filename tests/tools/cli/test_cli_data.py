@@ -335,7 +335,7 @@ def test_blocks_of_time(folder, capsys, name):
     [
         (
             ["--groups", "y"],
-            "'y' is the target: it cannot be dropped, or be the weight, the group or the time",
+            "'y' is the target: it cannot be dropped, or be the weight, the group, the time or",
         ),
         (["--groups", "h"], "no column 'h'"),
         (["--groups", "g", "--model", "tree"], "--groups: --model tree takes no groups"),
