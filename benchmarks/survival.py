@@ -53,7 +53,7 @@ SIZES["200,000 x 30"] = (200_000, 30)
 TREES = {
     ("sksurv", "flchain"): 2, ("sksurv", "10,000 x 58"): 2,
     ("sksurv", "50,000 x 58"): 1, ("sksurv", "200,000 x 30"): 1,
-    ("ranger", "flchain"): 20, ("ranger", "10,000 x 58"): 4, ("ranger", "50,000 x 58"): 1,
+    ("ranger", "flchain"): 20, ("ranger", "10,000 x 58"): 1, ("ranger", "50,000 x 58"): 1,
     ("comprisk", "50,000 x 58"): 4, ("comprisk", "200,000 x 30"): 2,
 }  # fmt: skip
 SHALLOW = {("sksurv", "50,000 x 58"), ("sksurv", "200,000 x 30"), ("ranger", "50,000 x 58")}
