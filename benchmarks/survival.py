@@ -6,6 +6,8 @@ good; between the 10th and 90th percentile of test events, weighted by the censo
 rows) are paired by split. Categories are ordinal codes for all, missing numbers are medians: what
 scikit-survival takes. Defaults of the libraries, 100 trees, one thread each.
 
+--part criteria: the same, with our criterion "logrank" in our place and "exponential" in theirs.
+
 --part size: processor time of a fit and of 1,000 risks, and bytes of a pickle, on flchain and on
 simulated rows. scikit-survival grows a few trees (`--trees`), whose time and bytes are scaled up to
 100; on the simulated rows with low_memory=True, which keeps no curves.
@@ -17,6 +19,7 @@ import argparse
 import pickle
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +43,11 @@ METHODS: dict[str, Callable[..., Any]] = {
     "sksurv extra": ExtraSurvivalTrees,
 }
 PAIRS = [("gpuforest forest", "sksurv forest"), ("gpuforest extra", "sksurv extra")]
+CRITERIA = {
+    f"{criterion} {kind}": partial(METHODS[f"gpuforest {kind}"], criterion=criterion)
+    for criterion in ("logrank", "exponential")
+    for kind in ("forest", "extra")
+}
 
 
 Line = dict[str, Any]
@@ -169,7 +177,7 @@ def sizes(log: Log, trees: int) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--part", choices=["sets", "size"], default="sets")
+    parser.add_argument("--part", choices=["sets", "criteria", "size"], default="sets")
     parser.add_argument("--sets", help="names, with commas")
     parser.add_argument("--splits", type=int, default=SPLITS)
     parser.add_argument("--trees", type=int, default=2, help="of scikit-survival on many rows")
@@ -179,6 +187,10 @@ def main() -> None:
     if options.part == "size":
         print(sizes(log, options.trees))
         return
+    if options.part == "criteria":
+        METHODS.clear()
+        METHODS.update(CRITERIA)
+        PAIRS[:] = [(f"logrank {kind}", f"exponential {kind}") for kind in ("forest", "extra")]
     lines = []
     for name, X, y in sets():
         if options.sets is None or name in options.sets.split(","):

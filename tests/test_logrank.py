@@ -1,12 +1,16 @@
 """Log-rank splits: every one is the best, by the definition in plain Python."""
 
 from fractions import Fraction
-from itertools import combinations, pairwise
+from itertools import combinations
 
 import numpy as np
 import pytest
+from cuda_on_cpu.module import available
+from emulated import EmulatedBackend
+from engine import same_forest
 
-from gpuforest import ExtraSurvivalTrees, RandomSurvivalForest
+from gpuforest import ExtraSurvivalTrees, RandomSurvivalForest, register_backend
+from gpuforest.backends import registry
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.engine.sampling import draw_bags
 from gpuforest.splits.logrank.numba import ONE
@@ -106,3 +110,61 @@ def check_tree(tree, X, y, drawn, kinds, fewest):
         else:  # no split is allowed, or the rows are all alike
             assert not scores or not any(times[1]) or len(set(y[here].tolist())) == 1
     return len(splits)
+
+
+@pytest.mark.parametrize("kind", [RandomSurvivalForest, ExtraSurvivalTrees])
+def test_backends_threads_and_blocks_give_the_same_forest(kind, monkeypatch):
+    monkeypatch.setattr(registry, "_factories", dict(registry._factories))
+    if available() is None:
+        register_backend("emulated", lambda *_: EmulatedBackend())
+    X, y = data(900, 0)  # enough rows for codes to be copied
+    forests = [
+        kind(20, criterion="logrank", random_state=0, backend=backend, n_jobs=n_jobs).fit(X, y)
+        for backend, n_jobs in (("numpy", 1), ("numba", 1), ("numba", 3), ("emulated", 1))
+        if backend in registry._factories
+    ]
+    assert forests[0].forest_.n_nodes > 1000
+    for forest in forests[1:]:
+        assert same_forest(forests[0].forest_, forest.forest_)
+
+
+def test_a_row_of_weight_two_is_the_row_twice():
+    X, y = data(60, 0)
+    rows = np.r_[0:20, 0:60]
+    options = {"criterion": "logrank", "bootstrap": False, "max_features": None, "random_state": 0}
+    weighed = RandomSurvivalForest(1, min_samples_leaf=1, min_samples_split=2, **options)
+    found = weighed.fit(X, y, np.repeat([2.0, 1.0], [20, 40])).predict(X)
+    assert len(np.unique(found)) > 10
+    assert np.allclose(found, weighed.fit(X[rows], y[rows]).predict(X))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"max_leaf_nodes": 4},
+        {"max_depth": 2, "ccp_alpha": 1e-4},
+        {"max_features": "oob", "min_samples_leaf": "oob"},
+        {"max_samples": 0.5, "max_bins": 300},
+    ],
+    ids=str,
+)
+def test_parameters(options):
+    X, y = data(300, 0)
+    X[:, 0] = np.where(y["event"] == 1, y["time"], X[:, 0] + 2)
+    forest = RandomSurvivalForest(48, criterion="logrank", random_state=0).set_params(**options)
+    forest.fit(X, y, groups=np.arange(300) // 2)
+    assert forest.score(X, y) > 0.65
+    if "max_leaf_nodes" in options:
+        assert {tree.get_n_leaves() for tree in forest.estimators_} == {4}
+    if "max_depth" in options:
+        assert max(tree.get_depth() for tree in forest.estimators_) == 2
+
+
+@pytest.mark.parametrize(
+    "name", ["min_weight_fraction_leaf", "min_impurity_decrease", "feature_combinations"]
+)
+def test_what_is_refused(name):
+    value = 2.0 if name == "feature_combinations" else 0.1
+    forest = RandomSurvivalForest(criterion="logrank", **{name: value})
+    with pytest.raises(ValueError, match=f"criterion='logrank' takes no {name}: pass criterion="):
+        forest.fit(*data(20, 0))

@@ -25,9 +25,9 @@ the same order, so they are equal to the last bit. Gini adds up squares as integ
 fixed-point values of n ln n, so their sums do not depend on the order of the classes.
 
 A row with a survival time has T, the hazard that it went through, as its weight, and its event over
-T as its target; so its score is that of counts. Both sides of a split have an event. By "logrank" a split is
-chosen with the hazards of the node's own rows, see splits/logrank; all else is as if by those of all
-rows. With several kinds of events each is an output, and a side needs none.
+T as its target; so its score is that of counts. Both sides of a split have an event. By "logrank" T
+is the hazard among the rows of the node while its split is chosen, see splits/logrank, and else
+that among all rows. Where events have several causes each is an output, and a side needs no event.
 
 With several class outputs, each class has a moment, 1 where a row has the class: their squared
 error is then the Gini impurity of all outputs together, and their information the entropy.
@@ -96,7 +96,7 @@ class Criterion:
     centred: bool = True  # moments are measured from the middle of the targets; else from zero
     scale_power: int = 0  # score differences grow with this power of the scale of the moments
     medians: bool = False  # impurities are measured around medians, which need the rows
-    at_risk: bool = False  # a row's weight is its hazard by the node's own rows at risk
+    at_risk: bool = False  # a row's weight is its hazard among the rows of the node
     by_ratio: Bool = False  # features are chosen by gain over split information
     several: Criterion | None = None  # the criterion of several class outputs, if there is one
     label: str | None = None  # the name of its impurity, if different

@@ -6,10 +6,9 @@ rises by d / n, and the Kaplan-Meier estimate of survival falls by d / n of what
 forest are means over its trees (Ishwaran, Kogalur, Blackstone and Lauer, "Random survival
 forests", Annals of Applied Statistics 2, 2008).
 
-Of several causes that end the time of a row (competing risks) each has its own events. Its hazard
-rises by its d / n, and the incidence, the probability that the event has come by this cause, by d / n
-of the survival by all causes (Aalen and Johansen, "An empirical transition matrix", Scandinavian
-Journal of Statistics 5, 1978).
+Where events have several causes (competing risks), the hazard of each rises by its own d / n, and
+its incidence, the probability that the event has come by it, by d / n of the survival so far
+(Aalen and Johansen, "An empirical transition matrix", Scandinavian Journal of Statistics 5, 1978).
 
 The forest keeps codes, times and events of its training rows. Who is in which leaf follows from
 these: bags are drawn again from the seed, and one walk down the trees finds the leaves.

@@ -4,9 +4,13 @@ import pickle
 
 import numpy as np
 import pytest
+from cuda_on_cpu.module import available
+from emulated import EmulatedBackend
+from engine import same_forest
 
 import gpuforest
-from gpuforest import ExtraSurvivalTrees, RandomSurvivalForest
+from gpuforest import ExtraSurvivalTrees, RandomSurvivalForest, register_backend
+from gpuforest.backends import registry
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.engine.sampling import draw_bags
 from gpuforest.explain.survival import concordance
@@ -87,7 +91,8 @@ def test_each_cause_has_its_own_risk(kind, criterion, tmp_path):
         assert concordance(y["cause"] == k, y["time"], risks[:, 2 - k]) < 0.55
     assert forest.score(Z, y) == forest.score(Z, y, cause=1)
     assert forest.oob_prediction_.shape == (len(X), 2)
-    assert forest.oob_score_ == concordance(Y["cause"] == 1, Y["time"], forest.oob_prediction_[:, 0])
+    first = forest.oob_prediction_[:, 0]
+    assert forest.oob_score_ == concordance(Y["cause"] == 1, Y["time"], first)
     assert set(forest.feature_importances_.argsort()[-2:]) == {0, 1}
     forest.save(tmp_path / "model")
     for same in (gpuforest.load(tmp_path / "model"), pickle.loads(pickle.dumps(forest))):
@@ -106,6 +111,21 @@ def test_one_cause_is_as_before(criterion):
     assert forest.oob_score_ == same.oob_score_
     come = same.predict_cumulative_incidence_function(X, True)
     assert np.array_equal(np.maximum(1.0 - come, 0.0), forest.predict_survival_function(X, True))
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_backends_give_the_same_forest(criterion, monkeypatch):
+    monkeypatch.setattr(registry, "_factories", dict(registry._factories))
+    if available() is None:
+        register_backend("emulated", lambda *_: EmulatedBackend())
+    options = {"criterion": criterion, "random_state": 0}
+    first, *others = (
+        RandomSurvivalForest(10, backend=backend, **options).fit(X, Y)
+        for backend in ("numpy", "numba", "emulated")
+        if backend in registry._factories
+    )
+    assert first.forest_.n_nodes > 200
+    assert all(same_forest(first.forest_, other.forest_) for other in others)
 
 
 def test_shares_of_features_add_up_to_the_risks():

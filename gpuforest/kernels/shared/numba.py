@@ -223,7 +223,7 @@ def score_sides(criterion, left, n_left, right, n_right):
 @device
 def are_squares(criterion):
     """Whether a side's score is the sum of the squares of its moments over its weight."""
-    return criterion == SQUARED_ERROR or criterion == LOGRANK
+    return criterion in (SQUARED_ERROR, LOGRANK)
 
 
 @device
@@ -377,7 +377,7 @@ def add_bin(criterion, hist, at, left, sums, left_sum, right_sum, n):
 @device
 def needs_some(criterion):
     """Whether no side may have a mean of zero, though single categories may."""
-    return criterion == POISSON or criterion == LOGRANK
+    return criterion in (POISSON, LOGRANK)
 
 
 @device

@@ -31,7 +31,9 @@ class LogRank(Sets):
         return n_rows
 
     def cpu_scratch(self, training: Training, scratch: Scratch, data: Data) -> tuple[Any, ...]:
-        return (new_at_risk(training.target.times, data.n_channels),)
+        times = training.target.times
+        assert times is not None
+        return (new_at_risk(times, data.n_channels),)
 
     def scratch_bytes(self, fit: Fit, most: float) -> float:
         return super().scratch_bytes(fit, most) + 2 * 8 * most + 40 * fit.n_rows

@@ -146,13 +146,14 @@ def grow_logrank(
     sets: Sets | None, more: AtRisk,
 ):  # fmt: skip
     """As grow_subtrees of kernels/grow_subtrees/numba.py, from the slots of roots."""
-    zero, used, order, sums = np.int64(0), scratch.used, scratch.order, scratch.sums
+    zero: Any = np.int64(0)
+    used, order, sums = scratch.used, scratch.order, scratch.sums
     blocks, grown = (data.codes, scratch.some, scratch.few), Grown(zero, zero, zero)
     for d in range(len(slots.begin)):
         n = load_in_order(data, slots, d, order, more)
         node_totals(order.stats, 0, n, sums)
         root = OpenNode(
-            zero, n, np.int64(slots.depth[d]), grown.n_nodes, zero, sums[0], sums[len(sums) - 1],
+            zero, n, zero + slots.depth[d], grown.n_nodes, zero, sums[0], sums[len(sums) - 1],
             slots.key[d],
         )  # fmt: skip
         allow(scratch, slots, d)
