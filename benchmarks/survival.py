@@ -8,6 +8,8 @@ scikit-survival takes. Defaults of the libraries, 100 trees, one thread each. ra
 (Debian: `r-cran-ranger`); its risk is the sum of its cumulative hazards, and it is spared its
 out-of-bag error.
 
+--part criteria: ours by the log-rank statistic, in the place of another library.
+
 --part size: processor time of a fit and of 1,000 risks, and bytes of a pickle (of an RDS file), on
 flchain and on simulated rows. Those who take long grow fewer trees (`TREES`), whose time and bytes
 are scaled up to 100. On simulated rows scikit-survival has low_memory=True, which keeps no curves.
@@ -46,6 +48,7 @@ METHODS = (
     *("gpuforest forest", "gpuforest extra", "sksurv forest", "sksurv extra"),
     *("ranger forest", "comprisk forest"),
 )
+CRITERIA = "gpuforest forest", "gpuforest extra", "logrank forest", "logrank extra"
 OURS = {"forest": gpuforest.RandomSurvivalForest, "extra": gpuforest.ExtraSurvivalTrees}
 # of --part size, the rows and features that are simulated, and the trees that others grow there
 SIZES = {"flchain": None, "10,000 x 58": (10_000, 58), "50,000 x 58": (50_000, 58)}
@@ -124,7 +127,8 @@ class Forest:
             from comprisk import CompetingRiskForest
 
             self.model = CompetingRiskForest(**options).fit(X, y["time"], y["event"].astype(int))
-        elif library == "gpuforest":
+        elif library in ("gpuforest", "logrank"):
+            options |= {"criterion": library} if library == "logrank" else {}
             self.model = OURS[kind](**options).fit(X, y)
         else:
             kinds = {"forest": RandomSurvivalForest, "extra": ExtraSurvivalTrees}
@@ -273,7 +277,7 @@ def sizes(log: Log, methods: list[str], tasks: list[str]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--part", choices=["sets", "size"], default="sets")
+    parser.add_argument("--part", choices=["sets", "criteria", "size"], default="sets")
     parser.add_argument("--sets", help="names of sets, or of tasks of --part size; with semicolons")
     parser.add_argument("--methods", help="libraries, with commas (default: all that are there)")
     parser.add_argument("--splits", type=int, default=SPLITS)
@@ -293,6 +297,8 @@ def main() -> None:
         forests = [method for method in methods if method.endswith("forest")]
         print(sizes(log, forests, wanted or [*SIZES]))
         return
+    if options.part == "criteria":
+        methods = [*CRITERIA]
     lines = []
     for name, X, y in sets():
         if wanted is None or name in wanted:

@@ -290,7 +290,7 @@ class NumbaBackend(NumpyBackend):
                     return last
             # somewhat more, because another tree may need it
             more, width = (most + most // 32, total + total // 32), training.hist_channels
-            scratch = new_scratch(data, *more, rules.n_tried, width, n_codes)
+            scratch = new_scratch(data, *more, rules.n_tried, width, n_codes, kind.columns)
             kinds, C, n_words = training.matrix.edges.kinds, data.n_channels, training.node_words
             sets = None  # if splits have no words
             if n_words:

@@ -16,6 +16,7 @@ squared_error      sum_k (sum w y_k)^2 / n                Breiman et al. 1984, 8
 poisson            sum_k (sum w y_k) ln(mean y_k)         Therneau and Atkinson, rpart
 information        the same, where a y_k may be zero      entropy of several outputs
 exponential        D ln(D / T), D events in a time of T   LeBlanc and Crowley 1992
+logrank            D^2 / E, of E events expected          Ciampi et al. 1986; Ishwaran et al. 2008
 absolute_error     - sum_k sum w |y_k - median y_k|       Breiman et al. 1984, 8.11
 =================  =====================================  ==========================
 
@@ -24,7 +25,9 @@ the same order, so they are equal to the last bit. Gini adds up squares as integ
 fixed-point values of n ln n, so their sums do not depend on the order of the classes.
 
 A row with a survival time has T, the hazard that it went through, as its weight, and its event over
-T as its target; so its score is that of counts. Both sides of a split have an event.
+T as its target; so its score is that of counts. Both sides of a split have an event. By "logrank" T
+is the hazard among the rows of the node while its split is chosen, see splits/logrank, and else
+that among all rows. Where events have several causes each is an output, and a side needs no event.
 
 With several class outputs, each class has a moment, 1 where a row has the class: their squared
 error is then the Gini impurity of all outputs together, and their information the entropy.
@@ -53,7 +56,7 @@ Pair = tuple[np.ndarray, np.ndarray]
 
 # the numbers of the criteria in compiled kernels; those of class counts precede SQUARED_ERROR
 GINI, ENTROPY, MISCLASSIFICATION, SQUARED_ERROR, POISSON, INFORMATION = range(6)
-ABSOLUTE_ERROR = 6
+ABSOLUTE_ERROR, LOGRANK = 6, 7
 
 LN2 = 0.6931471805599453
 SQRT2 = 1.4142135623730951
@@ -93,6 +96,7 @@ class Criterion:
     centred: bool = True  # moments are measured from the middle of the targets; else from zero
     scale_power: int = 0  # score differences grow with this power of the scale of the moments
     medians: bool = False  # impurities are measured around medians, which need the rows
+    at_risk: bool = False  # a row's weight is its hazard among the rows of the node
     by_ratio: Bool = False  # features are chosen by gain over split information
     several: Criterion | None = None  # the criterion of several class outputs, if there is one
     label: str | None = None  # the name of its impurity, if different
@@ -294,8 +298,18 @@ ALL = [
     ),
 ]  # fmt: skip
 CRITERIA = {c.name: c for c in ALL}
-CRITERIA["exponential"] = replace(
+OF_TIMES = replace(
     CRITERIA["poisson"], name="exponential", task="survival", check=None, loss_name="mean deviance"
+)
+OF_RANKS = replace(
+    OF_TIMES, name="logrank", number=LOGRANK, score=_moment_squares, drop=_squares_drop,
+    scale_power=2, at_risk=True,
+)  # fmt: skip
+CRITERIA["exponential"] = replace(
+    OF_TIMES, several=replace(OF_TIMES, number=INFORMATION, allowed=None)
+)
+CRITERIA["logrank"] = replace(
+    OF_RANKS, several=replace(OF_RANKS, number=SQUARED_ERROR, allowed=None)
 )
 
 

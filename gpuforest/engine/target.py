@@ -126,6 +126,9 @@ class Target:
 
     coding: TargetCoding
     y: Array  # i32[N, 1] class codes, or i64[N, K] moments; row-major, see `of`
+    # of survival, where splits need it: i64[N, 3], the rank of each row's time, the number of its
+    # event or 0, and the factor of its weight that is its exposure
+    times: np.ndarray | None = None
 
     @classmethod
     def of(cls, coding: TargetCoding, y: Array, backend: Backend) -> Target:

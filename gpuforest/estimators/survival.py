@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import get_host_backend
@@ -39,10 +42,12 @@ HOW = (
     "event or until when the row is known (float), such as numpy.array([(True, 5.0), (False, "
     '7.5)], dtype=[("event", bool), ("time", float)]), or a frame of two such columns'
 )
+MOST_CAUSES = 100
 
 
 def check_survival(y: Any, n_rows: int) -> np.ndarray:
-    """Times and events f64[N, 2] of a target of survival; a ValueError if it is none."""
+    """Times, and causes of events or 0, f64[N, 2] of a target of survival; a ValueError if it is
+    none."""
     if is_frame(y):
         columns = [np.asarray(to_host(y[name], "y")) for name in y.columns]
     else:
@@ -54,20 +59,35 @@ def check_survival(y: Any, n_rows: int) -> np.ndarray:
     event, time = (column.astype(np.float64) for column in columns)
     if len(event) != n_rows:
         raise ValueError(f"X has {n_rows} rows, y has {len(event)}")
-    if not np.isin(event, [0.0, 1.0]).all():
-        raise ValueError(f"the first field of y must be True or False (1 or 0): {HOW}")
+    if not are_causes(event, MOST_CAUSES):
+        raise ValueError(
+            "the first field of y must be True or False, or the causes of events as numbers from "
+            f"1 to at most {MOST_CAUSES} and 0 where none came: {HOW}"
+        )
     if not np.isfinite(time).all() or (time < 0).any():
         row = int(np.argmax(~np.isfinite(time) | (time < 0)))
         raise ValueError(
             f"the times of y must be finite and not negative: row {row} has {time[row]}"
         )
+    if event.max() > 1 and event.all():
+        warnings.warn(
+            f"no row of y is censored: 1 to {int(event.max())} are taken for causes of events, and "
+            "0 would be for rows without one",
+            UserWarning,
+            stacklevel=2,
+        )
     return np.stack([time, event], axis=1)
 
 
-def are_survival(y: np.ndarray) -> bool:
-    """Whether finite numbers f64[N, 2] are times and events, and some event has come."""
+def are_causes(event: np.ndarray, most: int) -> bool:
+    """Whether all are whole numbers from 0 to `most`."""
+    return bool(((event >= 0) & (event <= most) & (event == np.round(event))).all())
+
+
+def are_survival(y: np.ndarray, n_causes: int) -> bool:
+    """Whether finite numbers f64[N, 2] are times and causes, and some event has come."""
     time, event = y.T
-    return bool((time >= 0).all() and np.isin(event, [0.0, 1.0]).all() and event.any())
+    return bool((time >= 0).all() and are_causes(event, n_causes) and event.any())
 
 
 def check_events(y: np.ndarray, weights: np.ndarray | None) -> None:
@@ -87,7 +107,7 @@ class SurvivalForest(BaseForest):
     _tree = DecisionTreeRegressor
     _fewest_rows = 2
     n_times: int
-    _rows_: TrainingRows  # whose targets are [time, event]
+    _rows_: TrainingRows  # whose targets are [time, cause of the event or 0]
     _exposed_: tuple[Sampling, np.ndarray]  # during a fit: how rows are drawn, and their exposures
     proximity, neighbours = bagged.proximity, bagged.neighbours
     estimators_samples_ = property(bagged.estimators_samples_)
@@ -98,9 +118,16 @@ class SurvivalForest(BaseForest):
                 "survival forests weigh rows by the hazard of all rows, so no row is judged by "
                 "earlier ones only: pass no blocks"
             )
-        return super()._prepared(data, seed, backend)
+        plan = super()._prepared(data, seed, backend)
+        training, y = plan.training, plan.checked.values
+        if not training.rules.criterion.at_risk:
+            return plan
+        rank = np.unique(y[:, 0], return_inverse=True)[1]
+        times = np.stack([rank, y[:, 1], self._exposed_[1]], axis=1).astype(np.int64)
+        target = replace(training.target, times=times)
+        return replace(plan, training=replace(training, target=target))
 
-    # a row weighs the hazard that it went through, and its target is its event over that weight
+    # a row weighs the hazard that it went through, and its targets are its events over that weight
 
     def _check_target(self, y: Any, n_rows: int, backend: Backend) -> CheckedTarget:
         return CheckedTarget(check_survival(y, n_rows))
@@ -116,8 +143,10 @@ class SurvivalForest(BaseForest):
         return weighed(sampling, whole)
 
     def _rates(self, checked: CheckedTarget) -> np.ndarray:
-        """Events of rows over their exposures, f64[N, 1]."""
-        return np.asarray((checked.values[:, 1] / self._exposed_[1])[:, None])
+        """Events of rows by each of K causes over their exposures, f64[N, K]."""
+        event = checked.values[:, 1:]
+        causes = np.arange(1, max(1, int(event.max())) + 1)
+        return np.asarray((event == causes) / self._exposed_[1][:, None])
 
     def _encode_target(
         self, checked: CheckedTarget, sampling: Sampling, backend: Backend
@@ -145,13 +174,13 @@ class SurvivalForest(BaseForest):
     def _look_out_of_bag(self, plan: TrainingPlan) -> None:
         if not self.oob_score:
             return
-        risks = self.oob_prediction_ = self._oob_means(plan)[:, 0]
-        seen = ~np.isnan(risks)
-        time, event = plan.checked.values[seen].T
-        self.oob_score_ = survival.concordance(event > 0, time, risks[seen])
+        risks, y = self._oob_means(plan), plan.checked.values
+        seen = ~np.isnan(risks[:, 0])
+        self.oob_prediction_ = by_cause(risks)
+        self.oob_score_ = self._oob_scorer(plan.checked)(y[seen], risks[seen])
 
     def _oob_scorer(self, checked: CheckedTarget) -> Score:
-        return lambda y, risks: survival.concordance(y[:, 1] > 0, y[:, 0], risks[:, 0])
+        return lambda y, risks: concordance_of(y, risks, 1)
 
     def _tree_score(self, checked: CheckedTarget) -> Score:
         scorer, y = self._oob_scorer(checked), checked.values
@@ -174,7 +203,7 @@ class SurvivalForest(BaseForest):
 
     def predict(self, X: Any) -> Any:
         """The risk of rows: the sum of the cumulative hazard over all times of events, which is a
-        mean over the trees.
+        mean over the trees; of several causes each by its own hazard.
 
         Parameters
         ----------
@@ -182,13 +211,14 @@ class SurvivalForest(BaseForest):
 
         Returns
         -------
-        float64 array of shape (n_samples,), higher where the event comes sooner; on a GPU where X
-        is on one
+        float64 array of shape (n_samples,), or (n_samples, n_causes) of several causes, higher
+        where the event comes sooner; on a GPU where X is on one
         """
-        risks = self._walk(X, prediction.predict)
-        return risks[:, 0]
+        return by_cause(self._walk(X, prediction.predict))
 
-    def predict_cumulative_hazard_function(self, X: Any, return_array: bool = False) -> np.ndarray:
+    def predict_cumulative_hazard_function(
+        self, X: Any, return_array: bool = False, cause: int = 1
+    ) -> np.ndarray:
         """The cumulative hazard of rows: the mean over the trees of the Nelson-Aalen estimates of
         their leaves.
 
@@ -197,54 +227,95 @@ class SurvivalForest(BaseForest):
         X : array-like or frame of shape (n_samples, n_features)
         return_array : bool, default=False
             An array of values at `unique_times_` instead of functions.
+        cause : int, default=1
+            The cause whose events are counted; those of others end the time of a row.
 
         Returns
         -------
         ndarray of n_samples functions of time, with the attributes x and y; or float64 ndarray of
         shape (n_samples, n_times)
         """
-        return self._curves(X, return_array, is_survival=False)
+        self._check_cause(cause)
+        grid, values = self._sums(X, lambda steps: steps.hazard[:, cause - 1])
+        return values if return_array else _functions(grid, values, 0.0)
 
-    def predict_survival_function(self, X: Any, return_array: bool = False) -> np.ndarray:
-        """The probability that the event comes later than a time: the mean over the trees of the
-        Kaplan-Meier estimates of the rows' leaves.
+    def predict_cumulative_incidence_function(
+        self, X: Any, return_array: bool = False, cause: int = 1
+    ) -> np.ndarray:
+        """The probability that the event has come until a time, by this cause: the mean over the
+        trees of the Aalen-Johansen estimates of the rows' leaves. Those of all causes and the
+        survival function add up to one.
 
         Parameters and result are those of `predict_cumulative_hazard_function`.
         """
-        return self._curves(X, return_array, is_survival=True)
+        self._check_cause(cause)
+        grid, values = self._sums(X, lambda steps: steps.fall[:, cause - 1])
+        return values if return_array else _functions(grid, values, 0.0)
 
-    def _curves(self, X: Any, as_array: bool, is_survival: bool) -> np.ndarray:
+    def predict_survival_function(self, X: Any, return_array: bool = False) -> np.ndarray:
+        """The probability that the event comes later than a time, by any cause: the mean over the
+        trees of the Kaplan-Meier estimates of the rows' leaves.
+
+        Parameters and result are those of `predict_cumulative_hazard_function`.
+        """
+        grid, sums = self._sums(X, lambda steps: steps.fall.sum(axis=1))
+        values = np.maximum(1.0 - sums, 0.0)
+        return values if return_array else _functions(grid, values, 1.0)
+
+    def _sums(self, X: Any, change: Callable[[Steps], np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """The times of curves, and for each row the mean over the trees of the sums until then of
+        what changes at the steps of leaves."""
         model = as_it_is(self)
         grid = model.unique_times_
 
         def stage(forest: Forest, table: Any, backend: Backend) -> np.ndarray:
-            return survival.curves(forest, model._steps_, table, grid, backend, is_survival)
+            steps = model._steps_
+            return survival.curves(forest, steps, table, grid, backend, change(steps))
 
-        values: np.ndarray = to_host(model._walk(X, stage))
-        if as_array:
-            return values
-        functions = np.empty(len(values), object)
-        functions[:] = [StepFunction(grid, row, float(is_survival)) for row in values]
-        return functions
+        return grid, to_host(model._walk(X, stage))
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def _check_cause(self, cause: int) -> None:
+        check_is_fitted(self)
+        if cause not in range(1, self.n_outputs_ + 1):
+            raise ValueError(f"cause={cause!r} must be a number from 1 to {self.n_outputs_}")
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, cause: int = 1) -> float:
         """The concordance of risks with times (Harrell's C): 1 where the order is always right,
-        0.5 by chance.
+        0.5 by chance. Of several causes it is that of one: where another came, it is known only
+        that this one had not come until then.
 
         Parameters
         ----------
         X : array-like or frame of shape (n_samples, n_features)
         y : as in `fit`
+        cause : int, default=1
 
         Returns
         -------
         float
         """
+        self._check_cause(cause)
         if sample_weight is not None:
             raise ValueError("concordance has no weights: leave sample_weight out")
-        risk = to_host(self.predict(X))
-        time, event = check_survival(y, len(risk)).T
-        return survival.concordance(event > 0, time, risk)
+        risks = to_host(self._walk(X, prediction.predict))
+        return concordance_of(check_survival(y, len(risks)), risks, cause)
+
+
+def by_cause(risks: Any) -> Any:
+    """Risks [N, K] of K causes; of one cause [N]."""
+    return risks[:, 0] if risks.shape[1] == 1 else risks
+
+
+def concordance_of(y: np.ndarray, risks: np.ndarray, cause: int) -> float:
+    """The concordance of risks f64[N, K] by one of K causes, of targets [time, cause or 0]."""
+    return survival.concordance(y[:, 1] == cause, y[:, 0], risks[:, cause - 1])
+
+
+def _functions(grid: np.ndarray, values: np.ndarray, before: float) -> np.ndarray:
+    """The rows of values f64[N, G] at the times of the grid as functions of time."""
+    functions = np.empty(len(values), object)
+    functions[:] = [StepFunction(grid, row, before) for row in values]
+    return functions
 
 
 def exposures(y: np.ndarray, sampling: Sampling) -> np.ndarray:

@@ -6,6 +6,10 @@ rises by d / n, and the Kaplan-Meier estimate of survival falls by d / n of what
 forest are means over its trees (Ishwaran, Kogalur, Blackstone and Lauer, "Random survival
 forests", Annals of Applied Statistics 2, 2008).
 
+Where events have several causes (competing risks), the hazard of each rises by its own d / n, and
+its incidence, the probability that the event has come by it, by d / n of the survival so far
+(Aalen and Johansen, "An empirical transition matrix", Scandinavian Journal of Statistics 5, 1978).
+
 The forest keeps codes, times and events of its training rows. Who is in which leaf follows from
 these: bags are drawn again from the seed, and one walk down the trees finds the leaves.
 """
@@ -56,7 +60,8 @@ class Steps:
     times : f64[E], the times of events of all training rows, ascending
     begin : i64[M + 1], where the steps of each node begin; inner nodes have none
     time : i32[...], the number of each step's time
-    hazard, fall : f64[...], by how much the cumulative hazard rises there, and survival falls
+    hazard, fall : f64[..., K], by how much the cumulative hazard of each of K causes rises there,
+        and survival falls by it
     """
 
     times: np.ndarray
@@ -67,16 +72,17 @@ class Steps:
 
     @property
     def risk(self) -> np.ndarray:
-        """The mortality f64[M] of each node: the sum of its cumulative hazard over all times of
+        """The mortality f64[M, K] of each node: the sum of its cumulative hazard over all times of
         events; more where they come sooner."""
-        node = np.repeat(np.arange(len(self.begin) - 1), np.diff(self.begin))
-        weight = self.hazard * (len(self.times) - self.time)
-        return np.bincount(node, weight, len(self.begin) - 1)
+        n = len(self.begin) - 1
+        node, left = np.repeat(np.arange(n), np.diff(self.begin)), len(self.times) - self.time
+        return np.stack([np.bincount(node, rises * left, n) for rises in self.hazard.T], axis=1)
 
 
 def steps_of(forest: Forest, rows: TrainingRows, backend: Backend) -> Steps:
-    """The steps of all leaves, from training rows whose targets are [time, event]."""
+    """The steps of all leaves, from training rows whose targets are [time, cause or 0]."""
     time, event = rows.y.T
+    n_causes = forest.coding.n_outputs
     times = time_grid(rows, len(time))
     number = np.searchsorted(times, time, side="right") - 1  # of the last event until then
     leaves = leaves_of(forest, rows.codes, backend)
@@ -88,7 +94,8 @@ def steps_of(forest: Forest, rows: TrainingRows, backend: Backend) -> Steps:
         by_leaf = np.argsort(leaves[row, t], kind="stable")
         row, count = row[by_leaf], bag[bag > 0][by_leaf].astype(np.int64)
         size = int(forest.tree_offsets[t + 1] - forest.tree_offsets[t])
-        return _steps_of_tree(leaves[row, t], number[row], event[row], time[row], count, size)
+        by_cause = count[:, None] * (event[row, None] == np.arange(1, n_causes + 1))
+        return _steps_of_tree(leaves[row, t], number[row], by_cause, time[row], count, size)
 
     parts = parallel_map(of_tree, range(forest.n_trees), backend.n_threads)
     sizes, at, hazard, fall = (np.concatenate(part) for part in zip(*parts, strict=True))
@@ -97,30 +104,30 @@ def steps_of(forest: Forest, rows: TrainingRows, backend: Backend) -> Steps:
 
 
 def _steps_of_tree(
-    leaf: np.ndarray, number: np.ndarray, event: np.ndarray, time: np.ndarray, count: np.ndarray,
+    leaf: np.ndarray, number: np.ndarray, events: np.ndarray, time: np.ndarray, count: np.ndarray,
     n_nodes: int,
 ) -> tuple[np.ndarray, ...]:  # fmt: skip
     """The number of steps of each node, and the number of the time, hazard and fall of each step,
-    of rows in the order of their leaves and times."""
+    of rows in the order of their leaves and times, with events i64[n, K]."""
     new_leaf = np.concatenate([[True], leaf[1:] != leaf[:-1]])
     new_time = new_leaf | np.concatenate([[True], time[1:] != time[:-1]])
     first = np.flatnonzero(new_time)  # row of each leaf and time
-    events = np.add.reduceat(count * (event > 0), first)
+    events = np.add.reduceat(events, first)
     upto = np.cumsum(count)
     last_of_leaf = np.append(np.flatnonzero(new_leaf)[1:], len(leaf)) - 1
     all_of_leaf = upto[last_of_leaf][np.cumsum(new_leaf) - 1]
     at_risk = all_of_leaf[first] - upto[first] + count[first]
-    some = events > 0
+    some = events.any(axis=1)
     first, events, at_risk = first[some], events[some], at_risk[some]
     # survival before a step: the product of what is left after the earlier ones of the leaf
-    left = (at_risk - events) / at_risk
+    left = (at_risk - events.sum(axis=1)) / at_risk
     node = leaf[first]
     survival = _products_within(left, node)
     fall = np.concatenate([[1.0], survival[:-1]])
     begins = np.concatenate([[True], node[1:] != node[:-1]]) if len(node) else np.zeros(0, bool)
     fall[: len(node)][begins] = 1.0
-    fall = fall[: len(node)] * events / at_risk
-    return np.bincount(node, minlength=n_nodes), number[first], events / at_risk, fall
+    fall = fall[: len(node), None] * events / at_risk[:, None]
+    return np.bincount(node, minlength=n_nodes), number[first], events / at_risk[:, None], fall
 
 
 def _products_within(values: np.ndarray, group: np.ndarray) -> np.ndarray:
@@ -138,8 +145,9 @@ def _products_within(values: np.ndarray, group: np.ndarray) -> np.ndarray:
 
 def with_risks(forest: Forest, steps: Steps) -> Forest:
     """The forest whose leaves predict the mortality of their rows."""
-    leaf, values = is_leaf(forest.nodes), np.zeros((len(forest.leaf_sums), 1))
-    values[leaf_rows(forest.nodes[leaf]), 0] = steps.risk[leaf]
+    leaf, risk = is_leaf(forest.nodes), steps.risk
+    values = np.zeros((len(forest.leaf_sums), risk.shape[1]))
+    values[leaf_rows(forest.nodes[leaf])] = risk[leaf]
     return replace(forest, leaf_values=values)
 
 
@@ -155,12 +163,11 @@ def time_grid(rows: TrainingRows, most: int) -> np.ndarray:
 
 
 def curves(
-    forest: Forest, steps: Steps, X: Array, grid: np.ndarray, backend: Backend, survival: bool
+    forest: Forest, steps: Steps, X: Array, grid: np.ndarray, backend: Backend, change: np.ndarray
 ) -> np.ndarray:
-    """The cumulative hazard, or survival, of rows at the times of `grid`, f64[N, G]."""
+    """The sums at the times of `grid` of what changes by `change` at each step, f64[N, G]."""
     # the first time of the grid that is not before each time of events
     column = np.searchsorted(grid, steps.times)
-    change = steps.fall if survival else steps.hazard
     G, T = len(grid), forest.n_trees
     parts = []
     for _, leaves in leaf_blocks(forest, X, backend):
@@ -176,8 +183,7 @@ def curves(
             at = row * (G + 1) + column[steps.time[step]]
             rises = np.bincount(at, change[step], n * (G + 1)).reshape(n, G + 1)
             parts.append(np.cumsum(rises[:, :G], axis=1) / T)
-    sums = np.concatenate(parts)
-    return np.maximum(1.0 - sums, 0.0) if survival else sums
+    return np.concatenate(parts)
 
 
 def concordance(event: np.ndarray, time: np.ndarray, risk: np.ndarray) -> float:

@@ -616,7 +616,8 @@ def _set_rows(estimator: Any, header: Header, arrays: Arrays, forest: Forest) ->
         targets, is_survival = arrays["row_targets"], isinstance(estimator, SurvivalForest)
         n_targets = 2 if is_survival else forest.coding.n_outputs
         need(targets.shape[1] == n_targets, "row_targets that do not fit")
-        need(not is_survival or are_survival(targets), "row_targets out of range")
+        fit = not is_survival or are_survival(targets, forest.coding.n_outputs)
+        need(fit, "row_targets out of range")
         estimator._rows_ = TrainingRows(codes, targets, estimator._sampling_)
     need(("scores" in arrays) == ("score_offsets" in arrays), "scores amiss")
     if "scores" in arrays:

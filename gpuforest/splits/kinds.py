@@ -8,6 +8,7 @@ from gpuforest.engine.criteria import Criterion
 from gpuforest.engine.records import Rules
 from gpuforest.splits.absolute.kind import Absolute
 from gpuforest.splits.base import NUMERIC, Kind
+from gpuforest.splits.logrank.kind import LogRank
 from gpuforest.splits.multiway.kind import Multiway
 from gpuforest.splits.oblique.kind import Oblique
 from gpuforest.splits.sets.kind import Sets
@@ -25,5 +26,7 @@ def kind_for(
     """As `kind_of`, from what decides it. Combinations of features are cut as features are."""
     if multiway:
         return Multiway()
+    if criterion.at_risk:
+        return LogRank()
     kind = Absolute() if criterion.medians else Sets() if has_categories else NUMERIC
     return Oblique(kind) if combined > 1 else kind

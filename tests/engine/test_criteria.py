@@ -22,6 +22,7 @@ from gpuforest.engine.criteria import (
     CRITERIA,
     ENTROPY,
     GINI,
+    LOGRANK,
     MISCLASSIFICATION,
     POISSON,
     SQUARED_ERROR,
@@ -102,7 +103,7 @@ channel_sums = st.lists(
 )
 
 
-@given(channel_sums, st.sampled_from(range(5)))
+@given(channel_sums, st.sampled_from([*range(5), LOGRANK]))
 @example([[2**30, 2**30 - 1, 0], [2**31 - 1, 0, 0]], GINI)  # whose squares are the largest
 def test_scores_are_their_definitions(rows, criterion):
     sums, known = np.array(rows, np.int64), NUMBERS[criterion]
@@ -111,7 +112,7 @@ def test_scores_are_their_definitions(rows, criterion):
     for row, score, weight in zip(rows, found, known.side_weight(xp, sums), strict=True):
         n = row[0] if criterion >= SQUARED_ERROR else sum(row)
         assert weight == n
-        if n == 0 or (criterion == POISSON and not all(row[1:])):
+        if n == 0 or (criterion in (POISSON, LOGRANK) and not all(row[1:])):
             assert score == -np.inf
         elif criterion in (ENTROPY, POISSON):
             # the terms cancel: their size sets the error
@@ -225,7 +226,7 @@ def test_a_formula_from_elsewhere_chooses_the_splits(monkeypatch):
 
 NUMBER_NAMES = {
     "GINI", "ENTROPY", "MISCLASSIFICATION", "SQUARED_ERROR", "POISSON", "INFORMATION",
-    "ABSOLUTE_ERROR",
+    "ABSOLUTE_ERROR", "LOGRANK",
 }  # fmt: skip
 # modules that compare names of losses, of which some are alike
 LOSSES = {

@@ -282,7 +282,8 @@ def test_as_scikit_learn_calls_it():
         (target(Y["event"], Y["time"] * 0), "all events of y are at time 0"),
         (target(Y["event"], -Y["time"]), "the times of y must be finite and not negative: row 0"),
         (target(Y["event"], Y["time"] * np.nan), "the times of y must be finite"),
-        (np.array([(2, 1.0)] * 200, [("e", int), ("t", float)]), "the first field of y must be"),
+        (np.array([(0.5, 1.0)] * 200, [("e", float), ("t", float)]), "the first field of y must"),
+        (np.array([(101, 1.0)] * 200, [("e", int), ("t", float)]), "the first field of y must"),
     ],
 )
 def test_targets_that_are_refused(y, message):

@@ -12,7 +12,7 @@ import numpy as np
 N, F = 700, 7
 FEW = 150  # rows of "few", which every backend grows
 N_CLASSES = {"binary": 2, "many": 40}
-WORDS = {"weights", "fractions", "outputs", "categories", "few", "again", *N_CLASSES}
+WORDS = {"weights", "fractions", "outputs", "categories", "few", "again", "causes", *N_CLASSES}
 CPU = ("numba", "numpy")
 # the CUDA kernels on the CPU: as a GPU would run them, and with every level grown wide
 EMULATED = ("emulated", "emulated wide")
@@ -83,7 +83,8 @@ def data(case: Case) -> tuple[np.ndarray, Any, np.ndarray | None]:
         shares = np.arange(1, n_classes[0]) / n_classes[0] if n_classes else [0.3, 0.8]
         y = np.digitize(y, np.quantile(y, shares))
     if "Survival" in case.estimator:  # times in whole numbers, and a third of them censored
-        event = np.random.default_rng(16).integers(0, 3, N) > 0
+        event = np.random.default_rng(16).integers(0, 3, N)
+        event = event if "causes" in words else event > 0
         y = np.rec.fromarrays([event, np.floor(y - y.min()) + 1], names="event, time")
     if "outputs" in words:
         y = np.stack([y, np.roll(y, 1)], axis=1)
@@ -250,6 +251,10 @@ def of_tools() -> Iterator[Case]:
     yield case("ExtraTreesQuantileRegressor", "outputs weights", min_samples_leaf=3)
     yield case("RandomSurvivalForest", "few", "oob_prediction_", EVERY, **scored)
     yield case("ExtraSurvivalTrees", "categories fractions", "unique_times_", **SETS)
+    by_ranks: dict[str, Any] = scored | SETS | {"criterion": "logrank"}
+    yield case("RandomSurvivalForest", "categories few", "oob_prediction_", CPU, **by_ranks)
+    yield case("ExtraSurvivalTrees", "weights causes", criterion="logrank")
+    yield case("RandomSurvivalForest", "few causes", "oob_prediction_", EVERY, **scored)
     grows: dict[str, Any] = {"n_estimators": "auto", "max_estimators": 100, "oob_tol": 0.02}
     yield case(C, "", "oob_curve_", max_depth=4, **grows)
     yield case("ExtraTreesRegressor", "", "oob_curve_", bootstrap=True, max_depth=4, **grows)

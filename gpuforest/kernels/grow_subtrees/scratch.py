@@ -93,11 +93,13 @@ class Grown(NamedTuple):
     n_words: Any
 
 
-def new_scratch(data: Data, most: int, total: int, k: int, width: int, B: int) -> Scratch:
+def new_scratch(
+    data: Data, most: int, total: int, k: int, width: int, B: int, more: int = 0
+) -> Scratch:
     """Scratch for codes [F, N], k features tried in a node, and histograms of B codes and `width`
-    channels."""
+    channels; the order has `more` columns besides what a row adds to a sum."""
     columns, C = data.codes, data.n_channels
-    n_stats = 2 if data.y.dtype.itemsize == 4 else C
+    n_stats = 2 if data.y.dtype.itemsize == 4 else C + more
     sorted_rows = min(most, MOST_SORTED)
     n_hists = max(1, min(k, HIST_BYTES // (8 * B * width)))
     some, few = new_blocks(columns, most)

@@ -18,6 +18,7 @@ from gpuforest.engine.criteria import (
     ENTROPY,
     GINI,
     INFORMATION,
+    LOGRANK,
     MISCLASSIFICATION,
     POISSON,
     SQUARED_ERROR,
@@ -220,13 +221,21 @@ def score_sides(criterion, left, n_left, right, n_right):
 
 
 @device
+def are_squares(criterion):
+    """Whether a side's score is the sum of the squares of its moments over its weight."""
+    return criterion in (SQUARED_ERROR, LOGRANK)
+
+
+@device
 def moment_score(criterion, left, sums, C):
     """The score of a split of a regression target; -inf if it is forbidden."""
     n_left, n_right = left[0], sums[0] - left[0]
     score_left, score_right = 0.0, 0.0
     for c in range(1, C):
         a, b = left[c], sums[c] - left[c]
-        if criterion == SQUARED_ERROR:
+        if criterion == LOGRANK and (a <= 0 or b <= 0):
+            return -np.inf
+        if are_squares(criterion):
             score_left += times(np.float64(a), np.float64(a))
             score_right += times(np.float64(b), np.float64(b))
         else:
@@ -236,7 +245,7 @@ def moment_score(criterion, left, sums, C):
                 score_left += times(np.float64(a), log_int(a) - log_int(n_left))
             if b > 0:
                 score_right += times(np.float64(b), log_int(b) - log_int(n_right))
-    if criterion == SQUARED_ERROR:
+    if are_squares(criterion):
         return score_left / np.float64(n_left) + score_right / np.float64(n_right)
     return score_left + score_right
 
@@ -250,7 +259,9 @@ def pair_side(criterion, n, a):
         return np.float64(xlogx(a) + xlogx(n - a) - xlogx(n))
     if criterion == MISCLASSIFICATION:
         return np.float64(max(a, n - a))
-    if criterion == SQUARED_ERROR:
+    if criterion == LOGRANK and a <= 0:
+        return -np.inf
+    if are_squares(criterion):
         return np.float64(a) * np.float64(a) / np.float64(n)
     return np.float64(a) * (log_int(a) - log_int(n)) if a > 0 else -np.inf
 
@@ -268,13 +279,15 @@ def node_score(criterion, sums, n, C):
             score = max(score, np.float64(sums[c]))
         elif c > 0:
             s = np.float64(sums[c])
-            if criterion == SQUARED_ERROR:
+            if criterion == LOGRANK and sums[c] <= 0:
+                return -np.inf
+            if are_squares(criterion):
                 score += times(s, s)
             elif sums[c] > 0:
                 score += times(s, log_int(sums[c]) - log_int(n))
             elif criterion != INFORMATION:
                 return -np.inf
-    return score / np.float64(n) if criterion == SQUARED_ERROR else score
+    return score / np.float64(n) if are_squares(criterion) else score
 
 
 @device
@@ -364,13 +377,13 @@ def add_bin(criterion, hist, at, left, sums, left_sum, right_sum, n):
 @device
 def needs_some(criterion):
     """Whether no side may have a mean of zero, though single categories may."""
-    return criterion == POISSON
+    return criterion in (POISSON, LOGRANK)
 
 
 @device
 def free_side(criterion, n, a):
     """As pair_side, but a mean of zero is allowed."""
-    return 0.0 if criterion == POISSON and a == 0 else pair_side(criterion, n, a)
+    return 0.0 if needs_some(criterion) and a == 0 else pair_side(criterion, n, a)
 
 
 @device

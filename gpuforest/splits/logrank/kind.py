@@ -1,0 +1,42 @@
+"""Splits by the log-rank statistic: both sides' events against those that the hazards of the
+node's own rows let expect.
+
+A node's hazards need its rows in the order of their times, so there are no histograms that levels
+could share. Trees are grown whole on the CPU; other backends hand such fits over to it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpuforest.engine.memory import Fit
+from gpuforest.engine.records import Data, Training
+from gpuforest.kernels.grow_subtrees.scratch import Scratch
+from gpuforest.splits.logrank.numba import grow_logrank, new_at_risk
+from gpuforest.splits.sets.kind import Sets
+
+
+class LogRank(Sets):
+    """Cuts, and sets of categories, by the events that rows at risk let expect on either side."""
+
+    name = "logrank"
+    title = "criterion='logrank'"
+    cpu_only = whole_rows = True
+    columns = 1  # a row's number
+
+    def cpu_kernel(self, training: Training) -> Any:
+        return grow_logrank
+
+    def deep_rows(self, training: Training, n_rows: int) -> int:
+        return n_rows
+
+    def cpu_scratch(self, training: Training, scratch: Scratch, data: Data) -> tuple[Any, ...]:
+        times = training.target.times
+        assert times is not None
+        return (new_at_risk(times, data.n_channels),)
+
+    def scratch_bytes(self, fit: Fit, most: float) -> float:
+        return super().scratch_bytes(fit, most) + 2 * 8 * most + 40 * fit.n_rows
+
+    def wave_bytes(self, fit: Fit, n_trees: int) -> float:
+        return 0

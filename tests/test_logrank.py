@@ -1,0 +1,170 @@
+"""Log-rank splits: every one is the best, by the definition in plain Python."""
+
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pytest
+from cuda_on_cpu.module import available
+from emulated import EmulatedBackend
+from engine import same_forest
+
+from gpuforest import ExtraSurvivalTrees, RandomSurvivalForest, register_backend
+from gpuforest.backends import registry
+from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.engine.sampling import draw_bags
+from gpuforest.splits.logrank.numba import ONE
+
+
+def target(event, time):
+    return np.array(list(zip(event, time, strict=True)), [("event", int), ("time", float)])
+
+
+def data(n, seed, kinds=1):
+    """Few times and values, so that there are ties; some values are missing, a third is censored.
+    The last feature has four categories."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 6, (n, 3)).astype(float)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    X[:, 2] = rng.integers(0, 4, n)
+    event = rng.integers(1, kinds + 1, n) * (rng.random(n) < 2 / 3)
+    return X, target(event, rng.integers(1, 9, n) + 2.0 * (X[:, 2] > 1))
+
+
+def expected(time, event, drawn):
+    """The hazard that each row of a node went through, in units of 2**-30, and exactly."""
+    whole, exact = [], []
+    for t in time:
+        whole.append(0)
+        exact.append(Fraction(0))
+        for s in sorted({s for s, e in zip(time, event, strict=True) if e and s <= t}):
+            d = sum(n for u, e, n in zip(time, event, drawn, strict=True) if e and u == s)
+            at_risk = sum(n for u, n in zip(time, drawn, strict=True) if u >= s)
+            whole[-1] += (2 * ONE * d + at_risk) // (2 * at_risk)
+            exact[-1] += Fraction(d, at_risk)
+    return [max(h, 1) for h in whole], exact
+
+
+def score(sides, hazard, event, drawn, kinds, fewest):
+    """Of two sides, lists of rows; None if the split is not allowed."""
+    total = 0.0
+    for side in sides:
+        events = [sum(drawn[i] for i in side if event[i] == k + 1) for k in range(kinds)]
+        if len(side) < fewest or (kinds == 1 and not events[0]):
+            return None
+        total += sum(float(d) * d for d in events) / float(sum(drawn[i] * hazard[i] for i in side))
+    return total
+
+
+def ways(values, is_set):
+    """All partitions of rows in two by one feature."""
+    rows, kinds = range(len(values)), sorted(set(values[~np.isnan(values)]))
+    missing = [i for i in rows if np.isnan(values[i])]
+    if is_set:
+        sets = [s for n in range(1, len(kinds)) for s in combinations(kinds, n)]
+        lefts = [[i for i in rows if values[i] in s] for s in sets]
+    else:
+        lefts = [[i for i in rows if values[i] <= cut] for cut in kinds[:-1]]
+        lefts += [left + missing for left in lefts]
+        lefts += [[i for i in rows if i not in missing]] * bool(missing)
+    for left in lefts:
+        if 0 < len(left) < len(values):
+            yield left, [i for i in rows if i not in left]
+
+
+@pytest.mark.parametrize(("kinds", "fewest"), [(1, 1), (1, 3), (2, 1)])
+def test_every_split_is_the_best(kinds, fewest):
+    n_splits = 0
+    for seed in range(6):
+        X, y = data(40, seed, kinds)
+        weight = None if seed % 2 else np.random.default_rng(seed).integers(0, 3, 40)
+        forest = RandomSurvivalForest(
+            6, criterion="logrank", min_samples_leaf=fewest, min_samples_split=2, random_state=seed,
+            bootstrap=seed > 0, max_features=None, categorical_features=[2],
+        ).fit(X, y, sample_weight=weight)  # fmt: skip
+        bags = draw_bags(forest._sampling_, forest.seed_, 0, 6, NumpyBackend())
+        for drawn, tree in zip(bags, forest.estimators_, strict=True):
+            n_splits += check_tree(tree, X, y, drawn, kinds, fewest)
+    assert n_splits > 150
+
+
+def check_tree(tree, X, y, drawn, kinds, fewest):
+    """Compare each split with all others, and return the number of splits."""
+    passes, nodes = tree.decision_path(X).toarray() > 0, tree.tree_
+    splits = np.flatnonzero(nodes.children_left >= 0)
+    for node in range(nodes.node_count):
+        here = np.flatnonzero(passes[:, node] & (drawn > 0))
+        times = y["time"][here].tolist(), y["event"][here].tolist(), drawn[here].tolist()
+        hazard, exact = expected(*times)
+        assert all(abs(h / ONE - e) < 1e-6 for h, e in zip(hazard, exact, strict=True))
+        scores = [
+            score(sides, hazard, *times[1:], kinds, fewest)
+            for f in range(3)
+            for sides in ways(X[here, f], f == 2)
+        ]
+        scores = [s for s in scores if s is not None]
+        if node in splits:
+            left = passes[here, nodes.children_left[node]]
+            sides = np.flatnonzero(left).tolist(), np.flatnonzero(~left).tolist()
+            assert score(sides, hazard, *times[1:], kinds, fewest) == max(scores)
+        else:  # no split is allowed, or the rows are all alike
+            assert not scores or not any(times[1]) or len(set(y[here].tolist())) == 1
+    return len(splits)
+
+
+@pytest.mark.parametrize("kind", [RandomSurvivalForest, ExtraSurvivalTrees])
+def test_backends_threads_and_blocks_give_the_same_forest(kind, monkeypatch):
+    monkeypatch.setattr(registry, "_factories", dict(registry._factories))
+    if available() is None:
+        register_backend("emulated", lambda *_: EmulatedBackend())
+    X, y = data(900, 0)  # enough rows for codes to be copied
+    forests = [
+        kind(20, criterion="logrank", random_state=0, backend=backend, n_jobs=n_jobs).fit(X, y)
+        for backend, n_jobs in (("numpy", 1), ("numba", 1), ("numba", 3), ("emulated", 1))
+        if backend in registry._factories
+    ]
+    assert forests[0].forest_.n_nodes > 1000
+    for forest in forests[1:]:
+        assert same_forest(forests[0].forest_, forest.forest_)
+
+
+def test_a_row_of_weight_two_is_the_row_twice():
+    X, y = data(60, 0)
+    rows = np.r_[0:20, 0:60]
+    options = {"criterion": "logrank", "bootstrap": False, "max_features": None, "random_state": 0}
+    weighed = RandomSurvivalForest(1, min_samples_leaf=1, min_samples_split=2, **options)
+    found = weighed.fit(X, y, np.repeat([2.0, 1.0], [20, 40])).predict(X)
+    assert len(np.unique(found)) > 10
+    assert np.allclose(found, weighed.fit(X[rows], y[rows]).predict(X))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"max_leaf_nodes": 4},
+        {"max_depth": 2, "ccp_alpha": 1e-4},
+        {"max_features": "oob", "min_samples_leaf": "oob"},
+        {"max_samples": 0.5, "max_bins": 300},
+    ],
+    ids=str,
+)
+def test_parameters(options):
+    X, y = data(300, 0)
+    X[:, 0] = np.where(y["event"] == 1, y["time"], X[:, 0] + 2)
+    forest = RandomSurvivalForest(48, criterion="logrank", random_state=0).set_params(**options)
+    forest.fit(X, y, groups=np.arange(300) // 2)
+    assert forest.score(X, y) > 0.65
+    if "max_leaf_nodes" in options:
+        assert {tree.get_n_leaves() for tree in forest.estimators_} == {4}
+    if "max_depth" in options:
+        assert max(tree.get_depth() for tree in forest.estimators_) == 2
+
+
+@pytest.mark.parametrize(
+    "name", ["min_weight_fraction_leaf", "min_impurity_decrease", "feature_combinations"]
+)
+def test_what_is_refused(name):
+    value = 2.0 if name == "feature_combinations" else 0.1
+    forest = RandomSurvivalForest(criterion="logrank", **{name: value})
+    with pytest.raises(ValueError, match=f"criterion='logrank' takes no {name}: pass criterion="):
+        forest.fit(*data(20, 0))
