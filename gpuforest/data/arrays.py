@@ -116,6 +116,15 @@ def stack_columns(frame: Any, dtype: type) -> Array:
     return out
 
 
+def fields_of(y: Any, name: str) -> list[np.ndarray]:
+    """The columns of a frame, or the fields of a structured array [n], on the host; of other arrays
+    none."""
+    if is_frame(y):
+        return [np.asarray(to_host(y[column], name)) for column in y.columns]
+    y = np.asarray(to_host(y, name))
+    return [y[field] for field in y.dtype.names or ()] if y.ndim == 1 else []
+
+
 def in_kind_of(X: Any, result: Any) -> Any:
     """A result (a host or CuPy array) as the same kind of array as X, on its device: CuPy's for
     cuDF and libraries without rules here, and NumPy's for X on the host (but while scikit-learn's

@@ -54,7 +54,7 @@ class BinnedData:
     Attributes
     ----------
     shape : (n_samples, n_features)
-    y : array of shape (n_samples,), or labels, or None
+    y : array of shape (n_samples,), of survival of pairs of an event and a time, or labels, or None
     sample_weight : float64 array of shape (n_samples,), or None
     groups, blocks : int32 array of shape (n_samples,), the number of each row's group, or block of
         time, or None
@@ -85,9 +85,10 @@ class BinnedData:
 
     @classmethod
     def from_blocks(
-        cls, blocks: Any, *, target: str | None = None, sample_weight: str | None = None,
-        groups: str | None = None, time: str | None = None, drop: Sequence[str] = (),
-        max_bins: int | str = "auto", categorical_features: Any = "from_dtype",
+        cls, blocks: Any, *, target: str | Sequence[str] | None = None,
+        sample_weight: str | None = None, groups: str | None = None, time: str | None = None,
+        drop: Sequence[str] = (), max_bins: int | str = "auto",
+        categorical_features: Any = "from_dtype",
         min_category_frequency: int = 5, categorical_split: str = "subset",
         random_state: Any = None, path: str | os.PathLike[str] | None = None,
         n_jobs: int | None = None, memory_limit: int | None = None, verbose: int = 0,
@@ -104,7 +105,8 @@ class BinnedData:
             (X, y, sample_weight, groups, time), where None stands for what is not there.
         target, sample_weight, groups, time : str, default=None
             The columns of files and frames that are y, the weights, the groups and the labels of
-            the rows' blocks of time, the `blocks` of `fit`.
+            the rows' blocks of time, the `blocks` of `fit`. For a survival forest `target` names
+            two, of events and of times.
         drop : sequence of str
             Columns of files and frames that are left out.
         max_bins, categorical_features, min_category_frequency

@@ -40,7 +40,7 @@ class Blocks:
     """
 
     def __init__(
-        self, source: Any, target: str | None = None, weight: str | None = None,
+        self, source: Any, target: str | Sequence[str] | None = None, weight: str | None = None,
         drop: Sequence[str] = (), once: bool = False, groups: str | None = None,
         time: str | None = None,
     ) -> None:  # fmt: skip
@@ -56,7 +56,9 @@ class Blocks:
 
     def _parts(self, name: str, block: Any) -> Block:
         X, *parts = (*(block if isinstance(block, tuple) else (block,)), *[None] * 4)[:5]
-        apart = [c for c in (*self._apart, *self._drop) if c is not None]
+        target, *others = self._apart
+        targets = [target] if isinstance(target, str) else [*(target or ())]
+        apart = [c for c in (*targets, *others, *self._drop) if c is not None]
         if not apart:
             return Block(name, X, *parts)
         if not is_frame(X):
@@ -67,10 +69,13 @@ class Blocks:
         frame = open_frame(X)
         if absent := [c for c in apart if c not in frame.columns]:
             raise ValueError(f"no column of the name {listed(absent)}")
-        pairs = zip(self._apart, parts, strict=True)
-        y, *others = (part if c is None else frame[c] for c, part in pairs)
-        others = [a.to_numpy() if hasattr(a, "to_numpy") else a for a in others]
-        return Block(name, frame.drop(*apart).to_native(), y, *others)
+        y = parts[0]
+        if targets:
+            y = frame[target] if isinstance(target, str) else frame.select(targets).to_native()
+        pairs = zip(others, parts[1:], strict=True)
+        labels = [part if c is None else frame[c] for c, part in pairs]
+        labels = [a.to_numpy() if hasattr(a, "to_numpy") else a for a in labels]
+        return Block(name, frame.drop(*apart).to_native(), y, *labels)
 
 
 def predict_blocks(

@@ -23,7 +23,7 @@ from gpuforest.backends.base import Array, Backend
 from gpuforest.backends.registry import get_host_backend
 from gpuforest.common import progress
 from gpuforest.common.arguments import thread_count
-from gpuforest.data.arrays import is_frame, to_host
+from gpuforest.data.arrays import count_columns, fields_of, is_frame, to_host
 from gpuforest.data.binned import OF_ROWS, BinnedData, Labels, codes_in, finished, unfinished
 from gpuforest.data.blocks import Block, Blocks, named
 from gpuforest.data.categories import CategoryReader, Tally, factorize, find
@@ -33,6 +33,7 @@ from gpuforest.engine import binning
 from gpuforest.engine.binning import SAMPLE_ROWS
 
 NO_LIMIT = 2**64 - 1  # of hashes
+PAIR = np.dtype([("event", np.float64), ("time", np.float64)])  # a target of survival
 Ordered = dict[int, np.ndarray]  # features with target statistics: the rows' numbers f32[N]
 
 
@@ -353,6 +354,8 @@ class Rows:
 
     def _numbers(self, y: Any) -> np.ndarray:
         """The targets, or codes of the labels."""
+        if is_pair(y):
+            return pairs_of(y)
         column = y if hasattr(y, "implementation") else np.asarray(to_host(y, "y"))
         if not isinstance(column, np.ndarray) and (
             column.dtype.is_numeric() or column.dtype.is_boolean()
@@ -406,3 +409,22 @@ class Rows:
             raise ValueError(f"{name} holds strings in some blocks, and numbers in others")
         parts.clear()
         return check_groups(labels, self.n_rows, name)
+
+
+def is_pair(y: Any) -> bool:
+    """Whether targets are structured, or of two columns: those of survival are."""
+    if is_frame(y):
+        return count_columns(y) == 2
+    return bool(getattr(getattr(y, "dtype", None), "names", None))
+
+
+def pairs_of(y: Any) -> np.ndarray:
+    """Events and times, PAIR[n]."""
+    columns = fields_of(y, "y")
+    if len(columns) != 2 or any(column.dtype.kind not in "biuf" for column in columns):
+        raise ValueError("y must hold one target, or an event and its time as two numbers")
+    pairs = np.empty(len(columns[0]), PAIR)
+    pairs["event"], pairs["time"] = columns
+    if not all(np.isfinite(pairs[name]).all() for name in ("event", "time")):
+        raise ValueError("y contains NaN or infinity: every row needs a finite target")
+    return pairs

@@ -15,7 +15,7 @@ from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import get_host_backend
 from gpuforest.common.arguments import thread_count
 from gpuforest.common.dtypes import MAX_TOTAL_WEIGHT, WEIGHT
-from gpuforest.data.arrays import is_frame, to_host
+from gpuforest.data.arrays import fields_of, to_host
 from gpuforest.data.binned import Passed
 from gpuforest.engine import predict as prediction
 from gpuforest.engine import target
@@ -48,12 +48,7 @@ MOST_CAUSES = 100
 def check_survival(y: Any, n_rows: int) -> np.ndarray:
     """Times, and causes of events or 0, f64[N, 2] of a target of survival; a ValueError if it is
     none."""
-    if is_frame(y):
-        columns = [np.asarray(to_host(y[name], "y")) for name in y.columns]
-    else:
-        y = np.asarray(to_host(y, "y"))
-        names = y.dtype.names or ()
-        columns = [y[name] for name in names] if y.ndim == 1 else []
+    columns = fields_of(y, "y")
     if len(columns) != 2 or any(column.dtype.kind not in "biuf" for column in columns):
         raise ValueError(f"y must say which rows had their event, and when: {HOW}")
     event, time = (column.astype(np.float64) for column in columns)
@@ -69,7 +64,7 @@ def check_survival(y: Any, n_rows: int) -> np.ndarray:
         raise ValueError(
             f"the times of y must be finite and not negative: row {row} has {time[row]}"
         )
-    if event.max() > 1 and event.all():
+    if event.max(initial=0) > 1 and event.all():
         warnings.warn(
             f"no row of y is censored: 1 to {int(event.max())} are taken for causes of events, and "
             "0 would be for rows without one",

@@ -116,6 +116,24 @@ def test_warm_start_and_early_stopping():
     assert len(stopped.fit(data).validation_score_) == stopped.n_iter_ + 1
 
 
+def test_events_and_times(tmp_path):
+    y = np.empty(N, [("event", bool), ("time", float)])
+    y["event"], y["time"] = TARGETS > 0, np.abs(TARGETS)
+    forest = gf.RandomSurvivalForest(4, random_state=1).fit(NUMBERS, y)
+    pairs = pd.DataFrame({"event": y["event"], "time": y["time"]})
+    table = pd.concat([pd.DataFrame(NUMBERS), pairs], axis=1)
+    table.columns = table.columns.astype(str)
+    named = {"target": ("event", "time"), "random_state": 1, "path": tmp_path / "data"}
+    arrays = gf.BinnedData.from_blocks(
+        [(NUMBERS[:9], y[:9]), (NUMBERS[9:], pairs[9:])], random_state=1
+    )
+    frames = gf.BinnedData.from_blocks([table[:9], table[9:]], **named)
+    for data in (arrays, frames, gf.BinnedData.load(tmp_path / "data")):
+        other = gf.RandomSurvivalForest(4, random_state=1).fit(data)
+        assert same_forest(other.forest_, forest.forest_)
+        assert np.array_equal(other.unique_times_, forest.unique_times_)
+
+
 def test_in_a_folder(tmp_path):
     rows = (FRAME, LABELS, WEIGHTS)
     path = tmp_path / "new" / "data"
@@ -197,6 +215,9 @@ def with_infinity():
         ([(NUMBERS, TARGETS), (NUMBERS,)], "block 1: some blocks have y, and others have not"),
         ([(NUMBERS, TARGETS), (NUMBERS, LABELS)], "block 1: y holds labels in some blocks"),
         ([(NUMBERS, TARGETS * np.nan)], "block 0: y contains NaN"),
+        ([(NUMBERS, FRAME[["c", "a"]])], "block 0: y must hold one target, or an event and its"),
+        ([(NUMBERS, TARGETS.view([("time", float)]))], "y must hold one target, or an event"),
+        ([(NUMBERS, pd.DataFrame({"e": WEIGHTS, "t": TARGETS * np.nan}))], "y contains NaN or in"),
         ([(NUMBERS, np.full(N, None))], "block 0: y contains NaN or None"),
         ([(NUMBERS, TARGETS, -WEIGHTS)], "block 0: Negative values in data passed to"),
         ([(NUMBERS, TARGETS, 0 * WEIGHTS)], "Sample weights must contain at least one non-zero"),

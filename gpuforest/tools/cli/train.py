@@ -88,8 +88,7 @@ def run(arguments: argparse.Namespace) -> None:
         grouped = {"groups": getattr(arguments, word)}
         how = {"drop_missing_target": arguments.drop_missing_target}
         drop, blocks = files.names_of(arguments.drop), None
-        whole = fraction is not None or arguments.drop_missing_target or arguments.event
-        if not whole and files.streams(arguments.data):
+        if fraction is None and not arguments.drop_missing_target and files.streams(arguments.data):
             blocks = files.TableBlocks(arguments.data, **names, **grouped, drop=drop)
             table: Any = blocks.first
         else:
@@ -168,8 +167,8 @@ def save(estimator: Any, out: Path) -> None:
 def likely_estimator(arguments: argparse.Namespace, params: dict[str, Any]) -> Any:
     """An estimator of these parameters, before the target says what the task is."""
     make = partial(options.make_estimator, arguments.model, params=params, preset=arguments.preset)
-    if arguments.task not in (None, "auto"):
-        return make(arguments.task)
+    if arguments.event or arguments.task not in (None, "auto"):
+        return make("survival" if arguments.event else arguments.task)
     try:
         return make("classification")
     except ValueError:  # an option of regressions only

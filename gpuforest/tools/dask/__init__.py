@@ -19,19 +19,23 @@ for _name in ("dask", "distributed"):
         raise ImportError(f"gpuforest.dask needs {_name}: pip install 'gpuforest[dask]'")
 
 from gpuforest.tools.dask.estimators import (  # noqa: E402 the reason for an error comes first
+    ExtraSurvivalTrees,
     ExtraTreesClassifier,
     ExtraTreesRegressor,
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
     RandomForestClassifier,
     RandomForestRegressor,
+    RandomSurvivalForest,
 )
 
 __all__ = [
+    "ExtraSurvivalTrees",
     "ExtraTreesClassifier",
     "ExtraTreesRegressor",
     "HistGradientBoostingClassifier",
     "HistGradientBoostingRegressor",
     "RandomForestClassifier",
     "RandomForestRegressor",
+    "RandomSurvivalForest",
 ]

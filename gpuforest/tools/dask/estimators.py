@@ -16,9 +16,12 @@ from gpuforest.common.arguments import draw_seed
 from gpuforest.data.arrays import to_host
 from gpuforest.data.blocks import Block, named
 from gpuforest.estimators.fits import replacing
+from gpuforest.estimators.survival import check_survival, concordance_of
+from gpuforest.explain.model_facts import is_survival
 from gpuforest.tools.dask import training
 from gpuforest.tools.dask.partitions import delayed_blocks, is_collection
 
+CURVES = ("predict_survival_function", "predict_cumulative_hazard_function")
 OWN = ("client", "strategy")  # the parameters that the local estimators do not have
 
 
@@ -93,7 +96,7 @@ class OnDask:
         return self._walked(X, "apply")
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Accuracy, or R2; of dask collections a delayed float: call its `compute()`."""
+        """Accuracy, R2 or concordance; of dask collections a delayed float: `compute()` it."""
         if not is_collection(X):
             return self.to_local().score(X, y, sample_weight)
         from dask.delayed import delayed
@@ -127,6 +130,8 @@ def empty(local: Any, method: str) -> np.ndarray:
         return np.zeros((0, local.forest_.n_trees), np.int64)
     if method == "predict_proba":
         return np.zeros((0, len(local.classes_)))
+    if method in CURVES:
+        return np.zeros((0, len(local.unique_times_)))
     dtype = local.classes_.dtype if hasattr(local, "classes_") else np.float64
     several = getattr(local, "n_outputs_", 1)
     return np.zeros((0,) if several == 1 else (0, several), dtype)
@@ -135,7 +140,11 @@ def empty(local: Any, method: str) -> np.ndarray:
 def walked(local: Any, block: Block, method: str) -> np.ndarray:
     """A method's result for a partition, which may have no rows."""
     with named(block.name):
-        return getattr(local, method)(block.X) if len(block.X) else empty(local, method)
+        if not len(block.X):
+            return empty(local, method)
+        options = {"return_array": True} if method in CURVES else {}
+        found: np.ndarray = getattr(local, method)(block.X, **options)
+        return found
 
 
 def scored(local: Any, block: Block) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
@@ -144,13 +153,20 @@ def scored(local: Any, block: Block) -> tuple[np.ndarray, np.ndarray, np.ndarray
     if weight is not None:
         weight = np.asarray(to_host(weight, "sample_weight"))
     predicted = to_host(walked(local, block, "predict"))
-    return np.asarray(to_host(block.y, "y")), predicted, weight
+    y = check_survival(block.y, len(predicted)) if is_survival(local) else to_host(block.y, "y")
+    return np.asarray(y), predicted, weight
 
 
 def score_of(local: Any, parts: list[Any]) -> float:
-    columns = [None if c[0] is None else np.concatenate(c) for c in zip(*parts, strict=True)]
+    targets, predictions, weights = zip(*parts, strict=True)
+    y, predicted = np.concatenate(targets), np.concatenate(predictions)
+    weight = None if weights[0] is None else np.concatenate(weights)
+    if is_survival(local):
+        if weight is not None:
+            raise ValueError("concordance has no weights: leave sample_weight out")
+        return concordance_of(y, predicted.reshape(len(y), -1), 1)
     score = r2_score if is_regressor(local) else accuracy_score
-    return float(score(columns[0], columns[1], sample_weight=columns[2]))
+    return float(score(y, predicted, sample_weight=weight))
 
 
 class Probabilities(OnDask):
@@ -159,6 +175,25 @@ class Probabilities(OnDask):
     def predict_proba(self, X: Any) -> Any:
         """As the local estimator; of a dask collection a dask array, not yet computed."""
         return self._walked(X, "predict_proba")
+
+
+class Curves(OnDask):
+    """Adds curves of survival forests."""
+
+    def predict_survival_function(self, X: Any, return_array: bool = False) -> Any:
+        """As the local estimator; of a dask collection a dask array of values at `unique_times_`,
+        not yet computed."""
+        if not is_collection(X):
+            return self.to_local().predict_survival_function(X, return_array)
+        return self._walked(X, "predict_survival_function")
+
+    def predict_cumulative_hazard_function(
+        self, X: Any, return_array: bool = False, cause: int = 1
+    ) -> Any:
+        """As `predict_survival_function`; of a dask collection that of the first cause."""
+        if not is_collection(X):
+            return self.to_local().predict_cumulative_hazard_function(X, return_array, cause)
+        return self._walked(X, "predict_cumulative_hazard_function")
 
 
 def _on_dask(local: Any, mixin: type[OnDask]) -> Any:
@@ -215,5 +250,7 @@ RandomForestClassifier = _on_dask(gpuforest.RandomForestClassifier, Probabilitie
 RandomForestRegressor = _on_dask(gpuforest.RandomForestRegressor, OnDask)
 ExtraTreesClassifier = _on_dask(gpuforest.ExtraTreesClassifier, Probabilities)
 ExtraTreesRegressor = _on_dask(gpuforest.ExtraTreesRegressor, OnDask)
+RandomSurvivalForest = _on_dask(gpuforest.RandomSurvivalForest, Curves)
+ExtraSurvivalTrees = _on_dask(gpuforest.ExtraSurvivalTrees, Curves)
 HistGradientBoostingClassifier = _on_dask(gpuforest.HistGradientBoostingClassifier, Probabilities)
 HistGradientBoostingRegressor = _on_dask(gpuforest.HistGradientBoostingRegressor, OnDask)

@@ -21,6 +21,7 @@ from gpuforest.data.blocks import named
 from gpuforest.data.passes import Reader, Rows, Summary
 from gpuforest.engine.binning import SAMPLE_ROWS, hash_limit
 from gpuforest.estimators.settings import BY_ERROR
+from gpuforest.estimators.survival import SurvivalForest
 from gpuforest.tools.dask import partitions
 from gpuforest.tools.dask.rows import fit_rows
 from gpuforest.tools.dask.waiting import done_all
@@ -81,6 +82,8 @@ def why_not_rows(estimator: Any) -> str:
     """What strategy "rows" cannot do of what the estimator wants; "": nothing."""
     if not shares_trees(estimator):
         return "models whose trees depend on each other"
+    if isinstance(estimator, SurvivalForest):
+        return "survival forests, whose curves need all rows in one place"
     kind, params = estimator._settings().kind, estimator.get_params(deep=False)
     if kind.whole_rows:
         return f"{kind.title}, which needs all rows of a node in one place"

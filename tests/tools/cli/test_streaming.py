@@ -21,7 +21,9 @@ FRAME = pd.DataFrame(
         "weight": RNG.integers(1, 4, N) * 0.5,
     }
 ).assign(
-    y=lambda f: np.where(f.a + (f.b == "u") > 0, "yes", "no"), z=lambda f: f.a * 2 + (f.b == "v")
+    died=lambda f: (f.a > 0).astype(int),
+    y=lambda f: np.where(f.a + (f.b == "u") > 0, "yes", "no"),
+    z=lambda f: f.a * 2 + (f.b == "v"),
 )
 
 
@@ -55,6 +57,7 @@ def trained(monkeypatch, by_blocks, *options):
         ["--target", "y", "--model", "boosting"],
         ["--target", "y", "--categorical-split", "ordered_target"],
         ["--target", "z", "--categorical-split", "ordered_target"],
+        ["--target", "weight", "--event", "died", "--criterion", "logrank"],
     ],
     ids=" ".join,
 )

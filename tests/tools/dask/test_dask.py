@@ -209,6 +209,29 @@ def test_predictions_wait_and_are_those_of_the_local_model(pair):
     assert found.score(X, Y) == local.score(X, Y)
 
 
+@pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
+def test_survival(pair):
+    y = np.empty(N, [("event", bool), ("time", float)])
+    y["event"], y["time"] = Z > 0, np.abs(Z)
+    model = gpuforest.ExtraSurvivalTrees(5, random_state=0, oob_score=True)
+    with pytest.raises(ValueError, match="strategy='rows' cannot do survival forests, whose cur"):
+        fitted(model, X, y, strategy="rows")
+    found, local = fitted(model, X, y), model.fit(X, y)
+    assert_same(found, local)
+    assert found.oob_score_ == local.oob_score_
+    parts, pairs = cut(X, CUTS["uneven"]), cut(y, CUTS["uneven"])
+    assert np.array_equal(found.predict(parts).compute(), local.predict(X))
+    for name in ("survival", "cumulative_hazard"):
+        method = f"predict_{name}_function"
+        lazy, whole = getattr(found, method)(parts), getattr(local, method)(X, return_array=True)
+        assert lazy.shape == whole.shape
+        assert np.array_equal(lazy.compute(), whole)
+        assert np.array_equal(getattr(found, method)(X, True), whole)
+    assert found.score(parts, pairs).compute() == local.score(X, y)
+    with pytest.raises(ValueError, match="concordance has no weights"):
+        found.score(parts, pairs, cut(WEIGHTS, CUTS["uneven"])).compute()
+
+
 def test_what_is_no_collection_is_trained_here():
     found = on_dask.RandomForestRegressor(3, random_state=0).fit(X, Z)
     assert_same(found, gpuforest.RandomForestRegressor(3, random_state=0).fit(X, Z))
