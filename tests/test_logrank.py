@@ -142,7 +142,7 @@ def test_a_row_of_weight_two_is_the_row_twice():
     "options",
     [
         {"max_leaf_nodes": 4},
-        {"max_depth": 2, "ccp_alpha": 1e-4},
+        {"max_depth": 2},
         {"max_features": "oob", "min_samples_leaf": "oob"},
         {"max_samples": 0.5, "max_bins": 300},
     ],

@@ -222,7 +222,7 @@ def test_a_compiled_criterion_that_follows_the_list(copied):
     """Half of what its definition says, whose splits are the same."""
     table, *compiled, names = (copied / file for file in listed("A criterion"))
     edit(table, r"^    OF_LOGS,$", rf"\g<0>{TOY_CRITERION.replace('NUMBER', 'TOY')}")
-    edit(table, r"^ABSOLUTE_ERROR = 6$", r"\g<0>\nTOY = 7")
+    edit(table, r"^ABSOLUTE_ERROR, LOGRANK = 6, 7$", r"\g<0>\nTOY = 8")
     edit(names, r'^CRITERIA = \("GINI", ', r'\g<0>"TOY", ')
     for file in compiled:
         if file.suffix == ".py":
