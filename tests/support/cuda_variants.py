@@ -15,10 +15,12 @@ from gpuforest.engine.criteria import CRITERIA, INFORMATION, SQUARED_ERROR
 
 PACKAGE = Path(gpuforest.__file__).parent
 
+# the CPU grows trees by the others, on every backend
+ON_DEVICES = {str(c.number) for c in CRITERIA.values() if not (c.medians or c.at_risk)}
 VALUES = {
     "BLOCKS": ("2", "4"),
     "CODE": ("u8", "u16"),
-    "CRITERION": tuple(sorted({str(c.number) for c in CRITERIA.values()} | {str(INFORMATION)})),
+    "CRITERION": tuple(sorted(ON_DEVICES | {str(INFORMATION)})),
     "LABELS": ("0", "1"),
     "SETS": ("0", "1"),
     "SUMS": ("0", "1"),
