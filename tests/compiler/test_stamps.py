@@ -35,7 +35,9 @@ def all_stamps():
 
 EVERY = {f"{module}." for module in objects.MODULES}
 SHARED = EVERY - {"kernels.gradients.numba.", "kernels.edges.numba.", "kernels.place_nodes.numba."}
-SUBTREES = {"kernels.grow_subtrees.", "splits.multiway.", "splits.oblique.numba."}
+SUBTREES = {
+    "kernels.grow_subtrees.", "splits.logrank.", "splits.multiway.", "splits.oblique.numba.",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
