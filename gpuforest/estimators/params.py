@@ -337,8 +337,10 @@ FOREST = f"n_estimators * criterion {TREE} {SPLITS} {BAGS} class_weight voting {
 QUANTILE_FOREST = FOREST.replace("criterion", "default_quantiles criterion").replace(
     "min_samples_leaf", "min_samples_leaf max_samples_leaf"
 )
-SURVIVAL = f"""n_estimators * criterion {TREE} {CATEGORIES} {COMBINATIONS} bootstrap max_samples
-oob_score oob_tol max_estimators n_times {RUN}"""
+# no shares of the total weight, and no gains by weight: the weight of a row is its hazard
+SURVIVAL = f"""n_estimators * criterion max_depth min_samples_split min_samples_leaf max_features
+max_leaf_nodes {CATEGORIES} {COMBINATIONS} bootstrap max_samples oob_score oob_tol max_estimators
+n_times {RUN}"""
 EMBEDDING = f"""n_estimators * {GROWTH} max_leaf_nodes min_impurity_decrease {CATEGORIES}
 {COMBINATIONS} sparse_output {RUN}"""
 ISOLATION = f"""* n_estimators max_samples contamination max_features bootstrap n_jobs random_state

@@ -354,8 +354,11 @@ def rules_of(
             "criterion='squared_error', or categorical_features=None and numbers in place of the "
             "categories (OrdinalEncoder)"
         )
-    if criterion.at_risk:
-        check_at_risk(settings)
+    if criterion.at_risk and (settings.feature_combinations or 0) > 1:
+        raise ValueError(
+            f"criterion={criterion.name!r} takes no feature_combinations: pass "
+            "criterion='exponential', or leave feature_combinations out"
+        )
     if ratio and not multiway:
         raise ValueError(
             f"criterion={criterion.name!r} is for categorical_split='multiway': pass both"
@@ -383,16 +386,6 @@ def rules_of(
         combined=combined if combined > 1 else 0.0,
         heaviest=HEAVIEST[settings.combination_weights],
     )
-
-
-def check_at_risk(settings: Settings) -> None:
-    """Refuse what splits by the log-rank statistic do not heed."""
-    for name in ("min_weight_fraction_leaf", "min_impurity_decrease", "feature_combinations"):
-        if (getattr(settings, name) or 0) > (name == "feature_combinations"):
-            raise ValueError(
-                f"criterion={settings.criterion!r} takes no {name}: pass criterion='exponential', "
-                f"or leave {name} out"
-            )
 
 
 # "balanced_subsample" of several outputs multiplies weights; in a bag they may be this many times

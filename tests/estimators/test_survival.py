@@ -189,7 +189,7 @@ def test_rows_out_of_bag():
         {"max_samples": 0.5},
         {"max_leaf_nodes": 4},
         {"feature_combinations": 2.0},
-        {"max_depth": 2, "min_weight_fraction_leaf": 0.1},
+        {"max_depth": 2, "min_samples_leaf": 0.1},
     ],
     ids=str,
 )
