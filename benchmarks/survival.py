@@ -14,8 +14,7 @@ out-of-bag error.
 flchain and on simulated rows. Those who take long grow fewer trees (`TREES`), whose time and bytes
 are scaled up to 100. On simulated rows scikit-survival has low_memory=True, which keeps no curves.
 From 50,000 rows on its trees and ranger's stop at a depth of 2 (`SHALLOW`): what they need is at
-least that. ranger is not asked for 200,000 rows: it has a table of all cuts and times of a node,
-and that of a feature would be more than 10 GB.
+least that. ranger is not asked for 200,000 rows: a tree of 50,000 takes it minutes and 1.8 GB.
 """
 
 from __future__ import annotations
