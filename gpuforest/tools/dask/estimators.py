@@ -21,7 +21,6 @@ from gpuforest.explain.model_facts import is_survival
 from gpuforest.tools.dask import training
 from gpuforest.tools.dask.partitions import delayed_blocks, is_collection
 
-CURVES = ("predict_survival_function", "predict_cumulative_hazard_function")
 OWN = ("client", "strategy")  # the parameters that the local estimators do not have
 
 
@@ -105,11 +104,11 @@ class OnDask:
         parts = [delayed(scored)(local, block) for block in blocks]
         return delayed(score_of)(local, parts)
 
-    def _walked(self, X: Any, method: str) -> Any:
+    def _walked(self, X: Any, method: str, **options: Any) -> Any:
         """The result of a method, by partitions if X is a collection."""
         local = self.to_local()
         if not is_collection(X):
-            return getattr(local, method)(X)
+            return getattr(local, method)(X, **options)
         import dask.array as da
         from dask.delayed import delayed
 
@@ -117,7 +116,9 @@ class OnDask:
         sizes = X.chunks[0] if hasattr(X, "chunks") else [np.nan] * len(blocks)
         parts = [
             da.from_delayed(
-                delayed(walked)(model, block, method), shape=(n, *shown.shape[1:]), meta=shown
+                delayed(walked)(model, block, method, **options),
+                shape=(n, *shown.shape[1:]),
+                meta=shown,
             )
             for block, n in zip(blocks, sizes, strict=True)
         ]
@@ -130,19 +131,18 @@ def empty(local: Any, method: str) -> np.ndarray:
         return np.zeros((0, local.forest_.n_trees), np.int64)
     if method == "predict_proba":
         return np.zeros((0, len(local.classes_)))
-    if method in CURVES:
+    if method.endswith("_function"):
         return np.zeros((0, len(local.unique_times_)))
     dtype = local.classes_.dtype if hasattr(local, "classes_") else np.float64
     several = getattr(local, "n_outputs_", 1)
     return np.zeros((0,) if several == 1 else (0, several), dtype)
 
 
-def walked(local: Any, block: Block, method: str) -> np.ndarray:
+def walked(local: Any, block: Block, method: str, **options: Any) -> np.ndarray:
     """A method's result for a partition, which may have no rows."""
     with named(block.name):
         if not len(block.X):
             return empty(local, method)
-        options = {"return_array": True} if method in CURVES else {}
         found: np.ndarray = getattr(local, method)(block.X, **options)
         return found
 
@@ -178,22 +178,29 @@ class Probabilities(OnDask):
 
 
 class Curves(OnDask):
-    """Adds curves of survival forests."""
+    """Adds curves of survival forests: of dask collections dask arrays of values at
+    `unique_times_`, not yet computed."""
 
     def predict_survival_function(self, X: Any, return_array: bool = False) -> Any:
-        """As the local estimator; of a dask collection a dask array of values at `unique_times_`,
-        not yet computed."""
-        if not is_collection(X):
-            return self.to_local().predict_survival_function(X, return_array)
-        return self._walked(X, "predict_survival_function")
+        """As the local estimator; of a dask collection always values."""
+        return self._curves(X, "survival", return_array=return_array)
 
     def predict_cumulative_hazard_function(
         self, X: Any, return_array: bool = False, cause: int = 1
     ) -> Any:
-        """As `predict_survival_function`; of a dask collection that of the first cause."""
-        if not is_collection(X):
-            return self.to_local().predict_cumulative_hazard_function(X, return_array, cause)
-        return self._walked(X, "predict_cumulative_hazard_function")
+        """As the local estimator; of a dask collection always values."""
+        return self._curves(X, "cumulative_hazard", return_array=return_array, cause=cause)
+
+    def predict_cumulative_incidence_function(
+        self, X: Any, return_array: bool = False, cause: int = 1
+    ) -> Any:
+        """As the local estimator; of a dask collection always values."""
+        return self._curves(X, "cumulative_incidence", return_array=return_array, cause=cause)
+
+    def _curves(self, X: Any, what: str, **options: Any) -> Any:
+        if is_collection(X):
+            options["return_array"] = True
+        return self._walked(X, f"predict_{what}_function", **options)
 
 
 def _on_dask(local: Any, mixin: type[OnDask]) -> Any:
@@ -226,7 +233,7 @@ def _on_dask(local: Any, mixin: type[OnDask]) -> Any:
         and each grows its share of the trees. Models whose trees depend on each other (boosting,
         `n_estimators="auto"`, `max_features="oob"`, `min_samples_leaf="oob"`) grow on one worker.
         "rows": codes stay where they are, and the workers' CPUs grow all trees together; not for
-        these models, absolute error, `class_weight="balanced_subsample"`, splits into a branch for
+        these models, survival forests, absolute error, `class_weight="balanced_subsample"`, splits into a branch for
         each category or by combinations of features, and out-of-bag scores. "auto": "trees" if all
         codes fit into the memory of each worker.
     **others
