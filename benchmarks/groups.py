@@ -22,7 +22,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GroupKFold
 
 import gpuforest
-from benchmarks.record import Log, spread, table
+from benchmarks.record import by_task
 
 NEW_GROUPS = 500  # that intervals are tried on
 FOLDS = 10
@@ -133,19 +133,7 @@ def measured(task: Task, options: argparse.Namespace, seed: int) -> dict[str, fl
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tasks", nargs="+", default=[*TASKS])
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--trees", type=int, default=200)
-    parser.add_argument("--threads", type=int, default=1)
-    options = parser.parse_args()
-    log, rows = Log("groups", trees=options.trees), []
-    for name in options.tasks:
-        seeds = range(options.seeds)
-        lines = [log.add(task=name, seed=s, **measured(TASKS[name], options, s)) for s in seeds]
-        rows.append([name, *(spread([line[c] for line in lines]) for c in COLUMNS)])
-        print(f"{name}: done", flush=True)
-    print(table(["task", *COLUMNS], rows))
+    by_task("groups", str(__doc__), TASKS, COLUMNS, measured)
 
 
 if __name__ == "__main__":
