@@ -293,7 +293,7 @@ class NumbaBackend(NumpyBackend):
             scratch = new_scratch(data, *more, rules.n_tried, width, n_codes, kind.columns)
             kinds, C, n_words = training.matrix.edges.kinds, data.n_channels, training.node_words
             sets = None  # if splits have no words
-            if n_words:
+            if n_words or kind.has_sets:
                 sets = new_sets(kinds, C, width, n_words, n_codes, len(scratch.nodes))
             return scratch, sets, kind.cpu_scratch(training, scratch, data)
 
@@ -306,7 +306,7 @@ class NumbaBackend(NumpyBackend):
             nodes = scratch.nodes[: offsets[-1]].copy()
             leaf_sums = scratch.leaf_sums[:n_leaves].copy()
             set_at = words = None
-            if sets is not None:
+            if sets is not None and training.node_words:
                 set_at, words = sets.at[: offsets[-1]].copy(), sets.words[:n_words].copy()
             ready.append(scratches)
             return offsets, nodes, leaf_sums, set_at, words

@@ -27,6 +27,7 @@ class Kind:
     title = "cuts of numeric features"  # for messages
     cpu_only = False  # whether they are found by compiled code for the CPU, on every backend
     whole_rows = False  # whether they need all rows of a node in one place
+    has_sets = False  # whether `cpu_kernel` takes sets of categories where no feature has any, too
     columns = 0  # numbers that the deep phase keeps of a row besides what it adds to a sum
     combines = False  # whether nodes may split by combinations of features
     forest_marks: Mapping[str, Any] = {}  # fields of a forest that has such splits

@@ -21,7 +21,7 @@ class LogRank(Sets):
 
     name = "logrank"
     title = "criterion='logrank'"
-    cpu_only = whole_rows = True
+    cpu_only = whole_rows = has_sets = True
     columns = 1  # a row's number
 
     def cpu_kernel(self, training: Training) -> Any:

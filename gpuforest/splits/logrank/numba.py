@@ -122,7 +122,7 @@ def search_at_risk(
     counted = Slot(
         slot.number, low, slot.n_rows, more.sums[0], slot.key, more.sums, slot.low, slot.high
     )
-    if rules.random and sets is None:
+    if rules.random and len(sets.best) == 0:  # no feature has categories
         best, n_trail, _, _ = search_random(
             data, table, counted, rules, scratch, np.inf, order_domain, n_trail, sets, None
         )
@@ -143,7 +143,7 @@ def search_at_risk(
 @kernel(plain={}, target="int64")
 def grow_logrank(
     data: Data, slots: Frontier, rules: Rules, scratch: Scratch, offsets: I64s, written: I64s,
-    sets: Sets | None, more: AtRisk,
+    sets: Sets, more: AtRisk,
 ):  # fmt: skip
     """As grow_subtrees of kernels/grow_subtrees/numba.py, from the slots of roots."""
     zero: Any = np.int64(0)
