@@ -13,6 +13,8 @@ import pytest
 # scikit-learn's threads of OpenMP wait asleep: where several processes test, those that spin take
 # the cores from what they wait for. The library reads it when it is loaded
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+# modules are compiled once, not again in every process that a test starts (0.6 s each)
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 from paths import SHARED, has_numba
 
@@ -20,6 +22,7 @@ from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import get_backend
 
 SHARED_DATA = SHARED / "data"
+sys.dont_write_bytecode = False
 
 
 # libraries that tests can do without, as .ci/floors does

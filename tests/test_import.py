@@ -6,7 +6,7 @@ import sys
 
 import gpuforest
 
-SHARE = 0.33  # 0.27 to 0.30 were measured, which is some 0.35 s
+SHARE = 0.33  # 0.09 to 0.17 were measured, some 0.3 s; without bytecode it is three times as much
 HEAVY = ("numba", "cupy", "pandas", "polars", "pyarrow", "narwhals", "rich")
 
 SCRIPT = """
