@@ -375,17 +375,18 @@ def _target(column: Any, had_gaps: bool = False) -> np.ndarray:
 
 
 def _survival(column: Any, time: np.ndarray, target: str) -> np.ndarray:
-    """Whether the event came to each row, and its time or until when the row is known."""
+    """Whether the event came to each row, or by which cause, and its time or until when the row is
+    known."""
     event = np.asarray(column.to_numpy())
-    if event.dtype.kind not in "biuf" or not np.isin(event, [0, 1]).all():
+    if event.dtype.kind not in "biuf" or not ((event >= 0) & (event == np.round(event))).all():
         raise ValueError(
-            f"the event column {column.name!r} must hold 1 (or true) where the event came, and 0 "
-            "(or false) where it had not come by the time of the row"
+            f"the event column {column.name!r} must hold 1 (or true) where the event came, or the "
+            "number of its cause, and 0 (or false) where it had not come by the time of the row"
         )
     if time.dtype.kind not in "iuf":
         raise ValueError(f"the target {target!r} must hold the times of the events: numbers")
-    dtype = [("event", bool), ("time", np.float64)]
-    return np.rec.fromarrays([event == 1, time.astype(np.float64)], dtype=dtype)
+    dtype = [("event", np.float64), ("time", np.float64)]
+    return np.rec.fromarrays([event.astype(np.float64), time.astype(np.float64)], dtype=dtype)
 
 
 def is_missing(column: Any) -> np.ndarray:

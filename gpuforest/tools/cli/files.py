@@ -96,7 +96,8 @@ class ModelRows:
         target = self.arguments.target or getattr(self.model, "source_", {}).get("target")
         if target is None:
             raise ValueError("the model does not say what its target is called: add --target")
-        if not self.names or not hasattr(self.model, "predict") or self.model.n_outputs_ > 1:
+        known = self.names and hasattr(self.model, "predict")
+        if not known or (self.model.n_outputs_ > 1 and not is_survival(self.model)):
             raise ValueError(
                 "only models of one target and of features with names are compared with data"
             )

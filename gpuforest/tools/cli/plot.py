@@ -11,7 +11,6 @@ from sklearn.utils import Bunch
 
 import gpuforest
 from gpuforest.data.frames import Table, find_columns
-from gpuforest.explain.model_facts import is_survival
 from gpuforest.export.container import replaced
 from gpuforest.tools import plot
 from gpuforest.tools.cli import files, options, output
@@ -106,6 +105,7 @@ REPORT = (
     "--out FILE!  the .html file to write",
     DATA.format("", "rows that were not in the training, to test with"),
     TARGET,
+    EVENT,
     "--drop-missing-target  leave out rows without a target",
 )
 
@@ -260,10 +260,10 @@ def run_report(arguments: argparse.Namespace) -> None:
         model, X, y = files.load_model(arguments), None, None
         if files.has_data(arguments):
             rows = files.ModelRows(model, arguments)
-            if hasattr(model, "score") and not is_survival(model):
+            if hasattr(model, "score"):
                 table = rows.table(drop_missing_target=arguments.drop_missing_target)
                 X, y, notes = table.X, table.y, table.notes
-            else:  # it has no target, or none that a report compares with
+            else:  # it has no target
                 X = rows.features()
         model.report(X, y, path=out)
     for note in notes:

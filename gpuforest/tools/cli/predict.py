@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -160,8 +161,7 @@ def run_evaluate(arguments: argparse.Namespace) -> None:
         if is_classifier(model):
             facts |= class_scores(model, table)
         elif is_survival(model):
-            score = finite(model.score(table.X, table.y, sample_weight=table.weight))
-            facts |= {"task": "survival", "concordance": score}
+            facts |= {"task": "survival", **risk_scores(model, table)}
         else:
             facts |= {"task": "regression", **number_scores(model, table)}
         if arguments.permute:
@@ -207,6 +207,13 @@ def number_scores(model: Any, table: Table) -> dict[str, Any]:
     }
 
 
+def risk_scores(model: Any, table: Table) -> dict[str, Any]:
+    """The concordance of a survival forest's risks, of several causes that of each."""
+    names = ["concordance", *(f"concordance_{k}" for k in range(2, model.n_outputs_ + 1))]
+    score = partial(model.score, table.X, table.y, sample_weight=table.weight)
+    return {name: finite(score(cause=k)) for k, name in enumerate(names, 1)}
+
+
 def permutation_importances(model: Any, table: Table) -> Bunch:
     """scikit-learn's permutation importances (Breiman 2001), of whatever a file was read into."""
     from sklearn.inspection import permutation_importance
@@ -225,7 +232,8 @@ def summary(facts: dict[str, Any]) -> output.Rows:
         ("target", f"{facts['target']}: {facts['task']}"),
     ]
     names = {"r2": "R2", "log_loss": "log loss"}
-    for key in ("concordance", "accuracy", "balanced_accuracy", "log_loss", "r2", *ERRORS):
+    by_cause = [key for key in facts if key.startswith("concordance")]
+    for key in (*by_cause, "accuracy", "balanced_accuracy", "log_loss", "r2", *ERRORS):
         if facts.get(key) is not None:
             shown = f"{facts[key]:.6g}" if key in ERRORS else f"{facts[key]:.4f}"
             rows += [(names.get(key, key.replace("_", " ")), shown)]

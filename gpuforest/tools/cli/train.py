@@ -39,8 +39,8 @@ PRESET = f"""\
 --preset {"|".join(presets.BOOSTING)}  what parameters begin with, of a forest, extra_trees or \
 boosting: accurate is best without a search (default: scikit-learn)"""
 OPTIONS = """\
---event COLUMN  the column of whether an event came (1) or not (0): the target is its time, or \
-until when a row is known, and the model a survival forest
+--event COLUMN  the column of whether an event came (1, or the number of its cause) or not (0): \
+the target is its time, or until when a row is known, and the model a survival forest
 --weight COLUMN  the column of sample weights
 --groups COLUMN  the column of the groups that rows belong to, such as patients: bags, early \
 stopping and --test FRACTION take whole groups

@@ -28,8 +28,9 @@ def plot_survival(
     ----------
     estimator : fitted survival forest of gpuforest
     X, y : as for `predict` and `fit`
-    groups : int, in how many groups of equal size the rows are parted by their predicted risk; or
-        array-like of shape (n_samples,), the label of each row's group, such as a treatment
+    groups : int, in how many groups of equal size the rows are parted by their predicted risk, of
+        several causes by the sum of the risks; or array-like of shape (n_samples,), the label of
+        each row's group, such as a treatment
     ax : matplotlib axis, which is returned; None: that of a new figure
 
     Raises
@@ -80,7 +81,8 @@ def _groups(estimator: Any, X: Any, groups: Any, n_rows: int) -> tuple[list[str]
             raise ValueError(
                 f"groups={groups!r}: pass a number from 1 to {most}, or labels of rows"
             )
-        order = np.argsort(to_host(estimator.predict(X)), kind="stable")
+        risks = to_host(estimator.predict(X)).reshape(n_rows, -1)
+        order = np.argsort(risks.sum(axis=1), kind="stable")
         number = np.empty(n_rows, np.int64)
         number[order] = np.arange(n_rows) * groups // n_rows
         names = [f"risk {i + 1} of {groups}" for i in range(groups)]

@@ -14,11 +14,12 @@ from gpuforest.backends.registry import run_on_backend
 from gpuforest.common import hashing
 from gpuforest.common.progress import report, stage
 from gpuforest.engine.binning import bin_matrix
-from gpuforest.explain.model_facts import feature_names, finite, score_name
+from gpuforest.estimators.survival import concordance_of
+from gpuforest.explain.model_facts import feature_names, finite, is_survival, score_name
 from gpuforest.explain.oob import curve_points
 from gpuforest.export.walker import fitted_forest
 from gpuforest.tools.report.rows import SEED, Labels, Rows, drift
-from gpuforest.tools.report.scores import Score, class_scores, number_scores, wilson
+from gpuforest.tools.report.scores import Score, class_scores, number_scores, risk_scores, wilson
 
 REPEATS = 5  # orders of each feature
 PERMUTED_FEATURES = 20
@@ -67,7 +68,8 @@ class Results:
     @cached_property
     def pairs(self) -> list[tuple[Any, np.ndarray]]:
         """The targets and predictions of each output: Labels, and probabilities f64[N, C] of the
-        model's classes; or numbers f64[N] of both. []: there are no targets."""
+        model's classes; numbers f64[N] of both; or of survival, as one output, times and causes
+        f64[N, 2] and risks f64[N, K]. []: there are no targets."""
         if (rows := self.judged) is None:
             return []
         model, table = rows.predictor(), rows.table
@@ -75,7 +77,10 @@ class Results:
             proba = model.predict_proba(table)
             return [*zip(rows.labels, proba if len(rows.labels) > 1 else [proba], strict=True)]
         assert rows.numbers is not None
-        predicted = np.asarray(model.predict(table), np.float64).reshape(rows.numbers.shape)
+        predicted = np.asarray(model.predict(table), np.float64)
+        if is_survival(model):
+            return [(rows.numbers, predicted.reshape(rows.n, -1))]
+        predicted = predicted.reshape(rows.numbers.shape)
         return [*zip(rows.numbers.T, predicted.T, strict=True)]
 
     @property
@@ -91,7 +96,11 @@ class Results:
     @cached_property
     def outputs(self) -> list[list[Score]]:
         """The scores of each output."""
-        scores_of = class_scores if is_classifier(self.estimator) else number_scores
+        scores_of: Callable[..., list[Score]] = number_scores
+        if is_classifier(self.estimator):
+            scores_of = class_scores
+        elif is_survival(self.estimator):
+            scores_of = risk_scores
         return [scores_of(*pair) for pair in self.pairs]
 
     @cached_property
@@ -133,14 +142,16 @@ def _check(estimator: Any, X: Any, y: Any) -> None:
     fitted_forest(estimator, lacks)
     if y is not None and X is None:
         raise ValueError("y without X: pass the rows that y belongs to, too")
-    if y is not None and not (is_classifier(estimator) or is_regressor(estimator)):
+    kinds = (is_classifier, is_regressor, is_survival)
+    if y is not None and not any(kind(estimator) for kind in kinds):
         name = type(estimator).__name__
         raise ValueError(f"this {name} has no target to compare with: leave out y")
 
 
 def score_of(rows: Rows) -> Callable[[Any], float]:
     """A function that scores predictions: accuracy, of several outputs the share of the rows that
-    are right in all of them, or R², NaN where numbers do not vary."""
+    are right in all of them; R², NaN where numbers do not vary; or the concordance by the first
+    cause."""
     if rows.labels is not None:
         truth = np.stack([o.names[o.codes].astype(object) for o in rows.labels], axis=1)
 
@@ -150,6 +161,9 @@ def score_of(rows: Rows) -> Callable[[Any], float]:
 
         return accuracy
     assert rows.numbers is not None
+    if is_survival(rows.estimator):
+        known = rows.numbers
+        return lambda risks: concordance_of(known, np.asarray(risks).reshape(len(known), -1), 1)
     unit = np.abs(rows.numbers).max() or 1.0  # so that no square is too large or too small
     y = rows.numbers / unit
     spread = ((y - y.mean(axis=0)) ** 2).sum(axis=0)

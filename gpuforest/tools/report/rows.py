@@ -16,6 +16,8 @@ from gpuforest.data.frames import listed
 from gpuforest.data.validation import check_labels, check_numbers, check_table
 from gpuforest.engine.binning import bin_matrix, draw_rows
 from gpuforest.engine.criteria import CRITERIA
+from gpuforest.estimators.survival import check_survival
+from gpuforest.explain.model_facts import is_survival
 from gpuforest.export.model_tables import reader_of_codes
 
 SEED = 0  # of what is drawn: the same report for the same model and rows
@@ -75,7 +77,7 @@ class Rows:
     """Rows as a fitted estimator reads them.
 
     table : real [N, F], dense or by rows; NaN is missing, categories are codes
-    numbers : f64[N, n_outputs] of a regression, else None
+    numbers : f64[N, n_outputs] of a regression, of survival [time, cause or 0]; else None
     labels : of a classifier, those of each output, else None
     """
 
@@ -92,6 +94,8 @@ class Rows:
         n = table.shape[0]
         if y is None:
             return cls(estimator, table)
+        if is_survival(estimator):
+            return cls(estimator, table, check_survival(y, n))
         y, n_outputs = to_host(y), estimator.n_outputs_
         if is_classifier(estimator):
             checked = check_labels(y, n, host)
@@ -177,7 +181,7 @@ def unlike_training(shares: np.ndarray) -> np.ndarray:
 def alone(rows: Rows) -> tuple[np.ndarray, float] | None:
     """What each feature predicts without any other, of rows with targets: accuracy, or R², f64[F];
     and the accuracy of the most frequent class, or 0. None: too few rows, several outputs, or
-    equal targets.
+    equal targets; or these are times that may be censored.
 
     Half of the rows give each bin of the feature its most frequent class, or its mean. These
     predict the other half, and the other way round. A bin of numbers without rows has the class of
@@ -185,7 +189,7 @@ def alone(rows: Rows) -> tuple[np.ndarray, float] | None:
     """
     rows = rows.sample(MOST_ROWS)
     forest, F = rows.estimator.forest_, rows.estimator.n_features_in_
-    if rows.n < FEWEST_ROWS or rows.estimator.n_outputs_ > 1:
+    if rows.n < FEWEST_ROWS or rows.estimator.n_outputs_ > 1 or is_survival(rows.estimator):
         return None
     y: np.ndarray
     n_classes = 0

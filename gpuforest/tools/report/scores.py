@@ -9,10 +9,12 @@ from functools import partial
 import numpy as np
 
 from gpuforest.common import hashing
+from gpuforest.estimators.survival import concordance_of
 from gpuforest.tools.report.rows import SEED, Labels
 
 Z = 1.959963984540054  # of the normal distribution, 95 % within
 MOST_DRAWS, FEWEST, MOST = 10_000_000, 50, 500  # draws in all, and samples of a bootstrap
+DRAWS_OF_PAIRS = 2_000_000  # of concordances, which take longer
 MOST_RANKED = 10  # classes up to which the ROC AUC is computed
 LESS = frozenset(("log loss", "Brier score", "mean absolute error", "root mean squared error"))
 Statistic = Callable[[np.ndarray], float]  # of weights f64[N] of the rows
@@ -49,24 +51,25 @@ def mean(values: np.ndarray, weights: np.ndarray) -> float:
     return float(np.sum(values * weights) / weights.sum())  # BLAS would add in an order of its own
 
 
-def n_samples(n: int) -> int:
+def n_samples(n: int, draws: int = MOST_DRAWS) -> int:
     """Samples of a bootstrap of n rows."""
-    return int(np.clip(MOST_DRAWS // max(n, 1), FEWEST, MOST))
+    return int(np.clip(draws // max(n, 1), FEWEST, MOST))
 
 
-def samples(n: int) -> Iterator[np.ndarray]:
+def samples(n: int, draws: int = MOST_DRAWS) -> Iterator[np.ndarray]:
     """How often each of n rows is drawn into each sample of n rows, f64[n]: by the hash, so that
     the same rows have the same intervals."""
     seed, at = np.full(1, SEED, np.uint64), np.arange(n, dtype=np.uint64)
-    for i in range(n_samples(n)):
+    for i in range(n_samples(n, draws)):
         drawn = hashing.hash_at(hashing.hash_at(seed, i), at) % np.uint64(n)
         yield np.bincount(drawn.astype(np.int64), minlength=n).astype(np.float64)
 
 
-def bootstrapped(statistics: dict[str, Statistic], n: int) -> list[Score]:
+def bootstrapped(statistics: dict[str, Statistic], n: int, draws: int = MOST_DRAWS) -> list[Score]:
     """Scores of n rows, each with the middle 95 % of what samples of the rows give."""
-    drawn = [[of(w) for of in statistics.values()] for w in samples(n)] if n > 1 else []
-    scores = []
+    drawn, scores = [], []
+    if n > 1:
+        drawn = [[of(w) for of in statistics.values()] for w in samples(n, draws)]
     for i, (name, statistic) in enumerate(statistics.items()):
         value, finite = statistic(np.ones(n)), [row[i] for row in drawn if np.isfinite(row[i])]
         if finite and np.isfinite(value):
@@ -129,6 +132,19 @@ def _mean_auc(ranked: list[tuple[np.ndarray, np.ndarray]], weights: np.ndarray) 
     """The mean over the classes that have rows and are not alone; NaN if there is no such class."""
     areas = [area for pair in ranked if not np.isnan(area := _auc(*pair, weights))]
     return float(np.mean(areas)) if areas else np.nan
+
+
+def risk_scores(y: np.ndarray, risks: np.ndarray) -> list[Score]:
+    """The concordance of risks f64[N, K] by each of K causes, of targets [time, cause or 0]."""
+
+    def by(cause: int, weights: np.ndarray) -> float:
+        rows = np.repeat(np.arange(len(y)), weights.astype(np.int64))
+        return concordance_of(y[rows], risks[rows], cause)
+
+    n = risks.shape[1]
+    names = ["concordance", *(f"concordance by cause {k}" for k in range(2, n + 1))]
+    statistics: dict[str, Statistic] = {name: partial(by, k) for k, name in enumerate(names, 1)}
+    return bootstrapped(statistics, len(y), DRAWS_OF_PAIRS)
 
 
 def number_scores(y: np.ndarray, predicted: np.ndarray) -> list[Score]:

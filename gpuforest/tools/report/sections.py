@@ -36,7 +36,7 @@ from gpuforest.tools.report.html import (
 )  # fmt: skip
 from gpuforest.tools.report.results import Results
 from gpuforest.tools.report.rows import MOST_ROWS, unlike_training
-from gpuforest.tools.report.scores import n_samples, wilson
+from gpuforest.tools.report.scores import DRAWS_OF_PAIRS, MOST_DRAWS, n_samples, wilson
 
 SHOWN_DEPENDENCES = 6
 SHOWN_FEATURES = 20
@@ -158,12 +158,11 @@ def importance_parts(results: Results) -> list[Html]:
         parts.append(h("p", "These need rows with targets that vary, which were not given."))
         return parts
     features, falls, before, n_rows = results.permuted
-    measure = "accuracy" if is_classifier(estimator) else "R²"
     text = (
-        f"How much {measure} falls from {scored(before)} when the values of a feature are "
-        f"permuted among {n_rows:,} of the rows given: the mean of {computed.REPEATS} orders, and "
-        "its standard deviation. Near 0 means that the model does without the feature, perhaps "
-        "because another one says the same."
+        f"How much {facts.score_name(estimator)} falls from {scored(before)} when the values of a "
+        f"feature are permuted among {n_rows:,} of the rows given: the mean of {computed.REPEATS} "
+        "orders, and its standard deviation. Near 0 means that the model does without the "
+        "feature, perhaps because another one says the same."
     )
     mean, std = np.zeros((2, len(names)))
     mean[features], std[features] = falls.mean(axis=1), falls.std(axis=1)
@@ -290,7 +289,8 @@ def _node_words(estimator: Any, node: Node) -> list[Any]:
 
 def score_parts(results: Results) -> list[Html]:
     """Scores with their intervals, and how these were made."""
-    if not is_classifier(results.estimator) and not is_regressor(results.estimator):
+    kinds = (is_classifier, is_regressor, facts.is_survival)
+    if not any(kind(results.estimator) for kind in kinds):
         return []
     scores = [*([results.oob] if results.oob is not None else []), *results.scores]
     if not scores:
@@ -325,11 +325,12 @@ def score_parts(results: Results) -> list[Html]:
     n = results.rows.n
     others = "The other scores" if results.oob is not None else "The scores"
     parts.append(h("p", f"{others} are those of the {n:,} rows given."))
+    draws = DRAWS_OF_PAIRS if facts.is_survival(results.estimator) else MOST_DRAWS
     text = (
         "Intervals hold the score of other rows of the same origin in about 95 of 100 cases. "
         + "Wilson: from the number of right rows. " * any(s.how == "Wilson" for s in scores)
-        + f"Bootstrap: the middle 95% of {n_samples(n)} samples of the rows with replacement, "
-        "drawn by a hash, so that the same rows give the same interval."
+        + f"Bootstrap: the middle 95% of {n_samples(n, draws)} samples of the rows with "
+        "replacement, drawn by a hash, so that the same rows give the same interval."
     )
     return [*parts, shown, note(text)]
 

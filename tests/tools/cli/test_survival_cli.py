@@ -91,13 +91,34 @@ def test_pictures_and_reports(rows, capsys):
     assert main(["report", "model", "--data", "rows.csv", "--out", "page.html"]) == 0
     page = Path("page.html").read_text()
     assert "out-of-bag concordance" in page
-    assert "out-of-bag R²" not in page
+    assert "concordance, rows given" in page
+    assert "R²" not in page
+
+
+def test_several_causes(rows, capsys):
+    rows["died"] *= 1 + (rows["b"] > 0)
+    rows.to_csv("rows.csv", index=False)
+    X = parts(rows)[0]
+    y = np.rec.fromarrays([rows["died"], rows["weeks"]])
+    same = gpuforest.RandomSurvivalForest(30, random_state=3, oob_score=True).fit(X, y)
+    assert said(capsys, *TRAIN, *SMALL)["oob_score"] == same.oob_score_
+    known = said(capsys, "evaluate", "model", "rows.csv")
+    for cause, name in ((1, "concordance"), (2, "concordance_2")):
+        assert known[name] == same.score(X, y, cause=cause)
+    main(["evaluate", "model", "rows.csv"])
+    assert f"concordance 2  {known['concordance_2']:.4f}" in capsys.readouterr().out
+    assert main(["predict", "model", "rows.csv", "--out", "risks.csv"]) == 0
+    assert np.allclose(pd.read_csv("risks.csv"), same.predict(X))
+    picture = ("plot", "survival", "model", "--data", "rows.csv", "--groups", "2")
+    assert main([*picture, "--out", "curves.svg"]) == 0
+    assert main(["report", "model", "--data", "rows.csv", "--out", "page.html"]) == 0
+    assert "concordance by cause 2" in Path("page.html").read_text()
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--event", "a"], "the event column 'a' must hold 1 (or true) where the event came"),
+        (["--event", "a"], "the event column 'a' must hold 1 (or true) where the event came, or"),
         (["--event", "town"], "the event column 'town' must hold 1 (or true)"),
         (["--event", "weeks"], "column 'weeks' is the target: it cannot be dropped, or be the w"),
         (["--event", "death"], "no column 'death'"),

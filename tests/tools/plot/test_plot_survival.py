@@ -56,6 +56,17 @@ def test_groups_of_risk_and_of_labels(forest):
         check_readable(plot_survival(forest, X, Y, groups))
 
 
+def test_groups_of_risk_by_all_causes():
+    cause = np.where(Y["event"], 1 + (X[:, 2] > 0), 0)
+    y = np.rec.fromarrays([cause, Y["time"]], names="cause,time")
+    forest = RandomSurvivalForest(10, random_state=0, backend="numpy").fit(X, y)
+    risk = forest.predict(X)
+    assert risk.shape == (N, 2)
+    most = np.argsort(risk.sum(axis=1), kind="stable")[N // 2 :]
+    drawn = plot_survival(forest, X, y, 2).lines[3].get_ydata()[1:]
+    assert np.array_equal(drawn, kaplan_meier(cause[most] > 0, Y["time"][most])[1])
+
+
 def test_the_error_out_of_bag_is_that_of_the_order():
     forest = RandomSurvivalForest(40, oob_score=True, random_state=0, backend="numpy").fit(X, Y)
     ax = plot_oob(forest)

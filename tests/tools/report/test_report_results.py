@@ -224,3 +224,22 @@ def test_checks_of_the_model_alone():
     with pytest.warns(UserWarning, match="OOB"):
         model = voting(n_estimators=1, oob_score=True).fit(X3[:1], YES[:1])
     assert "No out-of-bag score." in told(model)
+
+
+def test_survival_is_judged_by_concordance():
+    rng = np.random.default_rng(1)
+    times = rng.exponential(np.exp(-2 * X[:, 1:3].T))
+    end = rng.exponential(2.0, N)
+    cause = np.where(times.min(axis=0) <= end, 1 + times.argmin(axis=0), 0)
+    y = np.rec.fromarrays([cause, np.minimum(times.min(axis=0), end)], names="cause, time")
+    made = forest("RandomSurvivalForest", oob_score=True).set_params(n_estimators=40)
+    model = made.fit(X[:150], y[:150])
+    known = Results(model, X[150:], y[150:])
+    assert known.oob.name == "out-of-bag concordance"
+    for cause, score in enumerate(known.scores, 1):
+        assert score.value == model.score(X[150:], y[150:], cause=cause)
+        assert 0.6 < score.low < score.value < score.high < 1
+    features, falls, before, n_rows = known.permuted
+    assert (features[0], before, n_rows) == (1, known.scores[0].value, 150)
+    assert falls[0].min() > 0.1
+    assert [score.name for score in known.scores] == ["concordance", "concordance by cause 2"]
