@@ -13,6 +13,7 @@ from engine import Task, later_rows, out_of_bag, places, same_forest
 from hypothesis import given
 from hypothesis import strategies as st
 from paths import SUPPORT
+from sweeps import swept
 from tasks import category_tasks, few_builds, large, tasks
 
 from gpuforest.backends.cuda import forest as cuda_backend
@@ -39,7 +40,7 @@ def test_forests_are_the_reference(cuda, task, seed, deep):
             assert np.array_equal(expected, backend.asnumpy(there))
 
 
-@pytest.mark.parametrize("n_tried", [1, 31, 33, 40, 70, 90])
+@pytest.mark.parametrize("n_tried", swept(3, [1, 33, 90, 31, 40, 70]))
 @pytest.mark.parametrize("deep", [0, None])
 def test_equal_features_go_as_they_are_drawn(cuda, n_tried, deep):
     # most columns are equal: a warp compares 32 of them at once, a round holds more or fewer
@@ -166,13 +167,16 @@ def test_categories_are_split_as_in_the_reference(cuda, task, seed, budget, deep
 
 @pytest.mark.parametrize(
     "changes",
-    [
-        {},
-        {"random": True},
-        {"min_rows_leaf": 3},
-        {"n_tried": 2, "n_features_tree": 3},
-        {"min_gain": 0.0, "max_bins": 300},
-    ],
+    swept(
+        2,
+        [
+            {},
+            {"random": True},
+            {"min_rows_leaf": 3},
+            {"n_tried": 2, "n_features_tree": 3},
+            {"min_gain": 0.0, "max_bins": 300},
+        ],
+    ),
     ids=lambda changes: ", ".join(changes) or "default",
 )
 @pytest.mark.parametrize("target", ["binary", "7 classes", "regression", "two outputs", "counts"])
@@ -206,7 +210,7 @@ LARGE = ["binary", "7 classes", "60 classes", "regression", "two outputs", "coun
 @pytest.mark.parametrize("name", LARGE)
 @pytest.mark.parametrize(
     "changes",
-    [{}, {"deep": 0}, {"deep": 300}, {"shared_limit": SMALL}],
+    swept(2, [{}, {"shared_limit": SMALL}, {"deep": 0}, {"deep": 300}]),
     ids=lambda changes: ", ".join(f"{k} {v}" for k, v in changes.items()) or "default",
 )
 def test_thousands_of_rows(cuda, name, changes):
@@ -235,12 +239,12 @@ CHANGES = [
     {"min_gain": 0.5},
 ]
 LEVELS = [(name, {}) for name in NAMES]
-LEVELS += [pair for two in (NAMES, NAMES[2:]) for pair in zip(cycle(two), CHANGES, strict=False)]
 LEVELS += [(name, {"signs": (1, 0, -1, *[0] * 9)}) for name in ("binary", "regression")]
+LEVELS += [pair for two in (NAMES, NAMES[2:]) for pair in zip(cycle(two), CHANGES, strict=False)]
 
 
 @pytest.mark.parametrize(
-    ("name", "changes"), LEVELS, ids=lambda v: v if v in NAMES else ", ".join(v)
+    ("name", "changes"), swept(15, LEVELS), ids=lambda v: v if v in NAMES else ", ".join(v)
 )
 def test_wide_levels_of_thousands_of_rows(cuda, name, changes):
     task = large(name).but(**ALL_TRIED | changes)

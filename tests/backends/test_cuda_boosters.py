@@ -10,6 +10,7 @@ import pytest
 from boosted import LOSSES, UNLIMITED, Fit, differences, fits, made
 from hypothesis import given
 from hypothesis import strategies as st
+from sweeps import swept
 
 from gpuforest import HistGradientBoostingRegressor, register_backend
 from gpuforest.backends import gpu, registry
@@ -170,7 +171,7 @@ def test_many_features(cuda):
             check(fit.but(share=share), NumbaBackend(), cuda.backend())
 
 
-@pytest.mark.parametrize("weight", ["none", "real"])
+@pytest.mark.parametrize("weight", swept(1, ["real", "none"]))
 @pytest.mark.parametrize("name", LOSSES)
 def test_the_mean_loss_is_known_without_raw_predictions(cuda, name, weight):
     fit = thousands(name, weight, n_rows=1500, subsample=0.7)

@@ -8,6 +8,7 @@ from threading import Barrier, BrokenBarrierError
 import numpy as np
 import pytest
 from engine import Task, grown, same_forest
+from sweeps import swept
 
 from gpuforest.backends.cuda import forest as cuda_traverse
 from gpuforest.backends.cuda import launch as cuda_targets
@@ -38,7 +39,7 @@ PLACES = {
 }
 
 
-@pytest.mark.parametrize("deep", [0, None])
+@pytest.mark.parametrize("deep", swept(1, [0, None]))
 @pytest.mark.parametrize("name", PLACES)
 def test_class_codes_lie_where_they_are_read_best(cuda, name, deep):
     n_features, n_classes, n_tried, max_bins, beside, dtype = PLACES[name]

@@ -12,15 +12,17 @@ from pathlib import Path
 
 import pytest
 from paths import SUPPORT
+from sweeps import swept
 
 SECONDS = 240  # some 10 are usual; first calls compile
 
 METHODS = multiprocessing.get_all_start_methods()
-WAYS = ["threading", "loky", "multiprocessing", *METHODS, "search", "pipelines"]
+WAYS = ["threading", "loky", *(m for m in METHODS if m != "forkserver"), "search", "pipelines"]
 WAYS += ["fork-while-threads-fit"] * ("fork" in METHODS)
+DEEP = ["multiprocessing", *(m for m in METHODS if m == "forkserver")]  # much as fork and spawn
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", swept(len(WAYS), WAYS + DEEP))
 def test_callers(way: str, tmp_path: Path) -> None:
     with (tmp_path / "output").open("w+") as output:  # a pipe would wait for grandchildren
         process = subprocess.Popen(
