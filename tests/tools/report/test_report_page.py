@@ -135,11 +135,16 @@ def test_a_fit_says_more_than_a_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "n"), [("RandomForestClassifier", 1), ("HistGradientBoostingRegressor", 3)]
+    ("name", "n"),
+    [
+        ("RandomForestClassifier", 1),
+        ("HistGradientBoostingRegressor", 3),
+        ("RandomSurvivalForest", 1),
+        ("ExtraSurvivalTrees", 3),
+    ],
 )
 def test_few_rows(name, n):
-    y = CLASSES if name.endswith("Classifier") else NUMBERS
-    page = Page(fitted(name).report(X[:n], y[:n]))
+    page = Page(fitted(name).report(X[:n], target_of(name)[:n]))
     assert "Few rows." in page.text
     assert f"With the results of {n} rows" in page.text
 
