@@ -115,7 +115,7 @@ class AdaBoost(BaseForest):
     def _chosen(self, X: Any) -> dict[str, Any]:
         return super()._chosen(X) | {"name": self._of_both("backend")}
 
-    def _fit(self, data: Passed, seed: int, earlier: Forest | None, backend: Backend) -> None:
+    def _fit(self, data: Passed, seed: int, earlier: Self | None, backend: Backend) -> None:
         plan = self._prepared(data._replace(groups=None, blocks=None), seed, backend)
         with stage("growing"):
             forest = self._grow(plan)

@@ -135,20 +135,18 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         self._validate_params()
         passed = Passed.of(X, y, sample_weight, groups, blocks)
         earlier = self._earlier()
-        if earlier is not None and earlier.n_trees == self.n_estimators:
+        n_before = 0 if earlier is None else earlier.forest_.n_trees
+        if earlier is not None and n_before == self.n_estimators:
             warnings.warn(
                 "Warm-start fitting without increasing n_estimators does not fit new trees.",
                 stacklevel=2,
             )
             if self._has_out_of_bag():
                 return self
-        seed = draw_seed(self.random_state) if earlier is None else earlier.seed
-        n_new = self._most_trees - (0 if earlier is None else earlier.n_trees)
-        with fitting(self, n_new, passed) as fitted:
+        seed = draw_seed(self.random_state) if earlier is None else earlier.seed_
+        with fitting(self, self._most_trees - n_before, passed) as fitted:
             work = partial(fitted._fit, passed, seed, earlier)
             run_on_backend(work, **self._chosen(X))
-            if earlier is not None:
-                check_same_groups(self, fitted)
         return self
 
     @property
@@ -156,8 +154,9 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
         """The most trees that a fit may grow."""
         return 1
 
-    def _earlier(self) -> Forest | None:
-        """The trees that warm_start adds to; a ValueError if there are more than wanted."""
+    def _earlier(self) -> Self | None:
+        """This estimator as it was fitted before, where warm_start adds to its trees; a ValueError
+        if there are more than wanted."""
         if not getattr(self, "warm_start", False) or not hasattr(self, "forest_"):
             return None
         n = self.forest_.n_trees
@@ -166,22 +165,24 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
                 f"n_estimators={self.n_estimators} must be larger or equal to "
                 f"len(estimators_)={n} when warm_start==True"
             )
-        return self.forest_
+        return as_it_is(self)
 
-    def _fit(self, data: Passed, seed: int, earlier: Forest | None, backend: Backend) -> None:
-        """Grow the trees from `data`; `earlier`: those that warm_start adds to."""
+    def _fit(self, data: Passed, seed: int, earlier: Self | None, backend: Backend) -> None:
+        """Grow the trees from `data`; `earlier`: this estimator, to whose trees warm_start adds."""
         plan = self._prepared(data, seed, backend)
+        before = None if earlier is None else earlier.forest_
         if earlier is not None:
-            check_same(earlier, plan.training.matrix.edges, plan.training.target.coding)
+            training = plan.training
+            check_same(earlier.forest_, training.matrix.edges, training.target.coding)
+            check_same_groups(earlier, training.sampling)
         with progress.stage("growing"):
-            waves = [forest for forest in (earlier, *self._grown) if forest is not None]
+            waves = [forest for forest in (before, *self._grown) if forest is not None]
             n_trees = n_trees_of(waves) if self._grown else self._most_trees
             plan, waves, n_trees = self._first_waves(plan, waves, n_trees)
             waves += grow(plan.training, n_trees_of(waves), n_trees, plan.pruning)
-            if earlier is None or n_trees > earlier.n_trees:
+            forest = before
+            if forest is None or n_trees > forest.n_trees:  # else the errors alone are asked for
                 forest = plan.finish(waves, 0)
-            else:  # only errors of the same trees are asked for
-                forest = earlier
         self._keep_fit(forest, plan)
 
     def _prepared(self, data: Passed, seed: int, backend: Backend) -> TrainingPlan:

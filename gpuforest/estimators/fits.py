@@ -16,6 +16,7 @@ from gpuforest.data.arrays import count_rows
 from gpuforest.data.binned import Passed
 from gpuforest.engine.binning import BinEdges
 from gpuforest.engine.forest import Forest
+from gpuforest.engine.records import Sampling
 from gpuforest.engine.target import TargetCoding
 
 T = TypeVar("T")
@@ -100,10 +101,11 @@ def check_same(earlier: Forest, edges: BinEdges, coding: TargetCoding) -> None:
         )
 
 
-def check_same_groups(earlier: Any, fitted: Any) -> None:
-    """Raise a ValueError if new trees drew other groups than those of the earlier fit, whose rows
-    out of bag would be others than it seems."""
-    groups = [getattr(model, "_sampling_", fitted._sampling_).groups for model in (earlier, fitted)]
+def check_same_groups(earlier: Any, sampling: Sampling) -> None:
+    """Raise a ValueError if new trees draw other groups than those of an estimator that was fitted
+    before, whose rows out of bag would be others than it seems."""
+    drawn = getattr(earlier, "_sampling_", sampling)  # not all model files have it
+    groups: list[Any] = [drawn.groups, sampling.groups]
     if not np.array_equal(*groups):
         raise ValueError(
             "warm_start=True adds trees from the same groups, and they are others now. Fit anew "

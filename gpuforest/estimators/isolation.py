@@ -6,7 +6,7 @@ import math
 import warnings
 from dataclasses import replace
 from numbers import Integral
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.sparse import issparse
@@ -244,7 +244,7 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):  # type: ignore[misc]
     def _keep_fit(self, forest: Forest, plan: TrainingPlan) -> None:
         super()._keep_fit(with_path_lengths(forest), plan)
 
-    def _fit(self, data: Passed, seed: int, earlier: Forest | None, backend: Backend) -> None:
+    def _fit(self, data: Passed, seed: int, earlier: Self | None, backend: Backend) -> None:
         super()._fit(data, seed, earlier, backend)
         self.offset_ = -0.5
         if self.contamination != "auto":

@@ -118,7 +118,7 @@ class SingleTree(BaseTrees):
         if self.ccp_alpha != CV:
             self.ccp_alpha_ = float(self.ccp_alpha)
 
-    def _fit(self, data: Passed, seed: int, earlier: Forest | None, backend: Backend) -> None:
+    def _fit(self, data: Passed, seed: int, earlier: Self | None, backend: Backend) -> None:
         super()._fit(data, seed, earlier, backend)
         if self.ccp_alpha == CV:
             self._cross_validate(data, seed, backend)
