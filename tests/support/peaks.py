@@ -31,21 +31,15 @@ if limited:
         forest.set_params(memory_limit=1).fit(X, y)
     except ValueError as error:
         least = int(str(error).split("takes about ")[1].split()[0])
-def peak(limit):
+peaks = []
+for limit in [None, least] if limited else [None]:
     forest.set_params(memory_limit=limit)
     memory = Memory()
     before = memory.restart()
     forest.fit(X, y)
-    high = memory.peak() - before
+    peaks.append(memory.peak() - before)
     del forest.forest_
-    return high
-peaks = [peak(None)]
-if limited:
-    peaks.append(peak(least))
-    # pages that the system had taken away before come back during a fit, which then is repeated
-    if peaks[1] * 1e6 > least:
-        peaks[1] = min(peaks[1], peak(least))
-print(json.dumps([Memory().exact, found.total / 1e6, least / 1e6, *peaks]))
+print(json.dumps([memory.exact, found.total / 1e6, least / 1e6, *peaks]))
 """
 
 

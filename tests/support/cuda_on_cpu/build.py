@@ -93,8 +93,8 @@ def build(text: str, flags: tuple[str, ...], libraries: tuple[str, ...], headers
     found = compiler()
     if found is None:
         raise BuildError("no g++ here")
-    told = [flag.replace(str(HERE), "") for flag in flags]  # the same in another checkout
-    everything = "\0".join([*found, text, *told, *libraries, headers])
+    portable = [flag.replace(str(HERE), "") for flag in flags]  # the same in another checkout
+    everything = "\0".join([*found, text, *portable, *libraries, headers])
     folder = cache() / hashlib.sha256(everything.encode()).hexdigest()[:24]
     library = folder / "library.so"
     if library.exists():
