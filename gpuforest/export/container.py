@@ -173,12 +173,18 @@ def replaced(path: Path) -> Iterator[Path]:
 
     A link stays, and the file that it leads to is replaced. The new file has the mode, and where
     that is allowed the owner, of the old one. What is no file (a pipe, a device) is written into.
+    On Linux the new file has no name until it is whole, so a killed process leaves nothing.
     """
     target = Path(os.path.realpath(path))  # which links that lead to themselves pass
     stream = is_stream(path)
-    written = path if stream else target.with_name(f".gpuforest-{secrets.token_hex(8)}")
+    named = target.with_name(f".gpuforest-{secrets.token_hex(8)}")
+    nameless = None if stream else _nameless(target.parent)
+    written = path if stream else named if nameless is None else Path(f"/proc/self/fd/{nameless}")
     try:
         yield written
+        if nameless is not None:
+            os.link(written, named, src_dir_fd=nameless)  # by linkat, which follows links
+            written = named
         if target.exists() and not stream:
             old = target.stat()
             with contextlib.suppress(OSError, AttributeError):  # not ours to give; Windows
@@ -191,8 +197,18 @@ def replaced(path: Path) -> Iterator[Path]:
             raise  # it is about another file
         raise OSError(error.errno, error.strerror, os.fspath(path)) from error
     finally:
+        if nameless is not None:
+            os.close(nameless)
         if not stream:
-            written.unlink(missing_ok=True)
+            named.unlink(missing_ok=True)
+
+
+def _nameless(folder: Path) -> int | None:
+    """A new file without a name in a folder, open; None where the system has none."""
+    try:
+        return os.open(folder, os.O_TMPFILE | os.O_WRONLY, 0o666)
+    except (OSError, AttributeError):
+        return None
 
 
 def is_stream(path: Path) -> bool:

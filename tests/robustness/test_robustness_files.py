@@ -4,6 +4,7 @@ import errno
 import os
 import resource
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -51,6 +52,21 @@ def test_a_file_that_is_replaced_keeps_its_mode(tmp_path):
         assert mode_of(path) == mode
     assert depth_of(path) == 2
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="no files without a name here")
+def test_a_killed_save_leaves_nothing(tmp_path):
+    path = tmp_path / "model"
+    path.write_text("before")
+    writer = os.fork()
+    if not writer:
+        with container.replaced(path) as file, file.open("wb") as opened:
+            opened.write(b"half of")
+            opened.flush()
+            os.kill(os.getpid(), signal.SIGKILL)
+    assert os.WIFSIGNALED(os.waitpid(writer, 0)[1])
+    assert list(tmp_path.iterdir()) == [path]
+    assert path.read_text() == "before"
 
 
 def test_a_link_stays_and_its_file_is_replaced(tmp_path):

@@ -158,11 +158,9 @@ def write_model(model: Any, kind: str, out: Path, **params: Any) -> None:
         export_c(model, out, **params)
     else:
         converted = model.to_treelite() if kind == "treelite" else model.to_sklearn()
+        in_bytes = converted.serialize_bytes() if kind == "treelite" else pickle.dumps(converted)
         with replaced(out) as path:
-            if kind == "treelite":
-                converted.serialize(str(path))
-            else:
-                path.write_bytes(pickle.dumps(converted))
+            path.write_bytes(in_bytes)
 
 
 COMMANDS = (  # name, help, options, function that runs
