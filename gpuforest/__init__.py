@@ -37,22 +37,30 @@ _homes = {
     }.items()
     for name in names.split()
 }
+_modules = ("dask", "impurity", "plot")
 __all__ = sorted([*_homes, "__version__"])
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used, so that `import gpuforest` is quick."""
+    """Import a public name or module when it is first used: `import gpuforest` is quick."""
     if name == "__version__":
         from importlib.metadata import version
 
         value: Any = version("gpuforest")
     elif name in _homes:
         value = getattr(import_module(f"gpuforest.{_homes[name]}"), name)
+    elif name in _modules:
+        value = import_module(f"gpuforest.{name}")
     else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from gpuforest.common.text import did_you_mean
+
+        hint = "" if name.startswith("_") else did_you_mean(name, __dir__())
+        # its name alone, without this module: else Python would add the hint once more
+        message = f"module {__name__!r} has no attribute {name!r}{hint}"
+        raise AttributeError(message, name=name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_modules})

@@ -3,6 +3,9 @@
 import json
 import subprocess
 import sys
+import traceback
+
+import pytest
 
 import gpuforest
 
@@ -47,6 +50,37 @@ def test_all_names_are_there():
         assert getattr(gpuforest, name) is not None
     assert {"cupy", "numba", "numpy"} <= set(gpuforest.available_backends())
     assert gpuforest.__version__.count(".") == 2
+
+
+def test_modules_are_imported_when_they_are_named():
+    script = """
+import sys
+import gpuforest
+late = {"gpuforest.plot", "gpuforest.dask", "gpuforest.impurity", "matplotlib", "dask"}
+assert not late & set(sys.modules)
+assert {"plot", "dask", "impurity"} <= set(dir(gpuforest))
+gpuforest.plot.plot_tree, gpuforest.impurity.gini
+assert "matplotlib" not in sys.modules
+gpuforest.dask.RandomForestClassifier
+"""
+    run(script)
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("RandomForestClasifier", "did you mean 'RandomForestClassifier'?"),
+        ("plots", "did you mean 'plot'?"),
+        ("export_", "did you mean 'export_c' or 'export_graphviz' or 'export_python'?"),
+    ],
+)
+def test_a_misspelt_name_is_told_the_right_one(name, hint):
+    with pytest.raises(AttributeError) as caught:
+        getattr(gpuforest, name)
+    assert str(caught.value) == f"module 'gpuforest' has no attribute '{name}': {hint}"
+    shown = "".join(traceback.format_exception(caught.value))
+    assert shown.lower().count("did you mean") == 1  # Python adds none
+    assert not hasattr(gpuforest, "_x")
 
 
 def test_every_estimator_is_there_without_scikit_learns_callbacks():

@@ -6,6 +6,8 @@
 import ast
 import json
 import re
+import subprocess
+import sys
 import tomllib
 
 import pytest
@@ -20,6 +22,17 @@ def test_every_public_name_has_its_page():
     listed = re.findall(r"^   (gpuforest\.[\w.]+)$", (DOCS / "api.rst").read_text(), re.M)
     assert len(listed) == len(set(listed))
     assert set(listed) == set(public)
+
+
+def test_the_site_says_which_extras_it_needs(tmp_path):
+    bare = tmp_path / "python"  # without site-packages
+    bare.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n')
+    bare.chmod(0o755)
+    run = [ROOT / ".ci" / "site", bare, tmp_path / "site"]
+    made = subprocess.run(run, capture_output=True, text=True, timeout=60)
+    assert made.returncode == 1
+    assert f"{bare} -m pip install -e '.[test,docs]'" in made.stderr
+    assert not (tmp_path / "site").exists()
 
 
 def test_every_page_is_in_a_table_of_contents():

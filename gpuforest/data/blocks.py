@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpuforest.common.text import did_you_mean
 from gpuforest.data.arrays import is_frame, open_frame
 from gpuforest.data.files import PARQUET, named_files, require_pyarrow
 from gpuforest.data.frames import folder_columns, listed, plain_table, require_unique
@@ -68,7 +69,8 @@ class Blocks:
             )
         frame = open_frame(X)
         if absent := [c for c in apart if c not in frame.columns]:
-            raise ValueError(f"no column of the name {listed(absent)}")
+            hint = did_you_mean(absent[0], frame.columns)
+            raise ValueError(f"no column of the name {listed(absent)}{hint}")
         y = parts[0]
         if targets:
             y = frame[target] if isinstance(target, str) else frame.select(targets).to_native()
@@ -119,7 +121,8 @@ def predict_blocks(
             if names and is_frame(X):
                 frame = open_frame(X)
                 if absent := [name for name in names if name not in frame.columns]:
-                    raise ValueError(f"no column of the name {listed(absent)}")
+                    hint = did_you_mean(absent[0], frame.columns)
+                    raise ValueError(f"no column of the name {listed(absent)}{hint}")
                 X = frame.select(names).to_native()
             found = getattr(estimator, method)(X) if len(X) else None
         if found is not None:

@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
-from difflib import get_close_matches
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
 from gpuforest.common.progress import stage
+from gpuforest.common.text import did_you_mean
 from gpuforest.data.arrays import is_number
 from gpuforest.data.binned import Labels
 from gpuforest.data.categories import columns_of_categories
@@ -347,11 +347,10 @@ def find_columns(frame: Any, names: Sequence[str]) -> list[str]:
     present = list(frame.columns)
     columns = [name if name in present else name.strip() for name in names]
     if absent := [name for name in columns if name not in present]:
-        close = get_close_matches(absent[0], present, n=3)
-        hint = f"did you mean {listed(close)}?" if close else f"there are {listed(present)}"
+        hint = did_you_mean(absent[0], present) or f": there are {listed(present)}"
         if all(is_number(name) for name in present):
             hint += "; the first line should hold the columns' names, not numbers"
-        raise ValueError(f"no column {absent[0]!r}: {hint}")
+        raise ValueError(f"no column {absent[0]!r}{hint}")
     return columns
 
 

@@ -12,9 +12,10 @@ import time
 import warnings
 from collections.abc import Iterator, Sequence
 from importlib.metadata import version
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from gpuforest.common.errors import BackendError
+from gpuforest.common.text import did_you_mean
 from gpuforest.tools.cli.output import say
 
 # what a user can mend; anything else is a defect of ours and keeps its traceback
@@ -24,9 +25,36 @@ USAGE, INTERRUPTED, BROKEN_PIPE = 2, 130, 141  # 128 + the signal, as shells cou
 
 
 class Parser(argparse.ArgumentParser):
-    """Errors in one line, as all others are."""
+    """Errors in one line, as all others are, with the words that a misspelt one may stand for;
+    options are written out."""
+
+    words: Sequence[str] = ()
+
+    def __init__(self, **how: Any) -> None:
+        super().__init__(**how, allow_abbrev=False)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse does, but of a command, which knows its options, all must be known."""
+        if self._subparsers is not None:
+            return super().parse_known_args(args, namespace)
+        self.words = args
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            error.message += did_you_mean(str(value), map(str, action.choices or ()))
+            raise
 
     def error(self, message: str) -> NoReturn:
+        known = self._option_string_actions
+        for flag in (word.partition("=")[0] for word in self.words):
+            if flag.startswith("--") and flag not in known and (hint := did_you_mean(flag, known)):
+                message += f"; {flag}{hint}"
         self.exit(USAGE, f"gpuforest: {message} (see {self.prog} --help)\n")
 
 

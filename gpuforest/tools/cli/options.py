@@ -7,6 +7,7 @@ import ast
 import contextlib
 import inspect
 import re
+from collections import Counter
 from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any
@@ -272,11 +273,27 @@ def describe(name: str, users: list[Any], kinds: Kinds) -> str:
     elif name == "oob_score":
         default = "on for a bootstrapped forest"
     else:
-        defaults = (default_of(estimator, name) for estimator in users)
-        default = " | ".join(dict.fromkeys(map(str, defaults)))
+        default = defaults_of(name)
     notes = [] if kinds.is_switch else [str(kinds)]
     notes.append(f"default: {default}")
     pairs = {pair for pair, estimator in ESTIMATORS.items() if estimator in users}
     for words in map(set, zip(*pairs, strict=True)):  # models, tasks
         notes += [f"{word} only" for word in words if len(words) == 1]
     return f"{text} ({'; '.join(notes)})".strip()
+
+
+def defaults_of(name: str) -> str:
+    """A parameter's default: the usual one, then the others with the tasks and models, or the pairs
+    of both, that have them."""
+    having = {pair: e for pair, e in ESTIMATORS.items() if name in inspect.signature(e).parameters}
+    defaults = {pair: str(default_of(estimator, name)) for pair, estimator in having.items()}
+    usual, *others = [value for value, _ in Counter(defaults.values()).most_common()]
+    texts = list[str]()
+    for value in others:
+        left, names = {pair for pair in defaults if defaults[pair] == value}, list[str]()
+        for word in (word for words in [*zip(*defaults, strict=True)][::-1] for word in words):
+            pairs = {pair for pair in defaults if word in pair}
+            if pairs & left and all(defaults[pair] == value for pair in pairs):
+                names, left = [*names, word], left - pairs
+        texts.append(f"{value} for {' and '.join([*names, *sorted(map(' '.join, left))])}")
+    return usual + ", but " * bool(texts) + ", ".join(texts)

@@ -20,6 +20,7 @@ from sklearn.utils import Bunch
 
 from gpuforest import estimate_memory
 from gpuforest.common.progress import stage
+from gpuforest.common.text import did_you_mean
 from gpuforest.data import frames
 from gpuforest.data.binned import Labels
 from gpuforest.data.frames import MAX_CLASSES, Table, listed
@@ -94,7 +95,8 @@ def run(arguments: argparse.Namespace) -> None:
         else:
             table = frames.load_table(arguments.data, **names, **how, **grouped, drop=drop)
         if other := [name for name in reading.dates if f"{name}_year" not in table.names]:
-            raise ValueError(f"--dates: no feature of the name {listed(other)}")
+            hint = did_you_mean(other[0], table.names)
+            raise ValueError(f"--dates: no feature of the name {listed(other)}{hint}")
         strings = frames.string_columns(table.frame)
         notes = [*table.notes, *nearly_numbers(table.frame, strings, reading)]
         for note in notes:
@@ -182,7 +184,8 @@ def categories(table: Table, named: list[str], params: dict[str, Any]) -> dict[s
     if "categorical_features" in params:
         raise ValueError("--categorical and --categorical-features say the same: give one of them")
     if other := [name for name in named if name not in table.names]:
-        raise ValueError(f"--categorical: no feature of the name {listed(other)}")
+        hint = did_you_mean(other[0], table.names)
+        raise ValueError(f"--categorical: no feature of the name {listed(other)}{hint}")
     strings = frames.string_columns(table.frame)
     return {"categorical_features": [n for n in table.names if n in {*named, *strings}]}
 

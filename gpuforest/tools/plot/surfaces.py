@@ -10,6 +10,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import is_classifier, is_regressor
 
+from gpuforest.common.text import did_you_mean
 from gpuforest.data.arrays import is_frame, open_frame, to_host
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.nodes import unpack
@@ -55,7 +56,10 @@ class Columns:
             return self.names.index(feature)
         if isinstance(feature, str) or not 0 <= feature < len(self.names):
             names = ", ".join(self.names[:10]) + ", ..." * (len(self.names) > 10)
-            raise ValueError(f"no feature {feature!r}: choose one of {names}, or its number")
+            hint = (
+                did_you_mean(str(feature), self.names) or f": choose one of {names}, or its number"
+            )
+            raise ValueError(f"no feature {feature!r}{hint}")
         return int(feature)
 
     def numbers(self, feature: int | str) -> tuple[int, np.ndarray]:

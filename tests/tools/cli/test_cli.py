@@ -20,7 +20,7 @@ import gpuforest
 from gpuforest.data import files as engine
 from gpuforest.tools.cli import main
 from gpuforest.tools.cli.main import interrupt_after
-from gpuforest.tools.cli.options import ESTIMATORS
+from gpuforest.tools.cli.options import ESTIMATORS, defaults_of
 
 N = 120
 exactly = {} if pd.__version__ >= "3" else {"float_precision": "round_trip"}
@@ -214,6 +214,25 @@ def test_every_parameter_is_an_option(capsys):
             assert f"--{name.replace('_', '-')}" in text
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("n_estimators", "100, but 10 for bagging, 50 for adaboost"),
+        ("criterion", "squared_error, but gini for classification, exponential for survival"),
+        ("bootstrap", "True, but False for extra_trees classification and extra_trees regression"),
+        ("backend", "auto"),
+    ],
+)
+def test_help_says_of_which_model_a_default_is(name, text):
+    assert defaults_of(name) == text
+    for (model, task), estimator in ESTIMATORS.items():
+        default = inspect.signature(estimator).parameters.get(name)
+        if default is not None and str(default.default) != text.split(",")[0]:
+            words = {*text.replace(",", "").split()}
+            assert {model, task} & words
+            assert str(default.default) in words
+
+
 def test_all_cores_and_out_of_bag_by_default(data, capsys):
     parameters = facts(capsys)["parameters"]
     assert parameters["n_jobs"] is None
@@ -227,12 +246,19 @@ def test_all_cores_and_out_of_bag_by_default(data, capsys):
         ([], "COMMAND"),
         (["train"], "required"),
         (train("--max-depth", "deep"), "'deep' is not an integer or none"),
-        (train("--colour", "red"), "unrecognized arguments"),
+        (train("--colour", "red"), "unrecognized arguments: --colour red (see"),
+        (train("--n-estimator", "4"), "--n-estimator: did you mean '--n-estimators'?"),
+        (train("--max-l", "4"), "unrecognized arguments: --max-l 4"),  # no abbreviations
+        (["train", "d", "--targt", "y"], "are required: --target, --out; --targt: did you mean"),
+        (["trian"], "did you mean 'train'? (see gpuforest --help)"),
+        (["--vers"], "required: COMMAND"),
+        (train("--model", "forst"), "did you mean 'forest'?"),
         (["train", "no.csv", "--target", "y", "--out", "m"], "no.csv: no such file"),
         (["train", "data.csv", "--target", "labl", "--out", "m"], "did you mean 'label'"),
         (["train", "data.csv", "--target", "label", "--out", "no/m"], "no: no such directory"),
         (["train", "data.csv", "--target", "label", "--out", "."], "is a directory"),
         (train("--categorical", "w,b"), "--categorical: no feature of the name 'w'"),
+        (train("--drop", "lable"), "no column 'lable': did you mean 'label'?"),
         (train("--n-estimators", "0"), "'n_estimators' parameter"),
         (train("--backend", "abacus"), "backend='abacus'"),
         (train("--model", "tree"), "--n-estimators is no option of a classification tree"),
