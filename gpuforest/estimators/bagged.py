@@ -150,11 +150,11 @@ def check_rows(sampling: Sampling, n_rows: int) -> None:
         )
 
 
-def warn_of_rows_in_all_bags(stacklevel: int) -> None:
+def warn_of_rows_in_all_bags(stacklevel: int, word: str = "OOB") -> None:
     """Warn as scikit-learn does that some rows have no out-of-bag predictions."""
     warnings.warn(
         "Some inputs do not have OOB scores. This probably means too few trees were used to "
-        "compute any reliable OOB estimates.",
+        f"compute any reliable {word} estimates.",
         UserWarning,
         stacklevel=stacklevel + 1,
     )

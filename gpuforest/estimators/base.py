@@ -76,6 +76,7 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
     verbose: int = 0
     _sampling_: Sampling
     _splitter = "best"
+    _takes_outputs = False  # targets [n_samples, n_outputs]
     _converter = "sklearn", "to_sklearn"  # the module and the function of `to_sklearn`
     # the next fit's new trees, where other processes grew them: forests of consecutive numbers
     _grown: tuple[Forest, ...] = ()
@@ -457,4 +458,5 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = tags.input_tags.sparse = True
+        tags.target_tags.multi_output = self._takes_outputs
         return tags

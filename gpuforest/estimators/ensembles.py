@@ -124,6 +124,7 @@ class BaseForest(BaseTrees):
     _mark: ClassVar[str] = ""
     _default_depth: ClassVar[int | None] = None  # of the trees that `estimator=None` stands for
     _fewest_rows = 1  # of whose predictions there is a score
+    _out_of_bag = "OOB"  # the word of a warning
     _judges_: tuple[Forest, Sampling] | None  # see `bagged.judges`
     oob_curve_: Bunch
     oob_max_features_: Bunch
@@ -277,7 +278,7 @@ class BaseForest(BaseTrees):
             self.oob_curve_ = growing.as_bunch(curve, "n_estimators")
         means = oob.means()
         if plan.blocks is None and np.isnan(means).any():
-            bagged.warn_of_rows_in_all_bags(stacklevel=2)
+            bagged.warn_of_rows_in_all_bags(stacklevel=2, word=self._out_of_bag)
         return means
 
     def _look_out_of_bag(self, plan: TrainingPlan) -> None:
@@ -465,7 +466,7 @@ def default_tree(kind: Any, max_depth: int | None) -> Any:
 class ForestClassifier(BaseForest, Classifier):
     """Many trees for classes."""
 
-    _tree = DecisionTreeClassifier
+    _tree, _takes_outputs = DecisionTreeClassifier, True
     unbiased_importances: bool = False
     proximity, neighbours, predict_set = bagged.proximity, bagged.neighbours, bagged.predict_set
     unbiased_feature_importances_ = property(bagged.unbiased_feature_importances_)
@@ -539,7 +540,7 @@ def _scored(means: np.ndarray, sampling: Sampling) -> np.ndarray:
 class ForestRegressor(BaseForest, Regressor):
     """Many trees for real numbers."""
 
-    _tree = DecisionTreeRegressor
+    _tree, _takes_outputs = DecisionTreeRegressor, True
     unbiased_importances: bool = False
     _fewest_rows = 2  # of whose predictions there is a score
     proximity, neighbours = bagged.proximity, bagged.neighbours

@@ -123,7 +123,7 @@ TABLE: Table = {
     "sparse_output": (True, ["boolean"], "`transform` gives a sparse matrix; False: an array."),
     "bootstrap": (True, ["boolean"],
         "Each tree sees rows drawn with replacement; False: all rows."),
-    "max_samples": (None, [at_least(1), Interval(RealNotInt, 0.0, None, closed="neither"), None],
+    "max_samples": (None, [None, Interval(RealNotInt, 0.0, None, closed="neither"), at_least(1)],
         "Rows drawn for a tree; a float is a fraction of the total weight; None: as many as there "
         "are rows. Needs bootstrap."),
     "oob_score": (False, ["boolean", callable],
@@ -185,6 +185,9 @@ OF_SURVIVAL: Table = NO_CLASSES | {
         "`oob_prediction_` the risks. Needs bootstrap."),
     "n_times": (150, [at_least(2)],
         "The most times of curves; where there are more times of events, quantiles of them."),
+    "low_memory": (False, ["boolean"],
+        "Keep no bin codes of the training rows, which curves need: the forest predicts risks, and "
+        "is refused curves."),
 }  # fmt: skip
 OF_A_TREE = PLAIN_LEAF | {
     "max_features": (None, [*FEATURES, StrOptions({"sqrt", "log2"}), None],
@@ -340,7 +343,7 @@ QUANTILE_FOREST = FOREST.replace("criterion", "default_quantiles criterion").rep
 # no shares of the total weight, and no gains by weight: the weight of a row is its hazard
 SURVIVAL = f"""n_estimators * criterion max_depth min_samples_split min_samples_leaf max_features
 max_leaf_nodes {CATEGORIES} {COMBINATIONS} bootstrap max_samples oob_score oob_tol max_estimators
-n_times {RUN}"""
+n_times low_memory {RUN}"""
 EMBEDDING = f"""n_estimators * {GROWTH} max_leaf_nodes min_impurity_decrease {CATEGORIES}
 {COMBINATIONS} sparse_output {RUN}"""
 ISOLATION = f"""* n_estimators max_samples contamination max_features bootstrap n_jobs random_state
@@ -422,7 +425,7 @@ def _types(constraint: Any) -> tuple[str, str]:
 
 def _annotation(allowed: list[Any]) -> str:
     kinds = dict.fromkeys(_types(constraint)[0] for constraint in allowed)
-    return "Any" if "Any" in kinds else " | ".join(kinds)
+    return "Any" if "Any" in kinds else " | ".join(sorted(kinds, key="None".__eq__))
 
 
 def _documentation(
@@ -430,7 +433,8 @@ def _documentation(
 ) -> str:
     """The lines of a parameter in a docstring."""
     if types is None:
-        *others, last = dict.fromkeys(_types(constraint)[1] for constraint in allowed)
+        kinds = dict.fromkeys(_types(constraint)[1] for constraint in allowed)
+        *others, last = sorted(kinds, key="None".__eq__)
         types = f"{', '.join(others)} or {last}" if others else last
     shown = "1/3" if default == 1 / 3 else repr(default).replace("'", '"')
     shown = "" if default is REQUIRED else f", default={shown}"

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -24,8 +24,8 @@ from gpuforest.engine.records import Sampling
 from gpuforest.engine.sampling import most_draw_weight
 from gpuforest.engine.target import CheckedTarget, TargetCoding
 from gpuforest.estimators import bagged, params
-from gpuforest.estimators.ensembles import BaseForest
-from gpuforest.estimators.fits import as_it_is
+from gpuforest.estimators.ensembles import BaseForest, shared_params
+from gpuforest.estimators.fits import as_it_is, unfitted
 from gpuforest.estimators.growing import TrainingPlan
 from gpuforest.estimators.settings import RowWeights, Settings
 from gpuforest.estimators.trees import DecisionTreeRegressor
@@ -99,9 +99,10 @@ def check_events(y: np.ndarray, weights: np.ndarray | None) -> None:
 class SurvivalForest(BaseForest):
     """Many trees for times that may be censored."""
 
-    _tree = DecisionTreeRegressor
     _fewest_rows = 2
+    _out_of_bag = "oob"
     n_times: int
+    low_memory: bool
     _rows_: TrainingRows  # whose targets are [time, cause of the event or 0]
     _exposed_: tuple[Sampling, np.ndarray]  # during a fit: how rows are drawn, and their exposures
     proximity, neighbours = bagged.proximity, bagged.neighbours
@@ -154,6 +155,8 @@ class SurvivalForest(BaseForest):
         codes = backend.asnumpy(training.matrix.codes)[:, : training.n_features]
         self._rows_ = TrainingRows(codes, plan.checked.values, self._exposed_[0])
         steps = survival.steps_of(forest, self._rows_, backend)
+        if self.low_memory:
+            self._rows_ = replace(self._rows_, codes=codes[:, :0].copy())
         super()._keep_fit(survival.with_risks(forest, steps), plan)
         self._sampling_ = self._exposed_[0]
         del self._exposed_
@@ -231,7 +234,7 @@ class SurvivalForest(BaseForest):
         shape (n_samples, n_times)
         """
         self._check_cause(cause)
-        grid, values = self._sums(X, lambda steps: steps.hazard[:, cause - 1])
+        grid, values = self._sums("cumulative_hazard", X, lambda steps: steps.hazard[:, cause - 1])
         return values if return_array else _functions(grid, values, 0.0)
 
     def predict_cumulative_incidence_function(
@@ -244,7 +247,7 @@ class SurvivalForest(BaseForest):
         Parameters and result are those of `predict_cumulative_hazard_function`.
         """
         self._check_cause(cause)
-        grid, values = self._sums(X, lambda steps: steps.fall[:, cause - 1])
+        grid, values = self._sums("cumulative_incidence", X, lambda steps: steps.fall[:, cause - 1])
         return values if return_array else _functions(grid, values, 0.0)
 
     def predict_survival_function(self, X: Any, return_array: bool = False) -> np.ndarray:
@@ -253,14 +256,22 @@ class SurvivalForest(BaseForest):
 
         Parameters and result are those of `predict_cumulative_hazard_function`.
         """
-        grid, sums = self._sums(X, lambda steps: steps.fall.sum(axis=1))
+        grid, sums = self._sums("survival", X, lambda steps: steps.fall.sum(axis=1))
         values = np.maximum(1.0 - sums, 0.0)
         return values if return_array else _functions(grid, values, 1.0)
 
-    def _sums(self, X: Any, change: Callable[[Steps], np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    def _sums(
+        self, curve: str, X: Any, change: Callable[[Steps], np.ndarray]
+    ) -> tuple[np.ndarray, np.ndarray]:
         """The times of curves, and for each row the mean over the trees of the sums until then of
         what changes at the steps of leaves."""
+        check_is_fitted(self)
         model = as_it_is(self)
+        if not model._rows_.codes.shape[1]:
+            raise NotImplementedError(
+                f"predict_{curve}_function is not implemented in low memory mode. run fit with "
+                "low_memory=False to disable low memory mode."
+            )
         grid = model.unique_times_
 
         def stage(forest: Forest, table: Any, backend: Backend) -> np.ndarray:
@@ -268,6 +279,11 @@ class SurvivalForest(BaseForest):
             return survival.curves(forest, steps, table, grid, backend, change(steps))
 
         return grid, to_host(model._walk(X, stage))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
 
     def _check_cause(self, cause: int) -> None:
         check_is_fitted(self)
@@ -294,6 +310,34 @@ class SurvivalForest(BaseForest):
             raise ValueError("concordance has no weights: leave sample_weight out")
         risks = to_host(self._walk(X, prediction.predict))
         return concordance_of(check_survival(y, len(risks)), risks, cause)
+
+
+@params.parameters(params.SINGLE_TREE, params.OF_SURVIVAL, params.OF_A_TREE)
+class SurvivalTree(DecisionTreeRegressor):
+    """A tree of a survival forest. A fit grows that of a forest of one tree, from all rows, by the
+    parameters that both have.
+
+    Attributes
+    ----------
+    As of `DecisionTreeRegressor`.
+    """
+
+    _check_cause, score = SurvivalForest._check_cause, SurvivalForest.score
+
+    def fit(  # type: ignore[override]  # as of single trees
+        self, X: Any, y: Any = None, sample_weight: Any = None, check_input: bool = True
+    ) -> Self:
+        """Grow the tree; see `RandomSurvivalForest.fit`. `check_input` is ignored."""
+        kind = ExtraSurvivalTrees if self.splitter == "random" else RandomSurvivalForest
+        given = shared_params(kind, self.get_params(deep=False))
+        forest = kind(1, bootstrap=False, random_state=self.random_state, **given)
+        tree = vars(forest.fit(X, y, sample_weight).estimators_[0])
+        learned = {name: value for name, value in tree.items() if name.endswith("_")}
+        self.__dict__ = unfitted(self) | learned
+        return self
+
+
+SurvivalForest._tree = SurvivalTree
 
 
 def by_cause(risks: Any) -> Any:

@@ -83,6 +83,11 @@ class Classifier(ClassifierMixin, BaseTrees):  # type: ignore[misc]
     n_classes_: Any
     score = score
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = tags.target_tags.multi_output
+        return tags
+
     def predict(self, X: Any) -> Any:
         """The class of the highest mean probability; the first among equals.
 

@@ -38,6 +38,7 @@ METHODS = ("cost_complexity", "reduced_error")
 class SingleTree(BaseTrees):
     """The methods of a single tree besides its predictions, and the choice of a subtree."""
 
+    _takes_outputs = True
     __metadata_request__fit: ClassVar[dict[str, str]] = {"check_input": UNUSED}
     __metadata_request__predict: ClassVar[dict[str, str]] = {"check_input": UNUSED}
     ccp_alpha: float | str

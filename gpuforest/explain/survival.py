@@ -229,20 +229,41 @@ def _later_ones(rank: np.ndarray, counted: np.ndarray) -> tuple[int, int]:
 class StepFunction:
     """A function of time that is constant from each of its times to the next.
 
-    Attributes
+    Parameters
     ----------
-    x : float64 ndarray of shape (n_times,), ascending
-    y : float64 ndarray of shape (n_times,), its value from x[i] on
-    before : float, its value before x[0]
+    x, y : float64 ndarray of shape (n_times,), ascending times, and values from each on
+    before : float, default=None
+        What stands for y before x[0]; None: y[0].
+    a, b : float, default=1.0 and 0.0
+        The function is a * y + b.
+    domain : tuple of two floats, default=(0, None)
+        The times for which the curve is made; None: x[0] or x[-1].
     """
 
-    def __init__(self, x: np.ndarray, y: np.ndarray, before: float) -> None:
-        self.x, self.y, self.before = x, y, before
+    def __init__(
+        self, x: np.ndarray, y: np.ndarray, before: float | None = None, *, a: float = 1.0,
+        b: float = 0.0, domain: tuple[float | None, float | None] = (0, None),
+    ) -> None:  # fmt: skip
+        self.x, self.y, self.a, self.b = x, y, a, b
+        self.before = y[0] if before is None else before
+        first, last = domain
+        self.domain = (
+            float(x[0] if first is None else first),
+            float(x[-1] if last is None else last),
+        )
 
     def __call__(self, time: Any) -> Any:
         """Its values at these times; after the last time it stays as it was there."""
+        if not np.isfinite(time).all():
+            raise ValueError("times must be finite")
         at = np.searchsorted(self.x, time, side="right")
-        return np.concatenate([[self.before], self.y])[at]
+        return self.a * np.concatenate([[self.before], self.y])[at] + self.b
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, StepFunction):
+            return False
+        names = ("x", "y", "a", "b", "before")
+        return all(np.array_equal(getattr(self, n), getattr(other, n)) for n in names)
 
     def __repr__(self) -> str:
-        return f"StepFunction(x={self.x!r}, y={self.y!r})"
+        return f"StepFunction(x={self.x!r}, y={self.y!r}, a={self.a!r}, b={self.b!r})"

@@ -78,7 +78,7 @@ ARRAYS: Layout = {
     # the weights that training rows were drawn with, if they had any
     "draw_weights": (("I32",), "N", lambda weights: (weights >= 0).all()),
     "draw_groups": (("I32",), "N", lambda numbers: (numbers >= 0).all()),  # whole groups are drawn
-    "row_codes": (("U8", "U16"), "NF", None),  # of quantile forests
+    "row_codes": (("U8", "U16"), "N.", None),  # of quantile and survival forests
     "row_targets": (("F64",), "N.", lambda targets: np.isfinite(targets).all()),
     # see `conformal.Calibration`
     "scores": (("F64",), "K.", lambda a: a.size and (a >= 0).all() and (np.sort(a) == a).all()),
@@ -614,6 +614,8 @@ def _set_rows(estimator: Any, header: Header, arrays: Arrays, forest: Forest) ->
         need(codes.dtype == edges.code_dtype, "codes of another type")
         need(bool((codes <= edges.missing_code).all()), "a code out of range")
         targets, is_survival = arrays["row_targets"], isinstance(estimator, SurvivalForest)
+        is_low = is_survival and not codes.shape[1]  # without codes there are risks, but no curves
+        need(is_low or codes.shape[1] == edges.n_features, "row_codes that do not fit")
         n_targets = 2 if is_survival else forest.coding.n_outputs
         need(targets.shape[1] == n_targets, "row_targets that do not fit")
         fit = not is_survival or are_survival(targets, forest.coding.n_outputs)

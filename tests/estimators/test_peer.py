@@ -1,4 +1,5 @@
-"""The tests of scikit-learn and quantile-forest, run with our estimators in place of their own.
+"""The tests of scikit-learn, quantile-forest and scikit-survival, run with our estimators in place
+of their own.
 
 They take minutes and belong to one version of their package, so they run only where
 GPUFOREST_PEER=1 asks for them, as .ci/ecosystem does. docs/migration.md lists what fails, and why.
@@ -9,6 +10,8 @@ import os
 import re
 import subprocess
 import sys
+import tarfile
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -26,6 +29,7 @@ FORESTS = [
 AROUND = ["BaggingClassifier", "BaggingRegressor", "AdaBoostClassifier", "AdaBoostRegressor"]
 BOOSTING = ["HistGradientBoostingClassifier", "HistGradientBoostingRegressor"]
 QUANTILES = ["ExtraTreesQuantileRegressor", "RandomForestQuantileRegressor"]
+SURVIVAL = ["ExtraSurvivalTrees", "RandomSurvivalForest"]
 ALL = [*TREES, *FORESTS, *AROUND, *BOOSTING, "IsolationForest"]
 IN_BOOSTING = "ensemble/_hist_gradient_boosting/tests"
 
@@ -48,9 +52,11 @@ PEERS = {
     "selection by importances": ("sklearn", "feature_selection/tests/test_from_model.py", ALL, 47),
     "recursive elimination": ("sklearn", "feature_selection/tests/test_rfe.py", ALL, 59),
     "calibration": ("sklearn", "tests/test_calibration.py", ALL, 113),
+    # these compare quantile forests with plain forests of the same seed, so both must be ours
     "quantiles": ("quantile_forest", "tests/test_quantile_forest.py", QUANTILES + FORESTS, 482),
+    "survival": ("sksurv", "tests/test_forest.py", SURVIVAL + FORESTS, 62),
 }
-VERSIONS = {"sklearn": "1.9", "quantile_forest": "1.4"}
+VERSIONS = {"sklearn": "1.9", "quantile_forest": "1.4", "sksurv": "0.28"}
 FIXTURES = """import numpy, pytest
 @pytest.fixture
 def global_random_seed(): return 42
@@ -83,19 +89,37 @@ def test_names_are_bound_after_all_imports():
     assert lines == [*theirs, "RandomForestClassifier"]
 
 
+def home_of(package, folder):
+    """Where a package has its tests; scikit-survival's are in its source distribution alone."""
+    if package != "sksurv":
+        return Path(find_spec(package).origin).parent
+    name = "scikit-survival"
+    wanted = ["--no-deps", "--no-binary", name, f"{name}=={version(name)}"]
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--dest", str(folder), *wanted]
+    subprocess.run(pip, check=True)
+    [archive] = folder.glob("*.tar.gz")
+    with tarfile.open(archive) as opened:
+        opened.extractall(folder, filter="data")
+    return archive.with_name(archive.name.removesuffix(".tar.gz"))
+
+
 @pytest.mark.skipif(os.environ.get("GPUFOREST_PEER") != "1", reason="GPUFOREST_PEER=1 asks for it")
 @pytest.mark.parametrize("peer", PEERS)
 def test_so_many_of_their_tests_pass(peer, tmp_path):
     package, file, names, least = PEERS[peer]
     release = VERSIONS[package]
     pytest.importorskip(package, minversion=release, reason=f"tests of {package} {release}")
-    path = Path(find_spec(package).origin).parent / file
+    path = home_of(package, tmp_path / "theirs") / file
     if not path.exists():
         pytest.skip(f"{package} is installed without its tests")
-    (tmp_path / "test_theirs.py").write_text(with_ours(path.read_text(), names))
-    (tmp_path / "conftest.py").write_text(FIXTURES)
+    folder = tmp_path / "ours"
+    folder.mkdir()
+    (folder / "test_theirs.py").write_text(with_ours(path.read_text(), names))
+    theirs = path.with_name("conftest.py")
+    fixtures = theirs.read_text() if theirs.exists() else FIXTURES
+    (folder / "conftest.py").write_text(fixtures)
     options = ["-q", "--no-header", "-Wignore", "-pno:cacheprovider", "--tb=line"]
-    command = [sys.executable, "-m", "pytest", *options, str(tmp_path)]
+    command = [sys.executable, "-m", "pytest", *options, str(folder)]
     shown = subprocess.run(command, capture_output=True, text=True, check=False).stdout
     passed = re.search(r"(\d+) passed", shown)
     assert passed is not None, shown[-2000:]

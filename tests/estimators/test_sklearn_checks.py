@@ -1,6 +1,11 @@
 """scikit-learn's own checks, the legacy ones too: all estimators on one backend."""
 
+from dataclasses import asdict
+
 import pytest
+import sklearn.ensemble
+import sklearn.tree
+from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import gpuforest as gf
@@ -54,3 +59,25 @@ def expected(estimator):
 @pytest.mark.filterwarnings("ignore")  # the checks warn on purpose
 def test_scikit_learns_own_checks(estimator, check):
     check(estimator)
+
+
+# what our estimators take besides
+MORE = {
+    "Bagging": {"multi_output": True, "multi_label": True},
+    "AdaBoost": {"allow_nan": True},
+    "HistGradientBoosting": {"sparse": True},
+}
+
+
+@pytest.mark.parametrize("estimator", list(estimators()), ids=lambda e: type(e).__name__)
+def test_tags_are_those_of_scikit_learn(estimator):
+    name = type(estimator).__name__
+    theirs = getattr(sklearn.ensemble, name, getattr(sklearn.tree, name, None))
+    if theirs is None or name == "RandomTreesEmbedding":  # which has no target
+        return
+    more = next((tags for start, tags in MORE.items() if name.startswith(start)), {})
+    expected = asdict(get_tags(theirs()))
+    for group in ("target_tags", "classifier_tags", "input_tags"):
+        known = expected[group] or {}
+        expected[group] = known | {n: v for n, v in more.items() if n in known} or None
+    assert asdict(get_tags(estimator)) == expected

@@ -19,7 +19,7 @@ from gpuforest import ExtraSurvivalTrees, RandomSurvivalForest, register_backend
 from gpuforest.backends import registry
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.engine.sampling import draw_bags
-from gpuforest.explain.survival import concordance, person_time
+from gpuforest.explain.survival import StepFunction, concordance, person_time
 from gpuforest.export.onnx import to_onnx
 
 KINDS = [RandomSurvivalForest, ExtraSurvivalTrees]
@@ -234,6 +234,64 @@ def test_frames_categories_and_files(tmp_path):
         curves = (m.predict_cumulative_hazard_function(frame, True) for m in (same, forest))
         assert np.array_equal(*curves)
         assert np.array_equal(same.unique_times_, forest.unique_times_)
+
+
+@pytest.mark.parametrize("groups", [None, np.repeat(np.arange(50), 4)], ids=["rows", "groups"])
+def test_low_memory_keeps_no_codes_and_has_no_curves(groups, tmp_path):
+    whole = RandomSurvivalForest(10, random_state=0).fit(X, Y, groups=groups)
+    forest = clone(whole).set_params(low_memory=True).fit(X, Y, groups=groups)
+    assert len(pickle.dumps(forest)) < len(pickle.dumps(whole)) - X.size + 100
+    forest.save(tmp_path / "model")
+    for same in (forest, gpuforest.load(tmp_path / "model"), pickle.loads(pickle.dumps(forest))):
+        assert np.array_equal(same.predict(X), whole.predict(X))
+        assert np.array_equal(same.unique_times_, whole.unique_times_)
+        for kind in ("survival", "cumulative_hazard", "cumulative_incidence"):
+            name = f"predict_{kind}_function"
+            with pytest.raises(NotImplementedError, match=f"{name} is not .* low_memory=False"):
+                getattr(same, name)(X)
+
+
+def test_functions_are_those_of_scikit_survival():
+    x, y = np.array([1.0, 2.0, 5.0]), np.array([0.9, 0.5, 0.2])
+    function = StepFunction(x, y, 1.0)
+    assert (function.a, function.b, function.domain) == (1.0, 0.0, (0.0, 5.0))
+    assert StepFunction(x, y, domain=(None, 9)).domain == (1.0, 9.0)
+    assert StepFunction(x, y)(0.5) == 0.9  # without a value before the first time, the first
+    half = StepFunction(x, y, 1.0, a=0.5, b=0.25)
+    assert half([0.0, 1.0, 4.0, 9.0]).tolist() == [0.75, 0.7, 0.5, 0.35]
+    assert repr(half).endswith("a=0.5, b=0.25)")
+    assert function == StepFunction(x.copy(), y.copy(), 1.0)
+    others = [half, StepFunction(x, y, 0.5), StepFunction(x, y / 2, 1.0), 1.0]
+    assert all(function != other for other in [*others, StepFunction(x[:2], y[:2], 1.0)])
+    with pytest.raises(ValueError, match="times must be finite"):
+        function([1.0, np.nan])
+    curves = (RandomSurvivalForest(3, random_state=0).fit(X, Y) for _ in range(2))
+    one, same = (forest.predict_survival_function(X[:3]) for forest in curves)
+    assert (one == same).tolist() == [True] * 3
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_trees_are_fitted_like_forests_of_one(kind, tmp_path):
+    options = {"bootstrap": False, "random_state": 3, "max_depth": 3}
+    forest = kind(1, **options).fit(X, Y)
+    [tree] = forest.estimators_
+    again = clone(tree).fit(X, Y)
+    assert again.forest_.n_nodes > 3
+    assert np.array_equal(again.predict(X), forest.predict(X))
+    assert tree.score(X, Y) == again.score(X, Y) == forest.score(X, Y)
+    with pytest.raises(ValueError, match="y must say which rows had their event"):
+        tree.fit(X, Y["time"])
+    with pytest.raises(ValueError, match="pickle the estimator instead"):
+        tree.save(tmp_path / "tree")  # its class is not public
+
+
+def test_words_are_those_of_scikit_survival():
+    with pytest.warns(UserWarning, match="to compute any reliable oob estimates"):
+        RandomSurvivalForest(2, oob_score=True, random_state=0).fit(X, Y)
+    allowed = r"must be None, a float in the range \(0.0, inf\) or an int in the range \[1, inf\)"
+    with pytest.raises(ValueError, match=f"'max_samples' parameter of Random.* {allowed}"):
+        RandomSurvivalForest(max_samples=0).fit(X, Y)
+    assert RandomSurvivalForest().__sklearn_tags__().target_tags.required
 
 
 def test_curves_that_were_asked_for_are_in_no_pickle():
