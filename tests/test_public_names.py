@@ -5,6 +5,7 @@
 
 import inspect
 import json
+import textwrap
 from importlib import import_module
 from pathlib import Path
 
@@ -64,26 +65,39 @@ def test_public_names_and_signatures_are_as_listed():
 
 STUBS = Path(gpuforest.__file__).with_suffix(".pyi")
 HEAD = '''\
-"""Written by tests/test_public_names.py: constructors that are made from a table as text."""
+"""Written by tests/test_public_names.py: parameters and constructors, which a table has as text."""
+# fmt: off
 
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from gpuforest import dask as dask, impurity as impurity, plot as plot
 '''
 
 
 def stub_of(kind):
-    """A class with the constructor that `params.parameters` made."""
-    text = f"class {kind.__name__}(_{kind.__name__}):\n    def __init__(\n        self,\n"
+    """A class with the constructor that `params.parameters` made, and the attributes it sets."""
+    fields, arguments = [], ["self"]
     before = inspect.Parameter.POSITIONAL_OR_KEYWORD
     for p in list(inspect.signature(kind.__init__).parameters.values())[1:]:
-        text += "        *,\n" if p.kind != before else ""
+        arguments += ["*"] if p.kind != before else []
         before = p.kind
         default = "" if p.default is p.empty else f" = {p.default!r}".replace("'", '"')
-        text += f"        {p.name}: {p.annotation}{default},\n"
-    return text + "    ) -> None: ...\n"
+        fields.append(f"{p.name}: {p.annotation}")
+        arguments.append(fields[-1] + default)
+    fields, arguments = wrapped(fields, ";", 4), wrapped(arguments, ",", 8)
+    constructor = f"    def __init__(\n{arguments},\n    ) -> None: ...\n"
+    return f"class {kind.__name__}(_{kind.__name__}):\n{fields}\n{constructor}"
+
+
+def wrapped(parts, separator, indentation):
+    """Parts in lines, without a separator after the last of a line that it would only end."""
+    text = f"{separator} ".join(part.replace(" ", "\0") for part in parts)
+    lines = textwrap.wrap(text, 100 - indentation, break_on_hyphens=False)
+    lines = [line.rstrip(";").replace("\0", " ") for line in lines]
+    return textwrap.indent("\n".join(lines), " " * indentation)
 
 
 def stubs():

@@ -1,8 +1,9 @@
-"""What the arguments n_jobs and random_state of users mean, as in scikit-learn."""
+"""What the arguments n_jobs, random_state and memory_limit of users mean."""
 
 from __future__ import annotations
 
 import os
+import re
 from functools import cache
 from numbers import Integral
 from threading import current_thread, main_thread
@@ -70,3 +71,20 @@ def draw_seed(random_state: Any) -> int:
     if isinstance(random_state, Integral):
         return int(random_state)
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+
+
+def byte_count(limit: int | str | None) -> int | None:
+    """The bytes of a memory limit: a number, or a text with a unit, such as "2GB", which is 2e9, or
+    "2GiB", which is 2**31; None: no limit. A ValueError for another text."""
+    if not isinstance(limit, str):
+        return None if limit is None else int(limit)
+    match = re.fullmatch(r"(\d+(?:\.\d+)?) *([KMGT])(I?)B", limit.strip().upper())
+    power = 0 if match is None else 1 + "KMGT".index(match[2])
+    n = (
+        0
+        if match is None
+        else round(float(match[1]) * float((1024 if match[3] else 1000) ** power))
+    )
+    if n < 1:
+        raise ValueError(f"{limit!r} is no number with a unit, such as 500MB or 2GiB")
+    return n

@@ -91,7 +91,7 @@ class BinnedData:
         categorical_features: Any = "from_dtype",
         min_category_frequency: int = 5, categorical_split: str = "subset",
         random_state: Any = None, path: str | os.PathLike[str] | None = None,
-        n_jobs: int | None = None, memory_limit: int | None = None, verbose: int = 0,
+        n_jobs: int | None = None, memory_limit: int | str | None = None, verbose: int = 0,
     ) -> BinnedData:  # fmt: skip
         """Bin a table that need not fit into memory, in two passes over its blocks.
 
@@ -123,8 +123,9 @@ class BinnedData:
             written; one that exists is refused.
         n_jobs : int or None, default=None
             Threads; None: as of the estimators.
-        memory_limit : int, default=None
-            Bytes that the codes may take in memory; beyond, `path` is needed.
+        memory_limit : int or str, default=None
+            Bytes, such as 2_000_000_000, "2GB" or "2GiB", that the codes may take in memory;
+            beyond, `path` is needed.
         verbose : int, default=0
             1 prints the stages, 2 their progress.
 

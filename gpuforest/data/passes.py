@@ -22,7 +22,7 @@ from sklearn.base import BaseEstimator
 from gpuforest.backends.base import Array, Backend
 from gpuforest.backends.registry import get_host_backend
 from gpuforest.common import progress
-from gpuforest.common.arguments import thread_count
+from gpuforest.common.arguments import byte_count, thread_count
 from gpuforest.data.arrays import count_columns, fields_of, is_frame, to_host
 from gpuforest.data.binned import OF_ROWS, BinnedData, Labels, codes_in, finished, unfinished
 from gpuforest.data.blocks import Block, Blocks, named
@@ -233,9 +233,10 @@ class Reader(BaseEstimator):  # type: ignore[misc]
 
 def binned_blocks(
     source: Blocks, reader: Reader, path: str | os.PathLike[str] | None, n_jobs: int | None,
-    memory_limit: int | None, verbose: int,
+    memory_limit: int | str | None, verbose: int,
 ) -> BinnedData:  # fmt: skip
     """See `BinnedData.from_blocks`."""
+    limit = byte_count(memory_limit)
     backend, rows = get_host_backend(thread_count(n_jobs)), Rows()
     place = None if path is None else Path(path)
     new: AbstractContextManager[Path | None] = unfinished(place) if place else nullcontext()
@@ -245,7 +246,7 @@ def binned_blocks(
             data, ordered = reader.learned(summary, rows, backend)
         shape, dtype = (data.edges.n_features, summary.n_rows), data.edges.code_dtype
         n_bytes = shape[0] * shape[1] * np.dtype(dtype).itemsize
-        if folder is None and memory_limit is not None and n_bytes > memory_limit:
+        if folder is None and limit is not None and n_bytes > limit:
             raise ValueError(
                 f"the codes of {shape[1]:,} rows take {n_bytes / 1e6:,.0f} MB, more than "
                 f"memory_limit={memory_limit}: pass path, a folder on a disk"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from inspect import signature
 from typing import Any, ClassVar, Self
@@ -48,6 +48,8 @@ class AdaBoost(BaseForest):
     learning_rate: float
     estimator: Any = None
     estimator_params: Any = ()
+    loss: str
+    staged_predict: Callable[[Any], Iterator[Any]]
     estimator_ = property(described_tree)
     criterion, class_weight = map(of_tree, ("criterion", "class_weight"))
     categorical_features, min_category_frequency, categorical_split = map(

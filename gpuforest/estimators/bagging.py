@@ -30,6 +30,7 @@ class Bagging(ensembles.BaseForest):
     """Both bagging estimators: the tree says how each is grown, and the bag what it grows from."""
 
     _home, _mark = "_bagging", "estimators_features_"
+    max_samples: Any
     max_features: int | float
     bootstrap: bool
     estimator: Any = None

@@ -11,7 +11,6 @@ from importlib import import_module
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.backends.base import Backend
@@ -30,8 +29,8 @@ from gpuforest.engine.grow import grow
 from gpuforest.engine.records import Sampling, Training
 from gpuforest.engine.target import CheckedTarget, Target, TargetCoding
 from gpuforest.estimators import explaining
+from gpuforest.estimators.bases import BaseEstimator, CallbackSupport
 from gpuforest.estimators.fits import (
-    CallbackSupport,
     as_it_is,
     check_same,
     check_same_groups,
@@ -58,7 +57,7 @@ Array = Any
 NOT_PICKLED = ("tree_", "estimators_", "_products_", "_converted_", "_seconds_", "_steps_")
 
 
-class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
+class BaseTrees(CallbackSupport, BaseEstimator):
     """An estimator that runs the stages. `Classifier` and `Regressor` add the target."""
 
     forest_: Forest
@@ -71,7 +70,7 @@ class BaseTrees(CallbackSupport, BaseEstimator):  # type: ignore[misc]
     criterion: str
     max_bins: int | str
     backend: str
-    memory_limit: int | None
+    memory_limit: int | str | None
     random_state: Any
     verbose: int = 0
     _sampling_: Sampling

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import ClassifierMixin, RegressorMixin, clone
+from sklearn.base import clone
 from sklearn.utils.validation import _check_monotonic_cst, check_is_fitted
 
 from gpuforest.backends.base import Backend
@@ -37,6 +37,7 @@ from gpuforest.engine.predict import predict
 from gpuforest.engine.target import CheckedTarget, integer_weights
 from gpuforest.estimators import boosting_fit, fits, params
 from gpuforest.estimators.base import BaseTrees
+from gpuforest.estimators.bases import ClassifierMixin, RegressorMixin
 from gpuforest.estimators.boosting_fit import Rows, Watch
 from gpuforest.estimators.memory import boosted_fit_of, boosting_fitted_to_memory
 from gpuforest.estimators.presets import BOOSTING, HasPresets
@@ -416,7 +417,7 @@ class HistGradientBoosting(BaseTrees, HasPresets):
 
 
 @params.parameters(params.BOOSTING, params.OF_BOOSTING)
-class HistGradientBoostingClassifier(ClassifierMixin, HistGradientBoosting):  # type: ignore[misc]
+class HistGradientBoostingClassifier(ClassifierMixin, HistGradientBoosting):
     """Gradient boosting for classes, on histograms of integers.
 
     Each round grows one tree for two classes, or one for each of several, from the gradients of
@@ -499,7 +500,7 @@ class HistGradientBoostingClassifier(ClassifierMixin, HistGradientBoosting):  # 
 
 
 @params.parameters(params.BOOSTING, params.BOOSTING_OF_NUMBERS, params.OF_BOOSTING)
-class HistGradientBoostingRegressor(RegressorMixin, HistGradientBoosting):  # type: ignore[misc]
+class HistGradientBoostingRegressor(RegressorMixin, HistGradientBoosting):
     """Gradient boosting for numbers, on histograms of integers.
 
     Each round grows a tree from the gradients of the loss, and adds what its leaves predict

@@ -134,6 +134,8 @@ class BaseForest(BaseTrees):
     oob_tol: float
     class_weight: Any
     max_estimators: int
+    warm_start: bool
+    n_jobs: int | None
 
     @property
     def estimator(self) -> Any:

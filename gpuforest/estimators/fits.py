@@ -18,6 +18,7 @@ from gpuforest.engine.binning import BinEdges
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.records import Sampling
 from gpuforest.engine.target import TargetCoding
+from gpuforest.estimators.bases import callback
 
 T = TypeVar("T")
 
@@ -114,18 +115,6 @@ def check_same_groups(earlier: Any, sampling: Sampling) -> None:
 
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-try:
-    from sklearn import callback
-except ImportError:  # scikit-learn before 1.9
-    callback = None
-
-
-class NoCallbacks:
-    """A base class instead of the mixin: `object` itself cannot be a base before another."""
-
-
-CallbackSupport: Any = NoCallbacks if callback is None else callback.CallbackSupportMixin
 
 
 def with_callbacks(method: F) -> F:

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_matrix
-from sklearn.base import TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from gpuforest.data.arrays import to_host
 from gpuforest.engine import predict as prediction
 from gpuforest.engine.nodes import is_leaf
 from gpuforest.estimators import ensembles, params
+from gpuforest.estimators.bases import TransformerMixin
 from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor, UnsupervisedForest
 from gpuforest.estimators.presets import FOREST_OF_CLASSES, HasPresets
 
@@ -148,7 +148,7 @@ class ExtraTreesRegressor(ForestRegressor, HasPresets):
 
 
 @params.parameters(params.EMBEDDING, params.UNSUPERVISED, max_depth=5)
-class RandomTreesEmbedding(TransformerMixin, UnsupervisedForest):  # type: ignore[misc]
+class RandomTreesEmbedding(TransformerMixin, UnsupervisedForest):
     """Rows as the leaves that they reach in completely random trees.
 
     Trees of one random cut a node are grown for a random target. A row becomes a vector of
@@ -170,6 +170,8 @@ class RandomTreesEmbedding(TransformerMixin, UnsupervisedForest):  # type: ignor
     >>> RandomTreesEmbedding(random_state=0).fit_transform([[0], [1], [2]]).shape
     (3, 300)
     """
+
+    sparse_output: bool
 
     def _tree_params(self) -> dict[str, Any]:
         return super()._tree_params() | {"criterion": self.criterion, "max_features": 1}

@@ -10,7 +10,6 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.backends.base import Backend
@@ -23,6 +22,7 @@ from gpuforest.engine import predict as prediction
 from gpuforest.engine.binning import BinEdges, Categories, draw_rows, take_rows
 from gpuforest.engine.forest import Forest
 from gpuforest.estimators import params
+from gpuforest.estimators.bases import OutlierMixin
 from gpuforest.estimators.ensembles import UnsupervisedForest, drawn_features
 from gpuforest.estimators.growing import TrainingPlan
 from gpuforest.estimators.settings import RowWeights, Settings
@@ -99,7 +99,7 @@ POOL_ROWS = 2**15
 
 
 @params.parameters(params.ISOLATION, params.OF_ISOLATION)
-class IsolationForest(OutlierMixin, UnsupervisedForest):  # type: ignore[misc]
+class IsolationForest(OutlierMixin, UnsupervisedForest):
     """Anomalies are the rows that random cuts isolate soon.
 
     Each tree cuts a few rows at random, until each is by itself or the depth of a balanced tree
@@ -134,6 +134,9 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):  # type: ignore[misc]
     [1, 1, -1]
     """
 
+    contamination: Any
+    max_samples: Any
+    max_features: int | float
     estimators_features_ = property(drawn_features)
     _converter = "sklearn", "isolation_to_sklearn"
 

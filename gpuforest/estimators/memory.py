@@ -18,6 +18,7 @@ from gpuforest.boosting import memory as boosting_memory
 from gpuforest.boosting.losses import Loss
 from gpuforest.boosting.memory import BoostedFit
 from gpuforest.boosting.rounds import words_of
+from gpuforest.common.arguments import byte_count
 from gpuforest.common.dtypes import WEIGHT
 from gpuforest.engine.binning import FEW_VALUES, MANY_BINS, Categories
 from gpuforest.engine.criteria import CRITERIA
@@ -211,18 +212,19 @@ def _most_leaves(settings: Settings, coding: TargetCoding) -> float:
     return most
 
 
-def fitted_to_memory(fit: Fit, backend: Backend, limit: int | None) -> Backend:
+def fitted_to_memory(fit: Fit, backend: Backend, limit: int | str | None) -> Backend:
     """The backend, changed so that the fit stays within the limit; a ValueError if it cannot. The
     log warns, once in a process, of a fit that may take more memory than the machine has."""
     if limit is None and backend.on_host and "available" not in _warned:
         warn_of_little(estimate(fit, backend), "max_depth, n_estimators, max_samples or max_bins")
-    return within(fit, backend, limit)
+    return within(fit, backend, None if limit is None else byte_count(limit))
 
 
 def boosting_fitted_to_memory(
-    fit: BoostedFit, backend: Backend, limit: int | None
+    fit: BoostedFit, backend: Backend, limit: int | str | None
 ) -> tuple[Backend, int]:
     """As `fitted_to_memory`; and the bytes that histograms of open nodes may take."""
+    limit = byte_count(limit)
     backend, memory = boosting_memory.within(fit, backend, limit)
     if limit is None and backend.on_host and "available" not in _warned:
         needed = boosting_memory.estimate(fit, backend, memory)
@@ -244,8 +246,8 @@ def warn_of_little(needed: MemoryEstimate, what: str) -> None:
 
 def room_of(estimator: Any) -> int | None:
     """Bytes that work on a fitted estimator may take; None: unknown."""
-    limit = estimator.memory_limit
-    return available_bytes() if limit is None else int(limit)
+    limit = byte_count(estimator.memory_limit)
+    return available_bytes() if limit is None else limit
 
 
 def available_bytes() -> int | None:

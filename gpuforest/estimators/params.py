@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from collections import ChainMap
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import cache
 from inspect import cleandoc
 from numbers import Integral, Real
@@ -18,6 +19,7 @@ from numpy.random import RandomState
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
 
 from gpuforest.boosting.losses import NUMBERS
+from gpuforest.common.arguments import byte_count
 from gpuforest.common.dtypes import MAX_BINS
 from gpuforest.engine.criteria import CriterionNames
 from gpuforest.engine.nodes import MOST_COMBINED
@@ -38,6 +40,24 @@ def current_criterion(criterion: str) -> str:
         stacklevel=3,
     )
     return "squared_error"
+
+
+class Bytes(HasMethods):  # type: ignore[misc]
+    """Text that `byte_count` understands. scikit-learn takes constraints of its own kinds alone."""
+
+    def __init__(self) -> None:
+        super().__init__("upper")
+
+    def is_satisfied_by(self, value: Any) -> bool:
+        with suppress(ValueError):
+            return isinstance(value, str) and byte_count(value) is not None
+        return False
+
+    def __str__(self) -> str:
+        return "a str such as '500MB' or '2GiB'"
+
+
+BYTES = Bytes()
 
 
 def at_least(least: float, kind: Any = Integral) -> Interval:
@@ -157,9 +177,10 @@ TABLE: Table = {
         '"auto": a bin for each value, and so exact trees, where no feature has more than 1,023 '
         "values; else 255."),
     "backend": ("auto", [str], "See `gpuforest.available_backends`."),
-    "memory_limit": (None, [at_least(1), None],
-        "The most bytes, about, that a fit takes besides X and y; fewer trees then grow at once, "
-        "and the same ones. See `gpuforest.estimate_memory`. None: no limit."),
+    "memory_limit": (None, [at_least(1), BYTES, None],
+        'The most bytes, about, that a fit takes besides X and y, such as 2_000_000_000, "2GB" or '
+        '"2GiB"; fewer trees then grow at once, and the same ones. See '
+        "`gpuforest.estimate_memory`. None: no limit."),
 }  # fmt: skip
 PLAIN_LEAF: Table = {
     "min_samples_leaf": (1, [at_least(1), INSIDE],
@@ -409,7 +430,8 @@ TYPES: dict[Any, tuple[str, str]] = {
     tuple: ("tuple[Any, ...]", "tuple"), RandomState: ("np.random.RandomState", "RandomState"),
     callable: ("Callable[..., float]", "callable"), "boolean": ("bool", "bool"),
     "random_state": ("int | np.random.RandomState | None", "int, RandomState or None"),
-    "verbose": ("int", "int"), "array-like": ("Any", "array-like"), None: ("None", "None"),
+    "verbose": ("int", "int"), BYTES: ("str", "str"),
+    "array-like": ("Any", "array-like"), None: ("None", "None"),
 }  # fmt: skip
 
 

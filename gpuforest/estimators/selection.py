@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.stats import rankdata
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
-from sklearn.feature_selection import SelectorMixin
+from sklearn.base import clone
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
@@ -24,6 +23,7 @@ from gpuforest.engine.binning import BinnedMatrix, bin_matrix
 from gpuforest.engine.target import CheckedTarget
 from gpuforest.estimators import params
 from gpuforest.estimators.bagged import check_rows, judges
+from gpuforest.estimators.bases import BaseEstimator, MetaEstimatorMixin
 from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor
 from gpuforest.estimators.fits import replacing, same_coding, same_edges
 from gpuforest.explain.importances import (
@@ -33,6 +33,11 @@ from gpuforest.explain.importances import (
     unbiased_importances,
     with_shadows,
 )
+
+if TYPE_CHECKING:
+    from gpuforest.estimators.bases import SelectorMixin
+else:
+    from sklearn.feature_selection import SelectorMixin
 
 
 def oob_permutation_importance(
@@ -217,7 +222,7 @@ OUT_OF_BAG = {
 
 
 @params.parameters(params.BORUTA, params.OF_BORUTA)
-class BorutaSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class BorutaSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
     """Selects all features that say something about the target.
 
     In each round a forest sees the features and their shadows, which hold the same values in a
@@ -260,6 +265,12 @@ class BorutaSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):  # type:
     >>> BorutaSelector(forest, random_state=0).fit(X, X[:, 1] + X[:, 4] > 0).get_support(True)
     array([1, 4])
     """
+
+    estimator: Any
+    importance: str
+    alpha: float
+    max_iter: int
+    random_state: Any
 
     def fit(self, X: Any, y: Any = None) -> BorutaSelector:
         """Find the features that say something.

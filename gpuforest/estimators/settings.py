@@ -49,7 +49,7 @@ class Settings:
     criterion: str
     max_features: int | float | str | None
     max_bins: int | str
-    memory_limit: int | None
+    memory_limit: int | str | None
     categorical_split: str
     max_depth: int | None = None
     min_samples_split: int | float = 2

@@ -322,6 +322,7 @@ class SurvivalTree(DecisionTreeRegressor):
     As of `DecisionTreeRegressor`.
     """
 
+    splitter: str
     _check_cause, score = SurvivalForest._check_cause, SurvivalForest.score
 
     def fit(  # type: ignore[override]  # as of single trees

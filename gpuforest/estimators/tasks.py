@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace
-from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
 
 from gpuforest.backends.base import Backend
@@ -20,6 +19,7 @@ from gpuforest.engine.criteria import CRITERIA
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.records import Sampling
 from gpuforest.estimators.base import BaseTrees
+from gpuforest.estimators.bases import ClassifierMixin, RegressorMixin
 from gpuforest.estimators.fits import as_it_is
 
 Array = Any
@@ -74,7 +74,7 @@ def score(self: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
     return float(metric(y, predicted, sample_weight=weight))
 
 
-class Classifier(ClassifierMixin, BaseTrees):  # type: ignore[misc]
+class Classifier(ClassifierMixin, BaseTrees):
     """Adds class targets."""
 
     class_weight: Any
@@ -121,7 +121,7 @@ class Classifier(ClassifierMixin, BaseTrees):  # type: ignore[misc]
         shares, coding = model._walk(X, prediction.predict), model.forest_.coding
         return coding.split(shares) if coding.several else shares
 
-    def predict_log_proba(self, X: Any) -> Any:
+    def predict_log_proba(self: Any, X: Any) -> Any:
         """The logarithm of `predict_proba(X)`, -inf where that is 0.
 
         Returns
@@ -162,7 +162,7 @@ class Classifier(ClassifierMixin, BaseTrees):  # type: ignore[misc]
         self.n_classes_ = [len(c) for c in coding.several] or len(self.classes_)
 
 
-class Regressor(RegressorMixin, BaseTrees):  # type: ignore[misc]
+class Regressor(RegressorMixin, BaseTrees):
     """Adds real targets."""
 
     score = score

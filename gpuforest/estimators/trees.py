@@ -46,6 +46,8 @@ class SingleTree(BaseTrees):
     ccp_rule: str
     monotonic_cst: Any
     ccp_alpha_: float
+    classes_: Any
+    pruning_curve_: Bunch
 
     def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: Any = None) -> Bunch:
         """The nested subtrees of minimal cost-complexity pruning (Breiman et al. 1984, ch. 3).
@@ -247,7 +249,7 @@ class SingleTree(BaseTrees):
 
     def predict(self, X: Any, check_input: bool = True) -> Any:
         """Predict as a forest of this tree alone does. `check_input` is ignored."""
-        return super().predict(X)
+        return super().predict(X)  # type: ignore[misc]  # of the class beside this one
 
     def apply(self, X: Any, check_input: bool = True) -> Any:
         """The number of the leaf that each row reaches, int64 of shape (n_samples,).

@@ -260,6 +260,10 @@ def test_other_blocks_in_the_second_pass():
 def test_codes_beyond_the_memory_limit():
     with pytest.raises(ValueError, match="more than memory_limit=1000: pass path, a folder"):
         gf.BinnedData.from_blocks(cut([], NUMBERS, TARGETS), memory_limit=1000)
+    with pytest.raises(ValueError, match="more than memory_limit=1kB: pass path"):
+        gf.BinnedData.from_blocks(cut([], NUMBERS, TARGETS), memory_limit="1kB")
+    with pytest.raises(ValueError, match="'much' is no number with a unit, such as 500MB"):
+        gf.BinnedData.from_blocks(cut([], NUMBERS, TARGETS), memory_limit="much")
 
 
 def test_only_fit_takes_them_and_with_the_same_parameters():

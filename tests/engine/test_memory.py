@@ -15,12 +15,12 @@ import gpuforest
 from gpuforest import MemoryEstimate, estimate_memory, load
 from gpuforest.backends import registry
 from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.common.arguments import byte_count
 from gpuforest.engine.memory import MIB
 from gpuforest.engine.sampling import RowSampling
 from gpuforest.engine.slots import Nodes
 from gpuforest.estimators import memory
 from gpuforest.tools.cli import main
-from gpuforest.tools.cli.options import byte_count
 
 ROWS, FEATURES = 3000, 8
 ALL = [
@@ -185,11 +185,30 @@ def test_the_error_says_what_is_needed_and_what_to_change():
     assert f"{ROWS * FEATURES} of them for the binned features" in str(refused.value)
 
 
-@pytest.mark.parametrize("limit", [0, -1, 1.5, "2GB"])
-def test_limits_that_are_no_bytes_are_refused(limit):
+@pytest.mark.parametrize("limit", [0, -1, 1.5, "", "2", "2 gigs", "0MB"])
+@pytest.mark.parametrize("name", ["RandomForestClassifier", "HistGradientBoostingClassifier"])
+def test_limits_that_are_no_bytes_are_refused(limit, name):
+    words = "'memory_limit' parameter of .* a str such as '500MB' or '2GiB' or None. Got"
+    with pytest.raises(InvalidParameterError, match=words):
+        getattr(gpuforest, name)(memory_limit=limit).fit(*table(2))
+
+
+@pytest.mark.parametrize(
+    ("model", "text", "bytes_"),
+    [
+        (gpuforest.RandomForestClassifier(3, random_state=0), "3000kB", 3_000_000),
+        (gpuforest.HistGradientBoostingClassifier(max_iter=2, random_state=0), "3MiB", 3 * 2**20),
+        (gpuforest.AdaBoostClassifier(n_estimators=2, random_state=0), " 2.5 mb", 2_500_000),
+    ],
+)
+def test_a_limit_may_be_text_with_a_unit(model, text, bytes_):
     X, y = table(2)
-    with pytest.raises(InvalidParameterError, match="'memory_limit' parameter"):
-        gpuforest.RandomForestClassifier(memory_limit=limit).fit(X, y)
+    limited = clone(model).set_params(memory_limit=text).fit(X, y)
+    assert limited.memory_limit == text
+    assert_same_forest(limited, clone(model).set_params(memory_limit=bytes_).fit(X, y))
+    with pytest.raises(ValueError, match="memory_limit=1000 bytes is too little"):
+        clone(model).set_params(memory_limit="1kB").fit(X, y)
+    assert memory.room_of(limited) == bytes_
 
 
 def test_a_limit_is_not_saved(tmp_path):
@@ -265,7 +284,7 @@ def test_sizes_have_units(text, n_bytes):
     assert byte_count(text) == n_bytes
 
 
-@pytest.mark.parametrize("text", ["", "2", "GB", "-2GB", "2.GB", "2 G", "2GBs"])
+@pytest.mark.parametrize("text", ["", "2", "GB", "-2GB", "2.GB", "2 G", "2GBs", "0MB", "0.0001kB"])
 def test_what_is_no_size_is_refused(text):
     with pytest.raises(ValueError, match="is no number with a unit"):
         byte_count(text)

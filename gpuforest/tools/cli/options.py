@@ -15,6 +15,8 @@ from typing import Any
 from sklearn.utils._param_validation import RealNotInt
 
 import gpuforest
+from gpuforest.common.arguments import byte_count
+from gpuforest.estimators.params import BYTES
 
 ESTIMATORS: dict[tuple[str, str], Any] = {
     ("forest", "classification"): gpuforest.RandomForestClassifier,
@@ -168,20 +170,10 @@ class Kinds:
         return ", ".join(names[:-1]) + (" or " if names[1:] else "") + names[-1]
 
 
-def byte_count(text: str) -> int:
-    """The bytes that a number with a unit stands for: 500MB, 1.5 GiB."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?) *([KMGT])(I?)B", text.upper())
-    if match is None:
-        raise ValueError(f"{text!r} is no number with a unit")
-    base = 1024 if match[3] else 1000
-    power = 1 + "KMGT".index(match[2])
-    return round(float(match[1]) * float(base**power))
-
-
 # of each type of a parameter: what is said of it, what makes a value of text, and how constraints
 # of scikit-learn name it
 TYPES: dict[str, tuple[str, Callable[[str], Any], tuple[Any, ...]]] = {
-    "size": ("bytes as 500MB or 2GiB", byte_count, ()),
+    "size": ("bytes as 500MB or 2GiB", byte_count, (BYTES,)),
     "integer": ("an integer", int, (Integral, int, "verbose", "random_state")),
     "real": ("a number", float, (Real, RealNotInt)),
     "boolean": ("true or false", lambda t: {"true": True, "false": False}[t.lower()], ("boolean",)),
@@ -197,7 +189,7 @@ def declare_parameters(command: argparse.ArgumentParser) -> None:
         "the estimator's parameters", "As in Python, with - for _ in their names."
     )
     for name, users in parameters().items():
-        kinds = Kinds(*["size"] * (name == "memory_limit"))
+        kinds = Kinds()
         for estimator in users:
             for constraint in estimator._parameter_constraints[name]:
                 kinds.add(constraint)
