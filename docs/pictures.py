@@ -4,6 +4,7 @@ That of a report is drawn where selenium, chromium and chromedriver are installe
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 from io import BytesIO
@@ -228,6 +229,65 @@ def survival() -> Any:
     return plot_survival(forest, X[400:], y[400:])
 
 
+def intervals() -> Any:
+    """A forest's prediction of rows whose noise grows, and its 90 % intervals."""
+    from matplotlib import pyplot
+
+    rng = np.random.default_rng(0)
+    X = np.sort(rng.uniform(0, 10, (1200, 1)), axis=0)
+    y = np.sin(X[:, 0]) * 2 + rng.normal(0, 0.1 + 0.1 * X[:, 0])
+    train = rng.random(1200) < 0.7
+    forest = RandomForestRegressor(300, min_samples_leaf=5, oob_score=True, random_state=0)
+    test, truth = X[~train], y[~train]
+    low, high = forest.fit(X[train], y[train]).predict_interval(test, coverage=0.9).T
+    ax = pyplot.subplots(figsize=(6.4, 4), layout="constrained")[1]
+    ax.fill_between(test[:, 0], low, high, color=PALETTE[0], alpha=0.3, lw=0, label="interval")
+    ax.plot(test[:, 0], forest.predict(test), color=PALETTE[0], lw=1.2, label="prediction")
+    ax.plot(test[:, 0], truth, ".", color="#444444", ms=3, label="new rows")
+    ax.legend(loc="lower left", frameon=False)
+    ax.set(xlabel="x", ylabel="y")
+    return ax
+
+
+def measured(task: str, bars: dict[str, str]) -> Any:
+    """Medians of a task's scores on record, as bars; `bars` has their names and their columns."""
+    from matplotlib import pyplot
+
+    record = f"{'groups' if task == 'patients' else 'blocks'}.jsonl"
+    lines = (FOLDER.parents[1] / "benchmarks" / "results" / record).read_text().splitlines()
+    rows = [row for row in map(json.loads, lines) if row["task"] == task]
+    heights = [float(np.median([row[column] for row in rows])) for column in bars.values()]
+    ax = pyplot.subplots(figsize=(6.4, 4), layout="constrained")[1]
+    drawn = ax.barh(list(bars), heights, 0.6, color=[*PALETTE[1::-1], "#777777"])
+    ax.bar_label(drawn, fmt="%.2f", padding=4)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.invert_yaxis()
+    ax.margins(x=0.15)
+    ax.set_xlabel("R²")
+    return ax
+
+
+def groups() -> Any:
+    names = ("out of bag\nby rows", "out of bag\nby patients", "on new patients")
+    return measured("patients", dict(zip(names, ("by_rows", "by_groups", "folds"), strict=True)))
+
+
+def blocks() -> Any:
+    names = ("out of bag\nby rows", "out of bag\nby blocks", "next period")
+    return measured("turning", dict(zip(names, ("by_rows", "by_blocks", "next"), strict=True)))
+
+
+def categories() -> Any:
+    """A tree whose splits are sets of cities."""
+    rng = np.random.default_rng(0)
+    cities = np.array(["Bergen", "Cadiz", "Dublin", "Malaga", "Oslo", "Palermo"])
+    city, month = rng.integers(0, 6, 600), rng.integers(1, 13, 600)
+    y = 8 + 9 * (city % 2) - 8 * np.cos((month - 1) / 6 * np.pi) + rng.normal(0, 1, 600)
+    X = np.column_stack([cities[city].astype(object), month])
+    model = DecisionTreeRegressor(max_depth=2, categorical_features=[0], random_state=0)
+    return plot_tree(model.fit(X, y), feature_names=["city", "month"], precision=1)
+
+
 PICTURES = (
     tree,
     boundaries,
@@ -245,6 +305,10 @@ PICTURES = (
     shap_dependence,
     dependence,
     survival,
+    intervals,
+    groups,
+    blocks,
+    categories,
 )
 
 

@@ -1,11 +1,13 @@
 """The site's sources: every public name has a page, every example a picture, every page a place.
 
-`.ci/site` builds the site, and with it the gallery's pictures.
+`.ci/site` builds the site, and with it the gallery's pictures. The test of its search runs in a
+browser, where there is one and the site has been built.
 """
 
 import ast
 import json
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -15,6 +17,24 @@ from paths import ROOT
 
 DOCS, EXAMPLES = ROOT / "docs", sorted((ROOT / "examples").glob("*/*.py"))
 CONTENTS = [DOCS / f"{name}.md" for name in ("index", "guide", "inside")]
+BUILT = ROOT / "build" / "site" / "html" / "search.html"
+# what people search for, and the page that they should find
+SEARCHED = {
+    "oblique splits": "oblique",
+    "grouped data": "groups",
+    "time series": "blocks",
+    "confidence intervals": "uncertainty",
+    "prediction intervals": "uncertainty",
+    "feature importance": "importances",
+    "save a model": "deployment",
+    "survival analysis": "survival",
+    "competing risks": "survival",
+    "SHAP": "explanations",
+    "target statistics": "categories",
+    "missing values": "robustness",
+    "install": "install",
+    "GPU": "gpu",
+}
 
 
 def test_every_public_name_has_its_page():
@@ -47,6 +67,65 @@ def test_every_page_is_in_a_table_of_contents():
     names = ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "examples/README.rst")
     others = {ROOT / name for name in names}
     assert found == pages | others | {DOCS / "api.rst"}
+
+
+def test_words_that_people_search_for_lead_to_one_page_that_has_them():
+    [found] = re.findall(
+        r"^SEARCH = (\{.*?^\})", (DOCS / "site" / "conf.py").read_text(), re.M | re.S
+    )
+    pages = ast.literal_eval(found)
+    words = [word for page in pages.values() for word in page]
+    assert len(words) == len(set(words))
+    for query, page in SEARCHED.items():
+        assert query.lower() in pages[page]
+        text = " ".join((DOCS / f"{page}.md").read_text().lower().split())
+        assert query.lower() in text, query
+
+
+def test_the_search_of_the_site_lists_the_right_page_first(tmp_path):
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+    driver, browser = shutil.which("chromedriver"), shutil.which("chromium")
+    if driver is None or browser is None:
+        pytest.skip("chromium and chromedriver are not installed")
+    if not BUILT.exists():
+        pytest.skip("the site has not been built by .ci/site")
+    options = webdriver.ChromeOptions()
+    options.binary_location = browser
+    for flag in ("headless", "no-sandbox", "disable-gpu", f"user-data-dir={tmp_path}"):
+        options.add_argument(f"--{flag}")
+    with webdriver.Chrome(options, webdriver.ChromeService(driver)) as chrome:
+        for query, page in SEARCHED.items():
+            chrome.get(f"{BUILT.as_uri()}?q={query.replace(' ', '+')}")
+            chrome.implicitly_wait(20)
+            first = chrome.find_element("css selector", "ul.search li a")
+            path = first.get_attribute("href").partition("?")[0].partition("#")[0]
+            assert path == f"{BUILT.parent.as_uri()}/{page}.html", query
+
+
+def test_readme_and_the_first_page_name_what_is_strong():
+    pages = ("survival", "groups", "blocks", "uncertainty", "explanations", "importances")
+    pages += ("oblique", "categories", "gpu", "scale", "deployment", "report")
+    for start, folder in ((DOCS / "index.md", ""), (ROOT / "README.md", "docs/")):
+        text = start.read_text()
+        assert all(f"]({folder}{page}.md" in text for page in pages), start
+        assert all(word in text for word in ("competing risks", "target statistics", "SHAP"))
+    assert len((ROOT / "README.md").read_text().split()) < 900  # read in some two minutes
+
+
+def test_the_page_on_installation_has_every_extra_and_version():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    page, benchmarks = (DOCS / "install.md").read_text(), {"ecosystem", "presets", "rivals"}
+    extras = set(project["optional-dependencies"]) - benchmarks - {"parquet"}
+    assert extras <= set(re.findall(r"`([\w-]+)`", page))
+    for name, library in (("NumPy", "numpy"), ("SciPy", "scipy"), ("scikit-learn", "scikit-learn")):
+        [least] = [
+            re.split("[<,]", line.partition(">=")[2])[0]
+            for line in project["dependencies"]
+            if line.startswith(f"{library}>")
+        ]
+        assert f"| {name} | {least} or newer |" in page
+    releases = [line.rpartition(" ")[2] for line in project["classifiers"] if ":: 3." in line]
+    assert f"| Python | {releases[0]} to {releases[-1]};" in page
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)

@@ -32,10 +32,11 @@ myst_heading_anchors = 4
 html_theme, html_title = "pydata_sphinx_theme", f"{project} {release}"
 html_static_path, html_css_files = ["static"], ["site.css"]
 html_show_sourcelink = html_copy_source = False
-html_sidebars = {"index": [], "first_quarter": []}
+html_sidebars = {"index": [], "first_quarter": [], "install": []}
 html_theme_options = {
     "logo": {"text": project},
     "navbar_align": "left",
+    "header_links_before_dropdown": 7,
     "show_toc_level": 2,
     "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
     "footer_start": ["copyright"],
@@ -57,6 +58,36 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
 }
 
+# words that people search for, beyond titles and headings; the search lists their page first
+SEARCH = {
+    "anomalies": ["anomaly detection", "outlier detection", "isolation forest"],
+    "blocks": ["time series", "time series split", "forecast", "concept drift"],
+    "boosting": ["gradient boosting", "early stopping", "learning rate"],
+    "categories": ["categorical features", "target statistics", "target encoding", "one-hot"],
+    "command_line": ["command line", "cli"],
+    "deployment": ["save a model", "save model", "load a model", "onnx", "docker", "pickle"],
+    "explanations": ["shap", "shap values", "explain a prediction"],
+    "gpu": ["gpu", "cuda", "cupy"],
+    "groups": ["grouped data", "clustered data", "repeated measures", "group k-fold", "groups"],
+    "importances": ["feature importance", "variable importance", "permutation importance"],
+    "install": ["install", "pip install", "python versions", "windows", "macos", "platforms"],
+    "oblique": ["oblique splits", "oblique", "linear combinations"],
+    "out_of_bag": ["out-of-bag", "oob", "number of trees"],
+    "partial_dependence": ["partial dependence", "pdp", "ice curves"],
+    "presets": ["presets", "hyperparameters", "tuning"],
+    "reading": ["export text", "rules", "decision rules"],
+    "report": ["report", "confusion matrix", "roc curve"],
+    "robustness": ["missing values", "nan", "infinity"],
+    "scale": ["out of core", "dask", "cluster", "large data", "distributed"],
+    "selection": ["feature selection", "boruta"],
+    "survival": ["survival", "survival analysis", "censored", "competing risks", "kaplan-meier"],
+    "uncertainty": [
+        "confidence intervals", "prediction intervals", "quantile regression", "standard errors",
+        "conformal prediction", "uncertainty",
+    ],
+    "which_estimator": ["which estimator", "forest or boosting"],
+}  # fmt: skip
+
 # pages that have a table of contents: every link that begins an item of a list
 CONTENTS = ("index", "guide", "inside")
 ITEM = re.compile(r"^- \[([^]]+)\]\(([\w./]+)\.(?:md|rst)\)", re.MULTILINE)
@@ -75,6 +106,9 @@ def on_the_site(app, docname, source):
             if lines:
                 caption = "" if docname == "index" else f":caption: {heading}\n"
                 text += f"\n```{{toctree}}\n:hidden:\n{caption}\n" + "\n".join(lines) + "\n```\n"
+    if docname in SEARCH:
+        words = "\n".join(f"   ! {words}" for words in SEARCH[docname])
+        text = f"```{{eval-rst}}\n.. index::\n{words}\n```\n\n{text}"
     source[0] = text
 
 
