@@ -183,7 +183,8 @@ class BaseForest(BaseTrees):
         settings = replace(super()._settings(), balanced_by_weight=True, is_single=False)
         if "oob" not in (settings.max_features, settings.min_samples_leaf):
             return settings
-        return replace(settings, **{name: self._best(name) for name in self._by_error})
+        best = {name: self._best(name) for name in self._by_error}
+        return replace(settings, trial_trees=growing.FIRST_TREES, **best)
 
     @property
     def _by_error(self) -> list[str]:

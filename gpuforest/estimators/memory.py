@@ -125,7 +125,7 @@ def fit_of(
     return Fit(
         n_rows=X.shape[0],
         n_features=X.shape[1],
-        n_trees=settings.n_trees * forests,
+        n_trees=max(settings.n_trees * forests, settings.trial_trees),
         n_channels=coding.n_channels,
         is_classes=coding.is_classes,
         max_bins=max(max_bins, most + 2),

@@ -35,7 +35,7 @@ HEAVIEST = {"binary": 1, "integer": MOST_WEIGHT}
 class Settings:
     """An estimator's parameters as the engine takes them, under scikit-learn's names.
 
-    A parameter that an estimator does not have keeps its default here. Five are not
+    A parameter that an estimator does not have keeps its default here. Six are not
     scikit-learn's:
 
     features_drawn : features drawn for each tree, of which it tries some, as a number or a share;
@@ -44,6 +44,7 @@ class Settings:
     balanced_by_weight : class weights "balanced" add up sample weights instead of counting rows
     is_single : a tree by itself, not one of many
     reweighted : trees grow one after another, each from other weights of the rows
+    trial_trees : trees of a forest that is grown to choose parameters by its error
     """
 
     criterion: str
@@ -75,6 +76,7 @@ class Settings:
     balanced_by_weight: bool = False
     is_single: bool = True
     reweighted: bool = False
+    trial_trees: int = 0
 
     @classmethod
     def of(cls, params: Mapping[str, Any]) -> Settings:

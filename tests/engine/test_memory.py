@@ -75,6 +75,13 @@ def test_what_makes_trees_small_makes_the_estimate_small(backend, smaller):
     assert estimate_memory(forest.set_params(**smaller), 10_000, 5).forest < most.forest / 10
 
 
+def test_forests_that_choose_a_parameter_count():
+    """Out-of-bag errors choose it by forests of 48 trees, however few the fit keeps."""
+    few = gpuforest.RandomForestRegressor(8, min_samples_leaf="oob", backend="numpy")
+    many = gpuforest.RandomForestRegressor(48, backend="numpy")
+    assert estimate_memory(few, 10_000, 5) == estimate_memory(many, 10_000, 5)
+
+
 @pytest.mark.parametrize("name", ["n_samples", "n_features", "n_classes", "n_outputs"])
 def test_sizes_below_one_are_refused(name):
     sizes = {"n_samples": 10, "n_features": 2, name: 0}
