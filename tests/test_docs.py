@@ -1,20 +1,25 @@
-"""README: its examples run, and all of its code is what the checks run."""
+"""Examples of README, the documents and docstrings run; the checks run all of README's code."""
 
+import doctest
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
+from importlib import import_module
 
 import pytest
 from paths import ROOT
 
 from gpuforest.backends import registry
 from gpuforest.backends.base import Backend
+from gpuforest.tools.cli.main import parser
 
 README = (ROOT / "README.md").read_text()
 DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]
 DOCUMENTS += sorted((ROOT / "docs").rglob("*.md"))
+MODULES = [path for path in (ROOT / "gpuforest").rglob("*.py") if ">>> " in path.read_text()]
 
 
 def blocks(text: str, language: str) -> list[str]:
@@ -81,6 +86,26 @@ def test_python_examples_run(document, tmp_path, monkeypatch):
     names: dict[str, object] = {}
     for example in blocks(document.read_text(), "python"):
         exec(compile(example, document.name, "exec"), names)  # later ones may build on earlier
+
+
+@pytest.mark.parametrize("module", sorted(MODULES), ids=lambda path: path.stem)
+def test_examples_of_docstrings_run(module, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    name = ".".join(module.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    found = doctest.testmod(import_module(name))
+    assert (found.failed, found.attempted) == (0, module.read_text().count(">>> "))
+
+
+def test_commands_of_documents_have_options_that_there_are():
+    known, seen = parser(), 0
+    for document in DOCUMENTS:
+        for block in blocks(document.read_text(), "sh"):
+            for line in block.replace("\\\n", " ").splitlines():
+                words = shlex.split(re.split(" [|>] ", line)[0], comments=True)
+                if words[:1] == ["gpuforest"]:
+                    assert known.parse_args(words[1:]).command == words[1]
+                    seen += 1
+    assert seen > 25
 
 
 def anchors(page: str) -> set[str]:

@@ -1,8 +1,5 @@
 """Bias and variance: worked by hand, the law that ties them to the error, what changes them."""
 
-import doctest
-import importlib
-
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
@@ -138,9 +135,3 @@ def test_errors(change, message):
     given = {"estimator": gf.DecisionTreeRegressor(), "X": X, "y": Y, "X_test": X, "y_test": Y}
     with pytest.raises(ValueError, match=message):
         gf.bias_variance(**{**given, **change})
-
-
-def test_example_of_the_docstring():
-    found = doctest.testmod(importlib.import_module("gpuforest.explain.bias_variance"))
-    assert found.failed == 0
-    assert found.attempted > 3

@@ -1,8 +1,6 @@
 """Nodes, text and rules: each says what it is, and their conditions lead every row to its leaf."""
 
-import doctest
 import re
-from importlib import import_module
 
 import numpy as np
 import pytest
@@ -281,10 +279,3 @@ def test_trees_that_cannot_be_shown(export):
 def test_what_is_refused(export, model, options, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         export(model, **options)
-
-
-@pytest.mark.parametrize("export", EXPORTS)
-def test_examples_run(export):
-    results = doctest.testmod(import_module(export.__module__))
-    examples = [e.__doc__ for e in EXPORTS if e.__module__ == export.__module__]
-    assert (results.failed, results.attempted) == (0, "".join(examples).count(">>> "))

@@ -183,7 +183,7 @@ def plot_shap_summary(
     >>> from gpuforest.plot import plot_shap_summary
     >>> X, y = [[0.0, 1.0], [1.0, 1.0], [2.0, 0.0]], [0.0, 0.5, 2.0]
     >>> forest = RandomForestRegressor(10, random_state=0).fit(X, y)
-    >>> ax = plot_shap_summary(forest, X)  # doctest: +SKIP
+    >>> ax = plot_shap_summary(forest, X)
     """
     explained = Explained(estimator, X, output, background, values, feature_names)
     order, _ = explained.strongest(top)
