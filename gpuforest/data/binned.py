@@ -113,7 +113,8 @@ class BinnedData:
             As of the estimators.
         categorical_split : {"subset", "multiway", "ordered_target", "auto"}, default="subset"
             As of the estimators. "ordered_target" and "auto" need y in the blocks: floats are
-            numbers to predict, and integers, booleans and strings are classes.
+            numbers to predict, and integers, booleans and strings are classes. Weights and groups
+            have a part in these statistics, so `fit` takes no others then.
         random_state : int, RandomState instance or None, default=None
             As of the estimator: the same number gives the same bin edges as the estimator
             finds itself. It matters above 200,000 rows.
@@ -239,11 +240,14 @@ class Passed(NamedTuple):
         blocks: Any = None,
     ) -> Passed:  # fmt: skip
         if isinstance(X, BinnedData):
-            if X.edges.statistics and y is not None and y is not X.y:
-                raise ValueError(
-                    "the data have target statistics of their own y: pass no other y to fit, or "
-                    "bin with categorical_split='subset'"
-                )
+            passed = {"y": y, "sample_weight": sample_weight, "groups": groups}
+            for name, values in passed.items() if X.edges.statistics else ():
+                if values is not None and values is not getattr(X, name):
+                    raise ValueError(
+                        "the data have target statistics of their own y, sample_weight and groups: "
+                        f"pass no other {name} to fit (BinnedData.from_blocks takes them), or bin "
+                        "with categorical_split='subset'"
+                    )
             y = X.y if y is None else y
             sample_weight = X.sample_weight if sample_weight is None else sample_weight
             groups = X.groups if groups is None else groups

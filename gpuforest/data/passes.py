@@ -148,16 +148,18 @@ class Reader(BaseEstimator):  # type: ignore[misc]
         return table
 
     def edges(
-        self, summary: Summary, y: Any, weights: np.ndarray | None, backend: Backend
-    ) -> tuple[binning.BinEdges, Ordered]:
+        self, summary: Summary, y: Any, weights: np.ndarray | None, groups: np.ndarray | None,
+        backend: Backend,
+    ) -> tuple[binning.BinEdges, Ordered]:  # fmt: skip
         """The edges that `binning.fit_edges` chooses from all rows, of which this is the summary;
-        their integer weights are i32[N] or None. And what target statistics make of categories."""
+        their integer weights and the numbers of their groups are i32[N] or None. And what target
+        statistics make of categories."""
         fewest, split = self.min_category_frequency, self.categorical_split
         categories = {
             f: tally.categories(column_name(f, self.names), fewest, split)
             for f, tally in summary.tallies.items()
         }
-        ordered, statistics = self._statistics(summary.tallies, categories, y, weights)
+        ordered, statistics = self._statistics(summary.tallies, categories, y, weights, groups)
         sample = summary.sample.of_lowest_hashes(self.seed).with_columns(ordered)
         look = summary.look.with_columns(ordered).values
         categories = {f: known for f, known in categories.items() if f not in statistics}
@@ -173,16 +175,15 @@ class Reader(BaseEstimator):  # type: ignore[misc]
         return replace(edges, statistics=statistics), ordered
 
     def _statistics(
-        self, tallies: dict[int, Tally], categories: binning.Categories, y: Any,
-        weights: np.ndarray | None,
-    ) -> tuple[Ordered, binning.Statistics]:  # fmt: skip
+        self, tallies: dict[int, Tally], categories: binning.Categories, *of_rows: Any
+    ) -> tuple[Ordered, binning.Statistics]:
         """What takes the place of those categories that have target statistics."""
         ordered: Ordered = {}
         statistics: binning.Statistics = {}
         target = None
         for f, tally in tallies.items():
             if has_statistics(self.categorical_split, len(categories[f])):
-                target = target or self.ordered_target(y, weights)
+                target = target or self.ordered_target(*of_rows)
                 factor = np.concatenate(tally.codes), tally.values, None
                 codes = codes_of(find(factor, categories[f], column_name(f, self.names)))
                 ordered[f], statistics[f] = target.statistic(codes, categories[f])
@@ -194,23 +195,27 @@ class Reader(BaseEstimator):  # type: ignore[misc]
             return isinstance(y, Labels) or y.dtype.kind != "f"
         return self.by_class(y) if callable(self.by_class) else self.by_class
 
-    def ordered_target(self, y: Any, weights: np.ndarray | None) -> OrderedTarget:
+    def ordered_target(
+        self, y: Any, weights: np.ndarray | None, groups: np.ndarray | None
+    ) -> OrderedTarget:
         """What target statistics are made of."""
         if y is None:
             raise ValueError(
                 f"categorical_split={self.categorical_split!r} needs y: pass it with the blocks"
             )
+        n_classes = 0
         if isinstance(y, Labels):
-            return OrderedTarget(y.codes, len(y.classes), weights, self.seed)
-        if self.has_classes(y):
-            classes, codes = np.unique(y, return_inverse=True)
-            return OrderedTarget(codes, len(classes), weights, self.seed)
-        return OrderedTarget(y, 0, weights, self.seed)
+            y, n_classes = y.codes, len(y.classes)
+        elif self.has_classes(y):
+            classes, y = np.unique(y, return_inverse=True)
+            n_classes = len(classes)
+        return OrderedTarget(y, n_classes, weights, self.seed, groups)
 
     def learned(self, summary: Summary, rows: Rows, backend: Backend) -> tuple[BinnedData, Ordered]:
         """The data of all rows without their codes, after the first pass."""
-        y, weights = rows.target(), rows.checked_weights()
-        edges, ordered = self.edges(summary, y, None if weights is None else weights[1], backend)
+        y, weights, groups = rows.target(), rows.checked_weights(), rows.labels("groups")
+        integers = None if weights is None else weights[1]
+        edges, ordered = self.edges(summary, y, integers, groups, backend)
         names = getattr(self, "feature_names_in_", None)  # of strings only
         data = BinnedData(
             by_feature=np.empty((edges.n_features, 0), edges.code_dtype),
@@ -225,7 +230,7 @@ class Reader(BaseEstimator):  # type: ignore[misc]
             dtype=np.dtype(summary.sample.values.dtype),
             categorical_split=self.categorical_split,
             by_class=self.has_classes(y) if ordered else None,
-            groups=rows.labels("groups"),
+            groups=groups,
             blocks=rows.labels("blocks"),
         )
         return data, ordered

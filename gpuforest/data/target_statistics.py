@@ -4,7 +4,16 @@
     any other row       (prior + the targets of all the category's training rows) / (their weights)
 
 The rows are ordered by their hashes. A row's own target has no part in its number, so trees cannot
-read it there. Sums are of integers: no order of summation, partition or thread changes a number.
+read it there. All rows of a group, such as those of a patient, stand where the first of them does,
+so a number holds no target of the row's own group. The prior is one for all rows. Rows of weight
+zero are not numbered, and change nothing. Sums are of integers: no order of summation, partition or
+thread changes a number. Four rows of one category in their order, where the prior is 1 of weight 2:
+
+    group  weight  target  number                   without groups
+      p       1       0    1 / 2                    1 / 2
+      q       1       1    (1+0+2*1) / (2+1+2)      (1+0) / (2+1)
+      p       2       1    1 / 2                    (1+0+1) / (2+1+1)
+      q       1       0    (1+0+2*1) / (2+1+2)      (1+0+1+2*1) / (2+1+1+2)
 
 References
 ----------
@@ -54,22 +63,27 @@ class OrderedTarget:
     n_classes : 0: y holds numbers
     weights : i32[N], or None: all are one
     seed : of the order of the rows
+    groups : i32[N], the numbers of the rows' groups, or None
     """
 
     y: np.ndarray
     n_classes: int
     weights: np.ndarray | None
     seed: int
+    groups: np.ndarray | None = None
 
     @classmethod
-    def of(cls, checked: CheckedTarget, weights: np.ndarray | None, seed: int) -> OrderedTarget:
+    def of(
+        cls, checked: CheckedTarget, weights: np.ndarray | None, seed: int,
+        groups: np.ndarray | None,
+    ) -> OrderedTarget:  # fmt: skip
         """That of a checked target, which has one output."""
         several = checked.classes is not None and len(checked.classes) > 1
         y = np.asarray(to_host(checked.values if checked.classes is None else checked.values[0]))
         if several or y.size > len(y):
             raise ValueError("target statistics are of one output: pass categorical_split='subset'")
         n_classes = 0 if checked.classes is None else len(checked.classes[0])
-        return cls(y.reshape(-1), n_classes, weights, seed)
+        return cls(y.reshape(-1), n_classes, weights, seed, groups)
 
     @cached_property
     def weight(self) -> np.ndarray:
@@ -77,18 +91,42 @@ class OrderedTarget:
         return np.ones(len(self.y), np.int64) if self.weights is None else self.weights.astype("i8")
 
     @cached_property
-    def order(self) -> np.ndarray:
-        """The rows in the order of their hashes, i64[N]."""
+    def counted(self) -> np.ndarray:
+        """The rows of positive weight, i64[n], ascending."""
+        return np.flatnonzero(self.weight)
+
+    @cached_property
+    def order(self) -> tuple[np.ndarray, np.ndarray]:
+        """The rows in their order, i64[N], and where each of them stands, i64[N]: a counted row by
+        the hash of its number among these, a group at the least of its rows' places, and others
+        behind all counted rows."""
+        n = len(self.counted)
         key = hashing.hash_at(np.full(1, self.seed, np.uint64), hashing.ORDERED)
-        return np.argsort(hashing.hash_at(key, np.arange(len(self.y), dtype=np.uint64)))
+        counted = self.counted[np.argsort(hashing.hash_at(key, np.arange(n, dtype=np.uint64)))]
+        rows, place = np.append(counted, np.flatnonzero(self.weight == 0)), np.full(len(self.y), n)
+        place[counted] = np.arange(n)
+        if self.groups is not None:
+            of_group = np.full(int(self.groups.max()) + 1, n)
+            np.minimum.at(of_group, self.groups, place)
+            place = of_group[self.groups]
+            rows = rows[np.argsort(place[rows], kind="stable")]
+        return rows, place
 
     @cached_property
     def moments(self) -> tuple[np.ndarray, float]:
         """Numbers as integers i64[N], and a power of two above their sizes: divided by that they
-        lie between -1 and 1, where float32 tells apart what it would not far from 0."""
-        y, total = self.y.astype(np.float64)[:, None], 4 * int(self.weight.sum())
-        moments = encode_moments(y, total)[1][:, 0]
+        lie between -1 and 1, where float32 tells apart what it would not far from 0. Those of rows
+        that are not counted are 0."""
+        y, total = self.y[self.counted].astype(np.float64)[:, None], 4 * int(self.weight.sum())
+        moments = np.zeros(len(self.y), np.int64)
+        moments[self.counted] = encode_moments(y, total)[1][:, 0]
         return moments, float(2 ** int(np.abs(moments).max()).bit_length())
+
+    @cached_property
+    def labels(self) -> tuple[np.ndarray, int]:
+        """Class codes i64[N] among the classes of counted rows, and the number of these."""
+        present = np.unique(self.y[self.counted])
+        return np.minimum(np.searchsorted(present, self.y), len(present) - 1), len(present)
 
     def integers(self, codes: np.ndarray, n: int) -> tuple[np.ndarray, float]:
         """What is averaged for a feature of n categories: integers i64[N], and their scale.
@@ -98,12 +136,12 @@ class OrderedTarget:
         """
         if not self.n_classes:
             return self.moments
-        if self.n_classes < 3:
-            return self.y.astype(np.int64), 1.0
+        y, n_classes = self.labels
+        if n_classes < 3:
+            return y, 1.0
         known = codes >= 0
-        y = self.y.astype(np.int64)
-        cells = codes[known] * self.n_classes + y[known]
-        table = np.bincount(cells, self.weight[known], n * self.n_classes)
+        cells = codes[known] * n_classes + y[known]
+        table = np.bincount(cells, self.weight[known], n * n_classes)
         return class_scores(table.reshape(n, -1))[y], float(STEPS)
 
     def statistic(
@@ -115,7 +153,8 @@ class OrderedTarget:
         """
         n = len(categories) + 1
         integers, scale = self.integers(codes, n)
-        rows = self.order[codes[self.order] >= 0]
+        rows, place = self.order
+        rows = rows[codes[rows] >= 0]
         rows = rows[np.argsort(codes[rows], kind="stable")]
         first = np.searchsorted(codes[rows], np.arange(n + 1))  # where each category begins
         weights = np.append(0, np.cumsum(self.weight[rows]))
@@ -132,8 +171,12 @@ class OrderedTarget:
         if prior is None:
             values[rows] = mean = mean_of(weights[-1], sums[-1])
             return values, TargetStatistic((), (float(mean),))
-        begin = first[codes[rows]]
-        before = weights[:-1] - weights[begin], sums[:-1] - sums[begin]
+        category, place = codes[rows], place[rows]
+        # where the rows of the category begin, and those of them that stand at the row's place
+        begin, here = first[category], np.arange(len(rows))
+        here[1:] *= (np.diff(category) != 0) | (np.diff(place) != 0)
+        here = np.maximum.accumulate(here)
+        before = weights[here] - weights[begin], sums[here] - sums[begin]
         values[rows] = mean_of(before[0] + prior[0], before[1] + prior[1])
         of_all = mean_of(of_category[0] + prior[0], of_category[1] + prior[1])
         return values, TargetStatistic(categories, tuple(of_all.tolist()))

@@ -113,7 +113,8 @@ class BaseTrees(CallbackSupport, BaseEstimator):
         groups : array-like of shape (n_samples,), default=None
             Labels of groups of rows that belong together, such as those of a patient. Bags draw
             whole groups, with equal chances; then weights weigh the rows, and
-            `max_samples` counts groups. Without bags groups change nothing. See docs/groups.md.
+            `max_samples` counts groups. Without bags groups change target statistics alone. See
+            docs/groups.md.
         blocks : array-like of shape (n_samples,), default=None
             Labels of the rows' blocks of time, such as months, which sort in the order of time. The
             forest is the one without blocks, but a row is judged by other trees, which grow from
@@ -210,13 +211,12 @@ class BaseTrees(CallbackSupport, BaseEstimator):
             if blocks is not None and not settings.is_single:
                 judges = replace(sampling, blocks=numbered(blocks, sampling))
             coding, codes = self._encode_target(checked, sampling, backend)
+            integers = bin_weights(sampling, weights)
             statistics: Statistics = {}
             if categories:
-                of_draws = None if weights is None else weights[1]
-                make_target = partial(OrderedTarget.of, checked, of_draws, seed)
+                make_target = partial(OrderedTarget.of, checked, integers, seed, groups)
                 categories, statistics = replace_categories(X, categories, split, make_target)
             rules = rules_of(settings, X.shape[1], sampling, coding, bool(categories))
-            integers = bin_weights(sampling, weights)
             max_bins, edges = self._bins(X, settings, integers, categories, backend)
             settings = replace(settings, max_bins=max_bins)
             fit = fit_of(settings, X, judges, rules, coding, categories)

@@ -223,7 +223,8 @@ class HistGradientBoosting(BaseTrees, HasPresets):
 
         def target() -> OrderedTarget:
             integers = None if train.weight is None else integer_weights(train.weight)
-            return OrderedTarget(train.y, 0 if classes is None else len(classes), integers, seed)
+            n_classes = 0 if classes is None else len(classes)
+            return OrderedTarget(train.y, n_classes, integers, seed, train.groups)
 
         return replace_categories(train.X, categories, self.categorical_split, target)
 

@@ -55,7 +55,8 @@ def test_the_mean_of_the_rows_before(weighted):
     squares = float((weights * Y)[known].sum())
     prior = prior_of(w, s, squares, int((weights[known] > 0).sum()))
     total_weight, total = [prior[0]] * 61, [prior[1]] * 61
-    for row in by_hash(N, 3):
+    counted = np.flatnonzero(weights)  # rows of weight zero come last
+    for row in [*counted[by_hash(len(counted), 3)], *np.flatnonzero(weights == 0)]:
         if (town := codes[row]) < 0:
             assert np.isnan(values[row])
             continue
@@ -64,6 +65,85 @@ def test_the_mean_of_the_rows_before(weighted):
         total[town] += int(weights[row] * Y[row])
     means = [np.float32(Fraction(*pair)) for pair in zip(total, total_weight, strict=True)]
     assert statistic == (tuple(NAMES), tuple(map(float, means)))
+
+
+def test_groups_by_hand(monkeypatch):
+    """The example of the module: rows of one category in their order, and two that do not count."""
+    monkeypatch.setattr(target_statistics, "prior_of", lambda *_: (2, 1))
+    order = np.array(by_hash(4, 3))
+    y, groups, weights = np.zeros((3, 6), np.int32)
+    y[order], groups[order], weights[order] = [0, 1, 1, 0], [5, 2, 5, 2], [1, 1, 2, 1]
+    y[4:], groups[4:] = 1, (2, 9)
+    codes = np.zeros(6, np.int64)
+    expected = [1 / 2, 3 / 5, 1 / 2, 3 / 5, 3 / 5, 4 / 7]  # the last sees all rows
+    values, statistic = OrderedTarget(y, 2, weights, 3, groups).statistic(codes, ("a",))
+    assert values[[*order, 4, 5]].tolist() == np.float32(expected).tolist()
+    assert statistic.values == tuple(np.float32([4 / 7, 1 / 2]).tolist())
+    alone, _ = OrderedTarget(y, 2, weights, 3).statistic(codes, ("a",))
+    expected = [1 / 2, 1 / 3, 2 / 4, 4 / 6, 4 / 7, 4 / 7]
+    assert alone[[*order, 4, 5]].tolist() == np.float32(expected).tolist()
+
+
+def by_definition(target, codes, n, prior):
+    """The numbers of training rows, in fractions, row by row."""
+    weights, (integers, scale) = target.weight, target.integers(codes, n)
+    counted = np.flatnonzero(weights)
+    place = {int(counted[i]): at for at, i in enumerate(by_hash(len(counted), target.seed))}
+    groups = np.arange(len(codes)) if target.groups is None else target.groups
+    of_group = {}
+    for row, at in place.items():
+        of_group[groups[row]] = min(at, of_group.get(groups[row], at))
+    where = np.array([of_group.get(group, len(codes)) for group in groups])
+    values = np.full(len(codes), np.nan, np.float32)
+    for row in np.flatnonzero(codes >= 0):
+        before = (codes == codes[row]) & (where < where[row])
+        weight = prior[0] + int(weights[before].sum())
+        total = prior[1] + int((weights * integers)[before].sum())
+        values[row] = np.float32(Fraction(total, weight) / int(scale))
+    return values
+
+
+@pytest.mark.parametrize("target", [Y, Z, SIX], ids=["classes", "numbers", "six"])
+@pytest.mark.parametrize("weights", [None, WEIGHTS.astype(np.int32)], ids=["alone", "weighted"])
+@pytest.mark.parametrize("n_groups", [None, 9, 400])
+def test_a_number_holds_no_target_of_its_group(target, weights, n_groups, monkeypatch):
+    monkeypatch.setattr(target_statistics, "prior_of", lambda *_: (3, 2))
+    codes = np.where(RNG.random(400) < 0.05, -1, TOWN[:400] // 4)
+    weights = None if weights is None else weights[:400]
+    groups = None if n_groups is None else RNG.integers(0, n_groups, 400)
+    y, n_classes = target[:400], 0
+    if target is not Z:
+        classes, y = np.unique(y, return_inverse=True)
+        n_classes = len(classes)
+    made = OrderedTarget(y, n_classes, weights, 3, groups)
+    values, statistic = made.statistic(codes, tuple(NAMES[:15]))
+    assert np.array_equal(values, by_definition(made, codes, 16, (3, 2)), equal_nan=True)
+    without = OrderedTarget(y, n_classes, weights, 3)
+    assert statistic == without.statistic(codes, tuple(NAMES[:15]))[1]
+    if n_groups is None:  # groups of one row each change nothing, whatever their labels
+        made = OrderedTarget(y, n_classes, weights, 3, RNG.permutation(400))
+        ones = made.statistic(codes, tuple(NAMES[:15]))[0]
+        assert np.array_equal(ones, values, equal_nan=True)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("target", [Y, Z, SIX], ids=["classes", "numbers", "six"])
+def test_rows_of_weight_zero_are_not_there(target, grouped):
+    counted, groups = WEIGHTS > 0, RNG.integers(0, 300, N) if grouped else None
+    y, n_classes = target, 0
+    if target is Z:
+        y = np.where(counted, Z, 1e300)
+    else:
+        classes, y = np.unique(target, return_inverse=True)
+        y, n_classes = np.where(counted, y, len(classes)), len(classes) + 1
+    integers = WEIGHTS.astype(np.int32)
+    found, all_rows = OrderedTarget(y, n_classes, integers, 3, groups).statistic(TOWN, tuple(NAMES))
+    groups = groups[counted] if grouped else None
+    made = OrderedTarget(y[counted], n_classes - (target is not Z), integers[counted], 3, groups)
+    expected, statistic = made.statistic(TOWN[counted], tuple(NAMES))
+    assert np.array_equal(found[counted], expected)
+    assert all_rows == statistic
+    assert len(np.unique(found)) > 100
 
 
 @pytest.mark.parametrize(("factor", "shift"), [(2.0**900, 0), (2.0**-900, 0), (1, 2**40)])
@@ -197,6 +277,10 @@ def test_refusals(monkeypatch):
         gf.RandomForestClassifier(2, random_state=0).fit(data)
     with pytest.raises(ValueError, match="pass no other y to fit"):
         forest.fit(data, 1 - Y)
+    with pytest.raises(ValueError, match="pass no other sample_weight to fit"):
+        forest.fit(data, sample_weight=WEIGHTS)
+    with pytest.raises(ValueError, match="pass no other groups to fit"):
+        gf.HistGradientBoostingClassifier(**BY_TARGET).fit(data, groups=TOWN)
     with pytest.raises(ValueError, match="are of classes, and the estimator predicts numbers"):
         gf.RandomForestRegressor(2, **BY_TARGET).fit(data)
     forest.fit(data)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import csv
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -219,17 +218,18 @@ def as_read(table: Any, reading: Reading) -> Any:
 
 
 class TableBlocks(Blocks):
-    """Blocks of features, target, weights and groups; parameters as of `load_table`."""
+    """Blocks of features, target, weights, and groups or blocks of time; parameters as of
+    `load_table`, and `labels` says which of the last two `groups` are, see `labels_of_rows`."""
 
     def __init__(
-        self, path: str, target: str, weight: str | None, groups: str | None,
+        self, path: str, labels: str, target: str, weight: str | None, groups: str | None,
         drop: Sequence[str], reading: Reading,
     ) -> None:  # fmt: skip
         super().__init__(path)
         self._path = path
         self._names: dict[str, Any] = {"target": target, "weight": weight, "groups": groups}
         self._names["drop"] = drop
-        self._reading = reading
+        self._reading, self.labels = reading, labels
         self._first: Table | None = None
         for _ in self:
             break
@@ -237,7 +237,7 @@ class TableBlocks(Blocks):
     def _parts(self, name: str, block: Any) -> Block:
         table = frames.split_columns(as_read(block, self._reading), **self._names)
         self._first = self._first or table
-        return Block(name, table.X, table.y, table.weight, table.groups)
+        return Block(name, table.X, table.y, table.weight, **{self.labels: table.groups})
 
     @property
     def first(self) -> Table:
@@ -263,5 +263,5 @@ def binned(
     data = binned_blocks(blocks, reader, path, n_jobs, memory_limit=None, verbose=0)
     params["random_state"] = data.seed
     first = blocks.first.frame
-    of_rows = {"y": data.y, "weight": data.sample_weight, "groups": data.groups}
-    return Bunch(X=replace(data, groups=None), frame=first, **of_rows)  # which fit is given
+    of_rows = {"y": data.y, "weight": data.sample_weight, "groups": getattr(data, blocks.labels)}
+    return Bunch(X=data, frame=first, **of_rows)  # which fit is given

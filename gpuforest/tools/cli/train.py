@@ -90,7 +90,7 @@ def run(arguments: argparse.Namespace) -> None:
         how = {"drop_missing_target": arguments.drop_missing_target}
         drop, blocks = files.names_of(arguments.drop), None
         if fraction is None and not arguments.drop_missing_target and files.streams(arguments.data):
-            blocks = files.TableBlocks(arguments.data, **names, **grouped, drop=drop)
+            blocks = files.TableBlocks(arguments.data, labels, **names, **grouped, drop=drop)
             table: Any = blocks.first
         else:
             table = frames.load_table(arguments.data, **names, **how, **grouped, drop=drop)

@@ -19,12 +19,15 @@ FRAME = pd.DataFrame(
         "b": RNG.choice(["u", "v", "w", None], N),
         "when": pd.to_datetime("2020-01-01") + pd.to_timedelta(RNG.integers(0, 900, N), "D"),
         "weight": RNG.integers(1, 4, N) * 0.5,
+        "family": np.arange(N) // 9,
     }
 ).assign(
     died=lambda f: (f.a > 0).astype(int),
     y=lambda f: np.where(f.a + (f.b == "u") > 0, "yes", "no"),
     z=lambda f: f.a * 2 + (f.b == "v"),
 )
+
+BOOSTED = ["--target", "z", "--model", "boosting", "--categorical-split", "ordered_target"]
 
 
 @pytest.fixture
@@ -57,6 +60,9 @@ def trained(monkeypatch, by_blocks, *options):
         ["--target", "y", "--model", "boosting"],
         ["--target", "y", "--categorical-split", "ordered_target"],
         ["--target", "z", "--categorical-split", "ordered_target"],
+        ["--target", "z", "--categorical-split", "ordered_target", "--groups", "family"],
+        [*BOOSTED, "--groups", "family"],
+        [*BOOSTED, "--time", "family", "--weight", "weight"],
         ["--target", "weight", "--event", "died", "--criterion", "logrank"],
     ],
     ids=" ".join,

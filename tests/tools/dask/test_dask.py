@@ -375,13 +375,24 @@ def test_a_score_of_values_on_a_device(put, kind):
 
 
 @pytest.mark.parametrize("strategy", ["trees", "rows"])
-def test_target_statistics(pair, strategy):
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["alone", "weighted"])
+def test_target_statistics(pair, strategy, weights, grouped):
     frame = pd.DataFrame({"town": [f"town {i % 40}" for i in range(N)], "a": X[:, 0]})
-    parts = dd.from_pandas(frame, npartitions=5)
+    groups = pd.Series(np.arange(N) * 7 % 50) if grouped else None
+
+    def parts(values):
+        return None if values is None else dd.from_pandas(values, npartitions=5)
+
+    weight = None if weights is None else pd.Series(weights)
+    kept = np.full(N, True) if weights is None else weights > 0
     wanted = {"categorical_split": "ordered_target", "random_state": 2}
     for name, y in (("RandomForestClassifier", Y), ("RandomForestRegressor", Z)):
-        target = dd.from_pandas(pd.Series(y), npartitions=5)
-        found = getattr(on_dask, name)(4, strategy=strategy, **wanted).fit(parts, target)
-        whole = getattr(gpuforest, name)(4, **wanted).fit(frame, pd.Series(y))
-        assert_same(found, whole)
+        model = getattr(on_dask, name)(4, strategy=strategy, **wanted)
+        rows = (parts(values) for values in (frame, pd.Series(y), weight))
+        found = model.fit(*rows, groups=parts(groups))
+        rows = (v if v is None else v[kept] for v in (frame, pd.Series(y), weight, groups))
+        *rows, some = rows
+        whole = getattr(gpuforest, name)(4, **wanted).fit(*rows, groups=some)
+        assert same_forest(found.forest_, whole.forest_)
         assert found.forest_.edges.statistics == whole.forest_.edges.statistics
