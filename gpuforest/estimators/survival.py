@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -287,8 +288,9 @@ class SurvivalForest(BaseForest):
 
     def _check_cause(self, cause: int) -> None:
         check_is_fitted(self)
-        if cause not in range(1, self.n_outputs_ + 1):
-            raise ValueError(f"cause={cause!r} must be a number from 1 to {self.n_outputs_}")
+        is_whole = isinstance(cause, Integral) and not isinstance(cause, bool)
+        if not is_whole or not 1 <= cause <= self.n_outputs_:
+            raise ValueError(f"cause={cause!r} must be an integer from 1 to {self.n_outputs_}")
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, cause: int = 1) -> float:
         """The concordance of risks with times (Harrell's C): 1 where the order is always right,

@@ -39,18 +39,21 @@ def person_time(event: np.ndarray, time: np.ndarray, weight: np.ndarray) -> np.n
     the hazard of all rows is one, so that splits see how rows differ from all, whatever the scale
     of time (LeBlanc and Crowley, "Relative risk trees for censored survival data", 1992).
     """
+    time = np.minimum(time, time[weight > 0].max())  # rows of no weight lengthen no interval
     ends = np.unique(time[event & (weight > 0)])
-    ends[-1] = max(float(ends[-1]), float(time.max()))
+    ends[-1] = time.max()
     begins = np.concatenate([[0.0], ends[:-1]])
     place = np.searchsorted(ends, time)  # the interval in which each row's time ends
+    # each interval has its own unit, a power of two: no product is too large or small for float64
+    length, exponent = np.frexp(ends - begins)
+    passed = np.ldexp(time - begins[place], -exponent[place])
     events = np.bincount(place[event], weight[event], len(ends))
     here = np.bincount(place, weight, len(ends))
     later = here.sum() - np.cumsum(here)
-    within = np.bincount(place, weight * (time - begins[place]), len(ends))
-    at_risk = later * (ends - begins) + within
+    at_risk = later * length + np.bincount(place, weight * passed, len(ends))
     rate = np.divide(events, at_risk, out=np.zeros(len(ends)), where=at_risk > 0)
-    before = np.concatenate([[0.0], np.cumsum(rate * (ends - begins))])
-    return np.asarray(before[place] + rate[place] * (time - begins[place]))
+    before = np.concatenate([[0.0], np.cumsum(rate * length)])
+    return np.asarray(before[place] + rate[place] * passed)
 
 
 @dataclass(frozen=True, eq=False)

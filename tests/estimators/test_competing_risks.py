@@ -141,10 +141,11 @@ def test_the_number_of_rows_of_a_leaf_by_loss():
 
 def test_what_is_refused():
     forest = RandomSurvivalForest(2, random_state=0).fit(X, Y)
-    for cause in (0, 3, 1.5):
-        with pytest.raises(ValueError, match=r"cause=.* must be a number from 1 to 2"):
+    for cause in (0, 3, 1.5, 1.0, True, "1", None, [1, 2], np.array([1, 2])):
+        with pytest.raises(ValueError, match=r"cause=.* must be an integer from 1 to 2"):
             forest.predict_cumulative_incidence_function(X, cause=cause)
-    with pytest.raises(ValueError, match="must be a number from 1 to 2"):
-        forest.score(X, Y, cause=0)
+        with pytest.raises(ValueError, match="must be an integer from 1 to 2"):
+            forest.score(X, Y, cause=cause)
+    assert forest.score(X, Y, cause=np.int64(2)) == forest.score(X, Y, cause=2)
     with pytest.warns(UserWarning, match="no row of y is censored: 1 to 2 are taken for causes"):
         forest.fit(X, target(1 + (Y["cause"] > 0), Y["time"]))

@@ -2,6 +2,7 @@
 
 import math
 import pickle
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -69,6 +70,40 @@ def test_person_time_by_hand():
     twice = person_time(np.repeat(event, 2), np.repeat(time, 2), np.ones(8))
     assert np.allclose(twice, np.repeat(hazard, 2))
     assert np.allclose(person_time(event, time, np.array([3.0, 1, 1, 1]))[0], 3 / 6)
+
+
+def test_person_time_of_the_least_and_the_greatest_times():
+    """Exact fractions know the hazard; no product of times and weights may overflow."""
+    time = np.array([5e-324, 1e-323, 1e-310, 1.0, 1e200, 1.5e308, 1.7e308])
+    event, weight = np.array([True, False, True, True, True, False, True]), np.full(7, 2.0**28)
+    expected, before, last = np.zeros(7), Fraction(0), Fraction(0)
+    for end in map(Fraction, time[event]):
+        lived = [min(max(Fraction(t) - last, 0), end - last) for t in time]
+        came = sum(e and Fraction(t) == end for e, t in zip(event, time, strict=True))
+        for i, part in enumerate(lived):
+            if part:
+                expected[i] = before + Fraction(int(came)) * part / sum(lived)
+        before, last = before + Fraction(int(came)) * (end - last) / sum(lived), end
+    assert np.allclose(person_time(event, time, weight), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+@pytest.mark.parametrize("criterion", ["exponential", "logrank"])
+def test_times_of_any_size(criterion, backend):
+    whole = target(Y["event"], np.ceil(Y["time"] * 100))
+    options = {"criterion": criterion, "bootstrap": False, "random_state": 0, "backend": backend}
+    weight = np.full(len(X), 2.0**20)
+    forest = RandomSurvivalForest(2, **options).fit(X, whole, weight)
+    for exponent in (-1074, 1024 - math.frexp(whole["time"].max())[1]):
+        y = target(Y["event"], np.ldexp(whole["time"], exponent))
+        other = clone(forest).fit(X, y, weight)
+        assert same_forest(forest.forest_, other.forest_)
+        assert np.array_equal(other.unique_times_, np.ldexp(forest.unique_times_, exponent))
+    y = target(Y["event"] | (np.arange(len(X)) == 3), Y["time"])
+    y["time"][3] = np.nextafter(0, 1)  # the usual trick against times of zero
+    for bootstrap in (True, False):
+        model = clone(forest).set_params(bootstrap=bootstrap).fit(X, y)
+        assert model.score(X, y) > 0.7
 
 
 def curves_of(rows, grid, survival):
