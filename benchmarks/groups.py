@@ -1,7 +1,8 @@
 """Are scores and intervals right where rows come in groups?  python -m benchmarks.groups
 
-Five simulated tasks with random effects: rows of a group share features and an effect that no
-feature explains, as those of a patient do. What is asked is how good predictions are for new
+Six simulated tasks with random effects: rows of a group share features and an effect that no
+feature explains, as those of a patient do. In one of them each group also brings two ids of its
+own, a category that becomes a target statistic. What is asked is how good predictions are for new
 groups. Ten folds of whole groups say that, with their standard error. Beside them are the
 out-of-bag scores of a forest that draws whole groups, and of one that draws rows; their distance
 from the folds is counted in standard errors. Intervals that shall hold 0.9 of the targets (of
@@ -44,6 +45,7 @@ class Task:
 
     shared, own : features of the group, and of the row
     slopes : the effect also multiplies a feature of the row
+    ids : the last feature is one of two ids of the group, a category
     """
 
     n_groups: int
@@ -53,6 +55,7 @@ class Task:
     own: int = 4
     slopes: bool = False
     classes: bool = False
+    ids: bool = False
 
 
 TASKS = {
@@ -61,6 +64,7 @@ TASKS = {
     "sites": Task(150, (1, 60), 1.0),
     "slopes": Task(1000, (12, 12), 2.0, slopes=True),
     "classes": Task(400, (8, 8), 3.0, classes=True),
+    "ids": Task(400, (12, 12), 2.0, ids=True),
 }
 
 
@@ -75,6 +79,9 @@ def drawn(task: Task, n_groups: int, rng: np.random.Generator) -> tuple[Any, Any
     y = signal + effect * (1 + 0.5 * own[:, 3] * task.slopes) + rng.normal(scale=0.5, size=N)
     order = rng.permutation(N)
     X = np.concatenate([shared, own], axis=1)
+    if task.ids:
+        ids = rng.random((n_groups, 2))[groups, rng.integers(0, 2, N)]
+        X = np.column_stack([X, ids])
     y = (y > 0) * 1.0 if task.classes else y
     return X[order], y[order], groups[order]
 
@@ -82,7 +89,11 @@ def drawn(task: Task, n_groups: int, rng: np.random.Generator) -> tuple[Any, Any
 def forest_of(task: Task, options: argparse.Namespace, seed: int) -> Any:
     kind = gpuforest.RandomForestRegressor
     kind = gpuforest.RandomForestClassifier if task.classes else kind
-    return kind(options.trees, oob_score=True, random_state=seed, n_jobs=options.threads)
+    forest = kind(options.trees, oob_score=True, random_state=seed, n_jobs=options.threads)
+    if task.ids:
+        last = [task.shared + task.own]
+        forest.set_params(categorical_features=last, categorical_split="auto")
+    return forest
 
 
 def means(task: Task, forest: Any, X: Any) -> np.ndarray:
@@ -112,7 +123,8 @@ def measured(task: Task, options: argparse.Namespace, seed: int) -> dict[str, fl
     forest, variance = forest_of(task, options, seed), y.var()
     of_folds, weights = [], []
     for train, test in GroupKFold(FOLDS).split(X, y, groups):
-        fold = clone(forest).set_params(oob_score=False).fit(X[train], y[train])
+        given = {"groups": groups[train]} if task.ids else {}  # they have a part in the model
+        fold = clone(forest).set_params(oob_score=False).fit(X[train], y[train], **given)
         of_folds.append(1 - np.mean((y[test] - means(task, fold, X[test])) ** 2) / variance)
         weights.append(len(test))
     folds, error = np.average(of_folds, weights=weights), np.std(of_folds, ddof=1) / FOLDS**0.5
