@@ -36,6 +36,7 @@ import numpy as np
 
 from gpuforest.backends.base import Array
 from gpuforest.common.elementary import exp, expit, log, log1p_exp
+from gpuforest.common.sums import near_one
 from gpuforest.kernels.boosted_tree.records import LossOf
 from gpuforest.kernels.gradients.numpy import (
     ABSOLUTE,
@@ -250,12 +251,6 @@ def exact_mean(values: np.ndarray, weight: np.ndarray | None) -> float:
     weight = near_one(weight)
     (m, e), (total, unit) = fixed_point(values * weight), fixed_point(weight)
     return float(np.ldexp(m / total, e - unit))
-
-
-def near_one(weight: np.ndarray) -> np.ndarray:
-    """Weights f64[N] times the power of two that brings the largest to 0.5 .. 1, so that no product
-    with them overflows."""
-    return np.asarray(np.ldexp(weight, -int(np.frexp(float(weight.max()))[1])))
 
 
 def weighted_quantile(values: np.ndarray, weight: np.ndarray | None, share: float) -> float:

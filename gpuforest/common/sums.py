@@ -21,3 +21,9 @@ def exact_sum(parts: Iterable[np.ndarray]) -> float:
     OverflowError if it is no float64."""
     # a list is summed several times as fast as an array
     return math.fsum(chain.from_iterable(part.tolist() for part in parts))
+
+
+def near_one(weight: np.ndarray) -> np.ndarray:
+    """Weights f64[N] times the power of two that brings the largest to 0.5 .. 1, so that no product
+    with them overflows."""
+    return np.asarray(np.ldexp(weight, -int(np.frexp(float(weight.max()))[1])))

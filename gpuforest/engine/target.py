@@ -230,13 +230,16 @@ def _narrowest_half(values: np.ndarray) -> tuple[float, float]:
 def integer_weights(weights: np.ndarray, most: int = MAX_TOTAL_WEIGHT) -> np.ndarray:
     """User weights f64[N] >= 0 as integers i32[N]. Whole numbers stay as they are, so that a row of
     weight two equals the row twice. Others are scaled by a power of two, to a total of at most
-    `most`; a positive weight never becomes zero."""
+    `most`; a positive weight never becomes zero. Kernels would not end, or write
+    anywhere, by others than finite numbers >= 0, one of which is positive: a ValueError."""
     try:
         total = exact_sum(weights[rows] for rows in blocks(len(weights)))
-    except OverflowError as error:
-        raise ValueError(
-            "the weights of the rows add up to infinity: divide them by the largest"
-        ) from error
+    except OverflowError:
+        total = math.inf
+    if total == math.inf:
+        raise ValueError("the weights of the rows add up to infinity: divide them by the largest")
+    if not total > 0 or weights.min() < 0:
+        raise ValueError("the weights of the rows must be numbers >= 0, and not all zero")
     parts = [weights[rows] for rows in blocks(len(weights))]
     if total <= most and all(np.array_equal(part, np.round(part)) for part in parts):
         return weights.astype(WEIGHT)

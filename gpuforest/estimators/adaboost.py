@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from gpuforest.backends.base import Backend
 from gpuforest.common.progress import counting_on, stage
-from gpuforest.common.sums import blocks
+from gpuforest.common.sums import blocks, near_one
 from gpuforest.data.arrays import in_kind_of, is_on_device, to_host
 from gpuforest.data.binned import Passed
 from gpuforest.engine import predict as prediction
@@ -166,8 +166,9 @@ class AdaBoost(BaseForest):
             return None
         labels = replace(checked, values=[to_host(codes) for codes in checked.values])
         factors = row_weights_of(self.class_weight, labels)
-        check_some_weight(factors * weights)
-        return factors
+        check_some_weight((factors > 0) * weights)
+        # beside weights that add up to one, less would become zero
+        return near_one(factors) if factors.max() < 2.0**-512 else factors
 
     def _judge(
         self, tree: Forest, training: Training, target: np.ndarray, weights: np.ndarray

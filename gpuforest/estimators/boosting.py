@@ -41,7 +41,7 @@ from gpuforest.estimators.bases import ClassifierMixin, RegressorMixin
 from gpuforest.estimators.boosting_fit import Rows, Watch
 from gpuforest.estimators.memory import boosted_fit_of, boosting_fitted_to_memory
 from gpuforest.estimators.presets import BOOSTING, HasPresets
-from gpuforest.estimators.settings import class_weights_of
+from gpuforest.estimators.settings import check_some_weight, class_weights_of
 from gpuforest.estimators.tasks import Classifier, host_target
 from gpuforest.estimators.trees import first_weights
 from gpuforest.explain.model_facts import best_round
@@ -355,7 +355,7 @@ class HistGradientBoosting(BaseTrees, HasPresets):
         if by_class is None or classes is None:
             return weight
         by_class = class_weights_of(by_class, y, classes)[y]
-        return np.asarray(by_class if weight is None else weight * by_class)
+        return check_some_weight(by_class, weight)
 
     @property
     def n_iter_(self) -> int:

@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.utils.class_weight import compute_class_weight
 
 from gpuforest.common.dtypes import MAX_TOTAL_WEIGHT, ROW, WEIGHT
+from gpuforest.common.sums import near_one
 from gpuforest.engine.criteria import CRITERIA
 from gpuforest.engine.nodes import MOST_WEIGHT
 from gpuforest.engine.records import Rules, Sampling
@@ -240,7 +241,7 @@ def sampling_of(
         # every tree has all rows
         class_weight = "balanced" if class_weight == "balanced_subsample" else class_weight
         factors = row_weights_of(class_weight, labels, summed)
-        integers = integer_weights(check_some_weight(factors if user is None else user * factors))
+        integers = integer_weights(check_some_weight(factors, user))
     sampling = Sampling(n_rows, 0, integers)
     if not once:
         return sampling
@@ -264,7 +265,7 @@ def groups_of_bags(
         named = settings.class_weight
         named = "balanced" if named == "balanced_subsample" else named
         factors = row_weights_of(named, labels, user if settings.balanced_by_weight else None)
-        user = check_some_weight(factors if user is None else user * factors)
+        user = check_some_weight(factors, user)
     n_rows, integers = len(groups), None if user is None else (user > 0).astype(WEIGHT)
     n_groups = Sampling(n_rows, 1, integers, groups=groups).units.n_counted
     if n_groups < 2:
@@ -410,7 +411,9 @@ def class_weights_of(
         raise ValueError("a list as class_weight is for several outputs: pass a dict")
     if sample_weight is not None and class_weight == "balanced":
         totals = np.bincount(codes, sample_weight, len(classes))
-        share = totals.sum() / (len(classes) * np.where(totals > 0, totals, 1))
+        near = near_one(totals)
+        with np.errstate(divide="ignore", over="ignore"):  # infinite weights are refused later
+            share = near.sum() / (len(classes) * np.where(totals > 0, near, 1))
         return np.where(totals > 0, share, 0)
     plain = compute_class_weight(class_weight, classes=classes, y=classes[codes])
     weights = np.asarray(plain, np.float64)
@@ -448,11 +451,20 @@ def row_weights_of(
         class_weights_of(weight, of_output, kinds, sample_weight)[of_output]
         for weight, of_output, kinds in zip(class_weight, codes, classes, strict=True)
     ]
-    return np.asarray(np.prod(factors, axis=0))
+    with np.errstate(over="ignore"):
+        product = np.asarray(np.prod(factors, axis=0))
+    if np.isinf(product).any() or ((product == 0) & np.all(factors, axis=0)).any():
+        raise ValueError(
+            "the class_weight of all outputs multiply to numbers beyond float64: divide those of "
+            "each output by the largest"
+        )
+    return product
 
 
-def check_some_weight(weights: np.ndarray) -> np.ndarray:
-    """The weights of rows, if one is above zero."""
+def check_some_weight(weights: np.ndarray, user: np.ndarray | None = None) -> np.ndarray:
+    """The weights of rows, times those that the user gives them, if one is above zero."""
+    with np.errstate(over="ignore", invalid="ignore"):  # infinite ones are refused later
+        weights = weights if user is None else weights * user
     if not weights.any():
         raise ValueError("class_weight and sample_weight leave no row any weight")
     return weights
@@ -476,7 +488,7 @@ def weigh_draws(
     if not are_whole:
         shift = room.bit_length() - 1 - math.frexp(factors.max())[1]
         factors = np.maximum(np.round(np.ldexp(factors, shift)), 1)
-    mean = np.average(factors, weights=user)
+    mean = np.average(factors, weights=None if user is None else near_one(user))
     return replace(sampling, factors=factors.astype(WEIGHT), draw_weight=float(mean))
 
 
@@ -490,5 +502,5 @@ def _balance_draws(
     factors = row_weights_of("balanced", labels, user)
     most = math.ceil(factors.max() * HEADROOM)
     balance = max(1, balance >> most.bit_length())
-    mean = np.average(factors, weights=user)
+    mean = np.average(factors, weights=None if user is None else near_one(user))
     return replace(sampling, balance=balance, draw_weight=float(balance * mean))
