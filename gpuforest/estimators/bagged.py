@@ -213,9 +213,9 @@ def known_errors(estimator: Any, what: str, coverage: Any) -> uncertainty.Calibr
 def predict_set(self: Any, X: Any, coverage: float = 0.9) -> Any:
     """The classes that may be true: sets that hold the true class as often as asked.
 
-    A class belongs to the set if its probability is not below a limit, which the
-    out-of-bag probabilities of the training rows' true classes set; the likeliest class
-    always does. Sets of several classes mark rows that the forest is unsure about.
+    A class belongs to the set if its probability is not below a limit, which comes from
+    the out-of-bag probabilities of the training rows' true classes. The likeliest class is
+    always in the set. Sets of several classes mark rows that the forest is unsure about.
 
     Parameters
     ----------
@@ -236,8 +236,8 @@ def predict_set(self: Any, X: Any, coverage: float = 0.9) -> Any:
     Notes
     -----
     The guarantee and its limits are those of `RandomForestRegressor.predict_interval`. The
-    coverage is over all rows, and not within each class. If the forest is right more often
-    than asked, sets have one class, and cover more.
+    coverage is over all rows, not within each class. If the forest is right more often than
+    asked, each set has one class, and the coverage is higher than asked.
     """
     calibration = known_errors(self, "predict_set", coverage)
     probabilities, coding = to_host(self._walk(X, prediction.predict)), self.forest_.coding
@@ -255,8 +255,8 @@ def predict(self: Any, X: Any, return_std: bool = False) -> Any:
     X : array-like or frame of shape (n_samples, n_features)
     return_std : bool, default=False
         Return the standard errors of the predictions as well: how much they would vary if
-        the forest were grown from other training rows. They say nothing of how far single
-        targets lie from their mean: see `predict_interval`.
+        the forest were grown from other training rows. For intervals that hold the targets
+        see `predict_interval`.
 
     Returns
     -------
@@ -275,8 +275,8 @@ def predict(self: Any, X: Any, return_std: bool = False) -> Any:
     Standard errors are those of the infinitesimal jackknife with the correction for a finite
     number of trees (S. Wager, T. Hastie and B. Efron, "Confidence intervals for random
     forests: the jackknife and the infinitesimal jackknife", JMLR 15, 2014). The correction
-    takes away noise in the mean only: take hundreds of trees, and more for more rows; 0 is
-    returned where less than nothing was left.
+    removes noise only on average: take hundreds of trees, and more for more rows. Where the
+    corrected variance is negative, 0 is returned.
     """
     if not return_std:
         return Regressor.predict(self, X)
@@ -313,10 +313,10 @@ def products_of(self: Any) -> np.ndarray:
 def predict_interval(self: Any, X: Any, coverage: float = 0.9) -> np.ndarray:
     """Intervals that hold the true target as often as asked.
 
-    An interval is the prediction, plus and minus a multiple of the standard deviation s of
-    the trees' predictions for the row (and half of its mean over the training rows). The
-    multiple is a quantile, over the training rows, of the same ratio: the distance of the
-    target from its out-of-bag prediction, over their own s.
+    An interval is the prediction plus and minus c * s. For each row, s is the standard
+    deviation of the trees' predictions (plus half of its mean over the training rows). For
+    each training row, the ratio is the distance of the target from its out-of-bag prediction
+    divided by its s; c is a quantile of these ratios.
 
     Parameters
     ----------
@@ -338,10 +338,10 @@ def predict_interval(self: Any, X: Any, coverage: float = 0.9) -> np.ndarray:
     -----
     If training and new rows are exchangeable (drawn alike, in any order), and out-of-bag
     predictions were as good as those for new rows, the coverage over all rows would be exact.
-    They are a little worse, because fewer trees give them: intervals are a little wide. There
-    is no guarantee for single rows or groups of rows, none for each output together with
-    the others, and none where new rows differ from the training rows, such as later times.
-    Rows count alike, whatever their sample weights. See docs/uncertainty.md.
+    They are a little worse, because fewer trees give them, so intervals are a little wide.
+    Nothing is guaranteed for single rows, for groups of rows, for all outputs at once, or for
+    new rows that differ from the training rows, such as rows of later times. Sample weights
+    do not weigh the rows here. See docs/uncertainty.md.
 
     References
     ----------

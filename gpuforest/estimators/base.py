@@ -108,17 +108,17 @@ class BaseTrees(CallbackSupport, BaseEstimator):
             their own, and weights.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights >= 0. With bootstrap they are the chances of a row to be drawn,
-            without it they weigh the row in every statistic. A row of weight zero is as if it
-            were not there; only out-of-bag predictions have a row for it.
+            without it they weigh the row in every statistic. A row of weight zero has no effect;
+            only out-of-bag predictions have a row for it.
         groups : array-like of shape (n_samples,), default=None
             Labels of groups of rows that belong together, such as those of a patient. Bags draw
             whole groups, with equal chances; then weights weigh the rows, and
             `max_samples` counts groups. Without bags groups change target statistics alone. See
             docs/groups.md.
         blocks : array-like of shape (n_samples,), default=None
-            Labels of the rows' blocks of time, such as months, which sort in the order of time. The
-            forest is the one without blocks, but a row is judged by other trees, which grow from
-            earlier blocks only. See docs/blocks.md.
+            Labels of the rows' blocks of time, such as months, which sort in the order of time.
+            They do not change the forest; a second set of trees, which grow from earlier blocks
+            only, judges the rows. See docs/blocks.md.
 
         Returns
         -------

@@ -421,8 +421,8 @@ class HistGradientBoosting(BaseTrees, HasPresets):
 class HistGradientBoostingClassifier(ClassifierMixin, HistGradientBoosting):
     """Gradient boosting for classes, on histograms of integers.
 
-    Each round grows one tree for two classes, or one for each of several, from the gradients of
-    the log loss, and adds what their leaves predict (Friedman 2001). The same data and
+    Each round grows one tree for two classes, or a tree for each of more, from the gradients of
+    the log loss, and adds the values of their leaves (Friedman 2001). The same data and
     `random_state` give the same model, bit for bit, on every backend and with any number of
     threads. Parameters are those of scikit-learn's class of this name, and the last six.
 
@@ -434,7 +434,7 @@ class HistGradientBoostingClassifier(ClassifierMixin, HistGradientBoosting):
     n_trees_per_iteration_ : int
     train_score_, validation_score_ : float64 arrays of shape (n_iter_ + 1,)
         Scores before the first round and after each; empty without early stopping. With `refit`
-        those of the rounds that were grown before all rows served, of which there may be more.
+        the scores of the search: it may have had more rounds than the model.
     is_categorical_ : bool array of shape (n_features,), or None
     feature_importances_ : float64 array of shape (n_features,)
     n_features_in_, feature_names_in_
@@ -504,7 +504,7 @@ class HistGradientBoostingClassifier(ClassifierMixin, HistGradientBoosting):
 class HistGradientBoostingRegressor(RegressorMixin, HistGradientBoosting):
     """Gradient boosting for numbers, on histograms of integers.
 
-    Each round grows a tree from the gradients of the loss, and adds what its leaves predict
+    Each round grows a tree from the gradients of the loss, and adds the values of its leaves
     (Friedman 2001). The same data and `random_state` give the same model, bit for bit, on every
     backend and with any number of threads. Parameters are those of scikit-learn's class of this
     name, and the last six.

@@ -99,8 +99,8 @@ class RandomForestRegressor(ForestRegressor, HasPresets):
 class ExtraTreesClassifier(ForestClassifier, HasPresets):
     """Extremely randomized trees for classes.
 
-    Of each feature tried at a split one cut is drawn at random, among the feature's bins from
-    the first to the last that hold rows of the node; the best of these cuts is taken. The
+    A split tries one random cut of each of its features, drawn among the feature's bins from
+    the first to the last that hold rows of the node, and takes the best of these cuts. The
     same data and `random_state` give the same trees, bit for bit, on every backend and with
     any number of threads.
 
@@ -130,7 +130,7 @@ class ExtraTreesClassifier(ForestClassifier, HasPresets):
 class ExtraTreesRegressor(ForestRegressor, HasPresets):
     """Extremely randomized trees for real numbers.
 
-    Of each feature tried at a split one cut is drawn at random, see `ExtraTreesClassifier`.
+    A split tries one random cut of each of its features, see `ExtraTreesClassifier`.
 
     Attributes
     ----------
@@ -151,8 +151,8 @@ class ExtraTreesRegressor(ForestRegressor, HasPresets):
 class RandomTreesEmbedding(TransformerMixin, UnsupervisedForest):
     """Rows as the leaves that they reach in completely random trees.
 
-    Trees of one random cut a node are grown for a random target. A row becomes a vector of
-    zeros with a one for its leaf in each tree.
+    Each tree fits a random target with one random cut a node. A row becomes a vector of zeros
+    with a one for its leaf in each tree.
 
     Attributes
     ----------

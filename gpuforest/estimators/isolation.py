@@ -104,7 +104,7 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):
 
     Each tree cuts a few rows at random, until each is by itself or the depth of a balanced tree
     is reached: a random feature, at a random value between the least and the largest of the
-    node's rows. The fewer cuts it takes on average, the more abnormal is a row.
+    node's rows. The fewer cuts isolate a row on average, the more abnormal it is.
 
     Attributes
     ----------

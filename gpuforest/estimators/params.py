@@ -77,37 +77,37 @@ Table = dict[str, Any]
 # documentation has them, unless they follow from the constraints
 TABLE: Table = {
     "n_estimators": (100, [at_least(1), StrOptions({"auto"})],
-        'Trees; "auto": as many as it takes until the out-of-bag error has converged, see '
-        "`oob_tol`. Needs bootstrap."),
+        'Number of trees. "auto": trees are added until the out-of-bag error has converged, see '
+        "`oob_tol`; this needs bootstrap."),
     "default_quantiles": (0.5, [UNIT, "array-like", StrOptions({"mean"}), None],
-        "What `predict` gives unless it is asked for other quantiles; None: the mean.",
+        "The quantiles that `predict` returns by default; None: the mean.",
         'float, list of float, "mean" or None'),
     "criterion": ("gini", [StrOptions(CriterionNames("classification"))],
-        "What a split is chosen by."),
+        "The impurity that splits should reduce most."),
     "splitter": ("best", [StrOptions({"best", "random"})],
-        "The best cut of each feature tried, or the best of one random cut of each."),
+        '"best": each feature tries all of its cuts; "random": each feature tries one random cut.'),
     "max_depth": (None, [at_least(1), None],
-        "Levels below the root; None: until leaves are pure or may not be split."),
+        "The most splits between the root and a leaf; None: until leaves are pure or too small."),
     "min_samples_split": (2, [at_least(2), SHARE],
-        "Rows of a node that may be split; a float is a fraction of the rows."),
+        "The fewest rows of a node that may be split; a float is a fraction of the rows."),
     "min_samples_leaf": (1, [at_least(1), INSIDE, StrOptions({"oob"})],
-        'Rows that either side of a split must have; a float is a fraction of the rows; "oob": '
-        "as many as give the least out-of-bag loss, and with max_features=\"oob\" both together; "
-        "needs bootstrap. See docs/out_of_bag.md."),
+        'The fewest rows on each side of a split; a float is a fraction of the rows. "oob": the '
+        "number with the least out-of-bag loss, chosen together with `max_features` if that is "
+        '"oob" too; this needs bootstrap. See docs/out_of_bag.md.'),
     "max_samples_leaf": (None, [at_least(1), SHARE, None],
-        "The most draws that a leaf keeps, chosen at random by a hash; a float is a fraction of "
+        "The most draws of rows that a leaf keeps, chosen by a hash; a float is a fraction of "
         "the training rows; None: all. Without bootstrap it counts rows."),
     "min_weight_fraction_leaf": (0.0, [Interval(Real, 0.0, 0.5, closed="both")],
-        "Share of a bag's total weight that either side of a split must have, up to 0.5."),
+        "The least share of the tree's total weight on each side of a split, up to 0.5."),
     "max_features": ("sqrt", [*FEATURES, StrOptions({"sqrt", "log2", "oob"}), None],
-        'Features, among those that vary in the node, tried at a split; None: all; "oob": as many '
-        "as give the least out-of-bag error, from the default on by factors of two, which needs "
-        "bootstrap."),
+        "Number of features that a split tries; a float is a fraction; constant ones do not count. "
+        'None: all. "oob": the number with the least out-of-bag error, by factors of two from the '
+        "default; this needs bootstrap."),
     "max_leaf_nodes": (None, [at_least(2), None],
-        "The most leaves of a tree: it has the splits that decrease the impurity most, "
-        "chosen from the root down (best first); None: any number."),
+        "The most leaves of a tree; the splits that decrease the impurity most come first. None: "
+        "no limit."),
     "min_impurity_decrease": (0.0, [at_least(0.0, Real)],
-        "Least decrease of impurity, weighted by the node's share of the rows."),
+        "The least decrease of impurity by a split, weighted by the node's share of the rows."),
     "ccp_alpha": (0.0, [at_least(0.0, Real)],
         "Minimal cost-complexity pruning of each tree (Breiman et al. 1984, chapter 3): the "
         "subtree of the largest cost complexity below this is kept; 0: no pruning."),
@@ -124,58 +124,59 @@ TABLE: Table = {
         "array-like of int of shape (n_features,) or None"),
     "categorical_features": ("from_dtype", ["array-like", StrOptions({"from_dtype"}), None],
         "Features whose values are categories: a mask of shape (n_features,), indices, or names of "
-        'columns. "from_dtype": columns of a frame that hold strings or are of a categorical '
-        "dtype. None: no feature is."),
+        'columns. "from_dtype": the columns of a frame that hold strings or have a categorical '
+        "dtype. None: no feature."),
     "min_category_frequency": (5, [at_least(1)],
-        "Rows of a category, where a feature has more than ten: those of fewer rows become one, "
-        '"other", where values also go that training did not see. 1: each is a category.'),
+        "In a feature of more than ten categories, those with fewer rows than this are merged into "
+        '"other", to which unseen values belong too. 1: nothing is merged.'),
     "categorical_split": ("subset", [StrOptions({"subset", "multiway", "ordered_target", "auto"})],
-        "How a categorical feature splits: in two sets of its categories, the best of all sets or "
-        "near it; or in a branch for each category, as ID3 and C4.5 do, once on a path; or by the "
-        "mean target of each category, found from the rows before in an order by hashes, as "
-        'CatBoost does. "auto": "ordered_target" for more than 30 categories, else "subset".'),
+        'How a categorical feature splits. "subset": two sets of categories, the best or near it. '
+        '"multiway": a branch for each category, once on a path, as in ID3 and C4.5. '
+        '"ordered_target": by the mean target of each category, computed from earlier rows in a '
+        'random order, as in CatBoost. "auto": "ordered_target" from 31 categories on, else '
+        '"subset".'),
     "feature_combinations": (None, [Interval(Real, 1, MOST_COMBINED, closed="both"), None],
-        "Splits by sums of several features (oblique splits): the mean number of features in a "
-        "sum, 1 to 8; 1.5 to 3 is usual. `max_features` then counts the sums tried, of which there "
-        "may be more than features. None: splits by one feature. See docs/oblique.md."),
+        "Oblique splits, by sums of several features: the mean number of features in a sum, 1 to "
+        "8; 1.5 to 3 is usual. `max_features` then counts the sums that a split tries, and may "
+        "exceed the number of features. None: splits by one feature. See docs/oblique.md."),
     "combination_weights": ("binary", [StrOptions({"binary", "integer"})],
-        "What features are multiplied with in a sum: 1 or -1; or a whole number from -5 to 5."),
+        'The weights of features in a sum. "binary": 1 or -1; "integer": whole numbers, -5 to 5.'),
     "sparse_output": (True, ["boolean"], "`transform` gives a sparse matrix; False: an array."),
     "bootstrap": (True, ["boolean"],
-        "Each tree sees rows drawn with replacement; False: all rows."),
+        "Each tree grows from rows drawn with replacement; False: from all rows."),
     "max_samples": (None, [None, Interval(RealNotInt, 0.0, None, closed="neither"), at_least(1)],
-        "Rows drawn for a tree; a float is a fraction of the total weight; None: as many as there "
-        "are rows. Needs bootstrap."),
+        "Number of rows drawn for a tree; a float is a fraction of the total weight; None: as many "
+        "as there are rows. Needs bootstrap."),
     "oob_score": (False, ["boolean", callable],
-        "Predict each row by the trees that did not draw it. Needs bootstrap. A callable takes the "
-        "true and the predicted targets of these rows and gives the score."),
+        "Whether the trees that did not draw a row predict it, for a score. Needs bootstrap. A "
+        "callable takes the true and the predicted targets of these rows and returns the score."),
     "unbiased_importances": (False, ["boolean"],
-        "Find `unbiased_feature_importances_`, by one walk of the rows down the trees that did not "
-        "draw them. Needs bootstrap."),
+        "Whether the fit computes `unbiased_feature_importances_`: each row walks down the trees "
+        "that did not draw it. Needs bootstrap."),
     "oob_tol": (0.005, [at_least(0.0, Real)],
-        'Of n_estimators="auto": growing ends when over the last half of the trees the out-of-bag '
-        "error (of classes the share of wrong rows, of numbers 1 - R^2) lay within this."),
+        'For n_estimators="auto": trees are added until the out-of-bag error (the share of wrong '
+        "rows, or 1 - R^2) changes by at most this over the last half of the trees."),
     "max_estimators": (1000, [at_least(1)], 'The most trees of n_estimators="auto".'),
     "class_weight": (None, [StrOptions({"balanced", "balanced_subsample"}), *CLASS_WEIGHT],
         'What each row of a class adds to the statistics: {label: weight}, or "balanced", rows / '
         '(classes * rows of the class); "balanced_subsample" counts the rows drawn for each tree. '
         "A list is for several outputs."),
     "voting": ("soft", [StrOptions({"soft", "hard"})],
-        "The mean of the trees' class proportions, or the share of trees that vote for a class."),
+        '"soft": the mean of the trees\' class proportions; "hard": the share of their votes.'),
     "random_state": (None, [Interval(Integral, 0, 2**64 - 1, closed="both"), RandomState, None],
-        "An int is the seed as it is; None draws one from NumPy's global state."),
+        "The seed: an int is used without change; None draws a seed from NumPy's global state."),
     "warm_start": (False, ["boolean"],
         "A later fit of the same data with more `n_estimators` adds trees; the forest is the same "
         "as if all had been grown at once."),
     "n_jobs": (None, [Integral, None],
-        "Threads on the CPU, which never change a result. None: all processors, but fewer where "
-        "there is little work, and in joblib's contexts and workers what these leave; the variable "
-        "GPUFOREST_NUM_THREADS may lower it. -1: all processors."),
-    "verbose": (0, ["verbose"], "1: print the stages of a fit; 2: also how far they are."),
+        "Number of threads on the CPU; it never changes a result. -1: all processors. None: all, "
+        "but fewer for little work, and in joblib's contexts and workers their share; the variable "
+        "GPUFOREST_NUM_THREADS may lower it."),
+    "verbose": (0, ["verbose"], "1: print each stage of a fit; 2: also the progress in a stage."),
     "max_bins": ("auto", [Interval(Integral, 2, MAX_BINS, closed="both"), StrOptions({"auto"})],
-        "The most bins of a feature, 2 to 65535; above 255 codes take two bytes. "
-        '"auto": a bin for each value, and so exact trees, where no feature has more than 1,023 '
-        "values; else 255."),
+        "The most bins of a feature, 2 to 65535; above 255 a value takes two bytes. "
+        '"auto": 255, or a bin for each value, which gives exact trees, if no feature has more '
+        "than 1,023 values."),
     "backend": ("auto", [str], "See `gpuforest.available_backends`."),
     "memory_limit": (None, [at_least(1), BYTES, None],
         'The most bytes, about, that a fit takes besides X and y, such as 2_000_000_000, "2GB" or '
@@ -184,7 +185,7 @@ TABLE: Table = {
 }  # fmt: skip
 PLAIN_LEAF: Table = {
     "min_samples_leaf": (1, [at_least(1), INSIDE],
-        "Rows that either side of a split must have; a float is a fraction of the rows."),
+        "The fewest rows on each side of a split; a float is a fraction of the rows."),
 }  # fmt: skip
 NO_CLASSES = {"class_weight": None, "voting": None}
 OF_NUMBERS: Table = NO_CLASSES | {
@@ -194,25 +195,25 @@ OF_NUMBERS: Table = NO_CLASSES | {
 }  # fmt: skip
 OF_SURVIVAL: Table = NO_CLASSES | {
     "criterion": ("exponential", [StrOptions(CriterionNames("survival"))],
-        "What a split is chosen by: the likelihood of a constant hazard on either side, in units "
-        'of the hazard of all rows. "logrank": the events of either side beside those expected by '
-        "the hazards of the node's rows; it grows on the CPU alone."),
+        'The score of splits. "exponential": the likelihood of a constant hazard on each side, '
+        'relative to the hazard of all rows. "logrank": the events on each side compared with '
+        "those expected from the hazards of the node's rows; such trees grow on the CPU."),
     "min_samples_split": (6, TABLE["min_samples_split"][1], TABLE["min_samples_split"][2]),
     "min_samples_leaf": (3, TABLE["min_samples_leaf"][1], TABLE["min_samples_leaf"][2]),
     "categorical_split": ("subset", [StrOptions({"subset"})],
-        "In two sets of the categories: the best of all."),
+        "A split divides the categories into two sets, the best of all."),
     "oob_score": (False, ["boolean"],
-        "Score each row by the trees that did not draw it: `oob_score_` is the concordance, and "
-        "`oob_prediction_` the risks. Needs bootstrap."),
+        "Whether the trees that did not draw a row predict it: `oob_score_` is the concordance, "
+        "and `oob_prediction_` are the risks. Needs bootstrap."),
     "n_times": (150, [at_least(2)],
-        "The most times of curves; where there are more times of events, quantiles of them."),
+        "The most times of a curve; if there are more times of events, quantiles of them."),
     "low_memory": (False, ["boolean"],
-        "Keep no bin codes of the training rows, which curves need: the forest predicts risks, and "
-        "is refused curves."),
+        "The forest keeps no bin codes of the training rows, which curves need: it predicts risks "
+        "and refuses curves."),
 }  # fmt: skip
 OF_A_TREE = PLAIN_LEAF | {
     "max_features": (None, [*FEATURES, StrOptions({"sqrt", "log2"}), None],
-        "Features, among those that vary in the node, tried at a split; None: all."),
+        "Number of features that a split tries; constant ones do not count. None: all."),
     "ccp_alpha": (0.0, [at_least(0.0, Real), StrOptions({"cv"})],
         "Minimal cost-complexity pruning (Breiman et al. 1984, chapter 3): the subtree of the "
         'largest cost complexity below this is kept; 0: no pruning. "cv": chosen by '
@@ -224,126 +225,125 @@ OF_A_TREE = PLAIN_LEAF | {
 UNSUPERVISED = PLAIN_LEAF | {
     "n_estimators": (100, [at_least(1)], "Trees."),
     "categorical_split": ("subset", [StrOptions({"subset", "multiway"})],
-        "How a categorical feature splits: in two sets of categories; or in a branch for each."),
+        '"subset": a split makes two sets of categories; "multiway": a branch for each category.'),
 }  # fmt: skip
 OF_BAGS = {
     "estimator": (None, [HasMethods(["fit", "predict"]), None],
-        "A decision tree of gpuforest for the same task says how each tree is grown, on which "
-        "backend, in what memory; its random_state is ignored. None: one with its defaults. Any "
-        "other, and a subclass, is fitted and asked as by scikit-learn's class of the same name."),
+        "A decision tree of gpuforest for the same task, whose parameters, backend and memory "
+        "limit each tree takes, but not its random_state. None: a tree with its defaults. Other "
+        "estimators, and subclasses, are bagged as by scikit-learn's class of the same name."),
     "n_estimators": (10, [at_least(1), StrOptions({"auto"})],
-        'Trees; "auto": as many as it takes until the out-of-bag error has converged.'),
+        'Number of trees; "auto": trees are added until the out-of-bag error has converged.'),
     "max_samples": (*TABLE["max_samples"][:2],
-        "Rows drawn for a tree; a float is a fraction of the total weight, or of the rows where "
-        "they are drawn without replacement; None: as many as there are rows."),
-    "max_features": (1.0, FEATURES, "Features drawn for a tree; a float is a fraction of them."),
-    "bootstrap": (True, ["boolean"], "Rows are drawn with replacement; False: without."),
-    "bootstrap_features": (False, ["boolean"], "Features are drawn with replacement."),
+        "Number of rows drawn for a tree; a float is a fraction of the total weight (without "
+        "replacement, of the rows); None: as many as there are rows."),
+    "max_features": (1.0, FEATURES, "Number of features drawn for a tree; a float is a fraction."),
+    "bootstrap": (True, ["boolean"], "Whether rows are drawn with replacement."),
+    "bootstrap_features": (False, ["boolean"], "Whether features are drawn with replacement."),
     "random_state": (None, ["random_state"], TABLE["random_state"][2]),
 }  # fmt: skip
 OF_ISOLATION = UNSUPERVISED | {
     "max_samples": ("auto", [StrOptions({"auto"}), *FEATURES],
-        'Rows drawn for each tree; a float: a part of all rows; "auto": 256, or all if they are '
-        "fewer."),
+        'Number of rows drawn for each tree; a float is a fraction of the rows; "auto": 256, or '
+        "all if there are fewer."),
     "contamination": ("auto", [StrOptions({"auto"}), Interval(Real, 0, 0.5, closed="right")],
         "The share of anomalies in the training rows, which sets `offset_`; "
         '"auto": the offset is -0.5, as in the paper.'),
     "max_features": OF_BAGS["max_features"],
     "bootstrap": (False, ["boolean"], "Rows are drawn with replacement."),
     "max_bins": (*TABLE["max_bins"][:2],
-        'Bins of equal width, at most, which are the resolution of the cuts; "auto": 1,023, and up '
-        "to 65,535 where a few values of a feature lie far beyond all others."),
+        'The most bins of a feature, all of equal width; cuts lie between bins. "auto": 1,023, and '
+        "up to 65,535 where a few values of a feature lie far beyond all others."),
 }  # fmt: skip
 OF_ADABOOST = {
     "estimator": (*OF_BAGS["estimator"][:2],
-        "A decision tree of gpuforest for the same task says how each tree is grown; its "
-        "random_state is ignored. None: one of max_depth=1 for classes, of 3 for numbers. Any "
-        "other (for classes, its `fit` takes sample_weight), and a subclass, is boosted by "
+        "A decision tree of gpuforest for the same task, whose parameters each tree takes, but not "
+        "its random_state. None: a tree of max_depth=1 for classes, of 3 for numbers. Other "
+        "estimators (for classes, their `fit` takes sample_weight), and subclasses, are boosted by "
         "scikit-learn's class of the same name."),
     "n_estimators": (50, [at_least(1)],
-        "Rounds, at most: boosting ends early with a tree that makes no error, or one that is no "
-        "better than chance (for numbers, of a mean loss of 1/2 or more)."),
+        "The most rounds. Boosting ends early if a tree makes no error, or is not better than "
+        "chance (for numbers: has a mean loss of 1/2 or more)."),
     # beyond these, weights of trees would become zero or infinite
     "learning_rate": (1.0, [Interval(Real, 1e-9, 1e9, closed="both")],
-        "What each tree's weight is multiplied by, from 1e-9 to 1e9. Below 1, more rounds are "
-        "needed."),
+        "A factor of each tree's weight, from 1e-9 to 1e9. Values below 1 need more rounds."),
     "loss": ("linear", [StrOptions({"linear", "square", "exponential"})],
-        "What a row loses by its error e, divided by the largest error: e, e^2, or 1 - exp(-e)."),
+        "The loss of a row whose error, divided by the largest, is e: e, e^2, or 1 - exp(-e)."),
 } | {
-    name: (default, allowed, f"{text} Where this is the default, that of `estimator` counts.")
+    name: (default, allowed, f"{text} If this is left at its default, that of `estimator` counts.")
     for name in ("max_bins", "backend", "memory_limit")
     for default, allowed, text in [TABLE[name]]
 }  # fmt: skip
 OF_BOOSTING = {
     "quantile": None,
-    "loss": ("log_loss", [StrOptions({"log_loss"})], "What is minimised."),
+    "loss": ("log_loss", [StrOptions({"log_loss"})], "The loss that boosting minimises."),
     "learning_rate": (0.1, [Interval(Real, 0, None, closed="neither")],
-        "What the values of leaves are multiplied by; 1: no shrinkage."),
-    "max_iter": (100, [at_least(1)], "Rounds, at most."),
+        "A factor of the values of leaves (shrinkage); 1: no shrinkage."),
+    "max_iter": (100, [at_least(1)], "The most rounds."),
     "max_leaf_nodes": (31, [at_least(2), None],
-        "Leaves of a tree, at most: of all nodes the one whose split gains most is split next."),
-    "max_depth": (*TABLE["max_depth"][:2], "Levels below the root."),
-    "min_samples_leaf": (20, [at_least(1)], "Rows that either side of a split must have."),
+        "The most leaves of a tree; the node whose split gains most is split next."),
+    "max_depth": (*TABLE["max_depth"][:2], "The most splits from root to leaf; None: no limit."),
+    "min_samples_leaf": (20, [at_least(1)], "The fewest rows on each side of a split."),
     "l2_regularization": (0.0, [at_least(0, Real)], "Added to the sum of hessians of a node."),
-    "max_features": (1.0, [SHARE], "The part of the features that a node tries, drawn at random."),
+    "max_features": (1.0, [SHARE], "Share of the features that a node tries, drawn at random."),
     "max_bins": (255, [Interval(Integral, 2, 255, closed="both")],
-        "Bins of a feature, at most, without the one for missing values."),
+        "The most bins of a feature; missing values have a bin of their own."),
     "monotonic_cst": (None, ["array-like", dict, None],
         "1: the prediction must not fall as the feature rises, -1: it must not rise, 0: either. A "
         "dict has them by name. For two classes, or numbers.",
         "array-like of int of shape (n_features,), dict or None"),
     "interaction_cst": (None, [list, tuple, StrOptions({"pairwise", "no_interactions"}), None],
-        "Sets of features that may meet on a path; features in none of them are one more set."),
+        "Sets of features that may be combined on a path; all other features are one more set."),
     "warm_start": (False, ["boolean"], "Whether `fit` adds rounds to those of the fit before."),
     "early_stopping": ("auto", [StrOptions({"auto"}), "boolean"],
         'Whether rounds end when scores no longer improve; "auto": from 10,001 rows on.'),
-    "scoring": ("loss", [str, callable, None], "What early stopping judges by."),
+    "scoring": ("loss", [str, callable, None], "The score for early stopping."),
     "validation_fraction": (0.1, [INSIDE, at_least(1), None],
-        "Rows that are set aside for early stopping; None: the rows that trees grow from serve."),
+        "Rows set aside for early stopping, as a share or a number; None: training rows judge."),
     "n_iter_no_change": (10, [at_least(1)],
         "Rounds end when the last `n_iter_no_change` rounds did not improve the score."),
-    "tol": (1e-7, [at_least(0, Real)], "By how much a score must be higher to be better."),
+    "tol": (1e-7, [at_least(0, Real)], "A score that is higher by less than this is no better."),
     "categorical_split": ("subset", [StrOptions({"subset", "ordered_target", "auto"})],
-        "How a categorical feature splits: in two sets of its categories, of which there are at "
-        "most `max_bins`; or by the mean target of each category, found from the rows before in an "
-        'order by hashes, as CatBoost does. "auto": "ordered_target" for more than 30 categories, '
+        'How a categorical feature splits. "subset": two sets of categories, of at most `max_bins` '
+        'categories. "ordered_target": by the mean target of each category, computed from earlier '
+        'rows in a random order, as in CatBoost. "auto": "ordered_target" from 31 categories on, '
         'else "subset".'),
     "class_weight": (None, [dict, StrOptions({"balanced"}), None],
         'Weights of the classes, {label: weight}; "balanced": rows / (classes * their rows).'),
     "subsample": (1.0, [SHARE],
-        "The part of the rows that a round grows from, drawn without replacement (Friedman 2002)."),
+        "Share of the rows that a round grows from, drawn without replacement (Friedman 2002)."),
     "min_hessian": (1e-3, [at_least(0, Real)],
-        "The sum of hessians that either side of a split must have."),
+        "The least sum of hessians on each side of a split."),
     "refit": (False, ["boolean"],
-        "After early stopping, the rounds up to that of the best validation score are grown anew, "
-        "from all rows. For rows of X that are set aside, and without `warm_start`."),
+        "After early stopping, grow the rounds up to the best validation score again, from all "
+        "rows. Needs rows of X that are set aside, and no `warm_start`."),
     "memory_limit": (*TABLE["memory_limit"][:2],
-        "The most bytes, about, that a fit takes besides X and y: histograms have what is left, "
-        "and are computed anew if that is little; the model is the same. None: they get 256 MiB."),
+        "The most bytes, about, that a fit takes besides X and y. Histograms get the rest of it, "
+        "and are computed again if it is small; the model is the same. None: they get 256 MiB."),
 }  # fmt: skip
 BOOSTING_OF_NUMBERS = NO_CLASSES | {
     "loss": ("squared_error", [StrOptions(set(NUMBERS))],
         '"gamma" needs y > 0, "poisson" y >= 0; both predict exp(raw prediction).'),
     "quantile": (None, [UNIT, None],
-        'Of the loss "quantile"; and of the absolute residuals beyond which "huber" counts a row '
-        "as an outlier (None: 0.9)."),
+        'The quantile of the loss "quantile". For "huber", the quantile of the absolute residuals '
+        "beyond which a row is an outlier (None: 0.9)."),
 }  # fmt: skip
 OF_BORUTA = {
     "estimator": (REQUIRED, [HasMethods(["fit", "predict"])],
-        "The forest to grow in each round, with its parameters but `random_state`. For classes or "
-        "numbers, as the target is. Its `categorical_features` and `max_bins` say how X is read.",
+        "The forest that each round grows, with all its parameters except `random_state`: a "
+        "classifier or a regressor. Its `categorical_features` and `max_bins` say how X is read.",
         "RandomForest*, ExtraTrees* or Bagging* of gpuforest"),
     "importance": ("oob_impurity", [StrOptions({"oob_impurity", "impurity", "oob_permutation"})],
-        "The means of `oob_impurity_importance`; `feature_importances_`, which are as quick, need "
-        "no bootstrap, and favour features of many values; or the means of "
-        "`oob_permutation_importance`, which take longer."),
+        '"oob_impurity": the means of `oob_impurity_importance`. "impurity": '
+        "`feature_importances_`, which need no bootstrap but favour features of many values. "
+        '"oob_permutation": the means of `oob_permutation_importance`, which take longer.'),
     "alpha": (0.05, [Interval(Real, 0, 1, closed="neither")],
-        "Level of the tests. Among confirmed (and among rejected) features the share of wrong ones "
-        "is kept below it by Benjamini and Hochberg's procedure, and a feature must also pass at "
+        "Level of the tests. Benjamini and Hochberg's procedure keeps the share of wrong features "
+        "among the confirmed (and among the rejected) below it. A feature must also pass at "
         "alpha / rounds, because it is tested after each round."),
     "max_iter": (100, [at_least(1)], "The most rounds; fewer if all features are decided."),
     "random_state": (*TABLE["random_state"][:2],
-        "Of shadows and forests: the same number gives the same selection on every backend."),
+        "The seed of shadows and forests; it gives the same selection on every backend."),
 }  # fmt: skip
 
 # the names in the order of constructors

@@ -311,8 +311,8 @@ def _asked(quantiles: Any) -> np.ndarray | None:
 class RandomForestQuantileRegressor(QuantileForest):
     """A random forest that predicts quantiles of real targets.
 
-    Each tree grows as in `RandomForestRegressor`. A row is predicted by the distribution of the
-    targets of the training rows that share its leaves; see `predict`, and docs/uncertainty.md.
+    Each tree grows as in `RandomForestRegressor`. The prediction for a row is the distribution of
+    the targets of the training rows in its leaves; see `predict`, and docs/uncertainty.md.
 
     Attributes
     ----------
@@ -321,8 +321,8 @@ class RandomForestQuantileRegressor(QuantileForest):
     Notes
     -----
     The estimator keeps the bin codes and the targets of its training rows, also in pickles and
-    model files: about n_samples * (n_features + 8 * n_outputs) bytes. The training rows of
-    each leaf are found from these when they are first asked for, as 12 bytes a row and tree.
+    model files: about n_samples * (n_features + 8 * n_outputs) bytes. From these it finds the
+    training rows of each leaf when they are first needed, which takes 12 bytes a row and tree.
 
     With bootstrap, sample weights are the chances of rows to be drawn, and the draws are counted;
     without it, the weights themselves take the place of numbers of draws.

@@ -105,11 +105,11 @@ def oob_permutation_importance(
 def oob_impurity_importance(forest: Any, X: Any, y: Any) -> Bunch:
     """How much the splits of each feature decrease the impurity of the rows out of bag.
 
-    `feature_importances_` are computed from the rows that splits were chosen by. So a feature
-    that says nothing seems to have some importance, and the more values it has, the more: there
-    are more splits to choose from. The rows out of bag had no part in the choice. By them a
-    feature that says nothing has an importance of 0 on average, above and below by chance. One
-    walk of the rows down the trees is enough, so this takes a fraction of what permutations take.
+    `feature_importances_` uses the same rows to choose splits and to measure them. So a feature
+    without information seems to have some importance, and more if it has more values, because
+    there are more splits to choose from. The rows out of bag had no part in the choice: by them,
+    a feature without information has an importance of 0 on average, above or below by chance. One
+    walk of the rows down the trees is enough, so this takes a fraction of the permutations' time.
 
     Parameters
     ----------
@@ -248,8 +248,8 @@ class BorutaSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
     Notes
     -----
     `transform` keeps the confirmed features. Features that hold the same information are all
-    confirmed. What is confirmed is related to the target in these rows, which may be by chance: a
-    feature is compared with features that are not related, not with other rows.
+    confirmed. Confirmed features are related to the target in these rows, perhaps by chance: the
+    selector compares features with shuffled features, not rows with other rows.
 
     References
     ----------

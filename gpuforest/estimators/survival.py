@@ -201,8 +201,8 @@ class SurvivalForest(BaseForest):
     event_times_ = unique_times_
 
     def predict(self, X: Any) -> Any:
-        """The risk of rows: the sum of the cumulative hazard over all times of events, which is a
-        mean over the trees; of several causes each by its own hazard.
+        """The risk of rows: the sum of the cumulative hazard over all times of events, as the mean
+        over the trees. With several causes each has a risk of its own.
 
         Parameters
         ----------
@@ -210,7 +210,7 @@ class SurvivalForest(BaseForest):
 
         Returns
         -------
-        float64 array of shape (n_samples,), or (n_samples, n_causes) of several causes, higher
+        float64 array of shape (n_samples,), or (n_samples, n_causes) with several causes, higher
         where the event comes sooner; on a GPU where X is on one
         """
         return by_cause(self._walk(X, prediction.predict))
@@ -227,7 +227,7 @@ class SurvivalForest(BaseForest):
         return_array : bool, default=False
             An array of values at `unique_times_` instead of functions.
         cause : int, default=1
-            The cause whose events are counted; those of others end the time of a row.
+            The cause whose events count; rows with an event by another cause are censored then.
 
         Returns
         -------
@@ -242,8 +242,8 @@ class SurvivalForest(BaseForest):
         self, X: Any, return_array: bool = False, cause: int = 1
     ) -> np.ndarray:
         """The probability that the event has come until a time, by this cause: the mean over the
-        trees of the Aalen-Johansen estimates of the rows' leaves. Those of all causes and the
-        survival function add up to one.
+        trees of the Aalen-Johansen estimates of the rows' leaves. The probabilities of all causes
+        and the survival function add up to one.
 
         Parameters and result are those of `predict_cumulative_hazard_function`.
         """
@@ -293,9 +293,9 @@ class SurvivalForest(BaseForest):
             raise ValueError(f"cause={cause!r} must be an integer from 1 to {self.n_outputs_}")
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, cause: int = 1) -> float:
-        """The concordance of risks with times (Harrell's C): 1 where the order is always right,
-        0.5 by chance. Of several causes it is that of one: where another came, it is known only
-        that this one had not come until then.
+        """The concordance of risks with times (Harrell's C): 1 if the order is always right, 0.5 by
+        chance. With several causes it is the concordance of one cause: rows with an event by
+        another cause count as censored then.
 
         Parameters
         ----------
@@ -316,8 +316,8 @@ class SurvivalForest(BaseForest):
 
 @params.parameters(params.SINGLE_TREE, params.OF_SURVIVAL, params.OF_A_TREE)
 class SurvivalTree(DecisionTreeRegressor):
-    """A tree of a survival forest. A fit grows that of a forest of one tree, from all rows, by the
-    parameters that both have.
+    """A tree of a survival forest. A fit grows the tree of a forest of one tree, from all rows,
+    with the parameters that both have.
 
     Attributes
     ----------
@@ -395,8 +395,8 @@ class RandomSurvivalForest(SurvivalForest):
     Notes
     -----
     The estimator keeps the bin codes and the targets of its training rows, also in model files:
-    about n_samples * (n_features + 16) bytes. The curves of leaves follow from these, and curves
-    are computed when they are asked for.
+    about n_samples * (n_features + 16) bytes. It computes curves from these when they are asked
+    for.
 
     References
     ----------
@@ -421,8 +421,8 @@ class RandomSurvivalForest(SurvivalForest):
 class ExtraSurvivalTrees(SurvivalForest):
     """Extremely randomized trees for times that may be censored.
 
-    Each tree grows as in `ExtraTreesRegressor`, by the criterion of `RandomSurvivalForest`, whose
-    predictions these are.
+    Each tree grows as in `ExtraTreesRegressor`, by the criterion of `RandomSurvivalForest`, and
+    predicts like that class.
 
     Attributes
     ----------
