@@ -197,7 +197,7 @@ OF_SURVIVAL: Table = NO_CLASSES | {
     "criterion": ("exponential", [StrOptions(CriterionNames("survival"))],
         'The score of splits. "exponential": the likelihood of a constant hazard on each side, '
         'relative to the hazard of all rows. "logrank": the events on each side compared with '
-        "those expected from the hazards of the node's rows; such trees grow on the CPU."),
+        "those expected from the hazards of the node's rows; its trees grow on the CPU."),
     "min_samples_split": (6, TABLE["min_samples_split"][1], TABLE["min_samples_split"][2]),
     "min_samples_leaf": (3, TABLE["min_samples_leaf"][1], TABLE["min_samples_leaf"][2]),
     "categorical_split": ("subset", [StrOptions({"subset"})],
