@@ -120,6 +120,7 @@ HEADER: dict[str, Any] = {
             ("target?", "event?", "decimal?", "thousands?", "units?", "date_format?"), str
         ),
         **{name: [str] for name in ("missing?", "dates?")},
+        "row_hashes?": [int],  # by which rows are known again, see `tools.report.rows`
     },
     # "stops" says whether rounds end early. Where the scores are those of a function, which no
     # file holds, its name is there as well
@@ -140,7 +141,8 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator to `path`, which is replaced as a whole or not at all.
 
     The file has no facts about single training rows (out-of-bag predictions), except the weights
-    and groups that forests drew rows by, and what quantile forests predict from. Nor does it say
+    and groups that forests drew rows by, what quantile forests predict from, and 64 hashes of rows
+    that `gpuforest train` puts in. Nor does it say
     where the estimator ran (`backend`, `n_jobs`, `memory_limit`). A splitter as `ccp_cv`, and a
     function as `scoring`, are the default when the file is read.
 

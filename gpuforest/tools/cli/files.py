@@ -31,9 +31,7 @@ OPTIONS = tuple(Reading.__dataclass_fields__)  # of reading
 def reading_of(arguments: argparse.Namespace, model: Any = None) -> Reading:
     """How to read a file: as for the training of the model, except where options are given."""
     source: dict[str, Any] = getattr(model, "source_", {})
-    values: dict[str, Any] = {
-        k: value for k, value in source.items() if k not in ("target", "event")
-    }
+    values = {name: source[name] for name in OPTIONS if name in source}
     for name, value in options.options_of(arguments, *OPTIONS).items():
         values[name] = names_of(value) if name in LISTS else value
     return Reading(**values | {name: tuple(values[name]) for name in LISTS if name in values})

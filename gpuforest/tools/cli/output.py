@@ -7,7 +7,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, TextIO
@@ -134,9 +134,12 @@ def in_brackets(classes: list[Any] | None, most: int = 6) -> str:
     return f" ({len(classes)} classes: {names}{', ...' if len(classes) > most else ''})"
 
 
-def writable(path: str, *inputs: str | None, endings: tuple[str, ...] = ()) -> Path:
-    """The path, if a file can be written there, which is asked before the work and not after it.
-    An OSError if it cannot, a ValueError if it is an input or ends otherwise than it should."""
+def writable(
+    path: str, *inputs: str | None, endings: tuple[str, ...] = (), flag: str = "--out"
+) -> Path:
+    """The path of an option, if a file can be written there, which is asked before the work and not
+    after it. An OSError if it cannot, a ValueError if it is an input or ends otherwise than it
+    should."""
     out = Path(path)
     if out.is_dir():
         raise IsADirectoryError(f"{out} is a directory, not a file")
@@ -148,10 +151,10 @@ def writable(path: str, *inputs: str | None, endings: tuple[str, ...] = ()) -> P
     if out.exists() and not is_stream(out):
         for name in filter(None, inputs):
             if any(Path(file).exists() and out.samefile(file) for file in named_files(name)):
-                raise ValueError(f"--out {out} is the file {name}, which is read: choose another")
+                raise ValueError(f"{flag} {out} is the file {name}, which is read: choose another")
     if endings and out.suffix.lower() not in endings:
         shown = ", ".join(endings[:-1]) + " or " * (len(endings) > 1) + endings[-1]
-        raise ValueError(f"--out {out}: a name that ends in {shown}")
+        raise ValueError(f"{flag} {out}: a name that ends in {shown}")
     return out
 
 
@@ -163,19 +166,26 @@ def is_stdout(path: Path) -> bool:
         return False
 
 
-def table_path(path: str | None, *inputs: str | None) -> Path | None:
+def table_path(path: str | None, *inputs: str | None, flag: str = "--out") -> Path | None:
     """Where a table is written, once it is sure that it can be; None: to standard output."""
     if path is None or is_stdout(Path(path)):
         return None
-    out = writable(path, *inputs)
+    out = writable(path, *inputs, flag=flag)
     if out.suffix.lower() in PARQUET:
         require_pyarrow()
     elif out.suffix.lower() != ".csv" and not is_stream(out):
-        raise ValueError(f"--out {out}: a name that ends in .csv or .parquet")
+        raise ValueError(f"{flag} {out}: a name that ends in .csv or .parquet")
     return out
 
 
 Write = Callable[[dict[str, Any]], None]  # of rows: arrays of NumPy or pyarrow by name
+
+
+def columns_of(frame: Any, names: Iterable[str]) -> dict[str, Any]:
+    """Columns of a frame of narwhals, to write."""
+    if frame.implementation.is_pyarrow():
+        return {name: frame[name].to_native() for name in names}
+    return {name: np.array(frame[name].to_list(), object) for name in names}
 
 
 @contextmanager

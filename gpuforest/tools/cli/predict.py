@@ -17,6 +17,7 @@ from gpuforest.explain.model_facts import finite, is_survival
 from gpuforest.export.model_tables import category_codes, reader_of_codes
 from gpuforest.tools.cli import files, options, output
 from gpuforest.tools.plot.shap import labels_of
+from gpuforest.tools.report.page import check_lines
 from gpuforest.tools.report.rows import aligned
 from gpuforest.tools.report.scores import balanced
 
@@ -98,11 +99,7 @@ def predicted(
             f"--keep: the predictions have a column of the name {listed(twice)} too; rename it in "
             "the data"
         )
-    if frame.implementation.is_pyarrow():
-        kept = {name: frame[name].to_native() for name in keep}
-    else:
-        kept = {name: np.array(frame[name].to_list(), object) for name in keep}
-    return kept | columns, ignored
+    return output.columns_of(frame, keep) | columns, ignored
 
 
 def predictions(model: Any, X: Any, proba: bool) -> dict[str, np.ndarray]:
@@ -170,7 +167,8 @@ def run_evaluate(arguments: argparse.Namespace) -> None:
             largest = np.argsort(-falls.importances_mean, kind="stable")
             permuted = {table.names[f]: {"mean": mean[f], "std": std[f]} for f in largest}
             facts |= {"permuted": permuted}
-    for note in table.notes:
+        facts["checks"] = check_lines(model, table.X, table.y)
+    for note in (*table.notes, *facts["checks"]):
         output.say(note)
     output.print_facts(facts, arguments.json, summary, "gpuforest evaluate")
 

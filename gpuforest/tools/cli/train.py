@@ -22,13 +22,14 @@ from gpuforest import estimate_memory
 from gpuforest.common.progress import stage
 from gpuforest.common.text import did_you_mean
 from gpuforest.data import frames
-from gpuforest.data.binned import Labels
+from gpuforest.data.binned import BinnedData, Labels
 from gpuforest.data.frames import MAX_CLASSES, Table, listed
-from gpuforest.data.text import nearly_numbers
+from gpuforest.data.text import Reading, nearly_numbers
 from gpuforest.estimators import presets
 from gpuforest.estimators.boosting_fit import last_blocks
 from gpuforest.explain.model_facts import finite, model_facts
 from gpuforest.tools.cli import files, options, output
+from gpuforest.tools.report.rows import HASHES, Rows, row_hashes
 
 REQUIRED = """\
 --target COLUMN!  the column to predict
@@ -52,6 +53,8 @@ out-of-bag scores, early stopping and --test FRACTION judge later blocks by earl
 (columns of strings are categories by themselves)
 --test FILE_OR_FRACTION  score the model on another file, or on a random fraction held out of DATA \
 (with --time on the last blocks)
+--test-out FILE  a .csv or .parquet file for the rows that --test FRACTION holds out, to evaluate \
+and report the model on
 --drop-missing-target  leave out rows without a target, in place of refusing them"""
 
 
@@ -82,6 +85,7 @@ def run(arguments: argparse.Namespace) -> None:
     test_file = arguments.test if fraction is None else None
     out = output.writable(arguments.out, arguments.data, test_file)
     reading, params = files.reading_of(arguments), options.given_parameters(arguments)
+    held_out = path_of_held_out(arguments, fraction, reading)
     with output.progress_bar() as seconds, ExitStack() as stack:
         target = (arguments.target, arguments.event) if arguments.event else arguments.target
         names: dict[str, Any] = {"target": target, "weight": arguments.weight, "reading": reading}
@@ -123,16 +127,15 @@ def run(arguments: argparse.Namespace) -> None:
         if sys.stderr.isatty():  # before the work, so that it can be ended
             print(f"training takes {about(memory['total'])} of memory", file=sys.stderr)
         estimator.fit(table.X, table.y, sample_weight=table.weight, **grouped)
-        estimator.source_ = files.source_of(reading, arguments.target, arguments.event)
-        with stage("saving"):
-            save(estimator, out)
+        source = files.source_of(reading, arguments.target, arguments.event)
+        estimator.source_ = source | known_again(estimator, table.X)
+        save_both(estimator, out, test, held_out, arguments)
         score = None
         if test is not None:
             weight = None if task == "survival" else test.weight  # concordance has none
             score = finite(estimator.score(test.X, test.y, sample_weight=weight))
     facts = describe(estimator, table)
-    facts |= {"data": arguments.data, "target": arguments.target, "memory": memory}
-    facts |= {"notes": notes}
+    facts |= {"data": arguments.data, "target": arguments.target, "memory": memory, "notes": notes}
     if test is not None:
         facts |= {"test_rows": len(test.y), "test_score": score}
     facts |= {"seconds": seconds, "file": str(out), "bytes": out.stat().st_size}
@@ -149,6 +152,54 @@ def task_of(arguments: argparse.Namespace, y: Any) -> str:
     if task == "auto":
         task = "classification" if frames.is_class_target(y) else "regression"
     return task
+
+
+def path_of_held_out(
+    arguments: argparse.Namespace, fraction: float | None, reading: Reading
+) -> Path | None:
+    """Where the rows held out are written, once it is sure that they can be; None: nowhere."""
+    if (path := arguments.test_out) is None:
+        return None
+    if fraction is None:
+        raise ValueError("--test-out is for rows that --test FRACTION holds out of DATA: add it")
+    held_out = output.table_path(path, arguments.data, flag="--test-out")
+    if held_out is None or held_out.resolve() == Path(arguments.out).resolve():
+        raise ValueError(f"--test-out {path}: name a file of its own")
+    if held_out.suffix.lower() == ".csv" and (reading.decimal, reading.thousands) != (".", ""):
+        raise ValueError(
+            f"--test-out {path}: numbers are written as 1234.5, which --decimal and --thousands "
+            "would read as another number; name a .parquet file"
+        )
+    return held_out
+
+
+def save_both(
+    estimator: Any, out: Path, table: Any, held_out: Path | None, arguments: argparse.Namespace
+) -> None:
+    """Save the model and, where it is wanted, the table of the rows held out: features, target,
+    weight, and groups or blocks."""
+    with stage("saving"):
+        save(estimator, out)
+    if held_out is None:
+        return
+    target: dict[str | None, Any] = {arguments.target: table.y}
+    if arguments.event:
+        target = {arguments.event: table.y["event"], arguments.target: table.y["time"]}
+    others = {arguments.weight: table.weight, arguments.groups or arguments.time: table.groups}
+    parts = {name: part for name, part in (target | others).items() if name and part is not None}
+    with output.table_writer(held_out) as write:
+        write(output.columns_of(table.frame, table.names) | parts)
+
+
+def known_again(estimator: Any, X: Any) -> dict[str, list[int]]:
+    """What a model keeps to know its training rows again, see `row_hashes`."""
+    if isinstance(X, BinnedData):
+        if X.edges.statistics:  # whose codes are those of training alone
+            return {}
+        table: Any = X
+    else:
+        table = Rows.read(estimator, X, None).table
+    return {"row_hashes": row_hashes(estimator, table)[:HASHES].tolist()}
 
 
 def save(estimator: Any, out: Path) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
+from html import unescape
 from importlib.metadata import version
 from importlib.resources import files
 from itertools import chain
@@ -16,14 +18,14 @@ from sklearn.base import is_classifier
 from gpuforest.export.container import replaced
 from gpuforest.tools.report.html import Html, h, interval, listed, name, scored, share
 from gpuforest.tools.report.results import Results
-from gpuforest.tools.report.rows import alone, unlike_training
+from gpuforest.tools.report.rows import alone, training_share, unlike_training
 from gpuforest.tools.report.sections import SECTIONS
 
 FEW = 10  # rows of a class
 FEW_ROWS = 100
 DOMINANT = 0.8  # share of all importance
 LEFT = 0.02  # of the errors, which a feature leaves that alone predicts nearly all
-DRIFTING, MISSING = 0.05, 0.5  # shares of rows
+DRIFTING, MISSING, MOSTLY = 0.05, 0.5, 0.5  # shares of rows
 MOST = 5  # names in a sentence
 Findings = Iterator[tuple[Any, ...]]  # of each a title, and the parts of a text
 # a browser then loads nothing and runs nothing, whatever the page holds
@@ -136,7 +138,15 @@ def _row_checks(results: Results) -> Findings:
     if rows.n < FEW_ROWS:
         text = f"There are {rows.n:,}: intervals are wide, and curves are rough."
         yield "Few rows.", text
-    if getattr(results.estimator, "_training_", {}).get("rows") == rows.n:
+    same = training_share(rows)
+    if same is not None and same > MOSTLY:
+        text = (
+            f"About {share(same)} of the training rows are among the rows given, so scores, curves "
+            "and permutation importances here are far too good. Pass rows that the model was not "
+            "trained on."
+        )
+        yield "Rows of the training.", text
+    elif same is None and getattr(results.estimator, "_training_", {}).get("rows") == rows.n:
         text = (
             f"The rows given are as many as those of the training, {rows.n:,}. If they are the "
             "same, then scores, curves and permutation importances here are far too good."
@@ -164,8 +174,10 @@ def _leaks(results: Results) -> Findings:
 
 def _gap(results: Results) -> Findings:
     """Whether the out-of-bag score lies far outside the interval of the rows given."""
-    oob, score = results.oob, results.scores[0] if results.scores else None
-    if oob is None or score is None or score.low is None or score.high is None:
+    if (oob := results.oob) is None or not results.scores:
+        return
+    score = results.scores[0]
+    if score.low is None or score.high is None:
         return
     low, high, width = score.low, score.high, score.high - score.low
     if oob.name != f"out-of-bag {score.name}" or low - width <= oob.value <= high + width:
@@ -232,3 +244,10 @@ def checks(results: Results) -> list[Html]:
     """What was found, as lines of a list."""
     findings = chain.from_iterable(check(results) for check in CHECKS)
     return [h("li", h("b", title), " ", *text) for title, *text in findings]
+
+
+def check_lines(estimator: Any, X: Any, y: Any) -> list[str]:
+    """What the checks of a report find, as lines of text."""
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # of huge targets
+        found = checks(Results(estimator, X, y))
+    return [unescape(re.sub("<[^>]*>", "", line)) for line in found]

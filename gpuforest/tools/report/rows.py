@@ -11,7 +11,9 @@ from scipy.sparse import issparse
 from sklearn.base import is_classifier
 
 from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.common import hashing
 from gpuforest.data.arrays import to_host
+from gpuforest.data.binned import BinnedData
 from gpuforest.data.frames import listed
 from gpuforest.data.validation import check_labels, check_numbers, check_table
 from gpuforest.engine.binning import bin_matrix, draw_rows
@@ -23,6 +25,7 @@ from gpuforest.export.model_tables import reader_of_codes
 SEED = 0  # of what is drawn: the same report for the same model and rows
 MOST_ROWS = 20_000
 FEWEST_ROWS = 50  # below which nothing is said of what a feature alone predicts
+HASHES = 64  # of training rows, that a model keeps
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,6 +174,31 @@ def drift(rows: Rows) -> np.ndarray:
             low, high = 2 * cuts[0] - cuts[1], 2 * cuts[-1] - cuts[-2]
             beyond[f] = ((values < low) | (values > high)).mean()
     return shares
+
+
+def row_hashes(estimator: Any, table: Any) -> np.ndarray:
+    """Hashes u32[N], ascending, of the bins of rows: of a table as `Rows` has it, or BinnedData.
+    The same rows have the same hashes, in whatever order they come; a row that comes again has
+    another one, so that n equal rows are found among n equal rows."""
+    edges = estimator.forest_.edges
+    if isinstance(table, BinnedData):
+        columns = table.by_feature
+    else:
+        columns = bin_matrix(table, edges, NumpyBackend()).codes.T[: edges.n_features]
+    key = np.full(1, SEED, np.uint64)
+    sums = np.zeros(columns.shape[1], np.uint64)
+    for f, column in enumerate(columns):
+        sums += column * hashing.hash_at(key, f)
+    sums.sort()
+    again = np.arange(len(sums), dtype=np.uint64) - np.searchsorted(sums, sums).astype(np.uint64)
+    return np.sort((hashing.hash_at(sums, again) >> 32).astype(np.uint32))
+
+
+def training_share(rows: Rows) -> float | None:
+    """The share of the training rows that are among these rows, by the least hashes of training
+    rows, which the model keeps. None: it has none."""
+    kept: list[int] = getattr(rows.estimator, "source_", {}).get("row_hashes", [])
+    return float(np.isin(kept, row_hashes(rows.estimator, rows.table)).mean()) if kept else None
 
 
 def unlike_training(shares: np.ndarray) -> np.ndarray:
