@@ -56,7 +56,7 @@ class HasPresets:
         Raises
         ------
         ValueError
-            A word that is no preset.
+            An unknown preset.
         TypeError
             A parameter that the estimator does not have.
         """

@@ -233,8 +233,8 @@ class BorutaSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
     Attributes
     ----------
     support_ : bool ndarray of shape (n_features,), the confirmed features
-    support_weak_ : bool ndarray of shape (n_features,), those that are neither confirmed nor
-        rejected after `max_iter` rounds: tentative
+    support_weak_ : bool ndarray of shape (n_features,), the tentative features: after `max_iter`
+        rounds neither confirmed nor rejected
     ranking_ : int64 ndarray of shape (n_features,)
         1: confirmed, 2: tentative, from 3 on: rejected, by their mean importance
     n_features_ : int, confirmed features
@@ -289,7 +289,7 @@ class BorutaSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         Raises
         ------
         TypeError
-            An estimator that is no forest of gpuforest.
+            Another estimator than a forest of gpuforest.
         ValueError
             A parameter out of its range; what the forest refuses; importances by rows out of bag
             of a forest without bags.

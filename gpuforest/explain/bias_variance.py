@@ -67,8 +67,8 @@ def bias_variance(
     Zero-one loss (Domingos 2000): the main prediction is the most frequent class, of several the
     first in their order, and the bias of a row is 0 or 1. Variance adds to the error where the
     main prediction is right. Where it is wrong, each prediction that differs from it and is
-    right takes off: of two classes all that differ, of more Domingos' factor, the share
-    of the right among those that differ, of the row's variance. Noise is taken as none.
+    right decreases it. With two classes all differing predictions are right; with more, the
+    decrease is their share (Domingos' factor) of the row's variance. Noise is taken as zero.
 
     Parameters
     ----------

@@ -143,7 +143,7 @@ def class_prototypes(
 
     The first prototype of a class is the median of the neighbours, of the class, of the row that
     has the most of them among its `n_neighbors` of the highest proximity. The next one is found in
-    the same way among the rows that are no neighbours of the first.
+    the same way among the rows that are not neighbours of the first.
 
     Parameters
     ----------

@@ -227,7 +227,7 @@ def export_c(
     classes, `void predict(const double *x, double *out, int *label)`, writes the probabilities of
     all classes, of several outputs one after another, and for each output the number of its class
     in `classes_`; that of an isolation forest writes `score_samples`. Results are equal to those
-    here to the last bit, but for the probabilities of AdaBoost and the scores of isolation forests,
+    here to the last bit, except the probabilities of AdaBoost and the scores of isolation forests,
     whose exponentials are rounded otherwise. Infinities are not refused: they go the way
     of the largest numbers. Of categorical features x has the codes of `gpuforest.category_codes`.
 

@@ -282,7 +282,7 @@ def plot_shap_waterfall(
 ) -> Axes:  # fmt: skip
     """Draw how the SHAP values of one row lead from the expected value to its prediction.
 
-    Bars that raise the prediction are plain, those that lower it are hatched. Read from below: the
+    Bars that raise the prediction are plain, and bars that lower it hatched. Read from below: the
     largest steps come last.
 
     Parameters
