@@ -8,7 +8,7 @@ from paths import ROOT
 
 import gpuforest
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # code, and messages that a page quotes
 CODE = re.compile(r"^```.*?^```$|`[^`\n]*`|refused[^|\n]*?: \"[^|\n]*", re.MULTILINE | re.DOTALL)
 # what is not written, and what is written instead

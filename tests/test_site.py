@@ -55,6 +55,16 @@ def test_the_site_says_which_extras_it_needs(tmp_path):
     assert not (tmp_path / "site").exists()
 
 
+def test_the_side_bar_of_the_api_has_its_headings_and_the_bar_has_the_release_notes():
+    api = (DOCS / "api.rst").read_text()
+    headings = re.findall(r"^(\w.*)\n-+$", api, re.MULTILINE)
+    assert len(headings) > 8
+    assert re.findall(r"^   :caption: (.*)$", api, re.MULTILINE) == headings
+    start = (DOCS / "index.md").read_text()
+    for title, page in (("Install", "install.md"), ("Release notes", "../CHANGELOG.md")):
+        assert f"\n- [{title}]({page})" in start
+
+
 def test_every_page_is_in_a_table_of_contents():
     found = {path.resolve() for path in CONTENTS[:1]}
     for page in CONTENTS:  # docs/site/conf.py makes a toctree of such lists

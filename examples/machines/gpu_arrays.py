@@ -3,8 +3,8 @@ Arrays on a GPU
 ===============
 
 Arrays of CuPy, torch or JAX that lie on a GPU stay there: predictions come back as the same kind
-of array. Where there is no GPU, this example uses NumPy's arrays; the code is the same, and so is
-the forest.
+of array. Where there is no GPU, this example uses NumPy's arrays; the code and
+the forest are the same.
 """
 
 import numpy as np
