@@ -155,10 +155,10 @@ class SurvivalForest(BaseForest):
         training, backend = plan.training, plan.training.backend
         codes = backend.asnumpy(training.matrix.codes)[:, : training.n_features]
         self._rows_ = TrainingRows(codes, plan.checked.values, self._exposed_[0])
-        steps = survival.steps_of(forest, self._rows_, backend)
+        forest = survival.with_risks(forest, self._rows_, backend)
         if self.low_memory:
             self._rows_ = replace(self._rows_, codes=codes[:, :0].copy())
-        super()._keep_fit(survival.with_risks(forest, steps), plan)
+        super()._keep_fit(forest, plan)
         self._sampling_ = self._exposed_[0]
         del self._exposed_
 

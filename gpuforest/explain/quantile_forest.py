@@ -16,14 +16,14 @@ import numpy as np
 
 from gpuforest.backends.base import Array, Backend
 from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.backends.registry import get_host_backend
 from gpuforest.common import hashing
 from gpuforest.common.parallel import blocks, parallel_map
-from gpuforest.engine.binning import new_codes
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.records import Sampling
 from gpuforest.engine.sampling import draw_bags, was_drawn
 from gpuforest.explain import quantile_kernels
-from gpuforest.explain.paths import WALKED_AT_ONCE, leaf_blocks
+from gpuforest.explain.paths import leaf_blocks, one_tree
 from gpuforest.explain.quantile_kernels import (
     HIGHER,
     INVERTED,
@@ -45,6 +45,7 @@ WAYS = {
     "nearest": (LOWER, HIGHER, LINEAR),
     "inverted_cdf": (INVERTED,),
 }
+WALK_ALL = 4  # where fewer than one in so many rows were drawn, these alone walk down a tree
 SUM_BITS = 52  # weights of all trees together stay below 2**52, which float64 holds exactly
 LEAST_BITS = 31  # a leaf weighs at least as much as it can have draws
 TASK_ROWS = 1024  # of a task of a thread at most, so that threads end together
@@ -100,12 +101,10 @@ def leaf_members(
         most = int(np.ceil(most * N))
     first = np.empty(N, np.int32)  # the number of each row, by its first target
     first[rows.order[0]] = np.arange(N, dtype=np.int32)
-    leaves = leaves_of(forest, rows.codes, backend)
 
     def of_tree(t: int) -> tuple[np.ndarray, np.ndarray]:
-        bag = draw_bags(rows.sampling, forest.seed, t, t + 1, NumpyBackend())[0]
-        row = np.flatnonzero(bag).astype(np.int32)
-        leaf, count = leaves[row, t], bag[row]
+        bag, _, row, leaf = drawn_leaves(one_tree(forest, t), rows, t)
+        count = bag[0, row]
         if most is not None:
             key = hashing.hash_at(hashing.tree_keys(np, forest.seed, t, t + 1), hashing.KEPT)
             drawn = bool(rows.sampling.n_draws) and not rows.sampling.multiplies
@@ -124,17 +123,21 @@ def leaf_members(
     return new_members(sizes, row_count, rank, weight)
 
 
-def leaves_of(forest: Forest, codes: np.ndarray, backend: Backend) -> np.ndarray:
-    """The leaf of each row in each tree, i32[N, T]."""
-    N, T = len(codes), forest.n_trees
-    leaves, step = np.empty((N, T), np.int32), max(1, WALKED_AT_ONCE // T)
-    for i in range(0, N, step):
-        block = rows = codes[i : i + step]
-        if not backend.on_host:  # whose rows may be longer
-            rows = new_codes(block.shape[0], block.shape[1], block.dtype, backend)
-            rows[:, : block.shape[1]] = backend.asarray(np.ascontiguousarray(block))
-        leaves[i : i + step] = backend.asnumpy(backend.apply(forest, rows))
-    return leaves
+def drawn_leaves(
+    part: Forest, rows: TrainingRows, first: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """The bags i32[T, N] of trees of which `first` is the first one; and the trees, rows and leaves
+    i64[n] of all that was drawn, tree by tree. One thread of the CPU does it."""
+    (N, _), T, backend = rows.codes.shape, part.n_trees, get_host_backend()
+    bags = draw_bags(rows.sampling, part.seed, first, first + T, backend)
+    tree, row = np.divmod(np.flatnonzero(bags > 0), N)
+    if WALK_ALL * len(row) > bags.size:
+        return bags, tree, row, backend.apply(part, rows.codes)[row, tree]
+    drawn = np.split(row, np.searchsorted(tree, np.arange(1, T)))
+    leaves = [
+        backend.apply(one_tree(part, t), rows.codes[row])[:, 0] for t, row in enumerate(drawn)
+    ]
+    return bags, tree, row, np.concatenate(leaves)
 
 
 def _fewer_members(

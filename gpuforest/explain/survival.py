@@ -16,20 +16,22 @@ these: bags are drawn again from the seed, and one walk down the trees finds the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from gpuforest.backends.base import Array, Backend
-from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.common.parallel import parallel_map
+from gpuforest.common.parallel import blocks, parallel_map
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.nodes import is_leaf, leaf_rows
-from gpuforest.engine.sampling import draw_bags
-from gpuforest.explain.paths import leaf_blocks
-from gpuforest.explain.quantile_forest import TrainingRows, leaves_of
+from gpuforest.explain.paths import leaf_blocks, some_trees
+from gpuforest.explain.quantile_forest import TrainingRows, drawn_leaves
 
+R = TypeVar("R")
+
+CELLS_AT_ONCE, DRAWN_AT_ONCE = 2**21, 2**18  # of bags of trees that are looked at together
 STEPS_AT_ONCE = 2**20  # about so many steps of leaves are added up together
 
 
@@ -73,64 +75,86 @@ class Steps:
     hazard: np.ndarray
     fall: np.ndarray
 
-    @property
-    def risk(self) -> np.ndarray:
-        """The mortality f64[M, K] of each node: the sum of its cumulative hazard over all times of
-        events; more where they come sooner."""
-        n = len(self.begin) - 1
-        node, left = np.repeat(np.arange(n), np.diff(self.begin)), len(self.times) - self.time
-        return np.stack([np.bincount(node, rises * left, n) for rises in self.hazard.T], axis=1)
-
 
 def steps_of(forest: Forest, rows: TrainingRows, backend: Backend) -> Steps:
     """The steps of all leaves, from training rows whose targets are [time, cause or 0]."""
-    time, event = rows.y.T
-    n_causes = forest.coding.n_outputs
+    time, cause = rows.y[:, 0], rows.y[:, 1].astype(np.int64)
     times = time_grid(rows, len(time))
-    number = np.searchsorted(times, time, side="right") - 1  # of the last event until then
-    leaves = leaves_of(forest, rows.codes, backend)
-    order = np.lexsort((event == 0, time))  # at equal times events come first
+    number = np.searchsorted(times, time).astype(np.int32)
 
-    def of_tree(t: int) -> tuple[np.ndarray, ...]:
-        bag = draw_bags(rows.sampling, forest.seed, t, t + 1, NumpyBackend())[0][order]
-        row = order[bag > 0]
-        by_leaf = np.argsort(leaves[row, t], kind="stable")
-        row, count = row[by_leaf], bag[bag > 0][by_leaf].astype(np.int64)
-        size = int(forest.tree_offsets[t + 1] - forest.tree_offsets[t])
-        by_cause = count[:, None] * (event[row, None] == np.arange(1, n_causes + 1))
-        return _steps_of_tree(leaves[row, t], number[row], by_cause, time[row], count, size)
+    def of_trees(nodes: Array, node: Array, row: Array, count: Array, at_risk: Array) -> Any:
+        new = _changes(node) | _changes(number[row])
+        events = np.zeros((int(new.sum()), forest.coding.n_outputs), np.int64)
+        events[np.cumsum(new) - 1, cause[row] - 1] = count
+        node, at, at_risk = node[new], number[row][new], at_risk[new]
+        # survival before a step: the product of what is left after the earlier ones of the leaf
+        left = (at_risk - events.sum(axis=1)) / at_risk
+        fall = np.append(1.0, _products_within(left, node))[:-1]
+        fall[_changes(node)] = 1.0
+        sizes = np.bincount(node, minlength=len(nodes))
+        return sizes, at, events / at_risk[:, None], fall[:, None] * events / at_risk[:, None]
 
-    parts = parallel_map(of_tree, range(forest.n_trees), backend.n_threads)
-    sizes, at, hazard, fall = (np.concatenate(part) for part in zip(*parts, strict=True))
-    begin = np.concatenate([[0], np.cumsum(sizes)])
-    return Steps(times, begin, at.astype(np.int32), hazard, fall)
+    parts = list(zip(*_of_events(forest, rows, of_trees, backend), strict=True))
+    # the parts of each array are free before the next one is put together
+    sizes, at, hazard, fall = (np.concatenate(parts.pop(0)) for _ in range(4))
+    return Steps(times, np.append(0, np.cumsum(sizes)), at, hazard, fall)
 
 
-def _steps_of_tree(
-    leaf: np.ndarray, number: np.ndarray, events: np.ndarray, time: np.ndarray, count: np.ndarray,
-    n_nodes: int,
-) -> tuple[np.ndarray, ...]:  # fmt: skip
-    """The number of steps of each node, and the number of the time, hazard and fall of each step,
-    of rows in the order of their leaves and times, with events i64[n, K]."""
-    new_leaf = np.concatenate([[True], leaf[1:] != leaf[:-1]])
-    new_time = new_leaf | np.concatenate([[True], time[1:] != time[:-1]])
-    first = np.flatnonzero(new_time)  # row of each leaf and time
-    events = np.add.reduceat(events, first)
-    upto = np.cumsum(count)
-    last_of_leaf = np.append(np.flatnonzero(new_leaf)[1:], len(leaf)) - 1
-    all_of_leaf = upto[last_of_leaf][np.cumsum(new_leaf) - 1]
-    at_risk = all_of_leaf[first] - upto[first] + count[first]
-    some = events.any(axis=1)
-    first, events, at_risk = first[some], events[some], at_risk[some]
-    # survival before a step: the product of what is left after the earlier ones of the leaf
-    left = (at_risk - events.sum(axis=1)) / at_risk
-    node = leaf[first]
-    survival = _products_within(left, node)
-    fall = np.concatenate([[1.0], survival[:-1]])
-    begins = np.concatenate([[True], node[1:] != node[:-1]]) if len(node) else np.zeros(0, bool)
-    fall[: len(node)][begins] = 1.0
-    fall = fall[: len(node), None] * events / at_risk[:, None]
-    return np.bincount(node, minlength=n_nodes), number[first], events / at_risk[:, None], fall
+def with_risks(forest: Forest, rows: TrainingRows, backend: Backend) -> Forest:
+    """The forest whose leaves predict the mortality of their rows by each of K causes: the sum of
+    the cumulative hazard over all times of events, which is more where they come sooner."""
+    time, cause = rows.y[:, 0], rows.y[:, 1].astype(np.int64)
+    times, K = time_grid(rows, len(time)), forest.coding.n_outputs
+    later = len(times) - np.searchsorted(times, time)  # times of events from a row's own on
+    values = np.zeros((len(forest.leaf_sums), K))
+
+    def of_trees(nodes: Array, node: Array, row: Array, count: Array, at_risk: Array) -> None:
+        at, rises = node * K + cause[row] - 1, count / at_risk * later[row]
+        leaf, risk = is_leaf(nodes), np.bincount(at, rises, len(nodes) * K)
+        values[leaf_rows(nodes[leaf])] = risk.reshape(-1, K)[leaf]
+
+    _of_events(forest, rows, of_trees, backend)
+    return replace(forest, leaf_values=values)
+
+
+def _of_events(
+    forest: Forest, rows: TrainingRows, of_trees: Callable[..., R], backend: Backend
+) -> list[R]:
+    """What `of_trees` says of a few trees at a time: of their nodes u64[M]; and of the events in
+    each leaf at a time by a cause, leaf after leaf, the node, the first row, their number, and the
+    number of draws at risk, i64[n] each."""
+    time, cause = rows.y.T
+    order = np.lexsort((np.where(cause > 0, cause, np.inf), time))  # at equal times events first
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    bits = len(order).bit_length()
+
+    def of(trees: slice) -> R:
+        part = some_trees(forest, trees.start, trees.stop)
+        bags, tree, row, leaf = drawn_leaves(part, rows, trees.start)
+        key = (leaf + part.tree_offsets[tree] << bits) + place[row]
+        key.sort()  # which leaves the trees where they are
+        leaf, row = key >> bits, order[key & (2**bits - 1)]
+        upto = np.append(0, np.cumsum(bags[tree, row], dtype=np.int64))
+        new_time = _changes(leaf) | _changes(time[row])
+        first = np.flatnonzero(new_time | _changes(cause[row]))
+        count = np.diff(upto[first], append=upto[-1])
+        first, count = (values[cause[row[first]] > 0] for values in (first, count))
+        since = np.flatnonzero(new_time)[np.cumsum(new_time)[first] - 1]
+        at_risk = upto[np.searchsorted(leaf, leaf[first], side="right")] - upto[since]
+        return of_trees(part.nodes, leaf[first], row[first], count, at_risk)
+
+    n, drawn = len(order), rows.sampling.n_draws if rows.sampling.groups is None else 0
+    size = max(1, min(CELLS_AT_ONCE // n, DRAWN_AT_ONCE // min(drawn or n, n)))
+    trees = blocks(forest.n_trees, backend.n_threads, size)
+    return parallel_map(of, trees, backend.n_threads)
+
+
+def _changes(values: np.ndarray) -> np.ndarray:
+    """Whether each value differs from the one before it, as the first one does; bool[n]."""
+    changes = np.ones(len(values), bool)
+    changes[1:] = values[1:] != values[:-1]
+    return changes
 
 
 def _products_within(values: np.ndarray, group: np.ndarray) -> np.ndarray:
@@ -144,14 +168,6 @@ def _products_within(values: np.ndarray, group: np.ndarray) -> np.ndarray:
         products[has] = products[has] * products[has - step]
         step *= 2
     return products
-
-
-def with_risks(forest: Forest, steps: Steps) -> Forest:
-    """The forest whose leaves predict the mortality of their rows."""
-    leaf, risk = is_leaf(forest.nodes), steps.risk
-    values = np.zeros((len(forest.leaf_sums), risk.shape[1]))
-    values[leaf_rows(forest.nodes[leaf])] = risk[leaf]
-    return replace(forest, leaf_values=values)
 
 
 def time_grid(rows: TrainingRows, most: int) -> np.ndarray:

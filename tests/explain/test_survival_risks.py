@@ -1,0 +1,93 @@
+"""The risks of leaves: what they follow from, and how long a fit takes to find them."""
+
+import time
+
+import numpy as np
+import pytest
+
+from gpuforest import ExtraSurvivalTrees, RandomForestRegressor, RandomSurvivalForest
+from gpuforest.engine.nodes import is_leaf, leaf_rows
+from gpuforest.estimators.survival import SurvivalForest
+
+
+def table(n_rows: int, n_causes: int = 1, n_features: int = 6):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_rows, n_features)).astype(np.float32)
+    time = np.round(rng.exponential(np.exp(-X[:, 0])), 3) + 0.001
+    cause = rng.integers(1, n_causes + 1, n_rows) * (rng.random(n_rows) < 0.6)
+    y = np.empty(n_rows, [("event", int if n_causes > 1 else bool), ("time", float)])
+    y["event"], y["time"] = cause, time
+    return X, y
+
+
+@pytest.mark.parametrize(
+    ("n_causes", "parameters", "drawn"),
+    [
+        (1, {}, {}),
+        (3, {"bootstrap": False}, {"sample_weight": np.arange(120) % 3}),
+        (40, {"max_samples": 20}, {}),  # so few that they alone walk down the trees
+        (2, {}, {"groups": np.arange(120) // 5}),
+    ],
+)
+def test_risks_add_up_the_steps_of_hazards(n_causes, parameters, drawn, backend):
+    X, y = table(120, n_causes)
+    for kind in (RandomSurvivalForest, ExtraSurvivalTrees):
+        model = kind(6, random_state=0, backend=backend, **parameters).fit(X, y, **drawn)
+        forest, steps = model.forest_, model._steps_
+        node = np.repeat(np.arange(forest.n_nodes), np.diff(steps.begin))
+        rises = steps.hazard * (len(steps.times) - steps.time)[:, None]
+        risk = np.stack([np.bincount(node, of, forest.n_nodes) for of in rises.T], axis=1)
+        leaf = is_leaf(forest.nodes)
+        assert np.array_equal(risk[leaf], forest.leaf_values[leaf_rows(forest.nodes[leaf])])
+
+
+def seconds(model, X, y, monkeypatch) -> tuple[float, float]:
+    """The processor time of a fit, and of what comes after its trees have grown."""
+    after, keep = [], SurvivalForest._keep_fit
+
+    def timed(self, forest, plan):
+        start = time.process_time()
+        keep(self, forest, plan)
+        after.append(time.process_time() - start)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SurvivalForest, "_keep_fit", timed)
+        start = time.process_time()
+        model.fit(X, y)
+        return time.process_time() - start, sum(after)
+
+
+def test_small_fits_grow_for_most_of_their_time(monkeypatch):
+    pytest.importorskip("numba", reason="no numba here")
+    X, y = table(480)
+    model = RandomSurvivalForest(200, criterion="logrank", random_state=0, n_jobs=1)
+    pairs = [seconds(model, X, y, monkeypatch) for _ in range(5)]
+    assert min(after / whole for whole, after in pairs) < 0.4
+
+
+def test_risks_by_many_causes_take_about_as_long_as_by_one(monkeypatch):
+    """Events have one cause each, so that sums over all causes are not needed."""
+    pytest.importorskip("numba", reason="no numba here")
+    model = RandomSurvivalForest(20, max_depth=6, random_state=0, n_jobs=1)
+    few, many = table(4000, 2), table(4000, 100)
+    pairs = [[seconds(model, *rows, monkeypatch)[1] for rows in (few, many)] for _ in range(5)]
+    assert min(of_many / of_few for of_few, of_many in pairs) < 3
+
+
+@pytest.mark.parametrize("criterion", ["exponential", "logrank"])
+def test_small_bags_of_many_rows_take_at_most_three_times_those_of_regression(
+    criterion, monkeypatch
+):
+    pytest.importorskip("numba", reason="no numba here")
+    X, y = table(100_000)
+    small = {"n_estimators": 200, "max_samples": 100, "random_state": 0, "n_jobs": 1}
+    survival = RandomSurvivalForest(criterion=criterion, **small)
+    regression = RandomForestRegressor(**small)
+    ratios = []
+    for _ in range(5):
+        start = time.process_time()
+        regression.fit(X, y["time"])
+        middle = time.process_time()
+        survival.fit(X, y)
+        ratios.append((time.process_time() - middle) / (middle - start))
+    assert min(ratios) < 3
