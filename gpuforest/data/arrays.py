@@ -125,6 +125,25 @@ def fields_of(y: Any, name: str) -> list[np.ndarray]:
     return [y[field] for field in y.dtype.names or ()] if y.ndim == 1 else []
 
 
+def ordered_codes(labels: Any) -> tuple[np.ndarray, tuple[Any, ...]]:
+    """The positions of labels [N] among the values of their type, -1 where a label is missing, and
+    these values, where the type has an order: an ordered categorical of pandas, an Enum of polars,
+    an ordered dictionary of Arrow. Of other labels nothing."""
+    dtype = getattr(labels, "dtype", None)
+    if getattr(dtype, "ordered", False):
+        of_pandas = getattr(labels, "cat", labels)  # of a series, or a categorical itself
+        return np.asarray(of_pandas.codes), tuple(of_pandas.categories)
+    if type(labels).__module__.startswith("polars") and str(dtype).startswith("Enum"):
+        codes = labels.to_physical().cast(int).fill_null(-1)
+        return codes.to_numpy(), tuple(labels.dtype.categories)
+    if getattr(getattr(labels, "type", None), "ordered", False):
+        if hasattr(labels, "combine_chunks"):
+            labels = labels.unify_dictionaries().combine_chunks()
+        codes = labels.indices.fill_null(-1)
+        return codes.to_numpy(zero_copy_only=False), tuple(labels.dictionary.to_pylist())
+    return np.empty(0), ()
+
+
 def in_kind_of(X: Any, result: Any) -> Any:
     """A result (a host or CuPy array) as the same kind of array as X, on its device: CuPy's for
     cuDF and libraries without rules here, and NumPy's for X on the host (but while scikit-learn's

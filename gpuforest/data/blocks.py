@@ -75,8 +75,7 @@ class Blocks:
         if targets:
             y = frame[target] if isinstance(target, str) else frame.select(targets).to_native()
         pairs = zip(others, parts[1:], strict=True)
-        labels = [part if c is None else frame[c] for c, part in pairs]
-        labels = [a.to_numpy() if hasattr(a, "to_numpy") else a for a in labels]
+        labels = [part if c is None else frame[c].to_native() for c, part in pairs]
         return Block(name, frame.drop(*apart).to_native(), y, *labels)
 
 

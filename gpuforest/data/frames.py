@@ -14,7 +14,7 @@ import numpy as np
 
 from gpuforest.common.progress import stage
 from gpuforest.common.text import did_you_mean
-from gpuforest.data.arrays import is_number
+from gpuforest.data.arrays import is_number, ordered_codes
 from gpuforest.data.binned import Labels
 from gpuforest.data.categories import columns_of_categories
 from gpuforest.data.files import (
@@ -431,7 +431,8 @@ def _groups(column: Any) -> np.ndarray:
             f"the column {column.name!r} of groups or times is missing in {n_missing} of "
             f"{len(column)} rows"
         )
-    return np.asarray(column.to_numpy())
+    codes, ordered = ordered_codes(column.to_native())
+    return codes if ordered else np.asarray(column.to_numpy())
 
 
 def _count(names: Sequence[str], noun: str) -> str:

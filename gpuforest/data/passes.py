@@ -28,7 +28,14 @@ from gpuforest.data.binned import OF_ROWS, BinnedData, Labels, codes_in, finishe
 from gpuforest.data.blocks import Block, Blocks, named
 from gpuforest.data.categories import CategoryReader, Tally, factorize, find
 from gpuforest.data.target_statistics import OrderedTarget, codes_of, has_statistics
-from gpuforest.data.validation import check_groups, check_weights, column_name, read_table
+from gpuforest.data.validation import (
+    check_groups,
+    check_weights,
+    column_name,
+    number_labels,
+    read_labels,
+    read_table,
+)
 from gpuforest.engine import binning
 from gpuforest.engine.binning import SAMPLE_ROWS
 
@@ -311,6 +318,7 @@ class Rows:
         self._targets: list[np.ndarray] = []
         self._weights: list[np.ndarray] = []
         self._labels: dict[str, list[np.ndarray]] = {"groups": [], "blocks": []}
+        self._ordered: dict[str, tuple[Any, ...]] = {}  # the values of an ordered type of labels
         self._codes: dict[Any, int] = {}  # of labels
         self._label_type: Any = None
         if block is None or not self.n_rows:
@@ -329,8 +337,9 @@ class Rows:
             self._weights.append(weight.astype(np.float64))
         for name, parts in self._labels.items():
             if (labels := getattr(block, name)) is not None:
-                check_groups(labels, self.n_rows, name)
-                parts.append(np.asarray(to_host(labels, name)))
+                values, self._ordered[name] = read_labels(labels, self.n_rows, name)
+                number_labels(values, name)  # none is missing
+                parts.append(values)
 
     @property
     def n_counted(self) -> int:
@@ -352,7 +361,10 @@ class Rows:
         self.n_rows, self._label_type = self.n_rows + other.n_rows, other._label_type
         self._weights += other._weights
         for name, parts in self._labels.items():
+            if parts and self._ordered[name] != other._ordered[name]:
+                raise ValueError(f"{name} are ordered otherwise than in earlier blocks")
             parts += other._labels[name]
+        self._ordered |= other._ordered
         table = [self._codes.setdefault(label, len(self._codes)) for label in other._codes]
         moved = np.array(table, np.int32)
         self._targets += [moved[codes] for codes in other._targets] if table else other._targets
@@ -414,7 +426,7 @@ class Rows:
         if labels.dtype.kind == "U" and any(part.dtype.kind != "U" for part in parts):
             raise ValueError(f"{name} holds strings in some blocks, and numbers in others")
         parts.clear()
-        return check_groups(labels, self.n_rows, name)
+        return check_groups(labels, self.n_rows, name)  # numbers, where the type was ordered
 
 
 def is_pair(y: Any) -> bool:

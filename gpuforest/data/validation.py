@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections.abc import Iterable
 from numbers import Number
 from typing import Any
@@ -24,6 +26,8 @@ from gpuforest.engine.binning import DEVICE_VALUES, Categories, value_dtype
 from gpuforest.engine.criteria import Criterion
 from gpuforest.engine.target import CheckedTarget, integer_weights
 
+# text that sorts in the order of time, each digit as 0: a number, or a year and what follows
+SORTED_TEXT = re.compile(r"\D*(0+|0000\D.*)")
 LARGEST = 1e304  # of a target's values: sums over 10,000 trees stay finite
 
 
@@ -375,18 +379,37 @@ def check_weights(sample_weight: Any, n_rows: int) -> tuple[np.ndarray, np.ndarr
     return weights, integer_weights(weights)
 
 
+def read_labels(labels: Any, n_rows: int, name: str) -> tuple[np.ndarray, tuple[Any, ...]]:
+    """Labels [N] on the host, of groups or blocks of time. Those of an ordered type (of pandas,
+    polars or Arrow) become numbers that sort as they do, and its values come second."""
+    labels = arrays.to_host(labels, name)
+    _refuse_masked(labels, name)
+    codes, ordered = arrays.ordered_codes(labels)
+    values = np.where(codes < 0, np.nan, codes) if ordered else arrays.host_array(labels, name)
+    if values.dtype.kind == "U" and isinstance(labels, list | tuple):
+        values = np.array(labels, object)  # NumPy makes strings of the numbers among them
+    if values.dtype.kind == "c":
+        raise ValueError(f"{name} holds complex numbers, which have no order: pass real ones")
+    if values.ndim != 1:
+        raise ValueError(f"{name} has the shape {values.shape}: pass one label for each row")
+    if len(values) != n_rows:
+        raise ValueError(f"X has {n_rows} rows, {name} has {len(values)}")
+    return values, ordered
+
+
 def check_groups(groups: Any, n_rows: int, name: str = "groups") -> np.ndarray | None:
     """The number i32[N] of each row's group, or block of time, by the order of their labels; None:
     there are none."""
     if groups is None:
         return None
-    labels = arrays.to_host(groups, name)
-    _refuse_masked(labels, name)
-    labels = arrays.host_array(labels, name)
-    if labels.ndim != 1:
-        raise ValueError(f"{name} has the shape {labels.shape}: pass one label for each row")
-    if len(labels) != n_rows:
-        raise ValueError(f"X has {n_rows} rows, {name} has {len(labels)}")
+    numbers, distinct = number_labels(read_labels(groups, n_rows, name)[0], name)
+    if name == "blocks":
+        warn_of_text(distinct)
+    return numbers
+
+
+def number_labels(labels: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """The number i32[N] of each label, and the sorted labels; an error if one is missing."""
     try:
         distinct, numbers = np.unique(labels, return_inverse=True)
         missing = bool((distinct != distinct).any())
@@ -396,7 +419,22 @@ def check_groups(groups: Any, n_rows: int, name: str = "groups") -> np.ndarray |
         ) from error
     if missing:
         raise ValueError(f"{name} contains NaN: every row needs the label of its {name[:-1]}")
-    return numbers.astype(ROW)
+    return numbers.astype(ROW), distinct
+
+
+def warn_of_text(distinct: np.ndarray) -> None:
+    """Warn if the sorted labels of blocks of time are text, unless they differ in digits alone and
+    these say a number, or a date from the year on."""
+    texts = [label for label in distinct.tolist() if isinstance(label, str)]
+    shapes = {re.sub(r"\d", "0", text) for text in texts}
+    if texts and not (len(shapes) == 1 and SORTED_TEXT.fullmatch(*shapes)):
+        shown = ", ".join(map(repr, texts[:4])) + (", ..." if len(texts) > 4 else "")
+        warnings.warn(
+            f"blocks are text, which sorts by its letters, so time runs as {shown}: if that is "
+            "wrong, pass dates, numbers, or an ordered categorical",
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 BLOCK_VALUES = 2**22  # values that are checked at once, so that a copy of them stays small

@@ -305,3 +305,67 @@ def test_the_last_blocks_are_as_few_as_have_the_rows():
     for fraction, first in ((0.1, 3), (0.2, 3), (0.21, 2), (0.5, 2), (6, 1), (0.8, 1), (0.81, 0)):
         held = boosting_fit.last_blocks(blocks, fraction)
         assert np.array_equal(held, blocks >= first)
+
+
+NAMES = ["mar", "apr", "may", "jun", "jul", "aug"]
+
+
+def ordered_by(library, names=NAMES):
+    """The blocks as names of months, in a type that has their order."""
+    months = np.array(NAMES, object)[BLOCKS]
+    if library == "pandas":
+        return (
+            pytest.importorskip("pandas")
+            .Series(months)
+            .astype(pytest.importorskip("pandas").CategoricalDtype(names, ordered=True))
+        )
+    if library == "categorical":
+        return pytest.importorskip("pandas").Categorical(months, names, ordered=True)
+    if library == "polars":
+        polars = pytest.importorskip("polars")
+        return polars.Series(months.tolist(), dtype=polars.Enum(names))
+    pa = pytest.importorskip("pyarrow")
+    codes = pa.array([names.index(month) for month in months], pa.int8())
+    whole = pa.DictionaryArray.from_arrays(codes, names, ordered=True)
+    return pa.chunked_array([whole[:60], whole[60:]]) if library == "chunks" else whole
+
+
+@pytest.mark.filterwarnings("ignore:Some inputs do not have OOB")
+@pytest.mark.parametrize("library", ["pandas", "categorical", "polars", "arrow", "chunks"])
+def test_ordered_types_give_the_order_of_blocks(library):
+    model = made(gf.RandomForestRegressor, n_estimators=12)
+    whole = clone(model).fit(X, Y, blocks=BLOCKS)
+    found = clone(model).fit(X, Y, blocks=ordered_by(library))
+    assert np.array_equal(found.oob_prediction_, whole.oob_prediction_, equal_nan=True)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "chunks"])
+def test_blocks_of_files_keep_the_order_of_their_types(library):
+    labels = ordered_by(library)
+    data = gf.BinnedData.from_blocks(
+        [(X[:60], Y[:60], None, None, labels[:60]), (X[60:], Y[60:], None, None, labels[60:])]
+    )
+    assert data.blocks.tolist() == BLOCKS.tolist()
+    other = ordered_by("pandas", NAMES[::-1])
+    with pytest.raises(ValueError, match="blocks are ordered otherwise than in earlier blocks"):
+        gf.BinnedData.from_blocks(
+            [(X[:60], Y[:60], None, None, labels[:60]), (X[60:], Y[60:], None, None, other[60:])]
+        )
+
+
+def test_columns_of_time_keep_the_order_of_their_types():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"x": X[:, 0], "y": Y, "month": ordered_by("pandas")})
+    data = gf.BinnedData.from_blocks([frame[:60], frame[60:]], target="y", time="month")
+    assert data.blocks.tolist() == BLOCKS.tolist()
+
+
+@pytest.mark.filterwarnings("ignore:Some inputs do not have OOB")
+def test_text_that_is_no_date_warns_of_its_order():
+    model = made(gf.RandomForestRegressor, n_estimators=12)
+    with pytest.warns(UserWarning, match=r"time runs as 'apr', 'aug', 'jul', 'jun', \.\.\.: if"):
+        model.fit(X, Y, blocks=np.array(NAMES)[BLOCKS])
+    with pytest.warns(UserWarning, match="time runs as '10', '5', '6', '7', "):
+        model.fit(X, Y, blocks=[str(5 + b) for b in BLOCKS])
+    for first in ("2020-0{}", "2020-11-0{}", "202{}", "2020Q{}", "2020-W0{}", "0{}", "week {}"):
+        model.fit(X, Y, blocks=[first.format(1 + b) for b in BLOCKS])  # no warning

@@ -262,6 +262,8 @@ def test_refused_groups(backend, kind, groups, params, message):
     mixed = "groups mixes labels without an order, or misses some (NaN, None): "
     with pytest.raises(ValueError, match=re.escape(mixed)):
         fit([None, *map(str, PAIRS[1:])])
+    with pytest.raises(ValueError, match=re.escape(mixed)):
+        fit([1, *map(str, PAIRS[1:])])
     assert mixed in PAGE
     if not params:
         grown = fit(PAIRS, warm_start=True).set_params(n_estimators=5)
@@ -298,6 +300,7 @@ def test_refused_blocks(backend, kind):
     refused("X has 80 rows, blocks has 79", MONTHS[1:])
     named = "blocks contains NaN: every row needs the label of its block"
     refused(named, np.where(MONTHS, MONTHS, np.nan))
+    refused("blocks holds complex numbers, which have no order: pass real ones", MONTHS * 1j)
     one = "all rows of some weight are of one block, which no earlier one can judge: pass labels "
     for labels, weights in ((0 * MONTHS, None), (MONTHS, MONTHS == 3)):
         refused(one + "of two blocks or more, or none", labels, weights)

@@ -228,7 +228,7 @@ def test_survival(pair):
         assert np.array_equal(lazy.compute(), whole)
         assert np.array_equal(getattr(found, method)(X, True), whole)
     assert found.score(parts, pairs).compute() == local.score(X, y)
-    with pytest.raises(ValueError, match="cause=2 must be a number from 1 to 1"):
+    with pytest.raises(ValueError, match="cause=2 must be an integer from 1 to 1"):
         found.predict_cumulative_incidence_function(parts, cause=2).compute()
     with pytest.raises(ValueError, match="concordance has no weights"):
         found.score(parts, pairs, cut(WEIGHTS, CUTS["uneven"])).compute()
