@@ -166,7 +166,13 @@ class SurvivalForest(BaseForest):
     def _steps_(self) -> Steps:
         """When events come in each leaf; not in pickles, where it follows from the rest."""
         backend = get_host_backend(thread_count(self.n_jobs))
-        return survival.steps_of(self.forest_, self._rows_, backend)
+        steps = survival.steps_of(self.forest_, self._rows_, backend)
+        if not steps.fit(self.forest_):
+            raise ValueError(
+                "the risks of this model do not follow from the training rows that its file holds, "
+                "so its curves would contradict them: fit the model again"
+            )
+        return steps
 
     # rows out of bag
 

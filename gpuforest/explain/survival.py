@@ -75,6 +75,13 @@ class Steps:
     hazard: np.ndarray
     fall: np.ndarray
 
+    def fit(self, forest: Forest) -> bool:
+        """Whether the risks of the leaves are those that `with_risks` finds."""
+        M, leaf = forest.n_nodes, is_leaf(forest.nodes)
+        node, later = np.repeat(np.arange(M), np.diff(self.begin)), len(self.times) - self.time
+        risks = [np.bincount(node, rises * later, M)[leaf] for rises in self.hazard.T]
+        return np.array_equal(risks, forest.values[leaf_rows(forest.nodes[leaf])].T)
+
 
 def steps_of(forest: Forest, rows: TrainingRows, backend: Backend) -> Steps:
     """The steps of all leaves, from training rows whose targets are [time, cause or 0]."""

@@ -24,6 +24,7 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from gpuforest import estimators
+from gpuforest.backends.registry import get_host_backend
 from gpuforest.boosting.losses import NUMBERS, Loss
 from gpuforest.boosting.model import BoostedCoding
 from gpuforest.common.dtypes import MAX_ROWS, MAX_TOTAL_WEIGHT
@@ -40,7 +41,9 @@ from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor
 from gpuforest.estimators.quantile_forests import QuantileForest
 from gpuforest.estimators.survival import SurvivalForest, are_survival
 from gpuforest.explain.model_facts import WHERE_IT_RUNS, scorer_name
+from gpuforest.explain.paths import some_trees
 from gpuforest.explain.quantile_forest import TrainingRows
+from gpuforest.explain.survival import steps_of
 from gpuforest.explain.uncertainty import Calibration
 from gpuforest.export.container import Arrays, Layout, parse_object, read, write
 
@@ -134,6 +137,7 @@ NEEDED = (
     *("edge_values", "edge_offsets", "edge_kinds"),
 )
 NESTED = ("DecisionTreeClassifier", "DecisionTreeRegressor")  # as parameters of others
+CHECKED = 2**19  # training rows and trees of a survival forest whose risks are checked at once
 MAX_LABELS = 2**28  # letters: an array of strings has room for the longest in each item
 
 
@@ -623,6 +627,11 @@ def _set_rows(estimator: Any, header: Header, arrays: Arrays, forest: Forest) ->
         fit = not is_survival or are_survival(targets, forest.coding.n_outputs)
         need(fit, "row_targets out of range")
         estimator._rows_ = TrainingRows(codes, targets, estimator._sampling_)
+        if is_survival and not is_low:
+            # more trees would take seconds; they are checked before the first curves
+            part = some_trees(forest, 0, max(1, min(forest.n_trees, CHECKED // len(codes))))
+            found = steps_of(part, estimator._rows_, get_host_backend())
+            need(found.fit(part), "leaf_values that do not follow from the training rows")
     need(("scores" in arrays) == ("score_offsets" in arrays), "scores amiss")
     if "scores" in arrays:
         estimator._calibration_ = Calibration(arrays["scores"], arrays["score_offsets"])

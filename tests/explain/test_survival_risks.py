@@ -1,13 +1,21 @@
 """The risks of leaves: what they follow from, and how long a fit takes to find them."""
 
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from gpuforest import ExtraSurvivalTrees, RandomForestRegressor, RandomSurvivalForest
+from gpuforest import (
+    ExtraSurvivalTrees,
+    ModelFormatError,
+    RandomForestRegressor,
+    RandomSurvivalForest,
+    load,
+)
 from gpuforest.engine.nodes import is_leaf, leaf_rows
 from gpuforest.estimators.survival import SurvivalForest
+from gpuforest.export import model_file
 
 
 def table(n_rows: int, n_causes: int = 1, n_features: int = 6):
@@ -39,6 +47,37 @@ def test_risks_add_up_the_steps_of_hazards(n_causes, parameters, drawn, backend)
         risk = np.stack([np.bincount(node, of, forest.n_nodes) for of in rises.T], axis=1)
         leaf = is_leaf(forest.nodes)
         assert np.array_equal(risk[leaf], forest.leaf_values[leaf_rows(forest.nodes[leaf])])
+
+
+@pytest.mark.parametrize("changed", ["risks", "rows", "shared"])
+def test_files_whose_risks_and_rows_disagree_are_refused(changed, tmp_path, monkeypatch):
+    X, y = table(80)
+    model = RandomSurvivalForest(5, random_state=0).fit(X, y)
+    model.save(tmp_path / "model")
+    assert np.array_equal(load(tmp_path / "model").predict(X), model.predict(X))
+    forest = model.forest_
+    if changed == "risks":
+        values = forest.leaf_values.copy()
+        values[-1] += 1
+        model.forest_ = replace(forest, leaf_values=values)
+    elif changed == "shared":  # two leaves have the risk of one of them
+        nodes = forest.nodes.copy()
+        first, second = np.flatnonzero(is_leaf(nodes))[:2]
+        nodes[second] = nodes[first]
+        model.forest_ = replace(forest, nodes=nodes)
+    else:
+        times = model._rows_.y.copy()
+        times[:, 0] = times[::-1, 0]
+        model._rows_ = replace(model._rows_, y=times)
+    model.save(tmp_path / "model")
+    with pytest.raises(ModelFormatError, match="leaf_values that do not follow from the training"):
+        load(tmp_path / "model")
+    monkeypatch.setattr(model_file, "CHECKED", 1)  # as if there were many rows: one tree is checked
+    if changed == "risks":  # of the last tree
+        loaded = load(tmp_path / "model")
+        assert np.isfinite(loaded.predict(X)).all()
+        with pytest.raises(ValueError, match="its curves would contradict them: fit the model"):
+            loaded.predict_survival_function(X)
 
 
 def seconds(model, X, y, monkeypatch) -> tuple[float, float]:
