@@ -427,7 +427,7 @@ def warn_of_text(distinct: np.ndarray) -> None:
     these say a number, or a date from the year on."""
     texts = [label for label in distinct.tolist() if isinstance(label, str)]
     shapes = {re.sub(r"\d", "0", text) for text in texts}
-    if texts and not (len(shapes) == 1 and SORTED_TEXT.fullmatch(*shapes)):
+    if texts and not (len(shapes) == 1 and SORTED_TEXT.fullmatch(min(shapes))):
         shown = ", ".join(map(repr, texts[:4])) + (", ..." if len(texts) > 4 else "")
         warnings.warn(
             f"blocks are text, which sorts by its letters, so time runs as {shown}: if that is "
