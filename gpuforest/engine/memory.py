@@ -26,6 +26,9 @@ CHOOSING, LINKS = 70, 250
 CHOSEN_AT_ONCE = 2**22  # sums of such nodes at a time: forest.py's GROUP_VALUES
 # Bytes for a row of AdaBoost besides integer weights, and after a tree has grown
 WEIGHING, JUDGING = 9, 24
+# Bytes of a row of survival forests that is ranked by time, and put in the order of a tree's leaves
+# by a thread, which takes several small trees at a time
+RANKED, BY_LEAF, LEAST_BY_LEAF = 40, 40, 10 * MIB
 WALKED = 32  # bytes of a row and a tree that are walked for unbiased importances
 
 
@@ -81,6 +84,7 @@ class Fit:
     links: bool = False  # trees are pruned by `ccp_alpha`
     reweighted: bool = False  # trees grow one after another, each from other weights of the rows
     walks: bool = False  # rows out of bag walk down the trees for unbiased importances
+    survival: bool = False  # the risks of leaves follow from their rows
 
     @cached_property
     def code_bytes(self) -> int:
@@ -212,14 +216,17 @@ def estimate(fit: Fit, backend: Backend) -> MemoryEstimate:
         growing += 240 * n_waves * rows * fit.is_classes  # their keys, orders and numbers
     # what a fit does with the trees when they have grown
     walking = fit.walking_bytes(backend.memory_budget)
-    after = 4 * fit.scores_bytes * N, JUDGING * N * fit.reweighted, walking
+    risks = RANKED * N + min(backend.n_threads, T) * max(BY_LEAF * N, LEAST_BY_LEAF)
+    # the allocator keeps a part of what large trees grew in
+    kept = risks / 4 if fit.survival and BY_LEAF * N > LEAST_BY_LEAF else 0
+    after = 4 * fit.scores_bytes * N, JUDGING * N * fit.reweighted, walking, risks * fit.survival
     return MemoryEstimate(
         codes=N * fit.n_features * fit.code_bytes,
         target=N * (fit.target_bytes + WEIGHING * fit.reweighted),
         binning=binning_bytes(fit, backend),
         bags=at_once * (4 * N + 8 * R),
-        growing=math.ceil(max(growing, *after)),
-        forest=math.ceil(T * nodes + 8 * C * n_waves * rows),
+        growing=math.ceil(max(growing, *after) + kept),
+        forest=math.ceil(T * nodes + 8 * (C + (C - 1) * fit.survival) * n_waves * rows),
     )
 
 

@@ -118,6 +118,7 @@ def fit_of(
     max_bins = FEW_VALUES if settings.max_bins == "auto" else int(settings.max_bins)
     labels = coding.n_outputs if coding.several or coding.is_classes else len(coding.centre)
     coded = 4 if coding.is_classes else 8 * len(coding.centre)
+    survival = rules.criterion.task == "survival"
     judged = settings.oob_score or settings.unbiased_importances or settings.n_estimators == "auto"
     forests = 2 if sampling.blocks is not None and judged else 1  # the second judges rows
     weighed = sampling.weights is not None or settings.reweighted or forests > 1
@@ -129,7 +130,8 @@ def fit_of(
         n_channels=coding.n_channels,
         is_classes=coding.is_classes,
         max_bins=max(max_bins, most + 2),
-        target_bytes=8 * labels + coded + weights,
+        # times, events, exposures and the weights made of these
+        target_bytes=(28 if survival else 8 * labels) + coded + weights,
         value_bytes=min(8, max(4, X.dtype.itemsize)),
         copied=X.dtype not in (np.float32, np.float64),
         scores_bytes=8 * coding.n_values if settings.oob_score else 0,
@@ -141,6 +143,7 @@ def fit_of(
         links=settings.ccp_alpha > 0,
         reweighted=settings.reweighted,
         walks=settings.unbiased_importances,
+        survival=survival,
     )
 
 

@@ -110,9 +110,11 @@ def steps_of(forest: Forest, rows: TrainingRows, backend: Backend) -> Steps:
 def with_risks(forest: Forest, rows: TrainingRows, backend: Backend) -> Forest:
     """The forest whose leaves predict the mortality of their rows by each of K causes: the sum of
     the cumulative hazard over all times of events, which is more where they come sooner."""
-    time, cause = rows.y[:, 0], rows.y[:, 1].astype(np.int64)
+    time, cause = rows.y[:, 0], rows.y[:, 1].astype(np.int32)
     times, K = time_grid(rows, len(time)), forest.coding.n_outputs
-    later = len(times) - np.searchsorted(times, time)  # times of events from a row's own on
+    later = (len(times) - np.searchsorted(times, time)).astype(
+        np.int32
+    )  # times of events from a row's own on
     values = np.zeros((len(forest.leaf_sums), K))
 
     def of_trees(nodes: Array, node: Array, row: Array, count: Array, at_risk: Array) -> None:
@@ -132,16 +134,20 @@ def _of_events(
     number of draws at risk, i64[n] each."""
     time, cause = rows.y.T
     order = np.lexsort((np.where(cause > 0, cause, np.inf), time))  # at equal times events first
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
+    order = order.astype(np.int32)  # and all that follows stays small
+    place = np.empty(len(order), np.int32)
+    place[order] = np.arange(len(order), dtype=np.int32)
     bits = len(order).bit_length()
 
     def of(trees: slice) -> R:
         part = some_trees(forest, trees.start, trees.stop)
-        bags, tree, row, leaf = drawn_leaves(part, rows, trees.start)
-        key = (leaf + part.tree_offsets[tree] << bits) + place[row]
+        bags, tree, row, key = drawn_leaves(part, rows, trees.start)
+        key += part.tree_offsets[tree]
+        key <<= bits
+        key += place[row]
         key.sort()  # which leaves the trees where they are
-        leaf, row = key >> bits, order[key & (2**bits - 1)]
+        row = order[key & (2**bits - 1)]
+        leaf = np.right_shift(key, bits, out=key)
         upto = np.append(0, np.cumsum(bags[tree, row], dtype=np.int64))
         new_time = _changes(leaf) | _changes(time[row])
         first = np.flatnonzero(new_time | _changes(cause[row]))

@@ -19,12 +19,19 @@ name, backend, N, F, C, parameters, limited = json.loads(sys.argv[1])
 rng = np.random.default_rng(0)
 X = rng.normal(size=(N, F)).astype(np.float32)
 y = X[:, 0] + X[:, 1] + rng.normal(size=N)
-if C:
+outputs = {"n_classes": max(C, 1)}
+if "Survival" in name:
+    came, causes = rng.random(N) < 0.6, 1 + np.arange(N) % C
+    times = np.exp(y / 2)
+    y = np.empty(N, [("event", int if C > 1 else bool), ("time", float)])
+    y["event"], y["time"] = came * causes, times
+    outputs = {"n_outputs": C}
+elif C:
     y = y.argsort().argsort() * C // N
 forest = getattr(gpuforest, name)(backend=backend, random_state=0, n_jobs=2, **parameters)
 rows = rng.permutation(N)[:2000]  # as many bins, so that no kernel is left to compile
 forest.fit(X[rows], y[rows])
-found = gpuforest.estimate_memory(forest, N, F, n_classes=max(C, 1))
+found = gpuforest.estimate_memory(forest, N, F, **outputs)
 least = 0
 if limited:
     try:
@@ -47,7 +54,7 @@ def measured(
     name: str, backend: str, N: int, F: int, C: int, parameters: dict[str, Any], limited: bool
 ) -> list[float]:
     """Megabytes: the estimate, the least limit (0 unless limited), the peak without a limit and, if
-    limited, that with the least one. C : classes, 0 for numbers"""
+    limited, that with the least one. C : classes or causes, 0 for numbers"""
     fit = name, backend, N, F, C, parameters, limited
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, json.dumps(fit)],
