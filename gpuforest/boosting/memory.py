@@ -7,7 +7,7 @@ will have where `max_leaf_nodes` does not say.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from operator import attrgetter
 
 from gpuforest.backends.base import Backend
 from gpuforest.engine.memory import MIB, Fit, MemoryEstimate, binning_bytes, smaller, truncated_tree
@@ -103,13 +103,21 @@ def estimate(fit: BoostedFit, backend: Backend, memory: int) -> MemoryEstimate:
     )
 
 
-def within(fit: BoostedFit, backend: Backend, limit: int | None) -> tuple[Backend, int]:
+def within(
+    fit: BoostedFit, backend: Backend, limit: int | None, *later: BoostedFit
+) -> tuple[Backend, int]:
     """The backend, with fewer threads where the limit needs it, and the bytes that histograms of
-    open nodes may take."""
+    open nodes may take. The fits that come later must stay within the limit as well."""
     if limit is None:
         return backend, HISTOGRAM_BYTES
     how = "the fewest histograms", "max_iter, max_leaf_nodes or max_bins"
-    changed, least = smaller(partial(estimate, fit, memory=0), backend, limit, *how)
+
+    def of(changed: Backend) -> MemoryEstimate:
+        made = (estimate(each, changed, memory=0) for each in (fit, *later))
+        return max(made, key=attrgetter("total"))
+
+    changed, _ = smaller(of, backend, limit, *how)
+    least = estimate(fit, changed, memory=0)
     pools = fit.pools(changed.n_threads) * LEAST_POOL * fit.histogram_bytes
     after_binning = least.codes + least.target + least.bags + least.growing + least.forest
     return changed, limit - after_binning + pools

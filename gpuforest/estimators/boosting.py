@@ -197,10 +197,9 @@ class HistGradientBoosting(BaseTrees, HasPresets):
                 most_categories=max(map(len, categories.values()), default=0),
             )  # fmt: skip
             fit = fit_of((len(train.y), held), self.do_early_stopping_)
-            backend, memory = boosting_fitted_to_memory(fit, backend, self.memory_limit)
-            if self.refit:  # a limit is refused before the first round
-                on_all = fit_of((len(train.y) + held, 0), False)
-                boosting_fitted_to_memory(on_all, backend, self.memory_limit)
+            # a limit that is too little for `refit` is refused before the first round
+            later = [fit_of((len(train.y) + held, 0), False)] if self.refit else []
+            backend, memory = boosting_fitted_to_memory(fit, backend, self.memory_limit, *later)
         with progress.stage("binning"):
             integers = None if train.weight is None else integer_weights(train.weight)
             learned = categories, statistics

@@ -224,11 +224,11 @@ def fitted_to_memory(fit: Fit, backend: Backend, limit: int | str | None) -> Bac
 
 
 def boosting_fitted_to_memory(
-    fit: BoostedFit, backend: Backend, limit: int | str | None
+    fit: BoostedFit, backend: Backend, limit: int | str | None, *later: BoostedFit
 ) -> tuple[Backend, int]:
     """As `fitted_to_memory`; and the bytes that histograms of open nodes may take."""
     limit = byte_count(limit)
-    backend, memory = boosting_memory.within(fit, backend, limit)
+    backend, memory = boosting_memory.within(fit, backend, limit, *later)
     if limit is None and backend.on_host and "available" not in _warned:
         needed = boosting_memory.estimate(fit, backend, memory)
         warn_of_little(needed, "max_iter, max_leaf_nodes or max_bins")

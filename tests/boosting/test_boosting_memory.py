@@ -112,3 +112,16 @@ def test_what_an_estimate_depends_on():
     assert total(20_000).binning > total(20_000, early_stopping=False).binning
     with pytest.raises(ValueError, match="n_outputs=2: boosting has one output"):
         estimate_memory(HistGradientBoostingRegressor(), 100, 3, n_outputs=2)
+
+
+def test_the_bytes_that_a_refusal_names_are_enough_for_all_rows():
+    """With `refit`, all rows may need more than the search for the number of rounds."""
+    X, y = rng.normal(size=(1153, 5)), np.arange(1153) % 3
+    model = HistGradientBoostingClassifier(
+        max_iter=3, early_stopping=True, refit=True, max_bins=61, max_leaf_nodes=8,
+        backend="numpy", random_state=0,
+    )  # fmt: skip
+    with pytest.raises(ValueError, match="is too little") as refused:
+        model.set_params(memory_limit=1).fit(X, y)
+    model.set_params(memory_limit=int(str(refused.value).split("takes about ")[1].split()[0]))
+    model.fit(X, y)
