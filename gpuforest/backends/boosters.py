@@ -352,7 +352,8 @@ def columns_of(matrix: BinnedMatrix, stats: Array) -> records.BoostColumns:
     for column, n in zip(codes, n_bins.tolist(), strict=True):
         if n < missing:
             column[column == missing] = n
-    runs = list(exclusive(codes, n_bins))
+    # with few rows, to look for such features takes longer than all histograms
+    runs = list(exclusive(codes, n_bins)) if codes.shape[1] > 4 else [[-1]] * len(codes)
     starts = np.cumsum([0, *(len(run) for run in runs)])
     of_feature = np.repeat(np.arange(len(runs)), np.diff(starts)).astype(np.int32)
     first, rest = np.zeros(len(n_bins), np.int32), (n_bins + 1).astype(np.int32)
