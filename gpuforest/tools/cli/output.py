@@ -137,9 +137,8 @@ def in_brackets(classes: list[Any] | None, most: int = 6) -> str:
 def writable(
     path: str, *inputs: str | None, endings: tuple[str, ...] = (), flag: str = "--out"
 ) -> Path:
-    """The path of an option, if a file can be written there, which is asked before the work and not
-    after it. An OSError if it cannot, a ValueError if it is an input or ends otherwise than it
-    should."""
+    """The path, if a file can be written there, which is asked before the work and not after it.
+    An OSError if it cannot, a ValueError if it is an input or ends otherwise than it should."""
     out = Path(path)
     if out.is_dir():
         raise IsADirectoryError(f"{out} is a directory, not a file")

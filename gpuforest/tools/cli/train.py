@@ -22,7 +22,7 @@ from gpuforest import estimate_memory
 from gpuforest.common.progress import stage
 from gpuforest.common.text import did_you_mean
 from gpuforest.data import frames
-from gpuforest.data.binned import BinnedData, Labels
+from gpuforest.data.binned import Labels
 from gpuforest.data.frames import MAX_CLASSES, Table, listed
 from gpuforest.data.text import Reading, nearly_numbers
 from gpuforest.estimators import presets
@@ -82,22 +82,21 @@ def model_word(word: str) -> str:
 def run(arguments: argparse.Namespace) -> None:
     """Load, train, save, score and show."""
     fraction = as_fraction(arguments.test)
-    test_file = arguments.test if fraction is None else None
-    out = output.writable(arguments.out, arguments.data, test_file)
+    out = output.writable(arguments.out, arguments.data, arguments.test)
     reading, params = files.reading_of(arguments), options.given_parameters(arguments)
-    held_out = path_of_held_out(arguments, fraction, reading)
+    held_out = held_out_path(arguments.test_out, arguments, reading)
     with output.progress_bar() as seconds, ExitStack() as stack:
         target = (arguments.target, arguments.event) if arguments.event else arguments.target
         names: dict[str, Any] = {"target": target, "weight": arguments.weight, "reading": reading}
         word, labels = files.labels_of_rows(arguments)
         grouped = {"groups": getattr(arguments, word)}
-        how = {"drop_missing_target": arguments.drop_missing_target}
+        how = names | {"drop_missing_target": arguments.drop_missing_target}
         drop, blocks = files.names_of(arguments.drop), None
         if fraction is None and not arguments.drop_missing_target and files.streams(arguments.data):
             blocks = files.TableBlocks(arguments.data, labels, **names, **grouped, drop=drop)
             table: Any = blocks.first
         else:
-            table = frames.load_table(arguments.data, **names, **how, **grouped, drop=drop)
+            table = frames.load_table(arguments.data, **how, **grouped, drop=drop)
         if other := [name for name in reading.dates if f"{name}_year" not in table.names]:
             hint = did_you_mean(other[0], table.names)
             raise ValueError(f"--dates: no feature of the name {listed(other)}{hint}")
@@ -109,9 +108,9 @@ def run(arguments: argparse.Namespace) -> None:
         test = None
         if fraction is not None:
             table, test = split(table, fraction, params.get("random_state"), labels)
-        elif test_file is not None:
+        elif arguments.test is not None:
             text = [*strings, arguments.target] if table.y.dtype.kind == "U" else strings
-            test = frames.load_table(test_file, **names, **how, features=table.names, text=text)
+            test = frames.load_table(arguments.test, **how, features=table.names, text=text)
         if blocks is not None:
             folder = None
             if "memory_limit" in params:
@@ -127,8 +126,9 @@ def run(arguments: argparse.Namespace) -> None:
         if sys.stderr.isatty():  # before the work, so that it can be ended
             print(f"training takes {about(memory['total'])} of memory", file=sys.stderr)
         estimator.fit(table.X, table.y, sample_weight=table.weight, **grouped)
-        source = files.source_of(reading, arguments.target, arguments.event)
-        estimator.source_ = source | known_again(estimator, table.X)
+        estimator.source_ = files.source_of(reading, arguments.target, arguments.event)
+        rows = table.X if isinstance(table, Bunch) else Rows.read(estimator, table.X, None)
+        estimator.source_["row_hashes"] = row_hashes(estimator, rows)[:HASHES].tolist()
         save_both(estimator, out, test, held_out, arguments)
         score = None
         if test is not None:
@@ -154,16 +154,14 @@ def task_of(arguments: argparse.Namespace, y: Any) -> str:
     return task
 
 
-def path_of_held_out(
-    arguments: argparse.Namespace, fraction: float | None, reading: Reading
-) -> Path | None:
+def held_out_path(path: str | None, asked: argparse.Namespace, reading: Reading) -> Path | None:
     """Where the rows held out are written, once it is sure that they can be; None: nowhere."""
-    if (path := arguments.test_out) is None:
+    if path is None:
         return None
-    if fraction is None:
+    if as_fraction(asked.test) is None:
         raise ValueError("--test-out is for rows that --test FRACTION holds out of DATA: add it")
-    held_out = output.table_path(path, arguments.data, flag="--test-out")
-    if held_out is None or held_out.resolve() == Path(arguments.out).resolve():
+    held_out = output.table_path(path, asked.data, flag="--test-out")
+    if held_out is None or held_out.resolve() == Path(asked.out).resolve():
         raise ValueError(f"--test-out {path}: name a file of its own")
     if held_out.suffix.lower() == ".csv" and (reading.decimal, reading.thousands) != (".", ""):
         raise ValueError(
@@ -182,24 +180,12 @@ def save_both(
         save(estimator, out)
     if held_out is None:
         return
-    target: dict[str | None, Any] = {arguments.target: table.y}
-    if arguments.event:
-        target = {arguments.event: table.y["event"], arguments.target: table.y["time"]}
-    others = {arguments.weight: table.weight, arguments.groups or arguments.time: table.groups}
-    parts = {name: part for name, part in (target | others).items() if name and part is not None}
+    y, event = table.y, arguments.event
+    parts = {arguments.target: y["time"], event: y["event"]} if event else {arguments.target: y}
+    parts |= {arguments.weight: table.weight, arguments.groups or arguments.time: table.groups}
     with output.table_writer(held_out) as write:
-        write(output.columns_of(table.frame, table.names) | parts)
-
-
-def known_again(estimator: Any, X: Any) -> dict[str, list[int]]:
-    """What a model keeps to know its training rows again, see `row_hashes`."""
-    if isinstance(X, BinnedData):
-        if X.edges.statistics:  # whose codes are those of training alone
-            return {}
-        table: Any = X
-    else:
-        table = Rows.read(estimator, X, None).table
-    return {"row_hashes": row_hashes(estimator, table)[:HASHES].tolist()}
+        columns = output.columns_of(table.frame, table.names)
+        write(columns | {name: part for name, part in parts.items() if name is not None})
 
 
 def save(estimator: Any, out: Path) -> None:

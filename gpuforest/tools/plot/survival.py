@@ -43,7 +43,7 @@ def plot_survival(
     check_is_fitted(estimator)
     said = to_host(estimator.predict_survival_function(X, return_array=True))
     time, event = check_survival(y, len(said)).T
-    names, number = _groups(estimator, X, groups, len(said))
+    names, number = risk_groups(estimator, X, groups, len(said))
     with style.drawing(ax) as ax:
         steps: Any = {"drawstyle": "steps-post"}
         for i, name in enumerate(names):
@@ -73,7 +73,7 @@ def kaplan_meier(event: np.ndarray, time: np.ndarray) -> tuple[np.ndarray, np.nd
     return times, np.cumprod(1.0 - died / at_risk)
 
 
-def _groups(estimator: Any, X: Any, groups: Any, n_rows: int) -> tuple[list[str], np.ndarray]:
+def risk_groups(estimator: Any, X: Any, groups: Any, n_rows: int) -> tuple[list[str], np.ndarray]:
     """The names of the groups, and the number of each row's."""
     if np.ndim(groups) == 0:
         most = min(MOST_GROUPS, n_rows)

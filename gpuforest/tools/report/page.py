@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from datetime import date
 from html import unescape
 from importlib.metadata import version
 from importlib.resources import files
@@ -16,7 +17,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from gpuforest.export.container import replaced
-from gpuforest.tools.report.html import Html, h, interval, listed, name, scored, share
+from gpuforest.tools.report.html import Html, h, interval, listed, name, scored, share, shortened
 from gpuforest.tools.report.results import Results
 from gpuforest.tools.report.rows import alone, training_share, unlike_training
 from gpuforest.tools.report.sections import SECTIONS
@@ -31,12 +32,12 @@ Findings = Iterator[tuple[Any, ...]]  # of each a title, and the parts of a text
 # a browser then loads nothing and runs nothing, whatever the page holds
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 NOTHING = (
-    "None of what this report looks for was found: features that predict the target by themselves, "
-    "rows unlike those of the training, classes of few rows, scores that do not fit together."
+    "No problems found. Looked for: features that predict the target by themselves, training rows "
+    "and rows unlike them, classes of few rows, scores that do not fit together."
 )
 NOTHING_ALONE = (
-    "Nothing about the model alone: no feature has nearly all of the importance. Most checks need "
-    "rows that were not in the training."
+    "No problems found. Looked for: a feature that has nearly all of the importance, a missing "
+    "out-of-bag score, a single class. Most checks need rows that were not in the training."
 )
 
 
@@ -61,9 +62,10 @@ def report_html(estimator: Any, X: Any, y: Any) -> str:
     parts = [("checks", "Checks", [first])]
     parts += [(key, word, make(results)) for key, word, make in SECTIONS]
     parts = [part for part in parts if part[2]]
-    title = f"Report: {type(estimator).__name__}"
+    target = getattr(estimator, "source_", {}).get("target")
+    title = f"Report: {type(estimator).__name__}" + (f" for {shortened(target)}" if target else "")
     links = [h("li", h("a", word, href=f"#{key}")) for key, word, _ in parts]
-    by = f"Made by gpuforest {version('gpuforest')}. The page loads nothing and runs nothing."
+    by = f"Made by gpuforest {version('gpuforest')} on {date.today()}. It loads and runs nothing."
     style = files("gpuforest.tools.report").joinpath("style.css").read_text("utf-8")
     head = h(
         "head",
@@ -141,9 +143,8 @@ def _row_checks(results: Results) -> Findings:
     same = training_share(rows)
     if same is not None and same > MOSTLY:
         text = (
-            f"About {share(same)} of the training rows are among the rows given, so scores, curves "
-            "and permutation importances here are far too good. Pass rows that the model was not "
-            "trained on."
+            f"About {share(same)} of the training rows are among the rows given, so results here "
+            "are far too good. Pass rows that the model was not trained on."
         )
         yield "Rows of the training.", text
     elif same is None and getattr(results.estimator, "_training_", {}).get("rows") == rows.n:

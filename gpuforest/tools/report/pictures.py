@@ -15,7 +15,9 @@ from sklearn import metrics
 
 from gpuforest.common.text import one_line
 from gpuforest.engine.binning import draw_rows
+from gpuforest.tools.plot import style
 from gpuforest.tools.plot.style import STYLE, Axes, plain, require_matplotlib
+from gpuforest.tools.plot.survival import plot_survival
 from gpuforest.tools.report.html import Html, figure, h, name, scored, share, shortened
 from gpuforest.tools.report.rows import SEED, Labels
 from gpuforest.tools.report.scores import wilson
@@ -268,6 +270,25 @@ def dependence_picture(
 
     said = f"from {scored(float(means.min()))} to {scored(float(means.max()))}"
     return picture(f"Dependence on {shortened(feature)}", said, draw, heading=name(feature))
+
+
+def survival_picture(model: Any, table: Any, y: np.ndarray) -> Html:
+    """Curves of groups of risk, of rows and their targets f64[N, 2]."""
+    colours = dict(zip((*style.PALETTE[:3], style.INK), (*SERIES[:3], INK), strict=True))
+    dtype = [("event", int), ("time", float)]
+    target = np.rec.fromarrays([y[:, 1].astype(int), y[:, 0]], dtype=dtype)
+
+    def draw(ax: Any) -> None:
+        plot_survival(model, table, target, min(3, len(y)), ax=ax)
+        ax.get_legend().remove()
+        for line in ax.lines:
+            line.set_color(colours[line.get_color()])
+
+    text = (
+        "Rows in groups by their predicted risk. Where the dashed line of a group follows its "
+        "solid line, the forest's probabilities can be believed. Marks are censored rows."
+    )
+    return picture("Survival by groups of risk", f"{len(y):,} rows", draw, text)
 
 
 def bands(y: np.ndarray, predicted: np.ndarray) -> np.ndarray:

@@ -176,17 +176,15 @@ def drift(rows: Rows) -> np.ndarray:
     return shares
 
 
-def row_hashes(estimator: Any, table: Any) -> np.ndarray:
-    """Hashes u32[N], ascending, of the bins of rows: of a table as `Rows` has it, or BinnedData.
-    The same rows have the same hashes, in whatever order they come; a row that comes again has
-    another one, so that n equal rows are found among n equal rows."""
-    edges = estimator.forest_.edges
-    if isinstance(table, BinnedData):
-        columns = table.by_feature
+def row_hashes(estimator: Any, X: Rows | BinnedData) -> np.ndarray:
+    """Hashes u32[N], ascending, of the bins of rows: the same for the same rows, in whatever order
+    they come. Equal rows have one each. Empty: codes are target statistics of the training."""
+    edges, n_features = estimator.forest_.edges, estimator.n_features_in_
+    if isinstance(X, BinnedData):
+        columns = X.by_feature[:, : 0 if edges.statistics else None]
     else:
-        columns = bin_matrix(table, edges, NumpyBackend()).codes.T[: edges.n_features]
-    key = np.full(1, SEED, np.uint64)
-    sums = np.zeros(columns.shape[1], np.uint64)
+        columns = bin_matrix(X.table, edges, NumpyBackend()).codes.T[:n_features]
+    key, sums = np.full(1, SEED, np.uint64), np.zeros(columns.shape[1], np.uint64)
     for f, column in enumerate(columns):
         sums += column * hashing.hash_at(key, f)
     sums.sort()
@@ -195,10 +193,9 @@ def row_hashes(estimator: Any, table: Any) -> np.ndarray:
 
 
 def training_share(rows: Rows) -> float | None:
-    """The share of the training rows that are among these rows, by the least hashes of training
-    rows, which the model keeps. None: it has none."""
+    """The share of the training rows among these, by the hashes that the model has; None: none."""
     kept: list[int] = getattr(rows.estimator, "source_", {}).get("row_hashes", [])
-    return float(np.isin(kept, row_hashes(rows.estimator, rows.table)).mean()) if kept else None
+    return float(np.isin(kept, row_hashes(rows.estimator, rows)).mean()) if kept else None
 
 
 def unlike_training(shares: np.ndarray) -> np.ndarray:

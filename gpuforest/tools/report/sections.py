@@ -16,6 +16,8 @@ from gpuforest.explain import model_facts as facts
 from gpuforest.explain.importances import importance_spread
 from gpuforest.explain.paths import subtree_sizes, tree_depths
 from gpuforest.export.walker import Node, class_labels, nodes_of, tree_title
+from gpuforest.tools.plot.style import plain
+from gpuforest.tools.plot.survival import risk_groups
 from gpuforest.tools.report import pictures
 from gpuforest.tools.report import results as computed
 from gpuforest.tools.report.html import (
@@ -44,6 +46,7 @@ MOST_CELLS = 30  # classes of a confusion matrix
 MOST_PAIRS, MOST_CLASSES, MOST_DRIFTING = 10, 40, 20
 LEVELS, OPEN = 4, 2  # levels of a tree that are there, and that are open at first
 LONGEST = 90  # letters of a condition
+CUT = ", cut where it leaves the column: the number beside it is whole"
 
 
 def model_parts(results: Results) -> list[Html]:
@@ -77,9 +80,13 @@ def _training_facts(estimator: Any) -> list[tuple[Any, Any]]:
         ("trained with gpuforest", training.get("version")),
     ]
     unknown = [key for key, value in recorded if value is None]
+    judged = "by trees of earlier blocks of time alone" if hasattr(estimator, "_judges_") else ""
+    if getattr(getattr(estimator, "_sampling_", None), "groups", None) is not None:
+        judged = "by trees that drew no row of their group"
     return [
         ("estimator", type(estimator).__name__),
         ("task", _task(estimator)),
+        *([("rows out of bag are judged", judged)] if judged else []),
         *([("target", name(source["target"]))] if "target" in source else []),
         ("features", features),
         *zip(titles, labels, strict=True),
@@ -146,7 +153,8 @@ def importance_parts(results: Results) -> list[Html]:
         "How much the splits of each feature gained on the training rows, as a share of all. "
         "Features of many values look more important than they are."
     )
-    text += " The line over a bar is the standard deviation over the trees." * (spread is not None)
+    if spread is not None:
+        text += f" The line over a bar is the standard deviation over the trees{CUT}."
     parts = [h("h3", "By the gain of splits" if boosted else "By impurity"), h("p", text)]
     parts.append(
         _bars(names, order, impurity, spread) if len(order) else h("p", "No split gained.")
@@ -161,8 +169,8 @@ def importance_parts(results: Results) -> list[Html]:
     text = (
         f"How much {facts.score_name(estimator)} falls from {scored(before)} when the values of a "
         f"feature are permuted among {n_rows:,} of the rows given: the mean of {computed.REPEATS} "
-        "orders, and its standard deviation. Near 0 means that the model does without the "
-        "feature, perhaps because another one says the same."
+        f"orders, and its standard deviation as a line{CUT}. Near 0 means that the model does "
+        "without the feature, perhaps because another one says the same."
     )
     mean, std = np.zeros((2, len(names)))
     mean[features], std[features] = falls.mean(axis=1), falls.std(axis=1)
@@ -342,6 +350,31 @@ def residual_parts(results: Results) -> list[Html]:
     return [figures(*pictures.residual_pictures(*results.numbers))]
 
 
+def survival_parts(results: Results) -> list[Html]:
+    """Events, curves, and how many rows are at risk when."""
+    rows, estimator = results.judged, results.estimator
+    if rows is None or not facts.is_survival(estimator):
+        return []
+    known, K, y = estimator._rows_.y, estimator.n_outputs_, np.asarray(rows.numbers)
+    kinds = {f"events by cause {k}" if K > 1 else "events": k for k in range(1, K + 1)}
+    lines = [
+        [word, *(f"{(of[:, 1] == k).sum():,} of {len(of):,}" for of in (known, y))]
+        for word, k in (kinds | {"censored": 0}).items()
+    ]
+    counts = table(["", "training rows", "rows given"], lines, numbers=(1, 2))
+    if not estimator._rows_.codes.shape[1]:
+        return [counts, note("A forest with low_memory=True has no curves.")]
+    most = max(1, computed.MOST_VALUES // max(1, len(estimator.unique_times_)))
+    rows = rows.sample(min(most, computed.STAGED_ROWS))
+    model, y = rows.predictor(), np.asarray(rows.numbers)
+    names, number = risk_groups(model, rows.table, min(3, rows.n), rows.n)
+    times = np.linspace(0.0, y[:, 0].max(), 6)[:-1]
+    header = ["rows at risk at the time", *map(figure, times)]
+    lines = [[k, *(y[number == i, :1] >= times).sum(axis=0)] for i, k in enumerate(names)]
+    shown = pictures.survival_picture(model, rows.table, y)
+    return [counts, figures(shown), table(header, lines, numbers=range(1, 6))]
+
+
 def output_parts(results: Results) -> list[Html]:
     """Scores of several outputs, a line for each."""
     if len(results.outputs) < 2:
@@ -423,16 +456,18 @@ def _class_table(names: np.ndarray, counts: np.ndarray) -> Html:
             recall, ends = scored(right[k] / total[k]), h("small", f"{low:.3f} to {high:.3f}")
         if taken[k]:
             precision = scored(right[k] / taken[k])
-        rows.append([name(names[k]), f"{total[k]:,}", joined([recall, ends]), precision])
-    header = ["class", "rows", "recall", "precision"]
+        f1 = scored(2 * right[k] / max(total[k] + taken[k], 1))
+        rows.append([name(names[k]), f"{total[k]:,}", joined([recall, ends]), precision, f1])
+    header = ["class", "rows", "recall", "precision", "F1"]
     title = h("h3", "Each class")
     text = (
         "Recall: the share of the class's rows that are found. Precision: the share of the rows "
-        "taken for the class that are of it. Below a recall stands Wilson's 95% interval."
+        "taken for the class that are of it. F1: their harmonic mean. Below a recall stands its "
+        "95% interval by Wilson."
     )
     more = len(names) - len(order)
     rest = [note(f"{more:,} classes of fewer rows are left out.")] if more else []
-    shown = table(header, rows, numbers=(1, 2, 3))
+    shown = table(header, rows, numbers=(1, 2, 3, 4))
     return h("div", title, h("p", text), shown, *rest)
 
 
@@ -462,8 +497,11 @@ def dependence_parts(results: Results) -> list[Html]:
     dependences = {f: arrays for f, arrays in by_feature.items() if arrays is not None}
     if not dependences:
         return []
-    keep, outputs, y = [0], [], "mean prediction"
-    what: list[Any] = ["the mean prediction"]
+    target = shortened(getattr(estimator, "source_", {}).get("target", "the target"), 30)
+    keep, outputs, y = [0], [], f"mean prediction of {plain(target)}"
+    what: list[Any] = ["the mean prediction, in units of ", name(target)]
+    if facts.is_survival(estimator):
+        y, what = "mean risk", ["the mean risk, the sum of the cumulative hazard over event times,"]
     if is_classifier(estimator):
         means, y = next(iter(dependences.values()))[1], "mean probability"
         most = np.argsort(-means.mean(axis=0), kind="stable")[: pictures.MOST_CURVES]
@@ -537,6 +575,7 @@ SECTIONS = (
     ("confusions", "Confusions", confusion_parts),
     ("curves", "Curves", curve_parts),
     ("residuals", "Residuals", residual_parts),
+    ("survival", "Survival", survival_parts),
     ("outputs", "Outputs", output_parts),
     ("anomalies", "Anomalies", anomaly_parts),
     ("importances", "Importances", importance_parts),

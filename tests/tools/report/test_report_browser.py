@@ -100,13 +100,18 @@ def shown(browser, address, width, scheme):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize("width", [1600, 1280, 400])
 def test_a_report_is_read_at_any_width_and_in_any_light(browser, report, width, scheme):
     shown(browser, report, width, scheme)
     assert browser.execute_script("return innerWidth") == width
     wide = "return [document.documentElement.scrollWidth, document.body.scrollWidth]"
     assert max(browser.execute_script(wide)) <= width
     assert browser.execute_script(CUT) == []
+    right = browser.execute_script(
+        "return Math.max(...[...document.querySelectorAll('main p, main table, main svg')]"
+        ".map(e => e.getBoundingClientRect().right))"
+    )
+    assert right > 0.85 * width  # no third of a wide screen is empty
     ground = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
     assert (ground == "rgb(255, 255, 255)") == (scheme == "light")
     ratio, where = browser.execute_script(CONTRAST)
@@ -129,7 +134,7 @@ def test_the_policy_stops_a_script_that_somebody_adds(browser, report, tmp_path)
     path = tmp_path / "edited.html"
     path.write_text(text, "utf-8")
     shown(browser, path.as_uri(), 1280, "light")
-    assert browser.title == "Report: RandomForestClassifier"
+    assert browser.title == f"Report: RandomForestClassifier for {SCRIPT}"
     assert any("Content Security Policy" in e["message"] for e in browser.get_log("browser"))
 
 

@@ -1,12 +1,14 @@
 """The page of a report: it is whole, and says what is known of each kind of model."""
 
 import re
+from datetime import date
+from warnings import catch_warnings
 
 import numpy as np
 import pytest
 from hostile import SCRIPT, Page, hostile_report
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import r2_score
+from sklearn.metrics import f1_score, r2_score
 
 import gpuforest
 from gpuforest.estimators import __all__ as ESTIMATORS
@@ -78,6 +80,42 @@ def test_pictures_say_what_they_show():
     bars = [a for a in Page(html).all("span") if a.get("class") == "cellbar"]
     assert bars
     assert all(a["aria-hidden"] == "true" for a in bars)  # beside the same in words
+
+
+def test_f1_units_and_the_date():
+    y = NUMBERS > 0
+    model = made("RandomForestClassifier", n_estimators=30).fit(X[:60], y[:60])
+    page = Page(model.report(X[60:], y[60:]))
+    scores = f1_score(y[60:], model.predict(X[60:]), average=None)
+    of_classes = page.text.split("Each class")[1]
+    assert all(f"\n{score:.4f}\n" in of_classes for score in scores)
+    assert f"Made by gpuforest {gpuforest.__version__} on {date.today()}." in page.text
+    model = fitted("RandomForestRegressor")
+    model.source_ = {"target": "price <b>"}
+    page = Page(model.report(X, NUMBERS))
+    assert "Report: RandomForestRegressor for price <b>" in page.text
+    assert "mean prediction, in units of \nprice <b>" in page.text
+    assert "mean prediction of price" in page.text
+    page = Page(fitted("RandomSurvivalForest").report(X, target_of("RandomSurvivalForest")))
+    assert "the sum of the cumulative hazard" in page.text
+
+
+def test_how_rows_out_of_bag_are_judged(tmp_path):
+    names, months = "rows out of bag are judged", np.arange(120) // 10
+    for word, text in (("blocks", "by trees of earlier blocks"), ("groups", "by trees that drew")):
+        model = made("RandomForestRegressor", oob_score=True, n_estimators=40)
+        with catch_warnings(action="ignore"):  # few trees
+            model.fit(X, NUMBERS, **{word: months})
+        assert Page(model.report()).after(names).startswith(text)
+        model.save(tmp_path / word)
+        assert Page(gpuforest.load(tmp_path / word).report()).after(names).startswith(text)
+    assert names not in Page(fitted("RandomForestRegressor").report()).text
+
+
+def test_nothing_found_says_what_was_looked_for():
+    text = Page(fitted("RandomForestRegressor").report()).text
+    assert "No problems found. Looked for: a feature" in text
+    assert "cut where it leaves the column" in text
 
 
 def test_hostile_names_are_text_and_nothing_else(hostile):
