@@ -93,17 +93,11 @@ def sets() -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
         event, time = (y[field] for field in y.dtype.names)
         yield name, numbers(X.drop(columns="chapter", errors="ignore")), target(event, time)
     rossi, lung = lifelines.load_rossi(), lifelines.load_lung()
-    yield (
-        "rossi",
-        numbers(rossi.drop(columns=["week", "arrest"])),
-        target(rossi.arrest == 1, rossi.week),
-    )
+    y = target(rossi.arrest == 1, rossi.week)
+    yield "rossi", numbers(rossi.drop(columns=["week", "arrest"])), y
     lung = lung.dropna(subset=["time", "status"])
-    yield (
-        "lung",
-        numbers(lung.drop(columns=["time", "status"])),
-        target(lung.status == 1, lung.time),
-    )
+    y = target(lung.status == 1, lung.time)
+    yield "lung", numbers(lung.drop(columns=["time", "status"])), y
 
 
 def simulated(n: int, n_features: int) -> tuple[np.ndarray, np.ndarray]:
@@ -180,12 +174,10 @@ def one_split(
     train, test = train_test_split(rows, test_size=0.3, random_state=split, stratify=y["event"])
     before_end = y["time"][test] < y["time"][train].max()
     inside = test[before_end]
-    events = y["time"][inside][y["event"][inside]]
-    low, high = np.quantile(events, [0.1, 0.9])
+    low, high = np.quantile(y["time"][inside][y["event"][inside]], [0.1, 0.9])
     times = np.linspace(low, min(high, y["time"][inside].max() * 0.999), 50)
     lines = []
     for method in methods:
-        curves: np.ndarray | None
         if method == "ranger forest":
             fitted: Any = Ranger(X[train], y[train], split, X[test], times)
             risks, curves = fitted.found, fitted.survival[before_end]
@@ -196,11 +188,9 @@ def one_split(
         if curves is not None:
             scores["brier"] = float(integrated_brier_score(y[train], y[inside], curves, times))
         found = concordance_index_censored(y["event"][test], y["time"][test], risks)[0]
-        line = log.add(
-            set=name, split=split, method=method, rows=len(train), fit_cpu_s=fitted.seconds,
-            concordance=float(found), **scores,
-        )  # fmt: skip
-        lines.append(line)
+        scores["concordance"] = float(found)
+        facts = {"set": name, "split": split, "method": method, "rows": len(train)}
+        lines.append(log.add(**facts, fit_cpu_s=fitted.seconds, **scores))
         del fitted  # some take gigabytes
     return lines
 
@@ -235,8 +225,7 @@ def measured(method: str, task: str, X: np.ndarray, y: np.ndarray) -> Line:
     library = method.split()[0]
     trees, shallow = TREES.get((library, task), 100), (library, task) in SHALLOW
     if library == "ranger":
-        depth = DEPTH if shallow else 0
-        fitted: Any = Ranger(X, y, 0, X[:1000], y["time"][:1], trees, depth)
+        fitted: Any = Ranger(X, y, 0, X[:1000], y["time"][:1], trees, DEPTH * shallow)
         size = fitted.bytes
     else:
         options: dict[str, Any] = {"n_estimators": trees}
@@ -259,10 +248,9 @@ def sizes(log: Log, methods: list[str], tasks: list[str]) -> str:
     rows = []
     for task in tasks:
         shape = SIZES[task]
-        if shape is None:
-            X, y = next((X, y) for name, X, y in sets() if name == task)
-        else:
-            X, y = simulated(*shape)
+        X, y = (
+            simulated(*shape) if shape else next(found[1:] for found in sets() if found[0] == task)
+        )
         for method in methods:
             if (method.split()[0], task) in TOO_LARGE:
                 continue
