@@ -20,7 +20,8 @@ from gpuforest.tools.cli.output import say
 
 # what a user can mend; anything else is a defect of ours and keeps its traceback
 # (ModelFormatError is a ValueError)
-USER_ERRORS = (ValueError, TypeError, OSError, ImportError, MemoryError, BackendError)
+USER_ERRORS: tuple[type[Exception], ...] = (ValueError, TypeError, OSError, ImportError)
+USER_ERRORS += (MemoryError, BackendError, NotImplementedError)  # the last: by low_memory
 USAGE, INTERRUPTED, BROKEN_PIPE = 2, 130, 141  # 128 + the signal, as shells count
 
 
