@@ -244,6 +244,11 @@ def _targets(y: Any, backend: Backend) -> Array:
         )
     y = arrays.bring(y, backend, "y")
     _refuse_masked(y, "y")
+    if getattr(getattr(y, "dtype", None), "names", None):
+        raise ValueError(
+            "y has fields, such as an event and a time, which survival forests take (a frame of "
+            "two columns in a block is taken for them): pass several outputs as a plain array"
+        )
     on_device = type(y) is not np.ndarray and arrays.is_on_device(y)
     y = y if on_device else arrays.host_array(y, "y")
     if y.dtype.kind == "c":

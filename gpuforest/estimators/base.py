@@ -203,7 +203,8 @@ class BaseTrees(CallbackSupport, BaseEstimator):
                 groups = check_groups(groups, X.shape[0])
             if blocks is not None:
                 blocks = check_groups(blocks, X.shape[0], "blocks")
-            settings = self._for_rows(settings, X.shape[0])
+            n_counted = X.shape[0] if weights is None else int(np.count_nonzero(weights[1]))
+            settings = self._for_rows(settings, n_counted)
             X, weights = self._pooled(X, weights, settings, seed, backend)
             checked = self._check_target(y, X.shape[0], backend)
             sampling = self._sampling_for(settings, X.shape[0], weights, checked, groups)

@@ -499,7 +499,7 @@ class ForestClassifier(BaseForest, Classifier):
             padded = [np.pad(part, [(0, 0), (0, widest - part.shape[1])]) for part in parts]
             self.oob_decision_function_ = np.stack(padded, axis=2)
         self.oob_score_ = np.nan
-        seen = _scored(means, plan.training.sampling)
+        seen = scored(means, plan.training.sampling)
         if not seen.any():
             return
         codes, parts = codes[seen], [part[seen] for part in parts]
@@ -532,7 +532,7 @@ def fewest_rows(self: Any) -> int | float:
     return number
 
 
-def _scored(means: np.ndarray, sampling: Sampling) -> np.ndarray:
+def scored(means: np.ndarray, sampling: Sampling) -> np.ndarray:
     """Which rows are out of some bag and have some weight, bool[N]; means f64[N, n_values]."""
     seen = ~np.isnan(means[:, 0])
     if sampling.weights is not None:
@@ -557,7 +557,7 @@ class ForestRegressor(BaseForest, Regressor):
 
     def _set_oob_score_and_attributes(self, plan: TrainingPlan) -> None:
         predicted = self._oob_means(plan)
-        seen = _scored(predicted, plan.training.sampling)
+        seen = scored(predicted, plan.training.sampling)
         means, spread = uncertainty.mean_and_spread(self.forest_, predicted)
         y = host_target(plan.checked)
         if seen.any():

@@ -251,9 +251,12 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):
         super()._fit(data, seed, earlier, backend)
         self.offset_ = -0.5
         if self.contamination != "auto":
-            table = check_table(self, data.X, backend)
-            lengths = to_host(prediction.predict(self.forest_, table, backend))
-            self.offset_ = float(np.percentile(self._scores(lengths), 100.0 * self.contamination))
+            binned = isinstance(data.X, BinnedData)
+            table = data.X if binned else check_table(self, data.X, backend)
+            scores = self._scores(to_host(prediction.predict(self.forest_, table, backend)))
+            if data.sample_weight is not None:
+                scores = scores[to_host(data.sample_weight) != 0]
+            self.offset_ = float(np.percentile(scores, 100.0 * self.contamination))
 
 
 def depth_of(n_drawn: int) -> int:
@@ -264,13 +267,16 @@ def depth_of(n_drawn: int) -> int:
 def pool_of(seed: int, n_rows: int, n_drawn: int, weights: np.ndarray | None) -> np.ndarray | None:
     """The rows that trees draw theirs from, i64[...]; None: all.
 
-    Of equal weights each row comes once, and rows ascend. Others are drawn with replacement, with
-    chances in proportion to their weights i32[n_rows], so that a row of weight two is as two rows.
-    A tree draws `n_drawn` rows.
+    Of equal weights each row comes once, and rows ascend; those of weight zero are not there.
+    Others are drawn with replacement, with chances in proportion to their weights i32[n_rows], so
+    that a row of weight two is as two rows. A tree draws `n_drawn` rows.
     """
     size = max(POOL_ROWS, 8 * n_drawn)
-    if weights is None or bool((weights == weights[0]).all()):
-        return None if n_rows <= size else draw_rows(seed, n_rows, size)
+    counted = np.arange(n_rows) if weights is None else np.flatnonzero(weights)
+    if weights is None or bool((weights[counted] == weights[counted[0]]).all()):
+        if len(counted) > size:
+            return np.asarray(counted[draw_rows(seed, len(counted), size)])
+        return None if len(counted) == n_rows else counted
     key = hashing.hash_at(np.full(1, seed, np.uint64), hashing.ROWS)
     draws = hashing.hash_at(key, np.arange(size, dtype=np.uint64))
     upto = np.cumsum(weights, dtype=np.int64)

@@ -25,7 +25,7 @@ from gpuforest.engine.records import Sampling
 from gpuforest.engine.sampling import most_draw_weight
 from gpuforest.engine.target import CheckedTarget, TargetCoding
 from gpuforest.estimators import bagged, params
-from gpuforest.estimators.ensembles import BaseForest, shared_params
+from gpuforest.estimators.ensembles import BaseForest, fewest_rows, scored, shared_params
 from gpuforest.estimators.fits import as_it_is, unfitted
 from gpuforest.estimators.growing import TrainingPlan
 from gpuforest.estimators.settings import RowWeights, Settings
@@ -108,6 +108,7 @@ class SurvivalForest(BaseForest):
     _exposed_: tuple[Sampling, np.ndarray]  # during a fit: how rows are drawn, and their exposures
     proximity, neighbours = bagged.proximity, bagged.neighbours
     estimators_samples_ = property(bagged.estimators_samples_)
+    min_samples_leaf_ = property(fewest_rows)
 
     def _prepared(self, data: Passed, seed: int, backend: Backend) -> TrainingPlan:
         if data.blocks is not None:
@@ -140,10 +141,11 @@ class SurvivalForest(BaseForest):
         return weighed(sampling, whole)
 
     def _rates(self, checked: CheckedTarget) -> np.ndarray:
-        """Events of rows by each of K causes over their exposures, f64[N, K]."""
-        event = checked.values[:, 1:]
+        """Events of rows by each of K causes over their exposures, f64[N, K]; 0 of no weight."""
+        event, (sampling, whole) = checked.values[:, 1:], self._exposed_
         causes = np.arange(1, max(1, int(event.max())) + 1)
-        return np.asarray((event == causes) / self._exposed_[1][:, None])
+        weights = 1 if sampling.weights is None else sampling.weights[:, None]
+        return np.asarray(((event == causes) & (weights > 0)) / whole[:, None])
 
     def _encode_target(
         self, checked: CheckedTarget, sampling: Sampling, backend: Backend
@@ -180,7 +182,7 @@ class SurvivalForest(BaseForest):
         if not self.oob_score:
             return
         risks, y = self._oob_means(plan), plan.checked.values
-        seen = ~np.isnan(risks[:, 0])
+        seen = scored(risks, plan.training.sampling)
         self.oob_prediction_ = by_cause(risks)
         self.oob_score_ = self._oob_scorer(plan.checked)(y[seen], risks[seen])
 

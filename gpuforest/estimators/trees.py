@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import run_on_backend
 from gpuforest.data.arrays import bring, is_frame, is_on_device, open_frame, to_host
-from gpuforest.data.binned import Passed
+from gpuforest.data.binned import BinnedData, Passed
 from gpuforest.data.validation import check_weights
 from gpuforest.engine import predict as prediction
 from gpuforest.engine.forest import Forest
@@ -122,6 +122,11 @@ class SingleTree(BaseTrees):
             self.ccp_alpha_ = float(self.ccp_alpha)
 
     def _fit(self, data: Passed, seed: int, earlier: Self | None, backend: Backend) -> None:
+        if self.ccp_alpha == CV and isinstance(data.X, BinnedData):
+            raise ValueError(
+                "ccp_alpha='cv' grows trees of some rows, which BinnedData do not give: pass X as "
+                "an array or a frame, or a number as ccp_alpha"
+            )
         super()._fit(data, seed, earlier, backend)
         if self.ccp_alpha == CV:
             self._cross_validate(data, seed, backend)

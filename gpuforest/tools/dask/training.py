@@ -34,7 +34,8 @@ def fit(client: Client, estimator: Any, blocks: list[Any], strategy: str, verbos
     """A local estimator, fitted on workers to delayed blocks by "auto", "trees" or
     "rows"; its `random_state` is a number. A ValueError says what the data have wrong, with the
     partition's name, and which strategy does not fit."""
-    begin = estimator._earlier().forest_.n_trees if continues(estimator) else 0
+    goes_on = continues(estimator) and shares_trees(estimator)
+    begin = estimator._earlier().forest_.n_trees if goes_on else 0
     with progress.printing(verbose):
         if strategy == "rows":
             if why := why_not_rows(estimator):

@@ -1,0 +1,510 @@
+"""The pairs of what a fit can be given: the tables of docs/pairs.md, and how to fit a pair.
+
+`python tests/support/pairs.py` writes the tables of the page.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from paths import ROOT
+from sklearn.base import is_classifier
+
+import gpuforest as gf
+
+PAGE = ROOT / "docs" / "pairs.md"
+FAMILIES: dict[str, tuple[Any, ...]] = {
+    "forests": (
+        gf.RandomForestClassifier, gf.RandomForestRegressor,
+        gf.ExtraTreesClassifier, gf.ExtraTreesRegressor,
+    ),
+    "quantiles": (gf.RandomForestQuantileRegressor, gf.ExtraTreesQuantileRegressor),
+    "survival": (gf.RandomSurvivalForest, gf.ExtraSurvivalTrees),
+    "isolation": (gf.IsolationForest, gf.RandomTreesEmbedding),
+    "trees": (gf.DecisionTreeClassifier, gf.DecisionTreeRegressor),
+    "bags": (gf.BaggingClassifier, gf.BaggingRegressor),
+    "AdaBoost": (gf.AdaBoostClassifier, gf.AdaBoostRegressor),
+    "boosting": (gf.HistGradientBoostingClassifier, gf.HistGradientBoostingRegressor),
+}  # fmt: skip
+EMBEDDING = gf.RandomTreesEmbedding
+FAMILY = {kind: family for family, kinds in FAMILIES.items() for kind in kinds}
+HEADS = {
+    "forests": "`RandomForest*`, `ExtraTrees*`", "quantiles": "quantile forests",
+    "survival": "survival forests", "isolation": "`IsolationForest`, `RandomTreesEmbedding`",
+    "trees": "`DecisionTree*`", "bags": "`Bagging*`", "AdaBoost": "`AdaBoost*`",
+    "boosting": "`HistGradientBoosting*`",
+}  # fmt: skip
+
+TARGETED = "forests quantiles survival trees bags AdaBoost boosting"
+ALL = f"{TARGETED} isolation"
+UNLIKE_SURVIVAL = TARGETED.replace("survival ", "")
+# what a fit can be given: how the page calls it, and the families that have it
+CAPABILITIES: dict[str, tuple[str, str]] = {
+    "groups": ("`groups`", "forests quantiles survival bags boosting"),
+    "blocks": ("`blocks`", "forests quantiles bags boosting"),
+    "zero weights": ("`sample_weight` with zeros", ALL),
+    "weights": ("`sample_weight` of fractions", ALL),
+    "outputs": ("several outputs, or causes", "forests quantiles survival trees bags"),
+    "missing": ("missing values", ALL),
+    "subset": ('`categorical_split="subset"`', ALL),
+    "multiway": (
+        '`categorical_split="multiway"`', "forests quantiles isolation trees bags AdaBoost"
+    ),
+    "ordered": ('`categorical_split="ordered_target"`', UNLIKE_SURVIVAL),
+    "auto": ('`categorical_split="auto"`', UNLIKE_SURVIVAL),
+    "monotonic": ("`monotonic_cst`", "forests trees bags AdaBoost boosting"),
+    "oblique": (
+        "`feature_combinations`", "forests quantiles survival isolation trees bags AdaBoost"
+    ),
+    "absolute error": ('`"absolute_error"`', UNLIKE_SURVIVAL),
+    "logrank": ('`criterion="logrank"`', "survival"),
+    "class_weight": ("`class_weight`", "forests trees bags AdaBoost boosting"),
+    "max_samples": (
+        "`max_samples`, of boosting `subsample`",
+        "forests quantiles survival isolation bags boosting",
+    ),
+    "warm_start": ("`warm_start`", "forests quantiles survival isolation bags boosting"),
+    "trees by oob": ('`n_estimators="auto"`', "forests quantiles survival bags"),
+    "features by oob": ('`max_features="oob"`', "forests quantiles survival"),
+    "leaves by oob": ('`min_samples_leaf="oob"`', "forests quantiles survival"),
+    "preset": ('`preset("accurate")`', "forests boosting"),
+    "early stopping": ("`early_stopping`", "boosting"),
+    "refit": ("`refit`", "boosting"),
+    "interactions": ("`interaction_cst`", "boosting"),
+    "pruning": ('`ccp_alpha="cv"`', "trees"),
+    "binned": ("`BinnedData`", ALL),
+    "dask": ("dask", "forests survival boosting"),
+    "dask by rows": ('dask, `strategy="rows"`', "forests"),
+}  # fmt: skip
+BY_OOB = {"trees by oob", "features by oob", "leaves by oob", "preset"}
+CATEGORIES = {
+    "subset": "subset", "multiway": "multiway", "ordered": "ordered_target", "auto": "auto"
+}  # fmt: skip
+# of each set a fit takes one alone, because they are values of one parameter, or ways to pass X
+ALTERNATIVES = [
+    {*CATEGORIES}, {"absolute error", "logrank"}, {"binned", "dask", "dask by rows"}
+]  # fmt: skip
+
+
+class Refusal(NamedTuple):
+    """A pair that is refused; or one capability, that a family knows and refuses.
+
+    message : what the error says
+    families : which refuse it; "": all that have both
+    """
+
+    a: str
+    b: str
+    message: str
+    families: str = ""
+    of_labels: bool = False  # and not of numbers
+
+    def is_of(self, kind: Any) -> bool:
+        return FAMILY[kind] in (self.families or ALL).split() and (
+            of_classes(kind) or not self.of_labels
+        )
+
+
+ONE_OUTPUT = "target statistics are of one output: pass categorical_split='subset'"
+LATER = (
+    "target statistics of categories know the targets of later blocks: pass "
+    "categorical_split='subset', or no blocks"
+)
+NUMERIC = (
+    "criterion='absolute_error' is for numeric features: pass criterion='squared_error', or "
+    "categorical_features=None and numbers in place of the categories (OrdinalEncoder)"
+)
+LABELS = "blocks take several outputs as numbers: make numbers of these labels"
+ONE_FEATURE = "is for splits by one feature: set feature_combinations=None, or "
+ANEW = (
+    "refit=True grows all rounds anew, with the rows of X that early stopping had set aside, which "
+    "does not go with warm_start=True: leave that out, or set refit=False"
+)
+ROWS = "strategy='rows' cannot do {}: use 'trees'"
+ONE_PLACE = ROWS.format("{}, which needs all rows of a node in one place")
+REFUSALS = [
+    Refusal(
+        "groups", "blocks",
+        "groups and blocks judge rows in two ways: pass groups for rows that belong together, or "
+        "blocks for rows in the order of time",
+    ),
+    Refusal("blocks", "ordered", LATER, "forests quantiles bags"),
+    Refusal("blocks", "auto", LATER, "forests quantiles bags"),
+    Refusal("outputs", "ordered", ONE_OUTPUT),
+    Refusal("outputs", "auto", ONE_OUTPUT),
+    Refusal(
+        "outputs", "monotonic", "Monotonicity constraints are not supported with multiple outputs."
+    ),
+    Refusal("outputs", "dask", LABELS, of_labels=True),
+    Refusal("outputs", "dask by rows", LABELS, of_labels=True),
+    Refusal("subset", "absolute error", NUMERIC, "forests quantiles trees bags AdaBoost"),
+    Refusal("multiway", "absolute error", NUMERIC),
+    Refusal(
+        "multiway", "oblique",
+        f"categorical_split='multiway' {ONE_FEATURE}categorical_split='subset'",
+    ),
+    Refusal("monotonic", "oblique", f"monotonic_cst {ONE_FEATURE}monotonic_cst=None"),
+    Refusal(
+        "oblique", "logrank",
+        "criterion='logrank' takes no feature_combinations: pass criterion='exponential', or leave "
+        "feature_combinations out",
+    ),
+    Refusal(
+        "warm_start", "trees by oob",
+        'n_estimators="auto" adds to no earlier trees: set warm_start=False, or n_estimators to a '
+        "number",
+    ),
+    Refusal("warm_start", "refit", ANEW),
+    Refusal("warm_start", "preset", ANEW, "boosting"),
+    Refusal(
+        "pruning", "binned",
+        "ccp_alpha='cv' grows trees of some rows, which BinnedData do not give: pass X as an array "
+        "or a frame, or a number as ccp_alpha",
+    ),
+    Refusal("multiway", "dask by rows", ONE_PLACE.format("categorical_split='multiway'")),
+    Refusal("oblique", "dask by rows", ONE_PLACE.format("combinations of features")),
+    Refusal("absolute error", "dask by rows", ONE_PLACE.format("criterion='absolute_error'")),
+    *(
+        Refusal(name, "dask by rows", ROWS.format("models whose trees depend on each other"))
+        for name in sorted(BY_OOB)
+    ),
+    Refusal(
+        "blocks", "",
+        "survival forests weigh rows by the hazard of all rows, so no row is judged by earlier "
+        "ones only: pass no blocks", "survival",
+    ),
+    Refusal("outputs", "", "y should be a 1d array: boosting has one output", "boosting"),
+    Refusal(
+        "outputs", "",
+        "y should be a 1d array, got an array of shape (144, 2) instead: AdaBoost has one output",
+        "AdaBoost",
+    ),
+    Refusal(
+        "monotonic", "",
+        "monotonic_cst bounds the means of leaves and no quantiles: leave it out, or take "
+        "RandomForestRegressor or ExtraTreesRegressor for monotonic means", "quantiles",
+    ),
+]  # fmt: skip
+
+
+def has(kind: Any, name: str) -> bool:
+    """Whether an estimator has a capability."""
+    if FAMILY[kind] not in CAPABILITIES[name][1].split():
+        return False
+    if name in ("absolute error", "class_weight"):
+        return of_classes(kind) == (name == "class_weight")
+    return (name, kind) not in (("max_samples", EMBEDDING), ("oblique", gf.IsolationForest))
+
+
+@cache
+def of_classes(kind: Any) -> bool:
+    return bool(is_classifier(kind()))
+
+
+def one_alone(a: str, b: str) -> bool:
+    return any({a, b} <= names for names in ALTERNATIVES)
+
+
+@cache
+def pairs_of(family: str) -> list[tuple[str, str, list[Any]]]:
+    """The pairs that some estimators of a family have, and these."""
+    pairs = [pair for pair in combinations(CAPABILITIES, 2) if not one_alone(*pair)]
+    having = [(a, b, [k for k in FAMILIES[family] if has(k, a) and has(k, b)]) for a, b in pairs]
+    return [(a, b, kinds) for a, b, kinds in having if kinds]
+
+
+def refusal_of(kind: Any, a: str, b: str = "") -> Refusal | None:
+    """How an estimator refuses a pair, or one capability; None: it takes it."""
+    return next((r for r in REFUSALS if {r.a, r.b} == {a, b} and r.is_of(kind)), None)
+
+
+# rows
+
+
+class Rows(NamedTuple):
+    """What `fit` gets."""
+
+    X: Any
+    y: Any = None
+    sample_weight: Any = None
+    groups: Any = None
+    blocks: Any = None
+
+
+def draw(kind: Any, used: set[str], seed: int = 0, first: int = 0, n: int = 36) -> Rows:
+    """Four rows of each of n towns. Each is a group, or four are one where no category tells them
+    apart; five are a block. What a group or block adds to the target says nothing of others."""
+    rng, N = np.random.default_rng(seed), 4 * n
+    town = first + rng.permutation(np.repeat(np.arange(n), 4))
+    known = bool(used & {*CATEGORIES})
+    label = town // (5 if "blocks" in used else 1 if known else 4)
+    value = 2 * rng.normal(size=label.max() + 1)[label] + 0.1 * rng.normal(size=N)
+    X = rng.normal(size=(N, 4))
+    value += 0.3 * X[:, 0]
+    if not known:
+        X[:, 2] = label
+    if "missing" in used:
+        X[:, :2][rng.random((N, 2)) < 0.15] = np.nan
+    if known:
+        names = np.char.add("town ", town.astype(str)).astype(object)
+        names[rng.random(N) < 0.1 * ("missing" in used)] = None
+        X = pd.DataFrame(X, columns=[*"abcd"]).assign(town=pd.Series(names, dtype="str"))
+    weight = rng.uniform(0.3, 3.0, N) if "weights" in used else None
+    of_rows = {name: label for name in ("groups", "blocks") if name in used}
+    return Rows(X, target(kind, used, value, rng), weight, **of_rows)
+
+
+def target(kind: Any, used: set[str], value: np.ndarray, rng: Any) -> Any:
+    several, N = "outputs" in used, len(value)
+    if FAMILY[kind] == "isolation":
+        return None
+    if FAMILY[kind] == "survival":
+        y = np.empty(N, [("event", int if several else bool), ("time", float)])
+        y["event"] = rng.integers(0, 3, N) if several else rng.random(N) < 0.8
+        y["time"] = np.exp(-value)
+        return y
+    if not of_classes(kind):
+        return np.stack([value, value + rng.normal(size=N)], axis=1) if several else value
+    cuts = [0.0] if "monotonic" in used else [-1.0, 1.0]
+    labels = np.array(["high", "low", "mid"])[np.searchsorted(cuts, value)]
+    return np.stack([labels, rng.permutation(labels)], axis=1) if several else labels
+
+
+def with_junk(kind: Any, used: set[str], rows: Rows) -> Rows:
+    """The rows, and others of weight zero, which would change the model if they weighed more."""
+    junk = draw(kind, used - {"missing"}, seed=9, first=50, n=5)
+    frame = pd.DataFrame(junk.X)
+    X, y = pd.concat([frame.iloc[:, :4] * 1000, frame.iloc[:, 4:]], axis=1), junk.y
+    if FAMILY[kind] == "survival":
+        y["time"] *= 100
+    elif y is not None and y.dtype.kind == "f":
+        y = y * 100
+    both = pd.concat([pd.DataFrame(rows.X), X], ignore_index=True)
+    y, groups, blocks = (
+        None if a is None else np.concatenate([a, b])
+        for a, b in ((rows.y, y), (rows.groups, junk.groups), (rows.blocks, junk.blocks))
+    )
+    weight = np.append(weights_of(rows), np.zeros(len(X)))
+    X = both if isinstance(rows.X, pd.DataFrame) else both.to_numpy()
+    return Rows(X, y, weight, groups, blocks)
+
+
+def weights_of(rows: Rows) -> np.ndarray:
+    return np.ones(len(rows.X)) if rows.sample_weight is None else rows.sample_weight
+
+
+def repeated(rows: Rows, times: np.ndarray) -> Rows:
+    """Each row so many times."""
+    again = np.repeat(np.arange(len(rows.X)), times)
+    X = rows.X.iloc[again] if isinstance(rows.X, pd.DataFrame) else rows.X[again]
+    return Rows(X, rows.y[again])
+
+
+# fits
+
+SMALL: dict[str, dict[str, Any]] = {
+    "forests": {"n_estimators": 4, "max_depth": 6},
+    "quantiles": {"n_estimators": 4, "max_depth": 6},
+    "survival": {"n_estimators": 4, "max_depth": 6},
+    "isolation": {"n_estimators": 4},
+    "trees": {"max_depth": 6},
+    "bags": {"n_estimators": 4},
+    "AdaBoost": {"n_estimators": 3},
+    "boosting": {"max_iter": 3, "max_leaf_nodes": 4, "min_samples_leaf": 2},
+}
+STOPPING = {"early_stopping": True, "n_iter_no_change": 2, "validation_fraction": 0.2}
+PARAMETERS: dict[str, dict[str, Any]] = {
+    "oblique": {"feature_combinations": 2},
+    "logrank": {"criterion": "logrank"},
+    "warm_start": {"warm_start": True},
+    "trees by oob": {"n_estimators": "auto", "max_estimators": 6, "oob_tol": 100.0},
+    "features by oob": {"max_features": "oob"},
+    "leaves by oob": {"min_samples_leaf": "oob"},
+    "early stopping": STOPPING,
+    "refit": {"refit": True, **STOPPING},
+    "interactions": {"interaction_cst": [[0, 1], [2, 3]]},
+    "pruning": {"ccp_alpha": "cv", "ccp_cv": 3},
+}
+CLASS_WEIGHT = {"high": 1.0, "low": 2.0, "mid": 4.0}
+
+
+@dataclass
+class Case:
+    """An estimator that is given some capabilities."""
+
+    kind: Any
+    used: set[str]
+
+    @property
+    def family(self) -> str:
+        return FAMILY[self.kind]
+
+    @property
+    def rows(self) -> Rows:
+        return draw(self.kind, self.used)
+
+    @property
+    def number(self) -> str:
+        """The parameter that says how many trees grow."""
+        return "max_iter" if self.family == "boosting" else "n_estimators"
+
+    def without(self, name: str) -> Case:
+        return Case(self.kind, self.used - {name})
+
+    def asked(self, names: set[str]) -> dict[str, Any]:
+        """The parameters, also those of the base tree; `names`: of the constructor."""
+        used, boosts = self.used, self.family == "boosting"
+        asked: dict[str, Any] = {**SMALL[self.family]}
+        if "preset" in used:
+            few = {self.number: 4 if boosts else 6, "max_leaf_nodes": 4 if boosts else None}
+            asked = self.kind.preset("accurate", **few).get_params()
+        asked |= {"random_state": 0} | ({"n_jobs": 1} if "n_jobs" in names else {})
+        if "contamination" in names:
+            asked["contamination"] = 0.1
+        if "oob_score" in names:
+            drawn = self.kind().bootstrap or bool(used & {"groups", "max_samples", *BY_OOB})
+            judged = drawn or "blocks" in used
+            asked |= {"bootstrap": drawn, "oob_score": judged and "dask by rows" not in used}
+        for name in used & {*CATEGORIES}:
+            asked["categorical_split"] = CATEGORIES[name]
+            asked |= {} if boosts else {"min_category_frequency": 1}
+        for name in [name for name in PARAMETERS if name in used]:
+            asked |= PARAMETERS[name]
+        if "monotonic" in used:
+            asked["monotonic_cst"] = [1, 0, 0, 0, 0][: self.rows.X.shape[1]]
+        if "absolute error" in used:
+            asked["loss" if boosts else "criterion"] = "absolute_error"
+        if "max_samples" in used:
+            asked |= {"subsample": 0.7} if boosts else {"max_samples": 30}
+        if "class_weight" in used:
+            by_name = self.family == "forests" or "outputs" in used
+            asked["class_weight"] = "balanced" if by_name else CLASS_WEIGHT
+        return asked
+
+    def model(self, backend: str = "numba", **changes: Any) -> Any:
+        """The estimator, not fitted."""
+        names = {*inspect.signature(self.kind).parameters}
+        asked = self.asked(names) | {"backend": backend} | changes
+        if self.family not in ("bags", "AdaBoost"):
+            return self.kind(**asked)
+        own = {name: asked.pop(name) for name in names | {"warm_start"} if name in asked}
+        if self.family == "AdaBoost":
+            own["backend"] = backend
+        tree = {"max_depth": 6 if self.family == "bags" else 2, "backend": backend} | asked
+        return self.kind(self.kind._tree(**tree), **own)
+
+    def fit(self, rows: Rows | None = None, backend: str = "numba", **changes: Any) -> Any:
+        """The fitted estimator."""
+        rows = self.rows if rows is None else rows
+        model = self.model(backend, **changes)
+        if "binned" in self.used:
+            rows = binned(model, rows)
+        return self.grown(model, rows)
+
+    def grown(self, model: Any, rows: Rows) -> Any:
+        """The fitted model; a warm start comes in two steps."""
+        passed = {name: part for name, part in rows._asdict().items() if part is not None}
+        if "warm_start" in self.used:
+            most = getattr(model, self.number)
+            model.set_params(**{self.number: 3}).fit(**passed)
+            model.set_params(**{self.number: most})
+        return model.fit(**passed)
+
+    def fit_on(self, client: Any, rows: Rows | None = None) -> Any:
+        """The estimator for dask, fitted to parts that lie on a cluster."""
+        from dask import delayed
+
+        import gpuforest.dask as on_dask
+
+        columns = zip(*parts_of(self.rows if rows is None else rows), strict=True)
+        lists = [None if c[0] is None else [delayed(part) for part in c] for c in columns]
+        how = {"client": client, "strategy": "rows" if "dask by rows" in self.used else "trees"}
+        model = getattr(on_dask, self.kind.__name__)(**self.model().get_params(), **how)
+        return self.grown(model, Rows(*lists))
+
+
+def parts_of(rows: Rows) -> list[tuple[Any, ...]]:
+    """The rows in three parts."""
+    n = len(rows.X)
+    cuts = [slice(0, 10), slice(10, n // 2), slice(n // 2, n)]
+    return [tuple(None if a is None else a[cut] for a in rows) for cut in cuts]
+
+
+def binned(model: Any, rows: Rows) -> Rows:
+    """The rows as `BinnedData`, to which a fit is given several outputs."""
+    names = ("max_bins", "categorical_features", "min_category_frequency", "categorical_split")
+    wanted = {name: getattr(model, name) for name in names}
+    y = rows.y if np.ndim(rows.y) == 2 else None
+    rows = rows if y is None else rows._replace(y=None)
+    return Rows(gf.BinnedData.from_blocks(parts_of(rows), random_state=0, **wanted), y)
+
+
+# the page
+
+
+def tables() -> Iterator[str]:
+    """The lines of the page's tables."""
+    number = {name: i for i, name in enumerate(CAPABILITIES, 1)}
+    yield f"| | | {' | '.join(HEADS[family] for family in FAMILIES)} |"
+    yield "|---:|---|" + ":---:|" * len(HEADS)
+    for name, (title, _) in CAPABILITIES.items():
+        cells = [cell_of(family, name) for family in FAMILIES]
+        yield f"| {number[name]} | {title} | {' | '.join(cells)} |"
+    yield "\n## The pairs\n"
+    yield f"| | {' | '.join(map(str, number.values()))} |"
+    yield "|---|" + ":---:|" * len(number)
+    for a, (title, _) in CAPABILITIES.items():
+        cells = ["" if number[a] >= number[b] else cell_of_pair(a, b) for b in CAPABILITIES]
+        yield f"| {number[a]} {title} | {' | '.join(cells)} |"
+    yield "\n## What is refused\n"
+    for message, letter in LETTERS.items():
+        refusals = [r for r in REFUSALS if r.message == message and r.b]
+        families = " ".join(dict.fromkeys(r.families for r in refusals))
+        heads = ", ".join(HEADS[family] for family in FAMILIES if family in families.split())
+        limits = [heads] if heads else ["labels"] if any(r.of_labels for r in refusals) else []
+        yield f'- **{letter}**{"".join(f" ({limit})" for limit in limits)}: "{message}"'
+
+
+ONLY = {"absolute error": "numbers", "class_weight": "classes"}
+LETTERS = {
+    message: chr(ord("a") + i)
+    for i, message in enumerate(dict.fromkeys(refusal.message for refusal in REFUSALS))
+}
+
+
+def cell_of(family: str, name: str) -> str:
+    kinds = [kind for kind in FAMILIES[family] if has(kind, name)]
+    if not kinds:
+        refusal = refusal_of(FAMILIES[family][0], name)
+        return LETTERS[refusal.message] if refusal else ""
+    if len(kinds) == len(FAMILIES[family]):
+        return "✓"
+    return ONLY.get(name, f"`{kinds[0].__name__}`")
+
+
+def cell_of_pair(a: str, b: str) -> str:
+    if one_alone(a, b):
+        return "or"
+    of_all = [pair for family in FAMILIES for pair in pairs_of(family) if pair[:2] == (a, b)]
+    refusals = [refusal_of(kind, a, b) for *_, kinds in of_all for kind in kinds]
+    letters = sorted({LETTERS[refusal.message] for refusal in refusals if refusal})
+    return ", ".join(["✓"] * (None in refusals) + letters)
+
+
+def page() -> str:
+    """The page with the tables that follow from this file."""
+    before, _, rest = PAGE.read_text().partition("<!-- tables -->\n")
+    after = rest.partition("<!-- end of tables -->")[2]
+    text = "\n".join(tables())
+    return f"{before}<!-- tables -->\n\n{text}\n\n<!-- end of tables -->{after}"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
