@@ -8,6 +8,7 @@ objects, so none is imported here without need.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
 from collections.abc import Collection
@@ -34,6 +35,11 @@ TEXT = (str, bytes)
 # what float() takes, or NumPy converts, but is no real number
 NOT_NUMBERS = (complex, np.complexfloating, np.datetime64, np.timedelta64)
 DATES = "make numbers of it, such as year, month and weekday or days since a date, or drop it"
+# names of the columns of a target of survival
+TIME = """time|duration|tenure|lifespan|follow.?up|hours|days|weeks|months|years
+    |(?<![a-z])(t|age|hour|day|week|month|year)(?![a-z])"""
+EVENT = """event|status|death|died|deceased|fail|cause|observed|churn|relapse|recurrence|outcome
+    |(dead|stat|(?<![a-z])(e|delta))(?![a-z])"""
 CATEGORIES = "list it in categorical_features at fit, encode it as numbers or drop it"
 
 
@@ -116,13 +122,23 @@ def stack_columns(frame: Any, dtype: type) -> Array:
     return out
 
 
-def fields_of(y: Any, name: str) -> list[np.ndarray]:
-    """The columns of a frame, or the fields of a structured array [n], on the host; of other arrays
-    none."""
+def fields_of(y: Any, name: str) -> dict[str, np.ndarray]:
+    """The columns of a frame, or the fields of a structured array [n], on the host, by name; of
+    other arrays none. A field of several numbers is an error."""
+    y = to_host(y, name)
     if is_frame(y):
-        return [np.asarray(to_host(y[column], name)) for column in y.columns]
-    y = np.asarray(to_host(y, name))
-    return [y[field] for field in y.dtype.names or ()] if y.ndim == 1 else []
+        return {str(c.name): np.asarray(c.to_numpy()) for c in open_frame(y, name).iter_columns()}
+    y = np.asarray(y)
+    names = y.dtype.names or ()
+    if several := [field for field in names if y.dtype[field].shape]:
+        raise ValueError(f"the field {several[0]!r} of {name} must hold one number for each row")
+    return {field: y[field] for field in names} if y.ndim == 1 else {}
+
+
+def part_of(name: str) -> int:
+    """Whether a name in a target of survival is one of events (0), neither (1), or times (2)."""
+    is_time, is_event = (re.search(words, name, re.I | re.X) for words in (TIME, EVENT))
+    return 2 if is_time else 0 if is_event else 1
 
 
 def ordered_codes(labels: Any) -> tuple[np.ndarray, tuple[Any, ...]]:
@@ -259,9 +275,9 @@ def is_frame(X: Any) -> bool:
     )
 
 
-def open_frame(X: Any) -> Any:
+def open_frame(X: Any, called: str = "X") -> Any:
     """A frame in memory as narwhals sees it, of whatever columns; Arrow's record batches as a
-    table. Several columns of one name are an error."""
+    table. Several columns of one name are an error, which calls the frame by its name."""
     import narwhals.stable.v2 as nw
     from narwhals.exceptions import DuplicateError
 
@@ -273,15 +289,15 @@ def open_frame(X: Any) -> Any:
         names = list(X.columns if hasattr(type(X), "iloc") else X.column_names)
         twice = [name for name, n in Counter(names).items() if n > 1]
         raise ValueError(
-            f"X has several columns of one name: {', '.join(map(repr, twice))}; rename or remove "
-            "all but one, or pass an array, whose columns have no names"
+            f"{called} has several columns of one name: {', '.join(map(repr, twice))}; rename or "
+            "remove all but one, or pass an array, whose columns have no names"
         ) from error
     except TypeError as error:
         # of dask, of polars and others, of Spark
         ways = [name for name in ("compute", "collect", "toPandas") if hasattr(type(X), name)]
         raise TypeError(
-            f"X is a {type(X).__module__}.{type(X).__qualname__}, not a frame in memory: "
-            + (f"call X.{ways[-1]}() first, or " if ways else "")
+            f"{called} is a {type(X).__module__}.{type(X).__qualname__}, not a frame in memory: "
+            + (f"call {called}.{ways[-1]}() first, or " if ways else "")
             + "make it one of pandas, polars or Arrow (pyarrow.Table)"
         ) from error
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from gpuforest.common.progress import stage
 from gpuforest.common.text import did_you_mean
-from gpuforest.data.arrays import is_number, ordered_codes
+from gpuforest.data.arrays import is_number, ordered_codes, part_of
 from gpuforest.data.binned import Labels
 from gpuforest.data.categories import columns_of_categories
 from gpuforest.data.files import (
@@ -382,10 +382,11 @@ def _survival(column: Any, time: np.ndarray, target: str) -> np.ndarray:
             f"the event column {column.name!r} must hold 1 (or true) where the event came, or the "
             "number of its cause, and 0 (or false) where it had not come by the time of the row"
         )
+    if (part_of(column.name), part_of(target)) == (2, 0):
+        raise ValueError(f"exchange --event {column.name!r}, named a time, and --target {target!r}")
     if time.dtype.kind not in "iuf":
         raise ValueError(f"the target {target!r} must hold the times of the events: numbers")
-    dtype = [("event", np.float64), ("time", np.float64)]
-    return np.rec.fromarrays([event.astype(np.float64), time.astype(np.float64)], dtype=dtype)
+    return np.rec.fromarrays([event, time], dtype=[("event", float), ("time", float)])
 
 
 def is_missing(column: Any) -> np.ndarray:

@@ -23,7 +23,7 @@ from gpuforest.backends.base import Array, Backend
 from gpuforest.backends.registry import get_host_backend
 from gpuforest.common import progress
 from gpuforest.common.arguments import byte_count, thread_count
-from gpuforest.data.arrays import count_columns, fields_of, is_frame, to_host
+from gpuforest.data.arrays import count_columns, fields_of, is_frame, part_of, to_host
 from gpuforest.data.binned import OF_ROWS, BinnedData, Labels, codes_in, finished, unfinished
 from gpuforest.data.blocks import Block, Blocks, named
 from gpuforest.data.categories import CategoryReader, Tally, factorize, find
@@ -39,6 +39,11 @@ from gpuforest.data.validation import (
 from gpuforest.engine import binning
 from gpuforest.engine.binning import SAMPLE_ROWS
 
+MOST_CAUSES = 100  # of events
+UNSAID = (
+    "y does not say which of its columns {!r} and {!r} is the event and which is the time: name "
+    "them so, such as 'event' and 'time', or let the event be of dtype bool and the time be numbers"
+)
 NO_LIMIT = 2**64 - 1  # of hashes
 PAIR = np.dtype([("event", np.float64), ("time", np.float64)])  # a target of survival
 Ordered = dict[int, np.ndarray]  # features with target statistics: the rows' numbers f32[N]
@@ -358,6 +363,8 @@ class Rows:
                 raise ValueError(f"some blocks have {name}, and others have not")
         if self._targets and (self._label_type is None) != (other._label_type is None):
             raise ValueError("y holds labels in some blocks, and numbers in others")
+        if len({part.dtype.names for part in (*self._targets[:1], *other._targets)}) > 1:
+            raise ValueError("y says what is the event, and what its time, in some blocks only")
         self.n_rows, self._label_type = self.n_rows + other.n_rows, other._label_type
         self._weights += other._weights
         for name, parts in self._labels.items():
@@ -373,7 +380,10 @@ class Rows:
     def _numbers(self, y: Any) -> np.ndarray:
         """The targets, or codes of the labels."""
         if is_pair(y):
-            return pairs_of(y)
+            pairs = pairs_of(y, "y must hold one target, or an event and its time as two numbers")
+            if not np.isfinite(pairs.view((float, 2))).all():
+                raise ValueError("y contains NaN or infinity: every row needs a finite target")
+            return pairs
         column = y if hasattr(y, "implementation") else np.asarray(to_host(y, "y"))
         if not isinstance(column, np.ndarray) and (
             column.dtype.is_numeric() or column.dtype.is_boolean()
@@ -402,7 +412,7 @@ class Rows:
         y = np.concatenate(self._targets)
         self._targets.clear()
         if self._label_type is None:
-            return y
+            return settled(y) if y.dtype.names else y
         if len({isinstance(value, str) for value in self._codes}) > 1:
             raise ValueError("Unknown label type: y mixes strings and numbers")
         classes = sorted(self._codes)
@@ -438,13 +448,38 @@ def is_pair(y: Any) -> bool:
     return bool(getattr(getattr(y, "dtype", None), "names", None))
 
 
-def pairs_of(y: Any) -> np.ndarray:
-    """Events and times, PAIR[n]."""
-    columns = fields_of(y, "y")
+def pairs_of(y: Any, problem: str) -> np.ndarray:
+    """Events and times, PAIR[n], or under their own names if these and the dtypes leave open which
+    is which, see `settled`. `problem` is the error of other targets."""
+    fields = fields_of(y, "y")
+    names, columns = (*fields,), [*fields.values()]
     if len(columns) != 2 or any(column.dtype.kind not in "biuf" for column in columns):
-        raise ValueError("y must hold one target, or an event and its time as two numbers")
-    pairs = np.empty(len(columns[0]), PAIR)
-    pairs["event"], pairs["time"] = columns
-    if not all(np.isfinite(pairs[name]).all() for name in ("event", "time")):
-        raise ValueError("y contains NaN or infinity: every row needs a finite target")
-    return pairs
+        raise ValueError(problem)
+    said, are_bool = [*map(part_of, names)], [column.dtype.kind == "b" for column in columns]
+    event = None if said[0] == said[1] else int(said[1] < said[0])
+    if any(are_bool):
+        # scikit-survival's arrays begin with the event, by whatever name
+        if event is None or (are_bool[0] and said != [2, 0] and not is_frame(y)):
+            event = are_bool.index(True)
+        if not are_bool[event] or are_bool[1 - event]:
+            raise ValueError(UNSAID.format(*names))
+    if event is not None:
+        names, columns = ("event", "time"), [columns[event], columns[1 - event]]
+    return np.stack(columns, axis=1).astype(float).view([(name, float) for name in names])[:, 0]
+
+
+def settled(pairs: np.ndarray) -> np.ndarray:
+    """The pairs of all rows as PAIR[n]: of two open columns, that which cannot hold causes has the
+    times; an error if both can hold them."""
+    if pairs.dtype == PAIR:
+        return pairs
+    names = list(pairs.dtype.names or ())
+    can = [are_causes(pairs[name], MOST_CAUSES) for name in names]
+    if all(can):
+        raise ValueError(UNSAID.format(*names))
+    return (pairs[names[::-1]] if can[1] else pairs).astype(PAIR)
+
+
+def are_causes(event: np.ndarray, most: int) -> bool:
+    """Whether all are whole numbers from 0 to `most`."""
+    return bool(((event >= 0) & (event <= most) & (event == np.round(event))).all())

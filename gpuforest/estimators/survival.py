@@ -16,8 +16,9 @@ from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import get_host_backend
 from gpuforest.common.arguments import thread_count
 from gpuforest.common.dtypes import MAX_TOTAL_WEIGHT, WEIGHT
-from gpuforest.data.arrays import fields_of, to_host
+from gpuforest.data.arrays import to_host
 from gpuforest.data.binned import Passed
+from gpuforest.data.passes import MOST_CAUSES, are_causes, pairs_of, settled
 from gpuforest.engine import predict as prediction
 from gpuforest.engine import target
 from gpuforest.engine.forest import Forest
@@ -39,26 +40,20 @@ from gpuforest.explain.survival import StepFunction, Steps
 Array = Any
 
 HOW = (
-    "pass a structured array of two fields, whether the event came (bool) and the time of the "
-    "event or until when the row is known (float), such as numpy.array([(True, 5.0), (False, "
-    '7.5)], dtype=[("event", bool), ("time", float)]), or a frame of two such columns'
+    "y must say which rows had their event, and when: pass a structured array of two fields, "
+    "whether the event came, and when or until when the row is known, or such a frame, as in "
+    'numpy.array([(True, 5.0), (False, 7.5)], dtype=[("event", bool), ("time", float)])'
 )
-MOST_CAUSES = 100
 
 
 def check_survival(y: Any, n_rows: int) -> np.ndarray:
-    """Times, and causes of events or 0, f64[N, 2] of a target of survival; a ValueError if it is
-    none."""
-    columns = fields_of(y, "y")
-    if len(columns) != 2 or any(column.dtype.kind not in "biuf" for column in columns):
-        raise ValueError(f"y must say which rows had their event, and when: {HOW}")
-    event, time = (column.astype(np.float64) for column in columns)
+    """Times, and causes of events or 0, f64[N, 2] of a survival target; else a ValueError."""
+    event, time = settled(pairs_of(y, HOW)).view((float, 2)).T
     if len(event) != n_rows:
         raise ValueError(f"X has {n_rows} rows, y has {len(event)}")
     if not are_causes(event, MOST_CAUSES):
         raise ValueError(
-            "the first field of y must be True or False, or the causes of events as numbers from "
-            f"1 to at most {MOST_CAUSES} and 0 where none came: {HOW}"
+            f"the events of y must be True or False, or causes from 1 to {MOST_CAUSES} and 0 for none"
         )
     if not np.isfinite(time).all() or (time < 0).any():
         row = int(np.argmax(~np.isfinite(time) | (time < 0)))
@@ -73,11 +68,6 @@ def check_survival(y: Any, n_rows: int) -> np.ndarray:
             stacklevel=2,
         )
     return np.stack([time, event], axis=1)
-
-
-def are_causes(event: np.ndarray, most: int) -> bool:
-    """Whether all are whole numbers from 0 to `most`."""
-    return bool(((event >= 0) & (event <= most) & (event == np.round(event))).all())
 
 
 def are_survival(y: np.ndarray, n_causes: int) -> bool:

@@ -128,7 +128,8 @@ def test_events_and_times(tmp_path):
         [(NUMBERS[:9], y[:9]), (NUMBERS[9:], pairs[9:])], random_state=1
     )
     frames = gf.BinnedData.from_blocks([table[:9], table[9:]], **named)
-    for data in (arrays, frames, gf.BinnedData.load(tmp_path / "data")):
+    turned = gf.BinnedData.from_blocks([table], target=("time", "event"), random_state=1)
+    for data in (arrays, frames, turned, gf.BinnedData.load(tmp_path / "data")):
         other = gf.RandomSurvivalForest(4, random_state=1).fit(data)
         assert same_forest(other.forest_, forest.forest_)
         assert np.array_equal(other.unique_times_, forest.unique_times_)

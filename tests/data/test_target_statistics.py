@@ -320,8 +320,9 @@ def test_an_exported_model_takes_the_categories():
 @pytest.mark.parametrize(
     "statistic",
     [[["a"], [0.5]], [["a", "a"], [0.1, 0.2, 0.3]], [["a", 1], [0.1, 0.2, 0.3]],
-     [["a"], [0.1, float("nan")]], [["a"], [1, 2]], [["a"]], "a"],
-    ids=range(7),
+     [["a"], [0.1, float("nan")]], [["a"], [1, 2]], [["a"]], "a", [["a"], [0.1, float("inf")]],
+     [["a"], [0.1, -1e39]]],
+    ids=range(9),
 )  # fmt: skip
 def test_files_that_no_model_wrote(statistic, tmp_path):
     path = tmp_path / "model"

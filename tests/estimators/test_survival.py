@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from cuda_on_cpu.module import available
 from emulated import EmulatedBackend
@@ -375,13 +376,87 @@ def test_as_scikit_learn_calls_it():
         (target(Y["event"], Y["time"] * 0), "all events of y are at time 0"),
         (target(Y["event"], -Y["time"]), "the times of y must be finite and not negative: row 0"),
         (target(Y["event"], Y["time"] * np.nan), "the times of y must be finite"),
-        (np.array([(0.5, 1.0)] * 200, [("e", float), ("t", float)]), "the first field of y must"),
-        (np.array([(101, 1.0)] * 200, [("e", int), ("t", float)]), "the first field of y must"),
+        (np.array([(0.5, 1.0)] * 200, [("e", float), ("t", float)]), "the events of y must"),
+        (np.array([(101, 1.0)] * 200, [("e", int), ("t", float)]), "the events of y must"),
+        (Y.astype([("event", bool), ("time", float, (2,))]), "the field 'time' of y must hold one"),
     ],
 )
 def test_targets_that_are_refused(y, message):
     with pytest.raises(ValueError, match=message):
         RandomSurvivalForest(2).fit(X, y)
+
+
+WEEKS = np.random.default_rng(1).integers(1, 52, len(Y))  # which could be causes
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"time": WEEKS, "event": Y["event"] * 1},
+        {"Survival_in_days": WEEKS, "Status": Y["event"] * 1},
+        {"TENURE": WEEKS, "x": Y["event"] * 1},
+        {"x": WEEKS, "death_event": Y["event"] * 1},
+        {"time_to_event": WEEKS, "Event": Y["event"] * 1},  # of both words, time decides
+        {"x": WEEKS, "z": Y["event"]},
+        {"x": WEEKS / 2, "z": Y["event"] * 1},
+        {"x": WEEKS * 100, "z": Y["event"] * 1},
+    ],
+    ids=lambda columns: "-".join(columns),
+)
+def test_what_tells_events_from_times(columns):
+    frame = pd.DataFrame(columns)
+    time, event = frame.to_numpy(float).T
+    wanted = RandomSurvivalForest(3, random_state=0).fit(X, target(event > 0, time))
+    theirs = frame[[*frame.columns[::-1]]].to_records(index=False)  # the event first
+    blocks = [(X[i : i + 50], frame[i : i + 50]) for i in range(0, len(X), 50)]
+    data = gpuforest.BinnedData.from_blocks(blocks, random_state=0)
+    targets = [frame, frame.to_records(index=False), theirs, pa.table(frame)]
+    targets += [pa.table(frame).to_batches()[0], frame.convert_dtypes()]
+    for of_fit in [*((X, y) for y in targets), (data,)]:
+        forest = RandomSurvivalForest(3, random_state=0).fit(*of_fit)
+        assert np.array_equal(forest.predict(X), wanted.predict(X))
+    assert forest.score(X, frame) == wanted.score(X, target(event > 0, time))
+
+
+def test_blocks_are_judged_together_where_values_tell_events_from_times():
+    y = pd.DataFrame({"x": np.where(np.arange(len(X)) < 150, WEEKS, 0.5), "z": Y["event"] * 1})
+    data = gpuforest.BinnedData.from_blocks([(X[:150], y[:150]), (X[150:], y[150:])])
+    assert np.array_equal(data.y["time"], y["x"])
+    mixed = [(X[:150], y[:150]), (X[150:], Y[150:])]
+    with pytest.raises(ValueError, match="block 1: y says what is the event, and what its time,"):
+        gpuforest.BinnedData.from_blocks(mixed)
+
+
+def test_fields_of_scikit_survival_may_have_any_names():
+    y = np.array(Y.tolist(), [("weeks_seen", bool), ("x", float)])
+    forest, same = (RandomSurvivalForest(3, random_state=0).fit(X, each) for each in (Y, y))
+    assert np.array_equal(forest.predict(X), same.predict(X))
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"x": Y["event"] * 1, "z": WEEKS},
+        {"x": WEEKS, "z": Y["event"] * 1.0},
+        {"x": Y["event"], "z": Y["event"]},
+        {"time": Y["event"], "x": WEEKS},
+        {"time": Y["event"], "event": Y["time"]},
+    ],
+)
+@pytest.mark.parametrize("kind", ["frame", "array", "table", "blocks"])
+def test_what_does_not_tell_events_from_times(columns, kind):
+    y = pd.DataFrame(columns)
+    first, second = columns
+    if kind == "array" and first == "time":
+        y = y[["event", "time"]] if second == "event" else y[["x", "time"]]  # no event comes first
+    fit = {
+        "frame": RandomSurvivalForest(3).fit,
+        "array": lambda X, y: RandomSurvivalForest(3).fit(X, y.to_records(index=False)),
+        "table": lambda X, y: RandomSurvivalForest(3).fit(X, pa.table(y)),
+        "blocks": lambda X, y: gpuforest.BinnedData.from_blocks([(X[:9], y[:9]), (X[9:], y[9:])]),
+    }
+    with pytest.raises(ValueError, match="y does not say which of its columns "):
+        fit[kind](X, y)
 
 
 def test_what_else_is_refused():

@@ -15,8 +15,9 @@ import gpuforest
 from gpuforest.common.arguments import draw_seed
 from gpuforest.data.arrays import to_host
 from gpuforest.data.blocks import Block, named
+from gpuforest.data.passes import pairs_of
 from gpuforest.estimators.fits import replacing
-from gpuforest.estimators.survival import check_survival, concordance_of
+from gpuforest.estimators.survival import HOW, check_survival, concordance_of
 from gpuforest.explain.model_facts import is_survival
 from gpuforest.tools.dask import training
 from gpuforest.tools.dask.partitions import delayed_blocks, is_collection
@@ -153,7 +154,7 @@ def scored(local: Any, block: Block) -> tuple[np.ndarray, np.ndarray, np.ndarray
     if weight is not None:
         weight = np.asarray(to_host(weight, "sample_weight"))
     predicted = to_host(walked(local, block, "predict"))
-    y = check_survival(block.y, len(predicted)) if is_survival(local) else to_host(block.y, "y")
+    y = pairs_of(block.y, HOW) if is_survival(local) else to_host(block.y, "y")
     return np.asarray(y), predicted, weight
 
 
@@ -164,6 +165,7 @@ def score_of(local: Any, parts: list[Any]) -> float:
     if is_survival(local):
         if weight is not None:
             raise ValueError("concordance has no weights: leave sample_weight out")
+        y = check_survival(y, len(predicted))
         return concordance_of(y, predicted.reshape(len(y), -1), 1)
     score = r2_score if is_regressor(local) else accuracy_score
     return float(score(y, predicted, sample_weight=weight))

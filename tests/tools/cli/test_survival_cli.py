@@ -125,10 +125,12 @@ def test_several_causes(rows, capsys):
         (["--target", "town"], "the target 'town' must hold the times of the events: numbers"),
         (["--target", "a"], "the times of y must be finite and not negative"),
         (["--model", "boosting"], "--model boosting is not for survival"),
+        (["--target", "died", "--event", "days"], "exchange --event 'days', named a time, and --"),
         (["--task", "regression"], "--event is for survival forests, not for regression"),
     ],
 )
 def test_what_train_refuses(rows, capsys, options, message):
+    rows.assign(days=np.arange(N)).to_csv("rows.csv", index=False)
     assert message in refused(capsys, *TRAIN, *options)
 
 

@@ -228,6 +228,13 @@ def test_survival(pair):
         assert np.array_equal(lazy.compute(), whole)
         assert np.array_equal(getattr(found, method)(X, True), whole)
     assert found.score(parts, pairs).compute() == local.score(X, y)
+    # the second half says that the times are not the causes
+    times = np.where(np.arange(N) < N // 2, np.ceil(np.abs(Z)), np.abs(Z))
+    unsaid = np.rec.fromarrays([times, 1 * (Z > 0)], names="a,b")
+    other, same = fitted(model, X, unsaid), model.fit(X, unsaid)
+    assert_same(other, same)
+    halves = cut(X, CUTS["uneven"]), cut(unsaid, CUTS["uneven"])
+    assert other.score(*halves).compute() == same.score(X, unsaid)
     with pytest.raises(ValueError, match="cause=2 must be an integer from 1 to 1"):
         found.predict_cumulative_incidence_function(parts, cause=2).compute()
     with pytest.raises(ValueError, match="concordance has no weights"):
