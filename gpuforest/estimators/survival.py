@@ -53,7 +53,7 @@ def check_survival(y: Any, n_rows: int) -> np.ndarray:
         raise ValueError(f"X has {n_rows} rows, y has {len(event)}")
     if not are_causes(event, MOST_CAUSES):
         raise ValueError(
-            f"the events of y must be True or False, or causes from 1 to {MOST_CAUSES} and 0 for none"
+            f"the events of y must be True or False, or causes from 1 to {MOST_CAUSES} and 0 else"
         )
     if not np.isfinite(time).all() or (time < 0).any():
         row = int(np.argmax(~np.isfinite(time) | (time < 0)))
