@@ -395,7 +395,7 @@ class Rows:
             if column.dtype.kind == "f" and not np.isfinite(column).all():
                 raise ValueError("y contains NaN or infinity: every row needs a finite target")
             return column
-        if column.ndim > 1:
+        if getattr(column, "ndim", 1) > 1:
             raise ValueError("blocks take several outputs as numbers: make numbers of these labels")
         is_text = isinstance(column, np.ndarray) and column.dtype.kind == "U"
         self._label_type = np.str_ if is_text else object
