@@ -73,6 +73,13 @@ def kaplan_meier(event: np.ndarray, time: np.ndarray) -> tuple[np.ndarray, np.nd
     return times, np.cumprod(1.0 - died / at_risk)
 
 
+def at_times(grid: np.ndarray, survival: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """Survival [..., G], which steps at the times of the grid f64[G], at other times."""
+    before = np.ones((*survival.shape[:-1], 1))
+    steps = np.concatenate([before, survival], axis=-1)
+    return np.asarray(steps[..., np.searchsorted(grid, times, "right")])
+
+
 def risk_groups(estimator: Any, X: Any, groups: Any, n_rows: int) -> tuple[list[str], np.ndarray]:
     """The names of the groups, and the number of each row's."""
     if np.ndim(groups) == 0:

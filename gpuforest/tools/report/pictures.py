@@ -17,10 +17,10 @@ from gpuforest.common.text import one_line
 from gpuforest.engine.binning import draw_rows
 from gpuforest.tools.plot import style
 from gpuforest.tools.plot.style import STYLE, Axes, plain, require_matplotlib
-from gpuforest.tools.plot.survival import plot_survival
+from gpuforest.tools.plot.survival import at_times, kaplan_meier, plot_survival
 from gpuforest.tools.report.html import Html, figure, h, name, scored, share, shortened
 from gpuforest.tools.report.rows import SEED, Labels
-from gpuforest.tools.report.scores import wilson
+from gpuforest.tools.report.scores import brier_scores, wilson
 
 SIZE = (3.8, 2.8)  # inches of a picture without its legend; its text is as large as the page's
 ROW = 0.22  # inches of a line of the legend
@@ -29,6 +29,7 @@ MOST_CURVES = 4  # classes whose curves are drawn
 MOST_RESIDUALS = 400  # rows that a picture can show
 PROBABILITIES = 10  # bins of a calibration curve
 BANDS = 10  # of predictions, each of as many rows
+BRIER_TIMES = 50
 Curve = tuple[Any, np.ndarray, np.ndarray]  # a class, whether rows are of it, its probabilities
 UNIT = (0.0, 1.0)
 # colours that the page's style sheet replaces, in dark mode too
@@ -272,23 +273,52 @@ def dependence_picture(
     return picture(f"Dependence on {shortened(feature)}", said, draw, heading=name(feature))
 
 
-def survival_picture(model: Any, table: Any, y: np.ndarray) -> Html:
-    """Curves of groups of risk, of rows and their targets f64[N, 2]."""
+def survival_pictures(model: Any, table: Any, y: np.ndarray, known: np.ndarray) -> list[Html]:
+    """Curves of groups of risk, calibration and Brier scores, of rows, their targets f64[N, 2] and
+    those of the training."""
+    time, event, grid, n = y[:, 0], y[:, 1] > 0, model.unique_times_, len(y)
+    said = np.asarray(model.predict_survival_function(table, return_array=True))
+    first, last = np.quantile(time, [0.05, 0.95])
+    times = np.linspace(first, last, BRIER_TIMES)
+    of_all = at_times(*kaplan_meier(known[:, 1] > 0, known[:, 0]), times)[None]
+    briers = {"the forest": brier_scores(known, y, at_times(grid, said, times), times)}
+    briers["Kaplan-Meier of all rows"] = brier_scores(known, y, of_all, times)
+    labels = [f"{k}: mean {(b[1:] + b[:-1]).mean() / 2:.4f}" for k, b in briers.items()]
+    quarters = np.quantile(time[event], [0.25, 0.5, 0.75]) if event.any() else np.zeros(0)
     colours = dict(zip((*style.PALETTE[:3], style.INK), (*SERIES[:3], INK), strict=True))
-    dtype = [("event", int), ("time", float)]
-    target = np.rec.fromarrays([y[:, 1].astype(int), y[:, 0]], dtype=dtype)
+    target = np.rec.fromarrays([y[:, 1].astype(int), time], dtype=[("event", int), ("time", float)])
 
-    def draw(ax: Any) -> None:
-        plot_survival(model, table, target, min(3, len(y)), ax=ax)
+    def curves(ax: Any) -> None:
+        plot_survival(model, table, target, min(3, n), ax=ax)
         ax.get_legend().remove()
         for line in ax.lines:
             line.set_color(colours[line.get_color()])
 
-    text = (
-        "Rows in groups by their predicted risk. Where the dashed line of a group follows its "
-        "solid line, the forest's probabilities can be believed. Marks are censored rows."
-    )
-    return picture("Survival by groups of risk", f"{len(y):,} rows", draw, text)
+    def calibrated(ax: Axes) -> None:
+        ax.plot(UNIT, UNIT, **DASHED)
+        for t, p, look in zip(quarters, at_times(grid, said, quarters).T, POINTS, strict=False):
+            parts = np.array_split(np.argsort(p, kind="stable"), max(1, min(5, n // 20)))
+            seen = [at_times(*kaplan_meier(event[part], time[part]), t) for part in parts]
+            ax.plot([p[part].mean() for part in parts], seen, **look, label=f"time {figure(t)}")
+        ax.set(xlabel="mean predicted survival", ylabel="survival (Kaplan-Meier)")
+
+    def brier(ax: Axes) -> None:
+        for values, label, line in zip(briers.values(), labels, LINES, strict=False):
+            ax.plot(times, values, **line, label=label)
+        ax.set(xlabel="time", ylabel="Brier score", ylim=(0, None))
+
+    shown = {
+        "Survival by groups of risk": "Rows in groups by their predicted risk. Where the dashed "
+        "line of a group follows its solid line, the forest's probabilities can be believed. Marks "
+        "are censored rows.",
+        "Calibration of survival": "At the quartiles of the times of events, rows in groups by "
+        "their predicted survival. Points on the dotted diagonal mean that predictions are right.",
+        "Brier score over time": "Less is better. The forest should lie below the Kaplan-Meier "
+        "estimate of all training rows. Rows weigh more where others were censored.",
+    }
+    words = f"{n:,} rows", f"times {', '.join(map(figure, quarters))}", "; ".join(labels)
+    draws = zip(shown.items(), words, (curves, calibrated, brier), strict=True)
+    return [picture(title, said, draw, text) for (title, text), said, draw in draws]
 
 
 def bands(y: np.ndarray, predicted: np.ndarray) -> np.ndarray:

@@ -10,6 +10,7 @@ import numpy as np
 
 from gpuforest.common import hashing
 from gpuforest.estimators.survival import concordance_of
+from gpuforest.tools.plot.survival import at_times, kaplan_meier
 from gpuforest.tools.report.rows import SEED, Labels
 
 Z = 1.959963984540054  # of the normal distribution, 95 % within
@@ -145,6 +146,25 @@ def risk_scores(y: np.ndarray, risks: np.ndarray) -> list[Score]:
     names = ["concordance", *(f"concordance by cause {k}" for k in range(2, n + 1))]
     statistics: dict[str, Statistic] = {name: partial(by, k) for k, name in enumerate(names, 1)}
     return bootstrapped(statistics, len(y), DRAWS_OF_PAIRS)
+
+
+def brier_scores(
+    known: np.ndarray, y: np.ndarray, survival: np.ndarray, times: np.ndarray
+) -> np.ndarray:
+    """The Brier scores f64[T] of probabilities f64[N, T] of survival at times f64[T], for targets y
+    [time, cause or 0]. A row counts by the inverse of the chance of not being censored, which the
+    training rows `known` say (Graf et al. 1999), as in scikit-survival."""
+    died, later = known[:, 1] > 0, np.nextafter(known[:, 0], np.inf)
+    # of equal times, events come before what is censored
+    free = kaplan_meier(~died, np.where(died, known[:, 0], later))
+
+    def weights(at: np.ndarray) -> np.ndarray:
+        chance = at_times(*free, np.nextafter(at, np.inf))
+        return np.asarray(np.divide(1.0, chance, out=np.zeros(at.shape), where=chance > 0))
+
+    time, event = y[:, :1], y[:, 1:] > 0
+    after, before = (1 - survival) ** 2 * weights(times), survival**2 * event * weights(time)
+    return np.asarray(np.where(time > times, after, before).mean(axis=0))
 
 
 def number_scores(y: np.ndarray, predicted: np.ndarray) -> list[Score]:

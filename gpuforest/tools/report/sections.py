@@ -371,8 +371,8 @@ def survival_parts(results: Results) -> list[Html]:
     times = np.linspace(0.0, y[:, 0].max(), 6)[:-1]
     header = ["rows at risk at the time", *map(figure, times)]
     lines = [[k, *(y[number == i, :1] >= times).sum(axis=0)] for i, k in enumerate(names)]
-    shown = pictures.survival_picture(model, rows.table, y)
-    return [counts, figures(shown), table(header, lines, numbers=range(1, 6))]
+    shown = figures(*pictures.survival_pictures(model, rows.table, y, known))
+    return [counts, shown, table(header, lines, numbers=range(1, 6))]
 
 
 def output_parts(results: Results) -> list[Html]:
@@ -404,7 +404,18 @@ def curve_parts(results: Results) -> list[Html]:
         return []
     more = len(results.estimator.classes_) > len(curves) + 1
     text = [h("p", f"Those of the {pictures.MOST_CURVES} classes of most rows.")] * more
-    return [*text, figures(*pictures.curve_pictures(curves))]
+    shown = [*text, figures(*pictures.curve_pictures(curves))]
+    if len(results.estimator.classes_) > 2:
+        return shown
+    [(label, truth, probability)], lines = curves, []
+    for threshold in np.arange(1, 10) / 10:
+        taken = probability >= threshold
+        found, n = int(np.sum(taken & truth)), int(taken.sum())
+        scores = found / truth.sum(), found / n if n else np.nan, 2 * found / (n + truth.sum())
+        lines.append([f"{threshold:.1f}", f"{n:,}", *map(scored, scores)])
+    header = ["rows are taken from the probability", "rows taken", "recall", "precision", "F1"]
+    title = h("h3", "Thresholds of the probability of ", name(label, 40))
+    return [*shown, title, table(header, lines, numbers=range(1, 5))]
 
 
 def confusion_parts(results: Results) -> list[Html]:

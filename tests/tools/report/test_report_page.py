@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hostile import SCRIPT, Page, hostile_report
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import f1_score, r2_score
+from sklearn.metrics import f1_score, precision_score, r2_score, recall_score
 
 import gpuforest
 from gpuforest.estimators import __all__ as ESTIMATORS
@@ -82,10 +82,15 @@ def test_pictures_say_what_they_show():
     assert all(a["aria-hidden"] == "true" for a in bars)  # beside the same in words
 
 
-def test_f1_units_and_the_date():
+def test_thresholds_f1_units_and_the_date():
     y = NUMBERS > 0
     model = made("RandomForestClassifier", n_estimators=30).fit(X[:60], y[:60])
-    page = Page(model.report(X[60:], y[60:]))
+    page, taken = Page(model.report(X[60:], y[60:])), model.predict_proba(X[60:])[:, 1] >= 0.3
+    scores = [recall_score(y[60:], taken), precision_score(y[60:], taken), f1_score(y[60:], taken)]
+    expected = "\n".join([str(taken.sum()), *(f"{score:.4f}" for score in scores)])
+    assert (
+        page.text.split("Thresholds of the probability")[1].split("0.3\n")[1].startswith(expected)
+    )
     scores = f1_score(y[60:], model.predict(X[60:]), average=None)
     of_classes = page.text.split("Each class")[1]
     assert all(f"\n{score:.4f}\n" in of_classes for score in scores)

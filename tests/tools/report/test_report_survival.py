@@ -1,11 +1,13 @@
-"""Survival forests in reports: events, curves and rows at risk."""
+"""Survival forests in reports: events, curves, rows at risk, calibration, Brier scores."""
 
 import re
 
 import numpy as np
+import pytest
 from hostile import Page
 
 import gpuforest
+from gpuforest.tools.report.scores import brier_scores
 
 N = 240
 RNG = np.random.default_rng(0)
@@ -18,7 +20,40 @@ def made(**params):
     return gpuforest.RandomSurvivalForest(20, random_state=0, backend="numpy", **params)
 
 
-def test_the_section_has_events_rows_at_risk_and_curves():
+def brier_by_definition(known, rows, survival, t):
+    """Graf's score as scikit-survival computes it: rows [time, event], in plain Python."""
+
+    def free(until):
+        """The Kaplan-Meier estimate of not being censored; of equal times, events come first."""
+        value = 1.0
+        for time in sorted({time for time, event in known if not event and time <= until}):
+            at_risk = sum(other > time or (other == time and not e) for other, e in known)
+            value *= 1 - sum(other == time and not e for other, e in known) / at_risk
+        return value
+
+    total = 0.0
+    for (time, event), chance in zip(rows, survival, strict=True):
+        if time > t:
+            total += (1 - chance) ** 2 / free(t) if free(t) > 0 else 0.0
+        elif event:
+            total += chance**2 / free(time) if free(time) > 0 else 0.0
+    return total / len(rows)
+
+
+@pytest.mark.parametrize("event_rate", [0.3, 0.6, 1.0])
+def test_brier_scores_by_their_definition(event_rate):
+    rng = np.random.default_rng(1)
+    known, y = (
+        np.stack([rng.integers(1, 12, n) / 4, rng.random(n) < event_rate], axis=1).astype(float)
+        for n in (80, 50)
+    )
+    times = np.array([0.1, 0.5, 1.0, 1.6, 2.5])
+    survival = np.sort(rng.random((50, 5)), axis=1)[:, ::-1]
+    expected = [brier_by_definition(known, y, s, t) for s, t in zip(survival.T, times, strict=True)]
+    assert brier_scores(known, y, survival, times) == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_section_has_events_rows_at_risk_and_pictures():
     model = made(oob_score=True).fit(X[:120], Y[:120])
     html = model.report(X[120:], Y[120:])
     page, (known, given) = Page(html), (Y["event"][:120].sum(), Y["event"][120:].sum())
@@ -32,7 +67,13 @@ def test_the_section_has_events_rows_at_risk_and_curves():
     assert at == [str((lowest >= t).sum()) for t in np.linspace(0, Y["time"][120:].max(), 6)[:-1]]
     assert times[0] == 0
     section = html.split('id="survival"')[1].split("</section>")[0]
-    assert re.findall("<h3>(.*?)</h3>", section) == ["Survival by groups of risk"]
+    titles = re.findall("<h3>(.*?)</h3>", section)
+    wanted = ["Survival by groups of risk", "Calibration of survival", "Brier score over time"]
+    assert titles == wanted
+    forest, by_all = re.findall(r"mean (0\.\d{4})", section.split("<desc>")[-1])[:2]
+    assert 0 < float(forest) < float(by_all) < 0.3
+    quarters = np.quantile(Y["time"][120:][Y["event"][120:]], [0.25, 0.5, 0.75])
+    assert [float(t) for t in re.findall(r"time (\d\.\d+)<", section)] == pytest.approx(quarters)
     assert "#0072B2" not in section.upper()  # of a picture of its own: dark pages have others
 
 
