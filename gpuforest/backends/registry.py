@@ -212,7 +212,7 @@ def run_on_backend(
     cannot be compiled, it starts again on NumPy. If the user named the backend, its error is
     raised. The other parameters are those of `get_backend`.
     """
-    with stage("checking"):
+    with stage("starting"):
         backend = get_backend(name, n_threads, n_rows=n_rows, on_device=on_device)
     try:
         with gpu.device_errors():

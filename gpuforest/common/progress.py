@@ -10,23 +10,60 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
+from typing import TypeVar
 
-# (stage, done, total)
-Listener = Callable[[str, int, int], None]
+Listener = Callable[[str, int, int], None]  # of stage, done, total
+Note = Callable[[], str]
+T = TypeVar("T")
+PAUSE = 1.0  # seconds between lines of a stage
 
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 _stage: ContextVar[str] = ContextVar("stage", default="")
 _seconds: ContextVar[dict[str, float] | None] = ContextVar("seconds", default=None)
+_before: ContextVar[tuple[int, int] | None] = ContextVar("before", default=None)
+_lines: ContextVar[Lines | None] = ContextVar("lines", default=None)
 
 
-@contextmanager
-def heard_by(listener: Listener | None) -> Iterator[None]:
-    """Send the reports inside to this listener alone."""
-    token = _listener.set(listener)
-    try:
-        yield
-    finally:
-        _listener.reset(token)
+class Lines:
+    """Prints the stages of a fit with their seconds when they have ended; notes of what happens in
+    them, such as rounds of boosting, at most once a second; and from verbose=2 on counts too, ten
+    times a second."""
+
+    def __init__(self, verbose: int) -> None:
+        self.counts, self.pause = verbose > 1, PAUSE / 10 if verbose > 1 else PAUSE
+        self.around = _stage.get()  # what is printed is within it
+        self.begin()
+
+    def begin(self) -> None:
+        """A stage begins."""
+        self.begun = self.shown = time.perf_counter()
+        self.waiting: Note | None = None  # the last text, if it was not printed
+
+    def report(self, name: str, done: int, total: int, note: Note | None) -> None:
+        """Print how far the stage is, or keep it for later."""
+        if note is None and not self.counts:
+            return
+        now, self.waiting = time.perf_counter(), note or (lambda: f"{name}, {done} of {total}")
+        if now - self.shown >= self.pause:
+            left = (now - self.begun) / done * (total - done)
+            self.print_waiting(f", {left:.1f} s left" if left > 0 else "")
+            self.shown = now
+
+    def print_waiting(self, end: str = "") -> None:
+        """Print the last text, if there is one."""
+        if self.waiting is not None:
+            say(self.waiting() + end)
+        self.waiting = None
+
+    def end(self, name: str) -> None:
+        """The stage has ended."""
+        self.print_waiting()
+        say(f"{name}, {time.perf_counter() - self.begun:.2f} s")
+
+
+def say(text: str) -> None:
+    """Print a line."""
+    print(f"gpuforest: {text}", flush=True)
 
 
 @contextmanager
@@ -43,21 +80,33 @@ def listening(listener: Listener | None = None) -> Iterator[dict[str, float]]:
 
 @contextmanager
 def stage(name: str) -> Iterator[None]:
-    """Name the work inside, and measure its time for the listener."""
+    """Name the work inside, and measure its time for the listener. A stage within a printed one is
+    a part of it."""
+    lines = _lines.get()
+    if lines is not None and _stage.get() != lines.around:
+        lines = None
     token, start = _stage.set(name), time.perf_counter()
     try:
+        if lines is not None:
+            lines.begin()
         report(0, 1)
         yield
     finally:
         _stage.reset(token)
         if (seconds := _seconds.get()) is not None:
             seconds[name] = seconds.get(name, 0.0) + time.perf_counter() - start
+    if lines is not None:
+        lines.end(name)
 
 
-def report(done: int, total: int) -> None:
-    """Report how far the current stage is."""
+def report(done: int, total: int, note: Note | None = None) -> None:
+    """Report how far the current stage is; `note` makes the text to print instead of the counts."""
+    if (before := _before.get()) is not None:
+        done, total = before[0] + done, before[1]
     if (listener := _listener.get()) is not None:
         listener(_stage.get(), done, total)
+    if done and (lines := _lines.get()) is not None:
+        lines.report(_stage.get(), done, total, note)
 
 
 def also(listener: Listener) -> AbstractContextManager[None]:
@@ -72,23 +121,25 @@ def also(listener: Listener) -> AbstractContextManager[None]:
     return heard_by(both)
 
 
+@contextmanager
+def _with(variable: ContextVar[T], value: T) -> Iterator[None]:
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
+
+
+def heard_by(listener: Listener | None) -> AbstractContextManager[None]:
+    """Send the reports inside to this listener alone."""
+    return _with(_listener, listener)
+
+
 def counting_on(done: int, total: int) -> AbstractContextManager[None]:
     """Reports inside are of what comes after `done`, of a total."""
-    before = _listener.get()
-    if before is None:
-        return nullcontext()
-    return heard_by(lambda stage, n, _: before(stage, done + n, total))
+    return _with(_before, (done, total))
 
 
 def printing(verbose: int) -> AbstractContextManager[None]:
-    """Print each stage as it begins, and from verbose=2 on how far it is; 0: nothing."""
-    if not verbose:
-        return nullcontext()
-
-    def show(stage: str, done: int, total: int) -> None:
-        if done == 0:
-            print(f"gpuforest: {stage}", flush=True)
-        elif verbose > 1:
-            print(f"gpuforest: {stage}, {done} of {total}", flush=True)
-
-    return also(show)
+    """Print the stages inside, see `Lines`; verbose=0: nothing."""
+    return _with(_lines, Lines(verbose)) if verbose else nullcontext()

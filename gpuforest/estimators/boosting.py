@@ -147,7 +147,8 @@ class HistGradientBoosting(BaseTrees, HasPresets):
         best = max(1, best_round(self.validation_score_, False))
         del self.forest_  # makes room
         anew = clone(self).set_params(early_stopping=False, max_iter=best)
-        anew._boost(passed, None, seed, None, backend)
+        with progress.stage("refitting"):
+            anew._boost(passed, None, seed, None, backend)
         self._keep(anew.forest_)
 
     def _boost(
@@ -266,12 +267,13 @@ class HistGradientBoosting(BaseTrees, HasPresets):
         """The parameters as `Boosting` takes them."""
         depth, leaves = boosting_fit.most_leaves(self)
         stops, by_loss = bool(self.do_early_stopping_), self.scoring == "loss"
+        by_loss = by_loss if stops else bool(self.verbose)  # a note of a round says the loss
         return {
             "learning_rate": float(self.learning_rate), "l2": float(self.l2_regularization),
             "min_rows": int(self.min_samples_leaf), "min_hessian": float(self.min_hessian),
             "max_depth": depth, "max_leaves": leaves,
             "share": float(self.max_features), "subsample": float(self.subsample),
-            "watched": stops and not by_loss, "by_loss": stops and by_loss,
+            "watched": stops and not by_loss, "by_loss": by_loss,
         }  # fmt: skip
 
     def _run(
@@ -301,8 +303,9 @@ class HistGradientBoosting(BaseTrees, HasPresets):
             # the range comes first, so that no round is grown for nothing
             for _, done in zip(range(n_new), rounds.rounds(b, raw, begin), strict=False):
                 grown.append(done)
-                progress.report(len(grown), n_new)
-                if watch.stops(grown):
+                ends = watch.stops(grown)
+                progress.report(len(grown), n_new, partial(watch.note, grown, begin))
+                if ends:
                     break
         self._keep(watch.forest(grown))
         self.train_score_ = np.array(watch.train_scores)

@@ -124,6 +124,17 @@ class Watch:
             )
         return has_converged(scores, self.estimator.n_iter_no_change, self.estimator.tol)
 
+    def note(self, grown: list[Round], before: int) -> str:
+        """How far the fit is, for people, after rounds `grown` and as many before."""
+        word, scores = "score", [self.train_scores[-1:], self.validation_scores[-1:]]
+        if not self.is_on or self.by_loss:
+            word, train = "loss", scores[0] if self.is_on else [self._losses(grown)[0]]
+            scores = [[-score for score in known] for known in (train, scores[1])]
+        names = word, f"validation {word}"
+        known = [f"{name} {s[0]:.6g}" for name, s in zip(names, scores, strict=True) if s]
+        most = self.estimator.max_iter
+        return ", ".join([f"round {before + len(grown)} of {most}", *known])
+
     def _losses(self, grown: list[Round]) -> tuple[float, float | None]:
         loss, train, other = self.boosting.loss, self.train, self.validation
         mean = grown[-1].loss if grown else None

@@ -172,7 +172,9 @@ TABLE: Table = {
         "Number of threads on the CPU; it never changes a result. -1: all processors. None: all, "
         "but fewer for little work, and in joblib's contexts and workers their share; the variable "
         "GPUFOREST_NUM_THREADS may lower it."),
-    "verbose": (0, ["verbose"], "1: print each stage of a fit; 2: also the progress in a stage."),
+    "verbose": (0, ["verbose"],
+        "1: print the stages of a fit with their seconds, and for boosting once a second the "
+        "round, the losses and the time left. 2: print counts too, ten times a second."),
     "max_bins": ("auto", [Interval(Integral, 2, MAX_BINS, closed="both"), StrOptions({"auto"})],
         "The most bins of a feature, 2 to 65535; above 255 a value takes two bytes. "
         '"auto": 255, or a bin for each value, which gives exact trees, if no feature has more '

@@ -120,5 +120,6 @@ def test_stages_are_reported(backend):
     with listening(lambda *report: seen.append(report)) as seconds:
         model = gf.RandomForestClassifier(30, oob_score=True, random_state=0, backend=backend)
         model.fit(X, y).predict(X)
-    assert list(seconds) == ["checking", "binning", "growing", "out of bag", "predicting"]
+    stages = ["starting", "checking", "binning", "growing", "out of bag", "predicting"]
+    assert list(seconds) == stages
     assert ("growing", 30, 30) in seen

@@ -1,5 +1,7 @@
 """Gradient boosting as users meet it: the same model on each backend, as good as scikit-learn's."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -278,3 +280,36 @@ def test_on_a_backend_that_does_not_boost_the_cpu_grows_the_trees(caplog, monkey
     assert model.backend_ == "numba"
     assert "has no gradient boosting" in caplog.text
     assert same(model, clone(model).set_params(backend="numpy").fit(*DIABETES))
+
+
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+@pytest.mark.parametrize("scoring", ["loss", "accuracy"])
+def test_verbose_prints_rounds_and_losses(backend, scoring, capsys, monkeypatch):
+    monkeypatch.setattr(progress, "PAUSE", 0.0)
+    X, y = CANCER
+    model = HistGradientBoostingClassifier(max_iter=3, random_state=0, backend=backend, verbose=1)
+    stops = {"early_stopping": True, "validation_fraction": None}
+    lines = []
+    for params in ({}, stops | {"scoring": scoring}, {"early_stopping": True, "warm_start": True}):
+        fitted = clone(model).set_params(**params).fit(X, y)
+        lines.append(re.findall("gpuforest: (round .*)", capsys.readouterr().out))
+        assert same(fitted, clone(fitted).set_params(verbose=0).fit(X, y))
+    sign, word = (-1, "loss") if scoring == "loss" else (1, "score")
+    scores = clone(model).set_params(**stops, verbose=0, scoring=scoring).fit(X, y).train_score_
+    left = ", [0-9.]+ s left"
+    expected = [f"round {i} of 3, {word} {sign * scores[i]:.6g}" for i in (1, 2, 3)]
+    assert [re.sub(left, "", line) for line in lines[1]] == expected
+    assert [bool(re.search(left, line)) for line in lines[1]] == [True, True, False]
+    if scoring == "loss":  # also where nothing stops early
+        assert [re.sub(left, "", line) for line in lines[0]] == expected
+    train, held = -fitted.train_score_[-1], -fitted.validation_score_[-1]
+    assert lines[2][-1] == f"round 3 of 3, loss {train:.6g}, validation loss {held:.6g}"
+    fitted.set_params(max_iter=5).fit(X, y)
+    assert "gpuforest: round 4 of 5, loss" in capsys.readouterr().out
+
+
+def test_refitting_is_a_stage(capsys):
+    model = HistGradientBoostingRegressor(max_iter=5, early_stopping=True, refit=True, verbose=1)
+    model.fit(*DIABETES)
+    stages = re.findall(r"gpuforest: (\w+), [0-9.]+ s", capsys.readouterr().out)
+    assert stages == ["starting", "checking", "binning", "growing", "refitting"]

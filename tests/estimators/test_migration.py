@@ -216,7 +216,7 @@ def test_splitter():
 
 def test_verbose(capsys):
     gf.RandomForestClassifier(3, verbose=1).fit(X, Y)
-    assert capsys.readouterr().out.splitlines()[-1] == "gpuforest: growing"
+    assert re.fullmatch(r"gpuforest: growing, \d\.\d\d s", capsys.readouterr().out.splitlines()[-1])
     gf.RandomForestClassifier(3, verbose=2).fit(X, Y)
     assert "gpuforest: growing, 3 of 3" in capsys.readouterr().out
     gf.RandomForestClassifier(3).fit(X, Y)
