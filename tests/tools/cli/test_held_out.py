@@ -12,7 +12,18 @@ import gpuforest
 from gpuforest.cli import main
 
 N = 240
-TRAIN = ("train", "rows.csv", "--target", "kind", "--n-estimators", "20", "--backend", "numpy")
+TRAIN = (
+    "train",
+    "rows.csv",
+    "--target",
+    "kind",
+    "--n-estimators",
+    "30",
+    "--random-state",
+    "0",
+    "--backend",
+    "numpy",
+)
 SPLIT = ("--test", "0.25", "--random-state", "0", "--out", "model")
 TOLD = "of the training rows are among the rows given"
 
