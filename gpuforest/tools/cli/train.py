@@ -82,7 +82,8 @@ def model_word(word: str) -> str:
 def run(arguments: argparse.Namespace) -> None:
     """Load, train, save, score and show."""
     fraction = as_fraction(arguments.test)
-    out = output.writable(arguments.out, arguments.data, arguments.test)
+    test: Any = arguments.test if fraction is None else None  # a file
+    out = output.writable(arguments.out, arguments.data, test)
     reading, params = files.reading_of(arguments), options.given_parameters(arguments)
     held_out = held_out_path(arguments.test_out, arguments, reading)
     with output.progress_bar() as seconds, ExitStack() as stack:
@@ -105,12 +106,11 @@ def run(arguments: argparse.Namespace) -> None:
         for note in notes:
             output.say(note)
         params |= categories(table, files.names_of(arguments.categorical), params)
-        test = None
         if fraction is not None:
             table, test = split(table, fraction, params.get("random_state"), labels)
-        elif arguments.test is not None:
+        elif test is not None:
             text = [*strings, arguments.target] if table.y.dtype.kind == "U" else strings
-            test = frames.load_table(arguments.test, **how, features=table.names, text=text)
+            test = frames.load_table(test, **how, features=table.names, text=text)
         if blocks is not None:
             folder = None
             if "memory_limit" in params:

@@ -113,9 +113,11 @@ def grown_share(data: BinnedData, estimator: Any, begin: int, end: int) -> Fores
 
 def fitted(data: BinnedData, estimator: Any, grown: list[Forest]) -> Any:
     """The whole estimator: of trees that have grown, or it grows them itself."""
-    local = local_copy(estimator)
+    local = local_copy(estimator, verbose=0)  # the client prints
     local._grown = tuple(grown)
     local.fit(data)
+    if hasattr(estimator, "verbose"):
+        local.verbose = estimator.verbose
     local.__dict__.pop("_grown", None)  # is in the forest already, and need not be sent
     return local
 
