@@ -143,3 +143,8 @@ def counting_on(done: int, total: int) -> AbstractContextManager[None]:
 def printing(verbose: int) -> AbstractContextManager[None]:
     """Print the stages inside, see `Lines`; verbose=0: nothing."""
     return _with(_lines, Lines(verbose)) if verbose else nullcontext()
+
+
+def is_heard() -> bool:
+    """Whether somebody listens to reports."""
+    return _listener.get() is not None

@@ -3,13 +3,17 @@ scikit-learn's callbacks (from 1.9 on)."""
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
+from multiprocessing import parent_process
+from threading import current_thread, main_thread
 from typing import Any, TypeVar, cast
 
 import numpy as np
+from joblib.parallel import get_active_backend
 
 from gpuforest.common import progress
 from gpuforest.data.arrays import count_rows
@@ -115,6 +119,7 @@ def check_same_groups(earlier: Any, sampling: Sampling) -> None:
 
 
 F = TypeVar("F", bound=Callable[..., Any])
+BAR_STEPS = 100  # of a progress bar, whose time grows with the square of its steps
 
 
 def with_callbacks(method: F) -> F:
@@ -122,23 +127,46 @@ def with_callbacks(method: F) -> F:
     return method if callback is None else cast(F, callback.with_callbacks(method))
 
 
+def shows_bar(estimator: Any) -> bool:
+    """Whether `verbose` draws a progress bar: on a terminal on which nothing else draws."""
+    return (
+        callback is not None
+        and sys.stdout.isatty()
+        and not progress.is_heard()
+        and not hasattr(estimator, "_parent_callback_ctx")
+        and not any(
+            isinstance(one, callback.ProgressBar)
+            for one in vars(estimator).get("_skl_callbacks", ())
+        )
+        and current_thread() is main_thread()
+        and parent_process() is None
+        and not get_active_backend()[0].nesting_level
+    )
+
+
 @contextmanager
 def notified(estimator: Any, n_trees: int, **data: Any) -> Iterator[None]:
-    """Notify an estimator's callbacks, where it has some, of the fit inside and of its trees.
+    """Notify an estimator's callbacks, where it has some, of the fit inside and of its trees. Where
+    `verbose` asks for it, scikit-learn's progress bar is one of them.
 
     data : X, y and metadata, as the callbacks get them
     """
-    has_some = hasattr(estimator, "_skl_callbacks") or hasattr(estimator, "_parent_callback_ctx")
-    if not has_some:
+    given = vars(estimator).get("_skl_callbacks", ())
+    bar = [callback.ProgressBar()] if estimator.verbose and shows_bar(estimator) else []
+    if not (given or bar or hasattr(estimator, "_parent_callback_ctx")):
         yield
         return
-    fit = estimator._init_callback_context(max_subtasks=n_trees)
+    only_bars = all(isinstance(one, callback.ProgressBar) for one in (*given, *bar))
+    n_tasks = min(n_trees, BAR_STEPS) if only_bars else n_trees
+    estimator.set_callbacks(*given, *bar)
+    fit = estimator._init_callback_context(max_subtasks=n_tasks)
+    estimator.set_callbacks(*given)  # the context keeps the bar
     fit.call_on_fit_task_begin(estimator=estimator, **data)
     n_notified = 0
 
     def tree_grown(stage: str, done: int, total: int) -> None:
         nonlocal n_notified
-        while stage == "growing" and total == n_trees and n_notified < done:
+        while stage == "growing" and total == n_trees and n_notified < done * n_tasks // n_trees:
             n_notified += 1
             tree = fit.subcontext(task_name="tree").call_on_fit_task_begin(estimator=estimator)
             tree.call_on_fit_task_end(estimator=estimator)

@@ -174,7 +174,8 @@ TABLE: Table = {
         "GPUFOREST_NUM_THREADS may lower it."),
     "verbose": (0, ["verbose"],
         "1: print the stages of a fit with their seconds, and for boosting once a second the "
-        "round, the losses and the time left. 2: print counts too, ten times a second."),
+        "round, the losses and the time left; on a terminal scikit-learn's progress bar is drawn "
+        "too (from scikit-learn 1.9 on). 2: print counts too, ten times a second."),
     "max_bins": ("auto", [Interval(Integral, 2, MAX_BINS, closed="both"), StrOptions({"auto"})],
         "The most bins of a feature, 2 to 65535; above 255 a value takes two bytes. "
         '"auto": 255, or a bin for each value, which gives exact trees, if no feature has more '
