@@ -79,12 +79,10 @@ def byte_count(limit: int | str | None) -> int | None:
     if not isinstance(limit, str):
         return None if limit is None else int(limit)
     match = re.fullmatch(r"(\d+(?:\.\d+)?) *([KMGT])(I?)B", limit.strip().upper())
-    power = 0 if match is None else 1 + "KMGT".index(match[2])
-    n = (
-        0
-        if match is None
-        else round(float(match[1]) * float((1024 if match[3] else 1000) ** power))
-    )
+    n = 0
+    if match is not None:
+        unit = 1024.0 if match[3] else 1000.0
+        n = round(float(match[1]) * unit ** (1 + "KMGT".index(match[2])))
     if n < 1:
         raise ValueError(f"{limit!r} is no number with a unit, such as 500MB or 2GiB")
     return n

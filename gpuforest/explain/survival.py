@@ -112,9 +112,8 @@ def with_risks(forest: Forest, rows: TrainingRows, backend: Backend) -> Forest:
     the cumulative hazard over all times of events, which is more where they come sooner."""
     time, cause = rows.y[:, 0], rows.y[:, 1].astype(np.int32)
     times, K = time_grid(rows, len(time)), forest.coding.n_outputs
-    later = (len(times) - np.searchsorted(times, time)).astype(
-        np.int32
-    )  # times of events from a row's own on
+    later = len(times) - np.searchsorted(times, time)  # times of events from a row's own on
+    later = later.astype(np.int32)
     values = np.zeros((len(forest.leaf_sums), K))
 
     def of_trees(nodes: Array, node: Array, row: Array, count: Array, at_risk: Array) -> None:
