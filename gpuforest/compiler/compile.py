@@ -10,16 +10,11 @@ which calls what Numba compiled. It needs nothing of Numba or Python, so it runs
 
 from __future__ import annotations
 
-import functools
-import operator
 import os
-import re
 import shlex
 import shutil
 import subprocess
 import tempfile
-from collections import Counter
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +27,8 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import register_pass
-from numba.core.datamodel.models import IntegerModel
-from numba.core.imputils import lower_builtin
-from numba.core.typeconv.rules import default_type_manager
 from numba.core.typed_passes import NativeLowering
-from numba.cpython.numbers import int_ugt_impl, int_ult_impl
-from numba.extending import register_model, typeof_impl
+from numba.extending import typeof_impl
 from numba.np.arrayobj import populate_array
 from numba.np.numpy_support import from_dtype
 
@@ -164,86 +155,6 @@ def type_of_helper(helper: Helper, context: Any) -> Any:
     return types.Dispatcher(helper.dispatcher)
 
 
-# Bins are numbers of 8 or 16 bits. Numba compiles a kernel once for both, for a type of WIDTH bits,
-# which no other type has, so that the text of LLVM's code for either follows from that
-
-
-class CodeType(types.Integer):
-    """Numba's type of bins."""
-
-    def unify(self, context: Any, other: Any) -> Any:
-        """The type of what is a bin or another number."""
-        return self if other == self else types.uint16.unify(context, other)
-
-
-WIDTH, ITEM = 24, 0x6B70_6C61_6365  # bits of a bin, and bytes, until they are known
-STORED = 4  # the bytes that LLVM gives a number of WIDTH bits
-CODE = CodeType("uint16", WIDTH, signed=False)
-OF_WIDTH = re.compile(rf'(?<![\w.$%@"-])i{WIDTH}\b')
-ALIGNED = re.compile(rf"^(.*\b(?:load|store) i{WIDTH}\b.*), align \d+", re.M)
-USES = re.compile(rf"\b(?:load i{WIDTH}|store i{WIDTH} \S+), ptr (%[^\s,]+)")
-POINTERS = re.compile(r"^ *(%\S+) = (?:getelementptr|phi ptr|select|freeze ptr)\b.*", re.M)
-IN_BYTES = re.compile(r"^ *(%\S+) = getelementptr (?:\w+ )*i8, ptr (%[^\s,]+), i64 (\d+)$", re.M)
-OF_BINS = re.compile(rf"^ *(%\S+) = getelementptr (?:\w+ )*i{WIDTH}, ptr (%[^\s,]+)", re.M)
-NAME = re.compile(r"%[^\s,()\]]+")
-register_model(CodeType)(IntegerModel)
-for _wide in (types.uint32, types.uint64, types.int32, types.int64, types.float64):
-    default_type_manager.set_safe_convert(CODE, _wide)
-    default_type_manager.set_unsafe_convert(_wide, CODE)
-lower_builtin(operator.lt, CODE, CODE)(int_ult_impl)  # for min and max
-lower_builtin(operator.gt, CODE, CODE)(int_ugt_impl)
-
-
-def with_codes(text: str, code: str) -> str | None:
-    """LLVM's code for bins of this dtype; None where what it does to addresses of bins depends on
-    their width in a way that is not known here."""
-    size = dtype_of(code).itemsize
-    if f"i{WIDTH}*" in text:
-        return None
-    functions = text.split("\n}\n")
-    for at, function in enumerate(functions):
-        if f"i{WIDTH}" in function:  # most hold no bins
-            scaled = in_bins(function, size)
-            if scaled is None:
-                return None
-            scaled = ALIGNED.sub(rf"\1, align {size}", scaled)
-            functions[at] = OF_WIDTH.sub(f"i{8 * size}", scaled)
-    return "\n}\n".join(functions).replace(str(ITEM), str(size))
-
-
-def in_bins(function: str, size: int) -> str | None:
-    """A function of LLVM's code whose addresses of bins at constant distances, which LLVM counts
-    in bytes, are right for bins of `size` bytes; None if other addresses of bins are in bytes."""
-    used = USES.findall(function)
-    near = {name: int(n) for name, _, n in IN_BYTES.findall(function) if name in {*used}}
-    uses = Counter(NAME.findall(function)) if near else Counter[str]()
-    if any(uses[name] != 1 + used.count(name) or n % STORED for name, n in near.items()):
-        return None
-    bins = {*used, *chain.from_iterable(OF_BINS.findall(function))}  # addresses of bins
-    in_bytes = set[str]()
-    pointers = [
-        (m[1], " i8, ptr " in m[0], {*NAME.findall(m[0])}) for m in POINTERS.finditer(function)
-    ]
-    if any(n and not bins.isdisjoint(names) for name, n, names in pointers if name not in near):
-        return None
-    n_before = -1
-    while len(in_bytes) > n_before:
-        n_before = len(in_bytes)
-        for name, counts_bytes, names in pointers:
-            if name not in near and (counts_bytes or not names.isdisjoint(in_bytes)):
-                in_bytes.add(name)
-    if not in_bytes.isdisjoint(
-        bins | {b for name, b, _ in IN_BYTES.findall(function) if name in near}
-    ):
-        return None
-
-    def scaled(match: re.Match[str]) -> str:
-        n = near.get(match[1])
-        return match[0] if n is None else match[0].removesuffix(match[3]) + str(n // STORED * size)
-
-    return IN_BYTES.sub(scaled, function)
-
-
 def numba_type(spec: Spec, choice: Choice) -> Any:
     """Numba's type of an argument or field."""
     if isinstance(spec, Record):
@@ -251,8 +162,6 @@ def numba_type(spec: Spec, choice: Choice) -> Any:
     if isinstance(spec, Optional):
         return numba_type(spec.inner, choice) if choice[spec.name] else types.none
     dtype = spec.dtype_in(choice)
-    if dtype == "code":
-        return types.Array(CODE, spec.ndim, "C") if spec.ndim else CODE
     scalar = getattr(types, dtype) if isinstance(dtype, str) else from_dtype(dtype_of(dtype))
     return types.Array(scalar, spec.ndim, "C") if spec.ndim else scalar
 
@@ -287,7 +196,7 @@ class Words:
         item = context.get_data_type(kind.dtype)
         data = builder.inttoptr(self.next(), item.as_pointer())
         shape = [self.next() for _ in range(kind.ndim)]
-        itemsize = WORD(ITEM if kind.dtype == CODE else context.get_abi_sizeof(item))
+        itemsize = WORD(context.get_abi_sizeof(item))
         strides = [itemsize]
         for n in shape[:0:-1]:
             strides.insert(0, builder.mul(strides[0], n))
@@ -302,24 +211,9 @@ class Words:
         return found._getvalue()
 
 
+@global_compiler_lock  # type: ignore[untyped-decorator]
 def module_of(kernel: Kernel, choice: Choice) -> Any:
     """A kernel and all that it calls, in LLVM's code, not optimised yet."""
-    text = None
-    if KNOWN and "code" in choice and not kernel.by_width:
-        for_both = {name: value for name, value in choice.items() if name != "code"}
-        text = with_codes(text_of(kernel, tuple(for_both.items())), choice["code"])
-        if text is not None:
-            name = symbol_of(kernel.name_of(for_both))
-            text = text.replace(name, symbol_of(kernel.name_of(choice)))
-    return llvm.parse_assembly(text or text_of(kernel, tuple(choice.items())))
-
-
-@functools.lru_cache(maxsize=2)  # for both widths of codes, one after the other
-@global_compiler_lock  # type: ignore[untyped-decorator]
-def text_of(kernel: Kernel, items: tuple[tuple[str, Any], ...]) -> str:
-    """LLVM's code of a kernel and all that it calls, for the types of a choice; without that of
-    bins, for CODE."""
-    choice = dict(items)
     name = symbol_of(kernel.name_of(choice))
     kinds = tuple(numba_type(spec, choice) for spec in kernel.specs)
     checks = is_among(choice, kernel.checked)
@@ -344,7 +238,7 @@ def text_of(kernel: Kernel, items: tuple[tuple[str, Any], ...]) -> str:
     for value in (*whole.functions, *whole.global_variables):
         if not value.is_declaration and value.name != name:
             value.linkage = "internal"
-    return str(whole)
+    return whole
 
 
 def is_among(choice: Choice, some: Choice | None) -> bool:

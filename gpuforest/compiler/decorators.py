@@ -57,12 +57,12 @@ def rare(function: Callable[..., Any]) -> Helper:
 
 def kernel(
     function: Callable[..., Any] | None = None, *, checked: Choice | None = None,
-    plain: Choice | None = None, by_width: bool = False, **given: Any,
+    plain: Choice | None = None, **given: Any,
 ) -> Any:  # fmt: skip
     """A kernel; see `Kernel`."""
     if function is None:
-        return lambda function: Kernel(function, given, checked, plain, by_width)
-    return Kernel(function, given, checked, plain, by_width)
+        return lambda function: Kernel(function, given, checked, plain)
+    return Kernel(function, given, checked, plain)
 
 
 class Kernel:
@@ -79,17 +79,14 @@ class Kernel:
         keeps what it has read, whatever another thread writes
     plain : types with which LLVM optimises less and makes no vectors, because the code is as fast,
         and compiled in two thirds of the time
-    by_width : whether Numba compiles it for each width of bins by itself, because its helpers are
-        faster if LLVM knows the width when it optimises them; see `with_codes`
     """
 
     def __init__(
         self, function: Callable[..., Any], given: Choice, checked: Choice | None = None,
-        plain: Choice | None = None, by_width: bool = False,
+        plain: Choice | None = None,
     ) -> None:  # fmt: skip
         update_wrapper(self, function)
-        self.function, self.given, self.checked = function, given, checked
-        self.plain, self.by_width = plain, by_width
+        self.function, self.given, self.checked, self.plain = function, given, checked, plain
         self.loaded: dict[tuple[Any, ...], tuple[Callable[[bytes], int], Callable[..., bytes]]] = {}
 
     @cached_property

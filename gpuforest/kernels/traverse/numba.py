@@ -231,7 +231,7 @@ def find_leaves(trees, codes, out, group, walk, memory):
                 out[first + i, t] = group.at[i]
 
 
-@kernel(by_width=True)
+@kernel
 def apply(
     trees: Trees, codes: Codes2, out: I64s2, group: Group, words: U32s, sets: U64s | None
 ):  # fmt: skip
@@ -304,7 +304,7 @@ def add_trees(trees, values, codes, skip, total, begin, column, group, walk, mem
                 add_listed(values, word, added, n_added, first, total)
 
 
-@kernel(by_width=True)
+@kernel
 def accumulate(
     trees: Trees, values: F64s, codes: Codes2, skip: Bools2, total: F64s2, begin: I64s,
     column: I32s, group: Group, words: U32s, sets: U64s | None,
