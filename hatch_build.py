@@ -1,9 +1,9 @@
-"""Compiles the kernels when the package is installed or its wheel is built, and not in use.
+"""Compiles all kernels when a wheel for others is built; asks for Numba where nothing is compiled.
 
-GPUFOREST_TARGETS says for what: "native" (the default) is this machine's level of processors,
-"levels" is for a wheel that others install, which has all levels of x86-64, and "none" leaves all
-to the first use. GPUFOREST_TRIPLE chooses one of `OTHERS`, for a wheel that is built on another
-machine; CC then is a compiler that links for it.
+GPUFOREST_TARGETS says what a wheel holds: "levels" is all kernels for all levels of x86-64, or for
+this other family of processors; "none" (the default) leaves all to the first use, for which the
+package then needs Numba. GPUFOREST_TRIPLE chooses one of `OTHERS`, for a wheel that is built on
+another machine; CC then is a compiler that links for it.
 """
 
 from __future__ import annotations
@@ -38,35 +38,44 @@ def this_machine() -> str:
     return f"{machine}-{systems.get(sys.platform, f'unknown-{sys.platform}-gnu')}"
 
 
+def has_kernels() -> bool:
+    """Whether the wheel holds compiled kernels."""
+    wanted = os.environ.get(TARGETS, "none")
+    if wanted not in ("levels", "none"):
+        raise ValueError(f"{TARGETS} must be levels or none, not {wanted!r}")
+    return wanted == "levels"
+
+
 class KernelsHook(BuildHookInterface):
+    def dependencies(self) -> list[str]:
+        """What building needs besides Hatchling."""
+        return [*self.metadata.core.dependencies, *self.compiler()] if has_kernels() else []
+
+    def compiler(self) -> list[str]:
+        """What compiles kernels."""
+        return self.metadata.core.optional_dependencies["compile"]
+
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        wanted = os.environ.get(TARGETS, "native")
-        if wanted not in ("native", "levels", "none"):
-            raise ValueError(f"{TARGETS} must be native, levels or none, not {wanted!r}")
-        if version == "editable" or wanted == "none":  # sources that may change
+        if version == "editable" or not has_kernels():
+            build_data["dependencies"] += self.compiler()
             return
         self.folder = tempfile.TemporaryDirectory()
-        env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [self.root, *sys.path]))}
-        tags = sysconfig.get_platform().replace("-", "_").replace(".", "_")
-        if wanted == "levels":
-            triple = os.environ.get(TRIPLE) or this_machine()
-            env[TRIPLE], tags = triple, OTHERS.get(triple, tags)
-        done = subprocess.run(
-            [sys.executable, "-m", "gpuforest.compiler.build", wanted, "--to", self.folder.name],
+        triple = os.environ.get(TRIPLE) or this_machine()
+        path = os.pathsep.join(filter(None, [self.root, *sys.path]))
+        env = {**os.environ, "PYTHONPATH": path, TRIPLE: triple}
+        subprocess.run(
+            [sys.executable, "-m", "gpuforest.compiler.build", "levels", "--to", self.folder.name],
             cwd=self.root,
             env=env,
+            check=True,
         )
         files = os.listdir(self.folder.name)
-        if wanted == "levels" and not any(
-            name.endswith((".so", ".dylib", ".dll")) for name in files
-        ):
-            raise RuntimeError("a wheel for others needs a C compiler, which CC names, and Numba")
-        if done.returncode or not files:
-            self.app.display_warning("gpuforest's kernels will be compiled at their first use")
-            return
+        if not any(name.endswith((".so", ".dylib", ".dll")) for name in files):
+            raise RuntimeError("a wheel for others needs a C compiler, which CC names")
         build_data["force_include"][self.folder.name] = "gpuforest/compiler/compiled"
         build_data["pure_python"] = False
-        build_data["tag"] = f"py3-none-{tags}"  # the code needs no release of Python
+        tags = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+        build_data["tag"] = f"py3-none-{OTHERS.get(triple, tags)}"  # it needs no release of Python
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         if hasattr(self, "folder"):

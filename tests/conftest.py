@@ -79,12 +79,12 @@ def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
 
 
 def pytest_configure(config: Any) -> None:
-    """Where several processes test, the kernels are compiled first, so that none waits."""
+    """Where several processes test, most kernels are compiled first, so that none waits."""
     several = getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput")
     if several and has_numba and os.environ.get("GPUFOREST_BACKEND") != "numpy":
         from gpuforest.compiler.build import warm_up
 
-        warm_up(os.cpu_count() or 1)
+        warm_up(["forests", "boosting", "shared"], os.cpu_count() or 1, "uint8")
 
 
 @pytest.hookimpl(optionalhook=True)

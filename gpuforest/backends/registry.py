@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import nullcontext
 from importlib.util import find_spec
 from typing import TypeVar
 
@@ -12,6 +13,7 @@ from gpuforest.backends.base import Backend
 from gpuforest.common.errors import BackendError
 from gpuforest.common.progress import stage
 from gpuforest.compiler import code
+from gpuforest.compiler.families import TITLES
 from gpuforest.compiler.objects import log_once
 from gpuforest.engine.criteria import Criterion
 from gpuforest.splits.base import Kind
@@ -143,8 +145,6 @@ def get_backend(
         # gpu.usable() initialises CUDA, so the cheap conditions come first
         on_gpu = (on_device or n_rows >= GPU_ROWS) and gpu.usable()
         chosen = GPU if on_gpu else _compiled_or_numpy()
-        if chosen == "numba" and 0 < n_rows <= SMALL_ROWS and not code.ready_or_begun():
-            chosen = "numpy"  # it gives the same forest, at once, while kernels are compiled
     if chosen not in _factories:
         origin = "" if chosen == name else f" (from the environment variable {ENVIRONMENT})"
         raise ValueError(
@@ -165,6 +165,9 @@ def for_splits(backend: Backend, criterion: Criterion, kind: Kind) -> Backend:
     """The backend; or the CPU's, with a log record, if it does not have such splits, or does not
     support the criterion."""
     backend = _or_cpu(backend, kind.runs_on, kind.title)
+    family = kind.name if kind.name in TITLES else "forests"
+    if backend.name == "numba" and family not in code.complete:
+        code.expect(family, "int32" if criterion.of_classes else "int64")
     if criterion.number is not None:
         return backend
     from gpuforest.backends.numpy import NumpyBackend
@@ -178,8 +181,11 @@ def for_boosting(backend: Backend, draws_groups: bool = False) -> Backend:
     """The backend; or the CPU's, with a log record, if it does not boost, or draws rows for a round
     but no groups."""
     if draws_groups:
-        return _or_cpu(backend, lambda b: b.on_host, "subsample of groups")
-    return _or_cpu(backend, lambda b: has(b, "booster"), "gradient boosting")
+        backend = _or_cpu(backend, lambda b: b.on_host, "subsample of groups")
+    backend = _or_cpu(backend, lambda b: has(b, "booster"), "gradient boosting")
+    if backend.name == "numba" and "boosting" not in code.complete:
+        code.expect("boosting")
+    return backend
 
 
 def has(backend: Backend, operation: str) -> bool:
@@ -209,18 +215,22 @@ def run_on_backend(
 
     If "auto" chose a GPU and it fails (it has too little memory, or CUDA is not completely
     installed), a log record says so and the work starts again on the CPU; if kernels for the CPU
-    cannot be compiled, it starts again on NumPy. If the user named the backend, its error is
-    raised. The other parameters are those of `get_backend`.
+    cannot be compiled, or if little work would wait for them, it starts again on NumPy. If the
+    user named the backend, its error is raised. The other parameters are those of `get_backend`.
     """
     with stage("starting"):
         backend = get_backend(name, n_threads, n_rows=n_rows, on_device=on_device)
+    may_choose = name == "auto" and not os.environ.get(ENVIRONMENT) and backend.name != "numpy"
+    is_small = may_choose and 0 < n_rows <= SMALL_ROWS
     try:
-        with gpu.device_errors():
+        with gpu.device_errors(), code.not_waiting() if is_small else nullcontext():
             return work(backend)
     except BackendError as error:
-        if _asked(name) != "auto" or backend.name == "numpy":
+        if not may_choose:
             raise
-        if backend.on_host:
+        if isinstance(error, code.Later):
+            pass  # NumPy gives the same result, at once, while kernels are compiled
+        elif backend.on_host:
             gpu.logger.warning("working without compiled code, which is slow: %s", error)
         else:
             gpu.logger.warning("starting again on the CPU, because the GPU gave up: %s", error)

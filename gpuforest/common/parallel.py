@@ -14,6 +14,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import CancelledError
+from contextvars import copy_context
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
@@ -39,11 +40,11 @@ def check_wanted() -> None:
 
 
 def start(work: Callable[[int], None], n: int) -> int:
-    """Start daemons that call work(0), ..., work(n - 1): fewer, with one record of the log in a
-    process, where the system starts no more. Their number is returned."""
+    """Start daemons that call work(0), ..., work(n - 1) in the caller's context: fewer, with one
+    record of the log in a process, where the system starts no more. Their number is returned."""
     for i in range(n):
         try:
-            threading.Thread(target=work, args=(i,), daemon=True).start()
+            threading.Thread(target=copy_context().run, args=(work, i), daemon=True).start()
         except RuntimeError as error:
             if "threads" not in _warned:
                 _warned.add("threads")

@@ -6,6 +6,7 @@ signature has to pass it on.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -143,6 +144,38 @@ def counting_on(done: int, total: int) -> AbstractContextManager[None]:
 def printing(verbose: int) -> AbstractContextManager[None]:
     """Print the stages inside, see `Lines`; verbose=0: nothing."""
     return _with(_lines, Lines(verbose)) if verbose else nullcontext()
+
+
+@contextmanager
+def progress_bar() -> Iterator[dict[str, float]]:
+    """A bar for each stage on stderr if it is a terminal; gives the seconds by stage."""
+    if not sys.stderr.isatty():
+        with listening() as seconds:
+            yield seconds
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("{task.description}{task.fields[count]}"),
+        BarColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        tasks: dict[str, TaskID] = {}
+
+        def show(stage: str, done: int, total: int) -> None:
+            if stage not in tasks:
+                for task in tasks.values():  # stages follow one another
+                    bar.update(task, total=1, completed=1)
+                    bar.stop_task(task)
+                tasks[stage] = bar.add_task(stage, total=None, count="")
+            # a stage that never counts has a bar that only moves
+            counts = {"total": total, "count": f": {done} of {total}"} if done else {"total": None}
+            bar.update(tasks[stage], completed=done, **counts)
+
+        with listening(show) as seconds:
+            yield seconds
 
 
 def is_heard() -> bool:

@@ -1,6 +1,4 @@
-"""Compiles kernels ahead of their use: when the package is installed, when a wheel is built, and
-by `gpuforest warmup`.
-"""
+"""Compiles kernels: a family at its first use, all of them for a wheel or `gpuforest warmup`."""
 
 from __future__ import annotations
 
@@ -8,43 +6,22 @@ import argparse
 import gc
 import multiprocessing
 import os
-import re
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from functools import cache, partial
-from importlib import import_module
-from itertools import chain
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
-from typing import Any
+from threading import Thread
 
 from gpuforest.compiler import objects
-from gpuforest.compiler.decorators import Kernel
-from gpuforest.compiler.objects import ALL, MODULES
-from gpuforest.compiler.processors import TRIPLE, Target, all_levels, native
-from gpuforest.compiler.types import Choice
+from gpuforest.compiler.code import LEFT, NOT_KEPT
+from gpuforest.compiler.families import TITLES, members, variants
+from gpuforest.compiler.objects import ALL
+from gpuforest.compiler.processors import Target, all_levels, native
 
-
-def all_kernels() -> Iterator[Kernel]:
-    """All kernels."""
-    for name in MODULES:
-        module = import_module(f"gpuforest.{name}")
-        yield from (
-            value
-            for value in vars(module).values()
-            if isinstance(value, Kernel) and value.__module__ == module.__name__
-        )
-
-
-@cache
-def variants() -> dict[str, tuple[Kernel, Choice]]:
-    """All kernels, for all types that they take, by name."""
-    return {
-        kernel.name_of(choice): (kernel, choice)
-        for kernel in all_kernels()
-        for choice in kernel.choices
-    }
+Keep = Callable[[str, list[bytes]], bool]  # saves a kernel's code for each target, if it can
 
 
 def compile_one(name: str, targets: list[Target], library: bool = True) -> list[bytes]:
@@ -54,87 +31,123 @@ def compile_one(name: str, targets: list[Target], library: bool = True) -> list[
     return machine_codes(*variants()[name], targets, library)
 
 
-def compile_list(names: list[str], targets: list[Target]) -> list[tuple[str, list[bytes]]]:
-    """Names and machine codes of kernels that one process compiles."""
-    return [(name, compile_one(name, targets)) for name in names]
+def compile_list(names: list[str], targets: list[Target], keep: Keep) -> bool:
+    """Compile kernels in this process, and keep each as soon as it is ready; False if one cannot be
+    kept."""
+    return all(keep(name, compile_one(name, targets)) for name in names)
 
 
 def lists_of(names: list[str], n_processes: int) -> list[list[str]]:
-    """Names of kernels, in lists that one process each compiles.
-
-    Kernels for bins of both widths are made of one text (see `with_codes`). Those for the same
-    targets, and those of a module, share helpers; but more than two processes need shorter lists.
-    """
-    lists: dict[Any, list[str]] = {}
+    """Names of kernels, in lists that one process each compiles. Kernels of a module share helpers,
+    but more than two processes need shorter lists."""
+    lists: dict[str, list[str]] = {}
     for name in names:
-        kernel, choice = variants()[name]
-        types = {type_of: value for type_of, value in choice.items() if type_of != "code"}
-        key: Any = types.get("target", kernel.__module__)
-        if n_processes > 2:
-            key = kernel, *types.items()
-        lists.setdefault(key, []).append(name)
-    # the two of a pair one after the other
-    return [sorted(some, key=lambda n: re.sub("code_[^-]*", "", n)) for some in lists.values()]
+        module = name.partition("-")[0].rpartition(".")[0]
+        lists.setdefault(name if n_processes > 2 else module, []).append(name)
+    return [*lists.values()]
 
 
-def compile_some(
-    names: list[str], targets: list[Target], n_processes: int
-) -> Iterator[tuple[str, list[bytes]]]:
-    """Names and machine codes of kernels, which n_processes processes compile."""
-    if n_processes == 1:
-        yield from ((name, compile_one(name, targets)) for name in names)
-        return
-    work = partial(compile_list, targets=targets)
+def compile_some(names: list[str], targets: list[Target], keep: Keep, n_processes: int) -> bool:
+    """Compile kernels in up to n_processes processes; False if one cannot be kept."""
+    lists = lists_of(names, n_processes)
+    work = partial(compile_list, targets=targets, keep=keep)
+    if min(n_processes, len(lists)) <= 1:
+        return all(map(work, lists))
     spawn = multiprocessing.get_context("spawn")
-    # collecting garbage would take a tenth of the time
-    with ProcessPoolExecutor(n_processes, spawn, initializer=gc.disable) as pool:
-        yield from chain.from_iterable(pool.map(work, lists_of(names, n_processes)))
+    n_processes = min(n_processes, len(lists))
+    with ProcessPoolExecutor(n_processes, spawn, initializer=begin_to_work) as pool:
+        kept = all(pool.map(work, lists))
+        pool.shutdown(cancel_futures=True)
+    return kept
 
 
-def warm_up(n_processes: int) -> tuple[int, int]:
-    """Compile the kernels that are not on disk for this machine; returns how many these were, and
-    how many kernels there are."""
-    missing = [name for name in variants() if objects.read(name) is None]
-    for name, codes in compile_some(missing, [native()], n_processes):
-        objects.write(name, *codes)
-    if not objects.all_on_disk():
-        objects.write(ALL, b"")
-    return len(missing), len(variants())
+def begin_to_work() -> None:
+    """Prepare a process that compiles: it ends when the process that began it has ended."""
+    gc.disable()  # collecting garbage would take a tenth of the time
+    Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def keep_here(name: str, codes: list[bytes]) -> bool:
+    """Keep a kernel's code for this machine in the folder of new kernels."""
+    return objects.write(name, *codes) is not None
+
+
+def keep_in(folder: Path, targets: list[Target], name: str, codes: list[bytes]) -> bool:
+    """Keep a kernel's code in a folder that a wheel will hold."""
+    for target, code in zip(targets, codes, strict=True):
+        objects.save(folder / objects.file_of(name, target, code), name, code)
+    return True
+
+
+def warm_up(
+    families: list[str], n_processes: int, codes: str | None = None, target: str | None = None
+) -> int:
+    """Compile the kernels of some families that are not on disk for this machine, while no other
+    process does so. What all trees need is left to a process that compiles it already.
+
+    codes, target : see `members`
+    returns : the exit status, see `NOT_KEPT`
+    """
+    with ExitStack() as locks:
+        held = []
+        for family in families:
+            file = objects.lock(family, wait=family == families[0] or codes is None)
+            if file is not None:
+                locks.enter_context(file)
+                held.append(family)
+        if families[0] not in held:
+            return NOT_KEPT
+        missing = [n for n in members(held, codes, target) if objects.read(n) is None]
+        if not compile_some(missing, [native()], keep_here, n_processes):
+            return NOT_KEPT
+        marks = [f"{ALL}-{family}" for family in held if codes != "uint16"]
+        marks += [ALL] * (len(held) == len(TITLES) and codes is None)
+        for mark in marks:
+            if objects.read(mark) is None:
+                objects.write(mark, b"")
+    return 0 if held == families else LEFT
 
 
 def fill(folder: Path, targets: list[Target], n_processes: int) -> int:
-    """Write all kernels for the targets to a folder; returns how many kernels these are. For this
-    machine alone, kernels that it has compiled before are taken from disk."""
-    here = targets == [native()] and not os.environ.get(TRIPLE)
-    if here:
-        warm_up(n_processes)
-        kernels = [(name, [objects.read(name) or b""]) for name in variants()]
-    if not here or not all(code for _, (code,) in kernels):
-        kernels = [*compile_some(list(variants()), targets, n_processes)]
-    for name, codes in (*kernels, (ALL, [b""] * len(targets))):
-        for target, code in zip(targets, codes, strict=True):
-            objects.save(folder / objects.file_of(name, target, code), name, code)
-    return len(kernels)
+    """Write all kernels for the targets to a folder; returns how many kernels these are."""
+    keep = partial(keep_in, folder, targets)
+    compile_some([*variants()], targets, keep, n_processes)
+    keep(ALL, [b""] * len(targets))
+    return len(variants())
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m gpuforest.compiler.build", description=__doc__)
     parser.add_argument("targets", choices=("native", "levels"), help="this machine, or x86-64's")
     parser.add_argument("name", nargs="?", help="print the code of this kernel alone")
     parser.add_argument("--object", action="store_true", help="its object code, not linked")
-    parser.add_argument("--to", type=Path, help="folder for all kernels")
+    parser.add_argument("--to", type=Path, help="folder for all kernels of a wheel")
+    parser.add_argument("--families", nargs="+", default=[*TITLES], choices=[*TITLES])
+    parser.add_argument("--codes", choices=("uint8", "uint16"), help="bins (default: both types)")
+    parser.add_argument("--target", help="int32 or int64: the targets whose kernels come first")
+    parser.add_argument("--n-jobs", type=int, default=os.cpu_count() or 1, help="processes")
     options = parser.parse_args()
     targets = [native()] if options.targets == "native" else all_levels()
     if options.name:
         gc.disable()
         for code in compile_one(options.name, targets, not options.object):
             sys.stdout.buffer.write(objects.packed(options.name, code))
-        return
-    begin = time.monotonic()
-    n_kernels = fill(options.to, targets, os.cpu_count() or 1)
-    seconds = time.monotonic() - begin
-    print(f"gpuforest compiled {n_kernels} kernels in {seconds:.0f} s", file=sys.stderr)
+    elif options.to:
+        begin = time.monotonic()
+        n_kernels = fill(options.to, targets, options.n_jobs)
+        seconds = time.monotonic() - begin
+        print(f"gpuforest compiled {n_kernels} kernels in {seconds:.0f} s", file=sys.stderr)
+    else:
+        return warm_up(options.families, options.n_jobs, options.codes, options.target)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

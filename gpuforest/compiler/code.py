@@ -1,4 +1,4 @@
-"""Loads compiled kernels. Where there is no file of one, a process of Numba's compiles it.
+"""Loads compiled kernels. Where there is no file of one, processes of Numba's compile its family.
 
 The system loads shared libraries. LLVM's library, which takes 40 MB of memory, is needed only
 where kernels could not be linked, or where the system loads no library from the folder of files.
@@ -6,7 +6,6 @@ where kernels could not be linked, or where the system loads no library from the
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import functools
 import os
@@ -14,53 +13,69 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from gpuforest.common import progress
 from gpuforest.common.errors import BackendError
 from gpuforest.common.parallel import check_wanted
-from gpuforest.compiler import objects
-
-if TYPE_CHECKING:
-    from gpuforest.compiler.decorators import Kernel
-    from gpuforest.compiler.types import Choice
+from gpuforest.compiler import families, objects
 
 EXTRA = "pip install 'gpuforest[compile]'"  # Numba, which compiles kernels
+BUILD = "gpuforest.compiler.build"  # the module that compiles
 PATIENCE = 0.5  # seconds of compilation without a word
-POLL = 0.02  # seconds between looks at the process that compiles
 WORD = (
-    "gpuforest is compiling its kernels for this machine, which takes some seconds for each "
-    "(`gpuforest warmup` compiles all); later processes find them on disk"
+    "gpuforest is compiling the kernels of {}, once on this machine "
+    "(`gpuforest warmup` does it ahead)"
 )
+CHANGED = "gpuforest's files have changed: start Python again"
+NOT_KEPT, LEFT = 3, 4  # exit statuses of build.py: no folder can be written to; others do the rest
 IN_BACKGROUND = (
-    "gpuforest is compiling its kernels for this machine in the background, which takes some "
-    "minutes; meanwhile NumPy does small work, with the same results"
+    "gpuforest is compiling the kernels of {} in the background, once on this machine; meanwhile "
+    "NumPy does small work, with the same results"
 )
 FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_char_p)
 
+_waits: ContextVar[bool] = ContextVar("waits", default=True)  # may work wait for a compilation
 _lock = threading.RLock()
-_ready = False  # whether all kernels are on disk
-_background: Any = None  # the process that compiles them
+_shows = threading.Lock()  # held by the thread that shows how far a compilation is
+# by family and type of bins: the process that compiles them, and the family that it was begun for
+_builders: dict[tuple[str, str], tuple[Any, str]] = {}
+complete: set[str] = set()  # families that are on disk, of those that this process asked for
 
 
-def function_of(kernel: Kernel, choice: Choice) -> Callable[[bytes], int]:
-    """The machine code of a kernel for some types; it takes the numbers as bytes."""
-    with _lock:
-        name = kernel.name_of(choice)
-        for path, code in objects.usable(name):
-            if (function := loaded(name, code, path)) is not None:
-                return function
-        if not has_compiler():
-            raise BackendError(f"the kernel {name} is not compiled for this machine: {EXTRA}")
-        code = compiled(name)
-        function = loaded(name, code, objects.write(name, code))
-        if function is None:
-            code = compiled(name, "--object")
-            objects.write(name, code)
-            function = loaded_object(name, code)
-        return function
+class Later(BackendError):
+    """A kernel is being compiled, and the work that needs it should not wait."""
+
+
+def function_of(name: str) -> Callable[[bytes], int]:
+    """The machine code of a kernel; it takes the numbers as bytes.
+
+    Raises
+    ------
+    BackendError : it is not compiled, and cannot be compiled here
+    Later : it is being compiled, and this is `not_waiting`
+    """
+    function = on_disk(name)
+    if function is None and not has_compiler():
+        raise BackendError(f"the kernel {name} is not compiled for this machine: {EXTRA}")
+    if function is None and built(name):
+        function = on_disk(name)
+    if function is None:  # no folder can be written to, or the system loads nothing from there
+        code = compiled(name, "--object")
+        objects.write(name, code)
+        function = loaded_object(name, code)
+    return function
+
+
+def on_disk(name: str) -> Callable[[bytes], int] | None:
+    """The function in a kernel's file, if there is one that can be loaded."""
+    found = (loaded(name, code, path) for path, code in objects.usable(name))
+    return next((function for function in found if function is not None), None)
 
 
 @functools.cache  # a prediction of one row would notice the time of asking again
@@ -76,13 +91,11 @@ def can_run() -> bool:
     return has_compiler() or objects.all_linked()
 
 
-def loaded(name: str, code: bytes, path: Path | None) -> Callable[[bytes], int] | None:
-    """The function in the machine code of a kernel, which a file may hold; None if the code is a
+def loaded(name: str, code: bytes, path: Path) -> Callable[[bytes], int] | None:
+    """The function in the machine code of a kernel, which a file holds; None if the code is a
     shared library that the system does not load, as where the folder may hold no programs."""
     if not objects.is_library(code):
         return loaded_object(name, code)
-    if path is None:
-        return None
     try:
         return FUNCTION((symbol_of(name), ctypes.CDLL(str(path.absolute()))))
     except OSError as error:
@@ -96,7 +109,8 @@ def loaded_object(name: str, code: bytes) -> Callable[[bytes], int]:
         raise BackendError(f"the kernel {name} is not linked, and only llvmlite loads it: {EXTRA}")
     from gpuforest.compiler.processors import address_of
 
-    return FUNCTION(address_of(symbol_of(name), code))
+    with _lock:
+        return FUNCTION(address_of(symbol_of(name), code))
 
 
 def symbol_of(name: str) -> str:
@@ -107,58 +121,159 @@ def symbol_of(name: str) -> str:
 def compiled(name: str, *options: str) -> bytes:
     """The machine code of a kernel, compiled by a process of its own, which takes some options.
 
-    An interrupt ends that process too.
+    Raises
+    ------
+    BackendError : it cannot be compiled here
+    """
+    process = build_process(name, *options)
+    try:
+        content, said = process.communicate()
+    finally:  # an interrupt ends it too
+        process.kill()
+        process.wait()
+    if process.returncode:
+        raise refused(process.returncode, said)
+    code = objects.unpacked(name, content)
+    if code is None:
+        raise BackendError(CHANGED)
+    return code
+
+
+def refused(status: int, said: bytes) -> BackendError:
+    """The error of a process that could not compile, and said why."""
+    why = said.decode(errors="replace")[-2000:] or f"the compiler ended with status {status}"
+    return BackendError(
+        f"backend 'numba' cannot compile its kernels here (backend='numpy' needs none): {why}"
+    )
+
+
+def built(name: str) -> bool:
+    """Wait until a kernel is on disk, whichever process compiles it with its family. False if no
+    folder can be written to.
 
     Raises
     ------
     BackendError : it cannot be compiled here
     """
-    process, began = build_process("native", name, *options), time.monotonic()
+    family, codes = families.family_of(name), families.type_in(name, "code") or "uint8"
+    target = families.type_in(name, "target")
+    while objects.read(name) is None:
+        process, begun_for = begin(family, codes, target)
+        if not _waits.get():
+            objects.log_once("later", IN_BACKGROUND.format(families.TITLES[begun_for]))
+            raise Later(f"the kernel {name} is being compiled")
+        names = families.members([begun_for, families.SHARED], codes)
+        watch(process, names, begun_for, name)
+        status = process.poll()
+        if status == NOT_KEPT:
+            return False
+        if status != LEFT and objects.read(name) is None:
+            raise refused(status, process.stderr.read()) if status else BackendError(CHANGED)
+    return True
+
+
+@contextmanager
+def not_waiting() -> Iterator[None]:
+    """Raise `Later` inside where a kernel would have to be compiled first."""
+    token = _waits.set(False)
     try:
-        while True:
-            check_wanted()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                content, said = process.communicate(timeout=POLL)
-                break
-            if time.monotonic() - began > PATIENCE:
-                objects.log_once("compiling", WORD)
+        yield
     finally:
-        process.kill()
-        process.wait()
-    if process.returncode:
-        raise BackendError(
-            "backend 'numba' cannot compile its kernels here (backend='numpy' needs none): "
-            + said.decode(errors="replace")[-2000:]
-        )
-    code = objects.unpacked(name, content)
-    if code is None:
-        raise BackendError("gpuforest's files have changed: start Python again")
-    return code
+        _waits.reset(token)
 
 
-def build_process(
-    *arguments: str, module: str = "gpuforest.compiler.build", output: int = subprocess.PIPE
-) -> Any:
-    """Start a process that compiles kernels."""
+def expect(family: str, target: str | None = None) -> None:
+    """Begin to compile a family that a fit is going to need, unless it is on disk. Kernels for this
+    type of target come first."""
+    if not has_compiler() or objects.is_complete(family):
+        complete.add(family)
+    else:
+        begin(family, "uint8", target)
+
+
+def warm_up(family: str | None, n_jobs: int) -> tuple[int, int]:
+    """Compile kernels ahead of their use: of a family and of what all trees need, or of all
+    families; returns how many were not on disk, and how many there are.
+
+    Raises
+    ------
+    BackendError : they cannot be compiled here, or not be kept
+    """
+    asked = [*families.TITLES] if family is None else [*{family: None, families.SHARED: None}]
+    names = families.members(asked)
+    missing = [name for name in names if objects.read(name) is None]
+    if missing and not has_compiler():
+        raise BackendError(f"Numba, which compiles kernels, is not installed: {EXTRA}")
+    if missing or (family is None and objects.read(objects.ALL) is None):
+        process = build_process("--n-jobs", str(n_jobs), "--families", *asked)
+        watch(process, names, family)
+        said = process.communicate()[1]
+        if process.returncode:
+            raise refused(process.returncode, said)
+    return len(missing), len(names)
+
+
+def begin(family: str, codes: str, target: str | None) -> tuple[Any, str]:
+    """Begin to compile a family, and what all trees need, for a type of bins, unless a process does
+    or could keep nothing; returns that process, and the family that it was begun for."""
+    from gpuforest.common.arguments import cpu_count
+
+    with _lock:
+        found = _builders.get((family, codes))
+        if found is None or found[0].poll() not in (None, NOT_KEPT):
+            together = [*dict.fromkeys((family, families.SHARED))]
+            asked = ["--families", *together, "--codes", codes, "--n-jobs", str(cpu_count())]
+            asked += [] if target is None else ["--target", target]
+            found = build_process(*asked), family
+            _builders.update({(each, codes): found for each in together})
+        return found
+
+
+def watch(process: Any, names: list[str], family: str | None, awaited: str | None = None) -> None:
+    """Wait until the process that compiles kernels has ended, or the one that is awaited is on
+    disk; meanwhile show how many of the `names` of a family, or of all, are there."""
+    begun, report = time.monotonic(), None
+    title = families.TITLES[family] if family else "all families"
+    with ExitStack() as shown:
+        while process.poll() is None and (awaited is None or objects.read(awaited) is None):
+            check_wanted()
+            time.sleep(objects.POLL)
+            if report is None and time.monotonic() - begun > PATIENCE:
+                report = shown.enter_context(showing(title))
+            if report is not None:
+                report(sum(map(objects.is_there, names)), len(names))
+
+
+@contextmanager
+def showing(title: str) -> Iterator[Callable[[int, int], None]]:
+    """Say that kernels are being compiled; what it gives shows how many are, in a bar, on behalf of
+    one thread at a time."""
+    if not _shows.acquire(blocking=False):
+        yield lambda done, total: None
+        return
+    try:
+        with ExitStack() as stack:
+            if not progress.is_heard():
+                stack.enter_context(progress.progress_bar())
+            if not progress.is_heard():  # no terminal
+                objects.log_once(title, WORD.format(title))
+            stack.enter_context(
+                progress.stage(f"compiling the kernels of {title}, once on this machine")
+            )
+            yield progress.report
+    finally:
+        _shows.release()
+
+
+def build_process(*arguments: str) -> Any:
+    """Start a process that compiles kernels, and does not take what lies in the current folder for
+    modules."""
     path = [str(objects.PACKAGED.parents[2]), *sys.path]
     env = {name: value for name, value in os.environ.items() if name != "NUMBA_DISABLE_JIT"}
     return subprocess.Popen(
-        [sys.executable, "-P", "-m", module, *arguments],  # not what lies in the current folder
+        [sys.executable, "-P", "-m", BUILD, "native", *arguments],
         env={**env, "PYTHONPATH": os.pathsep.join(filter(None, path))},
         stdin=subprocess.DEVNULL,
-        stdout=output,
-        stderr=output,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     )
-
-
-def ready_or_begun() -> bool:
-    """Whether all kernels are on disk. If not, a process begins to compile them."""
-    global _ready, _background
-    with _lock:
-        _ready = _ready or objects.all_on_disk()
-        if not _ready and _background is None:
-            objects.log_once("compiling", IN_BACKGROUND)
-            _background = build_process(
-                "warmup", "--n-jobs", "1", module="gpuforest.cli", output=subprocess.DEVNULL
-            )
-        return _ready

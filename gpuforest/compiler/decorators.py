@@ -134,7 +134,7 @@ class Kernel:
         if choice not in self.choices:
             raise TypeError(f"{self.function.__name__} is not compiled for {choice}")
         form = "".join(format_of(spec, choice) for spec in self.specs)
-        return function_of(self, choice), struct.Struct(form).pack
+        return function_of(self.name_of(choice)), struct.Struct(form).pack
 
     @cached_property
     def putters(self) -> list[Putter]:

@@ -23,13 +23,20 @@ import re
 import stat
 import sys
 import tempfile
+import time
 import uuid
 from collections.abc import Iterator
 from functools import cache
 from glob import glob
 from pathlib import Path
+from typing import IO
 
 from gpuforest.compiler.processors import Target, levels, native
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
 
 logger = logging.getLogger("gpuforest")
 
@@ -56,7 +63,8 @@ MODULES = [
 ]
 COMPILER = "compiler.compile"
 NO_PART = {"compiler.code", "common.parallel"}  # imported by what compiles, but change no code
-ALL = "all"  # of all kernels together
+ALL = "all"  # of all kernels together; no kernel's name begins with it
+POLL = 0.05  # seconds between looks at what another process has
 
 # at the beginning of a line, so neither in functions nor under TYPE_CHECKING; Numba compiles no
 # import in a function
@@ -127,23 +135,32 @@ def check_trusted(folder: Path, file: Path | None = None) -> None:
 def usable(name: str) -> Iterator[tuple[Path, bytes]]:
     """The files of a kernel for this machine that are whole and made from these sources, the best
     first, and the machine code in them."""
+    for path in files_of(name):
+        try:
+            if path.parent != PACKAGED:
+                check_trusted(path.parent, path)
+            code = unpacked(name, content_of(path))
+        except OSError:
+            continue
+        except ValueError:
+            log_once("unread", f"{path} is damaged; gpuforest compiles this kernel anew")
+            continue
+        if code is not None:
+            yield path, code
+
+
+def files_of(name: str) -> Iterator[Path]:
+    """Where a kernel for this machine may be, the best first."""
     places = [(folder, native()) for folder in (PACKAGED, *folders())]
     places += [(PACKAGED, target) for target in levels()]
     for folder, target in places:
-        for suffix in SUFFIXES:
-            version = "" if folder == PACKAGED else version_of(name)
-            path = folder / f"{name}{version}.{target.name}{suffix}"
-            try:
-                if folder != PACKAGED:
-                    check_trusted(folder, path)
-                code = unpacked(name, content_of(path))
-            except OSError:
-                continue
-            except ValueError:
-                log_once("unread", f"{path} is damaged; gpuforest compiles this kernel anew")
-                continue
-            if code is not None:
-                yield path, code
+        version = "" if folder == PACKAGED else version_of(name)
+        yield from (folder / f"{name}{version}.{target.name}{suffix}" for suffix in SUFFIXES)
+
+
+def is_there(name: str) -> bool:
+    """Whether there is a file of a kernel, which nobody reads to find out."""
+    return any(path.exists() for path in files_of(name))
 
 
 def read(name: str) -> bytes | None:
@@ -210,15 +227,53 @@ def version_of(name: str) -> str:
     return f".{stamp(name).hex()[:16]}"
 
 
+def prepare(folder: Path) -> None:
+    """Make a folder of kernels, and check that only this user can write to it."""
+    for made in (folder.parent, folder):
+        made.mkdir(mode=0o755, parents=True, exist_ok=True)
+    check_trusted(folder)
+
+
+def lock(name: str, wait: bool = True) -> IO[bytes] | None:
+    """An open file that this process alone may have, in the folder of new kernels. The system
+    takes it away from a process that ends, however it ends. None where no folder can be written
+    to, or where another process has it and this one does not wait."""
+    for folder in folders(make=True):
+        try:
+            prepare(folder)
+            file = open(folder / f"{name}.lock", "ab")  # noqa: SIM115  # the caller closes it
+        except OSError:
+            continue
+        while not _is_taken(file):
+            if not wait:
+                file.close()
+                return None
+            time.sleep(POLL)
+        return file
+    return None
+
+
+def _is_taken(file: IO[bytes]) -> bool:
+    """Whether this process has taken an open file for itself."""
+    try:
+        if sys.platform == "win32":
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    except OSError as error:
+        logger.info("%s: several processes may compile the same kernels", error)
+    return True
+
+
 def write(name: str, code: bytes) -> Path | None:
     """Save machine code to the first folder that can be written to; returns the file, if any."""
     failures = ["there is no home folder"]  # the last one is named
     for folder in folders(make=True):
         path = folder / file_of(name, native(), code, version_of(name))
         try:
-            for made in (folder.parent, folder):
-                made.mkdir(mode=0o755, parents=True, exist_ok=True)
-            check_trusted(folder)
+            prepare(folder)
             save(path, name, code)
             _forget_old_versions(folder, name)
         except OSError as error:
@@ -246,10 +301,10 @@ def _forget_old_versions(folder: Path, name: str) -> None:
         path.unlink(missing_ok=True)
 
 
-def all_on_disk() -> bool:
-    """Whether `gpuforest.compiler.build` has compiled all kernels for this machine, and written a
-    file without code, which says so."""
-    return read(ALL) is not None
+def is_complete(family: str) -> bool:
+    """Whether `gpuforest.compiler.build` has compiled all kernels of a family for this machine, and
+    written a file without code, which says so."""
+    return any(read(mark) is not None for mark in (ALL, f"{ALL}-{family}"))
 
 
 def all_linked() -> bool:
@@ -257,8 +312,7 @@ def all_linked() -> bool:
     llvmlite loads."""
     found = next(usable(ALL), None)
     return found is not None and not any(
-        path.suffix == ".o" and path.name.partition(".")[0] != ALL
-        for path in found[0].parent.iterdir()
+        path.suffix == ".o" and not path.name.startswith(ALL) for path in found[0].parent.iterdir()
     )
 
 
@@ -336,8 +390,8 @@ def modules_of(module: str) -> frozenset[str]:
 
 @cache
 def stamp(name: str) -> bytes:
-    """A hash of the sources of a kernel of this name, or of `ALL` kernels."""
-    if name == ALL:
+    """A hash of the sources of a kernel of this name; or of all, for the marks of `is_complete`."""
+    if name.startswith(ALL):
         modules = frozenset(sources())
     else:
         module = name.partition("-")[0].rpartition(".")[0]  # without types and function

@@ -1,51 +1,63 @@
-"""A process's first fit where kernels are not on disk, and what it says meanwhile."""
+"""A process's first fit where kernels are not on disk: who compiles, and what is said meanwhile."""
 
 import os
+import pty
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
-WORD = "compiling its kernels"
-ONE_KERNEL = """
-import logging, sys
-import numpy as np
-from gpuforest.backends.numba import NumbaBackend
-
-if "silent" in sys.argv:
-    logging.getLogger("gpuforest").setLevel(logging.ERROR)
-X, backend = np.arange(12.0).reshape(4, 3), NumbaBackend()
-print(len(backend.sampling.column_edges(backend, X, None, None, 2)))
-assert "numba" not in sys.modules
-loaded = "llvmlite" in sys.modules
-from gpuforest.compiler.compile import linker
-assert linker() is None or not loaded
-"""
+WORD = "compiling the kernels of forests"
+CALL = "import few_kernels; few_kernels.call()"
+RESULT = "[1, 3] [2, 1]\n"
 SMALL = """
 import sys
+from types import SimpleNamespace
 import numpy as np
 from gpuforest import RandomForestClassifier
 from gpuforest.compiler import code
 
-code.build_process = lambda *arguments, **named: print("begun")  # some minutes of work
-X = np.random.default_rng(0).normal(size=(300, 5))
-y = X[:, 0] > 0
-forest = RandomForestClassifier(5, random_state=0)
-print(forest.fit(X, y).backend_)
+def begin(*arguments):  # half a minute of work
+    print("begun", "forests" in arguments)
+    return SimpleNamespace(poll=lambda: None)
+
+code.build_process = begin
+X = np.random.default_rng(0).integers(0, 9, (300, 5)).astype(float)
+forest = RandomForestClassifier(5, random_state=0).fit(X, X[:, 0] > 4)
+print(forest.backend_, len(forest.predict(X)))
 assert "numba" not in sys.modules
 """
 
 
-def start(cache, *arguments, script=ONE_KERNEL, **environment):
-    return subprocess.Popen(
-        [sys.executable, "-c", script, *arguments],
-        env={**os.environ, "NUMBA_CACHE_DIR": str(cache), **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+@pytest.fixture
+def start(tmp_path):
+    """Starts a process whose kernels are kept in tmp_path."""
+    children = []
+
+    def started(script=CALL, stderr=subprocess.PIPE, **environment):
+        path = os.pathsep.join(filter(None, sys.path))
+        environment = {
+            "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "COMPILED": str(tmp_path / "compiled"),
+            "PYTHONPATH": path, **environment,
+        }  # fmt: skip
+        child = subprocess.Popen(
+            [sys.executable, "-c", script],
+            env=os.environ | environment,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+        )
+        children.append(child)
+        return child
+
+    yield started
+    for child in children:
+        child.kill()
+        child.communicate()
 
 
 def finish(child):
@@ -54,50 +66,119 @@ def finish(child):
     return out, errors
 
 
-def test_a_word_while_a_kernel_is_compiled(tmp_path):
-    for said in (True, False):  # the second process finds it on disk
-        out, errors = finish(start(tmp_path))
-        assert out == "3\n"
-        assert (WORD in errors) == said
-        assert len(errors.splitlines()) == said
+def compiled(tmp_path):
+    """The kernels that were compiled, and the processes that compiled them."""
+    path = tmp_path / "compiled"
+    lines = path.read_text().splitlines() if path.exists() else []
+    return [line.split() for line in lines]
 
 
-def test_two_processes_at_once(tmp_path):
-    children = [start(tmp_path, "silent") for _ in range(2)]
-    assert [finish(child) for child in children] == [("3\n", "")] * 2
-    folder = next(tmp_path.iterdir())
-    assert len([*folder.iterdir()]) == 1  # nobody left a part of a file
+def until(condition):
+    begin = time.monotonic()
+    while not condition():
+        assert time.monotonic() - begin < 120
+        time.sleep(0.01)
 
 
-def test_an_environment_without_numbas_compiler(tmp_path):
-    assert finish(start(tmp_path, "silent", NUMBA_DISABLE_JIT="1")) == ("3\n", "")
+def test_eight_processes_at_once_compile_each_kernel_once(start, tmp_path):
+    children = [start() for _ in range(8)]
+    for child in children:
+        out, errors = finish(child)
+        assert out == RESULT
+        assert WORD in errors or not errors
+    until(lambda: [*tmp_path.glob("cache/gpuforest/all-forests.*")])
+    names = [name for name, _ in compiled(tmp_path)]
+    assert len(names) == len({*names}) == 5  # the whole family, and no other
+    kinds = {path.suffix for path in (tmp_path / "cache/gpuforest").iterdir()}
+    assert kinds <= {".so", ".o", ".dylib", ".digest", ".lock"}  # nobody left a part of a file
+    assert finish(start()) == (RESULT, "")  # it finds them on disk
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
-def test_an_interrupt_ends_compilation(tmp_path):
-    child = start(tmp_path)
-    try:
-        assert WORD in child.stderr.readline()
-        child.send_signal(signal.SIGINT)
-        begin = time.monotonic()
-        _, errors = child.communicate(timeout=60)
-        assert time.monotonic() - begin < 6  # one or two, where nothing else runs
-        assert errors.endswith("KeyboardInterrupt\n")
-    finally:
-        child.kill()
-        child.communicate()
+def test_another_process_compiles_what_a_killed_one_has_not(start, tmp_path):
+    script = CALL.replace(";", "; from gpuforest.compiler import code;").replace(
+        "few_kernels.call()", "print(code.begin('forests', 'uint8', None)[0].pid, flush=True);"
+        "few_kernels.call()",
+    )  # fmt: skip
+    first = start(script)
+    killed = int(first.stdout.readline())
+    until(lambda: compiled(tmp_path))
+    second = start()
+    os.kill(killed, signal.SIGKILL)
+    _, errors = first.communicate(timeout=240)
+    assert first.returncode != 0
+    assert "BackendError: backend 'numba' cannot compile its kernels here" in errors
+    assert finish(second)[0] == RESULT
+    assert finish(start()) == (RESULT, "")
+    orphans = {int(process) for _, process in compiled(tmp_path)}
+    until(lambda: not any(Path(f"/proc/{process}/stat").exists() for process in orphans))
 
 
-def test_small_work_does_not_wait(tmp_path):
-    out, errors = finish(start(tmp_path, script=SMALL, GPUFOREST_BACKEND=""))
-    assert out == "begun\nnumpy\n"
+@pytest.mark.deep
+def test_a_folder_that_cannot_be_written_to(start, tmp_path):
+    (tmp_path / "file").write_text("")
+    where = {"NUMBA_CACHE_DIR": str(tmp_path / "file/cache"), "TMPDIR": str(tmp_path)}
+    assert finish(start(**where))[0] == RESULT
+    until(lambda: [*tmp_path.glob("gpuforest-*/kernels/all-forests.*")])
+    assert finish(start(**where)) == (RESULT, "")
+    assert len(compiled(tmp_path)) == 5
+
+
+@pytest.mark.deep
+@pytest.mark.skipif(os.name != "posix", reason="limits of processes")
+def test_a_full_disk(start, tmp_path):
+    limit = "import resource as r; r.setrlimit(r.RLIMIT_FSIZE, (500, 500));"
+    out, errors = finish(start(limit + CALL))
+    assert out == RESULT
+    assert "gpuforest cannot keep its compiled kernels on disk" in errors
+
+
+@pytest.mark.deep
+@pytest.mark.skipif(os.name != "posix", reason="terminals")
+def test_a_bar_on_a_terminal_counts_the_kernels(start, tmp_path):
+    terminal, other_end = pty.openpty()
+    child = start(CALL, stderr=other_end)
+    os.close(other_end)
+    assert child.communicate(timeout=240)[0] == RESULT
+    shown = ""
+    with suppress(OSError):  # its end
+        while read := os.read(terminal, 2**16):
+            shown += read.decode(errors="replace")
+    os.close(terminal)
+    assert f"{WORD}, once on this machine: " in shown
+    assert " of 5" in shown
+
+
+@pytest.mark.deep
+def test_an_environment_without_numbas_compiler(start):
+    assert finish(start(NUMBA_DISABLE_JIT="1"))[0] == RESULT
+
+
+@pytest.mark.deep
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_an_interrupt_ends_the_wait(start):
+    child = start()
+    assert WORD in child.stderr.readline()
+    child.send_signal(signal.SIGINT)
+    begin = time.monotonic()
+    _, errors = child.communicate(timeout=60)
+    assert time.monotonic() - begin < 6  # one or two, where nothing else runs
+    assert errors.endswith("KeyboardInterrupt\n")
+
+
+def test_small_work_does_not_wait(start):
+    out, errors = finish(start(SMALL, GPUFOREST_BACKEND=""))
+    assert out == "begun True\nnumpy 300\n"
     assert WORD in errors
+    assert len(errors.splitlines()) == 1
 
 
+@pytest.mark.deep
 def test_a_release_of_numba_that_was_not_tested_compiles_the_plain_way(tmp_path):
     script = """
 import numba
 numba.version_info = (0, 99, 0, 0, 99)
+from contextlib import suppress
 from pathlib import Path
 from gpuforest.compiler import build, code, compile, objects, processors
 assert compile.HELPERS is compile.Compiler
@@ -106,7 +187,7 @@ assert compile.HELPERS is compile.Compiler
 path = Path(objects.file_of(name, processors.native(), found))
 path.write_bytes(objects.packed(name, found))
 objects.PACKAGED = Path()
-code.compiled = None
+code.built = None
 from gpuforest.kernels.totals.numba import differs
 import numpy as np
 i32, i64 = np.int32, np.int64

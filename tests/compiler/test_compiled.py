@@ -11,7 +11,8 @@ from two_forests import NEEDED, SCRIPT
 
 import gpuforest
 from gpuforest.compiler import code, objects, processors
-from gpuforest.compiler.build import all_kernels, compile_one, compile_some, variants, warm_up
+from gpuforest.compiler.build import compile_one, lists_of, warm_up
+from gpuforest.compiler.families import TITLES, all_kernels, family_of, members, variants
 
 MOST = 78  # compiled variants: each costs whoever installs the package a second or more
 
@@ -103,14 +104,14 @@ CALLS = {
 
 @pytest.fixture(autouse=True, scope="module")
 def on_disk():
-    warm_up(os.cpu_count() or 1)
+    warm_up([*TITLES], os.cpu_count() or 1)
 
 
 @pytest.mark.parametrize("kind", CALLS)
 def test_no_call_compiles_anything(kind, monkeypatch):
     """A call that needs types which no kernel declares raises a TypeError."""
     asked = []
-    monkeypatch.setattr(code, "compiled", lambda name, *options: asked.append(name))
+    monkeypatch.setattr(code, "built", asked.append)
     name, data, y, parameters = CALLS[kind]
     own = FOREST
     if name.startswith("DecisionTree"):
@@ -131,6 +132,25 @@ def test_no_call_compiles_anything(kind, monkeypatch):
     assert n_loaded >= 4  # edges, encode, growing, walking
 
 
+def test_a_warm_up_of_what_is_on_disk_needs_no_compiler(monkeypatch):
+    monkeypatch.setattr(code, "has_compiler", lambda: False)
+    assert code.warm_up(None, 1) == (0, len(variants()))
+    assert objects.is_complete("oblique")
+
+
+def test_families():
+    """By hand: a classifier's first fit compiles these, in this order on two processors."""
+    both = members(["forests", "shared"], "uint8", "int32")
+    assert both[0] == "kernels.grow_subtrees.numba.grow_subtrees-code_uint8-sets_False-target_int32"
+    assert both[-1].endswith("-target_int64")
+    assert [name for name in both if "uint16" in name or "sets_True" in name] == []
+    assert {family_of(name) for name in variants()} == {*TITLES}
+    assert sorted(members([*TITLES])) == sorted(variants())
+    first, *_ = lists_of(both, 2)
+    assert {name[:22] for name in first} == {"kernels.grow_subtrees."}  # they share helpers
+    assert len(lists_of(both, 8)) == len(both)
+
+
 def test_the_list_is_short():
     assert len(variants()) <= MOST
     assert len(CALLS) >= 40
@@ -144,8 +164,8 @@ def test_every_level_gives_the_same_bits(tmp_path):
     found = [  # most often they are on disk
         (name, native, objects.read(name) or compile_one(name, [native])[0]) for name in names
     ]
-    for name, codes in compile_some(names, others, 1):
-        found += [(name, *each) for each in zip(others, codes, strict=True)]
+    for name in names:
+        found += [(name, *each) for each in zip(others, compile_one(name, others), strict=True)]
     for name, target, machine_code in found:
         path = tmp_path / objects.file_of(name, target, machine_code)
         path.write_bytes(objects.packed(name, machine_code))

@@ -13,7 +13,8 @@ from paths import ROOT, has_numba
 from two_forests import NEEDED, SCRIPT
 
 from gpuforest.compiler import objects, processors
-from gpuforest.compiler.build import compile_one, variants
+from gpuforest.compiler.build import compile_one
+from gpuforest.compiler.families import variants
 
 NAME = "kernels.bag.numba.in_bag"
 ARM64, SUMS = "aarch64-unknown-linux-gnu", "kernels.gradients.numba.rests"

@@ -6,8 +6,8 @@ import shutil
 import pytest
 
 from gpuforest.compiler import objects
-from gpuforest.compiler.build import variants
 from gpuforest.compiler.decorators import Helper
+from gpuforest.compiler.families import variants
 
 PACKAGE = objects.PACKAGE
 

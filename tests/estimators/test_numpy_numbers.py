@@ -46,7 +46,7 @@ def both(Model, backend):
 @pytest.mark.parametrize("weight", [0.0, 0.0078125])
 @pytest.mark.parametrize("Model", KINDS)
 def test_the_forest_is_the_same_and_no_kernel_is_compiled_anew(backend, monkeypatch, Model, weight):
-    from gpuforest.compiler.build import all_kernels
+    from gpuforest.compiler.families import all_kernels
 
     def loaded() -> int:
         return sum(len(kernel.loaded) for kernel in all_kernels())

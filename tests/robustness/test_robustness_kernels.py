@@ -26,25 +26,28 @@ def once(command, *asked):
 
 
 @pytest.fixture
-def make(monkeypatch, tmp_path):
+def compiled(monkeypatch):
+    """The names of the kernels that were compiled, by this process on behalf of others."""
+    names = []
+
+    def compiled(*asked):
+        names.append(asked[0])
+        return once(os.environ.get("CC"), *asked)
+
+    monkeypatch.setattr(code, "compiled", compiled)
+    monkeypatch.setattr(code, "built", lambda name: objects.write(name, compiled(name)) is not None)
+    return names
+
+
+@pytest.fixture
+def make(monkeypatch, tmp_path, compiled):
     """Makes a small kernel that knows no code yet, and keeps it below tmp_path."""
     monkeypatch.setattr(objects, "PACKAGED", tmp_path / "none")
     monkeypatch.setattr(
         objects, "folders", lambda make=False: iter([tmp_path / "a", tmp_path / "b"])
     )
-    monkeypatch.setattr(objects, "_logged", {"compiling"})
-    monkeypatch.setattr(code, "compiled", lambda *asked: once(os.environ.get("CC"), *asked))
+    monkeypatch.setattr(objects, "_logged", set())
     return lambda: Kernel(in_bag.function, {})
-
-
-@pytest.fixture
-def compiled(monkeypatch):
-    """The names of the kernels that were compiled."""
-    names, really = [], code.compiled
-    monkeypatch.setattr(
-        code, "compiled", lambda *asked: (names.append(asked[0]), really(*asked))[1]
-    )
-    return names
 
 
 def works(kernel):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import gpuforest
+from gpuforest.common.progress import progress_bar
 from gpuforest.explain.model_facts import changed_settings, feature_names, model_facts, rounds_rows
 from gpuforest.export.c import export_c
 from gpuforest.export.container import replaced
@@ -120,7 +121,7 @@ def summary(facts: dict[str, Any]) -> output.Rows:
 def run_export(arguments: argparse.Namespace) -> None:
     """Load and write a file, which is whole or not there."""
     out, kind = output.writable(arguments.out, arguments.model), arguments.kind
-    with output.progress_bar():
+    with progress_bar():
         model = gpuforest.load(arguments.model)
         if kind in FORMS:
             tree, depth = arguments.tree, getattr(arguments, "max_depth", None)

@@ -86,19 +86,21 @@ def interrupt_after() -> Iterator[None]:
 def parser() -> argparse.ArgumentParser:
     """The parser of the whole command line."""
     with interrupt_after():  # slow imports, here: an interrupt of them is quiet too
+        from gpuforest.compiler.families import TITLES
         from gpuforest.tools.cli import inspect, plot, predict, train
         from gpuforest.tools.cli.options import declare
 
     top = Parser(prog="gpuforest", description="Random forests from the command line.")
     top.add_argument("--version", action="version", version=f"gpuforest {version('gpuforest')}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    n_jobs = "--n-jobs N  processes (default: one for each core)"
+    warm_up = "--n-jobs N  processes (default: one for each core)\n--family "
+    warm_up += "|".join(TITLES) + "  the kernels of one family, and those that all trees need"
     for name, summary, tables, run in (
         ("train", "Train a model on a file, and save it.", (train.add_arguments,), train.run),
         *predict.COMMANDS,
         *inspect.COMMANDS,
         *plot.COMMANDS,
-        ("warmup", "Compile the kernels that are not on disk yet.", (n_jobs,), warm_up_kernels),
+        ("warmup", "Compile the kernels that are not on disk yet.", (warm_up,), warm_up_kernels),
     ):
         command = commands.add_parser(name, help=summary, description=summary)
         declare(command, *tables)
@@ -108,16 +110,14 @@ def parser() -> argparse.ArgumentParser:
 
 def warm_up_kernels(arguments: argparse.Namespace) -> None:
     """Compile and say how long it took."""
-    from gpuforest.compiler.build import warm_up
-    from gpuforest.compiler.code import EXTRA, can_run
+    from gpuforest.common.arguments import cpu_count
+    from gpuforest.compiler import code
 
-    if not can_run():
-        raise BackendError(f"Numba, which compiles kernels, is not installed: {EXTRA}")
-    n_jobs = (os.cpu_count() or 1) if arguments.n_jobs is None else arguments.n_jobs
+    n_jobs = cpu_count() if arguments.n_jobs is None else arguments.n_jobs
     if n_jobs < 1:
         raise ValueError(f"--n-jobs must be at least 1, not {n_jobs}")
     begin = time.monotonic()
-    n_compiled, n_all = warm_up(n_jobs)
+    n_compiled, n_all = code.warm_up(arguments.family, n_jobs)
     seconds = time.monotonic() - begin
     say(f"compiled {n_compiled} kernels in {seconds:.0f} s; {n_all} are on disk")
 

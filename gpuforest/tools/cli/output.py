@@ -14,7 +14,6 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from gpuforest.common.progress import listening
 from gpuforest.data.files import PARQUET, named_files, require_pyarrow
 from gpuforest.export.container import is_stream, replaced
 
@@ -40,33 +39,6 @@ def done(message: str, out: Path | None) -> None:
     """Print that a file was written, where standard output is not that file."""
     if out is not None and not is_stdout(out):
         print(printable(f"{message} {out}"))
-
-
-@contextmanager
-def progress_bar() -> Iterator[dict[str, float]]:
-    """A bar for each stage on stderr if it is a terminal; gives the seconds by stage."""
-    if not sys.stderr.isatty():
-        with listening() as seconds:
-            yield seconds
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        tasks: dict[str, TaskID] = {}
-
-        def show(stage: str, done: int, total: int) -> None:
-            if stage not in tasks:
-                for task in tasks.values():  # stages follow one another
-                    bar.update(task, total=1, completed=1)
-                    bar.stop_task(task)
-                tasks[stage] = bar.add_task(stage, total=None)
-            # a stage that never counts has a bar that only moves
-            bar.update(tasks[stage], completed=done, total=total if done else None)
-
-        with listening(show) as seconds:
-            yield seconds
 
 
 def print_facts(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from sklearn.utils import Bunch
 
 import gpuforest
+from gpuforest.common.progress import progress_bar
 from gpuforest.data.frames import Table, find_columns
 from gpuforest.export.container import replaced
 from gpuforest.tools import plot
@@ -129,7 +130,7 @@ def run_plot(arguments: argparse.Namespace) -> None:
     import matplotlib
 
     matplotlib.use("agg")  # no window is opened, wherever it runs
-    with output.progress_bar():
+    with progress_bar():
         model = None if arguments.picture == "impurity" else files.load_model(arguments)
         write(draw(model, arguments), out)
     output.done(f"{arguments.picture} drawn to", out)
@@ -256,7 +257,7 @@ def run_report(arguments: argparse.Namespace) -> None:
     """Load, compute and write."""
     out = output.writable(arguments.out, arguments.model, arguments.data, endings=(".html", ".htm"))
     notes: tuple[str, ...] = ()
-    with output.progress_bar():
+    with progress_bar():
         model, X, y = files.load_model(arguments), None, None
         if files.has_data(arguments):
             rows = files.ModelRows(model, arguments)

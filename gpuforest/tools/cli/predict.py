@@ -11,7 +11,7 @@ from sklearn import metrics
 from sklearn.base import is_classifier, is_outlier_detector
 from sklearn.utils import Bunch
 
-from gpuforest.common.progress import report, stage
+from gpuforest.common.progress import progress_bar, report, stage
 from gpuforest.data.frames import Table, find_columns, listed
 from gpuforest.explain.model_facts import finite, is_survival
 from gpuforest.export.model_tables import category_codes, reader_of_codes
@@ -49,7 +49,7 @@ def run_rows(arguments: argparse.Namespace) -> None:
     explains, background = arguments.command == "explain", getattr(arguments, "background", None)
     keep = [] if explains else files.names_of(arguments.keep)
     out = output.table_path(arguments.out, arguments.model, arguments.data, background)
-    with output.progress_bar():
+    with progress_bar():
         n_rows, ignored = 0, list[str]()
         rows = files.ModelRows(files.load_model(arguments), arguments)
         if explains:
@@ -144,7 +144,7 @@ def explained(model: Any, X: Any, background: Any = None) -> dict[str, np.ndarra
 
 def run_evaluate(arguments: argparse.Namespace) -> None:
     """Compare predictions with the target, and show the scores."""
-    with output.progress_bar():
+    with progress_bar():
         model = files.load_model(arguments)
         if is_outlier_detector(model):
             raise ValueError(

@@ -19,7 +19,7 @@ from sklearn.base import is_classifier
 from sklearn.utils import Bunch
 
 from gpuforest import estimate_memory
-from gpuforest.common.progress import stage
+from gpuforest.common.progress import progress_bar, stage
 from gpuforest.common.text import did_you_mean
 from gpuforest.data import frames
 from gpuforest.data.binned import Labels
@@ -86,7 +86,7 @@ def run(arguments: argparse.Namespace) -> None:
     out = output.writable(arguments.out, arguments.data, test)
     reading, params = files.reading_of(arguments), options.given_parameters(arguments)
     held_out = held_out_path(arguments.test_out, arguments, reading)
-    with output.progress_bar() as seconds, ExitStack() as stack:
+    with progress_bar() as seconds, ExitStack() as stack:
         target = (arguments.target, arguments.event) if arguments.event else arguments.target
         names: dict[str, Any] = {"target": target, "weight": arguments.weight, "reading": reading}
         word, labels = files.labels_of_rows(arguments)

@@ -1,0 +1,89 @@
+"""Families of kernels: what calls need together, so that the first of them compiles all.
+
+A kernel's family follows from its name. Kernels for bins of 16 bits belong to the same family as
+those of 8 bits, but are compiled only where a call needs one of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from functools import cache
+from importlib import import_module
+
+from gpuforest.compiler.decorators import Kernel
+from gpuforest.compiler.objects import MODULES
+from gpuforest.compiler.types import Choice
+
+SHARED = "shared"  # all trees need them: bags, bins, walks
+TITLES = {  # of each family, for messages
+    SHARED: "all trees",
+    "forests": "forests",
+    "levels": "trees that grow level by level",
+    "boosting": "boosting",
+    "categories": "splits by categories",
+    "oblique": "oblique splits",
+    "multiway": "multiway splits",
+    "absolute": "splits by absolute errors",
+    "logrank": "log-rank splits",
+    "explanations": "explanations and quantiles",
+}
+FOLDERS = {  # of kernels that not all trees need
+    "kernels.grow_subtrees.": "forests",
+    "kernels.best_split.": "levels", "kernels.histogram.": "levels", "kernels.partition.": "levels",
+    "kernels.boosted_tree.": "boosting", "kernels.gradients.": "boosting",
+    "splits.oblique.": "oblique", "splits.multiway.": "multiway",
+    "splits.absolute.": "absolute", "splits.logrank.": "logrank",
+    "explain.": "explanations",
+}  # fmt: skip
+
+
+def family_of(name: str) -> str:
+    """The family of a kernel of this name."""
+    if "-sets_True" in name:
+        return "categories"
+    return next((FOLDERS[folder] for folder in FOLDERS if name.startswith(folder)), SHARED)
+
+
+def type_in(name: str, kind: str) -> str | None:
+    """The type, such as "int32", that stands for a `kind`, such as "target", in a kernel's name;
+    None if the kernel takes all such types, or none."""
+    found = re.search(f"-{kind}_([^-]+)", name)
+    return found and found[1]
+
+
+def all_kernels() -> Iterator[Kernel]:
+    """All kernels."""
+    for name in MODULES:
+        module = import_module(f"gpuforest.{name}")
+        yield from (
+            value
+            for value in vars(module).values()
+            if isinstance(value, Kernel) and value.__module__ == module.__name__
+        )
+
+
+@cache
+def variants() -> dict[str, tuple[Kernel, Choice]]:
+    """All kernels, for all types that they take, by name."""
+    return {
+        kernel.name_of(choice): (kernel, choice)
+        for kernel in all_kernels()
+        for choice in kernel.choices
+    }
+
+
+def members(
+    families: Collection[str], codes: str | None = None, target: str | None = None
+) -> list[str]:
+    """The names of the kernels of some families for bins of a type; None: of both types. Kernels
+    for a type of target come first, and kernels for the other type last."""
+    names = [
+        name
+        for name in variants()
+        if family_of(name) in families and (codes is None or type_in(name, "code") in (None, codes))
+    ]
+    order = [target, None]
+    return sorted(
+        names, key=lambda name: [*order, type_in(name, "target")].index(type_in(name, "target"))
+    )
