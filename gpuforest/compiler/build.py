@@ -15,6 +15,8 @@ from functools import partial
 from pathlib import Path
 from threading import Thread
 
+import joblib
+
 from gpuforest.compiler import objects
 from gpuforest.compiler.code import LEFT, NOT_KEPT
 from gpuforest.compiler.families import TITLES, members, variants
@@ -132,7 +134,7 @@ def main() -> int:
     parser.add_argument("--families", nargs="+", default=[*TITLES], choices=[*TITLES])
     parser.add_argument("--codes", choices=("uint8", "uint16"), help="bins (default: both types)")
     parser.add_argument("--target", help="int32 or int64: the targets whose kernels come first")
-    parser.add_argument("--n-jobs", type=int, default=os.cpu_count() or 1, help="processes")
+    parser.add_argument("--n-jobs", type=int, default=joblib.cpu_count(), help="processes")
     options = parser.parse_args()
     targets = [native()] if options.targets == "native" else all_levels()
     if options.name:

@@ -45,6 +45,8 @@ _lock = threading.RLock()
 _shows = threading.Lock()  # held by the thread that shows how far a compilation is
 # by family and type of bins: the process that compiles them, and the family that it was begun for
 _builders: dict[tuple[str, str], tuple[Any, str]] = {}
+if hasattr(os, "register_at_fork"):  # a forked process has not begun them
+    os.register_at_fork(after_in_child=_builders.clear)
 complete: set[str] = set()  # families that are on disk, of those that this process asked for
 
 
@@ -216,15 +218,12 @@ def warm_up(family: str | None, n_jobs: int) -> tuple[int, int]:
 def begin(family: str, codes: str, target: str | None) -> tuple[Any, str]:
     """Begin to compile a family, and what all trees need, for a type of bins, unless a process does
     or could keep nothing; returns that process, and the family that it was begun for."""
-    from gpuforest.common.arguments import cpu_count
-
     with _lock:
         found = _builders.get((family, codes))
         if found is None or found[0].poll() not in (None, NOT_KEPT):
             together = [*dict.fromkeys((family, families.SHARED))]
-            asked = ["--families", *together, "--codes", codes, "--n-jobs", str(cpu_count())]
-            asked += [] if target is None else ["--target", target]
-            found = build_process(*asked), family
+            first = [] if target is None else ["--target", target]
+            found = build_process("--families", *together, "--codes", codes, *first), family
             _builders.update({(each, codes): found for each in together})
         return found
 
@@ -253,9 +252,9 @@ def showing(title: str) -> Iterator[Callable[[int, int], None]]:
         return
     try:
         with ExitStack() as stack:
-            if not progress.is_heard():
+            if not progress.is_heard() and sys.stderr.isatty():
                 stack.enter_context(progress.progress_bar())
-            if not progress.is_heard():  # no terminal
+            elif not progress.is_heard():
                 objects.log_once(title, WORD.format(title))
             stack.enter_context(
                 progress.stage(f"compiling the kernels of {title}, once on this machine")

@@ -1,7 +1,6 @@
 """A process's first fit where kernels are not on disk: who compiles, and what is said meanwhile."""
 
 import os
-import pty
 import signal
 import subprocess
 import sys
@@ -94,6 +93,7 @@ def test_eight_processes_at_once_compile_each_kernel_once(start, tmp_path):
     assert finish(start()) == (RESULT, "")  # it finds them on disk
 
 
+@pytest.mark.deep
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_another_process_compiles_what_a_killed_one_has_not(start, tmp_path):
     script = CALL.replace(";", "; from gpuforest.compiler import code;").replace(
@@ -134,9 +134,8 @@ def test_a_full_disk(start, tmp_path):
 
 
 @pytest.mark.deep
-@pytest.mark.skipif(os.name != "posix", reason="terminals")
 def test_a_bar_on_a_terminal_counts_the_kernels(start, tmp_path):
-    terminal, other_end = pty.openpty()
+    terminal, other_end = pytest.importorskip("pty").openpty()
     child = start(CALL, stderr=other_end)
     os.close(other_end)
     assert child.communicate(timeout=240)[0] == RESULT
