@@ -26,15 +26,7 @@ sys.dont_write_bytecode = False
 
 
 # libraries that tests can do without, as .ci/floors does
-OPTIONAL = (
-    "array_api_strict",
-    "hypothesis",
-    "matplotlib",
-    "pandas",
-    "polars",
-    "pyarrow",
-    "safetensors",
-)
+OPTIONAL = ("array_api_strict", "hypothesis", "matplotlib", "pandas", "pyarrow", "safetensors")
 ABSENT = {name for name in OPTIONAL if find_spec(name) is None}
 left_out: dict[str, set[str]] = {}  # files of tests: the libraries that they need and are absent
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 from paths import ROOT
@@ -78,12 +79,18 @@ def test_an_unknown_command_is_an_error():
     assert subprocess.run(["bash", ROOT / ".ci" / "readme-command", "no"]).returncode != 0
 
 
+def skip_without_dask(path: Path) -> None:
+    if "import dask" in path.read_text():
+        pytest.importorskip("distributed", reason="needs pip install 'gpuforest[checks]'")
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_python_examples_run(document, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "data").symlink_to(ROOT / "data")
     monkeypatch.setattr(registry, "_factories", dict(registry._factories))  # they may add one
     names: dict[str, object] = {}
+    skip_without_dask(document)
     for example in blocks(document.read_text(), "python"):
         exec(compile(example, document.name, "exec"), names)  # later ones may build on earlier
 
@@ -91,6 +98,7 @@ def test_python_examples_run(document, tmp_path, monkeypatch):
 @pytest.mark.parametrize("module", sorted(MODULES), ids=lambda path: path.stem)
 def test_examples_of_docstrings_run(module, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    skip_without_dask(module)
     name = ".".join(module.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
     found = doctest.testmod(import_module(name))
     assert (found.failed, found.attempted) == (0, module.read_text().count(">>> "))

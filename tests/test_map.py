@@ -383,7 +383,7 @@ for make in (NumpyBackend, NumbaBackend, EmulatedBackend, NumbaCudaBackend):
 @pytest.mark.deep
 def test_an_operation_that_follows_the_list(copied, monkeypatch):
     """Twice the values, on four backends: on an emulated device, and in Numba's simulator."""
-    pytest.importorskip("numba_cuda")
+    pytest.importorskip("numba_cuda", reason="needs pip install 'gpuforest[test-cuda]'")
     monkeypatch.setenv("NUMBA_ENABLE_CUDASIM", "1")
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
     files = {path.replace("OPERATION", "double") for path in listed("A backend operation")}

@@ -299,7 +299,7 @@ def test_rows_are_judged_too_well_where_groups_are_not_known(kind):
 
 @pytest.fixture(scope="module")
 def client():
-    pytest.importorskip("distributed", reason="dask is not installed")
+    pytest.importorskip("distributed", reason="needs pip install 'gpuforest[checks]'")
     from partitioned import cluster_of
 
     with cluster_of(2) as client:

@@ -49,7 +49,7 @@ def checked(folder: Path, text: str, *command: object) -> str:
 
 
 def test_mypy_sees_the_types(tmp_path):
-    pytest.importorskip("mypy")
+    pytest.importorskip("mypy", reason="needs pip install 'gpuforest[checks]'")
     text = USE + REVEALED + 'forest.save(1)\ngf.IsolationForest(trees="many")\n'
     options = "--strict", "--config-file=", f"--cache-dir={kept('mypy')}", "use.py"
     said = checked(tmp_path, text, "mypy", *options)

@@ -51,7 +51,7 @@ def test_the_site_says_which_extras_it_needs(tmp_path):
     run = [ROOT / ".ci" / "site", bare, tmp_path / "site"]
     made = subprocess.run(run, capture_output=True, text=True, timeout=60)
     assert made.returncode == 1
-    assert f"{bare} -m pip install -e '.[test,docs]'" in made.stderr
+    assert f"{bare} -m pip install -e '.[test,dask,docs]'" in made.stderr
     assert not (tmp_path / "site").exists()
 
 
@@ -93,7 +93,9 @@ def test_words_that_people_search_for_lead_to_one_page_that_has_them():
 
 
 def test_the_search_of_the_site_lists_the_right_page_first(tmp_path):
-    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+    pytest.importorskip("selenium", reason="needs pip install 'gpuforest[checks]'")
+    from selenium import webdriver
+
     driver, browser = shutil.which("chromedriver"), shutil.which("chromium")
     if driver is None or browser is None:
         pytest.skip("chromium and chromedriver are not installed")

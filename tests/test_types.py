@@ -10,7 +10,7 @@ from paths import ROOT
 
 import gpuforest
 
-pytest.importorskip("mypy")
+pytest.importorskip("mypy", reason="needs pip install 'gpuforest[checks]'")
 
 ESTIMATORS = {
     name: kind

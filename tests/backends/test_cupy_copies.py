@@ -19,7 +19,7 @@ class There(np.ndarray):
 
 @pytest.fixture
 def backend(monkeypatch):
-    pytest.importorskip("cupy", reason="CuPy is not installed")
+    pytest.importorskip("cupy", reason="needs pip install 'gpuforest[test-cuda]'")
     from gpuforest.backends.cuda import device
 
     pinned, waits = [], []

@@ -49,7 +49,7 @@ class Rmm:
 @pytest.fixture
 def left(monkeypatch):
     """What is left of a device of 80 GB of which `free` are free, with an allocator."""
-    pytest.importorskip("cupy", reason="CuPy is not installed")
+    pytest.importorskip("cupy", reason="needs pip install 'gpuforest[test-cuda]'")
     from gpuforest.backends.cuda import device as cupy
 
     def asked(allocator, free):
@@ -83,7 +83,7 @@ def test_what_is_left(left):
 
 
 def test_cupy_has_what_is_asked():
-    cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
+    cupy = pytest.importorskip("cupy", reason="needs pip install 'gpuforest[test-cuda]'")
     assert isinstance(cupy.cuda.get_allocator().__self__, cupy.cuda.MemoryPool)
     cupy.cuda.set_allocator(None)
     try:

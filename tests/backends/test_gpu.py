@@ -24,7 +24,7 @@ def cupy():
     """The module, where there is a GPU; elsewhere no test runs."""
     if (reason := GPU.why_not()) is not None:
         pytest.skip(reason)
-    return pytest.importorskip("cupy")
+    return pytest.importorskip("cupy", reason="needs pip install 'gpuforest[test-cuda]'")
 
 
 def wide(max_bins=255):

@@ -17,7 +17,7 @@ from gpuforest.backends import registry
 from gpuforest.backends.registry import get_backend
 from gpuforest.common.errors import BackendError
 
-pytest.importorskip("numba_cuda", reason="the package numba-cuda is not installed")
+pytest.importorskip("numba_cuda", reason="needs pip install 'gpuforest[test-cuda]'")
 
 PARITY = SUPPORT / "numba_cuda_parity.py"
 SIMULATOR = {"NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": "1"}
@@ -179,7 +179,7 @@ def nvvm(monkeypatch: pytest.MonkeyPatch) -> None:
         try:
             pathfinder.load_nvidia_dynamic_lib(library)
         except pathfinder.DynamicLibNotFoundError:
-            pytest.skip(f"lib{library} is not installed: pip install 'gpuforest[numba-cuda]'")
+            pytest.skip(f"lib{library}: needs pip install 'gpuforest[test-cuda]'")
     device = SimpleNamespace(compute_capability=CAPABILITIES[0])
     monkeypatch.setattr(dispatcher, "get_current_device", lambda: device)
 

@@ -110,7 +110,7 @@ def test_waves_fit_the_device_with_the_least_memory():
 
 
 def test_all_devices_of_a_process(monkeypatch):
-    pytest.importorskip("cupy", reason="CuPy is not installed")
+    pytest.importorskip("cupy", reason="needs pip install 'gpuforest[test-cuda]'")
     from gpuforest.backends.cuda import device
 
     current = [1]

@@ -29,7 +29,7 @@ def test_received_codes_by_hand():
 
 
 def test_counted_traffic_of_rows():
-    pytest.importorskip("distributed", reason="dask is not installed")
+    pytest.importorskip("distributed", reason="needs pip install 'gpuforest[checks]'")
     options = argparse.Namespace(
         rows=20_000, trees=4, depth=8, partitions=4, turns=1, strategy="rows"
     )

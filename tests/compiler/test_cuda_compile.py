@@ -256,7 +256,7 @@ def test_every_kernel_is_launched_and_has_a_ceiling():
 
 @pytest.fixture
 def cupy_backend():
-    pytest.importorskip("cupy", reason="CuPy is not installed")
+    pytest.importorskip("cupy", reason="needs pip install 'gpuforest[test-cuda]'")
     from gpuforest.backends.cuda import device as cupy
 
     return cupy

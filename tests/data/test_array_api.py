@@ -7,8 +7,8 @@ stand-ins for one that has DLPack alone and for torch, whose tensors keep gradie
 import array_api_strict as strict
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
+from optional import polars as pl
 from sklearn import config_context
 from sklearn.model_selection import cross_val_score
 

@@ -7,9 +7,9 @@ from decimal import Decimal
 import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
+from optional import polars as pl
 
 from gpuforest import DecisionTreeClassifier, DecisionTreeRegressor, RandomForestRegressor
 from gpuforest.data import categories
@@ -68,9 +68,9 @@ ALL_MISSING = {
 
 def frame_of(column):
     """A frame of the column's own library: the column, and one without missing values."""
-    library = {pd: pd.DataFrame, pl: pl.DataFrame, pa: pa.table}
-    kind = {"pandas": pd, "polars": pl, "pyarrow": pa}[type(column).__module__.split(".")[0]]
-    return library[kind]({"a": column, "b": np.arange(N) % 7})
+    library = {"pandas": pd, "polars": pl, "pyarrow": pa}[type(column).__module__.split(".")[0]]
+    kind = pa.table if library is pa else library.DataFrame
+    return kind({"a": column, "b": np.arange(N) % 7})
 
 
 def assert_reads_as(column, plain):
@@ -260,7 +260,7 @@ def model():
     ids=["missing", "extra", "misspelt", "reordered"],
 )
 def test_other_columns_at_prediction_are_named(model, library, names, message):
-    kind = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "Arrow": pa.table}[library]
+    kind = pa.table if library == "Arrow" else {"pandas": pd, "polars": pl}[library].DataFrame
     frame = kind({name: np.zeros(3) for name in names})
     expected = "The feature names should match those that were passed during fit.\n"
     for method in (model.predict, model.predict_proba, model.apply, model.decision_path):

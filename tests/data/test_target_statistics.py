@@ -306,7 +306,7 @@ def test_refusals(monkeypatch):
 
 
 def test_an_exported_model_takes_the_categories():
-    onnxruntime = pytest.importorskip("onnxruntime")
+    onnxruntime = pytest.importorskip("onnxruntime", reason="needs pip install 'gpuforest[checks]'")
     frame = FRAME.assign(few=NAMES[TOWN % 5])
     for names in (["town", "a"], ["town", "few", "a"]):
         model = gf.RandomForestClassifier(5, categorical_split="auto", random_state=0)
@@ -340,7 +340,7 @@ def test_files_that_no_model_wrote(statistic, tmp_path):
 
 
 def test_an_exported_model_takes_the_numbers_of_categories():
-    treelite = pytest.importorskip("treelite")
+    treelite = pytest.importorskip("treelite", reason="needs pip install 'gpuforest[checks]'")
     model = gf.RandomForestRegressor(5, **BY_TARGET).fit(FRAME, Z)
     table = gf.category_codes(model, FRAME)
     found = treelite.gtil.predict(model.to_treelite(), table)

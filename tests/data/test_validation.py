@@ -2,8 +2,8 @@
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
+from optional import polars as pl
 from sklearn.exceptions import NotFittedError
 
 import gpuforest as gf

@@ -322,7 +322,7 @@ def ordered_by(library, names=NAMES):
     if library == "categorical":
         return pytest.importorskip("pandas").Categorical(months, names, ordered=True)
     if library == "polars":
-        polars = pytest.importorskip("polars")
+        polars = pytest.importorskip("polars", reason="needs pip install 'gpuforest[checks]'")
         return polars.Series(months.tolist(), dtype=polars.Enum(names))
     pa = pytest.importorskip("pyarrow")
     codes = pa.array([names.index(month) for month in months], pa.int8())

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from engine import same_forest
+from optional import polars as pl
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_iris
 

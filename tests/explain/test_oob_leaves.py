@@ -13,7 +13,6 @@ from gpuforest.backends.registry import get_backend
 from gpuforest.engine.sampling import draw_bags
 from gpuforest.estimators.growing import FIRST_TREES
 from gpuforest.tools.cli.main import main
-from gpuforest.tools.dask.training import shares_trees
 
 IRIS = load_iris(return_X_y=True)
 NUMBERS = load_diabetes(return_X_y=True)
@@ -178,7 +177,6 @@ def test_tools_know_the_word(tmp_path):
     sizes = {"n_samples": 1000, "n_features": 10, "backend": "numpy"}
     by_loss = gf.estimate_memory(gf.RandomForestRegressor(min_samples_leaf="oob"), **sizes)
     assert by_loss == gf.estimate_memory(gf.RandomForestRegressor(), **sizes)
-    assert not shares_trees(gf.RandomForestRegressor(min_samples_leaf="oob"))
     table = np.column_stack([*NUMBERS])
     header = ",".join([*"abcdefghij", "y"])
     np.savetxt(tmp_path / "table.csv", table, delimiter=",", header=header, comments="")
@@ -194,3 +192,7 @@ def test_tools_know_the_word(tmp_path):
     ]
     main(["train", str(tmp_path / "table.csv"), *words, "--out", str(tmp_path / "model")])
     assert gf.load(tmp_path / "model").min_samples_leaf_ > 1
+    pytest.importorskip("distributed", reason="needs pip install 'gpuforest[checks]'")
+    from gpuforest.tools.dask.training import shares_trees
+
+    assert not shares_trees(gf.RandomForestRegressor(min_samples_leaf="oob"))

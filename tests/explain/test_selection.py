@@ -5,9 +5,9 @@ import math
 import pickle
 
 import numpy as np
-import polars as pl
 import pytest
 from engine import same_forest
+from optional import polars as pl
 from pruned import CANCER, DIABETES, TASKS, alphas_of, slow_sums
 from scipy.sparse import coo_matrix
 from sklearn.model_selection import KFold, RepeatedKFold, StratifiedKFold

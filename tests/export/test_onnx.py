@@ -14,8 +14,8 @@ from exported import (
 
 import gpuforest as gf
 
-onnx = pytest.importorskip("onnx")
-runtime = pytest.importorskip("onnxruntime")
+onnx = pytest.importorskip("onnx", reason="needs pip install 'gpuforest[checks]'")
+runtime = pytest.importorskip("onnxruntime", reason="needs pip install 'gpuforest[checks]'")
 
 DTYPES = {"float32": np.float32, "float64": np.float64}
 

@@ -14,7 +14,7 @@ from exported import (
 
 import gpuforest as gf
 
-treelite = pytest.importorskip("treelite")
+treelite = pytest.importorskip("treelite", reason="needs pip install 'gpuforest[checks]'")
 
 
 def check(fitted, table, rows):

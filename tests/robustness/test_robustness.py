@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from engine import same_forest
+from optional import polars
 from paths import TESTS
 from robust import (
     KINDS,
@@ -237,7 +238,7 @@ class LaterFrame:
 
 
 def test_refused_frames(backend):
-    polars, kind = pytest.importorskip("polars"), KINDS[0]
+    kind = KINDS[0]
     for library in (pd, polars):
         frame = library.DataFrame({"a": X[:, 0], "d": DATES})
         with pytest.raises(ValueError, match=r"column 'd' holds Date.*; make numbers of it, such"):

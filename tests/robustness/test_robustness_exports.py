@@ -18,6 +18,7 @@ FORMS = {
     "C": gf.export_c,
 }
 each_form = pytest.mark.parametrize("form", FORMS)
+NEEDS = "needs pip install 'gpuforest[checks]'"
 
 
 def refused(words, error=ValueError, form="ONNX"):
@@ -29,13 +30,13 @@ def refused(words, error=ValueError, form="ONNX"):
 def ready(form):
     """Skip where the package of a form is absent."""
     if form != "C":
-        pytest.importorskip("onnx" if form == "ONNX" else "treelite")
+        pytest.importorskip("onnx" if form == "ONNX" else "treelite", reason=NEEDS)
     return form
 
 
 def test_infinities_go_the_way_of_the_largest_numbers():
-    pytest.importorskip("onnx")
-    runtime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnx", reason=NEEDS)
+    runtime = pytest.importorskip("onnxruntime", reason=NEEDS)
     fitted, most = model("numbers"), np.finfo(np.float32).max
     rows = ROWS[:20].astype(np.float32)
     rows[::2, 2], rows[1::2, 3] = np.inf, -np.inf
@@ -155,7 +156,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("words", "export"), REFUSED, ids=range(len(REFUSED)))
 def test_refused_exports(words, export):
-    pytest.importorskip("treelite" if "treelite" in words else "onnx")
+    pytest.importorskip("treelite" if "treelite" in words else "onnx", reason=NEEDS)
     with refused(words, (ValueError, TypeError)):
         export()
     assert "int *label" in gf.export_c(of_days())  # which are numbers in C

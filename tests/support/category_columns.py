@@ -2,8 +2,8 @@
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
+from optional import polars as pl
 
 from gpuforest import DecisionTreeClassifier
 from gpuforest.backends.registry import get_backend
@@ -60,8 +60,9 @@ BY_NAME = {
 
 def frame_of(column):
     """A frame of the column's own library, with a column of numbers behind it."""
-    library = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
-    return library[type(column).__module__.split(".")[0]]({"a": column, "b": np.arange(N)})
+    library = {"pandas": pd, "polars": pl, "pyarrow": pa}[type(column).__module__.split(".")[0]]
+    kind = pa.table if library is pa else library.DataFrame
+    return kind({"a": column, "b": np.arange(N)})
 
 
 def codes_of(values, known):

@@ -45,17 +45,16 @@ class Compiled:
 
 def why_not() -> str | None:
     """Why nothing can be compiled here."""
+    needs = "needs pip install 'gpuforest[test-cuda]'"
     if not all(find_spec(name) for name in ("cuda", "cuda.bindings", "cuda.pathfinder")):
-        return "cuda-bindings is not installed"
+        return needs
     from cuda import pathfinder
 
     try:
         pathfinder.load_nvidia_dynamic_lib("nvrtc")
     except pathfinder.DynamicLibNotFoundError:
-        return "libnvrtc is not installed: pip install nvidia-cuda-nvrtc"
-    if pathfinder.find_nvidia_binary_utility("nvdisasm") is None:
-        return "nvdisasm is not installed: pip install nvidia-cuda-nvdisasm"
-    return None
+        return needs
+    return None if pathfinder.find_nvidia_binary_utility("nvdisasm") else needs
 
 
 def compiled(source: str, architecture: str, macros: dict[str, str]) -> Compiled:

@@ -34,14 +34,14 @@ def exported(capsys, kind, name, *options):
 
 @pytest.mark.parametrize("options", [[], ["--dtype", "float64", "--ml-version", "5"]])
 def test_onnx(here, capsys, options):
-    pytest.importorskip("onnx")
+    pytest.importorskip("onnx", reason="needs pip install 'gpuforest[checks]'")
     fitted, written = exported(capsys, "onnx", "forest", *options)
     more = {"dtype": "float64", "ml_version": 5} if options else {}
     assert written == fitted.to_onnx(**more).SerializeToString()
 
 
 def test_treelite(here, capsys):
-    treelite = pytest.importorskip("treelite")
+    treelite = pytest.importorskip("treelite", reason="needs pip install 'gpuforest[checks]'")
     fitted, _ = exported(capsys, "treelite", "numbers")
     found = treelite.gtil.predict(treelite.Model.deserialize("written"), ROWS)
     assert np.array_equal(found.ravel(), fitted.predict(ROWS))

@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 import gpuforest
 
-pytest.importorskip("distributed", reason="dask is not installed")
+pytest.importorskip("distributed", reason="needs pip install 'gpuforest[checks]'")
 import dask.array as da
 import dask.dataframe as dd
 from dask import delayed

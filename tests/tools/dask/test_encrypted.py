@@ -7,13 +7,13 @@ import subprocess
 import threading
 from contextlib import suppress
 
-import psutil
 import pytest
 from sklearn.base import clone
 
 import gpuforest
 
-pytest.importorskip("distributed", reason="dask is not installed")
+pytest.importorskip("distributed", reason="needs pip install 'gpuforest[checks]'")
+import psutil
 from distributed.security import Security
 from partitioned import CUTS, WEIGHTS, X, Y, assert_same, cluster_of, fitted
 

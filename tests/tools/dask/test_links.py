@@ -9,7 +9,7 @@ import pytest
 
 from gpuforest.common.errors import ClusterError
 
-pytest.importorskip("distributed", reason="dask is not installed")
+pytest.importorskip("distributed", reason="needs pip install 'gpuforest[checks]'")
 from distributed import wait
 from partitioned import cluster_of
 from queues import by_threads

@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 import gpuforest
 
-pytest.importorskip("distributed", reason="dask is not installed")
+pytest.importorskip("distributed", reason="needs pip install 'gpuforest[checks]'")
 from partitioned import CUTS, X, Y, assert_same, cluster_of, cut, fitted
 
 import gpuforest.dask as on_dask

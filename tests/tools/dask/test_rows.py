@@ -17,7 +17,7 @@ from gpuforest.engine.binning import BinnedMatrix
 from gpuforest.engine.grow import grow
 from gpuforest.engine.target import Target
 
-pytest.importorskip("distributed", reason="dask is not installed")
+pytest.importorskip("distributed", reason="needs pip install 'gpuforest[checks]'")
 from queues import by_threads
 
 from gpuforest.tools.dask.rows import SharedRows, laid_out, ranges

@@ -7,7 +7,7 @@ import shutil
 import pytest
 from hostile import SCRIPT, hostile_report
 
-pytest.importorskip("selenium", reason="selenium is not installed")
+pytest.importorskip("selenium", reason="needs pip install 'gpuforest[checks]'")
 from selenium import webdriver
 from selenium.common.exceptions import WebDriverException
 
