@@ -124,6 +124,7 @@ def test_models_from_python(data, capsys):
 
 def test_the_commands_and_options_of_the_page(tmp_path, monkeypatch, capsys):
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    pytest.importorskip("onnx", reason="needs pip install 'gpuforest[checks]'")
     page = (ROOT / "docs" / "command_line.md").read_text()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GPUFOREST_BACKEND", "numpy")
