@@ -9,6 +9,7 @@ import textwrap
 from importlib import import_module
 from pathlib import Path
 
+import pytest
 from sklearn.base import BaseEstimator
 
 import gpuforest
