@@ -1,6 +1,7 @@
 """What does a first use cost, where the package has been installed?  python -m benchmarks.first_use
 
     python3 -m venv /tmp/fresh && /tmp/fresh/bin/pip install '.[files]'
+    /tmp/fresh/bin/gpuforest warmup
     /tmp/fresh/bin/python -m benchmarks.first_use
 
 Every kind of fit and prediction runs twice in a fresh process; the first run less the second is

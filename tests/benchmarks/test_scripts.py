@@ -11,6 +11,7 @@ import pytest
 from benchmarks import (
     boruta,
     dependence,
+    first_contact,
     forest_or_boosting,
     isolation,
     outliers,
@@ -165,6 +166,18 @@ def test_understanding(run, monkeypatch):
         assert abs(line["bias"] + line["variance"] - line["error"]) < 1e-4 * line["error"]
     assert [line["voting"] for line in lines[6:]] == ["soft", "hard"] * 2
     assert f"| Friedman 1: tree | {lines[1]['error']:.2f} |" in printed
+
+
+def test_first_contact(run, monkeypatch):
+    def measure(commits, options, found):
+        assert (commits, options.parts) == ({"before": "a", "after": "b"}, ["install"])
+        found["install", "`pip install .` alone"] = {"before": [4, 2, 3], "after": [1, 2, 1]}
+
+    monkeypatch.setattr(first_contact, "commit_of", str)
+    monkeypatch.setattr(first_contact, "measure_all", measure)
+    lines, printed = run(first_contact, "a", "b", "--parts", "install")
+    assert [(line["part"], line["median_ratio"]) for line in lines] == [("install", 0.333333)]
+    assert "alone | 3.00 (2.00-4.00) | 1.00 (1.00-2.00) | 0.333 | 0.35 times |" in printed
 
 
 def test_versions(run):
