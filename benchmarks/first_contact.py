@@ -20,6 +20,8 @@ each part with the seconds of all rounds, and ratios of medians, the second comm
 from __future__ import annotations
 
 import argparse
+import contextlib
+import ctypes
 import os
 import resource
 import shutil
@@ -71,6 +73,7 @@ NEEDED = {
 BESIDE = (("tests", "its installation"), ("forest", "second forest"))
 PARTS = ("example", "install", "forest", "starts", "tests")
 SIDES = ("before", "after")
+SUBREAPER = 36  # Linux's number of PR_SET_CHILD_SUBREAPER: orphans come to this process
 Found = dict[tuple[str, str], dict[str, list[float]]]  # seconds by part and name, and by side
 
 
@@ -96,6 +99,7 @@ class Clone:
         shutil.rmtree(self.folder)
 
     def run(self, *command: str, where: str = "tree", check: bool = True) -> str:
+        """What a command prints."""
         done = subprocess.run(
             command, cwd=self.folder / where, env=self.env, stdout=subprocess.PIPE, text=True
         )
@@ -104,10 +108,13 @@ class Clone:
         return done.stdout
 
     def seconds(self, command: str, check: bool = True) -> tuple[float, float]:
-        """Seconds of a shell's command: by the clock, and of processors."""
+        """Seconds of a shell's command: by the clock, and of processors, by what it leaves in the
+        background, too."""
         before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
         printed = self.run("bash", "-euo", "pipefail", "-c", command, check=check)
-        wall, after = time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
+        wall = time.perf_counter() - begin
+        wait_for_orphans()
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
         if printed:
             print(printed.strip().splitlines()[-1], flush=True)
         spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
@@ -119,6 +126,13 @@ class Clone:
     def python(self, program: str) -> str:
         """What a program prints, with the installed package and not with the sources."""
         return self.run(str(self.tree / ".venv/bin/python"), "-P", "-c", program, where="elsewhere")
+
+
+def wait_for_orphans() -> None:
+    """Wait for the processes that commands have left behind, which belong to this one."""
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            os.wait()
 
 
 def examples(clone: Clone, side: str, found: Found) -> None:
@@ -142,7 +156,9 @@ def installed(clone: Clone, side: str, found: Found, parts: list[str]) -> None:
     wall, _ = clone.seconds(".venv/bin/pip install --quiet .")
     found["install", "`pip install .` alone"][side].append(wall)
     if "forest" in parts:
-        first, second = (float(clone.python(FOREST)) for _ in range(2))
+        first = float(clone.python(FOREST))
+        wait_for_orphans()
+        second = float(clone.python(FOREST))
         found["forest", "first forest less the second"][side].append(first - second)
         found["forest", "second forest"][side].append(second)
 
@@ -210,6 +226,7 @@ def main() -> None:
     if unknown := {*options.parts} - {*PARTS}:
         parser.error(f"unknown: {', '.join(sorted(unknown))}")
     commits: dict[str, Any] = {side: commit_of(getattr(options, side)) for side in SIDES}
+    ctypes.CDLL(None).prctl(SUBREAPER, 1)
     log, keys = Log("first_contact", **commits), (*NEEDED, *BESIDE)
     found: Found = {key: {side: [] for side in SIDES} for key in keys}
     try:
