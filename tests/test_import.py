@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import traceback
+from importlib.util import find_spec
 
 import pytest
 
@@ -21,10 +22,20 @@ start = time.process_time()  # since Python began: what scikit-learn takes on th
 import gpuforest
 bare = time.process_time() - start
 bare_modules = set(sys.modules) - before
+late = {"gpuforest.plot", "gpuforest.dask", "gpuforest.impurity", "matplotlib", "dask"}
+assert not late & set(sys.modules)
+assert {"plot", "dask", "impurity"} <= set(dir(gpuforest))
 from gpuforest import *
+whole, modules = (time.process_time() - start) / start, set(sys.modules) - before
+sklearn.tree.DecisionTreeClassifier().fit([[0.0], [1.0]], [0, 1]).predict([[0.0]])
+before = set(sys.modules)  # it may bring pandas itself
+DecisionTreeClassifier(backend="numpy").fit([[0.0], [1.0]], [0, 1]).predict([[0.0]])
+fitted = set(sys.modules) - before
+gpuforest.plot.plot_tree, gpuforest.impurity.gini
+assert "matplotlib" not in sys.modules
 json.dump({
-    "bare": bare, "bare_modules": sorted(bare_modules),
-    "whole": (time.process_time() - start) / start, "modules": sorted(set(sys.modules) - before),
+    "bare": bare, "bare_modules": sorted(bare_modules), "fitted": sorted(fitted),
+    "whole": whole, "modules": sorted(modules),
 }, sys.stdout)
 """
 
@@ -35,12 +46,13 @@ def run(script):
     ).stdout
 
 
-def test_import_is_quick_and_light():
+def test_what_imports_and_a_training_by_numpy_bring():
     # the processor's time, and the best of a few, because other processes may be at work
-    runs = [json.loads(run(SCRIPT)) for _ in range(3)]
+    late = "gpuforest.dask.ExtraTreesRegressor" if find_spec("distributed") else ""
+    runs = [json.loads(run(SCRIPT + last)) for last in (late, "", "")]
     assert min(r["bare"] for r in runs) < 0.05
     assert min(r["whole"] for r in runs) < SHARE
-    assert not [m for m in runs[0]["modules"] if m.split(".")[0] in HEAVY]
+    assert not {m.split(".")[0] for m in runs[0]["modules"] + runs[0]["fitted"]} & {*HEAVY}
     assert not [m for m in runs[0]["bare_modules"] if m.startswith("gpuforest.estimators")]
 
 
@@ -50,21 +62,6 @@ def test_all_names_are_there():
         assert getattr(gpuforest, name) is not None
     assert {"cupy", "numba", "numpy"} <= set(gpuforest.available_backends())
     assert gpuforest.__version__.count(".") == 2
-
-
-def test_modules_are_imported_when_they_are_named():
-    script = """
-import sys
-from importlib.util import find_spec
-import gpuforest
-late = {"gpuforest.plot", "gpuforest.dask", "gpuforest.impurity", "matplotlib", "dask"}
-assert not late & set(sys.modules)
-assert {"plot", "dask", "impurity"} <= set(dir(gpuforest))
-gpuforest.plot.plot_tree, gpuforest.impurity.gini
-assert "matplotlib" not in sys.modules
-find_spec("distributed") and gpuforest.dask.RandomForestClassifier
-"""
-    run(script)
 
 
 @pytest.mark.parametrize(
@@ -99,19 +96,6 @@ from gpuforest import *
 print(DecisionTreeClassifier(backend="numpy").fit([[0.0], [1.0]], [0, 1]).predict([[1.0]]))
 """
     assert run(script) == "[1]\n"
-
-
-def test_training_by_numpy_imports_neither_numba_nor_frames():
-    script = """
-import sys
-from sklearn.tree import DecisionTreeClassifier as Reference
-Reference().fit([[0.0], [1.0]], [0, 1]).predict([[0.0]])  # may bring pandas itself
-before = set(sys.modules)
-from gpuforest import DecisionTreeClassifier
-DecisionTreeClassifier(backend="numpy").fit([[0.0], [1.0]], [0, 1]).predict([[0.0]])
-print(" ".join({m.split(".")[0] for m in set(sys.modules) - before}))
-"""
-    assert not set(run(script).split()) & set(HEAVY)
 
 
 def test_the_environment_decides_what_auto_means(monkeypatch):
