@@ -3,6 +3,7 @@
 import ast
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -59,8 +60,18 @@ if "hypothesis" not in ABSENT:
     settings.load_profile("deep" if DEEP else "quick")
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m deep` chooses
 def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
-    """Deep tests run where they are asked for: by GPUFOREST_TESTS=deep, `-m deep` or their file."""
+    """Deep tests run where they are asked for: by GPUFOREST_TESTS=deep, `-m deep` or their file.
+
+    A test with the mark emulated(every=n) has n - 1 of n of its emulated items there.
+    """
+    seen: Counter[Any] = Counter()
+    for item in items:
+        if (mark := item.get_closest_marker("emulated")) and "emulated" in item.callspec.id:
+            if seen[item.function] % mark.kwargs["every"]:
+                item.add_marker("deep")
+            seen[item.function] += 1
     if DEEP or config.option.markexpr:
         return
     asked = {Path(argument.split("::")[0]).name for argument in config.args}

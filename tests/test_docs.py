@@ -59,6 +59,15 @@ def test_checks_name_tests_that_are_there():
             assert (ROOT / path).exists(), f"{script.name}: {path}"
 
 
+def test_the_checks_have_paths_for_every_deep_test():
+    table = re.findall(r"^(tests/.*?):(.*)$", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
+    tests, guarded = (" ".join(part).split() for part in zip(*table, strict=True))
+    assert [path for path in guarded if not (ROOT / path).exists()] == []
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        if re.search(r"mark\.(deep|emulated)|swept\(", path.read_text()):
+            assert any(path.is_relative_to(ROOT / name) for name in tests), path
+
+
 def test_commands_do_what_they_are_for():
     assert "gpuforest train data/spambase.csv.gz" in command("example")
     assert "pytest" in command("tests")

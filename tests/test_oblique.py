@@ -165,6 +165,7 @@ def test_backends_grow_the_same_forest_and_walk_it_alike(task):
         assert np.array_equal(values, predict(forest, few, NumbaBackend()))
 
 
+@pytest.mark.emulated(every=4)
 @pytest.mark.parametrize("name", CASES)
 def test_cuda_devices_grow_small_nodes_whole(cuda, name):
     task = CASES[name]

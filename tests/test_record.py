@@ -20,6 +20,7 @@ GROWN = [
 why_not = cache(record.why_not)
 
 
+@pytest.mark.emulated(every=9)
 @pytest.mark.parametrize(("case", "backend"), GROWN)
 def test_the_forest_is_the_one_of_the_record(case, backend):
     if (reason := why_not(backend)) is not None:

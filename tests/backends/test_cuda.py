@@ -40,7 +40,8 @@ def test_forests_are_the_reference(cuda, task, seed, deep):
             assert np.array_equal(expected, backend.asnumpy(there))
 
 
-@pytest.mark.parametrize("n_tried", swept(3, [1, 33, 90, 31, 40, 70]))
+@pytest.mark.emulated(every=5)
+@pytest.mark.parametrize("n_tried", [1, 33, 90, 31, 40, 70])
 @pytest.mark.parametrize("deep", [0, None])
 def test_equal_features_go_as_they_are_drawn(cuda, n_tried, deep):
     # most columns are equal: a warp compares 32 of them at once, a round holds more or fewer
@@ -55,6 +56,7 @@ def test_equal_features_go_as_they_are_drawn(cuda, n_tried, deep):
             assert same_forest(forest, task.grow(cuda.backend(deep=deep)))
 
 
+@pytest.mark.emulated(every=3)
 @pytest.mark.parametrize("n_tried", [1, 3, 300])
 def test_features_that_vary_in_few_rows_are_found(cuda, n_tried):
     # not in a sample of rows, in any of several tiles, and beyond the first 256 of an order
@@ -110,6 +112,7 @@ def test_waves_change_nothing(cuda, task, seed):
         assert np.array_equal(a, backend.asnumpy(b))
 
 
+@pytest.mark.emulated(every=2)
 @pytest.mark.parametrize("name", ["7 classes", "regression"])
 def test_launches_of_the_deep_phase_take_few_rows(cuda, name, monkeypatch):
     task, begun = large(name).but(n_trees=2), []
@@ -165,18 +168,16 @@ def test_categories_are_split_as_in_the_reference(cuda, task, seed, budget, deep
             assert np.array_equal(expected, stage(forest, X, backend))
 
 
+@pytest.mark.emulated(every=8)
 @pytest.mark.parametrize(
     "changes",
-    swept(
-        2,
-        [
-            {},
-            {"random": True},
-            {"min_rows_leaf": 3},
-            {"n_tried": 2, "n_features_tree": 3},
-            {"min_gain": 0.0, "max_bins": 300},
-        ],
-    ),
+    [
+        {},
+        {"random": True},
+        {"min_rows_leaf": 3},
+        {"n_tried": 2, "n_features_tree": 3},
+        {"min_gain": 0.0, "max_bins": 300},
+    ],
     ids=lambda changes: ", ".join(changes) or "default",
 )
 @pytest.mark.parametrize("target", ["binary", "7 classes", "regression", "two outputs", "counts"])
@@ -207,10 +208,11 @@ def test_subtrees_split_by_categories(cuda, target, changes):
 LARGE = ["binary", "7 classes", "60 classes", "regression", "two outputs", "counts", "16 bits"]
 
 
+@pytest.mark.emulated(every=5)
 @pytest.mark.parametrize("name", LARGE)
 @pytest.mark.parametrize(
     "changes",
-    swept(2, [{}, {"shared_limit": SMALL}, {"deep": 0}, {"deep": 300}]),
+    [{}, {"shared_limit": SMALL}, {"deep": 0}, {"deep": 300}],
     ids=lambda changes: ", ".join(f"{k} {v}" for k, v in changes.items()) or "default",
 )
 def test_thousands_of_rows(cuda, name, changes):
@@ -243,8 +245,9 @@ LEVELS += [(name, {"signs": (1, 0, -1, *[0] * 9)}) for name in ("binary", "regre
 LEVELS += [pair for two in (NAMES, NAMES[2:]) for pair in zip(cycle(two), CHANGES, strict=False)]
 
 
+@pytest.mark.emulated(every=6)
 @pytest.mark.parametrize(
-    ("name", "changes"), swept(15, LEVELS), ids=lambda v: v if v in NAMES else ", ".join(v)
+    ("name", "changes"), LEVELS, ids=lambda v: v if v in NAMES else ", ".join(v)
 )
 def test_wide_levels_of_thousands_of_rows(cuda, name, changes):
     task = large(name).but(**ALL_TRIED | changes)
@@ -255,7 +258,7 @@ def test_wide_levels_of_thousands_of_rows(cuda, name, changes):
 
 
 @pytest.mark.skipif(available() is not None, reason=str(available()))
-@pytest.mark.parametrize("n_slots", [1, 5, 23])
+@pytest.mark.parametrize("n_slots", swept(1, [5, 1, 23]))
 def test_histograms_keep_within_the_budget(n_slots, monkeypatch):
     task = large("regression").but(**ALL_TRIED)
     backend, made, empty = EmulatedBackend(deep=20), [], EmulatedBackend.empty

@@ -10,7 +10,6 @@ import pytest
 from boosted import LOSSES, UNLIMITED, Fit, differences, fits, made
 from hypothesis import given
 from hypothesis import strategies as st
-from sweeps import swept
 
 from gpuforest import HistGradientBoostingRegressor, register_backend
 from gpuforest.backends import gpu, registry
@@ -49,6 +48,7 @@ def test_rounds_are_the_reference(cuda, fit, seed, shared_limit):
         check(fit, NumpyBackend(), cuda.backend(shared_limit=shared_limit))
 
 
+@pytest.mark.emulated(every=5)
 @pytest.mark.parametrize("weight", ["none", "real"])
 @pytest.mark.parametrize("name", LOSSES)
 def test_thousands_of_rows(cuda, name, weight):
@@ -85,6 +85,7 @@ def test_quantiles_are_the_reference(cuda, number, share, weight, unit, rows_see
         check(fit, NumpyBackend(), cuda.backend())
 
 
+@pytest.mark.emulated(every=3)
 @pytest.mark.parametrize(
     "rest",
     [
@@ -103,6 +104,7 @@ def test_every_rule(cuda, rest):
             check(thousands(name, n_rows=3000, **rest), NumbaBackend(), cuda.backend())
 
 
+@pytest.mark.emulated(every=3)
 @pytest.mark.parametrize("weight", ["none", "real"])
 @pytest.mark.parametrize(
     ("name", "most"), [("binary", 30.0), ("3 classes", 30.0), ("poisson", 3.0), ("gamma", 3.0)]
@@ -120,6 +122,7 @@ def test_leaves_are_cut_off(cuda, name, most, weight):
     assert added.max() == 0.3 * most
 
 
+@pytest.mark.emulated(every=4)
 @pytest.mark.parametrize(("name", "size"), [("squared_error", 1e300), ("quantile", 1e302)])
 @pytest.mark.parametrize("rate", [1.0, 1e5, 1e12])
 def test_a_fit_that_diverges_ends_as_on_the_cpu(cuda, name, size, rate):
@@ -136,6 +139,7 @@ def test_a_fit_that_diverges_ends_as_on_the_cpu(cuda, name, size, rate):
         assert a.units == b.units
 
 
+@pytest.mark.emulated(every=3)
 @pytest.mark.parametrize("name", ["squared_error", "3 classes", "absolute_error"])
 def test_trees_without_a_limit_of_leaves(cuda, name, monkeypatch):
     # the host asks now and then whether they are done
@@ -161,6 +165,7 @@ def test_equal_categories_go_by_their_number(cuda):
         assert found.trees[0].sets.tolist() == [2**last + 2**other]
 
 
+@pytest.mark.deep
 def test_many_features(cuda):
     # more than a block chooses from, and than a group of histograms has
     rng, F = np.random.default_rng(0), 300
@@ -171,7 +176,8 @@ def test_many_features(cuda):
             check(fit.but(share=share), NumbaBackend(), cuda.backend())
 
 
-@pytest.mark.parametrize("weight", swept(1, ["real", "none"]))
+@pytest.mark.emulated(every=7)
+@pytest.mark.parametrize("weight", ["real", "none"])
 @pytest.mark.parametrize("name", LOSSES)
 def test_the_mean_loss_is_known_without_raw_predictions(cuda, name, weight):
     fit = thousands(name, weight, n_rows=1500, subsample=0.7)

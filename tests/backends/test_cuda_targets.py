@@ -8,7 +8,6 @@ from threading import Barrier, BrokenBarrierError
 import numpy as np
 import pytest
 from engine import Task, grown, same_forest
-from sweeps import swept
 
 from gpuforest.backends.cuda import forest as cuda_traverse
 from gpuforest.backends.cuda import launch as cuda_targets
@@ -39,7 +38,8 @@ PLACES = {
 }
 
 
-@pytest.mark.parametrize("deep", swept(1, [0, None]))
+@pytest.mark.emulated(every=5)
+@pytest.mark.parametrize("deep", [0, None])
 @pytest.mark.parametrize("name", PLACES)
 def test_class_codes_lie_where_they_are_read_best(cuda, name, deep):
     n_features, n_classes, n_tried, max_bins, beside, dtype = PLACES[name]
@@ -55,6 +55,7 @@ def test_class_codes_lie_where_they_are_read_best(cuda, name, deep):
     assert same_forest(task.grow(NumbaBackend()), grown(training, task.n_trees))
 
 
+@pytest.mark.emulated(every=2)
 @pytest.mark.parametrize("deep", [0, None])
 def test_trainings_of_one_matrix_keep_their_own_targets(cuda, deep):
     task, rng = task_of(28, 3, n_tried=5), np.random.default_rng(0)

@@ -12,6 +12,7 @@ import pytest
 from numba import types
 from numba_cuda_types import KERNELS, is_record, numba_type, signatures
 from paths import ROOT, SUPPORT
+from sweeps import swept
 
 from gpuforest.backends import registry
 from gpuforest.backends.registry import get_backend
@@ -37,7 +38,9 @@ def run(script: list[str], **variables: str) -> subprocess.CompletedProcess[str]
     )
 
 
-@pytest.mark.parametrize(("variables", "where"), [(SIMULATOR, "simulated"), ({}, "on a GPU")])
+@pytest.mark.parametrize(
+    ("variables", "where"), swept(1, [({}, "on a GPU"), (SIMULATOR, "simulated")])
+)
 def test_it_is_the_reference(variables, where):
     if not variables and (reason := why_not()) is not None:
         pytest.skip(reason)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from peaks import measured
 from sklearn.base import clone
+from sweeps import swept
 
 from gpuforest import HistGradientBoostingClassifier, HistGradientBoostingRegressor, estimate_memory
 from gpuforest.backends.boosters import NumpyBooster
@@ -16,13 +17,13 @@ rng = np.random.default_rng(0)
 
 @pytest.mark.parametrize(
     ("name", "n_rows", "n_features", "n_classes", "parameters"),
-    [
+    swept(1, [
         ("Regressor", 300_000, 20, 0, {}),  # with early stopping: rows are copied
         ("Regressor", 100_000, 60, 0, {
             "loss": "absolute_error", "max_leaf_nodes": None, "early_stopping": False,
         }),
         ("Classifier", 100_000, 20, 10, {"early_stopping": False}),
-    ],
+    ]),
 )  # fmt: skip
 def test_estimates_are_right_and_limits_kept(
     name, n_rows, n_features, n_classes, parameters, monkeypatch

@@ -10,6 +10,7 @@ import pytest
 from peaks import measured
 from sklearn.base import clone
 from sklearn.utils._param_validation import InvalidParameterError
+from sweeps import swept
 
 import gpuforest
 from gpuforest import MemoryEstimate, estimate_memory, load
@@ -108,13 +109,13 @@ CLASSES, NUMBERS = "RandomForestClassifier", "RandomForestRegressor"
 
 @pytest.mark.parametrize(
     ("name", "n_rows", "n_features", "n_classes", "parameters"),
-    [
-        (CLASSES, 60_000, 20, 2, {}),
+    swept(3, [
         (CLASSES, 30_000, 20, 10, {}),
-        (NUMBERS, 40_000, 20, 0, {}),
-        (CLASSES, 60_000, 20, 2, {"feature_combinations": 2}),
         (NUMBERS, 40_000, 10, 0, {"max_leaf_nodes": 50}),
         (CLASSES, 60_000, 10, 2, {"ccp_alpha": 0.001}),
+        (CLASSES, 60_000, 20, 2, {}),
+        (NUMBERS, 40_000, 20, 0, {}),
+        (CLASSES, 60_000, 20, 2, {"feature_combinations": 2}),
         (CLASSES, 30_000, 10, 10, {"class_weight": "balanced_subsample"}),
         (CLASSES, 10_000, 10, 1000, {}),
         (NUMBERS, 20_000, 10, 0, {"criterion": "absolute_error", "max_depth": 8}),
@@ -124,9 +125,9 @@ CLASSES, NUMBERS = "RandomForestClassifier", "RandomForestRegressor"
         ("RandomSurvivalForest", 500_000, 10, 1, {"n_estimators": 4}),
         ("RandomSurvivalForest", 500_000, 10, 3, {"n_estimators": 4}),
         ("RandomSurvivalForest", 100_000, 10, 1, {}),
-    ],
+    ]),
     ids=str,
-)
+)  # fmt: skip
 def test_estimates_are_right_with_numba_and_limits_kept(
     name, n_rows, n_features, n_classes, parameters
 ):
@@ -136,6 +137,7 @@ def test_estimates_are_right_with_numba_and_limits_kept(
     compare(name, "numba", n_rows, n_features, n_classes, parameters, limited)
 
 
+@pytest.mark.deep
 def test_estimates_are_right_with_numpy():
     few = {"n_estimators": 3, "max_depth": 7}
     compare("RandomForestClassifier", "numpy", 30_000, 20, 2, few, False)

@@ -95,6 +95,7 @@ def test_edges_are_those_of_the_reference(device, X, max_bins, seed, budget):
     assert_same_edges(device, X, max_bins, seed, budget)
 
 
+@pytest.mark.emulated(every=7)
 @pytest.mark.parametrize("max_bins", [2, 3, 16, 255, 1000, 65_535])
 @pytest.mark.parametrize("n_rows", [1, 2, 33, 1025, 5000])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -20,6 +20,7 @@ from emulated import EmulatedBackend
 from engine import Task, same_forest
 from fake_cupy import cupy_module
 from picky import Array, PickyBackend, copies, cupy_namespace, graphs, operations, waits
+from sweeps import swept
 from tasks import large
 
 from gpuforest import RandomForestClassifier, RandomForestRegressor, register_backend
@@ -65,7 +66,7 @@ def counted(name: str, **changes) -> tuple[Task, Counting]:
     return task, backend
 
 
-@pytest.mark.parametrize("span", [None, 8])
+@pytest.mark.parametrize("span", swept(1, [8, None]))
 @pytest.mark.parametrize("name", TASKS)
 def test_a_level_waits_once(name, span, monkeypatch):
     if span is not None:  # as if slots were many: several blocks number them
@@ -126,7 +127,7 @@ def test_the_ends_of_a_wave(name):
     assert (n_operations, n_copies) == (7 + classes, 1)
 
 
-@pytest.mark.parametrize("on_device", [False, True])
+@pytest.mark.parametrize("on_device", swept(1, [True, False]))
 @pytest.mark.parametrize("name", TASKS)
 def test_what_a_fit_asks_of_cupy(name, on_device, monkeypatch):
     cupy_namespace()  # before CuPy is another
@@ -162,12 +163,7 @@ def test_how_busy_warps_are(name):
 
 @pytest.mark.parametrize(
     ("n_classes", "signs"),
-    [
-        (7, ()),
-        (0, (1, 0, 0)),
-        pytest.param(2, (), marks=pytest.mark.deep),
-        pytest.param(0, (), marks=pytest.mark.deep),
-    ],
+    swept(1, [(7, ()), (0, (1, 0, 0)), (2, ()), (0, ())]),
     ids=["7 classes", "monotonic", "binary", "regression"],
 )
 def test_a_wave_keeps_within_its_memory(n_classes, signs):
@@ -226,8 +222,8 @@ def rounds_counted(name: str, n_rounds: int = 3, **rest) -> list[list[int]]:
     return [(b - a).tolist() for a, b in pairwise(before)]
 
 
-@pytest.mark.parametrize("max_leaves", [2, 31])
-@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("max_leaves", swept(1, [31, 2]))
+@pytest.mark.parametrize("name", swept(3, LOSSES[3:8:2] + LOSSES[:3] + LOSSES[4::2]))
 def test_a_round_of_boosting_waits_once(name, max_leaves):
     # three launches for gradients, of which that of the largest is left out where it is known; two
     # for roots and one to begin; the last division; the trees; the predictions

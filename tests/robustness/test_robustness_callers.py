@@ -17,9 +17,8 @@ from sweeps import swept
 SECONDS = 240  # some 10 are usual; first calls compile
 
 METHODS = multiprocessing.get_all_start_methods()
-WAYS = ["threading", "loky", *(m for m in METHODS if m != "forkserver"), "search", "pipelines"]
-WAYS += ["fork-while-threads-fit"] * ("fork" in METHODS)
-DEEP = ["multiprocessing", *(m for m in METHODS if m == "forkserver")]  # much as fork and spawn
+WAYS = ["threading", "loky", "fork-while-threads-fit" if "fork" in METHODS else "spawn"]
+DEEP = [*(m for m in METHODS if m not in WAYS), "multiprocessing", "search", "pipelines"]
 
 
 @pytest.mark.parametrize("way", swept(len(WAYS), WAYS + DEEP))

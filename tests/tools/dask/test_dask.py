@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from engine import same_forest
 from sklearn.base import clone
+from sweeps import swept
 
 import gpuforest
 
@@ -28,7 +29,7 @@ from gpuforest.tools.dask import partitions
 from gpuforest.tools.dask.estimators import score_of, scored
 
 
-@pytest.fixture(scope="module", params=[1, 2, 3, 7])
+@pytest.fixture(scope="module", params=swept(1, [3, 1, 2, 7]))
 def client(request):
     with cluster_of(request.param) as client:
         yield client
@@ -381,8 +382,8 @@ def test_a_score_of_values_on_a_device(put, kind):
     assert score_of(local, parts) == local.score(X, y, WEIGHTS)
 
 
-@pytest.mark.parametrize("strategy", ["trees", "rows"])
-@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("strategy", swept(1, ["rows", "trees"]))
+@pytest.mark.parametrize("grouped", swept(1, [True, False]))
 @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["alone", "weighted"])
 def test_target_statistics(pair, strategy, weights, grouped):
     frame = pd.DataFrame({"town": [f"town {i % 40}" for i in range(N)], "a": X[:, 0]})

@@ -84,6 +84,7 @@ def come_late():
     rows.participant = participant
 
 
+@pytest.mark.deep
 def test_the_same_forest_while_strangers_call(client, scanner):
     assert all(w.startswith("tls://") for w in client.scheduler_info(-1)["workers"])
     client.run(come_late)

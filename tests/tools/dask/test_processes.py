@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from engine import same_forest
 from sklearn.base import clone
+from sweeps import swept
 
 import gpuforest
 
@@ -40,7 +41,10 @@ def kill_one(after):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-@pytest.mark.parametrize("step", ["encoded", "gathered", "grown_share", "fitted", "grow_of_rows"])
+STEPS = ["grown_share", "encoded", "gathered", "fitted", "grow_of_rows"]
+
+
+@pytest.mark.parametrize("step", swept(1, STEPS))
 def test_a_worker_that_dies(processes, tmp_path, step):
     """Its tasks run again: on the other worker, or on one that the cluster starts anew."""
     home = f"gpuforest.tools.dask.{'rows' if step == 'grow_of_rows' else 'partitions'}"
@@ -74,6 +78,7 @@ def test_a_worker_that_dies(processes, tmp_path, step):
 SOON = {"distributed.scheduler.worker-ttl": "6s"}
 
 
+@pytest.mark.deep
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="processes cannot be stopped here")
 @pytest.mark.parametrize("processes", [SOON], indirect=True)
 def test_a_worker_that_falls_silent(processes, tmp_path):
@@ -108,7 +113,7 @@ def test_a_worker_that_falls_silent(processes, tmp_path):
     assert_same(found, clone(model).fit(X, Y))
 
 
-@pytest.mark.parametrize("strategy", ["trees", "rows"])
+@pytest.mark.parametrize("strategy", swept(1, ["rows", "trees"]))
 def test_no_workers_are_left(processes, monkeypatch, strategy):
     from gpuforest.tools.dask import training, waiting
 
@@ -127,6 +132,7 @@ def test_no_workers_are_left(processes, monkeypatch, strategy):
         fitted(gpuforest.RandomForestClassifier(6), X, Y, sizes=CUTS["even"], strategy=strategy)
 
 
+@pytest.mark.deep
 def test_a_worker_that_joins_late_and_a_cancelled_fit(processes, monkeypatch):
     from gpuforest.tools.dask import training
 
