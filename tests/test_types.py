@@ -41,7 +41,7 @@ def test_mypy_knows_all_attributes_and_finds_misspelt_ones(tmp_path):
     assert len(wrong) == 19
     (tmp_path / "user.py").write_text("\n".join(lines) + "\n")
     run = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "user.py"]
-    run += ["--config-file=", f"--cache-dir={kept('mypy')}"]
+    run += ["--config-file=", f"--cache-dir={kept('mypy') / 'user'}"]
     environment = {"MYPYPATH": str(ROOT)}
     said = subprocess.run(run, cwd=tmp_path, env=environment, capture_output=True, text=True)
     found = [line for line in said.stdout.splitlines() if ": error:" in line]

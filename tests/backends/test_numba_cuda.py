@@ -28,14 +28,8 @@ PARAMETER_BYTES = 4096  # of a kernel's arguments at the most, in all releases o
 
 
 def run(script: list[str], **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *script],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        cwd=ROOT,
-        env={**os.environ, **variables},
-    )
+    options = {"capture_output": True, "text": True, "timeout": 600, "cwd": ROOT}
+    return subprocess.run([sys.executable, *script], env=os.environ | variables, **options)
 
 
 @pytest.mark.parametrize(
