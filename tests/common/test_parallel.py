@@ -10,6 +10,7 @@ import time
 import numpy as np
 import pytest
 from joblib import Parallel, cpu_count, delayed, parallel_config
+from sweeps import swept
 from threadpoolctl import threadpool_limits
 
 import gpuforest
@@ -78,7 +79,7 @@ fit(500, len(X))
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
-@pytest.mark.parametrize("n_threads", [1, 2])
+@pytest.mark.parametrize("n_threads", swept(1, [2, 1]))
 def test_an_interrupt_ends_a_long_fit(n_threads):
     command = [sys.executable, "-c", LONG_FITS, str(n_threads)]
     pipe = subprocess.PIPE
@@ -279,6 +280,7 @@ with parallel_config("loky", inner_max_num_threads=2):
 """
 
 
+@pytest.mark.deep
 def test_a_process_of_joblib_has_its_share(monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     subprocess.run([sys.executable, "-c", SHARES], check=True, timeout=120)

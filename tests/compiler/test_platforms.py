@@ -70,12 +70,8 @@ def test_a_wheels_tag_follows_from_the_machine(monkeypatch):
 @pytest.mark.deep
 @pytest.mark.parametrize("triple", HEADS)
 def test_kernels_are_compiled_for_other_machines(triple):
-    found = subprocess.run(
-        [sys.executable, "-m", "gpuforest.compiler.build", "native", NAME, "--object"],
-        env={**os.environ, processors.TRIPLE: triple},
-        stdout=subprocess.PIPE,
-        check=True,
-    ).stdout
+    command = [sys.executable, "-m", "gpuforest.compiler.build", "native", NAME, "--object"]
+    found = subprocess.check_output(command, env=os.environ | {processors.TRIPLE: triple})
     assert found.startswith(HEADS[triple])
     code = objects.unpacked(NAME, found)
     assert code is not None
@@ -137,13 +133,7 @@ def test_arm64_grows_the_same_forests(tmp_path):
             # as if all were there, which is asked where Numba is not
             all_ = folder / objects.file_of(objects.ALL, target, b"")
             objects.save(all_, objects.ALL, b"")
-        digests.append(
-            subprocess.run(
-                [run, "-P", "-c", SCRIPT, folder, target.name],
-                env={**os.environ, "PYTHONPATH": str(ROOT)},
-                stdout=subprocess.PIPE,
-                check=True,
-            ).stdout
-        )
+        command = [run, "-P", "-c", SCRIPT, folder, target.name]
+        digests.append(subprocess.check_output(command, env=os.environ | {"PYTHONPATH": str(ROOT)}))
     assert digests[0] == digests[1]
     assert len(digests[0]) == 65

@@ -12,7 +12,10 @@ import gpuforest
 from gpuforest.cli import main
 
 N = 240
-TRAIN = "train rows.csv --target kind --n-estimators 30 --random-state 0 --backend numpy".split()
+TRAIN = (
+    "train", "rows.csv", "--target", "kind", "--n-estimators", "30", "--random-state", "0",
+    "--backend", "numpy",
+)  # fmt: skip
 SPLIT = ("--test", "0.25", "--random-state", "0", "--out", "model")
 TOLD = "of the training rows are among the rows given"
 
