@@ -262,14 +262,19 @@ class NumbaBooster(NumpyBooster):
         self.team.run(block, n)
 
     def largest(self, loss: LossOf) -> tuple[float, float]:
-        sizes = np.empty((self.n_blocks, 2))
-        self.by_blocks(lambda i, *rows: compiled_gradients.largest(loss, sizes[i], *rows))
+        sizes, kernel = np.zeros((self.n_blocks, 2)), compiled_gradients.gradients
+        self.by_blocks(lambda i, *rows: kernel(loss, self.rules, self.stats, sizes[i], *rows))
         return float(sizes[:, 0].max()), float(sizes[:, 1].max())
 
     def gradients(self, loss: LossOf) -> None:
-        rules, stats = self.rules, self.stats
+        rules, stats, none, kernel = (
+            self.rules,
+            self.stats,
+            np.zeros(0),
+            compiled_gradients.gradients,
+        )
         rules.scale[0] = self.scales
-        self.by_blocks(lambda i, *rows: compiled_gradients.gradients(loss, rules, stats, *rows))
+        self.by_blocks(lambda i, *rows: kernel(loss, rules, stats, none, *rows))
 
     def rests(self, loss: LossOf, leaves: Array) -> Array:
         sums, n = np.empty((len(leaves), 2), np.int64), min(self.n_blocks, len(leaves))

@@ -24,16 +24,15 @@ from gpuforest.engine.forest import Forest
 from gpuforest.engine.memory import Fit
 from gpuforest.engine.records import Frontier, Sampling, Splits, Subtrees, Training
 from gpuforest.engine.sampling import RowSampling
-from gpuforest.engine.slots import Nodes, all_equal
+from gpuforest.engine.slots import Nodes
 from gpuforest.kernels.bag.numba import bag, in_bag
-from gpuforest.kernels.best_split.cuts import scan_arrays
-from gpuforest.kernels.best_split.numba import HIST_BYTES, best_split, level
+from gpuforest.kernels.best_split.cuts import Scan, scan_arrays
+from gpuforest.kernels.best_split.numba import HIST_BYTES, level
 from gpuforest.kernels.edges.numba import edges as choose_edges
 from gpuforest.kernels.encode.numba import COARSE, ROWS, encode
 from gpuforest.kernels.grow_subtrees.scratch import SPARSE, Scratch, new_scratch
-from gpuforest.kernels.histogram.numba import histogram
 from gpuforest.kernels.partition.numba import partition
-from gpuforest.kernels.totals.numba import differs, totals
+from gpuforest.kernels.totals.numba import totals
 from gpuforest.kernels.traverse.numba import new_group
 from gpuforest.splits.sets.numba import Sets, new_sets
 from gpuforest.splits.walks import compiled_walk
@@ -47,9 +46,11 @@ MIN_WORK = 2**16  # the least work of a task, in values to encode or trees to wa
 # L2. The distance of their columns is no power of two, or they would share the sets of a cache.
 MAX_CODES, MAX_WALKING = 500_000, 7936
 DENSE_VALUES = 8  # a prediction of more values than these skips zeros
-NO_CODES, NO_LABELS = np.zeros((0, 0), np.uint8), np.zeros((0, 1), np.int32)
+NO_LABELS = np.zeros((0, 1), np.int32)
 NONE_LEFT_OUT = np.zeros((0, 0), np.bool_)
 ALL_VALUES = np.zeros(0, np.int64), np.zeros(0, np.int32)
+NO_VALUES = np.zeros(0), NONE_LEFT_OUT, np.zeros((0, 0)), *ALL_VALUES
+NO_LEAVES = np.zeros((0, 0), np.int64)
 
 # scratch of all kinds of split, for sets, and of the kind alone
 Scratches = tuple[Scratch, Sets | None, tuple[Any, ...]]
@@ -124,7 +125,10 @@ def edges_of(
 
     def choose(f: slice) -> None:
         columns[f].sort(axis=1)
-        choose_edges(columns[f], max_bins, *np.empty((4, n + 1)), out[f], n_edges[f])
+        values, *scratch = np.empty((4, n + 1))
+        for i in range(F)[f]:
+            values[:n] = columns[i]
+            choose_edges(values, max_bins, *scratch, out[i], n_edges[i : i + 1])
 
     parallel_map(transpose, cut_evenly(np.full(n, F), TILE_VALUES), n_threads)
     parallel_map(choose, cut_evenly(np.ones(F), -(-F // (4 * n_threads))), n_threads)
@@ -185,26 +189,18 @@ class NumbaBackend(NumpyBackend):
                 totals(y, rows, weights, begin[s], end[s], new[s])
 
             parallel_map(add, cut_evenly(end - begin, TASK_ROWS), self.n_threads)
-
-        def unequal(end: Array, mean: Array) -> Array:
-            differing = np.zeros(S, np.bool_)
-
-            def compare(s: slice) -> None:
-                differs(y, rows, begin[s], end[s], mean[s], differing[s])
-
-            parallel_map(compare, cut_evenly(end - begin, TASK_ROWS), self.n_threads)
-            return differing
-
-        return sums, all_equal(training, sums, begin, end, unequal)
+        return super().totals(training, rows, weights, begin, end, sums)
 
     def histogram(self, training: Training, slots: Frontier, features: Array) -> Array:
         data, width, (S, k) = training.columns, training.hist_channels, features.shape
-        count_rows = training.rules.count_rows
         features = np.ascontiguousarray(features)
         hist = np.zeros((S, k, data.n_codes * width), np.int64)
+        none, scratch = Splits.none_yet(0, data.n_channels, 0), search_scratch(training)
 
         def piece(p: Array) -> None:
-            histogram(data, slots, features, count_rows, p[None], hist)
+            s, begin, end = map(int, p)
+            of_slot = slots, training.rules, s, s + 1, none, hist, features, ALL_VALUES[0]
+            level(data, *of_slot, begin, end, *scratch)
 
         parallel_map(piece, cut_pieces(S, k, self.n_threads), self.n_threads)
         return hist.reshape(S, k, data.n_codes, width)
@@ -213,14 +209,14 @@ class NumbaBackend(NumpyBackend):
         self, training: Training, slots: Frontier, hist: Array, features: Array, need: Array
     ) -> Splits:
         S, k, _, _ = hist.shape
-        features = np.ascontiguousarray(features)
-        data, rules = replace(training.data, codes=NO_CODES), training.rules
+        features, need = np.ascontiguousarray(features), np.ascontiguousarray(need)
+        data = replace(training.data, codes=np.zeros((0, 0), training.matrix.codes.dtype))
         splits = Splits.none_yet(slots.n_slots, training.n_channels, 0)
         flat = np.ascontiguousarray(hist.reshape(S, k, -1))
 
         def part(s: slice) -> None:
-            best, scan = splits.part(s), scan_arrays(data.n_codes, data.n_channels)
-            best_split(data, slots.part(s), flat[s], features[s], need[s], rules, best, scan)
+            of_slots = slots, training.rules, s.start, s.stop, splits, flat, features, need
+            level(data, *of_slots, 0, 0, *search_scratch(training))
 
         parallel_map(part, cut_evenly(np.ones(S), -(-S // self.n_threads)), self.n_threads)
         return splits
@@ -232,14 +228,14 @@ class NumbaBackend(NumpyBackend):
             return None
         data, rules = training.columns, training.rules
         splits = Splits.none_yet(slots.n_slots, training.n_channels, training.n_words)
-
-        B, C, width = data.n_codes, data.n_channels, training.hist_channels
-        batch = max(1, min(rules.n_tried, HIST_BYTES // (8 * B * width)))
+        size = data.n_codes * training.hist_channels
+        batch = max(1, min(rules.n_tried, HIST_BYTES // (8 * size)))
 
         def part(s: slice) -> None:
-            scratch = np.empty((batch, B * width), np.int64), np.empty(batch, np.int32)
-            sets = new_sets(training.matrix.edges.kinds, C, width, training.n_words, B)
-            level(data, slots, rules, s.start, s.stop, splits, *scratch, scan_arrays(B, C), sets)
+            hist, features = np.empty((1, batch, size), np.int64), np.empty((1, batch), np.int32)
+            of_slots = slots, rules, s.start, s.stop, splits, hist, features, ALL_VALUES[0]
+            scratch = search_scratch(training, training.matrix.edges.kinds)
+            level(data, *of_slots, 0, 0, *scratch)
 
         parallel_map(part, cut_evenly(slots.n_rows, TASK_ROWS), self.n_threads)
         return splits
@@ -319,9 +315,8 @@ class NumbaBackend(NumpyBackend):
         trees = forest.walked()
 
         def part(rows: slice) -> None:
-            columns, words = in_words(codes[rows])
-            apply, _, memory = compiled_walk(forest, columns, words)
-            apply(trees, columns, out[rows], new_group(), *memory)
+            walk, columns, memory = compiled_walk(forest, codes[rows])
+            walk(trees, columns, *NO_VALUES, out[rows], new_group(), *memory)
 
         blocks = self.row_blocks(len(codes), forest.n_trees, codes.shape[1] * codes.itemsize)
         parallel_map(part, blocks, self.n_threads)
@@ -340,9 +335,9 @@ class NumbaBackend(NumpyBackend):
         def part(rows: slice) -> None:
             left_out = NONE_LEFT_OUT if skip is None else np.ascontiguousarray(skip[:, rows])
             sums = total[rows] if len(begin) else np.ascontiguousarray(total[rows].T)
-            columns, words = in_words(codes[rows])
-            _, accumulate, memory = compiled_walk(forest, columns, words)
-            accumulate(walked, values, columns, left_out, sums, begin, column, new_group(), *memory)
+            walk, columns, memory = compiled_walk(forest, codes[rows])
+            added = values, left_out, sums, begin, column
+            walk(walked, columns, *added, NO_LEAVES, new_group(), *memory)
             if not len(begin):
                 total[rows] = sums.T
 
@@ -351,12 +346,11 @@ class NumbaBackend(NumpyBackend):
         return total
 
 
-def in_words(codes: Array) -> tuple[Array, Array]:
-    """Codes [N, F] as columns [F, N], and the memory of these as words u32[...]."""
-    words = np.empty(-(-codes.nbytes // 4), np.uint32)
-    columns = words.view(codes.dtype)[: codes.size].reshape(codes.shape[::-1])
-    columns[...] = codes.T
-    return columns, words
+def search_scratch(training: Training, kinds: Array | None = None) -> tuple[Scan, Sets]:
+    """Scratch of a search for splits of features of these kinds; None: for cuts of all."""
+    B, C, width = training.n_codes, training.n_channels, training.hist_channels
+    kinds = np.zeros(training.n_features, np.uint8) if kinds is None else kinds
+    return scan_arrays(B, C), new_sets(kinds, C, width, training.n_words, B)
 
 
 def joined(parts: list[tuple[Array, ...]]) -> Subtrees:

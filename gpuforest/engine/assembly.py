@@ -94,29 +94,23 @@ def _placed(
     """Where the trees begin, i64[T + 1], the nodes u64[M] in their order, and where their sets
     begin, i64[M]; see `place_nodes`. slots : link, word and set_at"""
     link, word, set_at = slots
-    offsets = np.zeros(n_trees + 1, OFFSET)
+    offsets, nodes, node_set_at = np.zeros(n_trees + 1, OFFSET), np.empty(0, np.uint64), NO_NUMBERS
     sizes, inner = offsets[1:], subtrees.set_at
-
-    def count(trees: slice) -> None:
-        stack = np.empty((depth + 2, 2), np.int64)
-        count_nodes(link, subtrees.offsets, trees.start, trees.stop, stack, sizes)
-
-    count_nodes = text_of(backend, kernels.count_nodes)
-    shares = cut_evenly(np.ones(n_trees), -(-n_trees // backend.n_threads))
-    parallel_map(count, shares, backend.n_threads)
-    np.cumsum(sizes, out=sizes)
-    nodes = np.empty(offsets[-1], np.uint64)
-    node_set_at = np.zeros(len(nodes) if len(set_at) else 0, np.int64)
 
     def place(trees: slice) -> None:
         stack = np.empty((depth + 2, 2), np.int64)
         place_nodes(
             link, word, set_at, subtrees.offsets, subtrees.nodes, subtrees.first_leaf,
             NO_NUMBERS if inner is None else inner, number, offsets, trees.start, trees.stop,
-            stack, nodes, node_set_at,
+            stack, nodes, node_set_at, sizes,
         )  # fmt: skip
 
     place_nodes = text_of(backend, kernels.place_nodes)
+    shares = cut_evenly(np.ones(n_trees), -(-n_trees // backend.n_threads))
+    parallel_map(place, shares, backend.n_threads)  # which counts the nodes
+    np.cumsum(sizes, out=sizes)
+    nodes, sizes = np.empty(offsets[-1], np.uint64), NO_NUMBERS
+    node_set_at = np.zeros(len(nodes) if len(set_at) else 0, np.int64)
     parallel_map(place, cut_evenly(np.diff(offsets), NODES_AT_ONCE), backend.n_threads)
     return offsets, nodes, node_set_at
 

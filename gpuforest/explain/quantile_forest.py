@@ -177,8 +177,8 @@ def weights_below(
     members: Members, leaves: np.ndarray, low: np.ndarray, high: np.ndarray, n_threads: int
 ) -> np.ndarray:
     """The weights of the rows in leaves whose ranks are below low i64[n, K], and below high
-    i64[n, K]; of all; and the number of draws: i64[n, K, 4]."""
-    out = np.zeros((*low.shape, 4), np.int64)
+    i64[n, K]; of all; the number of draws, and of ranks: i64[n, K, 5]."""
+    out = np.zeros((*low.shape, 5), np.int64)
 
     def task(rows: slice, scratch: ByRank) -> None:
         bounds = low[rows], high[rows]
@@ -242,7 +242,7 @@ class Distribution:
 
         def of(leaves: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
             weights = weights_below(self.members, leaves, low, high, backend.n_threads)
-            below, upto, total, draws = np.moveaxis(weights, 2, 0)
+            below, upto, total, draws, _ = np.moveaxis(weights, 2, 0)
             with np.errstate(invalid="ignore", divide="ignore"):
                 return _rank(below / total, upto / total, 1 / draws, kind)
 
@@ -256,12 +256,14 @@ class Distribution:
     def proximity_counts(self, X: Array, backend: Backend) -> list[tuple[np.ndarray, np.ndarray]]:
         """For each row the training rows in its leaves, ascending, and the draws of each there."""
         members, order = self.members._replace(weight=0), self.rows.order[0]
-        scratch, n = new_scratch(len(order)), np.zeros(1, np.int64)
-        counts = []
+        scratch, counts, end = new_scratch(len(order)), [], np.zeros((1, 1), np.int64)
         for _, leaves in self._blocks(X, backend):
             for i in range(len(leaves)):
-                quantile_kernels.list_members(members, leaves[i : i + 1], scratch, n)
-                row, draws = order[scratch.at[: n[0]]], np.diff(scratch.upto[: n[0]], prepend=0)
+                found = np.zeros((1, 1, 5), np.int64)
+                one = leaves[i : i + 1]
+                quantile_kernels.weights_below(members, one, end, end, scratch, found)
+                n = found[0, 0, 4]
+                row, draws = order[scratch.at[:n]], np.diff(scratch.upto[:n], prepend=0)
                 ascending = np.argsort(row)
                 counts.append((row[ascending], draws[ascending]))
         return counts

@@ -249,8 +249,9 @@ def weight_below(ranks, n, rank):
 def weights_below(
     members: Members, leaves: I64s2, low: I64s2, high: I64s2, ranks: ByRank, out: I64s3
 ):  # fmt: skip
-    """Write the weights below two ranks and of all members, and the draws, to `out` i64[n, K, 4],
-    which holds zeros."""
+    """Write the weights below two ranks and of all members, the draws, and the number of ranks that
+    members have, to `out` i64[n, K, 5], which holds zeros. The ranks of the last row's members are
+    left in ranks.at, and the weights up to each in ranks.upto."""
     for i in range(len(leaves)):
         fetch_ahead(members, leaves, i)
         for k in range(low.shape[1]):
@@ -259,12 +260,4 @@ def weights_below(
             if n:
                 out[i, k, 0] = weight_below(ranks, n, low[i, k])
                 out[i, k, 1] = weight_below(ranks, n, high[i, k])
-                out[i, k, 2], out[i, k, 3] = ranks.upto[n - 1], draws
-
-
-@kernel
-def list_members(members: Members, leaves: I64s2, ranks: ByRank, n: I64s):
-    """Write the ranks of the members of a row's leaves i64[1, T] to ranks.at, the weights up to
-    each to ranks.upto, and their number to n[0]."""
-    add_members(members, leaves, 0, 0, ranks)
-    n[0] = in_order(ranks)
+                out[i, k, 2], out[i, k, 3], out[i, k, 4] = ranks.upto[n - 1], draws, n

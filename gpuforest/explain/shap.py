@@ -7,8 +7,6 @@ whatever the backend; threads share rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from gpuforest.backends.base import Array, Backend
@@ -25,7 +23,7 @@ MOST_ROWS = 256  # rows of a task: some seconds of work, which no interrupt can 
 
 def shap_values(forest: Forest, X: Array, backend: Backend) -> np.ndarray:
     """The path-dependent SHAP values of the rows of X [N, F], f64[N, F, K]."""
-    return tree_sums(forest, X, backend, shap_kernels.shap_values)
+    return tree_sums(forest, X, backend)
 
 
 def shap_interactions(forest: Forest, X: Array, backend: Backend) -> np.ndarray:
@@ -34,7 +32,7 @@ def shap_interactions(forest: Forest, X: Array, backend: Backend) -> np.ndarray:
     They are symmetric, and add up over one of the features to the SHAP values.
     """
     F = forest.edges.n_features
-    sums = tree_sums(forest, X, backend, shap_kernels.shap_interactions, F)
+    sums = tree_sums(forest, X, backend, F)
     both = sums.reshape(len(sums), F, F, -1)
     values, f = np.einsum("nffk->nfk", both).copy(), np.arange(F)
     both = (both + both.transpose(0, 2, 1, 3)) / 2.0
@@ -43,11 +41,9 @@ def shap_interactions(forest: Forest, X: Array, backend: Backend) -> np.ndarray:
     return np.asarray(both)
 
 
-def tree_sums(
-    forest: Forest, X: Array, backend: Backend, kernel: Callable[..., None], n_others: int = 0
-) -> np.ndarray:
-    """What a kernel adds up over the trees for each row of X [N, F], combined as the trees'
-    predictions are: f64[N, F, K], or f64[N, F * n_others, K] of each feature with others.
+def tree_sums(forest: Forest, X: Array, backend: Backend, n_others: int = 0) -> np.ndarray:
+    """What the trees add up for each row of X [N, F], combined as their predictions are:
+    f64[N, F, K], or f64[N, F * n_others, K] of each feature with others.
 
     A row's sums are those of trees in their order, so no number of threads changes them.
     """
@@ -60,7 +56,7 @@ def tree_sums(
 
     def explain(rows: slice) -> None:
         work = shap_kernels.new_work(F, depth, most_points, with_pairs=n_others > 0)
-        kernel(
+        shap_kernels.shap_values(
             trees, cover, values, columns, n_points, points, codes, sums, rows.start, rows.stop,
             work,
         )  # fmt: skip

@@ -361,29 +361,29 @@ def leave(h, work):
 
 
 @device
-def close(f, h, n, Q, work, known):
+def close(f, h, n, Q, work):
     """Forget the edges below the node at level h, which splits by feature f."""
     work.share[f] = work.before[h]
     for i in range(n):
         work.along[f * ROWS + i] = work.state[h * ROWS + i] != APART
     leave(h, work)
-    if known is not None:
+    if len(work.known):
         know(f, work.share[f], n, Q, work)
 
 
 @device
-def rise(nodes, h, s, n, c, first, Q, work, known, out):
+def rise(nodes, h, s, n, c, first, Q, work, out):
     """Go up the edge to child s of the node at level h."""
     f, at = np.int64(nodes[work.node[h]] >> FEATURE), (6 * h + 3 * s) * Q
     go_up(h, n, f, at, Q, s == 0, False, work)
-    if known is not None:
+    if len(work.known):
         add_pairs(work.sums, h + 1, h, n, f, at, c, first, Q, work, out)
 
 
 @device
-def walk(trees, t, cover, values, c, codes, first, n, Q, work, known, out):
+def walk(trees, t, cover, values, c, codes, first, n, Q, work, out):
     """Add a tree's values of output c for the rows first .. first + n - 1 to work.found, and those
-    of pairs of features, if `known`, which is work.known, is not None."""
+    of pairs of features to `out`, if work.known has elements."""
     nodes, root, h = trees.nodes, trees.offsets[t], 0
     if nodes[root] >= LEAF:
         return
@@ -398,27 +398,27 @@ def walk(trees, t, cover, values, c, codes, first, n, Q, work, known, out):
         word = nodes[v]
         f, s = np.int64(word >> FEATURE), np.int64(work.side[h])
         if s == 2:
-            close(f, h, n, Q, work, known)
+            close(f, h, n, Q, work)
             if h == 0:
                 return
             h -= 1
-            rise(nodes, h, np.int64(work.side[h]), n, c, first, Q, work, known, out)
+            rise(nodes, h, np.int64(work.side[h]), n, c, first, Q, work, out)
             work.side[h] += 1
             continue
         child = root + np.int64((word >> CHILD) & CHILD_BITS) + s
         at, end = (6 * h + 3 * s) * Q, nodes[child]
         if end >= LEAF:
             work.side[h] += 1
-            if known is None:
+            if not len(work.known):
                 go_up(h, n, f, at, Q, s == 0, True, work)
             else:
                 go_down(h, n, at, Q, work, work.sums)
-                rise(nodes, h, s, n, c, first, Q, work, known, out)
+                rise(nodes, h, s, n, c, first, Q, work, out)
             continue
         work.share[f] = work.below[2 * h + s]
         for i in range(n):
             work.along[f * ROWS + i] = work.state[h * ROWS + i] == 1 + s
-        if known is not None:
+        if len(work.known):
             know(f, work.share[f], n, Q, work)
         if not enter(trees, t, child, h + 1, cover, values, c, codes, first, n, Q, work):
             go_down(h, n, at, Q, work, work.products)
@@ -426,36 +426,36 @@ def walk(trees, t, cover, values, c, codes, first, n, Q, work, known, out):
             continue
         work.side[h] += 1
         below_f, below = np.int64(end >> FEATURE), 6 * (h + 1) * Q
-        if known is None:
+        if not len(work.known):
             add_pair(h, n, f, at, below_f, below, Q, s == 0, work)
         else:
             go_down(h, n, at, Q, work, work.products)
             take_leaves(h + 1, n, below_f, below, Q, work)
             add_pairs(work.products, h + 1, h + 1, n, below_f, below, c, first, Q, work, out)
         leave(h + 1, work)
-        if known is not None:
-            rise(nodes, h, s, n, c, first, Q, work, known, out)
+        if len(work.known):
+            rise(nodes, h, s, n, c, first, Q, work, out)
 
 
 @device
-def one_tree(trees, t, cover, values, c, codes, first, n, Q, work, known, out):
+def one_tree(trees, t, cover, values, c, codes, first, n, Q, work, out):
     """Add a tree's values of output c for the rows first .. first + n - 1 to `out`."""
     F, size = len(work.share), ROWS * Q
     for f in range(F):
         for i in range(n * Q):
             work.found[f * size + i] = 0.0
-    walk(trees, t, cover, values, c, codes, first, n, Q, work, known, out)
+    walk(trees, t, cover, values, c, codes, first, n, Q, work, out)
     for f in range(F):
         for i in range(n):
             value = work.found[f * size + i * Q]
             for k in range(1, Q):
                 value += work.found[f * size + i * Q + k]
-            out[first + i, f if known is None else f * F + f, c] += value
+            out[first + i, f * F + f if len(work.known) else f, c] += value
 
 
 @device
 def all_trees(
-    trees, cover, values, columns, n_points, points, codes, out, begin, end, work, known
+    trees, cover, values, columns, n_points, points, codes, out, begin, end, work
 ):  # fmt: skip
     """Add the values of the rows begin .. end - 1, or those of pairs of features, to `out`."""
     for t in range(len(trees.offsets) - 1):
@@ -466,7 +466,7 @@ def all_trees(
         for first in range(begin, end, ROWS):
             n = min(ROWS, end - first)
             for c in range(columns[t, 0], columns[t, 1]):
-                one_tree(trees, t, cover, values, c, codes, first, n, Q, work, known, out)
+                one_tree(trees, t, cover, values, c, codes, first, n, Q, work, out)
 
 
 @kernel(code="uint16")
@@ -474,19 +474,9 @@ def shap_values(
     trees: Trees, cover: F64s, values: F64s2, columns: I64s2, n_points: I64s, points: F64s3,
     codes: Codes2, out: F64s3, begin: I64, end: I64, work: Work,
 ):  # fmt: skip
-    """Add the values of the rows begin .. end - 1 to `out` f64[N, F, K].
+    """Add the values of the rows begin .. end - 1 to `out` f64[N, F, K], or those of pairs of
+    features to `out` f64[N, F * F, K], if work.known has elements.
 
     codes : u16[F, N], so that there is one kernel to compile
     """
-    all_trees(trees, cover, values, columns, n_points, points, codes, out, begin, end, work, None)
-
-
-@kernel(code="uint16")
-def shap_interactions(
-    trees: Trees, cover: F64s, values: F64s2, columns: I64s2, n_points: I64s, points: F64s3,
-    codes: Codes2, out: F64s3, begin: I64, end: I64, work: Work,
-):  # fmt: skip
-    """As shap_values, for pairs of features: `out` f64[N, F * F, K]."""
-    all_trees(
-        trees, cover, values, columns, n_points, points, codes, out, begin, end, work, work.known
-    )
+    all_trees(trees, cover, values, columns, n_points, points, codes, out, begin, end, work)

@@ -20,16 +20,17 @@ from gpuforest.splits.oblique import walk as by_sums
 from gpuforest.splits.oblique.terms import WEIGHT_BITS, WEIGHT_ZERO, unpack
 
 
-def compiled_walk(
-    forest: Forest, columns: Array, words: Array
-) -> tuple[Kernel, Kernel, tuple[Any, ...]]:
-    """The kernels `apply` and `accumulate` for a forest, and their last arguments for codes [F, N],
-    of which `words` are the memory."""
+def compiled_walk(forest: Forest, codes: Array) -> tuple[Kernel, Array, tuple[Any, ...]]:
+    """The kernel that walks down a forest's trees, codes [N, F] as its columns [F, N], and its last
+    arguments."""
+    dtype = np.dtype(np.uint16) if forest.oblique else codes.dtype
+    words = np.empty(-(-codes.size * dtype.itemsize // 4), np.uint32)
+    columns = words.view(dtype)[: codes.size].reshape(codes.shape[::-1])
+    columns[...] = codes.T
     if forest.oblique:
         sums = by_sums.new_sums(forest.walking, forest.edges.coordinates, *columns.shape)
-        return by_sums.apply_sums, by_sums.accumulate_sums, (sums,)
-    sets = forest.sets if len(forest.sets) else None
-    return by_codes.apply, by_codes.accumulate, (words, sets)
+        return by_sums.accumulate_sums, columns, (sums,)
+    return by_codes.accumulate, columns, (words, forest.sets if len(forest.sets) else None)
 
 
 def sums_go_left(trees: Trees, node: np.ndarray, codes: np.ndarray) -> np.ndarray:

@@ -5,6 +5,7 @@ The pages of these arrays that are never written take no memory.
 
 from dataclasses import replace
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from engine import DeepFrom, same_forest
 from far_rows import F, N, far_rows, far_training
 
 from gpuforest import DecisionTreeClassifier, DecisionTreeRegressor
-from gpuforest.backends.numba import NumbaBackend, in_words
+from gpuforest.backends.numba import NO_VALUES, NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common.dtypes import MAX_FEATURES
 from gpuforest.engine.binning import (
@@ -32,8 +33,9 @@ from gpuforest.engine.target import Target
 from gpuforest.kernels.encode import numba as encode_numba
 from gpuforest.kernels.encode import numpy as encode_numpy
 from gpuforest.kernels.encode.numba import COARSE, ROWS
-from gpuforest.kernels.traverse import numba as traverse_numba
 from gpuforest.kernels.traverse import numpy as traverse_numpy
+from gpuforest.kernels.traverse.numba import new_group
+from gpuforest.splits.walks import compiled_walk
 
 COLUMNS = 70_000  # more than 16 bits can count
 MANY = 2**31 // MAX_FEATURES + 1  # rows, so that with MAX_FEATURES columns cells pass 2^31
@@ -127,8 +129,7 @@ def test_offsets_of_walks():
     nodes = np.array([split[0] + np.uint64(1 << CHILD_SHIFT), LEAF_WORD, LEAF_WORD], np.uint64)
     offsets, out = np.array([0, 3]), np.empty((MANY, 1), np.int64)
     trees = Trees(nodes, offsets, 3, np.zeros(0, np.int64), np.zeros(0, np.uint64))
-    group = traverse_numba.new_group()
-    codes, words = in_words(columns.T)
-    traverse_numba.apply(trees, codes, out, group, words, None)
+    walk, codes, memory = compiled_walk(SimpleNamespace(oblique=False, sets=()), columns.T)
+    walk(trees, codes, *NO_VALUES, out, new_group(), *memory)
     assert np.array_equal(out, traverse_numpy.apply(trees, columns.T))
     assert np.array_equal(out[:, 0], 1 + (columns[-1] > 1))

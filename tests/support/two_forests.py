@@ -24,7 +24,7 @@ for forest, y in (
 print(digest.hexdigest())
 """
 NEEDED = (
-    "kernels.edges.numba.edges-value_float64",
+    "kernels.edges.numba.edges",
     "kernels.encode.numba.encode-code_uint8-value_float64",
     "kernels.bag.numba.bag", "kernels.bag.numba.in_bag", "kernels.totals.numba",
     "kernels.partition.numba", "kernels.best_split.numba.level-code_uint8-",

@@ -1,11 +1,12 @@
-"""Best split and level, compiled. The specifications are numpy.py in this folder and
-`Backend.level`; the latter takes one slot after another, so that histograms stay in cache."""
+"""Histograms, best splits, and both, compiled. The specifications are numpy.py in this folder and
+in ../histogram, and `Backend.level`, which takes one slot after another, so that histograms stay in
+cache."""
 
 import numpy as np
 
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.compiler.decorators import device, kernel
-from gpuforest.compiler.types import I64, I32s, I32s2, I64s, I64s2, I64s3
+from gpuforest.compiler.types import I64, I32s2, I64s, I64s3
 from gpuforest.engine.nodes import SET_BIN
 from gpuforest.engine.records import Data, Frontier, Rules, Splits
 from gpuforest.kernels.best_split.cuts import (
@@ -82,21 +83,6 @@ def put_best(best, tried, s, splits):
     splits.missing_left[s], splits.tried[s] = best.missing_left, tried
 
 
-@kernel(code="uint8")
-def best_split(
-    data: Data, slots: Frontier, hist: I64s3, features: I32s2, need: I64s, rules: Rules,
-    splits: Splits, scan: Scan,
-):  # fmt: skip
-    """Write the best split of each slot to `splits`; hist : i64[S, k, B * width]. It reads no
-    codes."""
-    for s in range(len(features)):
-        slot = slot_at(slots, s, has_labels(data.y))
-        best, tried = slot_best(
-            data, slot, hist[s], features[s], need[s], rules, NO_SPLIT, splits, scan, None
-        )
-        put_best(best, tried, s, splits)
-
-
 @device
 def draw(features, n, slots, s, k, position, order, order_domain, F):
     """Put the features at the next n positions of the slot's order into `features`, -1 for those
@@ -110,30 +96,45 @@ def draw(features, n, slots, s, k, position, order, order_domain, F):
 
 
 @device
-def level_of_slot(data, slots, s, rules, order_domain, splits, hist, batch, scan, sets):
-    """Write the best split of one slot, by histograms of as many features at once as fit
-    `batch`."""
-    F, k = data.codes.shape[0], rules.n_tried
+def search_slot(data, slots, s, rules, order_domain, splits, hist, batch, need, scan, sets, fills):
+    """Write the best split of one slot, by histograms of as many features at once as fit `batch`;
+    or, unless it `fills` these, by the given ones."""
+    F, k = len(data.n_bins), rules.n_tried
     slot, best = slot_at(slots, s, has_labels(data.y)), NO_SPLIT
-    order, need, position = order_of(slot.key), k, 0
-    while need > 0 and position < F:
-        n = min(len(batch), need, F - position)
-        draw(batch, n, slots, s, k, position, order, order_domain, F)
-        hist[:n] = 0
-        accumulate(data, slots, s, batch, 0, n, hist, rules.count_rows)
-        best, varied = slot_best(data, slot, hist, batch[:n], need, rules, best, splits, scan, sets)
-        need -= varied
-        position += n
-    put_best(best, k - need, s, splits)
+    order, left, position = order_of(slot.key), need, 0
+    while left > 0 and position < F:
+        n = len(batch)
+        if fills:
+            n = min(n, left, F - position)
+            draw(batch, n, slots, s, k, position, order, order_domain, F)
+            hist[:n] = 0
+            accumulate(data, slots, s, batch, 0, n, hist, rules.count_rows)
+        best, varied = slot_best(data, slot, hist, batch[:n], left, rules, best, splits, scan, sets)
+        left -= varied
+        position += n if fills else F
+    put_best(best, need - left, s, splits)
 
 
+# one kernel has all steps, because searches take most of the time to compile
 @kernel(plain={})
 def level(
-    data: Data, slots: Frontier, rules: Rules, first: I64, last: I64, splits: Splits, hist: I64s2,
-    batch: I32s, scan: Scan, sets: Sets,
+    data: Data, slots: Frontier, rules: Rules, first: I64, last: I64, splits: Splits, hist: I64s3,
+    features: I32s2, need: I64s, begin: I64, end: I64, scan: Scan, sets: Sets,
 ):  # fmt: skip
-    """Write the best splits of the slots first .. last - 1 to `splits`. Scratch is `hist`
-    i64[n, B * width], for the n features in `batch`."""
-    order_domain = domain(data.codes.shape[0])
+    """Work on the slots first .. last - 1.
+
+    begin < end : fill hist i64[S, k, B * width] for the features begin .. end - 1 of i32[S, k]
+    need i64[S] : write the best splits by these histograms to `splits`; it reads no codes
+    neither : write the best splits; scratch is hist i64[1, n, B * width], for n features at once
+    """
+    order_domain, fills = domain(len(data.n_bins)), len(need) == 0
     for s in range(first, last):
-        level_of_slot(data, slots, s, rules, order_domain, splits, hist, batch, scan, sets)
+        h = np.int64(0) if fills and begin == end else s
+        if begin < end:
+            accumulate(data, slots, s, features[h], begin, end, hist[h], rules.count_rows)
+            continue
+        wanted = rules.n_tried if fills else need[s]
+        search_slot(
+            data, slots, s, rules, order_domain, splits, hist[h], features[h], wanted, scan, sets,
+            fills,
+        )  # fmt: skip

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from gpuforest.compiler.decorators import device, kernel, rare
-from gpuforest.compiler.types import I64, F64s, F64s2, I64s, Values2
+from gpuforest.compiler.types import I64, F64s, I64s
 from gpuforest.kernels.edges.numpy import SUM_BITS, TINY
 
 BLOCK = 64  # gaps that are skipped at once if they hold no edge
@@ -67,18 +67,15 @@ def capped(measure, G, n):
 
 
 @device
-def find_edges(column, max_bins, values, first, rank, spread, out):
-    """Write the edges of a column [n] to `out`, and return their number.
-
-    values, first, rank, spread : f64[n + 1], scratch
-    """
-    n = len(column)
-    while n > 0 and np.isnan(column[n - 1]):
+def find_edges(values, max_bins, first, rank, spread, out):
+    """Write the edges of a column to `out`, and return their number; see `edges`."""
+    n = len(values) - 1
+    while n > 0 and np.isnan(values[n - 1]):
         n -= 1
     # 1. distinct values, and where each begins: always written, but kept only if they are new
     n_values, last = 0, np.nan
     for i in range(n):
-        x = np.float64(column[i])
+        x = values[i]
         values[n_values], first[n_values] = x, i
         n_values += x != last
         last = x
@@ -127,14 +124,11 @@ def find_edges(column, max_bins, values, first, rank, spread, out):
 
 @kernel
 def edges(
-    columns: Values2, max_bins: I64, values: F64s, first: F64s, rank: F64s, spread: F64s,
-    out: F64s2, count: I64s,
+    values: F64s, max_bins: I64, first: F64s, rank: F64s, spread: F64s, out: F64s, count: I64s
 ):  # fmt: skip
-    """Write the edges of columns [F, n], each ascending, NaN last, to `out`, and their numbers to
-    `count` i64[F].
+    """Write the edges of a column to `out` f64[min(n, max_bins)], and their number to count[0].
 
-    values, first, rank, spread : f64[n + 1], scratch
-    out : f64[F, min(n, max_bins)]
+    values : f64[n + 1], the column, ascending, NaN last, and a place; it is overwritten
+    first, rank, spread : f64[n + 1], scratch
     """
-    for f in range(len(columns)):
-        count[f] = find_edges(columns[f], max_bins, values, first, rank, spread, out[f])
+    count[0] = find_edges(values, max_bins, first, rank, spread, out)

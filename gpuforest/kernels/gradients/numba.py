@@ -118,29 +118,22 @@ def derive(loss, k, first, n, scratch):
 
 
 @kernel
-def largest(loss: LossOf, out: F64s, begin: I64, end: I64, scratch: F64s2):
-    """As numpy.py's, of the rows begin .. end - 1, to out f64[2]; scratch f64[3 + K, BLOCK]."""
-    most, most_h = 0.0, 0.0
-    for first in range(begin, end, BLOCK):
-        n = min(BLOCK, end - first)
-        for k in range(len(loss.raw)):
-            derive(loss, k, first, n, scratch)
-            for i in range(n):
-                most = max(most, abs(scratch[0, i]))
-                most_h = max(most_h, scratch[1, i])
-    out[0], out[1] = most, most_h
-
-
-@kernel
-def gradients(loss: LossOf, rules: TreeRules, stats: I64s3, begin: I64, end: I64, scratch: F64s2):
-    """As numpy.py's, of the rows begin .. end - 1."""
+def gradients(
+    loss: LossOf, rules: TreeRules, stats: I64s3, most: F64s, begin: I64, end: I64, scratch: F64s2
+):  # fmt: skip
+    """As numpy.py's, of the rows begin .. end - 1; scratch f64[3 + K, BLOCK]. If `most` f64[2] has
+    elements, the largest sizes are raised to those of numpy.py's `largest`, and no stats change."""
     bits, scale_g, scale_h = rules.n_bits, rules.scale[0].g, rules.scale[0].h
     for first in range(begin, end, BLOCK):
         n = min(BLOCK, end - first)
         for k in range(len(loss.raw)):
             derive(loss, k, first, n, scratch)
             out = stats[k]
-            if out.shape[1] == 1:
+            if len(most):
+                for i in range(n):
+                    most[0] = max(most[0], abs(scratch[0, i]))
+                    most[1] = max(most[1], scratch[1, i])
+            elif out.shape[1] == 1:
                 for i in range(n):
                     whole = np.int64(math.floor(scratch[0, i] * scale_g + 0.5))
                     out[first + i, 0] = (whole << bits) + 1

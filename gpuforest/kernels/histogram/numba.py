@@ -1,10 +1,9 @@
-"""Histogram, compiled. The specification is numpy.py in this folder."""
+"""Histogram, compiled; `level` in ../best_split is the kernel. The specification is numpy.py in
+this folder."""
 
 import numpy as np
 
-from gpuforest.compiler.decorators import device, kernel
-from gpuforest.compiler.types import Bool, I32s2, I64s2, I64s3
-from gpuforest.engine.records import Data, Frontier
+from gpuforest.compiler.decorators import device
 from gpuforest.kernels.shared.numba import U, has_labels
 
 
@@ -31,14 +30,3 @@ def accumulate(data, slots, s, features, first, last, hist, count_rows):
             # 3. its count
             if count_rows:
                 hist[U(j), U(at + C)] += 1
-
-
-@kernel
-def histogram(
-    data: Data, slots: Frontier, features: I32s2, count_rows: Bool, pieces: I64s2, hist: I64s3
-):
-    """Fill hist i64[S, k, B * width] for the pieces i64[p, 3]: a slot, and the features
-    first .. last - 1 of k."""
-    for p in range(len(pieces)):
-        s, first, last = pieces[p, 0], pieces[p, 1], pieces[p, 2]
-        accumulate(data, slots, s, features[s], first, last, hist[s], count_rows)

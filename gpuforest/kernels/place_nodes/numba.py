@@ -50,26 +50,6 @@ def link_slots(
             leaves += 1
 
 
-@kernel
-def count_nodes(
-    link: I64s, offsets: I64s, begin: I64, end: I64, stack: I64s2, sizes: I64s
-):  # fmt: skip
-    """The number of nodes of the trees begin .. end - 1, to `sizes` i64[T]."""
-    for t in range(begin, end):
-        sizes[t] = 0
-        stack[0, 0], waiting = t, 1
-        while waiting:
-            waiting -= 1
-            at = link[stack[waiting, 0]]
-            if at < 0:
-                sizes[t] += offsets[-at] - offsets[-at - 1]
-                continue
-            sizes[t] += 1
-            if at > 0:
-                stack[waiting, 0], stack[waiting + 1, 0] = at + 1, at
-                waiting += 2
-
-
 @device
 def placed(node, child, leaf, number):
     """A node of a subtree with its place in the tree: `child` is added to the number of its child,
@@ -89,9 +69,10 @@ def numbered(node, number):
 def place_nodes(
     link: I64s, word: U64s, set_at: I64s, offsets: I64s, inner: U64s, first_leaf: I64s,
     inner_set_at: I64s, number: I64s, roots: I64s, begin: I64, end: I64, stack: I64s2,
-    nodes: U64s, node_set_at: I64s,
+    nodes: U64s, node_set_at: I64s, sizes: I64s,
 ):  # fmt: skip
-    """Write the nodes of the trees begin .. end - 1 in their order.
+    """Write the nodes of the trees begin .. end - 1 in their order; or only the number of nodes of
+    each to `sizes` i64[T], if it has elements.
 
     link, word : as `link_slots` makes them
     set_at, inner_set_at, node_set_at : where the set of each slot, of each node of a subtree and of
@@ -102,16 +83,17 @@ def place_nodes(
     number : as in `numbered`
     stack : i64[levels + 2, 2]
     """
-    has_sets = len(node_set_at) > 0
+    has_sets, counts = len(node_set_at) > 0, len(sizes) > 0
     for t in range(begin, end):
-        root = roots[t]
+        root = 0 if counts else roots[t]
         free = root + 1  # the first place below nodes that have theirs
         stack[0, 0], stack[0, 1], waiting = t, root, 1
         while waiting:
             waiting -= 1
             s, at = stack[waiting, 0], stack[waiting, 1]
             if link[s] > 0:
-                nodes[at] = word[s] + (U(free - root) << TO_CHILD)
+                if not counts:
+                    nodes[at] = word[s] + (U(free - root) << TO_CHILD)
                 if has_sets:
                     node_set_at[at] = set_at[s]
                 # all that is below the left child comes before what is below the right one
@@ -124,14 +106,16 @@ def place_nodes(
                 first, last = offsets[d], offsets[d + 1]
                 below = free - first - 1  # the place of node i > first is i + below
                 child = free - 1 - root
-                for i in range(first, last):
+                for i in range(first, first if counts else last):
                     to = at if i == first else i + below
                     nodes[to] = placed(inner[i], child, first_leaf[d], number)
                     if has_sets:
                         node_set_at[to] = inner_set_at[i]
                 free += last - first - 1
-            else:
+            elif not counts:
                 nodes[at] = numbered(word[s], number)
+        if counts:
+            sizes[t] = free
 
 
 @kernel

@@ -3,7 +3,7 @@
 import numpy as np
 
 from gpuforest.compiler.decorators import device, kernel
-from gpuforest.compiler.types import Bools, I32s, I64s, I64s2, Targets2
+from gpuforest.compiler.types import I32s, I64s, I64s2, Targets2
 from gpuforest.kernels.shared.numba import has_labels
 
 
@@ -25,20 +25,3 @@ def totals(y: Targets2, rows: I32s, weights: I32s, begin: I64s, end: I64s, sums:
     """Add the rows of each slot to `sums` i64[S, C], which holds zeros."""
     for s in range(len(begin)):
         totals_of(y, rows, weights, begin[s], end[s], sums[s])
-
-
-@device
-def some_differ(y, rows, begin, end, value):
-    """Whether some row of a slot has a target that differs from `value` i64[K]."""
-    for i in range(begin, end):
-        for k in range(len(value)):
-            if y[rows[i], k] != value[k]:
-                return True
-    return False
-
-
-@kernel
-def differs(y: I64s2, rows: I32s, begin: I64s, end: I64s, values: I64s2, others: Bools):
-    """Write the results to `others` bool[S]."""
-    for s in range(len(begin)):
-        others[s] = some_differ(y, rows, begin[s], end[s], values[s])

@@ -218,32 +218,6 @@ def walk(trees, root, codes, memory, first, n, group, moving):
 
 
 @device
-def find_leaves(trees, codes, out, group, walk, memory):
-    """The loop of `apply`: `walk` is the function of that name, and takes `memory`."""
-    N, T = out.shape
-    for t in range(T):
-        for first in range(0, N, GROUP):
-            n = min(GROUP, N - first)
-            for i in range(n):
-                group.row[i] = i
-            walk(trees, trees.offsets[t], codes, memory, first, n, group, n)
-            for i in range(n):
-                out[first + i, t] = group.at[i]
-
-
-@kernel
-def apply(
-    trees: Trees, codes: Codes2, out: I64s2, group: Group, words: U32s, sets: U64s | None
-):  # fmt: skip
-    """Write the leaves to `out` i64[N, T].
-
-    codes : [F, N]; words : their memory in words
-    sets : those of the trees; None if no node has one
-    """
-    find_leaves(trees, codes, out, group, walk, (words, sets))
-
-
-@device
 def add_all(values, word, n, first, total):
     """Add the values of n leaves to the totals [K, N] of their rows."""
     K = U(len(total))
@@ -275,7 +249,7 @@ def add_some(values, begin, column, word, added, n, first, total):
 
 
 @device
-def add_trees(trees, values, codes, skip, total, begin, column, group, walk, memory):
+def walk_trees(trees, codes, values, skip, total, begin, column, out, group, walk, memory):
     """The loop of `accumulate`: `walk` is the function of that name, and takes `memory`."""
     offsets, added, row, word, at = trees.offsets, group.added, group.row, group.word, group.at
     N = codes.shape[1]
@@ -288,6 +262,10 @@ def add_trees(trees, values, codes, skip, total, begin, column, group, walk, mem
                 row[n_added] = added[n_added] = i
                 n_added += not (len(skip) and skip[t, first + i])
             walk(trees, root, codes, memory, first, n, group, n_added)
+            if len(out):
+                for i in range(n):
+                    out[first + i, t] = at[i]
+                continue
             # 2. their values
             if n_added == n and not len(begin):
                 for i in range(n):
@@ -306,10 +284,11 @@ def add_trees(trees, values, codes, skip, total, begin, column, group, walk, mem
 
 @kernel
 def accumulate(
-    trees: Trees, values: F64s, codes: Codes2, skip: Bools2, total: F64s2, begin: I64s,
-    column: I32s, group: Group, words: U32s, sets: U64s | None,
+    trees: Trees, codes: Codes2, values: F64s, skip: Bools2, total: F64s2, begin: I64s,
+    column: I32s, out: I64s2, group: Group, words: U32s, sets: U64s | None,
 ):  # fmt: skip
-    """Add the leaves' values to `total` f64[n_values, N], or f64[N, n_values] if they are sparse.
+    """Add the leaves' values to `total` f64[n_values, N], or f64[N, n_values] if they are sparse;
+    or write the leaves to `out` i64[N, T], if it has elements.
 
     codes : u8 or u16 [F, N]; words : their memory in words
     skip : bool[T, N], may be empty
@@ -317,4 +296,5 @@ def accumulate(
         values that are not zero: those of leaf v, with their `column`, at begin[v]:begin[v + 1]
     sets : those of the trees; None if no node has one
     """
-    add_trees(trees, values, codes, skip, total, begin, column, group, walk, (words, sets))
+    memory = words, sets
+    walk_trees(trees, codes, values, skip, total, begin, column, out, group, walk, memory)

@@ -26,7 +26,7 @@ from gpuforest.compiler.types import (
 from gpuforest.engine.nodes import CHILD_MASK
 from gpuforest.engine.records import Trees
 from gpuforest.kernels.shared.numba import LOW_32, U, has_code
-from gpuforest.kernels.traverse.numba import FEW, GROUP, SLOTS, Group, add_trees, find_leaves
+from gpuforest.kernels.traverse.numba import FEW, GROUP, SLOTS, Group, walk_trees
 from gpuforest.splits.oblique.terms import (
     BY_SET,
     COUNT_AT,
@@ -316,18 +316,14 @@ def walk_sums(trees, root, codes, memory, first, n, group, moving):
             prefetch(records, U(root + at[r]) << ONE)
 
 
-@kernel
-def apply_sums(trees: Trees, codes: Codes2, out: I64s2, group: Group, sums: Sums):
-    """As `apply` of kernels/traverse/numba.py."""
-    memory = sums, fill_columns(codes, trees.missing, sums)
-    find_leaves(trees, codes, out, group, walk_sums, memory)
-
-
-@kernel
+@kernel(code="uint16")
 def accumulate_sums(
-    trees: Trees, values: F64s, codes: Codes2, skip: Bools2, total: F64s2, begin: I64s,
-    column: I32s, group: Group, sums: Sums,
+    trees: Trees, codes: Codes2, values: F64s, skip: Bools2, total: F64s2, begin: I64s,
+    column: I32s, out: I64s2, group: Group, sums: Sums,
 ):  # fmt: skip
-    """As `accumulate` of kernels/traverse/numba.py."""
+    """As `accumulate` of kernels/traverse/numba.py.
+
+    codes : u16[F, N], so that there is one kernel to compile
+    """
     memory = sums, fill_columns(codes, trees.missing, sums)
-    add_trees(trees, values, codes, skip, total, begin, column, group, walk_sums, memory)
+    walk_trees(trees, codes, values, skip, total, begin, column, out, group, walk_sums, memory)
