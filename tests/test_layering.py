@@ -47,8 +47,9 @@ MOST_HIDDEN = 20  # imports of this package under TYPE_CHECKING
 RENAMED: dict[tuple[str, str, str], dict[str, str | None]] = {
     # one tree a call, for threads over trees; N is the length of its output
     ("bag", "bag", "numba"): {"keys": "key", "N": None},
-    # rows of weight one, several columns
-    ("edges", "edges", "numba"): {"column": "columns", "weights": None},
+    # rows of weight one
+    ("edges", "edges", "numba"): {"weights": None},
+    ("best_split", "best_split", "numba"): {"slots": "slot"},
     # one of its callers has the number of groups
     ("edges", "capped", "numba"): {"n": "G"},
     # C is a part of its output's shape

@@ -157,7 +157,7 @@ def built(name: str) -> bool:
     ------
     BackendError : it cannot be compiled here
     """
-    family, codes = families.family_of(name), families.type_in(name, "code") or "uint8"
+    family, codes = families.family_of(name), families.bins_in(name) or "uint8"
     target = families.type_in(name, "target")
     while objects.read(name) is None:
         process, begun_for = begin(family, codes, target)

@@ -30,7 +30,7 @@ TITLES = {  # of each family, for messages
 }
 FOLDERS = {  # of kernels that not all trees need
     "kernels.grow_subtrees.": "forests",
-    "kernels.best_split.": "levels", "kernels.histogram.": "levels", "kernels.partition.": "levels",
+    "kernels.best_split.": "levels", "kernels.partition.": "levels",
     "kernels.boosted_tree.": "boosting", "kernels.gradients.": "boosting",
     "splits.oblique.": "oblique", "splits.multiway.": "multiway",
     "splits.absolute.": "absolute", "splits.logrank.": "logrank",
@@ -73,6 +73,12 @@ def variants() -> dict[str, tuple[Kernel, Choice]]:
     }
 
 
+def bins_in(name: str) -> str | None:
+    """The type of bins in a kernel's name; None if the kernel takes no bins, or those of both types
+    as one type."""
+    return None if "code" in variants()[name][0].given else type_in(name, "code")
+
+
 def members(
     families: Collection[str], codes: str | None = None, target: str | None = None
 ) -> list[str]:
@@ -81,7 +87,7 @@ def members(
     names = [
         name
         for name in variants()
-        if family_of(name) in families and (codes is None or type_in(name, "code") in (None, codes))
+        if family_of(name) in families and (codes is None or bins_in(name) in (None, codes))
     ]
     order = [target, None]
     return sorted(

@@ -177,7 +177,7 @@ def weights_below(
     members: Members, leaves: np.ndarray, low: np.ndarray, high: np.ndarray, n_threads: int
 ) -> np.ndarray:
     """The weights of the rows in leaves whose ranks are below low i64[n, K], and below high
-    i64[n, K]; of all; the number of draws, and of ranks: i64[n, K, 5]."""
+    i64[n, K]; of all; and the number of draws: i64[n, K, 4]."""
     out = np.zeros((*low.shape, 5), np.int64)
 
     def task(rows: slice, scratch: ByRank) -> None:
@@ -185,7 +185,7 @@ def weights_below(
         quantile_kernels.weights_below(members, leaves[rows], *bounds, scratch, out[rows])
 
     _by_blocks(task, members, len(leaves), n_threads)
-    return out
+    return out[..., :4]
 
 
 def _by_blocks(
@@ -242,7 +242,7 @@ class Distribution:
 
         def of(leaves: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
             weights = weights_below(self.members, leaves, low, high, backend.n_threads)
-            below, upto, total, draws, _ = np.moveaxis(weights, 2, 0)
+            below, upto, total, draws = np.moveaxis(weights, 2, 0)
             with np.errstate(invalid="ignore", divide="ignore"):
                 return _rank(below / total, upto / total, 1 / draws, kind)
 

@@ -18,7 +18,7 @@ from gpuforest.kernels.best_split.cuts import (
     random_of_bins,
     slot_at,
 )
-from gpuforest.kernels.histogram.numba import accumulate
+from gpuforest.kernels.histogram.numba import histogram
 from gpuforest.kernels.shared.numba import domain, has_labels, order_of, permute
 from gpuforest.kernels.shared.records import NO_BIN, NO_SPLIT, Split
 from gpuforest.splits.sets.numba import Sets, best_set, compact_bins, set_sums, write_set
@@ -56,7 +56,7 @@ def improve_by_cut(hist, feature, slot, rules, best, splits, scan):
 
 
 @device
-def slot_best(data, slot, hist, features, need, rules, best, splits, scan, sets):
+def best_split(data, slot, hist, features, need, rules, best, splits, scan, sets):
     """Improve on the Split `best`, whose left sums and set are in `splits`, with one slot's
     histograms; returns the new best and how many features were tried."""
     tried, C = 0, len(slot.sums)
@@ -108,14 +108,17 @@ def search_slot(data, slots, s, rules, order_domain, splits, hist, batch, need, 
             n = min(n, left, F - position)
             draw(batch, n, slots, s, k, position, order, order_domain, F)
             hist[:n] = 0
-            accumulate(data, slots, s, batch, 0, n, hist, rules.count_rows)
-        best, varied = slot_best(data, slot, hist, batch[:n], left, rules, best, splits, scan, sets)
+            histogram(data, slots, batch, rules.count_rows, s, 0, n, hist)
+        best, varied = best_split(
+            data, slot, hist, batch[:n], left, rules, best, splits, scan, sets
+        )
         left -= varied
         position += n if fills else F
     put_best(best, need - left, s, splits)
 
 
-# one kernel has all steps, because searches take most of the time to compile
+# One kernel has all steps, because searches take most of the time to compile. By histograms of
+# whole chunks, trees that grow level by level to their leaves took 4.5 to 6 times as long
 @kernel(plain={})
 def level(
     data: Data, slots: Frontier, rules: Rules, first: I64, last: I64, splits: Splits, hist: I64s3,
@@ -131,7 +134,7 @@ def level(
     for s in range(first, last):
         h = np.int64(0) if fills and begin == end else s
         if begin < end:
-            accumulate(data, slots, s, features[h], begin, end, hist[h], rules.count_rows)
+            histogram(data, slots, features[h], rules.count_rows, s, begin, end, hist[h])
             continue
         wanted = rules.n_tried if fills else need[s]
         search_slot(

@@ -124,11 +124,11 @@ def find_edges(values, max_bins, first, rank, spread, out):
 
 @kernel
 def edges(
-    values: F64s, max_bins: I64, first: F64s, rank: F64s, spread: F64s, out: F64s, count: I64s
+    column: F64s, max_bins: I64, first: F64s, rank: F64s, spread: F64s, out: F64s, count: I64s
 ):  # fmt: skip
     """Write the edges of a column to `out` f64[min(n, max_bins)], and their number to count[0].
 
-    values : f64[n + 1], the column, ascending, NaN last, and a place; it is overwritten
+    column : f64[n + 1], ascending, NaN last, and one more place; it is overwritten
     first, rank, spread : f64[n + 1], scratch
     """
-    count[0] = find_edges(values, max_bins, first, rank, spread, out)
+    count[0] = find_edges(column, max_bins, first, rank, spread, out)

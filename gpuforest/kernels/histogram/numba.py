@@ -8,7 +8,7 @@ from gpuforest.kernels.shared.numba import U, has_labels
 
 
 @device
-def accumulate(data, slots, s, features, first, last, hist, count_rows):
+def histogram(data, slots, features, count_rows, s, first, last, hist):
     """Add one slot's rows to `hist` i64[k, B * width], for the features first .. last - 1."""
     codes, y, C = data.codes, data.y, data.n_channels
     rows, weights, width = slots.rows, slots.weights, np.int64(C + count_rows)
