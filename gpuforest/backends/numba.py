@@ -49,7 +49,7 @@ DENSE_VALUES = 8  # a prediction of more values than these skips zeros
 NO_LABELS = np.zeros((0, 1), np.int32)
 NONE_LEFT_OUT = np.zeros((0, 0), np.bool_)
 ALL_VALUES = np.zeros(0, np.int64), np.zeros(0, np.int32)
-NO_VALUES = np.zeros(0), NONE_LEFT_OUT, np.zeros((0, 0)), *ALL_VALUES
+NO_VALUES, NO_SUMS = np.zeros(0), (NONE_LEFT_OUT, np.zeros((0, 0)), *ALL_VALUES)
 NO_LEAVES = np.zeros((0, 0), np.int64)
 
 # scratch of all kinds of split, for sets, and of the kind alone
@@ -316,7 +316,7 @@ class NumbaBackend(NumpyBackend):
 
         def part(rows: slice) -> None:
             walk, columns, memory = compiled_walk(forest, codes[rows])
-            walk(trees, columns, *NO_VALUES, out[rows], new_group(), *memory)
+            walk(trees, NO_VALUES, columns, *NO_SUMS, out[rows], new_group(), *memory)
 
         blocks = self.row_blocks(len(codes), forest.n_trees, codes.shape[1] * codes.itemsize)
         parallel_map(part, blocks, self.n_threads)
@@ -336,8 +336,8 @@ class NumbaBackend(NumpyBackend):
             left_out = NONE_LEFT_OUT if skip is None else np.ascontiguousarray(skip[:, rows])
             sums = total[rows] if len(begin) else np.ascontiguousarray(total[rows].T)
             walk, columns, memory = compiled_walk(forest, codes[rows])
-            added = values, left_out, sums, begin, column
-            walk(walked, columns, *added, NO_LEAVES, new_group(), *memory)
+            added = columns, left_out, sums, begin, column
+            walk(walked, values, *added, NO_LEAVES, new_group(), *memory)
             if not len(begin):
                 total[rows] = sums.T
 

@@ -14,7 +14,7 @@ from engine import DeepFrom, same_forest
 from far_rows import F, N, far_rows, far_training
 
 from gpuforest import DecisionTreeClassifier, DecisionTreeRegressor
-from gpuforest.backends.numba import NO_VALUES, NumbaBackend
+from gpuforest.backends.numba import NO_SUMS, NO_VALUES, NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common.dtypes import MAX_FEATURES
 from gpuforest.engine.binning import (
@@ -130,6 +130,6 @@ def test_offsets_of_walks():
     offsets, out = np.array([0, 3]), np.empty((MANY, 1), np.int64)
     trees = Trees(nodes, offsets, 3, np.zeros(0, np.int64), np.zeros(0, np.uint64))
     walk, codes, memory = compiled_walk(SimpleNamespace(oblique=False, sets=()), columns.T)
-    walk(trees, codes, *NO_VALUES, out, new_group(), *memory)
+    walk(trees, NO_VALUES, codes, *NO_SUMS, out, new_group(), *memory)
     assert np.array_equal(out, traverse_numpy.apply(trees, columns.T))
     assert np.array_equal(out[:, 0], 1 + (columns[-1] > 1))

@@ -249,7 +249,7 @@ def add_some(values, begin, column, word, added, n, first, total):
 
 
 @device
-def walk_trees(trees, codes, values, skip, total, begin, column, out, group, walk, memory):
+def walk_trees(trees, values, codes, skip, total, begin, column, out, group, walk, memory):
     """The loop of `accumulate`: `walk` is the function of that name, and takes `memory`."""
     offsets, added, row, word, at = trees.offsets, group.added, group.row, group.word, group.at
     N = codes.shape[1]
@@ -284,7 +284,7 @@ def walk_trees(trees, codes, values, skip, total, begin, column, out, group, wal
 
 @kernel
 def accumulate(
-    trees: Trees, codes: Codes2, values: F64s, skip: Bools2, total: F64s2, begin: I64s,
+    trees: Trees, values: F64s, codes: Codes2, skip: Bools2, total: F64s2, begin: I64s,
     column: I32s, out: I64s2, group: Group, words: U32s, sets: U64s | None,
 ):  # fmt: skip
     """Add the leaves' values to `total` f64[n_values, N], or f64[N, n_values] if they are sparse;
@@ -297,4 +297,4 @@ def accumulate(
     sets : those of the trees; None if no node has one
     """
     memory = words, sets
-    walk_trees(trees, codes, values, skip, total, begin, column, out, group, walk, memory)
+    walk_trees(trees, values, codes, skip, total, begin, column, out, group, walk, memory)

@@ -318,7 +318,7 @@ def walk_sums(trees, root, codes, memory, first, n, group, moving):
 
 @kernel(code="uint16")
 def accumulate_sums(
-    trees: Trees, codes: Codes2, values: F64s, skip: Bools2, total: F64s2, begin: I64s,
+    trees: Trees, values: F64s, codes: Codes2, skip: Bools2, total: F64s2, begin: I64s,
     column: I32s, out: I64s2, group: Group, sums: Sums,
 ):  # fmt: skip
     """As `accumulate` of kernels/traverse/numba.py.
@@ -326,4 +326,4 @@ def accumulate_sums(
     codes : u16[F, N], so that there is one kernel to compile
     """
     memory = sums, fill_columns(codes, trees.missing, sums)
-    walk_trees(trees, codes, values, skip, total, begin, column, out, group, walk_sums, memory)
+    walk_trees(trees, values, codes, skip, total, begin, column, out, group, walk_sums, memory)
