@@ -75,10 +75,9 @@ def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
     if DEEP or config.option.markexpr:
         return
     asked = {Path(argument.split("::")[0]).name for argument in config.args}
-    left = [i for i in items if i.get_closest_marker("deep") and i.path.name not in asked]
-    if left:
-        config.hook.pytest_deselected(items=left)
-        items[:] = [item for item in items if item not in {*left}]
+    left = {i for i in items if i.get_closest_marker("deep") and i.path.name not in asked}
+    config.hook.pytest_deselected(items=[*left])
+    items[:] = [item for item in items if item not in left]
 
 
 def pytest_configure(config: Any) -> None:
