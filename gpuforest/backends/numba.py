@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from gpuforest.backends import boosters, numpy
 from gpuforest.backends.base import Array, Backend, Moved
-from gpuforest.backends.boosters import NumbaBooster
-from gpuforest.backends.numpy import NumpyBackend, deep_wave_bytes
 from gpuforest.boosting.rounds import Boosting
 from gpuforest.common.parallel import cut_evenly, cut_pieces, parallel_map
 from gpuforest.engine.binning import BinEdges, new_codes, value_dtype
@@ -72,7 +71,7 @@ class NumbaNodes(Nodes):
         return rows, weights, offsets
 
     def wave_bytes(self, backend: Backend, fit: Fit, n_trees: int) -> float:
-        return deep_wave_bytes(fit, backend.n_threads, n_trees)
+        return numpy.deep_wave_bytes(fit, backend.n_threads, n_trees)
 
 
 class NumbaSampling(RowSampling):
@@ -135,15 +134,15 @@ def edges_of(
     return [e[:count] for e, count in zip(out, n_edges, strict=True)]
 
 
-class NumbaBackend(NumpyBackend):
+class NumbaBackend(numpy.NumpyBackend):
     """Numba on the CPU: compiled, threaded, cached on disk."""
 
     name = "numba"
     n_workers = 1  # how many backends, this one included, work at the same time
     nodes, sampling = NumbaNodes(), NumbaSampling()
 
-    def booster(self, boosting: Boosting) -> NumbaBooster:
-        return NumbaBooster(boosting)
+    def booster(self, boosting: Boosting) -> boosters.NumbaBooster:
+        return boosters.NumbaBooster(boosting)
 
     def waves(
         self, sampling: Sampling, C: int, n_trees: int, n_words: int = 0, bounded: bool = False

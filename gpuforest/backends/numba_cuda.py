@@ -15,8 +15,7 @@ from numba.core import config
 
 from gpuforest.backends import gpu
 from gpuforest.backends.base import Array, Backend, Moved
-from gpuforest.common.dtypes import SCORE, STAT, WEIGHT
-from gpuforest.common.errors import BackendError
+from gpuforest.common import dtypes, errors
 from gpuforest.compiler.types import as_tuple, new_arrays
 from gpuforest.engine.binning import BinEdges
 from gpuforest.engine.forest import Forest
@@ -39,7 +38,7 @@ class NumbaCudaSampling(RowSampling):
     def bag(
         self, backend: Any, keys: Array, n_rows: int, n_draws: int, cumulative: Array | None
     ) -> Array:
-        weights = backend.xp.zeros((len(keys), n_rows), dtype=WEIGHT)
+        weights = backend.xp.zeros((len(keys), n_rows), dtype=dtypes.WEIGHT)
         shares = backend.xp.zeros(0, dtype=np.int64) if cumulative is None else cumulative
         backend.launch(kernels.draw, len(keys) * n_draws, keys, n_draws, shares, weights)
         return weights
@@ -67,7 +66,7 @@ class NumbaCudaBackend(Backend):
             on = config.DISABLE_JIT
             reason = None if on else "Numba's simulator needs NUMBA_DISABLE_JIT=1 too"
         if reason is not None:
-            raise BackendError(f"backend 'numba-cuda' cannot run here: {reason}")
+            raise errors.BackendError(f"backend 'numba-cuda' cannot run here: {reason}")
         self.xp = import_module(f"array_api_compat.{'numpy' if self.simulated else 'cupy'}")
 
     def asnumpy(self, array: Array) -> np.ndarray:
@@ -113,7 +112,7 @@ class NumbaCudaBackend(Backend):
     ) -> tuple[Array, Array]:  # fmt: skip
         y, xp = training.target.y, self.xp
         if sums is None:
-            sums = xp.zeros((len(begin), training.n_channels), dtype=STAT)
+            sums = xp.zeros((len(begin), training.n_channels), dtype=dtypes.STAT)
             first = self.offsets(end - begin)
             self.launch(kernels.add_totals, len(rows), y, rows, weights, begin, first, sums)
 
@@ -126,7 +125,7 @@ class NumbaCudaBackend(Backend):
 
     def histogram(self, training: Training, slots: Frontier, features: Array) -> Array:
         (S, k), data, count_rows = features.shape, training.data, training.rules.count_rows
-        hist = self.xp.zeros((S, k, data.n_codes, data.n_channels + count_rows), dtype=STAT)
+        hist = self.xp.zeros((S, k, data.n_codes, data.n_channels + count_rows), dtype=dtypes.STAT)
         first, n = self.offsets(slots.end - slots.begin), len(slots.rows) * k
         self.launch(kernels.add_histograms, n, data, slots, features, count_rows, first, hist)
         return hist
@@ -137,11 +136,11 @@ class NumbaCudaBackend(Backend):
         xp, (S, k), data = self.xp, features.shape, training.data
         hist = xp.reshape(hist, (S, k, -1))
         cuts = Cuts(
-            xp.empty((S, k), dtype=SCORE),
+            xp.empty((S, k), dtype=dtypes.SCORE),
             xp.zeros((S, k), dtype=np.bool_),
             xp.empty((S, k), dtype=np.int32),
             xp.empty((S, k), dtype=np.bool_),
-            xp.empty((S, k, data.n_channels), dtype=STAT),
+            xp.empty((S, k, data.n_channels), dtype=dtypes.STAT),
         )
         splits = Splits(**new_arrays(Splits, xp.zeros, S=S, C=data.n_channels, W=0))
         splits.score[...], splits.feature[...] = -np.inf, -1

@@ -10,11 +10,8 @@ from typing import TypeVar
 
 from gpuforest.backends import gpu
 from gpuforest.backends.base import Backend
-from gpuforest.common.errors import BackendError
-from gpuforest.common.progress import stage
-from gpuforest.compiler import code
-from gpuforest.compiler.families import TITLES
-from gpuforest.compiler.objects import log_once
+from gpuforest.common import errors, progress
+from gpuforest.compiler import code, families, objects
 from gpuforest.engine.criteria import Criterion
 from gpuforest.splits.base import Kind
 
@@ -46,7 +43,7 @@ def _numpy(n_threads: int, memory_budget: int) -> Backend:
 
 def _numba(n_threads: int, memory_budget: int) -> Backend:
     if not code.can_run():
-        raise BackendError(f"backend 'numba': {NO_KERNELS}")
+        raise errors.BackendError(f"backend 'numba': {NO_KERNELS}")
     from gpuforest.backends.numba import NumbaBackend
 
     return NumbaBackend(n_threads, memory_budget)
@@ -56,7 +53,7 @@ def _compiled_or_numpy() -> str:
     """The better backend of the CPU; a log record, once, says that it is NumPy."""
     if code.can_run():
         return "numba"
-    log_once("no kernels", f"NumPy does all work, which is slow: {NO_KERNELS}")
+    objects.log_once("no kernels", f"NumPy does all work, which is slow: {NO_KERNELS}")
     return "numpy"
 
 
@@ -76,13 +73,13 @@ def _all_gpus(n_threads: int, memory_budget: int) -> Backend:
 
 def _numba_cuda(n_threads: int, memory_budget: int) -> Backend:
     if find_spec("numba_cuda") is None:
-        raise BackendError(
+        raise errors.BackendError(
             "backend 'numba-cuda' needs the package numba-cuda: pip install 'gpuforest[numba-cuda]'"
         )
     try:
         from gpuforest.backends.numba_cuda import NumbaCudaBackend
     except (ImportError, AttributeError) as error:  # each release fits some releases of numba
-        raise BackendError(
+        raise errors.BackendError(
             "backend 'numba-cuda' cannot run here: the installed numba-cuda does not work with "
             f"the installed numba ({error}): pip install 'gpuforest[numba-cuda]'"
         ) from error
@@ -165,7 +162,7 @@ def for_splits(backend: Backend, criterion: Criterion, kind: Kind) -> Backend:
     """The backend; or the CPU's, with a log record, if it does not have such splits, or does not
     support the criterion."""
     backend = _or_cpu(backend, kind.runs_on, kind.title)
-    family = kind.name if kind.name in TITLES else "forests"
+    family = kind.name if kind.name in families.TITLES else "forests"
     if backend.name == "numba" and family not in code.complete:
         code.expect(family, "int32" if criterion.of_classes else "int64")
     if criterion.number is not None:
@@ -218,14 +215,14 @@ def run_on_backend(
     cannot be compiled, or if little work would wait for them, it starts again on NumPy. If the
     user named the backend, its error is raised. The other parameters are those of `get_backend`.
     """
-    with stage("starting"):
+    with progress.stage("starting"):
         backend = get_backend(name, n_threads, n_rows=n_rows, on_device=on_device)
     may_choose = name == "auto" and not os.environ.get(ENVIRONMENT) and backend.name != "numpy"
     is_small = may_choose and 0 < n_rows <= SMALL_ROWS
     try:
         with gpu.device_errors(), code.not_waiting() if is_small else nullcontext():
             return work(backend)
-    except BackendError as error:
+    except errors.BackendError as error:
         if not may_choose:
             raise
         if isinstance(error, code.Later):

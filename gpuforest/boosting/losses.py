@@ -35,40 +35,30 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gpuforest.backends.base import Array
-from gpuforest.common.elementary import exp, expit, log, log1p_exp
-from gpuforest.common.sums import near_one
+from gpuforest.common import elementary, sums
 from gpuforest.kernels.boosted_tree.records import LossOf
-from gpuforest.kernels.gradients.numpy import (
-    ABSOLUTE,
-    BINARY,
-    COUNTS,
-    GAMMA,
-    HUBER,
-    MULTICLASS,
-    QUANTILE,
-    SQUARED,
-)
+from gpuforest.kernels.gradients import numpy
 
 NUMBERS = {
-    "squared_error": SQUARED,
-    "absolute_error": ABSOLUTE,
-    "huber": HUBER,
-    "gamma": GAMMA,
-    "poisson": COUNTS,
-    "quantile": QUANTILE,
+    "squared_error": numpy.SQUARED,
+    "absolute_error": numpy.ABSOLUTE,
+    "huber": numpy.HUBER,
+    "gamma": numpy.GAMMA,
+    "poisson": numpy.COUNTS,
+    "quantile": numpy.QUANTILE,
 }
 # of each loss: its predictions are classes, or exponentials of raw ones; all hessians are one;
 # gradients and hessians lie between -1 and 1; leaves' values follow from the sorted residuals of
 # their rows; residuals beyond a `delta` count as outliers
 FACTS = {
-    SQUARED: "constant",
-    ABSOLUTE: "constant bounded order",
-    QUANTILE: "constant bounded order",
-    HUBER: "constant order delta",
-    COUNTS: "log",
-    GAMMA: "log",
-    BINARY: "classes bounded",
-    MULTICLASS: "classes bounded",
+    numpy.SQUARED: "constant",
+    numpy.ABSOLUTE: "constant bounded order",
+    numpy.QUANTILE: "constant bounded order",
+    numpy.HUBER: "constant order delta",
+    numpy.COUNTS: "log",
+    numpy.GAMMA: "log",
+    numpy.BINARY: "classes bounded",
+    numpy.MULTICLASS: "classes bounded",
 }
 OUTLIER_QUANTILE = 0.9  # of the absolute residuals: beyond it a row is an outlier
 MOST_VALUE_OF_CLASSES = 30.0
@@ -107,7 +97,9 @@ class Loss:
         """The loss of this name; n_classes : 0 for regression."""
         if name == "log_loss":
             several = n_classes > 2
-            return cls(name, MULTICLASS if several else BINARY, n_classes if several else 1)
+            return cls(
+                name, numpy.MULTICLASS if several else numpy.BINARY, n_classes if several else 1
+            )
         loss = cls(name, NUMBERS[name])
         default = OUTLIER_QUANTILE if loss.has_delta else 0.5
         return replace(loss, quantile=default if quantile is None else float(quantile))
@@ -127,7 +119,7 @@ class Loss:
     @property
     def share(self) -> float:
         """The quantile of the residuals that is the best constant, where `by_order`."""
-        return self.quantile if self.number == QUANTILE else 0.5
+        return self.quantile if self.number == numpy.QUANTILE else 0.5
 
     def of_rows(self, y: Array, weight: Array, raw: Array, delta: Array) -> LossOf:
         """The loss as kernels take it, of rows with raw predictions f64[K, N]."""
@@ -151,9 +143,9 @@ class Loss:
 
     def check(self, y: np.ndarray) -> None:
         """Raise ValueError if the loss is not defined for y f64[N]."""
-        if self.number == GAMMA and not (y > 0).all():
+        if self.number == numpy.GAMMA and not (y > 0).all():
             raise ValueError("loss='gamma' requires strictly positive y.")
-        if self.number == COUNTS and not ((y >= 0).all() and y.sum() > 0):
+        if self.number == numpy.COUNTS and not ((y >= 0).all() and y.sum() > 0):
             raise ValueError("loss='poisson' requires non-negative y and sum(y) > 0.")
 
     def baseline(self, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
@@ -164,40 +156,40 @@ class Loss:
         if self.by_order:
             return np.array([weighted_quantile(y, weight, self.share)])
         if self.is_classes:
-            w = np.ones(len(y)) if weight is None else near_one(weight)
+            w = np.ones(len(y)) if weight is None else sums.near_one(weight)
             total = exact_sum(w)
             shares = np.array([exact_sum(w[y == k]) for k in range(max(2, self.n_raw))]) / total
             shares = np.minimum(np.maximum(shares, LEAST_SHARE), 1 - LEAST_SHARE)
-            if self.number == BINARY:
-                return np.asarray(log(shares[1:] / (1 - shares[1:])))
-            logs = log(shares)
+            if self.number == numpy.BINARY:
+                return np.asarray(elementary.log(shares[1:] / (1 - shares[1:])))
+            logs = elementary.log(shares)
             return np.asarray(logs - exact_sum(logs) / len(logs))
         mean = np.array([exact_mean(y, weight)])
-        return log(mean) if self.is_log else mean
+        return elementary.log(mean) if self.is_log else mean
 
     @np.errstate(over="ignore")
     def losses(self, y: np.ndarray, raw: np.ndarray) -> np.ndarray:
         """The loss f64[N] of each row, from raw predictions f64[K, N]; infinite where float64 does
         not hold it."""
-        if self.number == MULTICLASS:
+        if self.number == numpy.MULTICLASS:
             top = raw.max(axis=0)
             total = np.zeros_like(top)
             for row in raw:  # one class after another: a fixed order
-                total = total + exp(row - top)
-            return np.asarray(log(total) + top - raw[y, np.arange(len(y))])
+                total = total + elementary.exp(row - top)
+            return np.asarray(elementary.log(total) + top - raw[y, np.arange(len(y))])
         first = raw[0]
-        if self.number == BINARY:
-            return np.asarray(log1p_exp(first) - y * first)
-        if self.number == COUNTS:
-            return np.asarray(exp(first) - y * first)
-        if self.number == GAMMA:
-            return np.asarray(first + y * exp(-first))
+        if self.number == numpy.BINARY:
+            return np.asarray(elementary.log1p_exp(first) - y * first)
+        if self.number == numpy.COUNTS:
+            return np.asarray(elementary.exp(first) - y * first)
+        if self.number == numpy.GAMMA:
+            return np.asarray(first + y * elementary.exp(-first))
         rest = y - first
-        if self.number == ABSOLUTE:
+        if self.number == numpy.ABSOLUTE:
             return np.asarray(np.abs(rest))
-        if self.number == QUANTILE:
+        if self.number == numpy.QUANTILE:
             return np.asarray(rest * (self.quantile - (rest < 0)))
-        if self.number == HUBER:
+        if self.number == numpy.HUBER:
             delta, size = self.delta(rest, None), np.abs(rest)
             far = delta * (size - 0.5 * delta)
             return np.asarray(np.where(size <= delta, 0.5 * rest * rest, far))
@@ -209,16 +201,16 @@ class Loss:
 
     def predictions(self, raw: np.ndarray) -> np.ndarray:
         """Predictions f64[N], or probabilities f64[N, n_classes], from raw f64[N, K]."""
-        if self.number == BINARY:
-            second = expit(raw[:, 0])
+        if self.number == numpy.BINARY:
+            second = elementary.expit(raw[:, 0])
             return np.stack([1.0 - second, second], axis=1)
-        if self.number == MULTICLASS:
-            shares = exp(raw - raw.max(axis=1, keepdims=True))
+        if self.number == numpy.MULTICLASS:
+            shares = elementary.exp(raw - raw.max(axis=1, keepdims=True))
             total = np.zeros(len(raw))
             for k in range(self.n_raw):
                 total = total + shares[:, k]
             return np.asarray(shares / total[:, None])
-        return exp(raw[:, 0]) if self.is_log else raw[:, 0]
+        return elementary.exp(raw[:, 0]) if self.is_log else raw[:, 0]
 
 
 def fixed_point(values: np.ndarray) -> tuple[float, int]:
@@ -248,7 +240,7 @@ def exact_mean(values: np.ndarray, weight: np.ndarray | None) -> float:
     if weight is None:
         m, e = fixed_point(values)
         return float(np.ldexp(m / len(values), e))
-    weight = near_one(weight)
+    weight = sums.near_one(weight)
     (m, e), (total, unit) = fixed_point(values * weight), fixed_point(weight)
     return float(np.ldexp(m / total, e - unit))
 

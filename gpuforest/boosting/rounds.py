@@ -19,8 +19,7 @@ import numpy as np
 from gpuforest.backends.base import Backend
 from gpuforest.boosting.losses import Loss
 from gpuforest.common import hashing
-from gpuforest.engine.binning import BinnedMatrix
-from gpuforest.engine.nodes import unpack
+from gpuforest.engine import binning, nodes
 from gpuforest.kernels.boosted_tree.records import MOST_STEP, GrownTree, LossOf, TreeRules
 from gpuforest.kernels.gradients.numpy import derivatives, power_of_two
 
@@ -47,7 +46,7 @@ class Boosting:
     watched, by_loss : whether raw predictions, or the mean loss, are asked for after each round
     """
 
-    matrix: BinnedMatrix  # for these rounds alone, see `columns_of`
+    matrix: binning.BinnedMatrix  # for these rounds alone, see `columns_of`
     y: np.ndarray
     weight: np.ndarray | None
     loss: Loss
@@ -279,7 +278,7 @@ def in_monotonic_order(tree: GrownTree, signs: np.ndarray) -> np.ndarray:
     Quantiles need it: the bounds within which trees grow are those of mean gradients.
     """
     values: np.ndarray = tree.leaves["added"].copy()
-    feature, _, _, child = unpack(np, tree.nodes)
+    feature, _, _, child = nodes.unpack(np, tree.nodes)
     leaves: list[slice] = [slice(0, 0)] * len(feature)  # below each node
     for node in range(len(feature) - 1, -1, -1):  # children come after their parents
         first = int(child[node])

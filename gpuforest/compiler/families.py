@@ -11,9 +11,7 @@ from collections.abc import Collection, Iterator
 from functools import cache
 from importlib import import_module
 
-from gpuforest.compiler.decorators import Kernel
-from gpuforest.compiler.objects import MODULES
-from gpuforest.compiler.types import Choice
+from gpuforest.compiler import decorators, objects, types
 
 SHARED = "shared"  # all trees need them: bags, bins, walks
 TITLES = {  # of each family, for messages
@@ -52,19 +50,19 @@ def type_in(name: str, kind: str) -> str | None:
     return found and found[1]
 
 
-def all_kernels() -> Iterator[Kernel]:
+def all_kernels() -> Iterator[decorators.Kernel]:
     """All kernels."""
-    for name in MODULES:
+    for name in objects.MODULES:
         module = import_module(f"gpuforest.{name}")
         yield from (
             value
             for value in vars(module).values()
-            if isinstance(value, Kernel) and value.__module__ == module.__name__
+            if isinstance(value, decorators.Kernel) and value.__module__ == module.__name__
         )
 
 
 @cache
-def variants() -> dict[str, tuple[Kernel, Choice]]:
+def variants() -> dict[str, tuple[decorators.Kernel, types.Choice]]:
     """All kernels, for all types that they take, by name."""
     return {
         kernel.name_of(choice): (kernel, choice)

@@ -14,9 +14,7 @@ import numpy as np
 
 from gpuforest.common.progress import stage
 from gpuforest.common.text import did_you_mean
-from gpuforest.data.arrays import is_number, ordered_codes, part_of
-from gpuforest.data.binned import Labels
-from gpuforest.data.categories import columns_of_categories
+from gpuforest.data import arrays, binned, categories
 from gpuforest.data.files import (
     DAMAGED,
     PARQUET,
@@ -328,13 +326,13 @@ def select_features(frame: Any, names: Sequence[str]) -> tuple[Any, list[str]]:
     return features, [name for name in frame.columns if name not in wanted]
 
 
-def is_class_target(y: np.ndarray | Labels) -> bool:
+def is_class_target(y: np.ndarray | binned.Labels) -> bool:
     """Whether a target names classes rather than a quantity.
 
     Strings and booleans do; whole numbers (1.0 is one) do where there are at most 20 distinct ones
     and each occurs twice on average; other numbers do not.
     """
-    if isinstance(y, Labels) or y.dtype.kind not in "iuf":
+    if isinstance(y, binned.Labels) or y.dtype.kind not in "iuf":
         return True
     distinct = np.unique(y)
     is_whole = y.dtype.kind != "f" or bool((distinct == np.round(distinct)).all())
@@ -348,7 +346,7 @@ def find_columns(frame: Any, names: Sequence[str]) -> list[str]:
     columns = [name if name in present else name.strip() for name in names]
     if absent := [name for name in columns if name not in present]:
         hint = did_you_mean(absent[0], present) or f": there are {listed(present)}"
-        if all(is_number(name) for name in present):
+        if all(arrays.is_number(name) for name in present):
             hint += "; the first line should hold the columns' names, not numbers"
         raise ValueError(f"no column {absent[0]!r}{hint}")
     return columns
@@ -382,7 +380,7 @@ def _survival(column: Any, time: np.ndarray, target: str) -> np.ndarray:
             f"the event column {column.name!r} must hold 1 (or true) where the event came, or the "
             "number of its cause, and 0 (or false) where it had not come by the time of the row"
         )
-    if (part_of(column.name), part_of(target)) == (2, 0):
+    if (arrays.part_of(column.name), arrays.part_of(target)) == (2, 0):
         raise ValueError(f"exchange --event {column.name!r}, named a time, and --target {target!r}")
     if time.dtype.kind not in "iuf":
         raise ValueError(f"the target {target!r} must hold the times of the events: numbers")
@@ -408,7 +406,7 @@ def _may_be(dtype: Any, frame: Any, name: str) -> bool:
 
 def string_columns(frame: Any) -> list[str]:
     """The columns of strings, which are categories by themselves."""
-    return [frame.columns[i] for i in columns_of_categories(frame)]
+    return [frame.columns[i] for i in categories.columns_of_categories(frame)]
 
 
 def _weights(column: Any) -> np.ndarray:
@@ -432,7 +430,7 @@ def _groups(column: Any) -> np.ndarray:
             f"the column {column.name!r} of groups or times is missing in {n_missing} of "
             f"{len(column)} rows"
         )
-    codes, ordered = ordered_codes(column.to_native())
+    codes, ordered = arrays.ordered_codes(column.to_native())
     return codes if ordered else np.asarray(column.to_numpy())
 
 

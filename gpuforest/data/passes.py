@@ -23,19 +23,10 @@ from gpuforest.backends.base import Array, Backend
 from gpuforest.backends.registry import get_host_backend
 from gpuforest.common import progress
 from gpuforest.common.arguments import byte_count, thread_count
-from gpuforest.data.arrays import count_columns, fields_of, is_frame, part_of, to_host
+from gpuforest.data import arrays, blocks, validation
 from gpuforest.data.binned import OF_ROWS, BinnedData, Labels, codes_in, finished, unfinished
-from gpuforest.data.blocks import Block, Blocks, named
 from gpuforest.data.categories import CategoryReader, Tally, factorize, find
 from gpuforest.data.target_statistics import OrderedTarget, codes_of, has_statistics
-from gpuforest.data.validation import (
-    check_groups,
-    check_weights,
-    column_name,
-    number_labels,
-    read_labels,
-    read_table,
-)
 from gpuforest.engine import binning
 from gpuforest.engine.binning import SAMPLE_ROWS
 
@@ -132,14 +123,14 @@ class Reader(BaseEstimator):  # type: ignore[misc]
     ) -> Summary:
         """That of a block whose first row is the table's row `begin`; `limit`: see `Summary`."""
         is_first = self.features is None
-        if not is_first and is_frame(X) == (self.names is None):
+        if not is_first and arrays.is_frame(X) == (self.names is None):
             raise ValueError("some blocks are frames with column names, and others are arrays")
         wanted, features = self.categorical_features, self.features
         counter = CategoryReader(
             wanted, weights=weight, only_counts=True, features=features,
             split=self.categorical_split,
         )  # fmt: skip
-        table, names = read_table(self, X, backend, counter, reset=is_first)
+        table, names = validation.read_table(self, X, backend, counter, reset=is_first)
         if is_first:
             self.features, self.names = counter.features, names
         n, seed = table.shape[0], self.seed
@@ -154,7 +145,9 @@ class Reader(BaseEstimator):  # type: ignore[misc]
         self, X: Any, edges: binning.BinEdges, ordered: Ordered, begin: int, backend: Backend
     ) -> Array:
         """A block as numbers [n, F], whose first row is the table's row `begin`."""
-        table = read_table(self, X, backend, CategoryReader(known=edges.known), reset=False)[0]
+        table = validation.read_table(
+            self, X, backend, CategoryReader(known=edges.known), reset=False
+        )[0]
         for f, values in ordered.items():
             table[:, f] = values[begin : begin + len(table)]
         return table
@@ -168,7 +161,7 @@ class Reader(BaseEstimator):  # type: ignore[misc]
         statistics make of categories."""
         fewest, split = self.min_category_frequency, self.categorical_split
         categories = {
-            f: tally.categories(column_name(f, self.names), fewest, split)
+            f: tally.categories(validation.column_name(f, self.names), fewest, split)
             for f, tally in summary.tallies.items()
         }
         ordered, statistics = self._statistics(summary.tallies, categories, y, weights, groups)
@@ -197,7 +190,7 @@ class Reader(BaseEstimator):  # type: ignore[misc]
             if has_statistics(self.categorical_split, len(categories[f])):
                 target = target or self.ordered_target(*of_rows)
                 factor = np.concatenate(tally.codes), tally.values, None
-                codes = codes_of(find(factor, categories[f], column_name(f, self.names)))
+                codes = codes_of(find(factor, categories[f], validation.column_name(f, self.names)))
                 ordered[f], statistics[f] = target.statistic(codes, categories[f])
         return ordered, statistics
 
@@ -249,7 +242,7 @@ class Reader(BaseEstimator):  # type: ignore[misc]
 
 
 def binned_blocks(
-    source: Blocks, reader: Reader, path: str | os.PathLike[str] | None, n_jobs: int | None,
+    source: blocks.Blocks, reader: Reader, path: str | os.PathLike[str] | None, n_jobs: int | None,
     memory_limit: int | str | None, verbose: int,
 ) -> BinnedData:  # fmt: skip
     """See `BinnedData.from_blocks`."""
@@ -275,13 +268,13 @@ def binned_blocks(
         return finished(folder, data, place) if folder and place else data
 
 
-def summarised(source: Blocks, reader: Reader, rows: Rows, backend: Backend) -> Summary:
+def summarised(source: blocks.Blocks, reader: Reader, rows: Rows, backend: Backend) -> Summary:
     """The summary of all blocks; `rows` collects what the blocks have besides X."""
     summary: Summary | None = None
     for block in source:
         if not len(block.X):
             continue
-        with named(block.name):
+        with blocks.named(block.name):
             weight = rows.add(Rows(block))
             if summary is None:
                 summary = reader.summary(block.X, weight, 0, backend)
@@ -294,15 +287,15 @@ def summarised(source: Blocks, reader: Reader, rows: Rows, backend: Backend) -> 
 
 
 def write_codes(
-    source: Blocks, reader: Reader, edges: binning.BinEdges, ordered: Ordered, codes: np.ndarray,
-    backend: Backend,
+    source: blocks.Blocks, reader: Reader, edges: binning.BinEdges, ordered: Ordered,
+    codes: np.ndarray, backend: Backend,
 ) -> None:  # fmt: skip
     """Write the codes [F, N] of all blocks."""
     begin, N = 0, codes.shape[1]
     for block in source:
         if not len(block.X):
             continue
-        with named(block.name):
+        with blocks.named(block.name):
             if begin + len(block.X) > N:
                 raise ValueError("the second pass over the blocks finds more rows than the first")
             X = reader.read(block.X, edges, ordered, begin, backend)
@@ -318,7 +311,7 @@ class Rows:
     """y, weights, groups and times of a block, and of those that are added to it. An error if they
     do not fit X or earlier blocks, targets or labels are missing or weights negative."""
 
-    def __init__(self, block: Block | None = None) -> None:
+    def __init__(self, block: blocks.Block | None = None) -> None:
         self.n_rows = 0 if block is None else len(block.X)
         self._targets: list[np.ndarray] = []
         self._weights: list[np.ndarray] = []
@@ -334,16 +327,16 @@ class Rows:
         if block.y is not None:
             self._targets.append(self._numbers(block.y))
         if block.weight is not None:
-            weight = np.asarray(to_host(block.weight, "sample_weight"))
+            weight = np.asarray(arrays.to_host(block.weight, "sample_weight"))
             if weight.dtype.kind not in "biuf" or (weight != 0).any():  # else this block has none
-                checked = check_weights(weight, self.n_rows)
+                checked = validation.check_weights(weight, self.n_rows)
                 assert checked is not None
                 weight = checked[0]
             self._weights.append(weight.astype(np.float64))
         for name, parts in self._labels.items():
             if (labels := getattr(block, name)) is not None:
-                values, self._ordered[name] = read_labels(labels, self.n_rows, name)
-                number_labels(values, name)  # none is missing
+                values, self._ordered[name] = validation.read_labels(labels, self.n_rows, name)
+                validation.number_labels(values, name)  # none is missing
                 parts.append(values)
 
     @property
@@ -384,7 +377,7 @@ class Rows:
             if not np.isfinite(pairs.view((float, 2))).all():
                 raise ValueError("y contains NaN or infinity: every row needs a finite target")
             return pairs
-        column = y if hasattr(y, "implementation") else np.asarray(to_host(y, "y"))
+        column = y if hasattr(y, "implementation") else np.asarray(arrays.to_host(y, "y"))
         if not isinstance(column, np.ndarray) and (
             column.dtype.is_numeric() or column.dtype.is_boolean()
         ):
@@ -428,7 +421,7 @@ class Rows:
             return None
         weights = np.concatenate(self._weights)
         self._weights.clear()
-        return check_weights(weights, len(weights))
+        return validation.check_weights(weights, len(weights))
 
     def labels(self, name: str) -> np.ndarray | None:
         """The numbers i32[N] of all rows' groups, or blocks of time, or None."""
@@ -438,28 +431,30 @@ class Rows:
         if labels.dtype.kind == "U" and any(part.dtype.kind != "U" for part in parts):
             raise ValueError(f"{name} holds strings in some blocks, and numbers in others")
         parts.clear()
-        return check_groups(labels, self.n_rows, name)  # numbers, where the type was ordered
+        return validation.check_groups(
+            labels, self.n_rows, name
+        )  # numbers, where the type was ordered
 
 
 def is_pair(y: Any) -> bool:
     """Whether targets are structured, or of two columns: those of survival are."""
-    if is_frame(y):
-        return count_columns(y) == 2
+    if arrays.is_frame(y):
+        return arrays.count_columns(y) == 2
     return bool(getattr(getattr(y, "dtype", None), "names", None))
 
 
 def pairs_of(y: Any, problem: str) -> np.ndarray:
     """Events and times, PAIR[n], or under their own names if these and the dtypes leave open which
     is which, see `settled`. `problem` is the error of other targets."""
-    fields = fields_of(y, "y")
+    fields = arrays.fields_of(y, "y")
     names, columns = (*fields,), [*fields.values()]
     if len(columns) != 2 or any(column.dtype.kind not in "biuf" for column in columns):
         raise ValueError(problem)
-    said, are_bool = [*map(part_of, names)], [column.dtype.kind == "b" for column in columns]
+    said, are_bool = [*map(arrays.part_of, names)], [column.dtype.kind == "b" for column in columns]
     event = None if said[0] == said[1] else int(said[1] < said[0])
     if any(are_bool):
         # scikit-survival's arrays begin with the event, by whatever name
-        if event is None or (are_bool[0] and said != [2, 0] and not is_frame(y)):
+        if event is None or (are_bool[0] and said != [2, 0] and not arrays.is_frame(y)):
             event = are_bool.index(True)
         if not are_bool[event] or are_bool[1 - event]:
             raise ValueError(UNSAID.format(*names))

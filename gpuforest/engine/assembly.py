@@ -22,11 +22,9 @@ from gpuforest.common.dtypes import OFFSET
 from gpuforest.common.hashing import hash_at
 from gpuforest.common.parallel import cut_evenly, parallel_map
 from gpuforest.compiler.decorators import Kernel
-from gpuforest.engine.binning import BinEdges
-from gpuforest.engine.forest import Forest
+from gpuforest.engine import binning, forest, target
 from gpuforest.engine.nodes import LEAF_WORD, is_leaf, leaf_rows, words_of
 from gpuforest.engine.records import Frontier, Subtrees, Training
-from gpuforest.engine.target import TargetCoding
 from gpuforest.kernels.place_nodes import numba as kernels
 from gpuforest.kernels.shared.constants import WIDE
 
@@ -42,7 +40,7 @@ NO_NUMBERS, NO_SETS = np.zeros(0, np.int64), np.zeros(0, np.uint64)
 Level = tuple[Array, Array, Array, Array, Array, Array]
 
 
-def grown_wave(training: Training, levels: list[Level], parts: list[Subtrees]) -> Forest:
+def grown_wave(training: Training, levels: list[Level], parts: list[Subtrees]) -> forest.Forest:
     """The trees of a wave from its levels, of which the first holds the roots, and the subtrees of
     the deep slots of all levels. The second list is emptied, to make room."""
     backend, xp, coding = training.backend, training.backend.xp, training.target.coding
@@ -133,10 +131,10 @@ def _in_node_order(
 
 def _forest(
     training: Training, nodes: np.ndarray, offsets: np.ndarray, table: np.ndarray, sets: np.ndarray
-) -> Forest:
+) -> forest.Forest:
     edges, coding, marks = training.matrix.edges, training.target.coding, training.kind.forest_marks
     marks = marks if len(sets) else {}
-    return Forest(nodes, offsets, table, edges, coding, training.seed, sets=sets, **marks)
+    return forest.Forest(nodes, offsets, table, edges, coding, training.seed, sets=sets, **marks)
 
 
 def _on_host(backend: Backend, subtrees: Subtrees, n_before: int) -> Subtrees:
@@ -149,7 +147,7 @@ def _on_host(backend: Backend, subtrees: Subtrees, n_before: int) -> Subtrees:
 
 
 def _sets_in_order(
-    nodes: np.ndarray, set_at: np.ndarray, sets: np.ndarray, edges: BinEdges, combines: bool
+    nodes: np.ndarray, set_at: np.ndarray, sets: np.ndarray, edges: binning.BinEdges, combines: bool
 ) -> np.ndarray:
     """The sets u64[...] in the order of the nodes u64[M]; set_at i64[M] is where they are now."""
     words = words_of(host, nodes, edges.set_words, combines)
@@ -161,7 +159,7 @@ def _sets_in_order(
     return np.asarray(sets[source])
 
 
-def merged(waves: list[Forest], training: Training) -> Forest:
+def merged(waves: list[forest.Forest], training: Training) -> forest.Forest:
     """The forest of the trees of all waves, numbered in their order.
 
     A fit holds most memory here, so `waves` is emptied, and each wave is freed once it is placed.
@@ -211,7 +209,7 @@ def no_subtrees(xp: Any, slots: Frontier, has_sets: bool = False) -> Subtrees:
 
 
 def in_order(
-    nodes: np.ndarray, tables: list[np.ndarray], coding: TargetCoding
+    nodes: np.ndarray, tables: list[np.ndarray], coding: target.TargetCoding
 ) -> tuple[np.ndarray, np.ndarray]:
     """Nodes u64[M] with the numbers of their leaves, and the canonical leaf table, of leaves whose
     sums are the rows of `tables`, one after another, in the order of the nodes."""

@@ -23,9 +23,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from gpuforest.backends.base import Array, Backend
-from gpuforest.common import hashing
-from gpuforest.common.dtypes import CATEGORICAL, CODE8, CODE16, MAX_BINS, MOST_COORDINATE, OFFSET
-from gpuforest.common.parallel import parallel_map
+from gpuforest.common import dtypes, hashing, parallel
 from gpuforest.kernels.edges.numpy import edges as edges_of
 
 Categories = dict[int, tuple[Any, ...]]  # of each categorical feature, see `BinEdges`
@@ -47,7 +45,7 @@ def categories_of(known: Any) -> tuple[Any, ...]:
 
 
 CATEGORY_TYPES = (str, int, float, bool)  # the types that a category may have
-MAX_CATEGORIES = MAX_BINS - 2  # one more bin is for other values, and see `missing_code`
+MAX_CATEGORIES = dtypes.MAX_BINS - 2  # one more bin is for other values, and see `missing_code`
 SAMPLE_ROWS = 200_000  # quantiles of a bin of 1/255 are then known to 1.5 %
 # max_bins="auto" gives each value a bin if every feature has at most FEW_VALUES distinct values,
 # and MANY_BINS bins otherwise. benchmarks/bins.py measures what more bins gain and cost
@@ -106,7 +104,7 @@ class BinEdges:
     def missing_code(self) -> int:
         """The code of a missing value, above every bin of every feature. Above the bins of a
         categorical one a bin stays free: there, missing is one more category in any order."""
-        spare = self.kinds == CATEGORICAL if len(self.kinds) else 0
+        spare = self.kinds == dtypes.CATEGORICAL if len(self.kinds) else 0
         return int((self.n_bins + spare).max())
 
     @property
@@ -116,13 +114,13 @@ class BinEdges:
 
     @property
     def code_dtype(self) -> type[np.unsignedinteger[Any]]:
-        return CODE8 if self.n_codes <= 256 else CODE16
+        return dtypes.CODE8 if self.n_codes <= 256 else dtypes.CODE16
 
     @cached_property
     def set_words(self) -> np.ndarray:
         """The 64-bit words that a set of a feature's bins takes, i64[F]; 0 for numeric ones."""
         words = (self.n_bins.astype(np.int64) + 63) // 64
-        return np.where(self.kinds == CATEGORICAL, words, 0)
+        return np.where(self.kinds == dtypes.CATEGORICAL, words, 0)
 
     @property
     def most_words(self) -> int:
@@ -137,13 +135,13 @@ class BinEdges:
         coordinates = np.zeros((self.n_features, self.n_codes), np.int32)
         for f, n in enumerate(self.n_bins):
             number = np.arange(n)
-            if n == 1 or self.kinds[f] == CATEGORICAL:
+            if n == 1 or self.kinds[f] == dtypes.CATEGORICAL:
                 coordinates[f, :n] = number
                 continue
             at, _ = self.middles(f)
-            at = np.rint((at - at[0]) / max(at[-1] - at[0], TINY) * MOST_COORDINATE)
+            at = np.rint((at - at[0]) / max(at[-1] - at[0], TINY) * dtypes.MOST_COORDINATE)
             at = np.maximum.accumulate(at.astype(np.int64) - number) + number
-            coordinates[f, :n] = np.minimum(at, MOST_COORDINATE - number[::-1])
+            coordinates[f, :n] = np.minimum(at, dtypes.MOST_COORDINATE - number[::-1])
         return coordinates
 
     def middles(self, f: int) -> tuple[np.ndarray, float]:
@@ -281,8 +279,8 @@ def fit_edges(
             columns = columns_of(MANY_BINS)
     kinds = np.zeros(len(columns), np.uint8)
     for f, values in categories.items():
-        columns[f], kinds[f] = np.arange(len(values), dtype=np.float64), CATEGORICAL
-    offsets = np.concatenate([[0], np.cumsum([len(c) for c in columns])]).astype(OFFSET)
+        columns[f], kinds[f] = np.arange(len(values), dtype=np.float64), dtypes.CATEGORICAL
+    offsets = np.concatenate([[0], np.cumsum([len(c) for c in columns])]).astype(dtypes.OFFSET)
     return BinEdges(np.concatenate(columns), offsets, kinds, categories)
 
 
@@ -383,7 +381,7 @@ def column_edges(
         dense[sparse.indices[stored]] = sparse.data[stored]
         return edges_of(dense, weights, max_bins)
 
-    return parallel_map(edges, range(sample.shape[1]), n_threads)
+    return parallel.parallel_map(edges, range(sample.shape[1]), n_threads)
 
 
 def on_host(X: Array) -> bool:

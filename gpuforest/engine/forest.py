@@ -12,11 +12,8 @@ import array_api_compat.numpy as xp
 import numpy as np
 
 from gpuforest.common.errors import need
-from gpuforest.engine.binning import BinEdges
-from gpuforest.engine.forest_check import check_forest
+from gpuforest.engine import binning, forest_check, records, target
 from gpuforest.engine.nodes import combined, has_set, is_leaf, leaf_rows, unpack, words_of
-from gpuforest.engine.records import Trees
-from gpuforest.engine.target import TargetCoding
 from gpuforest.splits.oblique.terms import all_terms, walking_records
 
 GROUP_VALUES = 2**22  # channel sums in memory at once: some 32 MiB, and as much for gains
@@ -29,8 +26,8 @@ class Forest:
     nodes: np.ndarray  # u64[M], packed nodes of all trees, see nodes.py
     tree_offsets: np.ndarray  # i64[T + 1], tree t is nodes[tree_offsets[t]:tree_offsets[t + 1]]
     leaf_sums: np.ndarray  # i64[V, C], channel sums of leaves, shared where equal
-    edges: BinEdges
-    coding: TargetCoding  # how channel sums become predictions
+    edges: binning.BinEdges
+    coding: target.TargetCoding  # how channel sums become predictions
     seed: int  # that it was grown from
     leaf_impurity: np.ndarray | None = None  # f64[V], of the leaves of a single regression tree
     # f64[V, n_values], the predictions of leaves, if these are not the proportions or means of
@@ -60,19 +57,19 @@ class Forest:
         """Check the state as a model file is checked."""
         need(state.keys() == {f.name for f in fields(self)}, "a forest of another gpuforest")
         self.__dict__.update(state)
-        check_forest(self)
+        forest_check.check_forest(self)
 
     @property
     def n_trees(self) -> int:
         return len(self.tree_offsets) - 1
 
-    def walked(self, trees: range | None = None) -> Trees:
+    def walked(self, trees: range | None = None) -> records.Trees:
         """What kernels walk down: some trees, of consecutive numbers; None: all."""
         offsets = self.tree_offsets
         if trees is not None:
             offsets = offsets[trees.start : trees.stop + 1]
         missing, coordinates = self.edges.missing_code, self.coordinates
-        return Trees(self.nodes, offsets, missing, self.set_at, self.sets, coordinates)
+        return records.Trees(self.nodes, offsets, missing, self.set_at, self.sets, coordinates)
 
     @property
     def n_nodes(self) -> int:

@@ -21,9 +21,7 @@ from queue import SimpleQueue
 import numpy as np
 
 from gpuforest.backends.base import Active
-from gpuforest.common import hashing
-from gpuforest.common.parallel import parallel_map
-from gpuforest.common.progress import report
+from gpuforest.common import hashing, parallel, progress
 from gpuforest.engine.assembly import Level, grown_wave, no_subtrees
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.records import Frontier, Splits, Training
@@ -45,11 +43,11 @@ def grow(training: Training, begin: int, n_trees: int, prune: Prune | None = Non
     idle: SimpleQueue[Worker] = SimpleQueue()
     for worker in workers:
         idle.put(worker)
-    return parallel_map(
+    return parallel.parallel_map(
         partial(grow_wave, idle, n_trees, size, prune),
         range(begin, n_trees, size),
         len(workers),
-        lambda n: report(min(n * size, n_new), n_new),
+        lambda n: progress.report(min(n * size, n_new), n_new),
     )
 
 

@@ -12,11 +12,9 @@ from typing import Any
 import numpy as np
 
 from gpuforest.backends.base import Array, Backend
-from gpuforest.common.dtypes import VALUE
-from gpuforest.common.progress import report
-from gpuforest.engine.binning import encode_blocks, on_host
+from gpuforest.common import dtypes, progress
+from gpuforest.engine import binning, nodes
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.nodes import is_leaf, leaf_rows
 
 MEDIANS_AT_ONCE = 2**20  # predictions of single trees in memory at once: some 50 MB
 
@@ -33,7 +31,7 @@ def predict(forest: Forest, X: Array, backend: Backend) -> Array:
             total = total + backend.asarray(forest.baseline)
         return forest.combined(backend.accumulate(forest, codes, range(T), None, total))
 
-    return _by_blocks(forest, X, backend, K, VALUE, combined)
+    return _by_blocks(forest, X, backend, K, dtypes.VALUE, combined)
 
 
 def staged(forest: Forest, codes: Array, backend: Backend) -> Iterator[Array]:
@@ -65,8 +63,8 @@ def _by_trees(forest: Forest, codes: Array, backend: Backend) -> Array:
     """What each tree predicts for each row, f64[N, T]; forests of one number a row."""
     xp, T = backend.xp, forest.n_trees
     values = np.zeros(forest.n_nodes)
-    leaf = is_leaf(forest.nodes)
-    values[leaf] = forest.values[leaf_rows(forest.nodes[leaf]), 0]
+    leaf = nodes.is_leaf(forest.nodes)
+    values[leaf] = forest.values[nodes.leaf_rows(forest.nodes[leaf]), 0]
     node = backend.apply(forest, codes) + backend.asarray(forest.tree_offsets[:-1])
     return xp.reshape(xp.take(backend.asarray(values), xp.reshape(node, (-1,))), (-1, T))
 
@@ -124,10 +122,10 @@ def _by_blocks(
     values: Callable[[Array], Array],
 ) -> Array:  # fmt: skip
     """values(codes of a block of rows) of every block, [N, width]."""
-    is_on_host = on_host(X)
+    is_on_host = binning.on_host(X)
     out = (np if is_on_host else backend.xp).empty((X.shape[0], width), dtype=dtype)
-    for begin, end, codes in encode_blocks(X, forest.edges, backend):
+    for begin, end, codes in binning.encode_blocks(X, forest.edges, backend):
         rows = values(codes)
         out[begin:end, ...] = backend.asnumpy(rows) if is_on_host else rows
-        report(end, X.shape[0])
+        progress.report(end, X.shape[0])
     return out

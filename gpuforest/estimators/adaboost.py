@@ -14,29 +14,22 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from gpuforest.backends.base import Backend
-from gpuforest.common.progress import counting_on, stage
-from gpuforest.common.sums import blocks, near_one
+from gpuforest.common import progress, sums
 from gpuforest.data.arrays import in_kind_of, is_on_device, to_host
 from gpuforest.data.binned import Passed
+from gpuforest.engine import nodes, records, reweighting
 from gpuforest.engine import predict as prediction
 from gpuforest.engine.forest import Forest, joined
 from gpuforest.engine.grow import grow, keeping_scratch
-from gpuforest.engine.nodes import leaf_rows
-from gpuforest.engine.records import Training
-from gpuforest.engine.reweighting import Round, boost, r2, samme
 from gpuforest.engine.target import CheckedTarget, integer_weights
-from gpuforest.estimators import params
-from gpuforest.estimators.ensembles import BaseForest, described_tree, of_tree, or_theirs
-from gpuforest.estimators.fits import as_it_is, replacing
-from gpuforest.estimators.growing import TrainingPlan
+from gpuforest.estimators import ensembles, fits, growing, params, tasks
 from gpuforest.estimators.settings import Settings, check_some_weight, row_weights_of, rules_of
-from gpuforest.estimators.tasks import Classifier, Regressor, host_target
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
 
 SHARED = ("max_bins", "backend", "memory_limit")  # parameters of ours and of the tree's
 
 
-class AdaBoost(BaseForest):
+class AdaBoost(ensembles.BaseForest):
     """Both AdaBoost estimators: the rounds, and what they are asked for afterwards."""
 
     _home, _mark = "_weight_boosting", "estimator_"
@@ -50,10 +43,10 @@ class AdaBoost(BaseForest):
     estimator_params: Any = ()
     loss: str
     staged_predict: Callable[[Any], Iterator[Any]]
-    estimator_ = property(described_tree)
-    criterion, class_weight = map(of_tree, ("criterion", "class_weight"))
+    estimator_ = property(ensembles.described_tree)
+    criterion, class_weight = map(ensembles.of_tree, ("criterion", "class_weight"))
     categorical_features, min_category_frequency, categorical_split = map(
-        of_tree, ("categorical_features", "min_category_frequency", "categorical_split")
+        ensembles.of_tree, ("categorical_features", "min_category_frequency", "categorical_split")
     )
 
     def fit(  # type: ignore[override]  # rows out of a round judge nothing, so no groups
@@ -87,7 +80,7 @@ class AdaBoost(BaseForest):
             return super().fit(X, y, sample_weight)
         if is_classifier(self) and not has_fit_parameter(self.estimator, "sample_weight"):
             raise ValueError(f"{type(self.estimator).__name__} doesn't support sample_weight.")
-        with replacing(self) as fitted:
+        with fits.replacing(self) as fitted:
             theirs = fitted._theirs()
             for name, parameter in signature(type(theirs)).parameters.items():
                 # releases before 1.8 have others
@@ -119,25 +112,25 @@ class AdaBoost(BaseForest):
 
     def _fit(self, data: Passed, seed: int, earlier: Self | None, backend: Backend) -> None:
         plan = self._prepared(data._replace(groups=None, blocks=None), seed, backend)
-        with stage("growing"):
+        with progress.stage("growing"):
             forest = self._grow(plan)
         self._keep_fit(forest, plan)
 
-    def _grow(self, plan: TrainingPlan) -> Forest:
+    def _grow(self, plan: growing.TrainingPlan) -> Forest:
         """Grow a tree a round, until there are enough, or no more can help."""
         training, checked = keeping_scratch(plan.training), plan.checked
         sampling = training.sampling
         first = np.ones(sampling.n_rows) if sampling.weights is None else sampling.weights * 1.0
-        factors, target = self._class_factors(checked, first), host_target(checked)[:, 0]
+        factors, target = self._class_factors(checked, first), tasks.host_target(checked)[:, 0]
         trees: list[Forest] = []
 
-        def grow_round(t: int, weights: np.ndarray) -> Round | None:
+        def grow_round(t: int, weights: np.ndarray) -> reweighting.Round | None:
             whole = integer_weights(weights if factors is None else weights * factors)
             reweighted = replace(training, sampling=replace(sampling, weights=whole))
             trees.append(self._one_tree(t, replace(plan, training=reweighted)))
             return self._judge(trees[-1], training, target, weights)
 
-        rounds = boost(first, self._most_trees, grow_round)
+        rounds = reweighting.boost(first, self._most_trees, grow_round)
         if not rounds:  # the first tree is no better than chance
             if is_classifier(self):
                 raise ValueError(
@@ -150,13 +143,13 @@ class AdaBoost(BaseForest):
         forest = joined(trees[: len(rounds)])  # one more may have been no better than chance
         return replace(forest, combine=self._combine(), tree_weights=tree_weights)
 
-    def _one_tree(self, t: int, plan: TrainingPlan) -> Forest:
+    def _one_tree(self, t: int, plan: growing.TrainingPlan) -> Forest:
         """The tree of round `t`, grown from the weights that the plan has."""
         training = plan.training
         coding, has_sets = training.target.coding, training.n_words > 0
         rules = rules_of(plan.settings, training.n_features, training.sampling, coding, has_sets)
         plan = replace(plan, training=replace(training, rules=rules), combine="mean")
-        with counting_on(t, self._most_trees):
+        with progress.counting_on(t, self._most_trees):
             waves = grow(plan.training, t, t + 1, plan.pruning)
         return plan.finish(waves, t)
 
@@ -168,11 +161,11 @@ class AdaBoost(BaseForest):
         factors = row_weights_of(self.class_weight, labels)
         check_some_weight((factors > 0) * weights)
         # beside weights that add up to one, less would become zero
-        return near_one(factors) if factors.max() < 2.0**-512 else factors
+        return sums.near_one(factors) if factors.max() < 2.0**-512 else factors
 
     def _judge(
-        self, tree: Forest, training: Training, target: np.ndarray, weights: np.ndarray
-    ) -> Round | None:
+        self, tree: Forest, training: records.Training, target: np.ndarray, weights: np.ndarray
+    ) -> reweighting.Round | None:
         """What follows from the errors of a tree, and from the rows' weights; see `boost`."""
         raise NotImplementedError
 
@@ -210,7 +203,7 @@ class AdaBoost(BaseForest):
         """What the first tree predicts, what the first two do, and so on: of classes their shares
         of the votes, f64[N, n_values]. X is checked and binned once."""
         check_is_fitted(self)
-        model = as_it_is(self)
+        model = fits.as_it_is(self)
 
         codes, backend = model._coded(X)
         for values in prediction.staged(model.forest_, codes, backend):
@@ -224,17 +217,17 @@ class AdaBoost(BaseForest):
             yield float(score(y, to_host(predicted), sample_weight=weight))
 
 
-def reached(tree: Forest, training: Training) -> Iterator[tuple[slice, np.ndarray]]:
+def reached(tree: Forest, training: records.Training) -> Iterator[tuple[slice, np.ndarray]]:
     """Blocks of training rows, and the row of the leaf table that each of them reaches in a single
     tree, i64[n]."""
     backend = training.backend
     leaf = backend.asnumpy(backend.apply(tree, training.matrix.codes))[:, 0]
-    for rows in blocks(len(leaf)):
-        yield rows, np.asarray(leaf_rows(tree.nodes[leaf[rows]]))
+    for rows in sums.blocks(len(leaf)):
+        yield rows, np.asarray(nodes.leaf_rows(tree.nodes[leaf[rows]]))
 
 
 @params.parameters(params.ADABOOST, {"loss": None}, params.OF_ADABOOST)
-class AdaBoostClassifier(AdaBoost, Classifier):
+class AdaBoostClassifier(AdaBoost, tasks.Classifier):
     """AdaBoost for classes: SAMME, with any number of classes.
 
     Each round grows a tree, a stump by default, from all rows. Rows that it misclassifies weigh
@@ -276,16 +269,16 @@ class AdaBoostClassifier(AdaBoost, Classifier):
         return "votes"
 
     def _judge(
-        self, tree: Forest, training: Training, target: np.ndarray, weights: np.ndarray
-    ) -> Round | None:
+        self, tree: Forest, training: records.Training, target: np.ndarray, weights: np.ndarray
+    ) -> reweighting.Round | None:
         classes = training.target.coding.classes
         assert classes is not None
         labels, wrong = tree.values.argmax(axis=1), np.empty(len(target), bool)
         for rows, at in reached(tree, training):
             wrong[rows] = labels[at] != target[rows]
-        return samme(wrong, weights, len(classes), float(self.learning_rate))
+        return reweighting.samme(wrong, weights, len(classes), float(self.learning_rate))
 
-    @or_theirs
+    @ensembles.or_theirs
     def predict(self, X: Any) -> Any:
         """The class of the most votes, where better trees count more; the first among equals.
 
@@ -299,7 +292,7 @@ class AdaBoostClassifier(AdaBoost, Classifier):
         """
         return super().predict(X)
 
-    @or_theirs
+    @ensembles.or_theirs
     def decision_function(self, X: Any) -> Any:
         """How far the votes are for each class.
 
@@ -312,7 +305,7 @@ class AdaBoostClassifier(AdaBoost, Classifier):
         """
         return self._decisions(self._walk(X, prediction.predict))
 
-    @or_theirs
+    @ensembles.or_theirs
     def staged_decision_function(self, X: Any) -> Iterator[Any]:
         """`decision_function(X)` of the first tree, of the first two, and so on."""
         return map(self._decisions, self._staged(X))
@@ -351,7 +344,7 @@ class AdaBoostClassifier(AdaBoost, Classifier):
         powers = xp.exp(decisions - xp.max(decisions, axis=1)[:, None])
         return powers / xp.sum(powers, axis=1)[:, None]
 
-    @or_theirs
+    @ensembles.or_theirs
     def staged_predict(self, X: Any) -> Iterator[Any]:
         """`predict(X)` of the first tree, of the first two, and so on."""
         for shares in self._staged(X):
@@ -359,7 +352,7 @@ class AdaBoostClassifier(AdaBoost, Classifier):
 
 
 @params.parameters(params.ADABOOST, params.OF_ADABOOST)
-class AdaBoostRegressor(AdaBoost, Regressor):
+class AdaBoostRegressor(AdaBoost, tasks.Regressor):
     """AdaBoost for real numbers: AdaBoost.R2.
 
     Each round draws as many rows as there are, by their weights and with replacement, and grows
@@ -396,17 +389,17 @@ class AdaBoostRegressor(AdaBoost, Regressor):
         return "median"
 
     def _judge(
-        self, tree: Forest, training: Training, target: np.ndarray, weights: np.ndarray
-    ) -> Round | None:
+        self, tree: Forest, training: records.Training, target: np.ndarray, weights: np.ndarray
+    ) -> reweighting.Round | None:
         residuals = np.empty(len(target))
         for rows, at in reached(tree, training):
             residuals[rows] = np.abs(tree.values[at, 0] - target[rows])
         # trees hold targets as multiples of a unit: errors within it are none
         largest = max(target.max(), -target.min())
         residuals[residuals <= 1 / training.target.coding.scale + np.spacing(largest)] = 0.0
-        return r2(residuals, weights, self.loss, float(self.learning_rate))
+        return reweighting.r2(residuals, weights, self.loss, float(self.learning_rate))
 
-    @or_theirs
+    @ensembles.or_theirs
     def predict(self, X: Any) -> Any:
         """The weighted median of the trees' predictions.
 
@@ -420,7 +413,7 @@ class AdaBoostRegressor(AdaBoost, Regressor):
         """
         return super().predict(X)
 
-    @or_theirs
+    @ensembles.or_theirs
     def staged_predict(self, X: Any) -> Iterator[Any]:
         """`predict(X)` of the first tree, of the first two, and so on."""
         for values in self._staged(X):

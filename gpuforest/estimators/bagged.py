@@ -10,21 +10,16 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from gpuforest.backends.base import Backend
-from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.backends import base, numpy
 from gpuforest.common import progress
 from gpuforest.data.arrays import to_host
 from gpuforest.engine import predict as prediction
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.records import Sampling, Training
 from gpuforest.engine.sampling import drawn_rows
-from gpuforest.estimators.fits import as_it_is
-from gpuforest.estimators.memory import room_of
-from gpuforest.estimators.tasks import Regressor
-from gpuforest.explain import uncertainty
+from gpuforest.estimators import fits, memory, tasks
+from gpuforest.explain import proximities, quantile_forest, uncertainty
 from gpuforest.explain.importances import unbiased_importances
-from gpuforest.explain.proximities import nearest, proximity_matrix
-from gpuforest.explain.quantile_forest import in_bag
 
 
 def estimators_samples_(self: Any) -> list[np.ndarray]:
@@ -37,7 +32,7 @@ def estimators_samples_(self: Any) -> list[np.ndarray]:
         return list(self._theirs().estimators_samples_)
     if not hasattr(self, "_sampling_"):
         raise AttributeError("estimators_samples_ is known only to the estimator that was fitted")
-    sampling, forest, host = self._sampling_, self.forest_, NumpyBackend()
+    sampling, forest, host = self._sampling_, self.forest_, numpy.NumpyBackend()
     pool = getattr(self, "_pool", None)  # of isolation forests: the rows that trees draw from
     rows = (np.arange(sampling.n_rows) if pool is None else pool).astype(np.int32)  # MAX_ROWS fit
     if not sampling.n_draws:
@@ -80,8 +75,8 @@ def proximity(self: Any, X: Any, Y: Any = None, oob: bool = False) -> Any:
             raise ValueError("oob=True is for the training rows among themselves: omit Y")
         sampling = known_bags(self)
         check_rows(sampling, len(leaves))
-        out = ~in_bag(self.forest_, sampling)
-    return proximity_matrix(leaves, leaves if Y is None else _leaves(self, Y), out)
+        out = ~quantile_forest.in_bag(self.forest_, sampling)
+    return proximities.proximity_matrix(leaves, leaves if Y is None else _leaves(self, Y), out)
 
 
 def neighbours(self: Any, X: Any, k: int = 5, Y: Any = None) -> tuple[np.ndarray, np.ndarray]:
@@ -105,7 +100,7 @@ def neighbours(self: Any, X: Any, k: int = 5, Y: Any = None) -> tuple[np.ndarray
     if k < 1:
         raise ValueError(f"k={k} neighbours are none: pass 1 or more")
     leaves = _leaves(self, X)
-    return nearest(leaves, leaves if Y is None else _leaves(self, Y), k, same=Y is None)
+    return proximities.nearest(leaves, leaves if Y is None else _leaves(self, Y), k, same=Y is None)
 
 
 def _leaves(self: Any, X: Any) -> np.ndarray:
@@ -279,11 +274,11 @@ def predict(self: Any, X: Any, return_std: bool = False) -> Any:
     corrected variance is negative, 0 is returned.
     """
     if not return_std:
-        return Regressor.predict(self, X)
-    model = as_it_is(self)
-    means, products_ = Regressor.predict(model, X), model._products_
+        return tasks.Regressor.predict(self, X)
+    model = fits.as_it_is(self)
+    means, products_ = tasks.Regressor.predict(model, X), model._products_
 
-    def stage(forest: Forest, table: Any, backend: Backend) -> np.ndarray:
+    def stage(forest: Forest, table: Any, backend: base.Backend) -> np.ndarray:
         return uncertainty.standard_errors(forest, model._sampling_, products_, table, backend)
 
     errors = to_host(model._walk(X, stage))
@@ -300,7 +295,7 @@ def products_of(self: Any) -> np.ndarray:
             "return_std compares trees that drew rows more or less often, with replacement: "
             "fit with bootstrap=True"
         )
-    needed, room = uncertainty.products_bytes(self.forest_, sampling), room_of(self)
+    needed, room = uncertainty.products_bytes(self.forest_, sampling), memory.room_of(self)
     if room is not None and needed > room:
         raise ValueError(
             f"return_std draws the rows of all trees again, {self.forest_.n_trees} times "
@@ -350,7 +345,7 @@ def predict_interval(self: Any, X: Any, coverage: float = 0.9) -> np.ndarray:
     """
     calibration = known_errors(self, "predict_interval", coverage)
 
-    def stage(forest: Forest, table: Any, backend: Backend) -> np.ndarray:
+    def stage(forest: Forest, table: Any, backend: base.Backend) -> np.ndarray:
         predicted = to_host(prediction.predict(uncertainty.with_squares(forest), table, backend))
         mean, spread = uncertainty.mean_and_spread(forest, predicted)
         return uncertainty.intervals(calibration, mean, spread, coverage)

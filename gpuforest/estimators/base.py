@@ -15,30 +15,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import for_splits, run_on_backend
-from gpuforest.common import progress
-from gpuforest.common.arguments import draw_seed, thread_count
-from gpuforest.common.dtypes import CATEGORICAL
-from gpuforest.data.arrays import count_columns, count_rows, in_kind_of, is_on_device, to_host
+from gpuforest.common import arguments, dtypes, progress
+from gpuforest.data import arrays, validation
 from gpuforest.data.binned import BinnedData, Passed, edges_of
 from gpuforest.data.target_statistics import OrderedTarget, refuse_statistics, replace_categories
-from gpuforest.data.validation import check_groups, check_table, check_weights, learn_table
+from gpuforest.engine import criteria, records
 from gpuforest.engine.binning import BinEdges, Categories, Statistics, bin_matrix, most_bins
-from gpuforest.engine.criteria import CRITERIA, Criterion
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.grow import grow
-from gpuforest.engine.records import Sampling, Training
 from gpuforest.engine.target import CheckedTarget, Target, TargetCoding
-from gpuforest.estimators import explaining
-from gpuforest.estimators.bases import BaseEstimator, CallbackSupport
-from gpuforest.estimators.fits import (
-    as_it_is,
-    check_same,
-    check_same_groups,
-    fitting,
-    with_callbacks,
-)
-from gpuforest.estimators.growing import TrainingPlan, n_trees_of
-from gpuforest.estimators.memory import fit_of, fitted_to_memory
+from gpuforest.estimators import bases, explaining, fits, growing, memory
 from gpuforest.estimators.settings import (
     RowWeights,
     Settings,
@@ -57,7 +43,7 @@ Array = Any
 NOT_PICKLED = ("tree_", "estimators_", "_products_", "_converted_", "_seconds_", "_steps_")
 
 
-class BaseTrees(CallbackSupport, BaseEstimator):
+class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
     """An estimator that runs the stages. `Classifier` and `Regressor` add the target."""
 
     forest_: Forest
@@ -73,7 +59,7 @@ class BaseTrees(CallbackSupport, BaseEstimator):
     memory_limit: int | str | None
     random_state: Any
     verbose: int = 0
-    _sampling_: Sampling
+    _sampling_: records.Sampling
     _splitter = "best"
     _takes_outputs = False  # targets [n_samples, n_outputs]
     _converter = "sklearn", "to_sklearn"  # the module and the function of `to_sklearn`
@@ -88,7 +74,7 @@ class BaseTrees(CallbackSupport, BaseEstimator):
         """The parameters as the engine takes them."""
         return Settings.of(self._tree_params())
 
-    @with_callbacks
+    @fits.with_callbacks
     def fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None,
         blocks: Any = None,
@@ -144,8 +130,8 @@ class BaseTrees(CallbackSupport, BaseEstimator):
             )
             if self._has_out_of_bag():
                 return self
-        seed = draw_seed(self.random_state) if earlier is None else earlier.seed_
-        with fitting(self, self._most_trees - n_before, passed) as fitted:
+        seed = arguments.draw_seed(self.random_state) if earlier is None else earlier.seed_
+        with fits.fitting(self, self._most_trees - n_before, passed) as fitted:
             work = partial(fitted._fit, passed, seed, earlier)
             run_on_backend(work, **self._chosen(X))
         return self
@@ -166,7 +152,7 @@ class BaseTrees(CallbackSupport, BaseEstimator):
                 f"n_estimators={self.n_estimators} must be larger or equal to "
                 f"len(estimators_)={n} when warm_start==True"
             )
-        return as_it_is(self)
+        return fits.as_it_is(self)
 
     def _fit(self, data: Passed, seed: int, earlier: Self | None, backend: Backend) -> None:
         """Grow the trees from `data`; `earlier`: this estimator, to whose trees warm_start adds."""
@@ -174,19 +160,19 @@ class BaseTrees(CallbackSupport, BaseEstimator):
         before = None if earlier is None else earlier.forest_
         if earlier is not None:
             training = plan.training
-            check_same(earlier.forest_, training.matrix.edges, training.target.coding)
-            check_same_groups(earlier, training.sampling)
+            fits.check_same(earlier.forest_, training.matrix.edges, training.target.coding)
+            fits.check_same_groups(earlier, training.sampling)
         with progress.stage("growing"):
             waves = [forest for forest in (before, *self._grown) if forest is not None]
-            n_trees = n_trees_of(waves) if self._grown else self._most_trees
+            n_trees = growing.n_trees_of(waves) if self._grown else self._most_trees
             plan, waves, n_trees = self._first_waves(plan, waves, n_trees)
-            waves += grow(plan.training, n_trees_of(waves), n_trees, plan.pruning)
+            waves += grow(plan.training, growing.n_trees_of(waves), n_trees, plan.pruning)
             forest = before
             if forest is None or n_trees > forest.n_trees:  # else the errors alone are asked for
                 forest = plan.finish(waves, 0)
         self._keep_fit(forest, plan)
 
-    def _prepared(self, data: Passed, seed: int, backend: Backend) -> TrainingPlan:
+    def _prepared(self, data: Passed, seed: int, backend: Backend) -> growing.TrainingPlan:
         """What the trees grow from: the data are checked and binned, the parameters read once."""
         X, y, sample_weight, groups, blocks = data
         with progress.stage("checking"):
@@ -194,15 +180,15 @@ class BaseTrees(CallbackSupport, BaseEstimator):
             judged = settings.oob_score or settings.unbiased_importances
             if judged and not settings.bootstrap and blocks is None:
                 refuse_without_bags(settings)
-            backend = for_splits(backend, CRITERIA[settings.criterion], settings.kind)
-            sample_weight = to_host(sample_weight, "sample_weight")
+            backend = for_splits(backend, criteria.CRITERIA[settings.criterion], settings.kind)
+            sample_weight = arrays.to_host(sample_weight, "sample_weight")
             split = settings.categorical_split
-            X, categories = learn_table(self, X, backend, sample_weight, split)
-            weights = check_weights(sample_weight, X.shape[0])
+            X, categories = validation.learn_table(self, X, backend, sample_weight, split)
+            weights = validation.check_weights(sample_weight, X.shape[0])
             if groups is not None:
-                groups = check_groups(groups, X.shape[0])
+                groups = validation.check_groups(groups, X.shape[0])
             if blocks is not None:
-                blocks = check_groups(blocks, X.shape[0], "blocks")
+                blocks = validation.check_groups(blocks, X.shape[0], "blocks")
             n_counted = X.shape[0] if weights is None else int(np.count_nonzero(weights[1]))
             settings = self._for_rows(settings, n_counted)
             X, weights = self._pooled(X, weights, settings, seed, backend)
@@ -220,8 +206,8 @@ class BaseTrees(CallbackSupport, BaseEstimator):
             rules = rules_of(settings, X.shape[1], sampling, coding, bool(categories))
             max_bins, edges = self._bins(X, settings, integers, categories, backend)
             settings = replace(settings, max_bins=max_bins)
-            fit = fit_of(settings, X, judges, rules, coding, categories)
-            backend = fitted_to_memory(fit, backend, settings.memory_limit)
+            fit = memory.fit_of(settings, X, judges, rules, coding, categories)
+            backend = memory.fitted_to_memory(fit, backend, settings.memory_limit)
         with progress.stage("binning"):
             if edges is None:
                 edges = edges_of(X, max_bins, integers, seed, backend, categories, statistics)
@@ -230,8 +216,8 @@ class BaseTrees(CallbackSupport, BaseEstimator):
             rules = fit.kind.fitted(rules, matrix, sampling, backend)
             if judges.blocks is not None and edges.statistics:
                 refuse_statistics()
-        training = Training(matrix, target, sampling, rules, seed, backend)
-        return TrainingPlan(training, settings, checked, self._combine(), judges.blocks)
+        training = records.Training(matrix, target, sampling, rules, seed, backend)
+        return growing.TrainingPlan(training, settings, checked, self._combine(), judges.blocks)
 
     def _for_rows(self, settings: Settings, n_rows: int) -> Settings:
         """The parameters for trees that draw from n_rows rows."""
@@ -252,13 +238,13 @@ class BaseTrees(CallbackSupport, BaseEstimator):
         return most_bins(X, settings.max_bins, integers, categories, backend), None
 
     def _first_waves(
-        self, plan: TrainingPlan, waves: list[Forest], n_trees: int
-    ) -> tuple[TrainingPlan, list[Forest], int]:
+        self, plan: growing.TrainingPlan, waves: list[Forest], n_trees: int
+    ) -> tuple[growing.TrainingPlan, list[Forest], int]:
         """How the trees grow, those of them that have grown already, and how many there shall be;
         the trees of `waves` have grown before."""
         return plan, waves, n_trees
 
-    def _keep_fit(self, forest: Forest, plan: TrainingPlan) -> None:
+    def _keep_fit(self, forest: Forest, plan: growing.TrainingPlan) -> None:
         """Keep the forest, and what else a fit leaves."""
         self._keep(forest)
         self.criterion_, self.backend_ = plan.settings.criterion, plan.training.backend.name
@@ -274,7 +260,7 @@ class BaseTrees(CallbackSupport, BaseEstimator):
         """Which features are categorical, bool of shape (n_features,); None if no feature is
         categorical."""
         check_is_fitted(self)
-        mask = self.forest_.edges.kinds == CATEGORICAL
+        mask = self.forest_.edges.kinds == dtypes.CATEGORICAL
         mask[[*self.forest_.edges.statistics]] = True
         return mask if mask.any() else None
 
@@ -287,9 +273,9 @@ class BaseTrees(CallbackSupport, BaseEstimator):
         return features_tried(settings.max_features, n, drawn, settings.feature_combinations)
 
     @property
-    def _criterion(self) -> Criterion:
+    def _criterion(self) -> criteria.Criterion:
         """The one that the trees were grown by."""
-        return CRITERIA[self.criterion_].of_outputs(self.forest_.coding.n_outputs)
+        return criteria.CRITERIA[self.criterion_].of_outputs(self.forest_.coding.n_outputs)
 
     def _signs(self) -> np.ndarray:
         """The signs of monotonic constraints, see `records.Rules`."""
@@ -306,7 +292,7 @@ class BaseTrees(CallbackSupport, BaseEstimator):
     def _sampling_for(
         self, settings: Settings, n_rows: int, weights: RowWeights, checked: CheckedTarget,
         groups: np.ndarray | None,
-    ) -> Sampling:  # fmt: skip
+    ) -> records.Sampling:  # fmt: skip
         """How bags are drawn, and which weights are added up."""
         return sampling_of(settings, n_rows, weights, self._labels(checked), groups)
 
@@ -315,7 +301,7 @@ class BaseTrees(CallbackSupport, BaseEstimator):
         return None
 
     def _encode_target(
-        self, checked: CheckedTarget, sampling: Sampling, backend: Backend
+        self, checked: CheckedTarget, sampling: records.Sampling, backend: Backend
     ) -> tuple[TargetCoding, Array]:
         raise NotImplementedError
 
@@ -324,33 +310,33 @@ class BaseTrees(CallbackSupport, BaseEstimator):
         results = {"oob_score": "oob_score_", "unbiased_importances": "_unbiased_importances_"}
         return all(hasattr(self, kept) or not getattr(self, p, 0) for p, kept in results.items())
 
-    def _look_out_of_bag(self, plan: TrainingPlan) -> None:
+    def _look_out_of_bag(self, plan: growing.TrainingPlan) -> None:
         """Find what is asked for of the rows out of bag."""
 
     def _chosen(self, X: Any) -> dict[str, Any]:
         """The arguments that choose the backend for X, see `run_on_backend`."""
         return {
             "name": self.backend,
-            "n_threads": self._n_threads(count_rows(X), count_columns(X)),
-            "n_rows": count_rows(X),
-            "on_device": is_on_device(X),
+            "n_threads": self._n_threads(arrays.count_rows(X), arrays.count_columns(X)),
+            "n_rows": arrays.count_rows(X),
+            "on_device": arrays.is_on_device(X),
         }
 
     def _n_threads(self, n_rows: int, n_features: int) -> int:
         """The threads of a fit or a prediction of so many rows."""
         n_trees = getattr(self, "max_iter", self._most_trees)
-        return thread_count(getattr(self, "n_jobs", 1), n_rows * (n_features + n_trees))
+        return arguments.thread_count(getattr(self, "n_jobs", 1), n_rows * (n_features + n_trees))
 
     def _walk(self, X: Any, stage: Callable[[Forest, Array, Backend], Array]) -> Any:
         """The result of a stage of `predict` for X's rows, in the kind of array that X is."""
         if not self.__sklearn_is_fitted__():
             check_is_fitted(self)  # which says so; it takes a tenth of a prediction of one row
-        model = as_it_is(self)  # a fit in another thread may replace the forest
+        model = fits.as_it_is(self)  # a fit in another thread may replace the forest
 
         def work(backend: Backend) -> Any:
-            table = check_table(model, X, backend)
+            table = validation.check_table(model, X, backend)
             with progress.stage("predicting"):
-                return in_kind_of(X, stage(model.forest_, table, backend))
+                return arrays.in_kind_of(X, stage(model.forest_, table, backend))
 
         return run_on_backend(work, **self._chosen(X))
 
@@ -358,7 +344,7 @@ class BaseTrees(CallbackSupport, BaseEstimator):
         """The codes of X's rows, and the backend on whose device they are."""
 
         def work(backend: Backend) -> tuple[Array, Backend]:
-            table = check_table(self, X, backend)
+            table = validation.check_table(self, X, backend)
             return bin_matrix(table, self.forest_.edges, backend).codes, backend
 
         return run_on_backend(work, **self._chosen(X))
@@ -435,9 +421,9 @@ class BaseTrees(CallbackSupport, BaseEstimator):
     def _get_fitted_attr_html(self, doc_link: str = "") -> Any:
         """The diagram's table of the attributes that are set. scikit-learn reads all attributes,
         and would draw the rows of every tree's bag again."""
-        only_set = BaseEstimator()
+        only_set = bases.BaseEstimator()
         only_set.__dict__.update({n: v for n, v in vars(self).items() if n.endswith("_")})
-        table = BaseEstimator._get_fitted_attr_html(only_set, doc_link)
+        table = bases.BaseEstimator._get_fitted_attr_html(only_set, doc_link)
         table.estimator_class = type(self)
         return table
 

@@ -15,10 +15,8 @@ from sklearn.utils.validation import _check_monotonic_cst, check_is_fitted
 
 from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import for_boosting, run_on_backend
-from gpuforest.boosting import rounds
-from gpuforest.boosting.losses import Loss
+from gpuforest.boosting import losses, rounds
 from gpuforest.boosting.model import BoostedCoding, gain_importances
-from gpuforest.boosting.rounds import Boosting, Round
 from gpuforest.common import progress
 from gpuforest.common.arguments import draw_seed
 from gpuforest.data import validation as checks
@@ -30,24 +28,19 @@ from gpuforest.data.target_statistics import (
     replace_categories,
     with_numbers,
 )
-from gpuforest.engine.binning import Categories, Statistics, bin_matrix, on_host
-from gpuforest.engine.criteria import CRITERIA
+from gpuforest.engine import binning, criteria
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.predict import predict
 from gpuforest.engine.target import CheckedTarget, integer_weights
-from gpuforest.estimators import boosting_fit, fits, params
+from gpuforest.estimators import bases, boosting_fit, fits, params, presets, settings, tasks
 from gpuforest.estimators.base import BaseTrees
-from gpuforest.estimators.bases import ClassifierMixin, RegressorMixin
 from gpuforest.estimators.boosting_fit import Rows, Watch
 from gpuforest.estimators.memory import boosted_fit_of, boosting_fitted_to_memory
-from gpuforest.estimators.presets import BOOSTING, HasPresets
-from gpuforest.estimators.settings import check_some_weight, class_weights_of
-from gpuforest.estimators.tasks import Classifier, host_target
 from gpuforest.estimators.trees import first_weights
 from gpuforest.explain.model_facts import best_round
 
 
-class HistGradientBoosting(BaseTrees, HasPresets):
+class HistGradientBoosting(BaseTrees, presets.HasPresets):
     """Runs the rounds. The two estimators add the target."""
 
     loss: str
@@ -67,7 +60,7 @@ class HistGradientBoosting(BaseTrees, HasPresets):
     refit: bool
     quantile: float | None = None
     min_category_frequency = 1  # each category is one by itself
-    _presets = BOOSTING
+    _presets = presets.BOOSTING
     _takes_infinities = True  # see data/validation.py
     _converter = "sklearn_boosting", "to_sklearn"
 
@@ -170,7 +163,7 @@ class HistGradientBoosting(BaseTrees, HasPresets):
             train = Rows(X, y, weight, *boosting_fit.labels_of_rows(passed, X.shape[0]))
             if weight is not None and not weight.all():
                 train = train.take(np.flatnonzero(weight), backend)
-            loss = Loss.of(self.loss, self.quantile, 0 if classes is None else len(classes))
+            loss = losses.Loss.of(self.loss, self.quantile, 0 if classes is None else len(classes))
             loss.check(train.y)
             rounds.refuse_overflow(train.y, train.weight)
             signs = self._monotonic_signs()
@@ -205,10 +198,10 @@ class HistGradientBoosting(BaseTrees, HasPresets):
             integers = None if train.weight is None else integer_weights(train.weight)
             learned = categories, statistics
             edges = edges_of(train.X, self.max_bins, integers, seed, backend, *learned)
-            matrix = bin_matrix(train.X, edges, backend)
+            matrix = binning.bin_matrix(train.X, edges, backend)
             if earlier is None and self.scoring == "loss":
                 train = replace(train, X=None)  # it may be a copy, which nothing needs any more
-        boosting = Boosting(
+        boosting = rounds.Boosting(
             matrix=matrix, y=np.ascontiguousarray(train.y, np.float64), weight=train.weight,
             loss=loss, signs=signs, groups=interacting, memory=memory, seed=seed, backend=backend,
             row_groups=train.numbers() if self.subsample < 1 else None, **self._rules(),
@@ -217,8 +210,8 @@ class HistGradientBoosting(BaseTrees, HasPresets):
         self.backend_ = backend.name
 
     def _use_statistics(
-        self, train: Rows, categories: Categories, classes: np.ndarray | None, seed: int
-    ) -> tuple[Categories, Statistics]:
+        self, train: Rows, categories: binning.Categories, classes: np.ndarray | None, seed: int
+    ) -> tuple[binning.Categories, binning.Statistics]:
         """Replace categories by target statistics, see `replace_categories`."""
 
         def target() -> OrderedTarget:
@@ -229,7 +222,7 @@ class HistGradientBoosting(BaseTrees, HasPresets):
         return replace_categories(train.X, categories, self.categorical_split, target)
 
     def _split(
-        self, train: Rows, loss: Loss, seed: int, backend: Backend
+        self, train: Rows, loss: losses.Loss, seed: int, backend: Backend
     ) -> tuple[Rows, Rows | None]:
         """The rows to train on, and those to validate on; None: there are no such rows."""
         if not self.do_early_stopping_ or self.validation_fraction is None:
@@ -247,7 +240,7 @@ class HistGradientBoosting(BaseTrees, HasPresets):
         return first, second
 
     def _validation(
-        self, passed: Passed, classes: np.ndarray | None, loss: Loss, known: dict[int, Any],
+        self, passed: Passed, classes: np.ndarray | None, loss: losses.Loss, known: dict[int, Any],
         backend: Backend,
     ) -> Rows:  # fmt: skip
         """The rows to validate on that were passed, checked."""
@@ -277,7 +270,7 @@ class HistGradientBoosting(BaseTrees, HasPresets):
         }  # fmt: skip
 
     def _run(
-        self, b: Boosting, train: Rows, validation: Rows | None, classes: np.ndarray | None,
+        self, b: rounds.Boosting, train: Rows, validation: Rows | None, classes: np.ndarray | None,
         earlier: Any,
     ) -> None:  # fmt: skip
         """Grow the rounds, and keep the forest."""
@@ -293,9 +286,9 @@ class HistGradientBoosting(BaseTrees, HasPresets):
             fits.check_same(earlier.forest_, b.matrix.edges, coding)
             coding, begin = earlier.forest_.coding, earlier.n_iter_
             values = predict(earlier.forest_, train.X, b.backend)
-            raw[:] = (values if on_host(values) else b.backend.asnumpy(values)).T
+            raw[:] = (values if binning.on_host(values) else b.backend.asnumpy(values)).T
         watch = Watch(self, b, train, validation, coding, raw, earlier)
-        grown: list[Round] = []
+        grown: list[rounds.Round] = []
         if earlier is None:
             watch.stops(grown)
         n_new = self.max_iter - begin
@@ -329,7 +322,7 @@ class HistGradientBoosting(BaseTrees, HasPresets):
         """Signs i8[F] of monotonic constraints; 0 where there is none."""
         return np.asarray(_check_monotonic_cst(self, self.monotonic_cst), np.int8)
 
-    def _refuse_many_categories(self, categories: Categories) -> None:
+    def _refuse_many_categories(self, categories: binning.Categories) -> None:
         for f, values in categories.items():
             if len(values) > int(self.max_bins):
                 names = getattr(self, "feature_names_in_", None)
@@ -344,7 +337,7 @@ class HistGradientBoosting(BaseTrees, HasPresets):
     ) -> tuple[np.ndarray, np.ndarray | None]:
         """The target as the loss takes it, and the classes; None: numbers."""
         checked = self._check_target(y, n_rows, backend)
-        target = host_target(checked)
+        target = tasks.host_target(checked)
         if target.shape[1] > 1:
             raise ValueError("y should be a 1d array: boosting has one output")
         return target[:, 0], None if checked.classes is None else checked.classes[0]
@@ -356,8 +349,8 @@ class HistGradientBoosting(BaseTrees, HasPresets):
         by_class = getattr(self, "class_weight", None)
         if by_class is None or classes is None:
             return weight
-        by_class = class_weights_of(by_class, y, classes)[y]
-        return check_some_weight(by_class, weight)
+        by_class = settings.class_weights_of(by_class, y, classes)[y]
+        return settings.check_some_weight(by_class, weight)
 
     @property
     def n_iter_(self) -> int:
@@ -420,7 +413,7 @@ class HistGradientBoosting(BaseTrees, HasPresets):
 
 
 @params.parameters(params.BOOSTING, params.OF_BOOSTING)
-class HistGradientBoostingClassifier(ClassifierMixin, HistGradientBoosting):
+class HistGradientBoostingClassifier(bases.ClassifierMixin, HistGradientBoosting):
     """Gradient boosting for classes, on histograms of integers.
 
     Each round grows one tree for two classes, or a tree for each of more, from the gradients of
@@ -474,7 +467,7 @@ class HistGradientBoostingClassifier(ClassifierMixin, HistGradientBoosting):
         """Probabilities of the classes, float64 array of shape (n_samples, n_classes)."""
         return self._predictions(self._raw_predict(X))
 
-    predict_log_proba = Classifier.predict_log_proba
+    predict_log_proba = tasks.Classifier.predict_log_proba
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Raw predictions: log odds of the second of two classes, float64 array of shape
@@ -503,7 +496,7 @@ class HistGradientBoostingClassifier(ClassifierMixin, HistGradientBoosting):
 
 
 @params.parameters(params.BOOSTING, params.BOOSTING_OF_NUMBERS, params.OF_BOOSTING)
-class HistGradientBoostingRegressor(RegressorMixin, HistGradientBoosting):
+class HistGradientBoostingRegressor(bases.RegressorMixin, HistGradientBoosting):
     """Gradient boosting for numbers, on histograms of integers.
 
     Each round grows a tree from the gradients of the loss, and adds the values of its leaves
@@ -536,7 +529,7 @@ class HistGradientBoostingRegressor(RegressorMixin, HistGradientBoosting):
         return map(self._predictions, self._staged_raw_predict(X))
 
     def _check_target(self, y: Any, n_rows: int, backend: Backend) -> CheckedTarget:
-        checked = checks.check_numbers(y, n_rows, CRITERIA["squared_error"], backend)
+        checked = checks.check_numbers(y, n_rows, criteria.CRITERIA["squared_error"], backend)
         if self.loss == "quantile" and self.quantile is None:
             raise ValueError("loss='quantile' needs quantile: a number between 0 and 1")
         return checked

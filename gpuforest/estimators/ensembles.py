@@ -20,19 +20,13 @@ from sklearn.utils.validation import check_is_fitted
 from gpuforest.backends.base import Backend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common import hashing, progress
-from gpuforest.common.hashing import GOLDEN
-from gpuforest.common.progress import report
-from gpuforest.data.arrays import to_host
-from gpuforest.data.binned import Passed
+from gpuforest.data import arrays, binned
+from gpuforest.engine import grow, records, target
 from gpuforest.engine import predict as prediction
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.grow import keeping_scratch
-from gpuforest.engine.records import Sampling
 from gpuforest.engine.sampling import tree_features
-from gpuforest.engine.target import CheckedTarget
-from gpuforest.estimators import bagged, growing
+from gpuforest.estimators import bagged, growing, tasks
 from gpuforest.estimators.base import BaseTrees
-from gpuforest.estimators.growing import TrainingPlan
 from gpuforest.estimators.settings import (
     BY_ERROR,
     Settings,
@@ -40,7 +34,6 @@ from gpuforest.estimators.settings import (
     features_of_tree,
     row_weights_of,
 )
-from gpuforest.estimators.tasks import Classifier, Regressor, encode_numbers, host_target
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
 from gpuforest.explain import uncertainty
 from gpuforest.explain.importances import Score
@@ -83,7 +76,7 @@ def members(estimator: Any) -> list[Any]:
     trees = []
     for t in range(forest.n_trees):
         # a single tree's key under this seed is that of the forest's tree t, see `hashing`
-        tree = kind(**{**params, "random_state": (forest.seed + t * GOLDEN) % 2**64})
+        tree = kind(**{**params, "random_state": (forest.seed + t * hashing.GOLDEN) % 2**64})
         vars(tree).update(shared)  # there are no feature names without a frame
         tree._keep(one_tree(forest, t))
         tree.seed_ = tree.random_state
@@ -125,7 +118,7 @@ class BaseForest(BaseTrees):
     _default_depth: ClassVar[int | None] = None  # of the trees that `estimator=None` stands for
     _fewest_rows = 1  # of whose predictions there is a score
     _out_of_bag = "OOB"  # the word of a warning
-    _judges_: tuple[Forest, Sampling] | None  # see `bagged.judges`
+    _judges_: tuple[Forest, records.Sampling] | None  # see `bagged.judges`
     oob_curve_: Bunch
     oob_max_features_: Bunch
     oob_parameters_: Bunch
@@ -174,7 +167,7 @@ class BaseForest(BaseTrees):
             why = "estimator has ccp_alpha='cv', which is for a tree fitted by itself"
             raise ValueError(f"{why}: give the trees of an ensemble a number")
 
-    def _check_target(self, y: Any, n_rows: int, backend: Backend) -> CheckedTarget:
+    def _check_target(self, y: Any, n_rows: int, backend: Backend) -> target.CheckedTarget:
         if hasattr(y, "toarray"):  # another error and other words than of single trees, as there
             raise ValueError("sparse multilabel-indicator for y is not supported.")
         return super()._check_target(y, n_rows, backend)
@@ -199,15 +192,15 @@ class BaseForest(BaseTrees):
         return int(tried[name][np.argmin(tried["error"])])
 
     def _first_waves(
-        self, plan: TrainingPlan, waves: list[Forest], n_trees: int
-    ) -> tuple[TrainingPlan, list[Forest], int]:
+        self, plan: growing.TrainingPlan, waves: list[Forest], n_trees: int
+    ) -> tuple[growing.TrainingPlan, list[Forest], int]:
         """Out-of-bag errors may choose the number of trees and those that say how they grow."""
         by_error = self._by_error
         converges = self.n_estimators == "auto"
         is_grown = growing.n_trees_of(waves) == n_trees and plan.blocks is None
         if is_grown or not (by_error or converges):
             return plan, waves, n_trees
-        plan = replace(plan, training=keeping_scratch(plan.training))
+        plan = replace(plan, training=grow.keeping_scratch(plan.training))
         error, first_waves = self._oob_error(plan.checked, plan.sample()), list[Forest]()
         judging = plan.judging
         if "min_samples_leaf" in by_error:
@@ -231,10 +224,10 @@ class BaseForest(BaseTrees):
             waves = first_waves
         return judging, waves, n_trees
 
-    def _oob_error(self, checked: CheckedTarget, rows: np.ndarray | None) -> Error:
+    def _oob_error(self, checked: target.CheckedTarget, rows: np.ndarray | None) -> Error:
         """A function that takes predictions for these rows (None: all), and gives 1 - score; NaN
         where too few of them are out of some bag."""
-        y, score = host_target(checked), self._oob_scorer(checked)
+        y, score = tasks.host_target(checked), self._oob_scorer(checked)
         y = y if rows is None else y[rows]
 
         def error(means: np.ndarray) -> float:
@@ -243,13 +236,13 @@ class BaseForest(BaseTrees):
 
         return error
 
-    def _oob_scorer(self, checked: CheckedTarget) -> Score:
+    def _oob_scorer(self, checked: target.CheckedTarget) -> Score:
         """A function that scores predictions f64[n, n_values] of the targets [n, n_outputs]."""
         raise NotImplementedError
 
-    def _oob_loss(self, plan: TrainingPlan) -> Loss:
+    def _oob_loss(self, plan: growing.TrainingPlan) -> Loss:
         """The mean loss of `plan.sample()`, by the criterion, or the log loss."""
-        y, labels, rows = host_target(plan.checked), self._labels(plan.checked), plan.sample()
+        y, labels, rows = tasks.host_target(plan.checked), self._labels(plan.checked), plan.sample()
         weights = np.ones(len(y))
         if labels is not None:  # trees predict the shares of rows that are weighted so
             by_name = isinstance(self.class_weight, str)
@@ -259,7 +252,7 @@ class BaseForest(BaseTrees):
         classes, criterion = plan.checked.classes, plan.training.rules.criterion
         return loss_of(y, weights, criterion if classes is None else [*map(len, classes)])
 
-    def _tree_score(self, checked: CheckedTarget) -> Score:
+    def _tree_score(self, checked: target.CheckedTarget) -> Score:
         """A function that scores a tree's predictions for rows of these numbers, the higher the
         better: the accuracy, or minus the mean squared error."""
         raise NotImplementedError
@@ -268,7 +261,7 @@ class BaseForest(BaseTrees):
         """The forest whose out-of-bag predictions are computed for one that judges."""
         return forest
 
-    def _oob_means(self, plan: TrainingPlan) -> np.ndarray:
+    def _oob_means(self, plan: growing.TrainingPlan) -> np.ndarray:
         """Out-of-bag predictions f64[N, n_values]; NaN, with a warning, for rows that every
         tree drew. The errors on the way are kept, unless they are known."""
         forest, rows = self._oob_forest(bagged.judges(self)[0]), plan.sample()
@@ -276,7 +269,7 @@ class BaseForest(BaseTrees):
         error, curve = self._oob_error(plan.checked, rows), []
         for point in oob.follow([forest], curve_points(forest.n_trees), error, rows=rows):
             curve.append(point)
-            report(point[0], forest.n_trees)
+            progress.report(point[0], forest.n_trees)
         if not hasattr(self, "oob_curve_"):
             self.oob_curve_ = growing.as_bunch(curve, "n_estimators")
         means = oob.means()
@@ -284,7 +277,7 @@ class BaseForest(BaseTrees):
             bagged.warn_of_rows_in_all_bags(stacklevel=2, word=self._out_of_bag)
         return means
 
-    def _look_out_of_bag(self, plan: TrainingPlan) -> None:
+    def _look_out_of_bag(self, plan: growing.TrainingPlan) -> None:
         score = getattr(self, "oob_score", False)
         importances = getattr(self, "unbiased_importances", False)
         plan = plan.judging
@@ -297,7 +290,7 @@ class BaseForest(BaseTrees):
         if importances:
             bagged.keep_unbiased_importances(self, plan.training)
 
-    def _set_oob_score_and_attributes(self, plan: TrainingPlan) -> None:
+    def _set_oob_score_and_attributes(self, plan: growing.TrainingPlan) -> None:
         raise NotImplementedError
 
     def _scoring(self, default: Callable[..., float]) -> Callable[..., float]:
@@ -352,7 +345,7 @@ class BaseForest(BaseTrees):
             a node; the trees stand side by side
         n_nodes_ptr : int64 array of shape (n_estimators + 1,), where each tree begins
         """
-        leaves = to_host(self._walk(X, prediction.apply))
+        leaves = arrays.to_host(self._walk(X, prediction.apply))
         return decision_paths(self.forest_, leaves), self.forest_.tree_offsets.copy()
 
     @property
@@ -466,7 +459,7 @@ def default_tree(kind: Any, max_depth: int | None) -> Any:
     return kind(max_depth=max_depth)
 
 
-class ForestClassifier(BaseForest, Classifier):
+class ForestClassifier(BaseForest, tasks.Classifier):
     """Many trees for classes."""
 
     _tree, _takes_outputs = DecisionTreeClassifier, True
@@ -483,15 +476,15 @@ class ForestClassifier(BaseForest, Classifier):
         there is none, or another one in each bag."""
         pairs = [np.unique(labels, return_inverse=True) for labels in np.asarray(y).T]
         classes, codes = map(list, zip(*pairs, strict=True))
-        weight, checked = self.class_weight, CheckedTarget(codes, classes)
+        weight, checked = self.class_weight, target.CheckedTarget(codes, classes)
         if weight == "balanced_subsample":
             weight = None if self.bootstrap else "balanced"
         factors = None if weight is None else row_weights_of(weight, checked, sample_weight)
-        return host_target(checked), factors
+        return tasks.host_target(checked), factors
 
-    def _set_oob_score_and_attributes(self, plan: TrainingPlan) -> None:
+    def _set_oob_score_and_attributes(self, plan: growing.TrainingPlan) -> None:
         assert plan.checked.classes is not None
-        codes, coding = host_target(plan.checked), self.forest_.coding
+        codes, coding = tasks.host_target(plan.checked), self.forest_.coding
         means = self.oob_decision_function_ = self._oob_means(plan)
         parts = coding.split(means) if coding.several else [means]
         if coding.several:
@@ -514,14 +507,14 @@ class ForestClassifier(BaseForest, Classifier):
         self.oob_score_ = float(self._scoring(default)(y, predicted))
         self._calibration_ = uncertainty.calibrated_classes(list(codes.T), parts)
 
-    def _oob_scorer(self, checked: CheckedTarget) -> Score:
+    def _oob_scorer(self, checked: target.CheckedTarget) -> Score:
         assert checked.classes is not None
         # where the outputs after the first begin among the values of a prediction
         ends = np.cumsum([len(labels) for labels in checked.classes])[:-1]
         return partial(accuracy, ends=ends)
 
-    def _tree_score(self, checked: CheckedTarget) -> Score:
-        y, score = host_target(checked), self._oob_scorer(checked)
+    def _tree_score(self, checked: target.CheckedTarget) -> Score:
+        y, score = tasks.host_target(checked), self._oob_scorer(checked)
         return lambda rows, values: score(y[rows], values)
 
 
@@ -532,7 +525,7 @@ def fewest_rows(self: Any) -> int | float:
     return number
 
 
-def scored(means: np.ndarray, sampling: Sampling) -> np.ndarray:
+def scored(means: np.ndarray, sampling: records.Sampling) -> np.ndarray:
     """Which rows are out of some bag and have some weight, bool[N]; means f64[N, n_values]."""
     seen = ~np.isnan(means[:, 0])
     if sampling.weights is not None:
@@ -540,7 +533,7 @@ def scored(means: np.ndarray, sampling: Sampling) -> np.ndarray:
     return np.asarray(seen)
 
 
-class ForestRegressor(BaseForest, Regressor):
+class ForestRegressor(BaseForest, tasks.Regressor):
     """Many trees for real numbers."""
 
     _tree, _takes_outputs = DecisionTreeRegressor, True
@@ -555,11 +548,11 @@ class ForestRegressor(BaseForest, Regressor):
     def _oob_forest(self, forest: Forest) -> Forest:
         return uncertainty.with_squares(forest)
 
-    def _set_oob_score_and_attributes(self, plan: TrainingPlan) -> None:
+    def _set_oob_score_and_attributes(self, plan: growing.TrainingPlan) -> None:
         predicted = self._oob_means(plan)
         seen = scored(predicted, plan.training.sampling)
         means, spread = uncertainty.mean_and_spread(self.forest_, predicted)
-        y = host_target(plan.checked)
+        y = tasks.host_target(plan.checked)
         if seen.any():
             self._calibration_ = uncertainty.calibrated(y[seen], means[seen], spread[seen])
         if means.shape[1] == 1:
@@ -569,11 +562,11 @@ class ForestRegressor(BaseForest, Regressor):
         if seen.sum() > 1:  # R^2 of one row is undefined
             self.oob_score_ = float(self._scoring(r2_score)(y[seen], means[seen]))
 
-    def _oob_scorer(self, checked: CheckedTarget) -> Score:
+    def _oob_scorer(self, checked: target.CheckedTarget) -> Score:
         return r_squared
 
-    def _tree_score(self, checked: CheckedTarget) -> Score:
-        y = host_target(checked)
+    def _tree_score(self, checked: target.CheckedTarget) -> Score:
+        y = tasks.host_target(checked)
         return lambda rows, values: -float(np.mean((y[rows] - values) ** 2))
 
 
@@ -583,7 +576,7 @@ class UnsupervisedForest(BaseForest):
     _tree = DecisionTreeRegressor
     _splitter = "random"
     criterion = "squared_error"
-    _encode_target = encode_numbers
+    _encode_target = tasks.encode_numbers
     estimators_samples_ = property(bagged.estimators_samples_)
 
     def fit(  # type: ignore[override]  # rows that belong together are no matter here
@@ -592,8 +585,8 @@ class UnsupervisedForest(BaseForest):
         """Grow the trees; see `RandomForestRegressor.fit`. `y` is ignored."""
         return super().fit(X, None, sample_weight)
 
-    def _prepared(self, data: Passed, seed: int, backend: Backend) -> TrainingPlan:
-        return super()._prepared(Passed(data.X, seed, data.sample_weight), seed, backend)
+    def _prepared(self, data: binned.Passed, seed: int, backend: Backend) -> growing.TrainingPlan:
+        return super()._prepared(binned.Passed(data.X, seed, data.sample_weight), seed, backend)
 
-    def _check_target(self, y: Any, n_rows: int, backend: Backend) -> CheckedTarget:
-        return CheckedTarget(RandomState(y % 2**32).uniform(size=n_rows))  # y is the seed
+    def _check_target(self, y: Any, n_rows: int, backend: Backend) -> target.CheckedTarget:
+        return target.CheckedTarget(RandomState(y % 2**32).uniform(size=n_rows))  # y is the seed

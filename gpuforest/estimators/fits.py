@@ -16,12 +16,9 @@ import numpy as np
 from joblib.parallel import get_active_backend
 
 from gpuforest.common import progress
-from gpuforest.data.arrays import count_rows
-from gpuforest.data.binned import Passed
+from gpuforest.data import arrays, binned
+from gpuforest.engine import forest, records, target
 from gpuforest.engine.binning import BinEdges
-from gpuforest.engine.forest import Forest
-from gpuforest.engine.records import Sampling
-from gpuforest.engine.target import TargetCoding
 from gpuforest.estimators.bases import callback
 
 T = TypeVar("T")
@@ -61,7 +58,7 @@ def as_it_is(estimator: T) -> T:
 
 
 @contextmanager
-def fitting(estimator: Any, n_trees: int, passed: Passed) -> Iterator[Any]:
+def fitting(estimator: Any, n_trees: int, passed: binned.Passed) -> Iterator[Any]:
     """The estimator for a fit inside, see `replacing`, whose stages are printed and notified.
 
     Facts about the fit are kept: the number of X's rows and gpuforest's version as `_training_`,
@@ -75,7 +72,7 @@ def fitting(estimator: Any, n_trees: int, passed: Passed) -> Iterator[Any]:
         in_part = getattr(fitted, "warm_start", False) or fitted._grown
         start = time.perf_counter()
         yield fitted
-        fitted._training_ = {"rows": count_rows(passed.X), "version": version("gpuforest")}
+        fitted._training_ = {"rows": arrays.count_rows(passed.X), "version": version("gpuforest")}
         if not in_part:
             fitted._seconds_ = time.perf_counter() - start
 
@@ -89,14 +86,14 @@ def same_edges(one: BinEdges, other: BinEdges) -> bool:
     )
 
 
-def same_coding(one: TargetCoding, other: TargetCoding) -> bool:
+def same_coding(one: target.TargetCoding, other: target.TargetCoding) -> bool:
     """Whether the same integers mean the same targets."""
     first: list[Any] = [one.scale, one.centre, one.classes, *one.several]
     second: list[Any] = [other.scale, other.centre, other.classes, *other.several]
     return len(first) == len(second) and all(map(np.array_equal, first, second))
 
 
-def check_same(earlier: Forest, edges: BinEdges, coding: TargetCoding) -> None:
+def check_same(earlier: forest.Forest, edges: BinEdges, coding: target.TargetCoding) -> None:
     """Raise a ValueError if new trees cannot join those of an earlier fit: all trees of a forest
     share its bins, classes and fixed point."""
     if not (same_edges(earlier.edges, edges) and same_coding(earlier.coding, coding)):
@@ -106,7 +103,7 @@ def check_same(earlier: Forest, edges: BinEdges, coding: TargetCoding) -> None:
         )
 
 
-def check_same_groups(earlier: Any, sampling: Sampling) -> None:
+def check_same_groups(earlier: Any, sampling: records.Sampling) -> None:
     """Raise a ValueError if new trees draw other groups than those of an estimator that was fitted
     before, whose rows out of bag would be others than it seems."""
     drawn = getattr(earlier, "_sampling_", sampling)  # not all model files have it

@@ -11,14 +11,11 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from gpuforest.data.arrays import to_host
 from gpuforest.engine import predict as prediction
 from gpuforest.engine.nodes import is_leaf
-from gpuforest.estimators import ensembles, params
-from gpuforest.estimators.bases import TransformerMixin
-from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor, UnsupervisedForest
-from gpuforest.estimators.presets import FOREST_OF_CLASSES, HasPresets
+from gpuforest.estimators import bases, ensembles, params, presets
 
 
 @params.parameters(params.FOREST)
-class RandomForestClassifier(ForestClassifier, HasPresets):
+class RandomForestClassifier(ensembles.ForestClassifier, presets.HasPresets):
     """A random forest for classes.
 
     The same data and `random_state` give the same forest, bit for bit, on every backend
@@ -66,12 +63,12 @@ class RandomForestClassifier(ForestClassifier, HasPresets):
     ['a', 'b']
     """
 
-    _presets = FOREST_OF_CLASSES
+    _presets = presets.FOREST_OF_CLASSES
     min_samples_leaf_ = property(ensembles.fewest_rows)
 
 
 @params.parameters(params.FOREST, params.OF_NUMBERS, max_features=1 / 3)
-class RandomForestRegressor(ForestRegressor, HasPresets):
+class RandomForestRegressor(ensembles.ForestRegressor, presets.HasPresets):
     """A random forest for real numbers.
 
     The same data and `random_state` give the same forest, bit for bit, on every backend
@@ -96,7 +93,7 @@ class RandomForestRegressor(ForestRegressor, HasPresets):
 
 
 @params.parameters(params.FOREST, bootstrap=False)
-class ExtraTreesClassifier(ForestClassifier, HasPresets):
+class ExtraTreesClassifier(ensembles.ForestClassifier, presets.HasPresets):
     """Extremely randomized trees for classes.
 
     A split tries one random cut of each of its features, drawn among the feature's bins from
@@ -122,12 +119,12 @@ class ExtraTreesClassifier(ForestClassifier, HasPresets):
     """
 
     _splitter = "random"
-    _presets = FOREST_OF_CLASSES
+    _presets = presets.FOREST_OF_CLASSES
     min_samples_leaf_ = property(ensembles.fewest_rows)
 
 
 @params.parameters(params.FOREST, params.OF_NUMBERS, max_features=1.0, bootstrap=False)
-class ExtraTreesRegressor(ForestRegressor, HasPresets):
+class ExtraTreesRegressor(ensembles.ForestRegressor, presets.HasPresets):
     """Extremely randomized trees for real numbers.
 
     A split tries one random cut of each of its features, see `ExtraTreesClassifier`.
@@ -148,7 +145,7 @@ class ExtraTreesRegressor(ForestRegressor, HasPresets):
 
 
 @params.parameters(params.EMBEDDING, params.UNSUPERVISED, max_depth=5)
-class RandomTreesEmbedding(TransformerMixin, UnsupervisedForest):
+class RandomTreesEmbedding(bases.TransformerMixin, ensembles.UnsupervisedForest):
     """Rows as the leaves that they reach in completely random trees.
 
     Each tree fits a random target with one random cut a node. A row becomes a vector of zeros

@@ -13,16 +13,12 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Bunch
 
-from gpuforest.backends.base import Backend
-from gpuforest.backends.registry import run_on_backend
-from gpuforest.common.arguments import draw_seed
-from gpuforest.common.progress import counting_on, stage
+from gpuforest.backends import base, registry
+from gpuforest.common import arguments, progress
 from gpuforest.data.binned import BinnedData, Passed
-from gpuforest.engine.assembly import merged
+from gpuforest.engine import assembly, records, target
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.grow import Prune, grow, keeping_scratch
-from gpuforest.engine.records import Sampling, Training
-from gpuforest.engine.target import CheckedTarget
 from gpuforest.estimators.settings import Settings, features_tried
 from gpuforest.explain.node_values import clip_leaves, with_leaf_impurity, with_node_values
 from gpuforest.explain.oob import Curve, Error, Loss, OutOfBag, change, curve_points, sampled_rows
@@ -42,9 +38,9 @@ SHARES, LEAVES = ("sqrt", 1 / 3, 1 / 2, 3 / 4, None), (1, 2, 5, 10, 20)
 class TrainingPlan:
     """What the trees of a fit grow from, and how they are pruned and finished."""
 
-    training: Training
+    training: records.Training
     settings: Settings
-    checked: CheckedTarget  # the target before it was encoded
+    checked: target.CheckedTarget  # the target before it was encoded
     combine: str  # how the trees' predictions combine, see `Forest`
     blocks: np.ndarray | None = None  # of time, by which rows are judged, see `Sampling`
 
@@ -73,7 +69,7 @@ class TrainingPlan:
     def finish(self, waves: list[Forest], first: int) -> Forest:
         """The forest of grown trees, as it predicts; `first`: the number of its first tree."""
         training, settings, y = self.training, self.settings, self.checked.values
-        rules, forest = training.rules, merged(waves, training)
+        rules, forest = training.rules, assembly.merged(waves, training)
         if settings.values_from_rows:
             forest = self.prune(with_node_values(forest, training, y, first))
         forest = replace(forest, combine=self.combine)
@@ -102,10 +98,10 @@ class TrainingPlan:
         return replace(self, training=other)
 
 
-def judges(plan: TrainingPlan, n_trees: int) -> tuple[Forest, Sampling]:
+def judges(plan: TrainingPlan, n_trees: int) -> tuple[Forest, records.Sampling]:
     """The trees that judge rows by blocks of time, and how they draw rows."""
     plan = replace(plan, training=keeping_scratch(plan.training))
-    with stage("growing judges"):
+    with progress.stage("growing judges"):
         forest = plan.finish(grow(plan.training, 0, n_trees, plan.pruning), 0)
     return forest, plan.training.sampling
 
@@ -232,7 +228,7 @@ def grow_until_converged(
     curve: Curve = []
     for end in (n for n in points if n >= min(FIRST_TREES, max_trees)):
         begin = oob.n_trees
-        with counting_on(begin, max_trees):
+        with progress.counting_on(begin, max_trees):
             is_there = first_waves and end == FIRST_TREES
             waves = first_waves if is_there else grow(plan.training, begin, end, plan.pruning)
         grown += waves
@@ -270,16 +266,16 @@ def grow_share(estimator: Any, data: BinnedData, begin: int, end: int) -> Forest
     number."""
     estimator._validate_params()
 
-    def work(backend: Backend) -> Forest:
+    def work(backend: base.Backend) -> Forest:
         plan = share_plan(estimator, data, backend)
-        return merged(grow(plan.training, begin, end, plan.pruning), plan.training)
+        return assembly.merged(grow(plan.training, begin, end, plan.pruning), plan.training)
 
-    forest: Forest = run_on_backend(work, **estimator._chosen(data))
+    forest: Forest = registry.run_on_backend(work, **estimator._chosen(data))
     return forest
 
 
-def share_plan(estimator: Any, data: BinnedData, backend: Backend) -> TrainingPlan:
+def share_plan(estimator: Any, data: BinnedData, backend: base.Backend) -> TrainingPlan:
     """What the trees of a share grow from."""
-    seed = draw_seed(estimator.random_state)
+    seed = arguments.draw_seed(estimator.random_state)
     plan: TrainingPlan = estimator._prepared(Passed.of(data), seed, backend)
     return plan

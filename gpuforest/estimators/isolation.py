@@ -15,16 +15,12 @@ from sklearn.utils.validation import check_is_fitted
 from gpuforest.backends.base import Backend
 from gpuforest.common import hashing
 from gpuforest.common.dtypes import CATEGORICAL, MAX_BINS, OFFSET, VALUE
-from gpuforest.data.arrays import to_host
+from gpuforest.data import arrays, validation
 from gpuforest.data.binned import BinnedData, Passed
-from gpuforest.data.validation import check_table
 from gpuforest.engine import predict as prediction
 from gpuforest.engine.binning import BinEdges, Categories, draw_rows, take_rows
 from gpuforest.engine.forest import Forest
-from gpuforest.estimators import params
-from gpuforest.estimators.bases import OutlierMixin
-from gpuforest.estimators.ensembles import UnsupervisedForest, drawn_features
-from gpuforest.estimators.growing import TrainingPlan
+from gpuforest.estimators import bases, ensembles, growing, params
 from gpuforest.estimators.settings import RowWeights, Settings
 from gpuforest.explain.paths import average_path_length, with_path_lengths
 
@@ -65,7 +61,7 @@ def _bins_of(X: Any, max_bins: int | str, low: np.ndarray, high: np.ndarray) -> 
     if max_bins != "auto":
         return [int(max_bins)] * X.shape[1]
     sample = X[:: max(1, -(-X.shape[0] // LOOKED_AT))]
-    sample = sample.toarray() if issparse(sample) else to_host(sample)
+    sample = sample.toarray() if issparse(sample) else arrays.to_host(sample)
     sample = np.sort(np.asarray(sample, VALUE), axis=0)  # missing values last
     counts = []
     for f, n in enumerate((~np.isnan(sample)).sum(axis=0).tolist()):
@@ -89,7 +85,7 @@ def _ranges(X: Any, backend: Backend) -> tuple[np.ndarray, np.ndarray]:
         f(xp.where(missing, xp.asarray(fill, dtype=X.dtype), X), axis=0)
         for f, fill in ((xp.min, np.inf), (xp.max, -np.inf))
     )
-    return tuple(np.asarray(to_host(e), VALUE) for e in (low, high))  # type: ignore[return-value]
+    return tuple(np.asarray(arrays.to_host(e), VALUE) for e in (low, high))  # type: ignore[return-value]
 
 
 AUTO_SAMPLES = 256  # rows of a tree, of the paper: more make inliers hide anomalies
@@ -99,7 +95,7 @@ POOL_ROWS = 2**15
 
 
 @params.parameters(params.ISOLATION, params.OF_ISOLATION)
-class IsolationForest(OutlierMixin, UnsupervisedForest):
+class IsolationForest(bases.OutlierMixin, ensembles.UnsupervisedForest):
     """Anomalies are the rows that random cuts isolate soon.
 
     Each tree cuts a few rows at random, until each is by itself or the depth of a balanced tree
@@ -137,7 +133,7 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):
     contamination: Any
     max_samples: Any
     max_features: int | float
-    estimators_features_ = property(drawn_features)
+    estimators_features_ = property(ensembles.drawn_features)
     _converter = "sklearn", "isolation_to_sklearn"
 
     def predict(self, X: Any) -> np.ndarray:
@@ -172,7 +168,7 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):
         -------
         float64 array of shape (n_samples,), on the host
         """
-        return self._scores(to_host(self._walk(X, prediction.predict)))
+        return self._scores(arrays.to_host(self._walk(X, prediction.predict)))
 
     def _scores(self, lengths: np.ndarray) -> np.ndarray:
         """Scores f64[N] of mean path lengths f64[N, 1]."""
@@ -244,7 +240,7 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):
         most = edges.n_bins[edges.kinds != CATEGORICAL].max(initial=2)
         return max(int(most), int(settings.max_bins)), edges
 
-    def _keep_fit(self, forest: Forest, plan: TrainingPlan) -> None:
+    def _keep_fit(self, forest: Forest, plan: growing.TrainingPlan) -> None:
         super()._keep_fit(with_path_lengths(forest), plan)
 
     def _fit(self, data: Passed, seed: int, earlier: Self | None, backend: Backend) -> None:
@@ -252,10 +248,10 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):
         self.offset_ = -0.5
         if self.contamination != "auto":
             binned = isinstance(data.X, BinnedData)
-            table = data.X if binned else check_table(self, data.X, backend)
-            scores = self._scores(to_host(prediction.predict(self.forest_, table, backend)))
+            table = data.X if binned else validation.check_table(self, data.X, backend)
+            scores = self._scores(arrays.to_host(prediction.predict(self.forest_, table, backend)))
             if data.sample_weight is not None:
-                scores = scores[to_host(data.sample_weight) != 0]
+                scores = scores[arrays.to_host(data.sample_weight) != 0]
             self.offset_ = float(np.percentile(scores, 100.0 * self.contamination))
 
 

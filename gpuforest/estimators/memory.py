@@ -12,19 +12,13 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
-from gpuforest.backends.base import Backend
-from gpuforest.backends.registry import for_boosting, get_backend
+from gpuforest.backends import base, registry
+from gpuforest.boosting import losses, rounds
 from gpuforest.boosting import memory as boosting_memory
-from gpuforest.boosting.losses import Loss
 from gpuforest.boosting.memory import BoostedFit
-from gpuforest.boosting.rounds import words_of
-from gpuforest.common.arguments import byte_count
-from gpuforest.common.dtypes import WEIGHT
-from gpuforest.engine.binning import FEW_VALUES, MANY_BINS, Categories
-from gpuforest.engine.criteria import CRITERIA
+from gpuforest.common import arguments, dtypes
+from gpuforest.engine import binning, criteria, records, target
 from gpuforest.engine.memory import Fit, MemoryEstimate, estimate, within
-from gpuforest.engine.records import Rules, Sampling
-from gpuforest.engine.target import TargetCoding
 from gpuforest.estimators.boosting_fit import most_leaves, stops_early, validation_rows
 from gpuforest.estimators.settings import Settings, rules_of, sampling_of
 from gpuforest.splits.kinds import kind_of
@@ -76,29 +70,29 @@ def estimate_memory(
     X = np.broadcast_to(np.zeros((), dtype), (n_samples, n_features))
     name = estimator.backend if backend is None else backend
     threads = estimator._n_threads(n_samples, n_features)
-    on = get_backend(name, threads, n_rows=n_samples)
+    on = registry.get_backend(name, threads, n_rows=n_samples)
     if hasattr(estimator, "max_iter"):
         if n_outputs > 1:
             raise ValueError(f"n_outputs={n_outputs}: boosting has one output")
         n = n_classes if is_classifier(estimator) else 0
         fits = [expected_boosting(estimator, X, n, again) for again in {False, estimator.refit}]
         part = boosting_memory.HISTOGRAM_BYTES
-        made = (boosting_memory.estimate(fit, for_boosting(on), part) for fit in fits)
+        made = (boosting_memory.estimate(fit, registry.for_boosting(on), part) for fit in fits)
         return max(made, key=attrgetter("total"))
-    coding = TargetCoding(None, np.zeros(n_outputs), 1.0)
+    coding = target.TargetCoding(None, np.zeros(n_outputs), 1.0)
     if is_classifier(estimator):
         classes = (np.arange(n_classes),) * n_outputs
-        coding = TargetCoding(None, np.zeros(n_classes * n_outputs), 1.0, classes)
+        coding = target.TargetCoding(None, np.zeros(n_classes * n_outputs), 1.0, classes)
         if n_outputs == 1:
-            coding = TargetCoding(classes[0], np.zeros(1), 1.0)
+            coding = target.TargetCoding(classes[0], np.zeros(1), 1.0)
     settings = estimator._for_rows(estimator._settings(), n_samples)
     if settings.max_bins == "auto":
-        max_bins = FEW_VALUES if n_samples <= FEW_VALUES else MANY_BINS
+        max_bins = binning.FEW_VALUES if n_samples <= binning.FEW_VALUES else binning.MANY_BINS
         settings = replace(settings, max_bins=max_bins)
     sampling = sampling_of(settings, n_samples, None)
     if settings.class_weight is not None:
         # the weights are not known, only that their sums are other and larger than counts
-        heavy = replace(sampling, factors=np.ones(1, WEIGHT))
+        heavy = replace(sampling, factors=np.ones(1, dtypes.WEIGHT))
         balanced = settings.class_weight == "balanced_subsample" and settings.bootstrap
         sampling = replace(sampling, balance=1) if balanced else heavy
     rules = rules_of(settings, n_features, sampling, coding)
@@ -106,8 +100,8 @@ def estimate_memory(
 
 
 def fit_of(
-    settings: Settings, X: Any, sampling: Sampling, rules: Rules, coding: TargetCoding,
-    categories: Categories | None = None,
+    settings: Settings, X: Any, sampling: records.Sampling, rules: records.Rules,
+    coding: target.TargetCoding, categories: binning.Categories | None = None,
 ) -> Fit:  # fmt: skip
     """The facts about a fit that its memory depends on.
 
@@ -115,7 +109,7 @@ def fit_of(
     categories : as `binning.BinEdges` has them; they may be more than `max_bins`
     """
     most = max(map(len, (categories or {}).values()), default=0)
-    max_bins = FEW_VALUES if settings.max_bins == "auto" else int(settings.max_bins)
+    max_bins = binning.FEW_VALUES if settings.max_bins == "auto" else int(settings.max_bins)
     labels = coding.n_outputs if coding.several or coding.is_classes else len(coding.centre)
     coded = 4 if coding.is_classes else 8 * len(coding.centre)
     survival = rules.criterion.task == "survival"
@@ -153,7 +147,7 @@ def expected_boosting(estimator: Any, X: Any, n_classes: int, again: bool = Fals
     n_classes : 0 for regression
     again : `refit` grows from all rows
     """
-    loss = Loss.of(estimator.loss, getattr(estimator, "quantile", None), n_classes)
+    loss = losses.Loss.of(estimator.loss, getattr(estimator, "quantile", None), n_classes)
     stops = not again and stops_early(estimator.early_stopping, X.shape[0])
     held = 0
     if stops and estimator.validation_fraction is not None:
@@ -163,7 +157,7 @@ def expected_boosting(estimator: Any, X: Any, n_classes: int, again: bool = Fals
 
 
 def boosted_fit_of(
-    estimator: Any, X: Any, loss: Loss, n_rows: tuple[int, int], stops: bool, weighted: bool,
+    estimator: Any, X: Any, loss: losses.Loss, n_rows: tuple[int, int], stops: bool, weighted: bool,
     most_categories: int = 0,
 ) -> BoostedFit:  # fmt: skip
     """The facts about a fit that its memory depends on.
@@ -174,12 +168,12 @@ def boosted_fit_of(
     depth, leaves = most_leaves(estimator)
     n_train, splits = n_rows[0], n_rows[0] < X.shape[0]
     F, size = X.shape[1], min(8, max(4, X.dtype.itemsize))
-    rules = Rules(CRITERIA["squared_error"], F, 1, 2, 1, 0.0)
+    rules = records.Rules(criteria.CRITERIA["squared_error"], F, 1, 2, 1, 0.0)
     table = Fit(
         n_rows=n_train, n_features=F, n_trees=1, n_channels=3, is_classes=False,
         max_bins=max(int(estimator.max_bins), most_categories + 2), target_bytes=0,
         value_bytes=size, copied=X.dtype not in (np.float32, np.float64), scores_bytes=0,
-        sampling=Sampling(n_train, 0, None), rules=rules,
+        sampling=records.Sampling(n_train, 0, None), rules=rules,
     )  # fmt: skip
     # labels become codes, and those numbers; what is split is there twice
     labels = 16 if is_classifier(estimator) else 8
@@ -188,7 +182,7 @@ def boosted_fit_of(
         n_train=n_train,
         n_validation=n_rows[1],
         n_raw=loss.n_raw,
-        n_words=words_of(loss, weighted, n_train),
+        n_words=rounds.words_of(loss, weighted, n_train),
         n_rounds=int(estimator.max_iter),
         max_leaves=leaves,
         max_depth=depth,
@@ -201,33 +195,33 @@ def boosted_fit_of(
     )
 
 
-def _most_leaves(settings: Settings, coding: TargetCoding) -> float:
+def _most_leaves(settings: Settings, coding: target.TargetCoding) -> float:
     """The most leaves of a pruned tree. Each of its splits gains more than `ccp_alpha`, and all
     together at most the highest impurity of classes; that of numbers is not known."""
     most = float(settings.max_leaf_nodes or math.inf)
     classes = [coding.classes] if coding.classes is not None else list(coding.several)
     if settings.ccp_alpha > 0 and classes:
         n = max(2, *map(len, classes))
-        impurity = CRITERIA[settings.criterion].impurity
+        impurity = criteria.CRITERIA[settings.criterion].impurity
         assert impurity is not None
         highest = float(impurity(np.full(n, 1 / n)))  # the highest is that of equal shares
         most = min(most, 1 + highest / settings.ccp_alpha)
     return most
 
 
-def fitted_to_memory(fit: Fit, backend: Backend, limit: int | str | None) -> Backend:
+def fitted_to_memory(fit: Fit, backend: base.Backend, limit: int | str | None) -> base.Backend:
     """The backend, changed so that the fit stays within the limit; a ValueError if it cannot. The
     log warns, once in a process, of a fit that may take more memory than the machine has."""
     if limit is None and backend.on_host and "available" not in _warned:
         warn_of_little(estimate(fit, backend), "max_depth, n_estimators, max_samples or max_bins")
-    return within(fit, backend, None if limit is None else byte_count(limit))
+    return within(fit, backend, None if limit is None else arguments.byte_count(limit))
 
 
 def boosting_fitted_to_memory(
-    fit: BoostedFit, backend: Backend, limit: int | str | None, *later: BoostedFit
-) -> tuple[Backend, int]:
+    fit: BoostedFit, backend: base.Backend, limit: int | str | None, *later: BoostedFit
+) -> tuple[base.Backend, int]:
     """As `fitted_to_memory`; and the bytes that histograms of open nodes may take."""
-    limit = byte_count(limit)
+    limit = arguments.byte_count(limit)
     backend, memory = boosting_memory.within(fit, backend, limit, *later)
     if limit is None and backend.on_host and "available" not in _warned:
         needed = boosting_memory.estimate(fit, backend, memory)
@@ -249,7 +243,7 @@ def warn_of_little(needed: MemoryEstimate, what: str) -> None:
 
 def room_of(estimator: Any) -> int | None:
     """Bytes that work on a fitted estimator may take; None: unknown."""
-    limit = byte_count(estimator.memory_limit)
+    limit = arguments.byte_count(estimator.memory_limit)
     return available_bytes() if limit is None else limit
 
 

@@ -19,10 +19,8 @@ from numpy.random import RandomState
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
 
 from gpuforest.boosting.losses import NUMBERS
-from gpuforest.common.arguments import byte_count
-from gpuforest.common.dtypes import MAX_BINS
-from gpuforest.engine.criteria import CriterionNames
-from gpuforest.engine.nodes import MOST_COMBINED
+from gpuforest.common import arguments, dtypes
+from gpuforest.engine import criteria, nodes
 from gpuforest.explain.pruning import RULES
 
 T = TypeVar("T", bound=type)
@@ -50,7 +48,7 @@ class Bytes(HasMethods):  # type: ignore[misc]
 
     def is_satisfied_by(self, value: Any) -> bool:
         with suppress(ValueError):
-            return isinstance(value, str) and byte_count(value) is not None
+            return isinstance(value, str) and arguments.byte_count(value) is not None
         return False
 
     def __str__(self) -> str:
@@ -82,7 +80,7 @@ TABLE: Table = {
     "default_quantiles": (0.5, [UNIT, "array-like", StrOptions({"mean"}), None],
         "The quantiles that `predict` returns by default; None: the mean.",
         'float, list of float, "mean" or None'),
-    "criterion": ("gini", [StrOptions(CriterionNames("classification"))],
+    "criterion": ("gini", [StrOptions(criteria.CriterionNames("classification"))],
         "The impurity that splits should reduce most."),
     "splitter": ("best", [StrOptions({"best", "random"})],
         '"best": each feature tries all of its cuts; "random": each feature tries one random cut.'),
@@ -135,7 +133,7 @@ TABLE: Table = {
         '"ordered_target": by the mean target of each category, computed from earlier rows in a '
         'random order, as in CatBoost. "auto": "ordered_target" from 31 categories on, else '
         '"subset".'),
-    "feature_combinations": (None, [Interval(Real, 1, MOST_COMBINED, closed="both"), None],
+    "feature_combinations": (None, [Interval(Real, 1, nodes.MOST_COMBINED, closed="both"), None],
         "Oblique splits, by sums of several features: the mean number of features in a sum, 1 to "
         "8; 1.5 to 3 is usual. `max_features` then counts the sums that a split tries, and may "
         "exceed the number of features. None: splits by one feature. See docs/oblique.md."),
@@ -176,7 +174,8 @@ TABLE: Table = {
         "1: print the stages of a fit with their seconds, and for boosting once a second the "
         "round, the losses and the time left; on a terminal scikit-learn's progress bar is drawn "
         "too (from scikit-learn 1.9 on). 2: print counts too, ten times a second."),
-    "max_bins": ("auto", [Interval(Integral, 2, MAX_BINS, closed="both"), StrOptions({"auto"})],
+    "max_bins": (
+        "auto", [Interval(Integral, 2, dtypes.MAX_BINS, closed="both"), StrOptions({"auto"})],
         "The most bins of a feature, 2 to 65535; above 255 a value takes two bytes. "
         '"auto": 255, or a bin for each value, which gives exact trees, if no feature has more '
         "than 1,023 values."),
@@ -192,12 +191,12 @@ PLAIN_LEAF: Table = {
 }  # fmt: skip
 NO_CLASSES = {"class_weight": None, "voting": None}
 OF_NUMBERS: Table = NO_CLASSES | {
-    "criterion": ("squared_error", [StrOptions(CriterionNames("regression"))],
+    "criterion": ("squared_error", [StrOptions(criteria.CriterionNames("regression"))],
         '"absolute_error" predicts medians: it is slower, grows on the CPU alone and takes no '
         'categories. "poisson" is for counts: y >= 0, not all zero.'),
 }  # fmt: skip
 OF_SURVIVAL: Table = NO_CLASSES | {
-    "criterion": ("exponential", [StrOptions(CriterionNames("survival"))],
+    "criterion": ("exponential", [StrOptions(criteria.CriterionNames("survival"))],
         'The score of splits. "exponential": the likelihood of a constant hazard on each side, '
         'relative to the hazard of all rows. "logrank": the events on each side compared with '
         "those expected from the hazards of the node's rows; its trees grow on the CPU."),

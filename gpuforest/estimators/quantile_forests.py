@@ -11,35 +11,29 @@ import numpy as np
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from gpuforest.backends.base import Backend
-from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.backends.registry import run_on_backend
-from gpuforest.data.arrays import to_host
-from gpuforest.data.binned import Passed
+from gpuforest.backends import base, numpy, registry
+from gpuforest.data import arrays, binned
 from gpuforest.data.validation import check_numbers, check_table
 from gpuforest.engine.criteria import CRITERIA
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.sampling import was_drawn
-from gpuforest.estimators import params
+from gpuforest.estimators import ensembles, fits, params, tasks
 from gpuforest.estimators.bagged import judges, warn_of_rows_in_all_bags
-from gpuforest.estimators.ensembles import ForestRegressor, fewest_rows
-from gpuforest.estimators.fits import as_it_is
 from gpuforest.estimators.growing import TrainingPlan
-from gpuforest.estimators.tasks import host_target
 from gpuforest.explain.quantile_forest import WAYS, Distribution, TrainingRows, in_bag
 from gpuforest.explain.shap import host_codes
 
 KINDS = ("rank", "weak", "strict", "mean")
 
 
-class QuantileForest(ForestRegressor):
+class QuantileForest(ensembles.ForestRegressor):
     """Predictions of a forest that keeps its training rows."""
 
     default_quantiles: Any
     max_samples_leaf: int | float | None
     monotonic_cst: Any
     _rows_: TrainingRows
-    min_samples_leaf_ = property(fewest_rows)
+    min_samples_leaf_ = property(ensembles.fewest_rows)
 
     def _validate_params(self) -> None:
         super()._validate_params()
@@ -61,9 +55,9 @@ class QuantileForest(ForestRegressor):
         """
         return super().fit(X, y, sample_weight, groups=groups, blocks=blocks)
 
-    def _prepared(self, data: Passed, seed: int, backend: Backend) -> TrainingPlan:
+    def _prepared(self, data: binned.Passed, seed: int, backend: base.Backend) -> TrainingPlan:
         plan = super()._prepared(data, seed, backend)
-        training, y = plan.training, np.array(host_target(plan.checked), dtype=np.float64)
+        training, y = plan.training, np.array(tasks.host_target(plan.checked), dtype=np.float64)
         codes = training.backend.asnumpy(training.matrix.codes)[:, : training.n_features]
         self._rows_ = TrainingRows(codes, y, training.sampling)
         return plan
@@ -124,10 +118,10 @@ class QuantileForest(ForestRegressor):
         q = _asked(self.default_quantiles if quantiles is None else quantiles)
         if interpolation not in WAYS:
             raise ValueError(f"interpolation={interpolation!r} is unknown; there are {[*WAYS]}")
-        self = as_it_is(self)
+        self = fits.as_it_is(self)
         by_tree, by_leaf = not aggregate_leaves_first, weighted_quantile and weighted_leaves
 
-        def stage(forest: Forest, table: Any, backend: Backend) -> np.ndarray:
+        def stage(forest: Forest, table: Any, backend: base.Backend) -> np.ndarray:
             targets = self._distribution(table, oob_score, indices, duplicates, backend)
             return targets.quantiles(table, q, interpolation, backend, by_tree, by_leaf)
 
@@ -151,7 +145,7 @@ class QuantileForest(ForestRegressor):
         q = _asked(self.default_quantiles if quantiles is None else quantiles)
         if q is not None and len(q) > 1:
             raise ValueError(f"a score is of one quantile, not of {len(q)}: pass quantiles=0.5")
-        predicted = to_host(self.predict(X, "mean" if q is None else q[0]))
+        predicted = arrays.to_host(self.predict(X, "mean" if q is None else q[0]))
         how = "variance_weighted"
         return float(r2_score(y, predicted, sample_weight=sample_weight, multioutput=how))
 
@@ -178,17 +172,17 @@ class QuantileForest(ForestRegressor):
         check_is_fitted(self)
         if kind not in KINDS:
             raise ValueError(f"kind={kind!r} is unknown; there are {[*KINDS]}")
-        self = as_it_is(self)
+        self = fits.as_it_is(self)
 
-        def stage(forest: Forest, table: Any, backend: Backend) -> np.ndarray:
+        def stage(forest: Forest, table: Any, backend: base.Backend) -> np.ndarray:
             checked = check_numbers(y, table.shape[0], CRITERIA["squared_error"], backend)
-            values = host_target(checked).astype(np.float64)
+            values = tasks.host_target(checked).astype(np.float64)
             if values.shape[1] != self.n_outputs_:
                 raise ValueError(f"y has {values.shape[1]} outputs, expected {self.n_outputs_}")
             targets = self._distribution(table, oob_score, indices, duplicates, backend)
             return targets.ranks(table, values, kind, backend, not aggregate_leaves_first)
 
-        ranks: np.ndarray = to_host(self._walk(X, stage))
+        ranks: np.ndarray = arrays.to_host(self._walk(X, stage))
         return ranks[:, 0] if self.n_outputs_ == 1 else ranks
 
     def proximity_counts(
@@ -217,15 +211,15 @@ class QuantileForest(ForestRegressor):
             not isinstance(max_proximities, Integral) or max_proximities < 1
         ):
             raise ValueError(f"max_proximities={max_proximities!r} must be an integer from 1 on")
-        self = as_it_is(self)
+        self = fits.as_it_is(self)
 
-        def work(backend: Backend) -> list[Any]:
+        def work(backend: base.Backend) -> list[Any]:
             table = check_table(self, X, backend)
             targets = self._distribution(table, oob_score, indices, duplicates, backend)
             return targets.proximity_counts(table, backend)
 
         pairs = []
-        for row, count in run_on_backend(work, **self._chosen(X)):
+        for row, count in registry.run_on_backend(work, **self._chosen(X)):
             by_count = np.argsort(-count, kind="stable")[:max_proximities]
             order = by_count if return_sorted else np.sort(by_count)
             pairs.append(list(zip(row[order].tolist(), count[order].tolist(), strict=True)))
@@ -234,11 +228,11 @@ class QuantileForest(ForestRegressor):
     def _get_unsampled_indices(self, estimator: Any) -> np.ndarray:
         """The training rows that one of `estimators_` did not draw; quantile-forest's name."""
         return np.flatnonzero(
-            ~was_drawn(self._rows_.sampling, estimator.seed_, 0, 1, NumpyBackend())[0]
+            ~was_drawn(self._rows_.sampling, estimator.seed_, 0, 1, numpy.NumpyBackend())[0]
         )
 
     def _distribution(
-        self, table: Any, oob_score: bool, indices: Any, duplicates: Any, backend: Backend
+        self, table: Any, oob_score: bool, indices: Any, duplicates: Any, backend: base.Backend
     ) -> Distribution:
         forest, rows, skipped = self.forest_, self._rows_, None
         if oob_score:
@@ -255,7 +249,7 @@ class QuantileForest(ForestRegressor):
 
     def _drawn(
         self, table: Any, indices: Any, duplicates: Any, judges: tuple[Forest, TrainingRows],
-        backend: Backend,
+        backend: base.Backend,
     ) -> np.ndarray:  # fmt: skip
         """Which of the trees that judge drew the training rows that X holds, bool[n, T]."""
         forest, rows = judges

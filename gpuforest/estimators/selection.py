@@ -16,16 +16,11 @@ from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import run_on_backend
 from gpuforest.common import hashing, progress
 from gpuforest.common.arguments import draw_seed
-from gpuforest.data.arrays import to_host
+from gpuforest.data import arrays, validation
 from gpuforest.data.binned import BinnedData, Passed
-from gpuforest.data.validation import check_table
 from gpuforest.engine.binning import BinnedMatrix, bin_matrix
 from gpuforest.engine.target import CheckedTarget
-from gpuforest.estimators import params
-from gpuforest.estimators.bagged import check_rows, judges
-from gpuforest.estimators.bases import BaseEstimator, MetaEstimatorMixin
-from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor
-from gpuforest.estimators.fits import replacing, same_coding, same_edges
+from gpuforest.estimators import bagged, bases, ensembles, fits, params
 from gpuforest.explain.importances import (
     decided,
     permutation_decreases,
@@ -95,7 +90,7 @@ def oob_permutation_importance(
     numbers = None if groups is None else [_numbers_of(forest, group) for group in groups]
 
     def work(matrix: BinnedMatrix, checked: CheckedTarget, y: Any, backend: Backend) -> np.ndarray:
-        (trees, sampling), score = judges(forest), forest._tree_score(checked)
+        (trees, sampling), score = bagged.judges(forest), forest._tree_score(checked)
         with progress.stage("permuting"):
             return permutation_decreases(trees, matrix, sampling, score, backend, numbers)
 
@@ -147,7 +142,7 @@ def oob_impurity_importance(forest: Any, X: Any, y: Any) -> Bunch:
 
     def work(matrix: BinnedMatrix, checked: CheckedTarget, y: Any, backend: Backend) -> np.ndarray:
         with progress.stage("walking"):
-            trees, sampling = judges(forest)
+            trees, sampling = bagged.judges(forest)
             return unbiased_importances(trees, matrix, y, sampling, backend)
 
     importances = _with_bags(forest, X, y, work, "oob_impurity_importance")
@@ -159,24 +154,24 @@ def _with_bags(
 ) -> np.ndarray:
     """The result of `work` for the codes, the checked and the coded target of the data that a
     forest was fitted to."""
-    if not isinstance(forest, ForestClassifier | ForestRegressor):
+    if not isinstance(forest, ensembles.ForestClassifier | ensembles.ForestRegressor):
         raise TypeError(
             f"{name} takes a fitted RandomForest*, ExtraTrees* or Bagging* of gpuforest, not a "
             f"{type(forest).__name__}"
         )
     check_is_fitted(forest)
-    (_, sampling), edges = judges(forest), forest.forest_.edges
+    (_, sampling), edges = bagged.judges(forest), forest.forest_.edges
 
     def on(backend: Backend) -> np.ndarray:
         binned = isinstance(X, BinnedData)
-        table = X if binned else check_table(forest, X, backend)
-        check_rows(sampling, table.shape[0])
-        if binned and not same_edges(X.edges, edges):
+        table = X if binned else validation.check_table(forest, X, backend)
+        bagged.check_rows(sampling, table.shape[0])
+        if binned and not fits.same_edges(X.edges, edges):
             raise ValueError("X has other bins than the data that the forest was fitted to")
         target = Passed.of(X, y).y
         checked = forest._check_target(target, sampling.n_rows, backend)
         coding, coded = forest._encode_target(checked, sampling, backend)
-        if not same_coding(coding, forest.forest_.coding):
+        if not fits.same_coding(coding, forest.forest_.coding):
             what = "values" if checked.classes is None else "classes"
             raise ValueError(
                 f"y has other {what} than in training: pass what the forest was fitted to"
@@ -222,7 +217,7 @@ OUT_OF_BAG = {
 
 
 @params.parameters(params.BORUTA, params.OF_BORUTA)
-class BorutaSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
+class BorutaSelector(SelectorMixin, bases.MetaEstimatorMixin, bases.BaseEstimator):
     """Selects all features that say something about the target.
 
     In each round a forest sees the features and their shadows, which hold the same values in a
@@ -304,7 +299,7 @@ class BorutaSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
                 f"Found array with {data.shape[0]} sample(s) (shape={data.shape}) while a minimum "
                 "of 2 is required by BorutaSelector."
             )
-        with replacing(self) as fitted:
+        with fits.replacing(self) as fitted:
             fitted._select(forest, data, y, seed)
         return self
 
@@ -338,7 +333,7 @@ class BorutaSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _checked_forest(self) -> Any:
         forest = self.estimator
-        if not isinstance(forest, ForestClassifier | ForestRegressor):
+        if not isinstance(forest, ensembles.ForestClassifier | ensembles.ForestRegressor):
             kind = type(forest)
             raise TypeError(
                 "BorutaSelector takes a RandomForest*, ExtraTrees* or Bagging* of gpuforest as "
@@ -391,7 +386,7 @@ def _binned(forest: Any, X: Any, y: Any, seed: int) -> BinnedData:
 
     def work(backend: Backend) -> BinnedData:
         matrix = forest._prepared(Passed(X, y), seed, backend).training.matrix
-        codes = to_host(matrix.codes)[:, : matrix.edges.n_features]
+        codes = arrays.to_host(matrix.codes)[:, : matrix.edges.n_features]
         names = getattr(forest, "feature_names_in_", None)
         return BinnedData(
             by_feature=np.ascontiguousarray(codes.T),

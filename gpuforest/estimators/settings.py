@@ -14,8 +14,7 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from gpuforest.common.dtypes import MAX_TOTAL_WEIGHT, ROW, WEIGHT
 from gpuforest.common.sums import near_one
-from gpuforest.engine.criteria import CRITERIA
-from gpuforest.engine.nodes import MOST_WEIGHT
+from gpuforest.engine import criteria, nodes
 from gpuforest.engine.records import Rules, Sampling
 from gpuforest.engine.sampling import most_draw_weight
 from gpuforest.engine.target import CheckedTarget, TargetCoding, integer_weights
@@ -29,7 +28,7 @@ UNLIMITED = 10**9  # levels; a packed tree has fewer nodes
 EPSILON = np.finfo(np.float64).eps
 
 # the greatest weight of a feature in a combination
-HEAVIEST = {"binary": 1, "integer": MOST_WEIGHT}
+HEAVIEST = {"binary": 1, "integer": nodes.MOST_WEIGHT}
 
 
 @dataclass(frozen=True)
@@ -95,12 +94,12 @@ class Settings:
     def kind(self) -> Kind:
         """The kind of split, as far as parameters tell."""
         multiway = self.categorical_split == "multiway"
-        return kind_for(CRITERIA[self.criterion], multiway, self.feature_combinations or 0)
+        return kind_for(criteria.CRITERIA[self.criterion], multiway, self.feature_combinations or 0)
 
     @property
     def values_from_rows(self) -> bool:
         """Whether leaves predict medians, which are looked for in the rows after growth."""
-        return CRITERIA[self.criterion].medians
+        return criteria.CRITERIA[self.criterion].medians
 
     @property
     def prunes(self) -> bool:
@@ -339,7 +338,7 @@ def rules_of(
     has_categories: bool = False,
 ) -> Rules:  # fmt: skip
     """The rules for growing trees; `has_categories`: some features are categorical."""
-    criterion = CRITERIA[settings.criterion].of_outputs(coding.n_outputs)
+    criterion = criteria.CRITERIA[settings.criterion].of_outputs(coding.n_outputs)
     split, leaf = settings.min_samples_split, settings.min_samples_leaf
     if not isinstance(split, Integral):
         split = max(2, math.ceil(split * sampling.n_counted))

@@ -12,30 +12,19 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from gpuforest.backends.base import Backend
-from gpuforest.backends.registry import get_host_backend
-from gpuforest.common.arguments import thread_count
-from gpuforest.common.dtypes import MAX_TOTAL_WEIGHT, WEIGHT
-from gpuforest.data.arrays import to_host
-from gpuforest.data.binned import Passed
-from gpuforest.data.passes import MOST_CAUSES, are_causes, pairs_of, settled
+from gpuforest.backends import base, registry
+from gpuforest.common import arguments, dtypes
+from gpuforest.data import arrays, binned, passes
 from gpuforest.engine import predict as prediction
 from gpuforest.engine import target
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.records import Sampling
 from gpuforest.engine.sampling import most_draw_weight
 from gpuforest.engine.target import CheckedTarget, TargetCoding
-from gpuforest.estimators import bagged, params
-from gpuforest.estimators.ensembles import BaseForest, fewest_rows, scored, shared_params
-from gpuforest.estimators.fits import as_it_is, unfitted
+from gpuforest.estimators import bagged, ensembles, fits, params, trees
 from gpuforest.estimators.growing import TrainingPlan
 from gpuforest.estimators.settings import RowWeights, Settings
-from gpuforest.estimators.trees import DecisionTreeRegressor
-from gpuforest.explain import survival
-from gpuforest.explain.importances import Score
-from gpuforest.explain.oob import Loss, loss_of
-from gpuforest.explain.quantile_forest import TrainingRows
-from gpuforest.explain.survival import StepFunction, Steps
+from gpuforest.explain import importances, oob, quantile_forest, survival
 
 Array = Any
 
@@ -48,12 +37,13 @@ HOW = (
 
 def check_survival(y: Any, n_rows: int) -> np.ndarray:
     """Times, and causes of events or 0, f64[N, 2] of a survival target; else a ValueError."""
-    event, time = settled(pairs_of(y, HOW)).view((float, 2)).T
+    event, time = passes.settled(passes.pairs_of(y, HOW)).view((float, 2)).T
     if len(event) != n_rows:
         raise ValueError(f"X has {n_rows} rows, y has {len(event)}")
-    if not are_causes(event, MOST_CAUSES):
+    if not passes.are_causes(event, passes.MOST_CAUSES):
         raise ValueError(
-            f"the events of y must be True or False, or causes from 1 to {MOST_CAUSES} and 0 else"
+            "the events of y must be True or False, or causes from 1 to "
+            f"{passes.MOST_CAUSES} and 0 else"
         )
     if not np.isfinite(time).all() or (time < 0).any():
         row = int(np.argmax(~np.isfinite(time) | (time < 0)))
@@ -73,7 +63,7 @@ def check_survival(y: Any, n_rows: int) -> np.ndarray:
 def are_survival(y: np.ndarray, n_causes: int) -> bool:
     """Whether finite numbers f64[N, 2] are times and causes, and some event has come."""
     time, event = y.T
-    return bool((time >= 0).all() and are_causes(event, n_causes) and event.any())
+    return bool((time >= 0).all() and passes.are_causes(event, n_causes) and event.any())
 
 
 def check_events(y: np.ndarray, weights: np.ndarray | None) -> None:
@@ -87,20 +77,20 @@ def check_events(y: np.ndarray, weights: np.ndarray | None) -> None:
         raise ValueError("all events of y are at time 0: at least one must be later")
 
 
-class SurvivalForest(BaseForest):
+class SurvivalForest(ensembles.BaseForest):
     """Many trees for times that may be censored."""
 
     _fewest_rows = 2
     _out_of_bag = "oob"
     n_times: int
     low_memory: bool
-    _rows_: TrainingRows  # whose targets are [time, cause of the event or 0]
+    _rows_: quantile_forest.TrainingRows  # whose targets are [time, cause of the event or 0]
     _exposed_: tuple[Sampling, np.ndarray]  # during a fit: how rows are drawn, and their exposures
     proximity, neighbours = bagged.proximity, bagged.neighbours
     estimators_samples_ = property(bagged.estimators_samples_)
-    min_samples_leaf_ = property(fewest_rows)
+    min_samples_leaf_ = property(ensembles.fewest_rows)
 
-    def _prepared(self, data: Passed, seed: int, backend: Backend) -> TrainingPlan:
+    def _prepared(self, data: binned.Passed, seed: int, backend: base.Backend) -> TrainingPlan:
         if data.blocks is not None:
             raise ValueError(
                 "survival forests weigh rows by the hazard of all rows, so no row is judged by "
@@ -117,7 +107,7 @@ class SurvivalForest(BaseForest):
 
     # a row weighs the hazard that it went through, and its targets are its events over that weight
 
-    def _check_target(self, y: Any, n_rows: int, backend: Backend) -> CheckedTarget:
+    def _check_target(self, y: Any, n_rows: int, backend: base.Backend) -> CheckedTarget:
         return CheckedTarget(check_survival(y, n_rows))
 
     def _sampling_for(
@@ -138,15 +128,15 @@ class SurvivalForest(BaseForest):
         return np.asarray(((event == causes) & (weights > 0)) / whole[:, None])
 
     def _encode_target(
-        self, checked: CheckedTarget, sampling: Sampling, backend: Backend
+        self, checked: CheckedTarget, sampling: Sampling, backend: base.Backend
     ) -> tuple[TargetCoding, Array]:
         y = backend.asarray(self._rates(checked))
-        return target.encode_moments(y, MAX_TOTAL_WEIGHT, centred=False, backend=backend)
+        return target.encode_moments(y, dtypes.MAX_TOTAL_WEIGHT, centred=False, backend=backend)
 
     def _keep_fit(self, forest: Forest, plan: TrainingPlan) -> None:
         training, backend = plan.training, plan.training.backend
         codes = backend.asnumpy(training.matrix.codes)[:, : training.n_features]
-        self._rows_ = TrainingRows(codes, plan.checked.values, self._exposed_[0])
+        self._rows_ = quantile_forest.TrainingRows(codes, plan.checked.values, self._exposed_[0])
         forest = survival.with_risks(forest, self._rows_, backend)
         if self.low_memory:
             self._rows_ = replace(self._rows_, codes=codes[:, :0].copy())
@@ -155,9 +145,9 @@ class SurvivalForest(BaseForest):
         del self._exposed_
 
     @cached_property
-    def _steps_(self) -> Steps:
+    def _steps_(self) -> survival.Steps:
         """When events come in each leaf; not in pickles, where it follows from the rest."""
-        backend = get_host_backend(thread_count(self.n_jobs))
+        backend = registry.get_host_backend(arguments.thread_count(self.n_jobs))
         steps = survival.steps_of(self.forest_, self._rows_, backend)
         if not steps.fit(self.forest_):
             raise ValueError(
@@ -172,22 +162,22 @@ class SurvivalForest(BaseForest):
         if not self.oob_score:
             return
         risks, y = self._oob_means(plan), plan.checked.values
-        seen = scored(risks, plan.training.sampling)
+        seen = ensembles.scored(risks, plan.training.sampling)
         self.oob_prediction_ = by_cause(risks)
         self.oob_score_ = self._oob_scorer(plan.checked)(y[seen], risks[seen])
 
-    def _oob_scorer(self, checked: CheckedTarget) -> Score:
+    def _oob_scorer(self, checked: CheckedTarget) -> importances.Score:
         return lambda y, risks: concordance_of(y, risks, 1)
 
-    def _tree_score(self, checked: CheckedTarget) -> Score:
+    def _tree_score(self, checked: CheckedTarget) -> importances.Score:
         scorer, y = self._oob_scorer(checked), checked.values
         return lambda rows, risks: scorer(y[rows], risks)
 
-    def _oob_loss(self, plan: TrainingPlan) -> Loss:
+    def _oob_loss(self, plan: TrainingPlan) -> oob.Loss:
         rates, whole, rows = self._rates(plan.checked), self._exposed_[1], plan.sample()
         if rows is not None:
             rates, whole = rates[rows], whole[rows]
-        return loss_of(rates, whole, plan.training.rules.criterion)
+        return oob.loss_of(rates, whole, plan.training.rules.criterion)
 
     # predictions
 
@@ -260,12 +250,12 @@ class SurvivalForest(BaseForest):
         return values if return_array else _functions(grid, values, 1.0)
 
     def _sums(
-        self, curve: str, X: Any, change: Callable[[Steps], np.ndarray]
+        self, curve: str, X: Any, change: Callable[[survival.Steps], np.ndarray]
     ) -> tuple[np.ndarray, np.ndarray]:
         """The times of curves, and for each row the mean over the trees of the sums until then of
         what changes at the steps of leaves."""
         check_is_fitted(self)
-        model = as_it_is(self)
+        model = fits.as_it_is(self)
         if not model._rows_.codes.shape[1]:
             raise NotImplementedError(
                 f"predict_{curve}_function is not implemented in low memory mode. run fit with "
@@ -273,11 +263,11 @@ class SurvivalForest(BaseForest):
             )
         grid = model.unique_times_
 
-        def stage(forest: Forest, table: Any, backend: Backend) -> np.ndarray:
+        def stage(forest: Forest, table: Any, backend: base.Backend) -> np.ndarray:
             steps = model._steps_
             return survival.curves(forest, steps, table, grid, backend, change(steps))
 
-        return grid, to_host(model._walk(X, stage))
+        return grid, arrays.to_host(model._walk(X, stage))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -308,12 +298,12 @@ class SurvivalForest(BaseForest):
         self._check_cause(cause)
         if sample_weight is not None:
             raise ValueError("concordance has no weights: leave sample_weight out")
-        risks = to_host(self._walk(X, prediction.predict))
+        risks = arrays.to_host(self._walk(X, prediction.predict))
         return concordance_of(check_survival(y, len(risks)), risks, cause)
 
 
 @params.parameters(params.SINGLE_TREE, params.OF_SURVIVAL, params.OF_A_TREE)
-class SurvivalTree(DecisionTreeRegressor):
+class SurvivalTree(trees.DecisionTreeRegressor):
     """A tree of a survival forest. A fit grows the tree of a forest of one tree, from all rows,
     with the parameters that both have.
 
@@ -330,11 +320,11 @@ class SurvivalTree(DecisionTreeRegressor):
     ) -> Self:
         """Grow the tree; see `RandomSurvivalForest.fit`. `check_input` is ignored."""
         kind = ExtraSurvivalTrees if self.splitter == "random" else RandomSurvivalForest
-        given = shared_params(kind, self.get_params(deep=False))
+        given = ensembles.shared_params(kind, self.get_params(deep=False))
         forest = kind(1, bootstrap=False, random_state=self.random_state, **given)
         tree = vars(forest.fit(X, y, sample_weight).estimators_[0])
         learned = {name: value for name, value in tree.items() if name.endswith("_")}
-        self.__dict__ = unfitted(self) | learned
+        self.__dict__ = fits.unfitted(self) | learned
         return self
 
 
@@ -354,7 +344,7 @@ def concordance_of(y: np.ndarray, risks: np.ndarray, cause: int) -> float:
 def _functions(grid: np.ndarray, values: np.ndarray, before: float) -> np.ndarray:
     """The rows of values f64[N, G] at the times of the grid as functions of time."""
     functions = np.empty(len(values), object)
-    functions[:] = [StepFunction(grid, row, before) for row in values]
+    functions[:] = [survival.StepFunction(grid, row, before) for row in values]
     return functions
 
 
@@ -373,9 +363,9 @@ def weighed(sampling: Sampling, whole: np.ndarray) -> Sampling:
     """The sampling whose rows count as often as they are drawn, times their exposures."""
     if sampling.n_draws:
         mean = float(np.average(whole, weights=sampling.weights))
-        return replace(sampling, factors=whole.astype(WEIGHT), draw_weight=mean)
+        return replace(sampling, factors=whole.astype(dtypes.WEIGHT), draw_weight=mean)
     counts = 1 if sampling.weights is None else sampling.weights
-    return replace(sampling, weights=(whole * counts).astype(WEIGHT))
+    return replace(sampling, weights=(whole * counts).astype(dtypes.WEIGHT))
 
 
 @params.parameters(params.SURVIVAL, params.OF_SURVIVAL)

@@ -11,16 +11,12 @@ from array_api_compat import array_namespace
 from sklearn.metrics import accuracy_score, r2_score
 
 from gpuforest.backends.base import Backend
-from gpuforest.data.arrays import to_host
-from gpuforest.data.validation import check_labels, check_numbers
+from gpuforest.data import arrays, validation
+from gpuforest.engine import criteria, records, target
 from gpuforest.engine import predict as prediction
-from gpuforest.engine import target
-from gpuforest.engine.criteria import CRITERIA
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.records import Sampling
+from gpuforest.estimators import bases, fits
 from gpuforest.estimators.base import BaseTrees
-from gpuforest.estimators.bases import ClassifierMixin, RegressorMixin
-from gpuforest.estimators.fits import as_it_is
 
 Array = Any
 
@@ -29,7 +25,7 @@ COARSE, LOST = 2**20, 2**10
 
 
 def encode_numbers(
-    self: Any, checked: target.CheckedTarget, sampling: Sampling, backend: Backend
+    self: Any, checked: target.CheckedTarget, sampling: records.Sampling, backend: Backend
 ) -> tuple[target.TargetCoding, Array]:
     """The coding of a target of real numbers, and its moments: a method of estimators."""
     y = backend.asarray(checked.values)
@@ -38,7 +34,7 @@ def encode_numbers(
         # rows that never count must not widen the range of the fixed point
         counts = sampling.weights > 0
         y = backend.xp.where(backend.asarray(counts)[:, None], y, y[int(np.argmax(counts)), ...])
-    centred = CRITERIA[self.criterion].centred
+    centred = criteria.CRITERIA[self.criterion].centred
     coding, moments = target.encode_moments(
         y, sampling.most_weight, centred=centred, backend=backend
     )
@@ -51,8 +47,8 @@ def encode_numbers(
 def host_target(checked: target.CheckedTarget) -> np.ndarray:
     """Class codes, or numbers, [N, n_outputs] on the host."""
     if checked.classes is not None:
-        return np.stack([to_host(codes) for codes in checked.values], axis=1)
-    y = np.asarray(to_host(checked.values))
+        return np.stack([arrays.to_host(codes) for codes in checked.values], axis=1)
+    y = np.asarray(arrays.to_host(checked.values))
     return y.reshape(len(y), -1)
 
 
@@ -69,12 +65,12 @@ def score(self: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
     -------
     float
     """
-    metric = accuracy_score if isinstance(self, ClassifierMixin) else r2_score
-    y, predicted, weight = (to_host(a) for a in (y, self.predict(X), sample_weight))
+    metric = accuracy_score if isinstance(self, bases.ClassifierMixin) else r2_score
+    y, predicted, weight = (arrays.to_host(a) for a in (y, self.predict(X), sample_weight))
     return float(metric(y, predicted, sample_weight=weight))
 
 
-class Classifier(ClassifierMixin, BaseTrees):
+class Classifier(bases.ClassifierMixin, BaseTrees):
     """Adds class targets."""
 
     class_weight: Any
@@ -117,7 +113,7 @@ class Classifier(ClassifierMixin, BaseTrees):
         float64 array of shape (n_samples, n_classes), in the order of `classes_`, or a list
         of them, one for each of several outputs; on a GPU where X is on one
         """
-        model = as_it_is(self)
+        model = fits.as_it_is(self)
         shares, coding = model._walk(X, prediction.predict), model.forest_.coding
         return coding.split(shares) if coding.several else shares
 
@@ -136,15 +132,15 @@ class Classifier(ClassifierMixin, BaseTrees):
             return array_namespace(shares).log(shares)
 
     def _check_target(self, y: Any, n_rows: int, backend: Backend) -> target.CheckedTarget:
-        return check_labels(y, n_rows, backend)
+        return validation.check_labels(y, n_rows, backend)
 
     def _labels(self, checked: target.CheckedTarget) -> target.CheckedTarget | None:
         if self.class_weight is None:
             return None
-        return replace(checked, values=[to_host(codes) for codes in checked.values])
+        return replace(checked, values=[arrays.to_host(codes) for codes in checked.values])
 
     def _encode_target(
-        self, checked: target.CheckedTarget, sampling: Sampling, backend: Backend
+        self, checked: target.CheckedTarget, sampling: records.Sampling, backend: Backend
     ) -> tuple[target.TargetCoding, Array]:
         codes, classes = checked.values, checked.classes
         assert classes is not None
@@ -162,7 +158,7 @@ class Classifier(ClassifierMixin, BaseTrees):
         self.n_classes_ = [len(c) for c in coding.several] or len(self.classes_)
 
 
-class Regressor(RegressorMixin, BaseTrees):
+class Regressor(bases.RegressorMixin, BaseTrees):
     """Adds real targets."""
 
     score = score
@@ -173,7 +169,7 @@ class Regressor(RegressorMixin, BaseTrees):
         return values[:, 0] if self.n_outputs_ == 1 else values
 
     def _check_target(self, y: Any, n_rows: int, backend: Backend) -> target.CheckedTarget:
-        return check_numbers(y, n_rows, CRITERIA[self.criterion], backend)
+        return validation.check_numbers(y, n_rows, criteria.CRITERIA[self.criterion], backend)
 
     _encode_target = encode_numbers
 

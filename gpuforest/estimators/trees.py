@@ -16,9 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import run_on_backend
-from gpuforest.data.arrays import bring, is_frame, is_on_device, open_frame, to_host
-from gpuforest.data.binned import BinnedData, Passed
-from gpuforest.data.validation import check_weights
+from gpuforest.data import arrays, binned, validation
 from gpuforest.engine import predict as prediction
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.nodes import is_leaf
@@ -26,10 +24,8 @@ from gpuforest.engine.target import CheckedTarget
 from gpuforest.estimators import params
 from gpuforest.estimators.base import BaseTrees
 from gpuforest.estimators.tasks import Classifier, Regressor, host_target
-from gpuforest.explain import pruning
-from gpuforest.explain.paths import decision_paths
+from gpuforest.explain import paths, pruning, views
 from gpuforest.explain.pruning import Trial
-from gpuforest.explain.views import TreeView
 
 CV = "cv"
 METHODS = ("cost_complexity", "reduced_error")
@@ -121,8 +117,8 @@ class SingleTree(BaseTrees):
         if self.ccp_alpha != CV:
             self.ccp_alpha_ = float(self.ccp_alpha)
 
-    def _fit(self, data: Passed, seed: int, earlier: Self | None, backend: Backend) -> None:
-        if self.ccp_alpha == CV and isinstance(data.X, BinnedData):
+    def _fit(self, data: binned.Passed, seed: int, earlier: Self | None, backend: Backend) -> None:
+        if self.ccp_alpha == CV and isinstance(data.X, binned.BinnedData):
             raise ValueError(
                 "ccp_alpha='cv' grows trees of some rows, which BinnedData do not give: pass X as "
                 "an array or a frame, or a number as ccp_alpha"
@@ -131,7 +127,7 @@ class SingleTree(BaseTrees):
         if self.ccp_alpha == CV:
             self._cross_validate(data, seed, backend)
 
-    def _cross_validate(self, data: Passed, seed: int, backend: Backend) -> None:
+    def _cross_validate(self, data: binned.Passed, seed: int, backend: Backend) -> None:
         """Prune the whole tree at an alpha chosen by trees of some of the rows, tested on the
         others (Breiman et al. 1984, 3.4)."""
         X, y, sample_weight, *_ = data
@@ -142,7 +138,7 @@ class SingleTree(BaseTrees):
         tried = np.append(candidates[:-1], np.inf)
         checked = self._check_target(y, self._sampling_.n_rows, backend)
         target = host_target(checked)
-        y = np.asarray(to_host(y)).reshape(target.shape if target.shape[1] > 1 else -1)
+        y = np.asarray(arrays.to_host(y)).reshape(target.shape if target.shape[1] > 1 else -1)
         folds = self._folds(target, weights, seed)
         params = self.get_params(deep=False)
         params |= {"ccp_alpha": 0.0, "random_state": seed, "backend": backend.name}
@@ -182,7 +178,7 @@ class SingleTree(BaseTrees):
 
     def _leaves(self, X: Any) -> np.ndarray:
         """The leaf that each row reaches, i64[N], on the host."""
-        return np.asarray(to_host(self._walk(X, prediction.apply)))[:, 0]
+        return np.asarray(arrays.to_host(self._walk(X, prediction.apply)))[:, 0]
 
     def _trial(self, leaves: np.ndarray, numbers: np.ndarray, weights: np.ndarray | None) -> Trial:
         """The losses at the tree's nodes of test rows that reach these leaves; see `_numbers`."""
@@ -238,7 +234,7 @@ class SingleTree(BaseTrees):
                 "tree_ has one feature a node, and this tree splits by combinations of features: "
                 "use export_text or tree_nodes, or train with feature_combinations=None"
             )
-        view = TreeView(self.forest_, 0, self._criterion, self._signs())
+        view = views.TreeView(self.forest_, 0, self._criterion, self._signs())
         tree = sklearn_tree(view, SklearnTree)
         tree.view, tree.backend = view, self.backend
         return tree
@@ -275,8 +271,8 @@ class SingleTree(BaseTrees):
         -------
         sparse int64 matrix of shape (n_samples, n_nodes), ones where a row passes a node
         """
-        leaves = to_host(self._walk(X, prediction.apply))
-        return decision_paths(self.forest_, leaves)
+        leaves = arrays.to_host(self._walk(X, prediction.apply))
+        return paths.decision_paths(self.forest_, leaves)
 
     def get_depth(self) -> int:
         """Levels below the root."""
@@ -291,16 +287,16 @@ class SingleTree(BaseTrees):
 
 def first_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:
     """The weights f64[N] of rows, checked, as they were passed; None: there are none."""
-    weights = check_weights(sample_weight, n_rows)
+    weights = validation.check_weights(sample_weight, n_rows)
     return None if weights is None else weights[0]
 
 
 def _rows(X: Any, rows: np.ndarray, backend: Backend) -> Any:
     """Some rows of X, in its kind."""
-    if is_frame(X):
-        return open_frame(X)[rows].to_native()
-    X = bring(X, backend, "X")
-    if is_on_device(X):
+    if arrays.is_frame(X):
+        return arrays.open_frame(X)[rows].to_native()
+    X = arrays.bring(X, backend, "X")
+    if arrays.is_on_device(X):
         return backend.xp.take(X, backend.asarray(rows), axis=0)
     return _safe_indexing(*indexable(X), rows)
 

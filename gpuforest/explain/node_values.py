@@ -20,16 +20,15 @@ import numpy as np
 from gpuforest.backends.base import Array
 from gpuforest.common.parallel import parallel_map
 from gpuforest.data.arrays import to_host
-from gpuforest.engine.criteria import Criterion
+from gpuforest.engine import criteria, records
 from gpuforest.engine.forest import Forest, tree_groups
 from gpuforest.engine.nodes import LEAF_WORD, is_leaf, leaf_rows, unpack
-from gpuforest.engine.records import Training
 from gpuforest.engine.sampling import tree_weights
 from gpuforest.explain.paths import node_depths, one_tree, parents_of, upward
 from gpuforest.splits.absolute.medians import halves
 
 
-def clip_leaves(forest: Forest, signs: np.ndarray, criterion: Criterion) -> Forest:
+def clip_leaves(forest: Forest, signs: np.ndarray, criterion: criteria.Criterion) -> Forest:
     """The forest with `leaf_values`, if some leaf's own mean is out of its bounds.
 
     signs : i8[F], see `records.Rules`
@@ -49,7 +48,7 @@ def clip_leaves(forest: Forest, signs: np.ndarray, criterion: Criterion) -> Fore
 
 
 def bounded_means(
-    forest: Forest, signs: np.ndarray, criterion: Criterion, first: int, last: int
+    forest: Forest, signs: np.ndarray, criterion: criteria.Criterion, first: int, last: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """The mean of the second channel, or the median, of each node of the trees first .. last - 1,
     and the nearest number within the node's bounds, which its ancestors set: f64[m]."""
@@ -69,7 +68,7 @@ def bounded_means(
 
 
 def with_leaf_impurity(
-    forest: Forest, training: Training, y: Array, criterion: Criterion
+    forest: Forest, training: records.Training, y: Array, criterion: criteria.Criterion
 ) -> Forest:
     """A single regression tree, grown from `training` and the targets f64[N] or f64[N, K], that
     knows the impurity of the leaf table's rows.
@@ -93,7 +92,7 @@ def with_leaf_impurity(
     return replace(forest, leaf_impurity=impurity)
 
 
-def node_impurity(forest: Forest, tree: int, criterion: Criterion) -> np.ndarray:
+def node_impurity(forest: Forest, tree: int, criterion: criteria.Criterion) -> np.ndarray:
     """Impurity f64[m] of each node of a tree, in scikit-learn's unit: entropy in bits.
 
     Of a regression tree that holds no `leaf_impurity`, as those of forests, it is what the
@@ -120,7 +119,7 @@ def node_impurity(forest: Forest, tree: int, criterion: Criterion) -> np.ndarray
     return np.maximum(total / weight, 0.0)
 
 
-def with_node_values(forest: Forest, training: Training, y: Array, first: int) -> Forest:
+def with_node_values(forest: Forest, training: records.Training, y: Array, first: int) -> Forest:
     """The forest with `node_values` and `node_errors`: the median of each node's rows, and their
     absolute error around it.
 

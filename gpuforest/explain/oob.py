@@ -10,8 +10,7 @@ import numpy as np
 from gpuforest.backends.base import Array, Backend
 from gpuforest.common import elementary
 from gpuforest.common.parallel import blocks, parallel_map
-from gpuforest.engine.binning import draw_rows
-from gpuforest.engine.criteria import Criterion
+from gpuforest.engine import binning, criteria
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.records import Sampling, Training
 from gpuforest.engine.sampling import was_drawn
@@ -122,7 +121,7 @@ class OutOfBag:
         return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
 
-def loss_of(y: np.ndarray, weights: np.ndarray, of: Criterion | list[int]) -> Loss:
+def loss_of(y: np.ndarray, weights: np.ndarray, of: criteria.Criterion | list[int]) -> Loss:
     """A function that gives the weighted mean loss of targets y [n, n_outputs]; NaN where no row is
     out of some bag.
 
@@ -130,7 +129,7 @@ def loss_of(y: np.ndarray, weights: np.ndarray, of: Criterion | list[int]) -> Lo
     """
 
     def losses(y: np.ndarray, sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
-        if isinstance(of, Criterion):
+        if isinstance(of, criteria.Criterion):
             # of counts as if one more tree gave their mean: none makes a count impossible
             more = int(not of.centred)
             return of.loss(y, (sums + more * y.mean(axis=0)) / (counts + more))
@@ -169,7 +168,7 @@ def sampled_rows(seed: int, sampling: Sampling, backend: Backend) -> np.ndarray 
     count = min(max(FEWEST_ROWS, n // 4), MOST_ROWS)
     if n <= count:
         return counted
-    drawn = draw_rows(seed, n, count)
+    drawn = binning.draw_rows(seed, n, count)
     return drawn if counted is None else counted[drawn]
 
 

@@ -14,9 +14,8 @@ from typing import Any, cast
 
 import numpy as np
 
+from gpuforest.backends import numpy, registry
 from gpuforest.backends.base import Array, Backend
-from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.backends.registry import get_host_backend
 from gpuforest.common import hashing
 from gpuforest.common.parallel import blocks, parallel_map
 from gpuforest.engine.forest import Forest
@@ -128,7 +127,7 @@ def drawn_leaves(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """The bags i32[T, N] of trees of which `first` is the first one; and the trees, rows and leaves
     i64[n] of all that was drawn, tree by tree. One thread of the CPU does it."""
-    (N, _), T, backend = rows.codes.shape, part.n_trees, get_host_backend()
+    (N, _), T, backend = rows.codes.shape, part.n_trees, registry.get_host_backend()
     bags = draw_bags(rows.sampling, part.seed, first, first + T, backend)
     tree, row = np.divmod(np.flatnonzero(bags > 0), N)
     if WALK_ALL * len(row) > bags.size:
@@ -311,6 +310,6 @@ def _rank(below: np.ndarray, upto: np.ndarray, step: np.ndarray, kind: str) -> n
 
 def in_bag(forest: Forest, sampling: Sampling) -> np.ndarray:
     """Which training rows each tree drew, bool[N, T]."""
-    backend, seed = NumpyBackend(), forest.seed
+    backend, seed = numpy.NumpyBackend(), forest.seed
     trees = range(forest.n_trees)
     return np.stack([was_drawn(sampling, seed, t, t + 1, backend)[0] for t in trees], axis=1)

@@ -12,9 +12,8 @@ import numpy as np
 from gpuforest.backends.base import Array, Backend
 from gpuforest.common.parallel import blocks, parallel_map
 from gpuforest.compiler.intrinsics import LANES
-from gpuforest.engine.binning import bin_matrix
+from gpuforest.engine import binning, nodes
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.nodes import is_leaf, leaf_rows
 from gpuforest.engine.predict import predict
 from gpuforest.explain import background_kernels, shap_kernels
 
@@ -97,9 +96,9 @@ def background_values(
 def expected(forest: Forest, backend: Backend) -> np.ndarray:
     """The prediction with no feature known, f64[K]: the mean over the cover of each tree."""
     cover, _ = path_covers(forest, backend.n_threads)
-    leaf, begin = is_leaf(forest.nodes), forest.tree_offsets[:-1]
+    leaf, begin = nodes.is_leaf(forest.nodes), forest.tree_offsets[:-1]
     share = cover / np.repeat(cover[begin], np.diff(forest.tree_offsets)) * leaf
-    rows = np.where(leaf, leaf_rows(forest.nodes), 0)
+    rows = np.where(leaf, nodes.leaf_rows(forest.nodes), 0)
     means = np.stack(
         [np.add.reduceat(share * values[rows], begin) for values in forest.values.T], axis=1
     )
@@ -142,7 +141,7 @@ def covers(forest: Forest, leaf_cover: np.ndarray, n_threads: int) -> tuple[np.n
 
 def host_codes(X: Array, forest: Forest, backend: Backend) -> np.ndarray:
     """The codes [N, F] of X, on the host."""
-    codes = backend.asnumpy(bin_matrix(X, forest.edges, backend).codes)
+    codes = backend.asnumpy(binning.bin_matrix(X, forest.edges, backend).codes)
     return codes[:, : forest.edges.n_features]  # a device's rows may be longer
 
 

@@ -11,13 +11,10 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.tree._tree import NODE_DTYPE, Tree
 
-from gpuforest.backends.base import Backend
-from gpuforest.backends.registry import run_on_backend
+from gpuforest.backends import base, registry
 from gpuforest.engine import predict as prediction
 from gpuforest.engine.forest import Forest
-from gpuforest.explain.importances import gains_by_features
-from gpuforest.explain.paths import decision_paths
-from gpuforest.explain.views import TreeView
+from gpuforest.explain import importances, paths, views
 
 NO_THRESHOLDS = (
     "a tree with categorical features has no thresholds that scikit-learn's trees could have, so "
@@ -36,7 +33,7 @@ class SklearnTree(Tree):  # type: ignore[misc]
     backend : str, what rows are walked down the tree on
     """
 
-    view: TreeView
+    view: views.TreeView
     backend: str
 
     def __reduce__(self) -> Any:
@@ -60,14 +57,14 @@ class SklearnTree(Tree):  # type: ignore[misc]
                 f"{self.n_features} features"
             )
 
-        def work(backend: Backend) -> np.ndarray:
+        def work(backend: base.Backend) -> np.ndarray:
             return np.asarray(prediction.apply(self.view.alone, X, backend)[:, 0])
 
-        return run_on_backend(work, self.backend, n_rows=X.shape[0])
+        return registry.run_on_backend(work, self.backend, n_rows=X.shape[0])
 
     def decision_path(self, X: Any) -> Any:
         """The nodes that each row of X passes, csr_matrix of shape (n_samples, node_count)."""
-        return decision_paths(self.view.alone, self.apply(X)[:, None])
+        return paths.decision_paths(self.view.alone, self.apply(X)[:, None])
 
     def predict(self, X: Any) -> np.ndarray:
         """`value` of the leaf that each row reaches.
@@ -88,7 +85,7 @@ class SklearnTree(Tree):  # type: ignore[misc]
         total = weight * view.impurity
         split = np.flatnonzero(view.feature >= 0)
         total[split] -= total[view.children_left[split]] + total[view.children_right[split]]
-        gains = gains_by_features(view.alone, 0, 1, total)[0]
+        gains = importances.gains_by_features(view.alone, 0, 1, total)[0]
         scale = gains.sum() if normalize else weight[0]
         return np.asarray(gains / (scale or 1.0))
 
@@ -108,7 +105,7 @@ def need_numbers(forest: Forest, features: Any) -> None:
         )
 
 
-def sklearn_tree(view: TreeView, kind: type[Tree] = Tree) -> Any:
+def sklearn_tree(view: views.TreeView, kind: type[Tree] = Tree) -> Any:
     """A `Tree`, or a kind of it, with the view's nodes."""
     nodes = np.zeros(view.node_count, NODE_DTYPE)
     nodes["left_child"], nodes["right_child"] = view.children_left, view.children_right

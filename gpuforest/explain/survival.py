@@ -26,8 +26,7 @@ from gpuforest.backends.base import Array, Backend
 from gpuforest.common.parallel import blocks, parallel_map
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.nodes import is_leaf, leaf_rows
-from gpuforest.explain.paths import leaf_blocks, some_trees
-from gpuforest.explain.quantile_forest import TrainingRows, drawn_leaves
+from gpuforest.explain import paths, quantile_forest
 
 R = TypeVar("R")
 
@@ -83,7 +82,7 @@ class Steps:
         return np.array_equal(risks, forest.values[leaf_rows(forest.nodes[leaf])].T)
 
 
-def steps_of(forest: Forest, rows: TrainingRows, backend: Backend) -> Steps:
+def steps_of(forest: Forest, rows: quantile_forest.TrainingRows, backend: Backend) -> Steps:
     """The steps of all leaves, from training rows whose targets are [time, cause or 0]."""
     time, cause = rows.y[:, 0], rows.y[:, 1].astype(np.int64)
     times = time_grid(rows, len(time))
@@ -107,7 +106,7 @@ def steps_of(forest: Forest, rows: TrainingRows, backend: Backend) -> Steps:
     return Steps(times, np.append(0, np.cumsum(sizes)), at, hazard, fall)
 
 
-def with_risks(forest: Forest, rows: TrainingRows, backend: Backend) -> Forest:
+def with_risks(forest: Forest, rows: quantile_forest.TrainingRows, backend: Backend) -> Forest:
     """The forest whose leaves predict the mortality of their rows by each of K causes: the sum of
     the cumulative hazard over all times of events, which is more where they come sooner."""
     time, cause = rows.y[:, 0], rows.y[:, 1].astype(np.int32)
@@ -126,7 +125,7 @@ def with_risks(forest: Forest, rows: TrainingRows, backend: Backend) -> Forest:
 
 
 def _of_events(
-    forest: Forest, rows: TrainingRows, of_trees: Callable[..., R], backend: Backend
+    forest: Forest, rows: quantile_forest.TrainingRows, of_trees: Callable[..., R], backend: Backend
 ) -> list[R]:
     """What `of_trees` says of a few trees at a time: of their nodes u64[M]; and of the events in
     each leaf at a time by a cause, leaf after leaf, the node, the first row, their number, and the
@@ -139,8 +138,8 @@ def _of_events(
     bits = len(order).bit_length()
 
     def of(trees: slice) -> R:
-        part = some_trees(forest, trees.start, trees.stop)
-        bags, tree, row, key = drawn_leaves(part, rows, trees.start)
+        part = paths.some_trees(forest, trees.start, trees.stop)
+        bags, tree, row, key = quantile_forest.drawn_leaves(part, rows, trees.start)
         key += part.tree_offsets[tree]
         key <<= bits
         key += place[row]
@@ -182,7 +181,7 @@ def _products_within(values: np.ndarray, group: np.ndarray) -> np.ndarray:
     return products
 
 
-def time_grid(rows: TrainingRows, most: int) -> np.ndarray:
+def time_grid(rows: quantile_forest.TrainingRows, most: int) -> np.ndarray:
     """The times of events, or `most` quantiles of them, each once and ascending."""
     time, event = rows.y.T
     weights = rows.sampling.weights
@@ -201,7 +200,7 @@ def curves(
     column = np.searchsorted(grid, steps.times)
     G, T = len(grid), forest.n_trees
     parts = []
-    for _, leaves in leaf_blocks(forest, X, backend):
+    for _, leaves in paths.leaf_blocks(forest, X, backend):
         size = max(1, STEPS_AT_ONCE // max(1, T * G // 8))
         for begin in range(0, len(leaves), size):
             node = leaves[begin : begin + size]

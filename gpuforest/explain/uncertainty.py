@@ -24,11 +24,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gpuforest.backends.base import Array, Backend
-from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.backends import base, numpy
+from gpuforest.engine import nodes, records
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.nodes import is_leaf, leaf_rows
-from gpuforest.engine.records import Sampling
 from gpuforest.engine.sampling import draw_bags
 from gpuforest.explain.paths import leaf_blocks
 
@@ -111,14 +109,14 @@ def sets(limit: float, shares: np.ndarray) -> np.ndarray:
     return np.asarray(members)
 
 
-def products(forest: Forest, sampling: Sampling) -> np.ndarray:
+def products(forest: Forest, sampling: records.Sampling) -> np.ndarray:
     """G, f64[T, T]: sums over rows of products of draws, each less its mean over all rows.
 
     Sums of integers, which float64 holds exactly; the means are subtracted at the end.
     """
     sampling = sampling.units
     T, n = forest.n_trees, sampling.n_rows
-    bags = draw_bags(sampling, forest.seed, 0, T, NumpyBackend())
+    bags = draw_bags(sampling, forest.seed, 0, T, numpy.NumpyBackend())
     total = np.zeros((T, T))
     for i in range(0, n, ROWS):
         counts = bags[:, i : i + ROWS].astype(np.float64)
@@ -126,13 +124,13 @@ def products(forest: Forest, sampling: Sampling) -> np.ndarray:
     return np.asarray(total - sampling.n_draws**2 / n)
 
 
-def products_bytes(forest: Forest, sampling: Sampling) -> int:
+def products_bytes(forest: Forest, sampling: records.Sampling) -> int:
     """The memory that `products` takes."""
     T, n = forest.n_trees, sampling.units.n_rows
     return 4 * T * n + 8 * T * min(n, ROWS) + 16 * T * T
 
 
-def draws_variance(sampling: Sampling) -> float:
+def draws_variance(sampling: records.Sampling) -> float:
     """v: the sum over rows of the variance of their draws, of a multinomial distribution."""
     if sampling.weights is None:
         return sampling.n_draws * (1 - 1 / sampling.n_rows)
@@ -141,7 +139,7 @@ def draws_variance(sampling: Sampling) -> float:
 
 
 def standard_errors(
-    forest: Forest, sampling: Sampling, G: np.ndarray, X: Array, backend: Backend
+    forest: Forest, sampling: records.Sampling, G: np.ndarray, X: base.Array, backend: base.Backend
 ) -> np.ndarray:
     """Standard errors f64[N, K] of predictions; 0 where the corrected variance is negative."""
     T, v, predictions = forest.n_trees, draws_variance(sampling.units), node_predictions(forest)
@@ -156,6 +154,6 @@ def standard_errors(
 
 def node_predictions(forest: Forest) -> np.ndarray:
     """What each leaf predicts, f64[M, K]; zero for other nodes."""
-    values, leaf = np.zeros((forest.n_nodes, forest.values.shape[1])), is_leaf(forest.nodes)
-    values[leaf] = forest.values[leaf_rows(forest.nodes[leaf])]
+    values, leaf = np.zeros((forest.n_nodes, forest.values.shape[1])), nodes.is_leaf(forest.nodes)
+    values[leaf] = forest.values[nodes.leaf_rows(forest.nodes[leaf])]
     return values

@@ -12,8 +12,7 @@ from gpuforest.boosting.model import node_gains
 from gpuforest.engine.criteria import Criterion
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.nodes import is_leaf, leaf_rows, unpack
-from gpuforest.explain.node_values import bounded_means, node_impurity
-from gpuforest.explain.paths import one_tree, upward
+from gpuforest.explain import node_values, paths
 
 TREE_LEAF, TREE_UNDEFINED = -1, -2  # scikit-learn's marks in the arrays of leaves
 
@@ -40,7 +39,7 @@ class TreeView:
     @cached_property
     def alone(self) -> Forest:
         """The tree as a forest of its own"""
-        return one_tree(self.forest, self.tree)
+        return paths.one_tree(self.forest, self.tree)
 
     @cached_property
     def _parts(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -98,7 +97,7 @@ class TreeView:
         if self.alone.node_values is not None:
             return self.alone.node_values[:, :, None].copy()
         if self.signs is not None and len(self.signs):
-            means = bounded_means(self.alone, self.signs, self.criterion, 0, 1)[1]
+            means = node_values.bounded_means(self.alone, self.signs, self.criterion, 0, 1)[1]
             values = self.forest.counted(coding.of_means(means))
         else:
             values, leaf = self.forest.counted(coding.values(self._sums)), self._parts[0] < 0
@@ -122,7 +121,7 @@ class TreeView:
     @cached_property
     def impurity(self) -> np.ndarray:
         """f64[node_count]"""
-        return node_impurity(self.forest, self.tree, self.criterion)
+        return node_values.node_impurity(self.forest, self.tree, self.criterion)
 
 
 def boosted_columns(forest: Forest, tree: int) -> dict[str, np.ndarray]:
@@ -143,7 +142,7 @@ def boosted_columns(forest: Forest, tree: int) -> dict[str, np.ndarray]:
     leaf, value = is_leaf(nodes), np.zeros(len(nodes))
     added = forest.leaf_values[leaf_rows(nodes[leaf]), tree % coding.n_values]
     value[leaf] = added + 0.0  # no -0
-    for split, left in upward(forest, tree, tree + 1):
+    for split, left in paths.upward(forest, tree, tree + 1):
         right = left + 1
         weighted = value[left] * hessians[left] + value[right] * hessians[right]
         value[split] = weighted / hessians[split]

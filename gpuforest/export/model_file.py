@@ -25,26 +25,19 @@ from sklearn.utils import Bunch
 
 from gpuforest import estimators
 from gpuforest.backends.registry import get_host_backend
-from gpuforest.boosting.losses import NUMBERS, Loss
-from gpuforest.boosting.model import BoostedCoding
+from gpuforest.boosting import losses, model
 from gpuforest.common.dtypes import MAX_ROWS, MAX_TOTAL_WEIGHT
 from gpuforest.common.errors import ModelFormatError, damaged, need
-from gpuforest.engine.binning import BinEdges, TargetStatistic
-from gpuforest.engine.criteria import CRITERIA, CriterionNames
+from gpuforest.engine import binning, criteria, forest_check, records, target
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.forest_check import check_forest, check_offsets
 from gpuforest.engine.nodes import LEAF_MASK, LEAF_WORD, is_leaf
-from gpuforest.engine.records import Sampling
-from gpuforest.engine.target import TargetCoding
 from gpuforest.estimators.bagging import Bagging
 from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor
 from gpuforest.estimators.quantile_forests import QuantileForest
 from gpuforest.estimators.survival import SurvivalForest, are_survival
+from gpuforest.explain import paths, quantile_forest, uncertainty
 from gpuforest.explain.model_facts import WHERE_IT_RUNS, scorer_name
-from gpuforest.explain.paths import some_trees
-from gpuforest.explain.quantile_forest import TrainingRows
 from gpuforest.explain.survival import steps_of
-from gpuforest.explain.uncertainty import Calibration
 from gpuforest.export.container import Arrays, Layout, parse_object, read, write
 
 Header = dict[str, Any]
@@ -214,7 +207,7 @@ def load(path: str | os.PathLike[str]) -> Any:
             need(name in arrays, f"no array {name!r}")
         _check_form("header", header, HEADER)
         forest = _forest(header, arrays)
-        check_forest(forest)
+        forest_check.check_forest(forest)
         _check_arrays(header, arrays, forest)
         if "leaf_means" in arrays:
             forest = _with_means(forest, arrays["leaf_means"])
@@ -464,7 +457,7 @@ def _as_int64(sums: np.ndarray) -> np.ndarray:
     return sums.astype(np.int64)
 
 
-def _edges(header: Header, arrays: Arrays) -> BinEdges:
+def _edges(header: Header, arrays: Arrays) -> binning.BinEdges:
     """The bins of a file; that its categories fit them is not checked yet."""
     categories, statistics = {}, {}
     for name in ("categories", "statistics"):
@@ -475,15 +468,15 @@ def _edges(header: Header, arrays: Arrays) -> BinEdges:
             if name == "categories":
                 categories[int(key)] = tuple(values)
             else:
-                statistics[int(key)] = TargetStatistic(*map(tuple, values))
+                statistics[int(key)] = binning.TargetStatistic(*map(tuple, values))
     edges = arrays["edge_values"], arrays["edge_offsets"], arrays["edge_kinds"]
-    return BinEdges(*edges, categories, statistics)
+    return binning.BinEdges(*edges, categories, statistics)
 
 
 def _forest(header: Header, arrays: Arrays) -> Forest:
     """The forest of a file, not yet checked but for what making it needs."""
     offsets, classes = arrays["tree_offsets"], _read_classes(header, arrays)
-    check_offsets(offsets, int(offsets[-1]), "tree_offsets")
+    forest_check.check_offsets(offsets, int(offsets[-1]), "tree_offsets")
     counts = classes is not None and "boosting" not in header
     need(("leaf_weights" in arrays) != counts, "leaf weights that do not fit the target")
     nodes, sums = _unpacked(arrays, int(offsets[-1]))
@@ -502,19 +495,19 @@ def _forest(header: Header, arrays: Arrays) -> Forest:
     )
 
 
-def _coding(header: Header, arrays: Arrays, classes: np.ndarray | None) -> TargetCoding:
+def _coding(header: Header, arrays: Arrays, classes: np.ndarray | None) -> target.TargetCoding:
     """The coding of a file; that the arrays of boosting fit the trees is not checked yet."""
     if "boosting" not in header:
         need(not {"baseline", "units", *SCORES} & arrays.keys(), "boosting without its header")
         outputs = tuple(_labels(*described) for described in header.get("outputs", []))
-        return TargetCoding(classes, arrays["centre"], header["scale"], outputs)
+        return target.TargetCoding(classes, arrays["centre"], header["scale"], outputs)
     name, quantile = header["boosting"]["loss"], header["boosting"]["quantile"]
     need(("baseline" in arrays) and ("units" in arrays), "boosting without its arrays")
-    need(name in NUMBERS or name == "log_loss", f"an unknown loss {name!r:.80}")
+    need(name in losses.NUMBERS or name == "log_loss", f"an unknown loss {name!r:.80}")
     need((name == "log_loss") == (classes is not None), "classes and loss disagree")
     need(0 <= quantile <= 1, "a quantile out of range")
-    loss = Loss.of(name, quantile, 0 if classes is None else len(classes))
-    return BoostedCoding(
+    loss = losses.Loss.of(name, quantile, 0 if classes is None else len(classes))
+    return model.BoostedCoding(
         classes, np.zeros(1), 1.0, loss=loss, baseline=arrays["baseline"], units=arrays["units"],
         l2=header["boosting"]["l2"],
     )  # fmt: skip
@@ -546,7 +539,7 @@ def _estimator(header: Header, arrays: Arrays, forest: Forest) -> Any:
         split = estimator._settings().categorical_split
         forest = replace(forest, multiway=split == "multiway" and len(forest.sets) > 0)
     chosen_for = "survival" if isinstance(estimator, SurvivalForest) else task
-    need(header["criterion"] in CriterionNames(chosen_for), "an unknown criterion")
+    need(header["criterion"] in criteria.CriterionNames(chosen_for), "an unknown criterion")
     single = name.startswith("DecisionTree")
     need(forest.n_trees == 1 or not single, "a tree of many trees")
     estimator.n_features_in_ = forest.edges.n_features
@@ -562,7 +555,7 @@ def _estimator(header: Header, arrays: Arrays, forest: Forest) -> Any:
         facts = header[kept]
         setattr(estimator, KEPT[kept], _read_curve(kept, facts) if kept in CURVES else facts)
     need(0 <= header.get("training", {"rows": 0})["rows"] < 2**63, "a number out of range")
-    criterion = CRITERIA[header["criterion"]]
+    criterion = criteria.CRITERIA[header["criterion"]]
     need(criterion.medians == (forest.node_values is not None), "medians of nodes amiss")
     estimator._keep(forest)
     estimator.criterion_ = criterion.name
@@ -595,9 +588,9 @@ def _keeps_draws(estimator: Any) -> bool:
     return isinstance(estimator, forests) and not isinstance(estimator, Bagging)
 
 
-def _kept_sampling(estimator: Any) -> Sampling | None:
+def _kept_sampling(estimator: Any) -> records.Sampling | None:
     """How rows were drawn, where the file keeps it."""
-    sampling: Sampling | None = getattr(estimator, "_sampling_", None)
+    sampling: records.Sampling | None = getattr(estimator, "_sampling_", None)
     is_kept = sampling is not None and not sampling.distinct and _keeps_draws(estimator)
     return sampling if is_kept else None
 
@@ -626,25 +619,25 @@ def _set_rows(estimator: Any, header: Header, arrays: Arrays, forest: Forest) ->
         need(targets.shape[1] == n_targets, "row_targets that do not fit")
         fit = not is_survival or are_survival(targets, forest.coding.n_outputs)
         need(fit, "row_targets out of range")
-        estimator._rows_ = TrainingRows(codes, targets, estimator._sampling_)
+        estimator._rows_ = quantile_forest.TrainingRows(codes, targets, estimator._sampling_)
         if is_survival and not is_low:
             # more trees would take seconds; they are checked before the first curves
-            part = some_trees(forest, 0, max(1, min(forest.n_trees, CHECKED // len(codes))))
+            part = paths.some_trees(forest, 0, max(1, min(forest.n_trees, CHECKED // len(codes))))
             found = steps_of(part, estimator._rows_, get_host_backend())
             need(found.fit(part), "leaf_values that do not follow from the training rows")
     need(("scores" in arrays) == ("score_offsets" in arrays), "scores amiss")
     if "scores" in arrays:
-        estimator._calibration_ = Calibration(arrays["scores"], arrays["score_offsets"])
+        estimator._calibration_ = uncertainty.Calibration(arrays["scores"], arrays["score_offsets"])
 
 
 def _sampling(
     draws: dict[str, int], weights: np.ndarray | None, groups: np.ndarray | None
-) -> Sampling:
+) -> records.Sampling:
     need(0 < draws["n_rows"] <= MAX_ROWS, "a number of rows out of range")
     need(0 <= draws["n_draws"] <= MAX_TOTAL_WEIGHT, "a number of draws out of range")
     if weights is not None:
         need(0 < weights.sum(dtype=np.int64) <= MAX_TOTAL_WEIGHT, "weights out of range")
-    sampling = Sampling(draws["n_rows"], draws["n_draws"], weights, groups=groups)
+    sampling = records.Sampling(draws["n_rows"], draws["n_draws"], weights, groups=groups)
     if groups is not None:
         need(sampling.n_draws > 0 and groups.max() < sampling.n_rows, "groups out of range")
         need(bool(np.bincount(groups).all()), "a group without rows")

@@ -16,17 +16,14 @@ from typing import Any
 import numpy as np
 
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.data.arrays import to_host
-from gpuforest.data.validation import check_table
+from gpuforest.data import arrays, validation
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.nodes import is_leaf, leaf_rows, unpack
-from gpuforest.estimators.adaboost import AdaBoostClassifier
+from gpuforest.estimators import adaboost, quantile_forests
 from gpuforest.estimators.boosting import HistGradientBoosting
 from gpuforest.estimators.isolation import IsolationForest
-from gpuforest.estimators.quantile_forests import QuantileForest
 from gpuforest.estimators.tasks import Classifier, Regressor
-from gpuforest.export.conditions import names_of
-from gpuforest.export.walker import fitted_forest
+from gpuforest.export import conditions, walker
 from gpuforest.splits.stored import sets_of, sums_of
 
 OF_TEXT = ("C", "ONNX")  # what holds classes as text
@@ -62,7 +59,7 @@ class Tables:
         forest = _forest_of(estimator, form)
         if names is None:
             names = getattr(estimator, "feature_names_in_", None)
-        self.names = names_of(forest, names, "model")
+        self.names = conditions.names_of(forest, names, "model")
         self.edges, self.offsets = forest.edges, forest.tree_offsets
         self.categories = forest.edges.categories
         self.feature, bin, self.missing_left, child = unpack(np, forest.nodes)
@@ -160,8 +157,8 @@ def category_codes(estimator: Any, X: Any) -> np.ndarray:
     >>> category_codes(tree, np.array([["red", 5.0], ["green", 6.0]], object)).tolist()
     [[1.0, 5.0], [2.0, 6.0]]
     """
-    fitted_forest(estimator, "has no categories of gpuforest's")
-    return np.asarray(to_host(check_table(estimator, X, NumpyBackend())))
+    walker.fitted_forest(estimator, "has no categories of gpuforest's")
+    return np.asarray(arrays.to_host(validation.check_table(estimator, X, NumpyBackend())))
 
 
 def reader_of_codes(estimator: Any) -> Any:
@@ -185,10 +182,10 @@ def _forest_of(estimator: Any, form: str) -> Forest:
         f"is not written as {form}: pass a fitted classifier or regressor of gpuforest "
         "(gpuforest.from_sklearn converts scikit-learn's)"
     )
-    forest = fitted_forest(estimator, refusal)
+    forest = walker.fitted_forest(estimator, refusal)
     if not isinstance(estimator, Classifier | Regressor | HistGradientBoosting | IsolationForest):
         raise TypeError(f"a {name} {refusal}")
-    if isinstance(estimator, QuantileForest):
+    if isinstance(estimator, quantile_forests.QuantileForest):
         raise TypeError(
             f"a {name} is not written as {form}: quantiles need the targets of all training rows. "
             f"For means write a {name.replace('Quantile', '')}, which grows the same trees from "
@@ -223,7 +220,7 @@ def _values(forest: Forest, leaves: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 def _link(estimator: Any) -> str:
     """How sums become predictions."""
-    if isinstance(estimator, AdaBoostClassifier):
+    if isinstance(estimator, adaboost.AdaBoostClassifier):
         return "votes"
     if isinstance(estimator, IsolationForest):
         return "isolation"

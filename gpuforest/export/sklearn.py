@@ -20,17 +20,13 @@ from gpuforest import estimators
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common import hashing
 from gpuforest.common.dtypes import MAX_BINS, MAX_FEATURES, NODE, OFFSET
-from gpuforest.engine.assembly import in_order
+from gpuforest.engine import assembly, forest_check, records, target
 from gpuforest.engine.binning import BinEdges
 from gpuforest.engine.criteria import CRITERIA, Criterion
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.forest_check import check_forest
 from gpuforest.engine.nodes import CHILD_SHIFT, LEAF_WORD, pack_splits
-from gpuforest.engine.records import Sampling
 from gpuforest.engine.sampling import drawn_rows
-from gpuforest.engine.target import TargetCoding, encode_moments, integer_weights
-from gpuforest.estimators.settings import BY_ERROR
-from gpuforest.estimators.standing_in import after_import
+from gpuforest.estimators import settings, standing_in
 from gpuforest.explain.paths import average_path_length
 from gpuforest.explain.views import TreeView
 
@@ -57,7 +53,7 @@ class BagState(np.random.RandomState):
     A pickle has `BAG_UNKNOWN` in its place, so that it can be read where gpuforest is not.
     """
 
-    def __init__(self, sampling: Sampling, seed: int, tree: int) -> None:
+    def __init__(self, sampling: records.Sampling, seed: int, tree: int) -> None:
         super().__init__(_seed_there(seed, tree))
         self._drawn_by = sampling, seed, tree
 
@@ -87,7 +83,7 @@ def _write_bags(skops_io: Any) -> None:
     utils._get_state.register(BagState)(lambda _, context: utils.get_state(BAG_UNKNOWN, context))
 
 
-after_import("skops.io", _write_bags)
+standing_in.after_import("skops.io", _write_bags)
 
 
 def _seed_there(seed: int, tree: int) -> int:
@@ -118,7 +114,7 @@ def to_sklearn(estimator: Any) -> Any:
     converted.set_params(criterion=criterion.name)
     if hasattr(estimator, "ccp_alpha_"):  # not "cv", which is ours
         converted.set_params(ccp_alpha=estimator.ccp_alpha_)
-    for parameter, word in BY_ERROR.items():
+    for parameter, word in settings.BY_ERROR.items():
         if getattr(estimator, parameter, None) == word:
             converted.set_params(**{parameter: getattr(estimator, f"{parameter}_")})
     measure = criterion.of_outputs(forest.coding.n_outputs)
@@ -313,11 +309,11 @@ def _forest(model: Any) -> Forest:
         coding, sums = _moments(weight, value, criterion)
         # scikit-learn's may lie below zero by rounding
         spread = np.maximum(np.concatenate(impurity), 0.0)
-    nodes, sums = in_order(nodes, [sums], coding)
+    nodes, sums = assembly.in_order(nodes, [sums], coding)
     forest = Forest(nodes, offsets, sums, edges, coding, seed_of(model), spread)
     if criterion.medians:
         forest = _with_medians(forest, trees, orders, criterion)
-    check_forest(forest)
+    forest_check.check_forest(forest)
     return forest
 
 
@@ -414,32 +410,32 @@ def _class_sums(weight: np.ndarray, value: np.ndarray) -> np.ndarray:
     whole = np.round(sums)
     if (np.abs(sums - whole) <= 2.0**-50 * weight[:, None]).all():  # but for rounding
         sums = whole
-    return integer_weights(sums.ravel()).reshape(sums.shape).astype(np.int64)
+    return target.integer_weights(sums.ravel()).reshape(sums.shape).astype(np.int64)
 
 
 def _classes(
     weight: list[np.ndarray], value: list[np.ndarray], classes: Any
-) -> tuple[TargetCoding, np.ndarray]:
+) -> tuple[target.TargetCoding, np.ndarray]:
     """Coding and channel sums i64[V, C] of the leaves of all trees."""
     if not isinstance(classes, list):
-        coding = TargetCoding(np.asarray(classes), np.zeros(1), 1.0)
+        coding = target.TargetCoding(np.asarray(classes), np.zeros(1), 1.0)
         return coding, np.concatenate(list(map(_class_sums, weight, value)))
-    weights = np.concatenate(list(map(integer_weights, weight))).astype(np.int64)
+    weights = np.concatenate(list(map(target.integer_weights, weight))).astype(np.int64)
     shares = np.concatenate(value)
     parts = [shares[:, k, : len(labels)] for k, labels in enumerate(classes)]
     sums = np.round(np.concatenate(parts, axis=1) * weights[:, None]).astype(np.int64)
     several = tuple(np.asarray(labels) for labels in classes)
-    coding = TargetCoding(None, np.zeros(sums.shape[1]), 1.0, several)
+    coding = target.TargetCoding(None, np.zeros(sums.shape[1]), 1.0, several)
     return coding, np.column_stack([weights, sums])
 
 
 def _moments(
     weight: list[np.ndarray], value: list[np.ndarray], criterion: Criterion
-) -> tuple[TargetCoding, np.ndarray]:
+) -> tuple[target.TargetCoding, np.ndarray]:
     """Coding and channel sums i64[V, 1 + K] of the leaves of all trees."""
-    whole = [integer_weights(leaves).astype(np.int64) for leaves in weight]
+    whole = [target.integer_weights(leaves).astype(np.int64) for leaves in weight]
     total, weights = max(int(w.sum()) for w in whole), np.concatenate(whole)
     mean = np.concatenate(value)[:, :, 0]
-    coding, _ = encode_moments(mean, total, centred=criterion.centred)
+    coding, _ = target.encode_moments(mean, total, centred=criterion.centred)
     moments = np.round((mean - coding.centre) * coding.scale * weights[:, None])
     return coding, np.column_stack([weights, moments.astype(np.int64)])

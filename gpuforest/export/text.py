@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from gpuforest.engine.forest import Forest
-from gpuforest.explain.paths import subtree_sizes
-from gpuforest.explain.views import boosted_columns
+from gpuforest.explain import paths, views
 from gpuforest.export import walker
 from gpuforest.export.conditions import Number, TreeSplits, all_of
 from gpuforest.export.walker import Node
@@ -67,10 +66,10 @@ def tree_lines(
     """The lines of `export_text` one by one."""
     walker.check_not_negative(max_depth=max_depth)
     splits = TreeSplits(forest, tree, feature_names)
-    sizes, columns = subtree_sizes(forest, tree), None
+    sizes, columns = paths.subtree_sizes(forest, tree), None
     deepest = inf if max_depth is None else max_depth
     if forest.baseline is not None:
-        columns = boosted_columns(forest, tree)
+        columns = views.boosted_columns(forest, tree)
         yield walker.tree_title(forest, tree)
     for node, depth, _, condition, branches in walker.walk(splits, deepest):
         if condition is not None:

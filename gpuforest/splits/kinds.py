@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from gpuforest.engine.criteria import Criterion
-from gpuforest.engine.records import Rules
+from gpuforest.engine import criteria, records
 from gpuforest.splits.absolute.kind import Absolute
 from gpuforest.splits.base import NUMERIC, Kind
 from gpuforest.splits.logrank.kind import LogRank
@@ -14,14 +13,14 @@ from gpuforest.splits.oblique.kind import Oblique
 from gpuforest.splits.sets.kind import Sets
 
 
-def kind_of(rules: Rules, has_categories: bool) -> Kind:
+def kind_of(rules: records.Rules, has_categories: bool) -> Kind:
     """The kind of split of these rules; has_categories: some features are categorical."""
     return kind_for(rules.criterion, rules.multiway, rules.combined, has_categories)
 
 
 @cache
 def kind_for(
-    criterion: Criterion, multiway: bool, combined: float, has_categories: bool = False
+    criterion: criteria.Criterion, multiway: bool, combined: float, has_categories: bool = False
 ) -> Kind:
     """As `kind_of`, from what decides it. Combinations of features are cut as features are."""
     if multiway:

@@ -10,10 +10,9 @@ import numpy as np
 
 from gpuforest.backends.base import Array
 from gpuforest.compiler.decorators import Kernel, device
+from gpuforest.engine import nodes, records
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.nodes import MOST_COMBINED, OBLIQUE_BIN, SET_BIN, combined
 from gpuforest.engine.nodes import unpack as unpack_nodes
-from gpuforest.engine.records import Trees
 from gpuforest.kernels.shared.numba import LOW_32, U32
 from gpuforest.kernels.traverse import numba as by_codes
 from gpuforest.splits.oblique import walk as by_sums
@@ -33,19 +32,19 @@ def compiled_walk(forest: Forest, codes: Array) -> tuple[Kernel, Array, tuple[An
     return by_codes.accumulate, columns, (words, forest.sets if len(forest.sets) else None)
 
 
-def sums_go_left(trees: Trees, node: np.ndarray, codes: np.ndarray) -> np.ndarray:
+def sums_go_left(trees: records.Trees, node: np.ndarray, codes: np.ndarray) -> np.ndarray:
     """Whether rows of codes [n, F] go left at the nodes i64[n], which split by combinations.
 
     A row goes left if the sum of weight times coordinate is at most the threshold, or, if one of
     the values is missing, by missing_left.
     """
-    words, n_terms = trees.nodes[node], combined(trees.nodes[node])
+    words, n_terms = trees.nodes[node], nodes.combined(trees.nodes[node])
     coordinates: Array = trees.coordinates
-    width = np.arange(1 + MOST_COMBINED // 2)
+    width = np.arange(1 + nodes.MOST_COMBINED // 2)
     at = np.minimum(trees.set_at[node][:, None] + width, len(trees.sets) - 1)
-    features, weights, threshold = unpack(xp, trees.sets[at], n_terms, MOST_COMBINED)
+    features, weights, threshold = unpack(xp, trees.sets[at], n_terms, nodes.MOST_COMBINED)
     sums, is_missing = np.zeros(len(node), np.int64), np.zeros(len(node), bool)
-    for i in range(MOST_COMBINED):
+    for i in range(nodes.MOST_COMBINED):
         f, is_term = np.maximum(features[:, i], 0), features[:, i] >= 0
         code = codes[np.arange(len(node)), f]
         sums += np.where(is_term, weights[:, i] * coordinates[f, code], 0)
@@ -58,14 +57,14 @@ def sums_go_left(trees: Trees, node: np.ndarray, codes: np.ndarray) -> np.ndarra
 @device
 def is_sum(bin: Any) -> Any:
     """Whether a split of this bin adds up features, in a forest that may have such splits."""
-    return OBLIQUE_BIN < bin < SET_BIN
+    return nodes.OBLIQUE_BIN < bin < nodes.SET_BIN
 
 
 @device
 def sum_goes_left(trees: Any, at: Any, split: Any, codes: Any, r: Any) -> Any:
     """As sums_go_left, for row r of codes [N, F] at the node number `at` of the forest."""
     first, total = trees.set_at[at], np.int64(0)
-    for i in range(split.bin - OBLIQUE_BIN):
+    for i in range(split.bin - nodes.OBLIQUE_BIN):
         word = trees.sets[first + (i + 1) // 2]
         term = np.int64(word & LOW_32 if i % 2 else word >> U32)
         f = term >> WEIGHT_BITS

@@ -15,14 +15,11 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from gpuforest.backends.base import Active, Array, Backend
-from gpuforest.compiler.source import parameters
-from gpuforest.compiler.types import is_record
+from gpuforest.compiler import source, types
 from gpuforest.engine.binning import BinEdges, BinnedMatrix
 from gpuforest.engine.records import Frontier, Training
 from gpuforest.engine.target import Target
-from gpuforest.kernels.shared import structs
-from gpuforest.kernels.shared.constants import GROUP_FEATURES, LEAST_TILE, MOST_TILE, THREADS
-from gpuforest.kernels.shared.structs import Tiles
+from gpuforest.kernels.shared import constants, structs
 
 NUMBERS: dict[type, Any] = {int: np.int64, bool: np.int64, float: np.float64}
 RESERVED = 1856  # bytes of a block's shared memory for CUDA (1 KiB) and for static arrays
@@ -106,15 +103,15 @@ class CudaLaunches(Backend):
 
     def prepare(
         self, operation: str, name: str, grid: tuple[int, ...], arguments: tuple[Any, ...], *,
-        macros: dict[str, str] | None = None, threads: int = THREADS, shared: int = 0,
+        macros: dict[str, str] | None = None, threads: int = constants.THREADS, shared: int = 0,
     ) -> Callable[[], None]:  # fmt: skip
         """A launch of a kernel that may be made again and again. Python numbers become 64-bit
         numbers, and records become structs; the arrays must be kept, and one that the kernel does
         not read is a TypeError."""
-        macros, declared = macros or {}, parameters(operation)[name]
+        macros, declared = macros or {}, source.parameters(operation)[name]
         values = []
         for value, (kind, parameter) in zip(arguments, declared, strict=True):
-            if is_record(value):
+            if types.is_record(value):
                 value = structs.packed(value, macros, self.address)
             elif kind[-1] == "*" and value is not None:
                 structs.refuse_other(value, structs.pointed(kind, macros), name, parameter)
@@ -172,24 +169,24 @@ class CudaLaunches(Backend):
 
     def tile_size(self, n_held: int) -> int:
         """Rows of a tile, if slots hold n_held rows: each processor gets eight tiles or more."""
-        tile = n_held // (8 * self.n_processors) // LEAST_TILE * LEAST_TILE
-        return max(LEAST_TILE, min(MOST_TILE, tile))
+        tile = n_held // (8 * self.n_processors) // constants.LEAST_TILE * constants.LEAST_TILE
+        return max(constants.LEAST_TILE, min(constants.MOST_TILE, tile))
 
-    def tiles_of(self, begin: Array, end: Array, n_held: int) -> tuple[Tiles, int]:
+    def tiles_of(self, begin: Array, end: Array, n_held: int) -> tuple[structs.Tiles, int]:
         """The tiles of slots of rows begin .. end - 1, and an upper bound of their number. The
         slots have at most `n_held` rows; the host does not know the exact number."""
         tile, S = self.tile_size(n_held), begin.shape[0]
         first = self.sums_before(end, begin, size=tile)
-        return Tiles(first, None, tile, S), n_held // tile + S
+        return structs.Tiles(first, None, tile, S), n_held // tile + S
 
-    def slot_tiles(self, slots: Frontier) -> tuple[Tiles, int]:
+    def slot_tiles(self, slots: Frontier) -> tuple[structs.Tiles, int]:
         """`tiles_of` the rows that slots hold; kept as long as these slots."""
         if slots not in self.known_tiles:
             self.known_tiles[slots] = self.tiles_of(slots.begin, slots.end, slots.n_held)
         return self.known_tiles[slots]
 
     @cached_property
-    def known_tiles(self) -> WeakKeyDictionary[Frontier, tuple[Tiles, int]]:
+    def known_tiles(self) -> WeakKeyDictionary[Frontier, tuple[structs.Tiles, int]]:
         """Tiles of slots that are still there."""
         return WeakKeyDictionary()
 
@@ -290,7 +287,7 @@ def histogram_group(training: Training, k: int, share: int, most: int) -> tuple[
     words = (C if is_classes else 2 * C - 1) + training.rules.count_rows
     size = 4 * training.n_codes * words
     # two blocks on a multiprocessor at once, if one feature fits half of its memory
-    group = min(k, GROUP_FEATURES, (share if size <= share else most) // size)
+    group = min(k, constants.GROUP_FEATURES, (share if size <= share else most) // size)
     return -(-k // -(-k // group)) if group else 0, words, size  # groups of about one size
 
 

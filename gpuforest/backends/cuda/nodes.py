@@ -16,24 +16,15 @@ from gpuforest.backends.base import Array, Moved
 from gpuforest.backends.cuda.launch import flags, own_targets, target_macros
 from gpuforest.common import hashing
 from gpuforest.compiler.types import new_arrays
-from gpuforest.engine.assembly import distinct_sorted
-from gpuforest.engine.binning import take_rows, value_dtype
+from gpuforest.engine import assembly, binning, sampling
 from gpuforest.engine.records import PER_SLOT, Frontier, Splits, Training
-from gpuforest.engine.sampling import RowSampling
 from gpuforest.engine.slots import Nodes
-from gpuforest.kernels.shared import structs
-from gpuforest.kernels.shared.constants import (
-    EDGE_THREADS,
-    LEAST_TILE,
-    MOST_TILE,
-    SORT_THREADS,
-    THREADS,
-)
+from gpuforest.kernels.shared import constants, structs
 from gpuforest.kernels.shared.structs import Columns, Tiles
 
 BAG_TILE = 4096  # rows that a block of in_bag takes
 NO_SIGNS = np.zeros(0, np.int8)
-TILE_SIZES = MOST_TILE // LEAST_TILE  # tiles have a multiple of LEAST_TILE rows
+TILE_SIZES = constants.MOST_TILE // constants.LEAST_TILE  # tiles have a multiple of LEAST_TILE rows
 
 
 class CudaNodes(Nodes):
@@ -60,7 +51,7 @@ class CudaNodes(Nodes):
         roots = new_slots(backend, T, C, rows, weights, rows.shape[0])
         mean, compare = means(training, T)
         arguments = offsets, keys, sums, T, C, roots, mean, compare
-        backend.launch("slots", "root_slots", (backend.blocks(T, THREADS),), arguments)
+        backend.launch("slots", "root_slots", (backend.blocks(T, constants.THREADS),), arguments)
         if mean is not None:
             compare_rows(training, roots, roots, None, 0, mean, compare)
         return roots
@@ -89,7 +80,7 @@ class CudaNodes(Nodes):
         )
         first = backend.empty(n_wide + 1, xp.int64)
         arguments = slots, kinds, C, tile, wide, deep, first
-        grid = n_spans, 1 + -(-min(span, S) // THREADS)
+        grid = n_spans, 1 + -(-min(span, S) // constants.THREADS)
         backend.launch("slots", "take_slots", grid, arguments)
         backend.known_tiles[wide] = Tiles(first, None, tile, n_wide), rows_wide // tile + n_wide
         return kind, wide, deep
@@ -105,7 +96,7 @@ class CudaNodes(Nodes):
         arguments = (
             wide, W, C, splits.feature, splits.left, n_left, half, below, mean, compare,
         )  # fmt: skip
-        backend.launch("slots", "children", (backend.blocks(2 * W, THREADS),), arguments)
+        backend.launch("slots", "children", (backend.blocks(2 * W, constants.THREADS),), arguments)
         if mean is not None and W:
             compare_rows(training, wide, below, n_left, half, mean, compare)
         return below
@@ -120,14 +111,16 @@ class CudaNodes(Nodes):
         slots = new_slots(backend, S, C, rows, weights, held, like.allowed)
         first, table = backend.asarray(np.array(ends)), table_of(backend, parts)
         arguments = table, first, len(parts), S, C, slots
-        backend.launch("slots", "join_slots", (backend.blocks(S, THREADS),), arguments)
+        backend.launch("slots", "join_slots", (backend.blocks(S, constants.THREADS),), arguments)
         return slots
 
     def row_keys(self, backend: Any, sums: Array) -> Array:
         """A hash u64[V] of each row i64[V, C]."""
         V, C = sums.shape
         keys = backend.empty(V, backend.xp.uint64)
-        backend.launch("leaf_rows", "row_keys", (backend.blocks(V, THREADS),), (sums, V, C, keys))
+        backend.launch(
+            "leaf_rows", "row_keys", (backend.blocks(V, constants.THREADS),), (sums, V, C, keys)
+        )
         return keys
 
     def distinct_rows(self, backend: Any, sums: Array) -> tuple[np.ndarray, np.ndarray]:
@@ -141,14 +134,14 @@ class CudaNodes(Nodes):
         n = int(backend.asnumpy(counts).sum())
         table = backend.empty((n, C), xp.int64)
         arguments = sums, V, C, number, first, n, table, differs
-        grid = (backend.blocks(V, THREADS),)
+        grid = (backend.blocks(V, constants.THREADS),)
         backend.launch("leaf_rows", "distinct_rows", grid, arguments)
         if int(differs[0]):
-            return distinct_sorted(backend.asnumpy(sums))
+            return assembly.distinct_sorted(backend.asnumpy(sums))
         return backend.asnumpy(table), backend.asnumpy(number)
 
 
-class CudaSampling(RowSampling):
+class CudaSampling(sampling.RowSampling):
     """As on the host, by kernels."""
 
     def bag(
@@ -156,7 +149,7 @@ class CudaSampling(RowSampling):
     ) -> Array:
         T = keys.shape[0]
         weights = backend.zeros((T, n_rows), backend.xp.int32)
-        grid = (backend.blocks(n_draws, THREADS), min(T, 65535))
+        grid = (backend.blocks(n_draws, constants.THREADS), min(T, 65535))
         backend.launch("bag", "bag", grid, (keys, n_rows, n_draws, cumulative, T, weights))
         return weights
 
@@ -167,7 +160,9 @@ class CudaSampling(RowSampling):
         while True:
             rows, count = backend.empty(room, backend.xp.int64), backend.zeros(1, backend.xp.uint32)
             arguments = (key, n_rows, np.uint64(limit), room, rows, count)
-            backend.launch("bag", "rows_below", (backend.blocks(n_rows, THREADS),), arguments)
+            backend.launch(
+                "bag", "rows_below", (backend.blocks(n_rows, constants.THREADS),), arguments
+            )
             n = int(backend.asnumpy(count)[0])
             if n <= room:
                 return np.asarray(backend.asnumpy(backend.xp.sort(rows[:n])))
@@ -180,8 +175,8 @@ class CudaSampling(RowSampling):
         # the host does weighted rows, which need weights sorted too, and sparse columns
         if weights is not None or issparse(X):
             return super().column_edges(backend, X, rows, weights, max_bins)
-        sample = take_rows(X, rows, backend)
-        xp, (n, F), dtype = backend.xp, sample.shape, value_dtype(sample)
+        sample = binning.take_rows(X, rows, backend)
+        xp, (n, F), dtype = backend.xp, sample.shape, binning.value_dtype(sample)
         most_edges = min(max_bins, n)
         # bytes of a column: three copies of it; a number and a measure of each value; edges
         column_bytes = n * (3 * np.dtype(dtype).itemsize + 12) + 8 * most_edges
@@ -246,10 +241,10 @@ def edges_of(backend: Any, columns: Array, max_bins: int, most_edges: int) -> li
     edges = backend.empty((k, most_edges), xp.float64)
     n_values, n_edges = (backend.empty(k, xp.int64) for _ in range(2))
     macros = {"VALUE": "float" if columns.dtype == xp.float32 else "double"}
-    sizes: dict[str, Any] = {"macros": macros, "threads": EDGE_THREADS}
+    sizes: dict[str, Any] = {"macros": macros, "threads": constants.EDGE_THREADS}
     arguments: tuple[Any, ...] = columns, spare, n, swapped
     backend.launch(
-        "edges", "sort_columns", (k,), arguments, macros=macros, threads=SORT_THREADS
+        "edges", "sort_columns", (k,), arguments, macros=macros, threads=constants.SORT_THREADS
     )  # fmt: skip
     columns_and_bins = Columns(columns, spare, swapped, n), max_bins
     arguments = *columns_and_bins, most_edges, first, widest, edges, n_values, n_edges

@@ -22,8 +22,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gpuforest.common.dtypes import CATEGORICAL
-from gpuforest.common.hashing import hash_at, permute
+from gpuforest.common import dtypes, hashing
 from gpuforest.compiler.types import dtype_of
 from gpuforest.engine.binning import BinnedMatrix
 from gpuforest.engine.nodes import CHILD_SHIFT, LEAF_WORD, SET_BIN, pack_splits
@@ -123,7 +122,7 @@ def features_of(node: Node, rules: TreeRules, F: int) -> list[int]:
     features = np.flatnonzero(allowed)
     wanted = max(1, math.ceil(rules.share * len(features)))
     if wanted < len(features):
-        order = permute(np, node.key[:, None], np.arange(F, dtype=np.uint64)[None], F)[0]
+        order = hashing.permute(np, node.key[:, None], np.arange(F, dtype=np.uint64)[None], F)[0]
         features = np.sort([f for f in order.astype(np.int64) if allowed[f]][:wanted])
     return [int(f) for f in features]
 
@@ -137,7 +136,7 @@ def find_split(matrix: BinnedMatrix, stats: np.ndarray, rules: TreeRules, node: 
         hist = np.zeros((edges.n_codes, stats.shape[1]), np.int64)
         np.add.at(hist, matrix.codes[node.rows, f], stats[node.rows])
         bins = [unpacked(words, rules) for words in hist]
-        candidates = sets if edges.kinds[f] == CATEGORICAL else cuts
+        candidates = sets if edges.kinds[f] == dtypes.CATEGORICAL else cuts
         for split, codes in candidates(bins, f, int(edges.n_bins[f]), node, rules):
             if split.gain > node.split.gain:
                 node.split, node.codes = split, codes
@@ -220,7 +219,7 @@ def divide(matrix: BinnedMatrix, rules: TreeRules, node: Node) -> None:
     node.children = tuple(
         Node(
             node.rows[inside], node.others[other], sums, node.depth + 1,
-            hash_at(node.key, side), *bounds[side], groups,
+            hashing.hash_at(node.key, side), *bounds[side], groups,
         )
         for side, (inside, other, sums) in enumerate(sides)
     )  # fmt: skip

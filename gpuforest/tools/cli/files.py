@@ -13,36 +13,33 @@ from sklearn.utils import Bunch
 
 import gpuforest
 from gpuforest.common.arguments import draw_seed
-from gpuforest.data import frames
-from gpuforest.data.arrays import frame_to_array
+from gpuforest.data import arrays, frames, passes, text
 from gpuforest.data.blocks import Block, Blocks, named
 from gpuforest.data.files import PARQUET, has_pyarrow, named_files
 from gpuforest.data.frames import Table, listed
-from gpuforest.data.passes import Reader, binned_blocks
-from gpuforest.data.text import Reading
 from gpuforest.engine.binning import categories_of
 from gpuforest.explain.model_facts import is_survival
 from gpuforest.tools.cli import options
 
 LISTS = ("missing", "dates")
-OPTIONS = tuple(Reading.__dataclass_fields__)  # of reading
+OPTIONS = tuple(text.Reading.__dataclass_fields__)  # of reading
 
 
-def reading_of(arguments: argparse.Namespace, model: Any = None) -> Reading:
+def reading_of(arguments: argparse.Namespace, model: Any = None) -> text.Reading:
     """How to read a file: as for the training of the model, except where options are given."""
     source: dict[str, Any] = getattr(model, "source_", {})
     values = {name: source[name] for name in OPTIONS if name in source}
     for name, value in options.options_of(arguments, *OPTIONS).items():
         values[name] = names_of(value) if name in LISTS else value
-    return Reading(**values | {name: tuple(values[name]) for name in LISTS if name in values})
+    return text.Reading(**values | {name: tuple(values[name]) for name in LISTS if name in values})
 
 
-def source_of(reading: Reading, target: str, event: str | None) -> dict[str, Any]:
+def source_of(reading: text.Reading, target: str, event: str | None) -> dict[str, Any]:
     """The facts about its training data that a model keeps: the target, the event of a survival
     forest, and how they were read."""
     source: dict[str, Any] = {"target": target} | ({"event": event} if event else {})
     for name in OPTIONS:
-        if (value := getattr(reading, name)) != getattr(Reading(), name):
+        if (value := getattr(reading, name)) != getattr(text.Reading(), name):
             source[name] = list(value) if name in LISTS else value
     return source
 
@@ -130,7 +127,7 @@ class ModelRows:
         else:
             yield self._frame(reading, keep)
 
-    def _frame(self, reading: Reading, keep: Sequence[str] = ()) -> Any:
+    def _frame(self, reading: text.Reading, keep: Sequence[str] = ()) -> Any:
         numbers = {name.strip() for name in self.numbers}
         return frames.read_frame(self.path, reading, {*self.texts, *keep} - numbers)
 
@@ -149,7 +146,7 @@ class ModelRows:
                 f"the model was trained on {self.model.n_features_in_} features without names; "
                 f"the data has {frame.shape[1]} columns"
             )
-        return frame_to_array(frames.select_features(frame, frame.columns)[0])[0], []
+        return arrays.frame_to_array(frames.select_features(frame, frame.columns)[0])[0], []
 
     def table(self, **parts: Any) -> Table:
         """The features that the model needs, and the target; `parts` as of `load_table`."""
@@ -206,7 +203,7 @@ def streams(path: str) -> bool:
     return has_pyarrow() and all(f.lower().endswith(PARQUET) for f in named_files(path))
 
 
-def as_read(table: Any, reading: Reading) -> Any:
+def as_read(table: Any, reading: text.Reading) -> Any:
     """A table of a block as `read_frame` would have read it."""
     import narwhals.stable.v2 as nw
 
@@ -221,7 +218,7 @@ class TableBlocks(Blocks):
 
     def __init__(
         self, path: str, labels: str, target: str, weight: str | None, groups: str | None,
-        drop: Sequence[str], reading: Reading,
+        drop: Sequence[str], reading: text.Reading,
     ) -> None:  # fmt: skip
         super().__init__(path)
         self._path = path
@@ -253,12 +250,12 @@ def binned(
     the seed of the bins."""
     names = "max_bins", "categorical_features", "min_category_frequency", "categorical_split"
     by_class = {"classification": True, "regression": False}.get(task, frames.is_class_target)
-    reader = Reader(
+    reader = passes.Reader(
         **{name: getattr(estimator, name) for name in names},
         seed=draw_seed(estimator.random_state), by_class=by_class,
     )  # fmt: skip
     path, n_jobs = folder and folder / "binned", getattr(estimator, "n_jobs", None)
-    data = binned_blocks(blocks, reader, path, n_jobs, memory_limit=None, verbose=0)
+    data = passes.binned_blocks(blocks, reader, path, n_jobs, memory_limit=None, verbose=0)
     params["random_state"] = data.seed
     first = blocks.first.frame
     of_rows = {"y": data.y, "weight": data.sample_weight, "groups": getattr(data, blocks.labels)}

@@ -12,10 +12,8 @@ from typing import Any
 import gpuforest
 from gpuforest.common.progress import progress_bar
 from gpuforest.explain.model_facts import changed_settings, feature_names, model_facts, rounds_rows
-from gpuforest.export.c import export_c
+from gpuforest.export import c, graphviz, python
 from gpuforest.export.container import replaced
-from gpuforest.export.graphviz import export_graphviz
-from gpuforest.export.python import export_python
 from gpuforest.export.text import export_rules, tree_lines
 from gpuforest.tools.cli import options, output
 
@@ -139,13 +137,13 @@ def run_export(arguments: argparse.Namespace) -> None:
 def tree_text(model: Any, form: str, tree: int | None, max_depth: int | None) -> Iterator[str]:
     """One tree in a form, part by part, or as Python all trees (None)."""
     if form == "python":
-        yield export_python(model, tree)
+        yield python.export_python(model, tree)
         return
     assert tree is not None
     if form == "rules":
         yield export_rules(model, tree)
     elif form == "dot":
-        yield str(export_graphviz(model, tree, max_depth=max_depth))
+        yield str(graphviz.export_graphviz(model, tree, max_depth=max_depth))
     else:
         for line in tree_lines(model.forest_, tree, feature_names(model), max_depth):
             yield line + "\n"
@@ -156,7 +154,7 @@ def write_model(model: Any, kind: str, out: Path, **params: Any) -> None:
     if kind == "onnx":
         model.to_onnx(out, **params)
     elif kind == "c":
-        export_c(model, out, **params)
+        c.export_c(model, out, **params)
     else:
         converted = model.to_treelite() if kind == "treelite" else model.to_sklearn()
         in_bytes = converted.serialize_bytes() if kind == "treelite" else pickle.dumps(converted)

@@ -21,9 +21,7 @@ from sklearn.utils import Bunch
 from gpuforest import estimate_memory
 from gpuforest.common.progress import progress_bar, stage
 from gpuforest.common.text import did_you_mean
-from gpuforest.data import frames
-from gpuforest.data.binned import Labels
-from gpuforest.data.frames import MAX_CLASSES, Table, listed
+from gpuforest.data import binned, frames
 from gpuforest.data.text import Reading, nearly_numbers
 from gpuforest.estimators import presets
 from gpuforest.estimators.boosting_fit import last_blocks
@@ -36,7 +34,8 @@ REQUIRED = """\
 --out MODEL!  the model file to write"""
 TASK = f"""\
 --task auto|classification|regression  auto: classification if the target holds strings, booleans, \
-or at most {MAX_CLASSES} distinct whole numbers that occur twice on average (default: auto)"""
+or at most {frames.MAX_CLASSES} distinct whole numbers that occur twice on average (default: \
+auto)"""
 PRESET = f"""\
 --preset {"|".join(presets.BOOSTING)}  what parameters begin with, of a forest, extra_trees or \
 boosting: accurate is best without a search (default: scikit-learn)"""
@@ -100,7 +99,7 @@ def run(arguments: argparse.Namespace) -> None:
             table = frames.load_table(arguments.data, **how, **grouped, drop=drop)
         if other := [name for name in reading.dates if f"{name}_year" not in table.names]:
             hint = did_you_mean(other[0], table.names)
-            raise ValueError(f"--dates: no feature of the name {listed(other)}{hint}")
+            raise ValueError(f"--dates: no feature of the name {frames.listed(other)}{hint}")
         strings = frames.string_columns(table.frame)
         notes = [*table.notes, *nearly_numbers(table.frame, strings, reading)]
         for note in notes:
@@ -214,7 +213,7 @@ def likely_estimator(arguments: argparse.Namespace, params: dict[str, Any]) -> A
         return make("regression")
 
 
-def categories(table: Table, named: list[str], params: dict[str, Any]) -> dict[str, Any]:
+def categories(table: frames.Table, named: list[str], params: dict[str, Any]) -> dict[str, Any]:
     """`categorical_features` for the named columns of numbers, besides the columns of strings."""
     if not named:
         return {}
@@ -222,12 +221,12 @@ def categories(table: Table, named: list[str], params: dict[str, Any]) -> dict[s
         raise ValueError("--categorical and --categorical-features say the same: give one of them")
     if other := [name for name in named if name not in table.names]:
         hint = did_you_mean(other[0], table.names)
-        raise ValueError(f"--categorical: no feature of the name {listed(other)}{hint}")
+        raise ValueError(f"--categorical: no feature of the name {frames.listed(other)}{hint}")
     strings = frames.string_columns(table.frame)
     return {"categorical_features": [n for n in table.names if n in {*named, *strings}]}
 
 
-def describe(estimator: Any, table: Table | Bunch) -> dict[str, Any]:
+def describe(estimator: Any, table: frames.Table | Bunch) -> dict[str, Any]:
     """Facts about the training, for a script."""
     return {
         "version": version("gpuforest"),
@@ -238,9 +237,9 @@ def describe(estimator: Any, table: Table | Bunch) -> dict[str, Any]:
     }
 
 
-def memory_of(estimator: Any, table: Table | Bunch) -> dict[str, int]:
+def memory_of(estimator: Any, table: frames.Table | Bunch) -> dict[str, int]:
     """The memory that training will take, in bytes."""
-    y = table.y.codes if isinstance(table.y, Labels) else table.y
+    y = table.y.codes if isinstance(table.y, binned.Labels) else table.y
     n_classes = len(np.unique(y)) if is_classifier(estimator) else 1
     n_rows, n_features = len(y), table.frame.shape[1]
     memory = estimate_memory(estimator, n_rows, n_features, n_classes=n_classes, dtype=np.float64)
@@ -273,8 +272,8 @@ def summary(facts: dict[str, Any]) -> output.Rows:
 
 
 def split(
-    table: Table, fraction: float, seed: int | None, what: str = "groups"
-) -> tuple[Table, Table]:
+    table: frames.Table, fraction: float, seed: int | None, what: str = "groups"
+) -> tuple[frames.Table, frames.Table]:
     """Training and test rows, or groups of them, drawn at random; the same for the same seed. Of
     blocks of time the last ones are for the test."""
     units = np.arange(len(table.y))

@@ -13,9 +13,8 @@ from sklearn.utils._param_validation import StrOptions
 
 import gpuforest
 from gpuforest.common.arguments import draw_seed
-from gpuforest.data.arrays import to_host
+from gpuforest.data import arrays, passes
 from gpuforest.data.blocks import Block, named
-from gpuforest.data.passes import pairs_of
 from gpuforest.estimators.fits import replacing
 from gpuforest.estimators.survival import HOW, check_survival, concordance_of
 from gpuforest.explain.model_facts import is_survival
@@ -152,9 +151,9 @@ def scored(local: Any, block: Block) -> tuple[np.ndarray, np.ndarray, np.ndarray
     """What a score is made of: targets, predictions and weights of a partition."""
     weight = block.weight
     if weight is not None:
-        weight = np.asarray(to_host(weight, "sample_weight"))
-    predicted = to_host(walked(local, block, "predict"))
-    y = pairs_of(block.y, HOW) if is_survival(local) else to_host(block.y, "y")
+        weight = np.asarray(arrays.to_host(weight, "sample_weight"))
+    predicted = arrays.to_host(walked(local, block, "predict"))
+    y = passes.pairs_of(block.y, HOW) if is_survival(local) else arrays.to_host(block.y, "y")
     return np.asarray(y), predicted, weight
 
 

@@ -10,12 +10,10 @@ import numpy as np
 
 from gpuforest.backends import gpu
 from gpuforest.backends.registry import GPU, get_backend, get_host_backend
-from gpuforest.data.arrays import is_on_device, to_host
-from gpuforest.data.binned import OF_ROWS, BinnedData
+from gpuforest.data import arrays, binned
 from gpuforest.data.blocks import Block, named
 from gpuforest.data.passes import Ordered, Reader, Rows, Summary
-from gpuforest.engine.binning import BinEdges, bin_matrix
-from gpuforest.engine.forest import Forest
+from gpuforest.engine import binning, forest
 from gpuforest.estimators.growing import grow_share
 
 
@@ -37,7 +35,7 @@ def delayed_blocks(
 
     parts = _parts(X, "X")
     columns = []
-    for values, name in zip((y, sample_weight, groups, blocks), OF_ROWS, strict=True):
+    for values, name in zip((y, sample_weight, groups, blocks), binned.OF_ROWS, strict=True):
         column = [None] * len(parts) if values is None else _parts(values, name)
         if len(column) != len(parts):
             raise ValueError(
@@ -81,7 +79,7 @@ def summarised(block: Block, reader: Reader, begin: int, limit: int) -> Summary:
     """The summary of a partition whose first row has the number `begin`."""
     weight = block.weight
     if weight is not None:
-        weight = np.asarray(to_host(weight, "sample_weight"), np.float64)
+        weight = np.asarray(arrays.to_host(weight, "sample_weight"), np.float64)
     with named(block.name):
         return reader.summary(block.X, weight, begin, get_host_backend(), limit)
 
@@ -90,28 +88,28 @@ def added(summaries: Sequence[Summary]) -> Summary:
     return sum(summaries[1:], summaries[0])
 
 
-def encoded(block: Block, reader: Reader, edges: BinEdges, ordered: Ordered) -> np.ndarray:
+def encoded(block: Block, reader: Reader, edges: binning.BinEdges, ordered: Ordered) -> np.ndarray:
     """The codes of a partition, u8 or u16 [F, n]; `ordered` has its rows. A partition on a GPU is
     encoded there, so that codes alone are copied to the host."""
-    on_gpu = is_on_device(block.X) and not ordered and gpu.usable()
+    on_gpu = arrays.is_on_device(block.X) and not ordered and gpu.usable()
     backend = get_backend(GPU) if on_gpu else get_host_backend()
     with named(block.name):
         X = reader.read(block.X, edges, ordered, 0, backend)
-        codes = backend.asnumpy(bin_matrix(X, edges, backend).codes)
+        codes = backend.asnumpy(binning.bin_matrix(X, edges, backend).codes)
         return np.ascontiguousarray(codes[:, : edges.n_features].T)
 
 
-def gathered(data: BinnedData, parts: list[np.ndarray]) -> BinnedData:
+def gathered(data: binned.BinnedData, parts: list[np.ndarray]) -> binned.BinnedData:
     """The data with the codes of all partitions."""
     return data.with_codes(np.concatenate(parts, axis=1))
 
 
-def grown_share(data: BinnedData, estimator: Any, begin: int, end: int) -> Forest:
+def grown_share(data: binned.BinnedData, estimator: Any, begin: int, end: int) -> forest.Forest:
     """The trees begin .. end - 1 of the estimator's forest, not finished."""
     return grow_share(local_copy(estimator, oob_score=False), data, begin, end)
 
 
-def fitted(data: BinnedData, estimator: Any, grown: list[Forest]) -> Any:
+def fitted(data: binned.BinnedData, estimator: Any, grown: list[forest.Forest]) -> Any:
     """The whole estimator: of trees that have grown, or it grows them itself."""
     local = local_copy(estimator, verbose=0)  # the client prints
     local._grown = tuple(grown)

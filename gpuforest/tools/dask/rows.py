@@ -17,23 +17,18 @@ from uuid import uuid4
 
 import numpy as np
 
-from gpuforest.backends.base import Backend
-from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.backends.registry import get_host_backend
+from gpuforest.backends import base, numpy, registry
 from gpuforest.common.arguments import thread_count
 from gpuforest.common.errors import ClusterError
 from gpuforest.data.binned import BinnedData
-from gpuforest.engine.assembly import merged, no_subtrees
-from gpuforest.engine.binning import BinnedMatrix, new_codes
-from gpuforest.engine.forest import Forest
+from gpuforest.engine import assembly, binning, forest
 from gpuforest.engine.grow import grow
 from gpuforest.engine.records import Frontier, Sampling, Splits, Subtrees, Training
 from gpuforest.engine.slots import Nodes
 from gpuforest.engine.target import Target
 from gpuforest.estimators.growing import share_plan
+from gpuforest.tools.dask import partitions, waiting
 from gpuforest.tools.dask.links import Communicator, links_of, open_links
-from gpuforest.tools.dask.partitions import fitted, local_copy
-from gpuforest.tools.dask.waiting import addresses, as_done
 
 Array = Any
 Client = Any
@@ -60,7 +55,7 @@ class SharedNodes(Nodes):
         return replace(slots, n_rows=training.backend.summed(slots.n_rows))
 
 
-class SharedRows(NumpyBackend):
+class SharedRows(numpy.NumpyBackend):
     """A backend of the host whose rows are a part of all: what it sums, it sums over all parts.
 
     Only the numbers of rows that are held (`begin`, `end`, `n_held`) are of the own part; sums,
@@ -71,7 +66,7 @@ class SharedRows(NumpyBackend):
     row_numbers: np.ndarray
 
     @classmethod
-    def of(cls, backend: Backend, communicator: Communicator, rows: np.ndarray) -> SharedRows:
+    def of(cls, backend: base.Backend, communicator: Communicator, rows: np.ndarray) -> SharedRows:
         """The backend as that of one participant, who has the rows of these numbers i64[n]."""
         shared: Any = copy(backend)
         shared.__class__ = type(cls.__name__, (cls, type(backend)), {})
@@ -107,9 +102,9 @@ class SharedRows(NumpyBackend):
 
     def waves(
         self, sampling: Sampling, C: int, n_trees: int, n_words: int = 0, bounded: bool = False
-    ) -> tuple[int, Backend, int]:
+    ) -> tuple[int, base.Backend, int]:
         """One wave after another, because all participants make the same calls."""
-        _, _, size = Backend.waves(self, sampling, C, n_trees)
+        _, _, size = base.Backend.waves(self, sampling, C, n_trees)
         return 1, self, self._lowest(size)
 
     def deep_rows(self, training: Training, n_rows: int) -> int:
@@ -158,14 +153,14 @@ class SharedRows(NumpyBackend):
         part = replace(mine, begin=ends - length, end=ends, rows=numbers, weights=weights, n_held=n)
         return part, replace(
             training,
-            matrix=BinnedMatrix(laid_out(codes, self), matrix.n_bins, matrix.edges),
+            matrix=binning.BinnedMatrix(laid_out(codes, self), matrix.n_bins, matrix.edges),
             target=Target(target.coding, y),
         )
 
     def _all_subtrees(self, mine: Subtrees | None, slots: Frontier, n_words: int) -> Subtrees:
         """The subtrees of all participants, in the order of the slots."""
         if mine is None:
-            mine = no_subtrees(np, slots, n_words > 0)
+            mine = assembly.no_subtrees(np, slots, n_words > 0)
         gather = self.communicator.all_gather
         lengths = gather(np.diff(mine.offsets))
         nodes, sums = gather(mine.nodes), gather(np.ascontiguousarray(mine.leaf_sums))
@@ -193,9 +188,9 @@ def _shifted(parts: list[np.ndarray], sizes: list[int]) -> np.ndarray:
     return np.concatenate([part + n for part, n in zip(parts, before, strict=True)])
 
 
-def laid_out(codes: np.ndarray, backend: Backend) -> Array:
+def laid_out(codes: np.ndarray, backend: base.Backend) -> Array:
     """A copy of codes [N, F] that lies as the backend wants it."""
-    copied = new_codes(codes.shape[0], codes.shape[1], codes.dtype, backend)
+    copied = binning.new_codes(codes.shape[0], codes.shape[1], codes.dtype, backend)
     copied[...] = codes
     return copied
 
@@ -203,11 +198,11 @@ def laid_out(codes: np.ndarray, backend: Backend) -> Array:
 def grow_of_rows(
     estimator: Any, data: BinnedData, begin: int, codes: np.ndarray, rows: np.ndarray,
     communicator: Communicator,
-) -> Forest:  # fmt: skip
+) -> forest.Forest:  # fmt: skip
     """The trees from `begin` on of the estimator's forest, not finished, grown by participants that
     hold the codes u8 or u16 [F, n] of the rows of these numbers i64[n]; all of them return it. The
     data have no codes, but y and weights of all rows."""
-    backend = get_host_backend(thread_count(getattr(estimator, "n_jobs", 1)))
+    backend = registry.get_host_backend(thread_count(getattr(estimator, "n_jobs", 1)))
     estimator._validate_params()
     plan = share_plan(estimator, without_codes(data, codes), backend)
     training, target = plan.training, plan.training.target
@@ -217,7 +212,7 @@ def grow_of_rows(
         target=Target(target.coding, np.ascontiguousarray(target.y[rows])),
         backend=SharedRows.of(backend, communicator, rows),
     )
-    return merged(grow(local, begin, plan.settings.n_trees, plan.pruning), training)
+    return assembly.merged(grow(local, begin, plan.settings.n_trees, plan.pruning), training)
 
 
 def without_codes(data: BinnedData, like: np.ndarray) -> BinnedData:
@@ -236,7 +231,7 @@ def fit_rows(
     ClusterError says that workers died or fell silent in each of `ATTEMPTS` attempts."""
     why = ""
     for _ in range(ATTEMPTS):
-        list(as_done(client, parts))  # those of a worker that died are made again
+        list(waiting.as_done(client, parts))  # those of a worker that died are made again
         holders = client.who_has(parts)
         held: dict[str, list[int]] = {}  # each part counts for one worker
         for i, part in enumerate(parts):
@@ -272,8 +267,8 @@ def fit_rows(
 def failure(client: Client, futures: list[Any], workers: list[str]) -> str:
     """Why not all futures, which run on these workers, have a result: some worker is lost; "": all
     have one. What else a task raises is raised here."""
-    for future in as_done(client, futures):
-        gone = set(workers) - addresses(client) if future is None else set()
+    for future in waiting.as_done(client, futures):
+        gone = set(workers) - waiting.addresses(client) if future is None else set()
         if not gone and (future is None or future.status == "finished"):
             continue
         failed = last_words(client, futures, workers)
@@ -288,7 +283,7 @@ def last_words(client: Client, futures: list[Any], workers: list[str]) -> list[A
     """The futures that have failed, when those of the workers that are left have had their time."""
     until = time.monotonic() + LAST_WORDS
     while time.monotonic() < until:
-        alive = addresses(client)
+        alive = waiting.addresses(client)
         pairs = zip(futures, workers, strict=True)
         if not any(future.status == "pending" and worker in alive for future, worker in pairs):
             break
@@ -302,8 +297,8 @@ def participant(
 ) -> Any:  # fmt: skip
     """What each worker does, which the others call by the name. The first one returns the fitted
     estimator, the others None."""
-    on_host = local_copy(estimator, backend=get_host_backend().name)
+    on_host = partitions.local_copy(estimator, backend=registry.get_host_backend().name)
     codes = np.concatenate(parts, axis=1)
     with links_of(name) as links:
         grown = grow_of_rows(on_host, data, begin, codes, rows, links)
-    return None if links.rank else fitted(without_codes(data, codes), on_host, [grown])
+    return None if links.rank else partitions.fitted(without_codes(data, codes), on_host, [grown])

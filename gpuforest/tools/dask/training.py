@@ -20,8 +20,7 @@ from gpuforest.data.binned import BinnedData
 from gpuforest.data.blocks import named
 from gpuforest.data.passes import Reader, Rows, Summary
 from gpuforest.engine.binning import SAMPLE_ROWS, hash_limit
-from gpuforest.estimators.settings import BY_ERROR
-from gpuforest.estimators.survival import SurvivalForest
+from gpuforest.estimators import settings, survival
 from gpuforest.tools.dask import partitions
 from gpuforest.tools.dask.rows import fit_rows
 from gpuforest.tools.dask.waiting import done_all
@@ -83,7 +82,7 @@ def why_not_rows(estimator: Any) -> str:
     """What strategy "rows" cannot do of what the estimator wants; "": nothing."""
     if not shares_trees(estimator):
         return "models whose trees depend on each other"
-    if isinstance(estimator, SurvivalForest):
+    if isinstance(estimator, survival.SurvivalForest):
         return "survival forests, whose curves need all rows in one place"
     kind, params = estimator._settings().kind, estimator.get_params(deep=False)
     if kind.whole_rows:
@@ -130,7 +129,7 @@ def shares_trees(estimator: Any) -> bool:
     """Whether the trees do not depend on each other. Out-of-bag errors may choose their number, or
     those that say how they grow."""
     number = getattr(estimator, "n_estimators", None)
-    by_error = (getattr(estimator, name, None) == word for name, word in BY_ERROR.items())
+    by_error = (getattr(estimator, name, None) == word for name, word in settings.BY_ERROR.items())
     return isinstance(number, int | np.integer) and not any(by_error)
 
 

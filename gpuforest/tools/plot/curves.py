@@ -14,8 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from gpuforest import impurity
 from gpuforest.data.arrays import to_host
 from gpuforest.engine.criteria import CRITERIA
-from gpuforest.estimators.adaboost import AdaBoost
-from gpuforest.estimators.boosting import HistGradientBoosting
+from gpuforest.estimators import adaboost, boosting
 from gpuforest.estimators.boosting_fit import replace_predictions
 from gpuforest.explain.importances import importance_spread
 from gpuforest.explain.model_facts import best_round, kept_curves, measure_of, score_name
@@ -200,7 +199,7 @@ def plot_loss(
     ValueError : no losses to draw; X without y; classes in y that the estimator does not know
     TypeError : another kind of estimator
     """
-    if not isinstance(estimator, HistGradientBoosting | AdaBoost):
+    if not isinstance(estimator, boosting.HistGradientBoosting | adaboost.AdaBoost):
         raise TypeError(
             f"a {type(estimator).__name__} has no rounds of boosting: pass a HistGradientBoosting* "
             "or an AdaBoost* (plot_oob draws the error of a forest)"
@@ -232,7 +231,7 @@ def _curves(estimator: Any, X: Any, y: Any) -> tuple[dict[str, np.ndarray], int,
     """The curves to draw by name, the round that they begin with, what they measure, and whether
     less of it is better."""
     kind = type(estimator).__name__
-    if isinstance(estimator, AdaBoost):
+    if isinstance(estimator, adaboost.AdaBoost):
         if X is None:
             raise ValueError(f"an {kind} keeps no losses: pass rows to compute them of, X and y")
         errors = 1.0 - np.array(list(estimator.staged_score(X, y)))

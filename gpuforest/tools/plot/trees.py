@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from gpuforest.common.text import one_line
-from gpuforest.export.graphviz import ELLIPSIS, Drawing, node_colours
-from gpuforest.export.walker import Node
+from gpuforest.export import graphviz, walker
 from gpuforest.tools.plot.style import (
     FAINT,
     INK,
@@ -91,14 +90,14 @@ def plot_tree(
     >>> plot_tree(tree, feature_names=["x"]).figure.savefig("tree.png")
     """
     require_matplotlib()
-    drawing = Drawing(
+    drawing = graphviz.Drawing(
         estimator, tree, feature_names, class_names, max_depth=max_depth, impurity=impurity,
         node_ids=node_ids, proportion=proportion, precision=precision,
     )  # fmt: skip
     fills = dict.fromkeys(drawing.nodes, "white")
     if filled:
         n_colours = drawing.n_classes[0] if drawing.is_classes else 1
-        fills = node_colours(drawing.nodes, drawing.is_classes, colours(n_colours, PALE))
+        fills = graphviz.node_colours(drawing.nodes, drawing.is_classes, colours(n_colours, PALE))
     shown = {n: _brief(node) for n, node in drawing.drawn().items()}
     if ax is None:  # before texts are measured, which takes a while
         most = max(Counter(node.depth for node in shown.values()).values())
@@ -107,14 +106,14 @@ def plot_tree(
     return _draw(shown, boxes, fills, ax)
 
 
-def _brief(node: Node) -> Node:
+def _brief(node: walker.Node) -> walker.Node:
     """The node with short conditions."""
     ways: list[Any] = [condition.plain() for condition in node.branches]
     briefer = (replace(way, name=shortened(way.name, MOST_NAME)) for way in ways)
     return replace(node, branches=tuple(briefer))
 
 
-def _box(node: Node, nodes: dict[int, Node], drawing: Drawing) -> Box:
+def _box(node: walker.Node, nodes: dict[int, walker.Node], drawing: graphviz.Drawing) -> Box:
     label = ""
     if node.parent is not None:
         ways = nodes[node.parent].branches
@@ -178,7 +177,7 @@ def _joined(left: Outline, right: Outline, shift: float) -> Outline:
     return both + left[len(both) :] + moved[len(both) :]
 
 
-def _rows(nodes: dict[int, Node], boxes: dict[int, Box]) -> tuple[list[float], float]:
+def _rows(nodes: dict[int, walker.Node], boxes: dict[int, Box]) -> tuple[list[float], float]:
     """Upper ends of the boxes of each level, counted down from the top; and the height of all."""
     n_levels = 1 + max(node.depth for node in nodes.values())
     heights, labels = np.zeros(n_levels), np.zeros(n_levels)
@@ -195,7 +194,7 @@ def _rows(nodes: dict[int, Node], boxes: dict[int, Box]) -> tuple[list[float], f
 
 
 def _draw(
-    nodes: dict[int, Node], boxes: dict[int, Box], fills: dict[int, str], ax: Axes | None
+    nodes: dict[int, walker.Node], boxes: dict[int, Box], fills: dict[int, str], ax: Axes | None
 ) -> Axes:
     """Boxes and edges on an axis whose unit is a point at full size, from the top down."""
     children = {n: [c for c in node.children if c in nodes] for n, node in nodes.items()}
@@ -217,7 +216,7 @@ def _draw(
         scale = 1.0 if is_new else _scale(ax, size)
         for number, box in boxes.items():
             node, top = nodes[number], tops[nodes[number].depth]
-            fill = fills[number] if box.text != ELLIPSIS else "white"
+            fill = fills[number] if box.text != graphviz.ELLIPSIS else "white"
             _add_box(ax, box, x[number], top, fill, scale)
             if node.parent is not None:
                 end = top - (box.label_height + LABEL_GAP)

@@ -12,10 +12,7 @@ from sklearn.base import is_classifier
 
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common import hashing
-from gpuforest.data.arrays import to_host
-from gpuforest.data.binned import BinnedData
-from gpuforest.data.frames import listed
-from gpuforest.data.validation import check_labels, check_numbers, check_table
+from gpuforest.data import arrays, binned, frames, validation
 from gpuforest.engine.binning import bin_matrix, draw_rows
 from gpuforest.engine.criteria import CRITERIA
 from gpuforest.estimators.survival import check_survival
@@ -62,8 +59,8 @@ def aligned(known: np.ndarray, y: Any) -> Labels:
     y = np.asarray(y)
     if (known.dtype.kind in "OU") != (y.dtype.kind in "OU") or not np.isin(y, known).any():
         raise ValueError(
-            f"the target holds {listed([str(v) for v in np.unique(y)])}, "
-            f"and the model's classes are {listed([str(c) for c in known])}"
+            f"the target holds {frames.listed([str(v) for v in np.unique(y)])}, "
+            f"and the model's classes are {frames.listed([str(c) for c in known])}"
         )
     if known.dtype.kind in "OU":  # objects, because labels may be longer than the model's
         known, y = known.astype(object), y.astype(object)
@@ -93,21 +90,21 @@ class Rows:
     def read(cls, estimator: Any, X: Any, y: Any) -> Rows:
         """Check rows and, unless y is None, their targets."""
         host = NumpyBackend()
-        table = check_table(estimator, to_host(X), host)
+        table = validation.check_table(estimator, arrays.to_host(X), host)
         n = table.shape[0]
         if y is None:
             return cls(estimator, table)
         if is_survival(estimator):
             return cls(estimator, table, check_survival(y, n))
-        y, n_outputs = to_host(y), estimator.n_outputs_
+        y, n_outputs = arrays.to_host(y), estimator.n_outputs_
         if is_classifier(estimator):
-            checked = check_labels(y, n, host)
+            checked = validation.check_labels(y, n, host)
             _check_outputs(len(checked.values), n_outputs)
             classes = estimator.classes_ if n_outputs > 1 else [estimator.classes_]
             outputs = zip(classes, checked.classes or [], checked.values, strict=True)
             labels = [aligned(known, names[codes]) for known, names, codes in outputs]
             return cls(estimator, table, labels=labels)
-        numbers = check_numbers(y, n, CRITERIA["squared_error"], host).values
+        numbers = validation.check_numbers(y, n, CRITERIA["squared_error"], host).values
         numbers = numbers.reshape(n, -1)
         _check_outputs(numbers.shape[1], n_outputs)
         return cls(estimator, table, numbers=numbers)
@@ -176,11 +173,11 @@ def drift(rows: Rows) -> np.ndarray:
     return shares
 
 
-def row_hashes(estimator: Any, X: Rows | BinnedData) -> np.ndarray:
+def row_hashes(estimator: Any, X: Rows | binned.BinnedData) -> np.ndarray:
     """Hashes u32[N], ascending, of the bins of rows: the same for the same rows, in whatever order
     they come. Equal rows have one each. Empty: codes are target statistics of the training."""
     edges, n_features = estimator.forest_.edges, estimator.n_features_in_
-    if isinstance(X, BinnedData):
+    if isinstance(X, binned.BinnedData):
         columns = X.by_feature[:, : 0 if edges.statistics else None]
     else:
         columns = bin_matrix(X.table, edges, NumpyBackend()).codes.T[:n_features]

@@ -16,8 +16,7 @@ from gpuforest.explain import model_facts as facts
 from gpuforest.explain.importances import importance_spread
 from gpuforest.explain.paths import subtree_sizes, tree_depths
 from gpuforest.export.walker import Node, class_labels, nodes_of, tree_title
-from gpuforest.tools.plot.style import plain
-from gpuforest.tools.plot.survival import risk_groups
+from gpuforest.tools.plot import style, survival
 from gpuforest.tools.report import pictures
 from gpuforest.tools.report import results as computed
 from gpuforest.tools.report.html import (
@@ -367,7 +366,7 @@ def survival_parts(results: Results) -> list[Html]:
     most = max(1, computed.MOST_VALUES // max(1, len(estimator.unique_times_)))
     rows = rows.sample(min(most, computed.STAGED_ROWS))
     model, y = rows.predictor(), np.asarray(rows.numbers)
-    names, number = risk_groups(model, rows.table, min(3, rows.n), rows.n)
+    names, number = survival.risk_groups(model, rows.table, min(3, rows.n), rows.n)
     times = np.linspace(0.0, y[:, 0].max(), 6)[:-1]
     header = ["rows at risk at the time", *map(figure, times)]
     lines = [[k, *(y[number == i, :1] >= times).sum(axis=0)] for i, k in enumerate(names)]
@@ -509,7 +508,7 @@ def dependence_parts(results: Results) -> list[Html]:
     if not dependences:
         return []
     target = shortened(getattr(estimator, "source_", {}).get("target", "the target"), 30)
-    keep, outputs, y = [0], [], f"mean prediction of {plain(target)}"
+    keep, outputs, y = [0], [], f"mean prediction of {style.plain(target)}"
     what: list[Any] = ["the mean prediction, in units of ", name(target)]
     if facts.is_survival(estimator):
         y, what = "mean risk", ["the mean risk, the sum of the cumulative hazard over event times,"]
