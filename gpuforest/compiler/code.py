@@ -45,6 +45,7 @@ _lock = threading.RLock()
 _shows = threading.Lock()  # held by the thread that shows how far a compilation is
 # by family and type of bins: the process that compiles them, and the family that it was begun for
 _builders: dict[tuple[str, str], tuple[Any, str]] = {}
+_begun: list[Any] = []  # all of them, because Python warns of a process that is forgotten
 if hasattr(os, "register_at_fork"):  # a forked process has not begun them
     os.register_at_fork(after_in_child=_builders.clear)
 complete: set[str] = set()  # families that are on disk, of those that this process asked for
@@ -225,6 +226,7 @@ def begin(family: str, codes: str, target: str | None) -> tuple[Any, str]:
             first = [] if target is None else ["--target", target]
             found = build_process("--families", *together, "--codes", codes, *first), family
             _builders.update({(each, codes): found for each in together})
+            _begun.append(found[0])
         return found
 
 

@@ -135,19 +135,6 @@ def has_pyarrow() -> bool:
     )
 
 
-def frame_engine() -> str:
-    """The library that holds frames: "pyarrow" if it is installed, else "pandas"; an ImportError
-    without both."""
-    if has_pyarrow():
-        return "pyarrow"
-    if find_spec("pandas") is not None:
-        return "pandas"
-    raise ImportError(
-        f"files need pyarrow {OLDEST_PYARROW} or newer (CSV: or pandas): "
-        "pip install 'gpuforest[files]'"
-    )
-
-
 def require_pyarrow(what: str = "Parquet files") -> None:
     """Raise an ImportError that names the extra if pyarrow is absent or too old."""
     if not has_pyarrow():

@@ -1,5 +1,4 @@
-"""Files become frames of narwhals (over pyarrow or, where only that is installed, pandas), and
-frames become features, target and weights."""
+"""Files become frames of narwhals over pyarrow, and frames become features, target and weights."""
 
 from __future__ import annotations
 
@@ -18,7 +17,6 @@ from gpuforest.data import arrays, binned, categories
 from gpuforest.data.files import (
     DAMAGED,
     PARQUET,
-    frame_engine,
     named_files,
     opened,
     partition_of,
@@ -107,17 +105,9 @@ def folder_columns(files: list[tuple[str, str]], text: Collection[str] = ()) -> 
 def _frame(columns: dict[str, Any]) -> Any:
     """A frame of columns as `typed` gives them."""
     import narwhals.stable.v2 as nw
+    import pyarrow as pa
 
-    if frame_engine() == "pyarrow":
-        import pyarrow as pa
-
-        return nw.from_native(pa.table(columns), eager_only=True)
-    import pandas as pd
-
-    for name, column in columns.items():
-        if column.dtype == object and any(value is True or value is False for value in column):
-            columns[name] = pd.array(column, dtype="boolean")
-    return nw.from_native(pd.DataFrame(columns), eager_only=True)
+    return nw.from_native(pa.table(columns), eager_only=True)
 
 
 def _read_parquet(file: IO[bytes], name: str) -> Any:
@@ -225,7 +215,7 @@ class Table:
 
     @property
     def X(self) -> Any:
-        """The features as the frame that pyarrow or pandas has."""
+        """The features as the frame that pyarrow has."""
         return self.frame.to_native()
 
     @property

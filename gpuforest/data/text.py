@@ -1,9 +1,8 @@
-"""Text of CSV files: bytes become columns of text, one way by pyarrow and one by Python alone, and
-columns of text become numbers, truth values or strings.
+"""Text of CSV files: bytes become columns of text, and these become numbers, truth values or
+strings.
 
-Python's way is the definition. pyarrow's is some ten times as fast and takes the files that it
-finds no fault with; the others go to Python's, so what is refused, and in which words, does not
-depend on what is installed.
+pyarrow takes the files that it finds no fault with. Python's csv module reads the others, ten times
+as slowly, and says which line is wrong.
 
     text                          becomes
     "1", "-7", "", "4"            float64: 1, -7, NaN, 4 (int64 where none is missing)
@@ -27,7 +26,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from gpuforest.data.files import frame_engine
+from gpuforest.data.files import require_pyarrow
 
 MISSING = (  # pandas' markers, and the one of the UCI sets
     *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
@@ -35,10 +34,8 @@ MISSING = (  # pandas' markers, and the one of the UCI sets
 )
 TRUE, FALSE = ("true", "True", "TRUE"), ("false", "False", "FALSE")
 BLANKS = " \t"
-NOT_IN_NUMBERS = re.compile(r"[^0-9eE+\-. \tinfatyINFATY]")
 NUMBER = r"(?i)^[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf|infinity|nan)$"
 GROUP = 2**20  # values that go to pyarrow at once
-WHOLE = re.compile(r"-?[0-9]+")
 
 
 @dataclass(frozen=True)
@@ -82,21 +79,17 @@ class Reading:
 
 
 def typed(columns: list[Any], reading: Reading, as_text: list[bool]) -> list[Any]:
-    """Columns of text [N] (pyarrow.ChunkedArrays of strings, or arrays of NumPy's StringDType) as
-    what they hold, except those that are to stay text. The list is emptied, so that memory is free.
+    """Columns of text [N] (pyarrow.ChunkedArrays of strings) as what they hold, except those that
+    are to stay text. The list is emptied, so that memory is free.
 
     The results are pyarrow's arrays: float64 with NaN, int64, bool with nulls, or a dictionary of
-    strings with nulls; or NumPy's: f64 with NaN, i64, bool, or objects, None where missing.
+    strings with nulls.
     """
-    plain = not columns or isinstance(columns[0], np.ndarray)
-    size, results = 1 if plain else max(1, GROUP // max(1, len(columns[0]))), []
+    size, results = max(1, GROUP // max(1, len(columns[0]))) if columns else 1, []
     for i in range(0, len(columns), size):
-        group, is_text = columns[i : i + size], as_text[i : i + size]
+        group = columns[i : i + size]
         columns[i : i + size] = [None] * len(group)
-        if plain:
-            results.append(_typed_plain(group.pop(), reading, is_text[0]))
-        else:
-            results += _typed_arrow(group, reading, is_text)
+        results += _typed_arrow(group, reading, as_text[i : i + size])
     return results
 
 
@@ -174,58 +167,15 @@ def _arrow_numbers(
     return numbers.to_numpy(False), whole, is_number, is_whole
 
 
-def _typed_plain(column: np.ndarray, reading: Reading, as_text: bool) -> np.ndarray:
-    values, markers = column.tolist(), {*MISSING, *reading.missing}
-    bare = [value.strip(BLANKS) for value in values]
-    is_there = np.array([value not in markers for value in bare], bool)
-    texts = [value for value in bare if value not in markers]
-    if not as_text:
-        if (numbers := _plain_numbers(texts, reading, bool(is_there.all()))) is not None:
-            return _spread(numbers, is_there, np.float64, np.nan)
-        if {*texts} <= {*TRUE, *FALSE}:
-            return _spread(np.array([value in TRUE for value in texts]), is_there, object, None)
-    strings = [value for value, held in zip(values, is_there, strict=True) if held]
-    return _spread(np.array(strings, object), is_there, object, None)
-
-
-def _spread(found: np.ndarray, known: np.ndarray, dtype: type, missing: Any) -> np.ndarray:
-    """Values in the rows that are known, and a mark in the others."""
-    if known.all():
-        return found
-    out: np.ndarray = np.full(len(known), missing, dtype)
-    out[known] = found
-    return out
-
-
-def _plain_numbers(bare: list[str], reading: Reading, exact: bool) -> np.ndarray | None:
-    """Trimmed text as numbers, whole ones as i64 if `exact`; None if it holds others."""
-    if reading.units:
-        bare = [value.strip(reading.around) for value in bare]
-    if reading.no_number and any(re.search(reading.no_number, value) for value in bare):
-        return None
-    bare = [reading.in_python(value) for value in bare]
-    if NOT_IN_NUMBERS.search("".join(bare)):
-        return None
-    kinds: list[tuple[Callable[[str], Any], Any]] = [(float, np.float64)]
-    if exact and all(WHOLE.fullmatch(value) for value in bare):
-        kinds.insert(0, (int, np.int64))
-    for convert, dtype in kinds:
-        try:
-            return np.fromiter(map(convert, bare), dtype, len(bare))
-        except (ValueError, OverflowError):  # no number, or too large a whole one
-            continue
-    return None
-
-
 SEPARATORS = ",;\t"
 BLOCK_ROWS = 20_000  # rows that are Python objects at once
 BLOCK_BYTES = 2**24  # of a block of pyarrow's, in which a row must fit
 
 
 def read_text(file: IO[bytes], name: str) -> tuple[list[str], list[Any]]:
-    """The header of a CSV file in UTF-8, and its columns as text, each of as many rows:
-    pyarrow.ChunkedArrays of strings, or arrays of NumPy's StringDType. A row with more or fewer
-    fields than the header is an error."""
+    """The header of a CSV file in UTF-8, and its columns as text, pyarrow.ChunkedArrays of as many
+    strings. A row with more or fewer fields than the header is an error."""
+    require_pyarrow("files")
     first = file.readline()
     file.seek(0)
     if not first.strip():
@@ -236,10 +186,8 @@ def read_text(file: IO[bytes], name: str) -> tuple[list[str], list[Any]]:
     limit = csv.field_size_limit(2**31 - 1)
     try:
         names = next(_rows(file, separator, name))
-        columns = None
-        if frame_engine() == "pyarrow":
-            file.seek(0)
-            columns = _arrow_columns(file, separator, len(names))
+        file.seek(0)
+        columns = _arrow_columns(file, separator, len(names))
         if columns is None:
             file.seek(0)
             columns = list(_plain_columns(file, separator, name))
@@ -273,19 +221,19 @@ def _arrow_columns(file: IO[bytes], separator: str, n: int) -> list[Any] | None:
     return [column.slice(1) for column in table.columns]
 
 
-def _plain_columns(file: IO[bytes], separator: str, name: str) -> Iterator[np.ndarray]:
+def _plain_columns(file: IO[bytes], separator: str, name: str) -> Iterator[Any]:
     """The columns as Python's csv module reads them."""
+    import pyarrow as pa
+
     rows = _rows(file, separator, name)
-    blocks: list[list[Any]] = []
+    blocks: list[Any] = []
     n = len(next(rows))
     while block := list(islice(rows, BLOCK_ROWS)):
-        texts: list[Any] = [np.array(c, np.dtypes.StringDType()) for c in zip(*block, strict=True)]
-        blocks.append(texts)
+        blocks.append([pa.array(column, pa.string()) for column in zip(*block, strict=True)])
     for i in range(n):
-        parts = [block[i] for block in blocks]
-        yield np.concatenate(parts) if parts else np.zeros(0, np.dtypes.StringDType())
-        for texts in blocks:
-            texts[i] = None  # its memory is free
+        yield pa.chunked_array([block[i] for block in blocks], pa.string())
+        for block in blocks:
+            block[i] = None  # its memory is free
 
 
 def _rows(file: IO[bytes], separator: str, name: str) -> Iterator[list[str]]:

@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
-from tables_on_disk import CSV, ENGINES, column, plain, write
+from tables_on_disk import CSV, column, plain, write
 
 from gpuforest.data.frames import (
     is_class_target,
@@ -33,7 +33,6 @@ def test_gzip_and_parquet_hold_the_same(tmp_path):
     assert plain(read_frame(tmp_path / "data.parquet")) == plain(frame)
 
 
-@pytest.mark.parametrize("library", ENGINES)
 @pytest.mark.parametrize(
     ("content", "name", "message"),
     [
@@ -56,9 +55,7 @@ def test_gzip_and_parquet_hold_the_same(tmp_path):
         ("", "data.parquet", "no Parquet file"),
     ],
 )
-def test_bad_files_are_named(tmp_path, only, library, content, name, message):
-    if not name.endswith("parquet"):
-        only(library)
+def test_bad_files_are_named(tmp_path, content, name, message):
     with pytest.raises(ValueError, match=message) as caught:
         read_frame(write(tmp_path, content, name))
     assert name in str(caught.value)
@@ -92,10 +89,8 @@ def test_nullable_columns_are_numbers(tmp_path):
     assert table.y.dtype == np.bool_
 
 
-@pytest.mark.parametrize("library", ENGINES)
-def test_parts_of_dates(tmp_path, monkeypatch, only, library):
+def test_parts_of_dates(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    only(library)
     Path("d.csv").write_text(
         "when,k\n2020-12-31,1\n,2\n1970-01-01T00:01:00,3\n19700105,4\n1970-01-01T01:00+01:00,5\n"
     )

@@ -1,13 +1,17 @@
 """CSV files to be read, and what was read of them."""
 
+import csv
+import io
+import re
+from contextlib import suppress
 from pathlib import Path
 
 import narwhals.stable.v2 as nw
+import numpy as np
 
 from gpuforest.data.frames import is_missing
-from gpuforest.data.text import Reading
+from gpuforest.data.text import FALSE, MISSING, TRUE, Reading
 
-ENGINES = ("pyarrow", "pandas")
 TEXT = "text"
 CSV = "a,b,w,y\n1,?,1,no\n2.5,NA,2,yes\n-3,,3,no\n"
 
@@ -33,6 +37,34 @@ def plain(frame):
         return TEXT if is_text else str(dtype)
 
     return {name: (kind(dtype), column(frame, name)) for name, dtype in frame.schema.items()}
+
+
+def by_python(content, reading):
+    """As `plain`, what a file of this content holds, as Python takes it."""
+    text = io.StringIO(content.removeprefix("\ufeff"), newline="")
+    first, *rows = csv.reader(text, delimiter=max(",;", key=content.split("\n")[0].count))
+    rows = [row for row in rows if len(row) == len(first)]  # others are blank
+    columns = zip(*rows, strict=True)
+    return {n.strip(): values_of(c, reading) for n, c in zip(first, columns, strict=True)}
+
+
+def values_of(texts, reading):
+    """The kind and the values of a column of text."""
+    held = [text.strip(" \t") not in {*MISSING, *reading.missing} for text in texts]
+    there = [text for text, known in zip(texts, held, strict=True) if known]
+    bare = [reading.in_python(text.strip(reading.around)) for text in there]
+    kind, found = TEXT, there
+    if {*bare} <= {*TRUE, *FALSE}:
+        kind, found = "Boolean", [text in TRUE for text in bare]
+    odd = reading.no_number and any(re.search(reading.no_number, text.strip()) for text in there)
+    if not odd and all(re.fullmatch(r"[0-9eE+\-. \tinfatyINFATY]*", text) for text in bare):
+        with suppress(ValueError):
+            kind, found = "Float64", [*map(float, bare)]
+        if all(held) and all(re.fullmatch("-?[0-9]+", text) for text in bare):
+            with suppress(OverflowError):
+                kind, found = "Int64", np.array([*map(int, bare)], np.int64).tolist()
+    values = iter(found)
+    return kind, [next(values) if known else None for known in held]
 
 
 READINGS = {
