@@ -19,8 +19,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 from paths import SHARED, has_numba
 
-from gpuforest.backends.base import Backend
-from gpuforest.backends.registry import get_backend
+from gpuforest.backends import base, registry
 
 SHARED_DATA = SHARED / "data"
 sys.dont_write_bytecode = False
@@ -122,13 +121,13 @@ def closed_figures() -> Iterator[None]:
 
 
 @pytest.fixture
-def engine(backend: str) -> Backend:
+def engine(backend: str) -> base.Backend:
     """The backend itself, on one thread."""
-    return get_backend(backend)
+    return registry.get_backend(backend)
 
 
 @pytest.fixture(params=["numpy", "wide", "wide, threads", "deep"])
-def grower(request: pytest.FixtureRequest) -> Backend:
+def grower(request: pytest.FixtureRequest) -> base.Backend:
     """Each way to grow a forest on a CPU: the reference, wide levels, the deep phase."""
     from laws import GROWERS
 

@@ -10,8 +10,7 @@ from laws import leaves_below
 from paths import SHARED
 
 import gpuforest
-from gpuforest.backends.numba import NumbaBackend
-from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.backends import numba, numpy
 from gpuforest.common import hashing
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.common.hashing import hash_at
@@ -158,7 +157,7 @@ def assert_best(task, training, forest):
     """Each split of the tree is the best one, by the definitions above."""
     rules, F = training.rules, training.n_features
     feature, _, _, child = unpack(np, forest.nodes)
-    leaf, below = apply(forest, task.X, NumpyBackend())[:, 0], leaves_below(forest)
+    leaf, below = apply(forest, task.X, numpy.NumpyBackend())[:, 0], leaves_below(forest)
     root = hash_at(hashing.tree_keys(np, task.seed, 0, 1), hashing.ROOT)
     bagged = np.flatnonzero(training.sampling.weights)
     waiting, n_chains = [(0, root, bagged, 0, (), (-np.inf, np.inf))], 0
@@ -224,7 +223,7 @@ def test_every_split_is_the_best(seed):
         min_weight_leaf=int(rng.choice([1, 5])), min_gain=float(rng.choice([-math.inf, 0.5])),
         signs=(0, 0, 1) if seed % 3 == 0 and (numbers or n_classes == 2) else (), seed=seed % 5,
     )  # fmt: skip
-    forest = task.grow(NumbaBackend())
-    assert_best(task, task.training(NumbaBackend()), forest)
+    forest = task.grow(numba.NumbaBackend())
+    assert_best(task, task.training(numba.NumbaBackend()), forest)
     drawn = task.but(n_trees=5, n_draws=n, random=seed % 2 == 0, n_features_tree=seed % 3)
-    assert same_forest(drawn.grow(NumpyBackend()), drawn.grow(NumbaBackend(3, 2**10)))
+    assert same_forest(drawn.grow(numpy.NumpyBackend()), drawn.grow(numba.NumbaBackend(3, 2**10)))

@@ -8,27 +8,10 @@ all estimators.
 from functools import cache
 
 import numpy as np
+import pairs
 import pandas as pd
 import pytest
 from engine import same_forest
-from pairs import (
-    CAPABILITIES,
-    CATEGORIES,
-    FAMILIES,
-    FAMILY,
-    PAGE,
-    Case,
-    binned,
-    draw,
-    has,
-    of_classes,
-    page,
-    pairs_of,
-    refusal_of,
-    repeated,
-    weights_of,
-    with_junk,
-)
 from paths import has_numba
 
 from gpuforest.common import progress
@@ -47,24 +30,24 @@ def listed(wanted, every=1):
     """The pairs that satisfy `wanted`, as cases of a test. Deep runs have them all; others every so
     many, each of one estimator."""
     turn, cases = 0, []
-    for family in FAMILIES:
-        for i, (a, b, kinds) in enumerate(pairs_of(family)):
+    for family in pairs.FAMILIES:
+        for i, (a, b, kinds) in enumerate(pairs.pairs_of(family)):
             chosen = [kind for kind in kinds if wanted(kind, a, b)]
             for kind in chosen:
                 now = kind is chosen[i % len(chosen)] and turn % every == 0
                 turn += kind is chosen[i % len(chosen)]
                 marks = [] if now else [pytest.mark.deep]
                 name = f"{kind.__name__}, {a}, {b}"
-                cases.append(pytest.param(Case(kind, {a, b}), a, b, id=name, marks=marks))
+                cases.append(pytest.param(pairs.Case(kind, {a, b}), a, b, id=name, marks=marks))
     return cases
 
 
 def is_taken(kind, a, b):
-    return not refusal_of(kind, a, b) and not {a, b} & ON_DASK
+    return not pairs.refusal_of(kind, a, b) and not {a, b} & ON_DASK
 
 
 def is_refused(kind, a, b):
-    return bool(refusal_of(kind, a, b)) and not {a, b} & ON_DASK
+    return bool(pairs.refusal_of(kind, a, b)) and not {a, b} & ON_DASK
 
 
 def is_on_dask(kind, a, b):
@@ -80,7 +63,7 @@ def few_trees(monkeypatch):
 @cache
 def alone(kind, used):
     """A fit, which many laws compare with."""
-    return Case(kind, {*used}).fit()
+    return pairs.Case(kind, {*used}).fit()
 
 
 # what models are compared by
@@ -106,14 +89,14 @@ def predicted(case, model, X):
     """The numbers f64[N, K] that a model predicts."""
     if case.family == "isolation":
         return model.score_samples(X) if hasattr(model, "score_samples") else model.apply(X)
-    found = model.predict_proba(X) if of_classes(case.kind) else model.predict(X)
+    found = model.predict_proba(X) if pairs.of_classes(case.kind) else model.predict(X)
     found = np.concatenate(found, axis=1) if isinstance(found, list) else found
     return found.reshape(len(X), -1)
 
 
 def scored(case, model, rows):
     """The score of rows as `oob_score_` scores, and that of knowing nothing."""
-    if of_classes(case.kind):
+    if pairs.of_classes(case.kind):
         y = rows.y.reshape(len(rows.y), -1)
         right = (model.predict(rows.X).reshape(y.shape) == y).all(axis=1)
         return right.mean(), np.unique(y, axis=0, return_counts=True)[1].max() / len(y)
@@ -133,7 +116,7 @@ def rows_are_judged_as_new_ones(case, model):
     excess = judged_too_well(case, rows)
     if excess >= 0.15:  # by chance, because groups are few? Then not in the mean of others
         excess = np.mean(
-            [judged_too_well(case, draw(case.kind, case.used, s)) for s in range(2, 8)]
+            [judged_too_well(case, pairs.draw(case.kind, case.used, s)) for s in range(2, 8)]
         )
     assert excess < 0.15
     if name == "blocks" and case.family != "boosting" and not case.used & BY_ERROR:
@@ -154,14 +137,14 @@ def judged_too_well(case, rows):
     if "oob_score" not in vars(case.model()) or not case.model().oob_score:
         return 0.0
     judge = case.fit(rows, **more)
-    new = draw(case.kind, case.used, seed=1, first=100)
+    new = pairs.draw(case.kind, case.used, seed=1, first=100)
     return judge.oob_score_ - max(scored(case, judge, new))
 
 
 def rows_of_no_weight_are_not_there(case, model):
     rows = case.rows
-    whole = case.fit(rows._replace(sample_weight=weights_of(rows)))
-    assert_same(case.fit(with_junk(case.kind, case.used, rows)), whole)
+    whole = case.fit(rows._replace(sample_weight=pairs.weights_of(rows)))
+    assert_same(case.fit(pairs.with_junk(case.kind, case.used, rows)), whole)
 
 
 def weights_are_relative(case, model):
@@ -176,7 +159,7 @@ def weights_are_relative(case, model):
     if not drawn and not case.used & other:
         times = 1 + np.arange(len(rows.X)) % 3
         weighed = case.fit(rows._replace(sample_weight=times))
-        assert same_forest(weighed.forest_, case.fit(repeated(rows, times)).forest_)
+        assert same_forest(weighed.forest_, case.fit(pairs.repeated(rows, times)).forest_)
 
 
 def blocks_give_the_model_of_the_table(case, model):
@@ -203,7 +186,7 @@ def predictions_rise(case, model):
     X, steps = pd.DataFrame(case.rows.X), []
     for value in np.linspace(-2, 2, 9):
         X[X.columns[0]] = value
-        moved = X if case.used & {*CATEGORIES} else X.to_numpy()
+        moved = X if case.used & {*pairs.CATEGORIES} else X.to_numpy()
         steps.append(predicted(case, model, moved))
     # of two classes that are sorted the second one
     assert (np.diff(steps, axis=0)[:, :, -1] >= 0).all()
@@ -215,7 +198,7 @@ def classes_weigh_as_their_rows(case, model):
     if drawn or case.used & {"outputs", "ordered", "auto", "preset", "pruning"}:
         return
     by_name = {"high": 1.0, "low": 2.0, "mid": 4.0}
-    of_rows = np.array([by_name[label] for label in rows.y]) * weights_of(rows)
+    of_rows = np.array([by_name[label] for label in rows.y]) * pairs.weights_of(rows)
     plain = case.without("class_weight").fit(rows._replace(sample_weight=of_rows))
     assert same_forest(case.fit(class_weight=by_name).forest_, plain.forest_)
 
@@ -247,7 +230,7 @@ LAWS = {
 
 
 def test_the_page_has_these_tables():
-    assert PAGE.read_text() == page()
+    assert pairs.PAGE.read_text() == pairs.page()
 
 
 @pytest.mark.parametrize(("case", "a", "b"), listed(is_taken, every=2))
@@ -268,32 +251,32 @@ def test_backends_agree(case, a, b):
 
 @pytest.mark.parametrize(("case", "a", "b"), listed(is_refused))
 def test_a_pair_that_is_refused(case, a, b):
-    wanted = refusal_of(case.kind, a, b)
+    wanted = pairs.refusal_of(case.kind, a, b)
     with progress.listening() as stages, pytest.raises((ValueError, TypeError)) as caught:
         case.fit()
     assert str(caught.value) == wanted.message
     assert "growing" not in stages or "warm_start" in case.used  # whose first fit grows
 
 
-@pytest.mark.parametrize("kind", FAMILY)
+@pytest.mark.parametrize("kind", pairs.FAMILY)
 def test_what_an_estimator_has_not_is_refused(kind):
-    for name in CAPABILITIES:
-        if has(kind, name) or name in ON_DASK:
+    for name in pairs.CAPABILITIES:
+        if pairs.has(kind, name) or name in ON_DASK:
             continue
-        if FAMILY[kind] == "isolation" and name == "outputs":
+        if pairs.FAMILY[kind] == "isolation" and name == "outputs":
             continue  # there is no target
         refused = pytest.raises((ValueError, TypeError, AttributeError))
         with progress.listening() as stages, refused as caught:
-            Case(kind, {name}).fit()
-        wanted = refusal_of(kind, name)
+            pairs.Case(kind, {name}).fit()
+        wanted = pairs.refusal_of(kind, name)
         assert not wanted or wanted.message in str(caught.value)
         assert "growing" not in stages
 
 
-@pytest.mark.parametrize("kind", [kind for kind in FAMILY if has(kind, "groups")])
+@pytest.mark.parametrize("kind", [kind for kind in pairs.FAMILY if pairs.has(kind, "groups")])
 def test_rows_are_judged_too_well_where_groups_are_not_known(kind):
     """The law of groups can fail."""
-    case = Case(kind, {"groups"})
+    case = pairs.Case(kind, {"groups"})
     assert judged_too_well(case, case.rows._replace(groups=None)) > 0.15
 
 
@@ -308,11 +291,13 @@ def client():
 
 @pytest.mark.parametrize(("case", "a", "b"), listed(is_on_dask, every=5))
 def test_a_pair_on_a_cluster(client, case, a, b):
-    wanted = refusal_of(case.kind, a, b)
+    wanted = pairs.refusal_of(case.kind, a, b)
     if wanted:
         with pytest.raises((ValueError, TypeError)) as caught:
             case.fit_on(client)
         assert wanted.message in str(caught.value)  # behind the name of a partition
         return
-    local = case.fit(binned(case.model(), case.rows))  # bins from all rows, also of early stopping
+    local = case.fit(
+        pairs.binned(case.model(), case.rows)
+    )  # bins from all rows, also of early stopping
     assert_same(case.fit_on(client), local)

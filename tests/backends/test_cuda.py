@@ -16,10 +16,9 @@ from paths import SUPPORT
 from sweeps import swept
 from tasks import category_tasks, few_builds, large, tasks
 
+from gpuforest.backends import numba, numpy
 from gpuforest.backends.cuda import forest as cuda_backend
 from gpuforest.backends.cuda.launch import slot_bytes
-from gpuforest.backends.numba import NumbaBackend
-from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common.errors import BackendError
 from gpuforest.engine.predict import apply, predict
 from gpuforest.explain import oob
@@ -30,11 +29,11 @@ SMALL = 20 << 10  # shared memory in which little fits
 
 @given(task=tasks().map(few_builds), seed=seeds, deep=st.sampled_from([None, 0, 5, 40]))
 def test_forests_are_the_reference(cuda, task, seed, deep):
-    forest, X, backend = task.grow(NumpyBackend()), later_rows(task), cuda.backend(deep=deep)
+    forest, X, backend = task.grow(numpy.NumpyBackend()), later_rows(task), cuda.backend(deep=deep)
     with cuda.order(seed):
         assert same_forest(forest, task.grow(backend))
         for stage in (apply, predict):
-            expected = stage(forest, X, NumpyBackend())
+            expected = stage(forest, X, numpy.NumpyBackend())
             assert np.array_equal(expected, stage(forest, X, backend))
             there = stage(forest, backend.asarray(X), backend)
             assert np.array_equal(expected, backend.asnumpy(there))
@@ -50,7 +49,7 @@ def test_equal_features_go_as_they_are_drawn(cuda, n_tried, deep):
     X = x[:, rng.integers(0, 2, 90)]
     X[:, rng.random(90) < 0.3] = 1.0
     task = Task(X, rng.integers(0, 3, 40), n_draws=40, n_tried=n_tried, n_trees=5, seed=2)
-    forest = task.grow(NumpyBackend())
+    forest = task.grow(numpy.NumpyBackend())
     for seed in range(3):
         with cuda.order(seed):
             assert same_forest(forest, task.grow(cuda.backend(deep=deep)))
@@ -65,7 +64,7 @@ def test_features_that_vary_in_few_rows_are_found(cuda, n_tried):
     some = rng.permutation(F)[: 8 * n_tried]
     X[rng.integers(0, n, len(some)), some] = 1.0
     task = Task(X, rng.integers(0, 3, n), n_draws=n, n_tried=n_tried, n_trees=2, max_depth=2)
-    forest = task.grow(NumbaBackend())
+    forest = task.grow(numba.NumbaBackend())
     assert len(forest.nodes) > 6
     for seed in range(2):
         with cuda.order(seed):
@@ -82,7 +81,7 @@ def test_little_memory_changes_nothing(cuda, task, seed, budget, shared_limit):
     # of the device, of a block: histograms that do not fit, no deep phase or a small one
     backend = cuda.backend(budget, shared_limit=shared_limit)
     with cuda.order(seed):
-        assert same_forest(task.grow(NumpyBackend()), task.grow(backend))
+        assert same_forest(task.grow(numpy.NumpyBackend()), task.grow(backend))
 
 
 def least_memory(cuda, task):
@@ -90,7 +89,7 @@ def least_memory(cuda, task):
     for bits in count(10):
         backend = cuda.backend(1000, free=2**bits)
         try:
-            training = task.training(NumpyBackend())
+            training = task.training(numpy.NumpyBackend())
             more = training.n_channels, task.n_trees, training.node_words, bool(task.signs)
             backend.waves(task.sampling, *more)
         except BackendError:
@@ -101,12 +100,12 @@ def least_memory(cuda, task):
 @given(task=tasks().map(few_builds), seed=seeds)
 def test_waves_change_nothing(cuda, task, seed):
     task = task.but(n_trees=5, n_draws=len(task.X))
-    forest, backend = task.grow(NumpyBackend()), least_memory(cuda, task)
+    forest, backend = task.grow(numpy.NumpyBackend()), least_memory(cuda, task)
     with cuda.order(seed):
         assert same_forest(forest, task.grow(backend))
         expected, found = (
             out_of_bag(forest, task.prepared(b)[0], task.sampling, b)
-            for b in (NumpyBackend(), backend)
+            for b in (numpy.NumpyBackend(), backend)
         )
     for a, b in zip(expected, found, strict=True):
         assert np.array_equal(a, backend.asnumpy(b))
@@ -116,7 +115,7 @@ def test_waves_change_nothing(cuda, task, seed):
 @pytest.mark.parametrize("name", ["7 classes", "regression"])
 def test_launches_of_the_deep_phase_take_few_rows(cuda, name, monkeypatch):
     task, begun = large(name).but(n_trees=2), []
-    forest, backend = task.grow(NumbaBackend()), cuda.backend(deep=300)
+    forest, backend = task.grow(numba.NumbaBackend()), cuda.backend(deep=300)
     launch = backend.launch
 
     def noted(operation, kernel, grid, arguments, **options):
@@ -146,7 +145,7 @@ def test_out_of_bag_takes_no_way_of_the_host(cuda, monkeypatch):
     monkeypatch.setattr(oob, "parallel_map", lambda *_: pytest.fail("the host's threads"))
     rng, backend = np.random.default_rng(0), cuda.backend()
     task = Task(rng.normal(size=(50, 3)), rng.integers(0, 2, 50), n_draws=50, n_trees=3)
-    forest, matrix = task.grow(NumpyBackend()), task.prepared(backend)[0]
+    forest, matrix = task.grow(numpy.NumpyBackend()), task.prepared(backend)[0]
     _, counts = out_of_bag(forest, matrix, task.sampling, backend)
     assert backend.asnumpy(counts).max() == 3
 
@@ -159,12 +158,12 @@ def test_out_of_bag_takes_no_way_of_the_host(cuda, monkeypatch):
     shared_limit=st.sampled_from([SMALL, 227 << 10]),
 )
 def test_categories_are_split_as_in_the_reference(cuda, task, seed, budget, deep, shared_limit):
-    forest, X = task.grow(NumpyBackend()), later_rows(task)
+    forest, X = task.grow(numpy.NumpyBackend()), later_rows(task)
     backend = cuda.backend(budget, deep=deep, shared_limit=shared_limit)
     with cuda.order(seed):
         assert same_forest(forest, task.grow(backend))
         for stage in (apply, predict):
-            expected = stage(forest, X, NumpyBackend())
+            expected = stage(forest, X, numpy.NumpyBackend())
             assert np.array_equal(expected, stage(forest, X, backend))
 
 
@@ -197,7 +196,7 @@ def test_subtrees_split_by_categories(cuda, target, changes):
     weights = rng.integers(0, 3, n).astype(np.int32)
     common = {"n_draws": n, "n_trees": 2, "weights": weights, "categorical": (0, 1, 2, 3)}
     task = Task(X, y, criterion, **common).but(**changes)
-    forest = task.grow(NumbaBackend())
+    forest = task.grow(numba.NumbaBackend())
     for seed, deep in ((1, None), (2, 300)):
         backend = cuda.backend(deep=deep)
         assert backend.deep_rows(task.training(backend), n) >= 300
@@ -224,7 +223,7 @@ def test_thousands_of_rows(cuda, name, changes):
     elif name == "60 classes" and changes:  # many passes
         task = task.but(n_trees=1, max_depth=8)
     with cuda.order(len(name)):
-        assert same_forest(task.grow(NumbaBackend()), task.grow(cuda.backend(**changes)))
+        assert same_forest(task.grow(numba.NumbaBackend()), task.grow(cuda.backend(**changes)))
 
 
 # wide levels, where all features are tried
@@ -251,7 +250,7 @@ LEVELS += [pair for two in (NAMES, NAMES[2:]) for pair in zip(cycle(two), CHANGE
 )
 def test_wide_levels_of_thousands_of_rows(cuda, name, changes):
     task = large(name).but(**ALL_TRIED | changes)
-    forest = task.grow(NumbaBackend())
+    forest = task.grow(numba.NumbaBackend())
     for seed, deep in enumerate([0, 300]):
         with cuda.order(seed):
             assert same_forest(forest, task.grow(cuda.backend(deep=deep)))
@@ -262,7 +261,7 @@ def test_wide_levels_of_thousands_of_rows(cuda, name, changes):
 def test_histograms_keep_within_the_budget(n_slots, monkeypatch):
     task = large("regression").but(**ALL_TRIED)
     backend, made, empty = EmulatedBackend(deep=20), [], EmulatedBackend.empty
-    backend.memory_budget = n_slots * slot_bytes(task.training(NumpyBackend()))
+    backend.memory_budget = n_slots * slot_bytes(task.training(numpy.NumpyBackend()))
 
     def noting(self, shape, dtype):
         array = empty(self, shape, dtype)
@@ -270,7 +269,7 @@ def test_histograms_keep_within_the_budget(n_slots, monkeypatch):
         return array
 
     monkeypatch.setattr(EmulatedBackend, "empty", noting)
-    assert same_forest(task.grow(NumbaBackend()), task.grow(backend))
+    assert same_forest(task.grow(numba.NumbaBackend()), task.grow(backend))
     assert 0 < max(made) <= n_slots
 
 

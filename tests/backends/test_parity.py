@@ -7,26 +7,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tasks import large, tasks
 
-from gpuforest.backends.base import Backend
-from gpuforest.backends.numba import NumbaBackend
-from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.backends import base, numba, numpy
 from gpuforest.engine.predict import apply, predict
 
 
-def assert_same(task: Task, *backends: Backend) -> None:
-    forest = task.grow(NumpyBackend())
+def assert_same(task: Task, *backends: base.Backend) -> None:
+    forest = task.grow(numpy.NumpyBackend())
     for backend in backends:
         assert same_forest(forest, task.grow(backend)), vars(backend)
 
 
 @given(task=tasks(), rows=st.sampled_from([1, 4, 20, 60]))
 def test_compiled_forests_are_the_reference(task, rows):
-    assert_same(task, DeepFrom(0), DeepFrom(rows), NumbaBackend())
-    forest, X = task.grow(NumpyBackend()), later_rows(task)
+    assert_same(task, DeepFrom(0), DeepFrom(rows), numba.NumbaBackend())
+    forest, X = task.grow(numpy.NumpyBackend()), later_rows(task)
     for stage in (apply, predict):
-        expected = stage(forest, X, NumpyBackend())
+        expected = stage(forest, X, numpy.NumpyBackend())
         for n_threads in (1, 3):
-            assert np.array_equal(expected, stage(forest, X, NumbaBackend(n_threads)))
+            assert np.array_equal(expected, stage(forest, X, numba.NumbaBackend(n_threads)))
 
 
 @given(
@@ -38,7 +36,7 @@ def test_compiled_forests_are_the_reference(task, rows):
 def test_threads_and_memory_change_nothing(task, rows, n_threads, budget):
     # one byte: waves of one tree, chunks of one slot
     backend = DeepFrom(rows, n_threads, budget)
-    assert_same(task, NumpyBackend(1, budget), backend, backend)
+    assert_same(task, numpy.NumpyBackend(1, budget), backend, backend)
 
 
 @pytest.mark.parametrize(
@@ -46,16 +44,16 @@ def test_threads_and_memory_change_nothing(task, rows, n_threads, budget):
 )
 def test_thousands_of_rows(name):
     task = large(name)
-    forest = task.grow(NumbaBackend())
+    forest = task.grow(numba.NumbaBackend())
     assert forest.depth > 8
-    for backend in (DeepFrom(0, 2), DeepFrom(1500, 2), DeepFrom(30), NumbaBackend(2, 10**6)):
+    for backend in (DeepFrom(0, 2), DeepFrom(1500, 2), DeepFrom(30), numba.NumbaBackend(2, 10**6)):
         assert same_forest(forest, task.grow(backend))
     few = task.but(n_trees=1, max_depth=9)
-    assert_same(few, DeepFrom(0), DeepFrom(1500, 2), DeepFrom(200), NumbaBackend())
+    assert_same(few, DeepFrom(0), DeepFrom(1500, 2), DeepFrom(200), numba.NumbaBackend())
 
 
 def test_the_default_deep_phase_follows_wide_levels():
-    rng, backend = np.random.default_rng(3), NumbaBackend(2)
+    rng, backend = np.random.default_rng(3), numba.NumbaBackend(2)
     few = Task(rng.normal(size=(300, 60)).astype(np.float32), np.zeros(300, int))
     n = 2 * backend.deep_rows(few.training(backend), 300)
     X = rng.normal(size=(n, 60)).astype(np.float32)
@@ -63,13 +61,13 @@ def test_the_default_deep_phase_follows_wide_levels():
     y = (np.nan_to_num(X[:, 0]) + X[:, 1] > rng.normal(size=n)).astype(int)
     task = Task(X, y, n_tried=7, max_depth=6)
     assert backend.deep_rows(task.training(backend), n) < n
-    assert_same(task, backend, NumbaBackend())
+    assert_same(task, backend, numba.NumbaBackend())
 
 
 @pytest.mark.parametrize("n_features", [3, 300, 3000])
 def test_wide_nodes_hold_a_quarter_as_many_rows_as_bins(n_features):
     X = np.random.default_rng(0).normal(size=(2000, n_features)).astype(np.float32)
-    backend = NumbaBackend()
+    backend = numba.NumbaBackend()
     training = Task(X, np.zeros(2000, int), max_bins=2000).training(backend)
     assert backend.deep_rows(training, 2000) >= training.n_codes // 4 >= 400
 
@@ -93,8 +91,8 @@ def test_waves_on_threads_of_their_own_change_nothing(n_trees):
     rng = np.random.default_rng(7)
     X = rng.normal(size=(300, 4))
     task = Task(X, rng.integers(0, 3, 300), n_draws=300, n_tried=2, n_trees=n_trees)
-    assert NumbaBackend(2).waves(task.sampling, 3, n_trees)[0] == 2
-    assert_same(task, *(NumbaBackend(2, budget) for budget in (1, 2**14, 2**26)))
+    assert numba.NumbaBackend(2).waves(task.sampling, 3, n_trees)[0] == 2
+    assert_same(task, *(numba.NumbaBackend(2, budget) for budget in (1, 2**14, 2**26)))
 
 
 def test_as_many_bins_as_a_code_can_tell_apart():
@@ -107,7 +105,7 @@ def test_as_many_bins_as_a_code_can_tell_apart():
     weights = np.where(np.isnan(X[:, 0]), 100, 1).astype(np.int32)
     for criterion, target in (("gini", y % 2), ("gini", y), ("squared_error", y)):
         task = Task(X, target, criterion, weights, n_draws=100, max_bins=65_535, max_depth=4)
-        matrix, _ = task.prepared(NumbaBackend())
+        matrix, _ = task.prepared(numba.NumbaBackend())
         assert matrix.codes.dtype == np.uint16
         assert matrix.edges.missing_code == 65_535
-        assert_same(task, DeepFrom(0), DeepFrom(20), NumbaBackend())
+        assert_same(task, DeepFrom(0), DeepFrom(20), numba.NumbaBackend())

@@ -9,19 +9,10 @@ from hypothesis import strategies as st
 from picky import Array, Namespace, PickyBackend, operations, waits
 from tasks import category_tasks, few_builds, tasks
 
-from gpuforest import (
-    AdaBoostClassifier,
-    AdaBoostRegressor,
-    HistGradientBoostingClassifier,
-    HistGradientBoostingRegressor,
-    register_backend,
-)
-from gpuforest.backends import registry
-from gpuforest.backends.numba import NumbaBackend
-from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.engine.binning import bin_matrix, fit_edges
+import gpuforest as gf
+from gpuforest.backends import numba, numpy, registry
+from gpuforest.engine import binning, target
 from gpuforest.engine.predict import apply, predict, predict_classes
-from gpuforest.engine.target import encode_moments
 
 emulated = pytest.mark.skipif(available() is not None, reason=str(available()))
 xp = Namespace()
@@ -38,16 +29,16 @@ def array(*values, dtype=np.int64):
 @pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
 @given(task=(tasks() | category_tasks()).map(few_builds), deep=st.sampled_from([None, 0, 5, 40]))
 def test_forests_and_what_follows_them(task, deep):
-    backend, forest = PickyBackend(deep=deep), task.grow(NumpyBackend())
+    backend, forest = PickyBackend(deep=deep), task.grow(numpy.NumpyBackend())
     assert same_forest(forest, task.grow(backend))
     expected, found = (
         out_of_bag_means(forest, task.prepared(b)[0], task.sampling, b)
-        for b in (NumpyBackend(), backend)
+        for b in (numpy.NumpyBackend(), backend)
     )
     assert np.array_equal(expected, found, equal_nan=True)
     stages = [predict_classes] * forest.coding.is_classes
     for stage in (apply, predict, *stages):
-        expected = stage(forest, task.X, NumpyBackend())
+        expected = stage(forest, task.X, numpy.NumpyBackend())
         assert np.array_equal(expected, stage(forest, task.X, backend))
         there = stage(forest, backend.asarray(task.X), backend)
         assert np.array_equal(expected, backend.asnumpy(there))
@@ -60,19 +51,19 @@ HIST = {"max_iter": 4, "min_samples_leaf": 5, "max_leaf_nodes": 8, "categorical_
 @pytest.mark.parametrize(
     ("kind", "n_classes", "options"),
     [
-        (AdaBoostClassifier, 3, {}),
-        (AdaBoostRegressor, 0, {}),
-        (HistGradientBoostingRegressor, 0, {"early_stopping": True, "scoring": "r2"}),
-        (HistGradientBoostingRegressor, 0, {"loss": "huber", "subsample": 0.5}),
-        (HistGradientBoostingClassifier, 2, {"early_stopping": True, "max_features": 0.5}),
-        (HistGradientBoostingClassifier, 3, {"interaction_cst": "no_interactions"}),
-        pytest.param(HistGradientBoostingClassifier, 12, {}, marks=pytest.mark.deep),
+        (gf.AdaBoostClassifier, 3, {}),
+        (gf.AdaBoostRegressor, 0, {}),
+        (gf.HistGradientBoostingRegressor, 0, {"early_stopping": True, "scoring": "r2"}),
+        (gf.HistGradientBoostingRegressor, 0, {"loss": "huber", "subsample": 0.5}),
+        (gf.HistGradientBoostingClassifier, 2, {"early_stopping": True, "max_features": 0.5}),
+        (gf.HistGradientBoostingClassifier, 3, {"interaction_cst": "no_interactions"}),
+        pytest.param(gf.HistGradientBoostingClassifier, 12, {}, marks=pytest.mark.deep),
     ],
     ids=str,
 )
 def test_boosting(kind, n_classes, options, monkeypatch):
     monkeypatch.setattr(registry, "_factories", dict(registry._factories))
-    register_backend("picky", lambda *_: PickyBackend())
+    gf.register_backend("picky", lambda *_: PickyBackend())
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.random((300, 3)), rng.integers(0, 5, 300)])
     X[rng.random(X.shape) < 0.1] = np.nan
@@ -95,10 +86,10 @@ def test_boosting(kind, n_classes, options, monkeypatch):
     assert np.array_equal(expected.predict(X), found.predict(X))
     stages = zip(expected.staged_predict(X), found.staged_predict(X), strict=True)
     assert all(np.array_equal(*pair) for pair in stages)
-    backend, sums = PickyBackend(), predict(expected.forest_, X, NumpyBackend())
+    backend, sums = PickyBackend(), predict(expected.forest_, X, numpy.NumpyBackend())
     there = predict(found.forest_, backend.asarray(X), backend)
     assert np.array_equal(sums, backend.asnumpy(there))
-    assert np.array_equal(sums, predict(found.forest_, X, NumbaBackend(2)))
+    assert np.array_equal(sums, predict(found.forest_, X, numba.NumbaBackend(2)))
 
 
 @emulated
@@ -108,14 +99,14 @@ def test_data_that_lie_on_the_device():
     y = rng.normal(size=(300, 1))
     for seed, max_bins, sample_rows in ((0, 255, 1000), (1, 7, 50)):
         options = {"max_bins": max_bins, "sample_rows": sample_rows, "seed": seed}
-        edges = fit_edges(X, **options)
-        found = fit_edges(backend.asarray(X), backend=backend, **options)
+        edges = binning.fit_edges(X, **options)
+        found = binning.fit_edges(backend.asarray(X), backend=backend, **options)
         assert np.array_equal(edges.values, found.values)
-        there = bin_matrix(backend.asarray(X), found, backend)
-        codes = bin_matrix(X, edges, NumpyBackend()).codes
+        there = binning.bin_matrix(backend.asarray(X), found, backend)
+        codes = binning.bin_matrix(X, edges, numpy.NumpyBackend()).codes
         assert np.array_equal(codes, backend.asnumpy(there.codes)[:, : codes.shape[1]])
-    _, moments = encode_moments(y, 300)
-    _, there = encode_moments(backend.asarray(y), 300, backend=backend)
+    _, moments = target.encode_moments(y, 300)
+    _, there = target.encode_moments(backend.asarray(y), 300, backend=backend)
     assert np.array_equal(moments, backend.asnumpy(there))
 
 

@@ -8,10 +8,7 @@ import sys
 import pytest
 from paths import has_numba
 
-from gpuforest.compiler import objects
-from gpuforest.compiler.build import warm_up
-from gpuforest.compiler.families import members
-from gpuforest.compiler.processors import native
+from gpuforest.compiler import build, families, objects, processors
 
 FITS = """
 import hashlib, logging, sys
@@ -50,13 +47,13 @@ def packaged(tmp_path):
     if not has_numba:
         pytest.skip("no numba here, which compiles the kernels")
     asked = ["forests", "boosting", "shared"]
-    assert warm_up(asked, 2, "uint8") == 0
+    assert build.warm_up(asked, 2, "uint8") == 0
     folder = tmp_path / "gpuforest"
     folder.mkdir(0o755)
-    for name in members(asked, "uint8"):
+    for name in families.members(asked, "uint8"):
         path, _ = next(objects.usable(name))
         shutil.copy(path, folder)
-    mark = objects.file_of(objects.ALL, native(), b"", objects.version_of(objects.ALL))
+    mark = objects.file_of(objects.ALL, processors.native(), b"", objects.version_of(objects.ALL))
     objects.save(folder / mark, objects.ALL, b"")
     return str(tmp_path)
 
@@ -78,9 +75,9 @@ def test_object_code_alone_is_not_enough(tmp_path, monkeypatch):
         (objects.ALL, b""),
         ("kernels.bag.numba.bag", b"\x7fELF" + bytes(12) + b"\x03"),
     ):
-        objects.save(tmp_path / objects.file_of(name, native(), code), name, code)
+        objects.save(tmp_path / objects.file_of(name, processors.native(), code), name, code)
     assert objects.all_linked()
-    (tmp_path / f"b.{native().name}.o").touch()
+    (tmp_path / f"b.{processors.native().name}.o").touch()
     assert not objects.all_linked()
 
 

@@ -7,8 +7,7 @@ from sklearn.base import clone
 from sweeps import swept
 
 from gpuforest import HistGradientBoostingClassifier, HistGradientBoostingRegressor, estimate_memory
-from gpuforest.backends.boosters import NumpyBooster
-from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.backends import boosters, numpy
 from gpuforest.boosting.memory import HISTOGRAM_BYTES, within
 from gpuforest.estimators.memory import expected_boosting
 
@@ -68,7 +67,7 @@ def test_the_model_is_the_same_with_any_limit(backend, n_classes, options):
 
 def test_histograms_have_what_the_limit_leaves():
     X = np.empty((10_000, 50), np.float32)
-    backend = NumpyBackend()
+    backend = numpy.NumpyBackend()
     backend.name = "like numba"  # the reference keeps no histograms
     fit = expected_boosting(HistGradientBoostingClassifier(max_leaf_nodes=200, max_iter=9), X, 2)
     assert within(fit, backend, None) == (backend, HISTOGRAM_BYTES)
@@ -80,7 +79,7 @@ def test_histograms_have_what_the_limit_leaves():
 
 def test_refit_counts_all_rows(monkeypatch):
     grown = []
-    monkeypatch.setattr(NumpyBooster, "grow_trees", lambda *a: grown.append(1))
+    monkeypatch.setattr(boosters.NumpyBooster, "grow_trees", lambda *a: grown.append(1))
     X, y = rng.normal(size=(20_000, 3)), rng.normal(size=20_000)
     few, many = (
         HistGradientBoostingRegressor(

@@ -11,9 +11,7 @@ from boosted import NUMBERS, Fit, in_array, made, rules_of
 
 import gpuforest
 from gpuforest import HistGradientBoostingRegressor
-from gpuforest.backends.base import Backend
-from gpuforest.backends.numba import NumbaBackend
-from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.backends import base, numba, numpy
 from gpuforest.boosting.losses import (
     MOST_VALUE_OF_LOGS,
     Loss,
@@ -147,7 +145,7 @@ def spread(name: str, seed: int) -> Fit:
     return replace(fit, y=np.maximum(y.astype(float), 0 if name == "poisson" else 1e-9))
 
 
-def worst(fit: Fit, backend: Backend) -> float:
+def worst(fit: Fit, backend: base.Backend) -> float:
     """The largest relative difference between a leaf's value and that of exact sums."""
     b = fit.boosting(backend)
     raw = np.repeat(b.loss.baseline(b.y, b.weight)[:, None], b.n_rows, axis=1)
@@ -164,10 +162,10 @@ def worst(fit: Fit, backend: Backend) -> float:
     return found
 
 
-@pytest.mark.parametrize("kind", [NumpyBackend, NumbaBackend])
+@pytest.mark.parametrize("kind", [numpy.NumpyBackend, numba.NumbaBackend])
 @pytest.mark.parametrize("name", ["poisson", "gamma"])
-def test_values_of_leaves_have_all_their_digits(name: str, kind: type[Backend]) -> None:
-    for seed in range(3 if kind is NumpyBackend else 25):
+def test_values_of_leaves_have_all_their_digits(name: str, kind: type[base.Backend]) -> None:
+    for seed in range(3 if kind is numpy.NumpyBackend else 25):
         assert worst(spread(name, seed), kind()) < 1e-9
 
 

@@ -5,9 +5,7 @@ import shutil
 
 import pytest
 
-from gpuforest.compiler import objects
-from gpuforest.compiler.decorators import Helper
-from gpuforest.compiler.families import variants
+from gpuforest.compiler import decorators, families, objects
 
 PACKAGE = objects.PACKAGE
 
@@ -30,7 +28,7 @@ def copied(monkeypatch, tmp_path):
 
 def all_stamps():
     clear()
-    return {name: objects.stamp(name) for name in (*variants(), objects.ALL)}
+    return {name: objects.stamp(name) for name in (*families.variants(), objects.ALL)}
 
 
 EVERY = {f"{module}." for module in objects.MODULES}
@@ -76,7 +74,7 @@ def test_stamps_are_the_same_wherever_the_package_lies(copied):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(objects, "PACKAGE", PACKAGE)
         assert all_stamps() == there
-    modules = {kernel.__module__ for kernel, _ in variants().values()}
+    modules = {kernel.__module__ for kernel, _ in families.variants().values()}
     assert len({*there.values()}) == len(modules) + 1
 
 
@@ -109,7 +107,7 @@ def helpers_of(function, seen):
     """All functions of the package that a function may call."""
     for name in function.__code__.co_names:
         value = function.__globals__.get(name)
-        value = value.function if isinstance(value, Helper) else value
+        value = value.function if isinstance(value, decorators.Helper) else value
         if hasattr(value, "__code__") and value not in seen:
             seen.add(value)
             helpers_of(value, seen)
@@ -118,7 +116,7 @@ def helpers_of(function, seen):
 
 def test_all_that_a_kernel_calls_is_in_its_stamp():
     n_helpers = 0
-    for kernel, _ in variants().values():
+    for kernel, _ in families.variants().values():
         own = objects.modules_of(kernel.__module__.removeprefix("gpuforest."))
         own |= objects.modules_of(objects.COMPILER)
         found = helpers_of(kernel.function, set())

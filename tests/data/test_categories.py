@@ -26,9 +26,7 @@ from sklearn.base import clone
 
 import gpuforest as gf
 from gpuforest.backends.registry import get_backend
-from gpuforest.data import categories
-from gpuforest.data.categories import factorize
-from gpuforest.data.validation import check_table
+from gpuforest.data import categories, validation
 
 
 @pytest.mark.parametrize("form", BY_DTYPE)
@@ -178,7 +176,7 @@ def test_as_many_categories_as_there_may_be(backend):
 def test_unseen_and_missing_values(backend, values):
     model = gf.DecisionTreeClassifier(backend=backend).fit(frame_of(pd.Series(COLOURS)), Y)
     X = pd.DataFrame({"a": values, "b": [0, 1, 2, 3]})
-    found = check_table(model, X, get_backend(backend))
+    found = validation.check_table(model, X, get_backend(backend))
     assert np.array_equal(found[:, 0], codes_of(list(values), SORTED), equal_nan=True)
     assert model.predict_proba(X).shape == (4, 3)
 
@@ -186,8 +184,8 @@ def test_unseen_and_missing_values(backend, values):
 def test_numbers_are_found_by_their_value():
     model = gf.DecisionTreeClassifier(categorical_features=[0]).fit([[0], [1], [2]] * 8, Y)
     for same in ([[1.0], [0.0]], [[True], [False]], [[np.int8(1)], [0]]):
-        assert check_table(model, same, get_backend("numpy")).tolist() == [[1], [0]]
-    assert check_table(model, [[1.5], [np.nan]], get_backend("numpy"))[0, 0] == 3
+        assert validation.check_table(model, same, get_backend("numpy")).tolist() == [[1], [0]]
+    assert validation.check_table(model, [[1.5], [np.nan]], get_backend("numpy"))[0, 0] == 3
 
 
 def test_a_column_of_another_type_is_refused():
@@ -224,14 +222,14 @@ WITH_NULL = pa.DictionaryArray.from_arrays(
 )
 def test_values_and_where_they_are(column):
     column = nw.from_native(column.slice(0), series_only=True)  # a method, which polars may lack
-    codes, values, _ = factorize(column, "a")
+    codes, values, _ = categories.factorize(column, "a")
     assert [None if code < 0 else values[code] for code in codes] == WORDS
     assert sorted(values) == ["a", "b", "c"]  # each once, and none that does not occur
 
 
 def test_a_dictionary_without_a_value():
     column = pa.chunked_array([pa.array([None, None], pa.string()).dictionary_encode()])
-    codes, values, _ = factorize(nw.from_native(column, series_only=True), "a")
+    codes, values, _ = categories.factorize(nw.from_native(column, series_only=True), "a")
     assert (codes.tolist(), values) == ([-1, -1], [])
 
 

@@ -13,24 +13,16 @@ import pytest
 from pyarrow import parquet
 from tables_on_disk import CSV, column, plain, write
 
-from gpuforest.data.frames import (
-    is_class_target,
-    load_table,
-    read_frame,
-    select_features,
-    split_columns,
-    string_columns,
-    with_date_parts,
-)
+from gpuforest.data import frames
 from gpuforest.data.text import Reading
 
 
 def test_gzip_and_parquet_hold_the_same(tmp_path):
-    frame = read_frame(write(tmp_path, CSV))
+    frame = frames.read_frame(write(tmp_path, CSV))
     packed = write(tmp_path, gzip.compress(CSV.encode(), mtime=0), "data.csv.gz")
-    assert plain(read_frame(packed)) == plain(frame)
+    assert plain(frames.read_frame(packed)) == plain(frame)
     parquet.write_table(frame.to_native(), tmp_path / "data.parquet")
-    assert plain(read_frame(tmp_path / "data.parquet")) == plain(frame)
+    assert plain(frames.read_frame(tmp_path / "data.parquet")) == plain(frame)
 
 
 @pytest.mark.parametrize(
@@ -57,21 +49,21 @@ def test_gzip_and_parquet_hold_the_same(tmp_path):
 )
 def test_bad_files_are_named(tmp_path, content, name, message):
     with pytest.raises(ValueError, match=message) as caught:
-        read_frame(write(tmp_path, content, name))
+        frames.read_frame(write(tmp_path, content, name))
     assert name in str(caught.value)
 
 
 def test_no_file_and_a_directory(tmp_path):
     with pytest.raises(FileNotFoundError, match="no such file"):
-        read_frame(tmp_path / "absent.csv")
+        frames.read_frame(tmp_path / "absent.csv")
     with pytest.raises(IsADirectoryError, match="is a directory"):
-        read_frame(tmp_path)
+        frames.read_frame(tmp_path)
 
 
 def test_an_index_that_pandas_wrote_is_no_column(tmp_path):
     frame = pd.DataFrame({"x": [1, 2]}, index=[5, 3])
     frame.to_parquet(tmp_path / "data.parquet")
-    assert read_frame(tmp_path / "data.parquet").columns == ["x"]
+    assert frames.read_frame(tmp_path / "data.parquet").columns == ["x"]
 
 
 def test_nullable_columns_are_numbers(tmp_path):
@@ -84,7 +76,7 @@ def test_nullable_columns_are_numbers(tmp_path):
         }
     )
     parquet.write_table(frame, tmp_path / "data.parquet")
-    table = load_table(tmp_path / "data.parquet", "y")
+    table = frames.load_table(tmp_path / "data.parquet", "y")
     assert table.names == ["i", "t", "f"]
     assert table.y.dtype == np.bool_
 
@@ -94,7 +86,7 @@ def test_parts_of_dates(tmp_path, monkeypatch):
     Path("d.csv").write_text(
         "when,k\n2020-12-31,1\n,2\n1970-01-01T00:01:00,3\n19700105,4\n1970-01-01T01:00+01:00,5\n"
     )
-    frame, nan = read_frame("d.csv", Reading(dates=("when",))), np.nan
+    frame, nan = frames.read_frame("d.csv", Reading(dates=("when",))), np.nan
     assert frame.columns == ["when_year", "when_month", "when_weekday", "when_seconds", "k"]
     expected = [
         [2020, 12, 3, datetime(2020, 12, 31).toordinal() * 86400 - 62135683200],
@@ -108,16 +100,16 @@ def test_parts_of_dates(tmp_path, monkeypatch):
 
 def test_parts_of_dates_that_are_no_text():
     times = pa.table({"t": pa.array([datetime(2001, 2, 3, 4, 5), None])})
-    found = with_date_parts(nw.from_native(times), ["t"]).to_numpy()
+    found = frames.with_date_parts(nw.from_native(times), ["t"]).to_numpy()
     assert found[0].tolist() == [2001, 2, 5, 981173100]
     assert np.isnan(found[1]).all()
     clash = nw.from_native(times.append_column("t_year", [[1, 2]]))
     with pytest.raises(ValueError, match="--dates t: there is a column t_year already"):
-        with_date_parts(clash, ["t"])
+        frames.with_date_parts(clash, ["t"])
 
 
 def test_columns_go_to_their_parts(tmp_path):
-    table = load_table(write(tmp_path, CSV), "y", weight="w")
+    table = frames.load_table(write(tmp_path, CSV), "y", weight="w")
     assert table.names == ["a", "b"]
     assert column(table.frame, "a") == [1, 2.5, -3]
     assert column(table.frame, "b") == [None] * 3
@@ -127,7 +119,7 @@ def test_columns_go_to_their_parts(tmp_path):
 
 
 def test_dropped_columns_may_hold_anything(tmp_path):
-    table = load_table(write(tmp_path, CSV), "w", drop=["y", "b"])
+    table = frames.load_table(write(tmp_path, CSV), "w", drop=["y", "b"])
     assert table.names == ["a"]
     assert table.y.dtype == np.int64
 
@@ -136,16 +128,16 @@ def test_categories_are_a_target_and_a_feature():
     frame = nw.from_native(
         pa.table({"x": [1, 2], "c": pa.array(["u", "v"]).dictionary_encode(), "s": ["u", None]})
     )
-    assert split_columns(frame, "c").y.tolist() == ["u", "v"]
-    table = split_columns(frame, "x")
-    assert table.names == string_columns(table.frame) == ["c", "s"]
+    assert frames.split_columns(frame, "c").y.tolist() == ["u", "v"]
+    table = frames.split_columns(frame, "x")
+    assert table.names == frames.string_columns(table.frame) == ["c", "s"]
 
 
 @pytest.mark.parametrize("values", [pd.to_datetime(["2020", "2021"]), [["u"], ["v"]]])
 def test_other_columns_are_no_features(values):
     frame = nw.from_native(pa.table({"x": [1, 2], "c": values}))
     with pytest.raises(ValueError, match=r"that is neither numeric nor of strings: 'c'; .*--drop"):
-        split_columns(frame, "x")
+        frames.split_columns(frame, "x")
 
 
 @pytest.mark.parametrize(
@@ -168,7 +160,7 @@ def test_other_columns_are_no_features(values):
 )
 def test_columns_that_do_not_fit_are_named(tmp_path, target, options, message):
     with pytest.raises(ValueError, match=message):
-        load_table(write(tmp_path, CSV), target, **options)
+        frames.load_table(write(tmp_path, CSV), target, **options)
 
 
 @pytest.mark.parametrize(
@@ -182,22 +174,22 @@ def test_columns_that_do_not_fit_are_named(tmp_path, target, options, message):
 )
 def test_other_files_whose_columns_do_not_fit(tmp_path, content, message):
     with pytest.raises(ValueError, match=message):
-        load_table(write(tmp_path, content), "y", weight="w")
+        frames.load_table(write(tmp_path, content), "y", weight="w")
 
 
 def test_columns_of_one_name(tmp_path):
     parquet.write_table(pa.table([[1], [2]], names=["x", "x"]), tmp_path / "data.parquet")
     with pytest.raises(ValueError, match=r"several columns of one name: 'x'"):
-        read_frame(tmp_path / "data.parquet")
+        frames.read_frame(tmp_path / "data.parquet")
 
 
 def test_features_are_selected_by_name():
     frame = nw.from_native(pa.table({"c": [1], "a": [2], "b": ["text"]}))
-    X, ignored = select_features(frame, ["a", "c"])
+    X, ignored = frames.select_features(frame, ["a", "c"])
     assert X.columns == ["a", "c"]
     assert ignored == ["b"]
     with pytest.raises(ValueError, match="a column that is absent from the data: 'd'"):
-        select_features(frame, ["a", "d"])
+        frames.select_features(frame, ["a", "d"])
 
 
 @pytest.mark.parametrize(
@@ -209,4 +201,4 @@ def test_features_are_selected_by_name():
     ],
 )  # fmt: skip
 def test_which_targets_name_classes(y, classes):
-    assert is_class_target(np.array(y)) is classes
+    assert frames.is_class_target(np.array(y)) is classes

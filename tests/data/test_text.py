@@ -7,20 +7,18 @@ import pytest
 from pyarrow import parquet
 from tables_on_disk import BATTERY, CSV, READINGS, TEXT, by_python, column, plain, write
 
-from gpuforest.data import files
-from gpuforest.data.frames import read_frame, select_features
-from gpuforest.data.text import Reading, nearly_numbers
+from gpuforest.data import files, frames, text
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t"])
 def test_separator_is_read_off_the_header(tmp_path, separator):
-    assert read_frame(write(tmp_path, CSV.replace(",", separator))).shape == (3, 4)
+    assert frames.read_frame(write(tmp_path, CSV.replace(",", separator))).shape == (3, 4)
 
 
 @pytest.mark.parametrize("case", [*BATTERY, *READINGS])
 def test_the_table_is_that_of_python(tmp_path, case):
-    content, reading = READINGS.get(case) or (BATTERY[case], Reading())
-    found = plain(read_frame(write(tmp_path, content), reading))
+    content, reading = READINGS.get(case) or (BATTERY[case], text.Reading())
+    found = plain(frames.read_frame(write(tmp_path, content), reading))
     assert found == by_python(content, reading)
 
 
@@ -28,14 +26,14 @@ def test_the_table_is_that_of_python(tmp_path, case):
 def test_names_have_no_blanks_around_them(tmp_path, name):
     parquet.write_table(pa.table({" a": ["007"], "b ": ["2020-12-31"]}), tmp_path / "data.parquet")
     write(tmp_path, " a,b \n007,2020-12-31\n")
-    frame = read_frame(tmp_path / name, Reading(dates=("b",)), text=[" a"])
+    frame = frames.read_frame(tmp_path / name, text.Reading(dates=("b",)), text=[" a"])
     assert frame.columns == [
         "a",
         *(f"b_{part}" for part in ("year", "month", "weekday", "seconds")),
     ]
     assert column(frame, "a") == ["007"]
     # a model that was trained by pandas knows the names with their blanks
-    assert select_features(frame, [" a"])[0].columns == [" a"]
+    assert frames.select_features(frame, [" a"])[0].columns == [" a"]
 
 
 NO = 'say "no"'
@@ -68,17 +66,17 @@ NO = 'say "no"'
 )
 def test_what_text_is_read_as(tmp_path, case, expected):
     content, reading = READINGS.get(case) or (BATTERY[case], None)
-    found = plain(read_frame(write(tmp_path, content), reading))
+    found = plain(frames.read_frame(write(tmp_path, content), reading))
     assert list(found.values())[: len(expected)] == expected
 
 
 def test_columns_that_are_to_be_text(tmp_path):
-    frame = read_frame(write(tmp_path, "zip,n\n007,1\n?,2\n1.50,3\n"), text=["zip"])
+    frame = frames.read_frame(write(tmp_path, "zip,n\n007,1\n?,2\n1.50,3\n"), text=["zip"])
     assert plain(frame) == {"zip": (TEXT, ["007", None, "1.50"]), "n": ("Int64", [1, 2, 3])}
 
 
 def test_zeros_beside_gaps_keep_their_sign(tmp_path):
-    found = read_frame(write(tmp_path, "a,b\n-0,-0\n,0\n"))
+    found = frames.read_frame(write(tmp_path, "a,b\n-0,-0\n,0\n"))
     assert np.signbit(found["a"].to_numpy()).tolist() == [True, False]
     assert found["b"].to_list() == [0, 0]
 
@@ -86,7 +84,7 @@ def test_zeros_beside_gaps_keep_their_sign(tmp_path):
 @pytest.mark.parametrize("units", ["1", "-", "e", "$.", " ,", "'"])
 def test_units_that_are_part_of_numbers(units):
     with pytest.raises(ValueError, match="may be part of a number"):
-        Reading(decimal=",", thousands="'", units=units)
+        text.Reading(decimal=",", thousands="'", units=units)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +102,7 @@ def test_units_that_are_part_of_numbers(units):
 )
 def test_columns_that_are_nearly_numbers(values, advice):
     frame = nw.from_native(pa.table({"c": values}))
-    found = nearly_numbers(frame, ["c"], Reading())
+    found = text.nearly_numbers(frame, ["c"], text.Reading())
     begin = "column 'c' is nearly all numbers, but read as categories because of "
     assert found == ([] if advice is None else [begin + advice])
 
@@ -113,7 +111,7 @@ def test_what_is_not_installed_is_named_with_its_extra(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "find_spec", lambda name: None)
     for name, what in (("data.parquet", "Parquet files"), ("data.csv", "files")):
         with pytest.raises(ImportError, match=rf"^{what} need .*'gpuforest\[files\]'"):
-            read_frame(write(tmp_path, CSV, name))
+            frames.read_frame(write(tmp_path, CSV, name))
 
 
 def test_a_pyarrow_that_damages_text_is_not_used(monkeypatch):

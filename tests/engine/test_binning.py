@@ -7,12 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from gpuforest.backends.numba import NumbaBackend
-from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.backends import numba, numpy
 from gpuforest.engine.binning import BinEdges, bin_matrix, fit_edges
 from gpuforest.kernels.edges.numpy import edges as edges_by_reference
 
-ENGINES = [NumpyBackend(), NumbaBackend(2)]
+ENGINES = [numpy.NumpyBackend(), numba.NumbaBackend(2)]
 
 
 def edges_of(values: object, max_bins: int = 255, dtype: type = np.float64, weights=None):

@@ -17,23 +17,10 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import gpuforest
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.engine.criteria import (
-    ABSOLUTE_ERROR,
-    CRITERIA,
-    ENTROPY,
-    GINI,
-    LOGRANK,
-    MISCLASSIFICATION,
-    POISSON,
-    SQUARED_ERROR,
-    XLOGX_SCALE,
-    log_int,
-    xlogx,
-)
-from gpuforest.engine.nodes import unpack
+from gpuforest.engine import criteria, nodes
 from gpuforest.kernels.shared import numba as scoring
 
-NUMBERS = {c.number: c for c in CRITERIA.values() if c.number != ABSOLUTE_ERROR}
+NUMBERS = {c.number: c for c in criteria.CRITERIA.values() if c.number != criteria.ABSOLUTE_ERROR}
 
 
 @kernel
@@ -56,16 +43,16 @@ def compiled(function, n, dtype):
 
 def exact(sums: list[int], criterion: int) -> Fraction:
     """A side's score by definition, rational criteria only."""
-    if criterion == GINI:
+    if criterion == criteria.GINI:
         return Fraction(sum(s * s for s in sums), sum(sums))
-    if criterion == MISCLASSIFICATION:
+    if criterion == criteria.MISCLASSIFICATION:
         return Fraction(max(sums))
     return Fraction(sum(s * s for s in sums[1:]), sums[0])
 
 
 def plain(sums: list[int], criterion: int) -> float:
     """A side's score by definition, with the library's logarithm."""
-    if criterion == ENTROPY:
+    if criterion == criteria.ENTROPY:
         terms = [s * math.log(s) for s in sums if s] + [-sum(sums) * math.log(sum(sums))]
         return math.fsum(terms)
     return math.fsum(s * math.log(s / sums[0]) for s in sums[1:])
@@ -79,7 +66,7 @@ whole = st.integers(1, 2**62) | st.integers(0, 61).flatmap(
 @given(st.lists(whole, min_size=1, max_size=50))
 def test_logarithm(numbers):
     n = np.array([*numbers, *range(1, 200)], np.int64)
-    found = log_int(xp, n)
+    found = criteria.log_int(xp, n)
     for i, number in enumerate(n.tolist()):
         assert abs(found[i] - math.log(number)) <= 1e-15 * max(math.log(number), 1e-300)
     assert np.all(np.diff(found[len(numbers) :]) > 0)
@@ -88,12 +75,15 @@ def test_logarithm(numbers):
 
 def test_fixed_point_of_the_entropy():
     n = np.concatenate([np.arange(10_000), 2 ** np.arange(31), 2**31 - 1 - np.arange(1000)])
-    found = xlogx(xp, n)
+    found = criteria.xlogx(xp, n)
     assert found.dtype == np.int64
     assert found[:2].tolist() == [0, 0]
     reference = np.array([i * math.log(i) if i else 0.0 for i in n.tolist()])
     # half a unit of rounding, and the float64's own relative error
-    assert np.all(np.abs(found / XLOGX_SCALE - reference) <= 0.51 / XLOGX_SCALE + 4e-16 * reference)
+    assert np.all(
+        np.abs(found / criteria.XLOGX_SCALE - reference)
+        <= 0.51 / criteria.XLOGX_SCALE + 4e-16 * reference
+    )
     assert found.max() < 2**62
     assert np.array_equal(compiled(products, n, np.int64), found)
 
@@ -103,22 +93,22 @@ channel_sums = st.lists(
 )
 
 
-@given(channel_sums, st.sampled_from([*range(5), LOGRANK]))
-@example([[2**30, 2**30 - 1, 0], [2**31 - 1, 0, 0]], GINI)  # whose squares are the largest
+@given(channel_sums, st.sampled_from([*range(5), criteria.LOGRANK]))
+@example([[2**30, 2**30 - 1, 0], [2**31 - 1, 0, 0]], criteria.GINI)  # whose squares are the largest
 def test_scores_are_their_definitions(rows, criterion):
     sums, known = np.array(rows, np.int64), NUMBERS[criterion]
     found = known.side_score(xp, sums)
     assert found.dtype == np.float64
     for row, score, weight in zip(rows, found, known.side_weight(xp, sums), strict=True):
-        n = row[0] if criterion >= SQUARED_ERROR else sum(row)
+        n = row[0] if criterion >= criteria.SQUARED_ERROR else sum(row)
         assert weight == n
-        if n == 0 or (criterion in (POISSON, LOGRANK) and not all(row[1:])):
+        if n == 0 or (criterion in (criteria.POISSON, criteria.LOGRANK) and not all(row[1:])):
             assert score == -np.inf
-        elif criterion in (ENTROPY, POISSON):
+        elif criterion in (criteria.ENTROPY, criteria.POISSON):
             # the terms cancel: their size sets the error
             size = sum(abs(s * math.log(s)) for s in [*row, n] if s) + n
-            unit = XLOGX_SCALE if criterion == ENTROPY else 1.0
-            rounding = 2.1 / XLOGX_SCALE if criterion == ENTROPY else 0.0
+            unit = criteria.XLOGX_SCALE if criterion == criteria.ENTROPY else 1.0
+            rounding = 2.1 / criteria.XLOGX_SCALE if criterion == criteria.ENTROPY else 0.0
             assert abs(score / unit - plain(row, criterion)) <= 1e-14 * size + rounding
         else:
             reference = exact(row, criterion)
@@ -131,18 +121,18 @@ def test_gains_are_in_scikit_learns_unit(criterion):
     X = rng.integers(0, 30, (300, 4)).astype(np.float64)
     y = rng.integers(0, 3, 300)
     reference = DecisionTreeClassifier(criterion=criterion, max_depth=1, random_state=0)
-    if CRITERIA[criterion].task == "regression":
+    if criteria.CRITERIA[criterion].task == "regression":
         y = X[:, 0] * 3 + rng.poisson(5, 300)
         reference = DecisionTreeRegressor(criterion=criterion, max_depth=1, random_state=0)
     task = Task(X, y, criterion, max_depth=1)
     forest = task.grow(NumpyBackend())
     tree = reference.fit(X, y).tree_
-    feature, _, _, _ = unpack(np, forest.nodes)
+    feature, _, _, _ = nodes.unpack(np, forest.nodes)
     assert feature.tolist() == [tree.feature[0], -1, -1]
-    score = CRITERIA[criterion].side_score(xp, forest.node_sums(0, 1))
+    score = criteria.CRITERIA[criterion].side_score(xp, forest.node_sums(0, 1))
     weighted = tree.impurity * tree.weighted_n_node_samples
     decrease = weighted[0] - weighted[1] - weighted[2]
-    gain = forest.coding.score_gain(decrease, CRITERIA[criterion])
+    gain = forest.coding.score_gain(decrease, criteria.CRITERIA[criterion])
     assert score[1] + score[2] - score[0] == pytest.approx(gain, rel=1e-6)
 
 
@@ -155,7 +145,9 @@ def cubes(xp, sums, n):
     return xp.astype(xp.sum(sums**3, axis=-1), xp.float64) / (n * n)
 
 
-TWICE = replace(CRITERIA["gini"], name="twice", number=None, score=twice_the_squares, unit=0.5)
+TWICE = replace(
+    criteria.CRITERIA["gini"], name="twice", number=None, score=twice_the_squares, unit=0.5
+)
 
 
 def some_classes():
@@ -175,7 +167,7 @@ def some_classes():
 )
 def test_a_criterion_from_elsewhere_grows_forests(parameters, monkeypatch, caplog):
     """Twice the Gini score, with half the unit, gives the forest of the Gini impurity."""
-    monkeypatch.setitem(CRITERIA, "twice", TWICE)
+    monkeypatch.setitem(criteria.CRITERIA, "twice", TWICE)
     X, y = some_classes()
     ours, reference = (
         gpuforest.RandomForestClassifier(
@@ -194,7 +186,7 @@ def test_a_criterion_from_elsewhere_grows_forests(parameters, monkeypatch, caplo
 
 
 def test_a_criterion_from_elsewhere_is_written_and_read(monkeypatch, tmp_path):
-    monkeypatch.setitem(CRITERIA, "twice", TWICE)
+    monkeypatch.setitem(criteria.CRITERIA, "twice", TWICE)
     X, y = some_classes()
     tree = gpuforest.DecisionTreeClassifier(criterion="twice", max_depth=2, random_state=0).fit(
         X, y
@@ -208,7 +200,9 @@ def test_a_criterion_from_elsewhere_is_written_and_read(monkeypatch, tmp_path):
 
 def test_a_formula_from_elsewhere_chooses_the_splits(monkeypatch):
     monkeypatch.setitem(
-        CRITERIA, "cubes", replace(CRITERIA["gini"], name="cubes", number=None, score=cubes)
+        criteria.CRITERIA,
+        "cubes",
+        replace(criteria.CRITERIA["gini"], name="cubes", number=None, score=cubes),
     )
     X, y = some_classes()
     tree = gpuforest.DecisionTreeClassifier(criterion="cubes", max_depth=1, backend="numpy")
@@ -255,4 +249,4 @@ def test_no_module_asks_which_criterion_it_is():
             assert not {name for name in names if isinstance(name, str)} & NUMBER_NAMES, path
             if path.relative_to(PACKAGE).as_posix() not in LOSSES:
                 texts = {text for text in compared(node) if isinstance(text, str)}
-                assert not set(CRITERIA) & texts, path
+                assert not set(criteria.CRITERIA) & texts, path

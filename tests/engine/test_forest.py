@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from gpuforest import RandomForestClassifier
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common.dtypes import CATEGORICAL
+from gpuforest.engine import binning, forest_check, target
 from gpuforest.engine import forest as module
-from gpuforest.engine.binning import BinEdges
 from gpuforest.engine.forest import Forest, joined, tree_groups
-from gpuforest.engine.forest_check import check_forest
 from gpuforest.engine.nodes import (
     CHILD_SHIFT,
     LEAF_WORD,
@@ -28,7 +27,6 @@ from gpuforest.engine.nodes import (
     words_of,
 )
 from gpuforest.engine.predict import predict
-from gpuforest.engine.target import TargetCoding
 from gpuforest.explain.paths import one_tree
 
 
@@ -53,8 +51,8 @@ def by_hand() -> Forest:
         nodes=np.array(nodes, np.uint64),
         tree_offsets=np.array([0, 5, 6]),
         leaf_sums=np.array([[4, 0, 0], [0, 1, 3], [2, 2, 0]]),
-        edges=BinEdges(np.array([1.5, 2.5]), np.array([0, 2]), np.zeros(1, np.uint8)),
-        coding=TargetCoding(np.arange(3), np.zeros(1), 1.0),
+        edges=binning.BinEdges(np.array([1.5, 2.5]), np.array([0, 2]), np.zeros(1, np.uint8)),
+        coding=target.TargetCoding(np.arange(3), np.zeros(1), 1.0),
         seed=0,
     )
 
@@ -120,7 +118,7 @@ def test_trees_that_are_joined(multiway):
     ).fit(X, y)
     whole = model.forest_
     again = joined([one_tree(whole, t) for t in range(4)])
-    check_forest(again)
+    forest_check.check_forest(again)
     assert len(again.leaf_sums) == 4 * len(whole.leaf_sums)
     assert np.array_equal(again.sets, whole.sets)
     assert np.array_equal(again.node_sums(0, 4), whole.node_sums(0, 4))
@@ -129,7 +127,7 @@ def test_trees_that_are_joined(multiway):
     # votes of trees of different weights
     weights = np.array([0.5, 0.0, 2.0, 1.5])
     boosted = replace(again, combine="votes", tree_weights=weights)
-    check_forest(boosted)
+    forest_check.check_forest(boosted)
     votes = [predict(one_tree(whole, t), X, NumpyBackend()).argmax(axis=1) for t in range(4)]
     shares = [np.average(np.array(votes) == c, axis=0, weights=weights) for c in range(3)]
     assert np.allclose(predict(boosted, X, NumpyBackend()), np.transpose(shares))

@@ -6,13 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from laws import GROWERS, column, seeds, some_task, split_of
 
-from gpuforest.backends.base import Backend
-from gpuforest.backends.numba import NumbaBackend
-from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.backends import base, numba, numpy
+from gpuforest.engine import nodes, predict, sampling
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.nodes import LEAF_WORD, is_leaf, unpack
-from gpuforest.engine.predict import apply
-from gpuforest.engine.sampling import draw_bags
 
 # invariances
 
@@ -52,7 +48,7 @@ def test_constant_columns_change_no_split(seed):
         before = task.but(X=np.hstack([constants, task.X])).grow(engine)
         forest = task.grow(engine)
         assert np.array_equal(forest.leaf_sums, before.leaf_sums)
-        parts = [unpack(np, f.nodes) for f in (forest, before)]
+        parts = [nodes.unpack(np, f.nodes) for f in (forest, before)]
         assert np.array_equal(np.where(parts[0][0] < 0, -1, parts[0][0] + 3), parts[1][0])
         for own, other in zip(parts[0][1:], parts[1][1:], strict=True):
             assert np.array_equal(own, other)
@@ -65,18 +61,18 @@ def test_constant_features_do_not_count_as_tried(grower):
     X[:, 17] = np.arange(64)
     forest = Task(X, np.arange(64) % 2, n_tried=1, n_trees=5).grow(grower)
     assert np.all(np.diff(forest.tree_offsets) == 127)
-    feature = unpack(np, forest.nodes)[0]
+    feature = nodes.unpack(np, forest.nodes)[0]
     assert set(feature.tolist()) == {-1, 17}
 
 
-def assert_whole(task: Task, engine: Backend) -> Forest:
+def assert_whole(task: Task, engine: base.Backend) -> Forest:
     """Sums add up, children follow their parents, subtrees are contiguous."""
     forest = task.grow(engine)
     coding, y = task.coded()
-    bags = engine.asnumpy(draw_bags(task.sampling, task.seed, 0, task.n_trees, engine))
-    _, _, _, child = unpack(np, forest.nodes)
-    leaf = is_leaf(forest.nodes)
-    leaves = apply(forest, task.X, engine)
+    bags = engine.asnumpy(sampling.draw_bags(task.sampling, task.seed, 0, task.n_trees, engine))
+    _, _, _, child = nodes.unpack(np, forest.nodes)
+    leaf = nodes.is_leaf(forest.nodes)
+    leaves = predict.apply(forest, task.X, engine)
     for t in range(task.n_trees):
         begin, end = forest.tree_offsets[t : t + 2]
         sums, n = forest.node_sums(t, t + 1), end - begin
@@ -116,7 +112,7 @@ def assert_whole(task: Task, engine: Backend) -> Forest:
 def test_trees_are_whole(seed, bootstrap):
     task = some_task(seed)
     task = task.but(n_draws=len(task.X) if bootstrap else 0)
-    for engine in (NumpyBackend(), DeepFrom(0), DeepFrom(12), NumbaBackend()):
+    for engine in (numpy.NumpyBackend(), DeepFrom(0), DeepFrom(12), numba.NumbaBackend()):
         assert_whole(task, engine)
 
 
@@ -125,7 +121,7 @@ def test_a_chain_of_nodes_is_whole():
     n = 300
     X = np.arange(n, dtype=float)[:, None]
     task = Task(X, np.arange(n) % 2.0, "squared_error", max_bins=1000)
-    for engine in (NumpyBackend(), DeepFrom(5), NumbaBackend()):
+    for engine in (numpy.NumpyBackend(), DeepFrom(5), numba.NumbaBackend()):
         assert assert_whole(task, engine).depth == n - 1
 
 
@@ -167,5 +163,5 @@ def test_depth(seed, depth):
         forest = task.grow(engine)
         assert forest.depth <= depth
         if depth == 0:
-            assert np.array_equal(forest.nodes >= LEAF_WORD, [True, True])
+            assert np.array_equal(forest.nodes >= nodes.LEAF_WORD, [True, True])
             assert forest.tree_offsets.tolist() == [0, 1, 2]

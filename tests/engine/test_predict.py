@@ -8,22 +8,13 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits, load_iris
 
-from gpuforest import (
-    DecisionTreeClassifier,
-    ModelFormatError,
-    RandomForestClassifier,
-    RandomForestRegressor,
-    load,
-)
+import gpuforest as gf
 from gpuforest.backends.registry import get_backend
 from gpuforest.data.validation import learn_table
-from gpuforest.engine import binning
-from gpuforest.engine.binning import BinEdges, bin_matrix, fit_edges
+from gpuforest.engine import binning, forest_check, target
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.forest_check import check_forest
 from gpuforest.engine.nodes import CHILD_SHIFT, LEAF_WORD, pack_splits
 from gpuforest.engine.predict import apply, predict
-from gpuforest.engine.target import TargetCoding
 
 
 def messy(n_rows=300, seed=0):
@@ -35,7 +26,7 @@ def messy(n_rows=300, seed=0):
 
 def test_layouts_and_dtypes_agree(backend):
     X, y = messy()
-    model = RandomForestRegressor(5, random_state=0, backend=backend).fit(X.astype("f4"), y)
+    model = gf.RandomForestRegressor(5, random_state=0, backend=backend).fit(X.astype("f4"), y)
     expected = model.predict(X.astype("f4"))
     assert np.ptp(expected) > 0.5
     wide = np.zeros((600, 10), "f8")
@@ -48,31 +39,31 @@ def test_layouts_and_dtypes_agree(backend):
         X.astype(object), X.astype(">f8"), X.astype(np.longdouble),
     ):  # fmt: skip
         assert np.array_equal(model.predict(other), expected)
-        again = RandomForestRegressor(5, random_state=0, backend=backend).fit(other, y)
+        again = gf.RandomForestRegressor(5, random_state=0, backend=backend).fit(other, y)
         assert np.array_equal(again.forest_.nodes, model.forest_.nodes)
         assert np.array_equal(again.predict(X.astype("f4")), expected)
 
 
 def test_blocks_do_not_change_codes_or_predictions(engine, monkeypatch):
     X, y = load_digits(return_X_y=True)
-    model = RandomForestClassifier(4, random_state=0, backend=engine.name).fit(X, y)
-    codes = engine.asnumpy(bin_matrix(X, model.forest_.edges, engine).codes)
+    model = gf.RandomForestClassifier(4, random_state=0, backend=engine.name).fit(X, y)
+    codes = engine.asnumpy(binning.bin_matrix(X, model.forest_.edges, engine).codes)
     whole, leaves = predict(model.forest_, X, engine), apply(model.forest_, X, engine)
     monkeypatch.setattr(binning, "BLOCK_ROWS", 100)
-    assert np.array_equal(bin_matrix(X, model.forest_.edges, engine).codes, codes)
+    assert np.array_equal(binning.bin_matrix(X, model.forest_.edges, engine).codes, codes)
     assert np.array_equal(predict(model.forest_, X, engine), whole)
     assert np.array_equal(apply(model.forest_, X, engine), leaves)
     monkeypatch.setattr(binning, "BLOCK_VALUES", 64 * 7)
-    assert np.array_equal(bin_matrix(X, model.forest_.edges, engine).codes, codes)
+    assert np.array_equal(binning.bin_matrix(X, model.forest_.edges, engine).codes, codes)
 
 
 def test_columns_are_never_copied_as_a_whole(monkeypatch):
     monkeypatch.setattr(binning, "BLOCK_ROWS", 4096)
     engine = get_backend("numpy")
     X = np.asfortranarray(np.random.default_rng(0).random((200_000, 20), np.float32))
-    edges = fit_edges(X[:1000], max_bins=16)
+    edges = binning.fit_edges(X[:1000], max_bins=16)
     tracemalloc.start()
-    codes = bin_matrix(X, edges, engine).codes
+    codes = binning.bin_matrix(X, edges, engine).codes
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak - codes.nbytes < X.nbytes / 4
@@ -80,7 +71,7 @@ def test_columns_are_never_copied_as_a_whole(monkeypatch):
 
 def test_prediction_is_the_mean_of_the_trees_in_their_order(backend):
     X, y = load_iris(return_X_y=True)
-    model = RandomForestClassifier(7, max_depth=2, random_state=3, backend=backend).fit(X, y)
+    model = gf.RandomForestClassifier(7, max_depth=2, random_state=3, backend=backend).fit(X, y)
     forest, leaves = model.forest_, model.apply(X)
     total = np.zeros((150, 3))
     for t in range(7):
@@ -92,8 +83,8 @@ def test_prediction_is_the_mean_of_the_trees_in_their_order(backend):
     proba = model.predict_proba(np.full((2, 4), np.nan))
     assert np.allclose(proba.sum(axis=1), 1)
     assert np.array_equal(proba[0], proba[1])
-    tree = DecisionTreeClassifier(max_features=2, random_state=9, backend=backend).fit(X, y)
-    many = RandomForestClassifier(
+    tree = gf.DecisionTreeClassifier(max_features=2, random_state=9, backend=backend).fit(X, y)
+    many = gf.RandomForestClassifier(
         3, max_features=2, bootstrap=False, random_state=9, backend=backend
     )
     assert np.array_equal(tree.apply(X), many.fit(X, y).apply(X)[:, 0])
@@ -109,7 +100,7 @@ def test_checking_copies_no_array(order, dtype):
     X = np.zeros((300_000, 10), dtype, order=order)
     X[5, 5] = np.nan  # a finite sum alone does not settle it
     tracemalloc.start()
-    checked = learn_table(DecisionTreeClassifier(), X, get_backend("numpy"))[0]
+    checked = learn_table(gf.DecisionTreeClassifier(), X, get_backend("numpy"))[0]
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert np.shares_memory(checked, X)
@@ -124,8 +115,8 @@ def two_trees(combine):
         nodes=np.array(nodes, np.uint64),
         tree_offsets=np.array([0, 3, 4]),
         leaf_sums=np.array([[1, 4], [1, 4], [2, 8]]),
-        edges=BinEdges(np.array([1.5]), np.array([0, 1]), np.zeros(1, np.uint8)),
-        coding=TargetCoding(None, np.zeros(1), 1.0),
+        edges=binning.BinEdges(np.array([1.5]), np.array([0, 1]), np.zeros(1, np.uint8)),
+        coding=target.TargetCoding(None, np.zeros(1), 1.0),
         seed=0,
         leaf_values=np.array([[1.0], [10.0], [0.25]]),
         combine=combine,
@@ -137,19 +128,19 @@ def two_trees(combine):
 )
 def test_a_forest_says_how_its_trees_combine(backend, combine, expected, tmp_path):
     X, forest = np.array([[1.0], [2.0]]), two_trees(combine)
-    model = RandomForestRegressor(2, random_state=0, backend=backend).fit(X, [0.0, 1.0])
+    model = gf.RandomForestRegressor(2, random_state=0, backend=backend).fit(X, [0.0, 1.0])
     assert np.array_equal(model.predict(X), predict(model.forest_, X, get_backend(backend))[:, 0])
     model.forest_ = forest
     assert model.predict(X).tolist() == expected
     values = [tree.tree_.value[tree.apply(X), 0, 0].tolist() for tree in model.estimators_]
     assert values == [[1.0, 10.0], [0.25, 0.25]]
     if combine == "sum":  # of boosting alone, whose trees begin at a baseline
-        with pytest.raises(ModelFormatError, match="a sum of trees that are not boosted"):
-            check_forest(forest)
+        with pytest.raises(gf.ModelFormatError, match="a sum of trees that are not boosted"):
+            forest_check.check_forest(forest)
         return
-    check_forest(forest)
+    forest_check.check_forest(forest)
     model.save(tmp_path / "model")
-    for again in (pickle.loads(pickle.dumps(model)), load(tmp_path / "model")):
+    for again in (pickle.loads(pickle.dumps(model)), gf.load(tmp_path / "model")):
         assert again.set_params(backend=backend).predict(X).tolist() == expected
         assert again.forest_.combine == combine
 
@@ -167,5 +158,5 @@ def test_a_forest_says_how_its_trees_combine(backend, combine, expected, tmp_pat
     ],
 )
 def test_forests_that_do_not_combine_are_refused(changes):
-    with pytest.raises(ModelFormatError):
-        check_forest(replace(two_trees("mean"), **changes))
+    with pytest.raises(gf.ModelFormatError):
+        forest_check.check_forest(replace(two_trees("mean"), **changes))

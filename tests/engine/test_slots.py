@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from laws import column, seeds
 
-from gpuforest.engine.criteria import CRITERIA
+from gpuforest.engine import criteria, slots
 from gpuforest.engine.records import Frontier, Rules, Splits, Training
-from gpuforest.engine.slots import Nodes
 
 MANY = st.sampled_from([1, 2, 7, 256, 257, 2048, 2049, 9000])
 
@@ -74,10 +73,10 @@ def test_kernels_sort_slots_alike(seed, S, C, deep_rows, deep_trees, large_tiles
     own, max_depth = some_slots(rng, S, C), 2**40 if deep_trees else 5
     if large_tiles:  # as if each row were stored so many times: 9,000 slots have the largest tiles
         own = replace(own, begin=5000 * own.begin, end=5000 * own.end)
-    rules = Rules(CRITERIA["gini"], 1, max_depth, int(rng.integers(2, 6)), 1, -np.inf)
+    rules = Rules(criteria.CRITERIA["gini"], 1, max_depth, int(rng.integers(2, 6)), 1, -np.inf)
     training = ruled(rules)
     backend = training.backend
-    expected = Nodes().sort_out(training, own, deep_rows)
+    expected = slots.Nodes().sort_out(training, own, deep_rows)
     kind, wide, deep = backend.nodes.sort_out(training, own, deep_rows)
     assert np.array_equal(expected[0], kind)
     assert kind.dtype == np.int8
@@ -99,7 +98,7 @@ def test_kernels_make_children_alike(seed, S, criterion):
     wide = some_slots(rng, S, training.n_channels)
     splits, n_left = some_splits(rng, wide)
     moved = wide.rows, wide.weights, n_left
-    expected = Nodes().children(training, wide, splits, moved)
+    expected = slots.Nodes().children(training, wide, splits, moved)
     with thread_order(seed):
         assert_same(expected, backend.nodes.children(training, wide, splits, moved))
 
@@ -128,7 +127,7 @@ def test_rows_of_several_tiles_are_compared_with_the_mean_below(seed):
     feature, left = np.zeros(5, np.int32), sums[:, 0].copy()
     splits = replace(some_splits(rng, wide)[0], feature=feature, left=left)
     wide = replace(wide, sums=sums.sum(axis=1))
-    expected = Nodes().children(training, wide, splits, (moved, ones, n_left))
+    expected = slots.Nodes().children(training, wide, splits, (moved, ones, n_left))
     with thread_order(seed):
         found = backend.nodes.children(training, wide, splits, (moved, ones, n_left))
     assert_same(expected, found)
@@ -144,14 +143,14 @@ def test_kernels_make_roots_alike(seed, T, criterion):
     bags = rng.integers(0, 3, (T, 40)).astype(np.int32)
     bags[rng.random(T) < 0.5, :38] = 0  # few rows may have one target
     bags[:, rng.integers(38, 40)] = 1
-    expected = Nodes().in_bag(backend, bags)
+    expected = slots.Nodes().in_bag(backend, bags)
     found = backend.nodes.in_bag(backend, bags)
     for a, b in zip(expected, found, strict=True):
         assert a.dtype == b.dtype
         assert np.array_equal(a, b)
     keys = rng.integers(0, 2**64, T, dtype=np.uint64)
     with thread_order(seed):
-        same = (n.roots(training, found, keys) for n in (Nodes(), backend.nodes))
+        same = (n.roots(training, found, keys) for n in (slots.Nodes(), backend.nodes))
         assert_same(*same)
 
 
@@ -161,4 +160,4 @@ def test_kernels_join_slots_alike(seed, sizes):
     rng, backend = np.random.default_rng(seed), EmulatedBackend()
     parts = [some_slots(rng, S, 3) for S in sizes]
     arguments = backend, parts, parts[-1].rows, parts[-1].weights
-    assert_same(Nodes().join(*arguments), backend.nodes.join(*arguments))
+    assert_same(slots.Nodes().join(*arguments), backend.nodes.join(*arguments))

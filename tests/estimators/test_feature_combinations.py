@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 
 import gpuforest
-from gpuforest.backends import registry
-from gpuforest.backends.base import Backend
-from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.backends import base, numpy, registry
 from gpuforest.common.errors import ModelFormatError
 from gpuforest.engine.criteria import CRITERIA
 from gpuforest.engine.nodes import combined, is_leaf
@@ -148,8 +146,8 @@ def test_damaged_files_are_refused(tmp_path):
 
 
 def test_a_backend_without_combinations_hands_over_to_the_cpu(caplog):
-    class Bare(NumpyBackend):
-        name, project = "bare", Backend.project
+    class Bare(numpy.NumpyBackend):
+        name, project = "bare", base.Backend.project
 
     backend, gini = Bare(), CRITERIA["gini"]
     assert registry.for_splits(backend, gini, kind_for(gini, False, 2.0)).name == "numba"

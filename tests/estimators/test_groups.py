@@ -15,9 +15,7 @@ from sklearn.model_selection import GroupKFold, cross_validate
 from sklearn.tree import DecisionTreeClassifier as TheirTree
 
 import gpuforest as gf
-from gpuforest.backends import registry
-from gpuforest.backends.boosters import ordered_rows
-from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.backends import boosters, numpy, registry
 from gpuforest.estimators import base, boosting_fit
 from gpuforest.explain import uncertainty
 
@@ -377,7 +375,7 @@ def test_rounds_draw_whole_groups(loss, stops):
         assert not same_forest(rows.forest_, models[0].forest_)
     rules = SimpleNamespace(n_rows=N, row_groups=GROUPS, subsample=0.5, seed=0)
     for number in range(5):
-        rows, n_drawn = ordered_rows(rules, number)
+        rows, n_drawn = boosters.ordered_rows(rules, number)
         drawn, others = rows[:n_drawn], rows[n_drawn:]
         assert len(set(GROUPS[drawn])) == 20
         assert not set(GROUPS[drawn]) & set(GROUPS[others])
@@ -386,7 +384,7 @@ def test_rounds_draw_whole_groups(loss, stops):
 
 
 def test_a_device_that_draws_no_groups_for_rounds_leaves_them_to_the_cpu(caplog):
-    class Device(NumpyBackend):
+    class Device(numpy.NumpyBackend):
         name, on_host = "device", False
 
     device = Device()

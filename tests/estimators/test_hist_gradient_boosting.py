@@ -12,10 +12,8 @@ from sklearn.model_selection import train_test_split
 
 import gpuforest
 from gpuforest import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-from gpuforest.backends import registry
-from gpuforest.backends.base import Backend
+from gpuforest.backends import base, numpy, registry
 from gpuforest.backends.boosters import NumpyBooster
-from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common import progress
 
 rng = np.random.default_rng(0)
@@ -271,9 +269,9 @@ def test_random_models_respect_monotonic_constraints(loss):
 def test_on_a_backend_that_does_not_boost_the_cpu_grows_the_trees(caplog, monkeypatch):
     monkeypatch.setattr(registry, "_factories", dict(registry._factories))
 
-    class Other(NumpyBackend):
+    class Other(numpy.NumpyBackend):
         name = "other"
-        booster = Backend.booster
+        booster = base.Backend.booster
 
     gpuforest.register_backend("other", Other)
     model = HistGradientBoostingRegressor(max_iter=3, backend="other").fit(*DIABETES)

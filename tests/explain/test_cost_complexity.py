@@ -13,23 +13,12 @@ from sklearn.tree import DecisionTreeRegressor as SklearnRegressor
 from small_trees import TASKS, children, some_task
 
 from gpuforest import DecisionTreeClassifier, DecisionTreeRegressor
-from gpuforest.backends.numba import NumbaBackend
-from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.backends.registry import get_backend
-from gpuforest.engine.binning import BinEdges
+from gpuforest.backends import numba, numpy, registry
+from gpuforest.engine import binning, target
 from gpuforest.engine.criteria import CRITERIA
 from gpuforest.engine.forest import Forest, tree_groups
 from gpuforest.engine.nodes import CHILD_SHIFT, LEAF_WORD, is_leaf
-from gpuforest.engine.target import encode_classes
-from gpuforest.explain.paths import subtree_sizes, tree_depths
-from gpuforest.explain.pruning import (
-    _pooled,
-    best_first,
-    keep_splits,
-    prune,
-    pruning_path,
-    split_gains,
-)
+from gpuforest.explain import paths, pruning
 
 seeds = st.integers(0, 2**32)
 
@@ -46,19 +35,22 @@ def test_the_splits_above_a_depth_are_a_growth_to_that_depth(engine, criterion, 
     forest = task.grow(engine)
     keep = np.zeros(forest.n_nodes, bool)
     keep[np.concatenate(forest.levels()[:depth] or [[]]).astype(int)] = True
-    assert tree_depths(forest).max() > depth
-    assert same_forest(keep_splits(forest, keep), task.but(max_depth=depth).grow(engine))
+    assert paths.tree_depths(forest).max() > depth
+    assert same_forest(pruning.keep_splits(forest, keep), task.but(max_depth=depth).grow(engine))
 
 
 @pytest.mark.parametrize("criterion", ["gini", "squared_error"])
 def test_groups_of_trees_change_nothing(monkeypatch, criterion):
-    forest = some_task(3, criterion).grow(NumpyBackend())
+    forest = some_task(3, criterion).grow(numpy.NumpyBackend())
     keep = np.random.default_rng(0).random(forest.n_nodes) < 0.8
-    whole, gains = keep_splits(forest, keep), split_gains(forest, CRITERIA[criterion])
+    whole, gains = (
+        pruning.keep_splits(forest, keep),
+        pruning.split_gains(forest, CRITERIA[criterion]),
+    )
     monkeypatch.setattr("gpuforest.engine.forest.GROUP_VALUES", 1)
     assert len(tree_groups(forest)) == forest.n_trees
-    assert same_forest(keep_splits(forest, keep), whole)
-    assert split_gains(forest, CRITERIA[criterion]).tolist() == gains.tolist()
+    assert same_forest(pruning.keep_splits(forest, keep), whole)
+    assert pruning.split_gains(forest, CRITERIA[criterion]).tolist() == gains.tolist()
 
 
 def slow_best_first(forest, tree, gains, n_splits):
@@ -77,12 +69,12 @@ def slow_best_first(forest, tree, gains, n_splits):
 
 @given(seed=seeds, criterion=st.sampled_from(TASKS), n=st.integers(1, 40))
 def test_best_first_takes_the_best_open_node(seed, criterion, n):
-    forest = some_task(seed, criterion).grow(NumbaBackend())
-    gains, keep = split_gains(forest, CRITERIA[criterion]), np.zeros(forest.n_nodes, bool)
+    forest = some_task(seed, criterion).grow(numba.NumbaBackend())
+    gains, keep = pruning.split_gains(forest, CRITERIA[criterion]), np.zeros(forest.n_nodes, bool)
     for tree in range(forest.n_trees):
         keep[slow_best_first(forest, tree, gains, n - 1)] = True
-    found, full = best_first(forest, CRITERIA[criterion], n), leaf_counts(forest)
-    assert same_forest(found, keep_splits(forest, keep))
+    found, full = pruning.best_first(forest, CRITERIA[criterion], n), leaf_counts(forest)
+    assert same_forest(found, pruning.keep_splits(forest, keep))
     assert leaf_counts(found) == [min(n, leaves) for leaves in full]
 
 
@@ -106,10 +98,10 @@ def slow_path(left, gains):
 @given(seed=seeds, n_values=st.sampled_from([1, 2, 3, 1000]))
 def test_blocks_are_the_weakest_links_one_by_one(seed, n_values):
     rng = np.random.default_rng(seed)
-    forest = some_task(seed, "gini", n_trees=1, max_depth=6).grow(NumbaBackend())
+    forest = some_task(seed, "gini", n_trees=1, max_depth=6).grow(numba.NumbaBackend())
     _, left = children(forest, 0)
     gains = [int(g) for g in rng.integers(0, n_values, forest.n_nodes)]
-    top, total, n_splits = _pooled([left.get(n, 0) for n in range(forest.n_nodes)], gains)
+    top, total, n_splits = pruning._pooled([left.get(n, 0) for n in range(forest.n_nodes)], gains)
     blocks = {top[n] for n in left}
     found = sorted((Fraction(total[n], n_splits[n]), n) for n in blocks)
     assert [(n, link) for link, n in found] == slow_path(left, gains)
@@ -139,7 +131,7 @@ def test_the_path_is_scikit_learns(backend, criterion, X, y, weight):
     path = theirs.cost_complexity_pruning_path(X, y, sample_weight=weight)
     tree = theirs.fit(X, y, sample_weight=weight).tree_
     assert full.forest_.n_nodes == tree.node_count
-    alphas, decreases, n_leaves = pruning_path(full.forest_, CRITERIA[criterion])
+    alphas, decreases, n_leaves = pruning.pruning_path(full.forest_, CRITERIA[criterion])
     assert (n_leaves[0], n_leaves[-1]) == (full.get_n_leaves(), 1)
     # not ==: there float64 impurities are added up, here gains; and n ln n has 26 bits of
     # fraction
@@ -149,7 +141,7 @@ def test_the_path_is_scikit_learns(backend, criterion, X, y, weight):
     impurities = tree.impurity[0] - decreases
     assert np.allclose(impurities, path.impurities, rtol=rtol, atol=0)
     for alpha in (alphas[:-1] + alphas[1:])[:: max(1, len(alphas) // 8)] / 2:
-        pruned = prune(full.forest_, CRITERIA[criterion], alpha)
+        pruned = pruning.prune(full.forest_, CRITERIA[criterion], alpha)
         theirs.set_params(ccp_alpha=alpha).fit(X, y, sample_weight=weight)
         assert pruned.n_nodes == theirs.tree_.node_count
 
@@ -158,9 +150,12 @@ def test_the_path_is_scikit_learns(backend, criterion, X, y, weight):
 def test_trees_are_pruned_one_by_one(engine, criterion):
     task, c = some_task(8, criterion), CRITERIA[criterion]
     forest = task.grow(engine)
-    alphas, _, _ = pruning_path(task.but(n_trees=1).grow(engine), c)
+    alphas, _, _ = pruning.pruning_path(task.but(n_trees=1).grow(engine), c)
     alpha = alphas[len(alphas) // 2]
-    pruned, first = prune(forest, c, alpha), prune(task.but(n_trees=1).grow(engine), c, alpha)
+    pruned, first = (
+        pruning.prune(forest, c, alpha),
+        pruning.prune(task.but(n_trees=1).grow(engine), c, alpha),
+    )
     same = pruned.nodes[: pruned.tree_offsets[1]] == first.nodes
     assert (same | is_leaf(first.nodes)).all()  # the tables of leaves differ
     assert pruned.node_sums(0, 1).tolist() == first.node_sums(0, 1).tolist()
@@ -172,30 +167,30 @@ def test_alpha_zero_takes_splits_that_gain_nothing():
     # the XOR's first split gains nothing, but those below it do
     X = np.array([[0.0, 0], [0, 1], [1, 0], [1, 1]])
     c = CRITERIA["gini"]
-    xor = Task(X, np.array([0, 1, 1, 0])).grow(NumpyBackend())
-    assert split_gains(xor, c)[0] == 0
-    assert same_forest(prune(xor, c, 0), xor)
-    alphas, decreases, _ = pruning_path(xor, c)
+    xor = Task(X, np.array([0, 1, 1, 0])).grow(numpy.NumpyBackend())
+    assert pruning.split_gains(xor, c)[0] == 0
+    assert same_forest(pruning.prune(xor, c, 0), xor)
+    alphas, decreases, _ = pruning.pruning_path(xor, c)
     assert (alphas.tolist(), decreases.tolist()) == ([0, 0.5 / 3], [0.5, 0])
     # of six rows one is of the other class, and no cut makes another majority
     X, y, c = np.arange(6.0)[:, None], np.array([0, 1, 0, 0, 0, 0]), CRITERIA["misclassification"]
-    forest = Task(X, y, c.name, max_depth=1).grow(NumpyBackend())
-    assert (forest.n_nodes, prune(forest, c, 0).n_nodes) == (3, 1)
-    assert pruning_path(forest, c)[0].tolist() == [0, 0]
+    forest = Task(X, y, c.name, max_depth=1).grow(numpy.NumpyBackend())
+    assert (forest.n_nodes, pruning.prune(forest, c, 0).n_nodes) == (3, 1)
+    assert pruning.pruning_path(forest, c)[0].tolist() == [0, 0]
 
 
 def test_more_trees_than_one_have_no_path():
-    forest = some_task(9, "gini").grow(NumpyBackend())
+    forest = some_task(9, "gini").grow(numpy.NumpyBackend())
     with pytest.raises(ValueError, match="the forest has 4 trees: a pruning path is that of one"):
-        pruning_path(forest, CRITERIA["gini"])
+        pruning.pruning_path(forest, CRITERIA["gini"])
 
 
 def test_a_tree_without_a_split():
-    forest = Task(np.zeros((3, 1)), np.array([0, 1, 1])).grow(NumpyBackend())
+    forest = Task(np.zeros((3, 1)), np.array([0, 1, 1])).grow(numpy.NumpyBackend())
     c = CRITERIA["gini"]
-    assert [a.tolist() for a in pruning_path(forest, c)] == [[0], [0], [1]]
-    assert same_forest(prune(forest, c, 1.0), forest)
-    assert same_forest(best_first(forest, c, 7), forest)
+    assert [a.tolist() for a in pruning.pruning_path(forest, c)] == [[0], [0], [1]]
+    assert same_forest(pruning.prune(forest, c, 1.0), forest)
+    assert same_forest(pruning.best_first(forest, c, 7), forest)
 
 
 def chain(depth):
@@ -205,27 +200,27 @@ def chain(depth):
         nodes[2 * level] = (2 * level + 1) << CHILD_SHIFT
         nodes[2 * level + 1] = LEAF_WORD + level % 2
     nodes[-1] = LEAF_WORD + 2
-    coding, _ = encode_classes(np.array([0, 1]), np.arange(2))
-    edges = BinEdges(np.array([0.5]), np.array([0, 1]))
+    coding, _ = target.encode_classes(np.array([0, 1]), np.arange(2))
+    edges = binning.BinEdges(np.array([0.5]), np.array([0, 1]))
     sums = np.array([[1, 0], [0, 1], [3, 4]])
     return Forest(nodes, np.array([0, len(nodes)]), sums, edges, coding, 0)
 
 
 def test_a_chain():
     c, forest = CRITERIA["gini"], chain(3000)
-    alphas, _, _ = pruning_path(forest, c)
-    assert prune(forest, c, alphas[-1]).n_nodes == 1
+    alphas, _, _ = pruning.pruning_path(forest, c)
+    assert pruning.prune(forest, c, alphas[-1]).n_nodes == 1
 
 
 def test_a_big_tree():
     # every row its own leaf; the number of steps decides that no step may cost O(nodes)
     rng = np.random.default_rng(0)
     X, y = rng.random((20_000, 3)), rng.random(20_000)
-    forest = Task(X, y, "squared_error", max_bins=65535).grow(get_backend("numba"))
+    forest = Task(X, y, "squared_error", max_bins=65535).grow(registry.get_backend("numba"))
     assert leaf_counts(forest) == [20_000]
     c = CRITERIA["squared_error"]
-    alphas, decreases, _ = pruning_path(forest, c)
+    alphas, decreases, _ = pruning.pruning_path(forest, c)
     middle = len(alphas) // 2
-    pruned = prune(forest, c, alphas[middle])
-    assert pruning_path(pruned, c)[1].tolist() == decreases[middle:].tolist()
-    assert subtree_sizes(pruned, 0)[0] == pruned.n_nodes < forest.n_nodes
+    pruned = pruning.prune(forest, c, alphas[middle])
+    assert pruning.pruning_path(pruned, c)[1].tolist() == decreases[middle:].tolist()
+    assert paths.subtree_sizes(pruned, 0)[0] == pruned.n_nodes < forest.n_nodes

@@ -11,14 +11,7 @@ from sklearn.datasets import load_diabetes, load_iris
 import gpuforest as gf
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.engine.binning import BinEdges
-from gpuforest.explain.importances import (
-    decided,
-    oob_gains,
-    random_order,
-    round_key,
-    shadows_of,
-    with_shadows,
-)
+from gpuforest.explain import importances
 
 
 def test_trees_without_a_split_do_not_count(backend):
@@ -63,7 +56,7 @@ def slow(forest, X, y):
 
         for f in range(X.shape[1]):
             permuted = X[out]
-            permuted[:, f] = permuted[random_order(forest.seed_, t, len(out)), f]
+            permuted[:, f] = permuted[importances.random_order(forest.seed_, t, len(out)), f]
             found[f, t] = score(X[out]) - score(permuted)
     return found
 
@@ -193,7 +186,7 @@ def test_the_case_worked_by_hand():
     forest = gf.RandomForestClassifier(1, bootstrap=False, max_depth=1, random_state=0)
     forest.fit([[0.0], [0], [1], [1]], [0, 0, 1, 1])
     leaves = np.array([[0, 0], [2, 0], [1, 0]])  # of three rows, all of class 0
-    assert oob_gains(forest.forest_, 0, 1, leaves).tolist() == [0.5, 0, 0]
+    assert importances.oob_gains(forest.forest_, 0, 1, leaves).tolist() == [0.5, 0, 0]
 
 
 def strobl(relevance, seed):
@@ -328,21 +321,23 @@ EDGES = BinEdges(np.tile(np.arange(8.0), 6), np.arange(0, 49, 8, dtype=np.int64)
 
 def test_orders_differ_by_feature_round_and_seed():
     rows = np.tile(np.arange(50, dtype=np.uint8), (3, 1))
-    keys = round_key(1, 0), round_key(1, 1), round_key(2, 0)
-    orders = np.concatenate([shadows_of(rows, key) for key in keys])
+    keys = importances.round_key(1, 0), importances.round_key(1, 1), importances.round_key(2, 0)
+    orders = np.concatenate([importances.shadows_of(rows, key) for key in keys])
     assert len(np.unique(orders, axis=0)) == 9
-    assert np.array_equal(orders[:3], shadows_of(rows, round_key(1, 0)))
+    assert np.array_equal(orders[:3], importances.shadows_of(rows, importances.round_key(1, 0)))
 
 
 def test_blocks_of_shadows_change_nothing(monkeypatch):
-    whole = shadows_of(CODES, round_key(1, 0))
+    whole = importances.shadows_of(CODES, importances.round_key(1, 0))
     monkeypatch.setattr("gpuforest.explain.importances.HASHES_AT_ONCE", 60)
-    assert np.array_equal(shadows_of(CODES, round_key(1, 0)), whole)
+    assert np.array_equal(importances.shadows_of(CODES, importances.round_key(1, 0)), whole)
 
 
 def test_some_features_and_their_shadows():
     features = np.array([1, 4])
-    codes, edges, sources = with_shadows(CODES, EDGES, features, round_key(1, 0))
+    codes, edges, sources = importances.with_shadows(
+        CODES, EDGES, features, importances.round_key(1, 0)
+    )
     assert sources.tolist() == [1, 4, 1, 4, 1, 4, 1]  # five shadows at the least
     assert np.array_equal(codes[:2], CODES[features])
     assert np.array_equal(np.sort(codes), np.sort(CODES[sources]))
@@ -356,7 +351,9 @@ def test_missing_values_and_categories_keep_their_meaning():
     edges = BinEdges(values, np.array([0, 300, 302]), kinds, {1: ("a", "b")})
     assert edges.missing_code == 301
     codes = np.array([[0, 300, 301, 7], [0, 1, 301, 2]], np.uint16)
-    found, taken, _ = with_shadows(codes, edges, np.array([1]), round_key(1, 0))
+    found, taken, _ = importances.with_shadows(
+        codes, edges, np.array([1]), importances.round_key(1, 0)
+    )
     assert taken.categories == dict.fromkeys(range(6), ("a", "b"))
     assert taken.missing_code == 4  # three bins and a spare one
     assert found.dtype == np.uint8  # as few bins need
@@ -370,7 +367,7 @@ def test_decisions_by_their_definition(n_rounds):
     hits, alpha = np.random.default_rng(n_rounds).integers(0, n_rounds + 1, 30), 0.05
     hits[:6] = n_rounds
     for found, chances in zip(
-        decided(hits, n_rounds, alpha),
+        importances.decided(hits, n_rounds, alpha),
         (binom.sf(hits - 1, n_rounds, 0.5), binom.cdf(hits, n_rounds, 0.5)),
         strict=True,
     ):

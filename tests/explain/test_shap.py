@@ -13,8 +13,7 @@ import gpuforest as gf
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.data.validation import check_table
-from gpuforest.engine.binning import bin_matrix
-from gpuforest.engine.nodes import SET_BIN, unpack
+from gpuforest.engine import binning, nodes
 from gpuforest.explain import shap
 
 
@@ -22,15 +21,15 @@ def known(model, X):
     """A function of known features S that gives the predictions f64[N, K]: splits by others go both
     ways. Node after node, in plain Python."""
     forest, backend = model.forest_, NumpyBackend()
-    codes = bin_matrix(check_table(model, X, backend), forest.edges, backend).codes
+    codes = binning.bin_matrix(check_table(model, X, backend), forest.edges, backend).codes
     cover = forest.node_sums(0, forest.n_trees)
     cover = cover.sum(axis=1) if forest.coding.is_classes else cover[:, 0]
-    feature, bin, missing_left, child = unpack(np, forest.nodes)
+    feature, bin, missing_left, child = nodes.unpack(np, forest.nodes)
 
     def left(i, code):
         if code == forest.edges.missing_code:
             return bool(missing_left[i])
-        if bin[i] == SET_BIN:
+        if bin[i] == nodes.SET_BIN:
             return bool(int(forest.sets[forest.set_at[i] + (code >> 6)]) >> (code & 63) & 1)
         return code <= bin[i]
 

@@ -6,13 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gpuforest import (
-    ExtraSurvivalTrees,
-    ModelFormatError,
-    RandomForestRegressor,
-    RandomSurvivalForest,
-    load,
-)
+import gpuforest as gf
 from gpuforest.engine.nodes import is_leaf, leaf_rows
 from gpuforest.estimators.survival import SurvivalForest
 from gpuforest.export import model_file
@@ -39,7 +33,7 @@ def table(n_rows: int, n_causes: int = 1, n_features: int = 6):
 )
 def test_risks_add_up_the_steps_of_hazards(n_causes, parameters, drawn, backend):
     X, y = table(120, n_causes)
-    for kind in (RandomSurvivalForest, ExtraSurvivalTrees):
+    for kind in (gf.RandomSurvivalForest, gf.ExtraSurvivalTrees):
         model = kind(6, random_state=0, backend=backend, **parameters).fit(X, y, **drawn)
         forest, steps = model.forest_, model._steps_
         node = np.repeat(np.arange(forest.n_nodes), np.diff(steps.begin))
@@ -52,9 +46,9 @@ def test_risks_add_up_the_steps_of_hazards(n_causes, parameters, drawn, backend)
 @pytest.mark.parametrize("changed", ["risks", "rows", "shared"])
 def test_files_whose_risks_and_rows_disagree_are_refused(changed, tmp_path, monkeypatch):
     X, y = table(80)
-    model = RandomSurvivalForest(5, random_state=0).fit(X, y)
+    model = gf.RandomSurvivalForest(5, random_state=0).fit(X, y)
     model.save(tmp_path / "model")
-    assert np.array_equal(load(tmp_path / "model").predict(X), model.predict(X))
+    assert np.array_equal(gf.load(tmp_path / "model").predict(X), model.predict(X))
     forest = model.forest_
     if changed == "risks":
         values = forest.leaf_values.copy()
@@ -70,11 +64,13 @@ def test_files_whose_risks_and_rows_disagree_are_refused(changed, tmp_path, monk
         times[:, 0] = times[::-1, 0]
         model._rows_ = replace(model._rows_, y=times)
     model.save(tmp_path / "model")
-    with pytest.raises(ModelFormatError, match="leaf_values that do not follow from the training"):
-        load(tmp_path / "model")
+    with pytest.raises(
+        gf.ModelFormatError, match="leaf_values that do not follow from the training"
+    ):
+        gf.load(tmp_path / "model")
     monkeypatch.setattr(model_file, "CHECKED", 1)  # as if there were many rows: one tree is checked
     if changed == "risks":  # of the last tree
-        loaded = load(tmp_path / "model")
+        loaded = gf.load(tmp_path / "model")
         assert np.isfinite(loaded.predict(X)).all()
         with pytest.raises(ValueError, match="its curves would contradict them: fit the model"):
             loaded.predict_survival_function(X)
@@ -99,7 +95,7 @@ def seconds(model, X, y, monkeypatch) -> tuple[float, float]:
 def test_small_fits_grow_for_most_of_their_time(monkeypatch):
     pytest.importorskip("numba", reason="no numba here")
     X, y = table(480)
-    model = RandomSurvivalForest(200, criterion="logrank", random_state=0, n_jobs=1)
+    model = gf.RandomSurvivalForest(200, criterion="logrank", random_state=0, n_jobs=1)
     pairs = [seconds(model, X, y, monkeypatch) for _ in range(5)]
     assert min(after / whole for whole, after in pairs) < 0.4
 
@@ -107,7 +103,7 @@ def test_small_fits_grow_for_most_of_their_time(monkeypatch):
 def test_risks_by_many_causes_take_about_as_long_as_by_one(monkeypatch):
     """Events have one cause each, so that sums over all causes are not needed."""
     pytest.importorskip("numba", reason="no numba here")
-    model = RandomSurvivalForest(20, max_depth=6, random_state=0, n_jobs=1)
+    model = gf.RandomSurvivalForest(20, max_depth=6, random_state=0, n_jobs=1)
     few, many = table(4000, 2), table(4000, 100)
     pairs = [[seconds(model, *rows, monkeypatch)[1] for rows in (few, many)] for _ in range(5)]
     assert min(of_many / of_few for of_few, of_many in pairs) < 3
@@ -120,8 +116,8 @@ def test_small_bags_of_many_rows_take_at_most_three_times_those_of_regression(
     pytest.importorskip("numba", reason="no numba here")
     X, y = table(100_000)
     small = {"n_estimators": 200, "max_samples": 100, "random_state": 0, "n_jobs": 1}
-    survival = RandomSurvivalForest(criterion=criterion, **small)
-    regression = RandomForestRegressor(**small)
+    survival = gf.RandomSurvivalForest(criterion=criterion, **small)
+    regression = gf.RandomForestRegressor(**small)
     ratios = []
     for _ in range(5):
         start = time.process_time()

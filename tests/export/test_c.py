@@ -6,22 +6,9 @@ import subprocess
 from functools import cache, partial
 from importlib.util import find_spec
 
+import exported
 import numpy as np
 import pytest
-from exported import (
-    FAR,
-    HERE,
-    IN_C,
-    KINDS,
-    ROWS,
-    SUMS,
-    X,
-    categorical,
-    category_frame,
-    edge_rows,
-    model,
-    unseen_frame,
-)
 
 import gpuforest as gf
 from gpuforest.engine.nodes import combined, has_set
@@ -87,44 +74,47 @@ def check(build, fitted, table, rows, by_exponentials=False):
 
 @compiled
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("kind", [*KINDS, *SUMS])
+@pytest.mark.parametrize("kind", [*exported.KINDS, *exported.SUMS])
 def test_predictions_are_equal_at_every_edge(build, kind, dtype):
-    fitted, rows = model(kind), edge_rows(model(kind), dtype)
-    if kind in SUMS:
+    fitted, rows = exported.model(kind), exported.edge_rows(exported.model(kind), dtype)
+    if kind in exported.SUMS:
         rng = np.random.default_rng(0)
         mixed = rng.permuted(rows, axis=0)[:400]
         mixed[rng.random(mixed.shape) < 0.1] = np.nan
         rows = np.concatenate([rows, mixed])
         assert combined(fitted.forest_.nodes).max() > 1 or kind == "no sums"
-    check(build, fitted, rows, rows, kind in IN_C)
+    check(build, fitted, rows, rows, kind in exported.IN_C)
 
 
 @compiled
 def test_sums_beside_categories(build):
-    frame, y = category_frame()
+    frame, y = exported.category_frame()
     frame["z"] = np.arange(len(frame)) % 13.0
     fitted = gf.RandomForestClassifier(
-        5, feature_combinations=2.0, categorical_features=["colour", "size", "letter"], **HERE
+        5,
+        feature_combinations=2.0,
+        categorical_features=["colour", "size", "letter"],
+        **exported.HERE,
     ).fit(frame, y > 1.5)
     assert combined(fitted.forest_.nodes).any()
     assert has_set(fitted.forest_.nodes).any()
-    rows = unseen_frame().assign(z=frame["z"])
+    rows = exported.unseen_frame().assign(z=frame["z"])
     check(build, fitted, rows, gf.category_codes(fitted, rows).astype(np.float64))
 
 
 @compiled
 @pytest.mark.parametrize("kind", ["forest", "chains", "boosted"])
 def test_categories_are_codes(build, kind):
-    fitted, far = categorical(kind), unseen_frame()
-    far["x"] = np.resize(FAR.ravel(), len(far))
-    for frame in (category_frame()[0], unseen_frame(), far):
+    fitted, far = exported.categorical(kind), exported.unseen_frame()
+    far["x"] = np.resize(exported.FAR.ravel(), len(far))
+    for frame in (exported.category_frame()[0], exported.unseen_frame(), far):
         check(build, fitted, frame, gf.category_codes(fitted, frame).astype(np.float64))
 
 
 @compiled
 def test_codes_that_no_category_has_are_others(build):
-    fitted = categorical("forest")
-    rows = gf.category_codes(fitted, category_frame()[0]).astype(np.float64)
+    fitted = exported.categorical("forest")
+    rows = gf.category_codes(fitted, exported.category_frame()[0]).astype(np.float64)
     rows[:, 0] = len(fitted.forest_.edges.categories[0])
     library = build(gf.export_c(fitted))
     other, _ = predictions(library, rows, 2, 1)
@@ -138,19 +128,19 @@ def test_names_of_any_kind_and_tables_of_labels(build):
     names = ["*/ int x;", 'a "b" \\', "???/", "größe\n"]
     fitted = gf.RandomForestClassifier(2, max_depth=2, random_state=0, backend="numpy")
     labels = np.array(['"', "\\", "é1", "??)", "a\nb"])[np.arange(150) % 5]
-    fitted.fit(ROWS[:, :4], labels)
+    fitted.fit(exported.ROWS[:, :4], labels)
     source = gf.export_c(fitted, name="spam_1", feature_names=names)
     assert source.isascii()
     library = build(source)
     table = (ctypes.c_char_p * 5).in_dll(library, "spam_1_classes")
     assert [text.decode() for text in table] == fitted.classes_.tolist()
-    numbers = build(gf.export_c(model("votes")))
+    numbers = build(gf.export_c(exported.model("votes")))
     assert [*(ctypes.c_int32 * 3).in_dll(numbers, "predict_classes")] == [-1, 0, 1]
 
 
 @compiled
 def test_options_that_change_sums_are_refused(tmp_path):
-    (tmp_path / "model.c").write_text(gf.export_c(model("tree")))
+    (tmp_path / "model.c").write_text(gf.export_c(exported.model("tree")))
     command = [CC, "-std=c99", "-ffast-math", "-c", "-o", tmp_path / "o", tmp_path / "model.c"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode
@@ -158,7 +148,7 @@ def test_options_that_change_sums_are_refused(tmp_path):
 
 
 def test_a_file_is_whole_or_not_there(tmp_path):
-    fitted = model("tree")
+    fitted = exported.model("tree")
     source = gf.export_c(fitted, tmp_path / "model.c")
     assert (tmp_path / "model.c").read_text() == source
     writes = [partial(gf.export_c, fitted)]
@@ -186,14 +176,14 @@ def test_labels_that_are_no_text():
 def test_names_beside_those_of_the_language(build):
     for name in ("x", "sum", "PREDICT", "tomato"):
         assert is_free(name)
-        build(gf.export_c(model("tree"), name=name))
+        build(gf.export_c(exported.model("tree"), name=name))
     for name in [*KEYWORDS.split()[::6], *MATH.split()[::10], *LIBRARY.split()[::20]]:
         assert not is_free(name)
 
 
 @pytest.mark.parametrize("kind", ["forest", "chains", "boosted"])
 def test_codes_are_places_among_the_categories(kind):
-    fitted, frame = categorical(kind), unseen_frame()
+    fitted, frame = exported.categorical(kind), exported.unseen_frame()
     codes = gf.category_codes(fitted, frame)
     known = fitted.forest_.edges.categories
     for f, categories in known.items():
@@ -204,9 +194,9 @@ def test_codes_are_places_among_the_categories(kind):
 
 
 def test_codes_of_what_has_none():
-    rows = gf.category_codes(model("strings"), X)
-    assert np.array_equal(rows, X, equal_nan=True)
+    rows = gf.category_codes(exported.model("strings"), exported.X)
+    assert np.array_equal(rows, exported.X, equal_nan=True)
     with pytest.raises(TypeError, match="a dict has no categories of gpuforest's"):
-        gf.category_codes({}, X)
+        gf.category_codes({}, exported.X)
     with pytest.raises(ValueError, match="X has 2 features, but RandomForestClassifier"):
-        gf.category_codes(model("strings"), X[:, :2])
+        gf.category_codes(exported.model("strings"), exported.X[:, :2])

@@ -1,16 +1,8 @@
 """ONNX models: the same numbers as ours, on every side of every threshold."""
 
+import exported
 import numpy as np
 import pytest
-from exported import (
-    BY_EXPONENTIALS,
-    KINDS,
-    categorical,
-    category_frame,
-    edge_rows,
-    model,
-    unseen_frame,
-)
 
 import gpuforest as gf
 
@@ -63,13 +55,13 @@ def check(found, wanted, dtype, by_exponentials):
 
 @pytest.mark.parametrize("ml_version", [5, 3])
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", exported.KINDS)
 def test_predictions_are_equal_at_every_edge(kind, dtype, ml_version):
-    fitted, rows = model(kind), edge_rows(model(kind), dtype)
+    fitted, rows = exported.model(kind), exported.edge_rows(exported.model(kind), dtype)
     graph = fitted.to_onnx(dtype=dtype, ml_version=ml_version)
     for some in (rows, rows[:1]):
         answers = run(graph, {"X": some})
-        check(answers, expected(fitted, some), DTYPES[dtype], kind in BY_EXPONENTIALS)
+        check(answers, expected(fitted, some), DTYPES[dtype], kind in exported.BY_EXPONENTIALS)
 
 
 def columns(frame, dtype):
@@ -87,12 +79,12 @@ def columns(frame, dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("kind", ["forest", "chains", "boosted"])
 def test_categories_are_strings_and_unseen_ones_go_where_ours_go(kind, dtype):
-    fitted = categorical(kind)
+    fitted = exported.categorical(kind)
     graph = fitted.to_onnx(dtype=dtype)
     kinds = {i.name: i.type.tensor_type.elem_type for i in graph.graph.input}
     assert list(kinds) == ["colour", "size", "x", "letter"]
     assert kinds["colour"] == onnx.TensorProto.STRING != kinds["size"]
-    for frame in (category_frame()[0], unseen_frame()):
+    for frame in (exported.category_frame()[0], exported.unseen_frame()):
         frame = frame.astype({"size": dtype})  # 0.1 is another number in 32 bits, and unseen
         wanted = expected(fitted, frame)
         check(run(graph, columns(frame, dtype)), wanted, DTYPES[dtype], False)
@@ -111,7 +103,10 @@ def test_categories_that_are_numbers_are_columns_of_x():
 
 
 def test_sums_do_not_depend_on_threads():
-    fitted, rows = model("numbers"), edge_rows(model("numbers"), np.float64)
+    fitted, rows = (
+        exported.model("numbers"),
+        exported.edge_rows(exported.model("numbers"), np.float64),
+    )
     graph = fitted.to_onnx(dtype="float64").SerializeToString()
     for threads in (1, 2, 4):
         options = runtime.SessionOptions()

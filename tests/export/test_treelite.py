@@ -1,16 +1,8 @@
 """Models of treelite: the same numbers as ours, on every side of every threshold."""
 
+import exported
 import numpy as np
 import pytest
-from exported import (
-    KINDS,
-    NOT_TREELITE,
-    categorical,
-    category_frame,
-    edge_rows,
-    model,
-    unseen_frame,
-)
 
 import gpuforest as gf
 
@@ -44,14 +36,14 @@ def check(fitted, table, rows):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("kind", [k for k in KINDS if k not in NOT_TREELITE])
+@pytest.mark.parametrize("kind", [k for k in exported.KINDS if k not in exported.NOT_TREELITE])
 def test_predictions_are_equal_at_every_edge(kind, dtype):
-    fitted, rows = model(kind), edge_rows(model(kind), dtype)
+    fitted, rows = exported.model(kind), exported.edge_rows(exported.model(kind), dtype)
     check(fitted, rows, rows.astype(np.float64))
 
 
 @pytest.mark.parametrize("kind", ["forest", "chains", "boosted"])
 def test_categories_are_codes(kind):
-    fitted = categorical(kind)
-    for frame in (category_frame()[0], unseen_frame()):
+    fitted = exported.categorical(kind)
+    for frame in (exported.category_frame()[0], exported.unseen_frame()):
         check(fitted, frame, gf.category_codes(fitted, frame).astype(np.float64))

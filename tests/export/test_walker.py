@@ -21,8 +21,7 @@ from shown import (
 from sklearn.tree import DecisionTreeClassifier as Sklearns
 
 import gpuforest as gf
-from gpuforest.explain.paths import subtree_sizes
-from gpuforest.explain.views import boosted_columns
+from gpuforest.explain import paths, views
 from gpuforest.export.text import tree_lines
 
 MODELS = {**FIT, **{f"gradient {kind}": model for kind, model in BOOSTED.items()}, **OBLIQUE}
@@ -80,7 +79,7 @@ def test_nodes_are_those_of_the_tree(kind):
 @pytest.mark.parametrize("kind", BOOSTED)
 def test_boosted_nodes_are_those_of_the_arrays(kind):
     model, number = BOOSTED[kind], BOOSTED[kind].forest_.n_trees - 1
-    nodes, tree = gf.tree_nodes(model, number), boosted_columns(model.forest_, number)
+    nodes, tree = gf.tree_nodes(model, number), views.boosted_columns(model.forest_, number)
     assert sorted(nodes) == list(range(len(tree["value"])))
     for n, node in nodes.items():
         assert node.n_samples == tree["n_samples"][n]
@@ -126,7 +125,7 @@ def test_text_is_that_of_the_forest_and_may_end_above_the_leaves():
         (forest, []),
         (BOOSTED["numbers"], ["round 1 of 4: leaves add to the prediction"]),
     ):
-        more = f"... {subtree_sizes(model.forest_, 0)[0] - 1} more nodes"
+        more = f"... {paths.subtree_sizes(model.forest_, 0)[0] - 1} more nodes"
         assert gf.export_text(model, max_depth=0).splitlines() == [*head, more]
 
 

@@ -10,16 +10,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from gpuforest import (
-    BaggingClassifier,
-    DecisionTreeClassifier,
-    DecisionTreeRegressor,
-    HistGradientBoostingClassifier,
-    HistGradientBoostingRegressor,
-    RandomForestClassifier,
-    RandomForestRegressor,
-    RandomTreesEmbedding,
-)
+import gpuforest as gf
 
 HERE = Path(__file__).parent
 BOOSTED = {"max_iter": 4, "max_leaf_nodes": 4, "min_samples_leaf": 5, "early_stopping": True}
@@ -42,16 +33,16 @@ def models():
     given = {"random_state": 7, "backend": "numpy"}
     weighed = {"max_depth": 4, "class_weight": {"east": 2.0}, "oob_score": True}
     return {
-        "classifier": (RandomForestClassifier(20, **weighed, **given), names[y % 3]),
-        "regressor": (RandomForestRegressor(5, **given), y / 4),
-        "tree": (DecisionTreeClassifier(max_depth=4, **given), y % 3),
+        "classifier": (gf.RandomForestClassifier(20, **weighed, **given), names[y % 3]),
+        "regressor": (gf.RandomForestRegressor(5, **given), y / 4),
+        "tree": (gf.DecisionTreeClassifier(max_depth=4, **given), y % 3),
         "outputs": (
-            RandomForestClassifier(4, criterion="entropy", max_depth=4, **given),
+            gf.RandomForestClassifier(4, criterion="entropy", max_depth=4, **given),
             np.stack([names[y % 3], names[y // 3 % 2]], axis=1),
         ),
         "bags": (
-            BaggingClassifier(
-                DecisionTreeClassifier(max_depth=3, backend="numpy"),
+            gf.BaggingClassifier(
+                gf.DecisionTreeClassifier(max_depth=3, backend="numpy"),
                 5,
                 max_features=2,
                 voting="hard",
@@ -60,11 +51,11 @@ def models():
             y % 3,
         ),
         "monotonic": (
-            DecisionTreeRegressor(max_depth=5, monotonic_cst=[1, 0, 0], **given),
+            gf.DecisionTreeRegressor(max_depth=5, monotonic_cst=[1, 0, 0], **given),
             y + 5.0 * (y % 3),
         ),
         "categories": (
-            RandomForestClassifier(
+            gf.RandomForestClassifier(
                 "auto",
                 oob_tol=1.0,
                 max_estimators=12,
@@ -75,7 +66,7 @@ def models():
             names[y % 3],
         ),
         "multiway": (
-            DecisionTreeClassifier(
+            gf.DecisionTreeClassifier(
                 criterion="gain_ratio",
                 categorical_features=["b"],
                 categorical_split="multiway",
@@ -85,15 +76,15 @@ def models():
             y % 3,
         ),
         "combinations": (
-            RandomForestClassifier(
+            gf.RandomForestClassifier(
                 4, feature_combinations=2.5, combination_weights="integer", max_depth=4, **given
             ),
             names[y % 3],
         ),
-        "pruned": (DecisionTreeRegressor(ccp_alpha="cv", ccp_cv=3, **given), y / 4),
-        "embedding": (RandomTreesEmbedding(3, max_depth=3, **given), None),
-        "boosted_classes": (HistGradientBoostingClassifier(**BOOSTED, **given), names[y % 3]),
-        "boosted_counts": (HistGradientBoostingRegressor("poisson", **BOOSTED, **given), y),
+        "pruned": (gf.DecisionTreeRegressor(ccp_alpha="cv", ccp_cv=3, **given), y / 4),
+        "embedding": (gf.RandomTreesEmbedding(3, max_depth=3, **given), None),
+        "boosted_classes": (gf.HistGradientBoostingClassifier(**BOOSTED, **given), names[y % 3]),
+        "boosted_counts": (gf.HistGradientBoostingRegressor("poisson", **BOOSTED, **given), y),
     }
 
 

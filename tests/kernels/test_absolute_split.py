@@ -7,9 +7,7 @@ from sklearn.base import clone
 from sklearn.tree import DecisionTreeRegressor
 
 import gpuforest
-from gpuforest.backends import registry
-from gpuforest.backends.numba import NumbaBackend
-from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.backends import numba, numpy, registry
 from gpuforest.common.hashing import CUT, hash_at
 from gpuforest.engine.assembly import merged
 from gpuforest.engine.grow import grow
@@ -222,10 +220,10 @@ class ByDefinition(Absolute):
 @pytest.mark.parametrize("n_threads", [1, 3])
 def test_cuts_are_the_best_by_definition(n_threads):
     for task in tasks():
-        training = task.training(NumbaBackend(n_threads))
+        training = task.training(numba.NumbaBackend(n_threads))
         vars(training)["kind"] = ByDefinition()
         whole = merged(grow(training, 0, task.n_trees), training)
-        assert same_forest(whole, task.grow(NumpyBackend()))
+        assert same_forest(whole, task.grow(numpy.NumpyBackend()))
 
 
 X3, Y3 = data(7, n=150, n_features=3, missing=True)
@@ -261,7 +259,7 @@ def test_a_tree_is_pruned_by_its_absolute_error():
     assert np.array_equal(again.forest_.node_values, whole.forest_.node_values)
 
 
-class Elsewhere(NumpyBackend):
+class Elsewhere(numpy.NumpyBackend):
     """A backend whose arrays lie elsewhere, as those of GPUs do."""
 
     name, on_host = "elsewhere", False

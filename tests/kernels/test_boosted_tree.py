@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from gpuforest.backends import boosters
 from gpuforest.backends.boosters import NumbaBooster, NumpyBooster, columns_of
 from gpuforest.common.dtypes import CATEGORICAL
-from gpuforest.engine.binning import BinEdges, BinnedMatrix
-from gpuforest.engine.nodes import SET_BIN, is_leaf, unpack
+from gpuforest.engine import binning, nodes
 from gpuforest.kernels.boosted_tree.records import GrownTree, TreeRules
 
 
@@ -28,7 +27,7 @@ def stats_of(g: np.ndarray, h: np.ndarray | None, n_bits: int) -> np.ndarray:
 
 
 def booster_of(
-    kind: type[NumpyBooster], codes: np.ndarray, edges: BinEdges, stats: np.ndarray,
+    kind: type[NumpyBooster], codes: np.ndarray, edges: binning.BinEdges, stats: np.ndarray,
     rules: TreeRules, n_threads: int = 1, memory: int = 2**24, held_out: int = 0,
 ) -> NumpyBooster:  # fmt: skip
     """One whose only tree grows from these stats."""
@@ -36,7 +35,8 @@ def booster_of(
     groups = len(rules.groups)
     rules = rules._replace(kinds=edges.kinds, n_groups=groups, n_drawn=N - held_out)
     boosting: Any = SimpleNamespace(
-        matrix=BinnedMatrix(codes, edges.n_bins, edges), n_rows=N, loss=SimpleNamespace(n_raw=1),
+        matrix=binning.BinnedMatrix(codes, edges.n_bins, edges), n_rows=N,
+        loss=SimpleNamespace(n_raw=1),
         n_words=n_words, n_leaves=min(rules.max_leaves, N), groups=rules.groups, memory=memory,
         backend=SimpleNamespace(n_threads=n_threads),
         rules=lambda scale: rules if kind is NumpyBooster else in_array(rules),
@@ -73,7 +73,7 @@ def test_a_tree_by_hand() -> None:
     codes = np.array([[0], [0], [1], [1], [2], [2]], np.uint8)
     g = np.array([3, 3, -1, -1, -4, -4])
     tree, rows = grow(NumbaBooster, codes, edges_of([3], [0]), stats_of(g, None, 3), rules_of(1, 3))
-    feature, bin, missing_left, child = unpack(np, tree.nodes)
+    feature, bin, missing_left, child = nodes.unpack(np, tree.nodes)
     assert feature.tolist() == [0, -1, 0, -1, -1]
     assert bin[[0, 2]].tolist() == [0, 1]
     assert child[[0, 2]].tolist() == [1, 3]
@@ -96,7 +96,7 @@ def test_categories_go_left_by_their_order() -> None:
     g = np.repeat([5, -5, 4], 12)
     edges = edges_of([4], [CATEGORICAL])  # and a bin for other values
     tree, _ = grow(NumbaBooster, codes, edges, stats_of(g, None, 6), rules_of(1, 6, max_leaves=2))
-    assert unpack(np, tree.nodes)[1][0] == SET_BIN
+    assert nodes.unpack(np, tree.nodes)[1][0] == nodes.SET_BIN
     assert tree.sets.tolist() == [0b0010]  # the lowest ratio of gradient to hessian comes first
     assert tree.leaves["value"].tolist() == [5.0, -4.5]
 
@@ -115,7 +115,7 @@ def test_each_side_has_the_least_hessian(kind: type[NumpyBooster]) -> None:
     def first_cut(h: list[int], min_hessian: float) -> int | None:
         rules = rules_of(1, 3, h=2.0**-10, max_leaves=2, min_hessian=min_hessian)
         tree, _ = grow(kind, codes, edges_of([3], [0]), stats_of(g, np.array(h), 3), rules)
-        feature, bin, _, _ = unpack(np, tree.nodes)
+        feature, bin, _, _ = nodes.unpack(np, tree.nodes)
         return int(bin[0]) if feature[0] == 0 else None
 
     usual = [1, 1, 4, 4, 4, 4]
@@ -177,7 +177,7 @@ def test_compiled_trees_equal_the_reference(
     assert_equal(wanted, grown)
     # leaves hold the rows that they count
     tree, rows = grown
-    assert np.count_nonzero(is_leaf(tree.nodes)) == len(tree.leaves) <= p.rules.max_leaves
+    assert np.count_nonzero(nodes.is_leaf(tree.nodes)) == len(tree.leaves) <= p.rules.max_leaves
     assert sorted(rows) == list(range(len(p.codes)))
     for leaf in tree.leaves:
         assert leaf["n"] == leaf["end"] - leaf["begin"]
@@ -225,7 +225,7 @@ def test_a_one_hot_encoding_by_hand() -> None:
     missing = 4
     codes = np.array([[0, 1, 0, 0], [1, 0, 1, 0], [2, 0, 0, 1], [3, 0, 0, 0], [0, 0, missing, 0]])
     edges = edges_of([4, 2, 2, 2], [0] * 4)
-    matrix = BinnedMatrix(codes.astype(edges.code_dtype), edges.n_bins, edges)
+    matrix = binning.BinnedMatrix(codes.astype(edges.code_dtype), edges.n_bins, edges)
     data = columns_of(matrix, np.zeros((len(codes), 1), np.int64))
     assert data.starts.tolist() == [0, 1, 4]
     assert data.codes.tolist() == [[0, 1, 2, 3, 0], [0, 2, 4, 6, 3]]

@@ -12,14 +12,11 @@ from hypothesis import strategies as st
 from tasks import CLASSIFICATION, REGRESSION, category_tasks
 
 import gpuforest
-from gpuforest.backends.numba import NumbaBackend
-from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.engine.grow import roots
-from gpuforest.engine.nodes import SET_BIN, has_set, unpack
-from gpuforest.engine.predict import apply
+from gpuforest.backends import numba, numpy
+from gpuforest.engine import grow, nodes, predict
 from gpuforest.splits.sets.order import MOST_TRIED
 
-NUMPY = NumpyBackend()
+NUMPY = numpy.NumpyBackend()
 
 
 @given(
@@ -27,11 +24,11 @@ NUMPY = NumpyBackend()
 )
 def test_forests_of_categories_are_the_reference(task, rows, budget):
     forest = task.grow(NUMPY)
-    assert same_forest(forest, task.grow(NumpyBackend(1, budget)))
+    assert same_forest(forest, task.grow(numpy.NumpyBackend(1, budget)))
     X = later_rows(task)
-    for backend in (DeepFrom(0), DeepFrom(rows, 2), NumbaBackend(), NumbaBackend(4)):
+    for backend in (DeepFrom(0), DeepFrom(rows, 2), numba.NumbaBackend(), numba.NumbaBackend(4)):
         assert same_forest(forest, task.grow(backend)), vars(backend)
-        assert np.array_equal(apply(forest, X, NUMPY), apply(forest, X, backend))
+        assert np.array_equal(predict.apply(forest, X, NUMPY), predict.apply(forest, X, backend))
 
 
 def best_of_all_sets(task: Task, x: np.ndarray) -> float:
@@ -88,7 +85,7 @@ def test_the_best_set_is_that_of_exhaustive_search(
         min_weight_leaf=least if by_weight else 1,
     )
     training = task.training(NUMPY)
-    found = training.kind.search(training, roots(training, 0, 1))
+    found = training.kind.search(training, grow.roots(training, 0, 1))
     assert found.score[0] == best_of_all_sets(task, x)
     assert same_forest(task.grow(NUMPY), task.grow(DeepFrom(0)))
     assert same_forest(task.grow(NUMPY), task.grow(DeepFrom(100)))
@@ -104,8 +101,8 @@ def test_a_set_worked_by_hand():
     x = np.array([a, a, a, a, b, b, d, d, d, d, gone, gone])
     y = np.array([0, 0, 0, 1, 1, 1, 0, 1, 0, 1, 0, 0])
     forest = Task(x[:, None], y, categorical=(0,), max_depth=1).grow(NUMPY)
-    feature, bin, missing_left, _ = unpack(np, forest.nodes[:1])
-    assert (feature[0], bin[0], missing_left[0]) == (0, SET_BIN, True)
+    feature, bin, missing_left, _ = nodes.unpack(np, forest.nodes[:1])
+    assert (feature[0], bin[0], missing_left[0]) == (0, nodes.SET_BIN, True)
     # c, which no row has, and 4, any other category, go with the heavier side, the left
     assert forest.sets.tolist() == [0b11101]
     assert forest.leaf_sums[(forest.nodes[1:] & 0xFFFF).astype(int)].tolist() == [[7, 3], [0, 2]]
@@ -119,8 +116,8 @@ def test_as_many_categories_as_codes_hold(n_categories):
     task = Task(x[:, None].astype(float), effect[x].astype(int), categorical=(0,))
     forest = task.grow(NUMPY)
     assert forest.n_nodes == 3  # one set parts the classes
-    assert same_forest(forest, task.grow(NumbaBackend()))
-    leaf = apply(forest, task.X, NUMPY)[:, 0]
+    assert same_forest(forest, task.grow(numba.NumbaBackend()))
+    leaf = predict.apply(forest, task.X, NUMPY)[:, 0]
     assert len(np.unique(leaf[task.y == 0])) == len(np.unique(leaf[task.y == 1])) == 1
 
 
@@ -133,7 +130,7 @@ def test_many_classes_are_ordered_along_their_first_direction():
     for criterion in CLASSIFICATION:
         task = Task(x[:, None].astype(float), y, criterion, categorical=(0,), max_depth=1)
         forest = task.grow(NUMPY)
-        leaf = apply(forest, task.X, NUMPY)[:, 0]
+        leaf = predict.apply(forest, task.X, NUMPY)[:, 0]
         assert len({(bool(group[c]), int(at)) for c, at in zip(x, leaf, strict=True)}) == 2
 
 
@@ -154,7 +151,7 @@ def test_pruned_trees_keep_their_sets():
         pruned, compiled = (fitted(b, ccp_alpha=path.ccp_alphas[at]) for b in ("numpy", "numba"))
         assert same_forest(pruned.forest_, compiled.forest_)
         assert 1 < pruned.get_n_leaves() <= path.n_leaves[at]
-        assert len(pruned.forest_.sets) == has_set(pruned.forest_.nodes).sum()
+        assert len(pruned.forest_.sets) == nodes.has_set(pruned.forest_.nodes).sum()
         # what is left parts the rows as the whole tree does: leaves are unions of its leaves
         pairs = np.stack([whole.apply(X), pruned.apply(X)], axis=1)
         assert len(np.unique(pairs, axis=0)) == len(np.unique(pairs[:, 0]))

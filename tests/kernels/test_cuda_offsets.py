@@ -9,9 +9,7 @@ from emulated import EmulatedBackend
 from far_rows import far_rows, far_training
 
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.engine.binning import BinnedMatrix
-from gpuforest.engine.criteria import CRITERIA
-from gpuforest.engine.records import Rules
+from gpuforest.engine import binning, criteria, records
 from gpuforest.engine.target import Target
 
 pytestmark = pytest.mark.skipif(available() is not None, reason=str(available()))
@@ -22,8 +20,8 @@ def data():
     return far_rows("C")
 
 
-def rules(criterion: str = "gini") -> Rules:
-    return Rules(CRITERIA[criterion], 8, 10**9, 2, 1, -np.inf)
+def rules(criterion: str = "gini") -> records.Rules:
+    return records.Rules(criteria.CRITERIA[criterion], 8, 10**9, 2, 1, -np.inf)
 
 
 def test_levels_and_partitions(data):
@@ -53,7 +51,7 @@ def test_subtrees(data, deep):
     trees = backend.grow_subtrees(training, frontier)
     # the same rows in a small matrix
     rows = frontier.rows[:300]
-    small = BinnedMatrix(matrix.codes[rows], matrix.n_bins, matrix.edges)
+    small = binning.BinnedMatrix(matrix.codes[rows], matrix.n_bins, matrix.edges)
     near = replace(frontier, rows=np.arange(600, dtype=np.int32) % 300)
     few = far_training(small, Target(target.coding, target.y[rows]), rules(), backend)
     expected = backend.grow_subtrees(few, near)

@@ -9,13 +9,10 @@ from hypothesis import strategies as st
 from in_numba import kernel
 from laws import column, frontier_of, one_slot, splits_of
 
-from gpuforest.backends import registry
-from gpuforest.backends.base import Backend
-from gpuforest.backends.numba import NumbaBackend
+from gpuforest.backends import base, numba, registry
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.engine.binning import BinEdges
+from gpuforest.engine import binning, sampling
 from gpuforest.engine.records import Data, Frontier, Sampling
-from gpuforest.engine.sampling import draw_bags
 from gpuforest.engine.target import encode_classes
 from gpuforest.kernels.bag.numba import mulhi as compiled_mulhi
 from gpuforest.kernels.bag.numpy import mulhi
@@ -23,7 +20,7 @@ from gpuforest.splits.oblique.numpy import project
 
 
 def test_example_of_encode(engine):
-    edges = BinEdges(np.array([1.5, 2.5]), np.array([0, 2]))
+    edges = binning.BinEdges(np.array([1.5, 2.5]), np.array([0, 2]))
     codes = engine.encode(column(1.0, 1.5, 2.0, 9.0, np.nan), edges)
     assert codes[:, 0].tolist() == [0, 0, 1, 2, edges.missing_code]
 
@@ -41,7 +38,7 @@ def test_compiled_codes_are_the_reference_at_every_edge(n_edges, dtype):
     ]
     values = np.concatenate(columns)
     offsets = np.concatenate([[0], np.cumsum([len(c) for c in columns])])
-    edges = BinEdges(values, offsets)
+    edges = binning.BinEdges(values, offsets)
     with np.errstate(over="ignore"):
         near = values.astype(dtype)
     extremes = np.array([0, -0.0, np.nan, np.inf, -np.inf], dtype)
@@ -50,11 +47,11 @@ def test_compiled_codes_are_the_reference_at_every_edge(n_edges, dtype):
     )
     x = np.concatenate([x, rng.normal(size=200).astype(dtype)])
     X = np.stack([rng.permutation(x) for _ in columns], axis=1)
-    found = NumbaBackend(2).encode(X, edges)
+    found = numba.NumbaBackend(2).encode(X, edges)
     expected = NumpyBackend().encode(X, edges)
     assert found.dtype == expected.dtype
     assert np.array_equal(found, expected)
-    assert np.array_equal(NumbaBackend().encode(X[:1], edges), expected[:1])
+    assert np.array_equal(numba.NumbaBackend().encode(X[:1], edges), expected[:1])
 
 
 @kernel
@@ -74,11 +71,11 @@ def test_upper_halves_of_products(a, b):
     assert out.tolist() == expected
 
 
-def test_bags_are_what_they_say(engine: Backend):
+def test_bags_are_what_they_say(engine: base.Backend):
     weights = np.array([2, 0, 1, 5, 0], np.int32)
     owner = np.repeat(np.arange(5), weights)
     for shares, total in ((None, 5), (weights, 8)):
-        bags = engine.asnumpy(draw_bags(Sampling(5, 300, shares), 42, 3, 6, engine))
+        bags = engine.asnumpy(sampling.draw_bags(Sampling(5, 300, shares), 42, 3, 6, engine))
         assert bags.dtype == np.int32
         for t in range(3):
             key = splitmix(splitmix(42, 3 + t), 0)

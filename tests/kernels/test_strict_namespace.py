@@ -17,9 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tasks import category_tasks, tasks
 
-from gpuforest.backends.base import Backend
-from gpuforest.backends.numba import NumbaBackend
-from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.backends import base, numba, numpy
 from gpuforest.engine.predict import predict
 from gpuforest.engine.records import Sampling, Splits, Subtrees
 from gpuforest.engine.sampling import draw_bags, tree_weights
@@ -47,12 +45,12 @@ class Namespace:
         return found
 
 
-class StrictBackend(Backend):
+class StrictBackend(base.Backend):
     """Reference kernels on array-api-strict's second device."""
 
     name = "strict"
     xp = Namespace()
-    kernels = NumpyBackend()
+    kernels = numpy.NumpyBackend()
 
     def asnumpy(self, array: Any) -> np.ndarray:
         assert array.device == DEVICE
@@ -112,7 +110,7 @@ class StrictBackend(Backend):
 class StrictDeepBackend(StrictBackend):
     """And subtrees of few rows grown whole."""
 
-    compiled = NumbaBackend()
+    compiled = numba.NumbaBackend()
 
     def deep_rows(self, training, n_rows):
         return 0 if training.rules.limited else 12
@@ -128,21 +126,21 @@ class StrictDeepBackend(StrictBackend):
 def test_forests_and_predictions_are_the_reference(task, budget):
     # sums of features have a kernel of their own
     task = task.but(combined=0.0, n_tried=min(task.n_tried, task.X.shape[1]))
-    forest, later = task.grow(NumpyBackend()), later_rows(task)
+    forest, later = task.grow(numpy.NumpyBackend()), later_rows(task)
     for backend in (StrictBackend(1, budget), StrictDeepBackend(1, budget)):
         assert same_forest(forest, task.grow(backend))
     found = predict(forest, later, StrictBackend())
-    assert np.array_equal(found, predict(forest, later, NumpyBackend()))
+    assert np.array_equal(found, predict(forest, later, numpy.NumpyBackend()))
 
 
 def test_out_of_bag():
     rng = np.random.default_rng(11)
     X = table(rng, 90, list("cbnN0dA"), np.float32)
     task = Task(X, rng.integers(0, 3, 90), n_tried=2, n_trees=25, seed=4, n_draws=90)
-    forest = task.grow(NumpyBackend())
+    forest = task.grow(numpy.NumpyBackend())
     means = [
         out_of_bag_means(forest, task.prepared(backend)[0], task.sampling, backend)
-        for backend in (NumpyBackend(), StrictBackend())
+        for backend in (numpy.NumpyBackend(), StrictBackend())
     ]
     assert np.array_equal(*means, equal_nan=True)
 
@@ -152,12 +150,12 @@ def test_class_weights(weighing):
     sampling, y = Sampling(60, 50, None, **weighing), np.arange(60, dtype=np.int32) % 7 % 3
     task = Task(np.zeros((60, 1)), y)
     found = []
-    for backend in (StrictBackend(), NumpyBackend()):
+    for backend in (StrictBackend(), numpy.NumpyBackend()):
         coding, codes = encode_classes(y, np.arange(3))
         target = Target(coding, backend.asarray(codes))
         training = replace(task.training(backend), target=target, sampling=sampling, seed=9)
         found.append(backend.asnumpy(tree_weights(training, 2, 5)))
     assert np.array_equal(*found)
     assert found[0].dtype == np.int32
-    bags = draw_bags(sampling, 9, 2, 5, NumpyBackend())
+    bags = draw_bags(sampling, 9, 2, 5, numpy.NumpyBackend())
     assert np.array_equal(found[0] > 0, bags > 0)

@@ -6,10 +6,9 @@ import array_api_compat.numpy as xp
 import numpy as np
 import pytest
 
+from gpuforest.backends import numba, numpy
 from gpuforest.backends import numba as numba_backend
-from gpuforest.backends.numba import NumbaBackend
-from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.engine.binning import BinEdges
+from gpuforest.engine import binning, target
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.nodes import (
     CHILD_SHIFT,
@@ -19,7 +18,6 @@ from gpuforest.engine.nodes import (
     is_leaf,
     pack_splits,
 )
-from gpuforest.engine.target import TargetCoding
 
 N_FEATURES = 6
 
@@ -49,10 +47,10 @@ def random_forest(
     trees = [random_tree(rng, n, n_bins, len(leaf_sums)) for n in splits]
     C = leaf_sums.shape[1]
     if classes:
-        coding = TargetCoding(np.arange(C), np.zeros(0), 1.0)
+        coding = target.TargetCoding(np.arange(C), np.zeros(0), 1.0)
     else:
-        coding = TargetCoding(None, rng.normal(size=C - 1), 0.37)
-    edges = BinEdges(
+        coding = target.TargetCoding(None, rng.normal(size=C - 1), 0.37)
+    edges = binning.BinEdges(
         np.tile(np.arange(n_bins - 1.0), N_FEATURES), (n_bins - 1) * np.arange(N_FEATURES + 1)
     )
     offsets = np.concatenate([[0], np.cumsum([len(t) for t in trees])])
@@ -83,7 +81,7 @@ def with_sets(rng: np.random.Generator, forest: Forest, n_categories: list[int])
     n_edges = [*n_categories, *np.diff(edges.offsets[len(n_categories) :])]
     offsets = np.concatenate([[0], np.cumsum(n_edges)])
     kinds = np.arange(N_FEATURES) < len(n_categories)
-    edges = BinEdges(
+    edges = binning.BinEdges(
         np.concatenate([np.arange(float(n)) for n in n_edges]), offsets, kinds.astype(np.uint8)
     )
     nodes, feature = forest.nodes.copy(), (forest.nodes >> FEATURE_SHIFT).astype(np.int64)
@@ -118,9 +116,9 @@ def check(forest: Forest, codes: np.ndarray, rng: np.random.Generator) -> None:
     N, T, K = len(codes), forest.n_trees, forest.coding.n_values
     padded = np.zeros((N, N_FEATURES + 5), codes.dtype)  # as rows of training data may be
     padded[:, :N_FEATURES] = codes
-    reference = NumpyBackend()
+    reference = numpy.NumpyBackend()
     for n_threads in (1, 3):
-        backend = NumbaBackend(n_threads)
+        backend = numba.NumbaBackend(n_threads)
         assert np.array_equal(backend.apply(forest, padded), reference.apply(forest, codes))
         for trees in (range(T), range(1, T - 1)):
             skipped = rng.random((len(trees), N)) < 0.6

@@ -11,9 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpuforest.compiler import code, objects, processors
-from gpuforest.compiler.compile import linker
-from gpuforest.compiler.decorators import Kernel
+from gpuforest.compiler import code, compile, decorators, objects, processors
 from gpuforest.kernels.bag.numba import in_bag
 
 really_compiled = code.compiled
@@ -47,7 +45,7 @@ def make(monkeypatch, tmp_path, compiled):
         objects, "folders", lambda make=False: iter([tmp_path / "a", tmp_path / "b"])
     )
     monkeypatch.setattr(objects, "_logged", set())
-    return lambda: Kernel(in_bag.function, {})
+    return lambda: decorators.Kernel(in_bag.function, {})
 
 
 def works(kernel):
@@ -162,7 +160,7 @@ def test_levels_of_processors(monkeypatch):
     assert [target.name for target in processors.levels.__wrapped__()] == ["generic"]
 
 
-@pytest.mark.skipif(linker() is None, reason="no linker here")
+@pytest.mark.skipif(compile.linker() is None, reason="no linker here")
 def test_a_folder_from_which_the_system_loads_nothing(make, compiled, tmp_path, monkeypatch):
     """As where it is mounted with the option noexec."""
 

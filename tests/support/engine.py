@@ -8,15 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from gpuforest.backends.base import Backend
-from gpuforest.backends.numba import NumbaBackend
-from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.engine.assembly import merged
-from gpuforest.engine.binning import BinnedMatrix, bin_matrix, fit_edges
+from gpuforest.backends import base, numba, numpy
+from gpuforest.engine import assembly, binning, records
 from gpuforest.engine.criteria import CRITERIA
 from gpuforest.engine.forest import Forest
 from gpuforest.engine.grow import grow
-from gpuforest.engine.records import Rules, Sampling, Training
 from gpuforest.engine.target import (
     Target,
     TargetCoding,
@@ -29,9 +25,9 @@ from gpuforest.explain.oob import OutOfBag
 UNLIMITED = 10**9
 
 
-def grown(training: Training, n_trees: int) -> Forest:
+def grown(training: records.Training, n_trees: int) -> Forest:
     """The forest of the first trees of a training."""
-    return merged(grow(training, 0, n_trees), training)
+    return assembly.merged(grow(training, 0, n_trees), training)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,16 +71,16 @@ class Task:
         return replace(self, **changes)
 
     @property
-    def sampling(self) -> Sampling:
+    def sampling(self) -> records.Sampling:
         groups = self.groups if self.n_draws else None
-        return Sampling(len(self.X), self.n_draws, self.weights, groups=groups)
+        return records.Sampling(len(self.X), self.n_draws, self.weights, groups=groups)
 
     @property
-    def rules(self) -> Rules:
+    def rules(self) -> records.Rules:
         n_tried, n_features = self.n_tried or self.X.shape[1], self.X.shape[1]
-        own = {f.name for f in fields(Task)} & {f.name for f in fields(Rules)}
+        own = {f.name for f in fields(Task)} & {f.name for f in fields(records.Rules)}
         given = {name: getattr(self, name) for name in own}
-        return Rules(**given | {
+        return records.Rules(**given | {
             "criterion": CRITERIA[self.criterion].of_outputs(self.n_class_outputs),
             "n_tried": n_tried if self.combined > 1 else min(n_tried, n_features),
             "signs": np.array(self.signs, np.int8),
@@ -99,19 +95,19 @@ class Task:
         if self.n_class_outputs > 1:
             outputs = list(self.y.T)
             classes = [np.arange(int(y.max()) + 1) for y in outputs]
-            return encode_several(outputs, classes, NumpyBackend())
+            return encode_several(outputs, classes, numpy.NumpyBackend())
         if CRITERIA[self.criterion].task == "classification":
             return encode_classes(self.y, np.arange(int(self.y.max()) + 1))
         y = self.y.reshape(len(self.y), -1).astype(np.float64)
         centred = CRITERIA[self.criterion].centred
         return encode_moments(y, self.sampling.most_weight, centred=centred)
 
-    def training(self, backend: Backend) -> Training:
+    def training(self, backend: base.Backend) -> records.Training:
         matrix, target = self.prepared(backend)
-        return Training(matrix, target, self.sampling, self.rules, self.seed, backend)
+        return records.Training(matrix, target, self.sampling, self.rules, self.seed, backend)
 
-    def prepared(self, backend: Backend) -> tuple[BinnedMatrix, Target]:
-        edges = fit_edges(
+    def prepared(self, backend: base.Backend) -> tuple[binning.BinnedMatrix, Target]:
+        edges = binning.fit_edges(
             self.X,
             max_bins=self.max_bins,
             weights=self.weights,
@@ -120,14 +116,14 @@ class Task:
             categories={f: self.categories_of(f) for f in self.categorical},
         )
         coding, y = self.coded()
-        return bin_matrix(self.X, edges, backend), Target.of(coding, y, backend)
+        return binning.bin_matrix(self.X, edges, backend), Target.of(coding, y, backend)
 
     def categories_of(self, f: int) -> tuple[int, ...]:
         some = self.X[~np.isnan(self.X[:, f]), f]
         n = int(some.max()) + 1 if len(some) else 0
         return tuple(range(max(n - self.n_others, 0)))
 
-    def grow(self, backend: Backend) -> Forest:
+    def grow(self, backend: base.Backend) -> Forest:
         return grown(self.training(backend), self.n_trees)
 
 
@@ -146,7 +142,7 @@ def same_forest(a: Forest, b: Forest) -> bool:
     )
 
 
-class DeepFrom(NumbaBackend):
+class DeepFrom(numba.NumbaBackend):
     """The compiled backend, whose deep phase takes slots of at most `rows` rows.
 
     0: every level is wide.
@@ -156,7 +152,7 @@ class DeepFrom(NumbaBackend):
         super().__init__(n_threads, memory_budget)
         self.rows = rows
 
-    def deep_rows(self, training: Training, n_rows: int) -> int:
+    def deep_rows(self, training: records.Training, n_rows: int) -> int:
         return self.rows if super().deep_rows(training, n_rows) else 0
 
 
@@ -209,7 +205,7 @@ def later_rows(task: Task, seed: int = 0) -> np.ndarray:
 
 
 def out_of_bag(
-    forest: Forest, matrix: BinnedMatrix, sampling: Sampling, backend: Backend
+    forest: Forest, matrix: binning.BinnedMatrix, sampling: records.Sampling, backend: base.Backend
 ) -> tuple[Any, Any]:
     """Sums f64[N, n_values] and counts i64[N] over the trees that did not draw each row."""
     oob = _sums_of(forest, matrix, sampling, backend)
@@ -217,16 +213,16 @@ def out_of_bag(
 
 
 def out_of_bag_means(
-    forest: Forest, matrix: BinnedMatrix, sampling: Sampling, backend: Backend
+    forest: Forest, matrix: binning.BinnedMatrix, sampling: records.Sampling, backend: base.Backend
 ) -> np.ndarray:
     """Predictions f64[N, n_values]; NaN for rows that every tree drew."""
     return _sums_of(forest, matrix, sampling, backend).means()
 
 
 def _sums_of(
-    forest: Forest, matrix: BinnedMatrix, sampling: Sampling, backend: Backend
+    forest: Forest, matrix: binning.BinnedMatrix, sampling: records.Sampling, backend: base.Backend
 ) -> OutOfBag:
-    target, rules = Target(forest.coding, None), Rules(CRITERIA["gini"], 1, 1, 2, 1, 0.0)
-    oob = OutOfBag(Training(matrix, target, sampling, rules, forest.seed, backend))
+    target, rules = Target(forest.coding, None), records.Rules(CRITERIA["gini"], 1, 1, 2, 1, 0.0)
+    oob = OutOfBag(records.Training(matrix, target, sampling, rules, forest.seed, backend))
     oob.add([forest], forest.n_trees)
     return oob

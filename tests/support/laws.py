@@ -4,19 +4,16 @@ import numpy as np
 from engine import DeepFrom, Task, table
 from hypothesis import strategies as st
 
-from gpuforest.backends.base import Backend
-from gpuforest.backends.numba import NumbaBackend
-from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.backends import base, numba, numpy
+from gpuforest.engine import nodes, records
 from gpuforest.engine.forest import Forest
-from gpuforest.engine.nodes import unpack
-from gpuforest.engine.records import Frontier, Splits
 
 # the reference, wide levels alone on one thread and on two, and the deep phase
-GROWERS: dict[str, Backend] = {
-    "numpy": NumpyBackend(),
+GROWERS: dict[str, base.Backend] = {
+    "numpy": numpy.NumpyBackend(),
     "wide": DeepFrom(0),
     "wide, threads": DeepFrom(0, 2),
-    "deep": NumbaBackend(),
+    "deep": numba.NumbaBackend(),
 }
 seeds = st.integers(0, 2**32)
 
@@ -38,13 +35,13 @@ def column(*values: float) -> np.ndarray:
 
 def split_of(forest: Forest, node: int = 0) -> tuple[int, int, bool]:
     """Feature, bin, and whether missing values go left, of a node of the first tree."""
-    feature, bin, missing_left, _ = unpack(np, forest.nodes)
+    feature, bin, missing_left, _ = nodes.unpack(np, forest.nodes)
     return int(feature[node]), int(bin[node]), bool(missing_left[node])
 
 
 def leaves_below(forest: Forest) -> list[set[int]]:
     """The leaves below each node, itself included."""
-    feature, _, _, child = unpack(np, forest.nodes)
+    feature, _, _, child = nodes.unpack(np, forest.nodes)
     below = [{node} for node in range(len(feature))]
     for node in reversed(range(len(feature))):
         if feature[node] >= 0:
@@ -52,10 +49,10 @@ def leaves_below(forest: Forest) -> list[set[int]]:
     return below
 
 
-def frontier_of(begin, end, rows, weights, sums) -> Frontier:
+def frontier_of(begin, end, rows, weights, sums) -> records.Frontier:
     """Slots of these rows, whose keys are zero."""
     S = len(begin)
-    return Frontier(
+    return records.Frontier(
         tree=np.zeros(S, np.int32), key=np.zeros(S, np.uint64), n_rows=end - begin,
         begin=begin, end=end, sums=sums,
         constant=np.zeros(S, bool), depth=np.zeros(S, np.int32), rows=rows, weights=weights,
@@ -63,7 +60,7 @@ def frontier_of(begin, end, rows, weights, sums) -> Frontier:
     )  # fmt: skip
 
 
-def one_slot(rows: list[int], weights: list[int], sums: list[int]) -> Frontier:
+def one_slot(rows: list[int], weights: list[int], sums: list[int]) -> records.Frontier:
     """A slot of these rows with these channel sums."""
     return frontier_of(
         np.array([0]), np.array([len(rows)]), np.array(rows, np.int32),
@@ -71,9 +68,9 @@ def one_slot(rows: list[int], weights: list[int], sums: list[int]) -> Frontier:
     )  # fmt: skip
 
 
-def splits_of(feature, bin, missing_left) -> Splits:
+def splits_of(feature, bin, missing_left) -> records.Splits:
     """Splits of slots where no feature is categorical, without scores."""
     S = len(feature)
     left, tried = np.zeros((S, 2), np.int64), np.zeros(S, np.int64)
     words = np.zeros((S, 0), np.uint64)
-    return Splits(np.zeros(S), feature, bin, missing_left, left, tried, words)
+    return records.Splits(np.zeros(S), feature, bin, missing_left, left, tried, words)

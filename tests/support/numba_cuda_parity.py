@@ -15,20 +15,17 @@ from engine import Task, later_rows, out_of_bag_means, places, same_forest, tabl
 from numba_cuda_types import KERNELS, described, signatures
 
 from gpuforest import RandomForestClassifier, RandomForestRegressor
-from gpuforest.backends.numba import NumbaBackend
-from gpuforest.backends.numba_cuda import NumbaCudaBackend
-from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.backends.registry import get_backend
+from gpuforest.backends import numba, numba_cuda, numpy, registry
 from gpuforest.engine.predict import apply, predict
 
 CLASSES = ("gini", "entropy", "misclassification")
 MOMENTS = ("squared_error", "poisson")
-REFERENCE = NumpyBackend()
+REFERENCE = numpy.NumpyBackend()
 WEIGHTS = np.arange(40, dtype=np.int32) % 3
 LAUNCHED = defaultdict(set)  # types of arguments, by the kernel's name
 
 
-class Recorded(NumbaCudaBackend):
+class Recorded(numba_cuda.NumbaCudaBackend):
     """Keeps the types of all arguments of kernels."""
 
     def launch(self, kernel, n, *arguments):
@@ -140,14 +137,14 @@ def check_thousands_of_rows(backend):
 
     for name in ("binary", "7 classes", "60 classes", "two outputs", "counts", "16 bits"):
         task = large(name)
-        assert same_forest(task.grow(NumbaBackend()), task.grow(backend)), name
+        assert same_forest(task.grow(numba.NumbaBackend()), task.grow(backend)), name
 
 
 if __name__ == "__main__":
     # what plain Python says of arithmetic modulo 2**64
     warnings.filterwarnings("ignore", "overflow encountered in scalar", RuntimeWarning)
     warnings.filterwarnings("ignore", "Some inputs do not have OOB scores", UserWarning)
-    get_backend("numba-cuda")  # which says why, if it cannot run here
+    registry.get_backend("numba-cuda")  # which says why, if it cannot run here
     engine = Recorded()
     for name, check in list(globals().items()):
         if name.startswith("check_"):

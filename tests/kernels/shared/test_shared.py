@@ -9,30 +9,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from in_numba import kernel
 
-from gpuforest.engine.criteria import (
-    ABSOLUTE_ERROR,
-    CRITERIA,
-    ENTROPY,
-    GINI,
-    MISCLASSIFICATION,
-    SQUARED_ERROR,
-)
-from gpuforest.engine.nodes import SET_BIN
+from gpuforest.engine import criteria, nodes
 from gpuforest.kernels.shared import numba as compiled
 from gpuforest.kernels.shared import numpy as reference
 from gpuforest.kernels.shared.records import NO_BIN, Split
 
-NUMBERS = {c.number: c for c in CRITERIA.values() if c.number != ABSOLUTE_ERROR}
+NUMBERS = {c.number: c for c in criteria.CRITERIA.values() if c.number != criteria.ABSOLUTE_ERROR}
 
 
-CLASSES = (GINI, ENTROPY, MISCLASSIFICATION)
+CLASSES = (criteria.GINI, criteria.ENTROPY, criteria.MISCLASSIFICATION)
 
 
 @kernel
 def node_scores(sums, criterion, out):
     for i in range(len(sums)):
         n = sums[i, 0]
-        if criterion < SQUARED_ERROR:
+        if criterion < criteria.SQUARED_ERROR:
             n = sums[i].sum()
         out[i] = compiled.node_score(criterion, sums[i], n, sums.shape[1])
 
@@ -65,7 +57,7 @@ def pair_scores(criterion, n, a):
 
 MISSING = 130  # of three words of a set, the third begins with code 128
 CODES = np.array([0, 1, 62, 63, 64, 65, 127, 128, 129, MISSING], np.int64)
-BINS = [0, 1, 63, 64, 128, 129, SET_BIN]
+BINS = [0, 1, 63, 64, 128, 129, nodes.SET_BIN]
 SET = np.array([0, 1 << 63 | 2, 1, 2], np.uint64)  # from the second word: codes 1, 63, 64, 129
 CASES = list(itertools.product(BINS, (False, True)))
 DTYPES = (np.uint8, np.uint16)
@@ -76,7 +68,7 @@ def expected(bin: int, missing_left: bool) -> np.ndarray:
     held = {1, 63, 64, 129}
     return np.array(
         [
-            missing_left if c == MISSING else c in held if bin == SET_BIN else c <= bin
+            missing_left if c == MISSING else c in held if bin == nodes.SET_BIN else c <= bin
             for c in CODES.tolist()
         ]
     )

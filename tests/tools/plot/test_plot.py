@@ -27,18 +27,7 @@ from gpuforest import (
     RandomTreesEmbedding,
     impurity,
     oob_impurity_importance,
-)
-from gpuforest.plot import (
-    plot_boundaries,
-    plot_importances,
-    plot_impurity,
-    plot_loss,
-    plot_oob,
-    plot_pruning,
-    plot_shap_summary,
-    plot_shap_waterfall,
-    plot_steps,
-    plot_tree,
+    plot,
 )
 from gpuforest.tools.plot import style
 
@@ -78,16 +67,16 @@ def test_axes_that_are_passed_are_drawn_on(tree, forest, numbers):
     bagged = RandomForestClassifier(30, oob_score=True, random_state=0).fit(PETALS, SPECIES)
     boosted = HistGradientBoostingClassifier(max_iter=2, early_stopping=True).fit(PETALS, SPECIES)
     for draw, *arguments in (
-        (plot_boundaries, forest, PETALS),
-        (plot_steps, numbers, DIABETES.data, DIABETES.target, 2),
-        (plot_impurity,),
-        (plot_pruning, pruned),
-        (plot_oob, bagged),
-        (plot_importances, numbers),
-        (plot_loss, boosted),
-        (plot_tree, tree),
-        (plot_shap_summary, numbers, DIABETES.data[:9]),
-        (plot_shap_waterfall, numbers, DIABETES.data[:9]),
+        (plot.plot_boundaries, forest, PETALS),
+        (plot.plot_steps, numbers, DIABETES.data, DIABETES.target, 2),
+        (plot.plot_impurity,),
+        (plot.plot_pruning, pruned),
+        (plot.plot_oob, bagged),
+        (plot.plot_importances, numbers),
+        (plot.plot_loss, boosted),
+        (plot.plot_tree, tree),
+        (plot.plot_shap_summary, numbers, DIABETES.data[:9]),
+        (plot.plot_shap_waterfall, numbers, DIABETES.data[:9]),
     ):
         _, given = pyplot.subplots()
         assert draw(*arguments, ax=given) is given
@@ -95,7 +84,7 @@ def test_axes_that_are_passed_are_drawn_on(tree, forest, numbers):
 
 def test_boundaries_are_where_the_tree_splits():
     tree = DecisionTreeClassifier(max_depth=2).fit(PETALS, SPECIES)
-    ax = plot_boundaries(tree, PETALS, SPECIES)
+    ax = plot.plot_boundaries(tree, PETALS, SPECIES)
     mesh, borders = ax.collections
     corners = mesh.get_coordinates()
     assert corners[0, 1:-1, 0].tolist() == [2.45]
@@ -114,7 +103,7 @@ def test_boundaries_are_where_the_tree_splits():
 
 
 def test_shades_are_the_leads_of_the_forest(forest):
-    ax = plot_boundaries(forest, PETALS)
+    ax = plot.plot_boundaries(forest, PETALS)
     mesh = ax.collections[0]
     corners = mesh.get_coordinates()
     x, y = corners[0, :, 0], corners[:, 0, 1]
@@ -130,7 +119,7 @@ def test_shades_are_the_leads_of_the_forest(forest):
 def test_boundaries_of_ten_classes_with_long_names():
     forest = RandomForestClassifier(5, random_state=0).fit(DIGITS.data, DIGITS.target)
     names = [f"the digit that is called {i} and its friends" for i in range(10)]
-    ax = plot_boundaries(forest, DIGITS.data, DIGITS.target, (21, 42), class_names=names)
+    ax = plot.plot_boundaries(forest, DIGITS.data, DIGITS.target, (21, 42), class_names=names)
     check_readable(ax)
     marks = {(line.get_marker(), tuple(line.get_color())) for line in ax.lines}
     assert len(marks) == 10
@@ -138,7 +127,7 @@ def test_boundaries_of_ten_classes_with_long_names():
 
 
 def test_boundaries_of_numbers_by_name(numbers):
-    ax = plot_boundaries(numbers, DIABETES.data, DIABETES.target, ("feature_2", 8))
+    ax = plot.plot_boundaries(numbers, DIABETES.data, DIABETES.target, ("feature_2", 8))
     mesh, points = ax.collections
     assert np.array_equal(points.get_offsets(), DIABETES.data[:, [2, 8]])
     assert mesh.get_clim() == points.get_clim()
@@ -156,12 +145,12 @@ def test_frames_with_categories_and_missing_values():
     )
     y = np.arange(40) % 2 == 0
     forest = RandomForestClassifier(5, random_state=0).fit(frame, y)
-    ax = plot_boundaries(forest, frame, y, ("x", "z"))
+    ax = plot.plot_boundaries(forest, frame, y, ("x", "z"))
     check_readable(ax)
     nullable = frame.convert_dtypes()
     shades = np.asarray(ax.collections[0].get_array())
     for same in (nullable, pl.from_pandas(frame)) if pl else (nullable,):
-        other = plot_boundaries(forest, same, y, ("x", "z"))
+        other = plot.plot_boundaries(forest, same, y, ("x", "z"))
         assert np.array_equal(other.collections[0].get_array(), shades)
     for features, match in (
         (("kind", "z"), "holds categories: choose one of numbers"),
@@ -170,7 +159,7 @@ def test_frames_with_categories_and_missing_values():
         (("x",), "two features, but 1"),
     ):
         with pytest.raises(ValueError, match=match):
-            plot_boundaries(forest, frame, y, features)
+            plot.plot_boundaries(forest, frame, y, features)
 
 
 def test_steps_are_the_predictions():
@@ -179,7 +168,7 @@ def test_steps_are_the_predictions():
         DecisionTreeRegressor(max_depth=3).fit(x, y),
         BaggingRegressor(n_estimators=3, random_state=0).fit(x, y),
     ):
-        ax = plot_steps(model, x, y)
+        ax = plot.plot_steps(model, x, y)
         points, *_, line = ax.lines
         assert np.array_equal(points.get_xydata(), np.column_stack([x, y]))
         ends, found = line.get_data()
@@ -189,11 +178,11 @@ def test_steps_are_the_predictions():
         check_readable(ax)
     tree = DecisionTreeRegressor(max_depth=3).fit(x, y)
     cuts = np.unique(tree.tree_.threshold[tree.tree_.feature >= 0])
-    assert plot_steps(tree, x).lines[0].get_xdata()[1:-1].tolist() == cuts.tolist()
+    assert plot.plot_steps(tree, x).lines[0].get_xdata()[1:-1].tolist() == cuts.tolist()
 
 
 def test_trees_below_the_forest(numbers):
-    ax = plot_steps(numbers, DIABETES.data, DIABETES.target, 2, n_trees=2)
+    ax = plot.plot_steps(numbers, DIABETES.data, DIABETES.target, 2, n_trees=2)
     labels = [t.get_text() for t in ax.get_legend().get_texts()]
     assert labels == ["data", "its first 2 trees", "mean of 10 trees"]
     _, first, _, mean = ax.lines
@@ -206,14 +195,14 @@ def test_trees_below_the_forest(numbers):
 def test_what_cannot_be_drawn_as_a_surface(forest, numbers):
     two = DecisionTreeRegressor(max_depth=1).fit(PETALS, PETALS)
     for draw, match in (
-        (lambda: plot_steps(forest, PETALS), "for classes draw boundaries"),
-        (lambda: plot_steps(two, PETALS), "one output can be drawn, the estimator has 2"),
-        (lambda: plot_boundaries(two, PETALS), "one output can be drawn"),
-        (lambda: plot_boundaries(forest, IRIS.data), "X has 4 features, but .* expecting 2"),
-        (lambda: plot_boundaries(forest, PETALS, IRIS.target), "does not know"),
-        (lambda: plot_boundaries(forest, PETALS, feature_names=["a"]), "feature_names has 1"),
+        (lambda: plot.plot_steps(forest, PETALS), "for classes draw boundaries"),
+        (lambda: plot.plot_steps(two, PETALS), "one output can be drawn, the estimator has 2"),
+        (lambda: plot.plot_boundaries(two, PETALS), "one output can be drawn"),
+        (lambda: plot.plot_boundaries(forest, IRIS.data), "X has 4 features, but .* expecting 2"),
+        (lambda: plot.plot_boundaries(forest, PETALS, IRIS.target), "does not know"),
+        (lambda: plot.plot_boundaries(forest, PETALS, feature_names=["a"]), "feature_names has 1"),
         (
-            lambda: plot_boundaries(numbers, DIABETES.data, class_names=["a"]),
+            lambda: plot.plot_boundaries(numbers, DIABETES.data, class_names=["a"]),
             "class_names are for classes",
         ),
     ):
@@ -221,15 +210,15 @@ def test_what_cannot_be_drawn_as_a_surface(forest, numbers):
             draw()
     embedding = RandomTreesEmbedding(2).fit(PETALS)
     with pytest.raises(TypeError, match="RandomTreesEmbedding predicts neither classes nor"):
-        plot_boundaries(embedding, PETALS)
+        plot.plot_boundaries(embedding, PETALS)
     with pytest.raises(TypeError, match="no trees of gpuforest's"):
-        plot_steps(object(), PETALS)
-    check_readable(plot_tree(embedding, max_depth=2))
-    check_readable(plot_importances(embedding))
+        plot.plot_steps(object(), PETALS)
+    check_readable(plot.plot_tree(embedding, max_depth=2))
+    check_readable(plot.plot_importances(embedding))
 
 
 def test_impurities():
-    ax = plot_impurity()
+    ax = plot.plot_impurity()
     p = ax.lines[0].get_xdata()
     both = np.stack([p, 1 - p], axis=1)
     expected = [
@@ -240,7 +229,7 @@ def test_impurities():
     ]
     assert [line.get_ydata().tolist() for line in ax.lines] == [e.tolist() for e in expected]
     assert len({line.get_linestyle() for line in ax.lines}) == 4
-    check_readable(plot_impurity())
+    check_readable(plot.plot_impurity())
 
 
 @pytest.mark.parametrize("rule", ["min", "one_se"])
@@ -249,7 +238,7 @@ def test_pruning(data, rule):
     kind = DecisionTreeClassifier if data is IRIS else DecisionTreeRegressor
     tree = kind(ccp_alpha="cv", ccp_rule=rule, random_state=0).fit(data.data, data.target)
     curve = tree.pruning_curve_
-    ax = plot_pruning(tree)
+    ax = plot.plot_pruning(tree)
     (bars,) = ax.containers
     assert bars.lines[0].get_xdata().tolist() == curve.ccp_alphas.tolist()
     assert bars.lines[0].get_ydata().tolist() == curve.errors.tolist()
@@ -278,23 +267,23 @@ def test_pruning(data, rule):
 def test_out_of_bag(data):
     kind = RandomForestClassifier if data is IRIS else RandomForestRegressor
     model = kind(30, oob_score=True, random_state=0).fit(data.data, data.target)
-    ax = plot_oob(model)
+    ax = plot.plot_oob(model)
     assert ax.lines[0].get_xdata().tolist() == model.oob_curve_.n_estimators.tolist()
     assert ax.lines[0].get_ydata().tolist() == model.oob_curve_.error.tolist()
     assert ax.texts[0].get_text() == f"{1 - model.oob_score_:.3g}"
-    check_readable(plot_oob(model))
+    check_readable(plot.plot_oob(model))
 
 
 def test_without_a_curve(tree):
     plain = RandomForestClassifier(2, random_state=0).fit(PETALS, SPECIES)
     with pytest.raises(ValueError, match=r"no pruning_curve_: fit a DecisionTree\* with ccp_alpha"):
-        plot_pruning(tree)
+        plot.plot_pruning(tree)
     with pytest.raises(ValueError, match="no oob_curve_: fit a forest with oob_score=True"):
-        plot_oob(plain)
+        plot.plot_oob(plain)
 
 
 def test_importances_of_a_forest(numbers):
-    ax = plot_importances(numbers, top=4)
+    ax = plot.plot_importances(numbers, top=4)
     means = numbers.feature_importances_
     order = np.argsort(-means)[:4]
     spread = np.std([t.feature_importances_ for t in numbers.estimators_], axis=0)
@@ -304,7 +293,7 @@ def test_importances_of_a_forest(numbers):
     (whiskers,) = bars.lines[2] if hasattr(bars, "lines") else ax.containers[1].lines[2]
     ends = [float(s[1, 0]) for s in whiskers.get_segments()]
     assert ends == pytest.approx((means + spread)[order], rel=1e-12)  # normalised once, not twice
-    ax = plot_importances(numbers, feature_names=LONG[:10], top=None)
+    ax = plot.plot_importances(numbers, feature_names=LONG[:10], top=None)
     check_readable(ax)
     labels = [t.get_window_extent() for t in ax.get_yticklabels()]
     assert not any(overlaps(a, b) for a, b in itertools.combinations(labels, 2))
@@ -312,38 +301,42 @@ def test_importances_of_a_forest(numbers):
 
 
 def test_importances_of_a_tree_and_of_permutations(tree):
-    ax = plot_importances(tree, feature_names=IRIS.feature_names)
+    ax = plot.plot_importances(tree, feature_names=IRIS.feature_names)
     assert len(ax.containers) == 1  # bars without deviations
     model = RandomForestClassifier(5, random_state=0).fit(IRIS.data, IRIS.target)
     own = oob_impurity_importance(model, IRIS.data, IRIS.target)
-    ax = plot_importances(own)
+    ax = plot.plot_importances(own)
     assert [p.get_width() for p in ax.patches] == sorted(own.importances_mean, reverse=True)
     assert ax.get_xlabel().startswith("decrease of impurity out of bag")
     found = Bunch(importances_mean=np.array([0.1, -0.2, 0.3]), importances_std=np.full(3, 0.01))
-    ax = plot_importances(found, feature_names=["a", "b", "c"], top=None)
+    ax = plot.plot_importances(found, feature_names=["a", "b", "c"], top=None)
     assert [t.get_text() for t in ax.get_yticklabels()] == ["c", "a", "b"]
     assert [p.get_width() for p in ax.patches] == [0.3, 0.1, -0.2]
     assert ax.get_xlim()[0] < -0.2
     for options, match in (({"top": 0}, "top=0"), ({"feature_names": ["a"]}, "1 names")):
         with pytest.raises(ValueError, match=match):
-            plot_importances(found, **options)
+            plot.plot_importances(found, **options)
 
 
 def test_trees_without_a_split():
     X, y = np.zeros((6, 1)), [0, 1] * 3
     tree = DecisionTreeClassifier(ccp_alpha="cv", ccp_cv=2, random_state=0).fit(X, y)
-    assert "samples = 6" in [t.get_text() for t in plot_tree(tree).texts]
-    for ax in (plot_pruning(tree), plot_importances(tree)):
+    assert "samples = 6" in [t.get_text() for t in plot.plot_tree(tree).texts]
+    for ax in (plot.plot_pruning(tree), plot.plot_importances(tree)):
         check_readable(ax)
     constant = DecisionTreeRegressor().fit(X, np.ones(6))
-    assert plot_steps(constant, X).lines[0].get_ydata().tolist() == [1.0, 1.0]
+    assert plot.plot_steps(constant, X).lines[0].get_ydata().tolist() == [1.0, 1.0]
     flat = DecisionTreeRegressor().fit(np.zeros((6, 2)), np.ones(6))
-    check_readable(plot_boundaries(flat, np.zeros((6, 2)), np.ones(6)))
+    check_readable(plot.plot_boundaries(flat, np.zeros((6, 2)), np.ones(6)))
 
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch, tree):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    for draw in (plot_impurity, lambda: plot_tree(tree), lambda: plot_importances(tree)):
+    for draw in (
+        plot.plot_impurity,
+        lambda: plot.plot_tree(tree),
+        lambda: plot.plot_importances(tree),
+    ):
         with pytest.raises(ImportError, match=r"pip install 'gpuforest\[plot\]'"):
             draw()
 
@@ -359,7 +352,7 @@ def test_the_pictures_of_the_pages_are_small_and_used():
 
 
 def test_boundaries_of_counts_are_means_and_no_logarithms(counts):
-    shades = plot_boundaries(counts, DIABETES.data, DIABETES.target, (2, 8)).collections[0]
+    shades = plot.plot_boundaries(counts, DIABETES.data, DIABETES.target, (2, 8)).collections[0]
     assert shades.get_array().min() > 0
 
 
@@ -367,7 +360,7 @@ def test_boundaries_of_counts_are_means_and_no_logarithms(counts):
 def test_steps_are_the_predictions_after_rounds(n_trees):
     x, y = DIABETES.data[:, [2]], DIABETES.target
     model = HistGradientBoostingRegressor(max_iter=10).fit(x, y)
-    ax = plot_steps(model, x, y, n_trees=n_trees)
+    ax = plot.plot_steps(model, x, y, n_trees=n_trees)
     _, *stages, line = ax.lines
     ends = line.get_xdata()
     inside = ((ends[:-1] + ends[1:]) / 2)[:, None]
@@ -382,12 +375,14 @@ def test_steps_are_the_predictions_after_rounds(n_trees):
 
 
 def test_importances_of_boosting(counts):
-    ax = plot_importances(counts, top=4)
+    ax = plot.plot_importances(counts, top=4)
     gains = np.sort(counts.feature_importances_)[::-1]
     assert [p.get_width() for p in ax.patches] == gains[:4].tolist()
     assert ax.get_xlabel() == "gain of splits, as a share of all"
     assert len(ax.containers) == 1  # there is no tree whose importances stand by themselves
     found = Bunch(importances_mean=np.ones(2), importances_std=np.ones(2))  # of scikit-learn
-    assert plot_importances(found).get_xlabel().startswith("decrease of the score when permuted")
+    assert (
+        plot.plot_importances(found).get_xlabel().startswith("decrease of the score when permuted")
+    )
     with pytest.raises(ValueError, match="IsolationForest has no importances: its cuts are random"):
-        plot_importances(IsolationForest(n_estimators=2, backend="numpy").fit(DIABETES.data))
+        plot.plot_importances(IsolationForest(n_estimators=2, backend="numpy").fit(DIABETES.data))

@@ -5,19 +5,8 @@ import pandas as pd
 import pytest
 from drawn import check_readable
 
-from gpuforest import (
-    DecisionTreeRegressor,
-    HistGradientBoostingClassifier,
-    RandomForestClassifier,
-    RandomForestRegressor,
-    RandomTreesEmbedding,
-)
-from gpuforest.plot import (
-    plot_shap_bar,
-    plot_shap_dependence,
-    plot_shap_summary,
-    plot_shap_waterfall,
-)
+import gpuforest as gf
+from gpuforest import plot
 from gpuforest.tools.plot.shap import partner, shades, swarm
 
 SMALL = {"n_estimators": 5, "random_state": 0, "backend": "numpy", "n_jobs": 1, "max_depth": 4}
@@ -40,14 +29,14 @@ def mixed(n=60):
 @pytest.fixture(scope="module")
 def classes():
     X, y = mixed()
-    return RandomForestClassifier(**SMALL).fit(X, y), X
+    return gf.RandomForestClassifier(**SMALL).fit(X, y), X
 
 
 @pytest.fixture(scope="module")
 def numbers():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(50, 12))
-    return RandomForestRegressor(**SMALL).fit(X, X[:, 3] * X[:, 5] + X[:, 0]), X
+    return gf.RandomForestRegressor(**SMALL).fit(X, X[:, 3] * X[:, 5] + X[:, 0]), X
 
 
 def labels(axis):
@@ -57,7 +46,7 @@ def labels(axis):
 def test_summary(numbers):
     model, X = numbers
     values = model.shap_values(X)
-    ax = plot_shap_summary(model, X, top=3)
+    ax = plot.plot_shap_summary(model, X, top=3)
     order = np.argsort(-np.abs(values).mean(axis=0), kind="stable")[:3]
     assert labels(ax.yaxis) == [f"feature_{f}" for f in order]
     for row, (f, points) in enumerate(zip(order, ax.collections, strict=True)):
@@ -86,7 +75,7 @@ def test_shades_go_from_small_to_large():
 
 def test_names_categories_and_missing_values(classes):
     model, X = classes
-    ax = plot_shap_summary(model, X)
+    ax = plot.plot_shap_summary(model, X)
     assert {t.get_text() for t in ax.get_legend().get_texts()} == {"missing", "a category"}
     assert ax.get_xlabel().endswith("the probability of yes, a long … of a class")
     holes = X[LONG].isna().to_numpy()
@@ -95,13 +84,13 @@ def test_names_categories_and_missing_values(classes):
     assert any(np.array_equal(x, own) for x in crosses)
     check_readable(ax)
     for drawn in (
-        plot_shap_bar(model, X),
-        plot_shap_waterfall(model, X, 0, output="no"),
-        plot_shap_waterfall(model, X, 1),
-        plot_shap_dependence(model, X, LONG, color_by="x"),
-        plot_shap_dependence(model, X, NAMES[1], color_by=LONG),
-        plot_shap_dependence(model, X, "x", color_by=NAMES[1]),
-        plot_shap_dependence(model, X, 3),
+        plot.plot_shap_bar(model, X),
+        plot.plot_shap_waterfall(model, X, 0, output="no"),
+        plot.plot_shap_waterfall(model, X, 1),
+        plot.plot_shap_dependence(model, X, LONG, color_by="x"),
+        plot.plot_shap_dependence(model, X, NAMES[1], color_by=LONG),
+        plot.plot_shap_dependence(model, X, "x", color_by=NAMES[1]),
+        plot.plot_shap_dependence(model, X, 3),
     ):
         check_readable(drawn)
 
@@ -111,8 +100,8 @@ def test_bars_are_mean_sizes(numbers):
     background = X[:7]
     values = model.shap_values(X, background=background)
     for ax in (
-        plot_shap_bar(model, X, background=background, top=None),
-        plot_shap_bar(model, X, background=background, values=values, top=None),
+        plot.plot_shap_bar(model, X, background=background, top=None),
+        plot.plot_shap_bar(model, X, background=background, values=values, top=None),
     ):
         size = np.sort(np.abs(values).mean(axis=0))[::-1]
         assert [bar.get_width() for bar in ax.patches] == size.tolist()
@@ -125,7 +114,7 @@ def test_a_waterfall_leads_from_the_expected_value_to_the_prediction(numbers, ba
     background = X[:9] if background else None
     values = model.shap_values(X, background=background)[4]
     base = model.expected_value_ if background is None else model.expected_value(background)
-    ax = plot_shap_waterfall(model, X, 4, background=background, top=4)
+    ax = plot.plot_shap_waterfall(model, X, 4, background=background, top=4)
     bars = sorted(ax.patches, key=lambda bar: bar.get_y())
     order = np.argsort(-np.abs(values), kind="stable")
     steps = [*values[order[:4]], values[order[4:]].sum()]
@@ -143,28 +132,28 @@ def test_a_waterfall_leads_from_the_expected_value_to_the_prediction(numbers, ba
 
 def test_a_single_other_feature_has_a_bar_of_its_own(numbers):
     model, X = numbers
-    assert len(plot_shap_waterfall(model, X, top=11).patches) == 12
-    assert len(plot_shap_waterfall(model, X, top=None).patches) == 12
+    assert len(plot.plot_shap_waterfall(model, X, top=11).patches) == 12
+    assert len(plot.plot_shap_waterfall(model, X, top=None).patches) == 12
 
 
 def test_dependence(numbers):
     model, X = numbers
     values = model.shap_values(X)
-    [points] = plot_shap_dependence(model, X, 3, color_by=5).collections
+    [points] = plot.plot_shap_dependence(model, X, 3, color_by=5).collections
     assert np.array_equal(points.get_offsets(), np.stack([X[:, 3], values[:, 3]], axis=1))
     assert np.array_equal(points.get_array(), X[:, 5])
-    [points] = plot_shap_dependence(model, X, 3, color_by=None).collections
+    [points] = plot.plot_shap_dependence(model, X, 3, color_by=None).collections
     assert points.get_array() is None
     pairs = np.abs(model.shap_interaction_values(X)[:, 3]).mean(axis=0)
     pairs[3] = 0
     assert partner(model, X, 3, None) == pairs.argmax()
-    [points] = plot_shap_dependence(model, X, 3).collections
+    [points] = plot.plot_shap_dependence(model, X, 3).collections
     assert np.array_equal(points.get_array(), X[:, pairs.argmax()])
 
 
 def test_missing_values_lie_apart(classes):
     model, X = classes
-    ax = plot_shap_dependence(model, X, "x", color_by=None)
+    ax = plot.plot_shap_dependence(model, X, "x", color_by=None)
     [points] = ax.collections
     holes, x = X["x"].isna().to_numpy(), points.get_offsets()[:, 0]
     assert np.array_equal(x[~holes], X["x"][~holes])
@@ -174,34 +163,36 @@ def test_missing_values_lie_apart(classes):
 
 def test_one_tree_without_a_split():
     X = np.arange(12.0).reshape(6, 2)
-    leaf = DecisionTreeRegressor(backend="numpy").fit(X, np.ones(6))
-    for draw in (plot_shap_summary, plot_shap_bar, plot_shap_waterfall):
+    leaf = gf.DecisionTreeRegressor(backend="numpy").fit(X, np.ones(6))
+    for draw in (plot.plot_shap_summary, plot.plot_shap_bar, plot.plot_shap_waterfall):
         check_readable(draw(leaf, X))
-    ax = plot_shap_dependence(leaf, X, 1)  # no feature interacts with it, so there is no colour
+    ax = plot.plot_shap_dependence(
+        leaf, X, 1
+    )  # no feature interacts with it, so there is no colour
     assert ax.collections[0].get_array() is None
     check_readable(ax)
 
 
 def test_what_the_values_are_added_to():
     X, y = mixed()
-    boosted = HistGradientBoostingClassifier(max_iter=2, random_state=0, backend="numpy")
-    ax = plot_shap_bar(boosted.fit(X, y == "no"), X)
+    boosted = gf.HistGradientBoostingClassifier(max_iter=2, random_state=0, backend="numpy")
+    ax = plot.plot_shap_bar(boosted.fit(X, y == "no"), X)
     assert ax.get_xlabel().endswith("\nthe raw prediction of True")
-    several = RandomForestRegressor(**SMALL).fit(X, np.stack([y == "no", y != "no"], axis=1))
-    assert plot_shap_bar(several, X, output=1).get_xlabel().endswith(" prediction 1")
+    several = gf.RandomForestRegressor(**SMALL).fit(X, np.stack([y == "no", y != "no"], axis=1))
+    assert plot.plot_shap_bar(several, X, output=1).get_xlabel().endswith(" prediction 1")
 
 
 @pytest.mark.parametrize(
     ("draw", "given", "message"),
     [
-        (plot_shap_summary, {"output": "maybe"}, "output='maybe' is none of the 2 outputs"),
-        (plot_shap_summary, {"top": 0}, "top=0 features are none"),
-        (plot_shap_waterfall, {"top": 0}, "top=0 features are none"),
-        (plot_shap_summary, {"feature_names": ["a"]}, "feature_names has 1 names"),
-        (plot_shap_summary, {"values": np.zeros((60, 4))}, r"values has the shape \(60, 4\)"),
-        (plot_shap_waterfall, {"row": 60}, "row=60: X has the rows 0 to 59"),
-        (plot_shap_dependence, {"feature": "z"}, "no feature 'z'"),
-        (plot_shap_dependence, {"feature": "x", "color_by": "z"}, "no feature 'z'"),
+        (plot.plot_shap_summary, {"output": "maybe"}, "output='maybe' is none of the 2 outputs"),
+        (plot.plot_shap_summary, {"top": 0}, "top=0 features are none"),
+        (plot.plot_shap_waterfall, {"top": 0}, "top=0 features are none"),
+        (plot.plot_shap_summary, {"feature_names": ["a"]}, "feature_names has 1 names"),
+        (plot.plot_shap_summary, {"values": np.zeros((60, 4))}, r"values has the shape \(60, 4\)"),
+        (plot.plot_shap_waterfall, {"row": 60}, "row=60: X has the rows 0 to 59"),
+        (plot.plot_shap_dependence, {"feature": "z"}, "no feature 'z'"),
+        (plot.plot_shap_dependence, {"feature": "x", "color_by": "z"}, "no feature 'z'"),
     ],
 )
 def test_what_cannot_be_drawn(classes, draw, given, message):
@@ -211,7 +202,7 @@ def test_what_cannot_be_drawn(classes, draw, given, message):
 
 def test_models_that_cannot_be_drawn(numbers):
     with pytest.raises(ValueError, match="the prediction is one number"):
-        plot_shap_bar(*numbers, output=1)
-    embedding = RandomTreesEmbedding(2, backend="numpy").fit(numbers[1])
+        plot.plot_shap_bar(*numbers, output=1)
+    embedding = gf.RandomTreesEmbedding(2, backend="numpy").fit(numbers[1])
     with pytest.raises(TypeError, match="predicts nothing"):
-        plot_shap_bar(embedding, numbers[1])
+        plot.plot_shap_bar(embedding, numbers[1])

@@ -10,15 +10,7 @@ from matplotlib import pyplot
 from matplotlib.patches import FancyBboxPatch
 from sklearn.datasets import load_diabetes, load_digits, load_iris
 
-from gpuforest import (
-    DecisionTreeClassifier,
-    DecisionTreeRegressor,
-    HistGradientBoostingClassifier,
-    HistGradientBoostingRegressor,
-    RandomForestClassifier,
-    RandomForestRegressor,
-    tree_nodes,
-)
+import gpuforest as gf
 from gpuforest.export.graphviz import Drawing
 from gpuforest.plot import plot_tree
 from gpuforest.tools.plot import style
@@ -31,12 +23,12 @@ LONG = [f"a rather long name of a feature in $ and in $ again, number {i}" for i
 
 @pytest.fixture(scope="module")
 def tree():
-    return DecisionTreeClassifier(max_depth=3).fit(IRIS.data, SPECIES)
+    return gf.DecisionTreeClassifier(max_depth=3).fit(IRIS.data, SPECIES)
 
 
 @pytest.fixture(scope="module")
 def forest():
-    return RandomForestClassifier(10, random_state=0).fit(PETALS, SPECIES)
+    return gf.RandomForestClassifier(10, random_state=0).fit(PETALS, SPECIES)
 
 
 def boxes_of(ax):
@@ -64,7 +56,7 @@ def check_tree(ax, least=style.SMALL):
 def test_a_tree_has_a_box_a_node_and_says_what_dot_says(tree):
     names = ["sl", "sw", "pl", "pw"]
     ax = plot_tree(tree, feature_names=names)
-    nodes = tree_nodes(tree, feature_names=names)
+    nodes = gf.tree_nodes(tree, feature_names=names)
     assert len(boxes_of(ax)) == len(nodes) == 9
     assert len(ax.lines) == len(nodes) - 1
     said = [t.get_text() for t in ax.texts]
@@ -79,7 +71,7 @@ def test_a_tree_has_a_box_a_node_and_says_what_dot_says(tree):
 
 def test_edges_lead_from_box_to_child(tree):
     ax = plot_tree(tree)
-    boxes = dict(zip(tree_nodes(tree).values(), boxes_of(ax), strict=True))
+    boxes = dict(zip(gf.tree_nodes(tree).values(), boxes_of(ax), strict=True))
     by_number = {node.number: box for node, box in boxes.items()}
     children = [n for n in boxes if n.parent is not None]
     for node, line in zip(children, ax.lines, strict=True):
@@ -108,27 +100,27 @@ def test_what_is_shown_of_a_tree(tree):
 
 @pytest.mark.parametrize("depth", [1, 6])
 def test_no_box_of_a_tree_overlaps_another(depth):
-    tree = DecisionTreeClassifier(max_depth=depth).fit(DIGITS.data, DIGITS.target)
+    tree = gf.DecisionTreeClassifier(max_depth=depth).fit(DIGITS.data, DIGITS.target)
     check_tree(plot_tree(tree, feature_names=LONG))
 
 
 def test_trees_of_numbers_and_of_several_outputs():
     both = np.column_stack([DIABETES.target, DIABETES.target**2])
     for y in (DIABETES.target, both):
-        tree = DecisionTreeRegressor(max_depth=3).fit(DIABETES.data, y)
+        tree = gf.DecisionTreeRegressor(max_depth=3).fit(DIABETES.data, y)
         check_tree(plot_tree(tree, feature_names=LONG[:10]))
     classes = np.column_stack([IRIS.target, IRIS.target == 1])
-    check_tree(plot_tree(DecisionTreeClassifier(max_depth=3).fit(IRIS.data, classes)))
+    check_tree(plot_tree(gf.DecisionTreeClassifier(max_depth=3).fit(IRIS.data, classes)))
 
 
 @pytest.mark.parametrize("data", [IRIS, DIABETES], ids=["classes", "numbers"])
 def test_trees_of_boosting(data):
-    kind = HistGradientBoostingClassifier if data is IRIS else HistGradientBoostingRegressor
+    kind = gf.HistGradientBoostingClassifier if data is IRIS else gf.HistGradientBoostingRegressor
     y = SPECIES if data is IRIS else data.target
     model = kind(max_iter=3, max_leaf_nodes=6).fit(data.data, y)
     ax = plot_tree(model, 2, max_depth=2)
     check_tree(ax)
-    nodes = tree_nodes(model, 2)
+    nodes = gf.tree_nodes(model, 2)
     number, said = "1" if data is IRIS else "3", [t.get_text() for t in ax.texts]
     assert " ".join(said).startswith(f"round {number} of 3: leaves add to the ")
     number_of = Drawing(model, 2).number
@@ -143,7 +135,7 @@ def test_trees_of_boosting(data):
 
 def test_splits_of_many_branches():
     frame = pd.DataFrame({"shop": list("abcdefgh") * 20, "$ a day, $": np.arange(160) % 9})
-    tree = DecisionTreeClassifier(categorical_split="multiway").fit(frame, frame.shop)
+    tree = gf.DecisionTreeClassifier(categorical_split="multiway").fit(frame, frame.shop)
     ax = plot_tree(tree)
     check_tree(ax)
     assert len(boxes_of(ax)) == 9
@@ -162,8 +154,8 @@ def test_two_trees_side_by_side_are_made_small_enough(tree):
 
 def test_a_tree_too_large_to_draw(forest):
     rows = DIGITS.data[:600], np.arange(600)
-    grown = RandomForestRegressor(1, random_state=0).fit(*rows)
-    small = DecisionTreeRegressor(max_depth=9).fit(*rows)
+    grown = gf.RandomForestRegressor(1, random_state=0).fit(*rows)
+    small = gf.DecisionTreeRegressor(max_depth=9).fit(*rows)
     for model in (grown, small):
         with pytest.raises(ValueError, match="200 inches: show fewer levels of it with max_depth"):
             plot_tree(model)

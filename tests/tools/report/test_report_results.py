@@ -8,11 +8,8 @@ from sklearn import metrics
 from sklearn.inspection import partial_dependence
 
 import gpuforest
-from gpuforest.tools.report import results
+from gpuforest.tools.report import page, pictures, results
 from gpuforest.tools.report.html import figure, interval, scored, share
-from gpuforest.tools.report.page import checks
-from gpuforest.tools.report.pictures import bands, calibration, class_curves
-from gpuforest.tools.report.results import Results
 from gpuforest.tools.report.rows import Rows, aligned, drift
 from gpuforest.tools.report.scores import Score, class_scores, number_scores, wilson
 
@@ -72,11 +69,11 @@ def test_scores_of_classes_are_those_of_scikit_learn(n_classes):
         assert scores[name].low < value < scores[name].high
     assert [s.name for s in scores.values() if s.less] == ["log loss", "Brier score"]
     assert np.array_equal(labels.confusion(proba), metrics.confusion_matrix(truth, predicted))
-    (name, truth, probability), *others = class_curves(labels, proba)
+    (name, truth, probability), *others = pictures.class_curves(labels, proba)
     assert len(others) == (0 if n_classes == 2 else 2)
     assert np.array_equal(truth, y[1::2] == name)
     assert np.array_equal(probability, proba[:, model.classes_ == name][:, 0])
-    mean, share, low, high, n = calibration(truth, probability)
+    mean, share, low, high, n = pictures.calibration(truth, probability)
     assert n.sum() == len(truth)
     assert (share * n).sum() == pytest.approx(truth.sum())  # products of quotients
     assert ((low <= share) & (share <= high)).all()
@@ -94,8 +91,8 @@ def test_scores_of_numbers_are_those_of_scikit_learn():
     for score, value in zip(number_scores(y, predicted), expected, strict=True):
         assert score.value == pytest.approx(value, rel=1e-9)  # sums in another order
         assert score.low < value < score.high
-    assert bands(y, predicted).shape == (4, 10)
-    assert (np.diff(bands(y, predicted)[0]) > 0).all()
+    assert pictures.bands(y, predicted).shape == (4, 10)
+    assert (np.diff(pictures.bands(y, predicted)[0]) > 0).all()
 
 
 @pytest.mark.parametrize(
@@ -166,7 +163,7 @@ def test_numbers_shares_and_scores():
 
 
 def told(model, *rows) -> str:
-    return Page("".join(checks(Results(model, *rows)))).text
+    return Page("".join(page.checks(results.Results(model, *rows)))).text
 
 
 def test_nothing_to_check():
@@ -234,7 +231,7 @@ def test_survival_is_judged_by_concordance():
     y = np.rec.fromarrays([cause, np.minimum(times.min(axis=0), end)], names="cause, time")
     made = forest("RandomSurvivalForest", oob_score=True).set_params(n_estimators=40)
     model = made.fit(X[:150], y[:150])
-    known = Results(model, X[150:], y[150:])
+    known = results.Results(model, X[150:], y[150:])
     assert known.oob.name == "out-of-bag concordance"
     for cause, score in enumerate(known.scores, 1):
         assert score.value == model.score(X[150:], y[150:], cause=cause)
