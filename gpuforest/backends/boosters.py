@@ -267,14 +267,9 @@ class NumbaBooster(NumpyBooster):
         return float(sizes[:, 0].max()), float(sizes[:, 1].max())
 
     def gradients(self, loss: LossOf) -> None:
-        rules, stats, none, kernel = (
-            self.rules,
-            self.stats,
-            np.zeros(0),
-            compiled_gradients.gradients,
-        )
+        rules, none, kernel = self.rules, np.zeros(0), compiled_gradients.gradients
         rules.scale[0] = self.scales
-        self.by_blocks(lambda i, *rows: kernel(loss, rules, stats, none, *rows))
+        self.by_blocks(lambda i, *rows: kernel(loss, rules, self.stats, none, *rows))
 
     def rests(self, loss: LossOf, leaves: Array) -> Array:
         sums, n = np.empty((len(leaves), 2), np.int64), min(self.n_blocks, len(leaves))

@@ -91,10 +91,12 @@ def test_compiled_gradients_equal_the_reference(
     plain.gradients(of_rows, rules, wanted)
     scratch = np.empty((3 + loss.n_raw, compiled.BLOCK))
     for first, last in ((0, 100), (100, N)):
-        compiled.gradients(of_rows, in_array(rules), found, first, last, scratch)
+        none = np.zeros(0)
+        compiled.gradients(of_rows, in_array(rules), found, none, first, last, scratch)
     assert np.array_equal(found, wanted)
-    out = np.empty(2)
-    compiled.largest(of_rows, out, 0, N, scratch)
+    out = np.zeros(2)
+    compiled.gradients(of_rows, in_array(rules), found, out, 0, N, scratch)
+    assert np.array_equal(found, wanted)
     assert out.tolist() == [*plain.largest(of_rows)]
 
 

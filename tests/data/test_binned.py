@@ -96,7 +96,7 @@ def test_estimators(model):
 def test_on_a_device(cuda, monkeypatch):
     data, backend = gf.BinnedData.from_blocks([NUMBERS]), cuda.backend()
     for values in (2**26, 100):  # in one block, and in several
-        monkeypatch.setattr(binned, "DEVICE_VALUES", values)
+        monkeypatch.setattr(binned.binning, "DEVICE_VALUES", values)
         codes = bin_matrix(data, data.edges, backend).codes
         wanted = bin_matrix(NUMBERS, data.edges, backend).codes
         assert (codes.shape, codes.dtype) == (wanted.shape, wanted.dtype)

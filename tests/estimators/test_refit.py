@@ -215,7 +215,7 @@ def test_pruning_that_is_interrupted_leaves_the_tree(monkeypatch):
 def test_predictions_while_another_thread_fits(name, monkeypatch):
     """The second model comes between the check of a table and its walk."""
     model = getattr(gf, name)(3, **FEW).fit(X, Y)
-    expected, check = model.predict(X), base.check_table
+    expected, check = model.predict(X), base.validation.check_table
     wide = np.hstack([RNG.normal(size=(60, 4)), X])
 
     def checked(estimator, table, backend):
@@ -226,6 +226,6 @@ def test_predictions_while_another_thread_fits(name, monkeypatch):
         return found
 
     with monkeypatch.context() as patch:
-        patch.setattr(base, "check_table", checked)
+        patch.setattr(base.validation, "check_table", checked)
         assert np.array_equal(model.predict(X), expected)
     assert np.array_equal(model.predict(wide), clone(model).fit(wide, Y + 1).predict(wide))
