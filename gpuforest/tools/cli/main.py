@@ -122,11 +122,21 @@ def warm_up_kernels(arguments: argparse.Namespace) -> None:
     say(f"compiled {n_compiled} kernels in {seconds:.0f} s; {n_all} are on disk")
 
 
+def begin_compiling(argv: Sequence[str]) -> None:
+    """Begin to compile what training is going to need, unless it is on disk, while the imports of
+    `parser` take seconds."""
+    if [*argv[:1]] == ["train"] and os.environ.get("GPUFOREST_BACKEND", "numba") == "numba":
+        from gpuforest.compiler import code
+
+        code.expect("boosting" if "boosting" in " ".join(argv).lower() else "forests")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line (default: the process's own) and return its exit status."""
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *_, **__: say(f"warning: {message}")
         try:
+            begin_compiling(sys.argv[1:] if argv is None else argv)
             arguments = parser().parse_args(argv)
             arguments.run(arguments)
             sys.stdout.flush()
