@@ -79,7 +79,7 @@ def main() -> None:
     parser.add_argument("--works", default="A:200000:16,B:400000:16,D:20000:16")
     parser.add_argument("--trees", type=int, default=128)
     options = parser.parse_args()
-    growing.merged, progress.stage = counted("joining", growing.merged), stage
+    growing.assembly.merged, progress.stage = counted("joining", growing.assembly.merged), stage
     methods = {
         name: counted("operations", getattr(NumbaBackend, name))
         for name in OPERATIONS

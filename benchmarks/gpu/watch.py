@@ -24,7 +24,7 @@ NAME = "watched"
 
 # a function, by the name under which its caller has it, and what the table calls it
 STAGES: list[tuple[ModuleType, str, str]] = [
-    (base, "learn_table", "check X"),
+    (base.validation, "learn_table", "check X"),
     (base, "edges_of", "edges"),
     (base, "bin_matrix", "encode"),
     (base, "grow", "grow"),
@@ -32,7 +32,7 @@ STAGES: list[tuple[ModuleType, str, str]] = [
     (grow, "roots", "roots"),
     (grow, "split_slots", "split"),
     (grow, "grown_wave", "assembly"),
-    (growing, "merged", "merge"),
+    (growing.assembly, "merged", "merge"),
 ]
 # methods of a backend, and of its parts
 OPERATIONS = [
