@@ -8,7 +8,13 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
 import pytest
+from engine import same_forest
+
+import gpuforest as gf
+from gpuforest.compiler import code
+from gpuforest.compiler.families import all_kernels
 
 WORD = "compiling the kernels of forests"
 CALL = "import few_kernels; few_kernels.call()"
@@ -170,6 +176,55 @@ def test_small_work_does_not_wait(start):
     assert out == "begun True\nnumpy 300\n"
     assert WORD in errors
     assert len(errors.splitlines()) == 1
+
+
+RNG = np.random.default_rng(0)
+X = RNG.integers(0, 9, (120, 4)).astype(float)
+CLASSES, ROWS = (X[:, 0] + X[:, 1] > 8).astype(int), np.arange(120)
+EVENTS = np.rec.fromarrays([CLASSES > 0, 1 + X[:, 2]], names="event,time")
+OUT_OF_BAG = {"n_estimators": 30, "oob_score": True}
+STATISTICS = {"categorical_features": [0], "categorical_split": "ordered_target"}
+STARTS_AGAIN = {  # y, parameters, what else `fit` takes
+    "RandomForestClassifier": (CLASSES, OUT_OF_BAG | STATISTICS, {"groups": ROWS // 3}),
+    "RandomForestRegressor": (X[:, 0], OUT_OF_BAG, {"blocks": ROWS // 30}),
+    "ExtraTreesClassifier": (CLASSES, OUT_OF_BAG | {"bootstrap": True, "max_features": "oob"}, {}),
+    "RandomSurvivalForest": (EVENTS, OUT_OF_BAG, {}),
+    "IsolationForest": (None, {"n_estimators": 9, "contamination": 0.1}, {}),
+    "BaggingClassifier": (CLASSES, {"n_estimators": 9}, {}),
+    "AdaBoostClassifier": (CLASSES, {"n_estimators": 4}, {}),
+    "HistGradientBoostingRegressor": (X[:, 0], {"early_stopping": True}, {}),
+}
+
+
+@pytest.mark.parametrize("name", STARTS_AGAIN)
+def test_work_that_starts_again_leaves_what_numpy_leaves(name, monkeypatch):
+    """A kernel is found missing when others have run: no draw and no attribute is left of that."""
+    y, parameters, passed = STARTS_AGAIN[name]
+    really, asked, left = code.function_of, [], []
+
+    def function_of(kernel):
+        if ".grow_" in kernel and not code._waits.get():
+            asked.append(kernel)
+            raise code.Later(kernel)
+        return really(kernel)
+
+    monkeypatch.setattr(code, "function_of", function_of)
+    for kernel in all_kernels():
+        monkeypatch.setattr(kernel, "loaded", {})
+    for backend in ("", "numpy"):
+        monkeypatch.setenv("GPUFOREST_BACKEND", backend)
+        model = getattr(gf, name)(random_state=np.random.RandomState(0), **parameters)
+        left.append(model.fit(X, y, **passed))
+        if "warm_start" in model.get_params() and "max_features" not in parameters:
+            n_trees = "max_iter" if "Hist" in name else "n_estimators"
+            more = model.get_params()[n_trees] + 2
+            model.set_params(warm_start=True, **{n_trees: more}).fit(X, y, **passed)
+    late, plain = left
+    assert asked
+    assert vars(late).keys() == vars(plain).keys()
+    assert getattr(late, "oob_score_", None) == getattr(plain, "oob_score_", None)
+    assert np.array_equal(late.predict(X), plain.predict(X))
+    assert not hasattr(late, "forest_") or same_forest(late.forest_, plain.forest_)
 
 
 @pytest.mark.deep
