@@ -10,11 +10,12 @@ import pytest
 from two_forests import NEEDED, SCRIPT
 
 import gpuforest
+from gpuforest.cli import main
 from gpuforest.compiler import code, objects, processors
 from gpuforest.compiler.build import compile_one, lists_of, warm_up
 from gpuforest.compiler.families import TITLES, all_kernels, family_of, members, variants
 
-MOST = 60  # compiled variants: each costs whoever installs the package a second or more
+MOST = 60  # compiled variants: each costs its first user a second or more
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(400, 6))
@@ -102,13 +103,15 @@ CALLS = {
 }
 
 
-@pytest.fixture(autouse=True, scope="module")
+@pytest.fixture(scope="module")
 def on_disk():
-    warm_up([*TITLES], os.cpu_count() or 1)
+    """All kernels; most other tests need few of them, and the others are not compiled for those."""
+    assert warm_up([*TITLES], os.cpu_count() or 1) == 0
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("kind", CALLS)
-def test_no_call_compiles_anything(kind, monkeypatch):
+def test_no_call_compiles_anything(kind, on_disk, monkeypatch):
     """A call that needs types which no kernel declares raises a TypeError."""
     asked = []
     monkeypatch.setattr(code, "built", asked.append)
@@ -132,10 +135,14 @@ def test_no_call_compiles_anything(kind, monkeypatch):
     assert n_loaded >= 4  # edges, encode, growing, walking
 
 
-def test_a_warm_up_of_what_is_on_disk_needs_no_compiler(monkeypatch):
+@pytest.mark.deep
+def test_a_warm_up_of_what_is_on_disk_needs_no_compiler(on_disk, monkeypatch, capsys):
     monkeypatch.setattr(code, "has_compiler", lambda: False)
     assert code.warm_up(None, 1) == (0, len(variants()))
     assert objects.is_complete("oblique")
+    assert main(["warmup", "--family", "oblique"]) == 0
+    n = len(members(["oblique", "shared"]))
+    assert capsys.readouterr().err.endswith(f"compiled 0 kernels in 0 s; {n} are on disk\n")
 
 
 def test_families():
@@ -179,7 +186,8 @@ def test_every_level_gives_the_same_bits(tmp_path):
     assert len(digests[0]) == 65
 
 
-def test_code_calls_nothing_of_numba_or_python():
+@pytest.mark.deep
+def test_code_calls_nothing_of_numba_or_python(on_disk):
     for name in variants():
         content = objects.read(name)
         assert content is not None, name

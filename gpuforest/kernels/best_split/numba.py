@@ -66,7 +66,7 @@ def best_split(data, slot, hist, features, need, rules, best, splits, scan, sets
         if features[j] < 0:
             continue
         feature = feature_of(features[j], data, rules, C)
-        if sets is not None and sets.kinds[feature.number] == CATEGORICAL:
+        if sets.kinds[feature.number] == CATEGORICAL:
             varies, best = improve_by_set(
                 hist[j], feature, slot, rules, best, splits, scan, sets.work
             )
