@@ -87,7 +87,5 @@ def members(
         for name in variants()
         if family_of(name) in families and (codes is None or bins_in(name) in (None, codes))
     ]
-    order = [target, None]
-    return sorted(
-        names, key=lambda name: [*order, type_in(name, "target")].index(type_in(name, "target"))
-    )
+    rank = {target: 0, None: 1}
+    return sorted(names, key=lambda name: rank.get(type_in(name, "target"), 2)) if target else names
