@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import os
 import platform
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -133,24 +132,3 @@ def spread(values: Sequence[float], digits: int = 2) -> str:
     if len(values) == 1:
         return f"{middle:.{digits}f}"
     return f"{middle:.{digits}f} ({low:.{digits}f}-{high:.{digits}f})"
-
-
-def by_task(
-    benchmark: str, doc: str, tasks: Mapping[str, Any], columns: Sequence[str],
-    measured: Callable[[Any, argparse.Namespace, int], dict[str, float]],
-) -> None:  # fmt: skip
-    """The command of a benchmark of forests on tasks: what is measured of a task, with the options
-    and a seed, becomes a line of results, and a row of each task has the columns over all seeds."""
-    parser = argparse.ArgumentParser(description=doc)
-    parser.add_argument("--tasks", nargs="+", default=[*tasks])
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--trees", type=int, default=200)
-    parser.add_argument("--threads", type=int, default=1)
-    options = parser.parse_args()
-    log, rows = Log(benchmark, trees=options.trees), []
-    for name in options.tasks:
-        seeds = range(options.seeds)
-        lines = [log.add(task=name, seed=s, **measured(tasks[name], options, s)) for s in seeds]
-        rows.append([name, *(spread([line[c] for line in lines]) for c in columns)])
-        print(f"{name}: done", flush=True)
-    print(table(["task", *columns], rows))

@@ -17,7 +17,7 @@ from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
 
 MOST_THREADS = 4  # on a processor: more would only wait, and take memory
 # The least work of a thread, in values of X and steps of its rows down trees: some 40 ms of a fit,
-# of which a second thread costs 5 to 8, and 5 ms of a prediction (benchmarks/n_jobs.py)
+# of which a second thread costs 5 to 8, and 5 ms of a prediction (benchmarks/results/n_jobs.jsonl)
 LEAST_WORK = 100_000
 ENVIRONMENT = "GPUFOREST_NUM_THREADS"
 

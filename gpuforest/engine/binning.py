@@ -48,7 +48,7 @@ CATEGORY_TYPES = (str, int, float, bool)  # the types that a category may have
 MAX_CATEGORIES = dtypes.MAX_BINS - 2  # one more bin is for other values, and see `missing_code`
 SAMPLE_ROWS = 200_000  # quantiles of a bin of 1/255 are then known to 1.5 %
 # max_bins="auto" gives each value a bin if every feature has at most FEW_VALUES distinct values,
-# and MANY_BINS bins otherwise. benchmarks/bins.py measures what more bins gain and cost
+# and MANY_BINS bins otherwise. benchmarks/results/bins.jsonl has what more bins gain and cost
 FEW_VALUES, MANY_BINS = 1023, 255
 TINY = float(np.finfo(np.float64).tiny)
 LOOK_ROWS = 2048  # values are counted in these rows first; too many there settle the question
