@@ -4,9 +4,6 @@ Measured: two workers of one thread each on this machine against one process of 
 turn, on set A; the rows lie on the workers before the fit begins, as in a cluster's memory. The
 bytes that workers receive (by "trees") or send (--strategy rows) are counted and compared with the
 formula.
-
-Simulated (--simulate): the seconds of 1 to 64 workers, from the measured seconds of a row and tree,
-the bytes of the formula, and the bandwidth of a network that is given.
 """
 
 from __future__ import annotations
@@ -21,10 +18,6 @@ from benchmarks import data
 from benchmarks.record import Log, spread, table
 from gpuforest import RandomForestClassifier
 from gpuforest.common import progress
-
-SIZES = {"HIGGS 11M": (11_000_000, 28), "1e9 x 28": (1_000_000_000, 28)}
-TARGET = 8  # bytes of y that each worker receives of a row
-WORKERS = (1, 2, 4, 8, 16, 32, 64)
 
 
 def received(n_rows: int, n_features: int, n_workers: int, code_bytes: int = 1) -> float:
@@ -159,30 +152,6 @@ def sums(counts: Any) -> dict[str, int]:
     return {name: sum(own[name] for own in each) for name in each[0]}
 
 
-def simulated(options: argparse.Namespace) -> list[dict[str, Any]]:
-    """Seconds for each size and number of workers, by arithmetic from two measured fits."""
-    made = data.make("A", options.rows, 1)
-    few, many = (_seconds(made, trees, options) for trees in (options.trees, 2 * options.trees))
-    a_tree = (many - few) / options.trees / options.rows  # of a row
-    binning = max(0.0, few / options.rows - a_tree * options.trees)
-    found = []
-    for name, (n_rows, n_features) in SIZES.items():
-        for n in WORKERS:
-            own = n_rows * (binning / n + a_tree * options.simulated_trees / n)
-            network = (received(n_rows, n_features, n) + TARGET * n_rows) / options.bandwidth
-            found.append({"size": name, "workers": n, "seconds": own + network, "network": network})
-    return found
-
-
-def _seconds(made: data.Dataset, trees: int, options: argparse.Namespace) -> float:
-    best = np.inf
-    for _ in range(options.turns):
-        began = time.perf_counter()
-        forest(trees, options.depth, n_jobs=2).fit(made.X_train, made.y_train)
-        best = min(best, time.perf_counter() - began)
-    return best
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
@@ -191,20 +160,8 @@ def main() -> None:
     parser.add_argument("--partitions", type=int, default=10)
     parser.add_argument("--strategy", choices=["trees", "rows"], default="trees")
     parser.add_argument("--turns", type=int, default=3)
-    parser.add_argument("--simulate", action="store_true")
-    parser.add_argument("--bandwidth", type=float, default=1.25e9, help="bytes a second, a worker")
-    parser.add_argument("--simulated-trees", type=int, default=100)
     options = parser.parse_args()
-    log = Log("cluster", **{k: v for k, v in vars(options).items() if k != "simulate"})
-    if options.simulate:
-        lines = [log.add(what="simulated", **line) for line in simulated(options)]
-        rows = [
-            [x["size"], str(x["workers"]), f"{x['seconds']:.1f}", f"{x['network']:.2f}"]
-            for x in lines
-        ]
-        print(table(["simulated", "workers", "seconds", "of them network"], rows))
-        return
-    line = log.add(what="measured", **measured(options))
+    line = Log("cluster", **vars(options)).add(what="measured", **measured(options))
     names = ("one_process_seconds", "two_workers_seconds", "speed", "received_mb")
     rows = [[name, spread(line[name])] for name in names]
     by_rows = ("sent_by_rows_mb", "formula_by_rows_mb")

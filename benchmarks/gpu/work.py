@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import real
+from benchmarks import public_data
 from gpuforest.common.hashing import hash_at, tree_keys
 
 Array = Any
@@ -214,7 +214,7 @@ SWEEP_ROWS = [10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000]
 def covtype(folder: Path | None) -> tuple[Work, tuple[np.ndarray, ...]] | None:
     """The real set, four fifths of it to train on, as the rival's figure has it where the set is
     whole."""
-    found = real.load("covtype", folder)
+    found = public_data.numbers("covtype", folder)
     if found is None:
         return None
     X, y = found

@@ -1,9 +1,10 @@
-"""What a library must answer for: a forest to grow, to ask and to weigh."""
+"""The methods of a library's forest: fit, predict, set the threads, weigh the model."""
 
 from __future__ import annotations
 
 import importlib
 import os
+import pickle
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,13 +31,14 @@ class Wanted:
 
 
 class Forest:
-    """A forest of one library, which is imported when its first is made."""
+    """A forest with scikit-learn's interface, whose library is imported when its first is made."""
 
     title: ClassVar[str]
     module: ClassVar[str]
     packages: ClassVar[tuple[str, ...]]  # of the package index: any of these
     note: ClassVar[str] = ""
-    script: ClassVar[Path | None] = None  # in another language: does all that one_fit.py does
+    script: ClassVar[Path | None] = None  # in another language: measures a fit by itself
+    prefix: ClassVar[str] = "RandomForest"
 
     def __init__(self, wanted: Wanted) -> None:
         self.wanted = wanted
@@ -53,9 +55,17 @@ class Forest:
                 continue
         return None
 
+    def parameters(self) -> dict[str, Any]:
+        w = self.wanted
+        return {
+            "n_estimators": w.trees, "max_depth": w.depth, "max_features": w.tried,
+            "n_jobs": w.threads, "random_state": w.seed,
+        }  # fmt: skip
+
     def train(self, X: Array, y: Array) -> Any:
         """The library's model."""
-        raise NotImplementedError
+        kind = "Classifier" if self.wanted.classes else "Regressor"
+        return getattr(self.library, self.prefix + kind)(**self.parameters()).fit(X, y)
 
     def fit(self, X: Array, y: Array) -> None:
         self.model = None  # else two models at once would count as memory of the fit
@@ -66,15 +76,28 @@ class Forest:
         return self.model.predict_proba(X) if self.wanted.classes else self.model.predict(X)
 
     def use_threads(self, n: int) -> None:
-        """From now on, for predictions; nothing where a library cannot."""
+        """From now on, for predictions."""
+        self.model.set_params(n_jobs=n)
 
     def size(self) -> int:
         """Bytes of the model as the library writes it."""
-        raise NotImplementedError
+        counter = Counter()
+        pickle.dump(self.model, counter, protocol=5)
+        return counter.n
 
     def remarks(self) -> dict[str, Any]:
         """What else the results should hold."""
         return {}
+
+
+class Counter:
+    """A file that only counts."""
+
+    n = 0
+
+    def write(self, part: Any) -> int:
+        self.n += (size := memoryview(part).nbytes)
+        return size
 
 
 def bytes_written(write: Callable[[str], Any], name: str = "model") -> int:

@@ -1,4 +1,4 @@
-# One fit of ranger, measured as one_fit.py measures the others: Rscript ranger.R TASK
+# One fit of ranger, measured as turns.py measures the others: Rscript ranger.R TASK
 suppressMessages({
   library(ranger)
   library(jsonlite)

@@ -14,25 +14,136 @@ rows, 20 % decide by their log loss (in pytabkit by default by their accuracy) w
 
 Each result is a line of results/presets.jsonl as soon as it is known. What is there is skipped:
 methods of gpuforest if --label (by default the commit) is the same, others in any case. A method
-that is not there yet or not installed is skipped with a message.
+that is not installed is skipped with a message.
 
 `gpuforest-forest-search` is the best of 50 forests of 300 trees by their out-of-bag rows.
-`--part many_values` runs simulated columns of thousands of categories instead.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
+from collections import defaultdict
 from collections.abc import Iterable
 from fnmatch import fnmatch
+from functools import cache, lru_cache
+from importlib.metadata import version
+from itertools import product
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.model_selection import train_test_split
 
 from benchmarks import public_data, record
-from benchmarks.presets.methods import METHODS, OF_MANY_VALUES, THREADS, ours_is
-from benchmarks.presets.run import lines_of, run
-from benchmarks.presets.sets import SIMULATED
-from benchmarks.presets.summary import PAIRS, summary
+from benchmarks.presets.methods import METHODS, THREADS, Searched
+from benchmarks.turns import Found, measured, take_turns
+
+PAIRS = """
+gpuforest-forest-accurate:sklearn-forest gpuforest-forest-accurate:ydf-forest
+gpuforest-forest-accurate:gpuforest-forest-search gpuforest-forest-fast:sklearn-forest
+gpuforest-boosting-accurate:lightgbm gpuforest-boosting-accurate:lightgbm-tuned
+gpuforest-boosting-accurate:catboost gpuforest-boosting-accurate:ydf-boosting
+gpuforest-boosting-fast:lightgbm
+"""
+TITLES = {"Log loss": "log_loss", "R2": "r2", "Accuracy": "accuracy", "Seconds of fit": "fit_s",
+          "CPU seconds of fit": "fit_cpu_s", "Seconds of predict": "predict_s"}  # fmt: skip
+Results = dict[tuple[str, str], dict[int, dict[str, Any]]]  # of set and method, by split
+
+
+def ours_is(method: str) -> bool:
+    return method.startswith("gpuforest")
+
+
+@cache
+def warm(method: str, task: str) -> None:
+    """A first fit, which takes longer."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"f0": rng.random(200), "f1": pd.Series(["a", "b"] * 100, dtype="str")})
+    model = METHODS[method](task, 0)
+    if not isinstance(model, Searched):
+        model.fit(X, rng.integers(2, size=200)).predict(X)
+
+
+@lru_cache(2)
+def data_of(name: str, folder: Path | None) -> Any:
+    """Plain names of columns, since some libraries refuse others."""
+    found = public_data.load(name, folder)
+    return found and (found[0].set_axis([f"f{i}" for i in range(found[0].shape[1])], axis=1),
+                      found[1])  # fmt: skip
+
+
+def fit(name: str, split: int, method: str, options: argparse.Namespace) -> Found:
+    task = "Regressor" if public_data.BY_NAME[name].numbers else "Classifier"
+    warm(method, task)
+    if (found := data_of(name, options.data)) is None:
+        return None
+    X, y = found
+    stratify = None if task == "Regressor" else y
+    parts = train_test_split(X, y, random_state=split, stratify=stratify)
+    # what a result holds for: our commit, or the version of a library
+    package = method.partition("-")[0].replace("sklearn", "scikit-learn")
+    label = options.label if ours_is(method) else version(package)
+    least = float(np.finfo(float).eps)
+    figures = measured(METHODS[method](task, split), parts, options.limit, least=least)
+    return {"label": label, "load": os.getloadavg()[0], **figures}
+
+
+def summary(lines: Iterable[dict[str, Any]], options: argparse.Namespace) -> str:
+    """Tables of the last results of each method, ours of --label only if it is given."""
+    of: Results = defaultdict(dict)
+    failed = set()
+    for line in lines:
+        wanted = not ours_is(line["method"]) or options.label in (None, line.get("label"))
+        if not wanted or line["set"] not in options.sets:
+            continue
+        if "error" in line or "over" in line:
+            failed.add(f"{line['method']} on {line['set']}: {line.get('error', 'too slow')[:100]}")
+        else:
+            of[line["set"], line["method"]][line["split"]] = line
+    sets = [name for name in options.sets if any(name == key[0] for key in of)]
+    methods = [name for name in options.methods if any(name == key[1] for key in of)]
+    parts = []
+    for title, key in TITLES.items():
+        rows = [[name, *(mean_of(of.get((name, m), {}), key) for m in methods)] for name in sets]
+        shown = [row for row in rows if any(row[1:])]
+        parts.append(f"{title}\n\n{record.table(['set', *methods], shown)}")
+    rows = [row for pair in options.pairs if (row := row_of_pair(of, sets, *pair.split(":")))]
+    header = ["A beside B", "sets", "A better", "level", "B better", "fit A/B", "CPU A/B",
+              "predict A/B"]  # fmt: skip
+    return "\n\n".join([*parts, record.table(header, rows), *sorted(failed)])
+
+
+def mean_of(runs: dict[int, dict[str, Any]], key: str) -> str:
+    found = [run[key] for run in runs.values() if key in run]
+    return f"{np.mean(found):.4f}" if found else ""
+
+
+def loss(line: dict[str, Any]) -> float:
+    return line["log_loss"] if "log_loss" in line else 1 - line["r2"]
+
+
+def row_of_pair(of: Results, sets: list[str], a: str, b: str) -> list[str] | None:
+    """Sets on which a method is better by more than a standard error of the differences."""
+    counts, ratios = [0, 0, 0], []
+    for name in sets:
+        first, second = of.get((name, a), {}), of.get((name, b), {})
+        splits = sorted(first.keys() & second.keys())
+        if not splits:
+            continue
+        each = np.array([loss(first[s]) - loss(second[s]) for s in splits])
+        error = each.std(ddof=1) / np.sqrt(len(each)) if len(each) > 1 else 0.0
+        counts[1 if abs(each.mean()) <= error else 0 if each.mean() < 0 else 2] += 1
+        ratios.append([np.mean([first[s][key] for s in splits])
+                       / np.mean([second[s][key] for s in splits])
+                       for key in ("fit_s", "fit_cpu_s", "predict_s")])  # fmt: skip
+    if not ratios:
+        return None
+    shares = [f"{100 * n / len(ratios):.0f} %" for n in counts]
+    times = [f"{r:.2f}" for r in np.exp(np.log(ratios).mean(axis=0))]
+    return [f"{a} beside {b}", str(len(ratios)), *shares, *times]
 
 
 def chosen(text: str | None, names: Iterable[str]) -> list[str]:
@@ -48,7 +159,6 @@ def chosen(text: str | None, names: Iterable[str]) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.presets", description=__doc__)
-    parser.add_argument("--part", choices=("public", "many_values"), default="public")
     parser.add_argument("--sets", help="names or patterns (a,b*); by default those not sealed")
     parser.add_argument("--methods", help='names or patterns, or "rivals"; by default all')
     parser.add_argument("--splits", type=int, default=5)
@@ -59,19 +169,24 @@ def main() -> None:
     parser.add_argument("--again", action="store_true", help="also what is there")
     parser.add_argument("--summary", action="store_true", help="print tables, measure nothing")
     parser.add_argument("--results", type=Path, default=record.RESULTS / "presets.jsonl")
-    parser.add_argument("--pairs", help="of methods, for the summary: a:b,c:d")
+    parser.add_argument("--pairs", help="of methods, for the summary: a:b c:d", default=PAIRS)
     options = parser.parse_args()
-    options.pairs = [p.split(":") for p in options.pairs.split(",")] if options.pairs else PAIRS
-    simulation = options.part == "many_values"
-    options.methods = chosen(options.methods, OF_MANY_VALUES if simulation else METHODS)
-    names = [n for n in public_data.BY_NAME if (n in public_data.SEALED) == options.sealed]
-    options.sets = chosen(options.sets, SIMULATED if simulation else names)
+    options.pairs, options.methods = options.pairs.split(), chosen(options.methods, METHODS)
+    names = [n for n in public_data.NAMES if (n in public_data.SEALED) == options.sealed]
+    options.sets, path = chosen(options.sets, names), options.results
+    there = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    if options.summary:
+        print(summary(there, options))
+        return
     # of the processes to come; threads that spin as they wait would count as work
     os.environ |= {"OMP_NUM_THREADS": str(THREADS), "OMP_WAIT_POLICY": "passive"}
-    if options.summary:
-        print(summary(lines_of(options.results), options))
-    else:
-        run(options, record.Log("presets", options.results))
+    options.label = options.label or record.commit()
+    held = [x for x in there if not ours_is(x["method"]) or x.get("label") == options.label]
+    done = {(x["set"], x["split"], x["method"]) for x in held if not options.again}
+    every = product(range(options.splits), options.sets, options.methods)
+    jobs = [(name, split, method) for split, name, method in every]
+    jobs = [job for job in jobs if job not in done]
+    take_turns(record.Log("presets", path), jobs, fit, options)
 
 
 if __name__ == "__main__":

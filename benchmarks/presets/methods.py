@@ -22,7 +22,6 @@ Array = Any
 THREADS = int(os.environ.get("OMP_NUM_THREADS", 2))
 KINDS = {"forest": "RandomForest", "extra": "ExtraTrees", "boosting": "HistGradientBoosting"}
 PRESETS = ("scikit-learn", "accurate", "fast")
-SPLITTERS = ("subset", "ordered_target", "auto")
 # LGBM_TD of pytabkit 1.7.3 (models/sklearn/default_params.py), arXiv 2407.04491
 TUNED = {
     "Classifier": {"learning_rate": 0.04, "num_leaves": 50, "subsample": 0.75,
@@ -163,8 +162,8 @@ def ours(kind: str, task: str) -> Any:
     return getattr(gpuforest, KINDS[kind] + task)
 
 
-def plain(kind: str, task: str, seed: int, **parameters: Any) -> Encoded:
-    return AsItIs(ours(kind, task)(random_state=seed, n_jobs=THREADS, **parameters))
+def plain(kind: str, task: str, seed: int) -> Encoded:
+    return AsItIs(ours(kind, task)(random_state=seed, n_jobs=THREADS))
 
 
 def preset(kind: str, name: str, task: str, seed: int) -> Encoded:
@@ -213,14 +212,3 @@ METHODS: dict[str, Callable[[str, int], Encoded]] = {
     "ydf-forest": partial(YDF, "RandomForest", "benchmark_rank1v1"),
     "ydf-boosting": partial(YDF, "GradientBoostedTrees", "benchmark_rank1v1"),
 }  # fmt: skip
-OF_MANY_VALUES: dict[str, Callable[[str, int], Encoded]] = {
-    **{f"gpuforest-{kind}-{way}": partial(plain, kind, categorical_split=way)
-       for kind in ("forest", "boosting") for way in SPLITTERS},
-    "catboost": catboost,
-    "lightgbm": lightgbm,
-}  # fmt: skip
-ALL = {**METHODS, **OF_MANY_VALUES}
-
-
-def ours_is(method: str) -> bool:
-    return method.startswith("gpuforest")

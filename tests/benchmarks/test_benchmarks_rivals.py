@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from benchmarks import compare, one_fit, rivals, works
+from benchmarks import compare, rivals
 from benchmarks.libraries import LIBRARIES
 from benchmarks.libraries.forest import Forest
 from benchmarks.record import ROOT
@@ -22,7 +22,7 @@ def test_a_whole_run(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(LIBRARIES, "nowhere", Nowhere)
     results = tmp_path / "rivals.jsonl"
     tiny = ["--works", "A8", "--part", "0.005", "--trees", "5", "--repeat", "1", "--calm", "0"]
-    rivals.main([*tiny, "--rivals", "sklearn,nowhere", "--goals", "--results", str(results)])
+    rivals.main([*tiny, "--rivals", "sklearn,nowhere", "--results", str(results)])
     said = capsys.readouterr()
     assert "Nowhere's forests: skipped, it is not installed" in said.err
     ours, theirs = (json.loads(line) for line in results.read_text().splitlines())
@@ -30,23 +30,18 @@ def test_a_whole_run(tmp_path, capsys, monkeypatch):
     for line in (ours, theirs):
         assert line["benchmark"] == "rivals"
         assert (line["work"], line["rows"], line["features"], line["tried"]) == ("A8", 1000, 28, 5)
-        assert line["fit_seconds"] > 0
+        assert line["fit_s"] > 0
         assert line["model_mb"] > 0
         assert 0.5 < line["accuracy"] < 0.8
         assert 0.5 < line["log_loss"] < 1
     assert "| A8: 1,000 x 28, 2 classes, depth 8 |" in said.out
     assert f"| scikit-learn {theirs['version']} |" in said.out
-    ratio = theirs["fit_seconds"] / ours["fit_seconds"]
-    verdict = f"{'≥' if ratio >= 20 else '<'} 20"
-    assert f"| A8 | {ratio:.{compare.three_digits(ratio)}f} {verdict} |" in said.out
 
-    rivals.main([*tiny, "--table", "--details", "--goals", "--results", str(results)])
-    assert capsys.readouterr().out == said.out
+    rivals.main([*tiny, "--table", "--details", "--results", str(results)])
+    assert capsys.readouterr().out == said.out[said.out.index("| work |") :]
 
     rivals.main([*tiny, "--rivals", "", "--limit", "0.0001", "--results", str(results)])
-    said = capsys.readouterr()
-    assert "A8, gpuforest: killed, its fit took more than 0.0001 s" in said.err
-    assert "| > 0.0001 |" in said.out
+    assert "| > 0.0001 |" in capsys.readouterr().out
     assert json.loads(results.read_text().splitlines()[-1])["over"] == 0.0001
 
 
@@ -86,17 +81,14 @@ def test_every_library_that_is_installed_answers(name):
     subprocess.run([sys.executable, "-c", ADAPTERS, name], cwd=ROOT, check=True)
 
 
-def test_ranger_where_it_is_installed(tmp_path):
+def test_ranger_where_it_is_installed():
     if LIBRARIES["ranger"].version() is None:
         pytest.skip("ranger is not installed")
-    options = rivals.parse(["--part", "0.005"])
-    for name in ("A16", "diabetes"):
-        work = next(work for work in works.WORKS if work.name == name)
-        about = rivals.write_data(work, tmp_path, options)
-        task = {"library": "ranger", "data": str(tmp_path), "trees": 5, "depth": work.depth}
-        found = one_fit.measure({**task, **about, "threads": 2, "seed": 1, "fits": work.fits})
-        assert found["fit_seconds"] > 0
-        assert found["accuracy"] > 0.5 if about["classes"] else found["r2"] > 0
+    options = rivals.parse(["--part", "0.005", "--trees", "5"])
+    for name, score in (("A16", "accuracy"), ("diabetes", "r2")):
+        found = rivals.fit(name, 1, "ranger", options)
+        assert found["fit_s"] > 0
+        assert found[score] > 0
 
 
 def line(library, seed, date="1", **more):
@@ -108,30 +100,22 @@ def line(library, seed, date="1", **more):
 def test_ratios_are_of_neighbouring_runs():
     runs = compare.by_work(
         [
-            line("gpuforest", 1, fit_seconds=1.0),
-            line("sklearn", 1, fit_seconds=10.0),
-            line("gpuforest", 2, fit_seconds=2.0),
-            line("sklearn", 2, fit_seconds=40.0),
-            line("sklearn", 1, date="2", fit_seconds=99.0),  # alone in its run
-            line("ydf", 1, fit_seconds=4.0),
+            line("gpuforest", 1, fit_s=1.0),
+            line("sklearn", 1, fit_s=10.0),
+            line("gpuforest", 2, fit_s=2.0),
+            line("sklearn", 2, fit_s=40.0),
+            line("sklearn", 1, date="2", fit_s=99.0),  # alone in its run
+            line("ydf", 1, fit_s=4.0),
             line("lightgbm", 1, over=60),
             line("ranger", 1, error="no memory"),
         ]
     )["A8"]
-    assert compare.times_ours(runs, "sklearn", "fit_seconds") == 15
-    assert compare.least(runs, "fit_seconds") == "ydf"
-    assert compare.theirs(runs, "ydf", "fit_seconds", named=True) == "4.00 (4.00x, YDF)"
-    assert compare.theirs(runs, "lightgbm", "fit_seconds") == "> 60 (> 40.0x)"
-    assert compare.reached(runs, "lightgbm", "fit_seconds", 40) == "> 40.0 ≥ 40"
-    assert compare.reached(runs, "lightgbm", "fit_seconds", 41) == "> 40.0 ? 41"
-    assert compare.reached(runs, "sklearn", "fit_seconds", 16) == "15.0 < 16"
-    assert compare.reached(runs, "sklearn", "fit_seconds", None) == "15.0"
-    assert compare.cell(runs, "ranger", "fit_seconds") == "failed"
-    assert compare.cell(runs, "ranger", "predict_seconds") == ""
-    for key, x, better in (("accuracy", 0.8, max), ("log_loss", 0.5, min)):
-        runs["gpuforest"][0][key] = x
-        runs["sklearn"][0][key] = 0.7
-        assert compare.ahead(runs, key, better) == f"{x - 0.7:+.4f}"
+    assert compare.times_ours(runs, "sklearn", "fit_s") == 15
+    assert compare.least(runs, "fit_s") == "ydf"
+    assert compare.theirs(runs, "ydf", "fit_s", named=True) == "4.00 (4.00x, YDF)"
+    assert compare.theirs(runs, "lightgbm", "fit_s") == "> 60"
+    assert compare.cell(runs, "ranger", "fit_s") == "failed"
+    assert compare.cell(runs, "ranger", "predict_s") == ""
 
 
 def test_an_unknown_name_is_one_line(capsys):

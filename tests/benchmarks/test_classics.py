@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_iris, make_friedman1
 from sklearn.model_selection import train_test_split
 
-from benchmarks import real
+from benchmarks import public_data
 from benchmarks.synthetic import TASKS
 from gpuforest import BaggingRegressor, DecisionTreeClassifier, RandomForestClassifier
 from gpuforest.export.text import export_text
@@ -55,7 +55,7 @@ def test_errors_of_bagged_trees_are_those_published(trees, published):
 def test_spam():
     wrong = []
     for i in range(3):
-        parts = train_test_split(*real.load("spambase"), test_size=1536, random_state=i)
+        parts = train_test_split(*public_data.numbers("spambase"), test_size=1536, random_state=i)
         X, X_test, y, y_test = parts
         forest = RandomForestClassifier(500, random_state=i)
         wrong.append(percent_wrong(forest, X, y, X_test, y_test))

@@ -1,15 +1,17 @@
 """The scripts behind the tables of docs/: a tiny run of each, its lines and its table."""
 
 import json
+import time
+from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks import first_contact, public_data, record, versions
+from benchmarks import accuracy, categories, first_contact, public_data, record, turns, versions
 from benchmarks.presets import __main__ as presets
 from benchmarks.presets.methods import Encoded, sklearn_forest
-from benchmarks.presets.sets import SIMULATED, simulated, task_of
 
 pytestmark = pytest.mark.deep
 
@@ -29,6 +31,49 @@ def run(tmp_path, monkeypatch, capsys):
         return [json.loads(line) for line in lines], capsys.readouterr().out
 
     return run
+
+
+def test_accuracy(run):
+    lines, printed = run(accuracy, "--sets", "digits", "--seeds", 2, "--trees", 2)
+    methods = ["scikit-learn", "gpuforest", "gpuforest, 65535 bins"]
+    assert [(x["split"], x["method"]) for x in lines] == [(i, m) for i in (1, 2) for m in methods]
+    theirs, ours = (np.array([x["accuracy"] for x in lines[i::3]]) for i in range(2))
+    difference, error = (ours - theirs).mean(), abs(np.diff(ours - theirs)[0]) / 2
+    assert f"| digits | +0.0000 ± 0.0000 | {difference:+.4f} ± {error:.4f} |" in printed
+
+
+def test_categories(run):
+    lines, printed = run(categories, "--parts", "cost", "--rows", 200, "--turns", 1)
+    assert len(lines) == 4 * 4 * 3 * 2
+    assert all(x["nodes"] >= 3 and x["part"] == "cost" for x in lines)
+    assert "| fit cpu s, ratio to numbers |" in printed
+
+
+def fit(name, split, method, options):
+    """What happens in place of a fit is said by the name of the method."""
+    if method == "absent":
+        raise ModuleNotFoundError("no such library")
+    if method == "fails":
+        raise ValueError("no such number")
+    if name == "no data":
+        return None
+    wait = (lambda X, y: time.sleep(9)) if method == "slow" else (lambda X, y: None)
+    model = SimpleNamespace(fit=wait, predict=lambda X: X[:, 0])
+    X = np.arange(6.0).reshape(3, 2)
+    return turns.measured(model, (X, X, X[:, 0], X[:, 0]), 0.2)
+
+
+def test_turns(tmp_path):
+    jobs = product(["no data", "set"], range(2), ["quick", "absent", "fails", "slow"])
+    log = record.Log("turns", tmp_path / "turns.jsonl")
+    lines = turns.take_turns(log, jobs, fit, SimpleNamespace(limit=0.2))
+    found = [(x["set"], x["split"], x["method"], x.get("r2")) for x in lines]
+    # data, libraries and fits that failed once are not asked for again
+    assert found == [("set", 0, "quick", 1), ("set", 0, "fails", None), ("set", 0, "slow", None),
+                     ("set", 1, "quick", 1)]  # fmt: skip
+    assert lines[1]["error"] == "ValueError: no such number"
+    assert lines[2]["over"] == 0.2
+    assert 0 <= lines[0]["fit_s"] < 0.2
 
 
 def test_first_contact(run, monkeypatch):
@@ -82,12 +127,3 @@ def test_presets_encodes_categories_by_the_training_rows():
     np.testing.assert_array_equal(model.encoded(test)["a"], [-1, np.nan, 1])
     model.most_values = 2
     assert model.encoded(test)["a"].isna().tolist() == [True, True, False]
-
-
-@pytest.mark.parametrize("name", SIMULATED)
-def test_presets_simulates_many_values(name):
-    X, y = simulated(name, 500)
-    assert X.shape == (500, 5 if name == "sim-honest" else 6)
-    assert (len(np.unique(y)) == 2) == (task_of(name) == "Classifier")
-    if "unique" in name:
-        assert X["name"].is_unique

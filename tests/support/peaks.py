@@ -13,7 +13,7 @@ from paths import ROOT
 SCRIPT = """
 import json, sys
 import numpy as np
-from benchmarks.one_fit import Memory
+from benchmarks.turns import Memory
 import gpuforest
 name, backend, N, F, C, parameters, limited = json.loads(sys.argv[1])
 rng = np.random.default_rng(0)
