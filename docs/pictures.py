@@ -27,7 +27,7 @@ from gpuforest import (
     RandomForestRegressor,
     RandomSurvivalForest,
 )
-from gpuforest.engine.reweighting import samme
+from gpuforest.growing.reweighting import samme
 from gpuforest.plot import (
     plot_boundaries,
     plot_importances,

@@ -15,7 +15,7 @@ _homes = {
         "common.errors": "BackendError ModelFormatError",
         "data.binned": "BinnedData",
         "data.blocks": "predict_blocks",
-        "engine.memory": "MemoryEstimate",
+        "growing.memory": "MemoryEstimate",
         "estimators": "AdaBoostClassifier AdaBoostRegressor BaggingClassifier BaggingRegressor "
         "DecisionTreeClassifier DecisionTreeRegressor ExtraTreesClassifier ExtraTreesRegressor "
         "ExtraTreesQuantileRegressor HistGradientBoostingClassifier HistGradientBoostingRegressor "

@@ -13,7 +13,7 @@ from gpuforest.common.errors import BackendError as BackendError
 from gpuforest.common.errors import ModelFormatError as ModelFormatError
 from gpuforest.data.binned import BinnedData as BinnedData
 from gpuforest.data.blocks import predict_blocks as predict_blocks
-from gpuforest.engine.memory import MemoryEstimate as MemoryEstimate
+from gpuforest.growing.memory import MemoryEstimate as MemoryEstimate
 from gpuforest.estimators import AdaBoostClassifier as _AdaBoostClassifier
 from gpuforest.estimators import AdaBoostRegressor as _AdaBoostRegressor
 from gpuforest.estimators import BaggingClassifier as _BaggingClassifier

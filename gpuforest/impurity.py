@@ -1,6 +1,6 @@
 """Impurities of nodes, and the decrease of impurity by splits, as plain functions.
 
-Trees compute the same from integers (`engine/criteria.py`); these are for reading, checking by
+Trees compute the same from integers (`core/criteria.py`); these are for reading, checking by
 hand and splits of any number of branches. Proportions `p` have the shape (..., n_classes) and add
 up to 1. Counts of a split (rows of each class in each branch, or their weight; a branch may be
 empty) have the shape (..., n_branches, n_classes). All functions return a float, or a float64

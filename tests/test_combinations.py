@@ -5,19 +5,20 @@ import numpy as np
 import pytest
 
 from gpuforest.common.dtypes import CATEGORICAL, MOST_COORDINATE
-from gpuforest.engine.binning import BinEdges, fit_edges
-from gpuforest.engine.nodes import CHILD_SHIFT, LEAF_WORD, OBLIQUE_BIN, pack_splits
-from gpuforest.splits.oblique.kind import draw, n_attempts
-from gpuforest.splits.oblique.terms import (
+from gpuforest.core.bins import BinEdges
+from gpuforest.core.nodes import CHILD_SHIFT, LEAF_WORD, OBLIQUE_BIN, pack_splits
+from gpuforest.core.terms import (
     ALL_LEFT,
     Combining,
     chances,
-    in_units,
     pack,
     unpack,
     walking_records,
     words_for,
 )
+from gpuforest.explain.stored import in_units
+from gpuforest.growing.edges import fit_edges
+from gpuforest.splits.oblique.kind import draw, n_attempts
 
 
 def edges_of(*columns, kinds=None):

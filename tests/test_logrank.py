@@ -12,7 +12,7 @@ from engine import same_forest
 from gpuforest import ExtraSurvivalTrees, RandomSurvivalForest, register_backend
 from gpuforest.backends import registry
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.engine.sampling import draw_bags
+from gpuforest.growing.bags import draw_bags
 from gpuforest.splits.logrank.numba import ONE
 
 

@@ -14,8 +14,8 @@ from gpuforest.backends import numba, numpy
 from gpuforest.common import hashing
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.common.hashing import hash_at
-from gpuforest.engine.nodes import unpack
-from gpuforest.engine.predict import apply
+from gpuforest.core.nodes import unpack
+from gpuforest.growing.predict import apply
 from gpuforest.splits.base import draw_features
 
 PLAY_TENNIS = SHARED / "data" / "play_tennis.arff"

@@ -14,8 +14,8 @@ from gpuforest import RandomForestClassifier
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common import hashing
-from gpuforest.engine.nodes import OBLIQUE_BIN, combined, unpack
-from gpuforest.engine.predict import apply, predict
+from gpuforest.core.nodes import OBLIQUE_BIN, combined, unpack
+from gpuforest.growing.predict import apply, predict
 from gpuforest.splits.oblique.kind import DRAWS, STRIDE, mean_combined
 
 rng = np.random.default_rng(0)

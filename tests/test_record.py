@@ -8,7 +8,7 @@ import record
 from record_cases import cases
 
 import gpuforest
-from gpuforest.engine.criteria import CRITERIA
+from gpuforest.core.criteria import CRITERIA
 
 CASES = list(cases())
 KNOWN = json.loads(record.FILE.read_text())

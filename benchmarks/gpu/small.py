@@ -20,8 +20,8 @@ import gpuforest
 from benchmarks.gpu.device import open_device
 from benchmarks.gpu.run import same_forest
 from gpuforest.backends import registry
-from gpuforest.compiler.source import parameters
-from gpuforest.engine import binning
+from gpuforest.backends.cuda.source import parameters
+from gpuforest.backends.rows import rows_below
 
 ROWS = 1500
 NAME = "noting"
@@ -146,7 +146,7 @@ def alone(device: Any) -> set[str]:
     note(device, None, ran)
     backend = registry.get_backend(NAME)
     rows = backend.sampling.rows_below(backend, 1, 5000, 2**61)
-    assert np.array_equal(rows, binning.rows_below(1, 5000, 2**61))
+    assert np.array_equal(rows, rows_below(1, 5000, 2**61))
     counts = np.arange(5000)
     sums = device.get(backend.sums_before(device.put(counts)))
     assert np.array_equal(sums, np.append(0, counts.cumsum()))

@@ -17,8 +17,8 @@ from unittest.mock import patch
 
 from benchmarks.gpu.traffic import TRAFFIC
 from gpuforest.backends import registry
-from gpuforest.engine import grow
 from gpuforest.estimators import base, growing, tasks
+from gpuforest.growing import grow
 
 NAME = "watched"
 

@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from gpuforest.boosting.rounds import Booster, Boosting
-    from gpuforest.engine.binning import BinEdges
-    from gpuforest.engine.forest import Forest
-    from gpuforest.engine.records import Frontier, Sampling, Splits, Subtrees, Training
-    from gpuforest.engine.sampling import RowSampling
-    from gpuforest.engine.slots import Nodes
+    from gpuforest.backends.booster import Booster, Boosting
+    from gpuforest.backends.rows import RowSampling
+    from gpuforest.backends.slots import Nodes
+    from gpuforest.core.bins import BinEdges
+    from gpuforest.core.forest import Forest
+    from gpuforest.core.frontier import Frontier, Splits, Subtrees
+    from gpuforest.core.rules import Sampling
+    from gpuforest.core.training import Training
 
 Array = Any  # of the library whose functions are a backend's `xp`
 # rows and weights i32[2 R], and the number that went left i64[S]
@@ -48,14 +50,14 @@ class Backend(ABC):
     @property
     def nodes(self) -> Nodes:
         """The O(nodes) work between kernels, by default in the array API."""
-        from gpuforest.engine.slots import Nodes
+        from gpuforest.backends.slots import Nodes
 
         return Nodes()
 
     @property
     def sampling(self) -> RowSampling:
         """Rows drawn at random, and bin edges chosen from them, by default on the host."""
-        from gpuforest.engine.sampling import RowSampling
+        from gpuforest.backends.rows import RowSampling
 
         return RowSampling()
 

@@ -1,6 +1,6 @@
 """Boosters on the CPU: what grows the rounds of one fit of boosting, on NumPy or compiled.
 
-boosting/rounds.py has the order of the steps of a round.
+growing/rounds.py has the order of the steps of a round.
 """
 
 from __future__ import annotations
@@ -15,11 +15,19 @@ from typing import Any
 
 import numpy as np
 
-from gpuforest.boosting import rounds
+from gpuforest.backends.booster import (
+    ENOUGH_BITS,
+    Booster,
+    Boosting,
+    Round,
+    in_monotonic_order,
+    root_key,
+)
 from gpuforest.common import hashing
 from gpuforest.common.parallel import Team
 from gpuforest.compiler.types import dtype_of
-from gpuforest.engine.binning import BinnedMatrix, draw_rows
+from gpuforest.core.bins import BinnedMatrix
+from gpuforest.growing.edges import draw_rows
 from gpuforest.kernels.boosted_tree import numba as compiled
 from gpuforest.kernels.boosted_tree import records
 from gpuforest.kernels.boosted_tree.numpy import grow_tree
@@ -36,10 +44,10 @@ PATIENCE = 0.005  # seconds that a thread waits for more to do
 LEAST_GRADIENTS = 2**15  # that are worth another thread
 
 
-class NumpyBooster(rounds.Booster):
+class NumpyBooster(Booster):
     """The rounds of one fit, on NumPy: the specification."""
 
-    def __init__(self, boosting: rounds.Boosting) -> None:
+    def __init__(self, boosting: Boosting) -> None:
         super().__init__(boosting)
         b = boosting
         self.stats = np.empty((b.loss.n_raw, b.n_rows, b.n_words), np.int64)
@@ -79,7 +87,7 @@ class NumpyBooster(rounds.Booster):
 
     def grow(self, number: int) -> None:
         b, K = self.boosting, len(self.stats)
-        self.grow_trees([rounds.root_key(b.seed, number * K + k) for k in range(K)])
+        self.grow_trees([root_key(b.seed, number * K + k) for k in range(K)])
 
     def grow_trees(self, keys: list[int]) -> None:
         """Grow the trees with these keys of their roots."""
@@ -92,7 +100,7 @@ class NumpyBooster(rounds.Booster):
     def add_rests(self, loss: LossOf) -> None:
         b, rules, scales, leaves = self.boosting, self.rules, self.scales, self.trees[0].leaves
         few_digits = leaves["h"] < leaves["n"] << b.hessian_digits
-        few_digits |= np.abs(leaves["g"]) < leaves["n"] << rounds.ENOUGH_BITS
+        few_digits |= np.abs(leaves["g"]) < leaves["n"] << ENOUGH_BITS
         if not few_digits.any():
             return
         few, finer = leaves[few_digits], 2.0 ** (rules.n_bits - REST_BITS)
@@ -126,7 +134,7 @@ class NumpyBooster(rounds.Booster):
 
     def put_in_order(self) -> None:
         tree = self.trees[0]
-        tree.leaves["added"] = rounds.in_monotonic_order(tree, self.boosting.signs)
+        tree.leaves["added"] = in_monotonic_order(tree, self.boosting.signs)
 
     @np.errstate(over="ignore")
     def add_values(self, loss: LossOf) -> None:
@@ -135,11 +143,11 @@ class NumpyBooster(rounds.Booster):
                 raw[rows[leaf["begin"] : leaf["end"]]] += leaf["added"]
                 raw[rows[leaf["other_begin"] : leaf["other_end"]]] += leaf["added"]
 
-    def finish(self, loss: LossOf, raw: Array) -> rounds.Round:
-        return rounds.Round(self.trees, (self.scales.unit, self.scales.sum_h))
+    def finish(self, loss: LossOf, raw: Array) -> Round:
+        return Round(self.trees, (self.scales.unit, self.scales.sum_h))
 
 
-def ordered_rows(b: rounds.Boosting, number: int) -> tuple[Array, int]:
+def ordered_rows(b: Boosting, number: int) -> tuple[Array, int]:
     """The rows that a round grows from, and then the others, i32[N], both ascending; and how many
     it grows from."""
     rows, of_rows = np.arange(b.n_rows, dtype=np.int32), b.row_groups
@@ -231,7 +239,7 @@ class PreparedTree:
 class NumbaBooster(NumpyBooster):
     """The same, compiled, on threads."""
 
-    def __init__(self, boosting: rounds.Boosting) -> None:
+    def __init__(self, boosting: Boosting) -> None:
         super().__init__(boosting)
         self.spaces: SimpleQueue[Workspace] = SimpleQueue()
         self.columns = columns_of(boosting.matrix, self.stats[0])

@@ -16,14 +16,17 @@ import numpy as np
 
 from gpuforest.backends import boosters, numpy
 from gpuforest.backends.base import Array, Backend, Moved
-from gpuforest.boosting.rounds import Boosting
+from gpuforest.backends.booster import Boosting
+from gpuforest.backends.rows import RowSampling, new_codes, value_dtype
+from gpuforest.backends.slots import Nodes
 from gpuforest.common.parallel import cut_evenly, cut_pieces, parallel_map
-from gpuforest.engine.binning import BinEdges, new_codes, value_dtype
-from gpuforest.engine.forest import Forest
-from gpuforest.engine.memory import Fit
-from gpuforest.engine.records import Frontier, Sampling, Splits, Subtrees, Training
-from gpuforest.engine.sampling import RowSampling
-from gpuforest.engine.slots import Nodes
+from gpuforest.compiler.decorators import Kernel
+from gpuforest.core.bins import BinEdges
+from gpuforest.core.fit import Fit
+from gpuforest.core.forest import Forest
+from gpuforest.core.frontier import Frontier, Splits, Subtrees
+from gpuforest.core.rules import Sampling
+from gpuforest.core.training import Training
 from gpuforest.kernels.bag.numba import bag, in_bag
 from gpuforest.kernels.best_split.cuts import Scan, scan_arrays
 from gpuforest.kernels.best_split.numba import HIST_BYTES, level
@@ -31,10 +34,11 @@ from gpuforest.kernels.edges.numba import edges as choose_edges
 from gpuforest.kernels.encode.numba import COARSE, ROWS, encode
 from gpuforest.kernels.grow_subtrees.scratch import SPARSE, Scratch, new_scratch
 from gpuforest.kernels.partition.numba import partition
+from gpuforest.kernels.sets.numba import Sets, new_sets
 from gpuforest.kernels.totals.numba import totals
+from gpuforest.kernels.traverse import numba as by_codes
+from gpuforest.kernels.traverse import oblique as by_sums
 from gpuforest.kernels.traverse.numba import new_group
-from gpuforest.splits.sets.numba import Sets, new_sets
-from gpuforest.splits.walks import compiled_walk
 
 BLOCK_BYTES = 2**20  # codes of a deep block: a core's L2; fewer cost wide data more levels
 MAX_DEEP_ROWS = 2**20  # some seconds of work, which no interrupt can end
@@ -366,3 +370,16 @@ def joined(parts: list[tuple[Array, ...]]) -> Subtrees:
         None if no_sets else np.concatenate([a + first[i] for i, a in enumerate(set_at)]),
         None if no_sets else np.concatenate(words),
     )
+
+
+def compiled_walk(forest: Forest, codes: Array) -> tuple[Kernel, Array, tuple[Any, ...]]:
+    """The kernel that walks down a forest's trees, codes [N, F] as its columns [F, N], and its last
+    arguments."""
+    dtype = np.dtype(np.uint16) if forest.oblique else codes.dtype
+    words = np.empty(-(-codes.size * dtype.itemsize // 4), np.uint32)
+    columns = words.view(dtype)[: codes.size].reshape(codes.shape[::-1])
+    columns[...] = codes.T
+    if forest.oblique:
+        sums = by_sums.new_sums(forest.walking, forest.edges.coordinates, *columns.shape)
+        return by_sums.accumulate_sums, columns, (sums,)
+    return by_codes.accumulate, columns, (words, forest.sets if len(forest.sets) else None)

@@ -15,13 +15,14 @@ from numba.core import config
 
 from gpuforest.backends import gpu
 from gpuforest.backends.base import Array, Backend, Moved
+from gpuforest.backends.rows import RowSampling
+from gpuforest.backends.slots import all_equal
 from gpuforest.common import dtypes, errors
 from gpuforest.compiler.types import as_tuple, new_arrays
-from gpuforest.engine.binning import BinEdges
-from gpuforest.engine.forest import Forest
-from gpuforest.engine.records import Frontier, Splits, Training
-from gpuforest.engine.sampling import RowSampling
-from gpuforest.engine.slots import all_equal
+from gpuforest.core.bins import BinEdges
+from gpuforest.core.forest import Forest
+from gpuforest.core.frontier import Frontier, Splits
+from gpuforest.core.training import Training
 from gpuforest.kernels import numba_cuda as kernels
 from gpuforest.kernels.shared.records import Cuts
 

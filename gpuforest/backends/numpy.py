@@ -6,14 +6,15 @@ import array_api_compat.numpy
 import numpy as np
 
 from gpuforest.backends.base import Array, Backend, Moved
+from gpuforest.backends.booster import Boosting
 from gpuforest.backends.boosters import NumpyBooster
-from gpuforest.boosting.rounds import Boosting
-from gpuforest.engine.binning import BinEdges
-from gpuforest.engine.forest import Forest
-from gpuforest.engine.memory import MIB, Fit
-from gpuforest.engine.records import Frontier, Splits, Training
-from gpuforest.engine.sampling import RowSampling
-from gpuforest.engine.slots import Nodes, all_equal
+from gpuforest.backends.rows import RowSampling
+from gpuforest.backends.slots import Nodes, all_equal
+from gpuforest.core.bins import BinEdges
+from gpuforest.core.fit import MIB, Fit
+from gpuforest.core.forest import Forest
+from gpuforest.core.frontier import Frontier, Splits
+from gpuforest.core.training import Training
 from gpuforest.kernels.best_split.numpy import best_split
 from gpuforest.kernels.encode.numpy import encode
 from gpuforest.kernels.grow_subtrees.scratch import CACHE_BYTES, block_rows
@@ -37,7 +38,9 @@ class NumpyNodes(Nodes):
         chunk, level = max(backend.memory_budget, slot), slot * n_trees * fit.leaves[0] / 2
         # both sides and the scores of all cuts; those of the chunk before may still take memory
         histograms = 13 * chunk if level > chunk else 9 * level
-        kept = fit.level_bytes(n_trees)  # a third of it until trees are put together
+        kept = fit.level_bytes(
+            n_trees, fit.kind.split_words(fit)[1]
+        )  # a third of it until trees are put together
         growing = histograms + 110 * n_trees * fit.bag_rows + kept / 3
         return max(growing, kept, fit.pruning_bytes(n_trees))
 

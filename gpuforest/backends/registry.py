@@ -12,7 +12,7 @@ from gpuforest.backends import gpu
 from gpuforest.backends.base import Backend
 from gpuforest.common import errors, progress
 from gpuforest.compiler import code, families, objects
-from gpuforest.engine.criteria import Criterion
+from gpuforest.core.criteria import Criterion
 from gpuforest.splits.base import Kind
 
 R = TypeVar("R")

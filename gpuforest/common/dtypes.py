@@ -5,7 +5,11 @@ T trees, S slots (open nodes), R rows held by slots, k features tried, M nodes,
 V leaf rows, K outputs.
 """
 
+from typing import Any
+
 import numpy as np
+
+Array = Any  # of the library whose functions are a backend's `xp`
 
 CODE8 = np.uint8  # a bin code: up to 255 bins and one code for missing in one byte
 CODE16 = np.uint16  # a bin code where more than 255 bins were asked for

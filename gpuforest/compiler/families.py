@@ -30,7 +30,8 @@ FOLDERS = {  # of kernels that not all trees need
     "kernels.grow_subtrees.": "forests",
     "kernels.best_split.": "levels", "kernels.partition.": "levels",
     "kernels.boosted_tree.": "boosting", "kernels.gradients.": "boosting",
-    "splits.oblique.": "oblique", "splits.multiway.": "multiway",
+    "splits.oblique.": "oblique", "kernels.traverse.oblique.": "oblique",
+    "splits.multiway.": "multiway",
     "splits.absolute.": "absolute", "splits.logrank.": "logrank",
     "explain.": "explanations",
 }  # fmt: skip

@@ -51,8 +51,8 @@ VERSIONS = 8  # the most versions of a kernel that are kept
 # the files of kernels. Those that take longest to compile come first, so that no process waits for
 # one of them at the end
 FILES = (
-    "kernels/grow_subtrees/numba.py", "splits/*/numba.py", "kernels/*/numba.py", "splits/*/walk.py",
-    "explain/*_kernels.py",
+    "kernels/grow_subtrees/numba.py", "splits/*/numba.py", "kernels/*/numba.py",
+    "kernels/*/oblique.py", "explain/*_kernels.py",
 )  # fmt: skip
 MODULES = [
     *dict.fromkeys(

@@ -15,8 +15,10 @@ from zipfile import BadZipFile
 import numpy as np
 
 from gpuforest.backends.base import Array, Backend
+from gpuforest.backends.rows import new_codes
 from gpuforest.common.arguments import draw_seed
-from gpuforest.engine import binning
+from gpuforest.core.bins import BinEdges, Categories, Statistics, TargetStatistic
+from gpuforest.growing.edges import DEVICE_VALUES, fit_edges
 
 CODES, REST = "codes.npy", "table.npz"  # the files in the folder of saved data
 FORMAT = 1
@@ -60,7 +62,7 @@ class BinnedData:
     """
 
     by_feature: np.ndarray = field(repr=False)  # the codes, u8 or u16 [F, N]
-    edges: binning.BinEdges = field(repr=False)
+    edges: BinEdges = field(repr=False)
     y: Any = field(repr=False)
     sample_weight: np.ndarray | None = field(repr=False)
     feature_names: list[str] | None
@@ -209,10 +211,10 @@ class BinnedData:
             return
         # a row of codes on a device is longer than F: one row says how long
         sample = backend.encode(np.zeros((1, self.shape[1]), np.float32), self.edges)
-        size = max(1, binning.DEVICE_VALUES // self.shape[1])
+        size = max(1, DEVICE_VALUES // self.shape[1])
         for begin in range(0, len(self), size):
             end = min(begin + size, len(self))
-            block = binning.new_codes(end - begin, sample.shape[1], sample.dtype, backend)
+            block = new_codes(end - begin, sample.shape[1], sample.dtype, backend)
             block[:, : self.shape[1]] = backend.asarray(np.ascontiguousarray(codes[begin:end]))
             yield begin, end, block
 
@@ -254,13 +256,13 @@ class Passed(NamedTuple):
 
 def edges_of(
     X: Any, max_bins: int | str, weights: np.ndarray | None, seed: int, backend: Backend,
-    categories: binning.Categories, statistics: binning.Statistics,
-) -> binning.BinEdges:  # fmt: skip
+    categories: Categories, statistics: Statistics,
+) -> BinEdges:  # fmt: skip
     """The bin edges of a table that was checked, or those that binned data have; parameters as of
     `binning.fit_edges`."""
     if isinstance(X, BinnedData):
         return X.edges
-    edges = binning.fit_edges(
+    edges = fit_edges(
         X, max_bins=max_bins, weights=weights, seed=seed, backend=backend, categories=categories
     )
     return replace(edges, statistics=statistics)
@@ -333,10 +335,10 @@ def _unpacked(rest: Any) -> dict[str, Any]:
         raise ValueError("another format")
     categories = {f: tuple(values) for f, values in facts.pop("categories")}
     statistics = {
-        f: binning.TargetStatistic(tuple(known), tuple(values))
+        f: TargetStatistic(tuple(known), tuple(values))
         for f, known, values in facts.pop("statistics", [])
     }
-    edges = binning.BinEdges(rest["values"], rest["offsets"], rest["kinds"], categories, statistics)
+    edges = BinEdges(rest["values"], rest["offsets"], rest["kinds"], categories, statistics)
     y = rest.get("y")
     if "label_codes" in rest:
         classes = np.array(facts.pop("classes"), facts.pop("classes_dtype"))

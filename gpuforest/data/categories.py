@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from gpuforest.core.bins import CATEGORY_TYPES, MAX_CATEGORIES, TargetStatistic, categories_of
 from gpuforest.data.arrays import is_object_column, native_dtypes
 from gpuforest.data.target_statistics import has_statistics, may_have_statistics
-from gpuforest.engine.binning import CATEGORY_TYPES, MAX_CATEGORIES, TargetStatistic, categories_of
 
 # A column as its distinct values and where they are: codes int[N], positions in the values, -1
 # where one is missing; the values that occur, as plain Python values; all values that the dtype

@@ -21,14 +21,15 @@ from sklearn.base import BaseEstimator
 
 from gpuforest.backends.base import Array, Backend
 from gpuforest.backends.registry import get_host_backend
+from gpuforest.backends.rows import row_hashes, value_dtype
 from gpuforest.common import progress
 from gpuforest.common.arguments import byte_count, thread_count
+from gpuforest.core.bins import SAMPLE_ROWS, BinEdges, Categories, Statistics
 from gpuforest.data import arrays, blocks, validation
 from gpuforest.data.binned import OF_ROWS, BinnedData, Labels, codes_in, finished, unfinished
 from gpuforest.data.categories import CategoryReader, Tally, factorize, find
 from gpuforest.data.target_statistics import OrderedTarget, codes_of, has_statistics
-from gpuforest.engine import binning
-from gpuforest.engine.binning import SAMPLE_ROWS
+from gpuforest.growing.edges import LOOK_ROWS, encode_blocks, fit_edges, lowest, most_bins
 
 MOST_CAUSES = 100  # of events
 UNSAID = (
@@ -52,7 +53,7 @@ class Sample:
         """Some rows of a block that begins with the table's row `begin`."""
         values = table[rows]
         values = values.toarray() if issparse(values) else values
-        return cls(begin + rows, np.asarray(values, binning.value_dtype(table)))
+        return cls(begin + rows, np.asarray(values, value_dtype(table)))
 
     def take(self, some: Any) -> Sample:
         return Sample(self.rows[some], self.values[some])
@@ -72,7 +73,7 @@ class Sample:
     def of_lowest_hashes(self, seed: int) -> Sample:
         if len(self.rows) <= SAMPLE_ROWS:
             return self
-        return self.take(binning.lowest(binning.row_hashes(seed, self.rows), SAMPLE_ROWS))
+        return self.take(lowest(row_hashes(seed, self.rows), SAMPLE_ROWS))
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,11 +93,11 @@ class Summary:
         limit = min(self.limit, other.limit)
         if len(sample.rows) > 2 * SAMPLE_ROWS:
             sample = sample.of_lowest_hashes(self.seed)
-            limit = int(binning.row_hashes(self.seed, sample.rows).max())
+            limit = int(row_hashes(self.seed, sample.rows).max())
         return replace(
             self,
             n_rows=self.n_rows + other.n_rows,
-            look=look.take(slice(binning.LOOK_ROWS + 1)),
+            look=look.take(slice(LOOK_ROWS + 1)),
             sample=sample,
             tallies={f: tally + other.tallies[f] for f, tally in self.tallies.items()},
             limit=limit,
@@ -135,14 +136,14 @@ class Reader(BaseEstimator):  # type: ignore[misc]
             self.features, self.names = counter.features, names
         n, seed = table.shape[0], self.seed
         rows = np.arange(n) if weight is None else np.flatnonzero(weight > 0)
-        look = Sample.of(table, rows[: binning.LOOK_ROWS + 1], begin)
-        rows = rows[binning.row_hashes(seed, begin + rows) <= np.uint64(limit)]
+        look = Sample.of(table, rows[: LOOK_ROWS + 1], begin)
+        rows = rows[row_hashes(seed, begin + rows) <= np.uint64(limit)]
         if len(rows) > SAMPLE_ROWS:
-            rows = rows[binning.lowest(binning.row_hashes(seed, begin + rows), SAMPLE_ROWS)]
+            rows = rows[lowest(row_hashes(seed, begin + rows), SAMPLE_ROWS)]
         return Summary(n, look, Sample.of(table, rows, begin), counter.tallies, seed, limit)
 
     def read(
-        self, X: Any, edges: binning.BinEdges, ordered: Ordered, begin: int, backend: Backend
+        self, X: Any, edges: BinEdges, ordered: Ordered, begin: int, backend: Backend
     ) -> Array:
         """A block as numbers [n, F], whose first row is the table's row `begin`."""
         table = validation.read_table(
@@ -155,7 +156,7 @@ class Reader(BaseEstimator):  # type: ignore[misc]
     def edges(
         self, summary: Summary, y: Any, weights: np.ndarray | None, groups: np.ndarray | None,
         backend: Backend,
-    ) -> tuple[binning.BinEdges, Ordered]:  # fmt: skip
+    ) -> tuple[BinEdges, Ordered]:  # fmt: skip
         """The edges that `binning.fit_edges` chooses from all rows, of which this is the summary;
         their integer weights and the numbers of their groups are i32[N] or None. And what target
         statistics make of categories."""
@@ -168,9 +169,9 @@ class Reader(BaseEstimator):  # type: ignore[misc]
         sample = summary.sample.of_lowest_hashes(self.seed).with_columns(ordered)
         look = summary.look.with_columns(ordered).values
         categories = {f: known for f, known in categories.items() if f not in statistics}
-        edges = binning.fit_edges(
+        edges = fit_edges(
             sample.values,
-            max_bins=binning.most_bins(look, self.max_bins, None, categories, backend),
+            max_bins=most_bins(look, self.max_bins, None, categories, backend),
             weights=None if weights is None else weights[sample.rows],
             seed=self.seed,
             sample_rows=len(sample.rows),
@@ -180,11 +181,11 @@ class Reader(BaseEstimator):  # type: ignore[misc]
         return replace(edges, statistics=statistics), ordered
 
     def _statistics(
-        self, tallies: dict[int, Tally], categories: binning.Categories, *of_rows: Any
-    ) -> tuple[Ordered, binning.Statistics]:
+        self, tallies: dict[int, Tally], categories: Categories, *of_rows: Any
+    ) -> tuple[Ordered, Statistics]:
         """What takes the place of those categories that have target statistics."""
         ordered: Ordered = {}
-        statistics: binning.Statistics = {}
+        statistics: Statistics = {}
         target = None
         for f, tally in tallies.items():
             if has_statistics(self.categorical_split, len(categories[f])):
@@ -287,7 +288,7 @@ def summarised(source: blocks.Blocks, reader: Reader, rows: Rows, backend: Backe
 
 
 def write_codes(
-    source: blocks.Blocks, reader: Reader, edges: binning.BinEdges, ordered: Ordered,
+    source: blocks.Blocks, reader: Reader, edges: BinEdges, ordered: Ordered,
     codes: np.ndarray, backend: Backend,
 ) -> None:  # fmt: skip
     """Write the codes [F, N] of all blocks."""
@@ -299,7 +300,7 @@ def write_codes(
             if begin + len(block.X) > N:
                 raise ValueError("the second pass over the blocks finds more rows than the first")
             X = reader.read(block.X, edges, ordered, begin, backend)
-            for first, last, part in binning.encode_blocks(X, edges, backend):
+            for first, last, part in encode_blocks(X, edges, backend):
                 codes[:, begin + first : begin + last] = part.T
         begin += len(block.X)
         progress.report(begin, N)

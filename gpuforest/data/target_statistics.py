@@ -34,9 +34,10 @@ import numpy as np
 
 from gpuforest.common import hashing
 from gpuforest.common.sums import blocks, exact_sum
+from gpuforest.core.bins import Categories, Statistics, TargetStatistic
+from gpuforest.core.target import CheckedTarget
 from gpuforest.data.arrays import to_host
-from gpuforest.engine.binning import Categories, Statistics, TargetStatistic
-from gpuforest.engine.target import CheckedTarget, encode_moments
+from gpuforest.growing.targets import encode_moments
 
 FROM = 30  # categorical_split="auto": a feature of more categories than this has statistics
 LEVEL = 1.645  # the 5 % quantile of a normal distribution, of the test whether means differ

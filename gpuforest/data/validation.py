@@ -16,15 +16,18 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from gpuforest.backends.base import Array, Backend
+from gpuforest.backends.rows import value_dtype
 from gpuforest.common.dtypes import MAX_FEATURES, MAX_ROWS, ROW, VALUE
 from gpuforest.common.parallel import parallel_map
+from gpuforest.core.bins import Categories
+from gpuforest.core.criteria import Criterion
+from gpuforest.core.target import CheckedTarget
 from gpuforest.data import arrays
 from gpuforest.data.binned import BinnedData, Labels
 from gpuforest.data.categories import CategoryReader
 from gpuforest.data.target_statistics import may_have_statistics
-from gpuforest.engine.binning import DEVICE_VALUES, Categories, value_dtype
-from gpuforest.engine.criteria import Criterion
-from gpuforest.engine.target import CheckedTarget, integer_weights
+from gpuforest.growing.edges import DEVICE_VALUES
+from gpuforest.growing.targets import integer_weights
 
 # text that sorts in the order of time, each digit as 0: a number, or a year and what follows
 SORTED_TEXT = re.compile(r"\D*(0+|0000\D.*)")

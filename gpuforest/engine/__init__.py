@@ -1,1 +1,8 @@
-"""The engine: values become codes, trees grow, forests predict."""
+"""Names of modules in pickles of 0.x; they go with the next release."""
+
+import sys
+
+from gpuforest.core import bins, forest, target
+
+renamed = {"binning": bins, "forest": forest, "target": target}
+sys.modules |= {f"{__name__}.{name}": module for name, module in renamed.items()}

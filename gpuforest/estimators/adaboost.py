@@ -15,16 +15,19 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from gpuforest.backends.base import Backend
 from gpuforest.common import progress, sums
+from gpuforest.core import nodes
+from gpuforest.core.forest import Forest, joined
+from gpuforest.core.target import CheckedTarget
+from gpuforest.core.training import Training
 from gpuforest.data.arrays import in_kind_of, is_on_device, to_host
 from gpuforest.data.binned import Passed
-from gpuforest.engine import nodes, records, reweighting
-from gpuforest.engine import predict as prediction
-from gpuforest.engine.forest import Forest, joined
-from gpuforest.engine.grow import grow, keeping_scratch
-from gpuforest.engine.target import CheckedTarget, integer_weights
 from gpuforest.estimators import ensembles, fits, growing, params, tasks
 from gpuforest.estimators.settings import Settings, check_some_weight, row_weights_of, rules_of
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
+from gpuforest.growing import predict as prediction
+from gpuforest.growing import reweighting
+from gpuforest.growing.grow import grow, keeping_scratch
+from gpuforest.growing.targets import integer_weights
 
 SHARED = ("max_bins", "backend", "memory_limit")  # parameters of ours and of the tree's
 
@@ -164,7 +167,7 @@ class AdaBoost(ensembles.BaseForest):
         return sums.near_one(factors) if factors.max() < 2.0**-512 else factors
 
     def _judge(
-        self, tree: Forest, training: records.Training, target: np.ndarray, weights: np.ndarray
+        self, tree: Forest, training: Training, target: np.ndarray, weights: np.ndarray
     ) -> reweighting.Round | None:
         """What follows from the errors of a tree, and from the rows' weights; see `boost`."""
         raise NotImplementedError
@@ -217,7 +220,7 @@ class AdaBoost(ensembles.BaseForest):
             yield float(score(y, to_host(predicted), sample_weight=weight))
 
 
-def reached(tree: Forest, training: records.Training) -> Iterator[tuple[slice, np.ndarray]]:
+def reached(tree: Forest, training: Training) -> Iterator[tuple[slice, np.ndarray]]:
     """Blocks of training rows, and the row of the leaf table that each of them reaches in a single
     tree, i64[n]."""
     backend = training.backend
@@ -269,7 +272,7 @@ class AdaBoostClassifier(AdaBoost, tasks.Classifier):
         return "votes"
 
     def _judge(
-        self, tree: Forest, training: records.Training, target: np.ndarray, weights: np.ndarray
+        self, tree: Forest, training: Training, target: np.ndarray, weights: np.ndarray
     ) -> reweighting.Round | None:
         classes = training.target.coding.classes
         assert classes is not None
@@ -389,7 +392,7 @@ class AdaBoostRegressor(AdaBoost, tasks.Regressor):
         return "median"
 
     def _judge(
-        self, tree: Forest, training: records.Training, target: np.ndarray, weights: np.ndarray
+        self, tree: Forest, training: Training, target: np.ndarray, weights: np.ndarray
     ) -> reweighting.Round | None:
         residuals = np.empty(len(target))
         for rows, at in reached(tree, training):

@@ -12,14 +12,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.backends import base, numpy
 from gpuforest.common import progress
+from gpuforest.core.forest import Forest
+from gpuforest.core.rules import Sampling
+from gpuforest.core.training import Training
 from gpuforest.data.arrays import to_host
-from gpuforest.engine import predict as prediction
-from gpuforest.engine.forest import Forest
-from gpuforest.engine.records import Sampling, Training
-from gpuforest.engine.sampling import drawn_rows
 from gpuforest.estimators import fits, memory, tasks
 from gpuforest.explain import proximities, quantile_forest, uncertainty
 from gpuforest.explain.importances import unbiased_importances
+from gpuforest.growing import predict as prediction
+from gpuforest.growing.bags import drawn_rows
 
 
 def estimators_samples_(self: Any) -> list[np.ndarray]:

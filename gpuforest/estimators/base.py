@@ -16,14 +16,15 @@ from sklearn.utils.validation import check_is_fitted
 from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import for_splits, run_on_backend
 from gpuforest.common import arguments, dtypes, progress
+from gpuforest.core import criteria
+from gpuforest.core.bins import BinEdges, Categories, Statistics
+from gpuforest.core.forest import Forest
+from gpuforest.core.rules import Sampling
+from gpuforest.core.target import CheckedTarget, Target, TargetCoding
+from gpuforest.core.training import Training
 from gpuforest.data import arrays, validation
 from gpuforest.data.binned import BinnedData, Passed, edges_of
 from gpuforest.data.target_statistics import OrderedTarget, refuse_statistics, replace_categories
-from gpuforest.engine import criteria, records
-from gpuforest.engine.binning import BinEdges, Categories, Statistics, bin_matrix, most_bins
-from gpuforest.engine.forest import Forest
-from gpuforest.engine.grow import grow
-from gpuforest.engine.target import CheckedTarget, Target, TargetCoding
 from gpuforest.estimators import bases, explaining, fits, growing, memory
 from gpuforest.estimators.settings import (
     RowWeights,
@@ -38,6 +39,9 @@ from gpuforest.estimators.settings import (
     signs_of,
 )
 from gpuforest.explain.importances import impurity_importances
+from gpuforest.growing.edges import bin_matrix, most_bins
+from gpuforest.growing.grow import grow
+from gpuforest.splits import kinds
 
 Array = Any
 NOT_PICKLED = ("tree_", "estimators_", "_products_", "_converted_", "_seconds_", "_steps_")
@@ -59,7 +63,7 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
     memory_limit: int | str | None
     random_state: Any
     verbose: int = 0
-    _sampling_: records.Sampling
+    _sampling_: Sampling
     _splitter = "best"
     _takes_outputs = False  # targets [n_samples, n_outputs]
     _converter = "sklearn", "to_sklearn"  # the module and the function of `to_sklearn`
@@ -213,10 +217,10 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
                 edges = edges_of(X, max_bins, integers, seed, backend, categories, statistics)
             matrix = bin_matrix(X, edges, backend)
             target = Target.of(coding, codes, backend)
-            rules = fit.kind.fitted(rules, matrix, sampling, backend)
+            rules = kinds.fitted(rules, matrix, sampling, backend)
             if judges.blocks is not None and edges.statistics:
                 refuse_statistics()
-        training = records.Training(matrix, target, sampling, rules, seed, backend)
+        training = Training(matrix, target, sampling, rules, seed, backend)
         return growing.TrainingPlan(training, settings, checked, self._combine(), judges.blocks)
 
     def _for_rows(self, settings: Settings, n_rows: int) -> Settings:
@@ -292,7 +296,7 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
     def _sampling_for(
         self, settings: Settings, n_rows: int, weights: RowWeights, checked: CheckedTarget,
         groups: np.ndarray | None,
-    ) -> records.Sampling:  # fmt: skip
+    ) -> Sampling:  # fmt: skip
         """How bags are drawn, and which weights are added up."""
         return sampling_of(settings, n_rows, weights, self._labels(checked), groups)
 
@@ -301,7 +305,7 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
         return None
 
     def _encode_target(
-        self, checked: CheckedTarget, sampling: records.Sampling, backend: Backend
+        self, checked: CheckedTarget, sampling: Sampling, backend: Backend
     ) -> tuple[TargetCoding, Array]:
         raise NotImplementedError
 

@@ -14,11 +14,15 @@ from sklearn.base import clone
 from sklearn.utils.validation import _check_monotonic_cst, check_is_fitted
 
 from gpuforest.backends.base import Backend
+from gpuforest.backends.booster import Boosting, Round
 from gpuforest.backends.registry import for_boosting, run_on_backend
-from gpuforest.boosting import losses, rounds
-from gpuforest.boosting.model import BoostedCoding, gain_importances
+from gpuforest.backends.rows import on_host
 from gpuforest.common import progress
 from gpuforest.common.arguments import draw_seed
+from gpuforest.core import criteria
+from gpuforest.core.bins import Categories, Statistics
+from gpuforest.core.forest import Forest
+from gpuforest.core.target import CheckedTarget
 from gpuforest.data import validation as checks
 from gpuforest.data.arrays import to_host
 from gpuforest.data.binned import BinnedData, Passed, edges_of
@@ -28,16 +32,19 @@ from gpuforest.data.target_statistics import (
     replace_categories,
     with_numbers,
 )
-from gpuforest.engine import binning, criteria
-from gpuforest.engine.forest import Forest
-from gpuforest.engine.predict import predict
-from gpuforest.engine.target import CheckedTarget, integer_weights
 from gpuforest.estimators import bases, boosting_fit, fits, params, presets, settings, tasks
 from gpuforest.estimators.base import BaseTrees
 from gpuforest.estimators.boosting_fit import Rows, Watch
 from gpuforest.estimators.memory import boosted_fit_of, boosting_fitted_to_memory
 from gpuforest.estimators.trees import first_weights
 from gpuforest.explain.model_facts import best_round
+from gpuforest.growing import rounds
+from gpuforest.growing.boosted import BoostedCoding, gain_importances
+from gpuforest.growing.edges import bin_matrix
+from gpuforest.growing.predict import predict
+from gpuforest.growing.rounds import refuse_overflow, warn_of_lost_precision
+from gpuforest.growing.targets import integer_weights
+from gpuforest.kernels.gradients import losses
 
 
 class HistGradientBoosting(BaseTrees, presets.HasPresets):
@@ -165,7 +172,7 @@ class HistGradientBoosting(BaseTrees, presets.HasPresets):
                 train = train.take(np.flatnonzero(weight), backend)
             loss = losses.Loss.of(self.loss, self.quantile, 0 if classes is None else len(classes))
             loss.check(train.y)
-            rounds.refuse_overflow(train.y, train.weight)
+            refuse_overflow(train.y, train.weight)
             signs = self._monotonic_signs()
             interacting = boosting_fit.interacting(self, X.shape[1])
             if signs.any() and loss.n_raw > 1:
@@ -198,10 +205,10 @@ class HistGradientBoosting(BaseTrees, presets.HasPresets):
             integers = None if train.weight is None else integer_weights(train.weight)
             learned = categories, statistics
             edges = edges_of(train.X, self.max_bins, integers, seed, backend, *learned)
-            matrix = binning.bin_matrix(train.X, edges, backend)
+            matrix = bin_matrix(train.X, edges, backend)
             if earlier is None and self.scoring == "loss":
                 train = replace(train, X=None)  # it may be a copy, which nothing needs any more
-        boosting = rounds.Boosting(
+        boosting = Boosting(
             matrix=matrix, y=np.ascontiguousarray(train.y, np.float64), weight=train.weight,
             loss=loss, signs=signs, groups=interacting, memory=memory, seed=seed, backend=backend,
             row_groups=train.numbers() if self.subsample < 1 else None, **self._rules(),
@@ -210,8 +217,8 @@ class HistGradientBoosting(BaseTrees, presets.HasPresets):
         self.backend_ = backend.name
 
     def _use_statistics(
-        self, train: Rows, categories: binning.Categories, classes: np.ndarray | None, seed: int
-    ) -> tuple[binning.Categories, binning.Statistics]:
+        self, train: Rows, categories: Categories, classes: np.ndarray | None, seed: int
+    ) -> tuple[Categories, Statistics]:
         """Replace categories by target statistics, see `replace_categories`."""
 
         def target() -> OrderedTarget:
@@ -270,7 +277,7 @@ class HistGradientBoosting(BaseTrees, presets.HasPresets):
         }  # fmt: skip
 
     def _run(
-        self, b: rounds.Boosting, train: Rows, validation: Rows | None, classes: np.ndarray | None,
+        self, b: Boosting, train: Rows, validation: Rows | None, classes: np.ndarray | None,
         earlier: Any,
     ) -> None:  # fmt: skip
         """Grow the rounds, and keep the forest."""
@@ -280,15 +287,15 @@ class HistGradientBoosting(BaseTrees, presets.HasPresets):
         )
         raw = np.empty((b.loss.n_raw, b.n_rows))
         if earlier is None:
-            rounds.warn_of_lost_precision(b, baseline)
+            warn_of_lost_precision(b, baseline)
             raw[:], begin = baseline[:, None], 0
         else:
             fits.check_same(earlier.forest_, b.matrix.edges, coding)
             coding, begin = earlier.forest_.coding, earlier.n_iter_
             values = predict(earlier.forest_, train.X, b.backend)
-            raw[:] = (values if binning.on_host(values) else b.backend.asnumpy(values)).T
+            raw[:] = (values if on_host(values) else b.backend.asnumpy(values)).T
         watch = Watch(self, b, train, validation, coding, raw, earlier)
-        grown: list[rounds.Round] = []
+        grown: list[Round] = []
         if earlier is None:
             watch.stops(grown)
         n_new = self.max_iter - begin
@@ -322,7 +329,7 @@ class HistGradientBoosting(BaseTrees, presets.HasPresets):
         """Signs i8[F] of monotonic constraints; 0 where there is none."""
         return np.asarray(_check_monotonic_cst(self, self.monotonic_cst), np.int8)
 
-    def _refuse_many_categories(self, categories: binning.Categories) -> None:
+    def _refuse_many_categories(self, categories: Categories) -> None:
         for f, values in categories.items():
             if len(values) > int(self.max_bins):
                 names = getattr(self, "feature_names_in_", None)

@@ -15,13 +15,15 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import train_test_split
 
 from gpuforest.backends.base import Backend
-from gpuforest.boosting import model, rounds
+from gpuforest.backends.booster import Boosting, Round
+from gpuforest.backends.rows import take_rows
+from gpuforest.core.forest import Forest
 from gpuforest.data.binned import BinnedData, Passed
 from gpuforest.data.validation import check_groups
-from gpuforest.engine.binning import bin_matrix, draw_rows, take_rows
-from gpuforest.engine.forest import Forest
-from gpuforest.engine.predict import predict
 from gpuforest.estimators.settings import UNLIMITED
+from gpuforest.growing.boosted import BoostedCoding, forest_of, joined
+from gpuforest.growing.edges import bin_matrix, draw_rows
+from gpuforest.growing.predict import predict
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,8 +66,8 @@ class Watch:
     """Follows the scores of a fit, and says when it stops."""
 
     def __init__(
-        self, estimator: Any, boosting: rounds.Boosting, train: Rows, validation: Rows | None,
-        coding: model.BoostedCoding, raw: np.ndarray, earlier: Any,
+        self, estimator: Any, boosting: Boosting, train: Rows, validation: Rows | None,
+        coding: BoostedCoding, raw: np.ndarray, earlier: Any,
     ) -> None:  # fmt: skip
         self.estimator, self.boosting, self.coding = estimator, boosting, coding
         self.train, self.validation, self.raw = train, validation, raw
@@ -91,22 +93,22 @@ class Watch:
             if n > SCORED_ROWS:
                 self.scored = set_aside(n, SCORED_ROWS, labels, boosting.seed)[1]
 
-    def forest(self, grown: list[rounds.Round]) -> Forest:
+    def forest(self, grown: list[Round]) -> Forest:
         """The model of the rounds so far."""
         b = self.boosting
         if not grown:
             assert self.earlier is not None
             return self.earlier
-        made = model.forest_of(grown, b.matrix.edges, self.coding, b.seed)
-        return made if self.earlier is None else model.joined(self.earlier, made)
+        made = forest_of(grown, b.matrix.edges, self.coding, b.seed)
+        return made if self.earlier is None else joined(self.earlier, made)
 
-    def stops(self, grown: list[rounds.Round]) -> bool:
+    def stops(self, grown: list[Round]) -> bool:
         """Whether the fit ends after these rounds; their scores are added."""
         if not self.is_on:
             return False
         if self.validation is not None and grown:
             b = self.boosting
-            last = model.forest_of(grown[-1:], b.matrix.edges, self.coding, b.seed)
+            last = forest_of(grown[-1:], b.matrix.edges, self.coding, b.seed)
             trees = range(last.n_trees)
             self.raw_val = b.backend.accumulate(last, self.matrix.codes, trees, None, self.raw_val)
         train, validation = self._losses(grown) if self.by_loss else self._scores()
@@ -123,7 +125,7 @@ class Watch:
             )
         return has_converged(scores, self.estimator.n_iter_no_change, self.estimator.tol)
 
-    def note(self, grown: list[rounds.Round], before: int) -> str:
+    def note(self, grown: list[Round], before: int) -> str:
         """How far the fit is, for people, after rounds `grown` and as many before."""
         word, scores = "score", [self.train_scores[-1:], self.validation_scores[-1:]]
         if not self.is_on or self.by_loss:
@@ -134,7 +136,7 @@ class Watch:
         most = self.estimator.max_iter
         return ", ".join([f"round {before + len(grown)} of {most}", *known])
 
-    def _losses(self, grown: list[rounds.Round]) -> tuple[float, float | None]:
+    def _losses(self, grown: list[Round]) -> tuple[float, float | None]:
         loss, train, other = self.boosting.loss, self.train, self.validation
         mean = grown[-1].loss if grown else None
         score = -(loss.mean(train.y, self.raw, train.weight) if mean is None else mean)
@@ -162,7 +164,7 @@ class Watch:
         return float(scorer(predicting, rows.X, y, **weight))
 
 
-def replace_predictions(estimator: Any, coding: model.BoostedCoding, raw: np.ndarray) -> Any:
+def replace_predictions(estimator: Any, coding: BoostedCoding, raw: np.ndarray) -> Any:
     """A copy of an estimator whose raw predictions are known, whatever rows it gets."""
     predicting = copy(estimator)
     predicting.__dict__.update(

@@ -20,11 +20,10 @@ from sklearn.utils.validation import check_is_fitted
 from gpuforest.backends.base import Backend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common import hashing, progress
+from gpuforest.core.forest import Forest
+from gpuforest.core.rules import Sampling
+from gpuforest.core.target import CheckedTarget
 from gpuforest.data import arrays, binned
-from gpuforest.engine import grow, records, target
-from gpuforest.engine import predict as prediction
-from gpuforest.engine.forest import Forest
-from gpuforest.engine.sampling import tree_features
 from gpuforest.estimators import bagged, growing, tasks
 from gpuforest.estimators.base import BaseTrees
 from gpuforest.estimators.settings import (
@@ -39,6 +38,9 @@ from gpuforest.explain import uncertainty
 from gpuforest.explain.importances import Score
 from gpuforest.explain.oob import Error, Loss, OutOfBag, curve_points, loss_of
 from gpuforest.explain.paths import decision_paths, one_tree
+from gpuforest.growing import grow
+from gpuforest.growing import predict as prediction
+from gpuforest.growing.bags import tree_features
 
 
 def accuracy(y: np.ndarray, values: np.ndarray, ends: np.ndarray) -> float:
@@ -118,7 +120,7 @@ class BaseForest(BaseTrees):
     _default_depth: ClassVar[int | None] = None  # of the trees that `estimator=None` stands for
     _fewest_rows = 1  # of whose predictions there is a score
     _out_of_bag = "OOB"  # the word of a warning
-    _judges_: tuple[Forest, records.Sampling] | None  # see `bagged.judges`
+    _judges_: tuple[Forest, Sampling] | None  # see `bagged.judges`
     oob_curve_: Bunch
     oob_max_features_: Bunch
     oob_parameters_: Bunch
@@ -167,7 +169,7 @@ class BaseForest(BaseTrees):
             why = "estimator has ccp_alpha='cv', which is for a tree fitted by itself"
             raise ValueError(f"{why}: give the trees of an ensemble a number")
 
-    def _check_target(self, y: Any, n_rows: int, backend: Backend) -> target.CheckedTarget:
+    def _check_target(self, y: Any, n_rows: int, backend: Backend) -> CheckedTarget:
         if hasattr(y, "toarray"):  # another error and other words than of single trees, as there
             raise ValueError("sparse multilabel-indicator for y is not supported.")
         return super()._check_target(y, n_rows, backend)
@@ -224,7 +226,7 @@ class BaseForest(BaseTrees):
             waves = first_waves
         return judging, waves, n_trees
 
-    def _oob_error(self, checked: target.CheckedTarget, rows: np.ndarray | None) -> Error:
+    def _oob_error(self, checked: CheckedTarget, rows: np.ndarray | None) -> Error:
         """A function that takes predictions for these rows (None: all), and gives 1 - score; NaN
         where too few of them are out of some bag."""
         y, score = tasks.host_target(checked), self._oob_scorer(checked)
@@ -236,7 +238,7 @@ class BaseForest(BaseTrees):
 
         return error
 
-    def _oob_scorer(self, checked: target.CheckedTarget) -> Score:
+    def _oob_scorer(self, checked: CheckedTarget) -> Score:
         """A function that scores predictions f64[n, n_values] of the targets [n, n_outputs]."""
         raise NotImplementedError
 
@@ -252,7 +254,7 @@ class BaseForest(BaseTrees):
         classes, criterion = plan.checked.classes, plan.training.rules.criterion
         return loss_of(y, weights, criterion if classes is None else [*map(len, classes)])
 
-    def _tree_score(self, checked: target.CheckedTarget) -> Score:
+    def _tree_score(self, checked: CheckedTarget) -> Score:
         """A function that scores a tree's predictions for rows of these numbers, the higher the
         better: the accuracy, or minus the mean squared error."""
         raise NotImplementedError
@@ -476,7 +478,7 @@ class ForestClassifier(BaseForest, tasks.Classifier):
         there is none, or another one in each bag."""
         pairs = [np.unique(labels, return_inverse=True) for labels in np.asarray(y).T]
         classes, codes = map(list, zip(*pairs, strict=True))
-        weight, checked = self.class_weight, target.CheckedTarget(codes, classes)
+        weight, checked = self.class_weight, CheckedTarget(codes, classes)
         if weight == "balanced_subsample":
             weight = None if self.bootstrap else "balanced"
         factors = None if weight is None else row_weights_of(weight, checked, sample_weight)
@@ -507,13 +509,13 @@ class ForestClassifier(BaseForest, tasks.Classifier):
         self.oob_score_ = float(self._scoring(default)(y, predicted))
         self._calibration_ = uncertainty.calibrated_classes(list(codes.T), parts)
 
-    def _oob_scorer(self, checked: target.CheckedTarget) -> Score:
+    def _oob_scorer(self, checked: CheckedTarget) -> Score:
         assert checked.classes is not None
         # where the outputs after the first begin among the values of a prediction
         ends = np.cumsum([len(labels) for labels in checked.classes])[:-1]
         return partial(accuracy, ends=ends)
 
-    def _tree_score(self, checked: target.CheckedTarget) -> Score:
+    def _tree_score(self, checked: CheckedTarget) -> Score:
         y, score = tasks.host_target(checked), self._oob_scorer(checked)
         return lambda rows, values: score(y[rows], values)
 
@@ -525,7 +527,7 @@ def fewest_rows(self: Any) -> int | float:
     return number
 
 
-def scored(means: np.ndarray, sampling: records.Sampling) -> np.ndarray:
+def scored(means: np.ndarray, sampling: Sampling) -> np.ndarray:
     """Which rows are out of some bag and have some weight, bool[N]; means f64[N, n_values]."""
     seen = ~np.isnan(means[:, 0])
     if sampling.weights is not None:
@@ -562,10 +564,10 @@ class ForestRegressor(BaseForest, tasks.Regressor):
         if seen.sum() > 1:  # R^2 of one row is undefined
             self.oob_score_ = float(self._scoring(r2_score)(y[seen], means[seen]))
 
-    def _oob_scorer(self, checked: target.CheckedTarget) -> Score:
+    def _oob_scorer(self, checked: CheckedTarget) -> Score:
         return r_squared
 
-    def _tree_score(self, checked: target.CheckedTarget) -> Score:
+    def _tree_score(self, checked: CheckedTarget) -> Score:
         y = tasks.host_target(checked)
         return lambda rows, values: -float(np.mean((y[rows] - values) ** 2))
 
@@ -588,5 +590,5 @@ class UnsupervisedForest(BaseForest):
     def _prepared(self, data: binned.Passed, seed: int, backend: Backend) -> growing.TrainingPlan:
         return super()._prepared(binned.Passed(data.X, seed, data.sample_weight), seed, backend)
 
-    def _check_target(self, y: Any, n_rows: int, backend: Backend) -> target.CheckedTarget:
-        return target.CheckedTarget(RandomState(y % 2**32).uniform(size=n_rows))  # y is the seed
+    def _check_target(self, y: Any, n_rows: int, backend: Backend) -> CheckedTarget:
+        return CheckedTarget(RandomState(y % 2**32).uniform(size=n_rows))  # y is the seed

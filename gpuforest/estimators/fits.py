@@ -16,9 +16,11 @@ import numpy as np
 from joblib.parallel import get_active_backend
 
 from gpuforest.common import progress
+from gpuforest.core import forest
+from gpuforest.core.bins import BinEdges
+from gpuforest.core.rules import Sampling
+from gpuforest.core.target import TargetCoding
 from gpuforest.data import arrays, binned
-from gpuforest.engine import forest, records, target
-from gpuforest.engine.binning import BinEdges
 from gpuforest.estimators.bases import callback
 
 T = TypeVar("T")
@@ -86,14 +88,14 @@ def same_edges(one: BinEdges, other: BinEdges) -> bool:
     )
 
 
-def same_coding(one: target.TargetCoding, other: target.TargetCoding) -> bool:
+def same_coding(one: TargetCoding, other: TargetCoding) -> bool:
     """Whether the same integers mean the same targets."""
     first: list[Any] = [one.scale, one.centre, one.classes, *one.several]
     second: list[Any] = [other.scale, other.centre, other.classes, *other.several]
     return len(first) == len(second) and all(map(np.array_equal, first, second))
 
 
-def check_same(earlier: forest.Forest, edges: BinEdges, coding: target.TargetCoding) -> None:
+def check_same(earlier: forest.Forest, edges: BinEdges, coding: TargetCoding) -> None:
     """Raise a ValueError if new trees cannot join those of an earlier fit: all trees of a forest
     share its bins, classes and fixed point."""
     if not (same_edges(earlier.edges, edges) and same_coding(earlier.coding, coding)):
@@ -103,7 +105,7 @@ def check_same(earlier: forest.Forest, edges: BinEdges, coding: target.TargetCod
         )
 
 
-def check_same_groups(earlier: Any, sampling: records.Sampling) -> None:
+def check_same_groups(earlier: Any, sampling: Sampling) -> None:
     """Raise a ValueError if new trees draw other groups than those of an estimator that was fitted
     before, whose rows out of bag would be others than it seems."""
     drawn = getattr(earlier, "_sampling_", sampling)  # not all model files have it

@@ -8,10 +8,10 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
+from gpuforest.core.nodes import is_leaf
 from gpuforest.data.arrays import to_host
-from gpuforest.engine import predict as prediction
-from gpuforest.engine.nodes import is_leaf
 from gpuforest.estimators import bases, ensembles, params, presets
+from gpuforest.growing import predict as prediction
 
 
 @params.parameters(params.FOREST)
@@ -51,7 +51,7 @@ class RandomForestClassifier(ensembles.ForestClassifier, presets.HasPresets):
     criterion_ : str, what the trees were grown with
     backend_ : str, the name of the backend that grew them
     estimators_samples_ : list of int32 ndarray, the rows of each tree's bag
-    forest_ : gpuforest.engine.forest.Forest
+    forest_ : gpuforest.core.forest.Forest
     estimators_ : list of the trees, as DecisionTreeClassifier
 
     Examples

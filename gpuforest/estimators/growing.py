@@ -15,14 +15,17 @@ from sklearn.utils import Bunch
 
 from gpuforest.backends import base, registry
 from gpuforest.common import arguments, progress
+from gpuforest.core.forest import Forest
+from gpuforest.core.rules import Sampling
+from gpuforest.core.target import CheckedTarget
+from gpuforest.core.training import Training
 from gpuforest.data.binned import BinnedData, Passed
-from gpuforest.engine import assembly, records, target
-from gpuforest.engine.forest import Forest
-from gpuforest.engine.grow import Prune, grow, keeping_scratch
 from gpuforest.estimators.settings import Settings, features_tried
 from gpuforest.explain.node_values import clip_leaves, with_leaf_impurity, with_node_values
 from gpuforest.explain.oob import Curve, Error, Loss, OutOfBag, change, curve_points, sampled_rows
 from gpuforest.explain.pruning import best_first, prune
+from gpuforest.growing.assemble import merged
+from gpuforest.growing.grow import Prune, grow, keeping_scratch
 
 # The fewest trees: tuneRF tries 50, and this is a point of every curve. Errors of fewer trees
 # fall fast, and differ by chance.
@@ -38,9 +41,9 @@ SHARES, LEAVES = ("sqrt", 1 / 3, 1 / 2, 3 / 4, None), (1, 2, 5, 10, 20)
 class TrainingPlan:
     """What the trees of a fit grow from, and how they are pruned and finished."""
 
-    training: records.Training
+    training: Training
     settings: Settings
-    checked: target.CheckedTarget  # the target before it was encoded
+    checked: CheckedTarget  # the target before it was encoded
     combine: str  # how the trees' predictions combine, see `Forest`
     blocks: np.ndarray | None = None  # of time, by which rows are judged, see `Sampling`
 
@@ -69,7 +72,7 @@ class TrainingPlan:
     def finish(self, waves: list[Forest], first: int) -> Forest:
         """The forest of grown trees, as it predicts; `first`: the number of its first tree."""
         training, settings, y = self.training, self.settings, self.checked.values
-        rules, forest = training.rules, assembly.merged(waves, training)
+        rules, forest = training.rules, merged(waves, training)
         if settings.values_from_rows:
             forest = self.prune(with_node_values(forest, training, y, first))
         forest = replace(forest, combine=self.combine)
@@ -98,7 +101,7 @@ class TrainingPlan:
         return replace(self, training=other)
 
 
-def judges(plan: TrainingPlan, n_trees: int) -> tuple[Forest, records.Sampling]:
+def judges(plan: TrainingPlan, n_trees: int) -> tuple[Forest, Sampling]:
     """The trees that judge rows by blocks of time, and how they draw rows."""
     plan = replace(plan, training=keeping_scratch(plan.training))
     with progress.stage("growing judges"):
@@ -268,7 +271,7 @@ def grow_share(estimator: Any, data: BinnedData, begin: int, end: int) -> Forest
 
     def work(backend: base.Backend) -> Forest:
         plan = share_plan(estimator, data, backend)
-        return assembly.merged(grow(plan.training, begin, end, plan.pruning), plan.training)
+        return merged(grow(plan.training, begin, end, plan.pruning), plan.training)
 
     forest: Forest = registry.run_on_backend(work, **estimator._chosen(data))
     return forest

@@ -13,16 +13,18 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.backends.base import Backend
+from gpuforest.backends.rows import take_rows
 from gpuforest.common import hashing
 from gpuforest.common.dtypes import CATEGORICAL, MAX_BINS, OFFSET, VALUE
+from gpuforest.core.bins import BinEdges, Categories
+from gpuforest.core.forest import Forest
 from gpuforest.data import arrays, validation
 from gpuforest.data.binned import BinnedData, Passed
-from gpuforest.engine import predict as prediction
-from gpuforest.engine.binning import BinEdges, Categories, draw_rows, take_rows
-from gpuforest.engine.forest import Forest
 from gpuforest.estimators import bases, ensembles, growing, params
 from gpuforest.estimators.settings import RowWeights, Settings
 from gpuforest.explain.paths import average_path_length, with_path_lengths
+from gpuforest.growing import predict as prediction
+from gpuforest.growing.edges import draw_rows
 
 EVEN_BINS = 1023  # of "auto", but for features with long tails
 # Bins wanted for the middle half of a feature's values; EVEN_BINS give them if the range is at most
@@ -109,7 +111,7 @@ class IsolationForest(bases.OutlierMixin, ensembles.UnsupervisedForest):
     estimators_samples_ : list of int32 ndarray, the rows of each tree, drawn again from the seed
     estimators_features_ : list of int64 ndarray, the features of each tree
     estimators_ : list of DecisionTreeRegressor, which predict path lengths
-    forest_ : gpuforest.engine.forest.Forest, whose prediction is the mean path length
+    forest_ : gpuforest.core.forest.Forest, whose prediction is the mean path length
     others : as of `RandomForestClassifier`, without classes and importances
 
     Notes

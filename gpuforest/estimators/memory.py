@@ -13,14 +13,21 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from gpuforest.backends import base, registry
-from gpuforest.boosting import losses, rounds
-from gpuforest.boosting import memory as boosting_memory
-from gpuforest.boosting.memory import BoostedFit
+from gpuforest.backends.booster import words_of
 from gpuforest.common import arguments, dtypes
-from gpuforest.engine import binning, criteria, records, target
-from gpuforest.engine.memory import Fit, MemoryEstimate, estimate, within
+from gpuforest.core import criteria
+from gpuforest.core.bins import Categories
+from gpuforest.core.fit import Fit
+from gpuforest.core.rules import Rules, Sampling
+from gpuforest.core.target import TargetCoding
 from gpuforest.estimators.boosting_fit import most_leaves, stops_early, validation_rows
 from gpuforest.estimators.settings import Settings, rules_of, sampling_of
+from gpuforest.growing import boosting_memory
+from gpuforest.growing.boosting_memory import BoostedFit
+from gpuforest.growing.edges import FEW_VALUES, MANY_BINS
+from gpuforest.growing.memory import MemoryEstimate, estimate, within
+from gpuforest.kernels.gradients import losses
+from gpuforest.splits.base import NUMERIC
 from gpuforest.splits.kinds import kind_of
 
 logger = logging.getLogger("gpuforest")
@@ -79,15 +86,15 @@ def estimate_memory(
         part = boosting_memory.HISTOGRAM_BYTES
         made = (boosting_memory.estimate(fit, registry.for_boosting(on), part) for fit in fits)
         return max(made, key=attrgetter("total"))
-    coding = target.TargetCoding(None, np.zeros(n_outputs), 1.0)
+    coding = TargetCoding(None, np.zeros(n_outputs), 1.0)
     if is_classifier(estimator):
         classes = (np.arange(n_classes),) * n_outputs
-        coding = target.TargetCoding(None, np.zeros(n_classes * n_outputs), 1.0, classes)
+        coding = TargetCoding(None, np.zeros(n_classes * n_outputs), 1.0, classes)
         if n_outputs == 1:
-            coding = target.TargetCoding(classes[0], np.zeros(1), 1.0)
+            coding = TargetCoding(classes[0], np.zeros(1), 1.0)
     settings = estimator._for_rows(estimator._settings(), n_samples)
     if settings.max_bins == "auto":
-        max_bins = binning.FEW_VALUES if n_samples <= binning.FEW_VALUES else binning.MANY_BINS
+        max_bins = FEW_VALUES if n_samples <= FEW_VALUES else MANY_BINS
         settings = replace(settings, max_bins=max_bins)
     sampling = sampling_of(settings, n_samples, None)
     if settings.class_weight is not None:
@@ -100,8 +107,8 @@ def estimate_memory(
 
 
 def fit_of(
-    settings: Settings, X: Any, sampling: records.Sampling, rules: records.Rules,
-    coding: target.TargetCoding, categories: binning.Categories | None = None,
+    settings: Settings, X: Any, sampling: Sampling, rules: Rules,
+    coding: TargetCoding, categories: Categories | None = None,
 ) -> Fit:  # fmt: skip
     """The facts about a fit that its memory depends on.
 
@@ -109,7 +116,7 @@ def fit_of(
     categories : as `binning.BinEdges` has them; they may be more than `max_bins`
     """
     most = max(map(len, (categories or {}).values()), default=0)
-    max_bins = binning.FEW_VALUES if settings.max_bins == "auto" else int(settings.max_bins)
+    max_bins = FEW_VALUES if settings.max_bins == "auto" else int(settings.max_bins)
     labels = coding.n_outputs if coding.several or coding.is_classes else len(coding.centre)
     coded = 4 if coding.is_classes else 8 * len(coding.centre)
     survival = rules.criterion.task == "survival"
@@ -168,12 +175,12 @@ def boosted_fit_of(
     depth, leaves = most_leaves(estimator)
     n_train, splits = n_rows[0], n_rows[0] < X.shape[0]
     F, size = X.shape[1], min(8, max(4, X.dtype.itemsize))
-    rules = records.Rules(criteria.CRITERIA["squared_error"], F, 1, 2, 1, 0.0)
+    rules = Rules(criteria.CRITERIA["squared_error"], F, 1, 2, 1, 0.0)
     table = Fit(
         n_rows=n_train, n_features=F, n_trees=1, n_channels=3, is_classes=False,
         max_bins=max(int(estimator.max_bins), most_categories + 2), target_bytes=0,
         value_bytes=size, copied=X.dtype not in (np.float32, np.float64), scores_bytes=0,
-        sampling=records.Sampling(n_train, 0, None), rules=rules,
+        sampling=Sampling(n_train, 0, None), rules=rules, kind=NUMERIC,
     )  # fmt: skip
     # labels become codes, and those numbers; what is split is there twice
     labels = 16 if is_classifier(estimator) else 8
@@ -182,7 +189,7 @@ def boosted_fit_of(
         n_train=n_train,
         n_validation=n_rows[1],
         n_raw=loss.n_raw,
-        n_words=rounds.words_of(loss, weighted, n_train),
+        n_words=words_of(loss, weighted, n_train),
         n_rounds=int(estimator.max_iter),
         max_leaves=leaves,
         max_depth=depth,
@@ -195,7 +202,7 @@ def boosted_fit_of(
     )
 
 
-def _most_leaves(settings: Settings, coding: target.TargetCoding) -> float:
+def _most_leaves(settings: Settings, coding: TargetCoding) -> float:
     """The most leaves of a pruned tree. Each of its splits gains more than `ccp_alpha`, and all
     together at most the highest impurity of classes; that of numbers is not known."""
     most = float(settings.max_leaf_nodes or math.inf)

@@ -18,10 +18,10 @@ from typing import Any, TypeVar
 from numpy.random import RandomState
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
 
-from gpuforest.boosting.losses import NUMBERS
 from gpuforest.common import arguments, dtypes
-from gpuforest.engine import criteria, nodes
+from gpuforest.core import criteria, nodes
 from gpuforest.explain.pruning import RULES
+from gpuforest.kernels.gradients.losses import NUMBERS
 
 T = TypeVar("T", bound=type)
 

@@ -12,16 +12,16 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.backends import base, numpy, registry
+from gpuforest.core.criteria import CRITERIA
+from gpuforest.core.forest import Forest
 from gpuforest.data import arrays, binned
 from gpuforest.data.validation import check_numbers, check_table
-from gpuforest.engine.criteria import CRITERIA
-from gpuforest.engine.forest import Forest
-from gpuforest.engine.sampling import was_drawn
 from gpuforest.estimators import ensembles, fits, params, tasks
 from gpuforest.estimators.bagged import judges, warn_of_rows_in_all_bags
 from gpuforest.estimators.growing import TrainingPlan
 from gpuforest.explain.quantile_forest import WAYS, Distribution, TrainingRows, in_bag
 from gpuforest.explain.shap import host_codes
+from gpuforest.growing.bags import was_drawn
 
 KINDS = ("rank", "weak", "strict", "mean")
 

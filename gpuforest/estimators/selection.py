@@ -16,10 +16,10 @@ from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import run_on_backend
 from gpuforest.common import hashing, progress
 from gpuforest.common.arguments import draw_seed
+from gpuforest.core.bins import BinnedMatrix
+from gpuforest.core.target import CheckedTarget
 from gpuforest.data import arrays, validation
 from gpuforest.data.binned import BinnedData, Passed
-from gpuforest.engine.binning import BinnedMatrix, bin_matrix
-from gpuforest.engine.target import CheckedTarget
 from gpuforest.estimators import bagged, bases, ensembles, fits, params
 from gpuforest.explain.importances import (
     decided,
@@ -28,6 +28,7 @@ from gpuforest.explain.importances import (
     unbiased_importances,
     with_shadows,
 )
+from gpuforest.growing.edges import bin_matrix
 
 if TYPE_CHECKING:
     from gpuforest.estimators.bases import SelectorMixin

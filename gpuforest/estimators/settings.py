@@ -14,10 +14,11 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from gpuforest.common.dtypes import MAX_TOTAL_WEIGHT, ROW, WEIGHT
 from gpuforest.common.sums import near_one
-from gpuforest.engine import criteria, nodes
-from gpuforest.engine.records import Rules, Sampling
-from gpuforest.engine.sampling import most_draw_weight
-from gpuforest.engine.target import CheckedTarget, TargetCoding, integer_weights
+from gpuforest.core import criteria, nodes
+from gpuforest.core.rules import Rules, Sampling
+from gpuforest.core.target import CheckedTarget, TargetCoding
+from gpuforest.growing.bags import most_draw_weight
+from gpuforest.growing.targets import integer_weights
 from gpuforest.splits.base import Kind
 from gpuforest.splits.kinds import kind_for
 

@@ -14,17 +14,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.backends import base, registry
 from gpuforest.common import arguments, dtypes
+from gpuforest.core.forest import Forest
+from gpuforest.core.rules import Sampling
+from gpuforest.core.target import CheckedTarget, TargetCoding
 from gpuforest.data import arrays, binned, passes
-from gpuforest.engine import predict as prediction
-from gpuforest.engine import target
-from gpuforest.engine.forest import Forest
-from gpuforest.engine.records import Sampling
-from gpuforest.engine.sampling import most_draw_weight
-from gpuforest.engine.target import CheckedTarget, TargetCoding
 from gpuforest.estimators import bagged, ensembles, fits, params, trees
 from gpuforest.estimators.growing import TrainingPlan
 from gpuforest.estimators.settings import RowWeights, Settings
 from gpuforest.explain import importances, oob, quantile_forest, survival
+from gpuforest.growing import predict as prediction
+from gpuforest.growing.bags import most_draw_weight
+from gpuforest.growing.targets import encode_moments
 
 Array = Any
 
@@ -131,7 +131,7 @@ class SurvivalForest(ensembles.BaseForest):
         self, checked: CheckedTarget, sampling: Sampling, backend: base.Backend
     ) -> tuple[TargetCoding, Array]:
         y = backend.asarray(self._rates(checked))
-        return target.encode_moments(y, dtypes.MAX_TOTAL_WEIGHT, centred=False, backend=backend)
+        return encode_moments(y, dtypes.MAX_TOTAL_WEIGHT, centred=False, backend=backend)
 
     def _keep_fit(self, forest: Forest, plan: TrainingPlan) -> None:
         training, backend = plan.training, plan.training.backend

@@ -11,12 +11,15 @@ from array_api_compat import array_namespace
 from sklearn.metrics import accuracy_score, r2_score
 
 from gpuforest.backends.base import Backend
+from gpuforest.core import criteria
+from gpuforest.core.forest import Forest
+from gpuforest.core.rules import Sampling
+from gpuforest.core.target import CheckedTarget, TargetCoding
 from gpuforest.data import arrays, validation
-from gpuforest.engine import criteria, records, target
-from gpuforest.engine import predict as prediction
-from gpuforest.engine.forest import Forest
 from gpuforest.estimators import bases, fits
 from gpuforest.estimators.base import BaseTrees
+from gpuforest.growing import predict as prediction
+from gpuforest.growing.targets import encode_classes, encode_moments, encode_several, typical_ranges
 
 Array = Any
 
@@ -25,8 +28,8 @@ COARSE, LOST = 2**20, 2**10
 
 
 def encode_numbers(
-    self: Any, checked: target.CheckedTarget, sampling: records.Sampling, backend: Backend
-) -> tuple[target.TargetCoding, Array]:
+    self: Any, checked: CheckedTarget, sampling: Sampling, backend: Backend
+) -> tuple[TargetCoding, Array]:
     """The coding of a target of real numbers, and its moments: a method of estimators."""
     y = backend.asarray(checked.values)
     y = y[:, None] if y.ndim == 1 else y
@@ -35,16 +38,14 @@ def encode_numbers(
         counts = sampling.weights > 0
         y = backend.xp.where(backend.asarray(counts)[:, None], y, y[int(np.argmax(counts)), ...])
     centred = criteria.CRITERIA[self.criterion].centred
-    coding, moments = target.encode_moments(
-        y, sampling.most_weight, centred=centred, backend=backend
-    )
+    coding, moments = encode_moments(y, sampling.most_weight, centred=centred, backend=backend)
     if y.shape[1] > 1:
         _check_grid(y, moments, backend)
     _warn_of_far_targets(y, coding, backend)
     return coding, moments
 
 
-def host_target(checked: target.CheckedTarget) -> np.ndarray:
+def host_target(checked: CheckedTarget) -> np.ndarray:
     """Class codes, or numbers, [N, n_outputs] on the host."""
     if checked.classes is not None:
         return np.stack([arrays.to_host(codes) for codes in checked.values], axis=1)
@@ -131,22 +132,22 @@ class Classifier(bases.ClassifierMixin, BaseTrees):
                 return [array_namespace(f).log(f) for f in shares]
             return array_namespace(shares).log(shares)
 
-    def _check_target(self, y: Any, n_rows: int, backend: Backend) -> target.CheckedTarget:
+    def _check_target(self, y: Any, n_rows: int, backend: Backend) -> CheckedTarget:
         return validation.check_labels(y, n_rows, backend)
 
-    def _labels(self, checked: target.CheckedTarget) -> target.CheckedTarget | None:
+    def _labels(self, checked: CheckedTarget) -> CheckedTarget | None:
         if self.class_weight is None:
             return None
         return replace(checked, values=[arrays.to_host(codes) for codes in checked.values])
 
     def _encode_target(
-        self, checked: target.CheckedTarget, sampling: records.Sampling, backend: Backend
-    ) -> tuple[target.TargetCoding, Array]:
+        self, checked: CheckedTarget, sampling: Sampling, backend: Backend
+    ) -> tuple[TargetCoding, Array]:
         codes, classes = checked.values, checked.classes
         assert classes is not None
         if len(classes) == 1:
-            return target.encode_classes(codes[0], classes[0])
-        return target.encode_several(codes, classes, backend)
+            return encode_classes(codes[0], classes[0])
+        return encode_several(codes, classes, backend)
 
     def _combine(self) -> str:
         return "votes" if self.voting == "hard" else "mean"
@@ -168,7 +169,7 @@ class Regressor(bases.RegressorMixin, BaseTrees):
         values = self._walk(X, prediction.predict)
         return values[:, 0] if self.n_outputs_ == 1 else values
 
-    def _check_target(self, y: Any, n_rows: int, backend: Backend) -> target.CheckedTarget:
+    def _check_target(self, y: Any, n_rows: int, backend: Backend) -> CheckedTarget:
         return validation.check_numbers(y, n_rows, criteria.CRITERIA[self.criterion], backend)
 
     _encode_target = encode_numbers
@@ -195,9 +196,9 @@ def _check_grid(y: Array, moments: Array, backend: Backend) -> None:
         )
 
 
-def _warn_of_far_targets(y: Array, coding: target.TargetCoding, backend: Backend) -> None:
+def _warn_of_far_targets(y: Array, coding: TargetCoding, backend: Backend) -> None:
     """Warn if a few targets lie so far out that the grid is too coarse for all others."""
-    middle, width = target.typical_ranges(y, np.full(y.shape[1], LOST / coding.scale), backend)
+    middle, width = typical_ranges(y, np.full(y.shape[1], LOST / coding.scale), backend)
     for k in np.flatnonzero(width * coding.scale < LOST).tolist():
         low, high = (float(find(y[:, k])) for find in (backend.xp.min, backend.xp.max))
         if high - low <= LOST * width[k]:

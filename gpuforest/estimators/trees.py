@@ -16,16 +16,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import run_on_backend
+from gpuforest.core.forest import Forest
+from gpuforest.core.nodes import is_leaf
+from gpuforest.core.target import CheckedTarget
 from gpuforest.data import arrays, binned, validation
-from gpuforest.engine import predict as prediction
-from gpuforest.engine.forest import Forest
-from gpuforest.engine.nodes import is_leaf
-from gpuforest.engine.target import CheckedTarget
 from gpuforest.estimators import params
 from gpuforest.estimators.base import BaseTrees
 from gpuforest.estimators.tasks import Classifier, Regressor, host_target
 from gpuforest.explain import paths, pruning, views
 from gpuforest.explain.pruning import Trial
+from gpuforest.growing import predict as prediction
 
 CV = "cv"
 METHODS = ("cost_complexity", "reduced_error")
@@ -311,7 +311,7 @@ class DecisionTreeClassifier(SingleTree, Classifier):
 
     Attributes
     ----------
-    forest_ : gpuforest.engine.forest.Forest, of one tree
+    forest_ : gpuforest.core.forest.Forest, of one tree
     tree_ : sklearn.tree._tree.Tree, its nodes as scikit-learn has them
     ccp_alpha_ : float, what the tree was pruned at
     pruning_curve_ : Bunch, where alpha was chosen (`ccp_alpha="cv"`, or `prune`): of each

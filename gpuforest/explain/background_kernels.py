@@ -23,7 +23,7 @@ import numpy as np
 
 from gpuforest.compiler.decorators import device, kernel
 from gpuforest.compiler.types import I64, Codes2, F64s2, F64s3, I64s2, new_arrays
-from gpuforest.engine.records import Trees
+from gpuforest.core.frontier import Trees
 from gpuforest.explain.shap_kernels import (
     BIN_BITS,
     CHILD,

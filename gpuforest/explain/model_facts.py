@@ -14,9 +14,9 @@ import numpy as np
 from sklearn.base import is_classifier, is_outlier_detector, is_regressor
 
 from gpuforest.common.text import one_line
-from gpuforest.engine.binning import categories_of
-from gpuforest.engine.forest import Forest
-from gpuforest.engine.nodes import is_leaf
+from gpuforest.core.bins import categories_of
+from gpuforest.core.forest import Forest
+from gpuforest.core.nodes import is_leaf
 from gpuforest.explain.paths import tree_depths
 
 WHERE_IT_RUNS = ("backend", "n_jobs", "memory_limit")  # parameters that are the reader's own matter

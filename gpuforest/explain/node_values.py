@@ -19,12 +19,13 @@ import numpy as np
 
 from gpuforest.backends.base import Array
 from gpuforest.common.parallel import parallel_map
+from gpuforest.core import criteria
+from gpuforest.core.forest import Forest, tree_groups
+from gpuforest.core.nodes import LEAF_WORD, is_leaf, leaf_rows, unpack
+from gpuforest.core.training import Training
 from gpuforest.data.arrays import to_host
-from gpuforest.engine import criteria, records
-from gpuforest.engine.forest import Forest, tree_groups
-from gpuforest.engine.nodes import LEAF_WORD, is_leaf, leaf_rows, unpack
-from gpuforest.engine.sampling import tree_weights
 from gpuforest.explain.paths import node_depths, one_tree, parents_of, upward
+from gpuforest.growing.bags import tree_weights
 from gpuforest.splits.absolute.medians import halves
 
 
@@ -68,7 +69,7 @@ def bounded_means(
 
 
 def with_leaf_impurity(
-    forest: Forest, training: records.Training, y: Array, criterion: criteria.Criterion
+    forest: Forest, training: Training, y: Array, criterion: criteria.Criterion
 ) -> Forest:
     """A single regression tree, grown from `training` and the targets f64[N] or f64[N, K], that
     knows the impurity of the leaf table's rows.
@@ -119,7 +120,7 @@ def node_impurity(forest: Forest, tree: int, criterion: criteria.Criterion) -> n
     return np.maximum(total / weight, 0.0)
 
 
-def with_node_values(forest: Forest, training: records.Training, y: Array, first: int) -> Forest:
+def with_node_values(forest: Forest, training: Training, y: Array, first: int) -> Forest:
     """The forest with `node_values` and `node_errors`: the median of each node's rows, and their
     absolute error around it.
 

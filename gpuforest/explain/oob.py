@@ -10,10 +10,12 @@ import numpy as np
 from gpuforest.backends.base import Array, Backend
 from gpuforest.common import elementary
 from gpuforest.common.parallel import blocks, parallel_map
-from gpuforest.engine import binning, criteria
-from gpuforest.engine.forest import Forest
-from gpuforest.engine.records import Sampling, Training
-from gpuforest.engine.sampling import was_drawn
+from gpuforest.core import criteria
+from gpuforest.core.forest import Forest
+from gpuforest.core.rules import Sampling
+from gpuforest.core.training import Training
+from gpuforest.growing.bags import was_drawn
+from gpuforest.growing.edges import draw_rows
 
 Error = Callable[[np.ndarray], float]  # of out-of-bag predictions f64[n, n_values]
 Loss = Callable[[np.ndarray, np.ndarray], float]  # of `OutOfBag.on_host`
@@ -168,7 +170,7 @@ def sampled_rows(seed: int, sampling: Sampling, backend: Backend) -> np.ndarray 
     count = min(max(FEWEST_ROWS, n // 4), MOST_ROWS)
     if n <= count:
         return counted
-    drawn = binning.draw_rows(seed, n, count)
+    drawn = draw_rows(seed, n, count)
     return drawn if counted is None else counted[drawn]
 
 

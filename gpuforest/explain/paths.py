@@ -13,9 +13,9 @@ from scipy.sparse import csr_matrix
 
 from gpuforest.backends.base import Backend
 from gpuforest.common.progress import report
-from gpuforest.engine.binning import encode_blocks
-from gpuforest.engine.forest import Forest
-from gpuforest.engine.nodes import LEAF_WORD, is_leaf, leaf_rows, unpack
+from gpuforest.core.forest import Forest
+from gpuforest.core.nodes import LEAF_WORD, is_leaf, leaf_rows, unpack
+from gpuforest.growing.edges import encode_blocks
 
 BLOCK = 2**18  # leaves whose paths are written at once, in a tenth of a second
 WALKED_AT_ONCE = 2**20  # leaves i64 of a block of rows and all trees: 8 MB

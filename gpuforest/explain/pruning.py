@@ -31,13 +31,13 @@ import array_api_compat.numpy as xp
 import numpy as np
 
 from gpuforest.common.dtypes import NODE, OFFSET
-from gpuforest.engine.assembly import in_order
-from gpuforest.engine.criteria import Criterion
-from gpuforest.engine.forest import Forest, tree_groups
-from gpuforest.engine.nodes import CHILD_MASK, CHILD_SHIFT, LEAF_WORD, is_leaf, unpack
+from gpuforest.core.criteria import Criterion
+from gpuforest.core.forest import Forest, tree_groups
+from gpuforest.core.nodes import CHILD_MASK, CHILD_SHIFT, LEAF_WORD, is_leaf, unpack
 from gpuforest.explain.importances import split_gains
 from gpuforest.explain.node_values import bounded_means, clip_leaves, node_impurity
 from gpuforest.explain.paths import decision_paths, split_nodes, upward
+from gpuforest.growing.assemble import in_order
 
 BLOCK_ROWS = 2**16  # whose ways down are held at once: about 50 MB at a depth of 20
 RULES = ("min", "one_se")

@@ -18,9 +18,8 @@ from gpuforest.backends import numpy, registry
 from gpuforest.backends.base import Array, Backend
 from gpuforest.common import hashing
 from gpuforest.common.parallel import blocks, parallel_map
-from gpuforest.engine.forest import Forest
-from gpuforest.engine.records import Sampling
-from gpuforest.engine.sampling import draw_bags, was_drawn
+from gpuforest.core.forest import Forest
+from gpuforest.core.rules import Sampling
 from gpuforest.explain import quantile_kernels
 from gpuforest.explain.paths import leaf_blocks, one_tree
 from gpuforest.explain.quantile_kernels import (
@@ -34,6 +33,7 @@ from gpuforest.explain.quantile_kernels import (
     new_members,
     new_scratch,
 )
+from gpuforest.growing.bags import draw_bags, was_drawn
 
 # what the kernel is asked for an interpolation; `_one_of` makes one answer of several
 WAYS = {

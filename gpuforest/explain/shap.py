@@ -12,10 +12,11 @@ import numpy as np
 from gpuforest.backends.base import Array, Backend
 from gpuforest.common.parallel import blocks, parallel_map
 from gpuforest.compiler.intrinsics import LANES
-from gpuforest.engine import binning, nodes
-from gpuforest.engine.forest import Forest
-from gpuforest.engine.predict import predict
+from gpuforest.core import nodes
+from gpuforest.core.forest import Forest
 from gpuforest.explain import background_kernels, shap_kernels
+from gpuforest.growing.edges import bin_matrix
+from gpuforest.growing.predict import predict
 
 MOST_ROWS = 256  # rows of a task: some seconds of work, which no interrupt can end
 
@@ -141,7 +142,7 @@ def covers(forest: Forest, leaf_cover: np.ndarray, n_threads: int) -> tuple[np.n
 
 def host_codes(X: Array, forest: Forest, backend: Backend) -> np.ndarray:
     """The codes [N, F] of X, on the host."""
-    codes = backend.asnumpy(binning.bin_matrix(X, forest.edges, backend).codes)
+    codes = backend.asnumpy(bin_matrix(X, forest.edges, backend).codes)
     return codes[:, : forest.edges.n_features]  # a device's rows may be longer
 
 

@@ -34,7 +34,8 @@ import numpy as np
 from gpuforest.compiler.decorators import device, kernel
 from gpuforest.compiler.intrinsics import LANES, four_of, load, store, total
 from gpuforest.compiler.types import I64, Codes2, F64s, F64s2, F64s3, I64s, I64s2, new_arrays
-from gpuforest.engine.nodes import (
+from gpuforest.core.frontier import Trees
+from gpuforest.core.nodes import (
     BIN_MASK,
     CHILD_MASK,
     CHILD_SHIFT,
@@ -43,7 +44,6 @@ from gpuforest.engine.nodes import (
     LEAF_WORD,
     MISSING_SHIFT,
 )
-from gpuforest.engine.records import Trees
 from gpuforest.kernels.shared.numba import U, has_code
 
 U8 = np.uint8

@@ -12,9 +12,9 @@ from scipy.sparse import issparse
 from sklearn.tree._tree import NODE_DTYPE, Tree
 
 from gpuforest.backends import base, registry
-from gpuforest.engine import predict as prediction
-from gpuforest.engine.forest import Forest
+from gpuforest.core.forest import Forest
 from gpuforest.explain import importances, paths, views
+from gpuforest.growing import predict as prediction
 
 NO_THRESHOLDS = (
     "a tree with categorical features has no thresholds that scikit-learn's trees could have, so "

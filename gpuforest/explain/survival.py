@@ -24,8 +24,8 @@ import numpy as np
 
 from gpuforest.backends.base import Array, Backend
 from gpuforest.common.parallel import blocks, parallel_map
-from gpuforest.engine.forest import Forest
-from gpuforest.engine.nodes import is_leaf, leaf_rows
+from gpuforest.core.forest import Forest
+from gpuforest.core.nodes import is_leaf, leaf_rows
 from gpuforest.explain import paths, quantile_forest
 
 R = TypeVar("R")

@@ -25,10 +25,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gpuforest.backends import base, numpy
-from gpuforest.engine import nodes, records
-from gpuforest.engine.forest import Forest
-from gpuforest.engine.sampling import draw_bags
+from gpuforest.core import nodes
+from gpuforest.core.forest import Forest
+from gpuforest.core.rules import Sampling
 from gpuforest.explain.paths import leaf_blocks
+from gpuforest.growing.bags import draw_bags
 
 # Of the mean spread of the trees, added to each spread. On the housing and bicycle data none, a
 # tenth, a quarter, a half and all of it gave mean widths of 1.35, 1.30, 1.29, 1.28, 1.30 and of
@@ -109,7 +110,7 @@ def sets(limit: float, shares: np.ndarray) -> np.ndarray:
     return np.asarray(members)
 
 
-def products(forest: Forest, sampling: records.Sampling) -> np.ndarray:
+def products(forest: Forest, sampling: Sampling) -> np.ndarray:
     """G, f64[T, T]: sums over rows of products of draws, each less its mean over all rows.
 
     Sums of integers, which float64 holds exactly; the means are subtracted at the end.
@@ -124,13 +125,13 @@ def products(forest: Forest, sampling: records.Sampling) -> np.ndarray:
     return np.asarray(total - sampling.n_draws**2 / n)
 
 
-def products_bytes(forest: Forest, sampling: records.Sampling) -> int:
+def products_bytes(forest: Forest, sampling: Sampling) -> int:
     """The memory that `products` takes."""
     T, n = forest.n_trees, sampling.units.n_rows
     return 4 * T * n + 8 * T * min(n, ROWS) + 16 * T * T
 
 
-def draws_variance(sampling: records.Sampling) -> float:
+def draws_variance(sampling: Sampling) -> float:
     """v: the sum over rows of the variance of their draws, of a multinomial distribution."""
     if sampling.weights is None:
         return sampling.n_draws * (1 - 1 / sampling.n_rows)
@@ -139,7 +140,7 @@ def draws_variance(sampling: records.Sampling) -> float:
 
 
 def standard_errors(
-    forest: Forest, sampling: records.Sampling, G: np.ndarray, X: base.Array, backend: base.Backend
+    forest: Forest, sampling: Sampling, G: np.ndarray, X: base.Array, backend: base.Backend
 ) -> np.ndarray:
     """Standard errors f64[N, K] of predictions; 0 where the corrected variance is negative."""
     T, v, predictions = forest.n_trees, draws_variance(sampling.units), node_predictions(forest)

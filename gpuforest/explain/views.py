@@ -8,11 +8,11 @@ from typing import Any
 import array_api_compat.numpy as xp
 import numpy as np
 
-from gpuforest.boosting.model import node_gains
-from gpuforest.engine.criteria import Criterion
-from gpuforest.engine.forest import Forest
-from gpuforest.engine.nodes import is_leaf, leaf_rows, unpack
+from gpuforest.core.criteria import Criterion
+from gpuforest.core.forest import Forest
+from gpuforest.core.nodes import is_leaf, leaf_rows, unpack
 from gpuforest.explain import node_values, paths
+from gpuforest.growing.boosted import node_gains
 
 TREE_LEAF, TREE_UNDEFINED = -1, -2  # scikit-learn's marks in the arrays of leaves
 

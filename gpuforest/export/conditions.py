@@ -12,9 +12,9 @@ import array_api_compat.numpy as xp
 import numpy as np
 
 from gpuforest.common.text import one_line
-from gpuforest.engine.forest import Forest
-from gpuforest.engine.nodes import unpack
-from gpuforest.splits.stored import Sum, goes_on, in_words, set_of, sum_of
+from gpuforest.core.forest import Forest
+from gpuforest.core.nodes import unpack
+from gpuforest.explain.stored import Sum, goes_on, in_words, set_of, sum_of
 
 ENDLESS = 2**31 - 1  # no sum of coordinates is above it
 Number = Callable[[float], str]  # how a number is written

@@ -10,7 +10,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from gpuforest.common.text import one_line
-from gpuforest.engine.criteria import CRITERIA
+from gpuforest.core.criteria import CRITERIA
 from gpuforest.export import walker
 from gpuforest.export.walker import Node
 

@@ -25,12 +25,14 @@ from sklearn.utils import Bunch
 
 from gpuforest import estimators
 from gpuforest.backends.registry import get_host_backend
-from gpuforest.boosting import losses, model
 from gpuforest.common.dtypes import MAX_ROWS, MAX_TOTAL_WEIGHT
 from gpuforest.common.errors import ModelFormatError, damaged, need
-from gpuforest.engine import binning, criteria, forest_check, records, target
-from gpuforest.engine.forest import Forest
-from gpuforest.engine.nodes import LEAF_MASK, LEAF_WORD, is_leaf
+from gpuforest.core import criteria
+from gpuforest.core.bins import BinEdges, TargetStatistic
+from gpuforest.core.forest import Forest, check_forest, check_offsets
+from gpuforest.core.nodes import LEAF_MASK, LEAF_WORD, is_leaf
+from gpuforest.core.rules import Sampling
+from gpuforest.core.target import TargetCoding
 from gpuforest.estimators.bagging import Bagging
 from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor
 from gpuforest.estimators.quantile_forests import QuantileForest
@@ -39,6 +41,8 @@ from gpuforest.explain import paths, quantile_forest, uncertainty
 from gpuforest.explain.model_facts import WHERE_IT_RUNS, scorer_name
 from gpuforest.explain.survival import steps_of
 from gpuforest.export.container import Arrays, Layout, parse_object, read, write
+from gpuforest.growing.boosted import BoostedCoding
+from gpuforest.kernels.gradients import losses
 
 Header = dict[str, Any]
 KEEP_ROWS = (QuantileForest, SurvivalForest)  # what predicts from its training rows
@@ -67,7 +71,7 @@ ARRAYS: Layout = {
     "edge_kinds": (("U8",), ".", None),
     "centre": (("F64",), ".", None),  # of regression
     "classes": (("BOOL", *INTEGERS, "F16", "F32", "F64"), ".", None),  # strings: in the header
-    "baseline": (("F64",), ".", None),  # of gradient boosting, see boosting/model.py
+    "baseline": (("F64",), ".", None),  # of gradient boosting, see growing/boosted.py
     "units": (("F64",), "..", None),
     "train_score": (("F64",), ".", None),  # infinite: a loss beyond float64; NaN: a user's score
     "validation_score": (("F64",), ".", None),
@@ -207,7 +211,7 @@ def load(path: str | os.PathLike[str]) -> Any:
             need(name in arrays, f"no array {name!r}")
         _check_form("header", header, HEADER)
         forest = _forest(header, arrays)
-        forest_check.check_forest(forest)
+        check_forest(forest)
         _check_arrays(header, arrays, forest)
         if "leaf_means" in arrays:
             forest = _with_means(forest, arrays["leaf_means"])
@@ -457,7 +461,7 @@ def _as_int64(sums: np.ndarray) -> np.ndarray:
     return sums.astype(np.int64)
 
 
-def _edges(header: Header, arrays: Arrays) -> binning.BinEdges:
+def _edges(header: Header, arrays: Arrays) -> BinEdges:
     """The bins of a file; that its categories fit them is not checked yet."""
     categories, statistics = {}, {}
     for name in ("categories", "statistics"):
@@ -468,15 +472,15 @@ def _edges(header: Header, arrays: Arrays) -> binning.BinEdges:
             if name == "categories":
                 categories[int(key)] = tuple(values)
             else:
-                statistics[int(key)] = binning.TargetStatistic(*map(tuple, values))
+                statistics[int(key)] = TargetStatistic(*map(tuple, values))
     edges = arrays["edge_values"], arrays["edge_offsets"], arrays["edge_kinds"]
-    return binning.BinEdges(*edges, categories, statistics)
+    return BinEdges(*edges, categories, statistics)
 
 
 def _forest(header: Header, arrays: Arrays) -> Forest:
     """The forest of a file, not yet checked but for what making it needs."""
     offsets, classes = arrays["tree_offsets"], _read_classes(header, arrays)
-    forest_check.check_offsets(offsets, int(offsets[-1]), "tree_offsets")
+    check_offsets(offsets, int(offsets[-1]), "tree_offsets")
     counts = classes is not None and "boosting" not in header
     need(("leaf_weights" in arrays) != counts, "leaf weights that do not fit the target")
     nodes, sums = _unpacked(arrays, int(offsets[-1]))
@@ -495,19 +499,19 @@ def _forest(header: Header, arrays: Arrays) -> Forest:
     )
 
 
-def _coding(header: Header, arrays: Arrays, classes: np.ndarray | None) -> target.TargetCoding:
+def _coding(header: Header, arrays: Arrays, classes: np.ndarray | None) -> TargetCoding:
     """The coding of a file; that the arrays of boosting fit the trees is not checked yet."""
     if "boosting" not in header:
         need(not {"baseline", "units", *SCORES} & arrays.keys(), "boosting without its header")
         outputs = tuple(_labels(*described) for described in header.get("outputs", []))
-        return target.TargetCoding(classes, arrays["centre"], header["scale"], outputs)
+        return TargetCoding(classes, arrays["centre"], header["scale"], outputs)
     name, quantile = header["boosting"]["loss"], header["boosting"]["quantile"]
     need(("baseline" in arrays) and ("units" in arrays), "boosting without its arrays")
     need(name in losses.NUMBERS or name == "log_loss", f"an unknown loss {name!r:.80}")
     need((name == "log_loss") == (classes is not None), "classes and loss disagree")
     need(0 <= quantile <= 1, "a quantile out of range")
     loss = losses.Loss.of(name, quantile, 0 if classes is None else len(classes))
-    return model.BoostedCoding(
+    return BoostedCoding(
         classes, np.zeros(1), 1.0, loss=loss, baseline=arrays["baseline"], units=arrays["units"],
         l2=header["boosting"]["l2"],
     )  # fmt: skip
@@ -588,9 +592,9 @@ def _keeps_draws(estimator: Any) -> bool:
     return isinstance(estimator, forests) and not isinstance(estimator, Bagging)
 
 
-def _kept_sampling(estimator: Any) -> records.Sampling | None:
+def _kept_sampling(estimator: Any) -> Sampling | None:
     """How rows were drawn, where the file keeps it."""
-    sampling: records.Sampling | None = getattr(estimator, "_sampling_", None)
+    sampling: Sampling | None = getattr(estimator, "_sampling_", None)
     is_kept = sampling is not None and not sampling.distinct and _keeps_draws(estimator)
     return sampling if is_kept else None
 
@@ -632,12 +636,12 @@ def _set_rows(estimator: Any, header: Header, arrays: Arrays, forest: Forest) ->
 
 def _sampling(
     draws: dict[str, int], weights: np.ndarray | None, groups: np.ndarray | None
-) -> records.Sampling:
+) -> Sampling:
     need(0 < draws["n_rows"] <= MAX_ROWS, "a number of rows out of range")
     need(0 <= draws["n_draws"] <= MAX_TOTAL_WEIGHT, "a number of draws out of range")
     if weights is not None:
         need(0 < weights.sum(dtype=np.int64) <= MAX_TOTAL_WEIGHT, "weights out of range")
-    sampling = records.Sampling(draws["n_rows"], draws["n_draws"], weights, groups=groups)
+    sampling = Sampling(draws["n_rows"], draws["n_draws"], weights, groups=groups)
     if groups is not None:
         need(sampling.n_draws > 0 and groups.max() < sampling.n_rows, "groups out of range")
         need(bool(np.bincount(groups).all()), "a group without rows")

@@ -16,15 +16,15 @@ from typing import Any
 import numpy as np
 
 from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.core.forest import Forest
+from gpuforest.core.nodes import is_leaf, leaf_rows, unpack
 from gpuforest.data import arrays, validation
-from gpuforest.engine.forest import Forest
-from gpuforest.engine.nodes import is_leaf, leaf_rows, unpack
 from gpuforest.estimators import adaboost, quantile_forests
 from gpuforest.estimators.boosting import HistGradientBoosting
 from gpuforest.estimators.isolation import IsolationForest
 from gpuforest.estimators.tasks import Classifier, Regressor
+from gpuforest.explain.stored import sets_of, sums_of
 from gpuforest.export import conditions, walker
-from gpuforest.splits.stored import sets_of, sums_of
 
 OF_TEXT = ("C", "ONNX")  # what holds classes as text
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuforest.engine.binning import categories_of
+from gpuforest.core.bins import categories_of
 from gpuforest.export.conditions import refuse_twice
 from gpuforest.export.container import replaced
 from gpuforest.export.model_tables import Tables, is_text, rounded

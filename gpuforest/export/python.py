@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gpuforest.common.elementary import FACTORIALS, LN2_HIGH, LN2_LOW, LOG2_E, MOST
-from gpuforest.engine.forest import Forest
+from gpuforest.core.forest import Forest
 from gpuforest.explain.paths import subtree_sizes
 from gpuforest.export.conditions import Condition, Range, refuse_twice
 from gpuforest.export.walker import Node, class_labels, nodes_of, opened, tree_title

@@ -20,15 +20,18 @@ from gpuforest import estimators
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common import hashing
 from gpuforest.common.dtypes import MAX_BINS, MAX_FEATURES, NODE, OFFSET
-from gpuforest.engine import assembly, forest_check, records, target
-from gpuforest.engine.binning import BinEdges
-from gpuforest.engine.criteria import CRITERIA, Criterion
-from gpuforest.engine.forest import Forest
-from gpuforest.engine.nodes import CHILD_SHIFT, LEAF_WORD, pack_splits
-from gpuforest.engine.sampling import drawn_rows
+from gpuforest.core.bins import BinEdges
+from gpuforest.core.criteria import CRITERIA, Criterion
+from gpuforest.core.forest import Forest, check_forest
+from gpuforest.core.nodes import CHILD_SHIFT, LEAF_WORD, pack_splits
+from gpuforest.core.rules import Sampling
+from gpuforest.core.target import TargetCoding
 from gpuforest.estimators import settings, standing_in
 from gpuforest.explain.paths import average_path_length
 from gpuforest.explain.views import TreeView
+from gpuforest.growing.assemble import in_order
+from gpuforest.growing.bags import drawn_rows
+from gpuforest.growing.targets import encode_moments, integer_weights
 
 # where scikit-learn defines what has the same name there and here: users put ours into the modules
 # that it is imported from
@@ -53,7 +56,7 @@ class BagState(np.random.RandomState):
     A pickle has `BAG_UNKNOWN` in its place, so that it can be read where gpuforest is not.
     """
 
-    def __init__(self, sampling: records.Sampling, seed: int, tree: int) -> None:
+    def __init__(self, sampling: Sampling, seed: int, tree: int) -> None:
         super().__init__(_seed_there(seed, tree))
         self._drawn_by = sampling, seed, tree
 
@@ -309,11 +312,11 @@ def _forest(model: Any) -> Forest:
         coding, sums = _moments(weight, value, criterion)
         # scikit-learn's may lie below zero by rounding
         spread = np.maximum(np.concatenate(impurity), 0.0)
-    nodes, sums = assembly.in_order(nodes, [sums], coding)
+    nodes, sums = in_order(nodes, [sums], coding)
     forest = Forest(nodes, offsets, sums, edges, coding, seed_of(model), spread)
     if criterion.medians:
         forest = _with_medians(forest, trees, orders, criterion)
-    forest_check.check_forest(forest)
+    check_forest(forest)
     return forest
 
 
@@ -410,32 +413,32 @@ def _class_sums(weight: np.ndarray, value: np.ndarray) -> np.ndarray:
     whole = np.round(sums)
     if (np.abs(sums - whole) <= 2.0**-50 * weight[:, None]).all():  # but for rounding
         sums = whole
-    return target.integer_weights(sums.ravel()).reshape(sums.shape).astype(np.int64)
+    return integer_weights(sums.ravel()).reshape(sums.shape).astype(np.int64)
 
 
 def _classes(
     weight: list[np.ndarray], value: list[np.ndarray], classes: Any
-) -> tuple[target.TargetCoding, np.ndarray]:
+) -> tuple[TargetCoding, np.ndarray]:
     """Coding and channel sums i64[V, C] of the leaves of all trees."""
     if not isinstance(classes, list):
-        coding = target.TargetCoding(np.asarray(classes), np.zeros(1), 1.0)
+        coding = TargetCoding(np.asarray(classes), np.zeros(1), 1.0)
         return coding, np.concatenate(list(map(_class_sums, weight, value)))
-    weights = np.concatenate(list(map(target.integer_weights, weight))).astype(np.int64)
+    weights = np.concatenate(list(map(integer_weights, weight))).astype(np.int64)
     shares = np.concatenate(value)
     parts = [shares[:, k, : len(labels)] for k, labels in enumerate(classes)]
     sums = np.round(np.concatenate(parts, axis=1) * weights[:, None]).astype(np.int64)
     several = tuple(np.asarray(labels) for labels in classes)
-    coding = target.TargetCoding(None, np.zeros(sums.shape[1]), 1.0, several)
+    coding = TargetCoding(None, np.zeros(sums.shape[1]), 1.0, several)
     return coding, np.column_stack([weights, sums])
 
 
 def _moments(
     weight: list[np.ndarray], value: list[np.ndarray], criterion: Criterion
-) -> tuple[target.TargetCoding, np.ndarray]:
+) -> tuple[TargetCoding, np.ndarray]:
     """Coding and channel sums i64[V, 1 + K] of the leaves of all trees."""
-    whole = [target.integer_weights(leaves).astype(np.int64) for leaves in weight]
+    whole = [integer_weights(leaves).astype(np.int64) for leaves in weight]
     total, weights = max(int(w.sum()) for w in whole), np.concatenate(whole)
     mean = np.concatenate(value)[:, :, 0]
-    coding, _ = target.encode_moments(mean, total, centred=criterion.centred)
+    coding, _ = encode_moments(mean, total, centred=criterion.centred)
     moments = np.round((mean - coding.centre) * coding.scale * weights[:, None])
     return coding, np.column_stack([weights, moments.astype(np.int64)])

@@ -14,15 +14,14 @@ from sklearn.preprocessing import LabelEncoder
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest import estimators
-from gpuforest.boosting.losses import NUMBERS, Loss
-from gpuforest.boosting.model import BoostedCoding
 from gpuforest.common.dtypes import NODE
-from gpuforest.engine.forest import Forest
-from gpuforest.engine.forest_check import check_forest
-from gpuforest.engine.nodes import is_leaf, unpack
+from gpuforest.core.forest import Forest, check_forest
+from gpuforest.core.nodes import is_leaf, unpack
 from gpuforest.explain.paths import node_depths, one_tree
 from gpuforest.explain.sklearn_tree import need_numbers
 from gpuforest.export.sklearn import copy_to, of_leaves, packed_trees, seed_of, with_known
+from gpuforest.growing.boosted import BoostedCoding
+from gpuforest.kernels.gradients.losses import NUMBERS, Loss
 
 THERE = "sklearn.ensemble._hist_gradient_boosting."
 OF_FITS = (

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuforest.engine.forest import Forest
+from gpuforest.core.forest import Forest
 from gpuforest.explain import paths, views
 from gpuforest.export import walker
 from gpuforest.export.conditions import Number, TreeSplits, all_of

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.common.text import one_line
-from gpuforest.engine.forest import Forest
+from gpuforest.core.forest import Forest
 from gpuforest.explain.views import TreeView, boosted_columns
 from gpuforest.export import conditions
 from gpuforest.export.conditions import Branches, Condition, Number, TreeSplits

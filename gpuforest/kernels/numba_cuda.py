@@ -15,7 +15,7 @@ from numba.core import config
 
 from gpuforest.compiler.decorators import Helper, device, rare
 from gpuforest.compiler.intrinsics import times
-from gpuforest.engine.nodes import SET_BIN
+from gpuforest.core.nodes import SET_BIN
 from gpuforest.kernels.bag.numba import mulhi
 from gpuforest.kernels.best_split.cuts import (
     feature_of,
@@ -48,7 +48,7 @@ from gpuforest.kernels.traverse.numba import (
     MISSING,
     ONE,
 )
-from gpuforest.splits.walks import is_sum, sum_goes_left
+from gpuforest.kernels.traverse.sums import is_sum, sum_goes_left
 
 if not config.ENABLE_CUDASIM:  # the simulator runs plain Python
     from numba.cuda import types

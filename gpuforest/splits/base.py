@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from gpuforest.backends.base import Array, Backend, Moved
 from gpuforest.common.hashing import permute
-from gpuforest.engine.binning import BinnedMatrix
-from gpuforest.engine.records import Data, Frontier, Rules, Sampling, Splits, Training
+from gpuforest.core.bins import BinnedMatrix
+from gpuforest.core.frontier import Frontier, Splits
+from gpuforest.core.rules import Rules, Sampling
+from gpuforest.core.training import Data, Training
 from gpuforest.kernels.grow_subtrees.numba import grow_random, grow_subtrees
 from gpuforest.kernels.grow_subtrees.scratch import Scratch
 
 if TYPE_CHECKING:
-    from gpuforest.engine.memory import Fit
+    from gpuforest.core.fit import Fit
 
 
 class Kind:
@@ -69,7 +71,7 @@ class Kind:
 
     def level_bytes(self, fit: Fit, n_trees: int) -> float:
         """Bytes of the levels and the rows of a wave whose trees grow level by level."""
-        return fit.level_bytes(n_trees) + 2 * 8 * n_trees * fit.bag_rows
+        return fit.level_bytes(n_trees, self.split_words(fit)[1]) + 2 * 8 * n_trees * fit.bag_rows
 
     # the wide phase
 

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from functools import cache
 
-from gpuforest.engine import criteria, records
+from gpuforest.backends.base import Backend
+from gpuforest.core import criteria
+from gpuforest.core.bins import BinnedMatrix
+from gpuforest.core.rules import Rules, Sampling
 from gpuforest.splits.absolute.kind import Absolute
 from gpuforest.splits.base import NUMERIC, Kind
 from gpuforest.splits.logrank.kind import LogRank
 from gpuforest.splits.multiway.kind import Multiway
 from gpuforest.splits.oblique.kind import Oblique
-from gpuforest.splits.sets.kind import Sets
+from gpuforest.splits.sets import Sets
 
 
-def kind_of(rules: records.Rules, has_categories: bool) -> Kind:
+def fitted(rules: Rules, matrix: BinnedMatrix, sampling: Sampling, backend: Backend) -> Rules:
+    """The rules, adapted to the data."""
+    return kind_of(rules, bool(matrix.edges.most_words)).fitted(rules, matrix, sampling, backend)
+
+
+def kind_of(rules: Rules, has_categories: bool) -> Kind:
     """The kind of split of these rules; has_categories: some features are categorical."""
     return kind_for(rules.criterion, rules.multiway, rules.combined, has_categories)
 

@@ -20,8 +20,8 @@ from gpuforest.backends import numba, numpy
 from gpuforest.backends.cuda import forest as cuda_backend
 from gpuforest.backends.cuda.launch import slot_bytes
 from gpuforest.common.errors import BackendError
-from gpuforest.engine.predict import apply, predict
 from gpuforest.explain import oob
+from gpuforest.growing.predict import apply, predict
 
 seeds = st.integers(0, 2**31)
 SMALL = 20 << 10  # shared memory in which little fits

@@ -17,10 +17,10 @@ from gpuforest.backends.cuda import boosting as cuda_boosters
 from gpuforest.backends.cuda.boosting import Sizes
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.boosting.losses import Loss
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.common.errors import BackendError
-from gpuforest.engine.nodes import SET_BIN, unpack
+from gpuforest.core.nodes import SET_BIN, unpack
+from gpuforest.kernels.gradients.losses import Loss
 from gpuforest.kernels.gradients.numpy import ABSOLUTE, HUBER, QUANTILE
 
 seeds = st.integers(0, 2**31)

@@ -13,8 +13,9 @@ from gpuforest.backends.cuda import forest as cuda_traverse
 from gpuforest.backends.cuda import launch as cuda_targets
 from gpuforest.backends.cuda.launch import targets_of
 from gpuforest.backends.numba import NumbaBackend
-from gpuforest.engine.records import Training
-from gpuforest.engine.target import Target, encode_classes
+from gpuforest.core.target import Target
+from gpuforest.core.training import Training
+from gpuforest.growing.targets import encode_classes
 
 
 def task_of(n_features, n_classes, *, n_tried=None, max_bins=255, n=800):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tasks import large, tasks
 
 from gpuforest.backends import base, numba, numpy
-from gpuforest.engine.predict import apply, predict
+from gpuforest.growing.predict import apply, predict
 
 
 def assert_same(task: Task, *backends: base.Backend) -> None:

@@ -11,8 +11,9 @@ from tasks import category_tasks, few_builds, tasks
 
 import gpuforest as gf
 from gpuforest.backends import numba, numpy, registry
-from gpuforest.engine import binning, target
-from gpuforest.engine.predict import apply, predict, predict_classes
+from gpuforest.growing.edges import bin_matrix, fit_edges
+from gpuforest.growing.predict import apply, predict, predict_classes
+from gpuforest.growing.targets import encode_moments
 
 emulated = pytest.mark.skipif(available() is not None, reason=str(available()))
 xp = Namespace()
@@ -99,14 +100,14 @@ def test_data_that_lie_on_the_device():
     y = rng.normal(size=(300, 1))
     for seed, max_bins, sample_rows in ((0, 255, 1000), (1, 7, 50)):
         options = {"max_bins": max_bins, "sample_rows": sample_rows, "seed": seed}
-        edges = binning.fit_edges(X, **options)
-        found = binning.fit_edges(backend.asarray(X), backend=backend, **options)
+        edges = fit_edges(X, **options)
+        found = fit_edges(backend.asarray(X), backend=backend, **options)
         assert np.array_equal(edges.values, found.values)
-        there = binning.bin_matrix(backend.asarray(X), found, backend)
-        codes = binning.bin_matrix(X, edges, numpy.NumpyBackend()).codes
+        there = bin_matrix(backend.asarray(X), found, backend)
+        codes = bin_matrix(X, edges, numpy.NumpyBackend()).codes
         assert np.array_equal(codes, backend.asnumpy(there.codes)[:, : codes.shape[1]])
-    _, moments = target.encode_moments(y, 300)
-    _, there = target.encode_moments(backend.asarray(y), 300, backend=backend)
+    _, moments = encode_moments(y, 300)
+    _, there = encode_moments(backend.asarray(y), 300, backend=backend)
     assert np.array_equal(moments, backend.asnumpy(there))
 
 

@@ -275,8 +275,8 @@ def test_what_cuda_lacks_is_found_out_late(fail, machine, monkeypatch, caplog):
 
 @pytest.mark.parametrize("fail", [
     raised_by("cupy._core.core", "ValueError('shapes do not fit')"),
-    raised_by("gpuforest.engine.grow", "RuntimeError('our own')"),
-    raised_by("gpuforest.engine.grow", "MemoryError('our own')"),
+    raised_by("gpuforest.growing.grow", "RuntimeError('our own')"),
+    raised_by("gpuforest.growing.grow", "MemoryError('our own')"),
 ])  # fmt: skip
 def test_our_own_mistakes_stay_what_they_are(fail, machine, monkeypatch):
     monkeypatch.setattr(fake_cupy.FakeCupyBackend, "totals", fail)

@@ -232,12 +232,12 @@ def test_sectors_that_are_read():
 
 @emulated
 def test_watching_leaves_no_trace(monkeypatch):
-    before = measure.importlib.import_module("gpuforest.engine.grow").grown_wave
+    before = measure.importlib.import_module("gpuforest.growing.grow").grown_wave
     X, y = work.make(work.WORKS[1], np, 200)
     with watching(device.open_device("emulated")) as watch:
         model_of(work.WORKS[1], NAME, n_estimators=1, max_depth=2).fit(X, y)
-        assert sys.modules["gpuforest.engine.grow"].grown_wave is not before
-    assert sys.modules["gpuforest.engine.grow"].grown_wave is before
+        assert sys.modules["gpuforest.growing.grow"].grown_wave is not before
+    assert sys.modules["gpuforest.growing.grow"].grown_wave is before
     assert not watch.open
 
 

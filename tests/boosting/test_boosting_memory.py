@@ -8,8 +8,8 @@ from sweeps import swept
 
 from gpuforest import HistGradientBoostingClassifier, HistGradientBoostingRegressor, estimate_memory
 from gpuforest.backends import boosters, numpy
-from gpuforest.boosting.memory import HISTOGRAM_BYTES, within
 from gpuforest.estimators.memory import expected_boosting
+from gpuforest.growing.boosting_memory import HISTOGRAM_BYTES, within
 
 rng = np.random.default_rng(0)
 

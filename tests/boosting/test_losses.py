@@ -12,15 +12,15 @@ from boosted import NUMBERS, Fit, in_array, made, rules_of
 import gpuforest
 from gpuforest import HistGradientBoostingRegressor
 from gpuforest.backends import base, numba, numpy
-from gpuforest.boosting.losses import (
+from gpuforest.kernels.gradients import numba as compiled
+from gpuforest.kernels.gradients import numpy as plain
+from gpuforest.kernels.gradients.losses import (
     MOST_VALUE_OF_LOGS,
     Loss,
     exact_mean,
     exact_sum,
     weighted_quantile,
 )
-from gpuforest.kernels.gradients import numba as compiled
-from gpuforest.kernels.gradients import numpy as plain
 
 rng = np.random.default_rng(0)
 N = 300

@@ -12,7 +12,7 @@ from cuda_on_cpu.build import kernels_in
 from cuda_variants import MACROS, PACKAGE, launches, variants
 
 from gpuforest.backends.cuda.launch import RESERVED
-from gpuforest.compiler.source import OPTIONS, cuda_source
+from gpuforest.backends.cuda.source import OPTIONS, cuda_source
 
 ARCHITECTURES = ["sm_75", "sm_90", "sm_100"]
 ALL = "GPUFOREST_ALL_GPUS" in os.environ

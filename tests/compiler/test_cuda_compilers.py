@@ -11,7 +11,7 @@ import pytest
 from cuda_on_cpu.build import kernels_in
 from cuda_variants import MACROS, variants
 
-from gpuforest.compiler.source import OPTIONS, cuda_source
+from gpuforest.backends.cuda.source import OPTIONS, cuda_source
 
 pytestmark = pytest.mark.deep
 

@@ -44,11 +44,11 @@ SUBTREES = {
         ("kernels/encode/numba.py", {"kernels.encode."}),
         ("kernels/edges/numpy.py", {"kernels.edges."}),  # its constants
         ("kernels/grow_subtrees/cuts.py", SUBTREES),
-        ("splits/sets/numba.py", {*SUBTREES, "kernels.best_split."}),
+        ("kernels/sets/numba.py", {*SUBTREES, "kernels.best_split."}),
         ("kernels/shared/numba.py", SHARED),
         ("common/elementary.py", {"kernels.gradients."}),
-        ("splits/oblique/terms.py", {"splits.oblique."}),
-        ("engine/criteria.py", SHARED),
+        ("core/terms.py", {"splits.oblique."}),
+        ("core/criteria.py", SHARED),
         ("compiler/compile.py", EVERY),
         ("compiler/intrinsics.py", EVERY),
         ("compiler/types.py", EVERY),
@@ -56,7 +56,7 @@ SUBTREES = {
         ("kernels/traverse/numpy.py", set()),
         ("kernels/shared/structs.py", set()),
         ("common/parallel.py", set()),
-        ("engine/grow.py", set()),
+        ("growing/grow.py", set()),
     ],
 )
 def test_an_edit_makes_the_kernels_stale_that_could_change(copied, path, stale):

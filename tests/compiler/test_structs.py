@@ -8,9 +8,9 @@ from cuda_on_cpu.build import COMMENT
 from cuda_on_cpu.module import EmulatedModule, available
 from cuda_variants import MACROS, PACKAGE
 
+from gpuforest.backends.cuda.source import CONSTANTS, CRITERIA, STRUCTS, constants_text, cuda_source
 from gpuforest.common import hashing
-from gpuforest.compiler.source import CONSTANTS, CRITERIA, STRUCTS, constants_text, cuda_source
-from gpuforest.engine import criteria
+from gpuforest.core import criteria
 from gpuforest.kernels.boosted_tree.records import TreeRows
 from gpuforest.kernels.grow_subtrees.structs import Open
 from gpuforest.kernels.shared.structs import Codes, Histograms, Targets, dtype_of, packed, text_of

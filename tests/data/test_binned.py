@@ -14,7 +14,7 @@ from sklearn.base import is_classifier
 
 import gpuforest as gf
 from gpuforest.data import binned, passes
-from gpuforest.engine.binning import bin_matrix
+from gpuforest.growing.edges import bin_matrix
 
 N = 600
 RNG = np.random.default_rng(0)

@@ -21,7 +21,8 @@ from sklearn.exceptions import DataConversionWarning
 import gpuforest as gf
 from gpuforest.backends import gpu
 from gpuforest.data import arrays, validation
-from gpuforest.engine import binning, target
+from gpuforest.growing import edges, targets
+from gpuforest.growing.edges import fit_edges
 
 
 @pytest.fixture(params=["stand-in", "GPU"])
@@ -133,7 +134,7 @@ def test_every_layout(device):
 
 
 def test_blocks_of_rows(device, monkeypatch):
-    for module in (binning, validation):
+    for module in (edges, validation):
         monkeypatch.setattr(module, "DEVICE_VALUES", 64)
     X, y = data(gf.DecisionTreeClassifier)
     reference = gf.DecisionTreeClassifier(backend="numpy").fit(X, y)
@@ -147,11 +148,11 @@ def test_blocks_of_rows(device, monkeypatch):
 
 
 def test_only_the_sample_leaves_the_device(fake, monkeypatch):
-    monkeypatch.setattr(binning.fit_edges, "__kwdefaults__", {
-        **binning.fit_edges.__kwdefaults__, "sample_rows": 100,
+    monkeypatch.setattr(fit_edges, "__kwdefaults__", {
+        **fit_edges.__kwdefaults__, "sample_rows": 100,
     })  # fmt: skip
-    monkeypatch.setattr(binning, "LOOK_ROWS", 100)
-    monkeypatch.setattr(target, "LOOK_ROWS", 100)
+    monkeypatch.setattr(edges, "LOOK_ROWS", 100)
+    monkeypatch.setattr(targets, "LOOK_ROWS", 100)
     X, y = data(gf.DecisionTreeRegressor, 5000)
     there = fake.asarray(X), fake.asarray(y)
     fake.TRANSFERS.clear()
@@ -173,7 +174,7 @@ def test_rows_on_the_host_go_over_once(fake, monkeypatch):
 
     monkeypatch.setattr(fake.FakeCupyBackend, "encode", counting)
     X, y = data(gf.DecisionTreeRegressor)
-    monkeypatch.setattr(binning, "BLOCK_VALUES", 50 * X.shape[1])
+    monkeypatch.setattr(edges, "BLOCK_VALUES", 50 * X.shape[1])
     gf.DecisionTreeRegressor(backend="cupy").fit(X, y)
     assert moved == [50, 50, 20]
 

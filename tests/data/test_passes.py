@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuforest.backends.registry import get_backend
+from gpuforest.backends.rows import row_hashes
 from gpuforest.data import passes
 from gpuforest.data.passes import Reader
-from gpuforest.engine.binning import fit_edges, row_hashes
+from gpuforest.growing.edges import fit_edges
 
 N, COUNT, SEED = 500, 40, 3
 RNG = np.random.default_rng(0)

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from engine import same_forest
 
 import gpuforest as gf
-from gpuforest.engine import binning
+from gpuforest.growing import edges
 
 FORMATS = [
     sp.csr_matrix, sp.csc_matrix, sp.coo_matrix, sp.csr_array, sp.csc_array, sp.coo_array,
@@ -140,7 +140,7 @@ def test_blocks_and_samples_change_nothing(monkeypatch, backend, max_bins):
     y = RNG.integers(0, 3, 400)
     params = {"max_bins": max_bins, "random_state": 1, "backend": backend}
     whole = gf.RandomForestClassifier(2, **params).fit(X.toarray(), y)
-    monkeypatch.setattr(binning, "BLOCK_VALUES", 30 * 7)
+    monkeypatch.setattr(edges, "BLOCK_VALUES", 30 * 7)
     blocks = gf.RandomForestClassifier(2, **params).fit(X, y)
     assert same_forest(blocks.forest_, whole.forest_)
     assert np.array_equal(blocks.predict_proba(X), whole.predict_proba(X.toarray()))
@@ -150,7 +150,7 @@ def test_many_columns_take_little_memory(monkeypatch):
     n_rows, n_columns = 200, 20_000
     X = few_values(2, n_rows, n_columns, 2e-4)
     y = (X[:, :2000].sum(axis=1) > 0).astype(int)
-    monkeypatch.setattr(binning, "BLOCK_VALUES", 2**18)
+    monkeypatch.setattr(edges, "BLOCK_VALUES", 2**18)
     model = gf.RandomForestClassifier(1, max_depth=2, max_features=50, random_state=0)
     tracemalloc.start()
     try:

@@ -107,7 +107,7 @@ def test_a_weighted_median(backend, monkeypatch):
         less = model.estimator_weights_[row < found].sum()
         assert less < model.estimator_weights_.sum() / 2 <= below + 1e-12
     whole = model.predict(X)
-    monkeypatch.setattr("gpuforest.engine.predict.MEDIANS_AT_ONCE", 20)
+    monkeypatch.setattr("gpuforest.growing.predict.MEDIANS_AT_ONCE", 20)
     assert np.array_equal(whole, model.predict(X))
 
 

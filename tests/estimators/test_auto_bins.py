@@ -5,7 +5,7 @@ from engine import same_forest
 
 from gpuforest import RandomForestRegressor, estimate_memory
 from gpuforest.backends.registry import get_backend
-from gpuforest.engine.binning import FEW_VALUES, LOOK_ROWS, MANY_BINS, fit_edges, most_bins
+from gpuforest.growing.edges import FEW_VALUES, LOOK_ROWS, MANY_BINS, fit_edges, most_bins
 
 
 def columns(n_values: int, n_rows: int = 6000) -> np.ndarray:

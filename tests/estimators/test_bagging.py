@@ -6,7 +6,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_wine
 
 import gpuforest as gf
-from gpuforest.engine.nodes import is_leaf, unpack
+from gpuforest.core.nodes import is_leaf, unpack
 
 X, y = load_wine(return_X_y=True)
 DIABETES = load_diabetes(return_X_y=True)

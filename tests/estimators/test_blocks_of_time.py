@@ -11,8 +11,8 @@ from sklearn.tree import DecisionTreeClassifier as TheirTree
 
 import gpuforest as gf
 from gpuforest.backends import registry
-from gpuforest.engine.sampling import cutoff
 from gpuforest.estimators import boosting_fit
+from gpuforest.growing.bags import cutoff
 
 RNG = np.random.default_rng(0)
 BLOCKS = np.sort(RNG.integers(0, 6, 150))

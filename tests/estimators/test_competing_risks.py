@@ -12,8 +12,8 @@ import gpuforest
 from gpuforest import ExtraSurvivalTrees, RandomSurvivalForest, register_backend
 from gpuforest.backends import registry
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.engine.sampling import draw_bags
 from gpuforest.explain.survival import concordance
+from gpuforest.growing.bags import draw_bags
 
 CRITERIA = ["exponential", "logrank"]
 

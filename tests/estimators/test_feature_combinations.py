@@ -6,12 +6,12 @@ import pytest
 import gpuforest
 from gpuforest.backends import base, numpy, registry
 from gpuforest.common.errors import ModelFormatError
-from gpuforest.engine.criteria import CRITERIA
-from gpuforest.engine.nodes import combined, is_leaf
+from gpuforest.core.criteria import CRITERIA
+from gpuforest.core.nodes import combined, is_leaf
+from gpuforest.core.terms import MOST_COMBINED, all_terms
 from gpuforest.explain.importances import split_features
 from gpuforest.export.conditions import Range
 from gpuforest.splits.kinds import kind_for
-from gpuforest.splits.oblique.terms import MOST_COMBINED, all_terms
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(500, 4))
@@ -131,7 +131,7 @@ def test_trees_of_scikit_learn_are_refused():
 def test_damaged_files_are_refused(tmp_path):
     from dataclasses import replace
 
-    from gpuforest.engine.forest_check import check_forest
+    from gpuforest.core.forest import check_forest
 
     forest = FOREST.fit(X, Y).forest_
     check_forest(forest)

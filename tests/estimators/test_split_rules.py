@@ -11,7 +11,7 @@ from sklearn.tree import DecisionTreeRegressor as SklearnRegressor
 from sklearn_trees import compare_trees
 
 import gpuforest as gf
-from gpuforest.engine.nodes import is_leaf
+from gpuforest.core.nodes import is_leaf
 
 CLASSIFIERS = [gf.DecisionTreeClassifier, gf.RandomForestClassifier, gf.ExtraTreesClassifier]
 REGRESSORS = [gf.DecisionTreeRegressor, gf.RandomForestRegressor, gf.ExtraTreesRegressor]

@@ -20,9 +20,9 @@ import gpuforest
 from gpuforest import ExtraSurvivalTrees, RandomSurvivalForest, register_backend
 from gpuforest.backends import registry
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.engine.sampling import draw_bags
 from gpuforest.explain.survival import StepFunction, concordance, person_time
 from gpuforest.export.onnx import to_onnx
+from gpuforest.growing.bags import draw_bags
 
 KINDS = [RandomSurvivalForest, ExtraSurvivalTrees]
 DTYPE = [("event", bool), ("time", float)]

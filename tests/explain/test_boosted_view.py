@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from boosted_models import SUM, X, leaves, number_model
 
-from gpuforest.engine.nodes import unpack
+from gpuforest.core.nodes import unpack
 from gpuforest.explain.views import boosted_columns
 
 

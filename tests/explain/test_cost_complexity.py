@@ -14,11 +14,12 @@ from small_trees import TASKS, children, some_task
 
 from gpuforest import DecisionTreeClassifier, DecisionTreeRegressor
 from gpuforest.backends import numba, numpy, registry
-from gpuforest.engine import binning, target
-from gpuforest.engine.criteria import CRITERIA
-from gpuforest.engine.forest import Forest, tree_groups
-from gpuforest.engine.nodes import CHILD_SHIFT, LEAF_WORD, is_leaf
+from gpuforest.core.bins import BinEdges
+from gpuforest.core.criteria import CRITERIA
+from gpuforest.core.forest import Forest, tree_groups
+from gpuforest.core.nodes import CHILD_SHIFT, LEAF_WORD, is_leaf
 from gpuforest.explain import paths, pruning
+from gpuforest.growing.targets import encode_classes
 
 seeds = st.integers(0, 2**32)
 
@@ -47,7 +48,7 @@ def test_groups_of_trees_change_nothing(monkeypatch, criterion):
         pruning.keep_splits(forest, keep),
         pruning.split_gains(forest, CRITERIA[criterion]),
     )
-    monkeypatch.setattr("gpuforest.engine.forest.GROUP_VALUES", 1)
+    monkeypatch.setattr("gpuforest.core.forest.GROUP_VALUES", 1)
     assert len(tree_groups(forest)) == forest.n_trees
     assert same_forest(pruning.keep_splits(forest, keep), whole)
     assert pruning.split_gains(forest, CRITERIA[criterion]).tolist() == gains.tolist()
@@ -200,8 +201,8 @@ def chain(depth):
         nodes[2 * level] = (2 * level + 1) << CHILD_SHIFT
         nodes[2 * level + 1] = LEAF_WORD + level % 2
     nodes[-1] = LEAF_WORD + 2
-    coding, _ = target.encode_classes(np.array([0, 1]), np.arange(2))
-    edges = binning.BinEdges(np.array([0.5]), np.array([0, 1]))
+    coding, _ = encode_classes(np.array([0, 1]), np.arange(2))
+    edges = BinEdges(np.array([0.5]), np.array([0, 1]))
     sums = np.array([[1, 0], [0, 1], [3, 4]])
     return Forest(nodes, np.array([0, len(nodes)]), sums, edges, coding, 0)
 

@@ -10,7 +10,7 @@ from sklearn.datasets import load_diabetes, load_iris
 
 import gpuforest as gf
 from gpuforest.common.dtypes import CATEGORICAL
-from gpuforest.engine.binning import BinEdges
+from gpuforest.core.bins import BinEdges
 from gpuforest.explain import importances
 
 

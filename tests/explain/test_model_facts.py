@@ -12,7 +12,7 @@ from sklearn.utils import estimator_html_repr
 
 import gpuforest
 from gpuforest import DecisionTreeClassifier, DecisionTreeRegressor, RandomForestClassifier
-from gpuforest.engine.nodes import is_leaf
+from gpuforest.core.nodes import is_leaf
 from gpuforest.explain.model_facts import (
     best_round,
     forest_digest,

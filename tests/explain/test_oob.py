@@ -11,12 +11,12 @@ from sklearn.metrics import accuracy_score, r2_score
 
 import gpuforest as gf
 from gpuforest.backends.registry import get_backend
-from gpuforest.engine.binning import bin_matrix
-from gpuforest.engine.records import Sampling
-from gpuforest.engine.sampling import draw_bags
+from gpuforest.core.rules import Sampling
 from gpuforest.estimators.growing import FIRST_TREES
 from gpuforest.explain import oob
 from gpuforest.explain.oob import curve_points
+from gpuforest.growing.bags import draw_bags
+from gpuforest.growing.edges import bin_matrix
 
 
 def slow_means(model, X, sampling, n_values):

@@ -10,8 +10,8 @@ from sklearn.datasets import load_diabetes, load_iris, make_classification
 
 import gpuforest as gf
 from gpuforest.backends.registry import get_backend
-from gpuforest.engine.sampling import draw_bags
 from gpuforest.estimators.growing import FIRST_TREES
+from gpuforest.growing.bags import draw_bags
 from gpuforest.tools.cli.main import main
 
 IRIS = load_iris(return_X_y=True)

@@ -8,8 +8,9 @@ from weighted_quantiles import members_of
 
 from gpuforest import ExtraTreesQuantileRegressor, RandomForestQuantileRegressor
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.engine import nodes, sampling
+from gpuforest.core import nodes
 from gpuforest.explain.quantile_forest import leaf_members
+from gpuforest.growing.bags import draw_bags
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(90, 3))
@@ -20,7 +21,7 @@ LEVELS = [0.05, 0.25, 0.5, 0.9]
 def exact_weights(model, i, out_of_bag, rows=X):
     """The weight of each training row for row i of them, and the number of draws in its leaves."""
     leaves, n_trees = model.apply(rows), model.n_estimators_
-    bags = sampling.draw_bags(model._rows_.sampling, model.seed_, 0, n_trees, NumpyBackend())
+    bags = draw_bags(model._rows_.sampling, model.seed_, 0, n_trees, NumpyBackend())
     trees = [t for t in range(n_trees) if not (out_of_bag and bags[t][i])]
     weights, draws = [Fraction(0)] * len(rows), 0
     for t in trees:
@@ -136,7 +137,7 @@ def test_without_bootstrap_weights_are_draws():
 def draws_of(model, i, out_of_bag):
     """The targets of all draws in the leaves of row i, a list for each tree that counts."""
     leaves, n_trees = model.apply(X), model.n_estimators_
-    bags = sampling.draw_bags(model._rows_.sampling, model.seed_, 0, n_trees, NumpyBackend())
+    bags = draw_bags(model._rows_.sampling, model.seed_, 0, n_trees, NumpyBackend())
     return [
         np.repeat(Y, np.where(leaves[:, t] == leaves[i, t], bags[t], 0))
         for t in range(n_trees)
@@ -207,7 +208,7 @@ def test_proximity_counts(out_of_bag):
         5, min_samples_leaf=6, random_state=3, backend="numpy"
     ).fit(X, Y)
     leaves = model.apply(X)
-    bags = sampling.draw_bags(model._rows_.sampling, model.seed_, 0, 5, NumpyBackend())
+    bags = draw_bags(model._rows_.sampling, model.seed_, 0, 5, NumpyBackend())
     found = model.proximity_counts(X, return_sorted=False, oob_score=out_of_bag)
     for i in range(len(X)):
         counted = np.array([not (out_of_bag and bags[t][i]) for t in range(5)])
@@ -228,7 +229,7 @@ def test_proximity_counts(out_of_bag):
 def test_duplicates_are_out_of_bag_together():
     model = RandomForestQuantileRegressor(12, random_state=3, backend="numpy").fit(X, Y)
     pair = [4, 70]
-    bags = sampling.draw_bags(model._rows_.sampling, model.seed_, 0, 12, NumpyBackend()) > 0
+    bags = draw_bags(model._rows_.sampling, model.seed_, 0, 12, NumpyBackend()) > 0
     apart = ~bags[:, pair].any(axis=1)
     trees = [tree.predict(X[4:5])[0] for tree in model.estimators_]
     found = model.predict(X[4:5], "mean", oob_score=True, indices=[4.0], duplicates=[pair])

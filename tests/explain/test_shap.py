@@ -12,16 +12,17 @@ from shap_cases import NAMES, by_definition, fitted, numbers, raw_predictions
 import gpuforest as gf
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.core import nodes
 from gpuforest.data.validation import check_table
-from gpuforest.engine import binning, nodes
 from gpuforest.explain import shap
+from gpuforest.growing.edges import bin_matrix
 
 
 def known(model, X):
     """A function of known features S that gives the predictions f64[N, K]: splits by others go both
     ways. Node after node, in plain Python."""
     forest, backend = model.forest_, NumpyBackend()
-    codes = binning.bin_matrix(check_table(model, X, backend), forest.edges, backend).codes
+    codes = bin_matrix(check_table(model, X, backend), forest.edges, backend).codes
     cover = forest.node_sums(0, forest.n_trees)
     cover = cover.sum(axis=1) if forest.coding.is_classes else cover[:, 0]
     feature, bin, missing_left, child = nodes.unpack(np, forest.nodes)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import gpuforest as gf
-from gpuforest.engine.nodes import is_leaf, leaf_rows
+from gpuforest.core.nodes import is_leaf, leaf_rows
 from gpuforest.estimators.survival import SurvivalForest
 from gpuforest.export import model_file
 

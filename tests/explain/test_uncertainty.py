@@ -7,12 +7,12 @@ import pytest
 
 import gpuforest as gf
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.engine.sampling import draw_bags
 from gpuforest.estimators import memory
 from gpuforest.explain.paths import leaf_blocks
 from gpuforest.explain.uncertainty import Calibration, node_predictions
 from gpuforest.export import container
 from gpuforest.export.model_file import ARRAYS
+from gpuforest.growing.bags import draw_bags
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(1200, 4))

@@ -10,7 +10,7 @@ from sklearn.tree import DecisionTreeClassifier as SklearnClassifier
 from sklearn.tree import DecisionTreeRegressor as SklearnRegressor
 
 import gpuforest as gf
-from gpuforest.engine.criteria import CRITERIA
+from gpuforest.core.criteria import CRITERIA
 from gpuforest.explain.views import TreeView
 
 IRIS = load_iris(return_X_y=True)

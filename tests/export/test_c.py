@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import gpuforest as gf
-from gpuforest.engine.nodes import combined, has_set
+from gpuforest.core.nodes import combined, has_set
 from gpuforest.export.c import KEYWORDS, LIBRARY, MATH, is_free
 
 CC = shutil.which("cc")

@@ -9,8 +9,8 @@ from sklearn.tree import DecisionTreeRegressor
 import gpuforest
 from gpuforest.backends import numba, numpy, registry
 from gpuforest.common.hashing import CUT, hash_at
-from gpuforest.engine.assembly import merged
-from gpuforest.engine.grow import grow
+from gpuforest.growing.assemble import merged
+from gpuforest.growing.grow import grow
 from gpuforest.splits.absolute.kind import Absolute
 
 

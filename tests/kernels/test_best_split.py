@@ -10,8 +10,8 @@ from laws import column, one_slot, split_of
 
 from gpuforest.common import hashing
 from gpuforest.common.hashing import CUT, hash_at
-from gpuforest.engine.nodes import unpack
-from gpuforest.engine.predict import predict
+from gpuforest.core.nodes import unpack
+from gpuforest.growing.predict import predict
 from gpuforest.splits.base import draw_features
 
 

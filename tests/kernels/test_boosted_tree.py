@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from gpuforest.backends import boosters
 from gpuforest.backends.boosters import NumbaBooster, NumpyBooster, columns_of
 from gpuforest.common.dtypes import CATEGORICAL
-from gpuforest.engine import binning, nodes
+from gpuforest.core import nodes
+from gpuforest.core.bins import BinEdges, BinnedMatrix
 from gpuforest.kernels.boosted_tree.records import GrownTree, TreeRules
 
 
@@ -27,7 +28,7 @@ def stats_of(g: np.ndarray, h: np.ndarray | None, n_bits: int) -> np.ndarray:
 
 
 def booster_of(
-    kind: type[NumpyBooster], codes: np.ndarray, edges: binning.BinEdges, stats: np.ndarray,
+    kind: type[NumpyBooster], codes: np.ndarray, edges: BinEdges, stats: np.ndarray,
     rules: TreeRules, n_threads: int = 1, memory: int = 2**24, held_out: int = 0,
 ) -> NumpyBooster:  # fmt: skip
     """One whose only tree grows from these stats."""
@@ -35,7 +36,7 @@ def booster_of(
     groups = len(rules.groups)
     rules = rules._replace(kinds=edges.kinds, n_groups=groups, n_drawn=N - held_out)
     boosting: Any = SimpleNamespace(
-        matrix=binning.BinnedMatrix(codes, edges.n_bins, edges), n_rows=N,
+        matrix=BinnedMatrix(codes, edges.n_bins, edges), n_rows=N,
         loss=SimpleNamespace(n_raw=1),
         n_words=n_words, n_leaves=min(rules.max_leaves, N), groups=rules.groups, memory=memory,
         backend=SimpleNamespace(n_threads=n_threads),
@@ -225,7 +226,7 @@ def test_a_one_hot_encoding_by_hand() -> None:
     missing = 4
     codes = np.array([[0, 1, 0, 0], [1, 0, 1, 0], [2, 0, 0, 1], [3, 0, 0, 0], [0, 0, missing, 0]])
     edges = edges_of([4, 2, 2, 2], [0] * 4)
-    matrix = binning.BinnedMatrix(codes.astype(edges.code_dtype), edges.n_bins, edges)
+    matrix = BinnedMatrix(codes.astype(edges.code_dtype), edges.n_bins, edges)
     data = columns_of(matrix, np.zeros((len(codes), 1), np.int64))
     assert data.starts.tolist() == [0, 1, 4]
     assert data.codes.tolist() == [[0, 1, 2, 3, 0], [0, 2, 4, 6, 3]]

@@ -13,8 +13,9 @@ from tasks import CLASSIFICATION, REGRESSION, category_tasks
 
 import gpuforest
 from gpuforest.backends import numba, numpy
-from gpuforest.engine import grow, nodes, predict
-from gpuforest.splits.sets.order import MOST_TRIED
+from gpuforest.core import nodes
+from gpuforest.growing import grow, predict
+from gpuforest.kernels.sets.order import MOST_TRIED
 
 NUMPY = numpy.NumpyBackend()
 

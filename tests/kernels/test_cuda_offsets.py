@@ -9,8 +9,10 @@ from emulated import EmulatedBackend
 from far_rows import far_rows, far_training
 
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.engine import binning, criteria, records
-from gpuforest.engine.target import Target
+from gpuforest.core import criteria
+from gpuforest.core.bins import BinnedMatrix
+from gpuforest.core.rules import Rules
+from gpuforest.core.target import Target
 
 pytestmark = pytest.mark.skipif(available() is not None, reason=str(available()))
 
@@ -20,8 +22,8 @@ def data():
     return far_rows("C")
 
 
-def rules(criterion: str = "gini") -> records.Rules:
-    return records.Rules(criteria.CRITERIA[criterion], 8, 10**9, 2, 1, -np.inf)
+def rules(criterion: str = "gini") -> Rules:
+    return Rules(criteria.CRITERIA[criterion], 8, 10**9, 2, 1, -np.inf)
 
 
 def test_levels_and_partitions(data):
@@ -51,7 +53,7 @@ def test_subtrees(data, deep):
     trees = backend.grow_subtrees(training, frontier)
     # the same rows in a small matrix
     rows = frontier.rows[:300]
-    small = binning.BinnedMatrix(matrix.codes[rows], matrix.n_bins, matrix.edges)
+    small = BinnedMatrix(matrix.codes[rows], matrix.n_bins, matrix.edges)
     near = replace(frontier, rows=np.arange(600, dtype=np.int32) % 300)
     few = far_training(small, Target(target.coding, target.y[rows]), rules(), backend)
     expected = backend.grow_subtrees(few, near)

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from gpuforest.backends.numba import NumbaBackend
-from gpuforest.engine.binning import fit_edges, row_hashes, rows_below
+from gpuforest.backends.rows import row_hashes, rows_below
+from gpuforest.growing.edges import fit_edges
 from gpuforest.kernels.edges.numpy import capped, edges
 from gpuforest.kernels.shared.constants import SORT_BYTES, SORT_THREADS
 

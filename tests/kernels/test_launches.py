@@ -24,12 +24,12 @@ from sweeps import swept
 from tasks import large
 
 from gpuforest import RandomForestClassifier, RandomForestRegressor, register_backend
-from gpuforest.backends import registry
+from gpuforest.backends import registry, slots
 from gpuforest.backends.cuda import boosting as cuda_boosters
 from gpuforest.backends.cuda import launch as cuda_launches
 from gpuforest.backends.numba import NumbaBackend
-from gpuforest.boosting.rounds import rounds
-from gpuforest.engine import grow, slots
+from gpuforest.growing import grow
+from gpuforest.growing.rounds import rounds
 
 pytestmark = pytest.mark.skipif(available() is not None, reason=str(available()))
 

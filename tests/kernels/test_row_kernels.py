@@ -11,16 +11,19 @@ from laws import column, frontier_of, one_slot, splits_of
 
 from gpuforest.backends import base, numba, registry
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.engine import binning, sampling
-from gpuforest.engine.records import Data, Frontier, Sampling
-from gpuforest.engine.target import encode_classes
+from gpuforest.core.bins import BinEdges
+from gpuforest.core.frontier import Frontier
+from gpuforest.core.rules import Sampling
+from gpuforest.core.training import Data
+from gpuforest.growing.bags import draw_bags
+from gpuforest.growing.targets import encode_classes
 from gpuforest.kernels.bag.numba import mulhi as compiled_mulhi
 from gpuforest.kernels.bag.numpy import mulhi
-from gpuforest.splits.oblique.numpy import project
+from gpuforest.kernels.project.numpy import project
 
 
 def test_example_of_encode(engine):
-    edges = binning.BinEdges(np.array([1.5, 2.5]), np.array([0, 2]))
+    edges = BinEdges(np.array([1.5, 2.5]), np.array([0, 2]))
     codes = engine.encode(column(1.0, 1.5, 2.0, 9.0, np.nan), edges)
     assert codes[:, 0].tolist() == [0, 0, 1, 2, edges.missing_code]
 
@@ -38,7 +41,7 @@ def test_compiled_codes_are_the_reference_at_every_edge(n_edges, dtype):
     ]
     values = np.concatenate(columns)
     offsets = np.concatenate([[0], np.cumsum([len(c) for c in columns])])
-    edges = binning.BinEdges(values, offsets)
+    edges = BinEdges(values, offsets)
     with np.errstate(over="ignore"):
         near = values.astype(dtype)
     extremes = np.array([0, -0.0, np.nan, np.inf, -np.inf], dtype)
@@ -75,7 +78,7 @@ def test_bags_are_what_they_say(engine: base.Backend):
     weights = np.array([2, 0, 1, 5, 0], np.int32)
     owner = np.repeat(np.arange(5), weights)
     for shares, total in ((None, 5), (weights, 8)):
-        bags = engine.asnumpy(sampling.draw_bags(Sampling(5, 300, shares), 42, 3, 6, engine))
+        bags = engine.asnumpy(draw_bags(Sampling(5, 300, shares), 42, 3, 6, engine))
         assert bags.dtype == np.int32
         for t in range(3):
             key = splitmix(splitmix(42, 3 + t), 0)

@@ -18,10 +18,12 @@ from hypothesis import strategies as st
 from tasks import category_tasks, tasks
 
 from gpuforest.backends import base, numba, numpy
-from gpuforest.engine.predict import predict
-from gpuforest.engine.records import Sampling, Splits, Subtrees
-from gpuforest.engine.sampling import draw_bags, tree_weights
-from gpuforest.engine.target import Target, encode_classes
+from gpuforest.core.frontier import Splits, Subtrees
+from gpuforest.core.rules import Sampling
+from gpuforest.core.target import Target
+from gpuforest.growing.bags import draw_bags, tree_weights
+from gpuforest.growing.predict import predict
+from gpuforest.growing.targets import encode_classes
 
 CPU = strict.Device("CPU_DEVICE")
 DEVICE = strict.Device("device1")

@@ -8,9 +8,9 @@ import pytest
 
 from gpuforest.backends import numba, numpy
 from gpuforest.backends import numba as numba_backend
-from gpuforest.engine import binning, target
-from gpuforest.engine.forest import Forest
-from gpuforest.engine.nodes import (
+from gpuforest.core.bins import BinEdges
+from gpuforest.core.forest import Forest
+from gpuforest.core.nodes import (
     CHILD_SHIFT,
     FEATURE_SHIFT,
     LEAF_WORD,
@@ -18,6 +18,7 @@ from gpuforest.engine.nodes import (
     is_leaf,
     pack_splits,
 )
+from gpuforest.core.target import TargetCoding
 
 N_FEATURES = 6
 
@@ -47,10 +48,10 @@ def random_forest(
     trees = [random_tree(rng, n, n_bins, len(leaf_sums)) for n in splits]
     C = leaf_sums.shape[1]
     if classes:
-        coding = target.TargetCoding(np.arange(C), np.zeros(0), 1.0)
+        coding = TargetCoding(np.arange(C), np.zeros(0), 1.0)
     else:
-        coding = target.TargetCoding(None, rng.normal(size=C - 1), 0.37)
-    edges = binning.BinEdges(
+        coding = TargetCoding(None, rng.normal(size=C - 1), 0.37)
+    edges = BinEdges(
         np.tile(np.arange(n_bins - 1.0), N_FEATURES), (n_bins - 1) * np.arange(N_FEATURES + 1)
     )
     offsets = np.concatenate([[0], np.cumsum([len(t) for t in trees])])
@@ -81,7 +82,7 @@ def with_sets(rng: np.random.Generator, forest: Forest, n_categories: list[int])
     n_edges = [*n_categories, *np.diff(edges.offsets[len(n_categories) :])]
     offsets = np.concatenate([[0], np.cumsum(n_edges)])
     kinds = np.arange(N_FEATURES) < len(n_categories)
-    edges = binning.BinEdges(
+    edges = BinEdges(
         np.concatenate([np.arange(float(n)) for n in n_edges]), offsets, kinds.astype(np.uint8)
     )
     nodes, feature = forest.nodes.copy(), (forest.nodes >> FEATURE_SHIFT).astype(np.int64)

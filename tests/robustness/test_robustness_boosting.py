@@ -9,7 +9,7 @@ from robust import PAGE
 from scipy.sparse import csr_array
 
 from gpuforest import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-from gpuforest.boosting import rounds
+from gpuforest.backends import booster
 
 rng = np.random.default_rng(0)
 N = 200
@@ -117,7 +117,7 @@ def test_a_class_of_one_row(backend, n_classes):
 
 
 def test_a_class_too_rare_for_the_bits_of_hessians(backend, monkeypatch):
-    monkeypatch.setattr(rounds, "SUM_BITS", 19)  # few are left for 200 rows
+    monkeypatch.setattr(booster, "SUM_BITS", 19)  # few are left for 200 rows
     y = np.zeros(N, int)
     y[:5] = 1
     with warned("that the hessians of most rows are rounded to zero"):

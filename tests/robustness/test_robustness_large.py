@@ -14,18 +14,22 @@ from engine import DeepFrom, same_forest
 from far_rows import F, N, far_rows, far_training
 
 from gpuforest import DecisionTreeClassifier, DecisionTreeRegressor
-from gpuforest.backends.numba import NO_SUMS, NO_VALUES, NumbaBackend
+from gpuforest.backends.numba import NO_SUMS, NO_VALUES, NumbaBackend, compiled_walk
 from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.backends.rows import row_hashes, rows_below
 from gpuforest.common.dtypes import MAX_FEATURES
-from gpuforest.engine import binning, criteria, records
-from gpuforest.engine.nodes import CHILD_SHIFT, LEAF_WORD, pack_splits, unpack
-from gpuforest.engine.target import Target
+from gpuforest.core import criteria
+from gpuforest.core.bins import BinEdges, BinnedMatrix
+from gpuforest.core.frontier import Trees
+from gpuforest.core.nodes import CHILD_SHIFT, LEAF_WORD, pack_splits, unpack
+from gpuforest.core.rules import Rules
+from gpuforest.core.target import Target
+from gpuforest.growing.edges import fit_edges, hash_limit, lowest
 from gpuforest.kernels.encode import numba as encode_numba
 from gpuforest.kernels.encode import numpy as encode_numpy
 from gpuforest.kernels.encode.numba import COARSE, ROWS
 from gpuforest.kernels.traverse import numpy as traverse_numpy
 from gpuforest.kernels.traverse.numba import new_group
-from gpuforest.splits.walks import compiled_walk
 
 COLUMNS = 70_000  # more than 16 bits can count
 MANY = 2**31 // MAX_FEATURES + 1  # rows, so that with MAX_FEATURES columns cells pass 2^31
@@ -51,8 +55,8 @@ def far() -> Any:
     return far_rows("F")  # as this backend's codes lie
 
 
-def rules() -> records.Rules:
-    return records.Rules(criteria.CRITERIA["gini"], F, 10**9, 2, 1, -np.inf)
+def rules() -> Rules:
+    return Rules(criteria.CRITERIA["gini"], F, 10**9, 2, 1, -np.inf)
 
 
 @pytest.mark.parametrize("n_threads", [1, 2])
@@ -80,7 +84,7 @@ def test_offsets_of_subtrees(far):
     trees = backend.grow_subtrees(training, frontier)
     # the same rows in a small matrix
     rows = frontier.rows[:300]
-    small = binning.BinnedMatrix(np.asfortranarray(matrix.codes[rows]), matrix.n_bins, matrix.edges)
+    small = BinnedMatrix(np.asfortranarray(matrix.codes[rows]), matrix.n_bins, matrix.edges)
     near = replace(frontier, rows=np.arange(600, dtype=np.int32) % 300)
     few = far_training(small, Target(target.coding, target.y[rows]), rules(), backend)
     expected = backend.grow_subtrees(few, near)
@@ -91,12 +95,12 @@ def test_offsets_of_subtrees(far):
 
 
 def test_offsets_of_edges(backend, engine):
-    near = binning.rows_below(0, N, binning.hash_limit(500, N))
-    rows = near[binning.lowest(binning.row_hashes(0, near), 500)]
+    near = rows_below(0, N, hash_limit(500, N))
+    rows = near[lowest(row_hashes(0, near), 500)]
     X = np.zeros((N, F), np.uint8)
     X[rows] = np.random.default_rng(0).integers(0, 9, (500, F))
-    found = binning.fit_edges(X, sample_rows=500, backend=engine)
-    expected = binning.fit_edges(X[rows])
+    found = fit_edges(X, sample_rows=500, backend=engine)
+    expected = fit_edges(X[rows])
     assert np.array_equal(found.values, expected.values)
     assert np.array_equal(found.offsets, expected.offsets)
 
@@ -104,7 +108,7 @@ def test_offsets_of_edges(backend, engine):
 def test_offsets_of_codes():
     rng = np.random.default_rng(0)
     last = rng.normal(size=(100, F))
-    edges = binning.BinEdges(np.sort(rng.normal(size=(F, 3)), axis=1).ravel(), np.arange(F + 1) * 3)
+    edges = BinEdges(np.sort(rng.normal(size=(F, 3)), axis=1).ravel(), np.arange(F + 1) * 3)
     columns = np.zeros((F, N), np.uint8)
     arguments = (edges.values, edges.offsets, edges.missing_code)
     scratch = np.empty(ROWS), np.empty(COARSE), np.empty(ROWS, np.int32)
@@ -118,7 +122,7 @@ def test_offsets_of_walks():
     split = pack_splits(np, np.array([MAX_FEATURES - 1]), np.array([1]), np.array([False]))
     nodes = np.array([split[0] + np.uint64(1 << CHILD_SHIFT), LEAF_WORD, LEAF_WORD], np.uint64)
     offsets, out = np.array([0, 3]), np.empty((MANY, 1), np.int64)
-    trees = records.Trees(nodes, offsets, 3, np.zeros(0, np.int64), np.zeros(0, np.uint64))
+    trees = Trees(nodes, offsets, 3, np.zeros(0, np.int64), np.zeros(0, np.uint64))
     walk, codes, memory = compiled_walk(SimpleNamespace(oblique=False, sets=()), columns.T)
     walk(trees, NO_VALUES, codes, *NO_SUMS, out, new_group(), *memory)
     assert np.array_equal(out, traverse_numpy.apply(trees, columns.T))

@@ -9,13 +9,14 @@ import numpy as np
 from hypothesis import strategies as st
 
 from gpuforest.backends.base import Backend
+from gpuforest.backends.booster import Boosting, Round
 from gpuforest.backends.cuda.launch import padded
-from gpuforest.boosting.losses import Loss
-from gpuforest.boosting.rounds import Boosting, Round, rounds
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.compiler.types import dtype_of
-from gpuforest.engine.binning import BinEdges, BinnedMatrix
+from gpuforest.core.bins import BinEdges, BinnedMatrix
+from gpuforest.growing.rounds import rounds
 from gpuforest.kernels.boosted_tree.records import Scales, TreeRules
+from gpuforest.kernels.gradients.losses import Loss
 
 UNLIMITED = 10**9
 NUMBERS = ["squared_error", "absolute_error", "quantile", "huber", "poisson", "gamma"]

@@ -4,7 +4,7 @@ import numpy as np
 from shown import LABELS, SUM, X
 
 from gpuforest import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-from gpuforest.engine.predict import apply
+from gpuforest.growing.predict import apply
 
 RNG = np.random.default_rng(4)
 CITY = RNG.integers(0, 4, 300)

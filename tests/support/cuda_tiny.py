@@ -15,7 +15,7 @@ from devices import DEVICES
 from engine import Task, grown, later_rows, out_of_bag, places, same_forest, table
 
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.engine.predict import apply, predict
+from gpuforest.growing.predict import apply, predict
 
 # wide levels alone, the deep phase, less and less shared memory, both phases
 WAYS = [{"deep": 0}, {}, {"shared_limit": 20 << 10}, {"shared_limit": 4 << 10}, {"deep": 9}]

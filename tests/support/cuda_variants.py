@@ -10,8 +10,8 @@ from itertools import product
 from pathlib import Path
 
 import gpuforest
-from gpuforest.compiler.source import CONSTANTS, cuda_source
-from gpuforest.engine.criteria import CRITERIA, INFORMATION, SQUARED_ERROR
+from gpuforest.backends.cuda.source import CONSTANTS, cuda_source
+from gpuforest.core.criteria import CRITERIA, INFORMATION, SQUARED_ERROR
 
 PACKAGE = Path(gpuforest.__file__).parent
 

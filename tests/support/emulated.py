@@ -13,7 +13,7 @@ from cuda_on_cpu.module import EmulatedModule
 from cuda_variants import most_threads, variants
 
 from gpuforest.backends.cuda.forest import CudaBackend, DeepPlan
-from gpuforest.compiler.source import cuda_source
+from gpuforest.backends.cuda.source import cuda_source
 
 
 @cache

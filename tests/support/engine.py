@@ -9,25 +9,24 @@ from typing import Any
 import numpy as np
 
 from gpuforest.backends import base, numba, numpy
-from gpuforest.engine import assembly, binning, records
-from gpuforest.engine.criteria import CRITERIA
-from gpuforest.engine.forest import Forest
-from gpuforest.engine.grow import grow
-from gpuforest.engine.target import (
-    Target,
-    TargetCoding,
-    encode_classes,
-    encode_moments,
-    encode_several,
-)
+from gpuforest.core.bins import BinnedMatrix
+from gpuforest.core.criteria import CRITERIA
+from gpuforest.core.forest import Forest
+from gpuforest.core.rules import Rules, Sampling
+from gpuforest.core.target import Target, TargetCoding
+from gpuforest.core.training import Training
 from gpuforest.explain.oob import OutOfBag
+from gpuforest.growing.assemble import merged
+from gpuforest.growing.edges import bin_matrix, fit_edges
+from gpuforest.growing.grow import grow
+from gpuforest.growing.targets import encode_classes, encode_moments, encode_several
 
 UNLIMITED = 10**9
 
 
-def grown(training: records.Training, n_trees: int) -> Forest:
+def grown(training: Training, n_trees: int) -> Forest:
     """The forest of the first trees of a training."""
-    return assembly.merged(grow(training, 0, n_trees), training)
+    return merged(grow(training, 0, n_trees), training)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,16 +70,16 @@ class Task:
         return replace(self, **changes)
 
     @property
-    def sampling(self) -> records.Sampling:
+    def sampling(self) -> Sampling:
         groups = self.groups if self.n_draws else None
-        return records.Sampling(len(self.X), self.n_draws, self.weights, groups=groups)
+        return Sampling(len(self.X), self.n_draws, self.weights, groups=groups)
 
     @property
-    def rules(self) -> records.Rules:
+    def rules(self) -> Rules:
         n_tried, n_features = self.n_tried or self.X.shape[1], self.X.shape[1]
-        own = {f.name for f in fields(Task)} & {f.name for f in fields(records.Rules)}
+        own = {f.name for f in fields(Task)} & {f.name for f in fields(Rules)}
         given = {name: getattr(self, name) for name in own}
-        return records.Rules(**given | {
+        return Rules(**given | {
             "criterion": CRITERIA[self.criterion].of_outputs(self.n_class_outputs),
             "n_tried": n_tried if self.combined > 1 else min(n_tried, n_features),
             "signs": np.array(self.signs, np.int8),
@@ -102,12 +101,12 @@ class Task:
         centred = CRITERIA[self.criterion].centred
         return encode_moments(y, self.sampling.most_weight, centred=centred)
 
-    def training(self, backend: base.Backend) -> records.Training:
+    def training(self, backend: base.Backend) -> Training:
         matrix, target = self.prepared(backend)
-        return records.Training(matrix, target, self.sampling, self.rules, self.seed, backend)
+        return Training(matrix, target, self.sampling, self.rules, self.seed, backend)
 
-    def prepared(self, backend: base.Backend) -> tuple[binning.BinnedMatrix, Target]:
-        edges = binning.fit_edges(
+    def prepared(self, backend: base.Backend) -> tuple[BinnedMatrix, Target]:
+        edges = fit_edges(
             self.X,
             max_bins=self.max_bins,
             weights=self.weights,
@@ -116,7 +115,7 @@ class Task:
             categories={f: self.categories_of(f) for f in self.categorical},
         )
         coding, y = self.coded()
-        return binning.bin_matrix(self.X, edges, backend), Target.of(coding, y, backend)
+        return bin_matrix(self.X, edges, backend), Target.of(coding, y, backend)
 
     def categories_of(self, f: int) -> tuple[int, ...]:
         some = self.X[~np.isnan(self.X[:, f]), f]
@@ -152,7 +151,7 @@ class DeepFrom(numba.NumbaBackend):
         super().__init__(n_threads, memory_budget)
         self.rows = rows
 
-    def deep_rows(self, training: records.Training, n_rows: int) -> int:
+    def deep_rows(self, training: Training, n_rows: int) -> int:
         return self.rows if super().deep_rows(training, n_rows) else 0
 
 
@@ -205,7 +204,7 @@ def later_rows(task: Task, seed: int = 0) -> np.ndarray:
 
 
 def out_of_bag(
-    forest: Forest, matrix: binning.BinnedMatrix, sampling: records.Sampling, backend: base.Backend
+    forest: Forest, matrix: BinnedMatrix, sampling: Sampling, backend: base.Backend
 ) -> tuple[Any, Any]:
     """Sums f64[N, n_values] and counts i64[N] over the trees that did not draw each row."""
     oob = _sums_of(forest, matrix, sampling, backend)
@@ -213,16 +212,16 @@ def out_of_bag(
 
 
 def out_of_bag_means(
-    forest: Forest, matrix: binning.BinnedMatrix, sampling: records.Sampling, backend: base.Backend
+    forest: Forest, matrix: BinnedMatrix, sampling: Sampling, backend: base.Backend
 ) -> np.ndarray:
     """Predictions f64[N, n_values]; NaN for rows that every tree drew."""
     return _sums_of(forest, matrix, sampling, backend).means()
 
 
 def _sums_of(
-    forest: Forest, matrix: binning.BinnedMatrix, sampling: records.Sampling, backend: base.Backend
+    forest: Forest, matrix: BinnedMatrix, sampling: Sampling, backend: base.Backend
 ) -> OutOfBag:
-    target, rules = Target(forest.coding, None), records.Rules(CRITERIA["gini"], 1, 1, 2, 1, 0.0)
-    oob = OutOfBag(records.Training(matrix, target, sampling, rules, forest.seed, backend))
+    target, rules = Target(forest.coding, None), Rules(CRITERIA["gini"], 1, 1, 2, 1, 0.0)
+    oob = OutOfBag(Training(matrix, target, sampling, rules, forest.seed, backend))
     oob.add([forest], forest.n_trees)
     return oob

@@ -21,7 +21,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from gpuforest.backends import gpu, registry
 from gpuforest.backends.base import Backend
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.engine.records import Training
+from gpuforest.core.training import Training
 
 CUDA = 2  # DLPack's name of the device
 TRANSFERS: list[tuple[str, int]] = []  # ("in" or "out", bytes)

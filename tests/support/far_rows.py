@@ -9,10 +9,12 @@ import numpy as np
 
 from gpuforest.backends.base import Backend
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.engine.binning import BinEdges, BinnedMatrix
-from gpuforest.engine.criteria import CRITERIA
-from gpuforest.engine.records import Frontier, Rules, Sampling, Training
-from gpuforest.engine.target import Target, TargetCoding
+from gpuforest.core.bins import BinEdges, BinnedMatrix
+from gpuforest.core.criteria import CRITERIA
+from gpuforest.core.frontier import Frontier
+from gpuforest.core.rules import Rules, Sampling
+from gpuforest.core.target import Target, TargetCoding
+from gpuforest.core.training import Training
 
 N, F = 40_000_000, 64  # 2.56e9 cells, more than 2^31
 S = 3

@@ -16,7 +16,7 @@ from numba_cuda_types import KERNELS, described, signatures
 
 from gpuforest import RandomForestClassifier, RandomForestRegressor
 from gpuforest.backends import numba, numba_cuda, numpy, registry
-from gpuforest.engine.predict import apply, predict
+from gpuforest.growing.predict import apply, predict
 
 CLASSES = ("gini", "entropy", "misclassification")
 MOMENTS = ("squared_error", "poisson")

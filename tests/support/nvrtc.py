@@ -16,7 +16,7 @@ from pathlib import Path
 
 from paths import kept
 
-from gpuforest.compiler.source import OPTIONS
+from gpuforest.backends.cuda.source import OPTIONS
 
 # what CuPy adds to a user's options
 CUPY_ADDS = ("-ftz=true", "--device-as-default-execution-space")

@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.datasets import load_diabetes, load_wine
 
 import gpuforest as gf
-from gpuforest.engine.nodes import is_leaf
+from gpuforest.core.nodes import is_leaf
 
 X, WINE = load_wine(return_X_y=True)
 X = X[:, :6]

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.datasets import load_iris
 
 import gpuforest
-from gpuforest.engine.nodes import LEAF_MASK, is_leaf
+from gpuforest.core.nodes import LEAF_MASK, is_leaf
 from gpuforest.export import container, model_file
 
 KINDS = [

@@ -9,7 +9,7 @@ import pandas as pd
 import gpuforest as gf
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.data.validation import check_table
-from gpuforest.engine.predict import predict
+from gpuforest.growing.predict import predict
 
 
 def numbers(n=60, F=5, seed=0):

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from gpuforest.engine.nodes import unpack
+from gpuforest.core.nodes import unpack
 
 
 def split_value(X, y, rows, left, is_classes):

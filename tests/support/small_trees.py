@@ -3,8 +3,8 @@
 import numpy as np
 from engine import Task, table
 
-from gpuforest.engine.criteria import CRITERIA
-from gpuforest.engine.nodes import is_leaf, unpack
+from gpuforest.core.criteria import CRITERIA
+from gpuforest.core.nodes import is_leaf, unpack
 
 TASKS = ["gini", "entropy", "misclassification", "squared_error", "poisson"]
 

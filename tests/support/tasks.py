@@ -8,7 +8,7 @@ import numpy as np
 from engine import Task, table
 from hypothesis import strategies as st
 
-from gpuforest.engine.target import integer_weights
+from gpuforest.growing.targets import integer_weights
 
 CLASSIFICATION = ["gini", "entropy", "misclassification"]
 REGRESSION = ["squared_error", "poisson"]

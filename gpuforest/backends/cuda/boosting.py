@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 
+from gpuforest.backends.booster import ENOUGH_BITS, Booster, Boosting, Round, in_monotonic_order
 from gpuforest.backends.cuda.launch import codes_for
 from gpuforest.backends.cuda.levels import CudaLevels
-from gpuforest.boosting import rounds
-from gpuforest.boosting.losses import exact_sum, quantile_of, unit_of
 from gpuforest.common import hashing
 from gpuforest.common.errors import BackendError
 from gpuforest.compiler.types import dtype_of
-from gpuforest.engine.nodes import words_of as set_words_of
+from gpuforest.core.nodes import words_of as set_words_of
 from gpuforest.kernels.boosted_tree import records
 from gpuforest.kernels.boosted_tree.records import GrownTree, LossOf, TreeRows, TreesOut
+from gpuforest.kernels.gradients.losses import exact_sum, quantile_of, unit_of
 from gpuforest.kernels.shared.constants import FILL_FEATURES, HISTOGRAM_THREADS, THREADS
 
 Array = Any
@@ -43,7 +43,7 @@ class Sizes:
     slots : P, histograms of each tree, but for two that are scratch
     """
 
-    def __init__(self, b: rounds.Boosting) -> None:
+    def __init__(self, b: Boosting) -> None:
         edges = b.matrix.edges
         self.K, self.N, self.F, self.B = b.loss.n_raw, b.n_rows, edges.n_features, edges.n_codes
         self.W, self.words, self.n_groups = edges.most_words, b.n_words, len(b.groups)
@@ -91,10 +91,10 @@ class Sizes:
             )
 
 
-class CudaBooster(rounds.Booster):
+class CudaBooster(Booster):
     """The rounds of one fit on a device."""
 
-    def __init__(self, backend: CudaLevels, boosting: rounds.Boosting) -> None:
+    def __init__(self, backend: CudaLevels, boosting: Boosting) -> None:
         super().__init__(boosting)
         b, s, xp, empty = boosting, Sizes(boosting), backend.xp, backend.empty
         self.backend, self.sizes = backend, s
@@ -263,7 +263,7 @@ class CudaBooster(rounds.Booster):
         return (self.backend.blocks((self.out.M + 1) // 2),)
 
     def add_rests(self, loss: LossOf) -> None:
-        digits = self.boosting.hessian_digits, rounds.ENOUGH_BITS
+        digits = self.boosting.hessian_digits, ENOUGH_BITS
         arguments = loss, self.rows, self.rules, self.out, *digits
         self.backend.launch("gradients", "with_rests", self._leaf_blocks, arguments)
 
@@ -275,7 +275,7 @@ class CudaBooster(rounds.Booster):
 
     def put_in_order(self) -> None:  # the host waits
         tree = self._tree(self.backend.asnumpy(self.out.at)[0])
-        values = rounds.in_monotonic_order(tree, self.boosting.signs)
+        values = in_monotonic_order(tree, self.boosting.signs)
         size = words_of(records.Leaf)
         first = HEAD + self.out.M + records.Leaf._fields.index("added")
         self.out.at[0, first : first + size * len(values) : size] = self.backend.asarray(
@@ -286,7 +286,7 @@ class CudaBooster(rounds.Booster):
         grid = self._shares(self.sizes.N, THREADS, self.sizes.K), self.sizes.K
         self._launch("add_values", grid, self.rows, self.out, self.raw)
 
-    def finish(self, loss: LossOf, raw: np.ndarray) -> rounds.Round | None:
+    def finish(self, loss: LossOf, raw: np.ndarray) -> Round | None:
         words = self.backend.asnumpy(self.out.at)
         if words[0, 3]:
             return None
@@ -294,7 +294,7 @@ class CudaBooster(rounds.Booster):
             raw[:] = self.backend.asnumpy(self.raw)
         mean = self._mean_loss(loss) if self.boosting.by_loss else None
         unit_g, unit_h = words[0, 1:3].view(np.float64).tolist()
-        return rounds.Round([self._tree(row) for row in words], (unit_g, unit_h), mean)
+        return Round([self._tree(row) for row in words], (unit_g, unit_h), mean)
 
     def _tree(self, row: np.ndarray) -> GrownTree:
         """A tree from its words."""

@@ -18,9 +18,9 @@ import numpy as np
 
 from gpuforest.backends.base import Array
 from gpuforest.backends.cuda.forest import CudaBackend
+from gpuforest.backends.cuda.source import OPTIONS, cuda_source
 from gpuforest.common.errors import BackendError
 from gpuforest.common.parallel import parallel_map
-from gpuforest.compiler.source import OPTIONS, cuda_source
 
 STATIC_SHARED = 832  # bytes: the most static shared memory of any kernel, rounded up
 # Bytes of an array that threads copy together, and of a part; the most threads of a copy. CuPy

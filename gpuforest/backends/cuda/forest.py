@@ -13,14 +13,16 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from gpuforest.backends.base import Array, Backend, evenly
+from gpuforest.backends.booster import Boosting
 from gpuforest.backends.cuda.boosting import CudaBooster
 from gpuforest.backends.cuda.launch import codes_for, codes_of, macros_of, target_type, targets_of
 from gpuforest.backends.cuda.levels import CudaLevels
 from gpuforest.backends.cuda.nodes import CudaNodes, CudaSampling
-from gpuforest.boosting.rounds import Boosting
 from gpuforest.common.errors import BackendError
-from gpuforest.engine.forest import Forest
-from gpuforest.engine.records import Frontier, Sampling, Subtrees, Training, Trees
+from gpuforest.core.forest import Forest
+from gpuforest.core.frontier import Frontier, Subtrees, Trees
+from gpuforest.core.rules import Sampling
+from gpuforest.core.training import Training
 from gpuforest.kernels.grow_subtrees.structs import Categories, Grown, Layout, Open, Roots
 from gpuforest.kernels.shared import structs
 from gpuforest.kernels.shared.constants import CUT_SUMS, DEEP_WARPS, FEW_ROWS, LIMITED, NODE_SUMS

@@ -15,10 +15,12 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from gpuforest.backends.base import Active, Array, Backend
-from gpuforest.compiler import source, types
-from gpuforest.engine.binning import BinEdges, BinnedMatrix
-from gpuforest.engine.records import Frontier, Training
-from gpuforest.engine.target import Target
+from gpuforest.backends.cuda import source
+from gpuforest.compiler import types
+from gpuforest.core.bins import BinEdges, BinnedMatrix
+from gpuforest.core.frontier import Frontier
+from gpuforest.core.target import Target
+from gpuforest.core.training import Training
 from gpuforest.kernels.shared import constants, structs
 
 NUMBERS: dict[type, Any] = {int: np.int64, bool: np.int64, float: np.float64}

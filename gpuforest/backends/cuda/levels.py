@@ -23,11 +23,13 @@ from gpuforest.backends.cuda.launch import (
     target_macros,
     targets_of,
 )
+from gpuforest.backends.slots import all_equal
 from gpuforest.compiler.types import new_arrays
-from gpuforest.engine.binning import BinEdges
-from gpuforest.engine.criteria import xlogx
-from gpuforest.engine.records import Frontier, Rules, Splits, Training
-from gpuforest.engine.slots import all_equal
+from gpuforest.core.bins import BinEdges
+from gpuforest.core.criteria import xlogx
+from gpuforest.core.frontier import Frontier, Splits
+from gpuforest.core.rules import Rules
+from gpuforest.core.training import Training
 from gpuforest.kernels.shared import structs
 from gpuforest.kernels.shared.constants import (
     CUT_SUMS,

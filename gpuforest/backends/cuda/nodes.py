@@ -14,11 +14,12 @@ from scipy.sparse import issparse
 
 from gpuforest.backends.base import Array, Moved
 from gpuforest.backends.cuda.launch import flags, own_targets, target_macros
+from gpuforest.backends.rows import RowSampling, take_rows, value_dtype
+from gpuforest.backends.slots import Nodes, distinct_sorted
 from gpuforest.common import hashing
 from gpuforest.compiler.types import new_arrays
-from gpuforest.engine import assembly, binning, sampling
-from gpuforest.engine.records import PER_SLOT, Frontier, Splits, Training
-from gpuforest.engine.slots import Nodes
+from gpuforest.core.frontier import PER_SLOT, Frontier, Splits
+from gpuforest.core.training import Training
 from gpuforest.kernels.shared import constants, structs
 from gpuforest.kernels.shared.structs import Columns, Tiles
 
@@ -137,11 +138,11 @@ class CudaNodes(Nodes):
         grid = (backend.blocks(V, constants.THREADS),)
         backend.launch("leaf_rows", "distinct_rows", grid, arguments)
         if int(differs[0]):
-            return assembly.distinct_sorted(backend.asnumpy(sums))
+            return distinct_sorted(backend.asnumpy(sums))
         return backend.asnumpy(table), backend.asnumpy(number)
 
 
-class CudaSampling(sampling.RowSampling):
+class CudaSampling(RowSampling):
     """As on the host, by kernels."""
 
     def bag(
@@ -175,8 +176,8 @@ class CudaSampling(sampling.RowSampling):
         # the host does weighted rows, which need weights sorted too, and sparse columns
         if weights is not None or issparse(X):
             return super().column_edges(backend, X, rows, weights, max_bins)
-        sample = binning.take_rows(X, rows, backend)
-        xp, (n, F), dtype = backend.xp, sample.shape, binning.value_dtype(sample)
+        sample = take_rows(X, rows, backend)
+        xp, (n, F), dtype = backend.xp, sample.shape, value_dtype(sample)
         most_edges = min(max_bins, n)
         # bytes of a column: three copies of it; a number and a measure of each value; edges
         column_bytes = n * (3 * np.dtype(dtype).itemsize + 12) + 8 * most_edges

@@ -7,8 +7,10 @@ import numpy as np
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.compiler.decorators import device, kernel
 from gpuforest.compiler.types import I64, I32s2, I64s, I64s3
-from gpuforest.engine.nodes import SET_BIN
-from gpuforest.engine.records import Data, Frontier, Rules, Splits
+from gpuforest.core.frontier import Frontier, Splits
+from gpuforest.core.nodes import SET_BIN
+from gpuforest.core.rules import Rules
+from gpuforest.core.training import Data
 from gpuforest.kernels.best_split.cuts import (
     Scan,
     best_of_bins,
@@ -19,9 +21,9 @@ from gpuforest.kernels.best_split.cuts import (
     slot_at,
 )
 from gpuforest.kernels.histogram.numba import histogram
+from gpuforest.kernels.sets.numba import Sets, best_set, compact_bins, set_sums, write_set
 from gpuforest.kernels.shared.numba import domain, has_labels, order_of, permute
 from gpuforest.kernels.shared.records import NO_BIN, NO_SPLIT, Split
-from gpuforest.splits.sets.numba import Sets, best_set, compact_bins, set_sums, write_set
 
 HIST_BYTES = 2**18  # of histograms filled in one pass over the rows: within a core's L2
 

@@ -5,7 +5,7 @@
 #define SETS 1
 #include "shared/cuda.cuh"
 #include "shared/scans.cuh"
-#include "splits/goes_left.cuh"
+#include "shared/goes_left.cuh"
 #include "shared/hashing.cuh"
 #include "generated/Codes.cuh"
 #include "generated/TreeNode.cuh"

@@ -19,7 +19,7 @@ import numpy as np
 
 from gpuforest.compiler import intrinsics, types
 from gpuforest.compiler.decorators import device, kernel, rare
-from gpuforest.engine.nodes import CHILD_SHIFT, FEATURE_SHIFT, LEAF_WORD, MISSING_SHIFT, SET_BIN
+from gpuforest.core.nodes import CHILD_SHIFT, FEATURE_SHIFT, LEAF_WORD, MISSING_SHIFT, SET_BIN
 from gpuforest.kernels.boosted_tree import records
 from gpuforest.kernels.boosted_tree.search import search_part, sums_in, value_of
 from gpuforest.kernels.boosted_tree.splitting import (

@@ -24,8 +24,8 @@ import numpy as np
 
 from gpuforest.common import dtypes, hashing
 from gpuforest.compiler.types import dtype_of
-from gpuforest.engine.binning import BinnedMatrix
-from gpuforest.engine.nodes import CHILD_SHIFT, LEAF_WORD, SET_BIN, pack_splits
+from gpuforest.core.bins import BinnedMatrix
+from gpuforest.core.nodes import CHILD_SHIFT, LEAF_WORD, SET_BIN, pack_splits
 from gpuforest.kernels.boosted_tree.records import (
     CATEGORY_ROWS,
     MOST_STEP,

@@ -1,4 +1,4 @@
-// Quantiles and means of residuals, as in boosting/losses.py. A block works on one set of them.
+// Quantiles and means of residuals, as in gradients/losses.py. A block works on one set of them.
 #include "boosted_tree/cuda.cuh"
 
 static_assert(THREADS == 256, "a thread for each value of a byte");
@@ -99,7 +99,7 @@ __device__ __forceinline__ u64 key_at(const Residuals& all, i64 wanted, bool by_
   return key;
 }
 
-// As weighted_quantile in boosting/losses.py.
+// As weighted_quantile in gradients/losses.py.
 __device__ __forceinline__ double quantile_of(const Residuals& all, double share, Places& shared) {
   double unit = unit_of(all, shared), at = share * (double)(all.n - 1), wanted = 0.0;
   i64 total = 0, first = (i64)at + 1;  // the number of residuals up to the lower one
@@ -127,7 +127,7 @@ __device__ __forceinline__ double quantile_of(const Residuals& all, double share
   return low + (of_key(high) - low) * part;
 }
 
-// As exact_sum in boosting/losses.py, of value(i).
+// As exact_sum in gradients/losses.py, of value(i).
 template <class Value>
 __device__ __forceinline__ double exact_sum(i64 n, Value value, Places& shared) {
   u64 bits = 0;
@@ -143,7 +143,7 @@ __device__ __forceinline__ double exact_sum(i64 n, Value value, Places& shared) 
   return ldexp((double)block_sum(sum, shared.sums), -shift);
 }
 
-// The mean of the residuals less `middle`, cut off at delta: as best_step in boosting/losses.py.
+// The mean of the residuals less `middle`, cut off at delta: as best_step in gradients/losses.py.
 __device__ __forceinline__ double mean_cut_off(const Residuals& all, double middle, double delta,
                                                Places& shared) {
   auto value = [&](i64 i) {

@@ -84,7 +84,7 @@ class LossOf(NamedTuple):
     y : f64[N], numbers or class codes
     weight : f64[N]; None: all weights are one
     raw : f64[K, N], raw predictions
-    number, quantile : see `Loss` in boosting/losses.py
+    number, quantile : see `Loss` in kernels/gradients/losses.py
     delta : f64[1], the largest residual that is not clipped, of a loss that clips them; else None
     """
 

@@ -13,7 +13,7 @@ import numpy as np
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.compiler.decorators import device, rare
 from gpuforest.compiler.intrinsics import add_pair
-from gpuforest.engine.nodes import SET_BIN
+from gpuforest.core.nodes import SET_BIN
 from gpuforest.kernels.boosted_tree.records import BLOCK, CATEGORY_ROWS
 from gpuforest.kernels.shared.numba import U, merge_sort
 

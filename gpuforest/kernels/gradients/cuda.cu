@@ -199,7 +199,7 @@ __device__ __forceinline__ double log1p_exp(double x) {
   return (x > 0.0 ? x : 0.0) + t * series;
 }
 
-// The loss of row r, without its weight; as in boosting/losses.py.
+// The loss of row r, without its weight; as in gradients/losses.py.
 __device__ __forceinline__ double loss_of(const LossOf& loss, i64 r) {
   double y = loss.y[r], raw = loss.raw[r], rest = y - raw, size = fabs(rest);
   switch (loss.number) {

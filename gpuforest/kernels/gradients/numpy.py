@@ -25,7 +25,7 @@ import numpy as np
 from gpuforest.common.elementary import exp, expit
 from gpuforest.kernels.boosted_tree.records import LossOf, Scales, TreeRules
 
-# the numbers of the losses, see boosting/losses.py; those after BINARY have several gradients a row
+# the numbers of the losses, see losses.py; those after BINARY have several gradients a row
 SQUARED, ABSOLUTE, QUANTILE, HUBER, COUNTS, GAMMA, BINARY, MULTICLASS = range(8)
 
 MOST_GRADIENT = 1e307  # beyond it a fit diverges; sums of some stay finite

@@ -1,6 +1,6 @@
 // A warp splits a node: it puts the rows in the order of their codes, one feature after another.
 #include "grow_subtrees/by_lanes.cuh"
-#include "splits/cuda.cuh"
+#include "shared/splits.cuh"
 
 // Writes the channel sums of a node's rows to `sums`.
 __device__ __forceinline__ void sum_rows(const Block& block, int low, int n, int C, i64* sums) {

@@ -1,7 +1,7 @@
 // The shared memory of a block of the deep phase, and the items that cuts lie between: the rows of
 // a node in the order of their codes.
 #include "best_split/cuda.cuh"
-#include "splits/goes_left.cuh"
+#include "shared/goes_left.cuh"
 #include "shared/hashing.cuh"
 #include "shared/targets.cuh"
 #include "generated/Categories.cuh"

@@ -10,7 +10,7 @@ The candidates, their order and their scores are the same in each way.
 import numpy as np
 
 from gpuforest.compiler.decorators import device, rare
-from gpuforest.engine.nodes import SET_BIN
+from gpuforest.core.nodes import SET_BIN
 from gpuforest.kernels.best_split.cuts import (
     NOTHING,
     best_pair,
@@ -23,6 +23,7 @@ from gpuforest.kernels.best_split.cuts import (
     split_of,
     weight_of,
 )
+from gpuforest.kernels.sets.numba import best_set, compact_bins, write_set
 from gpuforest.kernels.shared.numba import (
     U,
     class_sides,
@@ -33,7 +34,6 @@ from gpuforest.kernels.shared.numba import (
     score_classes,
 )
 from gpuforest.kernels.shared.records import NO_BIN, Bin, Split
-from gpuforest.splits.sets.numba import best_set, compact_bins, write_set
 
 # A histogram is for nodes of more rows than a quarter of its cells, and than 24: against
 # a sixteenth, two classes took 0.70 to 1.01 of the time and six 0.62 to 0.93 (three runs)

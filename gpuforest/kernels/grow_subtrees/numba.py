@@ -17,7 +17,9 @@ import numpy as np
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.compiler.decorators import device, kernel
 from gpuforest.compiler.types import I64s
-from gpuforest.engine.records import Data, Frontier, Rules
+from gpuforest.core.frontier import Frontier
+from gpuforest.core.rules import Rules
+from gpuforest.core.training import Data
 from gpuforest.kernels.best_split.cuts import by_rows, feature_of, weight_of
 from gpuforest.kernels.grow_subtrees.cuts import (
     clear,
@@ -41,6 +43,7 @@ from gpuforest.kernels.grow_subtrees.rows import (
     words_of,
 )
 from gpuforest.kernels.grow_subtrees.scratch import Grown, OpenNode, Scratch
+from gpuforest.kernels.sets.numba import Sets
 from gpuforest.kernels.shared.numba import (
     domain,
     has_labels,
@@ -52,7 +55,6 @@ from gpuforest.kernels.shared.numba import (
     permute,
 )
 from gpuforest.kernels.shared.records import NO_SPLIT, Slot
-from gpuforest.splits.sets.numba import Sets
 
 
 @device

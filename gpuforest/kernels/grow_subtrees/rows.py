@@ -4,7 +4,7 @@ leaves and sets that are written as they are found; see nodes.py."""
 import numpy as np
 
 from gpuforest.compiler.decorators import device
-from gpuforest.engine.nodes import CHILD_SHIFT, FEATURE_SHIFT, LEAF_WORD, MISSING_SHIFT, SET_BIN
+from gpuforest.core.nodes import CHILD_SHIFT, FEATURE_SHIFT, LEAF_WORD, MISSING_SHIFT, SET_BIN
 from gpuforest.kernels.grow_subtrees.cuts import add_all, left_totals
 from gpuforest.kernels.grow_subtrees.scratch import PURE_WEIGHTS, Grown
 from gpuforest.kernels.shared.numba import U, goes_left, has_labels

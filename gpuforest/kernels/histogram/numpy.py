@@ -3,7 +3,8 @@
 import numpy as np
 
 from gpuforest.common.dtypes import LABEL, STAT
-from gpuforest.engine.records import Data, Frontier
+from gpuforest.core.frontier import Frontier
+from gpuforest.core.training import Data
 from gpuforest.kernels.totals.numpy import slots_and_rows
 
 

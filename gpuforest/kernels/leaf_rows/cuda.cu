@@ -1,4 +1,4 @@
-// The distinct rows of a leaf table on the device. The specification is gpuforest/engine/assembly.py.
+// The distinct rows of a leaf table on the device. The specification is backends/slots.py.
 //
 // Numbers that depend on all earlier rows take two launches, as in kernels/slots.
 #include "shared/cuda.cuh"

@@ -4,7 +4,7 @@
 // second reads the bits and moves the rows to positions that follow from the counts. Frontier whose
 // feature is -1 have tiles too, and are passed over. The slots are in the order of their rows,
 // all in one half, so each has words of its own for its bits.
-#include "splits/goes_left.cuh"
+#include "shared/goes_left.cuh"
 #include "shared/scans.cuh"
 #include "shared/slots.cuh"
 #include "generated/Codes.cuh"

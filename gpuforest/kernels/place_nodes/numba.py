@@ -1,12 +1,12 @@
 """Nodes take their places in a forest, once their trees have grown: on the host, for every backend.
-The reference runs this text as Python, the others compile it. engine/assembly.py says what comes
-in, and engine/nodes.py the order of a tree's nodes."""
+The reference runs this text as Python, the others compile it. growing/assemble.py says what comes
+in, and core/nodes.py the order of a tree's nodes."""
 
 import numpy as np
 
 from gpuforest.compiler.decorators import device, kernel
 from gpuforest.compiler.types import I64, Bools, I8s, I32s, I64s, I64s2, U64s
-from gpuforest.engine.nodes import CHILD_SHIFT, FEATURE_SHIFT, LEAF_MASK, LEAF_WORD, MISSING_SHIFT
+from gpuforest.core.nodes import CHILD_SHIFT, FEATURE_SHIFT, LEAF_MASK, LEAF_WORD, MISSING_SHIFT
 from gpuforest.kernels.shared.constants import DEEP, LEAF, WIDE
 
 U = np.uint64

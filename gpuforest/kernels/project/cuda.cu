@@ -2,7 +2,7 @@
 //
 // Two passes over tiles of rows: the first finds the least and the greatest sum of each slot and
 // combination, the second writes codes. blockIdx.y counts combinations.
-#include "splits/goes_left.cuh"
+#include "shared/goes_left.cuh"
 #include "shared/slots.cuh"
 #include "generated/Codes.cuh"
 #include "generated/Combined.cuh"

@@ -1,5 +1,5 @@
 """What several compiled kernels use: hashes (gpuforest/common/hashing.py), the rule that says
-which rows go left (numpy.py in this folder), and the scores of gpuforest/engine/criteria.py.
+which rows go left (numpy.py in this folder), and the scores of gpuforest/core/criteria.py.
 
 Sums of squares and of n ln n are updated in exact integers as rows move from the right side to the
 left, so that a candidate costs O(1), not O(classes). The usual criteria have loops of their own
@@ -13,8 +13,8 @@ import numpy as np
 from gpuforest.common import hashing
 from gpuforest.compiler.decorators import device, rare
 from gpuforest.compiler.intrinsics import times
-from gpuforest.engine import criteria
-from gpuforest.engine.criteria import (
+from gpuforest.core import criteria
+from gpuforest.core.criteria import (
     ENTROPY,
     GINI,
     INFORMATION,
@@ -23,7 +23,7 @@ from gpuforest.engine.criteria import (
     POISSON,
     SQUARED_ERROR,
 )
-from gpuforest.engine.nodes import SET_BIN
+from gpuforest.core.nodes import SET_BIN
 from gpuforest.kernels.shared.constants import XLOGX_TABLE_SIZE
 from gpuforest.kernels.shared.records import NO_BIN, Bin
 

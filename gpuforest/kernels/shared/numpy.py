@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gpuforest.engine.nodes import SET_BIN
+from gpuforest.core.nodes import SET_BIN
 
 Array = Any
 

@@ -1,4 +1,4 @@
-// The scores of gpuforest/engine/criteria.py: the same operations on doubles in the same order.
+// The scores of core/criteria.py: the same operations on doubles in the same order.
 #include "shared/cuda.cuh"
 
 #define MINUS_INFINITY (-1.0 / 0.0)

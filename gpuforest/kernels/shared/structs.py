@@ -15,8 +15,9 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from gpuforest.compiler.types import hints_of, spec_of
-from gpuforest.engine.criteria import SQUARED_ERROR
-from gpuforest.engine.records import Frontier, Rules, Splits, Trees
+from gpuforest.core.criteria import SQUARED_ERROR
+from gpuforest.core.frontier import Frontier, Splits, Trees
+from gpuforest.core.rules import Rules
 
 Array = Any
 

@@ -1,4 +1,4 @@
-// The O(nodes) work of a level on the device. The specification is gpuforest/engine/slots.py.
+// The O(nodes) work of a level on the device. The specification is backends/slots.py.
 //
 // Numbers that depend on all earlier slots take two launches: first each block counts a span of
 // slots, then each block adds up the counts of earlier blocks and goes through its own span. If one

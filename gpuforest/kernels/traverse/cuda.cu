@@ -1,6 +1,6 @@
 // Walking down trees on the device. The specification is numpy.py beside this file, the
 // packing of nodes in nodes.py.
-#include "splits/goes_left.cuh"
+#include "shared/goes_left.cuh"
 #include "generated/Codes.cuh"
 #include "generated/Trees.cuh"
 

@@ -14,7 +14,8 @@ import numpy as np
 from gpuforest.compiler.decorators import device, kernel
 from gpuforest.compiler.intrinsics import prefetch
 from gpuforest.compiler.types import Bools2, Codes2, F64s, F64s2, I32s, I64s, I64s2, U32s, U64s
-from gpuforest.engine.nodes import (
+from gpuforest.core.frontier import Trees
+from gpuforest.core.nodes import (
     BIN_MASK,
     CHILD_MASK,
     CHILD_SHIFT,
@@ -23,7 +24,6 @@ from gpuforest.engine.nodes import (
     LEAF_WORD,
     MISSING_SHIFT,
 )
-from gpuforest.engine.records import Trees
 from gpuforest.kernels.shared.numba import LOW_32, U
 
 LEAF, LEAF_BITS, ONE = U(LEAF_WORD), U(LEAF_MASK), U(1)

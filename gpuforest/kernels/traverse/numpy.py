@@ -3,11 +3,11 @@
 import array_api_compat.numpy as xp
 import numpy as np
 
-from gpuforest.engine.nodes import LEAF_MASK, combined, unpack
-from gpuforest.engine.records import Trees
+from gpuforest.core.frontier import Trees
+from gpuforest.core.nodes import LEAF_MASK, combined, unpack
 from gpuforest.kernels.shared.numpy import goes_left
 from gpuforest.kernels.shared.records import Split
-from gpuforest.splits.walks import sums_go_left
+from gpuforest.kernels.traverse.sums import sums_go_left
 
 
 def apply(trees: Trees, codes: np.ndarray) -> np.ndarray:

@@ -10,8 +10,9 @@ import numpy as np
 
 from gpuforest.backends.base import Array
 from gpuforest.common.parallel import cut_evenly, cut_pieces, parallel_map
-from gpuforest.engine.memory import Fit
-from gpuforest.engine.records import Frontier, Splits, Training
+from gpuforest.core.fit import Fit
+from gpuforest.core.frontier import Frontier, Splits
+from gpuforest.core.training import Training
 from gpuforest.kernels.shared.records import Cuts
 from gpuforest.splits.absolute.medians import slot_medians
 from gpuforest.splits.absolute.numba import absolute_arrays, absolute_split

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpuforest.engine.memory import Fit
-from gpuforest.engine.records import Data, Training
+from gpuforest.core.fit import Fit
+from gpuforest.core.training import Data, Training
 from gpuforest.kernels.grow_subtrees.scratch import Scratch
 from gpuforest.splits.logrank.numba import grow_logrank, new_at_risk
-from gpuforest.splits.sets.kind import Sets
+from gpuforest.splits.sets import Sets
 
 
 class LogRank(Sets):

@@ -18,14 +18,16 @@ import numpy as np
 
 from gpuforest.compiler.decorators import device, kernel
 from gpuforest.compiler.types import I64s, new_arrays
-from gpuforest.engine.records import Data, Frontier, Rules
+from gpuforest.core.frontier import Frontier
+from gpuforest.core.rules import Rules
+from gpuforest.core.training import Data
 from gpuforest.kernels.grow_subtrees.cuts import left_totals
 from gpuforest.kernels.grow_subtrees.numba import grow_block, put, search, search_random
 from gpuforest.kernels.grow_subtrees.rows import allow, node_totals, words_of
 from gpuforest.kernels.grow_subtrees.scratch import Grown, OpenNode, Scratch
+from gpuforest.kernels.sets.numba import Sets
 from gpuforest.kernels.shared.numba import U
 from gpuforest.kernels.shared.records import NO_SPLIT, Bin, Slot, Split
-from gpuforest.splits.sets.numba import Sets
 
 Array = Any
 

@@ -19,11 +19,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gpuforest.engine.memory import Fit
-from gpuforest.engine.records import Data, Training
+from gpuforest.core.fit import Fit
+from gpuforest.core.training import Data, Training
 from gpuforest.kernels.grow_subtrees.scratch import Scratch
 from gpuforest.splits.multiway.numba import grow_multiway, new_chains
-from gpuforest.splits.sets.kind import Sets
+from gpuforest.splits.sets import Sets
 
 BRANCH_BYTES = 96  # for each row, of open nodes and branches
 

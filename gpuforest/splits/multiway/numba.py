@@ -15,8 +15,10 @@ import numpy as np
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.compiler.decorators import device, kernel, rare
 from gpuforest.compiler.types import F64, I64, U64, I64s, Type, dtype_of, new_arrays
-from gpuforest.engine.nodes import SET_BIN
-from gpuforest.engine.records import Data, Frontier, Rules
+from gpuforest.core.frontier import Frontier
+from gpuforest.core.nodes import SET_BIN
+from gpuforest.core.rules import Rules
+from gpuforest.core.training import Data
 from gpuforest.kernels.best_split.cuts import feature_of, limits_of, weight_of
 from gpuforest.kernels.grow_subtrees.cuts import (
     POSITION,
@@ -42,6 +44,7 @@ from gpuforest.kernels.grow_subtrees.rows import (
     split_rows,
 )
 from gpuforest.kernels.grow_subtrees.scratch import Grown, Scratch
+from gpuforest.kernels.sets.numba import Sets
 from gpuforest.kernels.shared.numba import (
     U,
     domain,
@@ -53,7 +56,6 @@ from gpuforest.kernels.shared.numba import (
     xlogx,
 )
 from gpuforest.kernels.shared.records import NO_BIN, NO_SPLIT, Slot, Split
-from gpuforest.splits.sets.numba import Sets
 
 Array = Any
 

@@ -24,15 +24,13 @@ from gpuforest.backends.base import Array, Backend, Moved
 from gpuforest.backends.registry import has
 from gpuforest.common.dtypes import CATEGORICAL, NUMERIC
 from gpuforest.common.hashing import hash_at
-from gpuforest.engine import memory, target
-from gpuforest.engine.binning import BinEdges, BinnedMatrix
-from gpuforest.engine.nodes import MOST_COMBINED, OBLIQUE_BIN, SET_BIN
-from gpuforest.engine.records import Data, Frontier, Rules, Sampling, Splits, Training
-from gpuforest.kernels.grow_subtrees.scratch import Scratch
-from gpuforest.splits.base import Kind, draw_features
-from gpuforest.splits.oblique.numba import grow_combined, new_oblique, project_slots
-from gpuforest.splits.oblique.numpy import project
-from gpuforest.splits.oblique.terms import (
+from gpuforest.core.bins import BinEdges, BinnedMatrix
+from gpuforest.core.fit import Fit
+from gpuforest.core.frontier import Frontier, Splits
+from gpuforest.core.nodes import MOST_COMBINED, OBLIQUE_BIN, SET_BIN
+from gpuforest.core.rules import Rules, Sampling
+from gpuforest.core.target import Target
+from gpuforest.core.terms import (
     ALL_LEFT,
     DRAWS,
     ROUNDS,
@@ -43,6 +41,11 @@ from gpuforest.splits.oblique.terms import (
     unpack,
     words_for,
 )
+from gpuforest.core.training import Data, Training
+from gpuforest.kernels.grow_subtrees.scratch import Scratch
+from gpuforest.kernels.project.numpy import project
+from gpuforest.splits.base import Kind, draw_features
+from gpuforest.splits.oblique.numba import grow_combined, new_oblique, project_slots
 
 # A sum is missing where one of its values is, and splits by it leave such rows together: so large
 # a part of the rows should have the sums that are drawn. The mean number is lowered in STEPS
@@ -175,17 +178,17 @@ class Oblique(Kind):
     def n_codes(self, training: Training) -> int:
         return training.combining.n_bins + 1
 
-    def split_words(self, fit: memory.Fit) -> tuple[float, int]:
+    def split_words(self, fit: Fit) -> tuple[float, int]:
         above = chances(fit.rules.combined, fit.n_features) / 2.0**64
         # a combination of two features has two words, and a pair more has one more
         mean = float(2 * above[:1].sum() + above[2::2].sum())
         return mean, words_for(min(MOST_COMBINED, fit.n_features))
 
-    def scratch_bytes(self, fit: memory.Fit, most: float) -> float:
+    def scratch_bytes(self, fit: Fit, most: float) -> float:
         # the sums of a node's rows, and two columns of codes of all rows
         return self.cuts.scratch_bytes(fit, most) + 4 * most + 2 * fit.code_bytes * fit.n_rows
 
-    def wave_bytes(self, fit: memory.Fit, n_trees: int) -> float:
+    def wave_bytes(self, fit: Fit, n_trees: int) -> float:
         # words, and where they begin, in two orders
         words = n_trees * fit.leaves[0] * 2 * 8 * (2 + self.split_words(fit)[0])
         return self.cuts.wave_bytes(fit, n_trees) + words
@@ -357,7 +360,7 @@ def _as_features(training: Training, codes: Array, y: Array) -> Training:
     return replace(
         training,
         matrix=matrix_of(training, codes, sizes, kinds),
-        target=target.Target(training.target.coding, y),
+        target=Target(training.target.coding, y),
     )
 
 

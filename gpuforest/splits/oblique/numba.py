@@ -14,25 +14,20 @@ from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.common.parallel import parallel_map
 from gpuforest.compiler.decorators import device, kernel
 from gpuforest.compiler.types import I64, Codes2, I32s, I32s2, I64s, I64s2, I64s3
-from gpuforest.engine.nodes import OBLIQUE_BIN
-from gpuforest.engine.records import Data, Frontier, Rules, Training
+from gpuforest.core.frontier import Frontier
+from gpuforest.core.nodes import OBLIQUE_BIN
+from gpuforest.core.rules import Rules
+from gpuforest.core.terms import ALL_LEFT as EVERY
+from gpuforest.core.terms import DRAWS, ROUNDS, STRIDE, WEIGHT_BITS, WEIGHT_ZERO, Combining
+from gpuforest.core.training import Data, Training
 from gpuforest.kernels.best_split.cuts import feature_of
 from gpuforest.kernels.grow_subtrees.cuts import cut_or_set
 from gpuforest.kernels.grow_subtrees.numba import enough_of, grow_slots, put
 from gpuforest.kernels.grow_subtrees.rows import CHILD, FEATURE, MISSING
 from gpuforest.kernels.grow_subtrees.scratch import Grown, Scratch
+from gpuforest.kernels.sets.numba import Sets
 from gpuforest.kernels.shared.numba import LOW_32, U1, U31, U32, U, hash_at, order_of, permute
 from gpuforest.kernels.shared.records import NO_SPLIT, Feature, Slot, Split
-from gpuforest.splits.oblique.terms import ALL_LEFT as EVERY
-from gpuforest.splits.oblique.terms import (
-    DRAWS,
-    ROUNDS,
-    STRIDE,
-    WEIGHT_BITS,
-    WEIGHT_ZERO,
-    Combining,
-)
-from gpuforest.splits.sets.numba import Sets
 
 Array = Any
 

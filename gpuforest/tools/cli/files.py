@@ -13,11 +13,11 @@ from sklearn.utils import Bunch
 
 import gpuforest
 from gpuforest.common.arguments import draw_seed
+from gpuforest.core.bins import categories_of
 from gpuforest.data import arrays, frames, passes, text
 from gpuforest.data.blocks import Block, Blocks, named
 from gpuforest.data.files import PARQUET, has_pyarrow, named_files
 from gpuforest.data.frames import Table, listed
-from gpuforest.engine.binning import categories_of
 from gpuforest.explain.model_facts import is_survival
 from gpuforest.tools.cli import options
 

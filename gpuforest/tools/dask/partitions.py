@@ -10,11 +10,13 @@ import numpy as np
 
 from gpuforest.backends import gpu
 from gpuforest.backends.registry import GPU, get_backend, get_host_backend
+from gpuforest.core import forest
+from gpuforest.core.bins import BinEdges
 from gpuforest.data import arrays, binned
 from gpuforest.data.blocks import Block, named
 from gpuforest.data.passes import Ordered, Reader, Rows, Summary
-from gpuforest.engine import binning, forest
 from gpuforest.estimators.growing import grow_share
+from gpuforest.growing.edges import bin_matrix
 
 
 def is_collection(X: Any) -> bool:
@@ -88,14 +90,14 @@ def added(summaries: Sequence[Summary]) -> Summary:
     return sum(summaries[1:], summaries[0])
 
 
-def encoded(block: Block, reader: Reader, edges: binning.BinEdges, ordered: Ordered) -> np.ndarray:
+def encoded(block: Block, reader: Reader, edges: BinEdges, ordered: Ordered) -> np.ndarray:
     """The codes of a partition, u8 or u16 [F, n]; `ordered` has its rows. A partition on a GPU is
     encoded there, so that codes alone are copied to the host."""
     on_gpu = arrays.is_on_device(block.X) and not ordered and gpu.usable()
     backend = get_backend(GPU) if on_gpu else get_host_backend()
     with named(block.name):
         X = reader.read(block.X, edges, ordered, 0, backend)
-        codes = backend.asnumpy(binning.bin_matrix(X, edges, backend).codes)
+        codes = backend.asnumpy(bin_matrix(X, edges, backend).codes)
         return np.ascontiguousarray(codes[:, : edges.n_features].T)
 
 

@@ -18,15 +18,20 @@ from uuid import uuid4
 import numpy as np
 
 from gpuforest.backends import base, numpy, registry
+from gpuforest.backends.rows import new_codes
+from gpuforest.backends.slots import Nodes
 from gpuforest.common.arguments import thread_count
 from gpuforest.common.errors import ClusterError
+from gpuforest.core import forest
+from gpuforest.core.bins import BinnedMatrix
+from gpuforest.core.frontier import Frontier, Splits, Subtrees
+from gpuforest.core.rules import Sampling
+from gpuforest.core.target import Target
+from gpuforest.core.training import Training
 from gpuforest.data.binned import BinnedData
-from gpuforest.engine import assembly, binning, forest
-from gpuforest.engine.grow import grow
-from gpuforest.engine.records import Frontier, Sampling, Splits, Subtrees, Training
-from gpuforest.engine.slots import Nodes
-from gpuforest.engine.target import Target
 from gpuforest.estimators.growing import share_plan
+from gpuforest.growing.assemble import merged, no_subtrees
+from gpuforest.growing.grow import grow
 from gpuforest.tools.dask import partitions, waiting
 from gpuforest.tools.dask.links import Communicator, links_of, open_links
 
@@ -153,14 +158,14 @@ class SharedRows(numpy.NumpyBackend):
         part = replace(mine, begin=ends - length, end=ends, rows=numbers, weights=weights, n_held=n)
         return part, replace(
             training,
-            matrix=binning.BinnedMatrix(laid_out(codes, self), matrix.n_bins, matrix.edges),
+            matrix=BinnedMatrix(laid_out(codes, self), matrix.n_bins, matrix.edges),
             target=Target(target.coding, y),
         )
 
     def _all_subtrees(self, mine: Subtrees | None, slots: Frontier, n_words: int) -> Subtrees:
         """The subtrees of all participants, in the order of the slots."""
         if mine is None:
-            mine = assembly.no_subtrees(np, slots, n_words > 0)
+            mine = no_subtrees(np, slots, n_words > 0)
         gather = self.communicator.all_gather
         lengths = gather(np.diff(mine.offsets))
         nodes, sums = gather(mine.nodes), gather(np.ascontiguousarray(mine.leaf_sums))
@@ -190,7 +195,7 @@ def _shifted(parts: list[np.ndarray], sizes: list[int]) -> np.ndarray:
 
 def laid_out(codes: np.ndarray, backend: base.Backend) -> Array:
     """A copy of codes [N, F] that lies as the backend wants it."""
-    copied = binning.new_codes(codes.shape[0], codes.shape[1], codes.dtype, backend)
+    copied = new_codes(codes.shape[0], codes.shape[1], codes.dtype, backend)
     copied[...] = codes
     return copied
 
@@ -212,7 +217,7 @@ def grow_of_rows(
         target=Target(target.coding, np.ascontiguousarray(target.y[rows])),
         backend=SharedRows.of(backend, communicator, rows),
     )
-    return assembly.merged(grow(local, begin, plan.settings.n_trees, plan.pruning), training)
+    return merged(grow(local, begin, plan.settings.n_trees, plan.pruning), training)
 
 
 def without_codes(data: BinnedData, like: np.ndarray) -> BinnedData:

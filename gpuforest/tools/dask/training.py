@@ -16,11 +16,12 @@ from sklearn.base import is_classifier
 
 from gpuforest.backends.registry import get_host_backend
 from gpuforest.common import progress
+from gpuforest.core.bins import SAMPLE_ROWS
 from gpuforest.data.binned import BinnedData
 from gpuforest.data.blocks import named
 from gpuforest.data.passes import Reader, Rows, Summary
-from gpuforest.engine.binning import SAMPLE_ROWS, hash_limit
 from gpuforest.estimators import settings, survival
+from gpuforest.growing.edges import hash_limit
 from gpuforest.tools.dask import partitions
 from gpuforest.tools.dask.rows import fit_rows
 from gpuforest.tools.dask.waiting import done_all

@@ -12,8 +12,8 @@ from sklearn.metrics import check_scoring
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest import impurity
+from gpuforest.core.criteria import CRITERIA
 from gpuforest.data.arrays import to_host
-from gpuforest.engine.criteria import CRITERIA
 from gpuforest.estimators import adaboost, boosting
 from gpuforest.estimators.boosting_fit import replace_predictions
 from gpuforest.explain.importances import importance_spread

@@ -11,9 +11,9 @@ from scipy.sparse import issparse
 from sklearn.base import is_classifier, is_regressor
 
 from gpuforest.common.text import did_you_mean
+from gpuforest.core.forest import Forest
+from gpuforest.core.nodes import unpack
 from gpuforest.data.arrays import is_frame, open_frame, to_host
-from gpuforest.engine.forest import Forest
-from gpuforest.engine.nodes import unpack
 from gpuforest.explain.model_facts import feature_names as known_names
 from gpuforest.export.conditions import names_of
 from gpuforest.export.model_tables import category_codes, reader_of_codes

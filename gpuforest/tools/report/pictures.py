@@ -14,7 +14,7 @@ import numpy as np
 from sklearn import metrics
 
 from gpuforest.common.text import one_line
-from gpuforest.engine.binning import draw_rows
+from gpuforest.growing.edges import draw_rows
 from gpuforest.tools.plot import style
 from gpuforest.tools.plot.style import STYLE, Axes, plain, require_matplotlib
 from gpuforest.tools.plot.survival import at_times, kaplan_meier, plot_survival

@@ -12,12 +12,12 @@ from sklearn.base import is_classifier
 
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common import hashing
+from gpuforest.core.criteria import CRITERIA
 from gpuforest.data import arrays, binned, frames, validation
-from gpuforest.engine.binning import bin_matrix, draw_rows
-from gpuforest.engine.criteria import CRITERIA
 from gpuforest.estimators.survival import check_survival
 from gpuforest.explain.model_facts import is_survival
 from gpuforest.export.model_tables import reader_of_codes
+from gpuforest.growing.edges import bin_matrix, draw_rows
 
 SEED = 0  # of what is drawn: the same report for the same model and rows
 MOST_ROWS = 20_000

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import is_classifier, is_regressor
 
 from gpuforest.common.errors import BackendError
-from gpuforest.engine.nodes import is_leaf
+from gpuforest.core.nodes import is_leaf
 from gpuforest.estimators.memory import estimate_memory
 from gpuforest.explain import model_facts as facts
 from gpuforest.explain.importances import importance_spread

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from in_numba import kernel
 
-from gpuforest.engine import criteria, nodes
+from gpuforest.core import criteria, nodes
 from gpuforest.kernels.shared import numba as compiled
 from gpuforest.kernels.shared import numpy as reference
 from gpuforest.kernels.shared.records import NO_BIN, Split

@@ -20,9 +20,10 @@ from gpuforest import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
-from gpuforest.engine import binning, target
-from gpuforest.engine.forest import Forest
-from gpuforest.engine.nodes import LEAF_WORD, pack_splits
+from gpuforest.core.bins import BinEdges
+from gpuforest.core.forest import Forest
+from gpuforest.core.nodes import LEAF_WORD, pack_splits
+from gpuforest.core.target import TargetCoding
 from gpuforest.explain.paths import subtree_sizes, tree_depths
 from gpuforest.export.text import export_text, tree_lines
 from gpuforest.tools.cli import main
@@ -81,8 +82,8 @@ def chain(depth: int) -> Forest:
         nodes=nodes,
         tree_offsets=np.array([0, len(nodes)]),
         leaf_sums=np.array([[1, 0]]),
-        edges=binning.BinEdges(np.array([0.5]), np.array([0, 1])),
-        coding=target.TargetCoding(None, np.zeros(1), 1.0),
+        edges=BinEdges(np.array([0.5]), np.array([0, 1])),
+        coding=TargetCoding(None, np.zeros(1), 1.0),
         seed=0,
     )
 

@@ -24,7 +24,7 @@ import gpuforest.dask as on_dask
 from gpuforest.backends import registry
 from gpuforest.data.blocks import Block
 from gpuforest.data.passes import Reader
-from gpuforest.engine.binning import fit_edges
+from gpuforest.growing.edges import fit_edges
 from gpuforest.tools.dask import partitions
 from gpuforest.tools.dask.estimators import score_of, scored
 

@@ -12,10 +12,10 @@ from tasks import large, tasks
 
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common.errors import ClusterError
-from gpuforest.engine.assembly import merged
-from gpuforest.engine.binning import BinnedMatrix
-from gpuforest.engine.grow import grow
-from gpuforest.engine.target import Target
+from gpuforest.core.bins import BinnedMatrix
+from gpuforest.core.target import Target
+from gpuforest.growing.assemble import merged
+from gpuforest.growing.grow import grow
 
 pytest.importorskip("distributed", reason="needs pip install 'gpuforest[checks]'")
 from queues import by_threads

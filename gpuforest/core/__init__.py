@@ -1,0 +1,1 @@
+"""What all stages share: nodes, criteria, bins, targets, rules, the records of growing, forests."""

@@ -1,0 +1,23 @@
+"""What backends and estimates of memory ask a kind of split; splits/base.py has the base class."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+
+class SplitKind(Protocol):
+    """A kind of split, chosen once for a fit."""
+
+    cpu_only: bool
+    has_sets: bool
+    columns: int
+
+    def split_words(self, fit: Any) -> tuple[float, int]: ...
+
+    def scratch_bytes(self, fit: Any, most: float) -> float: ...
+
+    def wave_bytes(self, fit: Any, n_trees: int) -> float: ...
+
+    def cpu_kernel(self, training: Any) -> Any: ...
+
+    def cpu_scratch(self, training: Any, scratch: Any, data: Any) -> tuple[Any, ...]: ...

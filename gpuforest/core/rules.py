@@ -1,0 +1,155 @@
+"""The rules for growing trees and for drawing bags. Each record is declared once: compiler/types.py
+and kernels/shared/structs.py say how its fields reach kernels."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+
+from gpuforest.compiler.types import F64, I64, Bool
+from gpuforest.core.criteria import Criterion
+
+if TYPE_CHECKING:  # kernels import the records here, and need none of these
+    pass
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The rules for growing trees."""
+
+    criterion: Criterion  # chooses splits
+    n_tried: I64  # k, the number of features that vary in a node and are tried for its split
+    max_depth: I64  # the most levels below the root
+    min_rows_split: int  # the fewest rows of a node that may be split
+    min_rows_leaf: I64  # the fewest rows of either side of a split
+    min_gain: F64  # the least score difference of a split; -inf: any
+    min_weight_leaf: I64 = 1  # the least weight of either side of a split
+    random: Bool = False  # whether each feature has one cut only, drawn at random
+    # 1 (or -1) where predictions must not fall (or rise) with the feature; without elements if
+    # there are no such constraints
+    signs: Annotated[np.ndarray, "i8[F]"] = field(default_factory=lambda: np.zeros(0, np.int8))
+    n_features_tree: int = 0  # number of features drawn for each tree; 0: a tree has all
+    features_again: bool = False  # whether these are drawn with replacement
+    multiway: bool = False  # whether categorical features have a branch for each category
+    # mean number of features in the combinations that are tried; 0: features are tried alone
+    combined: float = 0.0
+    heaviest: int = 1  # the greatest weight of a feature in a combination
+
+    @property
+    def fewest_rows(self) -> I64:
+        """The fewest rows of a node that a split may divide."""
+        return max(self.min_rows_split, 2 * self.min_rows_leaf)
+
+    @property
+    def limited(self) -> bool:
+        """Whether cuts have limits that only some deep phases keep: the least weight of a side, or
+        monotonic constraints."""
+        return self.min_weight_leaf > 1 or len(self.signs) > 0
+
+    @property
+    def count_rows(self) -> Bool:
+        """Whether histograms have a channel that counts rows, because weights are no counts."""
+        return self.min_rows_leaf > 1
+
+
+@dataclass(frozen=True, eq=False)
+class Sampling:
+    """The rules for drawing bags."""
+
+    n_rows: int  # of the training data
+    n_draws: int  # rows or groups drawn for each tree; 0: a bag holds every row once
+    # i32[N] or None. If rows are drawn, they are proportional to the chances of rows to be drawn,
+    # as in scikit-learn >= 1.9 and ranger; if not, or if groups are, they multiply the statistics
+    weights: np.ndarray | None
+    factors: np.ndarray | None = None  # i32[N], the weight that a draw of each row adds to the bag
+    # instead of factors, the classes of each bag are balanced: a draw of class c adds about
+    # n_draws * balance / (classes in the bag * draws of c), and with several outputs `balance`
+    # times the product of such ratios; 0: a draw adds one
+    balance: int = 0
+    draw_weight: float = 1.0  # the mean weight that a draw adds
+    # rows of positive weight are drawn without replacement; then weights multiply the statistics
+    distinct: bool = False
+    # i32[N], the number of each row's group, or None. Groups with a row of positive weight have
+    # equal chances to be drawn, and all rows of a group are drawn with it
+    groups: np.ndarray | None = None
+    # i32[N], the number of blocks of time before that of each row, or None. A tree then draws from
+    # the blocks up to its cutoff, and rows of later ones are out of its bag; see `sampling.cutoff`
+    blocks: np.ndarray | None = None
+
+    @property
+    def units(self) -> Sampling:
+        """How rows are drawn, or the groups in their place."""
+        if self.groups is None:
+            return self
+        rows = np.bincount(self.groups, None if self.weights is None else self.weights > 0)
+        weights = None if rows.all() else (rows > 0).astype(np.int32)
+        return Sampling(len(rows), self.n_draws, weights, distinct=self.distinct)
+
+    @property
+    def multiplies(self) -> bool:
+        """Whether there are weights, and they multiply the statistics."""
+        of_draws = self.n_draws and not self.distinct and self.groups is None
+        return self.weights is not None and not of_draws
+
+    @property
+    def most_drawn(self) -> int:
+        """How often a bag counts a group at most, so that no sum can overflow. A group is drawn
+        more often with a chance below 10**-30 (Chernoff's bound), which means never."""
+        if self.distinct:
+            return 1
+        return min(self.n_draws, 32 + 4 * -(-self.n_draws // self.units.n_counted))
+
+    @property
+    def counted(self) -> np.ndarray | None:
+        """The rows of positive weight, i64[n], ascending; None if all are. Others are ignored."""
+        if self.weights is None or self.weights.all():
+            return None
+        return np.flatnonzero(self.weights)
+
+    @property
+    def n_counted(self) -> int:
+        """Number of rows of positive weight."""
+        return self.n_rows if self.weights is None else int(np.count_nonzero(self.weights))
+
+    @property
+    def bag_weight(self) -> int:
+        """Total weight of a bag: the same for every tree, or the mean over trees."""
+        if self.groups is not None:
+            total = self.n_rows if self.weights is None else int(self.weights.sum(dtype=np.int64))
+            return round(total * self.n_draws / self.units.n_counted * self.draw_weight)
+        if not self.distinct or self.weights is None:
+            return round(self.most_weight * self.draw_weight)
+        return round(self.most_weight * min(1.0, self.n_draws / self.n_counted))
+
+    @property
+    def most_weight(self) -> int:
+        """The greatest total weight of a bag, if a draw adds one."""
+        if self.groups is not None:
+            of_groups = np.bincount(self.groups, self.weights)
+            return int(min(self.n_draws * of_groups.max(), self.most_drawn * of_groups.sum()))
+        if self.weights is None or (self.n_draws and not self.distinct):
+            return self.n_draws or self.n_rows
+        return int(self.weights.sum(dtype=np.int64))
+
+    @property
+    def bag_rows(self) -> int:
+        """The greatest number of rows that a bag can hold."""
+        if self.groups is not None:
+            return int(np.sort(np.bincount(self.groups))[-self.n_draws :].sum())
+        return min(self.n_rows, self.n_draws) if self.n_draws else self.n_rows
+
+    @property
+    def likely_rows(self) -> int:
+        """A number of rows that a bag exceeds with a chance below 10**-15, by Hoeffding's bound:
+        the rows that are hit have a variance below n / 4, or a quarter of the sum of the squares of
+        groups' rows, and draws of unequal weights hit fewer."""
+        n, draws, squares = self.units.n_counted, self.n_draws, self.n_rows
+        if not draws or self.distinct or n < 2:
+            return self.bag_rows
+        if self.groups is not None:
+            squares = int((np.bincount(self.groups) ** 2).sum())
+        expected = -self.n_counted * math.expm1(draws * math.log1p(-1 / n))
+        return min(self.bag_rows, math.ceil(expected + 4.5 * math.sqrt(squares)))

@@ -1,0 +1,139 @@
+"""Targets as integers: class codes, or fixed-point numbers.
+
+A class target adds a row's weight to the channel of its class: C = number of classes.
+A regression target has C = 1 + K channels, the weight and w * q for each output, where
+
+    q = round((y - centre) * scale)
+
+and scale is a power of two chosen from the largest |y - centre| and the total weight,
+both free of any order, so that no sum can reach 2**62. The centre is near the middle between the
+least and the largest target; where a few targets lie far out, it is near all others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpuforest.backends.base import Array, Backend
+from gpuforest.core.criteria import Criterion
+
+SUM_BITS = 62  # sums of moments stay below 2**62
+
+
+@dataclass(frozen=True, eq=False)
+class TargetCoding:
+    """How channel sums turn back into classes or numbers of the user: plain data on the host."""
+
+    classes: np.ndarray | None  # the class labels [C], or None for regression
+    centre: np.ndarray  # f64[K], of regression, as the scale
+    scale: float
+    # of several class outputs the labels of each; every class is a moment, 1 where a row has it
+    several: tuple[np.ndarray, ...] = ()
+
+    @property
+    def is_classes(self) -> bool:
+        return self.classes is not None
+
+    @property
+    def n_outputs(self) -> int:
+        return len(self.several) or len(self.centre)
+
+    @property
+    def n_channels(self) -> int:
+        return 1 + len(self.centre) if self.classes is None else len(self.classes)
+
+    @property
+    def n_values(self) -> int:
+        """Numbers in a prediction: probabilities of the classes, or outputs."""
+        return len(self.centre) if self.classes is None else len(self.classes)
+
+    @property
+    def error_factors(self) -> np.ndarray:
+        """Factors f64[K] that bring absolute errors of the outputs' moments to one unit."""
+        scale = np.broadcast_to(self.scale, self.centre.shape)
+        return np.asarray(scale.min() / scale)
+
+    def values(self, sums: np.ndarray) -> np.ndarray:
+        """Class proportions, or the mean target of each output, f64[V, n_values] of sets of rows
+        with channel sums i64[V, C]."""
+        if self.classes is not None:
+            total = sums.sum(axis=1, keepdims=True)
+            return np.asarray(sums / np.maximum(total, 1))
+        means = sums[:, 1:] / np.maximum(sums[:, :1], 1)
+        return np.asarray(means / self.scale + self.centre)
+
+    def of_means(self, means: np.ndarray) -> np.ndarray:
+        """Values f64[V, n_values] of two classes or one real output from the means f64[V] of
+        the second channel, which of two classes are the second's share."""
+        if not self.is_classes:
+            return np.asarray(means[:, None] / self.scale + self.centre)
+        return np.stack([1.0 - means, means], axis=1)
+
+    def with_means(self, sums: np.ndarray, means: np.ndarray) -> np.ndarray:
+        """`values` of channel sums, but `of_means` where the second channel's mean is another."""
+        weight = sums.sum(axis=1) if self.is_classes else sums[:, 0]
+        moved = means != sums[:, 1] / np.maximum(weight, 1)
+        return np.where(moved[:, None], self.of_means(means), self.values(sums))
+
+    def votes(self, values: np.ndarray) -> np.ndarray:
+        """The votes f64[V, n_values]: one for each output's class of the highest proportion, the
+        first among equals, and zero for the others."""
+        parts = self.split(values) if self.several else [values]
+        return np.hstack([p.argmax(axis=1)[:, None] == np.arange(p.shape[1]) for p in parts]) * 1.0
+
+    def split(self, values: Array) -> list[Array]:
+        """Split values [N, n_values], or channel sums, into a part [N, C] for each of several
+        class outputs."""
+        ends = np.cumsum([len(c) for c in self.several])
+        first = values.shape[1] - int(ends[-1])
+        return [
+            values[:, first + e - len(c) : first + e]
+            for e, c in zip(ends.tolist(), self.several, strict=True)
+        ]
+
+    def score_gain(self, decrease: float, criterion: Criterion) -> float:
+        """The score difference that is a total impurity decrease in the target's unit.
+
+        Infinite where float64 has no such number: the square of a scale has a wider range.
+        """
+        gain = decrease / criterion.unit
+        for _ in range(criterion.scale_power):
+            gain *= self.scale
+        return gain
+
+    def decrease(self, gain: float, criterion: Criterion) -> float:
+        """The total impurity decrease, in the target's unit, of a score difference."""
+        decrease = gain * criterion.unit
+        for _ in range(criterion.scale_power):
+            decrease /= self.scale
+        return decrease
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """The target of every row on the backend's device."""
+
+    coding: TargetCoding
+    y: Array  # i32[N, 1] class codes, or i64[N, K] moments; row-major, see `of`
+    # of survival, where splits need it: i64[N, 3], the rank of each row's time, the number of its
+    # event or 0, and the factor of its weight that is its exposure
+    times: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, coding: TargetCoding, y: Array, backend: Backend) -> Target:
+        """A target of `y` in any layout, on the host or on the backend's device; it becomes
+        row-major, because kernels read y[row * K + output]."""
+        y, xp = backend.asarray(y), backend.xp
+        flat = xp.reshape(y, (-1,))  # row by row; a copy only of another layout
+        return cls(coding, xp.reshape(flat, y.shape))
+
+
+@dataclass(frozen=True, eq=False)
+class CheckedTarget:
+    """A target as it was passed and checked, before it is encoded."""
+
+    values: Any  # class codes [N] of each output; or numbers f64[N] or f64[N, K], where y was
+    classes: list[np.ndarray] | None = None  # the sorted labels of each output, on the host

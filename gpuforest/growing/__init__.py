@@ -1,0 +1,1 @@
+"""Growing: edges, bags, the loop over levels, rounds of boosting, assembly, prediction, memory."""

@@ -1,0 +1,179 @@
+"""The bag of each tree: the rows that it trains on, and their weights. Bags are recomputed from
+the seed and never stored."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from gpuforest.backends.base import Array, Backend
+from gpuforest.common import hashing
+from gpuforest.common.dtypes import MAX_TOTAL_WEIGHT, WEIGHT
+from gpuforest.core.rules import Sampling
+from gpuforest.core.target import Target
+from gpuforest.core.training import Training
+
+WEIGHED_AT_ONCE = 2**18  # elements of bags weighted at once, so that their scratch stays small
+
+
+def draw_bags(sampling: Sampling, seed: int, first: int, last: int, backend: Backend) -> Array:
+    """The weights of all rows in the bags of the trees first .. last - 1, i32[last - first, N].
+
+    For draw j of a tree, the hash of (bag key, j), as a fraction of 2**64, is a point in the
+    cumulative weights; the row whose share holds this point is drawn. Weight 0: out of bag.
+
+    Whole groups are drawn in the same way, and a row counts as often as its group was drawn: if
+    the rows are of the groups 1, 0 and 1, and group 1 was drawn twice, the bag is (2, 0, 2).
+    """
+    xp, n = backend.xp, sampling.n_rows
+    if sampling.blocks is not None:
+        trees = range(first, last)
+        bags = [draw_bags(of_past(sampling, t), seed, t, t + 1, backend) for t in trees]
+        return xp.concat(bags, axis=0)
+    if sampling.groups is not None:
+        drawn = draw_bags(sampling.units, seed, first, last, backend)
+        drawn = xp.clip(drawn, 0, sampling.most_drawn)
+        bags = xp.take(drawn, backend.asarray(sampling.groups), axis=1)
+        return bags if sampling.weights is None else bags * backend.asarray(sampling.weights)
+    if not sampling.n_draws:
+        row = np.ones(n, np.int32) if sampling.weights is None else sampling.weights
+        return xp.broadcast_to(backend.asarray(row), (last - first, n))
+    keys = hashing.tree_keys(np, seed, first, last)  # few: the host hashes them
+    keys = backend.asarray(hashing.hash_at(keys, hashing.BAG))
+    if sampling.distinct:
+        if sampling.weights is None:
+            return xp.astype(drawn_once(xp, keys, sampling.n_draws, n, backend), xp.int32)
+        positive = sampling.weights > 0  # rows of weight zero alone would make an empty bag
+        drawn = drawn_once(xp, keys, sampling.n_draws, int(positive.sum()), backend)
+        position = backend.asarray(np.maximum(np.cumsum(positive) - 1, 0))
+        return xp.take(xp.astype(drawn, xp.int32), position, axis=1) * backend.asarray(
+            sampling.weights
+        )
+    cumulative = None
+    if sampling.weights is not None:
+        cumulative = backend.asarray(np.cumsum(sampling.weights, dtype=np.int64))
+    return backend.sampling.bag(backend, keys, n, sampling.n_draws, cumulative)
+
+
+def cutoff(blocks: np.ndarray, tree: int) -> int:
+    """The last block of time that a tree draws from. Multiples of the golden ratio lie evenly, so
+    that any number of trees has cutoffs all over the blocks but the last."""
+    return ((tree + 1) * hashing.GOLDEN % 2**64 * int(blocks.max())) >> 64
+
+
+def of_past(sampling: Sampling, tree: int) -> Sampling:
+    """How a tree draws: from the blocks up to its cutoff, and as many of their rows as from all."""
+    blocks = sampling.blocks
+    assert blocks is not None
+    past = blocks <= cutoff(blocks, tree)
+    weights = np.where(past, 1 if sampling.weights is None else sampling.weights, 0)
+    n_draws = -(-sampling.n_draws * np.count_nonzero(weights) // sampling.n_counted)
+    return replace(sampling, blocks=None, weights=weights.astype(WEIGHT), n_draws=int(n_draws))
+
+
+def was_drawn(sampling: Sampling, seed: int, first: int, last: int, backend: Backend) -> Array:
+    """Whether the trees first .. last - 1 drew each row, or its group, bool[last - first, N]; rows
+    that they did not draw are out of bag.
+
+    Of blocks of time only rows after a tree's cutoff are, and only as long as it lies in the last
+    quarter of the blocks before them: where the target drifts, older trees are worse than the
+    forest will be in the next block (measured in docs/blocks.md).
+    """
+    if sampling.blocks is not None:
+        known = np.array([[cutoff(sampling.blocks, t) + 1] for t in range(first, last)])
+        return backend.asarray((sampling.blocks < known) | (known < 0.75 * sampling.blocks))
+    drawn = draw_bags(sampling.units, seed, first, last, backend) > 0
+    if sampling.groups is None:
+        return drawn
+    return backend.xp.take(drawn, backend.asarray(sampling.groups), axis=1)
+
+
+def drawn_rows(sampling: Sampling, seed: int, tree: int, backend: Backend) -> np.ndarray:
+    """The rows of a tree's bag, each as often as it was drawn, i64[n], ascending, on the host."""
+    if sampling.weights is not None and sampling.multiplies:
+        sampling = replace(sampling, weights=np.minimum(sampling.weights, 1))
+    bag = backend.asnumpy(draw_bags(sampling, seed, tree, tree + 1, backend)[0, ...])
+    return np.repeat(np.arange(sampling.n_rows), bag)
+
+
+def tree_features(
+    keys: np.ndarray, n_drawn: int, again: bool, n_features: int, backend: Backend
+) -> Any:
+    """The features drawn for the trees of these keys u64[T] on the host, with replacement if
+    `again`: bool[T, F]. None if `n_drawn` is 0: trees have all features."""
+    if not n_drawn:
+        return None
+    keys = backend.asarray(hashing.hash_at(keys, hashing.FEATURES))
+    if again:
+        return backend.sampling.bag(backend, keys, n_features, n_drawn, None) > 0
+    return drawn_once(backend.xp, keys, n_drawn, n_features, backend)
+
+
+def drawn_once(xp: Any, keys: Array, count: int, n: int, backend: Backend) -> Array:
+    """Which items of range(n) are among the `count` that keys u64[T] draw without replacement,
+    bool[T, n]: those at the first `count` positions of a random order."""
+    if backend.on_host and count < n // 2:  # fewer hashes
+        drawn = np.zeros((len(keys), n), bool)
+        first = np.arange(count, dtype=np.uint64)[None]
+        np.put_along_axis(
+            drawn, hashing.positions_of(np, keys[:, None], first, n).astype(np.int64), True, axis=1
+        )
+        return drawn
+    items = xp.arange(n, dtype=xp.uint64)
+    return hashing.permute(xp, keys[:, None], items[None, :], n) < count
+
+
+def tree_weights(training: Training, first: int, last: int) -> Array:
+    """The weight of each row in the statistics of the trees first .. last - 1,
+    i32[last - first, N]: the number of its draws times the weight that a draw adds."""
+    sampling, target, backend = training.sampling, training.target, training.backend
+    bags = draw_bags(sampling, training.seed, first, last, backend)
+    if sampling.factors is None and not sampling.balance:
+        return bags
+    step = max(1, WEIGHED_AT_ONCE // sampling.n_rows)
+    for t in range(0, last - first, step):
+        block = bags[t : min(t + step, last - first), ...]
+        if sampling.factors is not None:
+            block *= backend.asarray(sampling.factors)[None, :]
+        else:
+            block *= _balanced(backend.xp, sampling, target, block)
+    return bags
+
+
+def _balanced(xp: Any, sampling: Sampling, target: Target, bags: Array) -> Array:
+    """The weight that a draw of each row adds, i32[T, N], so that the classes of a bag have equal
+    weights."""
+    if target.coding.several:
+        return _products(xp, sampling, target, bags)
+    label = xp.astype(target.y[:, 0], xp.int64)
+    total = xp.sum(bags, axis=1) * sampling.balance
+    class_weight = xp.floor(_shares(xp, total, label, target.coding.n_channels, bags) + 0.5)
+    return xp.take(xp.astype(class_weight, xp.int32), label, axis=1)
+
+
+def most_draw_weight(sampling: Sampling) -> int:
+    """The greatest weight that a draw may add without overflow of a sum."""
+    return MAX_TOTAL_WEIGHT // (2 * sampling.most_weight)
+
+
+def _shares(xp: Any, total: Array, label: Array, n_classes: int, bags: Array) -> Array:
+    """The weight that a draw of each class adds, f64[T, n_classes], if the classes in each bag
+    i32[T, N] have equal weights that sum to `total` i64[T]. label : i64[N]"""
+    drawn = xp.stack(
+        [xp.sum(xp.where(label == c, bags, 0), axis=1) for c in range(n_classes)], axis=1
+    )
+    share = xp.astype(total, xp.float64) / xp.sum(xp.astype(drawn > 0, xp.float64), axis=1)
+    return share[:, None] / xp.astype(xp.where(drawn > 0, drawn, 1), xp.float64)
+
+
+def _products(xp: Any, sampling: Sampling, target: Target, bags: Array) -> Array:
+    """As `_balanced`, for several outputs: each output is balanced, and the weights multiply."""
+    product = xp.full(bags.shape, float(sampling.balance), dtype=xp.float64)
+    for moments in target.coding.split(target.y):
+        label = xp.argmax(moments, axis=1)
+        shares = _shares(xp, xp.sum(bags, axis=1), label, moments.shape[1], bags)
+        product = product * xp.take(shares, label, axis=1)
+    most = float(most_draw_weight(sampling))
+    return xp.astype(xp.clip(xp.floor(product + 0.5), 1.0, most), xp.int32)

@@ -1,0 +1,189 @@
+"""Binning: real values become small integer codes, once, before any tree grows.
+
+Edges are chosen from a sample of rows, and the backend computes the codes. The code of a value x
+is the number of edges below x, so that for every bin b
+
+    x <= edge[b]   is the same as   code(x) <= b
+
+and a training row goes the same way at prediction as in training, whatever its dtype.
+The last code, the same for all features, means missing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator
+
+import numpy as np
+from scipy.sparse import issparse
+
+from gpuforest.backends.base import Array, Backend
+from gpuforest.backends.rows import (
+    BLOCK_ROWS,
+    column_edges,
+    new_codes,
+    on_host,
+    row_hashes,
+    rows_below,
+    value_dtype,
+)
+from gpuforest.common import dtypes, hashing
+from gpuforest.core.bins import SAMPLE_ROWS, BinEdges, BinnedMatrix, Categories
+
+# max_bins="auto" gives each value a bin if every feature has at most FEW_VALUES distinct values,
+# and MANY_BINS bins otherwise. benchmarks/results/bins.jsonl has what more bins gain and cost
+FEW_VALUES, MANY_BINS = 1023, 255
+LOOK_ROWS = 2048  # values are counted in these rows first; too many there settle the question
+BLOCK_VALUES = 2**24  # values encoded at once, at most: 64 MiB of float32
+# The same on a device, where few launches matter more: codes take 64 MiB, and a copy of the
+# values, if their dtype or layout needs one, 256 MiB of float32
+DEVICE_VALUES = 2**26
+
+
+def encode_blocks(
+    X: Array, edges: BinEdges, backend: Backend, host_rows: int | None = None
+) -> Iterator[tuple[int, int, Array]]:
+    """Blocks of rows as (begin, end, codes [end - begin, F]), one after another; of rows on the
+    host BLOCK_ROWS at most, or `host_rows`.
+
+    X is a real array [N, F] of any layout and dtype, on the host or the device, or a sparse one in
+    rows: a block at a time becomes row-major, dense and of `value_dtype`. Or it has codes already.
+    """
+    if hasattr(X, "code_blocks"):
+        yield from X.code_blocks(backend)
+        return
+    N, F = X.shape
+    dtype = value_dtype(X)
+    if on_host(X):
+        xp, size = np, host_rows or max(1, min(BLOCK_ROWS, BLOCK_VALUES // max(F, 1)))
+    else:
+        xp, size = backend.xp, max(1, DEVICE_VALUES // max(F, 1))
+    for begin in range(0, N, size):
+        end = min(begin + size, N)
+        rows = X[begin:end]
+        block = xp.ascontiguousarray(rows.toarray() if issparse(rows) else rows, dtype=dtype)
+        yield begin, end, backend.encode(block, edges)
+
+
+def block_rows(n_features: int, backend: Backend) -> int:
+    """Rows on the host, at most, that `bin_matrix` encodes at once. Devices take more, because
+    their threads copy large blocks faster."""
+    most = max(1, BLOCK_VALUES // max(n_features, 1))
+    return min(most, BLOCK_ROWS) if backend.on_host else most
+
+
+def bin_matrix(X: Array, edges: BinEdges, backend: Backend) -> BinnedMatrix:
+    """Encode X [N, F] on the backend, by blocks of rows into one array of codes."""
+    codes = None
+    host_rows = block_rows(edges.n_features, backend)
+    for begin, end, block in encode_blocks(X, edges, backend, host_rows):
+        if codes is None and end == X.shape[0]:
+            codes = block
+            break
+        if codes is None:
+            codes = new_codes(X.shape[0], block.shape[1], block.dtype, backend)
+        codes[begin:end, :] = block
+    return BinnedMatrix(codes, backend.asarray(edges.n_bins), edges)
+
+
+def fit_edges(
+    X: Array, *, max_bins: int | str = 255, weights: np.ndarray | None = None, seed: int = 0,
+    sample_rows: int = SAMPLE_ROWS, backend: Backend | None = None,
+    categories: Categories | None = None,
+) -> BinEdges:  # fmt: skip
+    """The bin edges of every feature of a real array X [N, F], whose NaN are ignored; on the device
+    of `backend` or on the host, where a backend chooses the same edges faster.
+
+    A feature has `max_bins` at most, without the one for missing values and if it is not
+    categorical; "auto": a bin for each value of the sample if no feature has more than FEW_VALUES,
+    else MANY_BINS. A row of weight two equals the row twice. `seed` chooses the sample of rows.
+    """
+    rows, categories = _sample(seed, X.shape[0], sample_rows, weights, backend), categories or {}
+    if rows is not None and weights is not None:
+        weights = weights[rows]
+
+    def columns_of(max_bins: int) -> list[np.ndarray]:
+        if backend is not None:
+            return backend.sampling.column_edges(backend, X, rows, weights, max_bins)
+        return column_edges(X if rows is None else X[rows], weights, max_bins, 1)
+
+    if max_bins != "auto":
+        columns = columns_of(int(max_bins))
+    else:
+        # one more bin distinguishes features of FEW_VALUES values from those of more
+        columns = columns_of(FEW_VALUES + 1)
+        if has_many_values(columns, categories):
+            columns = columns_of(MANY_BINS)
+    kinds = np.zeros(len(columns), np.uint8)
+    for f, values in categories.items():
+        columns[f], kinds[f] = np.arange(len(values), dtype=np.float64), dtypes.CATEGORICAL
+    offsets = np.concatenate([[0], np.cumsum([len(c) for c in columns])]).astype(dtypes.OFFSET)
+    return BinEdges(np.concatenate(columns), offsets, kinds, categories)
+
+
+def most_bins(
+    X: Array, max_bins: int | str, weights: np.ndarray | None, categories: Collection[int],
+    backend: Backend,
+) -> int | str:  # fmt: skip
+    """What max_bins="auto" of `fit_edges` means for X, as far as LOOK_ROWS rows show: FEW_VALUES,
+    MANY_BINS, or still "auto". A number stays as it is."""
+    if max_bins != "auto":
+        return max_bins
+    rows = _weighing_rows(weights)
+    rows = np.arange(X.shape[0]) if rows is None else rows
+    if len(rows) > FEW_VALUES:
+        columns = backend.sampling.column_edges(backend, X, rows[:LOOK_ROWS], None, FEW_VALUES + 1)
+        if has_many_values(columns, categories):
+            return MANY_BINS
+    return FEW_VALUES if len(rows) <= LOOK_ROWS else max_bins
+
+
+def has_many_values(columns: list[np.ndarray], categories: Collection[int]) -> bool:
+    """Whether a numeric feature has more than FEW_VALUES values, by its edges for at most
+    FEW_VALUES + 1 bins."""
+    return any(len(c) >= FEW_VALUES for f, c in enumerate(columns) if f not in categories)
+
+
+def _weighing_rows(weights: np.ndarray | None) -> np.ndarray | None:
+    """The rows of positive weight, i64[n]; None if all rows are."""
+    return None if weights is None or weights.all() else np.flatnonzero(weights)
+
+
+def _sample(
+    seed: int, n_rows: int, count: int, weights: np.ndarray | None, backend: Backend | None
+) -> np.ndarray | None:
+    """The `count` rows of positive weight that have the lowest hashes, i64[count], ascending; None
+    if all rows are. A row's hash depends on the seed and its number alone, so the sample can be
+    found block by block, in any order."""
+    rows = _weighing_rows(weights)
+    n = n_rows if rows is None else len(rows)
+    if n <= count:
+        return rows
+    for limit in (hash_limit(count, n), 2**64 - 1):
+        if backend is None:
+            drawn = rows_below(seed, n_rows, limit)
+        else:
+            drawn = backend.sampling.rows_below(backend, seed, n_rows, limit)
+        if weights is not None:
+            drawn = drawn[weights[drawn] > 0]
+        if len(drawn) >= count:
+            break
+    return np.asarray(drawn[lowest(row_hashes(seed, drawn), count)])
+
+
+def hash_limit(count: int, n_rows: int) -> int:
+    """A number below which lie the hashes of at least `count` of n_rows rows, but for a chance of
+    10**-15."""
+    return min(2**64 * (count + 8 * math.isqrt(count) + 8) // n_rows, 2**64 - 1)
+
+
+def lowest(hashes: np.ndarray, count: int) -> np.ndarray:
+    """The positions of the `count` lowest hashes, i64[count], ascending."""
+    return np.sort(np.argpartition(hashes, count - 1)[:count])
+
+
+def draw_rows(seed: int, n_rows: int, count: int) -> np.ndarray:
+    """A random sample of `count` of n_rows rows, i64[count], ascending."""
+    key = np.full((1, 1), seed, dtype=np.uint64)
+    rows = hashing.permute(np, key, np.arange(count, dtype=np.uint64)[None], n_rows)[0]
+    return np.sort(rows.astype(np.int64))

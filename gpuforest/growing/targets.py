@@ -1,0 +1,122 @@
+"""Targets become integers: class codes, or fixed-point numbers (core/target.py); so do weights."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from gpuforest.backends.base import Array, Backend
+from gpuforest.common.dtypes import LABEL, MAX_TOTAL_WEIGHT, MOMENT, WEIGHT
+from gpuforest.common.sums import blocks, exact_sum
+from gpuforest.core.target import SUM_BITS, TargetCoding
+
+MOMENT_BITS = 52  # a moment is exact as a float64
+# Scores are squares, in float64. If half of the distinct targets lie within this part of the whole
+# range, squares around its middle would leave the gains among them few digits
+FAR = 2.0**-16
+LOOK_ROWS = 2048  # evenly spaced rows that say whether all targets need to be looked at
+
+
+def encode_classes(codes: Array, classes: np.ndarray) -> tuple[TargetCoding, Array]:
+    """Coding and y i32[N, 1] of class codes [N], indices into `classes`.
+
+    The codes may lie on a device, and y then does.
+    """
+    return TargetCoding(classes, np.zeros(1), 1.0), codes.astype(LABEL).reshape(-1, 1)
+
+
+def encode_several(
+    codes: list[Array], classes: list[np.ndarray], backend: Backend
+) -> tuple[TargetCoding, Array]:
+    """Coding and moments i64[N, K] of several class outputs, from the codes [N] of each."""
+    xp = backend.xp
+    y = xp.concat(
+        [
+            xp.astype(column[:, None] == xp.arange(len(c))[None, :], MOMENT)
+            for column, c in zip(map(backend.asarray, codes), classes, strict=True)
+        ],
+        axis=1,
+    )
+    return TargetCoding(None, np.zeros(y.shape[1]), 1.0, tuple(classes)), y
+
+
+def encode_moments(
+    y: Array, total_weight: int, *, centred: bool = True, backend: Backend | None = None
+) -> tuple[TargetCoding, Array]:
+    """Coding and moments i64[N, K] of targets f64[N, K], which lie on the backend's device, or the
+    host without one. The integer weights of a tree's rows add up to `total_weight` at the most;
+    `centred` is False where zero must stay zero, as for Poisson deviance."""
+    xp = np if backend is None else backend.xp
+    host = np.asarray if backend is None else backend.asnumpy
+    low, high = host(xp.min(y, axis=0)), host(xp.max(y, axis=0))
+    centre = np.zeros(y.shape[1])
+    if centred:
+        middle, half = low / 2 + high / 2, high / 2 - low / 2
+        near, width = typical_ranges(y, half * FAR, backend)
+        far_out = width < half * FAR
+        middle, half = np.where(far_out, near, middle), np.where(far_out, width, half)
+        # a round number near the middle, so that whole-number targets stay exact
+        power = np.ceil(np.log2(np.where(half > 0, half, 1.0))) - 10
+        grid = np.exp2(np.maximum(power, -1074))  # the least number above zero
+        middle = np.where(half > 0, middle, 0.0)
+        centre = np.where(half > 0, np.round(middle / grid) * grid, low)
+    bound = float(np.max(np.maximum(high - centre, centre - low)))
+    scale = 1.0
+    if bound > 0:
+        bits = min(MOMENT_BITS, SUM_BITS - int(total_weight).bit_length())
+        # 2**exponent > bound; a power below 2**-1000 would have no inverse
+        exponent = int(np.frexp(bound)[1])
+        scale = float(np.exp2(min(bits - exponent, 1000)))
+    origin = centre if backend is None else backend.asarray(centre)
+    moments = xp.astype(xp.round((y - origin) * scale), MOMENT)
+    return TargetCoding(None, centre, scale), moments
+
+
+def typical_ranges(
+    y: Array, limits: np.ndarray, backend: Backend | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The middle and the width f64[K] of the narrowest range that holds half of the distinct values
+    of each column of y f64[N, K]. If the range found in a sample is wide compared with the limits
+    f64[K], it is the result; else all rows are looked at."""
+    host = np.asarray if backend is None else backend.asnumpy
+    sample = host(y[:: -(-y.shape[0] // LOOK_ROWS), ...])
+    middle, width = np.zeros((2, y.shape[1]))
+    for k in range(y.shape[1]):
+        middle[k], width[k] = _narrowest_half(sample[:, k])
+        if width[k] < 64 * limits[k]:
+            middle[k], width[k] = _narrowest_half(host(y[:, k]))
+    return middle, width
+
+
+def _narrowest_half(values: np.ndarray) -> tuple[float, float]:
+    """The middle and the width of the narrowest range that holds half of the distinct values."""
+    values = np.unique(values)
+    n = len(values) // 2
+    spans = values[n:] - values[: len(values) - n]
+    i = int(np.argmin(spans))
+    return float(values[i] + spans[i] / 2), float(spans[i])
+
+
+def integer_weights(weights: np.ndarray, most: int = MAX_TOTAL_WEIGHT) -> np.ndarray:
+    """User weights f64[N] >= 0 as integers i32[N]. Whole numbers stay as they are, so that a row of
+    weight two equals the row twice. Others are scaled by a power of two, to a total of at most
+    `most`; a positive weight never becomes zero. Kernels would not end, or write
+    anywhere, by others than finite numbers >= 0, one of which is positive: a ValueError."""
+    try:
+        total = exact_sum(weights[rows] for rows in blocks(len(weights)))
+    except OverflowError:
+        total = math.inf
+    if total == math.inf:
+        raise ValueError("the weights of the rows add up to infinity: divide them by the largest")
+    if not total > 0 or weights.min() < 0:
+        raise ValueError("the weights of the rows must be numbers >= 0, and not all zero")
+    parts = [weights[rows] for rows in blocks(len(weights))]
+    if total <= most and all(np.array_equal(part, np.round(part)) for part in parts):
+        return weights.astype(WEIGHT)
+    # rounding adds at most one a row to a total of less than half
+    bits = int(most).bit_length() - 1 - math.frexp(total)[1]
+    whole = np.empty(len(weights), WEIGHT)
+    for rows, part in zip(blocks(len(weights)), parts, strict=True):
+        whole[rows] = np.where(part > 0, np.maximum(np.round(np.ldexp(part, bits)), 1), 0)
+    return whole

@@ -1,3 +1,0 @@
-// What the deep phase does beyond cuts of numeric features.
-#include "splits/sets/cuda.cuh"
-#include "splits/oblique/cuda.cuh"

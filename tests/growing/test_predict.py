@@ -1,0 +1,166 @@
+"""Prediction: every layout and dtype, the same way as in training, in bounded memory."""
+
+import pickle
+import tracemalloc
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits, load_iris
+
+import gpuforest as gf
+from gpuforest.backends import rows
+from gpuforest.backends.registry import get_backend
+from gpuforest.core.bins import BinEdges
+from gpuforest.core.forest import Forest, check_forest
+from gpuforest.core.nodes import CHILD_SHIFT, LEAF_WORD, pack_splits
+from gpuforest.core.target import TargetCoding
+from gpuforest.data.validation import learn_table
+from gpuforest.growing import edges
+from gpuforest.growing.edges import bin_matrix, fit_edges
+from gpuforest.growing.predict import apply, predict
+
+
+def messy(n_rows=300, seed=0):
+    """Small whole numbers (exact in every dtype, float16 too) and two classes."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 50, (n_rows, 5))
+    return X, (X[:, 0] + X[:, 1] * X[:, 2] > 700).astype(int)
+
+
+def test_layouts_and_dtypes_agree(backend):
+    X, y = messy()
+    model = gf.RandomForestRegressor(5, random_state=0, backend=backend).fit(X.astype("f4"), y)
+    expected = model.predict(X.astype("f4"))
+    assert np.ptp(expected) > 0.5
+    wide = np.zeros((600, 10), "f8")
+    wide[::2, ::2] = X
+    read_only = X.astype("f8")
+    read_only.flags.writeable = False
+    for other in (
+        X.astype("f2"), X.astype("f8"), np.asfortranarray(X.astype("f4")), wide[::2, ::2],
+        X.astype("u1"), X.astype("i8"), X.astype("f4")[::-1][::-1], read_only, X.tolist(),
+        X.astype(object), X.astype(">f8"), X.astype(np.longdouble),
+    ):  # fmt: skip
+        assert np.array_equal(model.predict(other), expected)
+        again = gf.RandomForestRegressor(5, random_state=0, backend=backend).fit(other, y)
+        assert np.array_equal(again.forest_.nodes, model.forest_.nodes)
+        assert np.array_equal(again.predict(X.astype("f4")), expected)
+
+
+def test_blocks_do_not_change_codes_or_predictions(engine, monkeypatch):
+    X, y = load_digits(return_X_y=True)
+    model = gf.RandomForestClassifier(4, random_state=0, backend=engine.name).fit(X, y)
+    codes = engine.asnumpy(bin_matrix(X, model.forest_.edges, engine).codes)
+    whole, leaves = predict(model.forest_, X, engine), apply(model.forest_, X, engine)
+    monkeypatch.setattr(rows, "BLOCK_ROWS", 100)
+    assert np.array_equal(bin_matrix(X, model.forest_.edges, engine).codes, codes)
+    assert np.array_equal(predict(model.forest_, X, engine), whole)
+    assert np.array_equal(apply(model.forest_, X, engine), leaves)
+    monkeypatch.setattr(edges, "BLOCK_VALUES", 64 * 7)
+    assert np.array_equal(bin_matrix(X, model.forest_.edges, engine).codes, codes)
+
+
+def test_columns_are_never_copied_as_a_whole(monkeypatch):
+    monkeypatch.setattr(rows, "BLOCK_ROWS", 4096)
+    engine = get_backend("numpy")
+    X = np.asfortranarray(np.random.default_rng(0).random((200_000, 20), np.float32))
+    edges = fit_edges(X[:1000], max_bins=16)
+    tracemalloc.start()
+    codes = bin_matrix(X, edges, engine).codes
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak - codes.nbytes < X.nbytes / 4
+
+
+def test_prediction_is_the_mean_of_the_trees_in_their_order(backend):
+    X, y = load_iris(return_X_y=True)
+    model = gf.RandomForestClassifier(7, max_depth=2, random_state=3, backend=backend).fit(X, y)
+    forest, leaves = model.forest_, model.apply(X)
+    total = np.zeros((150, 3))
+    for t in range(7):
+        sums = forest.node_sums(t, t + 1)[leaves[:, t]]
+        total += sums / sums.sum(axis=1, keepdims=True)
+    assert np.array_equal(model.predict_proba(X), total / 7)
+    assert np.array_equal(model.predict(X), model.classes_[model.predict_proba(X).argmax(axis=1)])
+    # values that were never missing in training go somewhere, all the same way
+    proba = model.predict_proba(np.full((2, 4), np.nan))
+    assert np.allclose(proba.sum(axis=1), 1)
+    assert np.array_equal(proba[0], proba[1])
+    tree = gf.DecisionTreeClassifier(max_features=2, random_state=9, backend=backend).fit(X, y)
+    many = gf.RandomForestClassifier(
+        3, max_features=2, bootstrap=False, random_state=9, backend=backend
+    )
+    assert np.array_equal(tree.apply(X), many.fit(X, y).apply(X)[:, 0])
+    # close float64 values are told apart; as float32 they are one, and the tree a root alone
+    X = np.array([[1.0], [1.0 + 1e-12]])
+    assert tree.fit(X, [0, 1]).predict(X).tolist() == [0, 1]
+    assert tree.fit(X.astype(np.float32), [0, 1]).forest_.n_nodes == 1
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_checking_copies_no_array(order, dtype):
+    X = np.zeros((300_000, 10), dtype, order=order)
+    X[5, 5] = np.nan  # a finite sum alone does not settle it
+    tracemalloc.start()
+    checked = learn_table(gf.DecisionTreeClassifier(), X, get_backend("numpy"))[0]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert np.shares_memory(checked, X)
+    assert peak < X.nbytes / 2
+
+
+def two_trees(combine):
+    """x <= 1.5: 1, else 10; and a root alone, 0.25."""
+    split = pack_splits(np, np.array([0]), np.array([0]), np.array([False]))[0]
+    nodes = [int(split) + (1 << CHILD_SHIFT), LEAF_WORD, LEAF_WORD + 1, LEAF_WORD + 2]
+    return Forest(
+        nodes=np.array(nodes, np.uint64),
+        tree_offsets=np.array([0, 3, 4]),
+        leaf_sums=np.array([[1, 4], [1, 4], [2, 8]]),
+        edges=BinEdges(np.array([1.5]), np.array([0, 1]), np.zeros(1, np.uint8)),
+        coding=TargetCoding(None, np.zeros(1), 1.0),
+        seed=0,
+        leaf_values=np.array([[1.0], [10.0], [0.25]]),
+        combine=combine,
+    )
+
+
+@pytest.mark.parametrize(
+    ("combine", "expected"), [("sum", [1.25, 10.25]), ("mean", [0.625, 5.125])]
+)
+def test_a_forest_says_how_its_trees_combine(backend, combine, expected, tmp_path):
+    X, forest = np.array([[1.0], [2.0]]), two_trees(combine)
+    model = gf.RandomForestRegressor(2, random_state=0, backend=backend).fit(X, [0.0, 1.0])
+    assert np.array_equal(model.predict(X), predict(model.forest_, X, get_backend(backend))[:, 0])
+    model.forest_ = forest
+    assert model.predict(X).tolist() == expected
+    values = [tree.tree_.value[tree.apply(X), 0, 0].tolist() for tree in model.estimators_]
+    assert values == [[1.0, 10.0], [0.25, 0.25]]
+    if combine == "sum":  # of boosting alone, whose trees begin at a baseline
+        with pytest.raises(gf.ModelFormatError, match="a sum of trees that are not boosted"):
+            check_forest(forest)
+        return
+    check_forest(forest)
+    model.save(tmp_path / "model")
+    for again in (pickle.loads(pickle.dumps(model)), gf.load(tmp_path / "model")):
+        assert again.set_params(backend=backend).predict(X).tolist() == expected
+        assert again.forest_.combine == combine
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"combine": "product"},
+        {"combine": "votes"},  # of numbers
+        {"combine": None},
+        {"leaf_values": np.zeros((2, 1))},
+        {"leaf_values": np.zeros(3)},
+        {"leaf_values": np.zeros((3, 1), np.float32)},
+        {"leaf_values": np.full((3, 1), np.nan)},
+    ],
+)
+def test_forests_that_do_not_combine_are_refused(changes):
+    with pytest.raises(gf.ModelFormatError):
+        check_forest(replace(two_trees("mean"), **changes))

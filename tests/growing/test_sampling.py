@@ -1,0 +1,219 @@
+"""Bags, features and weights of trees: recomputed from the seed, worked by hand."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from engine import Task, same_forest, table
+from laws import column
+
+from gpuforest.backends.base import Backend
+from gpuforest.core.rules import Sampling
+from gpuforest.core.target import Target, TargetCoding
+from gpuforest.core.training import Training
+from gpuforest.growing.bags import cutoff, draw_bags, drawn_rows, tree_weights, was_drawn
+
+
+def test_without_draws_every_row_counts_once(engine: Backend):
+    assert np.array_equal(draw_bags(Sampling(4, 0, None), 0, 0, 2, engine), np.ones((2, 4)))
+    weights = np.array([3, 0, 1, 2], np.int32)
+    bags = draw_bags(Sampling(4, 0, weights), 0, 0, 2, engine)
+    assert np.array_equal(bags, [weights, weights])
+    rows, count, offsets = engine.nodes.in_bag(engine, bags)
+    assert rows.tolist() == [0, 2, 3, 0, 2, 3]
+    assert count.tolist() == [3, 1, 2, 3, 1, 2]
+    assert offsets.tolist() == [0, 3, 6]
+
+
+@pytest.mark.parametrize(
+    ("sampling", "counted", "most", "bag_rows", "weight"),
+    [
+        (Sampling(10, 0, None), 10, 10, 10, 10),
+        (Sampling(10, 4, None), 10, 4, 4, 4),
+        (Sampling(10, 25, None), 10, 25, 10, 25),
+        (Sampling(4, 0, np.array([3, 0, 1, 2], np.int32)), 3, 6, 4, 6),
+        (Sampling(4, 5, np.array([3, 0, 1, 2], np.int32)), 3, 5, 4, 5),
+        (Sampling(4, 2, np.array([3, 0, 1, 2], np.int32), distinct=True), 3, 6, 2, 4),
+        (Sampling(10, 4, None, draw_weight=2.5), 10, 4, 4, 10),
+        # groups of 1, 2 and 3 rows: the heaviest may be all of the draws
+        (Sampling(6, 2, None, groups=np.array([2, 1, 2, 0, 1, 2], np.int32)), 6, 6, 5, 4),
+        # they weigh 0, 3 and 6: the first is not drawn, and the mean of two draws is 9
+        (
+            Sampling(
+                6,
+                2,
+                np.array([1, 2, 2, 0, 1, 3], np.int32),
+                groups=np.array([2, 1, 2, 0, 1, 2], np.int32),
+            ),
+            5,
+            12,
+            5,
+            9,
+        ),
+        # once at the most: both
+        (Sampling(3, 2, None, distinct=True, groups=np.array([0, 1, 1], np.int32)), 3, 3, 3, 3),
+    ],
+)
+def test_sizes_and_weights_of_bags(sampling, counted, most, bag_rows, weight):
+    assert sampling.n_counted == counted
+    assert sampling.most_weight == most
+    assert sampling.bag_rows == bag_rows
+    assert sampling.bag_weight == weight
+    rows = sampling.counted
+    assert rows is None or len(rows) == counted
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("distinct", [False, True])
+@pytest.mark.parametrize("n_draws", [0, 1, 300, 3000])
+def test_bags_hold_no_more_rows_than_are_planned(n_draws, distinct, weighted, engine):
+    weights = np.arange(1, 3001, dtype=np.int32) if weighted else None
+    sampling = Sampling(3000, n_draws, weights, distinct=distinct)
+    rows = (draw_bags(sampling, 0, 0, 20, engine) > 0).sum(axis=1)
+    assert rows.max() <= sampling.likely_rows <= sampling.bag_rows
+    if n_draws == 3000 and not distinct:  # 1 - 1/e of them, and 4.5 roots
+        assert sampling.likely_rows == math.ceil(3000 * (1 - (1 - 1 / 3000) ** 3000) + 246.4752)
+
+
+def weights_of(sampling, classes, n_trees, engine):
+    """What the rows of these classes add to the statistics of the first trees of seed 2."""
+    coding = TargetCoding(np.arange(max(classes) + 1), np.zeros(1), 1.0)
+    target = Target(coding, np.array(classes, np.int32)[:, None])
+    rules = Task(column(0), np.zeros(1, int)).rules
+    return tree_weights(Training(None, target, sampling, rules, 2, engine), 0, n_trees)
+
+
+def test_groups_are_drawn_whole(engine):
+    """Seed 0 draws group 0 twice and group 2 twice for tree 0, and (1, 2, 1) for tree 1."""
+    assert draw_bags(Sampling(3, 4, None), 0, 0, 2, engine).tolist() == [[2, 0, 2], [1, 2, 1]]
+    weights, groups = np.array([1, 5, 0, 3, 1], np.int32), np.array([1, 0, 2, 2, 0], np.int32)
+    sampling = Sampling(5, 4, None, groups=groups)
+    assert draw_bags(sampling, 0, 0, 2, engine).tolist() == [[0, 2, 2, 2, 2], [2, 1, 1, 1, 1]]
+    assert was_drawn(sampling, 0, 0, 2, engine).tolist() == [[False, *[True] * 4], [True] * 5]
+    assert drawn_rows(sampling, 0, 0, engine).tolist() == [1, 1, 2, 2, 3, 3, 4, 4]
+    weighed = replace(sampling, weights=weights)
+    assert draw_bags(weighed, 0, 0, 2, engine).tolist() == [[0, 10, 0, 6, 2], [2, 5, 0, 3, 1]]
+    # a row without weight is not drawn, but it is out of bag only with its group
+    assert was_drawn(weighed, 0, 0, 1, engine).tolist() == [[False, *[True] * 4]]
+    assert drawn_rows(weighed, 0, 0, engine).tolist() == [1, 1, 3, 3, 4, 4]
+    once = replace(weighed, n_draws=2, distinct=True)
+    for bag in draw_bags(once, 0, 0, 20, engine):
+        assert len(set(groups[np.asarray(bag) > 0])) == 2
+        assert np.array_equal(bag, weights * np.isin(groups, groups[np.asarray(bag) > 0]))
+
+
+def test_a_group_without_weight_is_as_if_it_were_not_there(engine):
+    groups = np.array([0, 1, 1, 2, 3, 3], np.int32)
+    weights = np.array([1, 0, 0, 2, 0, 1], np.int32)
+    kept = groups != 1
+    fewer = np.array([0, 1, 2, 2], np.int32)
+    for distinct in (False, True):
+        sampling = Sampling(6, 2, weights, distinct=distinct, groups=groups)
+        without = Sampling(4, 2, weights[kept], distinct=distinct, groups=fewer)
+        bags = draw_bags(sampling, 3, 0, 9, engine)
+        assert np.array_equal(bags[:, kept], draw_bags(without, 3, 0, 9, engine))
+        assert not was_drawn(sampling, 3, 0, 9, engine)[:, ~kept].any()
+        assert sampling.most_weight == without.most_weight
+        assert sampling.bag_weight == without.bag_weight
+
+
+def test_groups_of_one_row_each_are_rows(engine):
+    rng = np.random.default_rng(0)
+    X, numbers = table(rng, 200, list("cnfb")), np.arange(200, dtype=np.int32)
+    for y, criterion in ((rng.integers(0, 3, 200), "gini"), (X[:, 0] ** 2, "squared_error")):
+        task = Task(X, y, criterion, n_draws=200, n_tried=2, n_trees=3, min_weight_leaf=4)
+        of_rows, of_groups = task.sampling, task.but(groups=numbers).sampling
+        assert np.array_equal(
+            draw_bags(of_rows, 1, 0, 3, engine), draw_bags(of_groups, 1, 0, 3, engine)
+        )
+        for name in ("most_weight", "bag_weight", "bag_rows", "likely_rows", "n_counted"):
+            assert getattr(of_rows, name) == getattr(of_groups, name)
+        assert same_forest(task.grow(engine), task.but(groups=numbers).grow(engine))
+
+
+def test_rows_of_weight_two_are_rows_twice_in_groups(engine):
+    rng = np.random.default_rng(1)
+    X, weights = table(rng, 90, list("cnf")), rng.integers(1, 4, 90).astype(np.int32)
+    groups = np.repeat(np.arange(30, dtype=np.int32), 3)
+    y = np.nan_to_num(X[:, 1]) + rng.normal(size=90)
+    task = Task(X, y, "squared_error", weights, 30, groups=groups, n_tried=2, n_trees=3)
+    rows = np.repeat(np.arange(90), weights)
+    twice = task.but(X=X[rows], y=y[rows], weights=None, groups=groups[rows])
+    assert same_forest(task.grow(engine), twice.grow(engine))
+
+
+def test_likely_rows_of_groups_are_not_exceeded(engine):
+    rng = np.random.default_rng(2)
+    for n_groups, n_draws in ((50, 50), (2000, 700), (2000, 4000)):
+        sizes = rng.geometric(0.2, n_groups)
+        groups = np.repeat(np.arange(n_groups, dtype=np.int32), sizes)
+        sampling = Sampling(len(groups), n_draws, None, groups=groups)
+        held = (draw_bags(sampling, 0, 0, 30, engine) > 0).sum(axis=1)
+        assert held.max() <= sampling.likely_rows <= sampling.bag_rows
+        assert sampling.likely_rows < held.mean() + 5 * math.sqrt((sizes**2).sum())
+        totals = draw_bags(sampling, 0, 0, 30, engine).sum(axis=1)
+        assert totals.max() <= sampling.most_weight
+        assert abs(totals.mean() - sampling.bag_weight) < 0.1 * sampling.bag_weight
+
+
+def test_more_draws_of_a_group_than_a_bag_counts_never_happen():
+    """Chernoff: the chance of k draws or more, where the mean is m, is below (e m / k)**k e**-m."""
+    for n_draws, n_groups in [(10**6, 10**6), (10**6, 3 * 10**5), (10**5, 10**4), (10**6, 100)]:
+        groups = np.arange(n_groups, dtype=np.int32)
+        most = Sampling(n_groups, n_draws, None, groups=groups).most_drawn + 1
+        mean = n_draws / n_groups
+        assert most * math.log(math.e * mean / most) - mean < -30 * math.log(10)
+
+
+def test_classes_of_groups_are_balanced_in_each_bag(engine):
+    """Groups of four rows: a bag weighs what it weighs, and its classes have equal shares."""
+    rng, groups = np.random.default_rng(0), np.repeat(np.arange(20, dtype=np.int32), 4)
+    classes = (rng.random(80) < 0.1).astype(np.int32)
+    sampling = Sampling(80, 20, None, balance=2**10, groups=groups)
+    found = weights_of(sampling, classes, 5, engine)
+    bags = draw_bags(sampling, 2, 0, 5, engine)
+    assert np.array_equal(found > 0, bags > 0)
+    shares = np.stack([found[:, classes == c].sum(axis=1) for c in (0, 1)])
+    assert np.abs(shares - 2**10 * bags.sum(axis=1) / 2).max() < bags.sum(axis=1).max()
+
+
+@pytest.mark.parametrize("weights", [None, np.array([2, 0, 1, 3, 1, 1, 0, 2], np.int32)])
+@pytest.mark.parametrize(("n_draws", "distinct"), [(8, False), (4, True), (0, False)])
+def test_trees_draw_from_blocks_up_to_their_cutoff(engine, weights, n_draws, distinct):
+    blocks = np.array([0, 3, 1, 0, 2, 1, 3, 2], np.int32)
+    sampling = Sampling(8, n_draws, weights, distinct=distinct, blocks=blocks)
+    cutoffs = np.array([cutoff(blocks, t) for t in range(9)])
+    assert cutoffs.tolist() == [1, 0, 2, 1, 0, 2, 0, 2, 1]
+    bags = np.asarray(engine.asnumpy(draw_bags(sampling, 5, 0, 9, engine)))
+    rows = np.ones(8, np.int32) if weights is None else weights
+    for bag, last in zip(bags, cutoffs, strict=True):
+        counted = (blocks <= last) & (rows > 0)
+        share = counted.sum() / (rows > 0).sum()
+        assert not bag[~counted].any()
+        if not n_draws:
+            assert np.array_equal(bag, np.where(counted, rows, 0))
+        elif distinct:
+            assert (bag > 0).sum() == math.ceil(4 * share)
+            assert np.isin(bag, [0, *rows]).all()
+        else:
+            assert bag.sum() == math.ceil(8 * share)
+    assert np.array_equal(bags[4:7], engine.asnumpy(draw_bags(sampling, 5, 4, 7, engine)))
+    drawn = np.asarray(engine.asnumpy(was_drawn(sampling, 5, 0, 9, engine)))
+    known = cutoffs[:, None] + 1
+    assert np.array_equal(~drawn, (known <= blocks) & (4 * known >= 3 * blocks))
+
+
+def test_factors_multiply_draws(engine):
+    sampling = Sampling(4, 6, None)
+    factors = np.array([1, 5, 0, 2], np.int32)
+    bags = draw_bags(sampling, 2, 0, 3, engine)
+    found = weights_of(replace(sampling, factors=factors), [0, 1, 0, 1], 3, engine)
+    assert np.array_equal(found, bags * factors)
+
+
+def test_blocks_of_trees_are_weighed_alike(engine, monkeypatch):
+    sampling = Sampling(6, 8, None, balance=1000)
+    whole = weights_of(sampling, [0, 1, 0, 1, 1, 1], 9, engine)
+    monkeypatch.setattr("gpuforest.growing.bags.WEIGHED_AT_ONCE", 12)
+    assert np.array_equal(weights_of(sampling, [0, 1, 0, 1, 1, 1], 9, engine), whole)
