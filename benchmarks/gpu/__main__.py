@@ -14,19 +14,18 @@ from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 
 from benchmarks.gpu import boosting, check, counters, measure
 from benchmarks.gpu.device import open_device
 from benchmarks.gpu.report import report
 from benchmarks.gpu.run import LostDevice, Run
-from benchmarks.gpu.work import SWEEP, SWEEP_ROWS, WORKS, Work, covtype
+from benchmarks.gpu.work import SWEEP, SWEEP_ROWS, WORKS, Work
 from benchmarks.record import RESULTS, ROOT, Log
 from gpuforest.backends import gpu
 
 PARTS = ["works", "stages", "boosting", "first", "sweep", "cpu", "cuml"]
-MORE_PARTS = ["order", "profile", "extras", "counters", "rest", "sanitize"]
+MORE_PARTS = ["extras", "counters", "rest", "sanitize"]
 # parts of a whole examination, each a command of its own that ends within PART_SECONDS
 PLAN = {
     "correct": "--minutes 7 --works 3.3M,year --parts cpu",
@@ -36,14 +35,11 @@ PLAN = {
     "sanitize": "--minutes 8 --no-check --parts sanitize --works none",
     "rest": "--minutes 8 --no-check --parts rest --works none",
     "extras": "--minutes 8 --no-check --works 3.3M,year,covtype-like --parts extras,sweep",
-    "order": "--minutes 8 --no-check --repeat 5 --parts order",
-    "more": "--minutes 8 --no-check --repeat 3 --parts works,profile,cuml",
+    "more": "--minutes 8 --no-check --repeat 3 --parts works,cuml",
 }
 PART_SECONDS = 530
 QUICK = 20  # times fewer rows
 NO_GPU = 2  # exit status
-
-Given = dict[str, tuple[Any, ...]]  # data that is read, by the work's name
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -62,12 +58,12 @@ def main(arguments: list[str] | None = None) -> int:
     if options.check and not check.parity_holds(run):
         print("the parity tests fail on this device, so nothing is timed")
         return 1
-    works, given = chosen(options)
+    works = chosen(options)
     if "sanitize" in options.parts:
         check.sanitize(run)
     status = 0
     try:
-        everything(run, works, given)
+        everything(run, works)
     except LostDevice as error:
         print(f"CUDA is lost in this process: {error}", flush=True)
         status = go_on(run, works)
@@ -76,43 +72,39 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if run.failed else status
 
 
-def everything(run: Run, works: list[Work], given: Given) -> None:
+def everything(run: Run, works: list[Work]) -> None:
     """Run all parts, the most important ones first."""
     parts = run.options.parts
     if "rest" in parts:
         limit = run.left() - check.LAST_TEST
         run.attempt("parity", None, lambda: check.parity_holds(run, "rest", limit))
     run.attempt("copy", None, lambda: measure.copies(run))
-    each = partial(of_each, run, works, given)
     if "works" in parts:
-        each("work", measure.one_work)
+        of_each(run, works, "work", measure.one_work)
     if "boosting" in parts:
         some = [work for work in works if work.name.startswith(boosting.WORKS)]
-        of_each(run, some, given, "boost", boosting.one_work)
+        of_each(run, some, "boost", boosting.one_work)
     if "extras" in parts:
-        each("extras", measure.extras)
-    if "order" in parts:
-        each("tile order", measure.tile_orders)
+        of_each(run, works, "extras", measure.extras)
     if "counters" in parts:
-        for work in works:
-            if work.block is not None and work.name.startswith(counters.WORKS):
-                run.attempt("counters", work, lambda work=work: counters.count(run, work))
+        some = [work for work in works if work.name.startswith(counters.WORKS)]
+        of_each(run, some, "counters", counters.count)
     if "sweep" in parts:
         run.attempt("sweep", None, lambda: measure.sweep(run))
     if "first" in parts:
         measure.first_calls(run, works)
     if "cpu" in parts:
-        each("cpu", measure.on_cpu)
+        of_each(run, works, "cpu", measure.on_cpu)
     if "cuml" in parts:
         if find_spec("cuml") is None:
             run.skip("cuml", None, "cuML is not installed")
         else:
-            each("cuml", measure.rival)
+            of_each(run, works, "cuml", measure.rival)
 
 
-def of_each(run: Run, works: list[Work], given: Given, what: str, part: Any) -> None:
+def of_each(run: Run, works: list[Work], what: str, part: Callable[[Run, Work], None]) -> None:
     for work in works:
-        run.attempt(what, work, lambda work=work: part(run, work, given.get(work.name)))
+        run.attempt(what, work, partial(part, run, work))
 
 
 def planned(options: argparse.Namespace) -> int:
@@ -122,7 +114,7 @@ def planned(options: argparse.Namespace) -> int:
     with kernel_cache(options.kernels) as keep:
         for part in options.plan or PLAN:
             command = [sys.executable, "-m", "benchmarks.gpu", *PLAN[part].split()]
-            for name in ("results", "commit", "data"):
+            for name in ("results", "commit"):
                 if (value := getattr(options, name)) is not None:
                     command += [f"--{name}", str(value)]
             command += ["--emulated"] if options.emulated else []
@@ -166,25 +158,20 @@ def go_on(run: Run, works: list[Work]) -> int:
         "--repeat", str(run.options.repeat), "--parts", ",".join(run.options.parts),
     ]  # fmt: skip
     command += ["--quick"] if run.options.quick else []
-    command += ["--data", str(run.options.data)] if run.options.data else []
     command += ["--commit", run.options.commit] if run.options.commit else []
     subprocess.run(command, cwd=ROOT)
     return 1
 
 
-def chosen(options: argparse.Namespace) -> tuple[list[Work], Given]:
-    """The works asked for, and the data of those that are read."""
-    works, given = list(WORKS), {}
-    if options.data is not None and (read := covtype(options.data)) is not None:
-        works.append(read[0])
-        given[read[0].name] = read[1]
-    if options.works:
-        works = [w for w in works if any(w.name.startswith(n) for n in options.works)]
+def chosen(options: argparse.Namespace) -> list[Work]:
+    """The works asked for."""
+    names = options.works or [""]
+    works = [w for w in WORKS if any(w.name.startswith(n) for n in names)]
     if options.quick:
         works = [work.shrunk(QUICK) for work in works]
     if options.emulated:
         works = [replace(w, rows=200, test_rows=100, trees=2, depth=3, goal=None) for w in works]
-    return works, given
+    return works
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -201,7 +188,6 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add("--cold", action="store_true", help="the first call without a cache of kernels, too")
     add("--no-check", dest="check", action="store_false", help="do not run the parity tests")
     add("--sanitize", action="store_true", help="small fits under compute-sanitizer, first")
-    add("--data", type=Path, help="a folder with covtype.npz, which is then timed too")
     add("--results", type=Path, help=f"where lines are added; {RESULTS.name}/gpu.jsonl")
     plan = f"these parts of an examination, each of less than nine minutes: {', '.join(PLAN)}"
     add("--plan", nargs="*", choices=[*PLAN, []], metavar="PART", help=plan + "; all if none")

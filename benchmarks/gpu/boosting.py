@@ -36,10 +36,10 @@ def boosted(work: Work, backend: str, **more: Any) -> Any:
     return getattr(gpuforest, f"HistGradientBoosting{kind}")(**parameters)
 
 
-def one_work(run: Run, work: Work, given: tuple[np.ndarray, ...] | None = None) -> None:
+def one_work(run: Run, work: Work) -> None:
     """Correct first, then times from the device and the host, then rivals."""
     device, repeat = run.device, run.options.repeat
-    X, y, X_test, y_test = data_of(run, work, given)
+    X, y, X_test, y_test = data_of(run, work)
     X_host, y_host = device.get(X), device.get(y)
 
     def same() -> None:

@@ -12,7 +12,6 @@ import numpy as np
 
 from benchmarks.record import ROOT
 from gpuforest.backends import registry
-from gpuforest.common.hashing import hash_at
 
 Array = Any
 
@@ -47,16 +46,13 @@ class Gpu:
         runtime = self.cupy.cuda.runtime
         found = runtime.getDeviceProperties(self.cupy.cuda.Device().id)
         return {
-            "name": found["name"].decode(),
-            "compute": f"{found['major']}.{found['minor']}",
+            "name": found["name"].decode(), "compute": f"{found['major']}.{found['minor']}",
             "processors": found["multiProcessorCount"],
             "memory_gb": found["totalGlobalMem"] / 1e9,
-            "driver": driver_version(),
-            "driver_cuda": runtime.driverGetVersion(),
-            "cuda": runtime.runtimeGetVersion(),
+            "driver": driver_version(), "driver_cuda": runtime.driverGetVersion(),
+            "cuda": runtime.runtimeGetVersion(), "cupy": self.cupy.__version__,
             "nvrtc": ".".join(map(str, self.cupy.cuda.nvrtc.getVersion())),
-            "cupy": self.cupy.__version__,
-        }
+        }  # fmt: skip
 
     # arrays
 
@@ -171,33 +167,12 @@ def bandwidth(device: Any) -> dict[str, float]:
         seconds.append(device.elapsed(begin, end))
     found = {"copy": 2 * source.nbytes / float(np.median(seconds))}
     del source, target
-    found |= gathers(device)
     host = np.arange(device.host_bytes // 4, dtype=np.uint32)
     there = device.put(host)
-    for name, call in (
-        ("to_device", lambda: device.put(host)),
-        ("to_host", lambda: device.get(there)),
-    ):
+    ways = {"to_device": lambda: device.put(host), "to_host": lambda: device.get(there)}
+    for name, call in ways.items():
         seconds = [timed(device, call)[0] for _ in range(3)]
         found[name] = host.nbytes / float(np.median(seconds))
-    return found
-
-
-def gathers(device: Any) -> dict[str, float]:
-    """Bytes per second of 4 at random places, as 32 each (a sector), from tables of these sizes."""
-    xp, found = device.xp, {}
-    places = hash_at(xp.asarray(np.uint64(1)), xp.arange(device.copy_bytes // 256, dtype=xp.uint64))
-    for name, size in (("32MB", 2**25), ("256MB", 2**28), ("1GB", 2**30)):
-        n = min(size, device.copy_bytes) // 4
-        table, at = xp.arange(n, dtype=xp.uint32), (places % np.uint64(n)).astype(np.int64)
-        seconds = []
-        for _ in range(COPIES):
-            begin = device.event()
-            xp.take(table, at)
-            end = device.event()
-            device.synchronize()
-            seconds.append(device.elapsed(begin, end))
-        found[f"sectors_{name}"] = 32 * len(at) / float(np.median(seconds))
     return found
 
 

@@ -31,14 +31,8 @@ CPU_LIMIT = 60.0  # estimated seconds of a fit on the CPU, at most
 FIRST_ROWS = 50_000
 
 
-def data_of(run: Run, work: Work, given: tuple[np.ndarray, ...] | None) -> Data:
+def data_of(run: Run, work: Work) -> Data:
     """The data of a work, on the device."""
-    if given is not None:
-        n, n_test = work.rows, work.test_rows
-        X, y, X_test, y_test = (
-            run.device.put(a[:m]) for a, m in zip(given, (n, n, n_test, n_test), strict=True)
-        )
-        return X, y, X_test, y_test
     xp = run.device.xp
     return (*make(work, xp, work.rows), *make(work, xp, work.test_rows, TEST))
 
@@ -61,10 +55,10 @@ def copies(run: Run) -> None:
     print("copy bandwidth: " + ", ".join(f"{k} {v / 1e9:,.0f} GB/s" for k, v in found.items()))
 
 
-def one_work(run: Run, work: Work, given: tuple[np.ndarray, ...] | None = None) -> None:
+def one_work(run: Run, work: Work) -> None:
     """Correct first, then times: from the device, from the host, and where they go."""
     device, repeat = run.device, run.options.repeat
-    X, y, X_test, y_test = data_of(run, work, given)
+    X, y, X_test, y_test = data_of(run, work)
     # 1. a smaller forest, beside the reference's
     run.attempt("same", work, lambda: compare(run, work, X, y))
     # 2. fit and predict, from device arrays
@@ -106,8 +100,6 @@ def one_work(run: Run, work: Work, given: tuple[np.ndarray, ...] | None = None) 
     # 3. where the time goes
     if "stages" in run.options.parts:
         run.attempt("stages", work, lambda: stages(run, work, X, y))
-    if "profile" in run.options.parts:
-        run.attempt("profile", work, lambda: profile(run, work, X, y))
 
     # 4. from host arrays
     def from_host() -> None:
@@ -151,42 +143,12 @@ def stages(run: Run, work: Work, X: Array, y: Array) -> None:
     run.add("stages", work, lines=lines, levels=levels, copy=run.copy)
 
 
-def profile(run: Run, work: Work, X: Array, y: Array) -> None:
-    """Every kernel on the device, CuPy's own too, as torch's profiler hears of them."""
-    try:
-        torch = importlib.import_module("torch")
-    except ImportError:
-        run.skip("profile", work, "torch, whose profiler would count all kernels, is not installed")
-        return
-    from torch.profiler import ProfilerActivity
-
-    model = model_of(work, run.device.name)
-    torch.cuda.init()
-    for _ in range(2):  # the profiler's own start is in the first
-        with torch.profiler.profile(activities=[ProfilerActivity.CUDA]) as profiler:
-            seconds, _ = timed(run.device, lambda: model.fit(X, y))
-    kernels = [
-        {"name": e.key, "calls": e.count, "seconds": e.self_device_time_total / 1e6}
-        for e in profiler.key_averages()
-        if e.self_device_time_total > 0
-    ]
-    kernels.sort(key=lambda k: -k["seconds"])
-    run.add(
-        "profile", work, fit_seconds=seconds, kernels=kernels[:60],
-        launches=sum(k["calls"] for k in kernels), busy_seconds=sum(k["seconds"] for k in kernels),
-    )  # fmt: skip
-
-
 def first_calls(run: Run, works: list[Work]) -> None:
     """What the first fit and prediction of a fresh process take, with and without a cache."""
-    kinds = {work.is_classes: work for work in reversed(works) if work.block is not None}
+    kinds = {work.is_classes: work for work in reversed(works)}
     for work in kinds.values():
-        task = {
-            "device": run.device.name,
-            "work": work.name,
-            "rows": min(FIRST_ROWS, work.rows),
-            "parameters": {"n_estimators": work.trees, "max_depth": work.depth},
-        }
+        task = {"device": run.device.name, "work": work.name, "rows": min(FIRST_ROWS, work.rows)}
+        task["parameters"] = {"n_estimators": work.trees, "max_depth": work.depth}
         run.attempt("first", work, lambda w=work, t=task: first(run, w, t, {}))
         if run.options.cold:
             with tempfile.TemporaryDirectory() as empty:
@@ -229,10 +191,10 @@ def sweep(run: Run) -> None:
         run.add("sweep", work, same=same)
 
 
-def on_cpu(run: Run, work: Work, given: tuple[np.ndarray, ...] | None = None) -> None:
+def on_cpu(run: Run, work: Work) -> None:
     """The CPU backend with all cores on the same data, where that takes no minute; and
     whether the whole forest is the same."""
-    X, y, _, _ = data_of(run, work, given)
+    X, y, _, _ = data_of(run, work)
     mine = model_of(work, run.device.name).fit(X, y)
     X, y = run.device.get(X), run.device.get(y)
     model, n = model_of(work, "numba"), max(2000, work.rows // 20)
@@ -251,20 +213,13 @@ def on_cpu(run: Run, work: Work, given: tuple[np.ndarray, ...] | None = None) ->
     print(f"{work.name}: {taken:.2f} s on the CPU", flush=True)
 
 
-def extras(run: Run, work: Work, given: tuple[np.ndarray, ...] | None = None) -> None:
+def extras(run: Run, work: Work) -> None:
     """What no other part times: combinations of features."""
-    X, y, _, _ = data_of(run, work, given)
+    X, y, _, _ = data_of(run, work)
     model = model_of(work, run.device.name, n_estimators=10, feature_combinations=2.0)
     warm, _ = timed(run.device, lambda: model.fit(X, y))
     seconds, _ = series(run, lambda: model.fit(X, y), 3)
     run.add("combinations", work, few=10, warm_up=warm, seconds=seconds)
-
-
-def tile_orders(run: Run, work: Work, given: tuple[np.ndarray, ...] | None = None) -> None:
-    """Fits in turn with tiles of rows by slot, and by their first rows."""
-    X, y, _, _ = data_of(run, work, given)
-    changes = {"slot": {"cache_bytes": 2**62}, "first row": {"cache_bytes": 0}}
-    in_turn(run, "tile order", work, changes, lambda name: model_of(work, name).fit(X, y))
 
 
 def in_turn(
@@ -302,9 +257,9 @@ def cuml_of(work: Work) -> Any:
     )  # fmt: skip
 
 
-def rival(run: Run, work: Work, given: tuple[np.ndarray, ...] | None = None) -> None:
+def rival(run: Run, work: Work) -> None:
     """cuML from the same device arrays."""
-    X, y, X_test, y_test = data_of(run, work, given)
+    X, y, X_test, y_test = data_of(run, work)
     model = cuml_of(work)
     model.fit(X, y)
     seconds, _ = series(run, lambda: model.fit(X, y), 3)

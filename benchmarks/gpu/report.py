@@ -14,7 +14,6 @@ MANY = 3  # digits of seconds
 
 def report(run: Run) -> str:
     parts = [stages(line) for line in run.lines if "lines" in line]
-    parts += [profile(line) for line in run.lines if "kernels" in line]
     parts += [first(run), sweep(run), works(run), failures(run)]
     return "\n\n".join(part for part in parts if part)
 
@@ -29,66 +28,32 @@ def works(run: Run) -> str:
     rows = []
     for name in names:
         fit, predict = (of(run, what, name, source="device") for what in ("fit", "predict"))
-        host, cpu, cuml = (
-            of(run, what, name, **more)
-            for what, more in (("fit", {"source": "host"}), ("cpu", {}), ("cuml", {}))
-        )
+        host = of(run, "fit", name, source="host")
+        cpu, cuml = (of(run, what, name) for what in ("cpu", "cuml"))
         score = predict.get("accuracy", predict.get("r2"))
         same = [x["same"] for x in run.lines if x.get("work") == name and "same" in x]
-        rows.append(
-            [
-                name,
-                f"{fit['rows']:,}",
-                seconds(fit),
-                number(fit["goal"]),
-                number(fit["rival"]),
-                seconds(host),
-                seconds(cpu),
-                seconds(cuml),
-                seconds(predict, 1e3, 1),
-                number(fit["peak_bytes"], 1e-9, 2),
-                number(fit["model_bytes"], 1e-6, 0),
-                number(score, 1, 4),
-                DASH if not same else "yes" if all(same) else "NO",
-            ]
-        )
+        sizes = number(fit["peak_bytes"], 1e-9, 2), number(fit["model_bytes"], 1e-6, 0)
+        fits = number(fit["goal"]), number(fit["rival"]), *map(seconds, (host, cpu, cuml))
+        row = [name, f"{fit['rows']:,}", seconds(fit), *fits, seconds(predict, 1e3, 1), *sizes]
+        verdict = DASH if not same else "yes" if all(same) else "NO"
+        rows.append([*row, number(score, 1, 4), verdict])
     return table(header, rows) if rows else ""
 
 
 def stages(line: dict[str, Any]) -> str:
     """Where the time of a fit goes, each line below the one that it is in."""
-    rows, copy = [], line["copy"]
+    rows = []
     whole = line["lines"][0]["seconds"]
     for span in line["lines"]:
         if span["seconds"] < SHOWN * whole:
             continue
         *above, name = span["path"].split("/")
-        rate = span["bytes"] / span["seconds"] if span["seconds"] else 0
-        share = 100 * rate / copy if copy and name not in ("to host", "to device") else 0
-        rows.append(
-            [
-                "· " * len(above) + name,
-                f"{1e3 * span['seconds']:.2f}",
-                f"{1e3 * span['own_seconds']:.2f}",
-                f"{100 * span['seconds'] / whole:.0f}",
-                str(span["calls"]),
-                str(span["launches"]),
-                f"{span['bytes'] / 1e6:,.0f}" if span["bytes"] else "",
-                f"{rate / 1e9:,.0f}" if span["bytes"] else "",
-                f"{share:.0f}" if span["bytes"] and share else "",
-            ]
-        )
-    header = ["", "ms", "own ms", "%", "calls", "launches", "MB", "GB/s", "% of copy"]
+        times = [f"{1e3 * span[key]:.2f}" for key in ("seconds", "own_seconds")]
+        share = f"{100 * span['seconds'] / whole:.0f}"
+        counts = [str(span["calls"]), str(span["launches"])]
+        rows.append(["· " * len(above) + name, *times, share, *counts])
+    header = ["", "ms", "own ms", "%", "calls", "launches"]
     return f"**{line['work']}**, a watched fit\n\n{table(header, rows)}"
-
-
-def profile(line: dict[str, Any]) -> str:
-    rows = [
-        [k["name"][:70], f"{1e3 * k['seconds']:.2f}", str(k["calls"])] for k in line["kernels"][:20]
-    ]
-    rows.append(["all", f"{1e3 * line['busy_seconds']:.2f}", str(line["launches"])])
-    title = f"**{line['work']}**, all kernels of a fit of {1e3 * line['fit_seconds']:.1f} ms"
-    return f"{title}\n\n{table(['', 'ms', 'launches'], rows)}"
 
 
 def sweep(run: Run) -> str:

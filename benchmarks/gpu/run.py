@@ -26,12 +26,7 @@ class LostDevice(Exception):
 
 
 class Run:
-    """What all parts share.
-
-    Parameters
-    ----------
-    minutes : from now on; parts that would begin later are left out
-    """
+    """What all parts share: `options.minutes` from now on, parts that would begin are left out."""
 
     def __init__(self, device: Any, log: Log, options: argparse.Namespace) -> None:
         self.device, self.log, self.options = device, log, options
@@ -47,13 +42,8 @@ class Run:
         """A line of results; `seconds` come with their median."""
         line: dict[str, Any] = {"what": what}
         if work is not None:
-            line |= {
-                "work": work.name,
-                "rows": work.rows,
-                "features": work.features,
-                "trees": work.trees,
-                "depth": work.depth,
-            }
+            line["work"] = work.name
+            line |= {k: getattr(work, k) for k in ("rows", "features", "trees", "depth")}
         line |= measured
         if "seconds" in line:
             line["median"] = float(np.median(line["seconds"]))
@@ -93,15 +83,9 @@ class Run:
 def model_of(work: Work, backend: str, **more: Any) -> Any:
     """The estimator of a work, as a user would make it."""
     kind = "Classifier" if work.is_classes else "Regressor"
-    parameters = {
-        "n_estimators": work.trees,
-        "max_depth": work.depth,
-        "max_features": work.max_features,
-        "random_state": 1,
-        "n_jobs": -1,
-        "backend": backend,
-    }
-    return getattr(gpuforest, f"RandomForest{kind}")(**{**parameters, **more})
+    own = {"n_estimators": work.trees, "max_depth": work.depth, "max_features": work.max_features}
+    own |= {"random_state": 1, "n_jobs": -1, "backend": backend}
+    return getattr(gpuforest, f"RandomForest{kind}")(**{**own, **more})
 
 
 def same_forest(a: Any, b: Any) -> bool:

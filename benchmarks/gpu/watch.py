@@ -15,7 +15,6 @@ from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
-from benchmarks.gpu.traffic import TRAFFIC
 from gpuforest.backends import registry
 from gpuforest.estimators import base, growing, tasks
 from gpuforest.growing import grow
@@ -59,7 +58,6 @@ class Line:
     launches: int = 0  # of the package's own kernels, inside
     seconds: float = 0.0
     own_seconds: float = 0.0  # without the spans inside
-    bytes: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
         return {"path": "/".join(self.path), **{k: v for k, v in vars(self).items() if k != "path"}}
@@ -70,26 +68,21 @@ class Watch:
 
     def __init__(self, device: Any) -> None:
         self.device = device
-        self.spans: list[tuple[tuple[str, ...], Any, Any, float, bool]] = []
+        self.spans: list[tuple[tuple[str, ...], Any, Any, bool]] = []
         self.open: tuple[str, ...] = ()
         self.depth = -1  # of the level that grows
         self.grown: dict[int, list[int]] = {}  # slots and rows of each level
         self.in_level: list[tuple[int, str, Any, Any]] = []
 
     def wrap(self, name: str, function: Callable[..., Any], operation: str = "") -> Any:
-        count = TRAFFIC.get(operation)
-
         @wraps(function)
         def call(*arguments: Any, **options: Any) -> Any:
             if operation == "level":
                 self.begin_level(arguments[2])
             elif operation in ("bag", "grow_subtrees"):  # before the first level, after the last
                 self.depth = -1
-            with self.span(name) as note:
-                found = function(*arguments, **options)
-                if count is not None:
-                    note.append(count(*arguments[1:], **options, found=found))
-            return found
+            with self.span(name):
+                return function(*arguments, **options)
 
         return call
 
@@ -104,15 +97,15 @@ class Watch:
         return call
 
     @contextmanager
-    def span(self, name: str, is_kernel: bool = False) -> Iterator[list[float]]:
-        outside, note = self.open, []
+    def span(self, name: str, is_kernel: bool = False) -> Iterator[None]:
+        outside = self.open
         self.open = (*outside, name)
         begin = self.device.event()
         try:
-            yield note
+            yield
         finally:
             end = self.device.event()
-            self.spans.append((self.open, begin, end, sum(note), is_kernel))
+            self.spans.append((self.open, begin, end, is_kernel))
             self.open = outside
             if is_kernel and self.depth >= 0:
                 self.in_level.append((self.depth, name, begin, end))
@@ -144,13 +137,12 @@ class Watch:
         """In the order of the first calls, each path after the one that it is in."""
         self.device.synchronize()
         found: dict[tuple[str, ...], Line] = {}
-        for path, begin, end, moved, is_kernel in self.spans:
+        for path, begin, end, is_kernel in self.spans:
             line = found.setdefault(path, Line(path))
             seconds = self.device.elapsed(begin, end)
             line.calls += 1
             line.seconds += seconds
             line.own_seconds += seconds
-            line.bytes += moved
             for n in range(1, len(path)):
                 above = found.setdefault(path[:n], Line(path[:n]))
                 above.launches += is_kernel

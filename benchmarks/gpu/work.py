@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks import public_data
 from gpuforest.common.hashing import hash_at, tree_keys
 
 Array = Any
@@ -30,13 +28,13 @@ BLOCK_VALUES = 2**25
 class Work:
     """A forest to grow.
 
-    block : makes rows; None: they are read, see `covtype`
+    block : makes rows
     goal : seconds of a warm fit of all rows from device arrays, on one H200
     rival : the best published figure of the only rival, on what machine it does not say
     """
 
     name: str
-    block: Block | None
+    block: Block
     rows: int
     features: int
     goal: float | None
@@ -206,22 +204,5 @@ WORKS = [
     Work("HIGGS-like", higgs_like, 11_000_000, 28, 0.8),
     Work("year-like", year_like, 465_000, 90, 0.5, max_features=1.0, is_classes=False),
 ]
-COVTYPE_ROWS = 581_012
 SWEEP = Work("sweep", higgs_like, 0, 28, None)
 SWEEP_ROWS = [10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000]
-
-
-def covtype(folder: Path | None) -> tuple[Work, tuple[np.ndarray, ...]] | None:
-    """The real set, four fifths of it to train on, as the rival's figure has it where the set is
-    whole."""
-    found = public_data.numbers("covtype", folder)
-    if found is None:
-        return None
-    X, y = found
-    order = np.random.default_rng(0).permutation(len(X))
-    train, test = order[: len(X) * 4 // 5], order[len(X) * 4 // 5 :]
-    published = 1.14 if len(X) == COVTYPE_ROWS else None
-    work = Work(
-        "covtype", None, len(train), X.shape[1], 0.15, published, depth=None, test_rows=len(test)
-    )
-    return work, (X[train], y[train], X[test], y[test])
