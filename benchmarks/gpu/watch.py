@@ -31,7 +31,7 @@ STAGES: list[tuple[ModuleType, str, str]] = [
     (grow, "roots", "roots"),
     (grow, "split_slots", "split"),
     (grow, "grown_wave", "assembly"),
-    (growing.assembly, "merged", "merge"),
+    (growing, "merged", "merge"),
 ]
 # methods of a backend, and of its parts
 OPERATIONS = [
