@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 from benchmarks.gpu import boosting, check, counters, measure
@@ -37,6 +37,17 @@ PLAN = {
     "extras": "--minutes 8 --no-check --works 3.3M,year,covtype-like --parts extras,sweep",
     "more": "--minutes 8 --no-check --repeat 3 --parts works,cuml",
 }
+# parts, how the names of their works begin, and what is done with each; None: with all together
+STEPS: list[tuple[str, Any, Callable[..., None]]] = [
+    ("works", "", measure.one_work),
+    ("boosting", boosting.WORKS, boosting.one_work),
+    ("extras", "", measure.extras),
+    ("counters", counters.WORKS, counters.count),
+    ("sweep", None, measure.sweep),
+    ("first", None, measure.first_calls),
+    ("cpu", "", measure.on_cpu),
+    ("cuml", None, measure.rival),
+]
 PART_SECONDS = 530
 QUICK = 20  # times fewer rows
 NO_GPU = 2  # exit status
@@ -67,8 +78,7 @@ def main(arguments: list[str] | None = None) -> int:
     except LostDevice as error:
         print(f"CUDA is lost in this process: {error}", flush=True)
         status = go_on(run, works)
-    print("\n" + "\n\n".join(filter(None, (report(run), boosting.report(run)))), flush=True)
-    print(f"\nresults: {log.path}")
+    print(f"\n{report(run)}\n\nresults: {log.path}", flush=True)
     return 1 if run.failed else status
 
 
@@ -79,32 +89,12 @@ def everything(run: Run, works: list[Work]) -> None:
         limit = run.left() - check.LAST_TEST
         run.attempt("parity", None, lambda: check.parity_holds(run, "rest", limit))
     run.attempt("copy", None, lambda: measure.copies(run))
-    if "works" in parts:
-        of_each(run, works, "work", measure.one_work)
-    if "boosting" in parts:
-        some = [work for work in works if work.name.startswith(boosting.WORKS)]
-        of_each(run, some, "boost", boosting.one_work)
-    if "extras" in parts:
-        of_each(run, works, "extras", measure.extras)
-    if "counters" in parts:
-        some = [work for work in works if work.name.startswith(counters.WORKS)]
-        of_each(run, some, "counters", counters.count)
-    if "sweep" in parts:
-        run.attempt("sweep", None, lambda: measure.sweep(run))
-    if "first" in parts:
-        measure.first_calls(run, works)
-    if "cpu" in parts:
-        of_each(run, works, "cpu", measure.on_cpu)
-    if "cuml" in parts:
-        if find_spec("cuml") is None:
-            run.skip("cuml", None, "cuML is not installed")
-        else:
-            of_each(run, works, "cuml", measure.rival)
-
-
-def of_each(run: Run, works: list[Work], what: str, part: Callable[[Run, Work], None]) -> None:
-    for work in works:
-        run.attempt(what, work, partial(part, run, work))
+    for part, names, function in STEPS:
+        if part in parts and names is None:
+            run.attempt(part, None, partial(function, run, works))
+        for work in works if part in parts and names is not None else []:
+            if work.name.startswith(names):
+                run.attempt(part, work, partial(function, run, work))
 
 
 def planned(options: argparse.Namespace) -> int:
@@ -150,16 +140,11 @@ def go_on(run: Run, works: list[Work]) -> int:
     """Run the works that have no line yet in a new process; other parts wait."""
     begun = {line.get("work") for line in run.lines}
     left = [work.name for work in works if work.name not in begun]
-    if not left or run.left() < 30:
-        return 1
-    command = [
-        sys.executable, "-m", "benchmarks.gpu", "--no-check", "--works", ",".join(left),
-        "--minutes", str(run.left() / 60), "--results", str(run.log.path),
-        "--repeat", str(run.options.repeat), "--parts", ",".join(run.options.parts),
-    ]  # fmt: skip
-    command += ["--quick"] if run.options.quick else []
-    command += ["--commit", run.options.commit] if run.options.commit else []
-    subprocess.run(command, cwd=ROOT)
+    if left and run.left() >= 30:
+        again = ["--no-check", "--works", ",".join(left), "--minutes", str(run.left() / 60)]
+        again += ["--results", str(run.log.path)]  # what comes last counts
+        command = [sys.executable, "-m", "benchmarks.gpu", *run.options.arguments, *again]
+        subprocess.run(command, cwd=ROOT)
     return 1
 
 
@@ -195,6 +180,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add("--commit", help="what was measured, where git does not say")
     add("--emulated", action="store_true", help="try this script without a GPU")
     options = parser.parse_args(arguments)
+    options.arguments = sys.argv[1:] if arguments is None else arguments
     if options.sanitize:
         options.parts = [*options.parts, "sanitize"]
     if unknown := set(options.parts) - {*PARTS, *MORE_PARTS}:

@@ -32,15 +32,12 @@ class Gpu:
 
         self.cupy = self.xp = cupy
         self.backend_class = CupyBackend
-        self.copy_bytes = min(COPY_BYTES, self.total_bytes() // 16)
+        self.copy_bytes = min(COPY_BYTES, int(cupy.cuda.runtime.memGetInfo()[1]) // 16)
         self.host_bytes = HOST_BYTES
-        self._used = 0
+        self.put, self._used = cupy.asarray, 0
 
     def make_backend(self, kind: Any, n_threads: int, memory_budget: int, **_: Any) -> Any:
         return kind(n_threads, memory_budget)
-
-    def total_bytes(self) -> int:
-        return int(self.cupy.cuda.runtime.memGetInfo()[1])
 
     def describe(self) -> dict[str, Any]:
         runtime = self.cupy.cuda.runtime
@@ -54,23 +51,17 @@ class Gpu:
             "nvrtc": ".".join(map(str, self.cupy.cuda.nvrtc.getVersion())),
         }  # fmt: skip
 
-    # arrays
-
-    def put(self, host: np.ndarray) -> Array:
-        return self.cupy.asarray(host)
-
     def get(self, array: Array) -> np.ndarray:
         return np.asarray(self.cupy.asnumpy(array))
 
     def copy(self, source: Array, target: Array) -> None:
         target.data.copy_from_device_async(source.data, source.nbytes)
 
-    # time: the stream's own, so that nothing need wait in between
-
     def synchronize(self) -> None:
         self.cupy.cuda.get_current_stream().synchronize()
 
     def event(self) -> Any:
+        """The stream's own time, so that nothing need wait in between."""
         event = self.cupy.cuda.Event()
         event.record()
         return event
@@ -78,8 +69,6 @@ class Gpu:
     def elapsed(self, begin: Any, end: Any) -> float:
         """Seconds between two events, after `synchronize`."""
         return float(self.cupy.cuda.get_elapsed_time(begin, end)) / 1e3
-
-    # memory
 
     def restart_memory(self) -> None:
         """Give back what the pool holds, and count from here."""
@@ -100,6 +89,12 @@ class Emulated:
     name = "emulated"
     xp = np
     copy_bytes = host_bytes = 2**20
+    put = get = staticmethod(np.asarray)
+    copy = staticmethod(lambda source, target: np.copyto(target, source))
+    event = staticmethod(time.perf_counter)
+    elapsed = staticmethod(lambda begin, end: end - begin)
+    synchronize = peak_bytes = staticmethod(lambda: None)
+    restart_memory = staticmethod(gc.collect)
 
     def __init__(self) -> None:
         sys.path.insert(0, str(ROOT / "tests" / "support"))
@@ -113,30 +108,6 @@ class Emulated:
 
     def describe(self) -> dict[str, Any]:
         return {"name": "emulated on the CPU"}
-
-    def put(self, host: np.ndarray) -> Array:
-        return host
-
-    def get(self, array: Array) -> np.ndarray:
-        return np.asarray(array)
-
-    def copy(self, source: Array, target: Array) -> None:
-        target[:] = source
-
-    def synchronize(self) -> None:
-        pass
-
-    def event(self) -> float:
-        return time.perf_counter()
-
-    def elapsed(self, begin: float, end: float) -> float:
-        return end - begin
-
-    def restart_memory(self) -> None:
-        gc.collect()
-
-    def peak_bytes(self) -> int | None:
-        return None
 
 
 def open_device(name: str) -> Any:

@@ -11,6 +11,8 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -46,6 +48,22 @@ def series(run: Run, call: Callable[[], Any], times: int) -> tuple[list[float], 
     if not seconds:
         raise TimeoutError("the time is up")
     return seconds, found
+
+
+def time_fits(
+    run: Run, what: str, work: Work, model: Any, data: Any, test: Any = None, **more: Any
+) -> None:
+    """Seconds of up to three fits after one, and the score of test rows."""
+    device, fit = run.device, partial(model.fit, *data)
+    warm, _ = timed(device, fit)
+    seconds, _ = series(run, fit, min(run.options.repeat, 3))
+    if test is not None:
+        found = np.asarray(device.get(device.xp.asarray(model.predict(test[0]))))
+        more |= quality(work, found, device.get(test[1]))
+    backend = getattr(model, "backend_", None)
+    run.add(what, work, warm_up=warm, seconds=seconds, backend=backend, **more)
+    name = more.get("source", what)
+    print(f"{work.name}, {what}, {name}: {np.median(seconds):.3f} s", flush=True)
 
 
 def copies(run: Run) -> None:
@@ -102,12 +120,9 @@ def one_work(run: Run, work: Work) -> None:
         run.attempt("stages", work, lambda: stages(run, work, X, y))
 
     # 4. from host arrays
-    def from_host() -> None:
-        X_host, y_host = device.get(X), device.get(y)
-        seconds, _ = series(run, lambda: model.fit(X_host, y_host), min(repeat, 3))
-        run.add("fit", work, source="host", seconds=seconds)
-
-    run.attempt("fit from the host", work, from_host)
+    host = device.get(X), device.get(y)
+    part = partial(time_fits, run, "fit", work, model, host, source="host")
+    run.attempt("fit from the host", work, part)
 
 
 def compare(run: Run, work: Work, X: Array, y: Array) -> None:
@@ -168,26 +183,24 @@ def first(run: Run, work: Work, task: dict[str, Any], variables: dict[str, str])
     run.add("first", work, piece=task["rows"], cold=bool(variables), **found)
 
 
-def sweep(run: Run) -> None:
+def sweep(run: Run, _: list[Work]) -> None:
     """Is the GPU ever slower? Rows from few to many, from device and host, and the CPU."""
     xp, n = run.device.xp, max(run.options.sweep)
     X, y = make(SWEEP, xp, n)
     X_host, y_host = run.device.get(X), run.device.get(y)
     for rows in run.options.sweep:
         work = replace(SWEEP, rows=rows, trees=run.options.sweep_trees)
-        sources = {
-            "device": (run.device.name, X[:rows], y[:rows]),
-            "host": (run.device.name, X_host[:rows], y_host[:rows]),
-            "cpu": ("numba", X_host[:rows], y_host[:rows]),
-        }
-        found = {}
-        for source, (backend, X_part, y_part) in sources.items():
-            model = model_of(work, backend)
-            model.fit(X_part, y_part)
-            seconds, _ = series(run, lambda m=model, X=X_part, y=y_part: m.fit(X, y), 3)
+        there, here = (X[:rows], y[:rows]), (X_host[:rows], y_host[:rows])
+        own, found = run.device.name, []
+        for source, backend, data in (
+            ("device", own, there),
+            ("host", own, here),
+            ("cpu", "numba", here),
+        ):
+            found.append(model_of(work, backend).fit(*data))
+            seconds, _ = series(run, partial(found[-1].fit, *data), 3)
             run.add("sweep", work, source=source, seconds=seconds)
-            found[source] = model
-        same = same_forest(found["device"], found["cpu"]) and same_forest(*list(found.values())[1:])
+        same = same_forest(found[0], found[2]) and same_forest(found[1], found[2])
         run.add("sweep", work, same=same)
 
 
@@ -215,11 +228,8 @@ def on_cpu(run: Run, work: Work) -> None:
 
 def extras(run: Run, work: Work) -> None:
     """What no other part times: combinations of features."""
-    X, y, _, _ = data_of(run, work)
     model = model_of(work, run.device.name, n_estimators=10, feature_combinations=2.0)
-    warm, _ = timed(run.device, lambda: model.fit(X, y))
-    seconds, _ = series(run, lambda: model.fit(X, y), 3)
-    run.add("combinations", work, few=10, warm_up=warm, seconds=seconds)
+    time_fits(run, "combinations", work, model, data_of(run, work)[:2], few=10)
 
 
 def in_turn(
@@ -247,24 +257,15 @@ def in_turn(
         print(f"{work.name}, {what} {name}: {np.median(of_name):.3f} s", flush=True)
 
 
-def cuml_of(work: Work) -> Any:
-    """cuML's forest with the same trees, depth, features and bins."""
-    ensemble = importlib.import_module("cuml.ensemble")
-    kind = ensemble.RandomForestClassifier if work.is_classes else ensemble.RandomForestRegressor
-    return kind(
-        n_estimators=work.trees, max_depth=work.depth or 100, max_features=work.max_features,
-        n_bins=255, random_state=1,
-    )  # fmt: skip
-
-
-def rival(run: Run, work: Work) -> None:
-    """cuML from the same device arrays."""
-    X, y, X_test, y_test = data_of(run, work)
-    model = cuml_of(work)
-    model.fit(X, y)
-    seconds, _ = series(run, lambda: model.fit(X, y), 3)
-    found = run.device.get(run.device.xp.asarray(model.predict(X_test)))
-    run.add(
-        "cuml", work, seconds=seconds, version=importlib.import_module("cuml").__version__,
-        **quality(work, found, run.device.get(y_test)),
-    )  # fmt: skip
+def rival(run: Run, works: list[Work]) -> None:
+    """cuML's forests from the same device arrays, with the same trees, depth, features and bins."""
+    if find_spec("cuml") is None:
+        run.skip("cuml", None, "cuML is not installed")
+        return
+    library = importlib.import_module("cuml.ensemble")
+    for work in works:
+        X, y, X_test, y_test = data_of(run, work)
+        kind = getattr(library, f"RandomForest{'Classifier' if work.is_classes else 'Regressor'}")
+        tried, depth = work.max_features, work.depth or 100
+        model = kind(work.trees, max_depth=depth, max_features=tried, n_bins=255, random_state=1)
+        time_fits(run, "cuml", work, model, (X, y), (X_test, y_test))

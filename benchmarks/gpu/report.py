@@ -5,39 +5,41 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks.gpu.run import Run
-from benchmarks.record import spread, table
+from benchmarks.record import by_method, table
 
-DASH = "-"
 SHOWN = 0.005  # of a fit; spans of less are in the results alone
-MANY = 3  # digits of seconds
+# tables of works: a figure in the lines, and its unit
+FIGURES = {"score": ("score", 1), "peak GB": ("peak_bytes", 1e9), "model MB": ("model_bytes", 1e6)}
 
 
 def report(run: Run) -> str:
     parts = [stages(line) for line in run.lines if "lines" in line]
-    parts += [first(run), sweep(run), works(run), failures(run)]
-    return "\n\n".join(part for part in parts if part)
+    lines = [cell(line) for line in run.lines if "work" in line]
+    seconds = [{**x, "seconds": s} for x in lines for s in x.get("seconds", ())]
+    parts.append(by_method(seconds + aims(lines), "seconds", "median"))
+    for name, (key, unit) in FIGURES.items():
+        own = [{**x, name: x[key] / unit} for x in lines if x.get(key) is not None]
+        parts.append(by_method(own, name, "median"))
+    return "\n\n".join(part for part in [*parts, first(run), failures(run)] if part)
 
 
-def works(run: Run) -> str:
-    """A row for each work."""
-    header = [
-        "", "rows", "fit s", "goal", "published", "from host", "cpu s", "cuml s", "predict ms",
-        "peak GB", "model MB", "score", "same",
-    ]  # fmt: skip
-    names = list(dict.fromkeys(x["work"] for x in run.lines if x.get("work") and "goal" in x))
-    rows = []
-    for name in names:
-        fit, predict = (of(run, what, name, source="device") for what in ("fit", "predict"))
-        host = of(run, "fit", name, source="host")
-        cpu, cuml = (of(run, what, name) for what in ("cpu", "cuml"))
-        score = predict.get("accuracy", predict.get("r2"))
-        same = [x["same"] for x in run.lines if x.get("work") == name and "same" in x]
-        sizes = number(fit["peak_bytes"], 1e-9, 2), number(fit["model_bytes"], 1e-6, 0)
-        fits = number(fit["goal"]), number(fit["rival"]), *map(seconds, (host, cpu, cuml))
-        row = [name, f"{fit['rows']:,}", seconds(fit), *fits, seconds(predict, 1e3, 1), *sizes]
-        verdict = DASH if not same else "yes" if all(same) else "NO"
-        rows.append([*row, number(score, 1, 4), verdict])
-    return table(header, rows) if rows else ""
+def cell(line: dict[str, Any]) -> dict[str, Any]:
+    """A line with its place in a table, and its accuracy or R2."""
+    source = line.get("source", "")
+    score = line.get("accuracy", line.get("r2"))
+    method = f"{line['what']} from {source}" if source in ("device", "host") else source
+    set_ = f"{line['work']}, {line['rows']:,} rows"
+    return {**line, "set": set_, "method": method or line["what"], "score": score}
+
+
+def aims(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The seconds that are to be reached, and those that the rival has published."""
+    return [
+        {"set": line["set"], "method": name, "seconds": line[key]}
+        for name, key in (("goal", "goal"), ("published", "rival"))
+        for line in lines
+        if line.get(key) is not None
+    ]
 
 
 def stages(line: dict[str, Any]) -> str:
@@ -56,39 +58,17 @@ def stages(line: dict[str, Any]) -> str:
     return f"**{line['work']}**, a watched fit\n\n{table(header, rows)}"
 
 
-def sweep(run: Run) -> str:
-    """The GPU beside the CPU, by rows."""
-    found: dict[int, dict[str, Any]] = {}
-    for line in run.lines:
-        if line["what"] == "sweep" and "rows" in line:
-            row = found.setdefault(line["rows"], {})
-            row[line["source"] if "seconds" in line else "same"] = line.get("same", line)
-    rows = []
-    for n, row in found.items():
-        host, cpu = row.get("host", {}), row.get("cpu", {})
-        ratio = cpu["median"] / host["median"] if host and cpu else None
-        cells = [seconds(row.get(source, {})) for source in ("device", "host", "cpu")]
-        same = {True: "yes", False: "NO"}.get(row.get("same"), DASH)
-        rows.append([f"{n:,}", *cells, number(ratio, 1, 1), same])
-    header = ["rows x 28", "device s", "host s", "cpu s", "cpu / host", "same"]
-    return table(header, rows) if rows else ""
-
-
 def first(run: Run) -> str:
-    names = [
-        "import_seconds", "start_seconds", "first_fit_seconds", "second_fit_seconds",
-        "first_predict_seconds", "second_predict_seconds",
-    ]  # fmt: skip
-    rows = [
-        [
-            f"{line['work']}, {line['piece']:,} rows{', no cache' if line['cold'] else ''}",
-            *(number(line[name]) for name in names),
-        ]
-        for line in run.lines
-        if line["what"] == "first" and "cold" in line
-    ]
-    shown = [name.removesuffix("_seconds").replace("_", " ") + " s" for name in names]
-    return table(["a fresh process", *shown], rows) if rows else ""
+    """The first calls of fresh processes."""
+    rows: dict[str, list[str]] = {}
+    header = ["a fresh process"]
+    for line in run.lines:
+        if line["what"] == "first" and "cold" in line:
+            name = f"{line['work']}, {line['piece']:,} rows{', no cache' * line['cold']}"
+            found = {k: v for k, v in line.items() if k.endswith("_seconds")}
+            rows[name] = [f"{v:.3f}" for v in found.values()]
+            header[1:] = [k.removesuffix("_seconds").replace("_", " ") + " s" for k in found]
+    return table(header, [[name, *each] for name, each in rows.items()]) if rows else ""
 
 
 def failures(run: Run) -> str:
@@ -103,20 +83,3 @@ def failures(run: Run) -> str:
         elif "skipped" in line:
             said.append(f"left out: {where}: {line['skipped']}")
     return "\n".join(said)
-
-
-def of(run: Run, what: str, work: str, **more: Any) -> dict[str, Any]:
-    """The line of that kind, with seconds; {} if there is none."""
-    for line in reversed(run.lines):
-        asked = {"what": what, "work": work, **more}
-        if "seconds" in line and all(line.get(k) == v for k, v in asked.items()):
-            return line
-    return {}
-
-
-def seconds(line: dict[str, Any], unit: float = 1, digits: int = MANY) -> str:
-    return spread([unit * s for s in line["seconds"]], digits) if line else DASH
-
-
-def number(value: float | None, unit: float = 1, digits: int = MANY) -> str:
-    return DASH if value is None else f"{unit * value:.{digits}f}"

@@ -78,13 +78,13 @@ def test_a_whole_run(tmp_path, capsys):
         assert {"histogram.histogram", "partition.mark"} < levels[0]["kernels"].keys()
     boosted = [line for line in lines if line["what"] == "boost"]
     assert [line["same"] for line in boosted if "same" in line] == [True]
-    assert [x["backend"] for x in boosted if "seconds" in x and "backend" in x] == ["emulated"] * 2
+    assert [x["backend"] for x in boosted if "seconds" in x and "backend" in x] == ["emulated"] * 3
     ways = [line["source"] for line in lines if line["what"] == "graph"]
     assert ways == ["one graph a round", "launch by launch"]
     assert [x["same"] for x in lines if x["what"] == "sweep" and "same" in x] == [True, True]
     said = capsys.readouterr().out
-    assert "| 3.3M x 16 |" in said
-    assert "from device s" in said
+    assert "| 3.3M x 16, 200 rows |" in said
+    assert "| seconds, median | fit from device | predict from device |" in said
     assert "FAILED" not in said
 
 
