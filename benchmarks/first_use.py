@@ -19,8 +19,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from pathlib import Path
-from typing import Any
 
 from benchmarks.record import ROOT, Log, spread, table
 
@@ -30,17 +30,15 @@ KINDS = {
     "max_bins=1000": ("RandomForestClassifier", {"max_bins": 1000}),
     "categories": ("RandomForestClassifier", {"categorical_features": [0]}),
     "300 categories": ("RandomForestClassifier", {"categorical_features": [1]}),
-    "multiway": (
-        "RandomForestClassifier",
-        {"categorical_features": [0], "categorical_split": "multiway"},
-    ),
+    "multiway": ("RandomForestClassifier",
+                 {"categorical_features": [0], "categorical_split": "multiway"}),
     "regression, categories": ("RandomForestRegressor", {"categorical_features": [0]}),
     "extra trees": ("ExtraTreesClassifier", {}),
     "monotonic": ("RandomForestClassifier", {"monotonic_cst": [0, 0, 1, 0, 0, 0]}),
     "hard voting": ("RandomForestClassifier", {"voting": "hard"}),
     "absolute error": ("RandomForestRegressor", {"criterion": "absolute_error"}),
     "out of bag": ("RandomForestClassifier", {"oob_score": True}),
-}
+}  # fmt: skip
 PROGRAM = """
 import json, sys, time
 import numpy, sklearn.ensemble
@@ -65,64 +63,38 @@ X, y = load_iris(return_X_y=True)
 RandomForestClassifier(random_state=0).fit(X, y).predict(X)
 print(open("/proc/self/status").read().split("VmRSS:")[1].split()[0])
 """
+PYTHON = (sys.executable, "-W", "ignore", "-c")
+TRAIN = (
+    *(str(Path(sys.executable).with_name("gpuforest")), "train"),
+    *(str(ROOT / "data" / "spambase.csv.gz"), "--target", "class", "--test", "0.25"),
+    *("--random-state", "1", "--out", "spam.gpuforest"),
+)
 
 
-def run(program: str, *arguments: str) -> tuple[str, float]:
-    """What a program printed in a fresh process, and its seconds from the start of Python."""
+def run(*command: str) -> tuple[str, float]:
+    """What a command printed in a fresh process, and its milliseconds."""
+    environment = {**os.environ, "PYTHONPATH": ""}
     with tempfile.TemporaryDirectory() as elsewhere:  # the installed package is to be used
         begin = time.perf_counter()
-        done = subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", program, *arguments],
-            cwd=elsewhere,
-            env={**os.environ, "PYTHONPATH": ""},
-            stdout=subprocess.PIPE,
-            check=True,
-            text=True,
-        )
-        return done.stdout, time.perf_counter() - begin
+        said = subprocess.check_output(command, cwd=elsewhere, env=environment, text=True)
+        return said, 1e3 * (time.perf_counter() - begin)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeat", type=int, default=5)
-    options = parser.parse_args()
-    found: dict[str, list[float]] = {}
-
-    def add(what: str, value: float) -> None:
-        found.setdefault(what, []).append(value)
-
-    for _ in range(options.repeat):
+    found: dict[str, list[float]] = defaultdict(list)
+    for _ in range(parser.parse_args().repeat):
         for kind, task in KINDS.items():
-            add(
-                f"{kind}: first less second run, ms", 1e3 * float(run(PROGRAM, json.dumps(task))[0])
-            )
+            first = 1e3 * float(run(*PYTHON, PROGRAM, json.dumps(task))[0])
+            found[f"{kind}: first less second run, ms"].append(first)
         for library in ("gpuforest", "sklearn.ensemble"):
-            said, seconds = run(IRIS.format(library=library))
-            add(f"iris with {library}, ms", 1e3 * seconds)
-            add(f"iris with {library}: resident MB", int(said) / 1024)
-        add("gpuforest train on spambase, ms", 1e3 * train())
-    log = Log("first_use")
-    figures: dict[str, Any] = {what: sorted(values) for what, values in found.items()}
-    log.add(figures=figures)
+            said, milliseconds = run(*PYTHON, IRIS.format(library=library))
+            found[f"iris with {library}, ms"].append(milliseconds)
+            found[f"iris with {library}: resident MB"].append(int(said) / 1024)
+        found["gpuforest train on spambase, ms"].append(run(*TRAIN)[1])
+    Log("first_use").add(figures={what: sorted(values) for what, values in found.items()})
     print(table(["", "median and range"], [[k, spread(v, 0)] for k, v in found.items()]))
-
-
-def train() -> float:
-    """Seconds of README's command on spambase."""
-    with tempfile.TemporaryDirectory() as elsewhere:
-        begin = time.perf_counter()
-        subprocess.run(
-            [
-                str(Path(sys.executable).with_name("gpuforest")), "train",
-                str(ROOT / "data" / "spambase.csv.gz"), "--target", "class", "--test", "0.25",
-                "--random-state", "1", "--out", "spam.gpuforest",
-            ],
-            cwd=elsewhere,
-            env={**os.environ, "PYTHONPATH": ""},
-            stdout=subprocess.DEVNULL,
-            check=True,
-        )  # fmt: skip
-        return time.perf_counter() - begin
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import platform
 import subprocess
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -133,12 +134,6 @@ def spread(values: Sequence[float], digits: int = 2) -> str:
     return f"{middle:.{digits}f} ({low:.{digits}f}-{high:.{digits}f})"
 
 
-def values(lines: Sequence[Any], key: str, **where: Any) -> np.ndarray:
-    """A figure of the lines that have these properties, f64[n]."""
-    found = [x[key] for x in lines if key in x and all(x[k] == v for k, v in where.items())]
-    return np.array(found, dtype=np.float64)
-
-
 def mean_error(each: np.ndarray, digits: int = 4, sign: str = "") -> str:
     """The mean, and its standard error where there are several."""
     if not len(each):
@@ -165,25 +160,26 @@ def by_method(lines: Sequence[Any], key: str, how: str = "mean", digits: int = 4
     """A table with a row for each set and a column for each method.
 
     how : "mean" with its standard error, "median" with its range; "difference" (mean) or "ratio"
-    (median) of a method to the first one, by pairs of splits
+    (median) of a method to the first one, by pairs of splits in one run
     """
-    lines = [line for line in lines if key in line]
-    methods = list(dict.fromkeys(line["method"] for line in lines))
+    found: dict[str, dict[str, dict[Any, float]]] = {}
+    for i, line in enumerate(lines):
+        if key in line:
+            own = found.setdefault(line["set"], {}).setdefault(line["method"], {})
+            own[line.get("date"), line.get("split", i)] = line[key]
+    methods = list(dict.fromkeys(method for by in found.values() for method in by))
     rows = []
-    for name in dict.fromkeys(line["set"] for line in lines):
-        found = [values(lines, key, set=name, method=m) for m in methods]
-        first, cells = found[0], []
-        for each in found:
-            if how in ("difference", "ratio") and len(each) != len(first):
-                cells.append("")
-            elif how == "difference":
-                cells.append(mean_error(each - first, digits, "+"))
+    for name, by in found.items():
+        first, cells = by.get(methods[0], {}), []
+        for each in (by.get(method, {}) for method in methods):
+            pairs = np.array([(x, first[k]) for k, x in each.items() if k in first]).reshape(-1, 2)
+            if how == "difference":
+                cells.append(mean_error(pairs[:, 0] - pairs[:, 1], digits, "+"))
             elif how == "ratio":
-                cells.append(f"{np.median(each / first):.2f}")
-            elif how == "mean":
-                cells.append(mean_error(each, digits))
+                cells.append(f"{np.median(pairs[:, 0] / pairs[:, 1]):.2f}" if len(pairs) else "")
             else:
-                cells.append(spread_3(each))
+                text = spread_3 if how == "median" else partial(mean_error, digits=digits)
+                cells.append(text(np.array([*each.values()])))
         rows.append([name, *cells])
     if not rows:
         return ""

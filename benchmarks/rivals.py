@@ -20,13 +20,13 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import compare, works
-from benchmarks.compare import OURS, Line
+from benchmarks import works
 from benchmarks.libraries import LIBRARIES
 from benchmarks.libraries.forest import Wanted
-from benchmarks.record import RESULTS, Log, scores
+from benchmarks.record import RESULTS, Log, scores, show
 from benchmarks.turns import Found, measured, one_row, take_turns
 
+OURS = "gpuforest"
 RIVALS = ("sklearn", "sklearnex", "lightgbm", "xgboost", "ydf", "snapml", "snapml-binned",
           "fastforest", "ranger")  # fmt: skip
 WARM_ROWS = 40_000  # enough for every kernel, of large nodes and of small
@@ -46,10 +46,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
         jobs = product(options.works, range(1, options.repeat + 1), libraries)
         names, log = ("work", "seed", "library"), Log("rivals", options.results)
         lines = take_turns(log, jobs, fit, options, names, fresh=True, facts=facts)
-    parts = [compare.summary(lines)]
-    if options.details or not options.table:
-        parts.append(compare.details(lines))
-    print("\n\n".join(parts))
+    lines = [{**x, "set": x["work"], "method": x["library"], "split": x["seed"]} for x in lines]
+    print("", *dict.fromkeys(about(line) for line in lines if "rows" in line), sep="\n")
+    times, scores = ("median", "ratio"), ("mean", "difference")
+    keys = "fit_s", "fit_cpu_s", "predict_s", "one_row_one_thread_ms", "peak_mb", "model_mb"
+    show(lines, dict.fromkeys(keys, times) | dict.fromkeys(("accuracy", "log_loss", "r2"), scores))
+    for line in lines:
+        if failed := line.get("error") or ("over" in line and f"more than {line['over']:g} s"):
+            print(f"{line['work']}, {line['library']}: {failed}")
+    notes = {LIBRARIES[x["library"]] for x in lines if x["library"] in LIBRARIES}
+    print("", *sorted(f"- {x.title}: {x.note}" for x in notes if x.note), sep="\n")
+
+
+def about(line: dict[str, Any]) -> str:
+    kind = f"{line['classes']} classes" if line["classes"] else "regression"
+    depth = "unlimited depth" if line["depth"] is None else f"depth {line['depth']}"
+    return f"{line['work']}: {line['rows']:,} x {line['features']}, {kind}, {depth}"
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -78,7 +90,6 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--table", action="store_true", help="print the tables of --results, measure nothing")
     add("--commit", help="of --table: that commit's lines; without: those of the last line's")
     add("--date", help="of --table: of that day or minute only, such as 2027-01-31")
-    add("--details", action="store_true", help="of --table: a table for each work, too")
     return parser.parse_args(arguments)
 
 
@@ -142,26 +153,18 @@ def by_script(script: Path, made: Any, wanted: Wanted, fits: int, limit: float) 
     return about | figures | scores(found, made.y_test)
 
 
-def renamed(line: Line) -> Line:
+def renamed(line: dict[str, Any]) -> dict[str, Any]:
     return {OLD.get(key, key): value for key, value in line.items()}
 
 
-def written(options: argparse.Namespace) -> list[Line]:
-    """Lines of the results, of one commit; of a work that was measured twice, the last run's."""
+def written(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Lines of the results, of one commit or date."""
     lines = [renamed(json.loads(text)) for text in options.results.read_text().splitlines()]
     same = {name: getattr(options, name) for name in ("trees", "threads", "part")}
     lines = [x for x in lines if x["work"] in options.works and same.items() <= x.items()]
     lines = [x for x in lines if x["date"].startswith(options.date or "")]
     commit = options.commit or (lines[-1]["commit"] if lines and not options.date else "")
-    lines = [x for x in lines if commit.startswith(x["commit"]) or not commit]
-    last = {(x["work"], x["library"]): x["date"] for x in lines}
-    runs = {(work, date) for (work, _), date in last.items()}
-    return [  # ours of every run with a rival that is shown: ratios are of neighbours
-        x
-        for x in lines
-        if x["date"] == last[x["work"], x["library"]]
-        or (x["library"] == OURS and (x["work"], x["date"]) in runs)
-    ]
+    return [x for x in lines if commit.startswith(x["commit"]) or not commit]
 
 
 if __name__ == "__main__":

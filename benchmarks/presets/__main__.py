@@ -48,8 +48,7 @@ gpuforest-boosting-accurate:lightgbm gpuforest-boosting-accurate:lightgbm-tuned
 gpuforest-boosting-accurate:catboost gpuforest-boosting-accurate:ydf-boosting
 gpuforest-boosting-fast:lightgbm
 """
-TITLES = {"Log loss": "log_loss", "R2": "r2", "Accuracy": "accuracy", "Seconds of fit": "fit_s",
-          "CPU seconds of fit": "fit_cpu_s", "Seconds of predict": "predict_s"}  # fmt: skip
+FIGURES = ("log_loss", "r2", "accuracy", "fit_s", "fit_cpu_s", "predict_s")
 Results = dict[tuple[str, str], dict[int, dict[str, Any]]]  # of set and method, by split
 
 
@@ -104,21 +103,12 @@ def summary(lines: Iterable[dict[str, Any]], options: argparse.Namespace) -> str
         else:
             of[line["set"], line["method"]][line["split"]] = line
     sets = [name for name in options.sets if any(name == key[0] for key in of)]
-    methods = [name for name in options.methods if any(name == key[1] for key in of)]
-    parts = []
-    for title, key in TITLES.items():
-        rows = [[name, *(mean_of(of.get((name, m), {}), key) for m in methods)] for name in sets]
-        shown = [row for row in rows if any(row[1:])]
-        parts.append(f"{title}\n\n{record.table(['set', *methods], shown)}")
+    shown = [of.get((name, m), {}).values() for name in sets for m in options.methods]
+    parts = [record.by_method([x for each in shown for x in each], key) for key in FIGURES]
     rows = [row for pair in options.pairs if (row := row_of_pair(of, sets, *pair.split(":")))]
     header = ["A beside B", "sets", "A better", "level", "B better", "fit A/B", "CPU A/B",
               "predict A/B"]  # fmt: skip
-    return "\n\n".join([*parts, record.table(header, rows), *sorted(failed)])
-
-
-def mean_of(runs: dict[int, dict[str, Any]], key: str) -> str:
-    found = [run[key] for run in runs.values() if key in run]
-    return f"{np.mean(found):.4f}" if found else ""
+    return "\n\n".join([*filter(None, parts), record.table(header, rows), *sorted(failed)])
 
 
 def loss(line: dict[str, Any]) -> float:

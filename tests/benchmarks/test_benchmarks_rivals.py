@@ -6,10 +6,10 @@ import sys
 
 import pytest
 
-from benchmarks import compare, rivals
+from benchmarks import rivals
 from benchmarks.libraries import LIBRARIES
 from benchmarks.libraries.forest import Forest
-from benchmarks.record import ROOT
+from benchmarks.record import ROOT, by_method
 
 pytestmark = pytest.mark.deep
 
@@ -34,14 +34,14 @@ def test_a_whole_run(tmp_path, capsys, monkeypatch):
         assert line["model_mb"] > 0
         assert 0.5 < line["accuracy"] < 0.8
         assert 0.5 < line["log_loss"] < 1
-    assert "| A8: 1,000 x 28, 2 classes, depth 8 |" in said.out
-    assert f"| scikit-learn {theirs['version']} |" in said.out
+    tables = said.out[said.out.index("A8: 1,000 x 28, 2 classes, depth 8\n") :]
+    assert "| fit s, ratio to gpuforest | gpuforest | sklearn |" in tables
 
-    rivals.main([*tiny, "--table", "--details", "--results", str(results)])
-    assert capsys.readouterr().out == said.out[said.out.index("| work |") :]
+    rivals.main([*tiny, "--table", "--results", str(results)])
+    assert capsys.readouterr().out.strip() == tables.strip()
 
     rivals.main([*tiny, "--rivals", "", "--limit", "0.0001", "--results", str(results)])
-    assert "| > 0.0001 |" in capsys.readouterr().out
+    assert "A8, gpuforest: more than 0.0001 s" in capsys.readouterr().out
     assert json.loads(results.read_text().splitlines()[-1])["over"] == 0.0001
 
 
@@ -91,31 +91,25 @@ def test_ranger_where_it_is_installed():
         assert found[score] > 0
 
 
-def line(library, seed, date="1", **more):
-    about = {"work": "A8", "rows": 10, "features": 2, "classes": 2, "depth": 8, "trees": 100}
-    about |= {"threads": 2, "part": 1, "version": "1", "commit": "abc1234"}
-    return {**about, "library": library, "seed": seed, "date": date, **more}
-
-
 def test_ratios_are_of_neighbouring_runs():
-    runs = compare.by_work(
-        [
-            line("gpuforest", 1, fit_s=1.0),
-            line("sklearn", 1, fit_s=10.0),
-            line("gpuforest", 2, fit_s=2.0),
-            line("sklearn", 2, fit_s=40.0),
-            line("sklearn", 1, date="2", fit_s=99.0),  # alone in its run
-            line("ydf", 1, fit_s=4.0),
-            line("lightgbm", 1, over=60),
-            line("ranger", 1, error="no memory"),
-        ]
-    )["A8"]
-    assert compare.times_ours(runs, "sklearn", "fit_s") == 15
-    assert compare.least(runs, "fit_s") == "ydf"
-    assert compare.theirs(runs, "ydf", "fit_s", named=True) == "4.00 (4.00x, YDF)"
-    assert compare.theirs(runs, "lightgbm", "fit_s") == "> 60"
-    assert compare.cell(runs, "ranger", "fit_s") == "failed"
-    assert compare.cell(runs, "ranger", "predict_s") == ""
+    def line(method, split, fit_s, date="1"):
+        return {"set": "A8", "method": method, "split": split, "date": date, "fit_s": fit_s}
+
+    alone = line("sklearn", 1, 99.0, date="2")  # in its run
+    lines = [line("ours", 1, 1.0), line("sklearn", 1, 10.0), line("ours", 2, 2.0), alone]
+    lines += [line("sklearn", 2, 40.0), line("ydf", 1, 4.0), {"set": "A8", "method": "ranger"}]
+    assert by_method(lines, "fit_s", "ratio").splitlines() == [
+        "| fit s, ratio to ours | ours | sklearn | ydf |",
+        "| --- | ---: | ---: | ---: |",
+        "| A8 | 1.00 | 15.00 | 4.00 |",
+    ]
+    medians = by_method(lines, "fit_s", "median").splitlines()[-1]
+    assert medians == "| A8 | 1.5 (1-2) | 40 (10-99) | 4 |"
+    mean = by_method(lines[:3], "fit_s", "mean", 1).splitlines()[-1]
+    assert mean == "| A8 | 1.5 ± 0.5 | 10.0 |"
+    difference = by_method(lines[:2], "fit_s", "difference", 1).splitlines()[-1]
+    assert difference == "| A8 | +0.0 | +9.0 |"
+    assert by_method(lines, "predict_s") == ""
 
 
 def test_an_unknown_name_is_one_line(capsys):
