@@ -1,15 +1,15 @@
 """Forests on a cluster.  python -m benchmarks.cluster
 
-Measured: two workers of one thread each on this machine against one process of two threads, in
-turn, on set A; the rows lie on the workers before the fit begins, as in a cluster's memory. The
-bytes that workers receive (by "trees") or send (--strategy rows) are counted and compared with the
-formula.
+Two workers of one thread each on this machine against one process of two threads, in turn, on set
+A; the rows lie on the workers before the fit begins, as in a cluster's memory. The bytes that
+workers receive (by "trees") or send (--strategy rows) are counted and compared with the formula.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -25,30 +25,8 @@ def received(n_rows: int, n_features: int, n_workers: int, code_bytes: int = 1) 
     return n_rows * n_features * code_bytes * (n_workers - 1) / n_workers
 
 
-def level_sums(n_slots: int, n_tried: int, n_bins: int, n_channels: int) -> int:
-    """Bytes of the integers that participants sum for a level of nodes, by "rows": histograms, and
-    the numbers of rows of two children. A ring sends 2 (W - 1) / W times as many."""
-    return 8 * n_slots * (n_tried * n_bins * n_channels + 2)
-
-
-def handed_over(n_rows: int, n_features: int, n_slots: int, code_bytes: int = 1) -> int:
-    """Bytes that one participant sends another for the subtrees of some nodes: of each row its
-    codes, weight and label, of each node the number of rows."""
-    return n_rows * (n_features * code_bytes + 8) + 8 * n_slots
-
-
-def subtrees(n_nodes: int, n_leaves: int, n_channels: int, n_slots: int) -> int:
-    """Bytes of grown subtrees that a participant sends each other one: their nodes, the sums of
-    their leaves, and of each subtree the number of nodes and the first leaf."""
-    return 8 * (n_nodes + n_leaves * n_channels + 2 * n_slots)
-
-
-def forest(trees: int, depth: int, **more: Any) -> RandomForestClassifier:
-    return RandomForestClassifier(trees, max_depth=depth, random_state=0, max_bins=255, **more)
-
-
 def measured(options: argparse.Namespace) -> dict[str, Any]:
-    """Seconds of both, pair by pair, and the bytes that the workers received."""
+    """Seconds of both, pair by pair, and the bytes that the workers received and sent."""
     import dask.array as da
     from distributed import Client, LocalCluster, wait
 
@@ -67,9 +45,11 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
         client.run(_watched)
         for turn in range(options.turns + 1):  # the first one loads what later ones find
             began = time.perf_counter()
-            local = forest(options.trees, options.depth, n_jobs=2).fit(X, y)
+            local = RandomForestClassifier(
+                options.trees, max_depth=options.depth, random_state=0, max_bins=255, n_jobs=2
+            ).fit(X, y)
             middle = time.perf_counter()
-            before = sum(client.run(_received).values()), sums(client.run(_sent).values())
+            before = sum(client.run(_counts).values(), Counter())
             given = local.get_params() | {"n_jobs": None, "strategy": options.strategy}
             with progress.listening() as stages:
                 found = on_dask.RandomForestClassifier(**given).fit(*parts)
@@ -78,27 +58,26 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
             if turn:
                 here.append(middle - began)
                 there.append(end - middle)
-                counted.append(sum(client.run(_received).values()) - before[0])
-                sent = sums(client.run(_sent).values())
-                sent = {name: sent[name] - before[1][name] for name in sent}
-    wanted = 2 * received(options.rows, X.shape[1], 2)
-    by_rows = {f"{name}_by_rows_mb": n / 1e6 for name, n in sent.items()}
-    return by_rows | {
-        "one_process_seconds": here,
-        "two_workers_seconds": there,
+                counted.append(sum(client.run(_counts).values(), Counter()) - before)
+    return {
+        "one_process_seconds": here, "two_workers_seconds": there,
         "speed": [a / b for a, b in zip(here, there, strict=True)],
-        "stages_of_the_last": stages,
-        "received_mb": [c / 1e6 for c in counted],
-        "formula_mb": wanted / 1e6,
+        "stages_of_the_last": stages, "received_mb": [c["received"] / 1e6 for c in counted],
+        "formula_mb": 2 * received(options.rows, X.shape[1], 2) / 1e6,
+        "sent_by_rows_mb": counted[-1]["sent"] / 1e6,
+        "formula_by_rows_mb": counted[-1]["formula"] / 1e6,
         "forest_mb": local.forest_.nodes.nbytes / 1e6 + local.forest_.leaf_sums.nbytes / 1e6,
-    }
+    }  # fmt: skip
 
 
-def _received(dask_worker: Any) -> int:
-    """Bytes of codes that a worker has received from others so far; not those of y's partitions,
-    which may lie on another worker than X's."""
+def _counts(dask_worker: Any) -> Counter[str]:
+    """Bytes of codes that a worker has received so far (not those of y's partitions, which may lie
+    on another worker than X's), and of what it has sent by "rows"."""
+    from gpuforest.tools.dask import rows
+
     every = (item for e in dask_worker.transfer_incoming_log for item in e["keys"].items())
-    return sum(size for key, size in every if str(key).startswith("encoded"))
+    codes = sum(size for key, size in every if str(key).startswith("encoded"))
+    return Counter(rows.counts, received=codes)  # type: ignore[attr-defined]
 
 
 def _watched() -> None:
@@ -115,22 +94,28 @@ def _watched() -> None:
         return put(self, other, array)
 
     def summed(self: Any, training: Any, slots: Any, features: Any) -> Any:
+        """Integers of 8 bytes: histograms, and the numbers of rows of two children. A ring sends
+        2 (W - 1) / W times as many."""
         found = histogram(self, training, slots, features)
-        n, size = level_sums(*found.shape), self.communicator.size
+        n_slots, n_tried, n_bins, n_channels = found.shape
+        n, size = 8 * n_slots * (n_tried * n_bins * n_channels + 2), self.communicator.size
         counts["formula"] += 2 * n * (size - 1) // size
         return found
 
     def handed(self: Any, training: Any, slots: Any, owned: Any, own: Any) -> Any:
+        """For the subtrees of some nodes: of each row its codes of a byte, weight and label, of
+        each node the number of rows."""
         for rank, some in enumerate(owned):
             if rank != self.communicator.rank:
                 part = slots.part(some)
                 n = int((part.end - part.begin).sum())
-                counts["formula"] += handed_over(n, training.n_features, part.n_slots)
+                counts["formula"] += n * (training.n_features + 8) + 8 * part.n_slots
         return taken(self, training, slots, owned, own)
 
     def shared(self: Any, found: Any, slots: Any, n_words: int) -> Any:
+        """Grown subtrees: nodes, sums of leaves, and of each the number of nodes and first leaf."""
         if found is not None:
-            n = subtrees(len(found.nodes), *found.leaf_sums.shape, len(found.first_leaf))
+            n = 8 * (len(found.nodes) + found.leaf_sums.size + 2 * len(found.first_leaf))
             counts["formula"] += n * (self.communicator.size - 1)
         return gathered(self, found, slots, n_words)
 
@@ -138,18 +123,6 @@ def _watched() -> None:
     inner.histogram, inner._handed_over = summed, handed  # type: ignore[method-assign]
     inner._all_subtrees = shared  # type: ignore[method-assign]
     rows.counts = counts  # type: ignore[attr-defined]
-
-
-def _sent() -> dict[str, int]:
-    from gpuforest.tools.dask import rows
-
-    return dict(rows.counts)  # type: ignore[attr-defined]
-
-
-def sums(counts: Any) -> dict[str, int]:
-    """The counts of all workers together."""
-    each = list(counts)
-    return {name: sum(own[name] for own in each) for name in each[0]}
 
 
 def main() -> None:
@@ -162,12 +135,10 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=3)
     options = parser.parse_args()
     line = Log("cluster", **vars(options)).add(what="measured", **measured(options))
-    names = ("one_process_seconds", "two_workers_seconds", "speed", "received_mb")
-    rows = [[name, spread(line[name])] for name in names]
-    by_rows = ("sent_by_rows_mb", "formula_by_rows_mb")
-    names = ("forest_mb", *(by_rows if options.strategy == "rows" else ("formula_mb",)))
-    rows += [[name, f"{line[name]:.2f}"] for name in names]
-    print(table(["set A, " + f"{options.rows:,} rows", "median (least-greatest)"], rows))
+    names = ["one_process_seconds", "two_workers_seconds", "speed", "received_mb", "formula_mb"]
+    names += ["sent_by_rows_mb", "formula_by_rows_mb", "forest_mb"]
+    rows = [[name, spread(np.atleast_1d(line[name]))] for name in names]
+    print(table([f"set A, {options.rows:,} rows", "median (least-greatest)"], rows))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ are asked for, and test rows come from blocks of their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,24 +44,13 @@ def make(name: str, n_train: int, n_test: int = 100_000, seed: int = 1) -> Datas
     block = SETS[name](np.random.default_rng([seed, 0]))
 
     def rows(stream: int, n: int) -> tuple[Array, Array]:
-        parts = list(_blocks(block, [seed, stream], n))
+        parts = []
+        for i, begin in enumerate(range(0, n, BLOCK_ROWS)):
+            X, y = block(np.random.default_rng([seed, stream, i]), BLOCK_ROWS)
+            parts.append((X[: n - begin], y[: n - begin]))
         return np.concatenate([X for X, _ in parts]), np.concatenate([y for _, y in parts])
 
     return Dataset(name, name != "C", *rows(1, n_train), *rows(2, n_test))
-
-
-def blocks(name: str, n: int, seed: int = 1) -> Iterator[tuple[Array, Array]]:
-    """The training rows of a set, in blocks."""
-    return _blocks(SETS[name](np.random.default_rng([seed, 0])), [seed, 1], n)
-
-
-def _blocks(block: Block, stream: list[int], n: int) -> Iterator[tuple[Array, Array]]:
-    for i, begin in enumerate(range(0, n, BLOCK_ROWS)):
-        X, y = block(np.random.default_rng([*stream, i]), BLOCK_ROWS)
-        yield X[: n - begin], y[: n - begin]
-
-
-# ------------------------------------------------------------------ A, after HIGGS
 
 
 def higgs_like(world: Rng) -> Block:
@@ -113,8 +102,6 @@ def _collisions(rng: Rng, n: int) -> tuple[Array, Array]:
     masses *= np.exp(rng.normal(0, 0.06, masses.shape))  # measured with an error
     return np.concatenate([pt, eta, phi, tag, masses], axis=1).astype(np.float32), z
 
-
-# ---------------------------------------------------------------- B, after covtype
 
 SHARES = np.array([0.365, 0.4876, 0.0615, 0.0047, 0.0163, 0.0299, 0.035])  # of covtype's classes
 
@@ -182,9 +169,6 @@ def _terrain(rng: Rng, n: int) -> Array:
     return np.round(np.stack(columns, axis=1))
 
 
-# --------------------------------------------------------- C, after YearPrediction
-
-
 def year_like(world: Rng) -> Block:
     """90 correlated features, 78 of them with heavy tails; a skewed target of years."""
     mix = 0.35 * world.normal(0, 1, (20, 90))
@@ -221,9 +205,6 @@ def year_like(world: Rng) -> Block:
     return block
 
 
-# ------------------------------------------------------------------------ D, wide
-
-
 def wide(world: Rng) -> Block:
     """500 features in random order: 30 that count, 70 mixtures of them, 400 of noise."""
     mix, weights = world.normal(0, 0.35, (30, 70)), world.normal(0, 1, 10)
@@ -250,9 +231,6 @@ def wide(world: Rng) -> Block:
         return X, (rng.random(n) < _sigmoid(4 * (z - centre) / scale)).astype(np.int32)
 
     return block
-
-
-# ------------------------------------------------------------------ F, many classes
 
 
 def clouds(world: Rng) -> Block:
@@ -283,10 +261,5 @@ def _steepness(z: Array, accuracy: float) -> float:
     return middle
 
 
-SETS: dict[str, Callable[[Rng], Block]] = {
-    "A": higgs_like,
-    "B": covtype_like,
-    "C": year_like,
-    "D": wide,
-    "F": clouds,
-}
+SETS: dict[str, Callable[[Rng], Block]] = {"A": higgs_like, "B": covtype_like, "C": year_like}
+SETS |= {"D": wide, "F": clouds}

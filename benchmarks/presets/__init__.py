@@ -1,1 +1,1 @@
-"""Presets beside defaults, a search and other libraries.  python -m benchmarks.presets"""
+"""Presets beside defaults and other libraries.  python -m benchmarks.presets"""

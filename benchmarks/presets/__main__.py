@@ -1,4 +1,4 @@
-"""Presets beside defaults, a search and other libraries.  python -m benchmarks.presets
+"""Presets beside defaults and other libraries.  python -m benchmarks.presets
 
 Sets of public_data.py, five splits: three quarters of the rows to train on, stratified by class.
 All methods get the same splits, one after another with two threads, or OMP_NUM_THREADS; each has a
@@ -15,8 +15,6 @@ rows, 20 % decide by their log loss (in pytabkit by default by their accuracy) w
 Each result is a line of results/presets.jsonl as soon as it is known. What is there is skipped:
 methods of gpuforest if --label (by default the commit) is the same, others in any case. A method
 that is not installed is skipped with a message.
-
-`gpuforest-forest-search` is the best of 50 forests of 300 trees by their out-of-bag rows.
 """
 
 from __future__ import annotations
@@ -38,12 +36,12 @@ import pandas as pd
 from sklearn.model_selection import train_test_split
 
 from benchmarks import public_data, record
-from benchmarks.presets.methods import METHODS, THREADS, Searched
+from benchmarks.presets.methods import METHODS, THREADS
 from benchmarks.turns import Found, measured, take_turns
 
 PAIRS = """
 gpuforest-forest-accurate:sklearn-forest gpuforest-forest-accurate:ydf-forest
-gpuforest-forest-accurate:gpuforest-forest-search gpuforest-forest-fast:sklearn-forest
+gpuforest-forest-fast:sklearn-forest
 gpuforest-boosting-accurate:lightgbm gpuforest-boosting-accurate:lightgbm-tuned
 gpuforest-boosting-accurate:catboost gpuforest-boosting-accurate:ydf-boosting
 gpuforest-boosting-fast:lightgbm
@@ -61,9 +59,7 @@ def warm(method: str, task: str) -> None:
     """A first fit, which takes longer."""
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"f0": rng.random(200), "f1": pd.Series(["a", "b"] * 100, dtype="str")})
-    model = METHODS[method](task, 0)
-    if not isinstance(model, Searched):
-        model.fit(X, rng.integers(2, size=200)).predict(X)
+    METHODS[method](task, 0).fit(X, rng.integers(2, size=200)).predict(X)
 
 
 @lru_cache(2)

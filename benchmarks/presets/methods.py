@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import partial
-from itertools import product
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn import ensemble
-from sklearn.metrics import log_loss, r2_score
 from sklearn.model_selection import train_test_split
 
 import gpuforest
@@ -32,13 +30,6 @@ TUNED = {
 TUNED_BOTH = {"n_estimators": 1000, "subsample_freq": 1, "colsample_bytree": 1.0,
               "min_child_weight": 1e-7, "max_bin": 255}  # fmt: skip
 TUNED_ROUNDS, TUNED_SHARE = 300, 0.2  # rounds without progress; rows that tell, without a refit
-# 50 forests of each task
-SEARCHED = {
-    "Classifier": {"max_features": ("sqrt", 1 / 3, 0.5, 0.75, 1.0), "criterion":
-                   ("gini", "entropy"), "min_samples_leaf": (1, 2, 5, 10, 20)},
-    "Regressor": {"max_features": ("sqrt", 1 / 3, 0.5, 0.75, 1.0),
-                  "min_samples_leaf": (1, 2, 3, 5, 7, 10, 15, 20, 30, 50)},
-}  # fmt: skip
 
 
 class Encoded:
@@ -97,27 +88,6 @@ class Tuned(Encoded):
         )  # fmt: skip
         stop = lightgbm.early_stopping(TUNED_ROUNDS, verbose=False)
         self.model.fit(X, y, eval_set=[(X_told, y_told)], callbacks=[stop])
-
-
-class Searched(AsItIs):
-    """The best forest of a grid by its out-of-bag rows; it needs no refit."""
-
-    def __init__(self, task: str, seed: int) -> None:
-        self.task, self.seed = task, seed
-
-    def train(self, X: pd.DataFrame, y: Array) -> None:
-        grid, best = SEARCHED[self.task], np.inf
-        for values in product(*grid.values()):
-            forest = ours("forest", self.task)(
-                300, oob_score=True, random_state=self.seed, n_jobs=THREADS,
-                **dict(zip(grid, values, strict=True)),
-            ).fit(X, y)  # fmt: skip
-            if self.task == "Regressor":
-                loss = -r2_score(y, forest.oob_prediction_)
-            else:
-                loss = log_loss(y, forest.oob_decision_function_)
-            if loss < best:
-                best, self.model = loss, forest
 
 
 class CatBoost(AsItIs):
@@ -203,7 +173,6 @@ METHODS: dict[str, Callable[[str, int], Encoded]] = {
        for kind in KINDS for name in PRESETS},
     "gpuforest-forest-default": partial(plain, "forest"),
     "gpuforest-boosting-default": partial(plain, "boosting"),
-    "gpuforest-forest-search": Searched,
     "sklearn-forest": sklearn_forest,
     "sklearn-hgb": sklearn_boosting,
     "lightgbm": lightgbm,
