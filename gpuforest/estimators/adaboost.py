@@ -21,7 +21,7 @@ from gpuforest.core.target import CheckedTarget
 from gpuforest.core.training import Training
 from gpuforest.data.arrays import in_kind_of, is_on_device, to_host
 from gpuforest.data.binned import Passed
-from gpuforest.estimators import ensembles, fits, growing, params, tasks
+from gpuforest.estimators import ensembles, fits, foreign, growing, params, tasks
 from gpuforest.estimators.settings import Settings, check_some_weight, row_weights_of, rules_of
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
 from gpuforest.growing import predict as prediction
@@ -30,12 +30,12 @@ from gpuforest.growing.grow import grow, keeping_scratch
 from gpuforest.growing.targets import integer_weights
 
 SHARED = ("max_bins", "backend", "memory_limit")  # parameters of ours and of the tree's
+MEMBERS = "predict staged_predict estimator_ feature_importances_"
 
 
 class AdaBoost(ensembles.BaseForest):
     """Both AdaBoost estimators: the rounds, and what they are asked for afterwards."""
 
-    _home, _mark = "_weight_boosting", "estimator_"
     _converter = "sklearn", "adaboost_to_sklearn"
     _draws: ClassVar[bool]  # whether the rows of a round are drawn by their weights
     estimator_weights_: np.ndarray
@@ -46,10 +46,10 @@ class AdaBoost(ensembles.BaseForest):
     estimator_params: Any = ()
     loss: str
     staged_predict: Callable[[Any], Iterator[Any]]
-    estimator_ = property(ensembles.described_tree)
-    criterion, class_weight = map(ensembles.of_tree, ("criterion", "class_weight"))
+    estimator_ = property(foreign.estimator_)
+    criterion, class_weight = map(foreign.of_tree, ("criterion", "class_weight"))
     categorical_features, min_category_frequency, categorical_split = map(
-        ensembles.of_tree, ("categorical_features", "min_category_frequency", "categorical_split")
+        foreign.of_tree, ("categorical_features", "min_category_frequency", "categorical_split")
     )
 
     def fit(  # type: ignore[override]  # rows out of a round judge nothing, so no groups
@@ -79,17 +79,12 @@ class AdaBoost(ensembles.BaseForest):
         BackendError
             The backend cannot run on this machine, or its GPU has too little memory.
         """
-        if self._grows_trees:
+        if foreign.grows_trees(self):
             return super().fit(X, y, sample_weight)
         if is_classifier(self) and not has_fit_parameter(self.estimator, "sample_weight"):
             raise ValueError(f"{type(self.estimator).__name__} doesn't support sample_weight.")
-        with fits.replacing(self) as fitted:
-            theirs = fitted._theirs()
-            for name, parameter in signature(type(theirs)).parameters.items():
-                # releases before 1.8 have others
-                fitted.__dict__.setdefault(name, parameter.default)
-            fitted.__dict__.setdefault("estimator_params", ())  # which its constructor sets
-            theirs.fit(X, y, sample_weight)
+        with foreign.fitting(self) as model:
+            model.fit(X, y, sample_weight)
         return self
 
     def _labels(self, checked: CheckedTarget) -> None:
@@ -99,11 +94,11 @@ class AdaBoost(ensembles.BaseForest):
         """A parameter that the tree has too: the tree's where ours is the default."""
         value = getattr(self, name)
         is_default = value == signature(type(self)).parameters[name].default
-        return getattr(self._tree_given, name) if is_default else value
+        return getattr(foreign.tree_of(self), name) if is_default else value
 
     def _tree_params(self) -> dict[str, Any]:
         shared = {name: self._of_both(name) for name in SHARED}
-        return dict(self._tree_given.get_params(deep=False)) | shared
+        return dict(foreign.tree_of(self).get_params(deep=False)) | shared
 
     def _settings(self) -> Settings:
         rounds = {"n_estimators": self.n_estimators, "class_weight": None}
@@ -198,8 +193,6 @@ class AdaBoost(ensembles.BaseForest):
         ------
         AttributeError : other estimators than trees have none
         """
-        if self._is_theirs:
-            return np.asarray(self._theirs().feature_importances_)
         return super().feature_importances_
 
     def _staged(self, X: Any) -> Iterator[Any]:
@@ -229,6 +222,7 @@ def reached(tree: Forest, training: Training) -> Iterator[tuple[slice, np.ndarra
         yield rows, np.asarray(nodes.leaf_rows(tree.nodes[leaf[rows]]))
 
 
+@foreign.or_sklearn("_weight_boosting", f"{MEMBERS} decision_function staged_decision_function")
 @params.parameters(params.ADABOOST, {"loss": None}, params.OF_ADABOOST)
 class AdaBoostClassifier(AdaBoost, tasks.Classifier):
     """AdaBoost for classes: SAMME, with any number of classes.
@@ -265,7 +259,7 @@ class AdaBoostClassifier(AdaBoost, tasks.Classifier):
     ['a', 'b', 'b', 'a']
     """
 
-    _tree, _kind, _draws = DecisionTreeClassifier, "AdaBoostClassifier", False
+    _tree, _draws = DecisionTreeClassifier, False
     _default_depth = 1
 
     def _combine(self) -> str:
@@ -281,7 +275,6 @@ class AdaBoostClassifier(AdaBoost, tasks.Classifier):
             wrong[rows] = labels[at] != target[rows]
         return reweighting.samme(wrong, weights, len(classes), float(self.learning_rate))
 
-    @ensembles.or_theirs
     def predict(self, X: Any) -> Any:
         """The class of the most votes, where better trees count more; the first among equals.
 
@@ -295,7 +288,6 @@ class AdaBoostClassifier(AdaBoost, tasks.Classifier):
         """
         return super().predict(X)
 
-    @ensembles.or_theirs
     def decision_function(self, X: Any) -> Any:
         """How far the votes are for each class.
 
@@ -308,7 +300,6 @@ class AdaBoostClassifier(AdaBoost, tasks.Classifier):
         """
         return self._decisions(self._walk(X, prediction.predict))
 
-    @ensembles.or_theirs
     def staged_decision_function(self, X: Any) -> Iterator[Any]:
         """`decision_function(X)` of the first tree, of the first two, and so on."""
         return map(self._decisions, self._staged(X))
@@ -347,13 +338,13 @@ class AdaBoostClassifier(AdaBoost, tasks.Classifier):
         powers = xp.exp(decisions - xp.max(decisions, axis=1)[:, None])
         return powers / xp.sum(powers, axis=1)[:, None]
 
-    @ensembles.or_theirs
     def staged_predict(self, X: Any) -> Iterator[Any]:
         """`predict(X)` of the first tree, of the first two, and so on."""
         for shares in self._staged(X):
             yield in_kind_of(X, self.classes_[np.argmax(to_host(shares), axis=1)])
 
 
+@foreign.or_sklearn("_weight_boosting", MEMBERS)
 @params.parameters(params.ADABOOST, params.OF_ADABOOST)
 class AdaBoostRegressor(AdaBoost, tasks.Regressor):
     """AdaBoost for real numbers: AdaBoost.R2.
@@ -384,7 +375,7 @@ class AdaBoostRegressor(AdaBoost, tasks.Regressor):
     True
     """
 
-    _tree, _kind, _draws = DecisionTreeRegressor, "AdaBoostRegressor", True
+    _tree, _draws = DecisionTreeRegressor, True
     _default_depth = 3
     class_weight = None  # which trees for numbers do not have
 
@@ -402,7 +393,6 @@ class AdaBoostRegressor(AdaBoost, tasks.Regressor):
         residuals[residuals <= 1 / training.target.coding.scale + np.spacing(largest)] = 0.0
         return reweighting.r2(residuals, weights, self.loss, float(self.learning_rate))
 
-    @ensembles.or_theirs
     def predict(self, X: Any) -> Any:
         """The weighted median of the trees' predictions.
 
@@ -416,7 +406,6 @@ class AdaBoostRegressor(AdaBoost, tasks.Regressor):
         """
         return super().predict(X)
 
-    @ensembles.or_theirs
     def staged_predict(self, X: Any) -> Iterator[Any]:
         """`predict(X)` of the first tree, of the first two, and so on."""
         for values in self._staged(X):

@@ -24,13 +24,11 @@ from gpuforest.growing.bags import drawn_rows
 
 
 def estimators_samples_(self: Any) -> list[np.ndarray]:
-    """Rows of each tree's bag, int32, one as often as it was drawn; drawn again from the seed.
+    """Rows of each tree's bag, ascending int32, repeated as often as they were drawn.
 
-    Known to the estimator that was fitted; not to Bagging* and IsolationForest that were loaded.
-    For other estimators rows stand in the order in which they were drawn.
+    They are drawn again from the seed. Bagging* and IsolationForest from files do not know them.
+    Rows of other estimators stand in the order in which they were drawn.
     """
-    if self._is_theirs:
-        return list(self._theirs().estimators_samples_)
     if not hasattr(self, "_sampling_"):
         raise AttributeError("estimators_samples_ is known only to the estimator that was fitted")
     sampling, forest, host = self._sampling_, self.forest_, numpy.NumpyBackend()

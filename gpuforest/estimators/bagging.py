@@ -3,45 +3,50 @@ that are not trees of this package."""
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import replace
+from functools import wraps
 from typing import Any, Self
 
 from sklearn.utils.metaestimators import available_if
 
-from gpuforest.estimators import ensembles, params
-from gpuforest.estimators.fits import replacing
+from gpuforest.estimators import ensembles, foreign, params
 from gpuforest.estimators.settings import Settings
+
+MEMBERS = "predict estimator_ estimators_features_ estimators_samples_"
 
 
 def routed(method: Any) -> Any:
-    """`or_theirs` with a signature that shows the parameters which are routed."""
-    call = ensembles.or_theirs(method)
+    """The method with a signature that shows the parameters which are routed."""
+
+    @wraps(method)
+    def call(self: Any, X: Any, **params: Any) -> Any:
+        return method(self, X, **params)
+
     del call.__wrapped__
     return call
 
 
 def _has_decisions(bag: Any) -> bool:
-    """Whether scikit-learn's bag of these estimators has a `decision_function`."""
-    return not bag._grows_trees and hasattr(bag._theirs(), "decision_function")
+    """True if scikit-learn's bag of these estimators has a `decision_function`."""
+    return not foreign.grows_trees(bag) and hasattr(foreign.sklearn_model(bag), "decision_function")
 
 
 class Bagging(ensembles.BaseForest):
     """Both bagging estimators: the tree says how each is grown, and the bag what it grows from."""
 
-    _home, _mark = "_bagging", "estimators_features_"
+    _default_depth = None
     max_samples: Any
     max_features: int | float
     bootstrap: bool
     estimator: Any = None
     estimator_params: Any = ()
-    estimator_ = property(ensembles.described_tree)
+    estimator_ = property(foreign.estimator_)
     estimators_features_ = property(ensembles.drawn_features)
     criterion, max_bins, backend, memory_limit = map(
-        ensembles.of_tree, ("criterion", "max_bins", "backend", "memory_limit")
+        foreign.of_tree, ("criterion", "max_bins", "backend", "memory_limit")
     )
     class_weight, categorical_features, min_category_frequency, categorical_split = map(
-        ensembles.of_tree,
+        foreign.of_tree,
         ("class_weight", "categorical_features", "min_category_frequency", "categorical_split"),
     )
 
@@ -70,7 +75,7 @@ class Bagging(ensembles.BaseForest):
         ValueError : as the fit of a forest; what other estimators and scikit-learn refuse
         TypeError : `fit_params` of trees
         """
-        if self._grows_trees:
+        if foreign.grows_trees(self):
             if fit_params:
                 raise TypeError(f"trees take no {', '.join(fit_params)} in fit")
             return super().fit(X, y, sample_weight, groups=groups, blocks=blocks)
@@ -82,26 +87,20 @@ class Bagging(ensembles.BaseForest):
                 "estimator without predict_proba, which votes"
             )
         max_samples = self.max_samples
-        with replacing(self) as fitted:
-            if self._is_theirs and self.warm_start:
-                for name, value in vars(self).items():  # lists are added to in place
-                    fitted.__dict__[name] = copy(value) if isinstance(value, list) else value
-            fitted.__dict__.setdefault("estimator_params", ())  # which its constructor sets
-            theirs = fitted._theirs()
-            allowed = type(theirs)._parameter_constraints["max_samples"]
-            if max_samples is None and None not in allowed:
-                theirs.max_samples = 1.0  # what None means, which scikit-learn takes from 1.9 on
-            theirs.fit(X, y, sample_weight, **fit_params)
-            theirs.max_samples = max_samples
+        with foreign.fitting(self) as model:
+            if max_samples is None and None not in model._parameter_constraints["max_samples"]:
+                model.max_samples = 1.0  # what None means, which scikit-learn takes from 1.9 on
+            model.fit(X, y, sample_weight, **fit_params)
+            model.max_samples = max_samples
         return self
 
     @available_if(_has_decisions)  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any, **params: Any) -> Any:
         """The mean decision function of estimators that have one, as scikit-learn gives it."""
-        return self._theirs().decision_function(X, **params)
+        return foreign.sklearn_model(self).decision_function(X, **params)
 
     def _tree_params(self) -> dict[str, Any]:
-        return dict(self.estimator_.get_params(deep=False))
+        return dict(foreign.tree_of(self).get_params(deep=False))
 
     def _settings(self) -> Settings:
         drawn, params = self.max_features, {p: getattr(self, p) for p in self._get_param_names()}
@@ -111,6 +110,7 @@ class Bagging(ensembles.BaseForest):
         return replace(settings, is_single=False, without_replacement=once, features_drawn=drawn)
 
 
+@foreign.or_sklearn("_bagging", f"{MEMBERS} predict_proba predict_log_proba")
 @params.parameters(params.BAGGING, params.OF_BAGS)
 class BaggingClassifier(Bagging, ensembles.ForestClassifier):
     """Bagged decision trees for classes, or other classifiers, bagged by scikit-learn.
@@ -134,12 +134,12 @@ class BaggingClassifier(Bagging, ensembles.ForestClassifier):
     array(['b'], dtype='<U1')
     """
 
-    _kind = "BaggingClassifier"
     predict = routed(ensembles.ForestClassifier.predict)
     predict_proba = routed(ensembles.ForestClassifier.predict_proba)
     predict_log_proba = routed(ensembles.ForestClassifier.predict_log_proba)
 
 
+@foreign.or_sklearn("_bagging", MEMBERS)
 @params.parameters(params.BAGGING, params.OF_BAGS, params.NO_CLASSES)
 class BaggingRegressor(Bagging, ensembles.ForestRegressor):
     """Bagged decision trees for real numbers, or other regressors, bagged by scikit-learn.
@@ -157,5 +157,4 @@ class BaggingRegressor(Bagging, ensembles.ForestRegressor):
     array([3.])
     """
 
-    _kind = "BaggingRegressor"
     predict = routed(ensembles.ForestRegressor.predict)

@@ -440,7 +440,9 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
     def __getstate__(self) -> Any:
         """The state without what follows from it, such as the trees that scikit-learn shows, and
         without what differs between equal fits."""
-        return {n: v for n, v in super().__getstate__().items() if n not in NOT_PICKLED}
+        state: dict[str, Any] = super().__getstate__()
+        dropped = NOT_PICKLED if "forest_" in state else ()
+        return {n: v for n, v in state.items() if n not in dropped}
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "forest_")

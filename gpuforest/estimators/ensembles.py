@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import cache, cached_property, partial, wraps
-from importlib import import_module
+from functools import cached_property, partial
 from inspect import signature
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.random import RandomState
-from sklearn.base import clone
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
@@ -103,21 +100,9 @@ def template(estimator: Any) -> Any:
 
 
 class BaseForest(BaseTrees):
-    """An ensemble: its trees, or scikit-learn's ensemble of other estimators (Bagging*, AdaBoost*).
-
-    `_theirs` makes an estimator of scikit-learn's class that shares the attributes of this one, and
-    calls are passed on to it.
-
-    _tree : the class of the trees
-    _home, _kind : the module in `sklearn.ensemble` and the name of scikit-learn's class
-    _mark : an attribute that only a fit by scikit-learn sets
-    """
+    """An ensemble of trees, whose class is `_tree`."""
 
     _tree: ClassVar[Any] = None
-    _home: ClassVar[str] = ""
-    _kind: ClassVar[str] = ""
-    _mark: ClassVar[str] = ""
-    _default_depth: ClassVar[int | None] = None  # of the trees that `estimator=None` stands for
     _fewest_rows = 1  # of whose predictions there is a score
     _out_of_bag = "OOB"  # the word of a warning
     _judges_: tuple[Forest, Sampling] | None  # see `bagged.judges`
@@ -156,18 +141,6 @@ class BaseForest(BaseTrees):
     def _validate_params(self) -> None:
         super()._validate_params()
         check_out_of_bag(vars(self))
-        tree = vars(self).get("estimator")
-        if tree is None:
-            return
-        if type(tree) is not self._tree:
-            raise ValueError(
-                f"estimator must be a gpuforest.{self._tree.__name__} here, not a "
-                f"{type(tree).__name__}"
-            )
-        tree._validate_params()
-        if tree.ccp_alpha == "cv":
-            why = "estimator has ccp_alpha='cv', which is for a tree fitted by itself"
-            raise ValueError(f"{why}: give the trees of an ensemble a number")
 
     def _check_target(self, y: Any, n_rows: int, backend: Backend) -> CheckedTarget:
         if hasattr(y, "toarray"):  # another error and other words than of single trees, as there
@@ -305,8 +278,8 @@ class BaseForest(BaseTrees):
         return self._sampling_.n_draws or None
 
     def __len__(self) -> int:
-        """Trees, or other estimators."""
-        return len(self.estimators_) if self._is_theirs else self.n_estimators_
+        """Number of trees."""
+        return self.n_estimators_
 
     def __getitem__(self, index: Any) -> Any:
         """One of the trees, or some: `estimators_[index]`."""
@@ -350,115 +323,18 @@ class BaseForest(BaseTrees):
         leaves = arrays.to_host(self._walk(X, prediction.apply))
         return decision_paths(self.forest_, leaves), self.forest_.tree_offsets.copy()
 
-    @property
-    def _tree_given(self) -> Any:
-        """The tree, not fitted, that each is grown as."""
-        if self.estimator is None:
-            return self._tree(max_depth=self._default_depth)
-        return self.estimator
-
-    @property
-    def _grows_trees(self) -> bool:
-        """Whether a fit grows our trees. A subclass may do anything, so it is not one of them."""
-        tree = vars(self).get("estimator")
-        return tree is None or type(tree) in (DecisionTreeClassifier, DecisionTreeRegressor)
-
-    @property
-    def _is_theirs(self) -> bool:
-        """Whether the last fit was scikit-learn's."""
-        return self._mark in vars(self)
-
-    def _theirs(self) -> Any:
-        """scikit-learn's estimator of the same name, which shares this one's attributes."""
-        # where it is defined: users put ours in its place in sklearn.ensemble. It is slow to import
-        kind = getattr(import_module(f"sklearn.ensemble.{self._home}"), self._kind)
-        estimator = kind.__new__(kind)
-        estimator.__dict__ = self.__dict__
-        return estimator
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Save as a forest is saved.
-
-        Raises
-        ------
-        ValueError : an ensemble of other estimators, which are not saved
-        """
-        if self._is_theirs:
-            raise ValueError(
-                f"an ensemble of {type(self.estimator).__name__} is no forest, and not saved by "
-                "gpuforest: use pickle or joblib"
-            )
-        super().save(path)
-
-    def get_metadata_routing(self) -> Any:
-        """What metadata goes to which method, see scikit-learn's metadata routing."""
-        if self._grows_trees:
-            return super().get_metadata_routing()
-        return self._theirs().get_metadata_routing()
-
-    def __getstate__(self) -> Any:
-        state: Any = super().__getstate__()
-        return state | {"estimators_": self.estimators_} if self._is_theirs else state
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return self._is_theirs or super().__sklearn_is_fitted__()
-
-    def __sklearn_tags__(self) -> Any:
-        if self._grows_trees:
-            return super().__sklearn_tags__()
-        return self._theirs().__sklearn_tags__()
-
-
-def or_theirs(method: Callable[..., Any]) -> Any:
-    """A method of ours, or after a fit by scikit-learn that of its estimator, which alone takes
-    other parameters."""
-
-    @wraps(method)
-    def call(self: Any, X: Any, **params: Any) -> Any:
-        if self._is_theirs:
-            return getattr(self._theirs(), method.__name__)(X, **params)
-        return method(self, X, **params)
-
-    return call
-
 
 def drawn_features(self: Any) -> list[np.ndarray]:
-    """Features drawn for each tree, int64, ascending, each once; drawn again from the seed.
+    """Features that each tree splits on, ascending int64, one array for each tree.
 
-    A tree looks at no others, but takes and counts them all. Other estimators take these
-    features and no others, in the order in which they were drawn.
+    They are drawn again from the seed. The trees still take X with all features. Other
+    estimators take these features only, in the order in which they were drawn.
     """
-    if self._is_theirs:
-        return list(vars(self)["estimators_features_"])
     settings, F, T = self._settings(), self.n_features_in_, self.forest_.n_trees
     keys = hashing.tree_keys(np, self.forest_.seed, 0, T)
     n, again = features_of_tree(settings, F), settings.bootstrap_features
     allowed = tree_features(keys, n, again, F, NumpyBackend())
     return [np.arange(F)] * T if allowed is None else [np.flatnonzero(row) for row in allowed]
-
-
-def described_tree(self: Any) -> Any:
-    """The estimator, not fitted, that each one is made from."""
-    if self._is_theirs:
-        return vars(self)["estimator_"]
-    return self._tree_given if self.estimator is None else clone(self.estimator)
-
-
-def of_tree(name: str) -> Any:
-    """A property: the parameter of this name of the tree that an ensemble is made from."""
-
-    def parameter(self: Any) -> Any:
-        given = self.estimator
-        tree = default_tree(self._tree, self._default_depth) if given is None else given
-        return getattr(tree, name)
-
-    return property(parameter)
-
-
-@cache  # for reading alone: a fit reads many parameters
-def default_tree(kind: Any, max_depth: int | None) -> Any:
-    """The tree that `estimator=None` stands for."""
-    return kind(max_depth=max_depth)
 
 
 class ForestClassifier(BaseForest, tasks.Classifier):

@@ -173,7 +173,7 @@ def reader_of_codes(estimator: Any) -> Any:
 def _forest_of(estimator: Any, form: str) -> Forest:
     """The forest of an estimator that can be exported whole."""
     name = type(estimator).__name__
-    if getattr(estimator, "_is_theirs", False):
+    if getattr(estimator, "_fitted_by_sklearn", False):
         raise ValueError(
             f"an ensemble of {type(estimator.estimator).__name__} was fitted by scikit-learn: "
             f"only trees of gpuforest's are written as {form}"

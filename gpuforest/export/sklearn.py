@@ -192,7 +192,7 @@ def adaboost_to_sklearn(estimator: Any) -> Any:
     gpuforest's trees.
     """
     check_is_fitted(estimator)
-    if estimator._is_theirs:
+    if estimator._fitted_by_sklearn:
         raise ValueError(
             f"an ensemble of {type(estimator.estimator).__name__} was fitted by scikit-learn: "
             "only trees of gpuforest's are converted"

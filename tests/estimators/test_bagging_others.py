@@ -17,6 +17,7 @@ from sklearn.utils import get_tags
 
 import gpuforest
 from gpuforest import BaggingClassifier, BaggingRegressor, DecisionTreeClassifier
+from gpuforest.estimators.foreign import sklearn_model
 
 X, y = IRIS = [a[::2] for a in load_iris(return_X_y=True)]
 DIABETES = load_diabetes(return_X_y=True)
@@ -115,7 +116,7 @@ def test_ours_may_stand_in_scikit_learns_place(name, monkeypatch):
     expected = theirs.fit(X, y).predict(X)
     monkeypatch.setattr(sklearn.ensemble, name, getattr(gpuforest, name))
     assert np.array_equal(ours.fit(X, y).predict(X), expected)
-    assert type(ours._theirs()).__module__.startswith("sklearn.")
+    assert type(sklearn_model(ours)).__module__.startswith("sklearn.")
 
 
 def test_tags_and_metadata_are_those_of_the_estimator():

@@ -1,0 +1,169 @@
+"""Estimators inside Bagging* and AdaBoost*: a tree of gpuforest, or another that scikit-learn fits.
+
+Other estimators, and subclasses of the trees, are fitted by scikit-learn's class of the same name.
+Its model shares the attributes of the ensemble, and members of the ensemble give the model's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from copy import copy
+from functools import cache, wraps
+from importlib import import_module
+from inspect import signature
+from typing import Any, TypeVar
+
+from sklearn.base import clone
+
+from gpuforest.estimators import fits, trees
+
+T = TypeVar("T", bound=type)
+
+
+def grows_trees(ensemble: Any) -> bool:
+    """True if a fit grows trees of gpuforest. Subclasses of them may do anything else."""
+    kinds = type(None), trees.DecisionTreeClassifier, trees.DecisionTreeRegressor
+    return type(vars(ensemble).get("estimator")) in kinds
+
+
+def fits_other(ensemble: Any) -> bool:
+    """True if a fit is one of scikit-learn."""
+    return not grows_trees(ensemble)
+
+
+def is_fitted(ensemble: Any) -> bool:
+    """True if gpuforest or scikit-learn has fitted the ensemble."""
+    return "forest_" in vars(ensemble) or fitted_by_sklearn(ensemble)
+
+
+def fitted_by_sklearn(ensemble: Any) -> bool:
+    """True if scikit-learn has fitted the ensemble."""
+    return "estimators_" in vars(ensemble) and "forest_" not in vars(ensemble)
+
+
+def sklearn_model(ensemble: Any) -> Any:
+    """scikit-learn's estimator of the same name, which shares the ensemble's attributes."""
+    # from the module that defines it: users put gpuforest's in its place in sklearn.ensemble
+    module, name = ensemble._sklearn_class
+    kind = getattr(import_module(f"sklearn.ensemble.{module}"), name)
+    model = kind.__new__(kind)
+    model.__dict__ = ensemble.__dict__
+    return model
+
+
+@contextmanager
+def fitting(ensemble: Any) -> Iterator[Any]:
+    """scikit-learn's model for a fit inside, whose attributes the ensemble gets afterwards."""
+    with fits.replacing(ensemble) as fitted:
+        if fitted_by_sklearn(ensemble) and getattr(ensemble, "warm_start", False):
+            for name, value in vars(ensemble).items():  # lists are added to in place
+                fitted.__dict__[name] = copy(value) if isinstance(value, list) else value
+        model = sklearn_model(fitted)
+        for name, parameter in signature(type(model)).parameters.items():
+            fitted.__dict__.setdefault(name, parameter.default)  # releases before 1.8 have others
+        fitted.__dict__.setdefault("estimator_params", ())  # which its constructor sets
+        yield model
+
+
+def or_sklearn(module: str, members: str) -> Callable[[T], T]:
+    """A class decorator for ensembles whose parameter `estimator` may be of any class.
+
+    module : the module below `sklearn.ensemble` that defines scikit-learn's class
+    members : names of methods and properties that scikit-learn's model has too
+    """
+
+    def decorate(cls: Any) -> Any:
+        cls._sklearn_class = module, cls.__name__
+        cls._fitted_by_sklearn = property(fitted_by_sklearn)
+        cls.__sklearn_is_fitted__ = is_fitted
+        cls.save, cls._validate_params = _saving(cls.save), _checking(cls._validate_params)
+        for name in ("__len__", *members.split()):
+            setattr(cls, name, _either(getattr(cls, name), name, fitted_by_sklearn))
+        for name in ("__sklearn_tags__", "get_metadata_routing"):
+            setattr(cls, name, _either(getattr(cls, name), name, fits_other))
+        return cls
+
+    return decorate
+
+
+def _either(member: Any, name: str, by_sklearn: Callable[[Any], bool]) -> Any:
+    """A method or property, which is that of scikit-learn's model if `by_sklearn(ensemble)`."""
+    if isinstance(member, property):
+        get: Any = member.fget
+
+        def value(self: Any) -> Any:
+            return getattr(sklearn_model(self), name) if by_sklearn(self) else get(self)
+
+        return property(wraps(get)(value))
+
+    @wraps(member)
+    def call(self: Any, *args: Any, **params: Any) -> Any:
+        if by_sklearn(self):
+            return getattr(sklearn_model(self), name)(*args, **params)
+        return member(self, *args, **params)
+
+    return call
+
+
+def _saving(save: Any) -> Any:
+    @wraps(save)
+    def checked(self: Any, path: Any) -> None:
+        if fitted_by_sklearn(self):
+            raise ValueError(
+                f"an ensemble of {type(self.estimator).__name__} is no forest, and not saved by "
+                "gpuforest: use pickle or joblib"
+            )
+        save(self, path)
+
+    return checked
+
+
+def _checking(validate: Any) -> Any:
+    """The check of the parameters, and of the tree that is one of them."""
+
+    @wraps(validate)
+    def checked(self: Any) -> None:
+        validate(self)
+        tree = self.estimator
+        if tree is None:
+            return
+        if type(tree) is not self._tree:
+            raise ValueError(
+                f"estimator must be a gpuforest.{self._tree.__name__} here, not a "
+                f"{type(tree).__name__}"
+            )
+        tree._validate_params()
+        if tree.ccp_alpha == "cv":
+            why = "estimator has ccp_alpha='cv', which is for a tree fitted by itself"
+            raise ValueError(f"{why}: give the trees of an ensemble a number")
+
+    return checked
+
+
+def estimator_(self: Any) -> Any:
+    """The unfitted estimator that each member of the ensemble is made from."""
+    return tree_of(self) if self.estimator is None else clone(self.estimator)
+
+
+def tree_of(ensemble: Any) -> Any:
+    """The unfitted tree that each tree is grown as."""
+    given = ensemble.estimator
+    return ensemble._tree(max_depth=ensemble._default_depth) if given is None else given
+
+
+def of_tree(name: str) -> Any:
+    """A property: the parameter of this name of the tree that an ensemble is made from."""
+
+    def parameter(self: Any) -> Any:
+        given = self.estimator
+        tree = _default_tree(self._tree, self._default_depth) if given is None else given
+        return getattr(tree, name)
+
+    return property(parameter)
+
+
+@cache  # only read, because a fit reads many parameters
+def _default_tree(kind: Any, max_depth: int | None) -> Any:
+    """The tree of this depth that `estimator=None` means."""
+    return kind(max_depth=max_depth)
