@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -15,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from benchmarks.gpu import parity
-from benchmarks.gpu.run import Run
+from benchmarks.gpu.run import Run, tool_of_cuda
 from benchmarks.record import ROOT
 
 TOOLS = {
@@ -70,16 +69,9 @@ def parity_holds(run: Run, part: str = "first", seconds: float = FIRST_SECONDS) 
     return same
 
 
-def sanitizer() -> str | None:
-    """The path of compute-sanitizer."""
-    return shutil.which("compute-sanitizer") or shutil.which(
-        "compute-sanitizer", path="/usr/local/cuda/bin"
-    )
-
-
 def sanitize(run: Run) -> None:
     """Small fits and predictions, alone and under each tool."""
-    program = sanitizer()
+    program = tool_of_cuda("compute-sanitizer")
     for tool in TOOLS:
         if program is None and tool != "none":
             run.skip("sanitize", None, f"compute-sanitizer is not on the PATH: no {tool}")

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import csv
 import json
-import shutil
 import subprocess
 import sys
 from collections import defaultdict
 from typing import Any
 
-from benchmarks.gpu.run import Run
+from benchmarks.gpu.run import Run, tool_of_cuda
 from benchmarks.gpu.work import Work
 from benchmarks.record import ROOT
 
@@ -33,7 +32,7 @@ SECONDS = 150.0
 
 def count(run: Run, work: Work) -> None:
     """The counts of each launch of the first fit of a process."""
-    program = shutil.which("ncu") or shutil.which("ncu", path="/usr/local/cuda/bin")
+    program = tool_of_cuda("ncu")
     if program is None:
         run.skip("counters", work, "ncu is not on the PATH")
         return

@@ -101,18 +101,13 @@ def one_work(run: Run, work: Work) -> None:
 
     def predictions() -> None:
         model.predict(X_test)
-        seconds, found = series(run, lambda: model.predict(X_test), repeat)
-        found, truth = device.get(found), device.get(y_test)
-        run.add(
-            "predict", work, source="device", seconds=seconds, test_rows=len(truth),
-            **quality(work, found, truth),
-        )  # fmt: skip
-        on_host = device.get(X_test)
-        seconds, again = series(run, lambda: model.predict(on_host), repeat)
-        run.add(
-            "predict", work, source="host", seconds=seconds, test_rows=len(truth),
-            same=bool(np.array_equal(found, again)),
-        )  # fmt: skip
+        found, truth = {}, device.get(y_test)
+        for source, rows in (("device", X_test), ("host", device.get(X_test))):
+            seconds, proba = series(run, partial(model.predict, rows), repeat)
+            found[source] = device.get(proba)
+            more = {"same": np.array_equal(*found.values())} if source == "host" else {}
+            more |= quality(work, found[source], truth)
+            run.add("predict", work, source=source, seconds=seconds, **more)
 
     run.attempt("predict", work, predictions)
     # 3. where the time goes
@@ -154,7 +149,6 @@ def stages(run: Run, work: Work, X: Array, y: Array) -> None:
         with watch.span("fit"):
             model.fit(X, y)
         lines, levels = watch.lines(), watch.levels()
-    lines = [line.to_json() for line in lines]
     run.add("stages", work, lines=lines, levels=levels, copy=run.copy)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import time
 import traceback
 from collections.abc import Callable
@@ -78,6 +79,11 @@ class Run:
     @property
     def failed(self) -> bool:
         return any("error" in line or line.get("same") is False for line in self.lines)
+
+
+def tool_of_cuda(name: str) -> str | None:
+    """The path of a program."""
+    return shutil.which(name) or shutil.which(name, path="/usr/local/cuda/bin")
 
 
 def model_of(work: Work, backend: str, **more: Any) -> Any:

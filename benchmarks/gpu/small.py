@@ -61,9 +61,10 @@ def kernels() -> set[str]:
     return {f"{operation}.{name}" for operation in there for name in parameters(operation)}
 
 
-def note(device: Any, deep: int | None, ran: set[str]) -> None:
-    """Estimators with backend=NAME have slots of at most `deep` rows in the deep phase, and what
-    they launch is noted."""
+def note(device: Any, deep: int | None = None) -> set[str]:
+    """Estimators with backend=NAME have slots of at most `deep` rows in the deep phase; returns
+    what they launch from now on."""
+    ran: set[str] = set()
 
     class Noting(device.backend_class):
         def prepare(self, operation: str, name: str, *rest: Any, **more: Any) -> Any:
@@ -78,6 +79,7 @@ def note(device: Any, deep: int | None, ran: set[str]) -> None:
             return replace(plan, rows=rows, bytes=plan.bytes if rows else 0)
 
     registry.register_backend(NAME, lambda *_: device.make_backend(Noting, *_, deep=None))
+    return ran
 
 
 def made(rows: int, columns: int, n_classes: int, categories: list[int], outputs: int = 1) -> Any:
@@ -105,8 +107,7 @@ def one_forest(device: Any, rows: int, n_classes: int, columns: int, parameters:
     expected = kind(**parameters, backend="numpy").fit(X, y, weights)
     all_ran: set[str] = set()
     for deep in DEEP:
-        ran: set[str] = set()
-        note(device, deep, ran)
+        ran = note(device, deep)
         there = kind(**parameters, backend=NAME).fit(device.put(X), device.put(y), weights)
         assert there.backend_ == device.name
         assert same_forest(there, expected), f"deep={deep}"
@@ -114,8 +115,7 @@ def one_forest(device: Any, rows: int, n_classes: int, columns: int, parameters:
         if parameters.get("categorical_split") != "multiway" and deep != 64:
             assert ("grow_subtrees.grow_subtrees" in ran) == (deep is None), f"deep={deep}"
         all_ran |= ran
-    ran = set()
-    note(device, None, ran)
+    ran = note(device)
     there = kind(**parameters, backend=NAME).fit(X, y, weights)
     assert same_forest(there, expected)
     assert np.array_equal(there.predict(X), expected.predict(X))
@@ -128,8 +128,7 @@ def one_booster(device: Any, rows: int, n_classes: int, columns: int, parameters
     """Boost a few trees, and return what ran."""
     kind = getattr(gpuforest, f"HistGradientBoosting{'Classifier' if n_classes else 'Regressor'}")
     X, y, weights = made(rows, columns, n_classes, parameters.get("categorical_features", []))
-    ran: set[str] = set()
-    note(device, None, ran)
+    ran = note(device)
     found, expected = (
         kind(max_iter=2, random_state=1, backend=backend, **parameters).fit(*data, weights)
         for backend, data in ((NAME, (device.put(X), device.put(y))), ("numpy", (X, y)))
@@ -142,8 +141,7 @@ def one_booster(device: Any, rows: int, n_classes: int, columns: int, parameters
 
 def alone(device: Any) -> set[str]:
     """Launch what only many rows or slots need: samples of rows, sums by several blocks."""
-    ran: set[str] = set()
-    note(device, None, ran)
+    ran = note(device)
     backend = registry.get_backend(NAME)
     rows = backend.sampling.rows_below(backend, 1, 5000, 2**61)
     assert np.array_equal(rows, rows_below(1, 5000, 2**61))

@@ -7,9 +7,9 @@ the stream, so that nothing waits that would not wait otherwise.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from functools import wraps
 from types import ModuleType
 from typing import Any
@@ -40,27 +40,8 @@ OPERATIONS = [
 ]  # fmt: skip
 PARTS = {"nodes": ["in_bag", "sort_out", "children", "distinct_rows"], "sampling": ["bag"]}
 METHODS = [("_check_target", "check y"), ("_encode_target", "target")]
-SHOWN = {
-    "asnumpy": "to host",
-    "asarray": "to device",
-    "grow_subtrees": "deep phase",
-    "sort_out": "sort out",
-    "sums": "totals",
-}
-
-
-@dataclass
-class Line:
-    """All spans of one path: where it was called from, and its name."""
-
-    path: tuple[str, ...]
-    calls: int = 0
-    launches: int = 0  # of the package's own kernels, inside
-    seconds: float = 0.0
-    own_seconds: float = 0.0  # without the spans inside
-
-    def to_json(self) -> dict[str, Any]:
-        return {"path": "/".join(self.path), **{k: v for k, v in vars(self).items() if k != "path"}}
+SHOWN = {"asnumpy": "to host", "asarray": "to device", "sums": "totals", "sort_out": "sort out"}
+SHOWN |= {"grow_subtrees": "deep phase"}
 
 
 class Watch:
@@ -133,29 +114,26 @@ class Watch:
             for depth, (n, rows) in self.grown.items()
         ]
 
-    def lines(self) -> list[Line]:
-        """In the order of the first calls, each path after the one that it is in."""
+    def lines(self) -> list[dict[str, Any]]:
+        """Calls, launches of the package's own kernels, and seconds of each path, without the spans
+        inside, too: in the order of the first calls, each after the path that it is in."""
         self.device.synchronize()
-        found: dict[tuple[str, ...], Line] = {}
+        found: dict[tuple[str, ...], dict[str, Any]] = defaultdict(
+            lambda: {"calls": 0, "launches": 0, "seconds": 0.0, "own_seconds": 0.0}
+        )
         for path, begin, end, is_kernel in self.spans:
-            line = found.setdefault(path, Line(path))
-            seconds = self.device.elapsed(begin, end)
-            line.calls += 1
-            line.seconds += seconds
-            line.own_seconds += seconds
-            for n in range(1, len(path)):
-                above = found.setdefault(path[:n], Line(path[:n]))
-                above.launches += is_kernel
-            line.launches += is_kernel
+            line, seconds = found[path], self.device.elapsed(begin, end)
+            line["calls"] += 1
+            line["seconds"] += seconds
+            line["own_seconds"] += seconds
+            for n in range(1, len(path) + 1):
+                found[path[:n]]["launches"] += is_kernel
             if len(path) > 1:
-                found[path[:-1]].own_seconds -= seconds
-        return in_tree_order(list(found.values()))
-
-
-def in_tree_order(lines: list[Line]) -> list[Line]:
-    """Parents first; a span ends, and so is noted, after those inside it."""
-    first = {line.path: i for i, line in enumerate(lines)}
-    return sorted(lines, key=lambda x: [first[x.path[:n]] for n in range(1, len(x.path) + 1)])
+                found[path[:-1]]["own_seconds"] -= seconds
+        # a span ends, and so is noted, after those inside it
+        first = {path: i for i, path in enumerate(found)}
+        order = sorted(found, key=lambda x: [first[x[:n]] for n in range(1, len(x) + 1)])
+        return [{"path": "/".join(path), **found[path]} for path in order]
 
 
 @contextmanager

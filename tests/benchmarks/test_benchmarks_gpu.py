@@ -11,6 +11,7 @@ from cuda_on_cpu.module import available
 
 from benchmarks.gpu import __main__ as script
 from benchmarks.gpu import counters, device, measure, parity, small, work
+from benchmarks.gpu import run as run_module
 from benchmarks.gpu.report import report
 from benchmarks.gpu.run import LostDevice, Run, model_of
 from benchmarks.gpu.watch import NAME, watching
@@ -191,7 +192,7 @@ def test_counters_are_read_as_they_are_printed(run, monkeypatch, tmp_path):
     program = tmp_path / "ncu"
     program.write_text(f"#!/bin/sh{NCU}")
     program.chmod(0o755)
-    monkeypatch.setattr(counters.shutil, "which", lambda *_, **__: str(program))
+    monkeypatch.setattr(run_module.shutil, "which", lambda *_, **__: str(program))
     counters.count(run, work.WORKS[1])
     (line,) = lines_of(run.log.path)
     marks = line["launches"]["mark"]
@@ -200,7 +201,7 @@ def test_counters_are_read_as_they_are_printed(run, monkeypatch, tmp_path):
     program.write_text("#!/bin/sh\necho no permission to use counters")
     with pytest.raises(RuntimeError, match="ncu counted nothing: no permission"):
         counters.count(run, work.WORKS[1])
-    monkeypatch.setattr(counters.shutil, "which", lambda *_, **__: None)
+    monkeypatch.setattr(run_module.shutil, "which", lambda *_, **__: None)
     counters.count(run, work.WORKS[1])
     assert "not on the PATH" in run.lines[-1]["skipped"]
 
