@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import argparse
 from itertools import product
-from pathlib import Path
 
 from sklearn import ensemble
 from sklearn.model_selection import train_test_split
 
 import gpuforest
 from benchmarks import public_data
-from benchmarks.record import Log, show
+from benchmarks.record import Log, options_of, show
 from benchmarks.turns import Found, measured, take_turns
 
 SETS = ("covtype", "letter", "spambase", "digits", "california", "bike")
@@ -43,13 +42,7 @@ def fit(name: str, seed: int, method: str, options: argparse.Namespace) -> Found
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, help="folder of the real data sets")
-    parser.add_argument("--sets", nargs="+", default=SETS, choices=SETS)
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--trees", type=int, default=100)
-    parser.add_argument("--threads", type=int, default=2)
-    options = parser.parse_args()
+    options = options_of(__doc__, sets=[*SETS], seeds=5, trees=100, threads=2)
     jobs = [
         job
         for job in product(options.sets, range(1, options.seeds + 1), METHODS)

@@ -23,7 +23,7 @@ from sklearn.datasets import make_classification
 from sklearn.model_selection import train_test_split
 
 from benchmarks import data, public_data
-from benchmarks.record import Log, show
+from benchmarks.record import Log, options_of, show
 from benchmarks.turns import Found, measured, take_turns
 
 REAL = ("spambase", "letter", "adult", "covtype", "california", "bike")
@@ -88,16 +88,12 @@ def fit(work: str, repetition: int, library: str, options: argparse.Namespace) -
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--works", default=",".join((*REAL, "A", "C", *SMALL)))
-    parser.add_argument("--rivals", default=",".join(list(LIBRARIES)[1:]))
-    parser.add_argument("--repetitions", type=int, default=5)
-    parser.add_argument("--rows", type=int, default=200_000, help="training rows of A")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--data", type=Path, help="folder of the real data sets")
-    options = parser.parse_args()
-    libraries = ["gpuforest", *options.rivals.split(",")]
-    jobs = product(options.works.split(","), range(options.repetitions), libraries)
+    works, rivals = [*REAL, "A", "C", *SMALL], list(LIBRARIES)[1:]
+    # rows: for training, of A
+    numbers = {"repetitions": 5, "rows": 200_000, "threads": 2}
+    options = options_of(__doc__, works=works, rivals=rivals, **numbers)
+    libraries = ["gpuforest", *options.rivals]
+    jobs = product(options.works, range(options.repetitions), libraries)
     lines = take_turns(Log("boosting", threads=options.threads), jobs, fit, options)
     scores = dict.fromkeys(("accuracy", "log_loss", "r2"), ("mean", "difference"))
     times = dict.fromkeys(("fit_s", "fit_cpu_s", "predict_s"), ("median", "ratio"))

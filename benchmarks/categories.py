@@ -12,11 +12,9 @@
 
 from __future__ import annotations
 
-import argparse
 from functools import lru_cache
 from importlib import import_module
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,7 +24,7 @@ from sklearn.model_selection import train_test_split
 
 import gpuforest
 from benchmarks import public_data
-from benchmarks.record import Log, show
+from benchmarks.record import Log, options_of, show
 from benchmarks.turns import Found, measured, take_turns
 
 N_ROWS, N_FEATURES = 100_000, 12
@@ -119,12 +117,8 @@ PARTS: dict[str, Any] = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, help="folder of the real data sets")
-    parser.add_argument("--rows", type=int, default=N_ROWS, help="of made sets")
-    parser.add_argument("--turns", type=int, default=3)
-    parser.add_argument("--parts", nargs="+", default=[*PARTS], choices=PARTS)
-    options = parser.parse_args()
+    # rows: of made sets
+    options = options_of(__doc__, rows=N_ROWS, turns=3, parts=[*PARTS])
     for part in options.parts:
         fit, sets, methods, tables = PARTS[part]
         log = Log("categories", part=part)

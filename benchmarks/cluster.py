@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import data
-from benchmarks.record import Log, spread, table
+from benchmarks.record import Log, options_of, spread, table
 from gpuforest import RandomForestClassifier
 from gpuforest.common import progress
 
@@ -126,14 +126,8 @@ def _watched() -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--trees", type=int, default=100)
-    parser.add_argument("--depth", type=int, default=16)
-    parser.add_argument("--partitions", type=int, default=10)
-    parser.add_argument("--strategy", choices=["trees", "rows"], default="trees")
-    parser.add_argument("--turns", type=int, default=3)
-    options = parser.parse_args()
+    sizes = {"rows": 1_000_000, "trees": 100, "depth": 16, "partitions": 10, "turns": 3}
+    options = options_of(__doc__, strategy="trees", **sizes)
     line = Log("cluster", **vars(options)).add(what="measured", **measured(options))
     names = ["one_process_seconds", "two_workers_seconds", "speed", "received_mb", "formula_mb"]
     names += ["sent_by_rows_mb", "formula_by_rows_mb", "forest_mb"]

@@ -12,7 +12,6 @@ on spambase.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
@@ -22,7 +21,7 @@ import time
 from collections import defaultdict
 from pathlib import Path
 
-from benchmarks.record import ROOT, Log, spread, table
+from benchmarks.record import ROOT, Log, options_of, spread, table
 
 KINDS = {
     "two classes": ("RandomForestClassifier", {}),
@@ -81,10 +80,8 @@ def run(*command: str) -> tuple[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeat", type=int, default=5)
     found: dict[str, list[float]] = defaultdict(list)
-    for _ in range(parser.parse_args().repeat):
+    for _ in range(options_of(__doc__, repeat=5).repeat):
         for kind, task in KINDS.items():
             first = 1e3 * float(run(*PYTHON, PROGRAM, json.dumps(task))[0])
             found[f"{kind}: first less second run, ms"].append(first)

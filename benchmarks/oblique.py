@@ -21,7 +21,7 @@ from sklearn.model_selection import train_test_split
 from benchmarks import public_data, works
 from benchmarks.libraries import LIBRARIES
 from benchmarks.libraries.forest import Wanted
-from benchmarks.record import Log, show
+from benchmarks.record import Log, options_of, show
 from benchmarks.synthetic import TASKS
 from benchmarks.turns import Found, measured, take_turns
 from gpuforest import RandomForestClassifier, RandomForestRegressor
@@ -37,10 +37,10 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "1.5": {"feature_combinations": 1.5},
     "2": {"feature_combinations": 2.0},
     "3": {"feature_combinations": 3.0},
-    "1.5, F tried": {"feature_combinations": 1.5, "tried": 1.0},
-    "2, F tried": {"feature_combinations": 2.0, "tried": 1.0},
-    "1.5, 1.5 F tried": {"feature_combinations": 1.5, "tried": 1.5},
-    "2, integer, F tried": {"feature_combinations": 2.0, "tried": 1.0,
+    "1.5 (F tried)": {"feature_combinations": 1.5, "tried": 1.0},
+    "2 (F tried)": {"feature_combinations": 2.0, "tried": 1.0},
+    "1.5 (1.5 F tried)": {"feature_combinations": 1.5, "tried": 1.5},
+    "2 integer (F tried)": {"feature_combinations": 2.0, "tried": 1.0,
                             "combination_weights": "integer"},
 }  # fmt: skip
 
@@ -92,17 +92,12 @@ def fit(task: str, repetition: int, setting: str, options: argparse.Namespace) -
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repetitions", type=int, default=20)
-    parser.add_argument("--tasks", default=",".join((*ROWS, "Friedman 1", *REAL)))
-    parser.add_argument("--settings", default=";".join((*SETTINGS, "YDF")), help="with semicolons")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--data", type=Path, help="folder of the real data sets")
-    options = parser.parse_args()
-    settings, tasks = options.settings.split(";"), options.tasks.split(",")
+    tasks = [*ROWS, "Friedman 1", *REAL]
+    given = {"repetitions": 20, "threads": 2, "tasks": tasks, "settings": [*SETTINGS, "YDF"]}
+    options = options_of(__doc__, choices={"tasks": [*tasks, *TIMED]}, **given)
     jobs = [
         (task, i, setting)
-        for task, i, setting in product(tasks, range(options.repetitions), settings)
+        for task, i, setting in product(options.tasks, range(options.repetitions), options.settings)
         if (i < FEW or task not in REAL) and (task, setting) != ("adult", "YDF")
     ]
     lines = take_turns(Log("oblique"), jobs, fit, options)

@@ -13,7 +13,6 @@ the sets of the table.  python -m benchmarks.public_data prints it.
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
@@ -23,7 +22,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from benchmarks.record import ROOT, table
+from benchmarks.record import ROOT, options_of, table
 
 BESIDE = ROOT.parent / "shared" / "data"
 MOST_ROWS = 8_000
@@ -218,9 +217,7 @@ def row_of(each: Public, folder: Path | None) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, help="folder of the real data sets")
-    options = parser.parse_args()
+    options = options_of(__doc__)
     header = ["set", "rows", "features", "of categories", "most values", "task", "sealed", "source"]
     rows = [row_of(each, options.data) for each in SETS]
     print(table([*header, "version", "licence"], [*filter(None, rows)]))

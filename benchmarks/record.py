@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
 import os
 import platform
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -87,6 +89,39 @@ def machine() -> dict[str, Any]:
         "system": platform.system(),
         "versions": versions,
     }
+
+
+def options_of(
+    doc: str | None, given: Sequence[str] | None = None,
+    choices: Mapping[str, Collection[str]] = MappingProxyType({}), **defaults: Any,
+) -> argparse.Namespace:  # fmt: skip
+    """Options of a command, of the types of their defaults; names are given with commas.
+
+    choices : names that may be given where these are not the default's; `data` is the folder of
+        the real data sets
+    """
+    parser = argparse.ArgumentParser(description=doc)
+    parser.add_argument("--data", type=Path, help="folder of the real data sets")
+
+    def some_of(known: Collection[str]) -> Callable[[str], list[str]]:
+        def chosen(text: str) -> list[str]:
+            names = [name for name in text.split(",") if name]
+            if unknown := [name for name in names if name not in known]:
+                raise argparse.ArgumentTypeError(f"no {unknown[0]}: there are {', '.join(known)}")
+            return names
+
+        return chosen
+
+    for name, default in defaults.items():
+        flag, shown = f"--{name.replace('_', '-')}", "default: %(default)s"
+        if isinstance(default, bool):
+            parser.add_argument(flag, action="store_true")
+        elif isinstance(default, list):
+            known = some_of(choices.get(name, default))
+            parser.add_argument(flag, type=known, default=default, help=shown)
+        else:
+            parser.add_argument(flag, type=type(default), default=default, help=shown)
+    return parser.parse_args(given)
 
 
 class Log:

@@ -23,7 +23,7 @@ import numpy as np
 from benchmarks import works
 from benchmarks.libraries import LIBRARIES
 from benchmarks.libraries.forest import Wanted
-from benchmarks.record import RESULTS, Log, scores, show
+from benchmarks.record import RESULTS, Log, options_of, scores, show
 from benchmarks.turns import Found, measured, one_row, take_turns
 
 OURS = "gpuforest"
@@ -65,32 +65,11 @@ def about(line: dict[str, Any]) -> str:
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    def some_of(known: dict[str, Any]) -> Any:
-        def chosen(text: str) -> list[str]:
-            names = [name for name in text.split(",") if name]
-            if unknown := [name for name in names if name not in known]:
-                raise argparse.ArgumentTypeError(f"no {unknown[0]}: there are {', '.join(known)}")
-            return names
-
-        return chosen
-
-    parser = argparse.ArgumentParser(prog="benchmarks.rivals", description=__doc__)
-    add, of = parser.add_argument, works.BY_NAME
-    add("--works", type=some_of(of), default=list(of), help="; ".join(of))
-    others = ", ".join(x for x in LIBRARIES if x != OURS)
-    add("--rivals", type=some_of(LIBRARIES), default=RIVALS, help=f"of {others}")
-    add("--repeat", type=int, default=3)
-    add("--trees", type=int, default=100)
-    add("--threads", type=int, default=2)
-    add("--limit", type=float, default=0, help="seconds, after which a fit is killed")
-    add("--calm", type=float, default=60, help="seconds to wait for idleness, before each fit")
-    add("--part", type=float, default=1, help="of the rows of made sets, to try it")
-    add("--data", type=Path, help="folder of the real data sets")
-    add("--results", type=Path, default=RESULTS / "rivals.jsonl", help="where lines are added")
-    add("--table", action="store_true", help="print the tables of --results, measure nothing")
-    add("--commit", help="of --table: that commit's lines; without: those of the last line's")
-    add("--date", help="of --table: of that day or minute only, such as 2027-01-31")
-    return parser.parse_args(arguments)
+    return options_of(
+        __doc__, arguments, {"rivals": LIBRARIES}, works=list(works.BY_NAME), rivals=[*RIVALS],
+        repeat=3, trees=100, threads=2, limit=0.0, calm=60.0, part=1.0, table=False, commit="",
+        date="", results=RESULTS / "rivals.jsonl",
+    )  # fmt: skip
 
 
 def installed(names: Sequence[str]) -> list[str]:
@@ -162,7 +141,7 @@ def written(options: argparse.Namespace) -> list[dict[str, Any]]:
     lines = [renamed(json.loads(text)) for text in options.results.read_text().splitlines()]
     same = {name: getattr(options, name) for name in ("trees", "threads", "part")}
     lines = [x for x in lines if x["work"] in options.works and same.items() <= x.items()]
-    lines = [x for x in lines if x["date"].startswith(options.date or "")]
+    lines = [x for x in lines if x["date"].startswith(options.date)]
     commit = options.commit or (lines[-1]["commit"] if lines and not options.date else "")
     return [x for x in lines if commit.startswith(x["commit"]) or not commit]
 

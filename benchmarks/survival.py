@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 from sklearn.model_selection import train_test_split
 
-from benchmarks.record import Log, show
+from benchmarks.record import RESULTS, Log, options_of, show
 from benchmarks.turns import Found, take_turns
 
 SETS = ("gbsg2", "whas500", "veteran", "actg320", "rossi", "lung", "flchain")
@@ -133,16 +133,12 @@ def fit(name: str, split: int, method: str, _: argparse.Namespace) -> Found:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sets", default=",".join(SETS))
-    parser.add_argument("--methods", default=",".join(FORESTS))
-    parser.add_argument("--splits", type=int, default=10)
-    parser.add_argument("--results", type=Path)
-    options = parser.parse_args()
-    methods = options.methods.split(",")
+    paths = {"results": RESULTS / "survival.jsonl"}
+    options = options_of(__doc__, sets=[*SETS], methods=[*FORESTS], splits=10, **paths)
+    methods = options.methods
     if shutil.which("Rscript") is None:
         methods = [method for method in methods if method != "ranger"]
-    jobs = product(options.sets.split(","), range(options.splits), methods)
+    jobs = product(options.sets, range(options.splits), methods)
     lines = take_turns(Log("survival", options.results), jobs, fit, options)
     ways = {**dict.fromkeys(("concordance", "brier"), ("mean", "difference")),
             "fit_cpu_s": ("median", "ratio")}  # fmt: skip

@@ -91,7 +91,7 @@ def summary(lines: Iterable[dict[str, Any]], options: argparse.Namespace) -> str
     of: Results = defaultdict(dict)
     failed = set()
     for line in lines:
-        wanted = not ours_is(line["method"]) or options.label in (None, line.get("label"))
+        wanted = not ours_is(line["method"]) or options.label in ("", line.get("label"))
         if not wanted or line["set"] not in options.sets:
             continue
         if "error" in line or "over" in line:
@@ -132,9 +132,9 @@ def row_of_pair(of: Results, sets: list[str], a: str, b: str) -> list[str] | Non
     return [f"{a} beside {b}", str(len(ratios)), *shares, *times]
 
 
-def chosen(text: str | None, names: Iterable[str]) -> list[str]:
+def chosen(text: str, names: Iterable[str]) -> list[str]:
     """Of the names, those that one of the patterns fits; "rivals" are all but ours."""
-    patterns = (text or "*").split(",")
+    patterns = text.split(",")
     names = list(names)
     unknown = [p for p in patterns if p != "rivals" and not any(fnmatch(n, p) for n in names)]
     if unknown:
@@ -144,19 +144,11 @@ def chosen(text: str | None, names: Iterable[str]) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.presets", description=__doc__)
-    parser.add_argument("--sets", help="names or patterns (a,b*); by default those not sealed")
-    parser.add_argument("--methods", help='names or patterns, or "rivals"; by default all')
-    parser.add_argument("--splits", type=int, default=5)
-    parser.add_argument("--limit", type=float, default=300, help="seconds of a fit, at most")
-    parser.add_argument("--data", type=Path, help="folder of the real data sets")
-    parser.add_argument("--sealed", action="store_true", help="the sealed sets, and only these")
-    parser.add_argument("--label", help="of results of gpuforest; by default the commit")
-    parser.add_argument("--again", action="store_true", help="also what is there")
-    parser.add_argument("--summary", action="store_true", help="print tables, measure nothing")
-    parser.add_argument("--results", type=Path, default=record.RESULTS / "presets.jsonl")
-    parser.add_argument("--pairs", help="of methods, for the summary: a:b c:d", default=PAIRS)
-    options = parser.parse_args()
+    # limit: seconds of a fit; label: of results of gpuforest, by default the commit
+    options = record.options_of(
+        __doc__, sets="*", methods="*", splits=5, limit=300.0, sealed=False, label="",
+        again=False, summary=False, results=record.RESULTS / "presets.jsonl", pairs=PAIRS,
+    )  # fmt: skip
     options.pairs, options.methods = options.pairs.split(), chosen(options.methods, METHODS)
     names = [n for n in public_data.NAMES if (n in public_data.SEALED) == options.sealed]
     options.sets, path = chosen(options.sets, names), options.results
