@@ -24,7 +24,7 @@ from benchmarks.gpu.work import SWEEP, SWEEP_ROWS, WORKS, Work
 from benchmarks.record import RESULTS, ROOT, Log
 from gpuforest.backends import gpu
 
-PARTS = ["works", "stages", "boosting", "first", "sweep", "cpu", "cuml"]
+PARTS = ["works", "stages", "boosting", "first", "sweep", "cpu"]
 MORE_PARTS = ["extras", "counters", "rest", "sanitize"]
 # parts of a whole examination, each a command of its own that ends within PART_SECONDS
 PLAN = {
@@ -35,7 +35,6 @@ PLAN = {
     "sanitize": "--minutes 8 --no-check --parts sanitize --works none",
     "rest": "--minutes 8 --no-check --parts rest --works none",
     "extras": "--minutes 8 --no-check --works 3.3M,year,covtype-like --parts extras,sweep",
-    "more": "--minutes 8 --no-check --repeat 3 --parts works,cuml",
 }
 # parts, how the names of their works begin, and what is done with each; None: with all together
 STEPS: list[tuple[str, Any, Callable[..., None]]] = [
@@ -46,7 +45,6 @@ STEPS: list[tuple[str, Any, Callable[..., None]]] = [
     ("sweep", None, measure.sweep),
     ("first", None, measure.first_calls),
     ("cpu", "", measure.on_cpu),
-    ("cuml", None, measure.rival),
 ]
 PART_SECONDS = 530
 QUICK = 20  # times fewer rows
@@ -155,7 +153,7 @@ def chosen(options: argparse.Namespace) -> list[Work]:
     if options.quick:
         works = [work.shrunk(QUICK) for work in works]
     if options.emulated:
-        works = [replace(w, rows=200, test_rows=100, trees=2, depth=3, goal=None) for w in works]
+        works = [replace(w, rows=200, test_rows=100, trees=2, depth=3) for w in works]
     return works
 
 

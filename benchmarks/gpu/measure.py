@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import subprocess
@@ -12,7 +11,6 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -90,8 +88,8 @@ def one_work(run: Run, work: Work) -> None:
         forest = model.forest_
         size = forest.nodes.nbytes + forest.tree_offsets.nbytes + forest.leaf_sums.nbytes
         run.add(
-            "fit", work, source="device", seconds=seconds, warm_up=warm, goal=work.goal,
-            rival=work.rival, nodes=forest.n_nodes, model_bytes=size, peak_bytes=peak,
+            "fit", work, source="device", seconds=seconds, warm_up=warm,
+            nodes=forest.n_nodes, model_bytes=size, peak_bytes=peak,
         )  # fmt: skip
         print(f"{work.name}: {np.median(seconds):.3f} s, nodes {forest.n_nodes:,}", flush=True)
 
@@ -249,17 +247,3 @@ def in_turn(
     for name, of_name in seconds.items():
         run.add(what, work, source=name, seconds=of_name)
         print(f"{work.name}, {what} {name}: {np.median(of_name):.3f} s", flush=True)
-
-
-def rival(run: Run, works: list[Work]) -> None:
-    """cuML's forests from the same device arrays, with the same trees, depth, features and bins."""
-    if find_spec("cuml") is None:
-        run.skip("cuml", None, "cuML is not installed")
-        return
-    library = importlib.import_module("cuml.ensemble")
-    for work in works:
-        X, y, X_test, y_test = data_of(run, work)
-        kind = getattr(library, f"RandomForest{'Classifier' if work.is_classes else 'Regressor'}")
-        tried, depth = work.max_features, work.depth or 100
-        model = kind(work.trees, max_depth=depth, max_features=tried, n_bins=255, random_state=1)
-        time_fits(run, "cuml", work, model, (X, y), (X_test, y_test))

@@ -16,7 +16,7 @@ def report(run: Run) -> str:
     parts = [stages(line) for line in run.lines if "lines" in line]
     lines = [cell(line) for line in run.lines if "work" in line]
     seconds = [{**x, "seconds": s} for x in lines for s in x.get("seconds", ())]
-    parts.append(by_method(seconds + aims(lines), "seconds", "median"))
+    parts.append(by_method(seconds, "seconds", "median"))
     for name, (key, unit) in FIGURES.items():
         own = [{**x, name: x[key] / unit} for x in lines if x.get(key) is not None]
         parts.append(by_method(own, name, "median"))
@@ -30,16 +30,6 @@ def cell(line: dict[str, Any]) -> dict[str, Any]:
     method = f"{line['what']} from {source}" if source in ("device", "host") else source
     set_ = f"{line['work']}, {line['rows']:,} rows"
     return {**line, "set": set_, "method": method or line["what"], "score": score}
-
-
-def aims(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The seconds that are to be reached, and those that the rival has published."""
-    return [
-        {"set": line["set"], "method": name, "seconds": line[key]}
-        for name, key in (("goal", "goal"), ("published", "rival"))
-        for line in lines
-        if line.get(key) is not None
-    ]
 
 
 def stages(line: dict[str, Any]) -> str:

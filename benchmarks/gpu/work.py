@@ -26,19 +26,12 @@ BLOCK_VALUES = 2**25
 
 @dataclass(frozen=True)
 class Work:
-    """A forest to grow.
-
-    block : makes rows
-    goal : seconds of a warm fit of all rows from device arrays, on one H200
-    rival : the best published figure of the only rival, on what machine it does not say
-    """
+    """A forest to grow from rows that a block makes."""
 
     name: str
     block: Block
     rows: int
     features: int
-    goal: float | None
-    rival: float | None = None
     trees: int = 100
     depth: int | None = 16
     max_features: str | float = "sqrt"
@@ -46,8 +39,8 @@ class Work:
     test_rows: int = TEST_ROWS
 
     def shrunk(self, factor: int) -> Work:
-        """Fewer rows, for which the goal says nothing."""
-        return replace(self, rows=max(self.rows // factor, 500), goal=None, rival=None)
+        """Fewer rows."""
+        return replace(self, rows=max(self.rows // factor, 500))
 
 
 class Draws:
@@ -196,13 +189,13 @@ def year_like(draws: Draws) -> tuple[Array, Array]:
 
 
 WORKS = [
-    Work("covtype-like", covtype_like, 465_000, 54, 0.15, 1.14, depth=None),
-    Work("3.3M x 16", plain(16), 3_300_000, 16, 0.25, 1.30),
-    Work("800k x 128", plain(128), 800_000, 128, 0.10, 0.37),
-    Work("200k x 512", plain(512), 200_000, 512, 0.06, 0.145),
-    Work("500 trees", plain(64), 160_000, 64, 0.10, 2.0, trees=500, depth=7),
-    Work("HIGGS-like", higgs_like, 11_000_000, 28, 0.8),
-    Work("year-like", year_like, 465_000, 90, 0.5, max_features=1.0, is_classes=False),
+    Work("covtype-like", covtype_like, 465_000, 54, depth=None),
+    Work("3.3M x 16", plain(16), 3_300_000, 16),
+    Work("800k x 128", plain(128), 800_000, 128),
+    Work("200k x 512", plain(512), 200_000, 512),
+    Work("500 trees", plain(64), 160_000, 64, trees=500, depth=7),
+    Work("HIGGS-like", higgs_like, 11_000_000, 28),
+    Work("year-like", year_like, 465_000, 90, max_features=1.0, is_classes=False),
 ]
-SWEEP = Work("sweep", higgs_like, 0, 28, None)
+SWEEP = Work("sweep", higgs_like, 0, 28)
 SWEEP_ROWS = [10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000]

@@ -5,7 +5,7 @@ All methods get the same splits, one after another with two threads, or OMP_NUM_
 process that has fitted before, and split 0 of all sets comes before split 1 of any. Threads of
 OpenMP do not spin. Compare seconds only if the machine was idle otherwise (`load` is its load
 average). Log loss keeps probabilities 2e-16 from 0 and 1, as scikit-learn's does. Encoding of
-categories is a part of fit and of predict: gpuforest and YDF get strings, CatBoost strings and
+categories is a part of fit and of predict: gpuforest gets strings, CatBoost strings and
 "missing"; LightGBM gets pandas' `category`, as does scikit-learn's boosting up to 255 values;
 beyond, and for its forest, they are ordinal codes: -1 for a value that is not in the training
 rows, NaN where it is missing. `lightgbm-tuned` has the tuned defaults of arXiv 2407.04491, as
@@ -40,11 +40,9 @@ from benchmarks.presets.methods import METHODS, THREADS
 from benchmarks.turns import Found, measured, take_turns
 
 PAIRS = """
-gpuforest-forest-accurate:sklearn-forest gpuforest-forest-accurate:ydf-forest
-gpuforest-forest-fast:sklearn-forest
+gpuforest-forest-accurate:sklearn-forest gpuforest-forest-fast:sklearn-forest
 gpuforest-boosting-accurate:lightgbm gpuforest-boosting-accurate:lightgbm-tuned
-gpuforest-boosting-accurate:catboost gpuforest-boosting-accurate:ydf-boosting
-gpuforest-boosting-fast:lightgbm
+gpuforest-boosting-accurate:catboost gpuforest-boosting-fast:lightgbm
 """
 FIGURES = ("log_loss", "r2", "accuracy", "fit_s", "fit_cpu_s", "predict_s")
 Results = dict[tuple[str, str], dict[int, dict[str, Any]]]  # of set and method, by split

@@ -13,7 +13,6 @@ from sklearn import ensemble
 from sklearn.model_selection import train_test_split
 
 import gpuforest
-from benchmarks.libraries.forest import two_columns
 from benchmarks.public_data import categories
 
 Array = Any
@@ -91,41 +90,11 @@ class Tuned(Encoded):
 
 
 class CatBoost(AsItIs):
-    missing = "missing"
-
     def train(self, X: pd.DataFrame, y: Array) -> None:
         self.model.fit(X, y, cat_features=categories(X))
 
     def encoded(self, X: pd.DataFrame) -> pd.DataFrame:
-        return X.assign(**{c: X[c].astype(object).fillna(self.missing) for c in categories(X)})
-
-
-class YDF(CatBoost):
-    """A learner with one of YDF's templates."""
-
-    missing = ""  # to YDF, too
-
-    def __init__(self, learner: str, template: str, task: str, seed: int) -> None:
-        import ydf
-
-        ydf.verbose(0)
-        kind = getattr(ydf, f"{learner}Learner")
-        self.learner = kind(
-            label="y", num_threads=THREADS, random_seed=seed,
-            task=ydf.Task.REGRESSION if task == "Regressor" else ydf.Task.CLASSIFICATION,
-            **kind.hyperparameter_templates()[template],
-        )  # fmt: skip
-        self.classes = task != "Regressor"
-
-    def train(self, X: pd.DataFrame, y: Array) -> None:
-        self.model = self.learner.train(X.assign(y=y))
-
-    def predict(self, X: pd.DataFrame) -> Array:
-        found = self.model.predict(self.encoded(X), num_threads=THREADS)
-        if not self.classes:
-            return found
-        order = np.argsort([int(name) for name in self.model.label_classes()])
-        return two_columns(found)[:, order]
+        return X.assign(**{c: X[c].astype(object).fillna("missing") for c in categories(X)})
 
 
 def ours(kind: str, task: str) -> Any:
@@ -178,6 +147,4 @@ METHODS: dict[str, Callable[[str, int], Encoded]] = {
     "lightgbm": lightgbm,
     "lightgbm-tuned": partial(lightgbm, tuned=True),
     "catboost": catboost,
-    "ydf-forest": partial(YDF, "RandomForest", "benchmark_rank1v1"),
-    "ydf-boosting": partial(YDF, "GradientBoostedTrees", "benchmark_rank1v1"),
 }  # fmt: skip

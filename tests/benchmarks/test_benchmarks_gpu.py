@@ -10,7 +10,7 @@ import pytest
 from cuda_on_cpu.module import available
 
 from benchmarks.gpu import __main__ as script
-from benchmarks.gpu import counters, device, measure, parity, small, work
+from benchmarks.gpu import counters, device, parity, small, work
 from benchmarks.gpu import run as run_module
 from benchmarks.gpu.report import report
 from benchmarks.gpu.run import LostDevice, Run, model_of
@@ -221,7 +221,7 @@ def test_every_work_is_made_the_same_by_parts():
 
 @emulated
 def test_watching_leaves_no_trace(monkeypatch):
-    before = measure.importlib.import_module("gpuforest.growing.grow").grown_wave
+    before = sys.modules["gpuforest.growing.grow"].grown_wave
     X, y = work.make(work.WORKS[1], np, 200)
     with watching(device.open_device("emulated")) as watch:
         model_of(work.WORKS[1], NAME, n_estimators=1, max_depth=2).fit(X, y)
