@@ -55,7 +55,7 @@ def test_files_of_a_criterion():
 
 
 # files outside splits/ that name a kind of split; others ask the kind, or the forest
-NAMED = {"oblique": 20, "multiway": 12, "median": 29, "has_set": 6}
+NAMED = {"oblique": 20, "multiway": 12, "median": 29, "has_set": 7}
 
 
 @pytest.mark.parametrize("kind", NAMED)
@@ -255,9 +255,9 @@ class Toy(Kind):
 
     name = "toy"
 
-    def best(self, training, slots, features, need):
+    def best(self, backend, training, slots, features, need):
         odd = features % 2 == 1
-        return super().best(training, slots, training.backend.xp.where(odd, -1, features), need)
+        return super().best(backend, training, slots, backend.xp.where(odd, -1, features), need)
 '''
 
 

@@ -226,4 +226,4 @@ def test_every_split_is_the_best(seed):
     forest = task.grow(numba.NumbaBackend())
     assert_best(task, task.training(numba.NumbaBackend()), forest)
     drawn = task.but(n_trees=5, n_draws=n, random=seed % 2 == 0, n_features_tree=seed % 3)
-    assert same_forest(drawn.grow(numpy.NumpyBackend()), drawn.grow(numba.NumbaBackend(3, 2**10)))
+    assert same_forest(drawn.grow(numba.NumbaBackend()), drawn.grow(numba.NumbaBackend(3, 2**10)))

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from gpuforest.backends.base import Backend
 from gpuforest.common import hashing
 from gpuforest.core import nodes
 from gpuforest.core.bins import BinnedMatrix
@@ -56,7 +55,6 @@ class Boosting:
     groups: np.ndarray
     memory: int
     seed: int
-    backend: Backend
     row_groups: np.ndarray | None = None
     watched: bool = True
     by_loss: bool = False

@@ -23,11 +23,11 @@ from gpuforest.backends.booster import (
     in_monotonic_order,
     root_key,
 )
+from gpuforest.backends.rows import draw_rows
 from gpuforest.common import hashing
 from gpuforest.common.parallel import Team
 from gpuforest.compiler.types import dtype_of
 from gpuforest.core.bins import BinnedMatrix
-from gpuforest.growing.edges import draw_rows
 from gpuforest.kernels.boosted_tree import numba as compiled
 from gpuforest.kernels.boosted_tree import records
 from gpuforest.kernels.boosted_tree.numpy import grow_tree
@@ -239,14 +239,14 @@ class PreparedTree:
 class NumbaBooster(NumpyBooster):
     """The same, compiled, on threads."""
 
-    def __init__(self, boosting: Boosting) -> None:
+    def __init__(self, boosting: Boosting, n_threads: int) -> None:
         super().__init__(boosting)
         self.spaces: SimpleQueue[Workspace] = SimpleQueue()
         self.columns = columns_of(boosting.matrix, self.stats[0])
         K, N, _ = self.stats.shape
         blocks = N * K // LEAST_GRADIENTS
         work = max(len(self.columns.codes), K, blocks)
-        self.team = Team(min(boosting.backend.n_threads, work))
+        self.team = Team(min(n_threads, work))
         self.n_threads = self.team.n_threads
         self.n_blocks = max(1, min(self.n_threads, blocks))  # of rows that threads share
 

@@ -15,16 +15,16 @@ from typing import Any
 import numpy as np
 
 from gpuforest.backends import boosters, numpy
-from gpuforest.backends.base import Array, Backend, Moved
+from gpuforest.backends.base import Array, Backend, Moved, Nodes, RowSampling
 from gpuforest.backends.booster import Boosting
-from gpuforest.backends.rows import RowSampling, new_codes, value_dtype
-from gpuforest.backends.slots import Nodes
+from gpuforest.backends.rows import value_dtype
 from gpuforest.common.parallel import cut_evenly, cut_pieces, parallel_map
 from gpuforest.compiler.decorators import Kernel
 from gpuforest.core.bins import BinEdges
 from gpuforest.core.fit import Fit
 from gpuforest.core.forest import Forest
 from gpuforest.core.frontier import Frontier, Splits, Subtrees
+from gpuforest.core.kind import SplitKind
 from gpuforest.core.rules import Sampling
 from gpuforest.core.training import Training
 from gpuforest.kernels.bag.numba import bag, in_bag
@@ -34,6 +34,7 @@ from gpuforest.kernels.edges.numba import edges as choose_edges
 from gpuforest.kernels.encode.numba import COARSE, ROWS, encode
 from gpuforest.kernels.grow_subtrees.scratch import SPARSE, Scratch, new_scratch
 from gpuforest.kernels.partition.numba import partition
+from gpuforest.kernels.project.numba import project
 from gpuforest.kernels.sets.numba import Sets, new_sets
 from gpuforest.kernels.totals.numba import totals
 from gpuforest.kernels.traverse import numba as by_codes
@@ -141,12 +142,12 @@ def edges_of(
 class NumbaBackend(numpy.NumpyBackend):
     """Numba on the CPU: compiled, threaded, cached on disk."""
 
-    name = "numba"
+    name, compiled = "numba", True
     n_workers = 1  # how many backends, this one included, work at the same time
     nodes, sampling = NumbaNodes(), NumbaSampling()
 
     def booster(self, boosting: Boosting) -> boosters.NumbaBooster:
-        return boosters.NumbaBooster(boosting)
+        return boosters.NumbaBooster(boosting, self.n_threads)
 
     def waves(
         self, sampling: Sampling, C: int, n_trees: int, n_words: int = 0, bounded: bool = False
@@ -161,7 +162,7 @@ class NumbaBackend(numpy.NumpyBackend):
         return n_workers, worker, size
 
     def encode(self, X: Array, edges: BinEdges) -> Array:
-        codes = new_codes(X.shape[0], X.shape[1], edges.code_dtype, self)
+        codes = self.new_codes(X.shape[0], X.shape[1], edges.code_dtype)
         values = edges.rounded if X.dtype == np.float32 else edges.values
 
         def part(rows: slice) -> None:
@@ -227,7 +228,7 @@ class NumbaBackend(numpy.NumpyBackend):
     def level(self, training: Training, slots: Frontier) -> Splits | None:
         """Slot by slot; but chunks are searched, by features, if there are a few large slots."""
         few = slots.n_slots < 2 * self.n_threads and self.n_threads > 1
-        if few or training.kind.name not in ("numeric", "sets"):
+        if few:
             return None
         data, rules = training.columns, training.rules
         splits = Splits.none_yet(slots.n_slots, training.n_channels, training.n_words)
@@ -256,7 +257,26 @@ class NumbaBackend(numpy.NumpyBackend):
     def project(
         self, training: Training, slots: Frontier, features: Array, weights: Array
     ) -> tuple[Array, Array, Array]:
-        return training.kind.project_compiled(training, slots, features, weights)
+        """A task takes a slot and a combination."""
+        combining, (S, k, L) = training.combining, features.shape
+        data = replace(training.columns, y=NO_LABELS)
+        count = slots.n_stored
+        first = np.cumsum(count) - count
+        codes = np.empty((k, int(count.sum())), data.codes.dtype)
+        low, shift = np.zeros((S, k), np.int64), np.zeros((S, k), np.int64)
+        features = np.ascontiguousarray(features, np.int64)
+        weights = np.ascontiguousarray(weights, np.int64)
+        pieces = np.array([(s, j, first[s]) for j in range(k) for s in range(S)], np.int64)
+
+        def part(some: Array) -> None:
+            sums = np.empty(int(count[some[:, 0]].max(initial=0)), np.int32)
+            project(
+                data, slots, features, weights, combining.coordinates, combining.n_bins, some,
+                sums, np.zeros((2, L), np.int64), codes, low, shift,
+            )  # fmt: skip
+
+        parallel_map(part, np.array_split(pieces, 4 * self.n_threads), self.n_threads)
+        return codes.T, low, shift
 
     def deep_rows(self, training: Training, n_rows: int) -> int:
         """The most rows with which all threads have work to the end: whole trees, if many grow.
@@ -276,10 +296,10 @@ class NumbaBackend(numpy.NumpyBackend):
             most = min(most, max(self.memory_budget, matrix.codes.nbytes) // (threads * row_bytes))
         return int(max(64, most))
 
-    def grow_subtrees(self, training: Training, slots: Frontier) -> Subtrees:
+    def grow_subtrees(self, training: Training, slots: Frontier, kind: SplitKind) -> Subtrees:
         """Each task of a thread takes some slots, and scratch that another one used."""
-        rules, kind, data = training.rules, training.kind, training.columns
-        n_rows, n_codes, grow = slots.n_stored, kind.n_codes(training), kind.cpu_kernel(training)
+        rules, data = training.rules, training.columns
+        n_rows, n_codes, grow = slots.n_stored, training.grown_codes, kind.cpu_kernel(training)
         ready = deque(maxlen=0) if training.matrix.scratch is None else training.matrix.scratch
 
         def scratch_for(most: int, total: int) -> Scratches:

@@ -14,8 +14,7 @@ from numba import cuda
 from numba.core import config
 
 from gpuforest.backends import gpu
-from gpuforest.backends.base import Array, Backend, Moved
-from gpuforest.backends.rows import RowSampling
+from gpuforest.backends.base import Array, Backend, Moved, RowSampling
 from gpuforest.backends.slots import all_equal
 from gpuforest.common import dtypes, errors
 from gpuforest.compiler.types import as_tuple, new_arrays
@@ -53,7 +52,7 @@ class NumbaCudaBackend(Backend):
     BackendError : no GPU can be used, or the simulator is on and the compiler too
     """
 
-    name = "numba-cuda"
+    name, projects = "numba-cuda", False
     sampling = NumbaCudaSampling()
 
     def __init__(self, n_threads: int = 1, memory_budget: int = 64 * 2**20) -> None:
@@ -122,7 +121,7 @@ class NumbaCudaBackend(Backend):
             self.launch(kernels.compare_rows, len(rows), y, rows, begin, first, means, differing)
             return differing
 
-        return sums, all_equal(training, sums, begin, end, differs)
+        return sums, all_equal(self.xp, training, sums, begin, end, differs)
 
     def histogram(self, training: Training, slots: Frontier, features: Array) -> Array:
         (S, k), data, count_rows = features.shape, training.data, training.rules.count_rows

@@ -5,11 +5,10 @@ from __future__ import annotations
 import array_api_compat.numpy
 import numpy as np
 
-from gpuforest.backends.base import Array, Backend, Moved
+from gpuforest.backends.base import Array, Backend, Moved, Nodes
 from gpuforest.backends.booster import Boosting
 from gpuforest.backends.boosters import NumpyBooster
-from gpuforest.backends.rows import RowSampling
-from gpuforest.backends.slots import Nodes, all_equal
+from gpuforest.backends.slots import all_equal
 from gpuforest.core.bins import BinEdges
 from gpuforest.core.fit import MIB, Fit
 from gpuforest.core.forest import Forest
@@ -20,6 +19,7 @@ from gpuforest.kernels.encode.numpy import encode
 from gpuforest.kernels.grow_subtrees.scratch import CACHE_BYTES, block_rows
 from gpuforest.kernels.histogram.numpy import histogram
 from gpuforest.kernels.partition.numpy import partition
+from gpuforest.kernels.project.numpy import project
 from gpuforest.kernels.totals.numpy import differs, totals
 from gpuforest.kernels.traverse.numpy import accumulate, apply
 
@@ -31,8 +31,6 @@ class NumpyNodes(Nodes):
 
     def wave_bytes(self, backend: Backend, fit: Fit, n_trees: int) -> float:
         """Rows, histograms and levels of trees that grow level by level."""
-        if fit.kind.cpu_only:
-            return deep_wave_bytes(fit, backend.n_threads, n_trees)
         slot = 8 * fit.rules.n_tried * fit.n_codes * (fit.n_channels + 1)
         # the widest level has at most half as many slots as there are leaves
         chunk, level = max(backend.memory_budget, slot), slot * n_trees * fit.leaves[0] / 2
@@ -51,7 +49,6 @@ class NumpyBackend(Backend):
     name = "numpy"
     on_host = True
     nodes: Nodes = NumpyNodes()
-    sampling: RowSampling = RowSampling()
     xp = array_api_compat.numpy
 
     def booster(self, boosting: Boosting) -> NumpyBooster:
@@ -71,7 +68,12 @@ class NumpyBackend(Backend):
         if sums is None:
             sums = totals(y, rows, weights, begin, end, training.n_channels)
         return sums, all_equal(
-            training, sums, begin, end, lambda end, mean: differs(y, rows, begin, end, mean)
+            self.xp,
+            training,
+            sums,
+            begin,
+            end,
+            lambda end, mean: differs(y, rows, begin, end, mean),
         )
 
     def histogram(self, training: Training, slots: Frontier, features: Array) -> Array:
@@ -89,7 +91,8 @@ class NumpyBackend(Backend):
     def project(
         self, training: Training, slots: Frontier, features: Array, weights: Array
     ) -> tuple[Array, Array, Array]:
-        return training.kind.project(training, slots, features, weights)
+        c = training.combining
+        return project(training.data, slots, features, weights, c.coordinates, c.n_bins)
 
     def apply(self, forest: Forest, codes: Array) -> Array:
         return apply(forest.walked(), codes)

@@ -13,7 +13,7 @@ from gpuforest.backends.base import Backend
 from gpuforest.common import errors, progress
 from gpuforest.compiler import code, families, objects
 from gpuforest.core.criteria import Criterion
-from gpuforest.splits.base import Kind
+from gpuforest.core.kind import SplitKind
 
 R = TypeVar("R")
 
@@ -158,7 +158,7 @@ def get_host_backend(n_threads: int = 1) -> Backend:
     return get_backend(_compiled_or_numpy(), n_threads)
 
 
-def for_splits(backend: Backend, criterion: Criterion, kind: Kind) -> Backend:
+def for_splits(backend: Backend, criterion: Criterion, kind: SplitKind) -> Backend:
     """The backend; or the CPU's, with a log record, if it does not have such splits, or does not
     support the criterion."""
     backend = _or_cpu(backend, kind.runs_on, kind.title)
@@ -194,7 +194,9 @@ def _or_cpu(backend: Backend, supports: Callable[[Backend], bool], what: str) ->
     if supports(backend):
         return backend
     others = (get_backend(name, backend.n_threads) for name in (_compiled_or_numpy(), "numpy"))
-    chosen = next(other for other in others if supports(other))
+    chosen = next((other for other in others if supports(other)), None)
+    if chosen is None:
+        raise errors.BackendError(f"{what}: {NO_KERNELS}")
     gpu.logger.warning(
         "backend %r has no %s: the trees grow on the CPU, on backend %r",
         backend.name,

@@ -31,6 +31,7 @@ FOLDERS = {  # of kernels that not all trees need
     "kernels.best_split.": "levels", "kernels.partition.": "levels",
     "kernels.boosted_tree.": "boosting", "kernels.gradients.": "boosting",
     "splits.oblique.": "oblique", "kernels.traverse.oblique.": "oblique",
+    "kernels.project.": "oblique",
     "splits.multiway.": "multiway",
     "splits.absolute.": "absolute", "splits.logrank.": "logrank",
     "explain.": "explanations",

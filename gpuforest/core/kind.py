@@ -8,9 +8,13 @@ from typing import Any, Protocol
 class SplitKind(Protocol):
     """A kind of split, chosen once for a fit."""
 
+    name: str
+    title: str
     cpu_only: bool
     has_sets: bool
     columns: int
+
+    def runs_on(self, backend: Any) -> bool: ...
 
     def split_words(self, fit: Any) -> tuple[float, int]: ...
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuforest.backends.base import Array, Backend
+from gpuforest.common.dtypes import Array
 from gpuforest.core.criteria import Criterion
 
 SUM_BITS = 62  # sums of moments stay below 2**62
@@ -117,18 +117,10 @@ class Target:
     """The target of every row on the backend's device."""
 
     coding: TargetCoding
-    y: Array  # i32[N, 1] class codes, or i64[N, K] moments; row-major, see `of`
+    y: Array  # i32[N, 1] class codes, or i64[N, K] moments; row-major, see `placed`
     # of survival, where splits need it: i64[N, 3], the rank of each row's time, the number of its
     # event or 0, and the factor of its weight that is its exposure
     times: np.ndarray | None = None
-
-    @classmethod
-    def of(cls, coding: TargetCoding, y: Array, backend: Backend) -> Target:
-        """A target of `y` in any layout, on the host or on the backend's device; it becomes
-        row-major, because kernels read y[row * K + output]."""
-        y, xp = backend.asarray(y), backend.xp
-        flat = xp.reshape(y, (-1,))  # row by row; a copy only of another layout
-        return cls(coding, xp.reshape(flat, y.shape))
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,6 +30,7 @@ from gpuforest.compiler.types import I64, I32s, I32s2, U64s
 from gpuforest.core.bins import BinEdges
 from gpuforest.core.nodes import MOST_COMBINED, OBLIQUE_BIN, SET_BIN, combined, is_leaf
 from gpuforest.core.nodes import unpack as unpack_nodes
+from gpuforest.core.rules import Rules
 
 BINS = 255  # of a combination in a node: equal steps from its least to its greatest sum
 DRAWS = 2**33  # hashed with a node's key, and a combination's number: what it draws
@@ -54,8 +55,8 @@ class Combining:
     n_bins: I64  # codes of a combination in a node are 0 .. n_bins - 1, and n_bins is missing
 
     @classmethod
-    def of(cls, edges: BinEdges, mean: float, heaviest: int, asarray: Any) -> Combining:
-        """For combinations of `mean` features on average."""
+    def of(cls, edges: BinEdges, rules: Rules, asarray: Any) -> Combining:
+        """What the rules ask for; asarray : puts an array where the trees grow."""
         numeric = np.flatnonzero(edges.kinds != CATEGORICAL).astype(np.int32)
         position = np.full(edges.n_features, -1, np.int32)
         position[numeric] = np.arange(len(numeric))
@@ -63,9 +64,9 @@ class Combining:
             raise ValueError(
                 f"combinations of features need at most {OBLIQUE_BIN} bins of each: lower max_bins"
             )
-        host = edges.coordinates, chances(mean, len(numeric)), numeric, position
+        host = edges.coordinates, chances(rules.combined, len(numeric)), numeric, position
         coordinates, above, numeric, position = map(asarray, host)
-        return cls(coordinates, above, numeric, position, heaviest, combined_bins(edges))
+        return cls(coordinates, above, numeric, position, rules.heaviest, combined_bins(edges))
 
     @property
     def most(self) -> I64:

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gpuforest.compiler.types import I64, Codes2, I32s, Targets2
-
-if TYPE_CHECKING:  # kernels import the records here, and need none of these
-    from gpuforest.backends.base import Backend
-    from gpuforest.core.bins import BinnedMatrix
-    from gpuforest.core.target import Target
-    from gpuforest.core.terms import Combining
-    from gpuforest.splits.base import Kind
+from gpuforest.core.bins import BinnedMatrix
 from gpuforest.core.rules import Rules, Sampling
+from gpuforest.core.target import Target
+from gpuforest.core.terms import NO_COMBINATIONS, Combining, combined_bins, words_for
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,11 +33,7 @@ class Training:
     sampling: Sampling  # the rules for drawing bags
     rules: Rules  # the rules for growing trees
     seed: int  # determines every random draw
-    backend: Backend  # runs the kernels
-
-    def on(self, backend: Backend) -> Training:
-        """The same training on another backend."""
-        return replace(self, backend=backend)
+    combining: Combining = NO_COMBINATIONS  # what combinations of features are drawn from
 
     @property
     def n_features(self) -> int:
@@ -65,22 +55,10 @@ class Training:
         """W, the 64-bit words of a split set; 0 if no feature is categorical."""
         return self.matrix.edges.most_words
 
-    @cached_property
-    def kind(self) -> Kind:
-        """The kind of split, which is chosen once."""
-        from gpuforest.splits.kinds import kind_of
-
-        return kind_of(self.rules, self.n_words > 0)
-
-    @cached_property
-    def combining(self) -> Combining:
-        """What combinations of features are drawn from."""
-        from gpuforest.core.terms import NO_COMBINATIONS, Combining
-
-        rules, edges = self.rules, self.matrix.edges
-        if not self.kind.combines:
-            return NO_COMBINATIONS
-        return Combining.of(edges, rules.combined, rules.heaviest, self.backend.asarray)
+    @property
+    def combines(self) -> bool:
+        """Whether nodes may split by combinations of features."""
+        return self.combining.n_bins > 0
 
     @property
     def data(self) -> Data:
@@ -96,8 +74,14 @@ class Training:
 
     @property
     def node_words(self) -> int:
-        """The most words that a node stores, of a set or of a combination."""
-        return self.kind.node_words(self)
+        """The most 64-bit words that a node stores, of a set or of a combination."""
+        of_sets = max(self.n_words, int(self.rules.multiway))  # whose kernel always takes sets
+        return max(of_sets, words_for(self.combining.most_features)) if self.combines else of_sets
+
+    @property
+    def grown_codes(self) -> int:
+        """The codes of a histogram while whole subtrees grow."""
+        return combined_bins(self.matrix.edges) + 1 if self.combines else self.n_codes
 
     @property
     def hist_channels(self) -> int:

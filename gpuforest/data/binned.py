@@ -15,7 +15,6 @@ from zipfile import BadZipFile
 import numpy as np
 
 from gpuforest.backends.base import Array, Backend
-from gpuforest.backends.rows import new_codes
 from gpuforest.common.arguments import draw_seed
 from gpuforest.core.bins import BinEdges, Categories, Statistics, TargetStatistic
 from gpuforest.growing.edges import DEVICE_VALUES, fit_edges
@@ -214,7 +213,7 @@ class BinnedData:
         size = max(1, DEVICE_VALUES // self.shape[1])
         for begin in range(0, len(self), size):
             end = min(begin + size, len(self))
-            block = new_codes(end - begin, sample.shape[1], sample.dtype, backend)
+            block = backend.new_codes(end - begin, sample.shape[1], sample.dtype)
             block[:, : self.shape[1]] = backend.asarray(np.ascontiguousarray(codes[begin:end]))
             yield begin, end, block
 

@@ -18,7 +18,6 @@ from gpuforest.common import progress, sums
 from gpuforest.core import nodes
 from gpuforest.core.forest import Forest, joined
 from gpuforest.core.target import CheckedTarget
-from gpuforest.core.training import Training
 from gpuforest.data.arrays import in_kind_of, is_on_device, to_host
 from gpuforest.data.binned import Passed
 from gpuforest.estimators import ensembles, fits, foreign, growing, params, tasks
@@ -26,7 +25,7 @@ from gpuforest.estimators.settings import Settings, check_some_weight, row_weigh
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
 from gpuforest.growing import predict as prediction
 from gpuforest.growing import reweighting
-from gpuforest.growing.grow import grow, keeping_scratch
+from gpuforest.growing.grow import keeping_scratch
 from gpuforest.growing.targets import integer_weights
 
 SHARED = ("max_bins", "backend", "memory_limit")  # parameters of ours and of the tree's
@@ -126,7 +125,7 @@ class AdaBoost(ensembles.BaseForest):
             whole = integer_weights(weights if factors is None else weights * factors)
             reweighted = replace(training, sampling=replace(sampling, weights=whole))
             trees.append(self._one_tree(t, replace(plan, training=reweighted)))
-            return self._judge(trees[-1], training, target, weights)
+            return self._judge(trees[-1], plan, target, weights)
 
         rounds = reweighting.boost(first, self._most_trees, grow_round)
         if not rounds:  # the first tree is no better than chance
@@ -148,7 +147,7 @@ class AdaBoost(ensembles.BaseForest):
         rules = rules_of(plan.settings, training.n_features, training.sampling, coding, has_sets)
         plan = replace(plan, training=replace(training, rules=rules), combine="mean")
         with progress.counting_on(t, self._most_trees):
-            waves = grow(plan.training, t, t + 1, plan.pruning)
+            waves = plan.grow(t, t + 1)
         return plan.finish(waves, t)
 
     def _class_factors(self, checked: CheckedTarget, weights: np.ndarray) -> np.ndarray | None:
@@ -162,7 +161,7 @@ class AdaBoost(ensembles.BaseForest):
         return sums.near_one(factors) if factors.max() < 2.0**-512 else factors
 
     def _judge(
-        self, tree: Forest, training: Training, target: np.ndarray, weights: np.ndarray
+        self, tree: Forest, plan: growing.TrainingPlan, target: np.ndarray, weights: np.ndarray
     ) -> reweighting.Round | None:
         """What follows from the errors of a tree, and from the rows' weights; see `boost`."""
         raise NotImplementedError
@@ -213,11 +212,11 @@ class AdaBoost(ensembles.BaseForest):
             yield float(score(y, to_host(predicted), sample_weight=weight))
 
 
-def reached(tree: Forest, training: Training) -> Iterator[tuple[slice, np.ndarray]]:
+def reached(tree: Forest, plan: growing.TrainingPlan) -> Iterator[tuple[slice, np.ndarray]]:
     """Blocks of training rows, and the row of the leaf table that each of them reaches in a single
     tree, i64[n]."""
-    backend = training.backend
-    leaf = backend.asnumpy(backend.apply(tree, training.matrix.codes))[:, 0]
+    backend = plan.backend
+    leaf = backend.asnumpy(backend.apply(tree, plan.training.matrix.codes))[:, 0]
     for rows in sums.blocks(len(leaf)):
         yield rows, np.asarray(nodes.leaf_rows(tree.nodes[leaf[rows]]))
 
@@ -266,12 +265,12 @@ class AdaBoostClassifier(AdaBoost, tasks.Classifier):
         return "votes"
 
     def _judge(
-        self, tree: Forest, training: Training, target: np.ndarray, weights: np.ndarray
+        self, tree: Forest, plan: growing.TrainingPlan, target: np.ndarray, weights: np.ndarray
     ) -> reweighting.Round | None:
-        classes = training.target.coding.classes
+        classes = plan.training.target.coding.classes
         assert classes is not None
         labels, wrong = tree.values.argmax(axis=1), np.empty(len(target), bool)
-        for rows, at in reached(tree, training):
+        for rows, at in reached(tree, plan):
             wrong[rows] = labels[at] != target[rows]
         return reweighting.samme(wrong, weights, len(classes), float(self.learning_rate))
 
@@ -383,14 +382,14 @@ class AdaBoostRegressor(AdaBoost, tasks.Regressor):
         return "median"
 
     def _judge(
-        self, tree: Forest, training: Training, target: np.ndarray, weights: np.ndarray
+        self, tree: Forest, plan: growing.TrainingPlan, target: np.ndarray, weights: np.ndarray
     ) -> reweighting.Round | None:
         residuals = np.empty(len(target))
-        for rows, at in reached(tree, training):
+        for rows, at in reached(tree, plan):
             residuals[rows] = np.abs(tree.values[at, 0] - target[rows])
         # trees hold targets as multiples of a unit: errors within it are none
         largest = max(target.max(), -target.min())
-        residuals[residuals <= 1 / training.target.coding.scale + np.spacing(largest)] = 0.0
+        residuals[residuals <= 1 / plan.training.target.coding.scale + np.spacing(largest)] = 0.0
         return reweighting.r2(residuals, weights, self.loss, float(self.learning_rate))
 
     def predict(self, X: Any) -> Any:

@@ -167,9 +167,9 @@ def unbiased_feature_importances_(self: Any) -> Any:
     return self._unbiased_importances_
 
 
-def keep_unbiased_importances(self: Any, training: Training) -> None:
+def keep_unbiased_importances(self: Any, training: Training, backend: base.Backend) -> None:
     """Set what `unbiased_feature_importances_` gives."""
-    (forest, sampling), y, backend = judges(self), training.target.y, training.backend
+    (forest, sampling), y = judges(self), training.target.y
     with progress.stage("importances"):
         importances = unbiased_importances(forest, training.matrix, y, sampling, backend)
     of_trees = importances[:, ~np.isnan(importances[0])]

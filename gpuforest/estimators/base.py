@@ -20,7 +20,7 @@ from gpuforest.core import criteria
 from gpuforest.core.bins import BinEdges, Categories, Statistics
 from gpuforest.core.forest import Forest
 from gpuforest.core.rules import Sampling
-from gpuforest.core.target import CheckedTarget, Target, TargetCoding
+from gpuforest.core.target import CheckedTarget, TargetCoding
 from gpuforest.core.training import Training
 from gpuforest.data import arrays, validation
 from gpuforest.data.binned import BinnedData, Passed, edges_of
@@ -39,6 +39,7 @@ from gpuforest.estimators.settings import (
     signs_of,
 )
 from gpuforest.explain.importances import impurity_importances
+from gpuforest.growing import targets
 from gpuforest.growing.edges import bin_matrix, most_bins
 from gpuforest.growing.grow import grow
 from gpuforest.splits import kinds
@@ -170,7 +171,9 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
             waves = [forest for forest in (before, *self._grown) if forest is not None]
             n_trees = growing.n_trees_of(waves) if self._grown else self._most_trees
             plan, waves, n_trees = self._first_waves(plan, waves, n_trees)
-            waves += grow(plan.training, growing.n_trees_of(waves), n_trees, plan.pruning)
+            waves += grow(
+                plan.training, plan.backend, growing.n_trees_of(waves), n_trees, plan.pruning
+            )
             forest = before
             if forest is None or n_trees > forest.n_trees:  # else the errors alone are asked for
                 forest = plan.finish(waves, 0)
@@ -216,12 +219,14 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
             if edges is None:
                 edges = edges_of(X, max_bins, integers, seed, backend, categories, statistics)
             matrix = bin_matrix(X, edges, backend)
-            target = Target.of(coding, codes, backend)
-            rules = kinds.fitted(rules, matrix, sampling, backend)
+            target = targets.placed(coding, codes, backend)
             if judges.blocks is not None and edges.statistics:
                 refuse_statistics()
-        training = Training(matrix, target, sampling, rules, seed, backend)
-        return growing.TrainingPlan(training, settings, checked, self._combine(), judges.blocks)
+        training = Training(matrix, target, sampling, rules, seed)
+        training = kinds.kind_in(training).fitted(backend, training)
+        return growing.TrainingPlan(
+            training, backend, settings, checked, self._combine(), judges.blocks
+        )
 
     def _for_rows(self, settings: Settings, n_rows: int) -> Settings:
         """The parameters for trees that draw from n_rows rows."""
@@ -251,7 +256,7 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
     def _keep_fit(self, forest: Forest, plan: growing.TrainingPlan) -> None:
         """Keep the forest, and what else a fit leaves."""
         self._keep(forest)
-        self.criterion_, self.backend_ = plan.settings.criterion, plan.training.backend.name
+        self.criterion_, self.backend_ = plan.settings.criterion, plan.backend.name
         self._sampling_ = plan.training.sampling
         self._look_out_of_bag(plan)
 

@@ -210,10 +210,10 @@ class HistGradientBoosting(BaseTrees, presets.HasPresets):
                 train = replace(train, X=None)  # it may be a copy, which nothing needs any more
         boosting = Boosting(
             matrix=matrix, y=np.ascontiguousarray(train.y, np.float64), weight=train.weight,
-            loss=loss, signs=signs, groups=interacting, memory=memory, seed=seed, backend=backend,
+            loss=loss, signs=signs, groups=interacting, memory=memory, seed=seed,
             row_groups=train.numbers() if self.subsample < 1 else None, **self._rules(),
         )  # fmt: skip
-        self._run(boosting, train, validation, classes, earlier)
+        self._run(boosting, backend, train, validation, classes, earlier)
         self.backend_ = backend.name
 
     def _use_statistics(
@@ -277,8 +277,8 @@ class HistGradientBoosting(BaseTrees, presets.HasPresets):
         }  # fmt: skip
 
     def _run(
-        self, b: Boosting, train: Rows, validation: Rows | None, classes: np.ndarray | None,
-        earlier: Any,
+        self, b: Boosting, backend: Backend, train: Rows, validation: Rows | None,
+        classes: np.ndarray | None, earlier: Any,
     ) -> None:  # fmt: skip
         """Grow the rounds, and keep the forest."""
         baseline = b.loss.baseline(train.y, train.weight)
@@ -292,16 +292,16 @@ class HistGradientBoosting(BaseTrees, presets.HasPresets):
         else:
             fits.check_same(earlier.forest_, b.matrix.edges, coding)
             coding, begin = earlier.forest_.coding, earlier.n_iter_
-            values = predict(earlier.forest_, train.X, b.backend)
-            raw[:] = (values if on_host(values) else b.backend.asnumpy(values)).T
-        watch = Watch(self, b, train, validation, coding, raw, earlier)
+            values = predict(earlier.forest_, train.X, backend)
+            raw[:] = (values if on_host(values) else backend.asnumpy(values)).T
+        watch = Watch(self, b, backend, train, validation, coding, raw, earlier)
         grown: list[Round] = []
         if earlier is None:
             watch.stops(grown)
         n_new = self.max_iter - begin
         with progress.stage("growing"):
             # the range comes first, so that no round is grown for nothing
-            for _, done in zip(range(n_new), rounds.rounds(b, raw, begin), strict=False):
+            for _, done in zip(range(n_new), rounds.rounds(b, backend, raw, begin), strict=False):
                 grown.append(done)
                 ends = watch.stops(grown)
                 progress.report(len(grown), n_new, partial(watch.note, grown, begin))

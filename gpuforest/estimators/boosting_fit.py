@@ -16,13 +16,13 @@ from sklearn.model_selection import train_test_split
 
 from gpuforest.backends.base import Backend
 from gpuforest.backends.booster import Boosting, Round
-from gpuforest.backends.rows import take_rows
+from gpuforest.backends.rows import draw_rows
 from gpuforest.core.forest import Forest
 from gpuforest.data.binned import BinnedData, Passed
 from gpuforest.data.validation import check_groups
 from gpuforest.estimators.settings import UNLIMITED
 from gpuforest.growing.boosted import BoostedCoding, forest_of, joined
-from gpuforest.growing.edges import bin_matrix, draw_rows
+from gpuforest.growing.edges import bin_matrix
 from gpuforest.growing.predict import predict
 
 
@@ -47,7 +47,7 @@ class Rows:
         parts = self.weight, self.groups, self.blocks
         weight, groups, blocks = (None if a is None else a[rows] for a in parts)
         binned = isinstance(self.X, BinnedData)
-        X = self.X.take(rows) if binned else take_rows(self.X, rows, backend)
+        X = self.X.take(rows) if binned else backend.take_rows(self.X, rows)
         return Rows(X, self.y[rows], weight, groups, blocks)
 
     def numbers(self) -> np.ndarray | None:
@@ -66,10 +66,11 @@ class Watch:
     """Follows the scores of a fit, and says when it stops."""
 
     def __init__(
-        self, estimator: Any, boosting: Boosting, train: Rows, validation: Rows | None,
-        coding: BoostedCoding, raw: np.ndarray, earlier: Any,
+        self, estimator: Any, boosting: Boosting, backend: Backend, train: Rows,
+        validation: Rows | None, coding: BoostedCoding, raw: np.ndarray, earlier: Any,
     ) -> None:  # fmt: skip
         self.estimator, self.boosting, self.coding = estimator, boosting, coding
+        self.backend = backend
         self.train, self.validation, self.raw = train, validation, raw
         self.train_scores, self.validation_scores = list[float](), list[float]()
         self.earlier: Forest | None = None
@@ -80,7 +81,6 @@ class Watch:
         self.is_on, self.by_loss = estimator.do_early_stopping_, estimator.scoring == "loss"
         if not self.is_on:
             return
-        backend = boosting.backend
         if validation is not None:
             self.matrix = bin_matrix(validation.X, boosting.matrix.edges, backend)
             start = np.repeat(coding.baseline[None], len(validation.y), axis=0)
@@ -110,7 +110,9 @@ class Watch:
             b = self.boosting
             last = forest_of(grown[-1:], b.matrix.edges, self.coding, b.seed)
             trees = range(last.n_trees)
-            self.raw_val = b.backend.accumulate(last, self.matrix.codes, trees, None, self.raw_val)
+            self.raw_val = self.backend.accumulate(
+                last, self.matrix.codes, trees, None, self.raw_val
+            )
         train, validation = self._losses(grown) if self.by_loss else self._scores()
         self.train_scores.append(train)
         scores = self.train_scores
@@ -142,18 +144,18 @@ class Watch:
         score = -(loss.mean(train.y, self.raw, train.weight) if mean is None else mean)
         if other is None:
             return score, None
-        raw = self.boosting.backend.asnumpy(self.raw_val)
+        raw = self.backend.asnumpy(self.raw_val)
         return score, -loss.mean(other.y, np.ascontiguousarray(raw.T), other.weight)
 
     def _scores(self) -> tuple[float, float | None]:
         """Scores of the user's scorer, which calls the estimator's predictions."""
         train, raw = self.train, self.raw.T
         if self.scored is not None:
-            train, raw = train.take(self.scored, self.boosting.backend), raw[self.scored]
+            train, raw = train.take(self.scored, self.backend), raw[self.scored]
         score = self._score(train, raw)
         if self.validation is None:
             return score, None
-        return score, self._score(self.validation, self.boosting.backend.asnumpy(self.raw_val))
+        return score, self._score(self.validation, self.backend.asnumpy(self.raw_val))
 
     def _score(self, rows: Rows, raw: np.ndarray) -> float:
         estimator = self.estimator

@@ -240,7 +240,7 @@ class BaseForest(BaseTrees):
         """Out-of-bag predictions f64[N, n_values]; NaN, with a warning, for rows that every
         tree drew. The errors on the way are kept, unless they are known."""
         forest, rows = self._oob_forest(bagged.judges(self)[0]), plan.sample()
-        oob = OutOfBag(plan.training, n_values=forest.values.shape[1])
+        oob = OutOfBag(plan.training, plan.backend, n_values=forest.values.shape[1])
         error, curve = self._oob_error(plan.checked, rows), []
         for point in oob.follow([forest], curve_points(forest.n_trees), error, rows=rows):
             curve.append(point)
@@ -263,7 +263,7 @@ class BaseForest(BaseTrees):
             with progress.stage("out of bag"):
                 self._set_oob_score_and_attributes(plan)
         if importances:
-            bagged.keep_unbiased_importances(self, plan.training)
+            bagged.keep_unbiased_importances(self, plan.training, plan.backend)
 
     def _set_oob_score_and_attributes(self, plan: growing.TrainingPlan) -> None:
         raise NotImplementedError

@@ -42,6 +42,7 @@ class TrainingPlan:
     """What the trees of a fit grow from, and how they are pruned and finished."""
 
     training: Training
+    backend: base.Backend
     settings: Settings
     checked: CheckedTarget  # the target before it was encoded
     combine: str  # how the trees' predictions combine, see `Forest`
@@ -62,6 +63,10 @@ class TrainingPlan:
         early = self.settings.prunes and not self.settings.values_from_rows
         return self.prune if early else None
 
+    def grow(self, begin: int, end: int) -> list[Forest]:
+        """Grow the trees begin .. end - 1, wave by wave."""
+        return grow(self.training, self.backend, begin, end, self.pruning)
+
     def prune(self, forest: Forest) -> Forest:
         """Cut the trees back as the parameters ask for it."""
         settings, criterion = self.settings, self.training.rules.criterion
@@ -72,20 +77,20 @@ class TrainingPlan:
     def finish(self, waves: list[Forest], first: int) -> Forest:
         """The forest of grown trees, as it predicts; `first`: the number of its first tree."""
         training, settings, y = self.training, self.settings, self.checked.values
-        rules, forest = training.rules, merged(waves, training)
+        rules, forest = training.rules, merged(waves, training, self.backend.n_threads)
         if settings.values_from_rows:
-            forest = self.prune(with_node_values(forest, training, y, first))
+            forest = self.prune(with_node_values(forest, training, self.backend, y, first))
         forest = replace(forest, combine=self.combine)
         if len(rules.signs):
             forest = clip_leaves(forest, rules.signs, rules.criterion)
         if settings.is_single and rules.criterion.spread is not None and not forest.coding.several:
-            forest = with_leaf_impurity(forest, training, y, rules.criterion)
+            forest = with_leaf_impurity(forest, training, self.backend, y, rules.criterion)
         return forest
 
     def sample(self) -> np.ndarray | None:
         """Rows on which errors are computed while trees grow; None: all."""
         training = self.training
-        return sampled_rows(training.seed, training.sampling, training.backend)
+        return sampled_rows(training.seed, training.sampling, self.backend)
 
     @property
     def pair(self) -> Pair:
@@ -105,7 +110,7 @@ def judges(plan: TrainingPlan, n_trees: int) -> tuple[Forest, Sampling]:
     """The trees that judge rows by blocks of time, and how they draw rows."""
     plan = replace(plan, training=keeping_scratch(plan.training))
     with progress.stage("growing judges"):
-        forest = plan.finish(grow(plan.training, 0, n_trees, plan.pruning), 0)
+        forest = plan.finish(plan.grow(0, n_trees), 0)
     return forest, plan.training.sampling
 
 
@@ -133,8 +138,8 @@ class Trials:
         """The error of these numbers, which are tried once."""
         if pair not in self.errors:
             plan = self.plan.trying(pair)
-            waves = grow(plan.training, 0, FIRST_TREES, plan.pruning)
-            oob = OutOfBag(plan.training, self._rows)
+            waves = plan.grow(0, FIRST_TREES)
+            oob = OutOfBag(plan.training, plan.backend, self._rows)
             error = self._measure(oob, _finished(plan, waves))
             if not self.waves or (error, pair) < (self.errors[self.plan.pair], self.plan.pair):
                 self.plan, self.waves = plan, waves
@@ -226,14 +231,18 @@ def grow_until_converged(
 
     first_waves : the first `FIRST_TREES` of the trees, where they grew before
     """
-    oob, points = OutOfBag(plan.training, plan.sample()), curve_points(max_trees)
+    oob, points = OutOfBag(plan.training, plan.backend, plan.sample()), curve_points(max_trees)
     grown: list[Forest] = []
     curve: Curve = []
     for end in (n for n in points if n >= min(FIRST_TREES, max_trees)):
         begin = oob.n_trees
         with progress.counting_on(begin, max_trees):
             is_there = first_waves and end == FIRST_TREES
-            waves = first_waves if is_there else grow(plan.training, begin, end, plan.pruning)
+            waves = (
+                first_waves
+                if is_there
+                else grow(plan.training, plan.backend, begin, end, plan.pruning)
+            )
         grown += waves
         passed = [n for n in points if begin < n <= end]
         curve += oob.follow(_finished(plan, waves, begin), passed, error, begin)
@@ -271,7 +280,11 @@ def grow_share(estimator: Any, data: BinnedData, begin: int, end: int) -> Forest
 
     def work(backend: base.Backend) -> Forest:
         plan = share_plan(estimator, data, backend)
-        return merged(grow(plan.training, begin, end, plan.pruning), plan.training)
+        return merged(
+            grow(plan.training, plan.backend, begin, end, plan.pruning),
+            plan.training,
+            backend.n_threads,
+        )
 
     forest: Forest = registry.run_on_backend(work, **estimator._chosen(data))
     return forest

@@ -13,7 +13,7 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.backends.base import Backend
-from gpuforest.backends.rows import take_rows
+from gpuforest.backends.rows import draw_rows
 from gpuforest.common import hashing
 from gpuforest.common.dtypes import CATEGORICAL, MAX_BINS, OFFSET, VALUE
 from gpuforest.core.bins import BinEdges, Categories
@@ -24,7 +24,6 @@ from gpuforest.estimators import bases, ensembles, growing, params
 from gpuforest.estimators.settings import RowWeights, Settings
 from gpuforest.explain.paths import average_path_length, with_path_lengths
 from gpuforest.growing import predict as prediction
-from gpuforest.growing.edges import draw_rows
 
 EVEN_BINS = 1023  # of "auto", but for features with long tails
 # Bins wanted for the middle half of a feature's values; EVEN_BINS give them if the range is at most
@@ -232,7 +231,7 @@ class IsolationForest(bases.OutlierMixin, ensembles.UnsupervisedForest):
         pool = self._pool = pool_of(seed, X.shape[0], int(settings.max_samples or 0), integers)
         if pool is not None and isinstance(X, BinnedData):
             return X.take(pool), None
-        return take_rows(X, pool, backend), None
+        return backend.take_rows(X, pool), None
 
     def _bins(
         self, X: Any, settings: Settings, integers: Any, categories: Categories, backend: Backend

@@ -58,7 +58,7 @@ class QuantileForest(ensembles.ForestRegressor):
     def _prepared(self, data: binned.Passed, seed: int, backend: base.Backend) -> TrainingPlan:
         plan = super()._prepared(data, seed, backend)
         training, y = plan.training, np.array(tasks.host_target(plan.checked), dtype=np.float64)
-        codes = training.backend.asnumpy(training.matrix.codes)[:, : training.n_features]
+        codes = plan.backend.asnumpy(training.matrix.codes)[:, : training.n_features]
         self._rows_ = TrainingRows(codes, y, training.sampling)
         return plan
 

@@ -134,7 +134,7 @@ class SurvivalForest(ensembles.BaseForest):
         return encode_moments(y, dtypes.MAX_TOTAL_WEIGHT, centred=False, backend=backend)
 
     def _keep_fit(self, forest: Forest, plan: TrainingPlan) -> None:
-        training, backend = plan.training, plan.training.backend
+        training, backend = plan.training, plan.backend
         codes = backend.asnumpy(training.matrix.codes)[:, : training.n_features]
         self._rows_ = quantile_forest.TrainingRows(codes, plan.checked.values, self._exposed_[0])
         forest = survival.with_risks(forest, self._rows_, backend)

@@ -17,7 +17,7 @@ from dataclasses import replace
 import array_api_compat.numpy as xp
 import numpy as np
 
-from gpuforest.backends.base import Array
+from gpuforest.backends.base import Array, Backend
 from gpuforest.common.parallel import parallel_map
 from gpuforest.core import criteria
 from gpuforest.core.forest import Forest, tree_groups
@@ -69,7 +69,7 @@ def bounded_means(
 
 
 def with_leaf_impurity(
-    forest: Forest, training: Training, y: Array, criterion: criteria.Criterion
+    forest: Forest, training: Training, backend: Backend, y: Array, criterion: criteria.Criterion
 ) -> Forest:
     """A single regression tree, grown from `training` and the targets f64[N] or f64[N, K], that
     knows the impurity of the leaf table's rows.
@@ -77,7 +77,7 @@ def with_leaf_impurity(
     It is the weighted mean of the squared deviation from the leaf's mean, or of half the Poisson
     deviance, added up on the host in the order of the rows, so that every backend finds the same.
     """
-    matrix, sampling, backend = training.matrix, training.sampling, training.backend
+    matrix, sampling = training.matrix, training.sampling
     y = to_host(y).reshape(len(matrix.codes), -1)
     nodes = backend.asnumpy(backend.apply(forest, matrix.codes))[:, 0]
     leaf = leaf_rows(forest.nodes[nodes])
@@ -120,7 +120,9 @@ def node_impurity(forest: Forest, tree: int, criterion: criteria.Criterion) -> n
     return np.maximum(total / weight, 0.0)
 
 
-def with_node_values(forest: Forest, training: Training, y: Array, first: int) -> Forest:
+def with_node_values(
+    forest: Forest, training: Training, backend: Backend, y: Array, first: int
+) -> Forest:
     """The forest with `node_values` and `node_errors`: the median of each node's rows, and their
     absolute error around it.
 
@@ -128,7 +130,7 @@ def with_node_values(forest: Forest, training: Training, y: Array, first: int) -
     trees hold. Errors are whole numbers of the moments' unit. The forest has the trees from the
     number `first` on under its seed, with all their splits.
     """
-    matrix, target, backend = training.matrix, training.target, training.backend
+    matrix, target = training.matrix, training.target
     moments, T = np.asarray(backend.asnumpy(target.y)), forest.n_trees
     y = np.asarray(to_host(y)).reshape(moments.shape)
     orders = [np.argsort(column, kind="stable") for column in y.T]
@@ -137,7 +139,7 @@ def with_node_values(forest: Forest, training: Training, y: Array, first: int) -
     alone.n_threads = 1
 
     def fill(t: int) -> None:
-        bag = tree_weights(training.on(alone), first + t, first + t + 1)
+        bag = tree_weights(training, first + t, first + t + 1, alone)
         weights = np.asarray(alone.asnumpy(bag))[0]
         tree, inside = one_tree(forest, t), slice(*forest.tree_offsets[t : t + 2])
         leaf = np.asarray(alone.asnumpy(alone.apply(tree, matrix.codes)))[:, 0]

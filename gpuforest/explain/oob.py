@@ -8,6 +8,7 @@ from copy import copy
 import numpy as np
 
 from gpuforest.backends.base import Array, Backend
+from gpuforest.backends.rows import draw_rows
 from gpuforest.common import elementary
 from gpuforest.common.parallel import blocks, parallel_map
 from gpuforest.core import criteria
@@ -15,7 +16,6 @@ from gpuforest.core.forest import Forest
 from gpuforest.core.rules import Sampling
 from gpuforest.core.training import Training
 from gpuforest.growing.bags import was_drawn
-from gpuforest.growing.edges import draw_rows
 
 Error = Callable[[np.ndarray], float]  # of out-of-bag predictions f64[n, n_values]
 Loss = Callable[[np.ndarray, np.ndarray], float]  # of `OutOfBag.on_host`
@@ -41,9 +41,13 @@ class OutOfBag:
     """
 
     def __init__(
-        self, training: Training, rows: np.ndarray | None = None, n_values: int | None = None
+        self,
+        training: Training,
+        backend: Backend,
+        rows: np.ndarray | None = None,
+        n_values: int | None = None,
     ) -> None:
-        backend, codes = training.backend, training.matrix.codes
+        codes = training.matrix.codes
         n_values = training.target.coding.n_values if n_values is None else n_values
         xp, self.n_trees = backend.xp, 0
         self._sampling, self._backend = training.sampling, backend

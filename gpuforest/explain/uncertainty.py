@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gpuforest.backends import base, numpy
+from gpuforest.common.dtypes import Array
 from gpuforest.core import nodes
 from gpuforest.core.forest import Forest
 from gpuforest.core.rules import Sampling
@@ -140,7 +141,7 @@ def draws_variance(sampling: Sampling) -> float:
 
 
 def standard_errors(
-    forest: Forest, sampling: Sampling, G: np.ndarray, X: base.Array, backend: base.Backend
+    forest: Forest, sampling: Sampling, G: np.ndarray, X: Array, backend: base.Backend
 ) -> np.ndarray:
     """Standard errors f64[N, K] of predictions; 0 where the corrected variance is negative."""
     T, v, predictions = forest.n_trees, draws_variance(sampling.units), node_predictions(forest)

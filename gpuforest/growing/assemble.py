@@ -41,10 +41,12 @@ NO_NUMBERS, NO_SETS = np.zeros(0, np.int64), np.zeros(0, np.uint64)
 Level = tuple[Array, Array, Array, Array, Array, Array]
 
 
-def grown_wave(training: Training, levels: list[Level], parts: list[Subtrees]) -> forest.Forest:
+def grown_wave(
+    backend: Backend, training: Training, levels: list[Level], parts: list[Subtrees]
+) -> forest.Forest:
     """The trees of a wave from its levels, of which the first holds the roots, and the subtrees of
     the deep slots of all levels. The second list is emptied, to make room."""
-    backend, xp, coding = training.backend, training.backend.xp, training.target.coding
+    xp, coding = backend.xp, training.target.coding
     n_trees, depth, subtrees = levels[0][0].shape[0], len(levels), parts.pop()
     # 1. the slots of all levels, one level after another, linked to those below them
     *columns, sets = zip(*levels, strict=True)
@@ -76,7 +78,7 @@ def grown_wave(training: Training, levels: list[Level], parts: list[Subtrees]) -
     if not coding.is_classes:
         leaf_sums = _in_node_order(backend, offsets, nodes, leaf_sums)
     if n_words:
-        edges, combines = training.matrix.edges, training.kind.combines
+        edges, combines = training.matrix.edges, training.combines
         words = _sets_in_order(nodes, set_at, words, edges, combines)
     return _forest(training, nodes, offsets, leaf_sums, words)
 
@@ -133,9 +135,12 @@ def _in_node_order(
 def _forest(
     training: Training, nodes: np.ndarray, offsets: np.ndarray, table: np.ndarray, sets: np.ndarray
 ) -> forest.Forest:
-    edges, coding, marks = training.matrix.edges, training.target.coding, training.kind.forest_marks
-    marks = marks if len(sets) else {}
-    return forest.Forest(nodes, offsets, table, edges, coding, training.seed, sets=sets, **marks)
+    edges, coding, stored = training.matrix.edges, training.target.coding, len(sets) > 0
+    multiway, oblique = training.rules.multiway and stored, training.combines and stored
+    return forest.Forest(
+        nodes, offsets, table, edges, coding, training.seed, sets=sets, multiway=multiway,
+        oblique=oblique,
+    )  # fmt: skip
 
 
 def _on_host(backend: Backend, subtrees: Subtrees, n_before: int) -> Subtrees:
@@ -160,7 +165,7 @@ def _sets_in_order(
     return np.asarray(sets[source])
 
 
-def merged(waves: list[forest.Forest], training: Training) -> forest.Forest:
+def merged(waves: list[forest.Forest], training: Training, n_threads: int) -> forest.Forest:
     """The forest of the trees of all waves, numbered in their order.
 
     A fit holds most memory here, so `waves` is emptied, and each wave is freed once it is placed.
@@ -198,7 +203,7 @@ def merged(waves: list[forest.Forest], training: Training) -> forest.Forest:
             rows = number[leaf_rows(block[leaf]) + first_row[i]]
             placed[leaf] = rows.astype(np.uint64) + np.uint64(LEAF_WORD)
 
-    parallel_map(place, range(len(parts)), training.backend.n_threads)
+    parallel_map(place, range(len(parts)), n_threads)
     return _forest(training, nodes, offsets, table, sets)
 
 

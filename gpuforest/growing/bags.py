@@ -125,10 +125,10 @@ def drawn_once(xp: Any, keys: Array, count: int, n: int, backend: Backend) -> Ar
     return hashing.permute(xp, keys[:, None], items[None, :], n) < count
 
 
-def tree_weights(training: Training, first: int, last: int) -> Array:
+def tree_weights(training: Training, first: int, last: int, backend: Backend) -> Array:
     """The weight of each row in the statistics of the trees first .. last - 1,
     i32[last - first, N]: the number of its draws times the weight that a draw adds."""
-    sampling, target, backend = training.sampling, training.target, training.backend
+    sampling, target = training.sampling, training.target
     bags = draw_bags(sampling, training.seed, first, last, backend)
     if sampling.factors is None and not sampling.balance:
         return bags

@@ -21,13 +21,12 @@ from gpuforest.backends.base import Array, Backend
 from gpuforest.backends.rows import (
     BLOCK_ROWS,
     column_edges,
-    new_codes,
     on_host,
     row_hashes,
     rows_below,
     value_dtype,
 )
-from gpuforest.common import dtypes, hashing
+from gpuforest.common import dtypes
 from gpuforest.core.bins import SAMPLE_ROWS, BinEdges, BinnedMatrix, Categories
 
 # max_bins="auto" gives each value a bin if every feature has at most FEW_VALUES distinct values,
@@ -81,7 +80,7 @@ def bin_matrix(X: Array, edges: BinEdges, backend: Backend) -> BinnedMatrix:
             codes = block
             break
         if codes is None:
-            codes = new_codes(X.shape[0], block.shape[1], block.dtype, backend)
+            codes = backend.new_codes(X.shape[0], block.shape[1], block.dtype)
         codes[begin:end, :] = block
     return BinnedMatrix(codes, backend.asarray(edges.n_bins), edges)
 
@@ -180,10 +179,3 @@ def hash_limit(count: int, n_rows: int) -> int:
 def lowest(hashes: np.ndarray, count: int) -> np.ndarray:
     """The positions of the `count` lowest hashes, i64[count], ascending."""
     return np.sort(np.argpartition(hashes, count - 1)[:count])
-
-
-def draw_rows(seed: int, n_rows: int, count: int) -> np.ndarray:
-    """A random sample of `count` of n_rows rows, i64[count], ascending."""
-    key = np.full((1, 1), seed, dtype=np.uint64)
-    rows = hashing.permute(np, key, np.arange(count, dtype=np.uint64)[None], n_rows)[0]
-    return np.sort(rows.astype(np.int64))

@@ -20,7 +20,7 @@ from queue import SimpleQueue
 
 import numpy as np
 
-from gpuforest.backends.base import Active
+from gpuforest.backends.base import Active, Backend
 from gpuforest.backends.slots import bounds_below
 from gpuforest.common import hashing, parallel, progress
 from gpuforest.core.forest import Forest
@@ -28,19 +28,23 @@ from gpuforest.core.frontier import Frontier, Splits
 from gpuforest.core.training import Training
 from gpuforest.growing.assemble import Level, grown_wave, no_subtrees
 from gpuforest.growing.bags import tree_features, tree_weights
+from gpuforest.splits.base import Kind
+from gpuforest.splits.kinds import kind_in
 
 Prune = Callable[[Forest], Forest]
-Worker = tuple[Training, Active]
+Worker = tuple[Training, Backend, Active]
 
 
-def grow(training: Training, begin: int, n_trees: int, prune: Prune | None = None) -> list[Forest]:
+def grow(
+    training: Training, backend: Backend, begin: int, n_trees: int, prune: Prune | None = None
+) -> list[Forest]:
     """Grow the trees begin .. n_trees - 1 of the seed, as many at once as memory allows, and return
     them wave by wave; `merged` makes one forest of them. `prune` cuts the trees of a wave back as
     soon as they have grown, so that unpruned trees of only one wave are in memory."""
     n_new = n_trees - begin
     if not n_new:  # max_features="oob" may have grown all of them
         return []
-    workers, size = workers_of(training, n_new)
+    workers, size = workers_of(training, backend, n_new)
     idle: SimpleQueue[Worker] = SimpleQueue()
     for worker in workers:
         idle.put(worker)
@@ -52,17 +56,17 @@ def grow(training: Training, begin: int, n_trees: int, prune: Prune | None = Non
     )
 
 
-def workers_of(training: Training, n_trees: int) -> tuple[list[Worker], int]:
+def workers_of(training: Training, backend: Backend, n_trees: int) -> tuple[list[Worker], int]:
     """What each of the waves that grow at the same time grows from, where there are n_trees trees
     in all; and the trees of a wave."""
-    places = training.backend.places(training, n_trees)
+    places = backend.places(training, n_trees)
     workers, sizes = [], []
-    for place, active in places:
-        n_waves, backend, size = place.backend.waves(
+    for place, at, active in places:
+        n_waves, worker, size = at.waves(
             place.sampling, place.n_channels, -(-n_trees // len(places)), place.node_words,
             len(place.rules.signs) > 0,
         )  # fmt: skip
-        workers += [(keeping_scratch(place.on(backend)), active)] * n_waves
+        workers += [(keeping_scratch(place), worker, active)] * n_waves
         sizes.append(size)
     return workers, min(sizes)
 
@@ -80,61 +84,61 @@ def grow_wave(
 ) -> Forest:
     """Grow the trees first .. min(first + size, n_trees) - 1 where none grow now: all of them level
     by level, then the subtrees of the deep slots."""
-    training, active = worker = idle.get()
-    backend, last = training.backend, min(first + size, n_trees)
+    training, backend, active = worker = idle.get()
+    kind, last = kind_in(training), min(first + size, n_trees)
     try:
         with active():
-            frontier = roots(training, first, last)
-            deep_rows = training.kind.deep_rows(training, frontier.n_held)
+            frontier = roots(training, backend, first, last)
+            deep_rows = kind.deep_rows(backend, training, frontier.n_held)
             levels: list[Level] = []
             handed_over: list[Frontier] = []
             while frontier.n_slots:
-                level, frontier = advance(training, frontier, deep_rows, handed_over)
+                level, frontier = advance(training, backend, kind, frontier, deep_rows, handed_over)
                 levels.append(level)
             deep = backend.nodes.join(backend, handed_over, frontier.rows, frontier.weights)
             del frontier, handed_over  # their rows make room
             subtrees = [
-                backend.grow_subtrees(training, deep)
+                backend.grow_subtrees(training, deep, kind)
                 if deep.n_slots
                 else no_subtrees(backend.xp, deep)
             ]
             del deep
-            wave = grown_wave(training, levels, subtrees)
+            wave = grown_wave(backend, training, levels, subtrees)
             return wave if prune is None else prune(wave)
     finally:
         idle.put(worker)
 
 
 def advance(
-    training: Training, frontier: Frontier, deep_rows: int, handed_over: list[Frontier]
-) -> tuple[Level, Frontier]:
+    training: Training, backend: Backend, kind: Kind, frontier: Frontier, deep_rows: int,
+    handed_over: list[Frontier],
+) -> tuple[Level, Frontier]:  # fmt: skip
     """Split the slots of one depth: their level, and the frontier of the next depth. The deep
     slots are appended to `handed_over`."""
-    backend, rules, xp = training.backend, training.rules, training.backend.xp
-    kind, wide, deep = backend.nodes.sort_out(training, frontier, deep_rows)
+    rules, xp = training.rules, backend.xp
+    sorts, wide, deep = backend.nodes.sort_out(backend, training, frontier, deep_rows)
     handed_over.append(deep)
     if len(handed_over) == 1 and wide.n_slots:
         wide = wide.with_room(xp)
-    splits = backend.level(training, wide)
-    if splits is None:
-        splits = training.kind.search(training, wide)
+    splits = kind.search(backend, training, wide)
     if rules.min_gain > -math.inf:
         gain = splits.score - rules.criterion.side_score(xp, wide.sums)
         feature = xp.where(gain >= rules.min_gain, splits.feature, -1)
         splits = replace(splits, feature=feature)
     of_splits = splits.feature, splits.bin, splits.missing_left, splits.sets
-    return (kind, frontier.sums, *of_splits), split_slots(training, wide, splits)
+    below = split_slots(training, backend, kind, wide, splits)
+    return (sorts, frontier.sums, *of_splits), below
 
 
-def roots(training: Training, first: int, last: int) -> Frontier:
+def roots(training: Training, backend: Backend, first: int, last: int) -> Frontier:
     """The frontier of depth 0 of the trees first .. last - 1."""
-    backend, rules, n_features = training.backend, training.rules, training.n_features
+    rules, n_features = training.rules, training.n_features
     xp, T = backend.xp, last - first
-    bags = [tree_weights(training, first, last)]
+    bags = [tree_weights(training, first, last, backend)]
     held = backend.nodes.in_bag(backend, bags.pop())
     keys = hashing.tree_keys(np, training.seed, first, last)  # few: the host hashes them
     root_keys = backend.asarray(hashing.hash_at(keys, hashing.ROOT))
-    slots = backend.nodes.roots(training, held, root_keys)
+    slots = backend.nodes.roots(backend, training, held, root_keys)
     bounds = None
     if len(rules.signs):
         ends = xp.asarray([-xp.inf, xp.inf], dtype=xp.float64)
@@ -143,14 +147,16 @@ def roots(training: Training, first: int, last: int) -> Frontier:
     return replace(slots, bounds=bounds, allowed=allowed)
 
 
-def split_slots(training: Training, wide: Frontier, splits: Splits) -> Frontier:
+def split_slots(
+    training: Training, backend: Backend, kind: Kind, wide: Frontier, splits: Splits
+) -> Frontier:
     """Two slots for each wide slot, left before right; they hold no rows if it is a leaf."""
-    backend, rules, xp = training.backend, training.rules, training.backend.xp
-    moved = training.kind.move(training, wide, splits)
-    below = backend.nodes.children(training, wide, splits, moved)
+    rules, xp = training.rules, backend.xp
+    moved = kind.move(backend, training, wide, splits)
+    below = backend.nodes.children(backend, training, wide, splits, moved)
     if wide.bounds is None:
         return below
     feature = xp.where(splits.feature >= 0, splits.feature, 0)
     sign = xp.take(backend.asarray(rules.signs), feature)
-    values = training.kind.side_values(training, below)
+    values = kind.side_values(backend, training, below)
     return replace(below, bounds=bounds_below(xp, wide, values, sign))

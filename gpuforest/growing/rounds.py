@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from gpuforest.backends.base import Backend
 from gpuforest.backends.booster import Boosting, Round
 from gpuforest.kernels.boosted_tree.records import MOST_STEP
 from gpuforest.kernels.gradients.numpy import derivatives, power_of_two
@@ -18,13 +19,15 @@ LOOK_ROWS = 10_000  # rows whose derivatives show what is typical
 COARSE_STEP = 0.2
 
 
-def rounds(boosting: Boosting, raw: np.ndarray, first: int = 0) -> Iterator[Round]:
+def rounds(
+    boosting: Boosting, backend: Backend, raw: np.ndarray, first: int = 0
+) -> Iterator[Round]:
     """Grow round after round, without end unless they diverge; raw f64[K, N] is changed if the fit
     is watched.
 
     first : the number of the first round
     """
-    booster = boosting.backend.booster(boosting)
+    booster = backend.booster(boosting)
     try:
         while (done := booster.round(raw, first)) is not None:
             yield done

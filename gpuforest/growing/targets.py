@@ -9,7 +9,7 @@ import numpy as np
 from gpuforest.backends.base import Array, Backend
 from gpuforest.common.dtypes import LABEL, MAX_TOTAL_WEIGHT, MOMENT, WEIGHT
 from gpuforest.common.sums import blocks, exact_sum
-from gpuforest.core.target import SUM_BITS, TargetCoding
+from gpuforest.core.target import SUM_BITS, Target, TargetCoding
 
 MOMENT_BITS = 52  # a moment is exact as a float64
 # Scores are squares, in float64. If half of the distinct targets lie within this part of the whole
@@ -120,3 +120,11 @@ def integer_weights(weights: np.ndarray, most: int = MAX_TOTAL_WEIGHT) -> np.nda
     for rows, part in zip(blocks(len(weights)), parts, strict=True):
         whole[rows] = np.where(part > 0, np.maximum(np.round(np.ldexp(part, bits)), 1), 0)
     return whole
+
+
+def placed(coding: TargetCoding, y: Array, backend: Backend) -> Target:
+    """A target of `y` in any layout, on the host or on the backend's device; it becomes row-major,
+    because kernels read y[row * K + output]."""
+    y, xp = backend.asarray(y), backend.xp
+    flat = xp.reshape(y, (-1,))  # row by row; a copy only of another layout
+    return Target(coding, xp.reshape(flat, y.shape))

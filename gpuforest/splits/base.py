@@ -6,14 +6,11 @@ of memory call its methods, and know nothing else of the kinds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from gpuforest.backends.base import Array, Backend, Moved
 from gpuforest.common.hashing import permute
-from gpuforest.core.bins import BinnedMatrix
 from gpuforest.core.frontier import Frontier, Splits
-from gpuforest.core.rules import Rules, Sampling
 from gpuforest.core.training import Data, Training
 from gpuforest.kernels.grow_subtrees.numba import grow_random, grow_subtrees
 from gpuforest.kernels.grow_subtrees.scratch import Scratch
@@ -31,30 +28,19 @@ class Kind:
     whole_rows = False  # whether they need all rows of a node in one place
     has_sets = False  # whether `cpu_kernel` takes sets of categories where no feature has any, too
     columns = 0  # numbers that the deep phase keeps of a row besides what it adds to a sum
-    combines = False  # whether nodes may split by combinations of features
-    forest_marks: Mapping[str, Any] = {}  # fields of a forest that has such splits
+    by_level = False  # whether a backend's `level` finds them
 
-    def fitted(
-        self, rules: Rules, matrix: BinnedMatrix, sampling: Sampling, backend: Backend
-    ) -> Rules:
-        """The rules, adapted to the data."""
-        return rules
+    def fitted(self, backend: Backend, training: Training) -> Training:
+        """The training, adapted to its data."""
+        return training
 
     def runs_on(self, backend: Backend) -> bool:
         """Whether this backend grows trees by such splits."""
-        return backend.on_host or not self.cpu_only
-
-    def node_words(self, training: Training) -> int:
-        """The most 64-bit words that a node stores besides its eight bytes."""
-        return 0
+        return backend.compiled or not self.cpu_only
 
     def split_words(self, fit: Fit) -> tuple[float, int]:
         """The words of a node of a fit that has not begun: their mean, and the most."""
         return 0.0, 0
-
-    def n_codes(self, training: Training) -> int:
-        """The codes of a histogram while subtrees grow."""
-        return training.n_codes
 
     def slot_bytes(self, training: Training) -> int:
         """Bytes of a slot's histograms, which decide how many slots make a chunk of a level."""
@@ -75,22 +61,24 @@ class Kind:
 
     # the wide phase
 
-    def search(self, training: Training, slots: Frontier) -> Splits:
+    def search(self, backend: Backend, training: Training, slots: Frontier) -> Splits:
         """The best split of each slot, by chunks of slots that fit the memory budget."""
-        xp = training.backend.xp
+        if self.by_level and (splits := backend.level(training, slots)) is not None:
+            return splits
+        xp = backend.xp
         if not slots.n_slots:
-            return Splits.empty(xp, slots, self.node_words(training))
-        chunks = map(slots.part, self.chunks(training, slots))
-        return Splits.join(xp, [self._chunk(training, chunk) for chunk in chunks])
+            return Splits.empty(xp, slots, training.node_words)
+        chunks = map(slots.part, self.chunks(backend, training, slots))
+        return Splits.join(xp, [self._chunk(backend, training, chunk) for chunk in chunks])
 
-    def chunks(self, training: Training, slots: Frontier) -> list[slice]:
+    def chunks(self, backend: Backend, training: Training, slots: Frontier) -> list[slice]:
         """Ranges of slots whose histograms fit the memory budget."""
-        size, S = max(1, training.backend.memory_budget // self.slot_bytes(training)), slots.n_slots
+        size, S = max(1, backend.memory_budget // self.slot_bytes(training)), slots.n_slots
         return [slice(s, min(s + size, S)) for s in range(0, S, size)]
 
-    def _chunk(self, training: Training, slots: Frontier) -> Splits:
+    def _chunk(self, backend: Backend, training: Training, slots: Frontier) -> Splits:
         """Try features in each slot's random order until enough varying ones were tried."""
-        xp, k, F = training.backend.xp, training.rules.n_tried, training.n_features
+        xp, k, F = backend.xp, training.rules.n_tried, training.n_features
         need = xp.full((slots.n_slots,), k, dtype=xp.int64)
         best: Splits | None = None
         for first in range(0, F, k):
@@ -99,7 +87,7 @@ class Kind:
                 features = slots.only_allowed(xp, features)
             if best is not None:
                 features = xp.where((need > 0)[:, None], features, -1)
-            splits = self.best(training, slots, features, need)
+            splits = self.best(backend, training, slots, features, need)
             need = need - splits.tried
             best = splits if best is None else best.better(xp, splits)
             if not bool(xp.any(need > 0)):
@@ -107,40 +95,30 @@ class Kind:
         assert best is not None
         return best
 
-    def best(self, training: Training, slots: Frontier, features: Array, need: Array) -> Splits:
+    def best(
+        self, backend: Backend, training: Training, slots: Frontier, features: Array, need: Array
+    ) -> Splits:
         """The best split of each slot by these features i32[S, k] (-1: none), of which the first
         need[s] that vary are tried."""
-        hist = training.backend.histogram(training, slots, features)
-        return training.backend.best_split(training, slots, hist, features, need)
+        hist = backend.histogram(training, slots, features)
+        return backend.best_split(training, slots, hist, features, need)
 
-    def move(self, training: Training, slots: Frontier, splits: Splits) -> Moved:
+    def move(self, backend: Backend, training: Training, slots: Frontier, splits: Splits) -> Moved:
         """Move each slot's rows to the other half, left ones first: see `Backend.partition`."""
-        return training.backend.partition(training, slots, splits)
+        return backend.partition(training, slots, splits)
 
-    def side_values(self, training: Training, below: Frontier) -> Array:
+    def side_values(self, backend: Backend, training: Training, below: Frontier) -> Array:
         """The values f64[S] of slots that monotonic constraints compare."""
-        return training.rules.criterion.side_value(training.backend.xp, below.sums)
-
-    def project(
-        self, training: Training, slots: Frontier, features: Array, weights: Array
-    ) -> tuple[Array, Array, Array]:
-        """As `Backend.project` by NumPy, where nodes may split by sums."""
-        raise NotImplementedError
-
-    def project_compiled(
-        self, training: Training, slots: Frontier, features: Array, weights: Array
-    ) -> tuple[Array, Array, Array]:
-        """The same by compiled code for the CPU."""
-        raise NotImplementedError
+        return training.rules.criterion.side_value(backend.xp, below.sums)
 
     # the deep phase
 
-    def deep_rows(self, training: Training, n_rows: int) -> int:
+    def deep_rows(self, backend: Backend, training: Training, n_rows: int) -> int:
         """The most rows of a slot whose subtree is grown whole; 0: no subtree is.
 
         n_rows : number of rows of all slots together
         """
-        return training.backend.deep_rows(training, n_rows)
+        return backend.deep_rows(training, n_rows)
 
     def cpu_kernel(self, training: Training) -> Any:
         """What grows whole subtrees on the CPU."""
@@ -152,7 +130,13 @@ class Kind:
         return ()
 
 
-NUMERIC = Kind()
+class Numeric(Kind):
+    """As the base class; backends may search whole levels."""
+
+    by_level = True
+
+
+NUMERIC = Numeric()
 
 
 def draw_features(xp: Any, keys: Array, first: int, k: int, n_features: int) -> Array:

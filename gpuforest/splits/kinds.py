@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from functools import cache
 
-from gpuforest.backends.base import Backend
 from gpuforest.core import criteria
-from gpuforest.core.bins import BinnedMatrix
-from gpuforest.core.rules import Rules, Sampling
+from gpuforest.core.rules import Rules
+from gpuforest.core.training import Training
 from gpuforest.splits.absolute.kind import Absolute
 from gpuforest.splits.base import NUMERIC, Kind
 from gpuforest.splits.logrank.kind import LogRank
@@ -16,9 +15,9 @@ from gpuforest.splits.oblique.kind import Oblique
 from gpuforest.splits.sets import Sets
 
 
-def fitted(rules: Rules, matrix: BinnedMatrix, sampling: Sampling, backend: Backend) -> Rules:
-    """The rules, adapted to the data."""
-    return kind_of(rules, bool(matrix.edges.most_words)).fitted(rules, matrix, sampling, backend)
+def kind_in(training: Training) -> Kind:
+    """The kind of split of a training."""
+    return kind_of(training.rules, training.n_words > 0)
 
 
 def kind_of(rules: Rules, has_categories: bool) -> Kind:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpuforest.backends.base import Array
+from gpuforest.backends.base import Array, Backend
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.core.frontier import Frontier, Splits
 from gpuforest.core.training import Training
@@ -19,18 +19,18 @@ class Sets(Kind):
 
     name = "sets"
     title = "sets of categories"
-
-    def node_words(self, training: Training) -> int:
-        return training.n_words
+    by_level = True
 
     def slot_bytes(self, training: Training) -> int:
         # the scatter matrix of classes has C^2 numbers
         matrices = max(1, training.n_channels // training.n_codes)
         return super().slot_bytes(training) * IN_ORDER * matrices
 
-    def best(self, training: Training, slots: Frontier, features: Array, need: Array) -> Splits:
+    def best(
+        self, backend: Backend, training: Training, slots: Frontier, features: Array, need: Array
+    ) -> Splits:
         """Bins of categories are put in the order in which their best set is a cut."""
-        backend, matrix, rules = training.backend, training.matrix, training.rules
+        matrix, rules = training.matrix, training.rules
         xp, is_set = backend.xp, backend.asarray(matrix.edges.kinds == CATEGORICAL)
         keys = slots.key if rules.random else slots.key[:0]
         hist = backend.histogram(training, slots, features)

@@ -218,8 +218,9 @@ def test_memory_is_planned(cuda):
 
 def test_what_a_fit_takes_is_what_was_planned(cuda):
     for name, rest in (("3 classes", {}), ("huber", {"subsample": 0.5, "memory": 1})):
-        b = thousands(name, "real", n_rows=1000, **rest).boosting(cuda.backend())
-        booster = b.backend.booster(b)
+        backend = cuda.backend()
+        b = thousands(name, "real", n_rows=1000, **rest).boosting(backend)
+        booster = backend.booster(b)
         s = booster.sizes
         taken = [booster.y, booster.weight, booster.out.at, *booster.rows[:2]]
         taken += [booster.residuals, booster.weights]

@@ -13,9 +13,8 @@ from gpuforest.backends.cuda import forest as cuda_traverse
 from gpuforest.backends.cuda import launch as cuda_targets
 from gpuforest.backends.cuda.launch import targets_of
 from gpuforest.backends.numba import NumbaBackend
-from gpuforest.core.target import Target
 from gpuforest.core.training import Training
-from gpuforest.growing.targets import encode_classes
+from gpuforest.growing.targets import encode_classes, placed
 
 
 def task_of(n_features, n_classes, *, n_tried=None, max_bins=255, n=800):
@@ -53,7 +52,7 @@ def test_class_codes_lie_where_they_are_read_best(cuda, name, deep):
     flat = backend.asnumpy(y.at).reshape(-1)
     assert np.array_equal(flat[y.first :: y.stride], task.y)
     assert targets_of(backend.xp, training) is y
-    assert same_forest(task.grow(NumbaBackend()), grown(training, task.n_trees))
+    assert same_forest(task.grow(NumbaBackend()), grown(training, backend, task.n_trees))
 
 
 @pytest.mark.emulated(every=2)
@@ -67,8 +66,8 @@ def test_trainings_of_one_matrix_keep_their_own_targets(cuda, deep):
     matrix = task.prepared(backend)[0]
 
     def training(one):
-        target = Target.of(*one.coded(), backend)
-        return Training(matrix, target, one.sampling, one.rules, one.seed, backend)
+        target = placed(*one.coded(), backend)
+        return Training(matrix, target, one.sampling, one.rules, one.seed)
 
     # all at the same time: only the first has the padding
     several = [training(one) for one in tasks]
@@ -82,7 +81,7 @@ def test_trainings_of_one_matrix_keep_their_own_targets(cuda, deep):
         gc.collect()
         alone = training(one)
         assert targets_of(backend.xp, alone).at is matrix.codes
-        assert same_forest(forest, grown(alone, task.n_trees))
+        assert same_forest(forest, grown(alone, backend, task.n_trees))
         del alone
 
 
@@ -91,8 +90,7 @@ def test_of_two_threads_one_has_the_padding(cuda, monkeypatch):
     tasks = [task, task.but(y=task.y[::-1].copy())]
     matrix = task.prepared(backend)[0]
     several = [
-        Training(matrix, Target.of(*one.coded(), backend), one.sampling, one.rules, 0, backend)
-        for one in tasks
+        Training(matrix, placed(*one.coded(), backend), one.sampling, one.rules, 0) for one in tasks
     ]
     meeting, labels = Barrier(2), cuda_targets._labels
 
@@ -125,7 +123,7 @@ def test_moments_stay_where_they_are(cuda):
     training = task.training(backend)
     assert targets_of(backend.xp, training).at is training.target.y
     assert not training.matrix.targets
-    assert same_forest(task.grow(NumbaBackend()), grown(training, task.n_trees))
+    assert same_forest(task.grow(NumbaBackend()), grown(training, backend, task.n_trees))
 
 
 def test_more_classes_than_two_bytes_hold(cuda):
@@ -134,8 +132,8 @@ def test_more_classes_than_two_bytes_hold(cuda):
     task = task_of(5, 4)
     matrix, target = task.prepared(backend)
     coding, codes = encode_classes(task.y * 20_000, np.arange(70_000))
-    target = Target.of(coding, codes, backend)
-    training = Training(matrix, target, task.sampling, task.rules, 0, backend)
+    target = placed(coding, codes, backend)
+    training = Training(matrix, target, task.sampling, task.rules, 0)
     y = targets_of(backend.xp, training)
     assert y.at.dtype == np.int32
     assert np.array_equal(backend.asnumpy(y.at), codes)

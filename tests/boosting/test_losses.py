@@ -151,7 +151,7 @@ def worst(fit: Fit, backend: base.Backend) -> float:
     """The largest relative difference between a leaf's value and that of exact sums."""
     b = fit.boosting(backend)
     raw = np.repeat(b.loss.baseline(b.y, b.weight)[:, None], b.n_rows, axis=1)
-    booster, found = b.backend.booster(b), 0.0
+    booster, found = backend.booster(b), 0.0
     for number in range(6):
         g, h = plain.derivatives(b.loss.of_rows(b.y, b.weight, raw, None))
         tree = booster.round(raw, number).trees[0]

@@ -26,7 +26,7 @@ def test_waves_join_to_the_forest_grown_at_once(seed, monkeypatch):
     task = some_task(seed, n_trees=5)
     whole = task.grow(NumpyBackend())
     assert same_forest(whole, task.grow(NumpyBackend(1, 1)))  # a tree a wave
-    assert same_forest(whole, merged([whole], task.training(NumpyBackend())))
+    assert same_forest(whole, merged([whole], task.training(NumpyBackend()), 1))
     assert is_leaf(whole.nodes).any()
     monkeypatch.setattr(assemble, "NODES_AT_ONCE", 10)  # threads place parts of a wave
     assert same_forest(whole, task.grow(DeepFrom(0, 2, 1)))

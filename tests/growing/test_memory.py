@@ -15,9 +15,8 @@ from sweeps import swept
 import gpuforest
 from gpuforest import MemoryEstimate, estimate_memory, load
 from gpuforest.backends import registry
+from gpuforest.backends.base import Nodes, RowSampling
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.backends.rows import RowSampling
-from gpuforest.backends.slots import Nodes
 from gpuforest.common.arguments import byte_count
 from gpuforest.core.fit import MIB
 from gpuforest.estimators import memory

@@ -9,14 +9,13 @@ import pytest
 from sklearn.datasets import load_digits, load_iris
 
 import gpuforest as gf
-from gpuforest.backends import rows
 from gpuforest.backends.registry import get_backend
 from gpuforest.core.bins import BinEdges
 from gpuforest.core.forest import Forest, check_forest
 from gpuforest.core.nodes import CHILD_SHIFT, LEAF_WORD, pack_splits
 from gpuforest.core.target import TargetCoding
 from gpuforest.data.validation import learn_table
-from gpuforest.growing import edges
+from gpuforest.growing import edges as binning
 from gpuforest.growing.edges import bin_matrix, fit_edges
 from gpuforest.growing.predict import apply, predict
 
@@ -53,16 +52,16 @@ def test_blocks_do_not_change_codes_or_predictions(engine, monkeypatch):
     model = gf.RandomForestClassifier(4, random_state=0, backend=engine.name).fit(X, y)
     codes = engine.asnumpy(bin_matrix(X, model.forest_.edges, engine).codes)
     whole, leaves = predict(model.forest_, X, engine), apply(model.forest_, X, engine)
-    monkeypatch.setattr(rows, "BLOCK_ROWS", 100)
+    monkeypatch.setattr(binning, "BLOCK_ROWS", 100)
     assert np.array_equal(bin_matrix(X, model.forest_.edges, engine).codes, codes)
     assert np.array_equal(predict(model.forest_, X, engine), whole)
     assert np.array_equal(apply(model.forest_, X, engine), leaves)
-    monkeypatch.setattr(edges, "BLOCK_VALUES", 64 * 7)
+    monkeypatch.setattr(binning, "BLOCK_VALUES", 64 * 7)
     assert np.array_equal(bin_matrix(X, model.forest_.edges, engine).codes, codes)
 
 
 def test_columns_are_never_copied_as_a_whole(monkeypatch):
-    monkeypatch.setattr(rows, "BLOCK_ROWS", 4096)
+    monkeypatch.setattr(binning, "BLOCK_ROWS", 4096)
     engine = get_backend("numpy")
     X = np.asfortranarray(np.random.default_rng(0).random((200_000, 20), np.float32))
     edges = fit_edges(X[:1000], max_bins=16)

@@ -81,7 +81,7 @@ def weights_of(sampling, classes, n_trees, engine):
     coding = TargetCoding(np.arange(max(classes) + 1), np.zeros(1), 1.0)
     target = Target(coding, np.array(classes, np.int32)[:, None])
     rules = Task(column(0), np.zeros(1, int)).rules
-    return tree_weights(Training(None, target, sampling, rules, 2, engine), 0, n_trees)
+    return tree_weights(Training(None, target, sampling, rules, 2), 0, n_trees, engine)
 
 
 def test_groups_are_drawn_whole(engine):

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from laws import column, seeds
 
-from gpuforest.backends import slots
+from gpuforest.backends import base
 from gpuforest.core import criteria
 from gpuforest.core.frontier import Frontier, Splits
 from gpuforest.core.rules import Rules
@@ -78,9 +78,9 @@ def test_kernels_sort_slots_alike(seed, S, C, deep_rows, deep_trees, large_tiles
         own = replace(own, begin=5000 * own.begin, end=5000 * own.end)
     rules = Rules(criteria.CRITERIA["gini"], 1, max_depth, int(rng.integers(2, 6)), 1, -np.inf)
     training = ruled(rules)
-    backend = training.backend
-    expected = slots.Nodes().sort_out(training, own, deep_rows)
-    kind, wide, deep = backend.nodes.sort_out(training, own, deep_rows)
+    backend = EmulatedBackend()
+    expected = base.Nodes().sort_out(backend, training, own, deep_rows)
+    kind, wide, deep = backend.nodes.sort_out(backend, training, own, deep_rows)
     assert np.array_equal(expected[0], kind)
     assert kind.dtype == np.int8
     assert_same(expected[1], wide)
@@ -101,9 +101,9 @@ def test_kernels_make_children_alike(seed, S, criterion):
     wide = some_slots(rng, S, training.n_channels)
     splits, n_left = some_splits(rng, wide)
     moved = wide.rows, wide.weights, n_left
-    expected = slots.Nodes().children(training, wide, splits, moved)
+    expected = base.Nodes().children(backend, training, wide, splits, moved)
     with thread_order(seed):
-        assert_same(expected, backend.nodes.children(training, wide, splits, moved))
+        assert_same(expected, backend.nodes.children(backend, training, wide, splits, moved))
 
 
 @needs_kernels
@@ -130,9 +130,9 @@ def test_rows_of_several_tiles_are_compared_with_the_mean_below(seed):
     feature, left = np.zeros(5, np.int32), sums[:, 0].copy()
     splits = replace(some_splits(rng, wide)[0], feature=feature, left=left)
     wide = replace(wide, sums=sums.sum(axis=1))
-    expected = slots.Nodes().children(training, wide, splits, (moved, ones, n_left))
+    expected = base.Nodes().children(backend, training, wide, splits, (moved, ones, n_left))
     with thread_order(seed):
-        found = backend.nodes.children(training, wide, splits, (moved, ones, n_left))
+        found = backend.nodes.children(backend, training, wide, splits, (moved, ones, n_left))
     assert_same(expected, found)
     assert found.constant.any()
 
@@ -146,14 +146,14 @@ def test_kernels_make_roots_alike(seed, T, criterion):
     bags = rng.integers(0, 3, (T, 40)).astype(np.int32)
     bags[rng.random(T) < 0.5, :38] = 0  # few rows may have one target
     bags[:, rng.integers(38, 40)] = 1
-    expected = slots.Nodes().in_bag(backend, bags)
+    expected = base.Nodes().in_bag(backend, bags)
     found = backend.nodes.in_bag(backend, bags)
     for a, b in zip(expected, found, strict=True):
         assert a.dtype == b.dtype
         assert np.array_equal(a, b)
     keys = rng.integers(0, 2**64, T, dtype=np.uint64)
     with thread_order(seed):
-        same = (n.roots(training, found, keys) for n in (slots.Nodes(), backend.nodes))
+        same = (n.roots(backend, training, found, keys) for n in (base.Nodes(), backend.nodes))
         assert_same(*same)
 
 
@@ -163,4 +163,4 @@ def test_kernels_join_slots_alike(seed, sizes):
     rng, backend = np.random.default_rng(seed), EmulatedBackend()
     parts = [some_slots(rng, S, 3) for S in sizes]
     arguments = backend, parts, parts[-1].rows, parts[-1].weights
-    assert_same(slots.Nodes().join(*arguments), backend.nodes.join(*arguments))
+    assert_same(base.Nodes().join(*arguments), backend.nodes.join(*arguments))

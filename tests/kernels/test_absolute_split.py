@@ -220,9 +220,10 @@ class ByDefinition(Absolute):
 @pytest.mark.parametrize("n_threads", [1, 3])
 def test_cuts_are_the_best_by_definition(n_threads):
     for task in tasks():
-        training = task.training(numba.NumbaBackend(n_threads))
+        backend = numba.NumbaBackend(n_threads)
+        training = task.training(backend)
         vars(training)["kind"] = ByDefinition()
-        whole = merged(grow(training, 0, task.n_trees), training)
+        whole = merged(grow(training, backend, 0, task.n_trees), training, 1)
         assert same_forest(whole, task.grow(numpy.NumpyBackend()))
 
 

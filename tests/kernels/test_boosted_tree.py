@@ -39,10 +39,10 @@ def booster_of(
         matrix=BinnedMatrix(codes, edges.n_bins, edges), n_rows=N,
         loss=SimpleNamespace(n_raw=1),
         n_words=n_words, n_leaves=min(rules.max_leaves, N), groups=rules.groups, memory=memory,
-        backend=SimpleNamespace(n_threads=n_threads),
         rules=lambda scale: rules if kind is NumpyBooster else in_array(rules),
     )  # fmt: skip
-    booster = kind(boosting)
+    threads = () if kind is NumpyBooster else (n_threads,)
+    booster = kind(boosting, *threads)
     booster.stats[0] = stats
     booster.rows[0] = np.roll(np.arange(N), -held_out)
     return booster

@@ -16,6 +16,7 @@ from gpuforest.backends import numba, numpy
 from gpuforest.core import nodes
 from gpuforest.growing import grow, predict
 from gpuforest.kernels.sets.order import MOST_TRIED
+from gpuforest.splits.kinds import kind_in
 
 NUMPY = numpy.NumpyBackend()
 
@@ -86,7 +87,7 @@ def test_the_best_set_is_that_of_exhaustive_search(
         min_weight_leaf=least if by_weight else 1,
     )
     training = task.training(NUMPY)
-    found = training.kind.search(training, grow.roots(training, 0, 1))
+    found = kind_in(training).search(NUMPY, training, grow.roots(training, NUMPY, 0, 1))
     assert found.score[0] == best_of_all_sets(task, x)
     assert same_forest(task.grow(NUMPY), task.grow(DeepFrom(0)))
     assert same_forest(task.grow(NUMPY), task.grow(DeepFrom(100)))

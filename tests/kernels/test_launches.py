@@ -194,8 +194,8 @@ def test_what_is_needed_no_more_makes_room(monkeypatch):
     freed = []
 
     class Noting(NumbaBackend):
-        def grow_subtrees(self, training, slots):
-            found = super().grow_subtrees(training, slots)
+        def grow_subtrees(self, training, slots, kind):
+            found = super().grow_subtrees(training, slots, kind)
             freed.extend(map(weakref.ref, (slots.rows, found.leaf_sums)))
             return found
 
@@ -214,10 +214,11 @@ def rounds_counted(name: str, n_rounds: int = 3, **rest) -> list[list[int]]:
     """Operations, waits, launches and graphs of each round of a fit of boosting but the first, in
     which the graph is made."""
     fit = made(3, 3000, [0, 0, 1, 0], [250, 3, 90, 40], name, "none", 0.1, min_rows=20)
-    b = fit.but(**rest).boosting(PickyBackend())
+    backend = PickyBackend()
+    b = fit.but(**rest).boosting(backend)
     raw = np.zeros((b.loss.n_raw, b.n_rows))
     before = []
-    for _, _ in zip(range(n_rounds), rounds(b, raw), strict=False):
+    for _, _ in zip(range(n_rounds), rounds(b, backend, raw), strict=False):
         before.append(np.append(counts()[:3], graphs.total()))
     return [(b - a).tolist() for a, b in pairwise(before)]
 

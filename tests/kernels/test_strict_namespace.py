@@ -81,7 +81,7 @@ class StrictBackend(base.Backend):
     def training_on(self, kernels, training):
         """The training where other kernels find it, on the host."""
         matrix, target = self.host(training.matrix), self.host(training.target)
-        return replace(training, matrix=matrix, target=target, backend=kernels)
+        return replace(training, matrix=matrix, target=target)
 
     def totals(self, training, *arrays):
         host, arrays = self.training_on(self.kernels, training), map(self.host, arrays)
@@ -112,14 +112,14 @@ class StrictBackend(base.Backend):
 class StrictDeepBackend(StrictBackend):
     """And subtrees of few rows grown whole."""
 
-    compiled = numba.NumbaBackend()
+    numba = numba.NumbaBackend()
 
     def deep_rows(self, training, n_rows):
         return 0 if training.rules.limited else 12
 
-    def grow_subtrees(self, training, slots):
-        host = self.training_on(self.compiled, training)
-        found = vars(self.compiled.grow_subtrees(host, self.host(slots))).values()
+    def grow_subtrees(self, training, slots, kind):
+        host = self.training_on(self.numba, training)
+        found = vars(self.numba.grow_subtrees(host, self.host(slots), kind)).values()
         return Subtrees(*self.there(v for v in found if v is not None))
 
 
@@ -156,7 +156,7 @@ def test_class_weights(weighing):
         coding, codes = encode_classes(y, np.arange(3))
         target = Target(coding, backend.asarray(codes))
         training = replace(task.training(backend), target=target, sampling=sampling, seed=9)
-        found.append(backend.asnumpy(tree_weights(training, 2, 5)))
+        found.append(backend.asnumpy(tree_weights(training, 2, 5, backend)))
     assert np.array_equal(*found)
     assert found[0].dtype == np.int32
     bags = draw_bags(sampling, 9, 2, 5, numpy.NumpyBackend())

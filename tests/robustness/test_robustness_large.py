@@ -30,6 +30,7 @@ from gpuforest.kernels.encode import numpy as encode_numpy
 from gpuforest.kernels.encode.numba import COARSE, ROWS
 from gpuforest.kernels.traverse import numpy as traverse_numpy
 from gpuforest.kernels.traverse.numba import new_group
+from gpuforest.splits.base import NUMERIC
 
 COLUMNS = 70_000  # more than 16 bits can count
 MANY = 2**31 // MAX_FEATURES + 1  # rows, so that with MAX_FEATURES columns cells pass 2^31
@@ -63,15 +64,15 @@ def rules() -> Rules:
 def test_offsets_of_levels_and_partitions(far, n_threads):
     matrix, target, frontier = far
     backends = (NumpyBackend(), NumbaBackend(n_threads))
-    training = [far_training(matrix, target, rules(), b) for b in backends]
-    found = [t.backend.level(t, frontier) or t.kind.search(t, frontier) for t in training]
+    training = far_training(matrix, target, rules())
+    found = [NUMERIC.search(b, training, frontier) for b in backends]
     for a, b in zip(*(vars(f).values() for f in found), strict=True):
         assert np.array_equal(a, b)
     assert found[0].feature.tolist() == [F - 1] * 3
     split, moved = found[0], []
-    for t in training:
+    for b in backends:
         own = replace(frontier, rows=frontier.rows.copy(), weights=frontier.weights.copy())
-        rows, _, n_left = t.backend.partition(t, own, split)
+        rows, _, n_left = b.partition(training, own, split)
         moved.append([n_left, rows[300:]])
     for a, b in zip(*moved, strict=True):
         assert np.array_equal(a, b)
@@ -80,14 +81,14 @@ def test_offsets_of_levels_and_partitions(far, n_threads):
 def test_offsets_of_subtrees(far):
     matrix, target, frontier = far
     backend = DeepFrom(10**9)
-    training = far_training(matrix, target, rules(), backend)
-    trees = backend.grow_subtrees(training, frontier)
+    training = far_training(matrix, target, rules())
+    trees = backend.grow_subtrees(training, frontier, NUMERIC)
     # the same rows in a small matrix
     rows = frontier.rows[:300]
     small = BinnedMatrix(np.asfortranarray(matrix.codes[rows]), matrix.n_bins, matrix.edges)
     near = replace(frontier, rows=np.arange(600, dtype=np.int32) % 300)
-    few = far_training(small, Target(target.coding, target.y[rows]), rules(), backend)
-    expected = backend.grow_subtrees(few, near)
+    few = far_training(small, Target(target.coding, target.y[rows]), rules())
+    expected = backend.grow_subtrees(few, near, NUMERIC)
     for a, b in zip(vars(trees).values(), vars(expected).values(), strict=True):
         assert np.array_equal(a, b)
     assert len(trees.nodes) > 20

@@ -48,14 +48,16 @@ class Fit:
             wide[:, : codes.shape[1]] = codes
             codes = backend.asarray(wide)
         matrix = BinnedMatrix(codes, backend.asarray(self.edges.n_bins), self.edges)
-        return Boosting(matrix=matrix, y=self.y, backend=backend, **self.rest)
+        return Boosting(matrix=matrix, y=self.y, **self.rest)
 
     def run(self, backend: Backend) -> tuple[list[Round], np.ndarray]:
         """The rounds, and the raw predictions f64[K, N] after them."""
         b = self.boosting(backend)
         raw = np.empty((b.loss.n_raw, b.n_rows))
         raw[:] = b.loss.baseline(b.y, b.weight)[:, None]
-        found = [grown for _, grown in zip(range(self.n_rounds), rounds(b, raw), strict=False)]
+        found = [
+            grown for _, grown in zip(range(self.n_rounds), rounds(b, backend, raw), strict=False)
+        ]
         return found, raw
 
 

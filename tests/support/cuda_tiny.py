@@ -76,7 +76,7 @@ def main(name: str = "emulated") -> None:
             with device.order(seed):
                 backend = device.backend(**way)
                 training = task.training(backend)
-                forest = grown(training, task.n_trees)
+                forest = grown(training, backend, task.n_trees)
                 assert same_forest(reference, forest), (task.criterion, way)
                 for stage, expected in answers.items():
                     assert np.array_equal(stage(forest, X, backend), expected)

@@ -14,19 +14,20 @@ from gpuforest.core.criteria import CRITERIA
 from gpuforest.core.forest import Forest
 from gpuforest.core.rules import Rules, Sampling
 from gpuforest.core.target import Target, TargetCoding
+from gpuforest.core.terms import Combining
 from gpuforest.core.training import Training
 from gpuforest.explain.oob import OutOfBag
 from gpuforest.growing.assemble import merged
 from gpuforest.growing.edges import bin_matrix, fit_edges
 from gpuforest.growing.grow import grow
-from gpuforest.growing.targets import encode_classes, encode_moments, encode_several
+from gpuforest.growing.targets import encode_classes, encode_moments, encode_several, placed
 
 UNLIMITED = 10**9
 
 
-def grown(training: Training, n_trees: int) -> Forest:
+def grown(training: Training, backend: base.Backend, n_trees: int) -> Forest:
     """The forest of the first trees of a training."""
-    return merged(grow(training, 0, n_trees), training)
+    return merged(grow(training, backend, 0, n_trees), training, backend.n_threads)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +104,11 @@ class Task:
 
     def training(self, backend: base.Backend) -> Training:
         matrix, target = self.prepared(backend)
-        return Training(matrix, target, self.sampling, self.rules, self.seed, backend)
+        training = Training(matrix, target, self.sampling, self.rules, self.seed)
+        if self.rules.combined <= 1:
+            return training
+        combining = Combining.of(matrix.edges, self.rules, backend.asarray)
+        return replace(training, combining=combining)
 
     def prepared(self, backend: base.Backend) -> tuple[BinnedMatrix, Target]:
         edges = fit_edges(
@@ -115,7 +120,7 @@ class Task:
             categories={f: self.categories_of(f) for f in self.categorical},
         )
         coding, y = self.coded()
-        return bin_matrix(self.X, edges, backend), Target.of(coding, y, backend)
+        return bin_matrix(self.X, edges, backend), placed(coding, y, backend)
 
     def categories_of(self, f: int) -> tuple[int, ...]:
         some = self.X[~np.isnan(self.X[:, f]), f]
@@ -123,7 +128,7 @@ class Task:
         return tuple(range(max(n - self.n_others, 0)))
 
     def grow(self, backend: base.Backend) -> Forest:
-        return grown(self.training(backend), self.n_trees)
+        return grown(self.training(backend), backend, self.n_trees)
 
 
 def same_forest(a: Forest, b: Forest) -> bool:
@@ -222,6 +227,6 @@ def _sums_of(
     forest: Forest, matrix: BinnedMatrix, sampling: Sampling, backend: base.Backend
 ) -> OutOfBag:
     target, rules = Target(forest.coding, None), Rules(CRITERIA["gini"], 1, 1, 2, 1, 0.0)
-    oob = OutOfBag(Training(matrix, target, sampling, rules, forest.seed, backend))
+    oob = OutOfBag(Training(matrix, target, sampling, rules, forest.seed), backend)
     oob.add([forest], forest.n_trees)
     return oob

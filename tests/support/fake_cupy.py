@@ -277,7 +277,7 @@ class FakeCupyBackend(Backend):
 
     def booster(self, boosting):
         matrix = replace(boosting.matrix, codes=_on_host(boosting.matrix.codes))
-        return NumpyBackend().booster(replace(boosting, matrix=matrix, backend=NumpyBackend()))
+        return NumpyBackend().booster(replace(boosting, matrix=matrix))
 
 
 def _kernel(name: str) -> Any:

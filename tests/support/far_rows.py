@@ -7,7 +7,6 @@ from typing import Literal
 
 import numpy as np
 
-from gpuforest.backends.base import Backend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.core.bins import BinEdges, BinnedMatrix
 from gpuforest.core.criteria import CRITERIA
@@ -45,15 +44,13 @@ def far_rows(order: Literal["C", "F"]) -> tuple[BinnedMatrix, Target, Frontier]:
         weights=np.ones(600, np.int32),
         n_held=300,
     )
-    training = far_training(
-        matrix, target, Rules(CRITERIA["gini"], F, 1, 2, 1, -np.inf), NumpyBackend()
-    )
-    frontier.sums[:], _ = training.backend.totals(
+    training = far_training(matrix, target, Rules(CRITERIA["gini"], F, 1, 2, 1, -np.inf))
+    frontier.sums[:], _ = NumpyBackend().totals(
         training, frontier.rows, frontier.weights, frontier.begin, frontier.end
     )
     return matrix, target, frontier
 
 
-def far_training(matrix: BinnedMatrix, target: Target, rules: Rules, backend: Backend) -> Training:
+def far_training(matrix: BinnedMatrix, target: Target, rules: Rules) -> Training:
     """Of all rows, once each."""
-    return Training(matrix, target, Sampling(matrix.n_rows, 0, None), rules, 0, backend)
+    return Training(matrix, target, Sampling(matrix.n_rows, 0, None), rules, 0)

@@ -45,7 +45,7 @@ class TracedBackend(EmulatedBackend):
         self.slots.append(slots.n_slots)
         return super().level(training, slots)
 
-    def grow_subtrees(self, training: Any, slots: Any) -> Any:
+    def grow_subtrees(self, training: Any, slots: Any, kind: Any) -> Any:
         self.deep_slots += slots.n_slots
         self.deep_rows_grown += int((slots.end - slots.begin).sum())
-        return super().grow_subtrees(training, slots)
+        return super().grow_subtrees(training, slots, kind)

@@ -21,6 +21,7 @@ from gpuforest.backends.cuda.nodes import CudaNodes, CudaSampling
 from gpuforest.common.errors import BackendError
 from gpuforest.core.forest import Forest
 from gpuforest.core.frontier import Frontier, Subtrees, Trees
+from gpuforest.core.kind import SplitKind
 from gpuforest.core.rules import Sampling
 from gpuforest.core.training import Training
 from gpuforest.kernels.grow_subtrees.structs import Categories, Grown, Layout, Open, Roots
@@ -95,7 +96,7 @@ class CudaBackend(CudaLevels):
                 return plan
         return NO_PLAN
 
-    def grow_subtrees(self, training: Training, slots: Frontier) -> Subtrees:
+    def grow_subtrees(self, training: Training, slots: Frontier, kind: SplitKind) -> Subtrees:
         xp, f, D = self.xp, slots, slots.n_slots
         matrix, rules, W = training.matrix, training.rules, training.node_words
         plan, C, y = self.deep_plan(training), training.n_channels, targets_of(self.xp, training)
@@ -114,7 +115,7 @@ class CudaBackend(CudaLevels):
         number, special = rules.criterion.number, LIMITED if rules.limited else int(rules.random)
         macros = macros_of(
             matrix.codes, CRITERION=number, TARGET=target_type(training, y), SPECIAL=special,
-            BLOCKS=plan.blocks, SETS=W > 0, SUMS=training.kind.combines,
+            BLOCKS=plan.blocks, SETS=W > 0, SUMS=training.combines,
         )  # fmt: skip
         blocks = -(-f.n_held // share)
         most = max(1, LAUNCH_ROWS * self.n_processors // share)
@@ -284,7 +285,7 @@ def cells_of(training: Training, limit: int, warps: int) -> int:
     """Bytes for histograms of as many features as warps, or of as many as fit a part of the
     memory; or for counts of codes, to sort by; or none. Where features are categorical or combined,
     rows are always sorted."""
-    C, B = training.n_channels, training.kind.n_codes(training)
+    C, B = training.n_channels, training.grown_codes
     words = (C if training.target.coding.is_classes else 2 * C - 1) + training.rules.count_rows
     histogram, counts = 4 * words * (-(-B // CELLS) * CELLS), 4 * warps * B
     most = limit // CELLS_SHARE

@@ -20,6 +20,7 @@ from gpuforest.compiler import types
 from gpuforest.core.bins import BinEdges, BinnedMatrix
 from gpuforest.core.frontier import Frontier
 from gpuforest.core.target import Target
+from gpuforest.core.terms import Combining
 from gpuforest.core.training import Training
 from gpuforest.kernels.shared import constants, structs
 
@@ -67,19 +68,19 @@ class CudaLaunches(Backend):
     def synchronise(self) -> None:
         """Wait for the work of the current stream."""
 
-    def places(self, training: Training, n: int) -> list[tuple[Training, Active]]:
+    def places(self, training: Training, n: int) -> list[tuple[Training, Backend, Active]]:
         """Here and on peers. Trees share nothing, so the devices do not wait for each other; each
         gets a part of the threads, and its own copy of codes and targets, once."""
         backends = [self, *self.peers][:n]
         if len(backends) == 1:
             return super().places(training, n)
         self.synchronise()  # neither other devices nor other threads wait for this stream
-        places = []
+        places: list[tuple[Training, Backend, Active]] = []
         for backend in map(copy, backends):
             backend.n_threads, backend.room = max(1, self.n_threads // len(backends)), self.room
             is_here = backend.device_number == self.device_number
-            place = training.on(backend) if is_here else backend.brought(training)
-            places.append((place, backend.active))
+            place = training if is_here else backend.brought(training)
+            places.append((place, backend, backend.active))
         return places
 
     def brought(self, training: Training) -> Training:
@@ -93,8 +94,11 @@ class CudaLaunches(Backend):
                 codes[here] = BinnedMatrix(*arrays, matrix.edges)
             if here not in targets:
                 targets[here] = Target(target.coding, self.copied(target.y))
+            combining = training.combining
+            if training.combines:
+                combining = Combining.of(matrix.edges, training.rules, self.asarray)
             self.synchronise()
-        return replace(training, matrix=codes[here], target=targets[here], backend=self)
+        return replace(training, matrix=codes[here], target=targets[here], combining=combining)
 
     def launch(
         self, operation: str, name: str, grid: tuple[int, ...], arguments: Any, **options: Any

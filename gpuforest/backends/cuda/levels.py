@@ -95,7 +95,7 @@ class CudaLevels(CudaLaunches):
             self.launch("totals", "differing", grid, arguments, macros=macros)
             return ~constant
 
-        return sums, all_equal(training, sums, begin, end, differs)
+        return sums, all_equal(self.xp, training, sums, begin, end, differs)
 
     def histogram(self, training: Training, slots: Frontier, features: Array) -> Array:
         features = self.xp.ascontiguousarray(features)
@@ -205,7 +205,7 @@ class CudaLevels(CudaLaunches):
 
     def level(self, training: Training, slots: Frontier) -> Splits | None:
         """In one round: features that do not vary are found without histograms."""
-        if training.kind.name != "numeric":
+        if training.n_words:
             return None
         best, S, k = self.no_splits(slots), slots.n_slots, training.rules.n_tried
         if not S:

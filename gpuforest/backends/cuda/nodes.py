@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from gpuforest.backends.base import Array, Moved
+from gpuforest.backends.base import Array, Moved, Nodes, RowSampling
 from gpuforest.backends.cuda.launch import flags, own_targets, target_macros
-from gpuforest.backends.rows import RowSampling, take_rows, value_dtype
-from gpuforest.backends.slots import Nodes, distinct_sorted
+from gpuforest.backends.rows import value_dtype
+from gpuforest.backends.slots import distinct_sorted
 from gpuforest.common import hashing
 from gpuforest.compiler.types import new_arrays
 from gpuforest.core.frontier import PER_SLOT, Frontier, Splits
@@ -45,26 +45,26 @@ class CudaNodes(Nodes):
         backend.launch("bag", "in_bag", grid, arguments)
         return rows, weights, offsets
 
-    def roots(self, training: Training, held: tuple[Array, Array, Array], keys: Array) -> Frontier:
-        backend: Any = training.backend
+    def roots(
+        self, backend: Any, training: Training, held: tuple[Array, Array, Array], keys: Array
+    ) -> Frontier:
         (rows, weights, offsets), T, C = held, keys.shape[0], training.n_channels
         sums = backend.sums(training, rows, weights, offsets[:-1], offsets[1:])
         roots = new_slots(backend, T, C, rows, weights, rows.shape[0])
-        mean, compare = means(training, T)
+        mean, compare = means(backend, training, T)
         arguments = offsets, keys, sums, T, C, roots, mean, compare
         backend.launch("slots", "root_slots", (backend.blocks(T, constants.THREADS),), arguments)
         if mean is not None:
-            compare_rows(training, roots, roots, None, 0, mean, compare)
+            compare_rows(backend, training, roots, roots, None, 0, mean, compare)
         return roots
 
     def sort_out(
-        self, training: Training, slots: Frontier, deep_rows: int
+        self, backend: Any, training: Training, slots: Frontier, deep_rows: int
     ) -> tuple[Array, Frontier, Frontier]:
-        backend: Any = training.backend
         S, xp, rules = slots.n_slots, backend.xp, training.rules
         # few forests have bounds or a least weight
         if not S or slots.per_slot != PER_SLOT or rules.min_weight_leaf > 1:
-            return super().sort_out(training, slots, deep_rows)
+            return super().sort_out(backend, training, slots, deep_rows)
         span, n_spans = backend.spans(S)
         counts = backend.empty((4, n_spans), xp.int64)
         tiles = backend.empty((TILE_SIZES, n_spans), xp.int64)
@@ -87,19 +87,18 @@ class CudaNodes(Nodes):
         return kind, wide, deep
 
     def children(
-        self, training: Training, wide: Frontier, splits: Splits, moved: Moved
+        self, backend: Any, training: Training, wide: Frontier, splits: Splits, moved: Moved
     ) -> Frontier:
-        backend: Any = training.backend
         (rows, weights, n_left), W, C = moved, wide.n_slots, training.n_channels
         below = new_slots(backend, 2 * W, C, rows, weights, wide.n_held, wide.allowed)
         half = rows.shape[0] // 2
-        mean, compare = means(training, 2 * W)
+        mean, compare = means(backend, training, 2 * W)
         arguments = (
             wide, W, C, splits.feature, splits.left, n_left, half, below, mean, compare,
         )  # fmt: skip
         backend.launch("slots", "children", (backend.blocks(2 * W, constants.THREADS),), arguments)
         if mean is not None and W:
-            compare_rows(training, wide, below, n_left, half, mean, compare)
+            compare_rows(backend, training, wide, below, n_left, half, mean, compare)
         return below
 
     def join(self, backend: Any, parts: list[Frontier], rows: Array, weights: Array) -> Frontier:
@@ -176,7 +175,7 @@ class CudaSampling(RowSampling):
         # the host does weighted rows, which need weights sorted too, and sparse columns
         if weights is not None or issparse(X):
             return super().column_edges(backend, X, rows, weights, max_bins)
-        sample = take_rows(X, rows, backend)
+        sample = backend.take_rows(X, rows)
         xp, (n, F), dtype = backend.xp, sample.shape, value_dtype(sample)
         most_edges = min(max_bins, n)
         # bytes of a column: three copies of it; a number and a measure of each value; edges
@@ -200,25 +199,23 @@ def new_slots(
     return Frontier(**arrays, rows=rows, weights=weights, n_held=n_held, allowed=allowed)
 
 
-def means(training: Training, S: int) -> tuple[Array | None, Array | None]:
+def means(backend: Any, training: Training, S: int) -> tuple[Array | None, Array | None]:
     """Room for the means of S slots, and for whether rows must be compared with them; None for
     classes, whose sums show whether all targets are equal."""
     if training.target.coding.is_classes:
         return None, None
-    backend: Any = training.backend
     mean = backend.empty((S, training.n_channels - 1), backend.xp.int64)
     return mean, backend.empty(S, backend.xp.bool)
 
 
 def compare_rows(
-    training: Training, above: Frontier, slots: Frontier, n_left: Array | None, half: int,
-    mean: Array, compare: Array | None,
+    backend: Any, training: Training, above: Frontier, slots: Frontier, n_left: Array | None,
+    half: int, mean: Array, compare: Array | None,
 ) -> None:  # fmt: skip
     """Slots with a target that differs from their mean are not constant.
 
     above : the slots above, whose rows have moved by `half`; or with `n_left` None, `slots`
     """
-    backend: Any = training.backend
     tiles, n_tiles = backend.slot_tiles(above)
     y = own_targets(training, training.target.y)
     held = replace(above, rows=slots.rows, weights=slots.weights)

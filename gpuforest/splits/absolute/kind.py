@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuforest.backends.base import Array
+from gpuforest.backends.base import Array, Backend
 from gpuforest.common.parallel import cut_evenly, cut_pieces, parallel_map
 from gpuforest.core.fit import Fit
 from gpuforest.core.frontier import Frontier, Splits
@@ -40,11 +40,13 @@ class Absolute(Kind):
         targets = 8 * (fit.n_channels - 1) * fit.n_rows  # of all rows in order
         return self.level_bytes(fit, n_trees) + targets
 
-    def deep_rows(self, training: Training, n_rows: int) -> int:
+    def deep_rows(self, backend: Backend, training: Training, n_rows: int) -> int:
         return 0
 
-    def best(self, training: Training, slots: Frontier, features: Array, need: Array) -> Splits:
-        cuts = self.cuts(training, slots, features)
+    def best(
+        self, backend: Backend, training: Training, slots: Frontier, features: Array, need: Array
+    ) -> Splits:
+        cuts = self.cuts(backend, training, slots, features)
         tried = cuts.varies & (np.cumsum(cuts.varies, axis=1) <= need[:, None])
         score = np.where(tried, cuts.score, -np.inf)
         at = np.arange(slots.n_slots), np.argmax(score, axis=1)  # of equal scores the first wins
@@ -58,9 +60,9 @@ class Absolute(Kind):
             np.zeros((slots.n_slots, 0), np.uint64),
         )
 
-    def cuts(self, training: Training, slots: Frontier, features: Array) -> Cuts:
+    def cuts(self, backend: Backend, training: Training, slots: Frontier, features: Array) -> Cuts:
         """The cut of each slot by each feature i32[S, k] that lowers the absolute error most."""
-        backend, factors = training.backend, training.target.coding.error_factors
+        factors = training.target.coding.error_factors
         S, k = features.shape
         data, rules = training.columns, training.rules
         cuts = Cuts(
@@ -81,6 +83,6 @@ class Absolute(Kind):
         parallel_map(part, cut_evenly(slots.n_rows[pieces[:, 0]], TASK_ROWS), backend.n_threads)
         return cuts
 
-    def side_values(self, training: Training, below: Frontier) -> Array:
+    def side_values(self, backend: Backend, training: Training, below: Frontier) -> Array:
         y = training.target.y[:, 0]
         return slot_medians(y, below.rows, below.weights, below.begin, below.end)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gpuforest.backends.base import Backend
 from gpuforest.core.fit import Fit
 from gpuforest.core.training import Data, Training
 from gpuforest.kernels.grow_subtrees.scratch import Scratch
@@ -22,12 +23,13 @@ class LogRank(Sets):
     name = "logrank"
     title = "criterion='logrank'"
     cpu_only = whole_rows = has_sets = True
+    by_level = False
     columns = 1  # a row's number
 
     def cpu_kernel(self, training: Training) -> Any:
         return grow_logrank
 
-    def deep_rows(self, training: Training, n_rows: int) -> int:
+    def deep_rows(self, backend: Backend, training: Training, n_rows: int) -> int:
         return n_rows
 
     def cpu_scratch(self, training: Training, scratch: Scratch, data: Data) -> tuple[Any, ...]:

@@ -16,9 +16,9 @@ to it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
+from gpuforest.backends.base import Backend
 from gpuforest.core.fit import Fit
 from gpuforest.core.training import Data, Training
 from gpuforest.kernels.grow_subtrees.scratch import Scratch
@@ -34,15 +34,12 @@ class Multiway(Sets):
     name = "multiway"
     title = "categorical_split='multiway'"
     cpu_only = whole_rows = True
-    forest_marks: Mapping[str, Any] = {"multiway": True}
+    by_level = False
 
     def cpu_kernel(self, training: Training) -> Any:
         return grow_multiway
 
-    def node_words(self, training: Training) -> int:
-        return max(1, training.n_words)  # the kernel takes sets even if no feature is categorical
-
-    def deep_rows(self, training: Training, n_rows: int) -> int:
+    def deep_rows(self, backend: Backend, training: Training, n_rows: int) -> int:
         return n_rows
 
     def cpu_scratch(self, training: Training, scratch: Scratch, data: Data) -> tuple[Any, ...]:

@@ -13,7 +13,6 @@ are drawn and stored.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -21,14 +20,12 @@ from typing import Any
 import numpy as np
 
 from gpuforest.backends.base import Array, Backend, Moved
-from gpuforest.backends.registry import has
 from gpuforest.common.dtypes import CATEGORICAL, NUMERIC
 from gpuforest.common.hashing import hash_at
 from gpuforest.core.bins import BinEdges, BinnedMatrix
 from gpuforest.core.fit import Fit
 from gpuforest.core.frontier import Frontier, Splits
 from gpuforest.core.nodes import MOST_COMBINED, OBLIQUE_BIN, SET_BIN
-from gpuforest.core.rules import Rules, Sampling
 from gpuforest.core.target import Target
 from gpuforest.core.terms import (
     ALL_LEFT,
@@ -43,9 +40,8 @@ from gpuforest.core.terms import (
 )
 from gpuforest.core.training import Data, Training
 from gpuforest.kernels.grow_subtrees.scratch import Scratch
-from gpuforest.kernels.project.numpy import project
 from gpuforest.splits.base import Kind, draw_features
-from gpuforest.splits.oblique.numba import grow_combined, new_oblique, project_slots
+from gpuforest.splits.oblique.numba import grow_combined, new_oblique
 
 # A sum is missing where one of its values is, and splits by it leave such rows together: so large
 # a part of the rows should have the sums that are drawn. The mean number is lowered in STEPS
@@ -156,27 +152,22 @@ class Oblique(Kind):
 
     name = "oblique"
     title = "combinations of features"
-    combines = whole_rows = True
-    forest_marks: Mapping[str, Any] = {"oblique": True}
+    whole_rows = True
 
     def __init__(self, cuts: Kind) -> None:
         self.cuts, self.cpu_only = cuts, cuts.cpu_only
 
-    def fitted(
-        self, rules: Rules, matrix: BinnedMatrix, sampling: Sampling, backend: Backend
-    ) -> Rules:
-        """The rules, with fewer features in combinations if too many values are missing."""
-        mean = mean_combined(matrix, sampling.weights, rules.combined, backend)
-        return replace(rules, combined=mean)
+    def fitted(self, backend: Backend, training: Training) -> Training:
+        """The training with what combinations are drawn from; they have fewer features if too many
+        values are missing."""
+        rules, matrix = training.rules, training.matrix
+        mean = mean_combined(matrix, training.sampling.weights, rules.combined, backend)
+        rules = replace(rules, combined=mean)
+        combining = Combining.of(matrix.edges, rules, backend.asarray)
+        return replace(training, rules=rules, combining=combining)
 
     def runs_on(self, backend: Backend) -> bool:
-        return has(backend, "project") and super().runs_on(backend)
-
-    def node_words(self, training: Training) -> int:
-        return max(training.n_words, words_for(training.combining.most_features))
-
-    def n_codes(self, training: Training) -> int:
-        return training.combining.n_bins + 1
+        return backend.projects and self.cuts.runs_on(backend)
 
     def split_words(self, fit: Fit) -> tuple[float, int]:
         above = chances(fit.rules.combined, fit.n_features) / 2.0**64
@@ -193,8 +184,8 @@ class Oblique(Kind):
         words = n_trees * fit.leaves[0] * 2 * 8 * (2 + self.split_words(fit)[0])
         return self.cuts.wave_bytes(fit, n_trees) + words
 
-    def deep_rows(self, training: Training, n_rows: int) -> int:
-        return self.cuts.deep_rows(training, n_rows)
+    def deep_rows(self, backend: Backend, training: Training, n_rows: int) -> int:
+        return self.cuts.deep_rows(backend, training, n_rows)
 
     def cpu_kernel(self, training: Training) -> Any:
         return grow_combined
@@ -202,9 +193,9 @@ class Oblique(Kind):
     def cpu_scratch(self, training: Training, scratch: Scratch, data: Data) -> tuple[Any, ...]:
         return (new_oblique(scratch, data, training.combining),)
 
-    def chunks(self, training: Training, slots: Frontier) -> list[slice]:
+    def chunks(self, backend: Backend, training: Training, slots: Frontier) -> list[slice]:
         """Ranges of slots whose histograms and columns of codes fit the memory budget."""
-        backend, k = training.backend, training.rules.n_tried
+        k = training.rules.n_tried
         n_rows = backend.asnumpy(slots.n_stored)
         histograms = 8 * k * training.combining.n_bins * training.hist_channels
         cost = np.cumsum(histograms + n_rows * (ROW_BYTES + 2 * k))
@@ -212,23 +203,11 @@ class Oblique(Kind):
         ends = [0, *(np.flatnonzero(np.diff(chunk)) + 1).tolist(), slots.n_slots]
         return [slice(a, b) for a, b in pairwise(ends)]
 
-    def project(
-        self, training: Training, slots: Frontier, features: Array, weights: Array
-    ) -> tuple[Array, Array, Array]:
-        c = training.combining
-        return project(training.data, slots, features, weights, c.coordinates, c.n_bins)
-
-    def project_compiled(
-        self, training: Training, slots: Frontier, features: Array, weights: Array
-    ) -> tuple[Array, Array, Array]:
-        """A task takes a slot and a combination."""
-        return project_slots(training, slots, features, weights)
-
-    def _chunk(self, training: Training, slots: Frontier) -> Splits:
+    def _chunk(self, backend: Backend, training: Training, slots: Frontier) -> Splits:
         """Try combinations until enough were tried that vary."""
-        backend, k, F = training.backend, training.rules.n_tried, training.n_features
+        k, F = training.rules.n_tried, training.n_features
         xp = backend.xp
-        gathered, y = _gathered(training, slots)
+        gathered, y = _gathered(backend, training, slots)
         need = xp.full((slots.n_slots,), k, dtype=xp.int64)
         best: Splits | None = None
         for first in range(0, n_attempts(k, F), k):
@@ -238,7 +217,7 @@ class Oblique(Kind):
             features = xp.where((need > 0)[:, None, None], features, -1)
             key = slots.key if first == 0 else hash_at(slots.key, ROUNDS + first // k)
             columns = replace(gathered, key=key)
-            splits = self._best_of(training, slots, columns, y, features, weights, need)
+            splits = self._best_of(backend, training, slots, columns, y, features, weights, need)
             need = need - splits.tried
             best = splits if best is None else best.better(xp, splits)
             if not bool(xp.any(need > 0)):
@@ -247,12 +226,11 @@ class Oblique(Kind):
         return best
 
     def _best_of(
-        self, training: Training, slots: Frontier, gathered: Frontier, y: Array,
+        self, backend: Backend, training: Training, slots: Frontier, gathered: Frontier, y: Array,
         features: Array, weights: Array, need: Array,
     ) -> Splits:  # fmt: skip
         """The best split of each slot by combinations i32[S, k, L], of which some are features."""
-        backend, k = training.backend, training.rules.n_tried
-        xp = backend.xp
+        xp, k = backend.xp, training.rules.n_tried
         codes, low, shift = backend.project(training, slots, features, weights)
         local = features[:, :, 0]
         number = xp.arange(k, dtype=xp.int32)[None, :]
@@ -261,12 +239,14 @@ class Oblique(Kind):
             taken = xp.take(is_set, xp.reshape(xp.where(local < 0, 0, local), (-1,)))
             number = xp.where(xp.reshape(taken, local.shape), number + k, number)
         local = xp.where(local < 0, -1, number)
-        splits = self.cuts.best(_as_features(training, codes, y), gathered, local, need)
-        return _as_stored(training, splits, features, weights, low, shift)
+        splits = self.cuts.best(
+            backend, _as_features(backend, training, codes, y), gathered, local, need
+        )
+        return _as_stored(backend, training, splits, features, weights, low, shift)
 
-    def move(self, training: Training, slots: Frontier, splits: Splits) -> Moved:
+    def move(self, backend: Backend, training: Training, slots: Frontier, splits: Splits) -> Moved:
         """Move each slot's rows to the other half, as `Backend.partition`."""
-        backend, combining = training.backend, training.combining
+        combining = training.combining
         xp, L = backend.xp, combining.most_features
         if not slots.n_slots:
             return backend.partition(training, slots, splits)
@@ -291,10 +271,10 @@ class Oblique(Kind):
             sets=xp.asarray(splits.sets[:, : training.n_words], copy=True),
         )
         # 3. rows, for the time of the move, are numbered as in the column
-        slot, position = held(training, slots)
+        slot, position = held(backend, slots)
         numbers = xp.zeros_like(slots.rows)
         numbers[position] = xp.arange(position.shape[0], dtype=xp.int32, device=numbers.device)
-        by_number = replace(training, matrix=matrix_of(training, codes, [last + 1], [NUMERIC]))
+        by_number = replace(training, matrix=matrix_of(backend, codes, [last + 1], [NUMERIC]))
         numbers, moved, n_left = backend.partition(
             by_number, replace(slots, rows=numbers), by_column
         )
@@ -306,11 +286,11 @@ class Oblique(Kind):
         return rows, moved, n_left
 
 
-def _gathered(training: Training, slots: Frontier) -> tuple[Frontier, Array]:
+def _gathered(backend: Backend, training: Training, slots: Frontier) -> tuple[Frontier, Array]:
     """The slots with their rows one after another and numbered 0, 1, ..., and the targets of
     these rows."""
-    xp, count = training.backend.xp, slots.n_stored
-    position = held(training, slots)[1]
+    xp, count = backend.xp, slots.n_stored
+    position = held(backend, slots)[1]
     rows = xp.arange(position.shape[0], dtype=xp.int32)
     end = xp.cumulative_sum(count)
     gathered = replace(
@@ -325,9 +305,9 @@ def _gathered(training: Training, slots: Frontier) -> tuple[Frontier, Array]:
     return gathered, xp.take(training.target.y, xp.take(slots.rows, position), axis=0)
 
 
-def held(training: Training, slots: Frontier) -> tuple[Array, Array]:
+def held(backend: Backend, slots: Frontier) -> tuple[Array, Array]:
     """The slot of every row of all slots, in order, and its position in `rows`, i64[n] both."""
-    backend, count = training.backend, slots.n_stored
+    count = slots.n_stored
     xp = backend.xp
     slot = xp.repeat(xp.arange(slots.n_slots, dtype=xp.int64), count)
     number = xp.arange(slot.shape[0], dtype=xp.int64)
@@ -348,35 +328,41 @@ def _only_allowed(xp: Any, slots: Frontier, features: Array, weights: Array) -> 
     return xp.reshape(kept[0], (S, k, L)), xp.reshape(kept[1], (S, k, L))
 
 
-def _as_features(training: Training, codes: Array, y: Array) -> Training:
+def _as_features(backend: Backend, training: Training, codes: Array, y: Array) -> Training:
     """The training whose features are the columns [R, k]."""
     edges, k, n_bins = training.matrix.edges, training.rules.n_tried, training.combining.n_bins
     sizes, kinds = [n_bins] * k, [NUMERIC] * k
     if training.n_words:
-        xp = training.backend.xp
+        xp = backend.xp
         codes = xp.concat([codes, codes], axis=1)
         sizes += [int(edges.n_bins[edges.kinds == CATEGORICAL].max())] * k
         kinds += [CATEGORICAL] * k
     return replace(
         training,
-        matrix=matrix_of(training, codes, sizes, kinds),
+        matrix=matrix_of(backend, codes, sizes, kinds),
         target=Target(training.target.coding, y),
     )
 
 
-def matrix_of(training: Training, codes: Array, sizes: list[int], kinds: list[int]) -> BinnedMatrix:
+def matrix_of(backend: Backend, codes: Array, sizes: list[int], kinds: list[int]) -> BinnedMatrix:
     """Columns of codes as a matrix of features, with `sizes` bins and of these kinds."""
     offsets = np.cumsum([0, *(size - 1 for size in sizes)])
     values = np.concatenate([np.arange(size - 1.0) for size in sizes])
     edges = BinEdges(values, offsets, np.array(kinds, np.uint8))
-    return BinnedMatrix(codes, training.backend.asarray(edges.n_bins), edges)
+    return BinnedMatrix(codes, backend.asarray(edges.n_bins), edges)
 
 
 def _as_stored(
-    training: Training, splits: Splits, features: Array, weights: Array, low: Array, shift: Array
+    backend: Backend,
+    training: Training,
+    splits: Splits,
+    features: Array,
+    weights: Array,
+    low: Array,
+    shift: Array,
 ) -> Splits:
     """Splits by columns as splits by features and combinations; see `Backend.project`."""
-    xp, (S, k, _) = training.backend.xp, features.shape
+    xp, (S, k, _) = backend.xp, features.shape
     n_bins, slot = training.combining.n_bins, xp.arange(S, dtype=xp.int64, device=low.device)
     at = slot * k + xp.where(splits.feature < 0, 0, splits.feature % k)
 

@@ -5,34 +5,30 @@ The sums of a node's rows become codes in a column of their own, at the rows' po
 block, so that cuts and moves of rows take it for a feature's.
 """
 
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpuforest.common.dtypes import CATEGORICAL
-from gpuforest.common.parallel import parallel_map
 from gpuforest.compiler.decorators import device, kernel
-from gpuforest.compiler.types import I64, Codes2, I32s, I32s2, I64s, I64s2, I64s3
+from gpuforest.compiler.types import Codes2, I32s, I64s, I64s2
 from gpuforest.core.frontier import Frontier
 from gpuforest.core.nodes import OBLIQUE_BIN
 from gpuforest.core.rules import Rules
 from gpuforest.core.terms import ALL_LEFT as EVERY
 from gpuforest.core.terms import DRAWS, ROUNDS, STRIDE, WEIGHT_BITS, WEIGHT_ZERO, Combining
-from gpuforest.core.training import Data, Training
+from gpuforest.core.training import Data
 from gpuforest.kernels.best_split.cuts import feature_of
 from gpuforest.kernels.grow_subtrees.cuts import cut_or_set
 from gpuforest.kernels.grow_subtrees.numba import enough_of, grow_slots, put
 from gpuforest.kernels.grow_subtrees.rows import CHILD, FEATURE, MISSING
 from gpuforest.kernels.grow_subtrees.scratch import Grown, Scratch
+from gpuforest.kernels.project.numba import HOLE, add_up, steps_of
 from gpuforest.kernels.sets.numba import Sets
 from gpuforest.kernels.shared.numba import LOW_32, U1, U31, U32, U, hash_at, order_of, permute
 from gpuforest.kernels.shared.records import NO_SPLIT, Feature, Slot, Split
 
 Array = Any
-
-NO_LABELS = np.zeros((0, 1), np.int32)
-HOLE = np.int32(-(2**31))  # the sum of a combination of which a value is missing
 
 
 class Oblique(NamedTuple):
@@ -44,104 +40,6 @@ class Oblique(NamedTuple):
     # [2, n], the columns of the best combination so far and of the one that is looked at, as long
     # as the longest block
     codes: Codes2
-
-
-@device
-def add_up(table, positions, begin, n, terms, n_terms, coordinates, missing, sums):
-    """Fill the sums i32[n] of a combination.
-
-    table : codes [F, ...]; those of row i are at positions[begin + i]
-    terms : i64[2, L], features and their weights
-    """
-    for t in range(n_terms):
-        column, places = table[terms[0, t]], coordinates[terms[0, t]]
-        w = np.int32(terms[1, t])
-        for i in range(n):
-            code = column[U(positions[U(begin + i)])]
-            before = sums[U(i)] if t else np.int32(0)
-            is_hole = (code == missing) | (before == HOLE)
-            sums[U(i)] = HOLE if is_hole else before + w * places[U(code)]
-
-
-@device
-def steps_of(sums, n, n_bins):
-    """The least sum, and the shift that makes codes below n_bins of sums."""
-    low, high = np.int32(2**31 - 1), HOLE
-    for i in range(n):
-        s = sums[U(i)]
-        low = min(low, s if s != HOLE else np.int32(2**31 - 1))
-        high = max(high, s)
-    if high == HOLE:
-        return np.int64(0), np.int64(0)
-    spread, shift = np.int64(high) - np.int64(low), np.int64(0)
-    while spread >> shift >= n_bins:
-        shift += 1
-    return np.int64(low), shift
-
-
-@device
-def project_column(data, slots, piece, features, weights, coordinates, n_bins, sums, terms, out):
-    """Write the codes of a slot in one combination to `out`, and return low and shift."""
-    s, j, at = piece[0], piece[1], piece[2]
-    begin, n, n_terms = slots.begin[s], slots.end[s] - slots.begin[s], 0
-    missing = data.n_codes - 1
-    for i in range(features.shape[2]):
-        if features[s, j, i] >= 0:
-            terms[0, n_terms], terms[1, n_terms] = features[s, j, i], weights[s, j, i]
-            n_terms += 1
-    if n_terms < 2:
-        column = data.codes[terms[0, 0] if n_terms else 0]
-        for i in range(n):
-            code = column[U(slots.rows[U(begin + i)])] if n_terms else 0
-            out[U(at + i)] = n_bins if code == missing and n_terms else code
-        return np.int64(0), np.int64(0)
-    add_up(data.codes, slots.rows, begin, n, terms, n_terms, coordinates, missing, sums)
-    low, shift = steps_of(sums, n, n_bins)
-    for i in range(n):
-        s = sums[U(i)]
-        out[U(at + i)] = n_bins if s == HOLE else (np.int64(s) - low) >> shift
-    return low, shift
-
-
-@kernel(target="int32")
-def project(
-    data: Data, slots: Frontier, features: I64s3, weights: I64s3, coordinates: I32s2, n_bins: I64,
-    pieces: I64s2, sums: I32s, terms: I64s2, codes: Codes2, low: I64s2, shift: I64s2,
-):  # fmt: skip
-    """Fill codes [k, R], low and shift i64[S, k] for the pieces i64[p, 3]: a slot, the number of a
-    combination, and where the slot's codes begin. It reads no targets; `sums` i32[...] and `terms`
-    i64[2, L] are scratch."""
-    for p in range(len(pieces)):
-        s, j = pieces[p, 0], pieces[p, 1]
-        low[s, j], shift[s, j] = project_column(
-            data, slots, pieces[p], features, weights, coordinates, n_bins, sums, terms, codes[j]
-        )
-
-
-def project_slots(
-    training: Training, slots: Frontier, features: Array, weights: Array
-) -> tuple[Array, Array, Array]:
-    """As `Backend.project`; a task takes a slot and a combination."""
-    combining, (S, k, L) = training.combining, features.shape
-    n_threads = training.backend.n_threads
-    data = replace(training.columns, y=NO_LABELS)
-    count = slots.n_stored
-    first = np.cumsum(count) - count
-    codes = np.empty((k, int(count.sum())), data.codes.dtype)
-    low, shift = np.zeros((S, k), np.int64), np.zeros((S, k), np.int64)
-    features = np.ascontiguousarray(features, np.int64)
-    weights = np.ascontiguousarray(weights, np.int64)
-    pieces = np.array([(s, j, first[s]) for j in range(k) for s in range(S)], np.int64)
-
-    def part(some: Array) -> None:
-        sums = np.empty(int(count[some[:, 0]].max(initial=0)), np.int32)
-        project(
-            data, slots, features, weights, combining.coordinates, combining.n_bins, some, sums,
-            np.zeros((2, L), np.int64), codes, low, shift,
-        )  # fmt: skip
-
-    parallel_map(part, np.array_split(pieces, 4 * n_threads), n_threads)
-    return codes.T, low, shift
 
 
 @device

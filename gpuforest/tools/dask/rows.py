@@ -18,8 +18,6 @@ from uuid import uuid4
 import numpy as np
 
 from gpuforest.backends import base, numpy, registry
-from gpuforest.backends.rows import new_codes
-from gpuforest.backends.slots import Nodes
 from gpuforest.common.arguments import thread_count
 from gpuforest.common.errors import ClusterError
 from gpuforest.core import forest
@@ -44,20 +42,20 @@ LAST_WORDS = 5.0  # seconds for the others to say what happened, when one has fa
 LOOK = 0.1  # seconds between looks whether they have
 
 
-class SharedNodes(Nodes):
+class SharedNodes(base.Nodes):
     """Slots whose `n_rows` are of all parts."""
 
     def in_bag(self, backend: Any, bags: Array) -> tuple[Array, Array, Array]:
         return super().in_bag(backend, np.ascontiguousarray(bags[:, backend.row_numbers]))
 
-    def roots(self, training: Training, *arguments: Any) -> Frontier:
-        return self._of_all(training, super().roots(training, *arguments))
+    def roots(self, backend: Any, *arguments: Any) -> Frontier:
+        return self._of_all(backend, super().roots(backend, *arguments))
 
-    def children(self, training: Training, *arguments: Any) -> Frontier:
-        return self._of_all(training, super().children(training, *arguments))
+    def children(self, backend: Any, *arguments: Any) -> Frontier:
+        return self._of_all(backend, super().children(backend, *arguments))
 
-    def _of_all(self, training: Any, slots: Frontier) -> Frontier:
-        return replace(slots, n_rows=training.backend.summed(slots.n_rows))
+    def _of_all(self, backend: Any, slots: Frontier) -> Frontier:
+        return replace(slots, n_rows=backend.summed(slots.n_rows))
 
 
 class SharedRows(numpy.NumpyBackend):
@@ -121,7 +119,7 @@ class SharedRows(numpy.NumpyBackend):
         shared_out = held // (TASKS * self.communicator.size)
         return min(most, max(shared_out, training.matrix.edges.n_codes))
 
-    def grow_subtrees(self, training: Training, slots: Frontier) -> Subtrees:
+    def grow_subtrees(self, training: Training, slots: Frontier, kind: Any) -> Subtrees:
         """Each participant grows the subtrees of some of the slots, of about as many rows, from
         the rows that all of them hold."""
         size, rank = self.communicator.size, self.communicator.rank
@@ -130,7 +128,7 @@ class SharedRows(numpy.NumpyBackend):
         ends = [0, *(cuts + 1).tolist(), slots.n_slots]
         owned = [slice(min(a, slots.n_slots), min(b, slots.n_slots)) for a, b in pairwise(ends)]
         part, local = self._handed_over(training, slots, owned, slots.part(owned[rank]))
-        subtrees = super().grow_subtrees(local, part) if part.n_slots else None
+        subtrees = super().grow_subtrees(local, part, kind) if part.n_slots else None
         return self._all_subtrees(subtrees, slots, training.n_words)
 
     def _handed_over(
@@ -195,7 +193,7 @@ def _shifted(parts: list[np.ndarray], sizes: list[int]) -> np.ndarray:
 
 def laid_out(codes: np.ndarray, backend: base.Backend) -> Array:
     """A copy of codes [N, F] that lies as the backend wants it."""
-    copied = new_codes(codes.shape[0], codes.shape[1], codes.dtype, backend)
+    copied = backend.new_codes(codes.shape[0], codes.shape[1], codes.dtype)
     copied[...] = codes
     return copied
 
@@ -215,9 +213,10 @@ def grow_of_rows(
         training,
         matrix=replace(training.matrix, codes=laid_out(codes.T, backend)),
         target=Target(target.coding, np.ascontiguousarray(target.y[rows])),
-        backend=SharedRows.of(backend, communicator, rows),
     )
-    return merged(grow(local, begin, plan.settings.n_trees, plan.pruning), training)
+    shared, n_trees = SharedRows.of(backend, communicator, rows), plan.settings.n_trees
+    waves = grow(local, shared, begin, n_trees, plan.pruning)
+    return merged(waves, training, backend.n_threads)
 
 
 def without_codes(data: BinnedData, like: np.ndarray) -> BinnedData:

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from sklearn import metrics
 
+from gpuforest.backends.rows import draw_rows
 from gpuforest.common.text import one_line
-from gpuforest.growing.edges import draw_rows
 from gpuforest.tools.plot import style
 from gpuforest.tools.plot.style import STYLE, Axes, plain, require_matplotlib
 from gpuforest.tools.plot.survival import at_times, kaplan_meier, plot_survival

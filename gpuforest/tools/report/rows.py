@@ -11,13 +11,14 @@ from scipy.sparse import issparse
 from sklearn.base import is_classifier
 
 from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.backends.rows import draw_rows
 from gpuforest.common import hashing
 from gpuforest.core.criteria import CRITERIA
 from gpuforest.data import arrays, binned, frames, validation
 from gpuforest.estimators.survival import check_survival
 from gpuforest.explain.model_facts import is_survival
 from gpuforest.export.model_tables import reader_of_codes
-from gpuforest.growing.edges import bin_matrix, draw_rows
+from gpuforest.growing.edges import bin_matrix
 
 SEED = 0  # of what is drawn: the same report for the same model and rows
 MOST_ROWS = 20_000

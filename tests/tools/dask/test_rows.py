@@ -16,6 +16,7 @@ from gpuforest.core.bins import BinnedMatrix
 from gpuforest.core.target import Target
 from gpuforest.growing.assemble import merged
 from gpuforest.growing.grow import grow
+from gpuforest.splits.kinds import kind_in
 
 pytest.importorskip("distributed", reason="needs pip install 'gpuforest[checks]'")
 from queues import by_threads
@@ -37,9 +38,8 @@ def grown(task, cuts, make_backend):
             training,
             matrix=BinnedMatrix(laid_out(matrix.codes[rows], backend), matrix.n_bins, matrix.edges),
             target=Target(target.coding, np.ascontiguousarray(target.y[rows])),
-            backend=backend,
         )
-        return merged(grow(own, 0, task.n_trees), own)
+        return merged(grow(own, backend, 0, task.n_trees), own, 1)
 
     return by_threads(len(rows_of), work)
 
@@ -64,7 +64,7 @@ def cut_tasks(draw):
 @given(case=cut_tasks(), rows=st.sampled_from([0, 4, 60]))
 def test_any_rows_of_any_participants(case, rows):
     task, cuts = case
-    if task.training(NumpyBackend()).kind.whole_rows:
+    if kind_in(task.training(NumpyBackend())).whole_rows:
         return  # refused, see test_dask.py
     assert_grown(task, cuts, lambda: DeepFrom(rows))
     assert_grown(task, cuts, NumpyBackend)
