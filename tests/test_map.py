@@ -55,7 +55,7 @@ def test_files_of_a_criterion():
 
 
 # files outside splits/ that name a kind of split; others ask the kind, or the forest
-NAMED = {"oblique": 20, "multiway": 12, "median": 29, "has_set": 7}
+NAMED = {"oblique": 20, "multiway": 12, "median": 29, "has_set": 8}
 
 
 @pytest.mark.parametrize("kind", NAMED)

@@ -5,17 +5,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from gpuforest.compiler.types import I64, I64s, U64s, new_arrays
-
-if TYPE_CHECKING:  # kernels import the records here, and need none of these
-    pass
+from gpuforest.common.dtypes import Array
+from gpuforest.compiler.types import I64, Codes2, I32s, I64s, Targets2, U64s, new_arrays
 from gpuforest.core.rules import Rules
 
-Array = Any
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """The binned rows that trees grow from, as kernels on the CPU read them."""
+
+    codes: Codes2  # [F, N], row r's bin of feature f; NumPy's kernels read them as [N, F]
+    y: Targets2  # i32[N, 1] class codes, or i64[N, K] moments
+    n_bins: I32s  # i32[F], bins of each feature, without the one for missing values
+    n_codes: I64  # B; the last code, B - 1, is that of missing values
+    n_channels: I64  # C
 
 
 @dataclass(frozen=True, eq=False)

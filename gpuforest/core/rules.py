@@ -5,15 +5,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 
 from gpuforest.compiler.types import F64, I64, Bool
 from gpuforest.core.criteria import Criterion
-
-if TYPE_CHECKING:  # kernels import the records here, and need none of these
-    pass
 
 
 @dataclass(frozen=True)

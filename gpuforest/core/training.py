@@ -6,22 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gpuforest.compiler.types import I64, Codes2, I32s, Targets2
 from gpuforest.core.bins import BinnedMatrix
+from gpuforest.core.frontier import Data
 from gpuforest.core.rules import Rules, Sampling
 from gpuforest.core.target import Target
 from gpuforest.core.terms import NO_COMBINATIONS, Combining, combined_bins, words_for
-
-
-@dataclass(frozen=True, eq=False)
-class Data:
-    """The binned rows that trees grow from, as kernels on the CPU read them."""
-
-    codes: Codes2  # [F, N], row r's bin of feature f; NumPy's kernels read them as [N, F]
-    y: Targets2  # i32[N, 1] class codes, or i64[N, K] moments
-    n_bins: I32s  # i32[F], bins of each feature, without the one for missing values
-    n_codes: I64  # B; the last code, B - 1, is that of missing values
-    n_channels: I64  # C
 
 
 @dataclass(frozen=True, eq=False)

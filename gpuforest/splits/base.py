@@ -6,17 +6,15 @@ of memory call its methods, and know nothing else of the kinds.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpuforest.backends.base import Array, Backend, Moved
 from gpuforest.common.hashing import permute
-from gpuforest.core.frontier import Frontier, Splits
-from gpuforest.core.training import Data, Training
+from gpuforest.core.fit import Fit
+from gpuforest.core.frontier import Data, Frontier, Splits
+from gpuforest.core.training import Training
 from gpuforest.kernels.grow_subtrees.numba import grow_random, grow_subtrees
 from gpuforest.kernels.grow_subtrees.scratch import Scratch
-
-if TYPE_CHECKING:
-    from gpuforest.core.fit import Fit
 
 
 class Kind:

@@ -47,7 +47,7 @@ SUBTREES = {
         ("kernels/sets/numba.py", {*SUBTREES, "kernels.best_split."}),
         ("kernels/shared/numba.py", SHARED),
         ("common/elementary.py", {"kernels.gradients."}),
-        ("core/terms.py", {"splits.oblique."}),
+        ("core/terms.py", {"splits.oblique.", "kernels.traverse.oblique."}),
         ("core/criteria.py", SHARED),
         ("compiler/compile.py", EVERY),
         ("compiler/intrinsics.py", EVERY),

@@ -12,9 +12,8 @@ from laws import column, frontier_of, one_slot, splits_of
 from gpuforest.backends import base, numba, registry
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.core.bins import BinEdges
-from gpuforest.core.frontier import Frontier
+from gpuforest.core.frontier import Data, Frontier
 from gpuforest.core.rules import Sampling
-from gpuforest.core.training import Data
 from gpuforest.growing.bags import draw_bags
 from gpuforest.growing.targets import encode_classes
 from gpuforest.kernels.bag.numba import mulhi as compiled_mulhi

@@ -296,7 +296,7 @@ def _on_host(value: Any) -> Any:
         return value.host
     if isinstance(value, Training):
         matrix, target = _on_host(value.matrix), _on_host(value.target)
-        return replace(value, matrix=matrix, target=target, backend=NumpyBackend())
+        return replace(value, matrix=matrix, target=target)
     if is_dataclass(value):
         names = [f.name for f in fields(value)]
         arrays = {n: getattr(value, n) for n in names if isinstance(getattr(value, n), ndarray)}

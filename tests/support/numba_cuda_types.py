@@ -12,9 +12,8 @@ import numpy as np
 from numba import types
 
 from gpuforest.compiler.types import Record, Spec, as_tuple, record_of
-from gpuforest.core.frontier import Frontier, Splits, Trees
+from gpuforest.core.frontier import Data, Frontier, Splits, Trees
 from gpuforest.core.rules import Rules
-from gpuforest.core.training import Data
 from gpuforest.kernels.shared.records import Cuts
 
 RECORDS = {record.__name__: record for record in (Cuts, Data, Frontier, Rules, Splits, Trees)}

@@ -7,10 +7,9 @@ import numpy as np
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.compiler.decorators import device, kernel
 from gpuforest.compiler.types import I64, I32s2, I64s, I64s3
-from gpuforest.core.frontier import Frontier, Splits
+from gpuforest.core.frontier import Data, Frontier, Splits
 from gpuforest.core.nodes import SET_BIN
 from gpuforest.core.rules import Rules
-from gpuforest.core.training import Data
 from gpuforest.kernels.best_split.cuts import (
     Scan,
     best_of_bins,

@@ -5,9 +5,8 @@ import numpy as np
 
 from gpuforest.common.dtypes import FEATURE, SCORE, STAT
 from gpuforest.common.hashing import CUT, hash_at
-from gpuforest.core.frontier import Frontier, Splits
+from gpuforest.core.frontier import Data, Frontier, Splits
 from gpuforest.core.rules import Rules
-from gpuforest.core.training import Data
 
 
 def best_split(

@@ -17,9 +17,8 @@ import numpy as np
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.compiler.decorators import device, kernel
 from gpuforest.compiler.types import I64s
-from gpuforest.core.frontier import Frontier
+from gpuforest.core.frontier import Data, Frontier
 from gpuforest.core.rules import Rules
-from gpuforest.core.training import Data
 from gpuforest.kernels.best_split.cuts import by_rows, feature_of, weight_of
 from gpuforest.kernels.grow_subtrees.cuts import (
     clear,

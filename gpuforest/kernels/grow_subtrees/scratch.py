@@ -22,7 +22,7 @@ from gpuforest.compiler.types import (
     U64s,
     dtype_of,
 )
-from gpuforest.core.training import Data
+from gpuforest.core.frontier import Data
 from gpuforest.kernels.best_split.cuts import Scan, scan_arrays
 from gpuforest.kernels.grow_subtrees.cuts import MOST_SORTED, RANK_ROWS
 

@@ -4,8 +4,7 @@ import numpy as np
 
 from gpuforest.compiler.decorators import device, kernel
 from gpuforest.compiler.types import I64, I64s
-from gpuforest.core.frontier import Frontier, Splits
-from gpuforest.core.training import Data
+from gpuforest.core.frontier import Data, Frontier, Splits
 from gpuforest.kernels.shared.numba import U, goes_left
 from gpuforest.kernels.shared.records import NO_BIN, Split
 

@@ -5,8 +5,7 @@ from typing import Any
 import array_api_compat.numpy as xp
 import numpy as np
 
-from gpuforest.core.frontier import Frontier, Splits
-from gpuforest.core.training import Data
+from gpuforest.core.frontier import Data, Frontier, Splits
 from gpuforest.kernels.shared.numpy import goes_left
 from gpuforest.kernels.shared.records import Split
 from gpuforest.kernels.totals.numpy import slots_and_rows

@@ -5,8 +5,7 @@ import numpy as np
 
 from gpuforest.compiler.decorators import device, kernel
 from gpuforest.compiler.types import I64, Codes2, I32s, I32s2, I64s2, I64s3
-from gpuforest.core.frontier import Frontier
-from gpuforest.core.training import Data
+from gpuforest.core.frontier import Data, Frontier
 from gpuforest.kernels.shared.numba import U
 
 HOLE = np.int32(-(2**31))  # the sum of a combination that lacks a value

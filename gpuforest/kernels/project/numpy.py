@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from gpuforest.core.frontier import Frontier
-from gpuforest.core.training import Data
+from gpuforest.core.frontier import Data, Frontier
 from gpuforest.kernels.totals.numpy import slots_and_rows
 
 

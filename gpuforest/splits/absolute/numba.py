@@ -15,9 +15,8 @@ import numpy as np
 
 from gpuforest.compiler.decorators import device, kernel, rare
 from gpuforest.compiler.types import F64s, I32s2, I64s2, new_arrays
-from gpuforest.core.frontier import Frontier
+from gpuforest.core.frontier import Data, Frontier
 from gpuforest.core.rules import Rules
-from gpuforest.core.training import Data
 from gpuforest.kernels.best_split.cuts import draw_cut, limits_of, slot_at
 from gpuforest.kernels.shared.numba import U, merge_sort
 from gpuforest.kernels.shared.records import Bin, Cuts

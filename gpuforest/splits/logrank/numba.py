@@ -18,9 +18,8 @@ import numpy as np
 
 from gpuforest.compiler.decorators import device, kernel
 from gpuforest.compiler.types import I64s, new_arrays
-from gpuforest.core.frontier import Frontier
+from gpuforest.core.frontier import Data, Frontier
 from gpuforest.core.rules import Rules
-from gpuforest.core.training import Data
 from gpuforest.kernels.grow_subtrees.cuts import left_totals
 from gpuforest.kernels.grow_subtrees.numba import grow_block, put, search, search_random
 from gpuforest.kernels.grow_subtrees.rows import allow, node_totals, words_of

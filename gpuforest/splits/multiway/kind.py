@@ -20,7 +20,8 @@ from typing import Any
 
 from gpuforest.backends.base import Backend
 from gpuforest.core.fit import Fit
-from gpuforest.core.training import Data, Training
+from gpuforest.core.frontier import Data
+from gpuforest.core.training import Training
 from gpuforest.kernels.grow_subtrees.scratch import Scratch
 from gpuforest.splits.multiway.numba import grow_multiway, new_chains
 from gpuforest.splits.sets import Sets

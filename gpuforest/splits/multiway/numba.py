@@ -15,10 +15,9 @@ import numpy as np
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.compiler.decorators import device, kernel, rare
 from gpuforest.compiler.types import F64, I64, U64, I64s, Type, dtype_of, new_arrays
-from gpuforest.core.frontier import Frontier
+from gpuforest.core.frontier import Data, Frontier
 from gpuforest.core.nodes import SET_BIN
 from gpuforest.core.rules import Rules
-from gpuforest.core.training import Data
 from gpuforest.kernels.best_split.cuts import feature_of, limits_of, weight_of
 from gpuforest.kernels.grow_subtrees.cuts import (
     POSITION,

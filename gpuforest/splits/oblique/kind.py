@@ -24,7 +24,7 @@ from gpuforest.common.dtypes import CATEGORICAL, NUMERIC
 from gpuforest.common.hashing import hash_at
 from gpuforest.core.bins import BinEdges, BinnedMatrix
 from gpuforest.core.fit import Fit
-from gpuforest.core.frontier import Frontier, Splits
+from gpuforest.core.frontier import Data, Frontier, Splits
 from gpuforest.core.nodes import MOST_COMBINED, OBLIQUE_BIN, SET_BIN
 from gpuforest.core.target import Target
 from gpuforest.core.terms import (
@@ -38,7 +38,7 @@ from gpuforest.core.terms import (
     unpack,
     words_for,
 )
-from gpuforest.core.training import Data, Training
+from gpuforest.core.training import Training
 from gpuforest.kernels.grow_subtrees.scratch import Scratch
 from gpuforest.splits.base import Kind, draw_features
 from gpuforest.splits.oblique.numba import grow_combined, new_oblique

@@ -12,12 +12,11 @@ import numpy as np
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.compiler.decorators import device, kernel
 from gpuforest.compiler.types import Codes2, I32s, I64s, I64s2
-from gpuforest.core.frontier import Frontier
+from gpuforest.core.frontier import Data, Frontier
 from gpuforest.core.nodes import OBLIQUE_BIN
 from gpuforest.core.rules import Rules
 from gpuforest.core.terms import ALL_LEFT as EVERY
 from gpuforest.core.terms import DRAWS, ROUNDS, STRIDE, WEIGHT_BITS, WEIGHT_ZERO, Combining
-from gpuforest.core.training import Data
 from gpuforest.kernels.best_split.cuts import feature_of
 from gpuforest.kernels.grow_subtrees.cuts import cut_or_set
 from gpuforest.kernels.grow_subtrees.numba import enough_of, grow_slots, put
