@@ -54,21 +54,17 @@ class AdaBoost(ensembles.BaseForest):
     def fit(  # type: ignore[override]  # rows out of a round judge nothing, so no groups
         self, X: Any, y: Any = None, sample_weight: Any = None
     ) -> Self:
-        """Grow trees one after another, each from the rows' weights after the one before.
+        """Grow trees one after another, each from the rows' weights after the tree before.
+
+        X is checked and binned once for all rounds.
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_samples, n_features)
-            As in the fit of a forest. It is checked and binned once for all rounds.
         y : array-like of shape (n_samples,)
             Class labels of any kind that sorts, or real numbers.
         sample_weight : array-like of shape (n_samples,), default=None
-            The rows' weights >= 0 in the first round; None: all are equal. A row of weight zero
-            is as if it were not there.
-
-        Returns
-        -------
-        self
+            Weights >= 0 of the first round; None: all are equal. A row of weight zero has no
+            effect.
 
         Raises
         ------
@@ -231,18 +227,6 @@ class AdaBoostClassifier(AdaBoost, tasks.Classifier):
     and `random_state` give the same model, bit for bit, on every backend and with any number of
     threads: in each round, the rows' weights become integers of a total below 2**31.
 
-    Attributes
-    ----------
-    estimators_ : list of the trees, as DecisionTreeClassifier
-    estimator_weights_ : float64 ndarray of shape (n_estimators,)
-        How much each tree counts; 0 for rounds that did not happen.
-    estimator_errors_ : float64 ndarray of shape (n_estimators,)
-        The weighted share of rows that each tree misclassifies; 1 for rounds that did not happen.
-    estimator_ : the tree, not fitted, that each is grown as
-    feature_importances_ : float64 ndarray of shape (n_features_in_,)
-        The mean of the trees' importances, by the trees' weights.
-    others : as of `RandomForestClassifier`
-
     References
     ----------
     J. Zhu, H. Zou, S. Rosset and T. Hastie, "Multi-class AdaBoost", Statistics and Its Interface
@@ -276,10 +260,6 @@ class AdaBoostClassifier(AdaBoost, tasks.Classifier):
 
     def predict(self, X: Any) -> Any:
         """The class of the most votes, where better trees count more; the first among equals.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
 
         Returns
         -------
@@ -344,7 +324,7 @@ class AdaBoostClassifier(AdaBoost, tasks.Classifier):
 
 
 @foreign.or_sklearn("_weight_boosting", MEMBERS)
-@params.parameters(params.ADABOOST, params.OF_ADABOOST)
+@params.parameters(params.ADABOOST, params.OF_ADABOOST, params.NO_CLASSES)
 class AdaBoostRegressor(AdaBoost, tasks.Regressor):
     """AdaBoost for real numbers: AdaBoost.R2.
 
@@ -352,13 +332,6 @@ class AdaBoostRegressor(AdaBoost, tasks.Regressor):
     a tree from them, of depth 3 by default. Rows that it predicts well weigh less in the next
     round. The prediction is the weighted median of the trees'. The same data and `random_state`
     give the same model, bit for bit, on every backend and with any number of threads.
-
-    Attributes
-    ----------
-    estimators_ : list of the trees, as DecisionTreeRegressor
-    estimator_errors_ : float64 ndarray of shape (n_estimators,)
-        The weighted mean loss of each tree; 1 for rounds that did not happen.
-    others : as of `AdaBoostClassifier`, without classes
 
     References
     ----------
@@ -394,10 +367,6 @@ class AdaBoostRegressor(AdaBoost, tasks.Regressor):
 
     def predict(self, X: Any) -> Any:
         """The weighted median of the trees' predictions.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
 
         Returns
         -------

@@ -47,7 +47,6 @@ def proximity(self: Any, X: Any, Y: Any = None, oob: bool = False) -> Any:
 
     Parameters
     ----------
-    X : array-like or frame of shape (n_samples, n_features)
     Y : array-like or frame of shape (n_others, n_features); None: X
     oob : bool, default=False
         Of the training rows, count only the trees that drew neither row: those in which both
@@ -85,7 +84,6 @@ def neighbours(self: Any, X: Any, k: int = 5, Y: Any = None) -> tuple[np.ndarray
 
     Parameters
     ----------
-    X : array-like or frame of shape (n_samples, n_features)
     k : int
     Y : array-like or frame of shape (n_others, n_features), the rows to look among; None: the
         other rows of X
@@ -213,7 +211,6 @@ def predict_set(self: Any, X: Any, coverage: float = 0.9) -> Any:
 
     Parameters
     ----------
-    X : array-like or frame of shape (n_samples, n_features)
     coverage : float, default=0.9
         Share of new rows, of the kind of the training rows, whose set has their class.
 
@@ -246,7 +243,6 @@ def predict(self: Any, X: Any, return_std: bool = False) -> Any:
 
     Parameters
     ----------
-    X : array-like or frame of shape (n_samples, n_features)
     return_std : bool, default=False
         Return the standard errors of the predictions as well: how much they would vary if
         the forest were grown from other training rows. For intervals that hold the targets
@@ -314,7 +310,6 @@ def predict_interval(self: Any, X: Any, coverage: float = 0.9) -> np.ndarray:
 
     Parameters
     ----------
-    X : array-like or frame of shape (n_samples, n_features)
     coverage : float, default=0.9
         Share of new rows, of the kind of the training rows, whose interval has their target.
 

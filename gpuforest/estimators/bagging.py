@@ -58,17 +58,11 @@ class Bagging(ensembles.BaseForest):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
         sample_weight : array-like of shape (n_samples,), default=None
-            As in the fit of a forest. Of other estimators the chances of a row to be drawn.
+            As in the fit of a forest. Other estimators: the chances of a row to be drawn.
         groups, blocks : array-like of shape (n_samples,), default=None
-            As in the fit of a forest. Of other estimators what is routed to their fit.
-        **fit_params : what is routed to the fit of other estimators (metadata routing)
-
-        Returns
-        -------
-        self
+            As in the fit of a forest. Other estimators: metadata for their fit.
+        **fit_params : metadata for the fit of other estimators (metadata routing)
 
         Raises
         ------
@@ -115,12 +109,6 @@ class Bagging(ensembles.BaseForest):
 class BaggingClassifier(Bagging, ensembles.ForestClassifier):
     """Bagged decision trees for classes, or other classifiers, bagged by scikit-learn.
 
-    Attributes
-    ----------
-    estimator_ : what each one is made from, not fitted
-    estimators_features_ : list of int64 ndarray, the features drawn for each tree
-    others : as of `RandomForestClassifier`
-
     References
     ----------
     L. Breiman, "Bagging predictors", Machine Learning 24, 1996; T. Ho, "The random subspace
@@ -143,12 +131,6 @@ class BaggingClassifier(Bagging, ensembles.ForestClassifier):
 @params.parameters(params.BAGGING, params.OF_BAGS, params.NO_CLASSES)
 class BaggingRegressor(Bagging, ensembles.ForestRegressor):
     """Bagged decision trees for real numbers, or other regressors, bagged by scikit-learn.
-
-    Attributes
-    ----------
-    estimator_ : what each one is made from, not fitted
-    estimators_features_ : list of int64 ndarray, the features drawn for each tree
-    others : as of `RandomForestRegressor`
 
     Examples
     --------

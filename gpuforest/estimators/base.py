@@ -86,35 +86,6 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
     ) -> Self:  # fmt: skip
         """Grow the trees.
 
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
-            Real numbers, or categories (see `categorical_features`); NaN (null in a frame)
-            means missing. NumPy arrays of any layout and real dtype, pandas, polars and
-            other frames; arrays on a GPU (CuPy, torch, JAX, DLPack,
-            `__cuda_array_interface__`, cuDF), where they are; SciPy's sparse matrices and
-            arrays, made dense by blocks; or `BinnedData`.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Class labels of any kind that sorts, or real numbers. Only `BinnedData` may bring
-            their own, and weights.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights >= 0. With bootstrap they are the chances of a row to be drawn,
-            without it they weigh the row in every statistic. A row of weight zero has no effect;
-            only out-of-bag predictions have a row for it.
-        groups : array-like of shape (n_samples,), default=None
-            Labels of groups of rows that belong together, such as those of a patient. Bags draw
-            whole groups, with equal chances; then weights weigh the rows, and
-            `max_samples` counts groups. Without bags groups change target statistics alone. See
-            docs/groups.md.
-        blocks : array-like of shape (n_samples,), default=None
-            Labels of the rows' blocks of time, such as months, which sort in the order of time.
-            They do not change the forest; a second set of trees, which grow from earlier blocks
-            only, judges the rows. See docs/blocks.md.
-
-        Returns
-        -------
-        self
-
         Raises
         ------
         ValueError

@@ -100,10 +100,6 @@ class HistGradientBoosting(BaseTrees, presets.HasPresets):
             early stopping sets the last ones aside, as many as have `validation_fraction` of the
             rows. See docs/blocks.md.
 
-        Returns
-        -------
-        self
-
         Raises
         ------
         ValueError
@@ -428,22 +424,6 @@ class HistGradientBoostingClassifier(bases.ClassifierMixin, HistGradientBoosting
     `random_state` give the same model, bit for bit, on every backend and with any number of
     threads. Parameters are those of scikit-learn's class of this name, and the last six.
 
-    Attributes
-    ----------
-    classes_ : array of shape (n_classes,)
-    do_early_stopping_ : bool
-    n_iter_ : int
-    n_trees_per_iteration_ : int
-    train_score_, validation_score_ : float64 arrays of shape (n_iter_ + 1,)
-        Scores before the first round and after each; empty without early stopping. With `refit`
-        the scores of the search: it may have had more rounds than the model.
-    is_categorical_ : bool array of shape (n_features,), or None
-    feature_importances_ : float64 array of shape (n_features,)
-    n_features_in_, feature_names_in_
-    seed_ : int
-        Grows the same model, as `random_state`.
-    backend_ : str
-
     References
     ----------
     Friedman, "Greedy function approximation: a gradient boosting machine", Annals of Statistics
@@ -459,10 +439,6 @@ class HistGradientBoostingClassifier(bases.ClassifierMixin, HistGradientBoosting
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class; the first among equals.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
 
         Returns
         -------
@@ -511,10 +487,6 @@ class HistGradientBoostingRegressor(bases.RegressorMixin, HistGradientBoosting):
     backend and with any number of threads. Parameters are those of scikit-learn's class of this
     name, and the last six.
 
-    Attributes
-    ----------
-    As of `HistGradientBoostingClassifier`, without classes.
-
     Examples
     --------
     >>> from gpuforest import HistGradientBoostingRegressor
@@ -523,12 +495,7 @@ class HistGradientBoostingRegressor(bases.RegressorMixin, HistGradientBoosting):
     """
 
     def predict(self, X: Any) -> np.ndarray:
-        """Predictions, float64 array of shape (n_samples,).
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
-        """
+        """Predictions, float64 array of shape (n_samples,)."""
         return self._predictions(self._raw_predict(X))
 
     def staged_predict(self, X: Any) -> Iterator[np.ndarray]:

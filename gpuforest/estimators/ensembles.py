@@ -460,7 +460,12 @@ class UnsupervisedForest(BaseForest):
     def fit(  # type: ignore[override]  # rows that belong together are no matter here
         self, X: Any, y: Any = None, sample_weight: Any = None
     ) -> Self:
-        """Grow the trees; see `RandomForestRegressor.fit`. `y` is ignored."""
+        """Grow the trees.
+
+        Parameters
+        ----------
+        y : ignored
+        """
         return super().fit(X, None, sample_weight)
 
     def _prepared(self, data: binned.Passed, seed: int, backend: Backend) -> growing.TrainingPlan:

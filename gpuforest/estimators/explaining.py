@@ -29,7 +29,6 @@ def shap_values(self: Any, X: Any, *, background: Any = None) -> np.ndarray:
 
     Parameters
     ----------
-    X : array-like or frame of shape (n_samples, n_features)
     background : array-like or frame of shape (n_background, n_features)
         Features that are not known have the values of its rows, and the SHAP values are means
         over these ("interventional"). None: a row goes both ways at splits by features that
@@ -83,7 +82,6 @@ def to_shap(self: Any, X: Any, *, background: Any = None) -> Any:
 
     Parameters
     ----------
-    X : array-like or frame of shape (n_samples, n_features)
     background : array-like or frame, or None
         As of `shap_values`.
 

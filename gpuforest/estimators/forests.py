@@ -21,39 +21,6 @@ class RandomForestClassifier(ensembles.ForestClassifier, presets.HasPresets):
     The same data and `random_state` give the same forest, bit for bit, on every backend
     and with any number of threads.
 
-    Attributes
-    ----------
-    classes_ : ndarray of shape (n_classes,), or a list of them, one an output
-    n_classes_ : int, or list of int
-    n_outputs_ : int
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,), of frames with string names
-    is_categorical_ : bool ndarray of shape (n_features_in_,), or None: no feature is
-    feature_importances_ : float64 ndarray of shape (n_features_in_,)
-    unbiased_feature_importances_ : float64 ndarray of shape (n_features_in_,)
-        With unbiased_importances, the means of `gpuforest.oob_impurity_importance`: 0 on average
-        for features that say nothing, however many values they have.
-    oob_score_ : float, accuracy (or `oob_score`) over the rows that are out of some bag
-    oob_decision_function_ : float64 ndarray of shape (n_samples, n_classes[, n_outputs])
-        NaN where a row was never out of bag.
-    oob_curve_ : Bunch of `n_estimators`, int64, and `error`, float64 of the same shape
-        Out-of-bag errors of growing numbers of trees, of many rows on a sample; with oob_score or
-        n_estimators="auto".
-    oob_max_features_ : Bunch of `max_features` and `error`
-        Of max_features="oob", what was tried.
-    oob_parameters_ : Bunch of `max_features`, `min_samples_leaf` and `error`
-        Of min_samples_leaf="oob", what was tried, and its loss, that of the criterion or the log
-        loss, as it would be with infinitely many trees.
-    n_estimators_ : int, trees
-    max_features_ : int, features tried at a split
-    min_samples_leaf_ : int or float, rows that either side of a split has, "oob" as its number
-    seed_ : int, what random draws came from
-    criterion_ : str, what the trees were grown with
-    backend_ : str, the name of the backend that grew them
-    estimators_samples_ : list of int32 ndarray, the rows of each tree's bag
-    forest_ : gpuforest.core.forest.Forest
-    estimators_ : list of the trees, as DecisionTreeClassifier
-
     Examples
     --------
     >>> from gpuforest import RandomForestClassifier
@@ -74,14 +41,6 @@ class RandomForestRegressor(ensembles.ForestRegressor, presets.HasPresets):
     The same data and `random_state` give the same forest, bit for bit, on every backend
     and with any number of threads.
 
-    Attributes
-    ----------
-    oob_score_ : float, R^2 (or `oob_score`) over the rows that are out of some bag
-    oob_prediction_ : float64 ndarray of shape (n_samples[, n_outputs])
-        NaN where a row was never out of bag.
-    estimators_ : list of the trees, as DecisionTreeRegressor
-    others : as of `RandomForestClassifier`, without classes and `oob_decision_function_`
-
     Examples
     --------
     >>> from gpuforest import RandomForestRegressor
@@ -100,10 +59,6 @@ class ExtraTreesClassifier(ensembles.ForestClassifier, presets.HasPresets):
     the first to the last that hold rows of the node, and takes the best of these cuts. The
     same data and `random_state` give the same trees, bit for bit, on every backend and with
     any number of threads.
-
-    Attributes
-    ----------
-    As of `RandomForestClassifier`.
 
     References
     ----------
@@ -129,10 +84,6 @@ class ExtraTreesRegressor(ensembles.ForestRegressor, presets.HasPresets):
 
     A split tries one random cut of each of its features, see `ExtraTreesClassifier`.
 
-    Attributes
-    ----------
-    As of `RandomForestRegressor`.
-
     Examples
     --------
     >>> from gpuforest import ExtraTreesRegressor
@@ -150,10 +101,6 @@ class RandomTreesEmbedding(bases.TransformerMixin, ensembles.UnsupervisedForest)
 
     Each tree fits a random target with one random cut a node. A row becomes a vector of zeros
     with a one for its leaf in each tree.
-
-    Attributes
-    ----------
-    As of `RandomForestClassifier`, without classes and importances.
 
     References
     ----------
@@ -181,9 +128,7 @@ class RandomTreesEmbedding(bases.TransformerMixin, ensembles.UnsupervisedForest)
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_samples, n_features)
         y : ignored
-        sample_weight : array-like of shape (n_samples,), default=None
 
         Returns
         -------
@@ -193,10 +138,6 @@ class RandomTreesEmbedding(bases.TransformerMixin, ensembles.UnsupervisedForest)
 
     def transform(self, X: Any) -> Any:
         """The leaves that the rows reach.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
 
         Returns
         -------

@@ -103,16 +103,6 @@ class IsolationForest(bases.OutlierMixin, ensembles.UnsupervisedForest):
     is reached: a random feature, at a random value between the least and the largest of the
     node's rows. The fewer cuts isolate a row on average, the more abnormal it is.
 
-    Attributes
-    ----------
-    offset_ : float, `decision_function` is `score_samples` minus this
-    max_samples_ : int, rows drawn for each tree
-    estimators_samples_ : list of int32 ndarray, the rows of each tree, drawn again from the seed
-    estimators_features_ : list of int64 ndarray, the features of each tree
-    estimators_ : list of DecisionTreeRegressor, which predict path lengths
-    forest_ : gpuforest.core.forest.Forest, whose prediction is the mean path length
-    others : as of `RandomForestClassifier`, without classes and importances
-
     Notes
     -----
     Rows with missing values go to a random side of each cut. If there are more than 32,768 rows,
@@ -139,10 +129,6 @@ class IsolationForest(bases.OutlierMixin, ensembles.UnsupervisedForest):
 
     def predict(self, X: Any) -> np.ndarray:
         """Whether rows are inliers, 1, or anomalies, -1: `decision_function(X)` is below zero.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
 
         Returns
         -------

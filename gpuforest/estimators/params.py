@@ -10,9 +10,7 @@ from collections import ChainMap
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache
-from inspect import cleandoc
 from numbers import Integral, Real
-from textwrap import fill, indent
 from typing import Any, TypeVar
 
 from numpy.random import RandomState
@@ -20,6 +18,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, St
 
 from gpuforest.common import arguments, dtypes
 from gpuforest.core import criteria, nodes
+from gpuforest.estimators import documentation
 from gpuforest.explain.pruning import RULES
 from gpuforest.kernels.gradients.losses import NUMBERS
 
@@ -71,7 +70,21 @@ CLASS_WEIGHT = [dict, list, None]
 REQUIRED = object()  # in place of a default
 Table = dict[str, Any]
 
-# of each parameter: its default, its constraints, and what it does; then its types as the
+SUBSETS = 'How a categorical feature splits. "subset": two sets of categories, the best or near it'
+ORDERED = (
+    '"ordered_target": by the mean target of each category, computed from earlier rows in a random '
+    'order, as in CatBoost. "auto": "ordered_target" from 31 categories on, else "subset".'
+)
+CLASS_WEIGHTS = (
+    'The weight of each row of a class: {label: weight}, or "balanced", rows / (classes * rows of '
+    "the class)"
+)
+LISTS = "A list is for several outputs."
+PRUNING = (
+    "Minimal cost-complexity pruning (Breiman et al. 1984, chapter 3): the subtree of the largest "
+    "cost complexity below this is kept; 0: no pruning."
+)
+# of each parameter: its default, its constraints, and its text; then its types as the
 # documentation has them, unless they follow from the constraints
 TABLE: Table = {
     "n_estimators": (100, [at_least(1), StrOptions({"auto"})],
@@ -83,7 +96,7 @@ TABLE: Table = {
     "criterion": ("gini", [StrOptions(criteria.CriterionNames("classification"))],
         "The impurity that splits should reduce most."),
     "splitter": ("best", [StrOptions({"best", "random"})],
-        '"best": each feature tries all of its cuts; "random": each feature tries one random cut.'),
+        '"best": a split tries all cuts of a feature; "random": one random cut of a feature.'),
     "max_depth": (None, [at_least(1), None],
         "The most splits between the root and a leaf; None: until leaves are pure or too small."),
     "min_samples_split": (2, [at_least(2), SHARE],
@@ -98,24 +111,23 @@ TABLE: Table = {
     "min_weight_fraction_leaf": (0.0, [Interval(Real, 0.0, 0.5, closed="both")],
         "The least share of the tree's total weight on each side of a split, up to 0.5."),
     "max_features": ("sqrt", [*FEATURES, StrOptions({"sqrt", "log2", "oob"}), None],
-        "Number of features that a split tries; a float is a fraction; constant ones do not count. "
-        'None: all. "oob": the number with the least out-of-bag error, by factors of two from the '
-        "default; this needs bootstrap."),
+        "Number of features that a split tries; a float is a fraction; constant features do not "
+        'count. None: all. "oob": the number with the least out-of-bag error, by factors of two '
+        "from the default; this needs bootstrap."),
     "max_leaf_nodes": (None, [at_least(2), None],
         "The most leaves of a tree; the splits that decrease the impurity most come first. None: "
         "no limit."),
     "min_impurity_decrease": (0.0, [at_least(0.0, Real)],
         "The least decrease of impurity by a split, weighted by the node's share of the rows."),
-    "ccp_alpha": (0.0, [at_least(0.0, Real)],
-        "Minimal cost-complexity pruning of each tree (Breiman et al. 1984, chapter 3): the "
-        "subtree of the largest cost complexity below this is kept; 0: no pruning."),
+    "ccp_alpha": (0.0, [at_least(0.0, Real)], PRUNING),
     "ccp_cv": (10, [at_least(2), HasMethods(["split", "get_n_splits"]), Iterable],
-        'The folds of `ccp_alpha="cv"`: an int takes that many, shuffled by `random_state`, and '
-        "stratified for classes; else as `sklearn.model_selection.check_cv` takes it.",
+        'The folds of `ccp_alpha="cv"`: an int is their number, and they are shuffled by '
+        "`random_state` and stratified for classes; anything else as "
+        "`sklearn.model_selection.check_cv` takes it.",
         "int, splitter or iterable"),
     "ccp_rule": ("min", [StrOptions(set(RULES))],
-        'Which subtree `ccp_alpha="cv"` takes: the smallest of the least error, or of at most one '
-        "standard error more."),
+        'The subtree that `ccp_alpha="cv"` takes: the smallest of the least error, or of at most '
+        "one standard error more."),
     "monotonic_cst": (None, ["array-like", None],
         "1: the prediction (of classes, the probability of the second) must not fall as the "
         "feature rises, -1: it must not rise, 0: either. For two classes, or one real output.",
@@ -125,14 +137,11 @@ TABLE: Table = {
         'columns. "from_dtype": the columns of a frame that hold strings or have a categorical '
         "dtype. None: no feature."),
     "min_category_frequency": (5, [at_least(1)],
-        "In a feature of more than ten categories, those with fewer rows than this are merged into "
-        '"other", to which unseen values belong too. 1: nothing is merged.'),
+        "In a feature of more than ten categories, categories with fewer rows than this are merged "
+        'into "other", to which unseen values belong too. 1: nothing is merged.'),
     "categorical_split": ("subset", [StrOptions({"subset", "multiway", "ordered_target", "auto"})],
-        'How a categorical feature splits. "subset": two sets of categories, the best or near it. '
-        '"multiway": a branch for each category, once on a path, as in ID3 and C4.5. '
-        '"ordered_target": by the mean target of each category, computed from earlier rows in a '
-        'random order, as in CatBoost. "auto": "ordered_target" from 31 categories on, else '
-        '"subset".'),
+        f'{SUBSETS}. "multiway": a branch for each category, once on a path, as in ID3 and C4.5. '
+        f"{ORDERED}"),
     "feature_combinations": (None, [Interval(Real, 1, nodes.MOST_COMBINED, closed="both"), None],
         "Oblique splits, by sums of several features: the mean number of features in a sum, 1 to "
         "8; 1.5 to 3 is usual. `max_features` then counts the sums that a split tries, and may "
@@ -143,8 +152,8 @@ TABLE: Table = {
     "bootstrap": (True, ["boolean"],
         "Each tree grows from rows drawn with replacement; False: from all rows."),
     "max_samples": (None, [None, Interval(RealNotInt, 0.0, None, closed="neither"), at_least(1)],
-        "Number of rows drawn for a tree; a float is a fraction of the total weight; None: as many "
-        "as there are rows. Needs bootstrap."),
+        "Number of rows drawn for a tree; a float is a fraction of the total weight; None: the "
+        "number of rows. Needs bootstrap."),
     "oob_score": (False, ["boolean", callable],
         "Whether the trees that did not draw a row predict it, for a score. Needs bootstrap. A "
         "callable takes the true and the predicted targets of these rows and returns the score."),
@@ -156,9 +165,7 @@ TABLE: Table = {
         "rows, or 1 - R^2) changes by at most this over the last half of the trees."),
     "max_estimators": (1000, [at_least(1)], 'The most trees of n_estimators="auto".'),
     "class_weight": (None, [StrOptions({"balanced", "balanced_subsample"}), *CLASS_WEIGHT],
-        'What each row of a class adds to the statistics: {label: weight}, or "balanced", rows / '
-        '(classes * rows of the class); "balanced_subsample" counts the rows drawn for each tree. '
-        "A list is for several outputs."),
+        f'{CLASS_WEIGHTS}; "balanced_subsample" counts the rows drawn for each tree. {LISTS}'),
     "voting": ("soft", [StrOptions({"soft", "hard"})],
         '"soft": the mean of the trees\' class proportions; "hard": the share of their votes.'),
     "random_state": (None, [Interval(Integral, 0, 2**64 - 1, closed="both"), RandomState, None],
@@ -182,52 +189,55 @@ TABLE: Table = {
     "backend": ("auto", [str], "See `gpuforest.available_backends`."),
     "memory_limit": (None, [at_least(1), BYTES, None],
         'The most bytes, about, that a fit takes besides X and y, such as 2_000_000_000, "2GB" or '
-        '"2GiB"; fewer trees then grow at once, and the same ones. See '
+        '"2GiB"; fewer trees then grow at once, and the forest is the same. See '
         "`gpuforest.estimate_memory`. None: no limit."),
 }  # fmt: skip
 PLAIN_LEAF: Table = {
     "min_samples_leaf": (1, [at_least(1), INSIDE],
         "The fewest rows on each side of a split; a float is a fraction of the rows."),
 }  # fmt: skip
-NO_CLASSES = {"class_weight": None, "voting": None}
-OF_NUMBERS: Table = NO_CLASSES | {
+NO_CLASSES: Table = {"class_weight": None, "voting": None} | documentation.OF_NUMBERS
+OF_NUMBERS = NO_CLASSES | {
     "criterion": ("squared_error", [StrOptions(criteria.CriterionNames("regression"))],
-        '"absolute_error" predicts medians: it is slower, grows on the CPU alone and takes no '
-        'categories. "poisson" is for counts: y >= 0, not all zero.'),
+        'The impurity that splits should reduce most. "absolute_error" predicts medians: it is '
+        'slower, grows on the CPU alone and takes no categories. "poisson" is for counts: y >= 0, '
+        "not all zero."),
 }  # fmt: skip
-OF_SURVIVAL: Table = NO_CLASSES | {
+OF_SURVIVAL = NO_CLASSES | {
     "criterion": ("exponential", [StrOptions(criteria.CriterionNames("survival"))],
         'The score of splits. "exponential": the likelihood of a constant hazard on each side, '
-        'relative to the hazard of all rows. "logrank": the events on each side compared with '
-        "those expected from the hazards of the node's rows; its trees grow on the CPU."),
-    "min_samples_split": (6, TABLE["min_samples_split"][1], TABLE["min_samples_split"][2]),
-    "min_samples_leaf": (3, TABLE["min_samples_leaf"][1], TABLE["min_samples_leaf"][2]),
+        'relative to the hazard of all rows. "logrank": the events on each side compared with the '
+        "events expected from the hazards of the node's rows; its trees grow on the CPU."),
+    "min_samples_split": (6, *TABLE["min_samples_split"][1:]),
+    "min_samples_leaf": (3, *TABLE["min_samples_leaf"][1:]),
     "categorical_split": ("subset", [StrOptions({"subset"})],
         "A split divides the categories into two sets, the best of all."),
     "oob_score": (False, ["boolean"],
         "Whether the trees that did not draw a row predict it: `oob_score_` is the concordance, "
         "and `oob_prediction_` are the risks. Needs bootstrap."),
     "n_times": (150, [at_least(2)],
-        "The most times of a curve; if there are more times of events, quantiles of them."),
+        "The most times of a curve; with more times of events it has quantiles of them."),
     "low_memory": (False, ["boolean"],
         "The forest keeps no bin codes of the training rows, which curves need: it predicts risks "
         "and refuses curves."),
+    "oob_score_": ("float", "Concordance over the rows that are out of some bag."),
+    "oob_prediction_": ("float64 ndarray of shape (n_samples,)",
+        "Risks by the trees that did not draw the row; NaN if every tree drew it."),
+    "estimators_": ("list of trees", "The trees, which predict like the forest."),
 }  # fmt: skip
 OF_A_TREE = PLAIN_LEAF | {
     "max_features": (None, [*FEATURES, StrOptions({"sqrt", "log2"}), None],
         "Number of features that a split tries; constant ones do not count. None: all."),
     "ccp_alpha": (0.0, [at_least(0.0, Real), StrOptions({"cv"})],
-        "Minimal cost-complexity pruning (Breiman et al. 1984, chapter 3): the subtree of the "
-        'largest cost complexity below this is kept; 0: no pruning. "cv": chosen by '
-        "cross-validation."),
+        f'{PRUNING} "cv": cross-validation chooses the number.'),
     "class_weight": (None, [StrOptions({"balanced"}), *CLASS_WEIGHT],
-        'What each row of a class adds to the statistics: {label: weight}, or "balanced", rows / '
-        "(classes * rows of the class). A list is for several outputs."),
+        f"{CLASS_WEIGHTS}. {LISTS}"),
+    "forest_": ("gpuforest.core.forest.Forest", "The tree as arrays."),
 }  # fmt: skip
-UNSUPERVISED = PLAIN_LEAF | {
-    "n_estimators": (100, [at_least(1)], "Trees."),
+UNSUPERVISED = NO_CLASSES | PLAIN_LEAF | {
+    "n_estimators": (100, [at_least(1)], "Number of trees."),
     "categorical_split": ("subset", [StrOptions({"subset", "multiway"})],
-        '"subset": a split makes two sets of categories; "multiway": a branch for each category.'),
+        f'{SUBSETS}; "multiway": a branch for each category.'),
 }  # fmt: skip
 OF_BAGS = {
     "estimator": (None, [HasMethods(["fit", "predict"]), None],
@@ -235,10 +245,10 @@ OF_BAGS = {
         "limit each tree takes, but not its random_state. None: a tree with its defaults. Other "
         "estimators, and subclasses, are bagged as by scikit-learn's class of the same name."),
     "n_estimators": (10, [at_least(1), StrOptions({"auto"})],
-        'Number of trees; "auto": trees are added until the out-of-bag error has converged.'),
+        'Number of trees. "auto": trees are added until the out-of-bag error has converged.'),
     "max_samples": (*TABLE["max_samples"][:2],
         "Number of rows drawn for a tree; a float is a fraction of the total weight (without "
-        "replacement, of the rows); None: as many as there are rows."),
+        "replacement, of the rows); None: the number of rows."),
     "max_features": (1.0, FEATURES, "Number of features drawn for a tree; a float is a fraction."),
     "bootstrap": (True, ["boolean"], "Whether rows are drawn with replacement."),
     "bootstrap_features": (False, ["boolean"], "Whether features are drawn with replacement."),
@@ -256,11 +266,15 @@ OF_ISOLATION = UNSUPERVISED | {
     "max_bins": (*TABLE["max_bins"][:2],
         'The most bins of a feature, all of equal width; cuts lie between bins. "auto": 1,023, and '
         "up to 65,535 where a few values of a feature lie far beyond all others."),
+    "offset_": ("float", "`decision_function` is `score_samples` minus this."),
+    "max_samples_": ("int", "Number of rows drawn for each tree."),
+    "estimators_": ("list of DecisionTreeRegressor", "The trees, which predict path lengths."),
+    "forest_": ("gpuforest.core.forest.Forest", "The trees; they predict the mean path length."),
 }  # fmt: skip
 OF_ADABOOST = {
     "estimator": (*OF_BAGS["estimator"][:2],
         "A decision tree of gpuforest for the same task, whose parameters each tree takes, but not "
-        "its random_state. None: a tree of max_depth=1 for classes, of 3 for numbers. Other "
+        "its random_state. None: a tree of max_depth=1 for classes, 3 for numbers. Other "
         "estimators (for classes, their `fit` takes sample_weight), and subclasses, are boosted by "
         "scikit-learn's class of the same name."),
     "n_estimators": (50, [at_least(1)],
@@ -271,8 +285,15 @@ OF_ADABOOST = {
         "A factor of each tree's weight, from 1e-9 to 1e9. Values below 1 need more rounds."),
     "loss": ("linear", [StrOptions({"linear", "square", "exponential"})],
         "The loss of a row whose error, divided by the largest, is e: e, e^2, or 1 - exp(-e)."),
+    "estimator_weights_": ("float64 ndarray of shape (n_estimators,)",
+        "The weight of each tree's prediction; 0 for rounds that did not happen."),
+    "estimator_errors_": ("float64 ndarray of shape (n_estimators,)",
+        "The weighted share of rows that each tree misclassifies, or its weighted mean loss; 1 for "
+        "rounds that did not happen."),
+    "feature_importances_": ("float64 ndarray of shape (n_features_in_,)",
+        "The mean of the trees' importances, by the trees' weights."),
 } | {
-    name: (default, allowed, f"{text} If this is left at its default, that of `estimator` counts.")
+    name: (default, allowed, f"{text} At the default, the value of `estimator` counts.")
     for name in ("max_bins", "backend", "memory_limit")
     for default, allowed, text in [TABLE[name]]
 }  # fmt: skip
@@ -292,7 +313,7 @@ OF_BOOSTING = {
         "The most bins of a feature; missing values have a bin of their own."),
     "monotonic_cst": (None, ["array-like", dict, None],
         "1: the prediction must not fall as the feature rises, -1: it must not rise, 0: either. A "
-        "dict has them by name. For two classes, or numbers.",
+        "dict has names as keys. For two classes, or numbers.",
         "array-like of int of shape (n_features,), dict or None"),
     "interaction_cst": (None, [list, tuple, StrOptions({"pairwise", "no_interactions"}), None],
         "Sets of features that may be combined on a path; all other features are one more set."),
@@ -306,12 +327,8 @@ OF_BOOSTING = {
         "Rounds end when the last `n_iter_no_change` rounds did not improve the score."),
     "tol": (1e-7, [at_least(0, Real)], "A score that is higher by less than this is no better."),
     "categorical_split": ("subset", [StrOptions({"subset", "ordered_target", "auto"})],
-        'How a categorical feature splits. "subset": two sets of categories, of at most `max_bins` '
-        'categories. "ordered_target": by the mean target of each category, computed from earlier '
-        'rows in a random order, as in CatBoost. "auto": "ordered_target" from 31 categories on, '
-        'else "subset".'),
-    "class_weight": (None, [dict, StrOptions({"balanced"}), None],
-        'Weights of the classes, {label: weight}; "balanced": rows / (classes * their rows).'),
+        f"{SUBSETS}, of at most `max_bins` categories. {ORDERED}"),
+    "class_weight": (None, [dict, StrOptions({"balanced"}), None], f"{CLASS_WEIGHTS}."),
     "subsample": (1.0, [SHARE],
         "Share of the rows that a round grows from, drawn without replacement (Friedman 2002)."),
     "min_hessian": (1e-3, [at_least(0, Real)],
@@ -322,8 +339,18 @@ OF_BOOSTING = {
     "memory_limit": (*TABLE["memory_limit"][:2],
         "The most bytes, about, that a fit takes besides X and y. Histograms get the rest of it, "
         "and are computed again if it is small; the model is the same. None: they get 256 MiB."),
+    "do_early_stopping_": ("bool", "True if the fit used early stopping."),
+    "n_iter_": ("int", "Number of rounds."),
+    "n_trees_per_iteration_": ("int", "Number of trees that a round grows."),
+    "train_score_": ("float64 ndarray of shape (n_iter_ + 1,)",
+        "Scores before the first round and after each; empty without early stopping. With `refit` "
+        "the scores of the search, which may have had more rounds than the model."),
+    "validation_score_": ("float64 ndarray of shape (n_iter_ + 1,)",
+        "The same for the rows on which early stopping judges."),
+    "feature_importances_": ("float64 ndarray of shape (n_features_in_,)",
+        "The gain of the splits by each feature as a share of all gains."),
 }  # fmt: skip
-BOOSTING_OF_NUMBERS = NO_CLASSES | {
+BOOSTING_OF_NUMBERS: Table = NO_CLASSES | {
     "loss": ("squared_error", [StrOptions(set(NUMBERS))],
         '"gamma" needs y > 0, "poisson" y >= 0; both predict exp(raw prediction).'),
     "quantile": (None, [UNIT, None],
@@ -346,9 +373,19 @@ OF_BORUTA = {
     "max_iter": (100, [at_least(1)], "The most rounds; fewer if all features are decided."),
     "random_state": (*TABLE["random_state"][:2],
         "The seed of shadows and forests; it gives the same selection on every backend."),
+    "support_": ("bool ndarray of shape (n_features,)", "The confirmed features."),
+    "support_weak_": ("bool ndarray of shape (n_features,)",
+        "The tentative features: after `max_iter` rounds neither confirmed nor rejected."),
+    "ranking_": ("int64 ndarray of shape (n_features,)",
+        "1: confirmed, 2: tentative, from 3 on: rejected, by their mean importance."),
+    "n_features_": ("int", "Number of confirmed features."),
+    "n_iter_": ("int", "Number of rounds."),
+    "importance_history_": ("float64 ndarray of shape (n_iter_, n_features)",
+        "Importances in each round; NaN for features that had left."),
+    "shadow_max_": ("float64 ndarray of shape (n_iter_,)", "The largest importance of a shadow."),
 }  # fmt: skip
 
-# the names in the order of constructors
+# the parameters in the order of constructors, and the attributes, whose names end with _
 GROWTH = "max_depth min_samples_split min_samples_leaf min_weight_fraction_leaf"
 CATEGORIES = "categorical_features min_category_frequency categorical_split"
 COMBINATIONS = "feature_combinations combination_weights"
@@ -357,39 +394,55 @@ RUN = f"random_state warm_start n_jobs verbose {MACHINE}"
 TREE = f"{GROWTH} max_features max_leaf_nodes min_impurity_decrease ccp_alpha"
 SPLITS = f"monotonic_cst {CATEGORIES} {COMBINATIONS}"
 BAGS = "bootstrap max_samples oob_score unbiased_importances oob_tol max_estimators"
+OF_DATA = "n_features_in_ feature_names_in_"
+OF_FIT = f"""classes_ n_classes_ n_outputs_ {OF_DATA} is_categorical_ seed_ criterion_ backend_
+forest_"""
+OF_TREES = f"{OF_FIT} estimators_ estimators_samples_ n_estimators_"
+OUT_OF_BAG = "oob_score_ oob_decision_function_ oob_prediction_ oob_curve_"
 SINGLE_TREE = f"""* criterion splitter {TREE} ccp_cv ccp_rule {SPLITS} class_weight random_state
-{MACHINE}"""
-FOREST = f"n_estimators * criterion {TREE} {SPLITS} {BAGS} class_weight voting {RUN}"
-QUANTILE_FOREST = FOREST.replace("criterion", "default_quantiles criterion").replace(
-    "min_samples_leaf", "min_samples_leaf max_samples_leaf"
+{MACHINE} {OF_FIT} feature_importances_ max_features_ tree_ ccp_alpha_ pruning_curve_"""
+FOREST = f"""n_estimators * criterion {TREE} {SPLITS} {BAGS} class_weight voting {RUN} {OF_TREES}
+feature_importances_ unbiased_feature_importances_ {OUT_OF_BAG} oob_max_features_ oob_parameters_
+max_features_ min_samples_leaf_"""
+QUANTILE_FOREST = FOREST.replace("criterion", "default_quantiles criterion", 1).replace(
+    "min_samples_leaf", "min_samples_leaf max_samples_leaf", 1
 )
 # no shares of the total weight, and no gains by weight: the weight of a row is its hazard
 SURVIVAL = f"""n_estimators * criterion max_depth min_samples_split min_samples_leaf max_features
 max_leaf_nodes {CATEGORIES} {COMBINATIONS} bootstrap max_samples oob_score oob_tol max_estimators
-n_times low_memory {RUN}"""
+n_times low_memory {RUN} unique_times_ {OUT_OF_BAG} {OF_TREES} feature_importances_ max_features_
+min_samples_leaf_"""
 EMBEDDING = f"""n_estimators * {GROWTH} max_leaf_nodes min_impurity_decrease {CATEGORIES}
-{COMBINATIONS} sparse_output {RUN}"""
+{COMBINATIONS} sparse_output {RUN} {OF_TREES}"""
 ISOLATION = f"""* n_estimators max_samples contamination max_features bootstrap n_jobs random_state
-verbose warm_start {CATEGORIES} {MACHINE}"""
-ADABOOST = f"estimator * n_estimators learning_rate loss random_state n_jobs verbose {MACHINE}"
-BAGGING = """estimator n_estimators * max_samples max_features bootstrap bootstrap_features voting
-oob_score oob_tol max_estimators warm_start n_jobs random_state verbose"""
-BOOSTING = """loss * quantile learning_rate max_iter max_leaf_nodes max_depth min_samples_leaf
+verbose warm_start {CATEGORIES} {MACHINE} offset_ max_samples_ estimators_features_ {OF_TREES}"""
+ADABOOST = f"""estimator * n_estimators learning_rate loss random_state n_jobs verbose {MACHINE}
+estimators_ estimator_weights_ estimator_errors_ estimator_ feature_importances_ n_estimators_
+max_features_ {OF_FIT}"""
+BAGGING = f"""estimator n_estimators * max_samples max_features bootstrap bootstrap_features voting
+oob_score oob_tol max_estimators warm_start n_jobs random_state verbose estimator_
+estimators_features_ {OF_TREES} feature_importances_ {OUT_OF_BAG} max_features_"""
+BOOSTING = f"""loss * quantile learning_rate max_iter max_leaf_nodes max_depth min_samples_leaf
 l2_regularization max_features max_bins categorical_features monotonic_cst interaction_cst
 warm_start early_stopping scoring validation_fraction n_iter_no_change tol verbose random_state
-class_weight subsample min_hessian refit categorical_split backend n_jobs memory_limit"""
-BORUTA = "estimator * importance alpha max_iter random_state"
+class_weight subsample min_hessian refit categorical_split backend n_jobs memory_limit classes_
+do_early_stopping_ n_iter_ n_trees_per_iteration_ train_score_ validation_score_ is_categorical_
+feature_importances_ {OF_DATA} seed_ backend_"""
+BORUTA = f"""estimator * importance alpha max_iter random_state support_ support_weak_ ranking_
+n_features_ n_iter_ importance_history_ shadow_max_ {OF_DATA}"""
 
 
 def parameters(names: str, *tables: Table, **defaults: Any) -> Callable[[T], T]:
-    """A decorator that gives a class the constructor, constraints and documentation of parameters.
+    """A decorator that gives a class its constructor, constraints and documentation.
 
-    names : of the parameters, in the order of the constructor; those after "*" by keyword alone
-    tables : where they stand, if not in `TABLE`; None: the class does not have it
-    defaults : those that differ from the table's
+    names : of the parameters, in the order of the constructor, after "*" by keyword alone; names
+        of attributes end with _
+    tables : rows of these replace rows of `TABLE`; None: the class has no such name
+    defaults : of parameters, in place of the table's
     """
-    table = ChainMap(*tables, TABLE)
-    order = [name for name in names.split() if name == "*" or table[name] is not None]
+    table = ChainMap(*tables, TABLE, documentation.ATTRIBUTES)
+    known = [name for name in names.split() if name == "*" or table[name] is not None]
+    order = [name for name in known if name[-1] != "_"]
     rows = {name: table[name] for name in order if name != "*"}
     rows |= {name: (value, *rows[name][1:]) for name, value in defaults.items()}
 
@@ -397,10 +450,9 @@ def parameters(names: str, *tables: Table, **defaults: Any) -> Callable[[T], T]:
         cls.__init__ = _constructor(cls, order, rows)
         cls._parameter_constraints = {name: row[1] for name, row in rows.items()}
         cls._parameter_texts = {name: row[2] for name, row in rows.items()}
-        if cls.__doc__:  # python -OO has none
-            section = "\n".join(_documentation(name, *row) for name, row in rows.items())
-            above, below = cleandoc(cls.__doc__).split("\n\nAttributes\n")
-            cls.__doc__ = f"{above}\n\nParameters\n----------\n{section}\n\nAttributes\n{below}"
+        documented = [(name, _type(*row), row[2]) for name, row in rows.items()]
+        attributes = [(name, *table[name]) for name in known if name[-1] == "_"]
+        documentation.describe(cls, documented, attributes)
         return cls
 
     return decorate
@@ -452,19 +504,11 @@ def _annotation(allowed: list[Any]) -> str:
     return "Any" if "Any" in kinds else " | ".join(sorted(kinds, key="None".__eq__))
 
 
-def _documentation(
-    name: str, default: Any, allowed: list[Any], text: str, types: str | None = None
-) -> str:
-    """The lines of a parameter in a docstring."""
+def _type(default: Any, allowed: list[Any], _: str, types: str | None = None) -> str:
+    """The type of a parameter in a docstring, and its default."""
     if types is None:
         kinds = dict.fromkeys(_types(constraint)[1] for constraint in allowed)
         *others, last = sorted(kinds, key="None".__eq__)
         types = f"{', '.join(others)} or {last}" if others else last
     shown = "1/3" if default == 1 / 3 else repr(default).replace("'", '"')
-    shown = "" if default is REQUIRED else f", default={shown}"
-    return f"{name} : {types}{shown}\n{_wrapped(text)}"
-
-
-@cache  # because many classes have the same text, and wrapping takes long
-def _wrapped(text: str) -> str:
-    return indent(fill(text, 92), 4 * " ")
+    return types if default is REQUIRED else f"{types}, default={shown}"

@@ -48,10 +48,11 @@ class QuantileForest(ensembles.ForestRegressor):
         self, X: Any, y: Any = None, sample_weight: Any = None, sparse_pickle: bool = False, *,
         groups: Any = None, blocks: Any = None,
     ) -> Self:  # fmt: skip
-        """Grow the trees and keep the training rows; see `RandomForestRegressor.fit`.
+        """Grow the trees and keep the training rows.
 
-        `sparse_pickle` is taken from quantile-forest, and changes nothing: pickles hold no lists
-        of leaves.
+        Parameters
+        ----------
+        sparse_pickle : ignored, because pickles hold no lists of leaves
         """
         return super().fit(X, y, sample_weight, groups=groups, blocks=blocks)
 
@@ -75,29 +76,17 @@ class QuantileForest(ensembles.ForestRegressor):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_samples, n_features)
         quantiles : float, list of float or "mean", default=None
             From 0 to 1; "mean": the weighted mean of the targets; None: `default_quantiles`.
         interpolation : str, default="linear"
-            "linear", "lower", "higher" and "midpoint": where all draws weigh the same, as
-            `numpy.quantile` of the list of all draws. In general, with D draws, the quantile q
-            is the mean of the inverse of the distribution function over the window from
-            q (D - 1) / D to (q (D - 1) + 1) / D; its value where this begins; where it ends;
-            or the middle of these two; "nearest": the one of these two that "linear" is nearer
-            to, the lower in the middle. "inverted_cdf": the least target at which the distribution
-            function reaches q, which is Meinshausen's definition.
+            If all draws weigh the same, as `numpy.quantile` of the list of all draws. In general,
+            with D draws, the inverse of the distribution function has a window from
+            q (D - 1) / D to (q (D - 1) + 1) / D. "linear": its mean there; "lower", "higher": its
+            first, its last value; "midpoint": the middle of both; "nearest": the one of both that
+            is nearer to "linear", or the lower. "inverted_cdf": the least target at which the
+            distribution function reaches q (Meinshausen's definition).
         weighted_quantile, weighted_leaves : bool, default=True
-            Where either is False, all draws weigh the same, so that larger leaves count for more.
-        aggregate_leaves_first : bool, default=True
-            False: the mean over the trees of what the leaf of each gives by itself.
-        oob_score : bool, default=False
-            Take only trees that did not draw a row; X holds the training rows in their order.
-            NaN, with a warning, for rows that every tree drew.
-        indices : array-like of int of shape (n_samples,), default=None
-            With oob_score, the numbers of the training rows that X holds; -1: not a training row.
-        duplicates : list of lists of int, default=None
-            With oob_score, sets of training rows that are one and the same: a tree that drew one
-            of a set drew all of it.
+            If one is False, all draws weigh the same, so that larger leaves count for more.
 
         Returns
         -------
@@ -111,8 +100,8 @@ class QuantileForest(ensembles.ForestRegressor):
 
         Notes
         -----
-        Weights are integers whose rounding is below 2**-31 of a leaf, so their sums, and with
-        them all results, are the same on every backend and with any number of threads.
+        Weights are integers, rounded by less than 2**-31 of a leaf, so all results are the same
+        on every backend and with any number of threads.
         """
         check_is_fitted(self)
         q = _asked(self.default_quantiles if quantiles is None else quantiles)
@@ -134,13 +123,8 @@ class QuantileForest(ensembles.ForestRegressor):
 
         Parameters
         ----------
-        X, y, sample_weight : as of other regressors
         quantiles : float or "mean", default=None
-            What is predicted; None: `default_quantiles`.
-
-        Returns
-        -------
-        float
+            The predicted quantile; None: `default_quantiles`.
         """
         q = _asked(self.default_quantiles if quantiles is None else quantiles)
         if q is not None and len(q) > 1:
@@ -157,13 +141,11 @@ class QuantileForest(ensembles.ForestRegressor):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_samples, n_features)
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
         kind : {"rank", "weak", "strict", "mean"}, default="rank"
-            "weak": the weight of targets that are not above y; "strict": of those below; "mean":
-            the mean of both; "rank": the same and, where some target equals y, half the mean
-            weight of a draw more, which is the mean rank of the equal ones.
-        aggregate_leaves_first, oob_score, indices, duplicates : as for `predict`
+            "weak": the weight of targets up to y; "strict": of targets below y; "mean": the mean
+            of both; "rank": the mean and, if a target equals y, half the mean weight of a draw,
+            which gives the mean rank of equal targets.
 
         Returns
         -------
@@ -193,12 +175,10 @@ class QuantileForest(ensembles.ForestRegressor):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_samples, n_features)
         max_proximities : int, default=None
-            How many training rows to keep: those of the highest counts, the first of equal ones.
+            Number of training rows to keep: the highest counts, the first rows of equal counts.
         return_sorted : bool, default=True
-            The highest counts first, of equal ones the first row; False: rows in their order.
-        oob_score, indices, duplicates : as for `predict`
+            Highest counts first, of equal counts the first row; False: rows in their order.
 
         Returns
         -------
@@ -308,10 +288,6 @@ class RandomForestQuantileRegressor(QuantileForest):
     Each tree grows as in `RandomForestRegressor`. The prediction for a row is the distribution of
     the targets of the training rows in its leaves; see `predict`, and docs/uncertainty.md.
 
-    Attributes
-    ----------
-    As of `RandomForestRegressor`.
-
     Notes
     -----
     The estimator keeps the bin codes and the targets of its training rows, also in pickles and
@@ -339,10 +315,6 @@ class ExtraTreesQuantileRegressor(QuantileForest):
 
     Each tree grows as in `ExtraTreesRegressor`; predictions are those of
     `RandomForestQuantileRegressor`.
-
-    Attributes
-    ----------
-    As of `RandomForestRegressor`.
     """
 
     _splitter = "random"

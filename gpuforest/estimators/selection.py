@@ -226,21 +226,6 @@ class BorutaSelector(SelectorMixin, bases.MetaEstimatorMixin, bases.BaseEstimato
     round features with more hits than chance gives are confirmed, and those with fewer are
     rejected and leave. Values are binned once; shadows are permuted bin codes.
 
-    Attributes
-    ----------
-    support_ : bool ndarray of shape (n_features,), the confirmed features
-    support_weak_ : bool ndarray of shape (n_features,), the tentative features: after `max_iter`
-        rounds neither confirmed nor rejected
-    ranking_ : int64 ndarray of shape (n_features,)
-        1: confirmed, 2: tentative, from 3 on: rejected, by their mean importance
-    n_features_ : int, confirmed features
-    n_iter_ : int, rounds
-    importance_history_ : float64 ndarray of shape (n_iter_, n_features)
-        Importances in each round; NaN for features that had left.
-    shadow_max_ : float64 ndarray of shape (n_iter_,), the largest importance of a shadow
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,), of frames with string names
-
     Notes
     -----
     `transform` keeps the confirmed features. Features that hold the same information are all
@@ -277,10 +262,6 @@ class BorutaSelector(SelectorMixin, bases.MetaEstimatorMixin, bases.BaseEstimato
             Numbers, categories and missing values, as for the forest's `fit`.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Only `BinnedData` may bring their own.
-
-        Returns
-        -------
-        self
 
         Raises
         ------

@@ -189,12 +189,8 @@ class SurvivalForest(ensembles.BaseForest):
     event_times_ = unique_times_
 
     def predict(self, X: Any) -> Any:
-        """The risk of rows: the sum of the cumulative hazard over all times of events, as the mean
-        over the trees. With several causes each has a risk of its own.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
+        """The risk of rows by each cause: the sum of the cumulative hazard over all times of
+        events, as the mean over the trees.
 
         Returns
         -------
@@ -207,21 +203,7 @@ class SurvivalForest(ensembles.BaseForest):
         self, X: Any, return_array: bool = False, cause: int = 1
     ) -> np.ndarray:
         """The cumulative hazard of rows: the mean over the trees of the Nelson-Aalen estimates of
-        their leaves.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
-        return_array : bool, default=False
-            An array of values at `unique_times_` instead of functions.
-        cause : int, default=1
-            The cause whose events count; rows with an event by another cause are censored then.
-
-        Returns
-        -------
-        ndarray of n_samples functions of time, with the attributes x and y; or float64 ndarray of
-        shape (n_samples, n_times)
-        """
+        their leaves."""
         self._check_cause(cause)
         grid, values = self._sums("cumulative_hazard", X, lambda steps: steps.hazard[:, cause - 1])
         return values if return_array else _functions(grid, values, 0.0)
@@ -232,8 +214,6 @@ class SurvivalForest(ensembles.BaseForest):
         """The probability that the event has come until a time, by this cause: the mean over the
         trees of the Aalen-Johansen estimates of the rows' leaves. The probabilities of all causes
         and the survival function add up to one.
-
-        Parameters and result are those of `predict_cumulative_hazard_function`.
         """
         self._check_cause(cause)
         grid, values = self._sums("cumulative_incidence", X, lambda steps: steps.fall[:, cause - 1])
@@ -241,10 +221,7 @@ class SurvivalForest(ensembles.BaseForest):
 
     def predict_survival_function(self, X: Any, return_array: bool = False) -> np.ndarray:
         """The probability that the event comes later than a time, by any cause: the mean over the
-        trees of the Kaplan-Meier estimates of the rows' leaves.
-
-        Parameters and result are those of `predict_cumulative_hazard_function`.
-        """
+        trees of the Kaplan-Meier estimates of the rows' leaves."""
         grid, sums = self._sums("survival", X, lambda steps: steps.fall.sum(axis=1))
         values = np.maximum(1.0 - sums, 0.0)
         return values if return_array else _functions(grid, values, 1.0)
@@ -282,18 +259,12 @@ class SurvivalForest(ensembles.BaseForest):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, cause: int = 1) -> float:
         """The concordance of risks with times (Harrell's C): 1 if the order is always right, 0.5 by
-        chance. With several causes it is the concordance of one cause: rows with an event by
-        another cause count as censored then.
+        chance.
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_samples, n_features)
         y : as in `fit`
-        cause : int, default=1
-
-        Returns
-        -------
-        float
+        sample_weight : None, because concordance has no weights
         """
         self._check_cause(cause)
         if sample_weight is not None:
@@ -305,12 +276,7 @@ class SurvivalForest(ensembles.BaseForest):
 @params.parameters(params.SINGLE_TREE, params.OF_SURVIVAL, params.OF_A_TREE)
 class SurvivalTree(trees.DecisionTreeRegressor):
     """A tree of a survival forest. A fit grows the tree of a forest of one tree, from all rows,
-    with the parameters that both have.
-
-    Attributes
-    ----------
-    As of `DecisionTreeRegressor`.
-    """
+    with the parameters that both have."""
 
     splitter: str
     _check_cause, score = SurvivalForest._check_cause, SurvivalForest.score
@@ -318,7 +284,7 @@ class SurvivalTree(trees.DecisionTreeRegressor):
     def fit(  # type: ignore[override]  # as of single trees
         self, X: Any, y: Any = None, sample_weight: Any = None, check_input: bool = True
     ) -> Self:
-        """Grow the tree; see `RandomSurvivalForest.fit`. `check_input` is ignored."""
+        """Grow the tree."""
         kind = ExtraSurvivalTrees if self.splitter == "random" else RandomSurvivalForest
         given = ensembles.shared_params(kind, self.get_params(deep=False))
         forest = kind(1, bootstrap=False, random_state=self.random_state, **given)
@@ -372,14 +338,6 @@ def weighed(sampling: Sampling, whole: np.ndarray) -> Sampling:
 class RandomSurvivalForest(SurvivalForest):
     """A random forest for times that may be censored.
 
-    Attributes
-    ----------
-    unique_times_ : float64 ndarray of shape (n_times,)
-        The times of events in the training rows, or `n_times` quantiles of them.
-    oob_score_ : float, concordance over the rows that are out of some bag
-    oob_prediction_ : float64 ndarray of shape (n_samples,), risks; NaN where never out of bag
-    others : as of `RandomForestRegressor`
-
     Notes
     -----
     The estimator keeps the bin codes and the targets of its training rows, also in model files:
@@ -411,10 +369,6 @@ class ExtraSurvivalTrees(SurvivalForest):
 
     Each tree grows as in `ExtraTreesRegressor`, by the criterion of `RandomSurvivalForest`, and
     predicts like that class.
-
-    Attributes
-    ----------
-    As of `RandomSurvivalForest`.
     """
 
     _splitter = "random"

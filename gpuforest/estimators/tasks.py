@@ -58,7 +58,6 @@ def score(self: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
 
     Parameters
     ----------
-    X : array-like or frame of shape (n_samples, n_features)
     y : array-like of shape (n_samples,), the true targets
     sample_weight : array-like of shape (n_samples,), default=None
 
@@ -87,10 +86,6 @@ class Classifier(bases.ClassifierMixin, BaseTrees):
 
     def predict(self, X: Any) -> Any:
         """The class of the highest mean probability; the first among equals.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
 
         Returns
         -------

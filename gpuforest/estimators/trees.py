@@ -48,15 +48,11 @@ class SingleTree(BaseTrees):
     def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: Any = None) -> Bunch:
         """The nested subtrees of minimal cost-complexity pruning (Breiman et al. 1984, ch. 3).
 
-        Parameters
-        ----------
-        X, y, sample_weight : as for `fit`
-
         Returns
         -------
-        Bunch with `ccp_alphas`, ascending from zero: at each one more node is a leaf; and
-        `impurities`, of the leaves of the subtree from there on, and their number, `n_leaves`.
-        float64, and int64, of shape (n_subtrees,)
+        Bunch of ndarrays of shape (n_subtrees,)
+            `ccp_alphas`, float64, ascending from zero: at each a node becomes a leaf;
+            `impurities`, float64, and the number `n_leaves`, int64, of the leaves from there on.
         """
         whole = clone(self).set_params(ccp_alpha=0.0).fit(X, y, sample_weight)
         alphas, decreases, n_leaves = pruning.pruning_path(whole.forest_, whole._criterion)
@@ -67,19 +63,18 @@ class SingleTree(BaseTrees):
         self, X: Any, y: Any, sample_weight: Any = None, *, method: str = "cost_complexity",
         rule: str = "min",
     ) -> Self:  # fmt: skip
-        """Prune the fitted tree, in place, by rows that did not grow it.
+        """Prune the fitted tree, in place, by rows X that did not grow it.
 
         Parameters
         ----------
-        X, y, sample_weight : as for `fit`, but rows held out of it
         method : {"cost_complexity", "reduced_error"}, default="cost_complexity"
             "cost_complexity" takes one of the nested subtrees by its error on these rows, and
             sets `ccp_alpha_` and `pruning_curve_`. "reduced_error" (Quinlan 1987) makes a node
-            a leaf, from the bottom up, where these rows then lose no more. The error is the
-            share of wrong classes, the mean squared or absolute error, or the mean Poisson
+            a leaf, from the bottom up, where the loss of these rows does not rise. The error is
+            the share of wrong classes, the mean squared or absolute error, or the mean Poisson
             deviance.
         rule : {"min", "one_se"}, default="min"
-            Of "cost_complexity": see `ccp_rule`.
+            For "cost_complexity": see `ccp_rule`.
 
         Returns
         -------
@@ -239,33 +234,24 @@ class SingleTree(BaseTrees):
         tree.view, tree.backend = view, self.backend
         return tree
 
-    # callers of scikit-learn's trees pass `check_input`; rows are always checked, because
-    # kernels trust them
+    # callers of scikit-learn's trees pass `check_input`
 
     def fit(  # type: ignore[override]  # there are no bags, and so no groups
         self, X: Any, y: Any = None, sample_weight: Any = None, check_input: bool = True
     ) -> Self:
-        """Grow the tree; see `RandomForestClassifier.fit`. `check_input` is ignored."""
+        """Grow the tree."""
         return super().fit(X, y, sample_weight)
 
     def predict(self, X: Any, check_input: bool = True) -> Any:
-        """Predict as a forest of this tree alone does. `check_input` is ignored."""
+        """Predict as a forest of this tree alone does."""
         return super().predict(X)  # type: ignore[misc]  # of the class beside this one
 
     def apply(self, X: Any, check_input: bool = True) -> Any:
-        """The number of the leaf that each row reaches, int64 of shape (n_samples,).
-
-        `check_input` is ignored.
-        """
+        """The number of the leaf that each row reaches, int64 of shape (n_samples,)."""
         return self._walk(X, prediction.apply)[:, 0]
 
     def decision_path(self, X: Any, check_input: bool = True) -> Any:
         """The nodes that each row passes, from the root to its leaf.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
-        check_input : bool, ignored
 
         Returns
         -------
@@ -309,16 +295,6 @@ class DecisionTreeClassifier(SingleTree, Classifier):
     tree; otherwise thresholds are chosen among 254 (or `max_bins` - 1) edges a feature. The
     same data and `random_state` give the same tree, bit for bit, on every backend.
 
-    Attributes
-    ----------
-    forest_ : gpuforest.core.forest.Forest, of one tree
-    tree_ : sklearn.tree._tree.Tree, its nodes as scikit-learn has them
-    ccp_alpha_ : float, what the tree was pruned at
-    pruning_curve_ : Bunch, where alpha was chosen (`ccp_alpha="cv"`, or `prune`): of each
-        subtree, the largest first, `ccp_alphas` and the `n_leaves` of the tree pruned at it,
-        and `errors` of rows that did not grow it with their `std_errors`; NumPy arrays
-    others : as of `RandomForestClassifier`
-
     Examples
     --------
     >>> from gpuforest import DecisionTreeClassifier
@@ -330,7 +306,7 @@ class DecisionTreeClassifier(SingleTree, Classifier):
     __metadata_request__predict_proba: ClassVar[dict[str, str]] = {"check_input": UNUSED}
 
     def predict_proba(self, X: Any, check_input: bool = True) -> Any:
-        """Class proportions as of a forest of this tree alone. `check_input` is ignored."""
+        """Class proportions in the leaf that each row reaches."""
         return super().predict_proba(X)
 
 
@@ -338,10 +314,6 @@ class DecisionTreeClassifier(SingleTree, Classifier):
 class DecisionTreeRegressor(SingleTree, Regressor):
     """A decision tree (CART) for real numbers; how exact and how reproducible it is, see
     `DecisionTreeClassifier`.
-
-    Attributes
-    ----------
-    As of `DecisionTreeClassifier`, without classes.
 
     Examples
     --------

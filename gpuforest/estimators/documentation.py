@@ -1,0 +1,186 @@
+"""Docstrings of estimators and their methods, made from tables: each text stands here once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cache
+from inspect import cleandoc, unwrap
+from textwrap import fill, indent
+from types import FunctionType
+from typing import Any
+
+ROWS = "array-like or frame of shape (n_samples, n_features)"
+LABELS = "array-like of shape (n_samples,), default=None"
+# fitted attributes: the type and the text of each; None: estimators of real numbers have it
+ATTRIBUTES: dict[str, Any] = {
+    "classes_": ("ndarray of shape (n_classes,), or a list with one for each output", "Labels."),
+    "n_classes_": ("int, or a list with one for each output", "Number of classes."),
+    "n_outputs_": ("int", "Number of outputs."),
+    "n_features_in_": ("int", "Number of features."),
+    "feature_names_in_": ("ndarray of shape (n_features_in_,)",
+        "Names of the features, if X was a frame whose names are strings."),
+    "is_categorical_": ("bool ndarray of shape (n_features_in_,), or None",
+        "True for categorical features; None if no feature is categorical."),
+    "feature_importances_": ("float64 ndarray of shape (n_features_in_,)",
+        "Impurity importances, which add up to one."),
+    "unbiased_feature_importances_": ("float64 ndarray of shape (n_features_in_,)",
+        "With unbiased_importances, the means of `gpuforest.oob_impurity_importance`. A feature "
+        "without information has 0 on average, whatever the number of its values."),
+    "oob_score_": ("float", "Accuracy (or `oob_score`) over the rows that are out of some bag."),
+    "oob_decision_function_": ("float64 ndarray of shape (n_samples, n_classes[, n_outputs])",
+        "Class proportions by the trees that did not draw the row; NaN if every tree drew it."),
+    "oob_prediction_": None,
+    "oob_curve_": ("Bunch of `n_estimators`, int64, and `error`, float64 of the same shape",
+        "Out-of-bag errors of growing numbers of trees, on a sample if there are many rows; with "
+        'oob_score or n_estimators="auto".'),
+    "oob_max_features_": ("Bunch of `max_features` and `error`",
+        'With max_features="oob": the numbers that the fit tried, and their errors.'),
+    "oob_parameters_": ("Bunch of `max_features`, `min_samples_leaf` and `error`",
+        'With min_samples_leaf="oob": the pairs that the fit tried, and the loss of each (by the '
+        "criterion, or the log loss) as it would be with infinitely many trees."),
+    "n_estimators_": ("int", "Number of trees."),
+    "max_features_": ("int", "Number of features that a split tries."),
+    "min_samples_leaf_": ("int or float",
+        'The fewest rows on each side of a split; for "oob" the number that the fit chose.'),
+    "seed_": ("int", "The seed of all random draws; as `random_state` it gives the same model."),
+    "criterion_": ("str", "The criterion that the trees grew by."),
+    "backend_": ("str", "Name of the backend that grew the trees."),
+    "forest_": ("gpuforest.core.forest.Forest", "The trees as arrays."),
+    "estimators_": ("list of DecisionTreeClassifier", "The trees."),
+    "estimators_samples_": ("list of int32 ndarray", "The rows of each tree's bag."),
+    "estimators_features_": ("list of int64 ndarray", "The features drawn for each tree."),
+    "estimator_": ("estimator", "The unfitted estimator that each member is made from."),
+    "tree_": ("sklearn.tree._tree.Tree", "The nodes as scikit-learn has them."),
+    "ccp_alpha_": ("float", "The alpha that the tree was pruned at."),
+    "pruning_curve_": ("Bunch of ndarrays of shape (n_subtrees,)",
+        'If `ccp_alpha="cv"` or `prune` chose alpha: `ccp_alphas`; the `n_leaves` of the tree '
+        "pruned at each, the largest tree first; `errors` on rows that did not grow the tree, and "
+        "their `std_errors`."),
+    "unique_times_": ("float64 ndarray of shape (n_times,)",
+        "The times of events in the training rows, or `n_times` quantiles of them."),
+}  # fmt: skip
+OF_NUMBERS: dict[str, Any] = {
+    "classes_": None, "n_classes_": None, "oob_decision_function_": None,
+    "oob_score_": ("float", "R^2 (or `oob_score`) over the rows that are out of some bag."),
+    "oob_prediction_": ("float64 ndarray of shape (n_samples[, n_outputs])",
+        "Predictions by the trees that did not draw the row; NaN if every tree drew it."),
+    "estimators_": ("list of DecisionTreeRegressor", "The trees."),
+}  # fmt: skip
+
+# arguments of methods, by their names or by "method name"
+ARGUMENTS: dict[str, tuple[str, str]] = {
+    "fit X": (ROWS,
+        "Real numbers, or categories (see `categorical_features`); NaN (null in a frame) means "
+        "missing. NumPy arrays of any layout and real dtype; pandas, polars and other frames; "
+        "arrays on a GPU (CuPy, torch, JAX, DLPack, `__cuda_array_interface__`, cuDF), which stay "
+        "there; SciPy's sparse matrices and arrays, made dense by blocks; or `BinnedData`."),
+    "fit y": ("array-like of shape (n_samples,) or (n_samples, n_outputs)",
+        "Class labels of any kind that sorts, or real numbers; of survival forests a structured "
+        "array of two fields, event and time. None only if X is `BinnedData` that hold y."),
+    "fit sample_weight": (LABELS,
+        "Weights >= 0. With bootstrap they are the chances of a row to be drawn, without it they "
+        "weigh the row in every statistic. A row of weight zero has no effect, but out-of-bag "
+        "predictions have a row for it."),
+    "fit groups": (LABELS,
+        "Labels of groups of rows that belong together, such as the rows of a patient. Bags draw "
+        "whole groups, with equal chances; then weights weigh the rows, and `max_samples` counts "
+        "groups. Without bags groups change target statistics alone. See docs/groups.md."),
+    "fit blocks": (LABELS,
+        "Labels of the rows' blocks of time, such as months, which sort in the order of time. "
+        "They do not change the forest; a second set of trees, which grow from earlier blocks "
+        "only, judges the rows. See docs/blocks.md."),
+    "X": (ROWS, ""),
+    "y": ("array-like of shape (n_samples,) or (n_samples, n_outputs)", "The true targets."),
+    "sample_weight": (LABELS, "Weights of the rows."),
+    "check_input": ("bool", "Ignored: rows are always checked, because kernels trust them."),
+    "background": ("array-like or frame of shape (n_background, n_features)",
+        "Features that are not known have the values of its rows, and the SHAP values are means "
+        'over these ("interventional"). None: at a split by a feature that is not known a row '
+        'goes both ways, with the shares of the training rows ("path-dependent").'),
+    "aggregate_leaves_first": ("bool, default=True",
+        "False: the mean over the trees of the result for each tree's leaf."),
+    "oob_score": ("bool, default=False",
+        "Take only trees that did not draw a row; X holds the training rows in their order. NaN, "
+        "with a warning, for rows that every tree drew."),
+    "indices": ("array-like of int of shape (n_samples,), default=None",
+        "With oob_score, the numbers of the training rows that X holds; -1: not a training row."),
+    "duplicates": ("list of lists of int, default=None",
+        "With oob_score, sets of equal training rows: a tree that drew one row of a set counts "
+        "as if it had drawn all of them."),
+    "return_array": ("bool, default=False",
+        "Return values at `unique_times_` instead of functions."),
+    "cause": ("int, default=1",
+        "The cause whose events count; rows with an event by another cause count as censored."),
+}  # fmt: skip
+CURVES = (
+    "ndarray of n_samples functions of time, with the attributes x and y; or float64 ndarray of "
+    "shape (n_samples, n_times)"
+)
+SHARES = (
+    "float64 array of shape (n_samples, n_classes), in the order of `classes_`, or a list with one "
+    "for each of several outputs; on a GPU where X is on one"
+)
+# results of methods, by their names
+RETURNS = {
+    "fit": "self", "score": "float", "predict_proba": SHARES, "predict_log_proba": SHARES,
+    "predict_survival_function": CURVES, "predict_cumulative_hazard_function": CURVES,
+    "predict_cumulative_incidence_function": CURVES,
+}  # fmt: skip
+ENTRY = re.compile(r"^([*\w][*\w, ]*) : ")
+SECTION = "\n\n{}\n----------\n{}"
+_documented: set[FunctionType] = set()
+
+
+def describe(cls: Any, parameters: Iterable[tuple[str, str, str]], attributes: Any) -> None:
+    """Add the sections Parameters and Attributes (name, type, text) to the docstring of a class,
+    and describe the arguments of its methods."""
+    if cls.__doc__:  # python -OO has none
+        text = cleandoc(cls.__doc__)
+        at = text.rfind("\n\n", 0, text.find("\n---")) if "\n---" in text else len(text)
+        sections = ("Parameters", parameters), ("Attributes", attributes)
+        made = [SECTION.format(name, "\n".join(entry(*row) for row in s)) for name, s in sections]
+        cls.__doc__ = "".join([text[:at], *made, text[at:]])
+    for base in cls.__mro__:
+        if base.__module__.startswith("gpuforest."):
+            for name, member in vars(base).items():
+                public = isinstance(member, FunctionType) and name[0] != "_" and member.__doc__
+                if public and member not in _documented:
+                    _documented.add(member)
+                    member.__doc__ = with_arguments(member, name)
+
+
+def with_arguments(method: FunctionType, name: str) -> str:
+    """The docstring of a method, whose section Parameters describes all arguments in the tables."""
+    text, code = cleandoc(method.__doc__ or ""), unwrap(method).__code__
+    arguments = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
+    above, _, below = text.partition("\n\nParameters\n----------\n")
+    entries: dict[str, str] = {}
+    if below:
+        own, gap, below = below.partition("\n\n")
+        for lines in re.split(r"\n(?! )", own):
+            names = ENTRY.match(lines)
+            entries |= dict.fromkeys((names[1] if names else lines).split(", "), lines)
+        below = gap + below
+    else:
+        at = text.rfind("\n\n", 0, text.find("\n---")) if "\n---" in text else len(text)
+        above, below = text[:at], text[at:]
+    if name in RETURNS and "\n\nReturns\n" not in below:
+        below = f"\n\nReturns\n-------\n{fill(RETURNS[name], 96)}{below}"
+    made = dict[str, None]()
+    for argument in arguments:
+        row = ARGUMENTS.get(f"{name} {argument}") or ARGUMENTS.get(argument)
+        if argument in entries or row:
+            made[entries.get(argument) or entry(argument, *row or ("", ""))] = None
+    made |= dict.fromkeys(entries.values())
+    return above + SECTION.format("Parameters", "\n".join(made)) + below if made else text
+
+
+def entry(name: str, types: str, text: str) -> str:
+    """The lines of a parameter or an attribute in a docstring."""
+    return f"{name} : {types}\n{_wrapped(text)}" if text else f"{name} : {types}"
+
+
+@cache  # because many classes have the same text, and wrapping takes long
+def _wrapped(text: str) -> str:
+    return indent(fill(text, 92), 4 * " ")
