@@ -1,6 +1,6 @@
 """What does first contact cost? README's commands with two commits in turn, in fresh clones.
 
-    python -m benchmarks.first_contact b54ca7ae HEAD --rounds 3
+    python -m benchmarks.first_contact --before b54ca7ae --after HEAD --rounds 3
 
 Each round clones both commits and makes new environments. Folders for caches are new and empty in
 each: for kernels, for the tests' builds, for matplotlib. pip's cache of downloads is the user's in
@@ -34,7 +34,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.record import ROOT, Log, spread, table
+from benchmarks.record import ROOT, Log, options_of, spread, table
 
 DATA = """
 import time
@@ -103,9 +103,6 @@ class Clone:
         spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         return wall, spent
 
-    def readme(self, name: str) -> str:
-        return self.run("bash", ".ci/readme-command", name).strip()
-
     def python(self, program: str) -> str:
         """What a program prints, with the installed package and not with the sources."""
         return self.run(str(self.tree / ".venv/bin/python"), "-P", "-c", program, where="elsewhere")
@@ -119,13 +116,13 @@ def wait_for_orphans() -> None:
 
 
 def examples(clone: Clone, side: str, found: Found) -> None:
-    wall, processor = clone.seconds(clone.readme("example"))
+    wall, processor = clone.seconds(clone.run("bash", ".ci/readme-command", "example").strip())
     found["example", "README's first command"][side].append(wall)
     found["example", "processor time of it"][side].append(processor)
 
 
 def tests(clone: Clone, side: str, found: Found) -> None:
-    *install, run = clone.readme("tests").split(" && ")
+    *install, run = clone.run("bash", ".ci/readme-command", "tests").strip().split(" && ")
     wall, _ = clone.seconds(" && ".join(install))
     cold, _ = clone.seconds(run, check=False)
     compiled, _ = clone.seconds(run, check=False)
@@ -186,16 +183,9 @@ def commit_of(name: str) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("before", nargs="?", default="b54ca7ae")
-    parser.add_argument("after", nargs="?", default="HEAD")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--pairs", type=int, default=11, help="of starts, in each round")
-    parser.add_argument("--parts", default=",".join(PARTS[:-1]), help="names, by commas")
-    options = parser.parse_args()
-    options.parts = options.parts.split(",")
-    if unknown := {*options.parts} - {*PARTS}:
-        parser.error(f"unknown: {', '.join(sorted(unknown))}")
+    kinds = {"before": "b54ca7ae", "after": "HEAD", "rounds": 3}
+    # pairs: of starts, in each round
+    options = options_of(__doc__, choices={"parts": PARTS}, parts=[*PARTS[:-1]], pairs=11, **kinds)
     commits: dict[str, Any] = {side: commit_of(getattr(options, side)) for side in SIDES}
     ctypes.CDLL(None).prctl(SUBREAPER, 1)
     log, rows = Log("first_contact", **commits), []

@@ -87,13 +87,10 @@ class Checkout:
 
     def __init__(self, path: Path) -> None:
         self.process: Any = subprocess.Popen(
-            [sys.executable, "-P", __file__, SERVE],
+            [sys.executable, "-P", __file__, SERVE], cwd="/", text=True,
             env={**os.environ, "PYTHONPATH": str(path.resolve())},
-            cwd="/",
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        )  # fmt: skip
 
     def seconds(self, work: str) -> float:
         print(work, file=self.process.stdin, flush=True)

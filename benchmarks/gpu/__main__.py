@@ -102,9 +102,8 @@ def planned(options: argparse.Namespace) -> int:
     with kernel_cache(options.kernels) as keep:
         for part in options.plan or PLAN:
             command = [sys.executable, "-m", "benchmarks.gpu", *PLAN[part].split()]
-            for name in ("results", "commit"):
-                if (value := getattr(options, name)) is not None:
-                    command += [f"--{name}", str(value)]
+            command += ["--results", str(options.results)] if options.results else []
+            command += ["--commit", options.commit] if options.commit else []
             command += ["--emulated"] if options.emulated else []
             print(f"\n== {part}: {' '.join(command[1:])}", flush=True)
             try:
@@ -170,7 +169,6 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add("--quick", action="store_true", help=f"1/{QUICK} of the rows")
     add("--cold", action="store_true", help="the first call without a cache of kernels, too")
     add("--no-check", dest="check", action="store_false", help="do not run the parity tests")
-    add("--sanitize", action="store_true", help="small fits under compute-sanitizer, first")
     add("--results", type=Path, help=f"where lines are added; {RESULTS.name}/gpu.jsonl")
     plan = f"these parts of an examination, each of less than nine minutes: {', '.join(PLAN)}"
     add("--plan", nargs="*", choices=[*PLAN, []], metavar="PART", help=plan + "; all if none")
@@ -179,8 +177,6 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add("--emulated", action="store_true", help="try this script without a GPU")
     options = parser.parse_args(arguments)
     options.arguments = sys.argv[1:] if arguments is None else arguments
-    if options.sanitize:
-        options.parts = [*options.parts, "sanitize"]
     if unknown := set(options.parts) - {*PARTS, *MORE_PARTS}:
         parser.error(f"--parts: unknown: {', '.join(sorted(unknown))}")
     options.sweep, options.sweep_trees = SWEEP_ROWS, SWEEP.trees

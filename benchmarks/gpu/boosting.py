@@ -8,15 +8,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 import gpuforest
-from benchmarks.gpu.measure import PIECE, data_of, in_turn, time_fits
-from benchmarks.gpu.run import Run, same_forest
+from benchmarks.gpu.measure import FEW, PIECE, compare, data_of, in_turn, time_fits
+from benchmarks.gpu.run import Run
 from benchmarks.gpu.work import Work
 
 WORKS = ("covtype", "HIGGS", "year")  # how the names of works begin that are boosted
-FEW = 3  # rounds of the model that is compared
 LEAVES = 31
 RIVALS = {  # by the library, and where its rows come from
     ("xgboost", "device"): "XGBoost from the device",
@@ -43,7 +40,8 @@ def one_work(run: Run, work: Work) -> None:
         part = partial(time_fits, run, "boost", work, model, data, source=name, **more)
         run.attempt("boost", work, part)
 
-    run.attempt("boost", work, lambda: compare(run, work, X[:few], y[:few]))
+    small = partial(boosted, work, max_iter=FEW)
+    run.attempt("boost", work, partial(compare, run, "boost", work, small, X, y))
     for source, data in (("device", (X, y)), ("host", host)):
         fits(source, boosted(work, device.name), data, test=(X_test, y_test))
     # its delta is a quantile of all residuals, twice a round
@@ -67,14 +65,6 @@ def one_work(run: Run, work: Work) -> None:
             run.skip("boost", work, f"{name} does not boost here: {error}")
             continue
         fits(name, model, data, test=test)
-
-
-def compare(run: Run, work: Work, X: Any, y: Any) -> None:
-    """Whether a few rounds are the reference's."""
-    mine = boosted(work, run.device.name, max_iter=FEW).fit(X, y)
-    other = boosted(work, "numba", max_iter=FEW).fit(run.device.get(X), run.device.get(y))
-    equal = np.array_equal(mine.forest_.leaf_values, other.forest_.leaf_values)
-    run.add("boost", work, piece=len(y), few=FEW, same=same_forest(mine, other) and equal)
 
 
 def one_by_one(launches: Sequence[Callable[[], None]]) -> Callable[[], None]:

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -29,6 +28,7 @@ PIECE = 20_000  # rows of a forest that is compared with the reference's
 SERIES = 15.0  # seconds of repeats, at most
 CPU_LIMIT = 60.0  # estimated seconds of a fit on the CPU, at most
 FIRST_ROWS = 50_000
+FEW = 3  # trees or rounds of a model that is compared
 
 
 def data_of(run: Run, work: Work) -> Data:
@@ -76,7 +76,8 @@ def one_work(run: Run, work: Work) -> None:
     device, repeat = run.device, run.options.repeat
     X, y, X_test, y_test = data_of(run, work)
     # 1. a smaller forest, beside the reference's
-    run.attempt("same", work, lambda: compare(run, work, X, y))
+    small = partial(model_of, work, n_estimators=FEW)
+    run.attempt("same", work, partial(compare, run, "same", work, small, X, y))
     # 2. fit and predict, from device arrays
     model = model_of(work, device.name)
 
@@ -118,15 +119,19 @@ def one_work(run: Run, work: Work) -> None:
     run.attempt("fit from the host", work, part)
 
 
-def compare(run: Run, work: Work, X: Array, y: Array) -> None:
-    """Grow a few trees from a part of the data on the GPU and on the CPU, and compare by ==."""
-    n, few = min(PIECE, work.rows), min(work.trees, 3)
-    mine = model_of(work, run.device.name, n_estimators=few).fit(X[:n], y[:n])
-    X_host, y_host = run.device.get(X[:n]), run.device.get(y[:n])
-    same = same_forest(mine, model_of(work, "numba", n_estimators=few).fit(X_host, y_host))
-    run.add("same", work, piece=n, few=few, same=same)
+def compare(
+    run: Run, what: str, work: Work, model: Callable[[str], Any], X: Array, y: Array
+) -> None:
+    """Whether a small model of a part of the rows is the reference's, by ==.
+
+    model : of a backend's name
+    """
+    n, device = min(PIECE, work.rows), run.device
+    mine = model(device.name).fit(X[:n], y[:n])
+    same = same_forest(mine, model("numba").fit(device.get(X[:n]), device.get(y[:n])))
+    run.add(what, work, piece=n, few=FEW, same=same)
     if not same:
-        print(f"{work.name}: THE FOREST IS NOT THE REFERENCE'S", flush=True)
+        print(f"{work.name}, {what}: THE MODEL IS NOT THE REFERENCE'S", flush=True)
 
 
 def quality(work: Work, found: np.ndarray, truth: np.ndarray) -> dict[str, float]:
@@ -156,11 +161,10 @@ def first_calls(run: Run, works: list[Work]) -> None:
     for work in kinds.values():
         task = {"device": run.device.name, "work": work.name, "rows": min(FIRST_ROWS, work.rows)}
         task["parameters"] = {"n_estimators": work.trees, "max_depth": work.depth}
-        run.attempt("first", work, lambda w=work, t=task: first(run, w, t, {}))
-        if run.options.cold:
-            with tempfile.TemporaryDirectory() as empty:
-                cold = {"CUPY_CACHE_DIR": empty, "CUDA_CACHE_DISABLE": "1"}
-                run.attempt("first", work, lambda w=work, t=task, c=cold: first(run, w, t, c))
+        with tempfile.TemporaryDirectory() as empty:
+            cold = {"CUPY_CACHE_DIR": empty, "CUDA_CACHE_DISABLE": "1"}
+            for variables in ({}, cold) if run.options.cold else ({},):
+                run.attempt("first", work, partial(first, run, work, task, variables))
 
 
 def first(run: Run, work: Work, task: dict[str, Any], variables: dict[str, str]) -> None:
@@ -182,13 +186,9 @@ def sweep(run: Run, _: list[Work]) -> None:
     X_host, y_host = run.device.get(X), run.device.get(y)
     for rows in run.options.sweep:
         work = replace(SWEEP, rows=rows, trees=run.options.sweep_trees)
-        there, here = (X[:rows], y[:rows]), (X_host[:rows], y_host[:rows])
-        own, found = run.device.name, []
-        for source, backend, data in (
-            ("device", own, there),
-            ("host", own, here),
-            ("cpu", "numba", here),
-        ):
+        here, own, found = (X_host[:rows], y_host[:rows]), run.device.name, []
+        sources = {"device": (own, (X[:rows], y[:rows])), "host": (own, here)}
+        for source, (backend, data) in (sources | {"cpu": ("numba", here)}).items():
             found.append(model_of(work, backend).fit(*data))
             seconds, _ = series(run, partial(found[-1].fit, *data), 3)
             run.add("sweep", work, source=source, seconds=seconds)
@@ -204,16 +204,12 @@ def on_cpu(run: Run, work: Work) -> None:
     X, y = run.device.get(X), run.device.get(y)
     model, n = model_of(work, "numba"), max(2000, work.rows // 20)
     for _ in range(2):  # the first may compile
-        start = time.perf_counter()
-        model.fit(X[:n], y[:n])
-        taken = time.perf_counter() - start
+        taken, _ = timed(run.device, lambda: model.fit(X[:n], y[:n]))
     estimate = taken * work.rows / n * np.log2(work.rows) / np.log2(n)
     if estimate > min(CPU_LIMIT, run.left()):
         run.skip("cpu", work, f"it would take about {estimate:.0f} s")
         return
-    start = time.perf_counter()
-    model.fit(X, y)
-    taken = time.perf_counter() - start
+    taken, _ = timed(run.device, lambda: model.fit(X, y))
     run.add("cpu", work, seconds=[taken], cores=os.cpu_count(), same=same_forest(mine, model))
     print(f"{work.name}: {taken:.2f} s on the CPU", flush=True)
 

@@ -97,6 +97,7 @@ def model_of(work: Work, backend: str, **more: Any) -> Any:
 def same_forest(a: Any, b: Any) -> bool:
     """Whether two models are one, array for array."""
     a, b = a.forest_, b.forest_
-    pairs = [(getattr(a, n), getattr(b, n)) for n in ("nodes", "tree_offsets", "leaf_sums")]
+    names = "nodes", "tree_offsets", "leaf_sums", "leaf_values"
+    pairs = [(getattr(a, n), getattr(b, n)) for n in names if hasattr(a, n)]
     pairs += [(a.edges.values, b.edges.values), (a.edges.offsets, b.edges.offsets)]
     return all(np.array_equal(x, y) for x, y in pairs)

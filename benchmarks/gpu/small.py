@@ -135,7 +135,6 @@ def one_booster(device: Any, rows: int, n_classes: int, columns: int, parameters
     )
     assert found.backend_ == device.name
     assert same_forest(found, expected)
-    assert np.array_equal(found.forest_.leaf_values, expected.forest_.leaf_values)
     return ran
 
 

@@ -21,7 +21,6 @@ from benchmarks.libraries.forest import Array, Forest, bytes_written, two_column
 # replacement are to draw
 IN_BAG = 0.632
 LEAST_PROJECTIONS = 5  # YDF tries no fewer combinations of features in a node, so we do not
-EXTRA = "one random cut a feature, all rows for each tree"
 SUMS = "sums of two features on average, 1 or -1 times each"
 
 
@@ -36,10 +35,6 @@ class Gpuforest(Forest):
         return bytes_written(self.model.save)
 
 
-class GpuforestExtra(Gpuforest):
-    title, prefix, note = "gpuforest, extra trees", "ExtraTrees", EXTRA
-
-
 class GpuforestOblique(Gpuforest):
     title, note = "gpuforest, oblique", SUMS
 
@@ -52,10 +47,6 @@ class Sklearn(Forest):
     title, module, packages = "scikit-learn", "sklearn.ensemble", ("scikit-learn",)
 
 
-class SklearnExtra(Sklearn):
-    title, prefix, note = "scikit-learn, extra trees", "ExtraTrees", EXTRA
-
-
 class Sklearnex(Forest):
     title, module = "scikit-learn-intelex", "sklearnex.ensemble"
     packages = ("scikit-learn-intelex",)
@@ -66,10 +57,6 @@ class Sklearnex(Forest):
 
     def remarks(self) -> dict[str, Any]:
         return {"fell_back": self.fallbacks.seen}
-
-
-class SklearnexExtra(Sklearnex):
-    title, prefix, note = "scikit-learn-intelex, extra trees", "ExtraTrees", EXTRA
 
 
 class Fallbacks(logging.Handler):
@@ -227,9 +214,8 @@ class Ranger(Forest):
 
 
 LIBRARIES: dict[str, type[Forest]] = {
-    "gpuforest": Gpuforest, "gpuforest-extra": GpuforestExtra,
-    "gpuforest-oblique": GpuforestOblique, "sklearn": Sklearn, "sklearn-extra": SklearnExtra,
-    "sklearnex": Sklearnex, "sklearnex-extra": SklearnexExtra, "lightgbm": LightGBM,
-    "xgboost": XGBoost, "ydf": YDF, "ydf-oblique": YDFOblique, "snapml": SnapML,
-    "snapml-binned": SnapMLBinned, "fastforest": FastForest, "ranger": Ranger,
+    "gpuforest": Gpuforest, "gpuforest-oblique": GpuforestOblique, "sklearn": Sklearn,
+    "sklearnex": Sklearnex, "lightgbm": LightGBM, "xgboost": XGBoost, "ydf": YDF,
+    "ydf-oblique": YDFOblique, "snapml": SnapML, "snapml-binned": SnapMLBinned,
+    "fastforest": FastForest, "ranger": Ranger,
 }  # fmt: skip
