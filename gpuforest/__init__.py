@@ -28,12 +28,11 @@ _homes = {
         "explain.proximities": "class_prototypes impute_by_proximity proximity_outliers",
         "export.c": "export_c",
         "export.graphviz": "export_graphviz",
-        "export.model_file": "load",
         "export.model_tables": "category_codes",
         "export.python": "export_python",
-        "export.sklearn": "from_sklearn",
         "export.text": "export_rules export_text",
         "export.walker": "tree_nodes",
+        "loading": "from_sklearn load",
     }.items()
     for name in names.split()
 }

@@ -13,7 +13,6 @@ from gpuforest.common.errors import BackendError as BackendError
 from gpuforest.common.errors import ModelFormatError as ModelFormatError
 from gpuforest.data.binned import BinnedData as BinnedData
 from gpuforest.data.blocks import predict_blocks as predict_blocks
-from gpuforest.growing.memory import MemoryEstimate as MemoryEstimate
 from gpuforest.estimators import AdaBoostClassifier as _AdaBoostClassifier
 from gpuforest.estimators import AdaBoostRegressor as _AdaBoostRegressor
 from gpuforest.estimators import BaggingClassifier as _BaggingClassifier
@@ -43,13 +42,14 @@ from gpuforest.explain.proximities import impute_by_proximity as impute_by_proxi
 from gpuforest.explain.proximities import proximity_outliers as proximity_outliers
 from gpuforest.export.c import export_c as export_c
 from gpuforest.export.graphviz import export_graphviz as export_graphviz
-from gpuforest.export.model_file import load as load
 from gpuforest.export.model_tables import category_codes as category_codes
 from gpuforest.export.python import export_python as export_python
-from gpuforest.export.sklearn import from_sklearn as from_sklearn
 from gpuforest.export.text import export_rules as export_rules
 from gpuforest.export.text import export_text as export_text
 from gpuforest.export.walker import tree_nodes as tree_nodes
+from gpuforest.growing.memory import MemoryEstimate as MemoryEstimate
+from gpuforest.loading import from_sklearn as from_sklearn
+from gpuforest.loading import load as load
 
 __version__: str
 

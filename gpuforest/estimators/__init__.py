@@ -43,4 +43,6 @@ __all__ = [
     "RandomTreesEmbedding",
 ]
 
+for name in __all__:
+    globals()[name]._is_public = True
 stand_in()

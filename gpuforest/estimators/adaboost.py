@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from gpuforest.backends.base import Backend
 from gpuforest.common import progress, sums
+from gpuforest.common.imports import deferred
 from gpuforest.core import nodes
 from gpuforest.core.forest import Forest, joined
 from gpuforest.core.target import CheckedTarget
@@ -35,7 +36,7 @@ MEMBERS = "predict staged_predict estimator_ feature_importances_"
 class AdaBoost(ensembles.BaseForest):
     """Both AdaBoost estimators: the rounds, and what they are asked for afterwards."""
 
-    _converter = "sklearn", "adaboost_to_sklearn"
+    _to_sklearn = staticmethod(deferred("gpuforest.export.sklearn", "adaboost_to_sklearn"))
     _draws: ClassVar[bool]  # whether the rows of a round are drawn by their weights
     estimator_weights_: np.ndarray
     estimator_errors_: np.ndarray

@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from importlib import import_module
 from typing import Any, Self
 
 import numpy as np
@@ -16,9 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import for_splits, run_on_backend
 from gpuforest.common import arguments, dtypes, progress
+from gpuforest.common.imports import deferred
 from gpuforest.core import criteria
 from gpuforest.core.bins import BinEdges, Categories, Statistics
 from gpuforest.core.forest import Forest
+from gpuforest.core.model import Model, is_public
 from gpuforest.core.rules import Sampling
 from gpuforest.core.target import CheckedTarget, TargetCoding
 from gpuforest.core.training import Training
@@ -27,6 +28,7 @@ from gpuforest.data.binned import BinnedData, Passed, edges_of
 from gpuforest.data.target_statistics import OrderedTarget, refuse_statistics, replace_categories
 from gpuforest.estimators import bases, explaining, fits, growing, memory
 from gpuforest.estimators.settings import (
+    BY_ERROR,
     RowWeights,
     Settings,
     bin_weights,
@@ -38,6 +40,7 @@ from gpuforest.estimators.settings import (
     sampling_of,
     signs_of,
 )
+from gpuforest.explain import model_facts
 from gpuforest.explain.importances import impurity_importances
 from gpuforest.growing import targets
 from gpuforest.growing.edges import bin_matrix, most_bins
@@ -45,6 +48,10 @@ from gpuforest.growing.grow import grow
 from gpuforest.splits import kinds
 
 Array = Any
+write_model = deferred("gpuforest.export.model_file", "save")
+to_onnx = deferred("gpuforest.export.onnx", "to_onnx")
+to_treelite = deferred("gpuforest.export.treelite", "to_treelite")
+partial_dependence = deferred("gpuforest.explain.sklearn_tree", "partial_dependence")
 NOT_PICKLED = ("tree_", "estimators_", "_products_", "_converted_", "_seconds_", "_steps_")
 
 
@@ -67,7 +74,8 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
     _sampling_: Sampling
     _splitter = "best"
     _takes_outputs = False  # targets [n_samples, n_outputs]
-    _converter = "sklearn", "to_sklearn"  # the module and the function of `to_sklearn`
+    _to_sklearn = staticmethod(deferred("gpuforest.export.sklearn", "to_sklearn"))
+    _keeps_draws = False  # whether model files keep how rows were drawn
     # the next fit's new trees, where other processes grew them: forests of consecutive numbers
     _grown: tuple[Forest, ...] = ()
 
@@ -339,6 +347,20 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
         check_is_fitted(self)
         return impurity_importances(self.forest_, self._criterion)
 
+    def _model(self) -> Model:
+        """The fitted model as exporters, files and pictures take it."""
+        kind, now = type(self), vars(self)
+        facts = {name: value for name, value in now.items() if name.endswith("_")}
+        if not self._keeps_draws:
+            facts.pop("_sampling_", None)
+        for name, word in BY_ERROR.items():  # what errors chose
+            if now.get(name) == word:
+                facts[f"{name}_"] = getattr(self, f"{name}_")
+        return Model(
+            facts["forest_"], kind.__name__, model_facts.task_of(self), self._criterion,
+            self._signs, self.get_params(deep=False), facts, is_public(kind),
+        )  # fmt: skip
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted estimator to a file that `gpuforest.load` reads.
 
@@ -356,10 +378,8 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
         OSError
             The file cannot be written. The estimator can be saved elsewhere.
         """
-        from gpuforest.export.model_file import save
-
         check_is_fitted(self)
-        save(self, path)
+        write_model(self._model(), path)
 
     shap_values = explaining.shap_values
     shap_interaction_values = explaining.shap_interaction_values
@@ -370,8 +390,7 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
 
     def to_sklearn(self) -> Any:
         """The same model as a fitted estimator of scikit-learn, see `gpuforest.export.sklearn`."""
-        module, function = self._converter
-        return getattr(import_module(f"gpuforest.export.{module}"), function)(self)
+        return self._to_sklearn(self)
 
     def to_onnx(
         self, path: str | os.PathLike[str] | None = None, *, dtype: str = "float32",
@@ -381,22 +400,16 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
 
         Parameters, results and errors are those of `gpuforest.export.onnx.to_onnx`.
         """
-        from gpuforest.export.onnx import to_onnx
-
         return to_onnx(self, path, dtype=dtype, ml_version=ml_version, feature_names=feature_names)
 
     def to_treelite(self) -> Any:
         """A model of treelite that predicts the same, see `gpuforest.export.treelite`."""
-        from gpuforest.export.treelite import to_treelite
-
         return to_treelite(self)
 
     def _html_repr(self) -> str:
         """The text that notebooks show: scikit-learn's diagram, and a summary of fitted trees."""
-        from gpuforest.explain.model_facts import summary_html
-
         diagram: str = super()._html_repr()
-        return diagram + summary_html(self) if hasattr(self, "forest_") else diagram
+        return diagram + model_facts.summary_html(self) if hasattr(self, "forest_") else diagram
 
     def _get_fitted_attr_html(self, doc_link: str = "") -> Any:
         """The diagram's table of the attributes that are set. scikit-learn reads all attributes,
@@ -409,9 +422,8 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
 
     def _compute_partial_dependence_recursion(self, grid: Any, target_features: Any) -> np.ndarray:
         """Called by `sklearn.inspection.partial_dependence(method="recursion")`."""
-        from gpuforest.explain.sklearn_tree import partial_dependence
-
-        return partial_dependence(getattr(self, "estimators_", [self]), grid, target_features)
+        trees = getattr(self, "estimators_", [self])
+        return np.asarray(partial_dependence(trees, grid, target_features))
 
     def __getstate__(self) -> Any:
         """The state without what follows from it, such as the trees that scikit-learn shows, and

@@ -19,6 +19,7 @@ from gpuforest.backends.registry import for_boosting, run_on_backend
 from gpuforest.backends.rows import on_host
 from gpuforest.common import progress
 from gpuforest.common.arguments import draw_seed
+from gpuforest.common.imports import deferred
 from gpuforest.core import criteria
 from gpuforest.core.bins import Categories, Statistics
 from gpuforest.core.forest import Forest
@@ -46,6 +47,8 @@ from gpuforest.growing.rounds import refuse_overflow, warn_of_lost_precision
 from gpuforest.growing.targets import integer_weights
 from gpuforest.kernels.gradients import losses
 
+partial_dependence = deferred("gpuforest.export.sklearn_boosting", "partial_dependence")
+
 
 class HistGradientBoosting(BaseTrees, presets.HasPresets):
     """Runs the rounds. The two estimators add the target."""
@@ -69,7 +72,7 @@ class HistGradientBoosting(BaseTrees, presets.HasPresets):
     min_category_frequency = 1  # each category is one by itself
     _presets = presets.BOOSTING
     _takes_infinities = True  # see data/validation.py
-    _converter = "sklearn_boosting", "to_sklearn"
+    _to_sklearn = staticmethod(deferred("gpuforest.export.sklearn_boosting", "to_sklearn"))
 
     @fits.with_callbacks
     def fit(
@@ -404,15 +407,13 @@ class HistGradientBoosting(BaseTrees, presets.HasPresets):
 
     def _compute_partial_dependence_recursion(self, grid: Any, target_features: Any) -> np.ndarray:
         """Called by `sklearn.inspection.partial_dependence(method="recursion")`."""
-        from gpuforest.export.sklearn_boosting import partial_dependence
-
         if self._fitted_with_sw:
             raise NotImplementedError(
                 f"{type(self).__name__} does not support partial dependence plots with the "
                 "'recursion' method when sample weights were given during fit time: pass "
                 "method='brute'."
             )
-        return partial_dependence(self, grid, target_features)
+        return np.asarray(partial_dependence(self.forest_, grid, target_features))
 
 
 @params.parameters(params.BOOSTING, params.OF_BOOSTING)

@@ -342,6 +342,7 @@ class ForestClassifier(BaseForest, tasks.Classifier):
 
     _tree, _takes_outputs = DecisionTreeClassifier, True
     unbiased_importances: bool = False
+    _keeps_draws = True
     proximity, neighbours, predict_set = bagged.proximity, bagged.neighbours, bagged.predict_set
     unbiased_feature_importances_ = property(bagged.unbiased_feature_importances_)
     estimators_samples_ = property(bagged.estimators_samples_)
@@ -417,6 +418,7 @@ class ForestRegressor(BaseForest, tasks.Regressor):
     _tree, _takes_outputs = DecisionTreeRegressor, True
     unbiased_importances: bool = False
     _fewest_rows = 2  # of whose predictions there is a score
+    _keeps_draws = True
     proximity, neighbours = bagged.proximity, bagged.neighbours
     unbiased_feature_importances_ = property(bagged.unbiased_feature_importances_)
     estimators_samples_ = property(bagged.estimators_samples_)

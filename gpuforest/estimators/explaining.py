@@ -13,10 +13,13 @@ from sklearn.utils.validation import check_is_fitted
 from gpuforest.backends.registry import run_on_backend
 from gpuforest.common import progress
 from gpuforest.common.arguments import thread_count
+from gpuforest.common.imports import deferred
 from gpuforest.data.validation import check_table
 from gpuforest.estimators.fits import as_it_is
 from gpuforest.estimators.memory import room_of
 from gpuforest.explain import shap
+
+write_report = deferred("gpuforest.tools.report.page", "write_report")
 
 
 def shap_values(self: Any, X: Any, *, background: Any = None) -> np.ndarray:
@@ -141,9 +144,8 @@ def report(
     OSError
         The file cannot be written.
     """
-    from gpuforest.tools.report.page import write_report
-
-    return write_report(self, X, y, path)
+    text: str | None = write_report(self, X, y, path)
+    return text
 
 
 def expected_value_(self: Any) -> Any:

@@ -16,6 +16,7 @@ from gpuforest.backends.base import Backend
 from gpuforest.backends.rows import draw_rows
 from gpuforest.common import hashing
 from gpuforest.common.dtypes import CATEGORICAL, MAX_BINS, OFFSET, VALUE
+from gpuforest.common.imports import deferred
 from gpuforest.core.bins import BinEdges, Categories
 from gpuforest.core.forest import Forest
 from gpuforest.data import arrays, validation
@@ -125,7 +126,7 @@ class IsolationForest(bases.OutlierMixin, ensembles.UnsupervisedForest):
     max_samples: Any
     max_features: int | float
     estimators_features_ = property(ensembles.drawn_features)
-    _converter = "sklearn", "isolation_to_sklearn"
+    _to_sklearn = staticmethod(deferred("gpuforest.export.sklearn", "isolation_to_sklearn"))
 
     def predict(self, X: Any) -> np.ndarray:
         """Whether rows are inliers, 1, or anomalies, -1: `decision_function(X)` is below zero.

@@ -88,6 +88,7 @@ class SurvivalForest(ensembles.BaseForest):
     _exposed_: tuple[Sampling, np.ndarray]  # during a fit: how rows are drawn, and their exposures
     proximity, neighbours = bagged.proximity, bagged.neighbours
     estimators_samples_ = property(bagged.estimators_samples_)
+    _keeps_draws = True
     min_samples_leaf_ = property(ensembles.fewest_rows)
 
     def _prepared(self, data: binned.Passed, seed: int, backend: base.Backend) -> TrainingPlan:

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import run_on_backend
+from gpuforest.common.imports import deferred
 from gpuforest.core.forest import Forest
 from gpuforest.core.nodes import is_leaf
 from gpuforest.core.target import CheckedTarget
@@ -26,6 +27,8 @@ from gpuforest.estimators.tasks import Classifier, Regressor, host_target
 from gpuforest.explain import paths, pruning, views
 from gpuforest.explain.pruning import Trial
 from gpuforest.growing import predict as prediction
+
+sklearn_tree = deferred("gpuforest.explain.sklearn_tree", "sklearn_tree")
 
 CV = "cv"
 METHODS = ("cost_complexity", "reduced_error")
@@ -221,8 +224,6 @@ class SingleTree(BaseTrees):
     @cached_property
     def tree_(self) -> Any:
         """The tree as scikit-learn has it, see `inspection.sklearn_tree`."""
-        from gpuforest.explain.sklearn_tree import SklearnTree, sklearn_tree
-
         check_is_fitted(self)
         if self.forest_.coordinates is not None:
             raise ValueError(
@@ -230,9 +231,7 @@ class SingleTree(BaseTrees):
                 "use export_text or tree_nodes, or train with feature_combinations=None"
             )
         view = views.TreeView(self.forest_, 0, self._criterion, self._signs())
-        tree = sklearn_tree(view, SklearnTree)
-        tree.view, tree.backend = view, self.backend
-        return tree
+        return sklearn_tree(view, self.backend)
 
     # callers of scikit-learn's trees pass `check_input`
 

@@ -31,12 +31,7 @@ def model_facts(estimator: Any) -> dict[str, Any]:
     """Facts about a fitted estimator, for JSON (NumPy's numbers may be among them)."""
     forest = estimator.forest_
     depths = tree_depths(forest)
-    is_classes, several = is_classifier(estimator), forest.coding.several
-    task = "anomalies" if is_outlier_detector(estimator) else "embedding"
-    if is_survival(estimator):
-        task = "survival"
-    if is_classes or is_regressor(estimator):
-        task = "classification" if is_classes else "regression"
+    classes, several = forest.coding.classes, forest.coding.several
     names = feature_names(estimator)
     gains = getattr(estimator, "feature_importances_", None)  # isolation forests have none
     importances = [] if gains is None else zip(names, gains, strict=True)
@@ -44,11 +39,11 @@ def model_facts(estimator: Any) -> dict[str, Any]:
     return {
         "estimator": type(estimator).__name__,
         "seed": estimator.seed_,
-        "task": task,
+        "task": task_of(estimator),
         "outputs": estimator.n_outputs_,
         "features": estimator.n_features_in_,
         "categories": {names[f]: len(categories_of(c)) for f, c in forest.edges.known.items()},
-        "classes": list(map(list, several)) or (list(estimator.classes_) if is_classes else None),
+        "classes": list(map(list, several)) or (None if classes is None else [*classes]),
         "trees": forest.n_trees,
         "nodes": forest.n_nodes,
         "leaves": int(is_leaf(forest.nodes).sum()),
@@ -60,6 +55,17 @@ def model_facts(estimator: Any) -> dict[str, Any]:
         "importances": dict(sorted(importances, key=lambda item: -item[1])),
         **boosting,
     }
+
+
+def task_of(estimator: Any) -> str:
+    """What an estimator is for."""
+    if is_classifier(estimator):
+        return "classification"
+    if is_survival(estimator):
+        return "survival"
+    if is_regressor(estimator):
+        return "regression"
+    return "anomalies" if is_outlier_detector(estimator) else "embedding"
 
 
 def is_survival(estimator: Any) -> bool:
@@ -118,19 +124,19 @@ def forest_digest(forest: Forest) -> str:
 
 def measure_of(estimator: Any) -> tuple[str, bool]:
     """What the rounds of a boosted model were judged by, and whether less of it is better."""
-    by = scorer_name(estimator)
+    by = scorer_name(estimator.scoring, getattr(estimator, "scored_by_", None))
     if by is None and estimator.scoring == "loss":
         return f"loss: {estimator.forest_.coding.loss.name}", True
     default = "accuracy" if is_classifier(estimator) else "R²"
     return f"score: {by or estimator.scoring or default}", False
 
 
-def scorer_name(estimator: Any) -> str | None:
-    """The name of the function that rounds were judged by; None if it was not a function."""
-    if callable(estimator.scoring):
-        return str(getattr(estimator.scoring, "__name__", type(estimator.scoring).__name__))
-    name: str | None = getattr(estimator, "scored_by_", None)  # of a model from a file
-    return name
+def scorer_name(scoring: Any, kept: str | None) -> str | None:
+    """The name of the function that rounds were judged by, which a file may have kept; None if it
+    was not a function."""
+    if callable(scoring):
+        return str(getattr(scoring, "__name__", type(scoring).__name__))
+    return kept
 
 
 def kept_curves(estimator: Any) -> dict[str, np.ndarray]:

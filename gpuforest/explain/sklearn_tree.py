@@ -105,16 +105,19 @@ def need_numbers(forest: Forest, features: Any) -> None:
         )
 
 
-def sklearn_tree(view: views.TreeView, kind: type[Tree] = Tree) -> Any:
-    """A `Tree`, or a kind of it, with the view's nodes."""
+def sklearn_tree(view: views.TreeView, backend: str | None = None) -> Any:
+    """A `Tree` with the view's nodes, or a `SklearnTree` where there is a backend."""
     nodes = np.zeros(view.node_count, NODE_DTYPE)
     nodes["left_child"], nodes["right_child"] = view.children_left, view.children_right
     for name in NODE_DTYPE.names[2:]:
         nodes[name] = getattr(view, name)
     forest, n_classes = view.forest, view.n_classes.astype(np.intp)
+    kind = Tree if backend is None else SklearnTree
     tree = kind(forest.edges.n_features, n_classes, forest.coding.n_outputs)
     state = {"max_depth": view.alone.depth, "node_count": view.node_count}
     tree.__setstate__({**state, "nodes": nodes, "values": np.ascontiguousarray(view.value)})
+    if backend is not None:
+        tree.view, tree.backend = view, backend
     return tree
 
 

@@ -257,21 +257,21 @@ def export_c(
         raise ValueError(f'dtype={dtype!r} is unknown: pass "float64" or "float32"')
     if not is_free(name):
         raise ValueError(f"name={name!r} is no name of a function in C: pass another")
-    source = "".join(_parts(Tables(estimator, "C", feature_names), type(estimator), dtype, name))
+    source = "".join(_parts(Tables(estimator, "C", feature_names), dtype, name))
     if path is not None:
         with replaced(Path(path)) as file:
             file.write_text(source, encoding="ascii", newline="\n")
     return source
 
 
-def _parts(tables: Tables, kind: type, dtype: str, name: str) -> Iterator[str]:
+def _parts(tables: Tables, dtype: str, name: str) -> Iterator[str]:
     """The file, part by part."""
     number, numpy_type = NUMBERS[dtype]
     leaf = f"UINT{_most(tables).bit_length()}_MAX"
     summed, begins = _sums_of(tables, numpy_type)
     nodes, thresholds, sets = _nodes(tables, numpy_type, begins)
     cuts = max(len(thresholds), len(sets), len(summed["SUMS"]))
-    yield _head(tables, kind, name)
+    yield _head(tables)
     yield from _labels(tables, name)
     yield NODE.format(
         or_set=",\n * or, of categories, where its bit in SETS is set" if sets else "",
@@ -343,7 +343,7 @@ def _nodes(
     return zip(*(c.tolist() for c in columns), strict=True), thresholds.tolist(), words
 
 
-def _head(tables: Tables, kind: type, name: str) -> str:
+def _head(tables: Tables) -> str:
     """The comment at the beginning, and the headers."""
     lines = []
     for f, feature in enumerate(tables.names):
@@ -356,7 +356,7 @@ def _head(tables: Tables, kind: type, name: str) -> str:
     what = "probabilities of the classes" if tables.classes else "numbers"
     inexact = tables.link in ("votes", "isolation")
     return HEAD.format(
-        title=f"{kind.__name__} of gpuforest, {tables.n_trees} trees",
+        title=f"{tables.kind} of gpuforest, {tables.n_trees} trees",
         but=", but for the rounding of exponentials" if inexact else "",
         n_features=tables.n_features,
         features="\n".join(f" * {_in_comment(line)}" for line in lines),

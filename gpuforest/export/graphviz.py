@@ -31,14 +31,16 @@ class Drawing:
         impurity: bool = True, node_ids: bool = False, proportion: bool = False, precision: int = 3,
     ) -> None:  # fmt: skip
         walker.check_not_negative(max_depth=max_depth, precision=precision)
-        self.nodes = walker.nodes_of(estimator, tree, feature_names, class_names)
+        model, _ = walker.opened(estimator, tree)
+        self.nodes = walker.nodes_of(model, tree, feature_names, class_names)
         self.deepest = np.inf if max_depth is None else max_depth
-        forest, classes = estimator.forest_, walker.leaf_labels(estimator.forest_)
+        forest, classes = model.forest, walker.leaf_labels(model.forest)
         boosted = forest.baseline is not None
         self.title = walker.tree_title(forest, tree, class_names) if boosted else ""
-        self.criterion = CRITERIA[estimator.criterion_].label or estimator.criterion_
+        criterion = CRITERIA[model.facts["criterion_"]]
+        self.criterion = criterion.label or criterion.name
         self.is_classes = bool(classes)
-        self.n_classes = [len(labels) for labels in classes] or [1] * estimator.n_outputs_
+        self.n_classes = [len(labels) for labels in classes] or [1] * forest.coding.n_outputs
         self.impurity, self.node_ids = impurity, node_ids
         self.proportion, self.precision = proportion, precision
 

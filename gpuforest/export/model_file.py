@@ -23,29 +23,19 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
-from gpuforest import estimators
-from gpuforest.backends.registry import get_host_backend
-from gpuforest.common.dtypes import MAX_ROWS, MAX_TOTAL_WEIGHT
-from gpuforest.common.errors import ModelFormatError, damaged, need
-from gpuforest.core import criteria
+from gpuforest.common.errors import need
 from gpuforest.core.bins import BinEdges, TargetStatistic
 from gpuforest.core.forest import Forest, check_forest, check_offsets
+from gpuforest.core.model import Model, is_public
 from gpuforest.core.nodes import LEAF_MASK, LEAF_WORD, is_leaf
 from gpuforest.core.rules import Sampling
 from gpuforest.core.target import TargetCoding
-from gpuforest.estimators.bagging import Bagging
-from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor
-from gpuforest.estimators.quantile_forests import QuantileForest
-from gpuforest.estimators.survival import SurvivalForest, are_survival
-from gpuforest.explain import paths, quantile_forest, uncertainty
 from gpuforest.explain.model_facts import WHERE_IT_RUNS, scorer_name
-from gpuforest.explain.survival import steps_of
 from gpuforest.export.container import Arrays, Layout, parse_object, read, write
 from gpuforest.growing.boosted import BoostedCoding
 from gpuforest.kernels.gradients import losses
 
 Header = dict[str, Any]
-KEEP_ROWS = (QuantileForest, SurvivalForest)  # what predicts from its training rows
 INTEGERS = ("U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64")
 # every array that a file may hold: its dtypes; its dimensions (T trees, V rows of the leaf table,
 # F features, K outputs, N training rows, "." others); and which values are right, where the checks
@@ -133,13 +123,11 @@ NEEDED = (
     *("is_leaf", "splits", "tree_offsets", "leaf_sums", "centre"),
     *("edge_values", "edge_offsets", "edge_kinds"),
 )
-NESTED = ("DecisionTreeClassifier", "DecisionTreeRegressor")  # as parameters of others
-CHECKED = 2**19  # training rows and trees of a survival forest whose risks are checked at once
 MAX_LABELS = 2**28  # letters: an array of strings has room for the longest in each item
 
 
-def save(estimator: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted estimator to `path`, which is replaced as a whole or not at all.
+def save(model: Model, path: str | os.PathLike[str]) -> None:
+    """Write a fitted model to `path`, which is replaced as a whole or not at all.
 
     The file has no facts about single training rows (out-of-bag predictions), except the weights
     and groups that forests drew rows by, what quantile forests predict from, and 64 hashes of rows
@@ -152,8 +140,8 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     ValueError : labels that are neither numbers nor strings, too many names, or a subclass
     OSError : the file cannot be written; what was there before is still there
     """
-    forest, header = estimator.forest_, _header(estimator)
-    coding, calibration = forest.coding, getattr(estimator, "_calibration_", None)
+    forest, facts, header = model.forest, model.facts, _header(model)
+    coding: Any = forest.coding
     arrays = {
         **_packed(forest),
         "tree_offsets": forest.tree_offsets,
@@ -164,67 +152,37 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
         "centre": coding.centre,
         "classes": None if "classes" in header else coding.classes,
         **{name: getattr(forest, name) for name in OPTIONAL},
-        "unbiased_importances": getattr(estimator, "_unbiased_importances_", None),
+        "unbiased_importances": facts.get("_unbiased_importances_"),
     }
     if forest.baseline is not None:
-        scores = {name: getattr(estimator, f"{name}_") for name in SCORES}
+        scores = {name: facts[f"{name}_"] for name in SCORES}
         arrays |= {name: values for name, values in scores.items() if len(values)}
         arrays |= {"baseline": forest.baseline, "units": coding.units}
     if forest.tree_weights is not None:
-        arrays["tree_errors"] = estimator.estimator_errors_[: forest.n_trees]
-    if (sampling := _kept_sampling(estimator)) is not None:
+        arrays["tree_errors"] = facts["estimator_errors_"][: forest.n_trees]
+    if (sampling := _kept_sampling(facts)) is not None:
         arrays |= {"draw_weights": sampling.weights, "draw_groups": sampling.groups}
-    if isinstance(estimator, KEEP_ROWS):
-        rows = estimator._rows_
+    if (rows := facts.get("_rows_")) is not None:
         arrays |= {"row_codes": np.ascontiguousarray(rows.codes), "row_targets": rows.y}
-    if calibration is not None:
+    if (calibration := facts.get("_calibration_")) is not None:
         arrays |= {"scores": calibration.scores, "score_offsets": calibration.offset}
     present = {name: array for name, array in arrays.items() if array is not None}
     write(Path(path), json.dumps(header), present)
 
 
-def load(path: str | os.PathLike[str]) -> Any:
-    """Read an estimator that `save` wrote; it predicts the same, to the last bit.
-
-    Parameters
-    ----------
-    path : str or path
-
-    Returns
-    -------
-    The fitted estimator, with the default `backend`, `n_jobs` and `memory_limit`.
-
-    Raises
-    ------
-    ModelFormatError
-        A cut, damaged or foreign file, or one of a newer format version.
-    OSError
-        The file cannot be read.
-    MemoryError
-        The model does not fit into memory.
-    """
-    path = Path(path)
-    try:
-        text, arrays = read(path, ARRAYS)
-        header = parse_object(text)
-        for name in NEEDED:
-            need(name in arrays, f"no array {name!r}")
-        _check_form("header", header, HEADER)
-        forest = _forest(header, arrays)
-        check_forest(forest)
-        _check_arrays(header, arrays, forest)
-        if "leaf_means" in arrays:
-            forest = _with_means(forest, arrays["leaf_means"])
-        estimator = _estimator(header, arrays, forest)
-        _set_rounds(estimator, forest, arrays.get("tree_errors"))
-        _set_rows(estimator, header, arrays, forest)
-        return estimator
-    except (OSError, MemoryError):
-        raise
-    except ModelFormatError as error:
-        raise ModelFormatError(f"{path}: {error}") from error
-    except Exception as error:  # whatever damage does to code that trusts its data
-        raise ModelFormatError(f"{path}: {damaged(f'{error!r:.200}')}") from error
+def read_model(path: Path) -> tuple[Header, Arrays, Forest]:
+    """The header, the arrays and the checked forest of a file."""
+    text, arrays = read(path, ARRAYS)
+    header = parse_object(text)
+    for name in NEEDED:
+        need(name in arrays, f"no array {name!r}")
+    _check_form("header", header, HEADER)
+    forest = _forest(header, arrays)
+    check_forest(forest)
+    _check_arrays(header, arrays, forest)
+    if "leaf_means" in arrays:
+        forest = _with_means(forest, arrays["leaf_means"])
+    return header, arrays, forest
 
 
 def _check_form(name: str, value: Any, form: Any) -> None:
@@ -259,8 +217,10 @@ def _check_arrays(header: Header, arrays: Arrays, forest: Forest) -> None:
 def _plain(value: Any) -> Any:
     """A parameter as JSON has it; a dict, whose keys may be numbers, as a list of pairs."""
     if hasattr(value, "get_params"):
-        _check_class(value)
-        return {"tree": type(value).__name__, "parameters": _parameters(value)}
+        kind = type(value)
+        _check_class(kind.__name__, is_public(kind))
+        parameters = _parameters(value.get_params(deep=False), getattr(value, "seed_", None))
+        return {"tree": kind.__name__, "parameters": parameters}
     if isinstance(value, set | frozenset):
         value = sorted(value)
     if isinstance(value, list | tuple) or (hasattr(value, "ndim") and value.ndim > 0):
@@ -272,73 +232,46 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _parameter(value: Any) -> Any:
-    """The inverse of `_plain`."""
-    if isinstance(value, list):
-        return [_parameter(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    if "tree" in value:
-        need(value.keys() == {"tree", "parameters"} and value["tree"] in NESTED, "no tree")
-        return _made(value["tree"], value["parameters"])
-    pairs: list[Any] = value["pairs"]
-    need(len(value) == 1 and all(type(pair) is list for pair in pairs), "pairs that are none")
-    parameter = dict(pairs)
-    need(len(parameter) == len(pairs), "a key that comes twice in a parameter")
-    return parameter
-
-
-def _parameters(estimator: Any) -> dict[str, Any]:
-    params = {k: v for k, v in estimator.get_params(deep=False).items() if k not in WHERE_IT_RUNS}
+def _parameters(parameters: dict[str, Any], seed: int | None = None) -> dict[str, Any]:
+    params = {k: v for k, v in parameters.items() if k not in WHERE_IT_RUNS}
     if not isinstance(params.get("ccp_cv", 0), Integral):
         del params["ccp_cv"]  # a splitter, which no file can hold
     if callable(params.get("scoring")):
         del params["scoring"]  # nor a function
     if isinstance(params["random_state"], np.random.RandomState):
-        params["random_state"] = getattr(estimator, "seed_", None)  # grows the same trees
+        params["random_state"] = seed  # grows the same trees
     return {name: _plain(value) for name, value in params.items()}
 
 
-def _made(name: str, parameters: Any) -> Any:
-    """An estimator that is not fitted."""
-    need(type(parameters) is dict, "parameters that are none")
-    kind = getattr(estimators, name)
-    names = set(kind._get_param_names()).difference(WHERE_IT_RUNS)
-    need(parameters.keys() <= names, "an unknown parameter")
-    estimator = kind(**{name: _parameter(value) for name, value in parameters.items()})
-    estimator._validate_params()
-    return estimator
-
-
-def _check_class(estimator: Any) -> None:
+def _check_class(name: str, is_public: bool) -> None:
     """A file names a class, and cannot say what a user's subclass does otherwise."""
-    name = type(estimator).__name__
-    if getattr(estimators, name, None) is not type(estimator):
+    if not is_public:
         why = f"{name} is not a class of gpuforest, and a model file holds no others"
         raise ValueError(f"{why}: pickle the estimator instead")
 
 
-def _header(estimator: Any) -> Header:
-    _check_class(estimator)
-    forest, coding, parameters = estimator.forest_, estimator.forest_.coding, _parameters(estimator)
-    names = getattr(estimator, "feature_names_in_", None)
+def _header(model: Model) -> Header:
+    _check_class(model.kind, model.is_public)
+    forest, facts = model.forest, model.facts
+    coding: Any = forest.coding
+    parameters, names = _parameters(model.parameters, facts["seed_"]), model.feature_names
     categories = {str(f): list(values) for f, values in forest.edges.categories.items()}
     statistics = {str(f): [*map(list, s)] for f, s in forest.edges.statistics.items()}
     # a file without it means votes where this parameter says so, which may be newer than the trees
     is_usual = forest.combine == "mean" and parameters.get("voting") != "hard"
     header = {
-        "estimator": type(estimator).__name__,
+        "estimator": model.kind,
         "parameters": parameters,
-        "seed": estimator.seed_,
-        "criterion": estimator.criterion_,
+        "seed": facts["seed_"],
+        "criterion": facts["criterion_"],
         "scale": coding.scale,
         "feature_names": None if names is None else names.tolist(),
-        "oob_score": getattr(estimator, "oob_score_", None),
-        "offset": getattr(estimator, "offset_", None),
+        "oob_score": facts.get("oob_score_"),
+        "offset": facts.get("offset_"),
         "categories": categories or None,
         "statistics": statistics or None,
-        "ccp_alpha": estimator.ccp_alpha_ if hasattr(estimator, "pruning_curve_") else None,
-        **{name: _facts(name, getattr(estimator, kept, None)) for name, kept in KEPT.items()},
+        "ccp_alpha": facts["ccp_alpha_"] if "pruning_curve_" in facts else None,
+        **{name: _facts(name, facts.get(kept)) for name, kept in KEPT.items()},
         "combine": None if is_usual else forest.combine,
         "oblique": forest.oblique or None,
     }
@@ -348,14 +281,21 @@ def _header(estimator: Any) -> Header:
         header |= {"classes": coding.classes.tolist(), "classes_dtype": kind}
     if forest.baseline is not None:
         boosting = {"loss": coding.loss.name, "quantile": coding.loss.quantile, "l2": coding.l2}
-        header["boosting"] = boosting | {"stops": bool(estimator.do_early_stopping_)}
-        if (scorer := scorer_name(estimator)) is not None:
+        header["boosting"] = boosting | {"stops": bool(facts["do_early_stopping_"])}
+        scorer = scorer_name(model.parameters["scoring"], facts.get("scored_by_"))
+        if scorer is not None:
             header["boosting"]["scored_by"] = scorer
-    if (sampling := _kept_sampling(estimator)) is not None:
+    if (sampling := _kept_sampling(facts)) is not None:
         header["draws"] = {"n_rows": sampling.n_rows, "n_draws": sampling.n_draws}
-    if hasattr(estimator, "_judges_"):
+    if "_judges_" in facts:
         header["by_blocks"] = True
     return {name: value for name, value in header.items() if value is not None}
+
+
+def _kept_sampling(facts: dict[str, Any]) -> Sampling | None:
+    """How rows were drawn, if the file keeps it."""
+    sampling: Sampling | None = facts.get("_sampling_")
+    return None if sampling is None or sampling.distinct else sampling
 
 
 def _facts(name: str, facts: Any) -> dict[str, Any] | None:
@@ -364,7 +304,7 @@ def _facts(name: str, facts: Any) -> dict[str, Any] | None:
     return None if facts is None else {fact: _plain(facts[fact]) for fact in names}
 
 
-def _read_curve(name: str, columns: dict[str, list[Any]]) -> Bunch:
+def read_curve(name: str, columns: dict[str, list[Any]]) -> Bunch:
     """A curve of a header as its attribute."""
     lengths = {len(values) for values in columns.values()}
     need(len(lengths) == 1 and 0 not in lengths, "a curve of uneven columns, or without points")
@@ -522,128 +462,3 @@ def _with_means(forest: Forest, means: np.ndarray) -> Forest:
     need(forest.leaf_values is None, "values and means of leaves")
     need(forest.leaf_sums.shape[1] == 2, "means of leaves with several outputs or classes")
     return replace(forest, leaf_values=forest.coding.with_means(forest.leaf_sums, means))
-
-
-def _estimator(header: Header, arrays: Arrays, forest: Forest) -> Any:
-    """A fitted estimator of a checked forest."""
-    name, coding = header["estimator"], forest.coding
-    need(name in estimators.__all__, f"an unknown estimator {name!r:.80}")
-    estimator = _made(name, header["parameters"])
-    task = "classification" if name.endswith("Classifier") else "regression"
-    is_classes = coding.classes is not None or len(coding.several) > 0
-    need(is_classes == (task == "classification"), "classes and estimator disagree")
-    need(("boosting" in header) == hasattr(estimator, "max_iter"), "boosting amiss")
-    if "boosting" in header:
-        for score in SCORES:
-            setattr(estimator, f"{score}_", arrays.get(score, np.zeros(0)))
-        if "scored_by" in header["boosting"]:
-            estimator.scored_by_ = header["boosting"]["scored_by"]
-        estimator.do_early_stopping_ = header["boosting"]["stops"]
-    else:
-        split = estimator._settings().categorical_split
-        forest = replace(forest, multiway=split == "multiway" and len(forest.sets) > 0)
-    chosen_for = "survival" if isinstance(estimator, SurvivalForest) else task
-    need(header["criterion"] in criteria.CriterionNames(chosen_for), "an unknown criterion")
-    single = name.startswith("DecisionTree")
-    need(forest.n_trees == 1 or not single, "a tree of many trees")
-    estimator.n_features_in_ = forest.edges.n_features
-    if (names := header.get("feature_names")) is not None:
-        need(len(names) == forest.edges.n_features, "feature names that do not fit")
-        need(len({*names}) == len(names), "a feature name that comes twice")
-        estimator.feature_names_in_ = np.array(names, dtype=object)
-    if (importances := arrays.get("unbiased_importances")) is not None:
-        need("unbiased_importances" in header["parameters"], "importances of no forest")
-        estimator._unbiased_importances_ = importances
-    need(("offset" in header) == (name == "IsolationForest"), "an offset amiss")
-    for kept in header.keys() & KEPT.keys():
-        facts = header[kept]
-        setattr(estimator, KEPT[kept], _read_curve(kept, facts) if kept in CURVES else facts)
-    need(0 <= header.get("training", {"rows": 0})["rows"] < 2**63, "a number out of range")
-    criterion = criteria.CRITERIA[header["criterion"]]
-    need(criterion.medians == (forest.node_values is not None), "medians of nodes amiss")
-    estimator._keep(forest)
-    estimator.criterion_ = criterion.name
-    need(("pruning_curve" in header) == ("ccp_alpha" in header), "an alpha without its curve")
-    if "ccp_alpha" in header:
-        need(single, "a pruning curve of many trees")
-        on_curve = header["ccp_alpha"] in estimator.pruning_curve_.ccp_alphas
-        need(on_curve, "an alpha not on its curve")
-    for number in header.keys() & NUMBERS_KEPT:
-        setattr(estimator, f"{number}_", header[number])
-    return estimator
-
-
-def _set_rounds(estimator: Any, forest: Forest, errors: np.ndarray | None) -> None:
-    """Set the weights and errors of the trees of AdaBoost."""
-    boosted = hasattr(estimator, "_keep_rounds")
-    need(boosted == (forest.tree_weights is not None), "weights of trees amiss")
-    need(boosted == (errors is not None), "errors of trees amiss")
-    if errors is None or forest.tree_weights is None:
-        return
-    need(forest.combine == estimator._combine(), "trees that combine in another way")
-    need(forest.n_trees <= estimator.n_estimators, "more trees than rounds")
-    estimator._keep_rounds(forest.tree_weights, errors)
-
-
-def _keeps_draws(estimator: Any) -> bool:
-    """Whether the file keeps how rows were drawn, which standard errors, quantiles and importances
-    by rows out of bag need. Files of bags do not keep it."""
-    forests = ForestClassifier | ForestRegressor | SurvivalForest
-    return isinstance(estimator, forests) and not isinstance(estimator, Bagging)
-
-
-def _kept_sampling(estimator: Any) -> Sampling | None:
-    """How rows were drawn, where the file keeps it."""
-    sampling: Sampling | None = getattr(estimator, "_sampling_", None)
-    is_kept = sampling is not None and not sampling.distinct and _keeps_draws(estimator)
-    return sampling if is_kept else None
-
-
-def _set_rows(estimator: Any, header: Header, arrays: Arrays, forest: Forest) -> None:
-    """Give an estimator what a file keeps of training rows, which must fit the forest."""
-    of_draws = {*DRAWN_BY} & arrays.keys()
-    need(_keeps_draws(estimator) or not ("draws" in header or of_draws), "draws amiss")
-    need("draws" in header or not of_draws, "weights or groups without draws")
-    if "draws" in header:
-        estimator._sampling_ = _sampling(header["draws"], *map(arrays.get, DRAWN_BY))
-    if header.get("by_blocks", False):
-        need(isinstance(estimator, ForestClassifier | ForestRegressor), "blocks amiss")
-        estimator._judges_ = None
-    of_rows = {"row_codes", "row_targets"} & arrays.keys()
-    need(len(of_rows) == 2 * isinstance(estimator, KEEP_ROWS), "training rows amiss")
-    if of_rows:
-        need("draws" in header, "training rows without draws")
-        codes, edges = arrays["row_codes"], forest.edges
-        need(codes.dtype == edges.code_dtype, "codes of another type")
-        need(bool((codes <= edges.missing_code).all()), "a code out of range")
-        targets, is_survival = arrays["row_targets"], isinstance(estimator, SurvivalForest)
-        is_low = is_survival and not codes.shape[1]  # without codes there are risks, but no curves
-        need(is_low or codes.shape[1] == edges.n_features, "row_codes that do not fit")
-        n_targets = 2 if is_survival else forest.coding.n_outputs
-        need(targets.shape[1] == n_targets, "row_targets that do not fit")
-        fit = not is_survival or are_survival(targets, forest.coding.n_outputs)
-        need(fit, "row_targets out of range")
-        estimator._rows_ = quantile_forest.TrainingRows(codes, targets, estimator._sampling_)
-        if is_survival and not is_low:
-            # more trees would take seconds; they are checked before the first curves
-            part = paths.some_trees(forest, 0, max(1, min(forest.n_trees, CHECKED // len(codes))))
-            found = steps_of(part, estimator._rows_, get_host_backend())
-            need(found.fit(part), "leaf_values that do not follow from the training rows")
-    need(("scores" in arrays) == ("score_offsets" in arrays), "scores amiss")
-    if "scores" in arrays:
-        estimator._calibration_ = uncertainty.Calibration(arrays["scores"], arrays["score_offsets"])
-
-
-def _sampling(
-    draws: dict[str, int], weights: np.ndarray | None, groups: np.ndarray | None
-) -> Sampling:
-    need(0 < draws["n_rows"] <= MAX_ROWS, "a number of rows out of range")
-    need(0 <= draws["n_draws"] <= MAX_TOTAL_WEIGHT, "a number of draws out of range")
-    if weights is not None:
-        need(0 < weights.sum(dtype=np.int64) <= MAX_TOTAL_WEIGHT, "weights out of range")
-    sampling = Sampling(draws["n_rows"], draws["n_draws"], weights, groups=groups)
-    if groups is not None:
-        need(sampling.n_draws > 0 and groups.max() < sampling.n_rows, "groups out of range")
-        need(bool(np.bincount(groups).all()), "a group without rows")
-        need(sampling.most_weight <= MAX_TOTAL_WEIGHT, "groups too heavy")
-    return sampling

@@ -17,14 +17,12 @@ import numpy as np
 
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.core.forest import Forest
+from gpuforest.core.model import Model, model_of
 from gpuforest.core.nodes import is_leaf, leaf_rows, unpack
 from gpuforest.data import arrays, validation
-from gpuforest.estimators import adaboost, quantile_forests
-from gpuforest.estimators.boosting import HistGradientBoosting
-from gpuforest.estimators.isolation import IsolationForest
-from gpuforest.estimators.tasks import Classifier, Regressor
+from gpuforest.explain.paths import average_path_length
 from gpuforest.explain.stored import sets_of, sums_of
-from gpuforest.export import conditions, walker
+from gpuforest.export import conditions
 
 OF_TEXT = ("C", "ONNX")  # what holds classes as text
 
@@ -32,6 +30,7 @@ OF_TEXT = ("C", "ONNX")  # what holds classes as text
 class Tables:
     """A model's trees, and what becomes of their leaves. Nodes are those of all trees, M in all.
 
+    kind : the name of the estimator's class
     names : the names of the features
     categories : those of the categorical features. Their values are codes: the position of a
         category, their number for any other value, NaN for a missing one
@@ -56,9 +55,9 @@ class Tables:
 
     def __init__(self, estimator: Any, form: str, names: Sequence[str] | None = None) -> None:
         """The tables of a fitted estimator; `form` is what is written, for messages."""
-        forest = _forest_of(estimator, form)
-        if names is None:
-            names = getattr(estimator, "feature_names_in_", None)
+        model = _exported(estimator, form)
+        self.kind, forest = model.kind, model.forest
+        names = model.feature_names if names is None else names
         self.names = conditions.names_of(forest, names, "model")
         self.edges, self.offsets = forest.edges, forest.tree_offsets
         self.categories = forest.edges.categories
@@ -77,7 +76,9 @@ class Tables:
         threshold[[node for node, codes in sets.items() if not len(codes)]] = -1.0
         self.threshold = np.where(leaves, 0.0, threshold)
         self.values, self.leaf = _values(forest, leaves)
-        self.length = estimator._length if isinstance(estimator, IsolationForest) else 1.0
+        self.length = 1.0
+        if model.task == "anomalies":  # what the lengths of paths are compared with
+            self.length = float(average_path_length(forest.node_sums(0, 1)[0, 0]))
         if not self.length:  # trees of one row: no path is longer than others
             self.values, self.length = np.ones_like(self.values), 1.0
         coding: Any = forest.coding
@@ -85,7 +86,7 @@ class Tables:
         if form in OF_TEXT:
             _refuse_surrogates([label for labels in classes for label in labels.tolist()], form)
         self.classes: tuple[np.ndarray, ...] = tuple(classes)
-        self.baseline, self.link = forest.baseline, _link(estimator)
+        self.baseline, self.link = forest.baseline, _link(model)
         self.divisor = None if forest.combine == "sum" else float(forest.n_trees)
         if forest.tree_weights is not None:
             self.divisor = math.fsum(forest.tree_weights)
@@ -157,7 +158,7 @@ def category_codes(estimator: Any, X: Any) -> np.ndarray:
     >>> category_codes(tree, np.array([["red", 5.0], ["green", 6.0]], object)).tolist()
     [[1.0, 5.0], [2.0, 6.0]]
     """
-    walker.fitted_forest(estimator, "has no categories of gpuforest's")
+    model_of(estimator, "has no categories of gpuforest's")
     return np.asarray(arrays.to_host(validation.check_table(estimator, X, NumpyBackend())))
 
 
@@ -170,8 +171,8 @@ def reader_of_codes(estimator: Any) -> Any:
     return model
 
 
-def _forest_of(estimator: Any, form: str) -> Forest:
-    """The forest of an estimator that can be exported whole."""
+def _exported(estimator: Any, form: str) -> Model:
+    """The model of an estimator that can be written whole."""
     name = type(estimator).__name__
     if getattr(estimator, "_fitted_by_sklearn", False):
         raise ValueError(
@@ -182,26 +183,26 @@ def _forest_of(estimator: Any, form: str) -> Forest:
         f"is not written as {form}: pass a fitted classifier or regressor of gpuforest "
         "(gpuforest.from_sklearn converts scikit-learn's)"
     )
-    forest = walker.fitted_forest(estimator, refusal)
-    if not isinstance(estimator, Classifier | Regressor | HistGradientBoosting | IsolationForest):
+    model = model_of(estimator, refusal)
+    if model.task in ("survival", "embedding"):
         raise TypeError(f"a {name} {refusal}")
-    if isinstance(estimator, quantile_forests.QuantileForest):
+    if model.predicts_quantiles:
         raise TypeError(
             f"a {name} is not written as {form}: quantiles need the targets of all training rows. "
             f"For means write a {name.replace('Quantile', '')}, which grows the same trees from "
             "the same parameters and random_state; or use gpuforest.load where the model runs"
         )
-    if isinstance(estimator, IsolationForest) and form not in ("ONNX", "C"):
+    if model.task == "anomalies" and form not in ("ONNX", "C"):
         raise TypeError(
             f"a {name} is not written as {form}: use to_onnx, export_c or to_sklearn, or "
             "gpuforest.load where the model runs"
         )
-    if forest.combine == "median":
+    if model.forest.combine == "median":
         raise ValueError(
             f"a {name} predicts a weighted median of its trees, which {form} lacks: use a "
             "RandomForestRegressor, or gpuforest.load where the model runs"
         )
-    return forest
+    return model
 
 
 def _values(forest: Forest, leaves: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -218,15 +219,16 @@ def _values(forest: Forest, leaves: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     return np.ascontiguousarray(distinct), np.where(leaves, which.reshape(-1)[row], 0)
 
 
-def _link(estimator: Any) -> str:
+def _link(model: Model) -> str:
     """How sums become predictions."""
-    if isinstance(estimator, adaboost.AdaBoostClassifier):
+    forest: Any = model.forest
+    if forest.tree_weights is not None:
         return "votes"
-    if isinstance(estimator, IsolationForest):
+    if model.task == "anomalies":
         return "isolation"
-    if estimator.forest_.baseline is None:
+    if forest.baseline is None:
         return "identity"
-    loss = estimator.forest_.coding.loss
+    loss = forest.coding.loss
     if loss.is_classes:
         return "softmax" if loss.n_raw > 1 else "logistic"
     return "exp" if loss.is_log else "identity"

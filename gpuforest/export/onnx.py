@@ -189,9 +189,8 @@ def to_onnx(
                 f"a feature has the name of the output {info.name!r}: pass other feature_names"
             )
     helper, infos = graph.onnx.helper, [info for _, info in outputs]
-    name = type(estimator).__name__
     model = helper.make_model(
-        helper.make_graph(graph.nodes, name, inputs, infos, graph.constants),
+        helper.make_graph(graph.nodes, tables.kind, inputs, infos, graph.constants),
         opset_imports=[helper.make_opsetid(*opset) for opset in graph.opsets.items()],
         ir_version=IR_VERSION,
         producer_name="gpuforest",

@@ -142,7 +142,8 @@ def export_python(
     >>> names["predict"]({"x": 1.7})
     'b'
     """
-    forest, splits = opened(estimator, tree or 0, feature_names)
+    model, splits = opened(estimator, tree or 0, feature_names)
+    forest = model.forest
     if forest.edges.statistics:
         raise ValueError(
             "target statistics are not written as Python: use export_c with category_codes, train "
@@ -151,15 +152,14 @@ def export_python(
     refuse_twice(splits.names, "values are looked up by name")
     if tree is not None:
         title = "" if forest.baseline is None else f"# {tree_title(forest, tree)}\n"
-        nodes = nodes_of(estimator, tree, splits.names)
+        nodes = nodes_of(model, tree, splits.names)
         head = _sums_source(nodes) + HEAD % ("adds" if title else "predicts")
         return title + head + "".join(_body(forest, tree, nodes))
     if forest.baseline is None:
         raise ValueError(
-            f"the trees of a {type(estimator).__name__} are not one function: pass the number of "
-            "a tree"
+            f"the trees of a {model.kind} are not one function: pass the number of a tree"
         )
-    trees = ((t, nodes_of(estimator, t, splits.names)) for t in range(forest.n_trees))
+    trees = ((t, nodes_of(model, t, splits.names)) for t in range(forest.n_trees))
     return _model_source(forest, ["".join(_body(forest, t, nodes)) for t, nodes in trees])
 
 

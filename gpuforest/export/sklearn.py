@@ -16,17 +16,16 @@ import array_api_compat.numpy as xp
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from gpuforest import estimators
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.common import hashing
+from gpuforest.common import hashing, imports
 from gpuforest.common.dtypes import MAX_BINS, MAX_FEATURES, NODE, OFFSET
 from gpuforest.core.bins import BinEdges
 from gpuforest.core.criteria import CRITERIA, Criterion
 from gpuforest.core.forest import Forest, check_forest
+from gpuforest.core.model import Model, model_of
 from gpuforest.core.nodes import CHILD_SHIFT, LEAF_WORD, pack_splits
 from gpuforest.core.rules import Sampling
 from gpuforest.core.target import TargetCoding
-from gpuforest.estimators import settings, standing_in
 from gpuforest.explain.paths import average_path_length
 from gpuforest.explain.views import TreeView
 from gpuforest.growing.assemble import in_order
@@ -43,8 +42,10 @@ HOMES = {
     "RandomForestClassifier": "sklearn.ensemble._forest",
     "RandomForestRegressor": "sklearn.ensemble._forest",
 }
+NOT_CONVERTED = f"is not converted: only {', '.join(HOMES)} are"
 BOOSTING = ("HistGradientBoostingClassifier", "HistGradientBoostingRegressor")
 
+BY_ERROR = ("n_estimators", "max_features", "min_samples_leaf")  # may be chosen by a fit
 OF_FITS = ("n_features_in_", "n_outputs_", "feature_names_in_")  # set by every fit
 BAG_UNKNOWN = "none: gpuforest drew the rows of this tree's bag, and they are not kept in files"
 
@@ -86,7 +87,7 @@ def _write_bags(skops_io: Any) -> None:
     utils._get_state.register(BagState)(lambda _, context: utils.get_state(BAG_UNKNOWN, context))
 
 
-standing_in.after_import("skops.io", _write_bags)
+imports.after_import("skops.io", _write_bags)
 
 
 def _seed_there(seed: int, tree: int) -> int:
@@ -106,38 +107,33 @@ def to_sklearn(estimator: Any) -> Any:
     A ValueError: it is not fitted, or has categorical features. A TypeError: its class is not
     among those of `HOMES`.
     """
-    check_is_fitted(estimator)
-    name = type(estimator).__name__
+    model = model_of(estimator, NOT_CONVERTED)
+    name, forest, facts = model.kind, model.forest, model.facts
     if name not in HOMES:
-        raise TypeError(f"a {name} is not converted: only {', '.join(HOMES)} are")
-    forest = estimator.forest_
+        raise TypeError(f"a {name} {NOT_CONVERTED}")
     _refuse_unlike(forest)
-    converted = with_known(getattr(import_module(HOMES[name]), name), estimator)
-    criterion = CRITERIA[CRITERIA[estimator.criterion_].sklearn or estimator.criterion_]
-    converted.set_params(criterion=criterion.name)
-    if hasattr(estimator, "ccp_alpha_"):  # not "cv", which is ours
-        converted.set_params(ccp_alpha=estimator.ccp_alpha_)
-    for parameter, word in settings.BY_ERROR.items():
-        if getattr(estimator, parameter, None) == word:
-            converted.set_params(**{parameter: getattr(estimator, f"{parameter}_")})
+    converted = with_known(getattr(import_module(HOMES[name]), name), model.parameters)
+    criterion = CRITERIA[CRITERIA[facts["criterion_"]].sklearn or facts["criterion_"]]
+    found = {p: facts[f"{p}_"] for p in ("ccp_alpha", *BY_ERROR) if f"{p}_" in facts}
+    converted.set_params(criterion=criterion.name, **found)
     measure = criterion.of_outputs(forest.coding.n_outputs)
-    signs = estimator._signs()
+    signs = model.signs()
     views = [TreeView(forest, t, measure, signs=signs) for t in range(forest.n_trees)]
-    copy_to(estimator, converted, *OF_FITS, "classes_", "n_classes_")
+    copy_to(converted, facts, *OF_FITS, "classes_", "n_classes_")
     if HOMES[name].startswith("sklearn.tree"):
         converted.tree_ = _trees().sklearn_tree(views[0])
         return converted
     converted.estimator_ = converted.estimator  # what its trees are made from
     converted.estimators_ = [_sklearn_member(converted, view) for view in views]
-    _set_bags(converted, estimator)
+    _set_bags(converted, model)
     return converted
 
 
-def _set_bags(converted: Any, estimator: Any) -> None:
+def _set_bags(converted: Any, model: Model) -> None:
     """Set the seeds from which scikit-learn draws bags again, and the out-of-bag attributes."""
-    copy_to(estimator, converted, "oob_score_", "oob_decision_function_", "oob_prediction_")
-    sampling, seed = getattr(estimator, "_sampling_", None), estimator.seed_
-    bootstrap = getattr(estimator, "bootstrap", False)
+    copy_to(converted, model.facts, "oob_score_", "oob_decision_function_", "oob_prediction_")
+    sampling, seed = model.facts.get("_sampling_"), model.facts["seed_"]
+    bootstrap = model.parameters.get("bootstrap", False)
     for t, tree in enumerate(converted.estimators_):
         tree.random_state = _seed_there(seed, t) if not bootstrap else BAG_UNKNOWN
         if bootstrap and sampling is not None:
@@ -147,20 +143,19 @@ def _set_bags(converted: Any, estimator: Any) -> None:
         converted._n_samples_bootstrap = sampling.n_draws or None
 
 
-def with_known(kind: Any, estimator: Any) -> Any:
-    """An estimator of a class, with the parameters of another that it knows."""
+def with_known(kind: Any, parameters: dict[str, Any]) -> Any:
+    """An estimator of a class, with the parameters that it knows."""
     names = kind._get_param_names()
-    params = {k: v for k, v in estimator.get_params(deep=False).items() if k in names}
+    params = {k: v for k, v in parameters.items() if k in names}
     if isinstance(params.get("random_state"), Integral):
         params["random_state"] = int(params["random_state"]) % 2**32  # scikit-learn takes no more
     return kind(**params)
 
 
-def copy_to(estimator: Any, other: Any, *names: str) -> None:
-    """Give another estimator the attributes that this one has."""
-    for name in names:
-        if hasattr(estimator, name):
-            setattr(other, name, getattr(estimator, name))
+def copy_to(estimator: Any, facts: dict[str, Any], *names: str) -> None:
+    """Set the attributes of these names that are among the facts."""
+    for name in facts.keys() & {*names}:
+        setattr(estimator, name, facts[name])
 
 
 def _sklearn_member(forest: Any, view: TreeView) -> Any:
@@ -182,7 +177,7 @@ def _refuse_unlike(forest: Forest) -> None:
         raise ValueError(f"scikit-learn's trees have no {why_not} to convert the model")
 
 
-def adaboost_to_sklearn(estimator: Any) -> Any:
+def adaboost_to_sklearn(ensemble: Any) -> Any:
     """A fitted AdaBoost estimator as the fitted one of scikit-learn of the same name.
 
     Its trees are those that `to_sklearn` of each tree gives. Predictions of float32 data are equal
@@ -191,26 +186,27 @@ def adaboost_to_sklearn(estimator: Any) -> Any:
     A ValueError: it is not fitted, has categorical features, or boosts other estimators than
     gpuforest's trees.
     """
-    check_is_fitted(estimator)
-    if estimator._fitted_by_sklearn:
+    check_is_fitted(ensemble)
+    if ensemble._fitted_by_sklearn:
         raise ValueError(
-            f"an ensemble of {type(estimator.estimator).__name__} was fitted by scikit-learn: "
+            f"an ensemble of {type(ensemble.estimator).__name__} was fitted by scikit-learn: "
             "only trees of gpuforest's are converted"
         )
-    trees = [tree.to_sklearn() for tree in estimator.estimators_]
-    ensembles = import_module("sklearn.ensemble._weight_boosting")
-    converted = with_known(getattr(ensembles, type(estimator).__name__), estimator)
-    converted.estimator = None if estimator.estimator is None else _unfitted(estimator.estimator)
-    converted.estimator_, converted.estimators_ = _unfitted(estimator.estimator_), trees
-    copy_to(estimator, converted, "estimator_weights_", "estimator_errors_", "n_features_in_")
-    copy_to(estimator, converted, "feature_names_in_", "classes_", "n_classes_")
+    home = import_module("sklearn.ensemble._weight_boosting")
+    model, tree = ensemble._model(), ensemble.estimator
+    converted = with_known(getattr(home, model.kind), model.parameters)
+    converted.estimator = None if tree is None else _unfitted(tree)
+    converted.estimator_ = _unfitted(ensemble.estimator_)
+    converted.estimators_ = [tree.to_sklearn() for tree in ensemble.estimators_]
+    names = "estimator_weights_", "estimator_errors_", "classes_", "n_classes_", *OF_FITS[::2]
+    copy_to(converted, model.facts, *names)
     return converted
 
 
 def _unfitted(tree: Any) -> Any:
     """scikit-learn's tree with the parameters that both know."""
     name = type(tree).__name__
-    converted = with_known(getattr(import_module(HOMES[name]), name), tree)
+    converted = with_known(getattr(import_module(HOMES[name]), name), tree.get_params(deep=False))
     return converted.set_params(criterion=CRITERIA[tree.criterion].sklearn or tree.criterion)
 
 
@@ -223,12 +219,14 @@ def isolation_to_sklearn(estimator: Any) -> Any:
 
     A ValueError: it is not fitted, or has categorical features.
     """
-    check_is_fitted(estimator)
-    forest = estimator.forest_
+    model = model_of(estimator, NOT_CONVERTED)
+    forest = model.forest
     _refuse_unlike(forest)
-    converted = with_known(import_module("sklearn.ensemble._iforest").IsolationForest, estimator)
-    copy_to(estimator, converted, "n_features_in_", "feature_names_in_", "max_samples_", "offset_")
-    n_trees, features = forest.n_trees, np.arange(estimator.n_features_in_)
+    home = import_module("sklearn.ensemble._iforest")
+    converted = with_known(home.IsolationForest, model.parameters)
+    copy_to(converted, model.facts, "n_features_in_", "feature_names_in_", "offset_")
+    converted.max_samples_ = int(forest.node_sums(0, 1)[0, 0])
+    n_trees, features = forest.n_trees, np.arange(forest.edges.n_features)
     converted.estimator_ = import_module("sklearn.tree._classes").ExtraTreeRegressor(max_features=1)
     converted.estimators_ = [copy(converted.estimator_) for _ in range(n_trees)]
     for t, member in enumerate(converted.estimators_):
@@ -248,54 +246,7 @@ def isolation_to_sklearn(estimator: Any) -> Any:
     return converted
 
 
-def from_sklearn(model: Any) -> Any:
-    """A fitted model of scikit-learn as the fitted estimator of ours of the same name.
-
-    It predicts float32 data as the model does: class shares are equal to the last bit where
-    the rows' weights are whole numbers, and else, as means of a regression, are rounded to the
-    integers that leaves hold here. Of gradient boosting see `sklearn_boosting.from_sklearn`.
-
-    Parameters
-    ----------
-    model : sklearn.tree.DecisionTree*, or sklearn.ensemble.RandomForest*, ExtraTrees* or
-        HistGradientBoosting*; fitted
-
-    Returns
-    -------
-    The estimator, with the parameters that both know and the default `backend`.
-
-    Raises
-    ------
-    TypeError
-        Another kind of model.
-    ValueError
-        A model that is not fitted, of a criterion that gpuforest lacks, with more than 65,534
-        thresholds of a feature, or with leaves of no weight.
-    """
-    name = type(model).__name__
-    theirs = type(model).__module__.startswith("sklearn.")
-    if theirs and name in BOOSTING:
-        return import_module("gpuforest.export.sklearn_boosting").from_sklearn(model)
-    if not theirs or name not in HOMES:
-        raise TypeError(
-            f"from_sklearn takes a fitted {', '.join((*HOMES, *BOOSTING))} of scikit-learn, not "
-            f"{name}"
-        )
-    check_is_fitted(model)
-    if model.criterion not in CRITERIA:
-        raise ValueError(
-            f"criterion={model.criterion!r} is none of gpuforest's: train the model with one of "
-            + ", ".join(CRITERIA)
-        )
-    converted = with_known(getattr(estimators, name), model)
-    forest = _forest(model)
-    copy_to(model, converted, *OF_FITS)
-    converted._keep(forest)
-    converted.criterion_ = model.criterion
-    return converted
-
-
-def _forest(model: Any) -> Forest:
+def forest_of(model: Any) -> Forest:
     """The trees of a fitted model."""
     trees = [member.tree_ for member in getattr(model, "estimators_", [model])]
     criterion = CRITERIA[model.criterion]

@@ -11,15 +11,22 @@ from typing import Any
 
 import numpy as np
 from sklearn.preprocessing import LabelEncoder
-from sklearn.utils.validation import check_is_fitted
 
-from gpuforest import estimators
 from gpuforest.common.dtypes import NODE
+from gpuforest.core.bins import BinEdges
 from gpuforest.core.forest import Forest, check_forest
+from gpuforest.core.model import model_of
 from gpuforest.core.nodes import is_leaf, unpack
 from gpuforest.explain.paths import node_depths, one_tree
 from gpuforest.explain.sklearn_tree import need_numbers
-from gpuforest.export.sklearn import copy_to, of_leaves, packed_trees, seed_of, with_known
+from gpuforest.export.sklearn import (
+    NOT_CONVERTED,
+    copy_to,
+    of_leaves,
+    packed_trees,
+    seed_of,
+    with_known,
+)
 from gpuforest.growing.boosted import BoostedCoding
 from gpuforest.kernels.gradients.losses import NUMBERS, Loss
 
@@ -44,16 +51,16 @@ def to_sklearn(estimator: Any) -> Any:
 
     A ValueError: it is not fitted, or has categorical features.
     """
-    check_is_fitted(estimator)
-    forest: Any = estimator.forest_
+    model = model_of(estimator, NOT_CONVERTED)
+    forest: Any = model.forest
     if forest.edges.known:
         raise ValueError(CATEGORIES)
-    theirs = import_module(THERE + "gradient_boosting")
-    converted = with_known(getattr(theirs, type(estimator).__name__), estimator)
-    coding, K, seed = forest.coding, forest.coding.n_values, estimator.seed_ % 2**32
+    home = import_module(THERE + "gradient_boosting")
+    converted = with_known(getattr(home, model.kind), model.parameters)
+    coding, K, seed = forest.coding, forest.coding.n_values, forest.seed % 2**32
     if coding.loss.has_delta:
         converted.set_params(loss="squared_error", quantile=None)
-    copy_to(estimator, converted, *OF_FITS)
+    copy_to(converted, model.facts, *OF_FITS)
     if hasattr(converted, "classes_"):
         converted._label_encoder = LabelEncoder().fit(converted.classes_)
     trees = [_predictor(forest, t) for t in range(forest.n_trees)]
@@ -65,18 +72,17 @@ def to_sklearn(estimator: Any) -> Any:
         _is_categorical_remapped=None,
         _random_seed=seed,
         _feature_subsample_rng=np.random.default_rng(seed),
-        _n_features=estimator.n_features_in_,
+        _n_features=forest.edges.n_features,
         _scorer=None,
-        _use_validation_data=estimator.validation_fraction is not None,
-        _bin_mapper=_bin_mapper(estimator),
+        _use_validation_data=model.parameters["validation_fraction"] is not None,
+        _bin_mapper=_bin_mapper(forest.edges, int(model.parameters["max_bins"]) + 1),
         _predictors=[trees[i : i + K] for i in range(0, len(trees), K)],
     )
     return converted
 
 
-def _bin_mapper(estimator: Any) -> Any:
+def _bin_mapper(edges: BinEdges, n_bins: int) -> Any:
     """What scikit-learn would bin rows by."""
-    edges, n_bins = estimator.forest_.edges, int(estimator.max_bins) + 1
     mapper = import_module(THERE + "binning")._BinMapper(n_bins=n_bins, n_threads=1)
     vars(mapper).update(
         is_categorical_=np.zeros(edges.n_features, np.uint8),
@@ -87,11 +93,10 @@ def _bin_mapper(estimator: Any) -> Any:
     return mapper
 
 
-def partial_dependence(estimator: Any, grid: Any, target_features: Any) -> np.ndarray:
+def partial_dependence(forest: Any, grid: Any, target_features: Any) -> np.ndarray:
     """Sums over the trees of their partial dependence on some features, all of numbers, at points
     [n_points, n_features], as scikit-learn's gradient boosting has it: f64[n_trees_per_iteration_,
     n_points], without the baseline."""
-    forest = estimator.forest_
     need_numbers(forest, target_features)
     grid = np.asarray(grid, np.float64, order="C")
     features = np.asarray(target_features, np.intp, order="C")
@@ -123,32 +128,18 @@ def _predictor(forest: Any, t: int) -> Any:
     return import_module(THERE + "predictor").TreePredictor(nodes, none, none.copy())
 
 
-def from_sklearn(model: Any) -> Any:
-    """A fitted gradient boosting of scikit-learn as the fitted estimator of ours of its name.
+def forest_of(model: Any) -> Forest:
+    """The trees of a fitted model of scikit-learn; a ValueError if it has categorical features or
+    another loss.
 
     Raw predictions are equal to the last bit. The sums of leaves are those of which the value of
     each would be the Newton step with hessians of one, so importances are near those that a fit
     here would have.
-
-    A ValueError: it is not fitted, has categorical features or another loss.
     """
-    check_is_fitted(model)
     if model.is_categorical_ is not None:
         raise ValueError(CATEGORIES)
     if model.loss not in (*NUMBERS, "log_loss"):
         raise ValueError(f"loss={model.loss!r} is none of gpuforest's")
-    kind = getattr(estimators, type(model).__name__)
-    converted = with_known(kind, model)
-    copy_to(model, converted, "n_features_in_", "feature_names_in_")
-    converted._keep(_forest(model))
-    converted.do_early_stopping_ = model.do_early_stopping_
-    converted.train_score_ = np.asarray(model.train_score_, np.float64)
-    converted.validation_score_ = np.asarray(model.validation_score_, np.float64)
-    return converted
-
-
-def _forest(model: Any) -> Forest:
-    """The trees of a fitted model."""
     trees = [_tree(t.nodes, model.n_features_in_) for row in model._predictors for t in row]
     K = model.n_trees_per_iteration_
     nodes, offsets, edges, orders = packed_trees(trees)

@@ -53,8 +53,9 @@ def export_text(
     x > 1.5
     |   class: b (b: 1)
     """
-    forest, splits = walker.opened(estimator, tree, feature_names)
-    return "".join(line + "\n" for line in tree_lines(forest, tree, splits.names, max_depth))
+    model, splits = walker.opened(estimator, tree, feature_names)
+    lines = tree_lines(model.forest, tree, splits.names, max_depth)
+    return "".join(line + "\n" for line in lines)
 
 
 def tree_lines(
@@ -150,12 +151,13 @@ def export_rules(
     if per not in ("leaf", "class"):
         raise ValueError(f'per={per!r} is unknown: pass "leaf" or "class"')
     walker.check_not_negative(decimals=decimals)
-    nodes = walker.tree_nodes(estimator, tree, feature_names=feature_names, class_names=class_names)
+    model, _ = walker.opened(estimator, tree)
+    nodes = walker.nodes_of(model, tree, feature_names, class_names)
     leaves = [node for node in nodes.values() if node.is_leaf]
     number: Number = repr if decimals is None else lambda value: f"{value:.{decimals}f}"
     groups = [[leaf] for leaf in leaves]
     if per == "class":
-        if not walker.leaf_labels(estimator.forest_):
+        if not walker.leaf_labels(model.forest):
             raise ValueError(
                 'per="class" is for classes, and this tree predicts numbers: pass per="leaf"'
             )

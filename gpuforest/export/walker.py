@@ -8,10 +8,10 @@ from math import inf
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.common.text import one_line
 from gpuforest.core.forest import Forest
+from gpuforest.core.model import Model, model_of
 from gpuforest.explain.views import TreeView, boosted_columns
 from gpuforest.export import conditions
 from gpuforest.export.conditions import Branches, Condition, Number, TreeSplits
@@ -128,8 +128,8 @@ def nodes_of(
     class_names: Sequence[Any] | None = None, max_depth: float = inf,
 ) -> dict[int, Node]:  # fmt: skip
     """`tree_nodes`, of the upper levels of a tree alone."""
-    forest, splits = opened(estimator, tree, feature_names)
-    columns = _columns(estimator, forest, tree, class_names)
+    model, splits = opened(estimator, tree, feature_names)
+    columns = _columns(model, tree, class_names)
     nodes: dict[int, Node] = {}
     for number, depth, parent, condition, branches in walk(splits, max_depth):
         path = () if parent is None else nodes[parent].conditions
@@ -150,13 +150,14 @@ def nodes_of(
 
 
 def _columns(
-    estimator: Any, forest: Forest, tree: int, class_names: Sequence[Any] | None
+    model: Model, tree: int, class_names: Sequence[Any] | None
 ) -> dict[str, Sequence[Any]]:
     """What is known of the nodes of a tree, by their numbers, under the names of `Node`."""
+    forest = model.forest
     if forest.baseline is None:
         # a tree by itself has shares even where the forest counts votes
         forest = replace(forest, combine="mean", tree_weights=None)
-        view = TreeView(forest, tree, estimator._criterion, signs=estimator._signs())
+        view = TreeView(forest, tree, model.criterion, signs=model.signs())
         return {
             "n_samples": view.n_node_samples.tolist(),
             "impurity": view.impurity.tolist(),
@@ -174,28 +175,17 @@ def _columns(
     }
 
 
-def fitted_forest(estimator: Any, lacks: str) -> Forest:
-    """The forest of a fitted estimator, or a TypeError that says what another object lacks."""
-    if hasattr(estimator, "fit"):
-        check_is_fitted(estimator)
-    forest = getattr(estimator, "forest_", None)
-    if not isinstance(forest, Forest):
-        raise TypeError(f"a {type(estimator).__name__} {lacks}")
-    return forest
-
-
 def opened(
-    estimator: Any, tree: int, feature_names: Sequence[str] | None
-) -> tuple[Forest, TreeSplits]:
-    """The forest of a fitted estimator, and the splits of one of its trees."""
-    forest = fitted_forest(
+    estimator: Any, tree: int = 0, feature_names: Sequence[str] | None = None
+) -> tuple[Model, TreeSplits]:
+    """The model of a fitted estimator, and the splits of one of its trees."""
+    model = model_of(
         estimator,
         "has no trees of gpuforest's: pass one of its fitted estimators (gpuforest.from_sklearn "
         "converts scikit-learn's)",
     )
-    if feature_names is None:
-        feature_names = getattr(estimator, "feature_names_in_", None)
-    return forest, TreeSplits(forest, tree, feature_names)
+    names = model.feature_names if feature_names is None else feature_names
+    return model, TreeSplits(model.forest, tree, names)
 
 
 def check_not_negative(**options: int | None) -> None:

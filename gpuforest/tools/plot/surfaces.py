@@ -43,7 +43,7 @@ class Columns:
     features; and the estimator as a model that predicts tables of such rows."""
 
     def __init__(self, estimator: Any, X: Any, names: Sequence[str] | None) -> None:
-        forest, _ = opened(estimator, 0, None)
+        forest = opened(estimator)[0].forest
         if names is None:
             names = open_frame(X).columns if is_frame(X) else known_names(estimator)
         self.names, self.categories = names_of(forest, names, "model"), forest.edges.categories
@@ -237,7 +237,7 @@ def _whole(estimator: Any) -> str:
 
 def _read(estimator: Any, X: Any, feature_names: Sequence[str] | None) -> Columns:
     """The rows, for an estimator of which predictions can be drawn."""
-    opened(estimator, 0, None)
+    opened(estimator)
     if not (is_classifier(estimator) or is_regressor(estimator)):
         raise TypeError(
             f"a {type(estimator).__name__} predicts neither classes nor numbers to draw"

@@ -13,10 +13,10 @@ from sklearn.base import is_classifier, is_regressor
 from gpuforest.backends.registry import run_on_backend
 from gpuforest.common import hashing
 from gpuforest.common.progress import report, stage
+from gpuforest.core.model import model_of
 from gpuforest.estimators.survival import concordance_of
 from gpuforest.explain.model_facts import feature_names, finite, is_survival, score_name
 from gpuforest.explain.oob import curve_points
-from gpuforest.export.walker import fitted_forest
 from gpuforest.growing.edges import bin_matrix
 from gpuforest.tools.report.rows import SEED, Labels, Rows, drift
 from gpuforest.tools.report.scores import Score, class_scores, number_scores, risk_scores, wilson
@@ -139,7 +139,7 @@ class Results:
 
 def _check(estimator: Any, X: Any, y: Any) -> None:
     lacks = "holds other estimators than gpuforest's trees, and there is a report of these alone"
-    fitted_forest(estimator, lacks)
+    model_of(estimator, lacks)
     if y is not None and X is None:
         raise ValueError("y without X: pass the rows that y belongs to, too")
     kinds = (is_classifier, is_regressor, is_survival)

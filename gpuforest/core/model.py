@@ -1,0 +1,64 @@
+"""A fitted model as exporters, files, reports and pictures take it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from gpuforest.core.criteria import Criterion
+from gpuforest.core.forest import Forest
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A fitted model. Estimators make it by their method `_model`.
+
+    forest : the trees, the bins of the features and the coding of the target
+    kind : the name of the estimator's class
+    task : "classification", "regression", "survival", "anomalies" or "embedding"
+    criterion : measures the impurity of nodes
+    signs : returns the signs i8[F] of monotonic constraints; i8[0]: there are none
+    parameters : of the estimator, by name
+    facts : the attributes that a fit sets, by name
+    is_public : True if gpuforest exports the class
+    """
+
+    forest: Forest
+    kind: str
+    task: str
+    criterion: Criterion
+    signs: Callable[[], np.ndarray]
+    parameters: dict[str, Any]
+    facts: dict[str, Any]
+    is_public: bool
+
+    @property
+    def feature_names(self) -> Any:
+        """The names of the features in the training data; None: they had no names."""
+        return self.facts.get("feature_names_in_")
+
+    @property
+    def predicts_quantiles(self) -> bool:
+        """True if predictions are quantiles of the targets of training rows."""
+        return self.task == "regression" and "_rows_" in self.facts
+
+
+def is_public(kind: type) -> bool:
+    """True if gpuforest exports an estimator's class, which `gpuforest.estimators` marks."""
+    return "_is_public" in vars(kind)
+
+
+def model_of(fitted: Any, lacks: str) -> Model:
+    """The model of a fitted estimator, or a TypeError that says what another object lacks."""
+    if isinstance(fitted, Model):
+        return fitted
+    if hasattr(fitted, "fit"):
+        check_is_fitted(fitted)
+    if not isinstance(getattr(fitted, "forest_", None), Forest):
+        raise TypeError(f"a {type(fitted).__name__} {lacks}")
+    model: Model = fitted._model()
+    return model

@@ -1,0 +1,269 @@
+"""Fitted estimators from model files, and from fitted models of scikit-learn."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from gpuforest import estimators
+from gpuforest.backends.registry import get_host_backend
+from gpuforest.common.dtypes import MAX_ROWS, MAX_TOTAL_WEIGHT
+from gpuforest.common.errors import ModelFormatError, damaged, need
+from gpuforest.core import criteria
+from gpuforest.core.forest import Forest
+from gpuforest.core.rules import Sampling
+from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor
+from gpuforest.estimators.quantile_forests import QuantileForest
+from gpuforest.estimators.survival import SurvivalForest, are_survival
+from gpuforest.explain import paths, quantile_forest, survival, uncertainty
+from gpuforest.explain.model_facts import WHERE_IT_RUNS
+from gpuforest.export import model_file, sklearn, sklearn_boosting
+from gpuforest.export.container import Arrays
+from gpuforest.export.model_file import CURVES, DRAWN_BY, KEPT, NUMBERS_KEPT, SCORES, Header
+
+NESTED = ("DecisionTreeClassifier", "DecisionTreeRegressor")  # as parameters of others
+CHECKED = 2**19  # training rows and trees of a survival forest whose risks are checked at once
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read an estimator that `save` wrote; it predicts the same, to the last bit.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    The fitted estimator, with the default `backend`, `n_jobs` and `memory_limit`.
+
+    Raises
+    ------
+    ModelFormatError
+        A cut, damaged or foreign file, or one of a newer format version.
+    OSError
+        The file cannot be read.
+    MemoryError
+        The model does not fit into memory.
+    """
+    path = Path(path)
+    try:
+        header, arrays, forest = model_file.read_model(path)
+        estimator = _estimator(header, arrays, forest)
+        _set_rounds(estimator, forest, arrays.get("tree_errors"))
+        _set_rows(estimator, header, arrays, forest)
+        return estimator
+    except (OSError, MemoryError):
+        raise
+    except ModelFormatError as error:
+        raise ModelFormatError(f"{path}: {error}") from error
+    except Exception as error:  # whatever damage does to code that trusts its data
+        raise ModelFormatError(f"{path}: {damaged(f'{error!r:.200}')}") from error
+
+
+def _parameter(value: Any) -> Any:
+    """The inverse of `_plain`."""
+    if isinstance(value, list):
+        return [_parameter(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if "tree" in value:
+        need(value.keys() == {"tree", "parameters"} and value["tree"] in NESTED, "no tree")
+        return _made(value["tree"], value["parameters"])
+    pairs: list[Any] = value["pairs"]
+    need(len(value) == 1 and all(type(pair) is list for pair in pairs), "pairs that are none")
+    parameter = dict(pairs)
+    need(len(parameter) == len(pairs), "a key that comes twice in a parameter")
+    return parameter
+
+
+def _made(name: str, parameters: Any) -> Any:
+    """An estimator that is not fitted."""
+    need(type(parameters) is dict, "parameters that are none")
+    kind = getattr(estimators, name)
+    names = set(kind._get_param_names()).difference(WHERE_IT_RUNS)
+    need(parameters.keys() <= names, "an unknown parameter")
+    estimator = kind(**{name: _parameter(value) for name, value in parameters.items()})
+    estimator._validate_params()
+    return estimator
+
+
+def _estimator(header: Header, arrays: Arrays, forest: Forest) -> Any:
+    """A fitted estimator of a checked forest."""
+    name, coding = header["estimator"], forest.coding
+    need(name in estimators.__all__, f"an unknown estimator {name!r:.80}")
+    estimator = _made(name, header["parameters"])
+    task = "classification" if name.endswith("Classifier") else "regression"
+    is_classes = coding.classes is not None or len(coding.several) > 0
+    need(is_classes == (task == "classification"), "classes and estimator disagree")
+    need(("boosting" in header) == hasattr(estimator, "max_iter"), "boosting amiss")
+    if "boosting" in header:
+        for score in SCORES:
+            setattr(estimator, f"{score}_", arrays.get(score, np.zeros(0)))
+        if "scored_by" in header["boosting"]:
+            estimator.scored_by_ = header["boosting"]["scored_by"]
+        estimator.do_early_stopping_ = header["boosting"]["stops"]
+    else:
+        split = estimator._settings().categorical_split
+        forest = replace(forest, multiway=split == "multiway" and len(forest.sets) > 0)
+    chosen_for = "survival" if isinstance(estimator, SurvivalForest) else task
+    need(header["criterion"] in criteria.CriterionNames(chosen_for), "an unknown criterion")
+    single = name.startswith("DecisionTree")
+    need(forest.n_trees == 1 or not single, "a tree of many trees")
+    estimator.n_features_in_ = forest.edges.n_features
+    if (names := header.get("feature_names")) is not None:
+        need(len(names) == forest.edges.n_features, "feature names that do not fit")
+        need(len({*names}) == len(names), "a feature name that comes twice")
+        estimator.feature_names_in_ = np.array(names, dtype=object)
+    if (importances := arrays.get("unbiased_importances")) is not None:
+        need("unbiased_importances" in header["parameters"], "importances of no forest")
+        estimator._unbiased_importances_ = importances
+    need(("offset" in header) == (name == "IsolationForest"), "an offset amiss")
+    for kept in header.keys() & KEPT.keys():
+        facts = header[kept]
+        read = model_file.read_curve(kept, facts) if kept in CURVES else facts
+        setattr(estimator, KEPT[kept], read)
+    need(0 <= header.get("training", {"rows": 0})["rows"] < 2**63, "a number out of range")
+    criterion = criteria.CRITERIA[header["criterion"]]
+    need(criterion.medians == (forest.node_values is not None), "medians of nodes amiss")
+    estimator._keep(forest)
+    estimator.criterion_ = criterion.name
+    need(("pruning_curve" in header) == ("ccp_alpha" in header), "an alpha without its curve")
+    if "ccp_alpha" in header:
+        need(single, "a pruning curve of many trees")
+        on_curve = header["ccp_alpha"] in estimator.pruning_curve_.ccp_alphas
+        need(on_curve, "an alpha not on its curve")
+    for number in header.keys() & NUMBERS_KEPT:
+        setattr(estimator, f"{number}_", header[number])
+    return estimator
+
+
+def _set_rounds(estimator: Any, forest: Forest, errors: np.ndarray | None) -> None:
+    """Set the weights and errors of the trees of AdaBoost."""
+    boosted = hasattr(estimator, "_keep_rounds")
+    need(boosted == (forest.tree_weights is not None), "weights of trees amiss")
+    need(boosted == (errors is not None), "errors of trees amiss")
+    if errors is None or forest.tree_weights is None:
+        return
+    need(forest.combine == estimator._combine(), "trees that combine in another way")
+    need(forest.n_trees <= estimator.n_estimators, "more trees than rounds")
+    estimator._keep_rounds(forest.tree_weights, errors)
+
+
+def _set_rows(estimator: Any, header: Header, arrays: Arrays, forest: Forest) -> None:
+    """Give an estimator what a file keeps of training rows, which must fit the forest."""
+    of_draws = {*DRAWN_BY} & arrays.keys()
+    need(estimator._keeps_draws or not ("draws" in header or of_draws), "draws amiss")
+    need("draws" in header or not of_draws, "weights or groups without draws")
+    if "draws" in header:
+        estimator._sampling_ = _sampling(header["draws"], *map(arrays.get, DRAWN_BY))
+    if header.get("by_blocks", False):
+        need(isinstance(estimator, ForestClassifier | ForestRegressor), "blocks amiss")
+        estimator._judges_ = None
+    of_rows = {"row_codes", "row_targets"} & arrays.keys()
+    keeps_rows = isinstance(estimator, QuantileForest | SurvivalForest)
+    need(len(of_rows) == 2 * keeps_rows, "training rows amiss")
+    if of_rows:
+        need("draws" in header, "training rows without draws")
+        codes, edges = arrays["row_codes"], forest.edges
+        need(codes.dtype == edges.code_dtype, "codes of another type")
+        need(bool((codes <= edges.missing_code).all()), "a code out of range")
+        targets, is_survival = arrays["row_targets"], isinstance(estimator, SurvivalForest)
+        is_low = is_survival and not codes.shape[1]  # without codes there are risks, but no curves
+        need(is_low or codes.shape[1] == edges.n_features, "row_codes that do not fit")
+        n_targets = 2 if is_survival else forest.coding.n_outputs
+        need(targets.shape[1] == n_targets, "row_targets that do not fit")
+        fit = not is_survival or are_survival(targets, forest.coding.n_outputs)
+        need(fit, "row_targets out of range")
+        estimator._rows_ = quantile_forest.TrainingRows(codes, targets, estimator._sampling_)
+        if is_survival and not is_low:
+            # more trees would take seconds; they are checked before the first curves
+            part = paths.some_trees(forest, 0, max(1, min(forest.n_trees, CHECKED // len(codes))))
+            found = survival.steps_of(part, estimator._rows_, get_host_backend())
+            need(found.fit(part), "leaf_values that do not follow from the training rows")
+    need(("scores" in arrays) == ("score_offsets" in arrays), "scores amiss")
+    if "scores" in arrays:
+        estimator._calibration_ = uncertainty.Calibration(arrays["scores"], arrays["score_offsets"])
+
+
+def _sampling(
+    draws: dict[str, int], weights: np.ndarray | None, groups: np.ndarray | None
+) -> Sampling:
+    need(0 < draws["n_rows"] <= MAX_ROWS, "a number of rows out of range")
+    need(0 <= draws["n_draws"] <= MAX_TOTAL_WEIGHT, "a number of draws out of range")
+    if weights is not None:
+        need(0 < weights.sum(dtype=np.int64) <= MAX_TOTAL_WEIGHT, "weights out of range")
+    sampling = Sampling(draws["n_rows"], draws["n_draws"], weights, groups=groups)
+    if groups is not None:
+        need(sampling.n_draws > 0 and groups.max() < sampling.n_rows, "groups out of range")
+        need(bool(np.bincount(groups).all()), "a group without rows")
+        need(sampling.most_weight <= MAX_TOTAL_WEIGHT, "groups too heavy")
+    return sampling
+
+
+def from_sklearn(model: Any) -> Any:
+    """A fitted model of scikit-learn as the fitted estimator of ours of the same name.
+
+    It predicts float32 data as the model does: class shares are equal to the last bit where
+    the rows' weights are whole numbers, and else, as means of a regression, are rounded to the
+    integers that leaves hold here. Of gradient boosting see `sklearn_boosting.from_sklearn`.
+
+    Parameters
+    ----------
+    model : sklearn.tree.DecisionTree*, or sklearn.ensemble.RandomForest*, ExtraTrees* or
+        HistGradientBoosting*; fitted
+
+    Returns
+    -------
+    The estimator, with the parameters that both know and the default `backend`.
+
+    Raises
+    ------
+    TypeError
+        Another kind of model.
+    ValueError
+        A model that is not fitted, of a criterion that gpuforest lacks, with more than 65,534
+        thresholds of a feature, or with leaves of no weight.
+    """
+    name = type(model).__name__
+    is_known = type(model).__module__.startswith("sklearn.")
+    if is_known and name in sklearn.BOOSTING:
+        return _boosting(model)
+    if not is_known or name not in sklearn.HOMES:
+        known = ", ".join((*sklearn.HOMES, *sklearn.BOOSTING))
+        raise TypeError(f"from_sklearn takes a fitted {known} of scikit-learn, not {name}")
+    check_is_fitted(model)
+    if model.criterion not in criteria.CRITERIA:
+        raise ValueError(
+            f"criterion={model.criterion!r} is none of gpuforest's: train the model with one of "
+            + ", ".join(criteria.CRITERIA)
+        )
+    converted = _converted(model, sklearn.forest_of(model))
+    converted.criterion_ = model.criterion
+    return converted
+
+
+def _boosting(model: Any) -> Any:
+    """A fitted gradient boosting of scikit-learn as the fitted estimator of ours of its name.
+
+    A ValueError: it is not fitted, has categorical features or another loss.
+    """
+    check_is_fitted(model)
+    converted = _converted(model, sklearn_boosting.forest_of(model))
+    converted.do_early_stopping_ = model.do_early_stopping_
+    converted.train_score_ = np.asarray(model.train_score_, np.float64)
+    converted.validation_score_ = np.asarray(model.validation_score_, np.float64)
+    return converted
+
+
+def _converted(model: Any, forest: Forest) -> Any:
+    """The estimator of the name of scikit-learn's model, with its parameters and this forest."""
+    kind = getattr(estimators, type(model).__name__)
+    converted = sklearn.with_known(kind, model.get_params(deep=False))
+    sklearn.copy_to(converted, vars(model), "n_features_in_", "n_outputs_", "feature_names_in_")
+    converted._keep(forest)
+    return converted
