@@ -36,9 +36,6 @@ LAYERS = [
 # what users import lies above all; `engine` and `boosting` are names in old pickles
 PUBLIC = {"", "__init__", "cli", "dask", "plot", "engine", "boosting", "tools"}
 RANK = {name: rank for rank, name in enumerate(LAYERS)} | dict.fromkeys(PUBLIC, len(LAYERS))
-LONG = {  # modules of more lines than others, and why
-    "export.model_file": 670  # one file format: its fields, its writer and its checks
-}
 COMPILERS = {"numba", "cupy", "cupyx", "cuda"}
 COMPILING = ("kernels", "splits", "compiler", "backends", "data.arrays")
 
@@ -157,8 +154,7 @@ def test_implementations_take_the_arguments_of_the_specification_in_its_order():
 
 def test_files_are_short_and_say_what_they_are():
     for path in (*MODULES, *TESTS.rglob("test_*.py")):
-        most = LONG.get(module_of(path), 0) if path in MODULES else 0
-        assert len(path.read_text().splitlines()) <= max(MOST_LINES, most), path
+        assert len(path.read_text().splitlines()) <= MOST_LINES, path
         assert not tree_of(path).body or ast.get_docstring(tree_of(path)), path
 
 
