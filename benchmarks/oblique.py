@@ -61,7 +61,7 @@ def parts_of(task: str, repetition: int, folder: Path | None) -> Any:
         X, y = make_friedman1(2200, noise=1.0, random_state=repetition)
         return X[:200], X[200:], y[:200], y[200:]
     if task in TIMED:
-        made = works.load(works.BY_NAME[task], 1.0, None)
+        made = works.load(works.WORKS[task], 1.0, None)
         return made and (made.X_train, made.X_test, made.y_train, made.y_test)
     load = public_data.load if task == "adult" else public_data.numbers
     found = load(task, folder, None)

@@ -27,10 +27,9 @@ from benchmarks.record import RESULTS, Log, options_of, scores, show
 from benchmarks.turns import Found, measured, one_row, take_turns
 
 OURS = "gpuforest"
-RIVALS = ("sklearn", "sklearnex", "lightgbm", "xgboost", "ydf", "snapml", "snapml-binned",
-          "fastforest", "ranger")  # fmt: skip
+RIVALS = ("sklearn", "sklearnex", "lightgbm", "xgboost", "ydf", "ranger")
 WARM_ROWS = 40_000  # enough for every kernel, of large nodes and of small
-POOLS = ("OMP", "MKL", "OPENBLAS", "NUMBA", "RAYON")
+POOLS = ("OMP", "MKL", "OPENBLAS", "NUMBA")
 # names of figures in older lines, and in those of R
 OLD = {"fit_seconds": "fit_s", "predict_seconds": "predict_s", "fit_cpu_seconds": "fit_cpu_s",
        "other_cpu_seconds": "other_cpu_s"}  # fmt: skip
@@ -66,7 +65,7 @@ def about(line: dict[str, Any]) -> str:
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     return options_of(
-        __doc__, arguments, {"rivals": LIBRARIES}, works=list(works.BY_NAME), rivals=[*RIVALS],
+        __doc__, arguments, {"rivals": LIBRARIES}, works=list(works.WORKS), rivals=[*RIVALS],
         repeat=3, trees=100, threads=2, limit=0.0, calm=60.0, part=1.0, table=False, commit="",
         date="", results=RESULTS / "rivals.jsonl",
     )  # fmt: skip
@@ -84,14 +83,14 @@ def installed(names: Sequence[str]) -> list[str]:
 
 
 def facts(name: str, _: int, library: str, options: argparse.Namespace) -> dict[str, Any]:
-    work = works.BY_NAME[name]
+    work = works.WORKS[name]
     own = {"set": work.set, "depth": work.depth, "fits": work.fits, "part": options.part}
     asked = {"trees": options.trees, "threads": options.threads}
     return {**own, **asked, "version": LIBRARIES[library].version()}
 
 
 def fit(name: str, seed: int, library: str, options: argparse.Namespace) -> Found:
-    work, Library = works.BY_NAME[name], LIBRARIES[library]
+    work, Library = works.WORKS[name], LIBRARIES[library]
     made = works.load(work, options.part, options.data)
     if made is None:
         return None

@@ -18,33 +18,23 @@ TEST_ROWS = 100_000
 class Work:
     """`rows` for training (None: what a real set has); `fits` in a process, for the median."""
 
-    name: str
     set: str
-    rows: int | None
-    depth: int | None
+    rows: int | None = None
+    depth: int | None = None
     fits: int = 1
 
 
-WORKS = [
-    Work("A8", "A", 200_000, 8),
-    Work("A16", "A", 200_000, 16),
-    Work("Aunl", "A", 200_000, None),
-    Work("B16", "B", 400_000, 16),
-    Work("Bunl", "B", 400_000, None),
-    Work("C16", "C", 400_000, 16),
-    Work("Cunl", "C", 400_000, None),
-    Work("D16", "D", 20_000, 16),
-    Work("Dunl", "D", 20_000, None),
-    Work("F16", "F", 100_000, 16),
-    Work("A1M", "A", 1_000_000, 16),
+WORKS = {
+    "A8": Work("A", 200_000, 8), "A16": Work("A", 200_000, 16), "Aunl": Work("A", 200_000),
+    "B16": Work("B", 400_000, 16), "Bunl": Work("B", 400_000),
+    "C16": Work("C", 400_000, 16), "Cunl": Work("C", 400_000),
+    "D16": Work("D", 20_000, 16), "Dunl": Work("D", 20_000),
+    "F16": Work("F", 100_000, 16), "A1M": Work("A", 1_000_000, 16),
     # fits of milliseconds: one alone would be noise
-    Work("digits", "digits", None, None, fits=5),
-    Work("cancer", "cancer", None, None, fits=5),
-    Work("diabetes", "diabetes", None, None, fits=5),
-    Work("covtype", "covtype", None, None),
-    Work("letter", "letter", None, None),
-]
-BY_NAME = {work.name: work for work in WORKS}
+    "digits": Work("digits", fits=5), "cancer": Work("cancer", fits=5),
+    "diabetes": Work("diabetes", fits=5),
+    "covtype": Work("covtype"), "letter": Work("letter"),
+}  # fmt: skip
 
 
 def load(work: Work, part: float, folder: Path | None) -> Dataset | None:

@@ -120,17 +120,6 @@ class XGBoost(Forest):
         return bytes_written(self.model.save_model, "model.ubj")
 
 
-class SnapML(Forest):
-    title, module, packages = "Snap ML", "snapml", ("snapml",)
-
-
-class SnapMLBinned(SnapML):
-    title = "Snap ML, 256 bins"
-
-    def parameters(self) -> dict[str, Any]:
-        return {**super().parameters(), "use_histograms": True}
-
-
 class YDF(Forest):
     title, module, packages = "YDF", "ydf", ("ydf",)
 
@@ -180,26 +169,6 @@ class YDFOblique(YDF):
         }
 
 
-class FastForest(Forest):
-    """Its threads are as many as RAYON_NUM_THREADS says."""
-
-    title, module, packages = "fastforest", "fastforest", ("fastforest",)
-    note = "no limit of depth; a sample of 320 rows at most judges a split"
-
-    def train(self, X: Array, y: Array) -> Any:
-        w = self.wanted
-        kind = getattr(self.library, f"FastForest{'Classifier' if w.classes else ''}")
-        # 2 is the least node that may be split: leaves of one row
-        own = {"n_trees": w.trees, "max_features": w.tried / w.features, "min_node_size": 2}
-        return kind(seed=w.seed, **own).fit(X, y)
-
-    def use_threads(self, n: int) -> None:
-        pass
-
-    def size(self) -> int:
-        return bytes_written(self.model.save)
-
-
 class Ranger(Forest):
     title, packages = "ranger", ()
     script = Path(__file__).with_name("ranger.R")
@@ -216,6 +185,5 @@ class Ranger(Forest):
 LIBRARIES: dict[str, type[Forest]] = {
     "gpuforest": Gpuforest, "gpuforest-oblique": GpuforestOblique, "sklearn": Sklearn,
     "sklearnex": Sklearnex, "lightgbm": LightGBM, "xgboost": XGBoost, "ydf": YDF,
-    "ydf-oblique": YDFOblique, "snapml": SnapML, "snapml-binned": SnapMLBinned,
-    "fastforest": FastForest, "ranger": Ranger,
+    "ydf-oblique": YDFOblique, "ranger": Ranger,
 }  # fmt: skip
