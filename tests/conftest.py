@@ -80,12 +80,13 @@ def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
 
 
 def pytest_configure(config: Any) -> None:
-    """Where several processes test, most kernels are compiled first, so that none waits."""
+    """Where several processes test, all kernels are compiled first: together that takes less time
+    than when processes wait for each other."""
     several = getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput")
     if several and has_numba and os.environ.get("GPUFOREST_BACKEND") != "numpy":
-        from gpuforest.compiler.build import warm_up
+        from gpuforest.compiler import build, families
 
-        warm_up(["forests", "boosting", "shared"], os.cpu_count() or 1, "uint8")
+        build.warm_up([*families.TITLES], os.cpu_count() or 1)
 
 
 @pytest.hookimpl(optionalhook=True)
