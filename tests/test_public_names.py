@@ -118,6 +118,20 @@ def test_editors_see_the_constructors():
     assert STUBS.read_text() == stubs()
 
 
+@pytest.mark.parametrize(
+    ("old", "name"),
+    [
+        ("engine.binning", "BinEdges"), ("engine.forest", "Forest"), ("engine.records", "Sampling"),
+        ("engine.target", "TargetCoding"), ("boosting.model", "BoostedCoding"),
+        ("boosting.losses", "Loss"),
+    ],
+)  # fmt: skip
+def test_pickles_of_the_last_release_find_the_classes_inside(old, name):
+    found = getattr(import_module(f"gpuforest.{old}"), name)
+    assert inspect.isclass(found)
+    assert found.__module__ != f"gpuforest.{old}"
+
+
 def test_estimators_are_at_most_six_classes_deep():
     kinds = [getattr(gpuforest, name) for name in gpuforest.__all__]
     estimators = [kind for kind in kinds if inspect.isclass(kind) and hasattr(kind, "fit")]

@@ -2,7 +2,7 @@
 
 import sys
 
-from gpuforest.core import bins, forest, target
+from gpuforest.core import bins, forest, rules, target
 
-renamed = {"binning": bins, "forest": forest, "target": target}
+renamed = {"binning": bins, "forest": forest, "records": rules, "target": target}
 sys.modules |= {f"{__name__}.{name}": module for name, module in renamed.items()}
