@@ -1,10 +1,8 @@
-"""What do categorical splits cost, and what do they give?  python -m benchmarks.categories
+"""What do categorical splits cost?  python -m benchmarks.categories
 
 - cost: forests on categorical columns beside forests on the same codes as numbers, in turn;
   seconds of CPU on one thread, and their ratio. The target follows an effect of each
   category, so the trees differ, and their numbers of nodes are reported.
-- gain: adult, with strings and missing values, beside ordinal codes, in this library and in
-  scikit-learn: log loss and accuracy on its test rows, by the fewest rows of a leaf.
 - use: a frame of six columns of categories (strings, and pandas' `category`) and six of numbers,
   beside the codes as numbers, and beside LightGBM's boosting on pandas' `category`, if that is
   installed: seconds of CPU on one thread of a fit, and seconds of predictions, in turn.
@@ -19,16 +17,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.ensemble import RandomForestClassifier as SklearnForest
-from sklearn.model_selection import train_test_split
 
 import gpuforest
-from benchmarks import public_data
 from benchmarks.record import Log, options_of, show
 from benchmarks.turns import Found, measured, take_turns
 
 N_ROWS, N_FEATURES = 100_000, 12
-ADULT_TEST_ROWS = 16_281
 
 
 @lru_cache(1)
@@ -54,21 +48,6 @@ def cost(name: tuple[int, int, int | None], _: int, method: str, options: Any) -
     forest.fit(X[:2000], y[:2000])  # loads or compiles
     found = measured(forest, (X, X[:1000], y, y[:1000]))
     return {**found, "nodes": float(forest.forest_.n_nodes)}
-
-
-def gain(name: int, seed: int, method: str, options: Any) -> Found:
-    load = public_data.load if method == "as it is" else public_data.numbers
-    found = load("adult", options.data, None)
-    if found is None:
-        return None
-    X, y = found
-    if method != "as it is":
-        X = np.nan_to_num(X, nan=-1)
-    kind = SklearnForest if "scikit" in method else gpuforest.RandomForestClassifier
-    model = kind(100, min_samples_leaf=name, random_state=seed, n_jobs=2)
-    # the set's own test rows are its last
-    parts = train_test_split(X, y, test_size=ADULT_TEST_ROWS, shuffle=False)
-    return measured(model, parts, least=float(np.finfo(float).eps))
 
 
 @lru_cache(1)
@@ -107,8 +86,6 @@ def use(name: int, run: int, method: str, options: Any) -> Found:
 PARTS: dict[str, Any] = {
     "cost": (cost, [*product((2, 0, 3, 7), (4, 16, 50, 250), (8, 16, None))],
              ["numbers", "categories"], {"nodes": ["median"], "fit_cpu_s": ["median", "ratio"]}),
-    "gain": (gain, [1, 2, 5, 10, 20], ["as it is", "ordinal codes", "scikit-learn, ordinal codes"],
-             {"log_loss": ["mean"], "accuracy": ["mean"]}),
     "use": (use, [12, 50, 250],
             [*map(", ".join, product(("forest", "boosting"), ("numbers", "strings", "category"))),
              "LightGBM, category"],

@@ -91,7 +91,7 @@ def main() -> None:
             found[f"iris with {library}: resident MB"].append(int(said) / 1024)
         found["gpuforest train on spambase, ms"].append(run(*TRAIN)[1])
     Log("first_use").add(figures={what: sorted(values) for what, values in found.items()})
-    print(table(["", "median and range"], [[k, spread(v, 0)] for k, v in found.items()]))
+    print(table(["", "median and range"], [[k, spread(v)] for k, v in found.items()]))
 
 
 if __name__ == "__main__":

@@ -161,14 +161,6 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in [header, rule, *rows])
 
 
-def spread(values: Sequence[float], digits: int = 2) -> str:
-    """The median, and in brackets the least and the greatest."""
-    middle, low, high = np.median(values), min(values), max(values)
-    if len(values) == 1:
-        return f"{middle:.{digits}f}"
-    return f"{middle:.{digits}f} ({low:.{digits}f}-{high:.{digits}f})"
-
-
 def mean_error(each: np.ndarray, digits: int = 4, sign: str = "") -> str:
     """The mean, and its standard error where there are several."""
     if not len(each):
@@ -183,12 +175,12 @@ def show(lines: Sequence[Any], wanted: Mapping[str, Sequence[str]], digits: int 
     print("", *filter(None, found), sep="\n\n")
 
 
-def spread_3(each: np.ndarray) -> str:
+def spread(values: Sequence[float] | np.ndarray) -> str:
     """The median with three digits, and in brackets the least and the greatest of several."""
-    if not len(each):
+    if not len(values):
         return ""
-    middle, low, high = (f"{q:.3g}" for q in np.quantile(each, (0.5, 0, 1)))
-    return f"{middle} ({low}-{high})" if len(each) > 1 else middle
+    middle, low, high = (f"{q:.3g}" for q in np.quantile(values, (0.5, 0, 1)))
+    return f"{middle} ({low}-{high})" if len(values) > 1 else middle
 
 
 def by_method(lines: Sequence[Any], key: str, how: str = "mean", digits: int = 4) -> str:
@@ -213,7 +205,7 @@ def by_method(lines: Sequence[Any], key: str, how: str = "mean", digits: int = 4
             elif how == "ratio":
                 cells.append(f"{np.median(pairs[:, 0] / pairs[:, 1]):.2f}" if len(pairs) else "")
             else:
-                text = spread_3 if how == "median" else partial(mean_error, digits=digits)
+                text = spread if how == "median" else partial(mean_error, digits=digits)
                 cells.append(text(np.array([*each.values()])))
         rows.append([name, *cells])
     if not rows:

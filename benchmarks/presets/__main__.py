@@ -2,15 +2,14 @@
 
 Sets of public_data.py, five splits: three quarters of the rows to train on, stratified by class.
 All methods get the same splits, one after another with two threads, or OMP_NUM_THREADS; each has a
-process that has fitted before, and split 0 of all sets comes before split 1 of any. Threads of
-OpenMP do not spin. Compare seconds only if the machine was idle otherwise (`load` is its load
-average). Log loss keeps probabilities 2e-16 from 0 and 1, as scikit-learn's does. Encoding of
-categories is a part of fit and of predict: gpuforest gets strings, CatBoost strings and
-"missing"; LightGBM gets pandas' `category`, as does scikit-learn's boosting up to 255 values;
-beyond, and for its forest, they are ordinal codes: -1 for a value that is not in the training
-rows, NaN where it is missing. `lightgbm-tuned` has the tuned defaults of arXiv 2407.04491, as
-pytabkit's LGBM_TD: of the training
-rows, 20 % decide by their log loss (in pytabkit by default by their accuracy) when to stop.
+process that has fitted before, and split 0 of all sets comes before split 1 of any. Compare seconds
+only if the machine was idle otherwise (`load` is its load average). Log loss keeps probabilities
+2e-16 from 0 and 1, as scikit-learn's does. Encoding of categories is a part of fit and of predict:
+gpuforest gets strings, CatBoost strings and "missing"; LightGBM gets pandas' `category`, as does
+scikit-learn's boosting up to 255 values; beyond, and for its forest, they are ordinal codes: -1 for
+a value that is not in the training rows, NaN where it is missing. `lightgbm-tuned` has the tuned
+defaults of arXiv 2407.04491, as pytabkit's LGBM_TD: of the training rows, 20 % decide by their log
+loss (in pytabkit by default by their accuracy) when to stop.
 
 Each result is a line of results/presets.jsonl as soon as it is known. What is there is skipped:
 methods of gpuforest if --label (by default the commit) is the same, others in any case. A method

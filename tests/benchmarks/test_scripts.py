@@ -85,7 +85,7 @@ def test_first_contact(run, monkeypatch):
     monkeypatch.setattr(first_contact, "measure_all", measure)
     lines, printed = run(first_contact, "--before", "a", "--after", "b", "--parts", "install")
     assert [(line["part"], line["median_ratio"]) for line in lines] == [("install", 0.333333)]
-    assert "alone | 3.00 (2.00-4.00) | 1.00 (1.00-2.00) | 0.333 |" in printed
+    assert "alone | 3 (2-4) | 1 (1-2) | 0.333 |" in printed
 
 
 def test_versions(run):
