@@ -120,7 +120,9 @@ def advance(
     handed_over.append(deep)
     if len(handed_over) == 1 and wide.n_slots:
         wide = wide.with_room(xp)
-    splits = kind.search(backend, training, wide)
+    splits = backend.level(training, wide) if kind.by_level else None
+    if splits is None:
+        splits = kind.search(backend, training, wide)
     if rules.min_gain > -math.inf:
         gain = splits.score - rules.criterion.side_score(xp, wide.sums)
         feature = xp.where(gain >= rules.min_gain, splits.feature, -1)

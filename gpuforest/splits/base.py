@@ -61,8 +61,6 @@ class Kind:
 
     def search(self, backend: Backend, training: Training, slots: Frontier) -> Splits:
         """The best split of each slot, by chunks of slots that fit the memory budget."""
-        if self.by_level and (splits := backend.level(training, slots)) is not None:
-            return splits
         xp = backend.xp
         if not slots.n_slots:
             return Splits.empty(xp, slots, training.node_words)

@@ -55,7 +55,7 @@ class CudaNodes(Nodes):
         arguments = offsets, keys, sums, T, C, roots, mean, compare
         backend.launch("slots", "root_slots", (backend.blocks(T, constants.THREADS),), arguments)
         if mean is not None:
-            compare_rows(backend, training, roots, roots, None, 0, mean, compare)
+            compare_rows(backend, training, roots, roots, None, 0, (mean, compare))
         return roots
 
     def sort_out(
@@ -98,7 +98,7 @@ class CudaNodes(Nodes):
         )  # fmt: skip
         backend.launch("slots", "children", (backend.blocks(2 * W, constants.THREADS),), arguments)
         if mean is not None and W:
-            compare_rows(backend, training, wide, below, n_left, half, mean, compare)
+            compare_rows(backend, training, wide, below, n_left, half, (mean, compare))
         return below
 
     def join(self, backend: Any, parts: list[Frontier], rows: Array, weights: Array) -> Frontier:
@@ -210,7 +210,7 @@ def means(backend: Any, training: Training, S: int) -> tuple[Array | None, Array
 
 def compare_rows(
     backend: Any, training: Training, above: Frontier, slots: Frontier, n_left: Array | None,
-    half: int, mean: Array, compare: Array | None,
+    half: int, means: tuple[Array, Array | None],
 ) -> None:  # fmt: skip
     """Slots with a target that differs from their mean are not constant.
 
@@ -219,7 +219,7 @@ def compare_rows(
     tiles, n_tiles = backend.slot_tiles(above)
     y = own_targets(training, training.target.y)
     held = replace(above, rows=slots.rows, weights=slots.weights)
-    arguments = y, held, tiles, n_left, half, mean, compare, slots.constant
+    arguments = y, held, tiles, n_left, half, *means, slots.constant
     macros = target_macros(training, y)
     backend.launch("totals", "differing", (backend.blocks(n_tiles),), arguments, macros=macros)
 
