@@ -110,7 +110,9 @@ def test_examples_of_docstrings_run(module, tmp_path, monkeypatch):
     skip_without_dask(module)
     name = ".".join(module.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
     found = doctest.testmod(import_module(name))
-    assert (found.failed, found.attempted) == (0, module.read_text().count(">>> "))
+    written = 0 if module.stem == "documentation" else module.read_text().count(">>> ")
+    assert found.attempted >= written  # classes have more examples, from documentation.py
+    assert found.failed == 0
 
 
 def test_commands_of_documents_have_options_that_there_are():

@@ -61,8 +61,6 @@ class AdaBoost(ensembles.BaseForest):
 
         Parameters
         ----------
-        y : array-like of shape (n_samples,)
-            Class labels of any kind that sorts, or real numbers.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights >= 0 of the first round; None: all are equal. A row of weight zero has no
             effect.
@@ -70,8 +68,7 @@ class AdaBoost(ensembles.BaseForest):
         Raises
         ------
         ValueError
-            As the fit of a forest; several outputs; a first tree that classifies no better
-            than chance.
+            As the fit of a forest; several outputs; a first tree no better than chance.
         BackendError
             The backend cannot run on this machine, or its GPU has too little memory.
         """
@@ -182,13 +179,8 @@ class AdaBoost(ensembles.BaseForest):
 
     @property
     def feature_importances_(self) -> np.ndarray:
-        """Impurity importances f64[n_features], which add up to one: those of the trees, averaged
-        by the trees' weights.
-
-        Raises
-        ------
-        AttributeError : other estimators than trees have none
-        """
+        """Impurity importances f64[n_features], which add up to one: the mean of the trees'
+        importances by the trees' weights."""
         return super().feature_importances_
 
     def _staged(self, X: Any) -> Iterator[Any]:
@@ -224,23 +216,14 @@ class AdaBoostClassifier(AdaBoost, tasks.Classifier):
     """AdaBoost for classes: SAMME, with any number of classes.
 
     Each round grows a tree, a stump by default, from all rows. Rows that it misclassifies weigh
-    more in the next round. The trees then vote, and the better ones count more. The same data
-    and `random_state` give the same model, bit for bit, on every backend and with any number of
-    threads: in each round, the rows' weights become integers of a total below 2**31.
+    more in the next round. The trees then vote, and better trees count more. In each round, the
+    rows' weights become integers of a total below 2**31.
 
     References
     ----------
     J. Zhu, H. Zou, S. Rosset and T. Hastie, "Multi-class AdaBoost", Statistics and Its Interface
     2, 2009; Y. Freund and R. Schapire, "A decision-theoretic generalization of on-line learning
     and an application to boosting", Journal of Computer and System Sciences 55, 1997.
-
-    Examples
-    --------
-    >>> from gpuforest import AdaBoostClassifier
-    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], ["a", "b", "b", "a"]
-    >>> model = AdaBoostClassifier(n_estimators=3).fit(X, y)
-    >>> model.predict(X).tolist()
-    ['a', 'b', 'b', 'a']
     """
 
     _tree, _draws = DecisionTreeClassifier, False
@@ -260,23 +243,22 @@ class AdaBoostClassifier(AdaBoost, tasks.Classifier):
         return reweighting.samme(wrong, weights, len(classes), float(self.learning_rate))
 
     def predict(self, X: Any) -> Any:
-        """The class of the most votes, where better trees count more; the first among equals.
+        """The class of the most votes, where better trees count more; the first of equal classes.
 
         Returns
         -------
-        Array of shape (n_samples,), as of `RandomForestClassifier.predict`
+        array of shape (n_samples,), as of `RandomForestClassifier.predict`
         """
         return super().predict(X)
 
     def decision_function(self, X: Any) -> Any:
-        """How far the votes are for each class.
+        """The trees' votes for each class.
 
         Returns
         -------
         float64 array of shape (n_samples, n_classes), on a GPU where X is on one
-            From -1 / (n_classes - 1), if no tree votes for the class, to 1, if all do. Of two
-            classes the second's less the first's, of shape (n_samples,), from -2 to 2, as
-            scikit-learn gives it. Of one class zeros.
+            From -1 / (n_classes - 1), without a vote for the class, to 1, with all votes. Two
+            classes: the second's value minus the first's, of shape (n_samples,). One class: 0.
         """
         return self._decisions(self._walk(X, prediction.predict))
 
@@ -296,12 +278,8 @@ class AdaBoostClassifier(AdaBoost, tasks.Classifier):
     def predict_proba(self, X: Any) -> Any:
         """Probabilities of the classes, from the softmax of the votes (Zhu et al. 2009, eq. 15).
 
-        They tell which class is likelier, but are all near 1 / n_classes, because the votes
+        They say which class is likelier, but are all near 1 / n_classes, because the votes
         are divided by the trees' total weight, as in scikit-learn.
-
-        Returns
-        -------
-        float64 array of shape (n_samples, n_classes), in the order of `classes_`
         """
         return self._probabilities(self.decision_function(X))
 
@@ -329,23 +307,13 @@ class AdaBoostClassifier(AdaBoost, tasks.Classifier):
 class AdaBoostRegressor(AdaBoost, tasks.Regressor):
     """AdaBoost for real numbers: AdaBoost.R2.
 
-    Each round draws as many rows as there are, by their weights and with replacement, and grows
-    a tree from them, of depth 3 by default. Rows that it predicts well weigh less in the next
-    round. The prediction is the weighted median of the trees'. The same data and `random_state`
-    give the same model, bit for bit, on every backend and with any number of threads.
+    Each round draws N of the N rows, by their weights and with replacement, and grows a tree from
+    them, of depth 3 by default. Rows that it predicts well weigh less in the next round. The
+    prediction is the weighted median of the trees' predictions.
 
     References
     ----------
     H. Drucker, "Improving regressors using boosting techniques", ICML 1997.
-
-    Examples
-    --------
-    >>> from gpuforest import AdaBoostRegressor
-    >>> X = [[float(i)] for i in range(20)]
-    >>> y = [x[0] ** 2 for x in X]
-    >>> model = AdaBoostRegressor(random_state=0).fit(X, y)
-    >>> model.score(X, y) > 0.98
-    True
     """
 
     _tree, _draws = DecisionTreeRegressor, True

@@ -42,15 +42,14 @@ def estimators_samples_(self: Any) -> list[np.ndarray]:
 def proximity(self: Any, X: Any, Y: Any = None, oob: bool = False) -> Any:
     """The share of trees in which two rows reach the same leaf.
 
-    Only pairs that share some leaf take memory, 12 bytes each. The larger the leaves, the more
-    pairs there are.
+    A pair that shares a leaf takes 12 bytes of memory. Larger leaves have more pairs.
 
     Parameters
     ----------
     Y : array-like or frame of shape (n_others, n_features); None: X
     oob : bool, default=False
-        Of the training rows, count only the trees that drew neither row: those in which both
-        are as new ones. Rows of a bag are nearer to each other and further from the rest.
+        For training rows: count only the trees that drew neither row, because rows of a bag are
+        nearer to each other and further from other rows.
 
     Returns
     -------
@@ -59,8 +58,8 @@ def proximity(self: Any, X: Any, Y: Any = None, oob: bool = False) -> Any:
     Raises
     ------
     ValueError
-        oob=True with Y, without bags, with other data than in training, or of a `Bagging*`
-        that was loaded from a file, which does not know its bags.
+        oob=True with Y, without bags, with other data than in training, or for a `Bagging*`
+        from a file, which does not know its bags.
 
     References
     ----------
@@ -78,14 +77,12 @@ def proximity(self: Any, X: Any, Y: Any = None, oob: bool = False) -> Any:
 
 
 def neighbours(self: Any, X: Any, k: int = 5, Y: Any = None) -> tuple[np.ndarray, np.ndarray]:
-    """The k most similar of other rows, such as those of the training data, by proximity.
-
-    Proximities are computed by blocks of rows, and only the highest are kept.
+    """The k rows of Y that are most similar to each row by proximity.
 
     Parameters
     ----------
     k : int
-    Y : array-like or frame of shape (n_others, n_features), the rows to look among; None: the
+    Y : array-like or frame of shape (n_others, n_features), such as the training data; None: the
         other rows of X
 
     Returns
@@ -203,21 +200,16 @@ def known_errors(estimator: Any, what: str, coverage: Any) -> uncertainty.Calibr
 
 
 def predict_set(self: Any, X: Any, coverage: float = 0.9) -> Any:
-    """The classes that may be true: sets that hold the true class as often as asked.
+    """Sets of classes that hold the true class with the given frequency.
 
-    A class belongs to the set if its probability is not below a limit, which comes from
-    the out-of-bag probabilities of the training rows' true classes. The likeliest class is
+    A class belongs to the set if its probability reaches a limit, which comes from the
+    out-of-bag probabilities of the training rows' true classes. The likeliest class is
     always in the set. Sets of several classes mark rows that the forest is unsure about.
-
-    Parameters
-    ----------
-    coverage : float, default=0.9
-        Share of new rows, of the kind of the training rows, whose set has their class.
 
     Returns
     -------
-    bool ndarray of shape (n_samples, n_classes), in the order of `classes_`; a list of
-    them, one for each of several outputs
+    bool ndarray of shape (n_samples, n_classes), in the order of `classes_`, or a list with
+    one for each of several outputs
 
     Raises
     ------
@@ -226,9 +218,9 @@ def predict_set(self: Any, X: Any, coverage: float = 0.9) -> Any:
 
     Notes
     -----
-    The guarantee and its limits are those of `RandomForestRegressor.predict_interval`. The
-    coverage is over all rows, not within each class. If the forest is right more often than
-    asked, each set has one class, and the coverage is higher than asked.
+    `RandomForestRegressor.predict_interval` states the guarantee and its limits. The coverage
+    is over all rows, not within each class. If the accuracy is above the coverage, each set has
+    one class, and the true coverage is higher.
     """
     calibration = known_errors(self, "predict_set", coverage)
     probabilities, coding = to_host(self._walk(X, prediction.predict)), self.forest_.coding
@@ -244,29 +236,27 @@ def predict(self: Any, X: Any, return_std: bool = False) -> Any:
     Parameters
     ----------
     return_std : bool, default=False
-        Return the standard errors of the predictions as well: how much they would vary if
-        the forest were grown from other training rows. For intervals that hold the targets
-        see `predict_interval`.
+        Also return the standard errors of the predictions: their variation between forests
+        grown from other training rows. `predict_interval` gives intervals for targets.
 
     Returns
     -------
-    float64 array of shape (n_samples,) or (n_samples, n_outputs); on a GPU where X is on
-    one. With return_std, a tuple of it and of a float64 ndarray of the same shape
+    float64 array of shape (n_samples,) or (n_samples, n_outputs), on a GPU where X is on one;
+    with return_std a tuple of it and of a float64 ndarray of the same shape
 
     Raises
     ------
     ValueError
-        Other features than in training, infinities, no numbers; X on another GPU
-        than the current one; return_std without bootstrap, or where it takes more memory
-        than `memory_limit` allows or the machine has.
+        Other features than in training, infinities, no numbers; X on another GPU than the
+        current one; return_std without bootstrap, or with too little memory.
 
     Notes
     -----
-    Standard errors are those of the infinitesimal jackknife with the correction for a finite
+    The standard errors come from the infinitesimal jackknife with the correction for a finite
     number of trees (S. Wager, T. Hastie and B. Efron, "Confidence intervals for random
     forests: the jackknife and the infinitesimal jackknife", JMLR 15, 2014). The correction
-    removes noise only on average: take hundreds of trees, and more for more rows. Where the
-    corrected variance is negative, 0 is returned.
+    removes noise only on average: take hundreds of trees, and more for more rows. A negative
+    corrected variance becomes 0.
     """
     if not return_std:
         return tasks.Regressor.predict(self, X)
@@ -301,17 +291,12 @@ def products_of(self: Any) -> np.ndarray:
 
 
 def predict_interval(self: Any, X: Any, coverage: float = 0.9) -> np.ndarray:
-    """Intervals that hold the true target as often as asked.
+    """Intervals that hold the true target with the given frequency.
 
     An interval is the prediction plus and minus c * s. For each row, s is the standard
     deviation of the trees' predictions (plus half of its mean over the training rows). For
     each training row, the ratio is the distance of the target from its out-of-bag prediction
     divided by its s; c is a quantile of these ratios.
-
-    Parameters
-    ----------
-    coverage : float, default=0.9
-        Share of new rows, of the kind of the training rows, whose interval has their target.
 
     Returns
     -------
@@ -325,12 +310,12 @@ def predict_interval(self: Any, X: Any, coverage: float = 0.9) -> np.ndarray:
 
     Notes
     -----
-    If training and new rows are exchangeable (drawn alike, in any order), and out-of-bag
-    predictions were as good as those for new rows, the coverage over all rows would be exact.
-    They are a little worse, because fewer trees give them, so intervals are a little wide.
-    Nothing is guaranteed for single rows, for groups of rows, for all outputs at once, or for
-    new rows that differ from the training rows, such as rows of later times. Sample weights
-    do not weigh the rows here. See docs/uncertainty.md.
+    The coverage over all rows would be exact if training and new rows were exchangeable (drawn
+    alike, in any order), and out-of-bag predictions as good as predictions of new rows. They
+    come from fewer trees and are a little worse, so intervals are a little wide. Nothing is
+    guaranteed for single rows, for groups of rows, for all outputs at once, or for new rows
+    that differ from the training rows, such as rows of later times. Sample weights do not
+    weigh the rows here. See docs/uncertainty.md.
 
     References
     ----------

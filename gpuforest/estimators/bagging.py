@@ -114,12 +114,6 @@ class BaggingClassifier(Bagging, ensembles.ForestClassifier):
     L. Breiman, "Bagging predictors", Machine Learning 24, 1996; T. Ho, "The random subspace
     method for constructing decision forests", IEEE TPAMI 20, 1998; G. Louppe and P. Geurts,
     "Ensembles on random patches", ECML 2012.
-
-    Examples
-    --------
-    >>> from gpuforest import BaggingClassifier
-    >>> BaggingClassifier(random_state=0).fit([[0], [1]] * 9, ["a", "b"] * 9).predict([[1]])
-    array(['b'], dtype='<U1')
     """
 
     predict = routed(ensembles.ForestClassifier.predict)
@@ -130,13 +124,6 @@ class BaggingClassifier(Bagging, ensembles.ForestClassifier):
 @foreign.or_sklearn("_bagging", MEMBERS)
 @params.parameters(params.BAGGING, params.OF_BAGS, params.NO_CLASSES)
 class BaggingRegressor(Bagging, ensembles.ForestRegressor):
-    """Bagged decision trees for real numbers, or other regressors, bagged by scikit-learn.
-
-    Examples
-    --------
-    >>> from gpuforest import BaggingRegressor
-    >>> BaggingRegressor(random_state=0).fit([[0], [1]] * 9, [2.0, 3.0] * 9).predict([[1]])
-    array([3.])
-    """
+    """Bagged decision trees for real numbers, or other regressors, bagged by scikit-learn."""
 
     predict = routed(ensembles.ForestRegressor.predict)

@@ -420,22 +420,15 @@ class HistGradientBoosting(BaseTrees, presets.HasPresets):
 class HistGradientBoostingClassifier(bases.ClassifierMixin, HistGradientBoosting):
     """Gradient boosting for classes, on histograms of integers.
 
-    Each round grows one tree for two classes, or a tree for each of more, from the gradients of
-    the log loss, and adds the values of their leaves (Friedman 2001). The same data and
-    `random_state` give the same model, bit for bit, on every backend and with any number of
-    threads. Parameters are those of scikit-learn's class of this name, and the last six.
+    Each round grows one tree for two classes, or a tree for each of more classes, from the
+    gradients of the log loss, and adds the values of their leaves (Friedman 2001). The last six
+    parameters are not scikit-learn's.
 
     References
     ----------
     Friedman, "Greedy function approximation: a gradient boosting machine", Annals of Statistics
     29(5), 2001; "Stochastic gradient boosting", Computational Statistics and Data Analysis 38(4),
     2002. Ke et al., "LightGBM: a highly efficient gradient boosting decision tree", NIPS 2017.
-
-    Examples
-    --------
-    >>> from gpuforest import HistGradientBoostingClassifier
-    >>> HistGradientBoostingClassifier().fit([[0], [1]] * 40, ["a", "b"] * 40).predict([[1]])
-    array(['b'], dtype='<U1')
     """
 
     def predict(self, X: Any) -> np.ndarray:
@@ -484,15 +477,7 @@ class HistGradientBoostingRegressor(bases.RegressorMixin, HistGradientBoosting):
     """Gradient boosting for numbers, on histograms of integers.
 
     Each round grows a tree from the gradients of the loss, and adds the values of its leaves
-    (Friedman 2001). The same data and `random_state` give the same model, bit for bit, on every
-    backend and with any number of threads. Parameters are those of scikit-learn's class of this
-    name, and the last six.
-
-    Examples
-    --------
-    >>> from gpuforest import HistGradientBoostingRegressor
-    >>> HistGradientBoostingRegressor().fit([[0], [1]] * 40, [2, 3] * 40).predict([[1]]).round(3)
-    array([3.])
+    (Friedman 2001). The last six parameters are not scikit-learn's.
     """
 
     def predict(self, X: Any) -> np.ndarray:

@@ -12,6 +12,10 @@ from typing import Any
 
 ROWS = "array-like or frame of shape (n_samples, n_features)"
 LABELS = "array-like of shape (n_samples,), default=None"
+PROMISE = """
+
+The same data and `random_state` give the same model, bit for bit, on every backend and with any
+number of threads."""
 # fitted attributes: the type and the text of each; None: estimators of real numbers have it
 ATTRIBUTES: dict[str, Any] = {
     "classes_": ("ndarray of shape (n_classes,), or a list with one for each output", "Labels."),
@@ -57,6 +61,10 @@ ATTRIBUTES: dict[str, Any] = {
         'If `ccp_alpha="cv"` or `prune` chose alpha: `ccp_alphas`; the `n_leaves` of the tree '
         "pruned at each, the largest tree first; `errors` on rows that did not grow the tree, and "
         "their `std_errors`."),
+    "example": """>>> from gpuforest import {name}
+>>> X, y = [[0], [1]] * 40, ["a", "b"] * 40
+>>> {name}(random_state=0).fit(X, y).predict([[1]])
+array(['b'], dtype='<U1')""",
     "unique_times_": ("float64 ndarray of shape (n_times,)",
         "The times of events in the training rows, or `n_times` quantiles of them."),
 }  # fmt: skip
@@ -66,6 +74,10 @@ OF_NUMBERS: dict[str, Any] = {
     "oob_prediction_": ("float64 ndarray of shape (n_samples[, n_outputs])",
         "Predictions by the trees that did not draw the row; NaN if every tree drew it."),
     "estimators_": ("list of DecisionTreeRegressor", "The trees."),
+    "example": """>>> from gpuforest import {name}
+>>> X, y = [[0], [1]] * 40, [2.0, 3.0] * 40
+>>> {name}(random_state=0).fit(X, y).predict([[1]]).round(3)
+array([3.])""",
 }  # fmt: skip
 
 # arguments of methods, by their names or by "method name"
@@ -108,6 +120,8 @@ ARGUMENTS: dict[str, tuple[str, str]] = {
     "duplicates": ("list of lists of int, default=None",
         "With oob_score, sets of equal training rows: a tree that drew one row of a set counts "
         "as if it had drawn all of them."),
+    "coverage": ("float, default=0.9",
+        "The share of new rows, of the kind of the training rows, that should be covered."),
     "return_array": ("bool, default=False",
         "Return values at `unique_times_` instead of functions."),
     "cause": ("int, default=1",
@@ -124,6 +138,7 @@ SHARES = (
 # results of methods, by their names
 RETURNS = {
     "fit": "self", "score": "float", "predict_proba": SHARES, "predict_log_proba": SHARES,
+    "score_samples": "float64 ndarray of shape (n_samples,)",
     "predict_survival_function": CURVES, "predict_cumulative_hazard_function": CURVES,
     "predict_cumulative_incidence_function": CURVES,
 }  # fmt: skip
@@ -132,7 +147,9 @@ SECTION = "\n\n{}\n----------\n{}"
 _documented: set[FunctionType] = set()
 
 
-def describe(cls: Any, parameters: Iterable[tuple[str, str, str]], attributes: Any) -> None:
+def describe(
+    cls: Any, parameters: Iterable[tuple[str, str, str]], attributes: Any, example: str | None
+) -> None:
     """Add the sections Parameters and Attributes (name, type, text) to the docstring of a class,
     and describe the arguments of its methods."""
     if cls.__doc__:  # python -OO has none
@@ -140,7 +157,10 @@ def describe(cls: Any, parameters: Iterable[tuple[str, str, str]], attributes: A
         at = text.rfind("\n\n", 0, text.find("\n---")) if "\n---" in text else len(text)
         sections = ("Parameters", parameters), ("Attributes", attributes)
         made = [SECTION.format(name, "\n".join(entry(*row) for row in s)) for name, s in sections]
-        cls.__doc__ = "".join([text[:at], *made, text[at:]])
+        made = [text[:at], PROMISE, *made, text[at:]]
+        if example and "\nExamples\n" not in text:
+            made += [SECTION.format("Examples", example.format(name=cls.__name__))]
+        cls.__doc__ = "".join(made)
     for base in cls.__mro__:
         if base.__module__.startswith("gpuforest."):
             for name, member in vars(base).items():

@@ -23,25 +23,18 @@ write_report = deferred("gpuforest.tools.report.page", "write_report")
 
 
 def shap_values(self: Any, X: Any, *, background: Any = None) -> np.ndarray:
-    """What each feature adds to the prediction of each row: SHAP values.
+    """SHAP values: what each feature adds to the prediction of each row.
 
     The values of a row and `expected_value_` add up to what the forest predicts: the
     probabilities of the classes, the numbers of a regression, the raw predictions of gradient
     boosting, or the shares of the trees' votes. With a background, they and
     `expected_value(background)` do. See docs/explanations.md.
 
-    Parameters
-    ----------
-    background : array-like or frame of shape (n_background, n_features)
-        Features that are not known have the values of its rows, and the SHAP values are means
-        over these ("interventional"). None: a row goes both ways at splits by features that
-        are not known, with the shares of the training rows ("path-dependent").
-
     Returns
     -------
     float64 ndarray of shape (n_samples, n_features), or (n_samples, n_features, n_outputs)
-        where the prediction has several numbers, such as the classes' probabilities; as of
-        shap's TreeExplainer
+        if the prediction has several numbers, such as the classes' probabilities; equal to the
+        values of shap's TreeExplainer
 
     Raises
     ------
@@ -49,7 +42,7 @@ def shap_values(self: Any, X: Any, *, background: Any = None) -> np.ndarray:
         A forest that splits by combinations of features; an `AdaBoostRegressor`; a background
         without rows, or of other features.
     TypeError
-        An ensemble of other estimators than this package's trees, or one without predictions.
+        An ensemble of other estimators than gpuforest's trees, or one without predictions.
 
     References
     ----------
@@ -63,14 +56,14 @@ def shap_values(self: Any, X: Any, *, background: Any = None) -> np.ndarray:
 def shap_interaction_values(self: Any, X: Any) -> np.ndarray:
     """How the SHAP values of each row come from features alone, and from pairs of them.
 
-    The sum over one of the features is `shap_values`. What two features do together is shared
-    equally by the items [f, g] and [g, f]; the items [f, f] are what is left for each feature.
-    They are path-dependent; there are none with a background data set.
+    The sum over one of the features is `shap_values`. The items [f, g] and [g, f] share the
+    interaction of two features equally; the items [f, f] are the effects of single features.
+    The values are path-dependent.
 
     Returns
     -------
     float64 ndarray of shape (n_samples, n_features, n_features), or (n_samples, n_features,
-        n_features, n_outputs) where the prediction has several numbers
+        n_features, n_outputs) if the prediction has several numbers
 
     Raises
     ------
@@ -82,11 +75,6 @@ def shap_interaction_values(self: Any, X: Any) -> np.ndarray:
 
 def to_shap(self: Any, X: Any, *, background: Any = None) -> Any:
     """The SHAP values as an explanation of the package shap, for its plots.
-
-    Parameters
-    ----------
-    background : array-like or frame, or None
-        As of `shap_values`.
 
     Returns
     -------
@@ -118,9 +106,9 @@ def report(
 ) -> str | None:
     """A report on the fitted model for people, as one HTML file that loads nothing.
 
-    It has the settings, sizes of the trees, importances, and of rows that are passed: scores
-    with intervals, errors by class or residuals, curves, partial dependence, and how the rows
-    differ from those of the training. See docs/report.md.
+    It has the settings, sizes of the trees and importances. For the rows X it adds scores with
+    intervals, errors by class or residuals, curves, partial dependence, and the differences from
+    the training rows. See docs/report.md.
 
     Parameters
     ----------
@@ -140,7 +128,7 @@ def report(
     ValueError
         Rows that `predict` refuses, y without X, a wrong length of y, no known class in y.
     TypeError
-        An ensemble of other estimators than this package's trees.
+        An ensemble of other estimators than gpuforest's trees.
     OSError
         The file cannot be written.
     """
@@ -164,15 +152,11 @@ def expected_value_(self: Any) -> Any:
 def expected_value(self: Any, background: Any) -> Any:
     """The mean prediction of the rows of a background.
 
-    This and the values of `shap_values(X, background=background)` add up to predictions.
-
-    Parameters
-    ----------
-    background : array-like or frame of shape (n_background, n_features)
+    Added to `shap_values(X, background=background)` it gives the predictions.
 
     Returns
     -------
-    float, or float64 ndarray of shape (n_outputs,) where predictions have several numbers
+    float, or float64 ndarray of shape (n_outputs,) if predictions have several numbers
 
     Raises
     ------

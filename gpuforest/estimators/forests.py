@@ -18,9 +18,6 @@ from gpuforest.growing import predict as prediction
 class RandomForestClassifier(ensembles.ForestClassifier, presets.HasPresets):
     """A random forest for classes.
 
-    The same data and `random_state` give the same forest, bit for bit, on every backend
-    and with any number of threads.
-
     Examples
     --------
     >>> from gpuforest import RandomForestClassifier
@@ -36,17 +33,7 @@ class RandomForestClassifier(ensembles.ForestClassifier, presets.HasPresets):
 
 @params.parameters(params.FOREST, params.OF_NUMBERS, max_features=1 / 3)
 class RandomForestRegressor(ensembles.ForestRegressor, presets.HasPresets):
-    """A random forest for real numbers.
-
-    The same data and `random_state` give the same forest, bit for bit, on every backend
-    and with any number of threads.
-
-    Examples
-    --------
-    >>> from gpuforest import RandomForestRegressor
-    >>> RandomForestRegressor(random_state=0).fit([[0], [1]] * 9, [2.0, 3.0] * 9).predict([[1]])
-    array([3.])
-    """
+    """A random forest for real numbers."""
 
     min_samples_leaf_ = property(ensembles.fewest_rows)
 
@@ -56,21 +43,13 @@ class ExtraTreesClassifier(ensembles.ForestClassifier, presets.HasPresets):
     """Extremely randomized trees for classes.
 
     A split tries one random cut of each of its features, drawn among the feature's bins from
-    the first to the last that hold rows of the node, and takes the best of these cuts. The
-    same data and `random_state` give the same trees, bit for bit, on every backend and with
-    any number of threads.
+    the first to the last that hold rows of the node, and takes the best of these cuts.
 
     References
     ----------
     P. Geurts, D. Ernst and L. Wehenkel, "Extremely randomized trees", Machine Learning 63,
     2006. There the cut is uniform between the smallest and the largest value; here between
     the bins that hold them, whatever their width.
-
-    Examples
-    --------
-    >>> from gpuforest import ExtraTreesClassifier
-    >>> ExtraTreesClassifier(random_state=0).fit([[0], [1]] * 9, ["a", "b"] * 9).predict([[1]])
-    array(['b'], dtype='<U1')
     """
 
     _splitter = "random"
@@ -83,12 +62,6 @@ class ExtraTreesRegressor(ensembles.ForestRegressor, presets.HasPresets):
     """Extremely randomized trees for real numbers.
 
     A split tries one random cut of each of its features, see `ExtraTreesClassifier`.
-
-    Examples
-    --------
-    >>> from gpuforest import ExtraTreesRegressor
-    >>> ExtraTreesRegressor(random_state=0).fit([[0], [1]] * 9, [2.0, 3.0] * 9).predict([[1]])
-    array([3.])
     """
 
     _splitter = "random"
@@ -97,7 +70,7 @@ class ExtraTreesRegressor(ensembles.ForestRegressor, presets.HasPresets):
 
 @params.parameters(params.EMBEDDING, params.UNSUPERVISED, max_depth=5)
 class RandomTreesEmbedding(bases.TransformerMixin, ensembles.UnsupervisedForest):
-    """Rows as the leaves that they reach in completely random trees.
+    """Turns rows into the leaves that they reach in completely random trees.
 
     Each tree fits a random target with one random cut a node. A row becomes a vector of zeros
     with a one for its leaf in each tree.
@@ -141,7 +114,7 @@ class RandomTreesEmbedding(bases.TransformerMixin, ensembles.UnsupervisedForest)
 
         Returns
         -------
-        float64 csr_matrix (or array) of shape (n_samples, n_out), n_out the leaves of all trees
+        float64 csr_matrix (or array) of shape (n_samples, number of all leaves)
         """
         leaves = to_host(self._walk(X, prediction.apply))
         forest = self.forest_
@@ -155,16 +128,8 @@ class RandomTreesEmbedding(bases.TransformerMixin, ensembles.UnsupervisedForest)
         return indicator if self.sparse_output else indicator.toarray()
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the columns of `transform`: randomtreesembedding_{tree}_{leaf}.
-
-        Parameters
-        ----------
-        input_features : names of the features in training, or None
-
-        Returns
-        -------
-        ndarray of str objects of shape (n_out,)
-        """
+        """Names of the columns of `transform`, randomtreesembedding_{tree}_{leaf}, as an ndarray
+        of str objects. `input_features` are the names of the features in training, or None."""
         check_is_fitted(self)
         _check_feature_names_in(self, input_features, generate_names=False)
         offsets, at = self.forest_.tree_offsets, np.flatnonzero(is_leaf(self.forest_.nodes))

@@ -36,11 +36,11 @@ LOOKED_AT = 2048  # rows, evenly spaced, that say how wide the middle half is
 def even_edges(X: Any, max_bins: int | str, categories: Categories, backend: Backend) -> BinEdges:
     """Bins of equal width between the least and the largest value of each feature.
 
-    A cut is drawn from a node's bins with the same chance for each. Where bins are equally wide,
-    it is uniform between the node's least and largest value, as in the paper, up to the width of
-    a bin. Bins by quantiles would make cuts between inliers as likely as cuts next to an anomaly.
-    max_bins="auto" means `EVEN_BINS`, and more where a few values lie so far out that all others
-    would share a few bins. X [N, F] may be sparse, or lie on the backend's device.
+    A cut is drawn from a node's bins with the same chance for each. If bins are equally wide, it
+    is uniform between the node's least and largest value, as in the paper, up to the width of a
+    bin. Bins by quantiles would make cuts between inliers as likely as cuts next to an anomaly.
+    max_bins="auto" means `EVEN_BINS`, or more if far outliers would leave few bins for the other
+    values. X [N, F] may be sparse, or lie on the backend's device.
     """
     columns, kinds = [], np.zeros(X.shape[1], np.uint8)
     low, high = _ranges(X, backend)
@@ -107,7 +107,7 @@ class IsolationForest(bases.OutlierMixin, ensembles.UnsupervisedForest):
     Notes
     -----
     Rows with missing values go to a random side of each cut. If there are more than 32,768 rows,
-    trees draw theirs from 32,768 of them, which are drawn once.
+    all trees draw from the same 32,768 of them.
 
     References
     ----------
@@ -129,32 +129,20 @@ class IsolationForest(bases.OutlierMixin, ensembles.UnsupervisedForest):
     _to_sklearn = staticmethod(deferred("gpuforest.export.sklearn", "isolation_to_sklearn"))
 
     def predict(self, X: Any) -> np.ndarray:
-        """Whether rows are inliers, 1, or anomalies, -1: `decision_function(X)` is below zero.
-
-        Returns
-        -------
-        int64 array of shape (n_samples,)
-        """
+        """1 for inliers, -1 for anomalies (`decision_function(X)` is below zero), int64 of shape
+        (n_samples,)."""
         return np.where(self.decision_function(X) < 0, -1, 1)
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """`score_samples(X)` minus `offset_`: anomalies are below zero.
-
-        Returns
-        -------
-        float64 array of shape (n_samples,)
-        """
+        """`score_samples(X)` minus `offset_`, float64 of shape (n_samples,): anomalies are below
+        zero."""
         return np.asarray(self.score_samples(X) - self.offset_)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """How normal rows are: minus 2 to the power of - E(h) / c(`max_samples_`).
 
-        E(h) is the mean path length, over the trees, and c(n) that of a random tree for n rows.
-        From -1, an anomaly, to 0; rows without a structure have about -0.5.
-
-        Returns
-        -------
-        float64 array of shape (n_samples,), on the host
+        E(h) is the mean path length over the trees, and c(n) the path length of a random tree for
+        n rows. From -1, an anomaly, to 0; rows without a structure have about -0.5.
         """
         return self._scores(arrays.to_host(self._walk(X, prediction.predict)))
 
@@ -249,11 +237,10 @@ def depth_of(n_drawn: int) -> int:
 
 
 def pool_of(seed: int, n_rows: int, n_drawn: int, weights: np.ndarray | None) -> np.ndarray | None:
-    """The rows that trees draw theirs from, i64[...]; None: all.
+    """The rows that trees draw their `n_drawn` rows from, i64[...]; None: all.
 
-    Of equal weights each row comes once, and rows ascend; those of weight zero are not there.
-    Others are drawn with replacement, with chances in proportion to their weights i32[n_rows], so
-    that a row of weight two is as two rows. A tree draws `n_drawn` rows.
+    If all weights i32[n_rows] are equal or 0, each row of weight > 0 comes at most once, and rows
+    ascend. Else rows are drawn with replacement, by their weights.
     """
     size = max(POOL_ROWS, 8 * n_drawn)
     counted = np.arange(n_rows) if weights is None else np.flatnonzero(weights)

@@ -224,6 +224,7 @@ OF_SURVIVAL = NO_CLASSES | {
     "oob_prediction_": ("float64 ndarray of shape (n_samples,)",
         "Risks by the trees that did not draw the row; NaN if every tree drew it."),
     "estimators_": ("list of trees", "The trees, which predict like the forest."),
+    "example": None,
 }  # fmt: skip
 OF_A_TREE = PLAIN_LEAF | {
     "max_features": (None, [*FEATURES, StrOptions({"sqrt", "log2"}), None],
@@ -235,6 +236,7 @@ OF_A_TREE = PLAIN_LEAF | {
     "forest_": ("gpuforest.core.forest.Forest", "The tree as arrays."),
 }  # fmt: skip
 UNSUPERVISED = NO_CLASSES | PLAIN_LEAF | {
+    "example": None,
     "n_estimators": (100, [at_least(1)], "Number of trees."),
     "categorical_split": ("subset", [StrOptions({"subset", "multiway"})],
         f'{SUBSETS}; "multiway": a branch for each category.'),
@@ -452,7 +454,7 @@ def parameters(names: str, *tables: Table, **defaults: Any) -> Callable[[T], T]:
         cls._parameter_texts = {name: row[2] for name, row in rows.items()}
         documented = [(name, _type(*row), row[2]) for name, row in rows.items()]
         attributes = [(name, *table[name]) for name in known if name[-1] == "_"]
-        documentation.describe(cls, documented, attributes)
+        documentation.describe(cls, documented, attributes, table["example"])
         return cls
 
     return decorate

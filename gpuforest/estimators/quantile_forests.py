@@ -300,12 +300,6 @@ class RandomForestQuantileRegressor(QuantileForest):
     References
     ----------
     N. Meinshausen, "Quantile regression forests", JMLR 7, 2006.
-
-    Examples
-    --------
-    >>> from gpuforest import RandomForestQuantileRegressor
-    >>> RandomForestQuantileRegressor(random_state=0).fit([[0]] * 99, range(99)).predict([[0]])
-    array([49.])
     """
 
 

@@ -39,33 +39,30 @@ else:
 def oob_permutation_importance(
     forest: Any, X: Any, y: Any, *, groups: Sequence[Sequence[int | str]] | None = None
 ) -> Bunch:
-    """How much worse each tree predicts the rows out of its bag when a feature is permuted
-    among them.
+    """The loss of each tree's score on the rows out of its bag when a feature is permuted there.
 
-    No other data are needed, and a feature of many values is not preferred, as it is by
-    `feature_importances_`. Where two features hold the same information, each makes up for the
-    other, and both seem unimportant. The permutations come from the forest's seed: the same
-    forest gives the same importances on every backend.
+    It needs no other data, and does not prefer features of many values, as
+    `feature_importances_` does. If two features hold the same information, each replaces the
+    other, and both seem unimportant. The permutations come from the forest's seed, so the
+    importances are the same on every backend.
 
     Parameters
     ----------
     forest : RandomForest*, ExtraTrees* or Bagging*, fitted, with bags
-        Not a bag that was loaded from a file, which does not know how its rows were drawn.
+        A Bagging* from a file does not know its bags.
     X, y : as for `fit`, the data that the forest was fitted to; `BinnedData` too
     groups : lists of features, by number or name, default=None
-        The features of a group are permuted together, by the same order: the importance of what
-        they hold between them, such as the columns of a one-hot encoding. There is then one
-        importance for each group in place of each feature.
+        The features of a group, such as the columns of a one-hot encoding, are permuted together
+        by one order, and each group (not each feature) has an importance.
 
     Returns
     -------
     Bunch
         importances : float64 ndarray of shape (n_features, n_estimators)
-            Of classes the decrease of the tree's accuracy (of several outputs, the share of
-            rows whose outputs are all right), of numbers the increase of its mean squared
-            error. NaN for trees whose bag has all rows.
-        importances_mean, importances_std : float64 ndarray of shape (n_features,), over the
-            trees
+            The decrease of the tree's accuracy (of several outputs, the share of rows whose
+            outputs are all right), or the increase of its mean squared error. NaN for trees
+            whose bag has all rows.
+        importances_mean, importances_std : float64 ndarray of shape (n_features,), over trees
         importances_error : float64 ndarray of shape (n_features,), standard errors of the means
 
     Raises
@@ -73,7 +70,7 @@ def oob_permutation_importance(
     TypeError
         Another kind of estimator.
     ValueError
-        One that has no bags or does not know them; other data than it was fitted to.
+        An estimator without known bags; other data than in training.
 
     References
     ----------
@@ -99,25 +96,25 @@ def oob_permutation_importance(
 
 
 def oob_impurity_importance(forest: Any, X: Any, y: Any) -> Bunch:
-    """How much the splits of each feature decrease the impurity of the rows out of bag.
+    """The decrease of the impurity of the rows out of bag by the splits of each feature.
 
-    `feature_importances_` uses the same rows to choose splits and to measure them. So a feature
-    without information seems to have some importance, and more if it has more values, because
-    there are more splits to choose from. The rows out of bag had no part in the choice: by them,
-    a feature without information has an importance of 0 on average, above or below by chance. One
-    walk of the rows down the trees is enough, so this takes a fraction of the permutations' time.
+    `feature_importances_` chooses splits and measures them by the same rows. So a feature without
+    information seems important, and more so with more values, because it has more splits. The
+    rows out of bag had no part in the choice: by them, a feature without information has an
+    importance of 0 on average. One walk of the rows down the trees is enough, so this takes a
+    fraction of the permutations' time.
 
     Parameters
     ----------
-    forest, X, y : as of `oob_permutation_importance`
+    forest, X, y : as for `oob_permutation_importance`
 
     Returns
     -------
     Bunch
         importances : float64 ndarray of shape (n_features, n_estimators)
-            Decreases of Gini's impurity, of numbers of the variance, summed over each tree's
-            splits and divided by its rows out of bag, whatever the criterion. They do not add up
-            to one. NaN for trees whose bag has all rows.
+            Decreases of Gini's impurity, or for numbers of the variance, summed over each tree's
+            splits and divided by its rows out of bag, for any criterion. They do not add up to
+            one. NaN for trees whose bag has all rows.
         importances_mean, importances_std, importances_error : as there
         measure : str, the label of the axis in `plot_importances`
 
@@ -219,11 +216,11 @@ OUT_OF_BAG = {
 
 @params.parameters(params.BORUTA, params.OF_BORUTA)
 class BorutaSelector(SelectorMixin, bases.MetaEstimatorMixin, bases.BaseEstimator):
-    """Selects all features that say something about the target.
+    """Selects all features that are related to the target.
 
     In each round a forest sees the features and their shadows, which hold the same values in a
     random order. A feature that is more important than every shadow scores a hit. After each
-    round features with more hits than chance gives are confirmed, and those with fewer are
+    round, features with more hits than by chance are confirmed, and features with fewer hits are
     rejected and leave. Values are binned once; shadows are permuted bin codes.
 
     Notes
@@ -254,14 +251,7 @@ class BorutaSelector(SelectorMixin, bases.MetaEstimatorMixin, bases.BaseEstimato
     random_state: Any
 
     def fit(self, X: Any, y: Any = None) -> BorutaSelector:
-        """Find the features that say something.
-
-        Parameters
-        ----------
-        X : array-like, frame or sparse matrix of shape (n_samples, n_features), or BinnedData
-            Numbers, categories and missing values, as for the forest's `fit`.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Only `BinnedData` may bring their own.
+        """Find the features that are related to the target.
 
         Raises
         ------

@@ -291,15 +291,7 @@ class DecisionTreeClassifier(SingleTree, Classifier):
     """A decision tree (CART) for classes.
 
     Where every feature has at most 1,023 distinct values (or `max_bins`) this is the exact
-    tree; otherwise thresholds are chosen among 254 (or `max_bins` - 1) edges a feature. The
-    same data and `random_state` give the same tree, bit for bit, on every backend.
-
-    Examples
-    --------
-    >>> from gpuforest import DecisionTreeClassifier
-    >>> tree = DecisionTreeClassifier().fit([[0.0], [1.0], [2.0]], ["a", "a", "b"])
-    >>> tree.predict([[1.4], [1.6]]).tolist()
-    ['a', 'b']
+    tree; otherwise thresholds are chosen among 254 (or `max_bins` - 1) edges a feature.
     """
 
     __metadata_request__predict_proba: ClassVar[dict[str, str]] = {"check_input": UNUSED}
@@ -311,12 +303,4 @@ class DecisionTreeClassifier(SingleTree, Classifier):
 
 @params.parameters(params.SINGLE_TREE, params.OF_NUMBERS, params.OF_A_TREE)
 class DecisionTreeRegressor(SingleTree, Regressor):
-    """A decision tree (CART) for real numbers; how exact and how reproducible it is, see
-    `DecisionTreeClassifier`.
-
-    Examples
-    --------
-    >>> from gpuforest import DecisionTreeRegressor
-    >>> DecisionTreeRegressor().fit([[0], [1], [2]], [2.0, 3.0, 5.0]).predict([[1]])
-    array([3.])
-    """
+    """A decision tree (CART) for real numbers, as exact as `DecisionTreeClassifier`."""
