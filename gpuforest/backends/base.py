@@ -254,7 +254,7 @@ class Backend(ABC):
         return 0
 
     def grow_subtrees(self, training: Training, slots: Frontier, kind: SplitKind) -> Subtrees:
-        """Grow the whole subtree of each slot, of which there is one at least."""
+        """Grow the whole subtree of each slot; there is at least one slot."""
         raise NotImplementedError
 
     # forests

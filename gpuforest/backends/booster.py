@@ -34,7 +34,7 @@ class Boosting:
     share, subsample : the part of the allowed features that a node tries, and of the rows that a
         round grows from
     signs : i8[F]; groups : bool[n, F], see `TreeRules`
-    row_groups : i32[N], the numbers of the rows' groups, of which a round draws whole ones, or None
+    row_groups : i32[N] or None, the numbers of the rows' groups; a round draws whole groups
     memory : bytes that the histograms of all open nodes may take
     watched, by_loss : whether raw predictions, or the mean loss, are asked for after each round
     """
@@ -65,7 +65,7 @@ class Boosting:
 
     @property
     def n_drawn(self) -> int:
-        """R, the rows that a round grows from; where groups are drawn, at most so many."""
+        """R, the number of rows that a round grows from; the most where it draws groups."""
         if self.row_groups is not None:
             return self.n_rows
         return min(max(1, int(self.subsample * self.n_rows)), self.n_rows)
@@ -225,7 +225,7 @@ class Booster(ABC):
         """The round; None if gradients were too large."""
 
     def close(self) -> None:  # noqa: B027
-        """End what waits for work, if anything does."""
+        """Stop the worker threads, if any."""
 
 
 def root_key(seed: int, tree: int) -> int:
@@ -245,7 +245,7 @@ def in_monotonic_order(tree: GrownTree, signs: np.ndarray) -> np.ndarray:
     """What the leaves add, f64[L], cut off where the two sides of a split break its constraint:
     both at the middle between the leaves that break it most.
 
-    Quantiles need it: the bounds within which trees grow are those of mean gradients.
+    Quantiles need it: trees grow within the bounds of mean gradients.
     """
     values: np.ndarray = tree.leaves["added"].copy()
     feature, _, _, child = nodes.unpack(np, tree.nodes)

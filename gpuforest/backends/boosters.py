@@ -204,7 +204,7 @@ class PreparedTree:
         return GrownTree(nodes[:M].copy(), sets[:n_words].copy(), leaves[: (M + 1) // 2].copy())
 
     def send_helpers(self) -> None:
-        """Have other threads of the team help, counting those that still do."""
+        """Ask other threads of the team to help; threads that still help count."""
         self.check_helpers()
         self.owner = threading.get_ident()
         lacking = self.n_helpers - len(self.helping)
@@ -227,7 +227,7 @@ class PreparedTree:
         return self.team.has_tasks or threading.get_ident() == self.owner
 
     def check_helpers(self) -> None:
-        """Forget threads that have ended; raise an error of theirs."""
+        """Forget threads that have ended, and raise their errors."""
         for done in [*self.helping]:
             with suppress(Empty):
                 error = done.get_nowait()
@@ -293,8 +293,8 @@ class NumbaBooster(NumpyBooster):
         return sums
 
     def grow_trees(self, keys: list[int]) -> None:
-        """Each thread grows trees of its own, and all share the work on those that are left over,
-        one after another."""
+        """Each thread grows an equal number of whole trees. All threads share the work on the
+        remaining trees, one after another."""
         K = len(keys)
         trees: dict[int, GrownTree] = {}
 
@@ -343,14 +343,14 @@ class NumbaBooster(NumpyBooster):
 def columns_of(matrix: BinnedMatrix, stats: Array) -> records.BoostColumns:
     """The columns of a binned matrix, each of one feature or of several; stats i64[N, words].
 
-    Adjacent features share a column if in no row more than one of them has another code than its
-    most common one, its `rest`, as those of a one-hot encoding. A row then adds to one histogram
-    instead of many ("exclusive feature bundling" of Ke et al., "LightGBM", 2017). Such a column has
-    the codes
+    Adjacent features share a column if in every row at most one of them differs from its most
+    common code, its `rest`, as the columns of a one-hot encoding do. A row then adds to one
+    histogram instead of many ("exclusive feature bundling" of Ke et al., "LightGBM", 2017). A
+    shared column has the codes
 
-        0 .. n_bins(a) - 1: a's but for its rest | n_bins(b) of b's but for its rest | .. | none
+        0 .. n_bins(a) - 1: codes of a without its rest | n_bins(b) codes of b likewise | .. | none
 
-    where missing values have the code n_bins. In a column of its own a feature has all its codes.
+    where missing values have the code n_bins. Alone in a column, a feature has all its codes.
 
     Where the matrix's codes lie by columns already, these are used, and missing values change
     their code there: a copy would take as much memory again, and nothing else reads them.
@@ -360,7 +360,7 @@ def columns_of(matrix: BinnedMatrix, stats: Array) -> records.BoostColumns:
     for column, n in zip(codes, n_bins.tolist(), strict=True):
         if n < missing:
             column[column == missing] = n
-    # with few rows, to look for such features takes longer than all histograms
+    # with few rows, looking for them takes longer than all histograms
     runs = list(exclusive(codes, n_bins)) if codes.shape[1] > 4 else [[-1]] * len(codes)
     starts = np.cumsum([0, *(len(run) for run in runs)])
     of_feature = np.repeat(np.arange(len(runs)), np.diff(starts)).astype(np.int32)

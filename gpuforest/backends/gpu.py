@@ -63,8 +63,8 @@ def usable() -> bool:
 
 @contextmanager
 def device_errors() -> Iterator[None]:
-    """Turn errors of CuPy that are no fault of this package into a BackendError: no memory is left,
-    a library or a header is missing, or the compiler of kernels fails."""
+    """Turn errors of CuPy's surroundings into a BackendError: no memory is left, a library or a
+    header is missing, or the compiler of kernels fails."""
     try:
         yield
     except Exception as error:

@@ -34,7 +34,7 @@ class NumpyNodes(Nodes):
         slot = 8 * fit.rules.n_tried * fit.n_codes * (fit.n_channels + 1)
         # the widest level has at most half as many slots as there are leaves
         chunk, level = max(backend.memory_budget, slot), slot * n_trees * fit.leaves[0] / 2
-        # both sides and the scores of all cuts; those of the chunk before may still take memory
+        # both sides and the scores of all cuts, maybe also of the chunk before
         histograms = 13 * chunk if level > chunk else 9 * level
         kept = fit.level_bytes(
             n_trees, fit.kind.split_words(fit)[1]
@@ -112,7 +112,7 @@ def deep_wave_bytes(fit: Fit, n_threads: int, n_trees: int) -> float:
     most = R if alone else max(n_trees * R // (4 * n_threads), min(R, MIB // F))
     scratch = fit.kind.scratch_bytes(fit, most) + MIB
     row = F * fit.code_bytes
-    # copies of codes; MIB has room for those that stay in the cache
+    # copies of codes; MIB has room for the copies that stay in the cache
     scratch += max(0, row * sum(block_rows(row, fit.n_rows, int(most))) - CACHE_BYTES)
     together = min(n_trees, DEEP_ROWS / R)
     if alone:

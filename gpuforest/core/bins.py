@@ -49,7 +49,7 @@ class BinEdges:
     # 0 .. n - 1; code n stands for any other value, such as a rare one or one that training never
     # saw. So the edges are 0 .. n - 1
     categories: Categories = field(default_factory=dict)
-    # features of categories that are numbers here: their edges are those of the numbers
+    # categorical features whose categories became numbers: their edges lie among these numbers
     statistics: Statistics = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:

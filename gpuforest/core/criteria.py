@@ -54,7 +54,7 @@ from gpuforest.impurity import entropy, gini, misclassification
 Array = Any
 Pair = tuple[np.ndarray, np.ndarray]
 
-# the numbers of the criteria in compiled kernels; those of class counts precede SQUARED_ERROR
+# the numbers of the criteria in compiled kernels; criteria of class counts precede SQUARED_ERROR
 GINI, ENTROPY, MISCLASSIFICATION, SQUARED_ERROR, POISSON, INFORMATION = range(6)
 ABSOLUTE_ERROR, LOGRANK = 6, 7
 
@@ -314,7 +314,7 @@ CRITERIA["logrank"] = replace(
 
 
 class CriterionNames(Set[str]):
-    """The names of a task's criteria, including those that are added to `CRITERIA` later."""
+    """The names of a task's criteria; names added to `CRITERIA` later appear here, too."""
 
     _from_iterable = set  # the type of unions and intersections
 

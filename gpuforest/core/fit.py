@@ -15,7 +15,7 @@ ROUNDING = 1e-12  # of sums of probabilities
 # Bytes for a node of trees whose splits are chosen again: of several trees, besides their sums,
 # and of a tree whose links are Python's numbers
 CHOOSING, LINKS = 70, 250
-CHOSEN_AT_ONCE = 2**22  # sums of such nodes at a time: forest.py's GROUP_VALUES
+CHOSEN_AT_ONCE = 2**22  # channel sums of these nodes in memory: forest.py's GROUP_VALUES
 WALKED = 32  # bytes of a row and a tree that are walked for unbiased importances
 
 

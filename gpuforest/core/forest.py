@@ -172,7 +172,7 @@ class Forest:
 
     def combined(self, sums: Any, n_trees: int | None = None) -> Any:
         """The predictions of the first trees, or of all, from the sums over them; both
-        f64[N, n_values]. A median is none of a sum: see `predict`."""
+        f64[N, n_values]. `predict` computes medians."""
         if self.combine == "sum":
             return sums
         if self.tree_weights is not None:
@@ -196,8 +196,8 @@ class Forest:
 
     @cached_property
     def sparse_values(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The values that are not zero, for classes: where those of each leaf begin i64[V + 1],
-        their columns i32[n] and the values f64[n]."""
+        """The nonzero values, of classes: the first of each leaf i64[V + 1], their columns i32[n],
+        and the values f64[n]."""
         nonzero = self.values != 0
         counts = np.count_nonzero(nonzero, axis=1)
         return (
@@ -243,8 +243,8 @@ class Forest:
         return self.added_up(sums, first, last)
 
     def added_up(self, sums: np.ndarray, first: int, last: int) -> np.ndarray:
-        """Sums i64[m, ...] of the leaves of the trees first .. last - 1, with those of every split,
-        which are written into the same array."""
+        """`sums` i64[m, ...], which holds sums of the leaves of the trees first .. last - 1, with
+        the sums of every split written into it."""
         begin, levels = self.tree_offsets[first], self.levels(first, last)
         leaf = is_leaf(self.nodes[begin : self.tree_offsets[last]])
         for parents, children in zip(levels[-2::-1], levels[:0:-1], strict=True):
@@ -264,7 +264,7 @@ def joined(trees: list[Forest]) -> Forest:
     ]
     sizes = np.concatenate([np.diff(tree.tree_offsets) for tree in trees])
     values = [tree.leaf_values for tree in trees]
-    if any(own is not None for own in values):  # of a tree without, those that its sums give
+    if any(own is not None for own in values):  # a tree without them predicts by its sums
         values = [
             tree.coding.values(tree.leaf_sums) if own is None else own
             for tree, own in zip(trees, values, strict=True)

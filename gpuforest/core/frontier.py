@@ -50,7 +50,7 @@ class Frontier:
 
     @classmethod
     def of_rows(cls, rows: Array, weights: Array | None, begin: Array, end: Array) -> Frontier:
-        """Slots of which kernels read the rows alone."""
+        """Slots for kernels that read only their rows."""
         no: Any = None
         return cls(no, no, no, begin, end, no, no, no, rows, weights, rows.shape[0])
 
@@ -87,7 +87,7 @@ class Frontier:
         return replace(self, rows=rows, weights=weights)
 
     def only_allowed(self, xp: Any, features: Array) -> Array:
-        """`features` i32[S, k], with -1 for those that a slot's tree did not draw."""
+        """`features` i32[S, k], with -1 for features that a slot's tree did not draw."""
         assert self.allowed is not None
         at = xp.astype(self.tree, xp.int64)[:, None] * self.allowed.shape[1] + features
         at = xp.reshape(xp.where(features < 0, 0, at), (-1,))
@@ -126,7 +126,7 @@ class Splits:
     left: Annotated[Array, "i64[S, C]"]  # channel sums of the left side
     tried: Annotated[Array, "i64[S]"]  # number of features that varied and were tried
     # bit c of a slot's words is set where code c goes left; or the words of its combination. W is
-    # zero if no feature is categorical and none are combined
+    # zero without categorical features and combinations
     sets: Annotated[Array, "u64[S, W]"]
 
     @classmethod

@@ -64,8 +64,8 @@ def combined(nodes: Array) -> Array:
 
 
 def words_of(xp: Any, nodes: Array, set_words: Array, oblique: bool) -> Array:
-    """The words of each node's set, of which a feature has set_words i64[F], or combination (only
-    in an `oblique` forest), i64[M]."""
+    """The number of words of each node's set (set_words i64[F] of its feature) or combination (in
+    an `oblique` forest), i64[M]."""
     by_set = has_set(nodes)
     feature = xp.astype(nodes >> FEATURE_SHIFT, xp.int64)
     words = xp.where(by_set, xp.take(set_words, xp.where(by_set, feature, 0)), 0)

@@ -64,7 +64,7 @@ class Sampling:
     factors: np.ndarray | None = None  # i32[N], the weight that a draw of each row adds to the bag
     # instead of factors, the classes of each bag are balanced: a draw of class c adds about
     # n_draws * balance / (classes in the bag * draws of c), and with several outputs `balance`
-    # times the product of such ratios; 0: a draw adds one
+    # times the product of these ratios; 0: a draw adds one
     balance: int = 0
     draw_weight: float = 1.0  # the mean weight that a draw adds
     # rows of positive weight are drawn without replacement; then weights multiply the statistics

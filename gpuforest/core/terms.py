@@ -34,8 +34,8 @@ from gpuforest.core.rules import Rules
 
 BINS = 255  # of a combination in a node: equal steps from its least to its greatest sum
 DRAWS = 2**33  # hashed with a node's key, and a combination's number: what it draws
-STRIDE = 16  # hashes of a combination, of which it uses one a feature
-ROUNDS = 2**34  # and the round, of those after the first: the key for its random cuts
+STRIDE = 16  # hashes reserved for a combination, which uses one a feature
+ROUNDS = 2**34  # hashed with the number of a later round: the key for its random cuts
 ALL_LEFT = 2**31 - 1  # the threshold of a split that sends all sums left
 WEIGHT_BITS, WEIGHT_ZERO = 4, 8
 # where the parts of a record begin, see `walking_records`
@@ -91,7 +91,7 @@ NO_COMBINATIONS = Combining(
 
 
 def combined_bins(edges: BinEdges) -> int:
-    """Bins of a combination: not fewer than a feature has, so that features alone keep theirs."""
+    """Bins of a combination: at least the bins of any feature."""
     return max(BINS, edges.n_codes - 1)
 
 

@@ -33,19 +33,18 @@ from gpuforest.kernels.shared.constants import WIDE
 
 NODES_AT_ONCE = 2**16  # that a thread places: their scratch stays in a core's cache
 NO_NUMBERS, NO_SETS = np.zeros(0, np.int64), np.zeros(0, np.uint64)
-# What became of the S slots of one depth, of which W are wide, on the backend's device: of the
-# slots the kind i8[S] (NONE, LEAF, DEEP or WIDE) and the channel sums i64[S, C]; of the wide ones
-# the feature i32[W] (-1: the split was refused, and the slot is a leaf), bin i32[W], missing_left
-# bool[W] and sets u64[W, ...] of their splits, see records.Splits. Slots 2 i and 2 i + 1 of the
-# next level are below the i-th wide slot
+# The S slots of one depth and the splits of its W wide slots, on the backend's device: kind i8[S]
+# (NONE, LEAF, DEEP or WIDE), channel sums i64[S, C]; feature i32[W] (-1: the split was refused, and
+# the slot is a leaf), bin i32[W], missing_left bool[W] and sets u64[W, ...], see `Splits`. Slots
+# 2 i and 2 i + 1 of the next level are below the i-th wide slot
 Level = tuple[Array, Array, Array, Array, Array, Array]
 
 
 def grown_wave(
     backend: Backend, training: Training, levels: list[Level], parts: list[Subtrees]
 ) -> forest.Forest:
-    """The trees of a wave from its levels, of which the first holds the roots, and the subtrees of
-    the deep slots of all levels. The second list is emptied, to make room."""
+    """The trees of a wave from its levels, the roots first, and from the subtrees of all deep
+    slots. The list `parts` is emptied, to make room."""
     xp, coding = backend.xp, training.target.coding
     n_trees, depth, subtrees = levels[0][0].shape[0], len(levels), parts.pop()
     # 1. the slots of all levels, one level after another, linked to those below them
@@ -55,7 +54,7 @@ def grown_wave(
     S, n_words = len(kind), sets[0].shape[1]
     link, word, leaf = np.zeros(S, np.int64), np.zeros(S, np.uint64), np.empty(S, np.int64)
     text_of(backend, kernels.link_slots)(kind, *splits, n_trees, link, word, leaf)
-    # 2. the sums of their leaves, and then of those in subtrees; in this order leaves are numbered
+    # 2. the sums of leaves in levels, then in subtrees; leaves are numbered in this order
     leaf = leaf[: np.count_nonzero(is_leaf(word))]
     leaf_sums = xp.concat([xp.take(sums, backend.asarray(leaf), axis=0), subtrees.leaf_sums])
     del sums
@@ -64,7 +63,7 @@ def grown_wave(
         leaf_sums, number = backend.nodes.distinct_rows(backend, leaf_sums)
     else:
         leaf_sums, number = backend.asnumpy(leaf_sums), NO_NUMBERS
-    # 3. where the sets of splits begin; those of subtrees follow
+    # 3. where the sets of splits begin, in levels and then in subtrees
     set_at, words = NO_NUMBERS, NO_SETS
     if n_words:
         set_at, words = np.zeros(S, np.int64), backend.asnumpy(xp.concat(sets)).reshape(-1)
@@ -144,7 +143,7 @@ def _forest(
 
 
 def _on_host(backend: Backend, subtrees: Subtrees, n_before: int) -> Subtrees:
-    """The subtrees in host arrays, without their sums. `n_before`: leaves before theirs."""
+    """The subtrees in host arrays, without their sums. n_before : number of leaves in levels"""
     names = ("offsets", "nodes", "first_leaf", "set_at", "sets")
     arrays = {name: getattr(subtrees, name) for name in names}
     arrays = {name: None if a is None else backend.asnumpy(a) for name, a in arrays.items()}
@@ -183,7 +182,7 @@ def merged(waves: list[forest.Forest], training: Training, n_threads: int) -> fo
     nodes, number = np.empty(first_node[-1], np.uint64), None
     if training.target.coding.is_classes:
         table, number = distinct_rows([wave.leaf_sums for wave in parts])
-        parts = [replace(wave, leaf_sums=table) for wave in parts]  # and theirs are freed
+        parts = [replace(wave, leaf_sums=table) for wave in parts]  # frees their own tables
     else:
         table = np.empty((first_row[-1], training.n_channels), np.int64)
 

@@ -61,14 +61,14 @@ class BoostedFit:
 
     @property
     def open_nodes(self) -> int:
-        """The most nodes of a tree that are open at the same time: those that have rows enough to
-        be split; or of a path, because without a limit of leaves the last node is split next."""
+        """The most nodes of a tree that are open at the same time: all nodes with enough rows for a
+        split; or, without a limit of leaves, the nodes of a path, whose last one is split next."""
         if self.max_leaves >= self.n_train:
             return PATHS * self.leaves.bit_length()
         return min(self.leaves, self.n_train // (2 * self.min_rows)) + 1
 
     def histograms(self, n_threads: int, memory: int) -> int:
-        """Bytes of all histograms, of which those of open nodes may take `memory`."""
+        """Bytes of all histograms; histograms of open nodes may take `memory` bytes."""
         n, size = self.pools(n_threads), self.histogram_bytes
         return n * size * (SPARE + max(LEAST_POOL, min(self.open_nodes, memory // n // size)))
 

@@ -109,7 +109,7 @@ def fit_edges(
     if max_bins != "auto":
         columns = columns_of(int(max_bins))
     else:
-        # one more bin distinguishes features of FEW_VALUES values from those of more
+        # one more bin tells whether a feature has more than FEW_VALUES values
         columns = columns_of(FEW_VALUES + 1)
         if has_many_values(columns, categories):
             columns = columns_of(MANY_BINS)
@@ -171,8 +171,8 @@ def _sample(
 
 
 def hash_limit(count: int, n_rows: int) -> int:
-    """A number below which lie the hashes of at least `count` of n_rows rows, but for a chance of
-    10**-15."""
+    """A limit below which lie the hashes of at least `count` of n_rows rows; it fails with a chance
+    of 10**-15."""
     return min(2**64 * (count + 8 * math.isqrt(count) + 8) // n_rows, 2**64 - 1)
 
 

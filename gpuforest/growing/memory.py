@@ -67,9 +67,9 @@ def estimate(fit: Fit, backend: Backend) -> MemoryEstimate:
     wave = worker.nodes.wave_bytes(worker, fit, size)
     growing = n_workers * wave + MIB / 2  # threads, Python's objects
     if n_waves > 1 and backend.on_host:
-        # what the waves made is copied, and sums are looked up by keys. What grew is free then,
-        # but of moments, whose tables are as large as the nodes, only large arrays go back to the
-        # system; the last of the tables come after it
+        # waves are copied, and sums are looked up by keys. Memory in which trees grew is free by
+        # then. Tables of moments are as large as the nodes, and only their large arrays go back
+        # to the system; the last tables come after it
         joined = min(n_waves * rows, fit.leaf_rows(T)) if fit.is_classes else n_waves * rows
         joining = T * nodes + 8 * C * joined + (48 * n_waves * rows if fit.is_classes else 0)
         last = 8 * C * rows * min(n_workers, n_waves)

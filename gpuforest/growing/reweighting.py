@@ -18,7 +18,7 @@ from gpuforest.common.sums import blocks, exact_sum
 # as NaN (scikit-learn has the same bound)
 LEAST_SHARE = float(np.finfo(np.float64).eps)
 LN2 = math.log(2)
-TERMS = 14  # of the series of 2**x: what is left out is below the last bit for |x| <= 1/2
+TERMS = 14  # of the series of 2**x: the remainder is below the last bit for |x| <= 1/2
 
 
 # What follows from one tree: how much it counts in the ensemble; its weighted error, from 0 to 1;

@@ -54,10 +54,10 @@ def refuse_overflow(y: np.ndarray, weight: np.ndarray | None) -> None:
 
 
 def warn_of_lost_precision(b: Boosting, baseline: np.ndarray) -> None:
-    """Warn, as UserWarning, of what rounding will take from a fit; baseline : f64[K].
+    """Warn, as UserWarning, if rounded gradients will make a fit worse; baseline : f64[K].
 
-    Outliers are no case: with the squared error they decide the splits long before gradients are
-    rounded. Fits with units a thousand times coarser were as good as those of exact gradients.
+    Outliers need no warning: with the squared error they decide the splits long before gradients
+    are rounded. Units a thousand times coarser gave fits as good as exact gradients.
     """
     if (b.y == b.y[0]).all():
         return  # nothing to learn

@@ -101,8 +101,8 @@ def _narrowest_half(values: np.ndarray) -> tuple[float, float]:
 def integer_weights(weights: np.ndarray, most: int = MAX_TOTAL_WEIGHT) -> np.ndarray:
     """User weights f64[N] >= 0 as integers i32[N]. Whole numbers stay as they are, so that a row of
     weight two equals the row twice. Others are scaled by a power of two, to a total of at most
-    `most`; a positive weight never becomes zero. Kernels would not end, or write
-    anywhere, by others than finite numbers >= 0, one of which is positive: a ValueError."""
+    `most`; a positive weight never becomes zero. A ValueError refuses weights that are negative,
+    not finite, or all zero, with which kernels would not end or write anywhere."""
     try:
         total = exact_sum(weights[rows] for rows in blocks(len(weights)))
     except OverflowError:

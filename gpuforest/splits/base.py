@@ -33,7 +33,7 @@ class Kind:
         return training
 
     def runs_on(self, backend: Backend) -> bool:
-        """Whether this backend grows trees by such splits."""
+        """Whether this backend grows trees by this kind of split."""
         return backend.compiled or not self.cpu_only
 
     def split_words(self, fit: Fit) -> tuple[float, int]:
@@ -94,8 +94,8 @@ class Kind:
     def best(
         self, backend: Backend, training: Training, slots: Frontier, features: Array, need: Array
     ) -> Splits:
-        """The best split of each slot by these features i32[S, k] (-1: none), of which the first
-        need[s] that vary are tried."""
+        """The best split of each slot by its features i32[S, k] (-1: none); the first need[s]
+        features that vary are tried."""
         hist = backend.histogram(training, slots, features)
         return backend.best_split(training, slots, hist, features, need)
 

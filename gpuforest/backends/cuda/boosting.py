@@ -40,7 +40,7 @@ class Sizes:
 
     n_residuals : rows whose residuals or losses are kept, where they are needed
     nodes : of a tree at the most
-    slots : P, histograms of each tree, but for two that are scratch
+    slots : P, histograms of each tree; two more are scratch
     """
 
     def __init__(self, b: Boosting) -> None:
@@ -259,7 +259,7 @@ class CudaBooster(Booster):
 
     @property
     def _leaf_blocks(self) -> tuple[int]:
-        """Blocks of which each takes a leaf."""
+        """Blocks: one for each leaf."""
         return (self.backend.blocks((self.out.M + 1) // 2),)
 
     def add_rests(self, loss: LossOf) -> None:

@@ -282,8 +282,8 @@ def plan_of(
 
 
 def cells_of(training: Training, limit: int, warps: int) -> int:
-    """Bytes for histograms of as many features as warps, or of as many as fit a part of the
-    memory; or for counts of codes, to sort by; or none. Where features are categorical or combined,
+    """Bytes for the histograms of a feature per warp, or of fewer features that fit a part of the
+    memory; or for counts of codes, to sort by; or 0. Where features are categorical or combined,
     rows are always sorted."""
     C, B = training.n_channels, training.grown_codes
     words = (C if training.target.coding.is_classes else 2 * C - 1) + training.rules.count_rows

@@ -278,7 +278,7 @@ def histograms_of(training: Training, hist: Array) -> structs.Histograms:
 
 
 def slot_bytes(training: Training) -> int:
-    """Bytes of a slot's histograms, and of what else its search takes."""
+    """Bytes of a slot's histograms and of the other arrays of its search."""
     k, cell = training.rules.n_tried, 4 if training.target.coding.is_classes else 8
     cells = training.n_codes * training.hist_channels
     # a score, a cut and a feature's number; and whether each feature varies

@@ -109,8 +109,8 @@ class CudaLevels(CudaLaunches):
         self, training: Training, slots: Frontier, features: Array, tiles: Tiles, n_tiles: int,
         hist: Array,
     ) -> None:  # fmt: skip
-        """Add the slots' rows to `hist`; the histograms that are used hold zeros. Those of slots of
-        one tile need not, if a block's memory holds one (see `histogram_group`)."""
+        """Add the slots' rows to `hist`, whose histograms hold zeros. Histograms of slots of one
+        tile may hold anything, if a block's memory holds one (see `histogram_group`)."""
         S, k = features.shape
         group, words, size = self.histogram_group(training, k)
         y = targets_of(self.xp, training)

@@ -41,7 +41,7 @@ CONSTANTS: dict[str, int | float | tuple[float, ...]] = {
     }.items()
     for name in names.split()
 }
-# the text uses these in #if, where a name that is no macro is silently 0
+# the text uses these in #if, where a name without a macro is silently 0
 CRITERIA = ("GINI", "ENTROPY", "MISCLASSIFICATION", "SQUARED_ERROR", "POISSON")
 IN_IF = ("LIMITED",)
 

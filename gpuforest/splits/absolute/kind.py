@@ -1,7 +1,7 @@
 """Splits by absolute error: cuts of numeric features that bring rows nearest to their medians.
 
 Medians need the rows themselves, so there are no histograms and no deep phase. The search is
-compiled for the CPU; other backends hand such fits over to it.
+compiled for the CPU; other backends hand these fits over to it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Absolute(Kind):
         return 8 * training.rules.n_tried * 4 * (training.n_channels + 1)
 
     def scratch_bytes(self, fit: Fit, most: float) -> float:
-        # rows by feature and by target; of errors as many as there are bins
+        # rows by feature and by target; an error a bin
         n_outputs = fit.n_channels - 1
         return 8 * (9 + 4 * n_outputs) * fit.bag_rows + 80 * min(fit.bag_rows, fit.n_codes)
 

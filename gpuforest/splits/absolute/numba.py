@@ -1,7 +1,7 @@
 """Splits by absolute error, compiled.
 
 A Fenwick tree (Fenwick 1994) holds the weights and moments of the rows on one side of a cut, in
-the order of their targets. Adding a row takes O(log n), and so does finding the median. Two passes
+the order of their targets. Adding a row and finding the median take O(log n) each. Two passes
 over a feature's rows therefore give the errors of both sides of all its cuts in O(n log n).
 
     ranks of the targets, by code    3 5 | 1 | 0 2 4 | missing
@@ -234,8 +234,8 @@ def all_gains(m, absent, factors, wants, work):
 @rare
 def best_cut(m, whole, absent, factors, limits, work):
     """The best cut between m groups: (score, group behind which it lies, whether missing values go
-    left). The Bins `whole` and `absent` are the slot's sums, and those of missing values, which are
-    the last group if there are any."""
+    left). The Bins `whole` and `absent` are the sums of the slot and of its missing values, which
+    are the last group if there are any."""
     best = (-np.inf, 0, False)
     all_gains(m, absent, factors, limits.sign != 0, work)
     for g in range(m - 1):

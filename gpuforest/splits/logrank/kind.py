@@ -1,8 +1,8 @@
-"""Splits by the log-rank statistic: both sides' events against those that the hazards of the
-node's own rows let expect.
+"""Splits by the log-rank statistic: the events of both sides against the events that the hazards
+of the node's rows predict.
 
 A node's hazards need its rows in the order of their times, so there are no histograms that levels
-could share. Trees are grown whole on the CPU; other backends hand such fits over to it.
+could share. Trees are grown whole on the CPU; other backends hand these fits over to it.
 """
 
 from __future__ import annotations

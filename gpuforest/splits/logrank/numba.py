@@ -7,8 +7,8 @@ The rows of a node stay in the order of their times, so one pass over them gives
     hazard rises  1/4  1/3       1/1
     expected      1/4  7/12 7/12 19/12     of each row: the hazard until its time
 
-A side with D events, of which E are expected, has the score D^2 / E. Over both sides that is the
-sum of (D - E)^2 / E, but for a term that all splits of the node share. Hazards are whole multiples
+A side with D events and E expected events has the score D^2 / E. Over both sides that is the
+sum of (D - E)^2 / E plus a term that all splits of the node share. Hazards are whole multiples
 of 2**-30, so E and the scores are equal everywhere.
 """
 

@@ -1,17 +1,17 @@
 """Multiway splits: a branch for each category, as ID3 and C4.5 grow them (Quinlan 1986, 1993).
 
-A forest stores such a split as a chain of binary splits on one feature. Each separates the lowest
-category that is left from the others, so predicting, pruning and importances need no extra code:
+A forest stores a multiway split as a chain of binary splits on one feature. Each separates the
+lowest remaining category from the others, so predicting, pruning and importances need no extra code:
 
     outlook: sunny | overcast | rainy        x in {sunny}?  -- yes: its branch
-                                                 no: x in {overcast}?  -- yes, no: theirs
+                                                 no: x in {overcast}?  -- yes, no: two branches
 
 All links of a chain have the depth of its first link. A feature is not used again below its
 multiway split. Missing values are the last category; categories that the node does not hold go to
 the heaviest branch. Numeric features have cuts.
 
-Trees are grown whole on the CPU, which makes a chain at once; other backends hand such fits over
-to it.
+Trees are grown whole on the CPU, which makes a chain at once; other backends hand these fits
+over to it.
 """
 
 from __future__ import annotations

@@ -43,8 +43,8 @@ from gpuforest.kernels.grow_subtrees.scratch import Scratch
 from gpuforest.splits.base import Kind, draw_features
 from gpuforest.splits.oblique.numba import grow_combined, new_oblique
 
-# A sum is missing where one of its values is, and splits by it leave such rows together: so large
-# a part of the rows should have the sums that are drawn. The mean number is lowered in STEPS
+# A sum is missing where one of its values is missing, and a split leaves these rows together. At
+# least this share of the rows should have the sums; the mean number is lowered in STEPS
 COMPLETE, STEPS = 0.75, 64
 ROW_BYTES = 40  # of a row of a chunk, besides a byte or two for each of its columns
 
@@ -100,9 +100,9 @@ def n_attempts(k: int, n_features: int) -> int:
 def draw(
     xp: Any, keys: Array, first: int, k: int, n_features: int, combining: Combining, n_tried: int
 ) -> tuple[Array, Array]:
-    """Combinations number first .. first + k - 1 of the slots with these keys u64[S], of which
-    n_tried that vary are wanted: features i32[S, k, L], -1 behind the last of a combination and all
-    -1 past the last attempt, and their weights i32[S, k, L]."""
+    """Combinations number first .. first + k - 1 of the slots with these keys u64[S]: features
+    i32[S, k, L], -1 behind the last of a combination and all -1 past the last attempt, and their
+    weights i32[S, k, L]. A slot tries n_tried combinations that vary."""
     S, device, most = keys.shape[0], keys.device, combining.most_features
     number = xp.arange(first, first + k, dtype=xp.uint64, device=device)
     leads = [
@@ -229,7 +229,7 @@ class Oblique(Kind):
         self, backend: Backend, training: Training, slots: Frontier, gathered: Frontier, y: Array,
         features: Array, weights: Array, need: Array,
     ) -> Splits:  # fmt: skip
-        """The best split of each slot by combinations i32[S, k, L], of which some are features."""
+        """The best split of each slot by combinations or single features i32[S, k, L]."""
         xp, k = backend.xp, training.rules.n_tried
         codes, low, shift = backend.project(training, slots, features, weights)
         local = features[:, :, 0]

@@ -34,7 +34,7 @@ class Oblique(NamedTuple):
     """What combinations are drawn from, and scratch."""
 
     combining: Combining
-    terms: I64s2  # i64[3, L], features and weights of a combination, and what else was drawn
+    terms: I64s2  # i64[3, L], features and weights of a combination, and the numbers it drew
     sums: I32s  # of a node's rows
     # [2, n], the columns of the best combination so far and of the one that is looked at, as long
     # as the longest block
