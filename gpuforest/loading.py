@@ -17,9 +17,10 @@ from gpuforest.common.errors import ModelFormatError, damaged, need
 from gpuforest.core import criteria
 from gpuforest.core.forest import Forest
 from gpuforest.core.rules import Sampling
+from gpuforest.data.survival import are_survival
 from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor
 from gpuforest.estimators.quantile_forests import QuantileForest
-from gpuforest.estimators.survival import SurvivalForest, are_survival
+from gpuforest.estimators.survival import SurvivalForest
 from gpuforest.explain import paths, quantile_forest, survival, uncertainty
 from gpuforest.explain.model_facts import WHERE_IT_RUNS
 from gpuforest.export import model_file, sklearn, sklearn_boosting

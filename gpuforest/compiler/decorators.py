@@ -12,6 +12,7 @@ from typing import Any, cast, get_type_hints
 
 import numpy as np
 
+from gpuforest.compiler import code
 from gpuforest.compiler.types import (
     CHOICES,
     Choice,
@@ -129,12 +130,10 @@ class Kernel:
 
     def load(self, choice: Choice) -> tuple[Callable[[bytes], int], Callable[..., bytes]]:
         """The machine code for some types, and what packs its arguments."""
-        from gpuforest.compiler.code import function_of
-
         if choice not in self.choices:
             raise TypeError(f"{self.function.__name__} is not compiled for {choice}")
         form = "".join(format_of(spec, choice) for spec in self.specs)
-        return function_of(self.name_of(choice)), struct.Struct(form).pack
+        return code.function_of(self.name_of(choice)), struct.Struct(form).pack
 
     @cached_property
     def putters(self) -> list[Putter]:

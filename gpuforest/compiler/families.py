@@ -10,8 +10,9 @@ import re
 from collections.abc import Collection, Iterator
 from functools import cache
 from importlib import import_module
+from typing import Any
 
-from gpuforest.compiler import decorators, objects, types
+from gpuforest.compiler import objects, types
 
 SHARED = "shared"  # all trees need them: bags, bins, walks
 TITLES = {  # of each family, for messages
@@ -52,19 +53,19 @@ def type_in(name: str, kind: str) -> str | None:
     return found and found[1]
 
 
-def all_kernels() -> Iterator[decorators.Kernel]:
-    """All kernels."""
+def all_kernels() -> Iterator[Any]:
+    """All kernels: `decorators.Kernel` of each module."""
     for name in objects.MODULES:
         module = import_module(f"gpuforest.{name}")
         yield from (
             value
             for value in vars(module).values()
-            if isinstance(value, decorators.Kernel) and value.__module__ == module.__name__
+            if hasattr(type(value), "name_of") and value.__module__ == module.__name__
         )
 
 
 @cache
-def variants() -> dict[str, tuple[decorators.Kernel, types.Choice]]:
+def variants() -> dict[str, tuple[Any, types.Choice]]:
     """All kernels, for all types that they take, by name."""
     return {
         kernel.name_of(choice): (kernel, choice)

@@ -15,7 +15,7 @@ from collections.abc import Collection
 from contextlib import nullcontext
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj, is_cupy_namespace
@@ -25,9 +25,6 @@ from sklearn import get_config
 from gpuforest.backends import gpu
 from gpuforest.backends.base import Array, Backend
 from gpuforest.common.errors import BackendError
-
-if TYPE_CHECKING:
-    from gpuforest.data.categories import CategoryReader
 
 CUDA, CUDA_MANAGED = 2, 13  # device types of DLPack
 LIBRARIES = {"cupy": "cupy", "torch": "torch", "jax": "jax", "jaxlib": "jax", "cudf": "cudf"}
@@ -41,6 +38,14 @@ TIME = """time|duration|tenure|lifespan|follow.?up|hours|days|weeks|months|years
 EVENT = """event|status|death|died|deceased|fail|cause|observed|churn|relapse|recurrence|outcome
     |(dead|stat|(?<![a-z])(e|delta))(?![a-z])"""
 CATEGORIES = "list it in categorical_features at fit, encode it as numbers or drop it"
+
+
+class Coder(Protocol):
+    """Turns columns of categories into codes; `categories.CategoryReader` does."""
+
+    features: frozenset[int]
+
+    def codes(self, feature: int, column: Any, name: str) -> np.ndarray: ...
 
 
 def is_on_device(X: Any) -> bool:
@@ -302,9 +307,7 @@ def open_frame(X: Any, called: str = "X") -> Any:
         ) from error
 
 
-def frame_to_array(
-    X: Any, categories: CategoryReader | None = None
-) -> tuple[np.ndarray, list[Any]]:
+def frame_to_array(X: Any, categories: Coder | None = None) -> tuple[np.ndarray, list[Any]]:
     """Numbers f32 or f64 [N, F] of a frame, what is missing as NaN, and its column names;
     `categories` turns the columns of categories into codes, if there are some.
 

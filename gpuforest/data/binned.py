@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,24 +15,18 @@ from zipfile import BadZipFile
 import numpy as np
 
 from gpuforest.backends.base import Array, Backend
-from gpuforest.common.arguments import draw_seed
+from gpuforest.backends.registry import get_host_backend
+from gpuforest.common import progress
+from gpuforest.common.arguments import byte_count, draw_seed, thread_count
 from gpuforest.core.bins import BinEdges, Categories, Statistics, TargetStatistic
+from gpuforest.data import passes
+from gpuforest.data.blocks import Blocks
+from gpuforest.data.labels import OF_ROWS, Labels
+from gpuforest.data.passes import Reader
 from gpuforest.growing.edges import DEVICE_VALUES, fit_edges
 
 CODES, REST = "codes.npy", "table.npz"  # the files in the folder of saved data
 FORMAT = 1
-OF_ROWS = ("y", "sample_weight", "groups", "blocks")  # what rows have besides X
-
-
-@dataclass(frozen=True, eq=False)
-class Labels:
-    """Class labels of rows."""
-
-    codes: np.ndarray  # i32[N], positions in `classes`
-    classes: np.ndarray  # the sorted labels
-
-    def __len__(self) -> int:
-        return len(self.codes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,9 +141,6 @@ class BinnedData:
         >>> RandomForestClassifier(random_state=0).fit(data).score(X, X[:, 0] > 0)
         1.0
         """
-        from gpuforest.data.blocks import Blocks
-        from gpuforest.data.passes import Reader, binned_blocks
-
         if not isinstance(blocks, Blocks):
             blocks = Blocks(blocks, target, sample_weight, drop, groups=groups, time=time)
         seed = draw_seed(random_state)
@@ -265,6 +256,60 @@ def edges_of(
         X, max_bins=max_bins, weights=weights, seed=seed, backend=backend, categories=categories
     )
     return replace(edges, statistics=statistics)
+
+
+def binned_blocks(
+    source: Blocks, reader: Reader, path: str | os.PathLike[str] | None, n_jobs: int | None,
+    memory_limit: int | str | None, verbose: int,
+) -> BinnedData:  # fmt: skip
+    """See `BinnedData.from_blocks`."""
+    limit = byte_count(memory_limit)
+    backend, rows = get_host_backend(thread_count(n_jobs)), passes.Rows()
+    place = None if path is None else Path(path)
+    new: AbstractContextManager[Path | None] = unfinished(place) if place else nullcontext()
+    with progress.printing(verbose), new as folder:
+        with progress.stage("learning bins"):
+            summary = passes.summarised(source, reader, rows, backend)
+            data, ordered = learned(reader, summary, rows, backend)
+        shape, dtype = (data.edges.n_features, summary.n_rows), data.edges.code_dtype
+        n_bytes = shape[0] * shape[1] * np.dtype(dtype).itemsize
+        if folder is None and limit is not None and n_bytes > limit:
+            raise ValueError(
+                f"the codes of {shape[1]:,} rows take {n_bytes / 1e6:,.0f} MB, more than "
+                f"memory_limit={memory_limit}: pass path, a folder on a disk"
+            )
+        with progress.stage("binning"):
+            codes = np.empty(shape, dtype) if folder is None else codes_in(folder, shape, dtype)
+            passes.write_codes(source, reader, data.edges, ordered, codes, backend)
+        data = data.with_codes(codes)
+        return finished(folder, data, place) if folder and place else data
+
+
+def learned(
+    reader: Reader, summary: passes.Summary, rows: passes.Rows, backend: Backend
+) -> tuple[BinnedData, passes.Ordered]:
+    """The data of all rows without their codes, after the first pass."""
+    y, weights, groups = rows.target(), rows.checked_weights(), rows.labels("groups")
+    integers = None if weights is None else weights[1]
+    edges, ordered = reader.edges(summary, y, integers, groups, backend)
+    names = getattr(reader, "feature_names_in_", None)  # of strings only
+    data = BinnedData(
+        by_feature=np.empty((edges.n_features, 0), edges.code_dtype),
+        edges=edges,
+        y=y,
+        sample_weight=None if weights is None else weights[0],
+        feature_names=None if names is None else names.tolist(),
+        max_bins=reader.max_bins,
+        categorical_features=reader.categorical_features,
+        min_category_frequency=reader.min_category_frequency,
+        seed=reader.seed,
+        dtype=np.dtype(summary.sample.values.dtype),
+        categorical_split=reader.categorical_split,
+        by_class=reader.has_classes(y) if ordered else None,
+        groups=groups,
+        blocks=rows.labels("blocks"),
+    )
+    return data, ordered
 
 
 @contextmanager

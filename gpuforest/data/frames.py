@@ -13,7 +13,7 @@ import numpy as np
 
 from gpuforest.common.progress import stage
 from gpuforest.common.text import did_you_mean
-from gpuforest.data import arrays, binned, categories
+from gpuforest.data import arrays, categories, labels
 from gpuforest.data.files import (
     DAMAGED,
     PARQUET,
@@ -316,13 +316,13 @@ def select_features(frame: Any, names: Sequence[str]) -> tuple[Any, list[str]]:
     return features, [name for name in frame.columns if name not in wanted]
 
 
-def is_class_target(y: np.ndarray | binned.Labels) -> bool:
+def is_class_target(y: np.ndarray | labels.Labels) -> bool:
     """Whether a target names classes rather than a quantity.
 
     Strings and booleans do; whole numbers (1.0 is one) do where there are at most 20 distinct ones
     and each occurs twice on average; other numbers do not.
     """
-    if isinstance(y, binned.Labels) or y.dtype.kind not in "iuf":
+    if isinstance(y, labels.Labels) or y.dtype.kind not in "iuf":
         return True
     distinct = np.unique(y)
     is_whole = y.dtype.kind != "f" or bool((distinct == np.round(distinct)).all())

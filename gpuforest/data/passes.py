@@ -8,11 +8,8 @@ are added in the order of the rows, because they keep each row's category.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,24 +17,16 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 
 from gpuforest.backends.base import Array, Backend
-from gpuforest.backends.registry import get_host_backend
 from gpuforest.backends.rows import row_hashes, value_dtype
 from gpuforest.common import progress
-from gpuforest.common.arguments import byte_count, thread_count
 from gpuforest.core.bins import SAMPLE_ROWS, BinEdges, Categories, Statistics
-from gpuforest.data import arrays, blocks, validation
-from gpuforest.data.binned import OF_ROWS, BinnedData, Labels, codes_in, finished, unfinished
+from gpuforest.data import arrays, blocks, survival, validation
 from gpuforest.data.categories import CategoryReader, Tally, factorize, find
+from gpuforest.data.labels import OF_ROWS, Labels
 from gpuforest.data.target_statistics import OrderedTarget, codes_of, has_statistics
 from gpuforest.growing.edges import LOOK_ROWS, encode_blocks, fit_edges, lowest, most_bins
 
-MOST_CAUSES = 100  # of events
-UNSAID = (
-    "y does not say which of its columns {!r} and {!r} is the event and which is the time: name "
-    "them so, such as 'event' and 'time', or let the event be of dtype bool and the time be numbers"
-)
 NO_LIMIT = 2**64 - 1  # of hashes
-PAIR = np.dtype([("event", np.float64), ("time", np.float64)])  # a target of survival
 Ordered = dict[int, np.ndarray]  # features with target statistics: the rows' numbers f32[N]
 
 
@@ -217,57 +206,6 @@ class Reader(BaseEstimator):  # type: ignore[misc]
             n_classes = len(classes)
         return OrderedTarget(y, n_classes, weights, self.seed, groups)
 
-    def learned(self, summary: Summary, rows: Rows, backend: Backend) -> tuple[BinnedData, Ordered]:
-        """The data of all rows without their codes, after the first pass."""
-        y, weights, groups = rows.target(), rows.checked_weights(), rows.labels("groups")
-        integers = None if weights is None else weights[1]
-        edges, ordered = self.edges(summary, y, integers, groups, backend)
-        names = getattr(self, "feature_names_in_", None)  # of strings only
-        data = BinnedData(
-            by_feature=np.empty((edges.n_features, 0), edges.code_dtype),
-            edges=edges,
-            y=y,
-            sample_weight=None if weights is None else weights[0],
-            feature_names=None if names is None else names.tolist(),
-            max_bins=self.max_bins,
-            categorical_features=self.categorical_features,
-            min_category_frequency=self.min_category_frequency,
-            seed=self.seed,
-            dtype=np.dtype(summary.sample.values.dtype),
-            categorical_split=self.categorical_split,
-            by_class=self.has_classes(y) if ordered else None,
-            groups=groups,
-            blocks=rows.labels("blocks"),
-        )
-        return data, ordered
-
-
-def binned_blocks(
-    source: blocks.Blocks, reader: Reader, path: str | os.PathLike[str] | None, n_jobs: int | None,
-    memory_limit: int | str | None, verbose: int,
-) -> BinnedData:  # fmt: skip
-    """See `BinnedData.from_blocks`."""
-    limit = byte_count(memory_limit)
-    backend, rows = get_host_backend(thread_count(n_jobs)), Rows()
-    place = None if path is None else Path(path)
-    new: AbstractContextManager[Path | None] = unfinished(place) if place else nullcontext()
-    with progress.printing(verbose), new as folder:
-        with progress.stage("learning bins"):
-            summary = summarised(source, reader, rows, backend)
-            data, ordered = reader.learned(summary, rows, backend)
-        shape, dtype = (data.edges.n_features, summary.n_rows), data.edges.code_dtype
-        n_bytes = shape[0] * shape[1] * np.dtype(dtype).itemsize
-        if folder is None and limit is not None and n_bytes > limit:
-            raise ValueError(
-                f"the codes of {shape[1]:,} rows take {n_bytes / 1e6:,.0f} MB, more than "
-                f"memory_limit={memory_limit}: pass path, a folder on a disk"
-            )
-        with progress.stage("binning"):
-            codes = np.empty(shape, dtype) if folder is None else codes_in(folder, shape, dtype)
-            write_codes(source, reader, data.edges, ordered, codes, backend)
-        data = data.with_codes(codes)
-        return finished(folder, data, place) if folder and place else data
-
 
 def summarised(source: blocks.Blocks, reader: Reader, rows: Rows, backend: Backend) -> Summary:
     """The summary of all blocks; `rows` collects what the blocks have besides X."""
@@ -373,8 +311,9 @@ class Rows:
 
     def _numbers(self, y: Any) -> np.ndarray:
         """The targets, or codes of the labels."""
-        if is_pair(y):
-            pairs = pairs_of(y, "y must hold one target, or an event and its time as two numbers")
+        if survival.is_pair(y):
+            problem = "y must hold one target, or an event and its time as two numbers"
+            pairs = survival.pairs_of(y, problem)
             if not np.isfinite(pairs.view((float, 2))).all():
                 raise ValueError("y contains NaN or infinity: every row needs a finite target")
             return pairs
@@ -406,7 +345,7 @@ class Rows:
         y = np.concatenate(self._targets)
         self._targets.clear()
         if self._label_type is None:
-            return settled(y) if y.dtype.names else y
+            return survival.settled(y) if y.dtype.names else y
         if len({isinstance(value, str) for value in self._codes}) > 1:
             raise ValueError("Unknown label type: y mixes strings and numbers")
         classes = sorted(self._codes)
@@ -435,47 +374,3 @@ class Rows:
         return validation.check_groups(
             labels, self.n_rows, name
         )  # numbers, where the type was ordered
-
-
-def is_pair(y: Any) -> bool:
-    """Whether targets are structured, or of two columns: those of survival are."""
-    if arrays.is_frame(y):
-        return arrays.count_columns(y) == 2
-    return bool(getattr(getattr(y, "dtype", None), "names", None))
-
-
-def pairs_of(y: Any, problem: str) -> np.ndarray:
-    """Events and times, PAIR[n], or under their own names if these and the dtypes leave open which
-    is which, see `settled`. `problem` is the error of other targets."""
-    fields = arrays.fields_of(y, "y")
-    names, columns = (*fields,), [*fields.values()]
-    if len(columns) != 2 or any(column.dtype.kind not in "biuf" for column in columns):
-        raise ValueError(problem)
-    said, are_bool = [*map(arrays.part_of, names)], [column.dtype.kind == "b" for column in columns]
-    event = None if said[0] == said[1] else int(said[1] < said[0])
-    if any(are_bool):
-        # scikit-survival's arrays begin with the event, by whatever name
-        if event is None or (are_bool[0] and said != [2, 0] and not arrays.is_frame(y)):
-            event = are_bool.index(True)
-        if not are_bool[event] or are_bool[1 - event]:
-            raise ValueError(UNSAID.format(*names))
-    if event is not None:
-        names, columns = ("event", "time"), [columns[event], columns[1 - event]]
-    return np.stack(columns, axis=1).astype(float).view([(name, float) for name in names])[:, 0]
-
-
-def settled(pairs: np.ndarray) -> np.ndarray:
-    """The pairs of all rows as PAIR[n]: of two open columns, that which cannot hold causes has the
-    times; an error if both can hold them."""
-    if pairs.dtype == PAIR:
-        return pairs
-    names = list(pairs.dtype.names or ())
-    can = [are_causes(pairs[name], MOST_CAUSES) for name in names]
-    if all(can):
-        raise ValueError(UNSAID.format(*names))
-    return (pairs[names[::-1]] if can[1] else pairs).astype(PAIR)
-
-
-def are_causes(event: np.ndarray, most: int) -> bool:
-    """Whether all are whole numbers from 0 to `most`."""
-    return bool(((event >= 0) & (event <= most) & (event == np.round(event))).all())

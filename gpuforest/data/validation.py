@@ -23,8 +23,8 @@ from gpuforest.core.bins import Categories
 from gpuforest.core.criteria import Criterion
 from gpuforest.core.target import CheckedTarget
 from gpuforest.data import arrays
-from gpuforest.data.binned import BinnedData, Labels
 from gpuforest.data.categories import CategoryReader
+from gpuforest.data.labels import Labels
 from gpuforest.data.target_statistics import may_have_statistics
 from gpuforest.growing.edges import DEVICE_VALUES
 from gpuforest.growing.targets import integer_weights
@@ -40,7 +40,7 @@ def learn_table(
     """`check_table` in a fit: X, and the features' categories as `binning.BinEdges` has them, which
     it learns; rows whose weight [N], on the host and not checked yet, is zero add none. `split` is
     the parameter `categorical_split`."""
-    if isinstance(X, BinnedData):
+    if hasattr(X, "by_feature"):  # BinnedData
         learn_binned(estimator, X, split)
         categories, names = X.edges.categories, X.feature_names
     else:
@@ -73,7 +73,7 @@ def check_table(
     return read_table(estimator, X, backend, CategoryReader(known=known), reset=False)[0]
 
 
-def learn_binned(estimator: Any, data: BinnedData, split: str) -> None:
+def learn_binned(estimator: Any, data: Any, split: str) -> None:
     """`learn_table` of binned data: sets the number and names of features; an error if the data
     were binned by other parameters than the estimator's."""
     names = "max_bins", "categorical_features", "min_category_frequency"
@@ -106,7 +106,7 @@ def read_table(
     estimator: Any, X: Any, backend: Backend, categories: CategoryReader, reset: bool
 ) -> tuple[Array, list[Any] | None]:
     """X as numbers, and the names of its columns."""
-    if isinstance(X, BinnedData):
+    if hasattr(X, "by_feature"):
         raise TypeError("X is BinnedData, which only fit takes: pass the table, or its blocks")
     if issparse(X):
         return _check_sparse(estimator, X, categories, reset), None

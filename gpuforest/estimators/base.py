@@ -381,6 +381,7 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
         check_is_fitted(self)
         write_model(self._model(), path)
 
+    _estimate_memory = memory.estimate_memory
     shap_values = explaining.shap_values
     shap_interaction_values = explaining.shap_interaction_values
     to_shap = explaining.to_shap

@@ -72,6 +72,7 @@ class HistGradientBoosting(BaseTrees, presets.HasPresets):
     min_category_frequency = 1  # each category is one by itself
     _presets = presets.BOOSTING
     _takes_infinities = True  # see data/validation.py
+    _predicting = boosting_fit.replace_predictions
     _to_sklearn = staticmethod(deferred("gpuforest.export.sklearn_boosting", "to_sklearn"))
 
     @fits.with_callbacks

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
@@ -17,7 +16,8 @@ from gpuforest.common import arguments, dtypes
 from gpuforest.core.forest import Forest
 from gpuforest.core.rules import Sampling
 from gpuforest.core.target import CheckedTarget, TargetCoding
-from gpuforest.data import arrays, binned, passes
+from gpuforest.data import arrays, binned
+from gpuforest.data.survival import check_survival
 from gpuforest.estimators import bagged, ensembles, fits, params, trees
 from gpuforest.estimators.growing import TrainingPlan
 from gpuforest.estimators.settings import RowWeights, Settings
@@ -27,43 +27,6 @@ from gpuforest.growing.bags import most_draw_weight
 from gpuforest.growing.targets import encode_moments
 
 Array = Any
-
-HOW = (
-    "y must say which rows had their event, and when: pass a structured array of two fields, "
-    "whether the event came, and when or until when the row is known, or such a frame, as in "
-    'numpy.array([(True, 5.0), (False, 7.5)], dtype=[("event", bool), ("time", float)])'
-)
-
-
-def check_survival(y: Any, n_rows: int) -> np.ndarray:
-    """Times, and causes of events or 0, f64[N, 2] of a survival target; else a ValueError."""
-    event, time = passes.settled(passes.pairs_of(y, HOW)).view((float, 2)).T
-    if len(event) != n_rows:
-        raise ValueError(f"X has {n_rows} rows, y has {len(event)}")
-    if not passes.are_causes(event, passes.MOST_CAUSES):
-        raise ValueError(
-            "the events of y must be True or False, or causes from 1 to "
-            f"{passes.MOST_CAUSES} and 0 else"
-        )
-    if not np.isfinite(time).all() or (time < 0).any():
-        row = int(np.argmax(~np.isfinite(time) | (time < 0)))
-        raise ValueError(
-            f"the times of y must be finite and not negative: row {row} has {time[row]}"
-        )
-    if event.max(initial=0) > 1 and event.all():
-        warnings.warn(
-            f"no row of y is censored: 1 to {int(event.max())} are taken for causes of events, and "
-            "0 would be for rows without one",
-            UserWarning,
-            stacklevel=2,
-        )
-    return np.stack([time, event], axis=1)
-
-
-def are_survival(y: np.ndarray, n_causes: int) -> bool:
-    """Whether finite numbers f64[N, 2] are times and causes, and some event has come."""
-    time, event = y.T
-    return bool((time >= 0).all() and passes.are_causes(event, n_causes) and event.any())
 
 
 def check_events(y: np.ndarray, weights: np.ndarray | None) -> None:
@@ -168,7 +131,7 @@ class SurvivalForest(ensembles.BaseForest):
         self.oob_score_ = self._oob_scorer(plan.checked)(y[seen], risks[seen])
 
     def _oob_scorer(self, checked: CheckedTarget) -> importances.Score:
-        return lambda y, risks: concordance_of(y, risks, 1)
+        return lambda y, risks: survival.concordance_of(y, risks, 1)
 
     def _tree_score(self, checked: CheckedTarget) -> importances.Score:
         scorer, y = self._oob_scorer(checked), checked.values
@@ -271,7 +234,7 @@ class SurvivalForest(ensembles.BaseForest):
         if sample_weight is not None:
             raise ValueError("concordance has no weights: leave sample_weight out")
         risks = arrays.to_host(self._walk(X, prediction.predict))
-        return concordance_of(check_survival(y, len(risks)), risks, cause)
+        return survival.concordance_of(check_survival(y, len(risks)), risks, cause)
 
 
 @params.parameters(params.SINGLE_TREE, params.OF_SURVIVAL, params.OF_A_TREE)
@@ -301,11 +264,6 @@ SurvivalForest._tree = SurvivalTree
 def by_cause(risks: Any) -> Any:
     """Risks [N, K] of K causes; of one cause [N]."""
     return risks[:, 0] if risks.shape[1] == 1 else risks
-
-
-def concordance_of(y: np.ndarray, risks: np.ndarray, cause: int) -> float:
-    """The concordance of risks f64[N, K] by one of K causes, of targets [time, cause or 0]."""
-    return survival.concordance(y[:, 1] == cause, y[:, 0], risks[:, cause - 1])
 
 
 def _functions(grid: np.ndarray, values: np.ndarray, before: float) -> np.ndarray:

@@ -238,6 +238,11 @@ def concordance(event: np.ndarray, time: np.ndarray, risk: np.ndarray) -> float:
     return float((less + (equal - within) / 2) / n_pairs)
 
 
+def concordance_of(y: np.ndarray, risks: np.ndarray, cause: int) -> float:
+    """The concordance of risks f64[N, K] by one of K causes, of targets [time, cause or 0]."""
+    return concordance(y[:, 1] == cause, y[:, 0], risks[:, cause - 1])
+
+
 def _later_ones(rank: np.ndarray, counted: np.ndarray) -> tuple[int, int]:
     """Over the counted elements, how many later ones have a lower rank, and how many the same: by
     halves of blocks of two, four, eight, ... elements."""

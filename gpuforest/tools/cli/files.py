@@ -15,6 +15,7 @@ import gpuforest
 from gpuforest.common.arguments import draw_seed
 from gpuforest.core.bins import categories_of
 from gpuforest.data import arrays, frames, passes, text
+from gpuforest.data.binned import binned_blocks
 from gpuforest.data.blocks import Block, Blocks, named
 from gpuforest.data.files import PARQUET, has_pyarrow, named_files
 from gpuforest.data.frames import Table, listed
@@ -255,7 +256,7 @@ def binned(
         seed=draw_seed(estimator.random_state), by_class=by_class,
     )  # fmt: skip
     path, n_jobs = folder and folder / "binned", getattr(estimator, "n_jobs", None)
-    data = passes.binned_blocks(blocks, reader, path, n_jobs, memory_limit=None, verbose=0)
+    data = binned_blocks(blocks, reader, path, n_jobs, memory_limit=None, verbose=0)
     params["random_state"] = data.seed
     first = blocks.first.frame
     of_rows = {"y": data.y, "weight": data.sample_weight, "groups": getattr(data, blocks.labels)}

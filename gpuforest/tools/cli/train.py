@@ -21,7 +21,7 @@ from sklearn.utils import Bunch
 from gpuforest import estimate_memory
 from gpuforest.common.progress import progress_bar, stage
 from gpuforest.common.text import did_you_mean
-from gpuforest.data import binned, frames
+from gpuforest.data import frames, labels
 from gpuforest.data.text import Reading, nearly_numbers
 from gpuforest.estimators import presets
 from gpuforest.estimators.boosting_fit import last_blocks
@@ -239,7 +239,7 @@ def describe(estimator: Any, table: frames.Table | Bunch) -> dict[str, Any]:
 
 def memory_of(estimator: Any, table: frames.Table | Bunch) -> dict[str, int]:
     """The memory that training will take, in bytes."""
-    y = table.y.codes if isinstance(table.y, binned.Labels) else table.y
+    y = table.y.codes if isinstance(table.y, labels.Labels) else table.y
     n_classes = len(np.unique(y)) if is_classifier(estimator) else 1
     n_rows, n_features = len(y), table.frame.shape[1]
     memory = estimate_memory(estimator, n_rows, n_features, n_classes=n_classes, dtype=np.float64)

@@ -13,11 +13,11 @@ from sklearn.utils._param_validation import StrOptions
 
 import gpuforest
 from gpuforest.common.arguments import draw_seed
-from gpuforest.data import arrays, passes
+from gpuforest.data import arrays, survival
 from gpuforest.data.blocks import Block, named
 from gpuforest.estimators.fits import replacing
-from gpuforest.estimators.survival import HOW, check_survival, concordance_of
 from gpuforest.explain.model_facts import is_survival
+from gpuforest.explain.survival import concordance_of
 from gpuforest.tools.dask import training
 from gpuforest.tools.dask.partitions import delayed_blocks, is_collection
 
@@ -153,8 +153,9 @@ def scored(local: Any, block: Block) -> tuple[np.ndarray, np.ndarray, np.ndarray
     if weight is not None:
         weight = np.asarray(arrays.to_host(weight, "sample_weight"))
     predicted = arrays.to_host(walked(local, block, "predict"))
-    y = passes.pairs_of(block.y, HOW) if is_survival(local) else arrays.to_host(block.y, "y")
-    return np.asarray(y), predicted, weight
+    if is_survival(local):
+        return survival.pairs_of(block.y, survival.HOW), predicted, weight
+    return np.asarray(arrays.to_host(block.y, "y")), predicted, weight
 
 
 def score_of(local: Any, parts: list[Any]) -> float:
@@ -164,7 +165,7 @@ def score_of(local: Any, parts: list[Any]) -> float:
     if is_survival(local):
         if weight is not None:
             raise ValueError("concordance has no weights: leave sample_weight out")
-        y = check_survival(y, len(predicted))
+        y = survival.check_survival(y, len(predicted))
         return concordance_of(y, predicted.reshape(len(y), -1), 1)
     score = r2_score if is_regressor(local) else accuracy_score
     return float(score(y, predicted, sample_weight=weight))

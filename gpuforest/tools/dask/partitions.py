@@ -14,6 +14,7 @@ from gpuforest.core import forest
 from gpuforest.core.bins import BinEdges
 from gpuforest.data import arrays, binned
 from gpuforest.data.blocks import Block, named
+from gpuforest.data.labels import OF_ROWS
 from gpuforest.data.passes import Ordered, Reader, Rows, Summary
 from gpuforest.estimators.growing import grow_share
 from gpuforest.growing.edges import bin_matrix
@@ -37,7 +38,7 @@ def delayed_blocks(
 
     parts = _parts(X, "X")
     columns = []
-    for values, name in zip((y, sample_weight, groups, blocks), binned.OF_ROWS, strict=True):
+    for values, name in zip((y, sample_weight, groups, blocks), OF_ROWS, strict=True):
         column = [None] * len(parts) if values is None else _parts(values, name)
         if len(column) != len(parts):
             raise ValueError(

@@ -17,7 +17,7 @@ from sklearn.base import is_classifier
 from gpuforest.backends.registry import get_host_backend
 from gpuforest.common import progress
 from gpuforest.core.bins import SAMPLE_ROWS
-from gpuforest.data.binned import BinnedData
+from gpuforest.data.binned import BinnedData, learned
 from gpuforest.data.blocks import named
 from gpuforest.data.passes import Reader, Rows, Summary
 from gpuforest.estimators import settings, survival
@@ -173,7 +173,7 @@ def binned(
         for i in filled:
             with named(f"partition {i}"):
                 rows.add(collected[i])
-        data, ordered = reader.learned(summary, rows, get_host_backend())
+        data, ordered = learned(reader, summary, rows, get_host_backend())
     with progress.stage("binning"):
         codes = []
         for block, part in zip(blocks, ranges, strict=True):

@@ -14,8 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 from gpuforest import impurity
 from gpuforest.core.criteria import CRITERIA
 from gpuforest.data.arrays import to_host
-from gpuforest.estimators import adaboost, boosting
-from gpuforest.estimators.boosting_fit import replace_predictions
 from gpuforest.explain.importances import importance_spread
 from gpuforest.explain.model_facts import best_round, kept_curves, measure_of, score_name
 from gpuforest.explain.model_facts import feature_names as known_names
@@ -199,7 +197,7 @@ def plot_loss(
     ValueError : no losses to draw; X without y; classes in y that the estimator does not know
     TypeError : another kind of estimator
     """
-    if not isinstance(estimator, boosting.HistGradientBoosting | adaboost.AdaBoost):
+    if not (hasattr(estimator, "_model") and hasattr(estimator, "staged_predict")):
         raise TypeError(
             f"a {type(estimator).__name__} has no rounds of boosting: pass a HistGradientBoosting* "
             "or an AdaBoost* (plot_oob draws the error of a forest)"
@@ -231,7 +229,7 @@ def _curves(estimator: Any, X: Any, y: Any) -> tuple[dict[str, np.ndarray], int,
     """The curves to draw by name, the round that they begin with, what they measure, and whether
     less of it is better."""
     kind = type(estimator).__name__
-    if isinstance(estimator, adaboost.AdaBoost):
+    if hasattr(estimator, "staged_score"):
         if X is None:
             raise ValueError(f"an {kind} keeps no losses: pass rows to compute them of, X and y")
         errors = 1.0 - np.array(list(estimator.staged_score(X, y)))
@@ -261,7 +259,7 @@ def _staged(estimator: Any, X: Any, y: Any, by_loss: bool) -> np.ndarray:
             name = estimator.scored_by_
             raise ValueError(f"the scores are those of {name}: call set_params(scoring={name})")
         scorer = check_scoring(estimator, estimator.scoring)
-        return np.array([scorer(replace_predictions(estimator, coding, r), X, y) for r in stages])
+        return np.array([scorer(estimator._predicting(coding, r), X, y) for r in stages])
     if coding.classes is None:
         y = y.astype(np.float64)
     else:

@@ -8,7 +8,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.data.arrays import to_host
-from gpuforest.estimators.survival import SurvivalForest, check_survival
+from gpuforest.data.survival import check_survival
+from gpuforest.explain.model_facts import is_survival
 from gpuforest.tools.plot import style
 
 MOST_GROUPS = len(style.PALETTE)  # each with a colour of its own
@@ -38,7 +39,7 @@ def plot_survival(
     ValueError : no groups, more than ten or more than rows; a wrong number of labels
     TypeError : another kind of estimator
     """
-    if not isinstance(estimator, SurvivalForest):
+    if not is_survival(estimator):
         raise TypeError(f"a {type(estimator).__name__} has no curves: pass a survival forest")
     check_is_fitted(estimator)
     said = to_host(estimator.predict_survival_function(X, return_array=True))

@@ -14,9 +14,9 @@ from gpuforest.backends.registry import run_on_backend
 from gpuforest.common import hashing
 from gpuforest.common.progress import report, stage
 from gpuforest.core.model import model_of
-from gpuforest.estimators.survival import concordance_of
 from gpuforest.explain.model_facts import feature_names, finite, is_survival, score_name
 from gpuforest.explain.oob import curve_points
+from gpuforest.explain.survival import concordance_of
 from gpuforest.growing.edges import bin_matrix
 from gpuforest.tools.report.rows import SEED, Labels, Rows, drift
 from gpuforest.tools.report.scores import Score, class_scores, number_scores, risk_scores, wilson

@@ -15,7 +15,7 @@ from gpuforest.backends.rows import draw_rows
 from gpuforest.common import hashing
 from gpuforest.core.criteria import CRITERIA
 from gpuforest.data import arrays, binned, frames, validation
-from gpuforest.estimators.survival import check_survival
+from gpuforest.data.survival import check_survival
 from gpuforest.explain.model_facts import is_survival
 from gpuforest.export.model_tables import reader_of_codes
 from gpuforest.growing.edges import bin_matrix

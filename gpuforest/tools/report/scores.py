@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from gpuforest.common import hashing
-from gpuforest.estimators.survival import concordance_of
+from gpuforest.explain.survival import concordance_of
 from gpuforest.tools.plot.survival import at_times, kaplan_meier
 from gpuforest.tools.report.rows import SEED, Labels
 

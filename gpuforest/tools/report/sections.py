@@ -11,7 +11,6 @@ from sklearn.base import is_classifier, is_regressor
 
 from gpuforest.common.errors import BackendError
 from gpuforest.core.nodes import is_leaf
-from gpuforest.estimators.memory import estimate_memory
 from gpuforest.explain import model_facts as facts
 from gpuforest.explain.importances import importance_spread
 from gpuforest.explain.paths import subtree_sizes, tree_depths
@@ -117,7 +116,7 @@ def _memory(estimator: Any, rows: int | None) -> str | None:
     if classes := class_labels(estimator.forest_):
         sizes["n_classes"] = max(map(len, classes))
     try:
-        memory = estimate_memory(estimator, **sizes, dtype=np.float64, backend=backend)
+        memory = estimator._estimate_memory(**sizes, dtype=np.float64, backend=backend)
     except BackendError:  # it is not on this machine
         return None
     return f"about {memory.total / 1e6:,.1f} MB besides the data, as estimated from the parameters"
