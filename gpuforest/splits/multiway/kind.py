@@ -1,7 +1,8 @@
 """Multiway splits: a branch for each category, as ID3 and C4.5 grow them (Quinlan 1986, 1993).
 
 A forest stores a multiway split as a chain of binary splits on one feature. Each separates the
-lowest remaining category from the others, so predicting, pruning and importances need no extra code:
+lowest remaining category from the others, so predicting, pruning and importances need no extra
+code:
 
     outlook: sunny | overcast | rainy        x in {sunny}?  -- yes: its branch
                                                  no: x in {overcast}?  -- yes, no: two branches
