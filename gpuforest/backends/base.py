@@ -149,7 +149,7 @@ class RowSampling:
         """Ascending edges f64[E < max_bins] of each column of X[rows], on the host. X is a real
         array [N, F] on the host (also sparse) or the device; rows i64[n] (None: all) and weights
         i32[n] > 0 (None: all are one) are on the host."""
-        sample = backend.take_rows(X, rows)
+        sample = take_rows(X, rows, backend)
         if not on_host(sample):
             sample = backend.asnumpy(sample.T).T  # contiguous columns, because they are read so
         return column_edges(sample, weights, max_bins, backend.n_threads)
@@ -173,8 +173,6 @@ class Backend(ABC):
     xp: Any  # an array-API namespace, whose functions make arrays where the kernels read them
     nodes: Nodes = Nodes()
     sampling: RowSampling = RowSampling()
-    compiled = False  # whether it grows trees by compiled code of the CPU
-    projects = True  # whether it has `project`
     on_host = False  # whether it works in the host's memory, which threads can share
 
     def __init__(self, n_threads: int = 1, memory_budget: int = 64 * 2**20) -> None:
@@ -191,19 +189,6 @@ class Backend(ABC):
         """Copy a device array to the host."""
 
     # rows
-
-    def take_rows(self, X: Array, rows: np.ndarray | None) -> Array:
-        """X[rows] where X is; rows : i64[n] on the host, or None: all."""
-        if rows is None:
-            return X
-        return X[rows] if on_host(X) else self.xp.take(X, self.asarray(rows), axis=0)
-
-    def new_codes(self, n_rows: int, n_features: int, dtype: Any) -> Array:
-        """An uninitialised array for codes [N, F]; on the host its columns are contiguous, because
-        a node reads few of them."""
-        if self.on_host:
-            return np.empty((n_features, n_rows), dtype).T
-        return self.xp.empty((n_rows, n_features), dtype=dtype)
 
     @abstractmethod
     def encode(self, X: Array, edges: BinEdges) -> Array:
@@ -303,3 +288,23 @@ def evenly(n_trees: int, most: int) -> int:
     """Trees of a wave, from one to `most`, so that all waves have about equally many."""
     n_waves = -(-n_trees // max(1, most))
     return -(-n_trees // n_waves)
+
+
+def has(backend: Backend, operation: str) -> bool:
+    """Whether the backend has this operation, which not all backends have."""
+    return getattr(type(backend), operation) is not getattr(Backend, operation)
+
+
+def take_rows(X: Array, rows: np.ndarray | None, backend: Backend) -> Array:
+    """X[rows] where X is; rows : i64[n] on the host, or None: all."""
+    if rows is None:
+        return X
+    return X[rows] if on_host(X) else backend.xp.take(X, backend.asarray(rows), axis=0)
+
+
+def new_codes(n_rows: int, n_features: int, dtype: Any, backend: Backend) -> Array:
+    """An uninitialised array for codes [N, F]; on the host its columns are contiguous, because a
+    node reads few of them."""
+    if backend.on_host:
+        return np.empty((n_features, n_rows), dtype).T
+    return backend.xp.empty((n_rows, n_features), dtype=dtype)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gpuforest.backends import boosters, numpy
-from gpuforest.backends.base import Array, Backend, Moved, Nodes, RowSampling
+from gpuforest.backends.base import Array, Backend, Moved, Nodes, RowSampling, new_codes
 from gpuforest.backends.booster import Boosting
 from gpuforest.backends.rows import value_dtype
 from gpuforest.common.parallel import cut_evenly, cut_pieces, parallel_map
@@ -142,7 +142,7 @@ def edges_of(
 class NumbaBackend(numpy.NumpyBackend):
     """Numba on the CPU: compiled, threaded, cached on disk."""
 
-    name, compiled = "numba", True
+    name = "numba"
     n_workers = 1  # how many backends, this one included, work at the same time
     nodes, sampling = NumbaNodes(), NumbaSampling()
 
@@ -162,7 +162,7 @@ class NumbaBackend(numpy.NumpyBackend):
         return n_workers, worker, size
 
     def encode(self, X: Array, edges: BinEdges) -> Array:
-        codes = self.new_codes(X.shape[0], X.shape[1], edges.code_dtype)
+        codes = new_codes(X.shape[0], X.shape[1], edges.code_dtype, self)
         values = edges.rounded if X.dtype == np.float32 else edges.values
 
         def part(rows: slice) -> None:

@@ -52,7 +52,7 @@ class NumbaCudaBackend(Backend):
     BackendError : no GPU can be used, or the simulator is on and the compiler too
     """
 
-    name, projects = "numba-cuda", False
+    name = "numba-cuda"
     sampling = NumbaCudaSampling()
 
     def __init__(self, n_threads: int = 1, memory_budget: int = 64 * 2**20) -> None:

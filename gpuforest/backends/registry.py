@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from typing import TypeVar
 
 from gpuforest.backends import gpu
-from gpuforest.backends.base import Backend
+from gpuforest.backends.base import Backend, has
 from gpuforest.common import errors, progress
 from gpuforest.compiler import code, families, objects
 from gpuforest.core.criteria import Criterion
@@ -183,11 +183,6 @@ def for_boosting(backend: Backend, draws_groups: bool = False) -> Backend:
     if backend.name == "numba" and "boosting" not in code.complete:
         code.expect("boosting")
     return backend
-
-
-def has(backend: Backend, operation: str) -> bool:
-    """Whether the backend has this operation, which not all backends have."""
-    return getattr(type(backend), operation) is not getattr(Backend, operation)
 
 
 def _or_cpu(backend: Backend, supports: Callable[[Backend], bool], what: str) -> Backend:

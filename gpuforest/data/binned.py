@@ -14,7 +14,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from gpuforest.backends.base import Array, Backend
+from gpuforest.backends.base import Array, Backend, new_codes
 from gpuforest.backends.registry import get_host_backend
 from gpuforest.common import progress
 from gpuforest.common.arguments import byte_count, draw_seed, thread_count
@@ -204,7 +204,7 @@ class BinnedData:
         size = max(1, DEVICE_VALUES // self.shape[1])
         for begin in range(0, len(self), size):
             end = min(begin + size, len(self))
-            block = backend.new_codes(end - begin, sample.shape[1], sample.dtype)
+            block = new_codes(end - begin, sample.shape[1], sample.dtype, backend)
             block[:, : self.shape[1]] = backend.asarray(np.ascontiguousarray(codes[begin:end]))
             yield begin, end, block
 

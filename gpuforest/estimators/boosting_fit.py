@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import train_test_split
 
-from gpuforest.backends.base import Backend
+from gpuforest.backends.base import Backend, take_rows
 from gpuforest.backends.booster import Boosting, Round
 from gpuforest.backends.rows import draw_rows
 from gpuforest.core.forest import Forest
@@ -47,7 +47,7 @@ class Rows:
         parts = self.weight, self.groups, self.blocks
         weight, groups, blocks = (None if a is None else a[rows] for a in parts)
         binned = isinstance(self.X, BinnedData)
-        X = self.X.take(rows) if binned else backend.take_rows(self.X, rows)
+        X = self.X.take(rows) if binned else take_rows(self.X, rows, backend)
         return Rows(X, self.y[rows], weight, groups, blocks)
 
     def numbers(self) -> np.ndarray | None:

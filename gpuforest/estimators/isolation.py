@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
 
-from gpuforest.backends.base import Backend
+from gpuforest.backends.base import Backend, take_rows
 from gpuforest.backends.rows import draw_rows
 from gpuforest.common import hashing
 from gpuforest.common.dtypes import CATEGORICAL, MAX_BINS, OFFSET, VALUE
@@ -206,7 +206,7 @@ class IsolationForest(bases.OutlierMixin, ensembles.UnsupervisedForest):
         pool = self._pool = pool_of(seed, X.shape[0], int(settings.max_samples or 0), integers)
         if pool is not None and isinstance(X, BinnedData):
             return X.take(pool), None
-        return backend.take_rows(X, pool), None
+        return take_rows(X, pool, backend), None
 
     def _bins(
         self, X: Any, settings: Settings, integers: Any, categories: Categories, backend: Backend

@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterator
 import numpy as np
 from scipy.sparse import issparse
 
-from gpuforest.backends.base import Array, Backend
+from gpuforest.backends.base import Array, Backend, new_codes
 from gpuforest.backends.rows import (
     BLOCK_ROWS,
     column_edges,
@@ -80,7 +80,7 @@ def bin_matrix(X: Array, edges: BinEdges, backend: Backend) -> BinnedMatrix:
             codes = block
             break
         if codes is None:
-            codes = backend.new_codes(X.shape[0], block.shape[1], block.dtype)
+            codes = new_codes(X.shape[0], block.shape[1], block.dtype, backend)
         codes[begin:end, :] = block
     return BinnedMatrix(codes, backend.asarray(edges.n_bins), edges)
 

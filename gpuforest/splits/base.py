@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpuforest.backends.base import Array, Backend, Moved
+from gpuforest.backends.base import Array, Backend, Moved, has
 from gpuforest.common.hashing import permute
 from gpuforest.core.fit import Fit
 from gpuforest.core.frontier import Data, Frontier, Splits
@@ -34,7 +34,7 @@ class Kind:
 
     def runs_on(self, backend: Backend) -> bool:
         """Whether this backend grows trees by this kind of split."""
-        return backend.compiled or not self.cpu_only
+        return not self.cpu_only or (backend.on_host and has(backend, "grow_subtrees"))
 
     def split_words(self, fit: Fit) -> tuple[float, int]:
         """The words of a node of a fit that has not begun: their mean, and the most."""

@@ -112,14 +112,14 @@ class StrictBackend(base.Backend):
 class StrictDeepBackend(StrictBackend):
     """And subtrees of few rows grown whole."""
 
-    numba = numba.NumbaBackend()
+    compiled = numba.NumbaBackend()
 
     def deep_rows(self, training, n_rows):
         return 0 if training.rules.limited else 12
 
     def grow_subtrees(self, training, slots, kind):
-        host = self.training_on(self.numba, training)
-        found = vars(self.numba.grow_subtrees(host, self.host(slots), kind)).values()
+        host = self.training_on(self.compiled, training)
+        found = vars(self.compiled.grow_subtrees(host, self.host(slots), kind)).values()
         return Subtrees(*self.there(v for v in found if v is not None))
 
 

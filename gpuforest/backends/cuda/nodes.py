@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from gpuforest.backends.base import Array, Moved, Nodes, RowSampling
+from gpuforest.backends.base import Array, Moved, Nodes, RowSampling, take_rows
 from gpuforest.backends.cuda.launch import flags, own_targets, target_macros
 from gpuforest.backends.rows import value_dtype
 from gpuforest.backends.slots import distinct_sorted
@@ -175,7 +175,7 @@ class CudaSampling(RowSampling):
         # the host does weighted rows, which need weights sorted too, and sparse columns
         if weights is not None or issparse(X):
             return super().column_edges(backend, X, rows, weights, max_bins)
-        sample = backend.take_rows(X, rows)
+        sample = take_rows(X, rows, backend)
         xp, (n, F), dtype = backend.xp, sample.shape, value_dtype(sample)
         most_edges = min(max_bins, n)
         # bytes of a column: three copies of it; a number and a measure of each value; edges

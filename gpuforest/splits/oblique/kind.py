@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuforest.backends.base import Array, Backend, Moved
+from gpuforest.backends.base import Array, Backend, Moved, has
 from gpuforest.common.dtypes import CATEGORICAL, NUMERIC
 from gpuforest.common.hashing import hash_at
 from gpuforest.core.bins import BinEdges, BinnedMatrix
@@ -167,7 +167,7 @@ class Oblique(Kind):
         return replace(training, rules=rules, combining=combining)
 
     def runs_on(self, backend: Backend) -> bool:
-        return backend.projects and self.cuts.runs_on(backend)
+        return has(backend, "project") and self.cuts.runs_on(backend)
 
     def split_words(self, fit: Fit) -> tuple[float, int]:
         above = chances(fit.rules.combined, fit.n_features) / 2.0**64

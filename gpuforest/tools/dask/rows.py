@@ -18,6 +18,7 @@ from uuid import uuid4
 import numpy as np
 
 from gpuforest.backends import base, numpy, registry
+from gpuforest.backends.base import new_codes
 from gpuforest.common.arguments import thread_count
 from gpuforest.common.errors import ClusterError
 from gpuforest.core import forest
@@ -193,7 +194,7 @@ def _shifted(parts: list[np.ndarray], sizes: list[int]) -> np.ndarray:
 
 def laid_out(codes: np.ndarray, backend: base.Backend) -> Array:
     """A copy of codes [N, F] that lies as the backend wants it."""
-    copied = backend.new_codes(codes.shape[0], codes.shape[1], codes.dtype)
+    copied = new_codes(codes.shape[0], codes.shape[1], codes.dtype, backend)
     copied[...] = codes
     return copied
 
