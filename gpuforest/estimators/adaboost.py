@@ -29,12 +29,12 @@ from gpuforest.growing import reweighting
 from gpuforest.growing.grow import keeping_scratch
 from gpuforest.growing.targets import integer_weights
 
-SHARED = ("max_bins", "backend", "memory_limit")  # parameters of ours and of the tree's
+SHARED = ("max_bins", "backend", "memory_limit")  # parameters that the tree has too
 MEMBERS = "predict staged_predict estimator_ feature_importances_"
 
 
 class AdaBoost(ensembles.BaseForest):
-    """Both AdaBoost estimators: the rounds, and what they are asked for afterwards."""
+    """The rounds of both AdaBoost estimators, and their results."""
 
     _to_sklearn = staticmethod(deferred("gpuforest.export.sklearn", "adaboost_to_sklearn"))
     _draws: ClassVar[bool]  # whether the rows of a round are drawn by their weights
@@ -47,9 +47,11 @@ class AdaBoost(ensembles.BaseForest):
     loss: str
     staged_predict: Callable[[Any], Iterator[Any]]
     estimator_ = property(foreign.estimator_)
-    criterion, class_weight = map(foreign.of_tree, ("criterion", "class_weight"))
-    categorical_features, min_category_frequency, categorical_split = map(
-        foreign.of_tree, ("categorical_features", "min_category_frequency", "categorical_split")
+    criterion, class_weight, categorical_features = foreign.of_tree(
+        "criterion", "class_weight", "categorical_features"
+    )
+    min_category_frequency, categorical_split = foreign.of_tree(
+        "min_category_frequency", "categorical_split"
     )
 
     def fit(  # type: ignore[override]  # rows out of a round judge nothing, so no groups
@@ -72,7 +74,7 @@ class AdaBoost(ensembles.BaseForest):
         BackendError
             The backend cannot run on this machine, or its GPU has too little memory.
         """
-        if foreign.grows_trees(self):
+        if not foreign.fits_other(self):
             return super().fit(X, y, sample_weight)
         if is_classifier(self) and not has_fit_parameter(self.estimator, "sample_weight"):
             raise ValueError(f"{type(self.estimator).__name__} doesn't support sample_weight.")
@@ -84,7 +86,7 @@ class AdaBoost(ensembles.BaseForest):
         """None, because class weights multiply the weights of each round, not those before."""
 
     def _of_both(self, name: str) -> Any:
-        """A parameter that the tree has too: the tree's where ours is the default."""
+        """A parameter that the tree has too: the tree's value if this one is the default."""
         value = getattr(self, name)
         is_default = value == signature(type(self)).parameters[name].default
         return getattr(foreign.tree_of(self), name) if is_default else value
@@ -130,7 +132,9 @@ class AdaBoost(ensembles.BaseForest):
                 )
             rounds = [(0.0, 1.0)]  # the weight does not matter where there is no other tree
         tree_weights, errors = np.ascontiguousarray(np.transpose(rounds))
-        self._keep_rounds(tree_weights, errors)
+        left = self._most_trees - len(rounds)  # rounds that did not happen
+        self.estimator_weights_ = np.append(tree_weights, np.zeros(left))
+        self.estimator_errors_ = np.append(errors, np.ones(left))
         forest = joined(trees[: len(rounds)])  # one more may have been no better than chance
         return replace(forest, combine=self._combine(), tree_weights=tree_weights)
 
@@ -162,33 +166,18 @@ class AdaBoost(ensembles.BaseForest):
 
     def _check_target(self, y: Any, n_rows: int, backend: Backend) -> CheckedTarget:
         checked: CheckedTarget = super()._check_target(y, n_rows, backend)
-        several = len(checked.classes or []) > 1 or getattr(checked.values, "ndim", 1) > 1
-        if several:
+        if len(checked.classes or []) > 1 or getattr(checked.values, "ndim", 1) > 1:
             raise ValueError(
                 f"y should be a 1d array, got an array of shape {np.shape(y)} instead: AdaBoost "
                 "has one output"
             )
         return checked
 
-    def _keep_rounds(self, weights: np.ndarray, errors: np.ndarray) -> None:
-        """Set the trees' weights and errors f64[T], as scikit-learn does: 0 and 1 for rounds that
-        did not happen."""
-        left = self._most_trees - len(weights)
-        self.estimator_weights_ = np.append(weights, np.zeros(left))
-        self.estimator_errors_ = np.append(errors, np.ones(left))
-
-    @property
-    def feature_importances_(self) -> np.ndarray:
-        """Impurity importances f64[n_features], which add up to one: the mean of the trees'
-        importances by the trees' weights."""
-        return super().feature_importances_
-
     def _staged(self, X: Any) -> Iterator[Any]:
-        """What the first tree predicts, what the first two do, and so on: of classes their shares
-        of the votes, f64[N, n_values]. X is checked and binned once."""
+        """Predictions of the first tree, of the first two, and so on: shares of the votes for
+        classes, f64[N, n_values]. X is checked and binned once."""
         check_is_fitted(self)
         model = fits.as_it_is(self)
-
         codes, backend = model._coded(X)
         for values in prediction.staged(model.forest_, codes, backend):
             yield in_kind_of(X, values if is_on_device(X) else backend.asnumpy(values))
@@ -202,8 +191,7 @@ class AdaBoost(ensembles.BaseForest):
 
 
 def reached(tree: Forest, plan: growing.TrainingPlan) -> Iterator[tuple[slice, np.ndarray]]:
-    """Blocks of training rows, and the row of the leaf table that each of them reaches in a single
-    tree, i64[n]."""
+    """Blocks of training rows, and the row of the leaf table that each row reaches, i64[n]."""
     backend = plan.backend
     leaf = backend.asnumpy(backend.apply(tree, plan.training.matrix.codes))[:, 0]
     for rows in sums.blocks(len(leaf)):
@@ -333,15 +321,6 @@ class AdaBoostRegressor(AdaBoost, tasks.Regressor):
         largest = max(target.max(), -target.min())
         residuals[residuals <= 1 / plan.training.target.coding.scale + np.spacing(largest)] = 0.0
         return reweighting.r2(residuals, weights, self.loss, float(self.learning_rate))
-
-    def predict(self, X: Any) -> Any:
-        """The weighted median of the trees' predictions.
-
-        Returns
-        -------
-        float64 array of shape (n_samples,); on a GPU where X is on one
-        """
-        return super().predict(X)
 
     def staged_predict(self, X: Any) -> Iterator[Any]:
         """`predict(X)` of the first tree, of the first two, and so on."""

@@ -28,7 +28,7 @@ def routed(method: Any) -> Any:
 
 def _has_decisions(bag: Any) -> bool:
     """True if scikit-learn's bag of these estimators has a `decision_function`."""
-    return not foreign.grows_trees(bag) and hasattr(foreign.sklearn_model(bag), "decision_function")
+    return foreign.fits_other(bag) and hasattr(foreign.sklearn_model(bag), "decision_function")
 
 
 class Bagging(ensembles.BaseForest):
@@ -42,12 +42,12 @@ class Bagging(ensembles.BaseForest):
     estimator_params: Any = ()
     estimator_ = property(foreign.estimator_)
     estimators_features_ = property(ensembles.drawn_features)
-    criterion, max_bins, backend, memory_limit = map(
-        foreign.of_tree, ("criterion", "max_bins", "backend", "memory_limit")
+    max_bins, backend, memory_limit = foreign.of_tree("max_bins", "backend", "memory_limit")
+    criterion, class_weight, categorical_features = foreign.of_tree(
+        "criterion", "class_weight", "categorical_features"
     )
-    class_weight, categorical_features, min_category_frequency, categorical_split = map(
-        foreign.of_tree,
-        ("class_weight", "categorical_features", "min_category_frequency", "categorical_split"),
+    min_category_frequency, categorical_split = foreign.of_tree(
+        "min_category_frequency", "categorical_split"
     )
 
     def fit(
@@ -69,7 +69,7 @@ class Bagging(ensembles.BaseForest):
         ValueError : as the fit of a forest; what other estimators and scikit-learn refuse
         TypeError : `fit_params` of trees
         """
-        if foreign.grows_trees(self):
+        if not foreign.fits_other(self):
             if fit_params:
                 raise TypeError(f"trees take no {', '.join(fit_params)} in fit")
             return super().fit(X, y, sample_weight, groups=groups, blocks=blocks)

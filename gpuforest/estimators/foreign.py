@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
-from functools import cache, wraps
+from functools import cache, cached_property, wraps
 from importlib import import_module
 from inspect import signature
 from typing import Any, TypeVar
@@ -21,20 +21,10 @@ from gpuforest.estimators import fits, trees
 T = TypeVar("T", bound=type)
 
 
-def grows_trees(ensemble: Any) -> bool:
-    """True if a fit grows trees of gpuforest. Subclasses of them may do anything else."""
-    kinds = type(None), trees.DecisionTreeClassifier, trees.DecisionTreeRegressor
-    return type(vars(ensemble).get("estimator")) in kinds
-
-
 def fits_other(ensemble: Any) -> bool:
-    """True if a fit is one of scikit-learn."""
-    return not grows_trees(ensemble)
-
-
-def is_fitted(ensemble: Any) -> bool:
-    """True if gpuforest or scikit-learn has fitted the ensemble."""
-    return "forest_" in vars(ensemble) or fitted_by_sklearn(ensemble)
+    """True if scikit-learn fits the estimator. Subclasses of the trees may do anything else."""
+    kinds = type(None), trees.DecisionTreeClassifier, trees.DecisionTreeRegressor
+    return type(vars(ensemble).get("estimator")) not in kinds
 
 
 def fitted_by_sklearn(ensemble: Any) -> bool:
@@ -76,7 +66,7 @@ def or_sklearn(module: str, members: str) -> Callable[[T], T]:
     def decorate(cls: Any) -> Any:
         cls._sklearn_class = module, cls.__name__
         cls._fitted_by_sklearn = property(fitted_by_sklearn)
-        cls.__sklearn_is_fitted__ = is_fitted
+        cls.__sklearn_is_fitted__ = _is_fitted
         cls.save, cls._validate_params = _saving(cls.save), _checking(cls._validate_params)
         for name in ("__len__", *members.split()):
             setattr(cls, name, _either(getattr(cls, name), name, fitted_by_sklearn))
@@ -87,15 +77,18 @@ def or_sklearn(module: str, members: str) -> Callable[[T], T]:
     return decorate
 
 
+def _is_fitted(self: Any) -> bool:
+    return not vars(self).keys().isdisjoint(("forest_", "estimators_"))
+
+
 def _either(member: Any, name: str, by_sklearn: Callable[[Any], bool]) -> Any:
     """A method or property, which is that of scikit-learn's model if `by_sklearn(ensemble)`."""
-    if isinstance(member, property):
-        get: Any = member.fget
+    if isinstance(member, property | cached_property):
 
         def value(self: Any) -> Any:
-            return getattr(sklearn_model(self), name) if by_sklearn(self) else get(self)
+            return getattr(sklearn_model(self), name) if by_sklearn(self) else member.__get__(self)
 
-        return property(wraps(get)(value))
+        return property(value, doc=member.__doc__)
 
     @wraps(member)
     def call(self: Any, *args: Any, **params: Any) -> Any:
@@ -143,27 +136,25 @@ def _checking(validate: Any) -> Any:
 
 def estimator_(self: Any) -> Any:
     """The unfitted estimator that each member of the ensemble is made from."""
-    return tree_of(self) if self.estimator is None else clone(self.estimator)
+    return clone(tree_of(self))
 
 
 def tree_of(ensemble: Any) -> Any:
-    """The unfitted tree that each tree is grown as."""
+    """The unfitted tree that each tree is grown as, only to be read."""
     given = ensemble.estimator
-    return ensemble._tree(max_depth=ensemble._default_depth) if given is None else given
+    return _default_tree(ensemble._tree, ensemble._default_depth) if given is None else given
 
 
-def of_tree(name: str) -> Any:
-    """A property: the parameter of this name of the tree that an ensemble is made from."""
+def of_tree(*names: str) -> Iterator[Any]:
+    """Properties: the parameters of these names of the tree that an ensemble is made from."""
 
-    def parameter(self: Any) -> Any:
-        given = self.estimator
-        tree = _default_tree(self._tree, self._default_depth) if given is None else given
-        return getattr(tree, name)
+    def parameter(name: str) -> Any:
+        return property(lambda self: getattr(tree_of(self), name))
 
-    return property(parameter)
+    return map(parameter, names)
 
 
-@cache  # only read, because a fit reads many parameters
+@cache  # because a fit reads many parameters
 def _default_tree(kind: Any, max_depth: int | None) -> Any:
     """The tree of this depth that `estimator=None` means."""
     return kind(max_depth=max_depth)

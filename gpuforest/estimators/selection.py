@@ -21,13 +21,7 @@ from gpuforest.core.target import CheckedTarget
 from gpuforest.data import arrays, validation
 from gpuforest.data.binned import BinnedData, Passed
 from gpuforest.estimators import bagged, bases, ensembles, fits, params
-from gpuforest.explain.importances import (
-    decided,
-    permutation_decreases,
-    round_key,
-    unbiased_importances,
-    with_shadows,
-)
+from gpuforest.explain import importances as measures
 from gpuforest.growing.edges import bin_matrix
 
 if TYPE_CHECKING:
@@ -90,7 +84,7 @@ def oob_permutation_importance(
     def work(matrix: BinnedMatrix, checked: CheckedTarget, y: Any, backend: Backend) -> np.ndarray:
         (trees, sampling), score = bagged.judges(forest), forest._tree_score(checked)
         with progress.stage("permuting"):
-            return permutation_decreases(trees, matrix, sampling, score, backend, numbers)
+            return measures.permutation_decreases(trees, matrix, sampling, score, backend, numbers)
 
     return _over_trees(_with_bags(forest, X, y, work, "oob_permutation_importance"))
 
@@ -141,7 +135,7 @@ def oob_impurity_importance(forest: Any, X: Any, y: Any) -> Bunch:
     def work(matrix: BinnedMatrix, checked: CheckedTarget, y: Any, backend: Backend) -> np.ndarray:
         with progress.stage("walking"):
             trees, sampling = bagged.judges(forest)
-            return unbiased_importances(trees, matrix, y, sampling, backend)
+            return measures.unbiased_importances(trees, matrix, y, sampling, backend)
 
     importances = _with_bags(forest, X, y, work, "oob_impurity_importance")
     return _over_trees(importances, measure="decrease of impurity out of bag")
@@ -208,6 +202,7 @@ def _numbers_of(forest: Any, group: Sequence[int | str]) -> list[int]:
     return [names.index(f) if isinstance(f, str) else int(f) for f in group]
 
 
+BINNING = ("max_bins", "categorical_features", "min_category_frequency", "categorical_split")
 OUT_OF_BAG = {
     "oob_impurity": oob_impurity_importance,
     "oob_permutation": oob_permutation_importance,
@@ -290,7 +285,7 @@ class BorutaSelector(SelectorMixin, bases.MetaEstimatorMixin, bases.BaseEstimato
                 hits += np.nan_to_num(importances, nan=-np.inf) > max(shadow, 0.0)
                 history.append(importances)
                 best.append(shadow)
-                more, less = decided(hits, len(best), self.alpha)
+                more, less = measures.decided(hits, len(best), self.alpha)
                 undecided = ~(confirmed | rejected)
                 confirmed |= more & undecided
                 rejected |= less & undecided
@@ -323,8 +318,8 @@ class BorutaSelector(SelectorMixin, bases.MetaEstimatorMixin, bases.BaseEstimato
     ) -> tuple[np.ndarray, float]:
         """The importances f64[F] of the features left, NaN of others, and the largest importance
         of their shadows."""
-        key, features = round_key(seed, number), np.flatnonzero(left)
-        codes, edges, sources = with_shadows(data.by_feature, data.edges, features, key)
+        key, features = measures.round_key(seed, number), np.flatnonzero(left)
+        codes, edges, sources = measures.with_shadows(data.by_feature, data.edges, features, key)
         data = replace(data, by_feature=codes, edges=edges, feature_names=None)
         grown = clone(forest).set_params(random_state=int(hashing.hash_at(key, 0)[0] % 2**32))
         if getattr(forest, "monotonic_cst", None) is not None:
@@ -366,12 +361,9 @@ def _binned(forest: Any, X: Any, y: Any, seed: int) -> BinnedData:
             y=None,
             sample_weight=None,
             feature_names=None if names is None else names.tolist(),
-            max_bins=forest.max_bins,
-            categorical_features=forest.categorical_features,
-            min_category_frequency=forest.min_category_frequency,
             seed=seed,
             dtype=np.dtype(np.float32),
-            categorical_split=forest.categorical_split,
+            **{name: getattr(forest, name) for name in BINNING},
         )
 
     binned: BinnedData = run_on_backend(work, **forest._chosen(X))
