@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import cache
-from inspect import cleandoc, unwrap
-from textwrap import fill, indent
 from types import FunctionType
 from typing import Any
 
@@ -143,7 +141,6 @@ RETURNS = {
     "predict_cumulative_incidence_function": CURVES,
 }  # fmt: skip
 ENTRY = re.compile(r"^([*\w][*\w, ]*) : ")
-SECTION = "\n\n{}\n----------\n{}"
 _documented: set[FunctionType] = set()
 
 
@@ -153,14 +150,12 @@ def describe(
     """Add the sections Parameters and Attributes (name, type, text) to the docstring of a class,
     and describe the arguments of its methods."""
     if cls.__doc__:  # python -OO has none
-        text = cleandoc(cls.__doc__)
-        at = text.rfind("\n\n", 0, text.find("\n---")) if "\n---" in text else len(text)
+        above, below = _parts(cls.__doc__)
         sections = ("Parameters", parameters), ("Attributes", attributes)
-        made = [SECTION.format(name, "\n".join(entry(*row) for row in s)) for name, s in sections]
-        made = [text[:at], PROMISE, *made, text[at:]]
-        if example and "\nExamples\n" not in text:
-            made += [SECTION.format("Examples", example.format(name=cls.__name__))]
-        cls.__doc__ = "".join(made)
+        made = [_section(name, (entry(*row) for row in rows)) for name, rows in sections]
+        if example and "\nExamples\n" not in below:
+            below += _section("Examples", [example.format(name=cls.__name__)])
+        cls.__doc__ = "".join([above, PROMISE, *made, below])
     for base in cls.__mro__:
         if base.__module__.startswith("gpuforest."):
             for name, member in vars(base).items():
@@ -170,30 +165,37 @@ def describe(
                     member.__doc__ = with_arguments(member, name)
 
 
-def with_arguments(method: FunctionType, name: str) -> str:
+def with_arguments(method: Any, name: str) -> str:
     """The docstring of a method, whose section Parameters describes all arguments in the tables."""
-    text, code = cleandoc(method.__doc__ or ""), unwrap(method).__code__
-    arguments = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
-    above, _, below = text.partition("\n\nParameters\n----------\n")
+    (above, below), code = _parts(method.__doc__), getattr(method, "__wrapped__", method).__code__
     entries: dict[str, str] = {}
-    if below:
-        own, gap, below = below.partition("\n\n")
+    if below.startswith("\n\nParameters\n"):
+        own, gap, below = below[len(_section("Parameters", ["-"])) - 1 :].partition("\n\n")
         for lines in re.split(r"\n(?! )", own):
             names = ENTRY.match(lines)
             entries |= dict.fromkeys((names[1] if names else lines).split(", "), lines)
         below = gap + below
-    else:
-        at = text.rfind("\n\n", 0, text.find("\n---")) if "\n---" in text else len(text)
-        above, below = text[:at], text[at:]
-    if name in RETURNS and "\n\nReturns\n" not in below:
-        below = f"\n\nReturns\n-------\n{fill(RETURNS[name], 96)}{below}"
+    if name in RETURNS and not below.startswith("\n\nReturns\n"):
+        below = _section("Returns", [_wrapped(RETURNS[name], "")]) + below
     made = dict[str, None]()
-    for argument in arguments:
+    for argument in code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]:
         row = ARGUMENTS.get(f"{name} {argument}") or ARGUMENTS.get(argument)
         if argument in entries or row:
             made[entries.get(argument) or entry(argument, *row or ("", ""))] = None
-    made |= dict.fromkeys(entries.values())
-    return above + SECTION.format("Parameters", "\n".join(made)) + below if made else text
+    return above + _section("Parameters", made | dict.fromkeys(entries.values())) + below
+
+
+def _parts(doc: str) -> tuple[str, str]:
+    """A docstring without indentation: up to its first section, and from there on."""
+    indented = re.search(r"\n *(?=\S)", doc)
+    text = doc.replace(indented[0], "\n").rstrip() if indented else doc
+    at = text.rfind("\n\n", 0, text.find("\n---")) if "\n---" in text else len(text)
+    return text[:at], text[at:]
+
+
+def _section(name: str, entries: Iterable[str]) -> str:
+    body = "\n".join(entries)
+    return f"\n\n{name}\n{'-' * len(name)}\n{body}" if body else ""
 
 
 def entry(name: str, types: str, text: str) -> str:
@@ -201,6 +203,13 @@ def entry(name: str, types: str, text: str) -> str:
     return f"{name} : {types}\n{_wrapped(text)}" if text else f"{name} : {types}"
 
 
-@cache  # because many classes have the same text, and wrapping takes long
-def _wrapped(text: str) -> str:
-    return indent(fill(text, 92), 4 * " ")
+@cache  # because many classes have the same text
+def _wrapped(text: str, indentation: str = "    ") -> str:
+    """The text in lines of at most 96 characters; `textwrap` makes imports slower."""
+    lines = [indentation]
+    for word in text.split(" "):
+        if len(lines[-1]) + len(word) > 96:
+            lines[-1] = lines[-1].rstrip()
+            lines.append(indentation)
+        lines[-1] += f"{word} "
+    return "\n".join(lines).rstrip()
