@@ -5,6 +5,7 @@
 
 import inspect
 import json
+import re
 import textwrap
 from importlib import import_module
 from pathlib import Path
@@ -130,6 +131,19 @@ def test_pickles_of_the_last_release_find_the_classes_inside(old, name):
     found = getattr(import_module(f"gpuforest.{old}"), name)
     assert inspect.isclass(found)
     assert found.__module__ != f"gpuforest.{old}"
+
+
+def test_docstrings_describe_all_arguments_of_methods():
+    for full, members in json.loads(LIST.read_text()).items():
+        kind = getattr(gpuforest, full.removeprefix("gpuforest."), None)
+        for name in members if hasattr(kind, "_parameter_constraints") else ():
+            method = inspect.getattr_static(kind, name)
+            if inspect.isfunction(method) and name[0] != "_" and name != "to_onnx":
+                described = re.findall(r"^([*\w, ]+) : ", method.__doc__, re.MULTILINE)
+                arguments = {a for a in inspect.signature(method).parameters if a != "self"}
+                assert arguments - {"params"} <= {
+                    *", ".join(described).replace("*", "").split(", ")
+                }
 
 
 def test_estimators_are_at_most_six_classes_deep():

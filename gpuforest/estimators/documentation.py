@@ -53,6 +53,8 @@ ATTRIBUTES: dict[str, Any] = {
     "estimators_samples_": ("list of int32 ndarray", "The rows of each tree's bag."),
     "estimators_features_": ("list of int64 ndarray", "The features drawn for each tree."),
     "estimator_": ("estimator", "The unfitted estimator that each member is made from."),
+    "expected_value_": ("float, or float64 ndarray of shape (n_outputs,)",
+        "The prediction where no feature is known, see `shap_values`."),
     "tree_": ("sklearn.tree._tree.Tree", "The nodes as scikit-learn has them."),
     "ccp_alpha_": ("float", "The alpha that the tree was pruned at."),
     "pruning_curve_": ("Bunch of ndarrays of shape (n_subtrees,)",
@@ -65,6 +67,7 @@ ATTRIBUTES: dict[str, Any] = {
 array(['b'], dtype='<U1')""",
     "unique_times_": ("float64 ndarray of shape (n_times,)",
         "The times of events in the training rows, or `n_times` quantiles of them."),
+    "event_times_": ("float64 ndarray of shape (n_times,)", "The same times."),
 }  # fmt: skip
 OF_NUMBERS: dict[str, Any] = {
     "classes_": None, "n_classes_": None, "oob_decision_function_": None,
@@ -103,6 +106,7 @@ ARGUMENTS: dict[str, tuple[str, str]] = {
     "X": (ROWS, ""),
     "y": ("array-like of shape (n_samples,) or (n_samples, n_outputs)", "The true targets."),
     "sample_weight": (LABELS, "Weights of the rows."),
+    "input_features": ("array-like of str, default=None", "Names of the features in training."),
     "check_input": ("bool", "Ignored: rows are always checked, because kernels trust them."),
     "background": ("array-like or frame of shape (n_background, n_features)",
         "Features that are not known have the values of its rows, and the SHAP values are means "

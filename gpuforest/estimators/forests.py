@@ -129,7 +129,7 @@ class RandomTreesEmbedding(bases.TransformerMixin, ensembles.UnsupervisedForest)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the columns of `transform`, randomtreesembedding_{tree}_{leaf}, as an ndarray
-        of str objects. `input_features` are the names of the features in training, or None."""
+        of str objects."""
         check_is_fitted(self)
         _check_feature_names_in(self, input_features, generate_names=False)
         offsets, at = self.forest_.tree_offsets, np.flatnonzero(is_leaf(self.forest_.nodes))

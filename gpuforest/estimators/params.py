@@ -1,6 +1,6 @@
-"""The parameters of all estimators: default, constraint and documentation of each, once.
+"""The parameters of all estimators: default, constraint and text of each, once.
 
-`parameters` makes a class's constructor, its constraints and its documentation from the table.
+`parameters` makes a class's constructor, its constraints and its docstring from the table.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def current_criterion(criterion: str) -> str:
 
 
 class Bytes(HasMethods):  # type: ignore[misc]
-    """Text that `byte_count` understands. scikit-learn takes constraints of its own kinds alone."""
+    """Text that `byte_count` understands, as a constraint of a kind that scikit-learn accepts."""
 
     def __init__(self) -> None:
         super().__init__("upper")
@@ -319,7 +319,7 @@ OF_BOOSTING = {
         "array-like of int of shape (n_features,), dict or None"),
     "interaction_cst": (None, [list, tuple, StrOptions({"pairwise", "no_interactions"}), None],
         "Sets of features that may be combined on a path; all other features are one more set."),
-    "warm_start": (False, ["boolean"], "Whether `fit` adds rounds to those of the fit before."),
+    "warm_start": (False, ["boolean"], "Whether `fit` adds rounds to the rounds of the last fit."),
     "early_stopping": ("auto", [StrOptions({"auto"}), "boolean"],
         'Whether rounds end when scores no longer improve; "auto": from 10,001 rows on.'),
     "scoring": ("loss", [str, callable, None], "The score for early stopping."),
@@ -399,12 +399,13 @@ BAGS = "bootstrap max_samples oob_score unbiased_importances oob_tol max_estimat
 OF_DATA = "n_features_in_ feature_names_in_"
 OF_FIT = f"""classes_ n_classes_ n_outputs_ {OF_DATA} is_categorical_ seed_ criterion_ backend_
 forest_"""
-OF_TREES = f"{OF_FIT} estimators_ estimators_samples_ n_estimators_"
+OF_TREES = f"{OF_FIT} estimators_ estimator_ estimators_samples_ n_estimators_"
+EXPLAINED = "feature_importances_ expected_value_"
 OUT_OF_BAG = "oob_score_ oob_decision_function_ oob_prediction_ oob_curve_"
 SINGLE_TREE = f"""* criterion splitter {TREE} ccp_cv ccp_rule {SPLITS} class_weight random_state
-{MACHINE} {OF_FIT} feature_importances_ max_features_ tree_ ccp_alpha_ pruning_curve_"""
+{MACHINE} {OF_FIT} {EXPLAINED} max_features_ tree_ ccp_alpha_ pruning_curve_"""
 FOREST = f"""n_estimators * criterion {TREE} {SPLITS} {BAGS} class_weight voting {RUN} {OF_TREES}
-feature_importances_ unbiased_feature_importances_ {OUT_OF_BAG} oob_max_features_ oob_parameters_
+{EXPLAINED} unbiased_feature_importances_ {OUT_OF_BAG} oob_max_features_ oob_parameters_
 max_features_ min_samples_leaf_"""
 QUANTILE_FOREST = FOREST.replace("criterion", "default_quantiles criterion", 1).replace(
     "min_samples_leaf", "min_samples_leaf max_samples_leaf", 1
@@ -412,24 +413,25 @@ QUANTILE_FOREST = FOREST.replace("criterion", "default_quantiles criterion", 1).
 # no shares of the total weight, and no gains by weight: the weight of a row is its hazard
 SURVIVAL = f"""n_estimators * criterion max_depth min_samples_split min_samples_leaf max_features
 max_leaf_nodes {CATEGORIES} {COMBINATIONS} bootstrap max_samples oob_score oob_tol max_estimators
-n_times low_memory {RUN} unique_times_ {OUT_OF_BAG} {OF_TREES} feature_importances_ max_features_
-min_samples_leaf_"""
+n_times low_memory {RUN} unique_times_ event_times_ {OUT_OF_BAG} {OF_TREES} {EXPLAINED}
+max_features_ min_samples_leaf_"""
 EMBEDDING = f"""n_estimators * {GROWTH} max_leaf_nodes min_impurity_decrease {CATEGORIES}
 {COMBINATIONS} sparse_output {RUN} {OF_TREES}"""
 ISOLATION = f"""* n_estimators max_samples contamination max_features bootstrap n_jobs random_state
-verbose warm_start {CATEGORIES} {MACHINE} offset_ max_samples_ estimators_features_ {OF_TREES}"""
+verbose warm_start {CATEGORIES} {MACHINE} offset_ max_samples_ estimators_features_ {OF_TREES}
+expected_value_"""
 ADABOOST = f"""estimator * n_estimators learning_rate loss random_state n_jobs verbose {MACHINE}
-estimators_ estimator_weights_ estimator_errors_ estimator_ feature_importances_ n_estimators_
-max_features_ {OF_FIT}"""
+estimators_ estimator_weights_ estimator_errors_ estimator_ {EXPLAINED} n_estimators_ max_features_
+{OF_FIT}"""
 BAGGING = f"""estimator n_estimators * max_samples max_features bootstrap bootstrap_features voting
-oob_score oob_tol max_estimators warm_start n_jobs random_state verbose estimator_
-estimators_features_ {OF_TREES} feature_importances_ {OUT_OF_BAG} max_features_"""
+oob_score oob_tol max_estimators warm_start n_jobs random_state verbose
+estimators_features_ {OF_TREES} {EXPLAINED} {OUT_OF_BAG} max_features_"""
 BOOSTING = f"""loss * quantile learning_rate max_iter max_leaf_nodes max_depth min_samples_leaf
 l2_regularization max_features max_bins categorical_features monotonic_cst interaction_cst
 warm_start early_stopping scoring validation_fraction n_iter_no_change tol verbose random_state
 class_weight subsample min_hessian refit categorical_split backend n_jobs memory_limit classes_
 do_early_stopping_ n_iter_ n_trees_per_iteration_ train_score_ validation_score_ is_categorical_
-feature_importances_ {OF_DATA} seed_ backend_"""
+{EXPLAINED} {OF_DATA} seed_ backend_"""
 BORUTA = f"""estimator * importance alpha max_iter random_state support_ support_weak_ ranking_
 n_features_ n_iter_ importance_history_ shadow_max_ {OF_DATA}"""
 
@@ -479,7 +481,7 @@ def _constructor(cls: type, names: list[str], rows: Table) -> Any:
     return function
 
 
-# the annotation and the word of the documentation for what a constraint allows
+# the annotation and the word in docstrings of each constraint
 TYPES: dict[Any, tuple[str, str]] = {
     Integral: ("int", "int"), Real: ("float", "float"), RealNotInt: ("float", "float"),
     str: ("str", "str"), dict: ("dict[Any, Any]", "dict"), list: ("list[Any]", "list"),
@@ -493,7 +495,7 @@ TYPES: dict[Any, tuple[str, str]] = {
 
 @cache
 def _types(constraint: Any) -> tuple[str, str]:
-    """The annotation and the documentation of what a constraint allows."""
+    """The annotation and the words in docstrings of a constraint."""
     if isinstance(constraint, StrOptions):
         words = ", ".join(f'"{word}"' for word in sorted(constraint.options))
         return "str", f"{{{words}}}" if len(constraint.options) > 1 else words
