@@ -15,7 +15,7 @@ from engine import same_forest
 from paths import has_numba
 
 from gpuforest.common import progress
-from gpuforest.estimators import growing
+from gpuforest.estimators import tuning
 
 pytestmark = [
     pytest.mark.skipif(not has_numba, reason="no numba here"),
@@ -57,7 +57,7 @@ def is_on_dask(kind, a, b):
 @pytest.fixture(autouse=True)
 def few_trees(monkeypatch):
     """Choices by rows out of bag look at few trees."""
-    monkeypatch.setattr(growing, "FIRST_TREES", 4)
+    monkeypatch.setattr(tuning, "FIRST_TREES", 4)
 
 
 @cache
@@ -254,7 +254,7 @@ def test_a_pair_that_is_refused(case, a, b):
     wanted = pairs.refusal_of(case.kind, a, b)
     with progress.listening() as stages, pytest.raises((ValueError, TypeError)) as caught:
         case.fit()
-    assert str(caught.value) == wanted.message
+    assert str(caught.value) == pairs.text_of(wanted)
     assert "growing" not in stages or "warm_start" in case.used  # whose first fit grows
 
 
@@ -269,7 +269,7 @@ def test_what_an_estimator_has_not_is_refused(kind):
         with progress.listening() as stages, refused as caught:
             pairs.Case(kind, {name}).fit()
         wanted = pairs.refusal_of(kind, name)
-        assert not wanted or wanted.message in str(caught.value)
+        assert not wanted or pairs.text_of(wanted) in str(caught.value)
         assert "growing" not in stages
 
 
@@ -295,7 +295,7 @@ def test_a_pair_on_a_cluster(client, case, a, b):
     if wanted:
         with pytest.raises((ValueError, TypeError)) as caught:
             case.fit_on(client)
-        assert wanted.message in str(caught.value)  # behind the name of a partition
+        assert pairs.text_of(wanted) in str(caught.value)  # behind the name of a partition
         return
     local = case.fit(
         pairs.binned(case.model(), case.rows)

@@ -16,22 +16,22 @@ from typing import Any
 from unittest.mock import patch
 
 from gpuforest.backends import registry
-from gpuforest.estimators import base, growing, tasks
+from gpuforest.estimators import base, plan, prepare, rows, task
 from gpuforest.growing import grow
 
 NAME = "watched"
 
 # a function, by the name under which its caller has it, and what the table calls it
 STAGES: list[tuple[ModuleType, str, str]] = [
-    (base.validation, "learn_table", "check X"),
-    (base, "edges_of", "edges"),
-    (base, "bin_matrix", "encode"),
+    (prepare.validation, "learn_table", "check X"),
+    (rows, "edges_of", "edges"),
+    (prepare, "bin_matrix", "encode"),
     (base, "grow", "grow"),
     (grow, "tree_weights", "bags"),
     (grow, "roots", "roots"),
     (grow, "split_slots", "split"),
     (grow, "grown_wave", "assembly"),
-    (growing, "merged", "merge"),
+    (plan, "merged", "merge"),
 ]
 # methods of a backend, and of its parts
 OPERATIONS = [
@@ -39,7 +39,7 @@ OPERATIONS = [
     "accumulate",
 ]  # fmt: skip
 PARTS = {"nodes": ["in_bag", "sort_out", "children", "distinct_rows"], "sampling": ["bag"]}
-METHODS = [("_check_target", "check y"), ("_encode_target", "target")]
+METHODS = [("check", "check y"), ("encode_target", "target")]
 SHOWN = {"asnumpy": "to host", "asarray": "to device", "sums": "totals", "sort_out": "sort out"}
 SHOWN |= {"grow_subtrees": "deep phase"}
 
@@ -152,7 +152,7 @@ def watching(device: Any) -> Iterator[Watch]:
         for module, name, shown in STAGES:
             wrapped = watch.wrap(shown, getattr(module, name))
             patches.enter_context(patch.object(module, name, wrapped))
-        for owner in (tasks.Classifier, tasks.Regressor):
+        for owner in (task.Classes, task.Numbers):
             for name, shown in METHODS:
                 wrapped = watch.wrap(shown, getattr(owner, name))
                 patches.enter_context(patch.object(owner, name, wrapped))

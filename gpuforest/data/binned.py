@@ -19,6 +19,7 @@ from gpuforest.backends.registry import get_host_backend
 from gpuforest.common import progress
 from gpuforest.common.arguments import byte_count, draw_seed, thread_count
 from gpuforest.core.bins import BinEdges, Categories, Statistics, TargetStatistic
+from gpuforest.core.forest import Forest
 from gpuforest.data import passes
 from gpuforest.data.blocks import Blocks
 from gpuforest.data.labels import OF_ROWS, Labels
@@ -209,23 +210,27 @@ class BinnedData:
             yield begin, end, block
 
 
-class Passed(NamedTuple):
-    """What a fit was called with, or what binned data bring."""
+class FitInput(NamedTuple):
+    """What a fit was called with, or what binned data bring.
+
+    grown : new trees of the forest that other processes have grown, by their numbers
+    """
 
     X: Any
     y: Any = None
     sample_weight: Any = None
     groups: Any = None
     blocks: Any = None
+    grown: tuple[Forest, ...] = ()
 
     @classmethod
     def of(
         cls, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None,
         blocks: Any = None,
-    ) -> Passed:  # fmt: skip
+    ) -> FitInput:  # fmt: skip
         if isinstance(X, BinnedData):
-            passed = {"y": y, "sample_weight": sample_weight, "groups": groups}
-            for name, values in passed.items() if X.edges.statistics else ():
+            given = {"y": y, "sample_weight": sample_weight, "groups": groups}
+            for name, values in given.items() if X.edges.statistics else ():
                 if values is not None and values is not getattr(X, name):
                     raise ValueError(
                         "the data have target statistics of their own y, sample_weight and groups: "
@@ -236,11 +241,6 @@ class Passed(NamedTuple):
             sample_weight = X.sample_weight if sample_weight is None else sample_weight
             groups = X.groups if groups is None else groups
             blocks = X.blocks if blocks is None else blocks
-        if groups is not None and blocks is not None:
-            raise ValueError(
-                "groups and blocks judge rows in two ways: pass groups for rows that belong "
-                "together, or blocks for rows in the order of time"
-            )
         return cls(X, y, sample_weight, groups, blocks)
 
 

@@ -26,6 +26,7 @@ from gpuforest.data.labels import OF_ROWS, Labels
 from gpuforest.data.target_statistics import OrderedTarget, codes_of, has_statistics
 from gpuforest.growing.edges import LOOK_ROWS, encode_blocks, fit_edges, lowest, most_bins
 
+LABELS = "blocks take several outputs as numbers: make numbers of these labels"
 NO_LIMIT = 2**64 - 1  # of hashes
 Ordered = dict[int, np.ndarray]  # features with target statistics: the rows' numbers f32[N]
 
@@ -268,9 +269,7 @@ class Rows:
         if block.weight is not None:
             weight = np.asarray(arrays.to_host(block.weight, "sample_weight"))
             if weight.dtype.kind not in "biuf" or (weight != 0).any():  # else this block has none
-                checked = validation.check_weights(weight, self.n_rows)
-                assert checked is not None
-                weight = checked[0]
+                weight = np.asarray(validation.check_weights(weight, self.n_rows))
             self._weights.append(weight.astype(np.float64))
         for name, parts in self._labels.items():
             if (labels := getattr(block, name)) is not None:
@@ -329,7 +328,7 @@ class Rows:
                 raise ValueError("y contains NaN or infinity: every row needs a finite target")
             return column
         if getattr(column, "ndim", 1) > 1:
-            raise ValueError("blocks take several outputs as numbers: make numbers of these labels")
+            raise ValueError(LABELS)
         is_text = isinstance(column, np.ndarray) and column.dtype.kind == "U"
         self._label_type = np.str_ if is_text else object
         codes, labels, _ = factorize(column, "y")
@@ -355,8 +354,8 @@ class Rows:
             return np.array(classes)[moved[y]]
         return Labels(moved[y], np.array(classes, self._label_type))
 
-    def checked_weights(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """All weights, and the same as integers, see `check_weights`."""
+    def checked_weights(self) -> np.ndarray | None:
+        """All weights f64[N], see `check_weights`."""
         if not self._weights:
             return None
         weights = np.concatenate(self._weights)

@@ -28,7 +28,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -43,6 +43,11 @@ FROM = 30  # categorical_split="auto": a feature of more categories than this ha
 LEVEL = 1.645  # the 5 % quantile of a normal distribution, of the test whether means differ
 ITERATIONS = 50  # of the power method
 STEPS = 1024  # of the score of a class
+ONE_OUTPUT = "target statistics are of one output: pass categorical_split='subset'"
+LATER = (
+    "target statistics of categories know the targets of later blocks: pass "
+    "categorical_split='subset', or no blocks"
+)
 
 
 def may_have_statistics(categorical_split: str) -> bool:
@@ -82,7 +87,7 @@ class OrderedTarget:
         several = checked.classes is not None and len(checked.classes) > 1
         y = np.asarray(to_host(checked.values if checked.classes is None else checked.values[0]))
         if several or y.size > len(y):
-            raise ValueError("target statistics are of one output: pass categorical_split='subset'")
+            raise ValueError(ONE_OUTPUT)
         n_classes = 0 if checked.classes is None else len(checked.classes[0])
         return cls(y.reshape(-1), n_classes, weights, seed, groups)
 
@@ -250,14 +255,6 @@ def replace_categories(
             continue
         X[:, f], statistics[f] = target.statistic(codes_of(X[:, f]), known)
     return others, statistics
-
-
-def refuse_statistics() -> NoReturn:
-    """Raise a ValueError: with blocks of time, no row may know the targets of later ones."""
-    raise ValueError(
-        "target statistics of categories know the targets of later blocks: pass "
-        "categorical_split='subset', or no blocks"
-    )
 
 
 def with_numbers(X: np.ndarray, statistics: Statistics) -> np.ndarray:

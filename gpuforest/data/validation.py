@@ -27,7 +27,6 @@ from gpuforest.data.categories import CategoryReader
 from gpuforest.data.labels import Labels
 from gpuforest.data.target_statistics import may_have_statistics
 from gpuforest.growing.edges import DEVICE_VALUES
-from gpuforest.growing.targets import integer_weights
 
 # text that sorts in the order of time, each digit as 0: a number, or a year and what follows
 SORTED_TEXT = re.compile(r"\D*(0+|0000\D.*)")
@@ -35,28 +34,30 @@ LARGEST = 1e304  # of a target's values: sums over 10,000 trees stay finite
 
 
 def learn_table(
-    estimator: Any, X: Any, backend: Backend, weights: Any = None, split: str = "subset"
-) -> tuple[Array, Categories]:
-    """`check_table` in a fit: X, and the features' categories as `binning.BinEdges` has them, which
-    it learns; rows whose weight [N], on the host and not checked yet, is zero add none. `split` is
-    the parameter `categorical_split`."""
+    estimator: Any, X: Any, backend: Backend, weights: Any = None
+) -> tuple[Array, Categories, list[Any] | None]:
+    """`check_table` in a fit: X, the features' categories as `BinEdges` has them, which it learns,
+    and the names of the columns. Rows whose weight [N], on the host and not checked yet, is zero
+    add no categories."""
+    split = estimator.categorical_split
     if hasattr(X, "by_feature"):  # BinnedData
         learn_binned(estimator, X, split)
-        categories, names = X.edges.categories, X.feature_names
-    else:
-        wanted, fewest = estimator.categorical_features, estimator.min_category_frequency
-        reader = CategoryReader(wanted, None, fewest, weights, split=split)
-        X, names = read_table(estimator, X, backend, reader, reset=True)
-        categories = reader.categories
-    if categories:
-        signs = np.asarray(estimator._settings().monotonic_cst)
-        for f in sorted(categories) if signs.shape == X.shape[1:] else ():
-            if signs[f]:
-                raise ValueError(
-                    "Categorical features cannot have monotonic constraints: set that of "
-                    f"{column_name(f, names)} in monotonic_cst to 0"
-                )
-    return X, categories
+        return X, X.edges.categories, X.feature_names
+    wanted, fewest = estimator.categorical_features, estimator.min_category_frequency
+    reader = CategoryReader(wanted, None, fewest, weights, split=split)
+    X, names = read_table(estimator, X, backend, reader, reset=True)
+    return X, reader.categories, names
+
+
+def refuse_signs(signs: Any, categories: Categories, names: list[Any] | None) -> None:
+    """Raise a ValueError if a categorical feature has a monotonic constraint."""
+    signs = np.asarray(signs)
+    for f in sorted(categories) if signs.ndim == 1 else ():
+        if f < len(signs) and signs[f]:
+            raise ValueError(
+                "Categorical features cannot have monotonic constraints: set that of "
+                f"{column_name(f, names)} in monotonic_cst to 0"
+            )
 
 
 def check_table(
@@ -352,8 +353,8 @@ def check_numbers(y: Any, n_rows: int, criterion: Criterion, backend: Backend) -
     return CheckedTarget(y)
 
 
-def check_weights(sample_weight: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """Weights f64[N] >= 0 and the same as integers i32[N], on the host; None: all equal."""
+def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:
+    """Weights f64[N] >= 0 on the host; None: all equal."""
     if sample_weight is None:
         return None
     weights = arrays.to_host(sample_weight, "sample_weight")
@@ -384,7 +385,7 @@ def check_weights(sample_weight: Any, n_rows: int) -> tuple[np.ndarray, np.ndarr
         raise ValueError("Negative values in data passed to `sample_weight`.")
     if not (weights > 0).any():
         raise ValueError("Sample weights must contain at least one non-zero number.")
-    return weights, integer_weights(weights)
+    return np.asarray(weights)
 
 
 def read_labels(labels: Any, n_rows: int, name: str) -> tuple[np.ndarray, tuple[Any, ...]]:

@@ -20,9 +20,11 @@ from gpuforest.core import nodes
 from gpuforest.core.forest import Forest, joined
 from gpuforest.core.target import CheckedTarget
 from gpuforest.data.arrays import in_kind_of, is_on_device, to_host
-from gpuforest.data.binned import Passed
-from gpuforest.estimators import ensembles, fits, foreign, growing, params, tasks
+from gpuforest.data.binned import FitInput
+from gpuforest.estimators import ensembles, fits, foreign, params, prepare, tasks
+from gpuforest.estimators.plan import TrainingPlan
 from gpuforest.estimators.settings import Settings, check_some_weight, row_weights_of, rules_of
+from gpuforest.estimators.task import host_target
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
 from gpuforest.growing import predict as prediction
 from gpuforest.growing import reweighting
@@ -37,6 +39,8 @@ class AdaBoost(ensembles.BaseForest):
     """The rounds of both AdaBoost estimators, and their results."""
 
     _to_sklearn = staticmethod(deferred("gpuforest.export.sklearn", "adaboost_to_sklearn"))
+    _family = "AdaBoost"
+    _combine: ClassVar[str]  # see `Forest`
     _draws: ClassVar[bool]  # whether the rows of a round are drawn by their weights
     estimator_weights_: np.ndarray
     estimator_errors_: np.ndarray
@@ -82,9 +86,6 @@ class AdaBoost(ensembles.BaseForest):
             model.fit(X, y, sample_weight)
         return self
 
-    def _labels(self, checked: CheckedTarget) -> None:
-        """None, because class weights multiply the weights of each round, not those before."""
-
     def _of_both(self, name: str) -> Any:
         """A parameter that the tree has too: the tree's value if this one is the default."""
         value = getattr(self, name)
@@ -103,18 +104,19 @@ class AdaBoost(ensembles.BaseForest):
     def _chosen(self, X: Any) -> dict[str, Any]:
         return super()._chosen(X) | {"name": self._of_both("backend")}
 
-    def _fit(self, data: Passed, seed: int, earlier: Self | None, backend: Backend) -> None:
-        plan = self._prepared(data._replace(groups=None, blocks=None), seed, backend)
+    def _fit(self, given: FitInput, seed: int, earlier: Any, backend: Backend) -> None:
+        given = given._replace(groups=None, blocks=None)
+        plan = prepare.prepare(self, given, seed, backend)
         with progress.stage("growing"):
             forest = self._grow(plan)
-        self._keep_fit(forest, plan)
+        self._keep(forest, plan)
 
-    def _grow(self, plan: growing.TrainingPlan) -> Forest:
+    def _grow(self, plan: TrainingPlan) -> Forest:
         """Grow a tree a round, until there are enough, or no more can help."""
         training, checked = keeping_scratch(plan.training), plan.checked
         sampling = training.sampling
         first = np.ones(sampling.n_rows) if sampling.weights is None else sampling.weights * 1.0
-        factors, target = self._class_factors(checked, first), tasks.host_target(checked)[:, 0]
+        factors, target = self._class_factors(checked, first), host_target(checked)[:, 0]
         trees: list[Forest] = []
 
         def grow_round(t: int, weights: np.ndarray) -> reweighting.Round | None:
@@ -136,14 +138,14 @@ class AdaBoost(ensembles.BaseForest):
         self.estimator_weights_ = np.append(tree_weights, np.zeros(left))
         self.estimator_errors_ = np.append(errors, np.ones(left))
         forest = joined(trees[: len(rounds)])  # one more may have been no better than chance
-        return replace(forest, combine=self._combine(), tree_weights=tree_weights)
+        return replace(forest, combine=self._combine, tree_weights=tree_weights)
 
-    def _one_tree(self, t: int, plan: growing.TrainingPlan) -> Forest:
+    def _one_tree(self, t: int, plan: TrainingPlan) -> Forest:
         """The tree of round `t`, grown from the weights that the plan has."""
         training = plan.training
         coding, has_sets = training.target.coding, training.n_words > 0
         rules = rules_of(plan.settings, training.n_features, training.sampling, coding, has_sets)
-        plan = replace(plan, training=replace(training, rules=rules), combine="mean")
+        plan = replace(plan, training=replace(training, rules=rules))
         with progress.counting_on(t, self._most_trees):
             waves = plan.grow(t, t + 1)
         return plan.finish(waves, t)
@@ -159,25 +161,17 @@ class AdaBoost(ensembles.BaseForest):
         return sums.near_one(factors) if factors.max() < 2.0**-512 else factors
 
     def _judge(
-        self, tree: Forest, plan: growing.TrainingPlan, target: np.ndarray, weights: np.ndarray
+        self, tree: Forest, plan: TrainingPlan, target: np.ndarray, weights: np.ndarray
     ) -> reweighting.Round | None:
         """What follows from the errors of a tree, and from the rows' weights; see `boost`."""
         raise NotImplementedError
 
-    def _check_target(self, y: Any, n_rows: int, backend: Backend) -> CheckedTarget:
-        checked: CheckedTarget = super()._check_target(y, n_rows, backend)
-        if len(checked.classes or []) > 1 or getattr(checked.values, "ndim", 1) > 1:
-            raise ValueError(
-                f"y should be a 1d array, got an array of shape {np.shape(y)} instead: AdaBoost "
-                "has one output"
-            )
-        return checked
 
     def _staged(self, X: Any) -> Iterator[Any]:
         """Predictions of the first tree, of the first two, and so on: shares of the votes for
         classes, f64[N, n_values]. X is checked and binned once."""
         check_is_fitted(self)
-        model = fits.as_it_is(self)
+        model = fits.snapshot(self)
         codes, backend = model._coded(X)
         for values in prediction.staged(model.forest_, codes, backend):
             yield in_kind_of(X, values if is_on_device(X) else backend.asnumpy(values))
@@ -190,7 +184,7 @@ class AdaBoost(ensembles.BaseForest):
             yield float(score(y, to_host(predicted), sample_weight=weight))
 
 
-def reached(tree: Forest, plan: growing.TrainingPlan) -> Iterator[tuple[slice, np.ndarray]]:
+def reached(tree: Forest, plan: TrainingPlan) -> Iterator[tuple[slice, np.ndarray]]:
     """Blocks of training rows, and the row of the leaf table that each row reaches, i64[n]."""
     backend = plan.backend
     leaf = backend.asnumpy(backend.apply(tree, plan.training.matrix.codes))[:, 0]
@@ -215,13 +209,10 @@ class AdaBoostClassifier(AdaBoost, tasks.Classifier):
     """
 
     _tree, _draws = DecisionTreeClassifier, False
-    _default_depth = 1
-
-    def _combine(self) -> str:
-        return "votes"
+    _default_depth, _combine = 1, "votes"
 
     def _judge(
-        self, tree: Forest, plan: growing.TrainingPlan, target: np.ndarray, weights: np.ndarray
+        self, tree: Forest, plan: TrainingPlan, target: np.ndarray, weights: np.ndarray
     ) -> reweighting.Round | None:
         classes = plan.training.target.coding.classes
         assert classes is not None
@@ -305,14 +296,11 @@ class AdaBoostRegressor(AdaBoost, tasks.Regressor):
     """
 
     _tree, _draws = DecisionTreeRegressor, True
-    _default_depth = 3
+    _default_depth, _combine = 3, "median"
     class_weight = None  # which trees for numbers do not have
 
-    def _combine(self) -> str:
-        return "median"
-
     def _judge(
-        self, tree: Forest, plan: growing.TrainingPlan, target: np.ndarray, weights: np.ndarray
+        self, tree: Forest, plan: TrainingPlan, target: np.ndarray, weights: np.ndarray
     ) -> reweighting.Round | None:
         residuals = np.empty(len(target))
         for rows, at in reached(tree, plan):

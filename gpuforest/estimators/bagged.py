@@ -3,7 +3,6 @@ are."""
 
 from __future__ import annotations
 
-import warnings
 from numbers import Real
 from typing import Any
 
@@ -11,14 +10,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.backends import base, numpy
-from gpuforest.common import progress
 from gpuforest.core.forest import Forest
-from gpuforest.core.rules import Sampling
-from gpuforest.core.training import Training
 from gpuforest.data.arrays import to_host
-from gpuforest.estimators import fits, memory, tasks
+from gpuforest.estimators import fits, memory, out_of_bag, tasks
 from gpuforest.explain import proximities, quantile_forest, uncertainty
-from gpuforest.explain.importances import unbiased_importances
 from gpuforest.growing import predict as prediction
 from gpuforest.growing.bags import drawn_rows
 
@@ -70,8 +65,8 @@ def proximity(self: Any, X: Any, Y: Any = None, oob: bool = False) -> Any:
     if oob:
         if Y is not None:
             raise ValueError("oob=True is for the training rows among themselves: omit Y")
-        sampling = known_bags(self)
-        check_rows(sampling, len(leaves))
+        sampling = out_of_bag.known_bags(self)
+        out_of_bag.check_rows(sampling, len(leaves))
         out = ~quantile_forest.in_bag(self.forest_, sampling)
     return proximities.proximity_matrix(leaves, leaves if Y is None else _leaves(self, Y), out)
 
@@ -103,52 +98,6 @@ def _leaves(self: Any, X: Any) -> np.ndarray:
     return np.asarray(leaves + self.forest_.tree_offsets[:-1])
 
 
-def known_bags(forest: Any) -> Sampling:
-    """How the bags of a fitted forest were drawn; a ValueError if it has none or does not know."""
-    if not hasattr(forest, "_sampling_"):
-        raise ValueError(
-            "the bags are not known to Bagging* that were loaded, older files and converted "
-            "forests: fit it again, the same random_state gives the same trees"
-        )
-    sampling: Sampling = forest._sampling_
-    if not sampling.n_draws:
-        raise ValueError("no row is out of bag without bags: fit with bootstrap=True")
-    return sampling
-
-
-def judges(forest: Any) -> tuple[Forest, Sampling]:
-    """The trees of a fitted forest that judge rows, and how they drew rows; a ValueError if there
-    are none or they are not known. With blocks of time they are others than the forest's."""
-    if not hasattr(forest, "_judges_"):
-        return forest.forest_, known_bags(forest)
-    if forest._judges_ is None:
-        raise ValueError(
-            "rows are judged by blocks, and the trees that do so are known only to the estimator "
-            "that was fitted with oob_score=True: fit it so"
-        )
-    known: tuple[Forest, Sampling] = forest._judges_
-    return known
-
-
-def check_rows(sampling: Sampling, n_rows: int) -> None:
-    """Refuse another number of rows than that of the training data."""
-    if n_rows != sampling.n_rows:
-        raise ValueError(
-            f"X has {n_rows} rows, but the forest was fitted to {sampling.n_rows}: pass the "
-            "data that it was fitted to"
-        )
-
-
-def warn_of_rows_in_all_bags(stacklevel: int, word: str = "OOB") -> None:
-    """Warn as scikit-learn does that some rows have no out-of-bag predictions."""
-    warnings.warn(
-        "Some inputs do not have OOB scores. This probably means too few trees were used to "
-        f"compute any reliable {word} estimates.",
-        UserWarning,
-        stacklevel=stacklevel + 1,
-    )
-
-
 def unbiased_feature_importances_(self: Any) -> Any:
     """The means of `oob_impurity_importance`, f64[n_features]: 0 on average for features that
     say nothing. They do not add up to one, and may be negative."""
@@ -160,23 +109,6 @@ def unbiased_feature_importances_(self: Any) -> Any:
             "that is fitted"
         )
     return self._unbiased_importances_
-
-
-def keep_unbiased_importances(self: Any, training: Training, backend: base.Backend) -> None:
-    """Set what `unbiased_feature_importances_` gives."""
-    (forest, sampling), y = judges(self), training.target.y
-    with progress.stage("importances"):
-        importances = unbiased_importances(forest, training.matrix, y, sampling, backend)
-    of_trees = importances[:, ~np.isnan(importances[0])]
-    if of_trees.shape[1]:
-        self._unbiased_importances_ = of_trees.mean(axis=1)
-        return
-    warnings.warn(
-        "No row is out of any bag, so unbiased importances are unknown (NaN): lower max_samples",
-        UserWarning,
-        stacklevel=2,
-    )
-    self._unbiased_importances_ = np.full(len(importances), np.nan)
 
 
 def known_errors(estimator: Any, what: str, coverage: Any) -> uncertainty.Calibration:
@@ -260,7 +192,7 @@ def predict(self: Any, X: Any, return_std: bool = False) -> Any:
     """
     if not return_std:
         return tasks.Regressor.predict(self, X)
-    model = fits.as_it_is(self)
+    model = fits.snapshot(self)
     means, products_ = tasks.Regressor.predict(model, X), model._products_
 
     def stage(forest: Forest, table: Any, backend: base.Backend) -> np.ndarray:

@@ -34,7 +34,7 @@ def _has_decisions(bag: Any) -> bool:
 class Bagging(ensembles.BaseForest):
     """Both bagging estimators: the tree says how each is grown, and the bag what it grows from."""
 
-    _default_depth, _keeps_draws = None, False
+    _default_depth, _keeps_draws, _family = None, False, "bags"
     max_samples: Any
     max_features: int | float
     bootstrap: bool

@@ -13,39 +13,24 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.backends.base import Backend
-from gpuforest.backends.registry import for_splits, run_on_backend
+from gpuforest.backends.registry import run_on_backend
 from gpuforest.common import arguments, dtypes, progress
 from gpuforest.common.imports import deferred
 from gpuforest.core import criteria
-from gpuforest.core.bins import BinEdges, Categories, Statistics
 from gpuforest.core.forest import Forest
 from gpuforest.core.model import Model, is_public
 from gpuforest.core.rules import Sampling
-from gpuforest.core.target import CheckedTarget, TargetCoding
-from gpuforest.core.training import Training
 from gpuforest.data import arrays, validation
-from gpuforest.data.binned import BinnedData, Passed, edges_of
-from gpuforest.data.target_statistics import OrderedTarget, refuse_statistics, replace_categories
-from gpuforest.estimators import bases, explaining, fits, growing, memory
-from gpuforest.estimators.settings import (
-    BY_ERROR,
-    RowWeights,
-    Settings,
-    bin_weights,
-    features_of_tree,
-    features_tried,
-    numbered,
-    refuse_without_bags,
-    rules_of,
-    sampling_of,
-    signs_of,
-)
+from gpuforest.data.binned import FitInput
+from gpuforest.estimators import bases, capabilities, explaining, fits, memory, out_of_bag, settings
+from gpuforest.estimators.plan import TrainingPlan
+from gpuforest.estimators.prepare import prepare
+from gpuforest.estimators.task import Task
+from gpuforest.estimators.tuning import n_trees_of, tuned
 from gpuforest.explain import model_facts
 from gpuforest.explain.importances import impurity_importances
-from gpuforest.growing import targets
-from gpuforest.growing.edges import bin_matrix, most_bins
+from gpuforest.growing.edges import bin_matrix
 from gpuforest.growing.grow import grow
-from gpuforest.splits import kinds
 
 Array = Any
 write_model = deferred("gpuforest.export.model_file", "save")
@@ -65,6 +50,7 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
     n_features_in_: int
     n_outputs_: int
     n_estimators: int | str
+    max_estimators: int
     criterion: str
     max_bins: int | str
     backend: str
@@ -76,16 +62,21 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
     _takes_outputs = False  # targets [n_samples, n_outputs]
     _to_sklearn = staticmethod(deferred("gpuforest.export.sklearn", "to_sklearn"))
     _keeps_draws = False  # whether model files keep how rows were drawn
-    # the next fit's new trees, where other processes grew them: forests of consecutive numbers
-    _grown: tuple[Forest, ...] = ()
+    _task: Task
+    _family = "trees"  # its name in the table of capabilities
 
     def _tree_params(self) -> dict[str, Any]:
         """The parameters that say how a tree grows."""
         return {"splitter": self._splitter, **self.get_params(deep=False)}
 
-    def _settings(self) -> Settings:
-        """The parameters as the engine takes them."""
-        return Settings.of(self._tree_params())
+    def _settings(self) -> settings.Settings:
+        """The parameters as the engine takes them, which no fit changes."""
+        return settings.Settings.of({"criterion": self.criterion, **self._tree_params()})
+
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        words = {"criterion": vars(self).get("criterion")}
+        capabilities.refuse(self._family, capabilities.of_params(vars(self)), **words)
 
     @fits.with_callbacks
     def fit(
@@ -104,7 +95,7 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
             The backend cannot run on this machine, or its GPU has too little memory.
         """
         self._validate_params()
-        passed = Passed.of(X, y, sample_weight, groups, blocks)
+        given = FitInput.of(X, y, sample_weight, groups, blocks)
         earlier = self._earlier()
         n_before = 0 if earlier is None else earlier.forest_.n_trees
         if earlier is not None and n_before == self.n_estimators:
@@ -112,18 +103,19 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
                 "Warm-start fitting without increasing n_estimators does not fit new trees.",
                 stacklevel=2,
             )
-            if self._has_out_of_bag():
+            if fits.has_out_of_bag(self):
                 return self
         seed = arguments.draw_seed(self.random_state) if earlier is None else earlier.seed_
-        with fits.fitting(self, self._most_trees - n_before, passed) as fitted:
-            work = partial(fitted._fit, passed, seed, earlier)
+        with fits.fitting(self, self._most_trees - n_before, given) as fitted:
+            work = partial(fitted._fit, given, seed, earlier)
             run_on_backend(work, **self._chosen(X))
         return self
 
     @property
     def _most_trees(self) -> int:
         """The most trees that a fit may grow."""
-        return 1
+        n: int | str = getattr(self, "n_estimators", 1)
+        return int(self.max_estimators if n == "auto" else n)
 
     def _earlier(self) -> Self | None:
         """This estimator as it was fitted before, where warm_start adds to its trees; a ValueError
@@ -136,112 +128,35 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
                 f"n_estimators={self.n_estimators} must be larger or equal to "
                 f"len(estimators_)={n} when warm_start==True"
             )
-        return fits.as_it_is(self)
+        return fits.snapshot(self)
 
-    def _fit(self, data: Passed, seed: int, earlier: Self | None, backend: Backend) -> None:
-        """Grow the trees from `data`; `earlier`: this estimator, to whose trees warm_start adds."""
-        plan = self._prepared(data, seed, backend)
-        before = None if earlier is None else earlier.forest_
+    def _fit(self, given: FitInput, seed: int, earlier: Any, backend: Backend) -> None:
+        """Grow the trees; `earlier`: this estimator, to whose trees warm_start adds, or None."""
+        plan = prepare(self, given, seed, backend)
+        forest = None if earlier is None else earlier.forest_
         if earlier is not None:
-            training = plan.training
-            fits.check_same(earlier.forest_, training.matrix.edges, training.target.coding)
-            fits.check_same_groups(earlier, training.sampling)
+            fits.check_same(earlier, plan.training)
         with progress.stage("growing"):
-            waves = [forest for forest in (before, *self._grown) if forest is not None]
-            n_trees = growing.n_trees_of(waves) if self._grown else self._most_trees
-            plan, waves, n_trees = self._first_waves(plan, waves, n_trees)
-            waves += grow(
-                plan.training, plan.backend, growing.n_trees_of(waves), n_trees, plan.pruning
-            )
-            forest = before
+            waves = [wave for wave in (forest, *given.grown) if wave is not None]
+            n_trees = n_trees_of(waves) if given.grown else self._most_trees
+            chosen = tuned(plan, self._task, waves, n_trees)
+            plan, waves, n_trees = chosen.plan, chosen.waves, chosen.n_trees
+            begin = n_trees_of(waves)
+            waves += grow(plan.training, plan.backend, begin, n_trees, plan.pruning)
             if forest is None or n_trees > forest.n_trees:  # else the errors alone are asked for
                 forest = plan.finish(waves, 0)
-        self._keep_fit(forest, plan)
+        self._keep(forest, plan)
+        vars(self).update(out_of_bag.learned(plan, self._task, self.forest_, chosen.learned))
 
-    def _prepared(self, data: Passed, seed: int, backend: Backend) -> growing.TrainingPlan:
-        """What the trees grow from: the data are checked and binned, the parameters read once."""
-        X, y, sample_weight, groups, blocks = data
-        with progress.stage("checking"):
-            settings = self._settings()
-            judged = settings.oob_score or settings.unbiased_importances
-            if judged and not settings.bootstrap and blocks is None:
-                refuse_without_bags(settings)
-            backend = for_splits(backend, criteria.CRITERIA[settings.criterion], settings.kind)
-            sample_weight = arrays.to_host(sample_weight, "sample_weight")
-            split = settings.categorical_split
-            X, categories = validation.learn_table(self, X, backend, sample_weight, split)
-            weights = validation.check_weights(sample_weight, X.shape[0])
-            if groups is not None:
-                groups = validation.check_groups(groups, X.shape[0])
-            if blocks is not None:
-                blocks = validation.check_groups(blocks, X.shape[0], "blocks")
-            n_counted = X.shape[0] if weights is None else int(np.count_nonzero(weights[1]))
-            settings = self._for_rows(settings, n_counted)
-            X, weights = self._pooled(X, weights, settings, seed, backend)
-            checked = self._check_target(y, X.shape[0], backend)
-            sampling = self._sampling_for(settings, X.shape[0], weights, checked, groups)
-            judges = sampling  # how the trees draw that judge rows
-            if blocks is not None and not settings.is_single:
-                judges = replace(sampling, blocks=numbered(blocks, sampling))
-            coding, codes = self._encode_target(checked, sampling, backend)
-            integers = bin_weights(sampling, weights)
-            statistics: Statistics = {}
-            if categories:
-                make_target = partial(OrderedTarget.of, checked, integers, seed, groups)
-                categories, statistics = replace_categories(X, categories, split, make_target)
-            rules = rules_of(settings, X.shape[1], sampling, coding, bool(categories))
-            max_bins, edges = self._bins(X, settings, integers, categories, backend)
-            settings = replace(settings, max_bins=max_bins)
-            fit = memory.fit_of(settings, X, judges, rules, coding, categories)
-            backend = memory.fitted_to_memory(fit, backend, settings.memory_limit)
-        with progress.stage("binning"):
-            if edges is None:
-                edges = edges_of(X, max_bins, integers, seed, backend, categories, statistics)
-            matrix = bin_matrix(X, edges, backend)
-            target = targets.placed(coding, codes, backend)
-            if judges.blocks is not None and edges.statistics:
-                refuse_statistics()
-        training = Training(matrix, target, sampling, rules, seed)
-        training = kinds.kind_in(training).fitted(backend, training)
-        return growing.TrainingPlan(
-            training, backend, settings, checked, self._combine(), judges.blocks
-        )
-
-    def _for_rows(self, settings: Settings, n_rows: int) -> Settings:
-        """The parameters for trees that draw from n_rows rows."""
-        return settings
-
-    def _pooled(
-        self, X: Any, weights: RowWeights, settings: Settings, seed: int, backend: Backend
-    ) -> tuple[Any, RowWeights]:
-        """The rows that trees draw from, and their weights."""
-        return X, weights
-
-    def _bins(
-        self, X: Any, settings: Settings, integers: Any, categories: Categories, backend: Backend
-    ) -> tuple[int | str, BinEdges | None]:
-        """The most bins of a feature, and the edges, where these are known so early."""
-        if isinstance(X, BinnedData):
-            return settings.max_bins, X.edges
-        return most_bins(X, settings.max_bins, integers, categories, backend), None
-
-    def _first_waves(
-        self, plan: growing.TrainingPlan, waves: list[Forest], n_trees: int
-    ) -> tuple[growing.TrainingPlan, list[Forest], int]:
-        """How the trees grow, those of them that have grown already, and how many there shall be;
-        the trees of `waves` have grown before."""
-        return plan, waves, n_trees
-
-    def _keep_fit(self, forest: Forest, plan: growing.TrainingPlan) -> None:
-        """Keep the forest, and what else a fit leaves."""
-        self._keep(forest)
-        self.criterion_, self.backend_ = plan.settings.criterion, plan.backend.name
-        self._sampling_ = plan.training.sampling
-        self._look_out_of_bag(plan)
-
-    def _keep(self, forest: Forest) -> None:
+    def _keep(self, forest: Forest, plan: TrainingPlan | None = None) -> None:
+        """Keep the forest, and what else its fit leaves; plan: None if it was not fitted here."""
         self.forest_, self.seed_ = forest, forest.seed
         self.n_outputs_ = forest.coding.n_outputs
+        if plan is not None:
+            self.criterion_, self.backend_ = plan.settings.criterion, plan.backend.name
+            self._sampling_ = plan.drawn
+            if plan.settings.even_bins is not None:
+                self._pool = plan.pool
 
     @property
     def is_categorical_(self) -> np.ndarray | None:
@@ -256,9 +171,10 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
     def max_features_(self) -> int:
         """Features tried at a split."""
         check_is_fitted(self)
-        settings, n = self._settings(), self.n_features_in_
-        drawn = features_of_tree(settings, n)
-        return features_tried(settings.max_features, n, drawn, settings.feature_combinations)
+        chosen, n = grown_settings(self), self.n_features_in_
+        drawn = settings.features_of_tree(chosen, n)
+        combined = chosen.feature_combinations
+        return settings.features_tried(chosen.max_features, n, drawn, combined)
 
     @property
     def _criterion(self) -> criteria.Criterion:
@@ -268,38 +184,7 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
     def _signs(self) -> np.ndarray:
         """The signs of monotonic constraints, see `records.Rules`."""
         signs = self._settings().monotonic_cst
-        return signs_of(signs, self.n_features_in_, self.forest_.coding)
-
-    def _combine(self) -> str:
-        """How the trees' predictions combine, see `Forest`."""
-        return "mean"
-
-    def _check_target(self, y: Any, n_rows: int, backend: Backend) -> CheckedTarget:
-        raise NotImplementedError
-
-    def _sampling_for(
-        self, settings: Settings, n_rows: int, weights: RowWeights, checked: CheckedTarget,
-        groups: np.ndarray | None,
-    ) -> Sampling:  # fmt: skip
-        """How bags are drawn, and which weights are added up."""
-        return sampling_of(settings, n_rows, weights, self._labels(checked), groups)
-
-    def _labels(self, checked: CheckedTarget) -> CheckedTarget | None:
-        """The target on the host if class weights need it, else None."""
-        return None
-
-    def _encode_target(
-        self, checked: CheckedTarget, sampling: Sampling, backend: Backend
-    ) -> tuple[TargetCoding, Array]:
-        raise NotImplementedError
-
-    def _has_out_of_bag(self) -> bool:
-        """Whether all that is asked for of the rows out of bag is known."""
-        results = {"oob_score": "oob_score_", "unbiased_importances": "_unbiased_importances_"}
-        return all(hasattr(self, kept) or not getattr(self, p, 0) for p, kept in results.items())
-
-    def _look_out_of_bag(self, plan: growing.TrainingPlan) -> None:
-        """Find what is asked for of the rows out of bag."""
+        return settings.signs_of(signs, self.n_features_in_, self.forest_.coding)
 
     def _chosen(self, X: Any) -> dict[str, Any]:
         """The arguments that choose the backend for X, see `run_on_backend`."""
@@ -312,14 +197,14 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
 
     def _n_threads(self, n_rows: int, n_features: int) -> int:
         """The threads of a fit or a prediction of so many rows."""
-        n_trees = getattr(self, "max_iter", self._most_trees)
+        n_trees = self.max_iter if hasattr(self, "max_iter") else self._most_trees
         return arguments.thread_count(getattr(self, "n_jobs", 1), n_rows * (n_features + n_trees))
 
     def _walk(self, X: Any, stage: Callable[[Forest, Array, Backend], Array]) -> Any:
         """The result of a stage of `predict` for X's rows, in the kind of array that X is."""
         if not self.__sklearn_is_fitted__():
             check_is_fitted(self)  # which says so; it takes a tenth of a prediction of one row
-        model = fits.as_it_is(self)  # a fit in another thread may replace the forest
+        model = fits.snapshot(self)  # a fit in another thread may replace the forest
 
         def work(backend: Backend) -> Any:
             table = validation.check_table(model, X, backend)
@@ -353,7 +238,7 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
         facts = {name: value for name, value in now.items() if name.endswith("_")}
         if not self._keeps_draws:
             facts.pop("_sampling_", None)
-        for name, word in BY_ERROR.items():  # what errors chose
+        for name, word in settings.BY_ERROR.items():  # what errors chose
             if now.get(name) == word:
                 facts[f"{name}_"] = getattr(self, f"{name}_")
         return Model(
@@ -441,3 +326,18 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
         tags.input_tags.allow_nan = tags.input_tags.sparse = True
         tags.target_tags.multi_output = self._takes_outputs
         return tags
+
+
+def grown_settings(estimator: Any) -> settings.Settings:
+    """The settings that a fitted estimator has grown by: with the numbers that errors out of bag
+    have chosen, and the depth that follows from the rows of a tree."""
+    asked: settings.Settings = estimator._settings()
+    tried = vars(estimator).get("oob_parameters_", vars(estimator).get("oob_max_features_", {}))
+    chosen: dict[str, Any] = {
+        name: int(tried[name][np.argmin(tried["error"])])
+        for name in asked.by_error
+        if name in tried
+    }
+    if asked.even_bins is not None:
+        chosen["max_depth"] = settings.depth_of(estimator.max_samples_)
+    return replace(asked, **chosen)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from types import SimpleNamespace
 from typing import Any
@@ -13,85 +13,162 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import train_test_split
+from sklearn.utils.validation import _check_monotonic_cst
 
 from gpuforest.backends.base import Backend, take_rows
 from gpuforest.backends.booster import Boosting, Round
-from gpuforest.backends.rows import draw_rows
+from gpuforest.backends.rows import draw_rows, on_host
+from gpuforest.core import criteria
+from gpuforest.core.bins import Categories
 from gpuforest.core.forest import Forest
-from gpuforest.data.binned import BinnedData, Passed
-from gpuforest.data.validation import check_groups
-from gpuforest.estimators.settings import UNLIMITED
+from gpuforest.core.target import CheckedTarget
+from gpuforest.data import target_statistics, validation
+from gpuforest.data.arrays import to_host
+from gpuforest.data.binned import BinnedData, FitInput
+from gpuforest.estimators import capabilities, fits
+from gpuforest.estimators.rows import Rows
+from gpuforest.estimators.settings import UNLIMITED, check_some_weight, class_weights_of
+from gpuforest.estimators.task import host_target
 from gpuforest.growing.boosted import BoostedCoding, forest_of, joined
 from gpuforest.growing.edges import bin_matrix
 from gpuforest.growing.predict import predict
+from gpuforest.growing.rounds import warn_of_lost_precision
+from gpuforest.kernels.gradients.losses import Loss
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
-    """Rows with their targets.
+class BoostingPlan:
+    """What rounds grow from, the rows to train on and to validate on, and whether scores may stop
+    the fit."""
 
-    X : table [N, F], checked; None: it is no longer needed
-    y : numbers f64[N], or class codes i64[N]
-    weight : f64[N] or None
-    groups, blocks : i32[N], the numbers of the rows' groups, or blocks of time, or None
-    """
+    boosting: Boosting
+    backend: Backend
+    train: Rows
+    validation: Rows | None
+    stops: bool
 
-    X: Any
-    y: np.ndarray
-    weight: np.ndarray | None
-    groups: np.ndarray | None = None
-    blocks: np.ndarray | None = None
-
-    def take(self, rows: np.ndarray, backend: Backend) -> Rows:
-        """Some of the rows; X may lie on the backend's device."""
-        parts = self.weight, self.groups, self.blocks
-        weight, groups, blocks = (None if a is None else a[rows] for a in parts)
-        binned = isinstance(self.X, BinnedData)
-        X = self.X.take(rows) if binned else take_rows(self.X, rows, backend)
-        return Rows(X, self.y[rows], weight, groups, blocks)
-
-    def numbers(self) -> np.ndarray | None:
-        """The groups i32[N] by their numbers among those that have rows here."""
-        if self.groups is None:
-            return None
-        return np.asarray(np.unique(self.groups, return_inverse=True)[1], np.int32)
-
-
-def labels_of_rows(passed: Passed, n_rows: int) -> list[np.ndarray | None]:
-    """The numbers i32[N] of the rows' groups, and of their blocks of time; None: there are none."""
-    return [check_groups(getattr(passed, name), n_rows, name) for name in ("groups", "blocks")]
+    def start(self, earlier: Any) -> tuple[BoostedCoding, np.ndarray]:
+        """The coding of the model, and raw predictions f64[K, N] before the first round; earlier :
+        the estimator whose model gets more rounds, or None."""
+        b, train = self.boosting, self.train
+        baseline = b.loss.baseline(train.y, train.weight)
+        coding = BoostedCoding(
+            train.classes, np.zeros(1), 1.0, loss=b.loss, l2=b.l2, baseline=baseline
+        )
+        raw = np.empty((b.loss.n_raw, b.n_rows))
+        if earlier is None:
+            warn_of_lost_precision(b, baseline)
+            raw[:] = baseline[:, None]
+            return coding, raw
+        fits.check_same_model(earlier.forest_, b.matrix.edges, coding)
+        values = predict(earlier.forest_, train.X, self.backend)
+        raw[:] = (values if on_host(values) else self.backend.asnumpy(values)).T
+        return earlier.forest_.coding, raw
 
 
-class Watch:
+def checked(estimator: Any, rows: Rows, y: Any, backend: Backend) -> Rows:
+    """The rows with their target on the host, as the loss takes it."""
+    criterion = criteria.CRITERIA["squared_error"]
+    target = estimator._task.check(y, rows.n_rows, criterion, backend)
+    columns = host_target(target)
+    is_one, classes = columns.shape[1] == 1, target.classes
+    values = columns if classes is None else [*columns.T]
+    if is_one and classes is None:
+        values = columns[:, 0]
+    return replace(rows, target=CheckedTarget(values, classes))
+
+
+def read_held(estimator: Any, given: FitInput, train: Rows, backend: Backend) -> Rows:
+    """The rows to validate on that were passed, checked."""
+    known = {**train.categories, **train.statistics}
+    X = validation.check_table(estimator, given.X, backend, known)
+    weight = to_host(given.sample_weight, "sample_weight_val")
+    weight = validation.check_weights(weight, X.shape[0])
+    rows = checked(estimator, replace(train, X=X, weight=weight), given.y, backend)
+    if train.classes is None or rows.classes is None:
+        return rows
+    seen, labels = set(train.classes.tolist()), rows.classes
+    if unknown := [label for label in labels.tolist() if label not in seen]:
+        raise ValueError(f"y contains previously unseen labels: {unknown}")
+    codes = np.asarray(np.searchsorted(train.classes, labels)[rows.y])
+    return replace(rows, target=CheckedTarget([codes], [train.classes]))
+
+
+def weigh(estimator: Any, rows: Rows) -> np.ndarray | None:
+    """Weights f64[N] of rows, by those that were passed and those of their classes."""
+    by_class = getattr(estimator, "class_weight", None)
+    if by_class is None or rows.classes is None:
+        return rows.weight
+    by_class = class_weights_of(by_class, rows.y, rows.classes)[rows.y]
+    return check_some_weight(by_class, rows.weight)
+
+
+def signs_of(estimator: Any, loss: Loss) -> np.ndarray:
+    """Signs i8[F] of monotonic constraints; 0: no constraint."""
+    signs = np.asarray(_check_monotonic_cst(estimator, estimator.monotonic_cst), np.int8)
+    if signs.any() and loss.n_raw > 1:
+        raise ValueError("monotonic constraints are not supported for multiclass classification.")
+    return signs
+
+
+def refuse_many_categories(estimator: Any, categories: Categories) -> None:
+    """Raise a ValueError if a feature has more categories than bins."""
+    for f, values in categories.items():
+        if len(values) > int(estimator.max_bins):
+            names = getattr(estimator, "feature_names_in_", None)
+            name = f"at index {f}" if names is None else repr(names[f])
+            raise ValueError(
+                f"Categorical feature {name} is expected to have a cardinality <= "
+                f"{estimator.max_bins} but actually has a cardinality of {len(values)}."
+            )
+
+
+def rules_of(estimator: Any, stops: bool) -> dict[str, Any]:
+    """The parameters as `Boosting` takes them."""
+    depth, leaves = most_leaves(estimator)
+    by_loss = estimator.scoring == "loss"
+    # a note of a round says the loss
+    asked = by_loss if stops else bool(estimator.verbose)
+    return {
+        "learning_rate": float(estimator.learning_rate), "l2": float(estimator.l2_regularization),
+        "min_rows": int(estimator.min_samples_leaf), "min_hessian": float(estimator.min_hessian),
+        "max_depth": depth, "max_leaves": leaves,
+        "share": float(estimator.max_features), "subsample": float(estimator.subsample),
+        "watched": stops and not asked, "by_loss": asked,
+    }  # fmt: skip
+
+
+class EarlyStopping:
     """Follows the scores of a fit, and says when it stops."""
 
-    def __init__(
-        self, estimator: Any, boosting: Boosting, backend: Backend, train: Rows,
-        validation: Rows | None, coding: BoostedCoding, raw: np.ndarray, earlier: Any,
-    ) -> None:  # fmt: skip
-        self.estimator, self.boosting, self.coding = estimator, boosting, coding
-        self.backend = backend
-        self.train, self.validation, self.raw = train, validation, raw
+    def __init__(self, estimator: Any, plan: BoostingPlan, earlier: Any) -> None:
+        self.coding, self.raw = plan.start(earlier)
+        self.estimator, self.boosting, self.train = estimator, plan.boosting, plan.train
+        self.backend = plan.backend
+        self.validation, self.is_on = plan.validation, plan.stops
         self.train_scores, self.validation_scores = list[float](), list[float]()
         self.earlier: Forest | None = None
         if earlier is not None:
             self.earlier = earlier.forest_
             self.train_scores = earlier.train_score_.tolist()
             self.validation_scores = earlier.validation_score_.tolist()
-        self.is_on, self.by_loss = estimator.do_early_stopping_, estimator.scoring == "loss"
+        self.by_loss = estimator.scoring == "loss"
+        if earlier is None and self.by_loss:
+            self.train = replace(self.train, X=None)  # it may be a copy, which nothing needs more
         if not self.is_on:
             return
-        if validation is not None:
-            self.matrix = bin_matrix(validation.X, boosting.matrix.edges, backend)
-            start = np.repeat(coding.baseline[None], len(validation.y), axis=0)
+        backend, loss, held = self.backend, self.boosting.loss, self.validation
+        if held is not None:
+            self.matrix = bin_matrix(held.X, self.boosting.matrix.edges, backend)
+            start = np.repeat(self.coding.baseline[None], len(held.y), axis=0)
             if self.earlier is not None:
-                start = predict(self.earlier, validation.X, backend)
+                start = predict(self.earlier, held.X, backend)
             self.raw_val = backend.asarray(start)
         if not self.by_loss:
-            n, labels = len(train.y), train.y if boosting.loss.is_classes else None
+            n, labels = len(self.train.y), self.train.y if loss.is_classes else None
             self.scored = None  # all of the training rows
             if n > SCORED_ROWS:
-                self.scored = set_aside(n, SCORED_ROWS, labels, boosting.seed)[1]
+                self.scored = set_aside(n, SCORED_ROWS, labels, self.boosting.seed)[1]
 
     def forest(self, grown: list[Round]) -> Forest:
         """The model of the rounds so far."""
@@ -206,10 +283,7 @@ def refuse_refit(estimator: Any, X_val: Any) -> None:
         "warm_start=True": estimator.warm_start,
     }
     if wrong := [name for name, is_so in against.items() if is_so]:
-        raise ValueError(
-            "refit=True grows all rounds anew, with the rows of X that early stopping had set "
-            f"aside, which does not go with {', '.join(wrong)}: leave that out, or set refit=False"
-        )
+        raise ValueError(capabilities.ANEW.format(against=", ".join(wrong)))
 
 
 def most_leaves(estimator: Any) -> tuple[int, int]:
@@ -243,6 +317,19 @@ def set_aside(
         np.arange(n_rows), test_size=fraction, stratify=labels, random_state=int(drawn)
     )
     return np.sort(train), np.sort(validation)
+
+
+def rows_aside(
+    rows: Rows, fraction: float | int, loss: Loss, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """As `set_aside`: the last blocks of time, whole groups, or rows."""
+    if rows.blocks is not None:
+        if isinstance(rows.X, BinnedData) and rows.X.edges.statistics:
+            raise ValueError(target_statistics.LATER)
+        return blocks_aside(rows.blocks, fraction)
+    if rows.groups is not None:
+        return groups_aside(rows.groups, fraction, seed)
+    return set_aside(len(rows.y), fraction, rows.y if loss.is_classes else None, seed)
 
 
 def groups_aside(

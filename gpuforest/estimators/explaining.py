@@ -15,7 +15,7 @@ from gpuforest.common import progress
 from gpuforest.common.arguments import thread_count
 from gpuforest.common.imports import deferred
 from gpuforest.data.validation import check_table
-from gpuforest.estimators.fits import as_it_is
+from gpuforest.estimators.fits import snapshot
 from gpuforest.estimators.memory import room_of
 from gpuforest.explain import shap
 
@@ -164,7 +164,7 @@ def expected_value(self: Any, background: Any) -> Any:
         As of `shap_values`.
     """
     check_explained(self)
-    model: Any = as_it_is(self)
+    model: Any = snapshot(self)
 
     def work(backend: Any) -> np.ndarray:
         rows = check_background(model, background, backend)
@@ -179,7 +179,7 @@ def _explained(
 ) -> np.ndarray:
     """The SHAP values of X's rows that a function computes, without an axis for a single output."""
     check_explained(self)
-    model: Any = as_it_is(self)
+    model: Any = snapshot(self)
 
     def work(backend: Any) -> np.ndarray:
         table = check_table(model, X, backend)

@@ -16,10 +16,10 @@ import numpy as np
 from joblib.parallel import get_active_backend
 
 from gpuforest.common import progress
-from gpuforest.core import forest
 from gpuforest.core.bins import BinEdges
-from gpuforest.core.rules import Sampling
+from gpuforest.core.forest import Forest
 from gpuforest.core.target import TargetCoding
+from gpuforest.core.training import Training
 from gpuforest.data import arrays, binned
 from gpuforest.estimators.bases import callback
 
@@ -51,7 +51,7 @@ def replacing(estimator: T) -> Iterator[T]:
     estimator.__dict__ = unfitted(estimator) | vars(fitted)
 
 
-def as_it_is(estimator: T) -> T:
+def snapshot(estimator: T) -> T:
     """An estimator with the same attributes, which keeps them where a fit in another thread
     replaces the other's."""
     same = object.__new__(type(estimator))
@@ -60,21 +60,21 @@ def as_it_is(estimator: T) -> T:
 
 
 @contextmanager
-def fitting(estimator: Any, n_trees: int, passed: binned.Passed) -> Iterator[Any]:
+def fitting(estimator: Any, n_trees: int, given: binned.FitInput) -> Iterator[Any]:
     """The estimator for a fit inside, see `replacing`, whose stages are printed and notified.
 
     Facts about the fit are kept: the number of X's rows and gpuforest's version as `_training_`,
     and as `_seconds_` how long it took, unless it is one of several that grew the trees. No model
     file or pickle has the seconds, so that those of equal fits are equal.
     """
-    metadata = {"sample_weight": passed.sample_weight}  # callbacks give all of it to a score
-    data = {"X": passed.X, "y": passed.y, "metadata": metadata}
+    metadata = {"sample_weight": given.sample_weight}  # callbacks give all of it to a score
+    data = {"X": given.X, "y": given.y, "metadata": metadata}
     printing, notifying = progress.printing(estimator.verbose), notified(estimator, n_trees, **data)
     with printing, notifying, replacing(estimator) as fitted:
-        in_part = getattr(fitted, "warm_start", False) or fitted._grown
+        in_part = given.grown or getattr(fitted, "warm_start", False)
         start = time.perf_counter()
         yield fitted
-        fitted._training_ = {"rows": arrays.count_rows(passed.X), "version": version("gpuforest")}
+        fitted._training_ = {"rows": arrays.count_rows(given.X), "version": version("gpuforest")}
         if not in_part:
             fitted._seconds_ = time.perf_counter() - start
 
@@ -95,7 +95,7 @@ def same_coding(one: TargetCoding, other: TargetCoding) -> bool:
     return len(first) == len(second) and all(map(np.array_equal, first, second))
 
 
-def check_same(earlier: forest.Forest, edges: BinEdges, coding: TargetCoding) -> None:
+def check_same_model(earlier: Forest, edges: BinEdges, coding: TargetCoding) -> None:
     """Raise a ValueError if new trees cannot join those of an earlier fit: all trees of a forest
     share its bins, classes and fixed point."""
     if not (same_edges(earlier.edges, edges) and same_coding(earlier.coding, coding)):
@@ -105,16 +105,24 @@ def check_same(earlier: forest.Forest, edges: BinEdges, coding: TargetCoding) ->
         )
 
 
-def check_same_groups(earlier: Any, sampling: Sampling) -> None:
-    """Raise a ValueError if new trees draw other groups than those of an estimator that was fitted
-    before, whose rows out of bag would be others than it seems."""
-    drawn = getattr(earlier, "_sampling_", sampling)  # not all model files have it
-    groups: list[Any] = [drawn.groups, sampling.groups]
+def check_same(earlier: Any, training: Training) -> None:
+    """Raise a ValueError if new trees cannot join those of an estimator that was fitted before.
+    They draw the same groups: else its rows out of bag would be others than it seems."""
+    check_same_model(earlier.forest_, training.matrix.edges, training.target.coding)
+    drawn = getattr(earlier, "_sampling_", training.sampling)  # not all model files have it
+    groups: list[Any] = [drawn.groups, training.sampling.groups]
     if not np.array_equal(*groups):
         raise ValueError(
             "warm_start=True adds trees from the same groups, and they are others now. Fit anew "
             "with warm_start=False"
         )
+
+
+def has_out_of_bag(estimator: Any) -> bool:
+    """True if the estimator knows what its parameters ask for of the rows out of bag."""
+    results = {"oob_score": "oob_score_", "unbiased_importances": "_unbiased_importances_"}
+    known = vars(estimator)
+    return all(kept in known or not known.get(name, 0) for name, kept in results.items())
 
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -90,9 +90,6 @@ class RandomTreesEmbedding(bases.TransformerMixin, ensembles.UnsupervisedForest)
 
     sparse_output: bool
 
-    def _tree_params(self) -> dict[str, Any]:
-        return super()._tree_params() | {"criterion": self.criterion, "max_features": 1}
-
     def _set_oob_score_and_attributes(self, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError("OOB score not supported by tree embedding")
 

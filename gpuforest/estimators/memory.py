@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from dataclasses import replace
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from gpuforest.core.fit import Fit
 from gpuforest.core.rules import Rules, Sampling
 from gpuforest.core.target import TargetCoding
 from gpuforest.estimators.boosting_fit import most_leaves, stops_early, validation_rows
+from gpuforest.estimators.rows import Rows
 from gpuforest.estimators.settings import Settings, rules_of, sampling_of
 from gpuforest.growing import boosting_memory
 from gpuforest.growing.boosting_memory import BoostedFit
@@ -92,7 +94,7 @@ def estimate_memory(
         coding = TargetCoding(None, np.zeros(n_classes * n_outputs), 1.0, classes)
         if n_outputs == 1:
             coding = TargetCoding(classes[0], np.zeros(1), 1.0)
-    settings = estimator._for_rows(estimator._settings(), n_samples)
+    settings = estimator._settings().for_rows(n_samples)
     if settings.max_bins == "auto":
         max_bins = FEW_VALUES if n_samples <= FEW_VALUES else MANY_BINS
         settings = replace(settings, max_bins=max_bins)
@@ -224,11 +226,25 @@ def fitted_to_memory(fit: Fit, backend: base.Backend, limit: int | str | None) -
     return within(fit, backend, None if limit is None else arguments.byte_count(limit))
 
 
+def boosted_fits(
+    estimator: Any, rows: Rows, loss: losses.Loss, train: Rows, held: Rows | None, stops: bool
+) -> list[BoostedFit]:
+    """The fit of these rows, and that of `refit`."""
+    n_held = 0 if held is None else len(held.y)
+    fit_of = partial(
+        boosted_fit_of, estimator, rows.X, loss, weighted=rows.weight is not None,
+        most_categories=max(map(len, train.categories.values()), default=0),
+    )  # fmt: skip
+    fits = [fit_of((len(train.y), n_held), stops)]
+    # a limit that is too little for `refit` is refused before the first round
+    return [*fits, fit_of((len(train.y) + n_held, 0), False)] if estimator.refit else fits
+
+
 def boosting_fitted_to_memory(
-    fit: BoostedFit, backend: base.Backend, limit: int | str | None, *later: BoostedFit
+    fits: list[BoostedFit], backend: base.Backend, limit: int | str | None
 ) -> tuple[base.Backend, int]:
     """As `fitted_to_memory`; and the bytes that histograms of open nodes may take."""
-    limit = arguments.byte_count(limit)
+    (fit, *later), limit = fits, arguments.byte_count(limit)
     backend, memory = boosting_memory.within(fit, backend, limit, *later)
     if limit is None and backend.on_host and "available" not in _warned:
         needed = boosting_memory.estimate(fit, backend, memory)

@@ -14,11 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 from gpuforest.backends import base, numpy, registry
 from gpuforest.core.criteria import CRITERIA
 from gpuforest.core.forest import Forest
-from gpuforest.data import arrays, binned
+from gpuforest.data import arrays
 from gpuforest.data.validation import check_numbers, check_table
-from gpuforest.estimators import ensembles, fits, params, tasks
-from gpuforest.estimators.bagged import judges, warn_of_rows_in_all_bags
-from gpuforest.estimators.growing import TrainingPlan
+from gpuforest.estimators import ensembles, fits, out_of_bag, params
+from gpuforest.estimators.plan import TrainingPlan
+from gpuforest.estimators.task import host_target
 from gpuforest.explain.quantile_forest import WAYS, Distribution, TrainingRows, in_bag
 from gpuforest.explain.shap import host_codes
 from gpuforest.growing.bags import was_drawn
@@ -35,14 +35,11 @@ class QuantileForest(ensembles.ForestRegressor):
     _rows_: TrainingRows
     min_samples_leaf_ = property(ensembles.fewest_rows)
 
+    _family = "quantiles"
+
     def _validate_params(self) -> None:
         super()._validate_params()
         _asked(self.default_quantiles)
-        if self.monotonic_cst is not None:
-            raise ValueError(
-                "monotonic_cst bounds the means of leaves and no quantiles: leave it out, or take "
-                "RandomForestRegressor or ExtraTreesRegressor for monotonic means"
-            )
 
     def fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, sparse_pickle: bool = False, *,
@@ -56,12 +53,12 @@ class QuantileForest(ensembles.ForestRegressor):
         """
         return super().fit(X, y, sample_weight, groups=groups, blocks=blocks)
 
-    def _prepared(self, data: binned.Passed, seed: int, backend: base.Backend) -> TrainingPlan:
-        plan = super()._prepared(data, seed, backend)
-        training, y = plan.training, np.array(tasks.host_target(plan.checked), dtype=np.float64)
-        codes = plan.backend.asnumpy(training.matrix.codes)[:, : training.n_features]
-        self._rows_ = TrainingRows(codes, y, training.sampling)
-        return plan
+    def _keep(self, forest: Forest, plan: TrainingPlan | None = None) -> None:
+        super()._keep(forest, plan)
+        if plan is not None:
+            training, y = plan.training, np.array(host_target(plan.checked), dtype=np.float64)
+            codes = plan.backend.asnumpy(training.matrix.codes)[:, : training.n_features]
+            self._rows_ = TrainingRows(codes, y, training.sampling)
 
     def predict(
         self, X: Any, quantiles: Any = None, *, interpolation: str = "linear",
@@ -107,7 +104,7 @@ class QuantileForest(ensembles.ForestRegressor):
         q = _asked(self.default_quantiles if quantiles is None else quantiles)
         if interpolation not in WAYS:
             raise ValueError(f"interpolation={interpolation!r} is unknown; there are {[*WAYS]}")
-        self = fits.as_it_is(self)
+        self = fits.snapshot(self)
         by_tree, by_leaf = not aggregate_leaves_first, weighted_quantile and weighted_leaves
 
         def stage(forest: Forest, table: Any, backend: base.Backend) -> np.ndarray:
@@ -154,11 +151,11 @@ class QuantileForest(ensembles.ForestRegressor):
         check_is_fitted(self)
         if kind not in KINDS:
             raise ValueError(f"kind={kind!r} is unknown; there are {[*KINDS]}")
-        self = fits.as_it_is(self)
+        self = fits.snapshot(self)
 
         def stage(forest: Forest, table: Any, backend: base.Backend) -> np.ndarray:
             checked = check_numbers(y, table.shape[0], CRITERIA["squared_error"], backend)
-            values = tasks.host_target(checked).astype(np.float64)
+            values = host_target(checked).astype(np.float64)
             if values.shape[1] != self.n_outputs_:
                 raise ValueError(f"y has {values.shape[1]} outputs, expected {self.n_outputs_}")
             targets = self._distribution(table, oob_score, indices, duplicates, backend)
@@ -191,7 +188,7 @@ class QuantileForest(ensembles.ForestRegressor):
             not isinstance(max_proximities, Integral) or max_proximities < 1
         ):
             raise ValueError(f"max_proximities={max_proximities!r} must be an integer from 1 on")
-        self = fits.as_it_is(self)
+        self = fits.snapshot(self)
 
         def work(backend: base.Backend) -> list[Any]:
             table = check_table(self, X, backend)
@@ -218,12 +215,12 @@ class QuantileForest(ensembles.ForestRegressor):
         if oob_score:
             if not rows.sampling.n_draws and not hasattr(self, "_judges_"):
                 raise ValueError("Out-of-bag estimation only available if bootstrap=True.")
-            forest, sampling = judges(self)
+            forest, sampling = out_of_bag.evaluation_forest(self)
             if sampling.blocks is not None:
                 rows = replace(rows, sampling=sampling)
             skipped = self._drawn(table, indices, duplicates, (forest, rows), backend)
             if sampling.blocks is None and skipped.all(axis=1).any():
-                warn_of_rows_in_all_bags(stacklevel=5)
+                out_of_bag.warn_of_rows_in_all_bags(stacklevel=5)
         members = rows.members(forest, self.max_samples_leaf, backend)
         return Distribution(forest, rows, members, skipped)
 

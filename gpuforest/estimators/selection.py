@@ -16,11 +16,12 @@ from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import run_on_backend
 from gpuforest.common import hashing, progress
 from gpuforest.common.arguments import draw_seed
+from gpuforest.core import criteria
 from gpuforest.core.bins import BinnedMatrix
 from gpuforest.core.target import CheckedTarget
 from gpuforest.data import arrays, validation
-from gpuforest.data.binned import BinnedData, Passed
-from gpuforest.estimators import bagged, bases, ensembles, fits, params
+from gpuforest.data.binned import BinnedData, FitInput
+from gpuforest.estimators import bases, ensembles, fits, out_of_bag, params, prepare
 from gpuforest.explain import importances as measures
 from gpuforest.growing.edges import bin_matrix
 
@@ -82,7 +83,10 @@ def oob_permutation_importance(
     numbers = None if groups is None else [_numbers_of(forest, group) for group in groups]
 
     def work(matrix: BinnedMatrix, checked: CheckedTarget, y: Any, backend: Backend) -> np.ndarray:
-        (trees, sampling), score = bagged.judges(forest), forest._tree_score(checked)
+        (trees, sampling), score = (
+            out_of_bag.evaluation_forest(forest),
+            forest._task.tree_score(checked),
+        )
         with progress.stage("permuting"):
             return measures.permutation_decreases(trees, matrix, sampling, score, backend, numbers)
 
@@ -134,7 +138,7 @@ def oob_impurity_importance(forest: Any, X: Any, y: Any) -> Bunch:
 
     def work(matrix: BinnedMatrix, checked: CheckedTarget, y: Any, backend: Backend) -> np.ndarray:
         with progress.stage("walking"):
-            trees, sampling = bagged.judges(forest)
+            trees, sampling = out_of_bag.evaluation_forest(forest)
             return measures.unbiased_importances(trees, matrix, y, sampling, backend)
 
     importances = _with_bags(forest, X, y, work, "oob_impurity_importance")
@@ -152,23 +156,23 @@ def _with_bags(
             f"{type(forest).__name__}"
         )
     check_is_fitted(forest)
-    (_, sampling), edges = bagged.judges(forest), forest.forest_.edges
+    (_, sampling), edges = out_of_bag.evaluation_forest(forest), forest.forest_.edges
 
     def on(backend: Backend) -> np.ndarray:
         binned = isinstance(X, BinnedData)
         table = X if binned else validation.check_table(forest, X, backend)
-        bagged.check_rows(sampling, table.shape[0])
+        out_of_bag.check_rows(sampling, table.shape[0])
         if binned and not fits.same_edges(X.edges, edges):
             raise ValueError("X has other bins than the data that the forest was fitted to")
-        target = Passed.of(X, y).y
-        checked = forest._check_target(target, sampling.n_rows, backend)
-        coding, coded = forest._encode_target(checked, sampling, backend)
-        if not fits.same_coding(coding, forest.forest_.coding):
+        task, criterion = forest._task, criteria.CRITERIA[forest.criterion]
+        checked = task.check(FitInput.of(X, y).y, sampling.n_rows, criterion, backend)
+        encoded = task.encode_target(checked, sampling, criterion, backend)
+        if not fits.same_coding(encoded.coding, forest.forest_.coding):
             what = "values" if checked.classes is None else "classes"
             raise ValueError(
                 f"y has other {what} than in training: pass what the forest was fitted to"
             )
-        return work(bin_matrix(table, edges, backend), checked, coded, backend)
+        return work(bin_matrix(table, edges, backend), checked, encoded.y, backend)
 
     return run_on_backend(on, **forest._chosen(X))
 
@@ -258,7 +262,7 @@ class BorutaSelector(SelectorMixin, bases.MetaEstimatorMixin, bases.BaseEstimato
         """
         self._validate_params()
         forest = self._checked_forest()
-        y = Passed.of(X, y).y
+        y = FitInput.of(X, y).y
         seed = draw_seed(self.random_state)
         data = _binned(forest, X, y, seed)
         if data.shape[0] < 2:
@@ -352,7 +356,7 @@ def _binned(forest: Any, X: Any, y: Any, seed: int) -> BinnedData:
     forest._validate_params()
 
     def work(backend: Backend) -> BinnedData:
-        matrix = forest._prepared(Passed(X, y), seed, backend).training.matrix
+        matrix = prepare.prepare(forest, FitInput(X, y), seed, backend).training.matrix
         codes = arrays.to_host(matrix.codes)[:, : matrix.edges.n_features]
         names = getattr(forest, "feature_names_in_", None)
         return BinnedData(

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from sklearn.utils.class_weight import compute_class_weight
@@ -25,6 +25,8 @@ from gpuforest.splits.kinds import kind_for
 RowWeights = tuple[np.ndarray, np.ndarray] | None  # weights as they are, and as integers
 PLAIN = {int, float, bool, str, type(None)}
 UNLIMITED = 10**9  # levels; a packed tree has fewer nodes
+AUTO_SAMPLES = 256  # rows of a tree, of the isolation paper: more make inliers hide anomalies
+PAIR = ("max_features", "min_samples_leaf")  # of trees, which out-of-bag errors may choose
 # scikit-learn's allowance for rounding, so that a decrease of just the limit passes
 EPSILON = np.finfo(np.float64).eps
 
@@ -36,7 +38,7 @@ HEAVIEST = {"binary": 1, "integer": nodes.MOST_WEIGHT}
 class Settings:
     """An estimator's parameters as the engine takes them, under scikit-learn's names.
 
-    A parameter that an estimator does not have keeps its default here. Six are not
+    A parameter that an estimator does not have keeps its default here. These are not
     scikit-learn's:
 
     features_drawn : features drawn for each tree, of which it tries some, as a number or a share;
@@ -44,15 +46,17 @@ class Settings:
     without_replacement : the rows of a bag are drawn without replacement
     balanced_by_weight : class weights "balanced" add up sample weights instead of counting rows
     is_single : a tree by itself, not one of many
+    even_bins : max_bins of isolation forests, whose bins are equally wide; None: of other trees
+    by_error : the parameters of trees that out-of-bag errors choose
     reweighted : trees grow one after another, each from other weights of the rows
     trial_trees : trees of a forest that is grown to choose parameters by its error
     """
 
     criterion: str
-    max_features: int | float | str | None
     max_bins: int | str
     memory_limit: int | str | None
     categorical_split: str
+    max_features: int | float | str | None = 1
     max_depth: int | None = None
     min_samples_split: int | float = 2
     min_samples_leaf: int | float = 1
@@ -67,8 +71,10 @@ class Settings:
     class_weight: Any = None
     n_estimators: int | str = 1
     max_estimators: int = 1
+    oob_tol: float = 0.005
+    voting: str = "soft"
     bootstrap: bool = False
-    max_samples: int | float | None = None
+    max_samples: int | float | str | None = None
     oob_score: Any = False
     unbiased_importances: bool = False
     bootstrap_features: bool = False
@@ -76,6 +82,8 @@ class Settings:
     without_replacement: bool = False
     balanced_by_weight: bool = False
     is_single: bool = True
+    even_bins: int | str | None = None
+    by_error: tuple[str, ...] = ()
     reweighted: bool = False
     trial_trees: int = 0
 
@@ -84,12 +92,37 @@ class Settings:
         """The parameters that the engine knows, with Python's numbers instead of
         NumPy's: kernels are compiled anew for another type, and np.uint8(255) + 1 is 0."""
         values = {name: params[name] for name in cls.__dataclass_fields__ if name in params}
+        if values.get("ccp_alpha") == "cv":
+            values["ccp_alpha"] = 0.0  # the whole tree is pruned by its folds
         return cls(**{n: v if type(v) in PLAIN else _plain_number(v) for n, v in values.items()})
 
     @property
     def n_trees(self) -> int:
         """The most trees that may grow."""
         return int(self.max_estimators if self.n_estimators == "auto" else self.n_estimators)
+
+    @property
+    def combine(self) -> str:
+        """How the trees' predictions combine, see `Forest`."""
+        return "votes" if self.voting == "hard" else "mean"
+
+    def for_rows(self, n_rows: int) -> Settings:
+        """The settings of trees that draw from n_rows rows: an isolation forest gets the number of
+        rows of a tree, which is as deep as a balanced one."""
+        if self.even_bins is None:
+            return self
+        drawn: Any = AUTO_SAMPLES if self.max_samples == "auto" else self.max_samples
+        if not isinstance(drawn, Integral):
+            drawn = max(1, int(float(drawn) * n_rows))
+        elif self.max_samples != "auto" and int(drawn) > n_rows:
+            warnings.warn(
+                f"max_samples ({drawn}) is greater than the total number of samples ({n_rows}). "
+                "max_samples will be set to n_samples for estimation.",
+                UserWarning,
+                stacklevel=2,
+            )
+        drawn = min(int(drawn), n_rows)
+        return replace(self, max_samples=drawn, max_depth=depth_of(drawn))
 
     @property
     def kind(self) -> Kind:
@@ -116,6 +149,11 @@ def _plain_number(value: Any) -> Any:
     return int(value) if isinstance(value, Integral) else float(value)
 
 
+def depth_of(n_drawn: int) -> int:
+    """The levels of a balanced tree of n_drawn rows; no tree is deeper."""
+    return math.ceil(math.log2(max(n_drawn, 2)))
+
+
 # the words by which out-of-bag errors choose a parameter
 BY_ERROR = {"n_estimators": "auto", "max_features": "oob", "min_samples_leaf": "oob"}
 
@@ -125,15 +163,12 @@ def check_out_of_bag(params: Mapping[str, Any]) -> None:
     for name, value in BY_ERROR.items():
         if params.get(name) == value and not params.get("bootstrap", False):
             raise ValueError(f"{name}={value!r} needs bootstrap=True: no row is out of bag without")
-    if params.get("n_estimators") == "auto" and params.get("warm_start", False):
-        raise ValueError(
-            'n_estimators="auto" adds to no earlier trees: set warm_start=False, or n_estimators '
-            "to a number"
-        )
 
 
-def refuse_without_bags(settings: Settings) -> NoReturn:
-    """Raise a ValueError where rows are to be judged that all trees have."""
+def check_bags(settings: Settings) -> None:
+    """Raise a ValueError if rows are to be judged that all trees have."""
+    if settings.bootstrap or not (settings.oob_score or settings.unbiased_importances):
+        return
     name = "oob_score" if settings.oob_score else "unbiased_importances"
     why = "Out of bag estimation only available if bootstrap=True; set that"
     raise ValueError(f"{why}, or {name}=False")
@@ -312,8 +347,6 @@ def signs_of(monotonic_cst: Any, n_features: int, coding: TargetCoding) -> np.nd
     none = np.zeros(0, np.int8)
     if monotonic_cst is None:
         return none
-    if coding.n_outputs > 1:
-        raise ValueError("Monotonicity constraints are not supported with multiple outputs.")
     signs = np.asarray(monotonic_cst)
     if signs.shape != (n_features,):
         shape = signs.shape[0] if signs.ndim == 1 else signs.shape
@@ -351,27 +384,11 @@ def rules_of(
         min_gain = coding.score_gain(decrease, criterion)
     drawn, depth = features_of_tree(settings, n_features), settings.max_depth
     multiway, ratio = settings.categorical_split == "multiway", criterion.by_ratio
-    if criterion.medians and has_categories:
-        raise ValueError(
-            f"criterion={criterion.name!r} is for numeric features: pass "
-            "criterion='squared_error', or categorical_features=None and numbers in place of the "
-            "categories (OrdinalEncoder)"
-        )
-    if criterion.at_risk and (settings.feature_combinations or 0) > 1:
-        raise ValueError(
-            f"criterion={criterion.name!r} takes no feature_combinations: pass "
-            "criterion='exponential', or leave feature_combinations out"
-        )
     if ratio and not multiway:
         raise ValueError(
             f"criterion={criterion.name!r} is for categorical_split='multiway': pass both"
         )
     combined = float(settings.feature_combinations or 0)
-    one_feature = "is for splits by one feature: set feature_combinations=None, or"
-    if combined > 1 and settings.monotonic_cst is not None and np.any(settings.monotonic_cst):
-        raise ValueError(f"monotonic_cst {one_feature} monotonic_cst=None")
-    if combined > 1 and multiway and has_categories:
-        raise ValueError(f"categorical_split='multiway' {one_feature} categorical_split='subset'")
     n_tried = features_tried(settings.max_features, n_features, drawn, combined)
     return Rules(
         criterion=criterion,

@@ -11,16 +11,18 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from gpuforest.backends import base, registry
+from gpuforest.backends import registry
+from gpuforest.backends.base import Backend
 from gpuforest.common import arguments, dtypes
+from gpuforest.core.criteria import Criterion
 from gpuforest.core.forest import Forest
 from gpuforest.core.rules import Sampling
-from gpuforest.core.target import CheckedTarget, TargetCoding
-from gpuforest.data import arrays, binned
+from gpuforest.core.target import CheckedTarget
+from gpuforest.data import arrays
 from gpuforest.data.survival import check_survival
 from gpuforest.estimators import bagged, ensembles, fits, params, trees
-from gpuforest.estimators.growing import TrainingPlan
-from gpuforest.estimators.settings import RowWeights, Settings
+from gpuforest.estimators.plan import TrainingPlan
+from gpuforest.estimators.task import Encoded, Task, scored
 from gpuforest.explain import importances, oob, quantile_forest, survival
 from gpuforest.growing import predict as prediction
 from gpuforest.growing.bags import most_draw_weight
@@ -40,73 +42,78 @@ def check_events(y: np.ndarray, weights: np.ndarray | None) -> None:
         raise ValueError("all events of y are at time 0: at least one must be later")
 
 
+class EventTimes(Task):
+    """Times of events that may be censored. A row weighs the hazard that it went through, and its
+    targets are its events over that weight."""
+
+    fewest_rows = 2
+    out_of_bag_word = "oob"
+
+    def check(
+        self, y: Any, n_rows: int, criterion: Criterion, backend: Backend, seed: int = 0
+    ) -> CheckedTarget:
+        return CheckedTarget(check_survival(y, n_rows))
+
+    def encode_target(
+        self, checked: CheckedTarget, sampling: Sampling, criterion: Criterion, backend: Backend
+    ) -> Encoded:
+        y = checked.values
+        check_events(y, sampling.weights)
+        whole, times = exposures(y, sampling), None
+        rates = backend.asarray(rates_of(y, sampling, whole))
+        how: dict[str, Any] = {"centred": False, "backend": backend}
+        coding, moments = encode_moments(rates, dtypes.MAX_TOTAL_WEIGHT, **how)
+        if criterion.at_risk:
+            rank = np.unique(y[:, 0], return_inverse=True)[1]
+            times = np.stack([rank, y[:, 1], whole], axis=1).astype(np.int64)
+        return Encoded(coding, moments, weighed(sampling, whole), whole, times)
+
+    def scorer(self, checked: CheckedTarget) -> importances.Score:
+        return lambda y, risks: survival.concordance_of(y, risks, 1)
+
+    def loss(self, plan: TrainingPlan) -> oob.Loss:
+        whole, rows = plan.exposures, plan.sample()
+        assert whole is not None
+        rates = rates_of(plan.checked.values, plan.drawn, whole)
+        if rows is not None:
+            rates, whole = rates[rows], whole[rows]
+        return oob.loss_of(rates, whole, plan.training.rules.criterion)
+
+    def judged(self, plan: TrainingPlan, forest: Forest, means: np.ndarray) -> dict[str, Any]:
+        y, seen = plan.checked.values, scored(means, plan.training.sampling)
+        score = survival.concordance_of(y[seen], means[seen], 1)
+        return {"oob_prediction_": by_cause(means), "oob_score_": score}
+
+
+def rates_of(y: np.ndarray, sampling: Sampling, whole: np.ndarray) -> np.ndarray:
+    """Events of rows by each of K causes over their exposures, f64[N, K]; 0 of no weight."""
+    event = y[:, 1:]
+    causes = np.arange(1, max(1, int(event.max())) + 1)
+    weights = 1 if sampling.weights is None else sampling.weights[:, None]
+    return np.asarray(((event == causes) & (weights > 0)) / whole[:, None])
+
+
 class SurvivalForest(ensembles.BaseForest):
     """Many trees for times that may be censored."""
 
-    _fewest_rows = 2
-    _out_of_bag = "oob"
+    _task, _family = EventTimes(), "survival"
     n_times: int
     low_memory: bool
     _rows_: quantile_forest.TrainingRows  # whose targets are [time, cause of the event or 0]
-    _exposed_: tuple[Sampling, np.ndarray]  # during a fit: how rows are drawn, and their exposures
     proximity, neighbours = bagged.proximity, bagged.neighbours
     estimators_samples_ = property(bagged.estimators_samples_)
     _keeps_draws = True
     min_samples_leaf_ = property(ensembles.fewest_rows)
 
-    def _prepared(self, data: binned.Passed, seed: int, backend: base.Backend) -> TrainingPlan:
-        if data.blocks is not None:
-            raise ValueError(
-                "survival forests weigh rows by the hazard of all rows, so no row is judged by "
-                "earlier ones only: pass no blocks"
-            )
-        plan = super()._prepared(data, seed, backend)
-        training, y = plan.training, plan.checked.values
-        if not training.rules.criterion.at_risk:
-            return plan
-        rank = np.unique(y[:, 0], return_inverse=True)[1]
-        times = np.stack([rank, y[:, 1], self._exposed_[1]], axis=1).astype(np.int64)
-        target = replace(training.target, times=times)
-        return replace(plan, training=replace(training, target=target))
-
-    # a row weighs the hazard that it went through, and its targets are its events over that weight
-
-    def _check_target(self, y: Any, n_rows: int, backend: base.Backend) -> CheckedTarget:
-        return CheckedTarget(check_survival(y, n_rows))
-
-    def _sampling_for(
-        self, settings: Settings, n_rows: int, weights: RowWeights, checked: CheckedTarget,
-        groups: np.ndarray | None,
-    ) -> Sampling:  # fmt: skip
-        sampling = super()._sampling_for(settings, n_rows, weights, checked, groups)
-        check_events(checked.values, sampling.weights)
-        whole = exposures(checked.values, sampling)
-        self._exposed_ = sampling, whole
-        return weighed(sampling, whole)
-
-    def _rates(self, checked: CheckedTarget) -> np.ndarray:
-        """Events of rows by each of K causes over their exposures, f64[N, K]; 0 of no weight."""
-        event, (sampling, whole) = checked.values[:, 1:], self._exposed_
-        causes = np.arange(1, max(1, int(event.max())) + 1)
-        weights = 1 if sampling.weights is None else sampling.weights[:, None]
-        return np.asarray(((event == causes) & (weights > 0)) / whole[:, None])
-
-    def _encode_target(
-        self, checked: CheckedTarget, sampling: Sampling, backend: base.Backend
-    ) -> tuple[TargetCoding, Array]:
-        y = backend.asarray(self._rates(checked))
-        return encode_moments(y, dtypes.MAX_TOTAL_WEIGHT, centred=False, backend=backend)
-
-    def _keep_fit(self, forest: Forest, plan: TrainingPlan) -> None:
-        training, backend = plan.training, plan.backend
-        codes = backend.asnumpy(training.matrix.codes)[:, : training.n_features]
-        self._rows_ = quantile_forest.TrainingRows(codes, plan.checked.values, self._exposed_[0])
-        forest = survival.with_risks(forest, self._rows_, backend)
-        if self.low_memory:
-            self._rows_ = replace(self._rows_, codes=codes[:, :0].copy())
-        super()._keep_fit(forest, plan)
-        self._sampling_ = self._exposed_[0]
-        del self._exposed_
+    def _keep(self, forest: Forest, plan: TrainingPlan | None = None) -> None:
+        if plan is not None:
+            training, backend = plan.training, plan.backend
+            codes = backend.asnumpy(training.matrix.codes)[:, : training.n_features]
+            self._rows_ = quantile_forest.TrainingRows(codes, plan.checked.values, plan.drawn)
+            forest = survival.with_risks(forest, self._rows_, backend)
+            if self.low_memory:
+                self._rows_ = replace(self._rows_, codes=codes[:, :0].copy())
+        super()._keep(forest, plan)
 
     @cached_property
     def _steps_(self) -> survival.Steps:
@@ -119,29 +126,6 @@ class SurvivalForest(ensembles.BaseForest):
                 "so its curves would contradict them: fit the model again"
             )
         return steps
-
-    # rows out of bag
-
-    def _look_out_of_bag(self, plan: TrainingPlan) -> None:
-        if not self.oob_score:
-            return
-        risks, y = self._oob_means(plan), plan.checked.values
-        seen = ensembles.scored(risks, plan.training.sampling)
-        self.oob_prediction_ = by_cause(risks)
-        self.oob_score_ = self._oob_scorer(plan.checked)(y[seen], risks[seen])
-
-    def _oob_scorer(self, checked: CheckedTarget) -> importances.Score:
-        return lambda y, risks: survival.concordance_of(y, risks, 1)
-
-    def _tree_score(self, checked: CheckedTarget) -> importances.Score:
-        scorer, y = self._oob_scorer(checked), checked.values
-        return lambda rows, risks: scorer(y[rows], risks)
-
-    def _oob_loss(self, plan: TrainingPlan) -> oob.Loss:
-        rates, whole, rows = self._rates(plan.checked), self._exposed_[1], plan.sample()
-        if rows is not None:
-            rates, whole = rates[rows], whole[rows]
-        return oob.loss_of(rates, whole, plan.training.rules.criterion)
 
     # predictions
 
@@ -196,7 +180,7 @@ class SurvivalForest(ensembles.BaseForest):
         """The times of curves, and for each row the mean over the trees of the sums until then of
         what changes at the steps of leaves."""
         check_is_fitted(self)
-        model = fits.as_it_is(self)
+        model = fits.snapshot(self)
         if not model._rows_.codes.shape[1]:
             raise NotImplementedError(
                 f"predict_{curve}_function is not implemented in low memory mode. run fit with "
@@ -204,7 +188,7 @@ class SurvivalForest(ensembles.BaseForest):
             )
         grid = model.unique_times_
 
-        def stage(forest: Forest, table: Any, backend: base.Backend) -> np.ndarray:
+        def stage(forest: Forest, table: Any, backend: Backend) -> np.ndarray:
             steps = model._steps_
             return survival.curves(forest, steps, table, grid, backend, change(steps))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from functools import cached_property
+from functools import cached_property, partial
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -17,13 +17,17 @@ from sklearn.utils.validation import check_is_fitted
 from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import run_on_backend
 from gpuforest.common.imports import deferred
+from gpuforest.core import criteria
 from gpuforest.core.forest import Forest
 from gpuforest.core.nodes import is_leaf
 from gpuforest.core.target import CheckedTarget
-from gpuforest.data import arrays, binned, validation
+from gpuforest.data import arrays, validation
+from gpuforest.data.binned import FitInput
 from gpuforest.estimators import params
 from gpuforest.estimators.base import BaseTrees
-from gpuforest.estimators.tasks import Classifier, Regressor, host_target
+from gpuforest.estimators.plan import TrainingPlan
+from gpuforest.estimators.task import host_target
+from gpuforest.estimators.tasks import Classifier, Regressor
 from gpuforest.explain import paths, pruning, views
 from gpuforest.explain.pruning import Trial
 from gpuforest.growing import predict as prediction
@@ -94,10 +98,9 @@ class SingleTree(BaseTrees):
             if value not in known:
                 raise ValueError(f"{name}={value!r} is unknown: pass one of {', '.join(known)}")
         leaves = self._leaves(X)
-        checked = run_on_backend(
-            lambda backend: self._check_target(y, len(leaves), backend), **self._chosen(X)
-        )
-        weights = first_weights(sample_weight, len(leaves))
+        check = partial(self._task.check, y, len(leaves), criteria.CRITERIA[self.criterion])
+        checked = run_on_backend(check, **self._chosen(X))
+        weights = validation.check_weights(sample_weight, len(leaves))
         trial = self._trial(leaves, self._numbers(checked), weights)
         if method == "reduced_error":
             self._cut(pruning.reduced_error(trial))
@@ -106,35 +109,27 @@ class SingleTree(BaseTrees):
             self._choose(trial.alphas, ccp_alphas, pruning.error_curve([trial], ccp_alphas), rule)
         return self
 
-    def _tree_params(self) -> dict[str, Any]:
-        params = super()._tree_params()
-        return params | {"ccp_alpha": 0.0} if self.ccp_alpha == CV else params
-
-    def _keep(self, forest: Forest) -> None:
-        super()._keep(forest)
+    def _keep(self, forest: Forest, plan: TrainingPlan | None = None) -> None:
+        super()._keep(forest, plan)
         if self.ccp_alpha != CV:
             self.ccp_alpha_ = float(self.ccp_alpha)
 
-    def _fit(self, data: binned.Passed, seed: int, earlier: Self | None, backend: Backend) -> None:
-        if self.ccp_alpha == CV and isinstance(data.X, binned.BinnedData):
-            raise ValueError(
-                "ccp_alpha='cv' grows trees of some rows, which BinnedData do not give: pass X as "
-                "an array or a frame, or a number as ccp_alpha"
-            )
-        super()._fit(data, seed, earlier, backend)
+    def _fit(self, given: FitInput, seed: int, earlier: Any, backend: Backend) -> None:
+        super()._fit(given, seed, earlier, backend)
         if self.ccp_alpha == CV:
-            self._cross_validate(data, seed, backend)
+            self._cross_validate(given, seed, backend)
 
-    def _cross_validate(self, data: binned.Passed, seed: int, backend: Backend) -> None:
+    def _cross_validate(self, given: FitInput, seed: int, backend: Backend) -> None:
         """Prune the whole tree at an alpha chosen by trees of some of the rows, tested on the
         others (Breiman et al. 1984, 3.4)."""
-        X, y, sample_weight, *_ = data
-        weights = first_weights(sample_weight, self._sampling_.n_rows)
+        X, y, sample_weight, *_ = given
+        weights = validation.check_weights(sample_weight, self._sampling_.n_rows)
         alphas = pruning.collapse_alphas(self.forest_, self._criterion)
         candidates = pruning.middles(pruning.path_alphas(alphas, self.forest_.nodes))
         # the last stands for all above it, where every fold's tree is its root
         tried = np.append(candidates[:-1], np.inf)
-        checked = self._check_target(y, self._sampling_.n_rows, backend)
+        n, criterion = self._sampling_.n_rows, criteria.CRITERIA[self.criterion]
+        checked = self._task.check(y, n, criterion, backend)
         target = host_target(checked)
         y = np.asarray(arrays.to_host(y)).reshape(target.shape if target.shape[1] > 1 else -1)
         folds = self._folds(target, weights, seed)
@@ -268,12 +263,6 @@ class SingleTree(BaseTrees):
         """Leaves of the tree."""
         check_is_fitted(self)
         return int(is_leaf(self.forest_.nodes).sum())
-
-
-def first_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:
-    """The weights f64[N] of rows, checked, as they were passed; None: there are none."""
-    weights = validation.check_weights(sample_weight, n_rows)
-    return None if weights is None else weights[0]
 
 
 def _rows(X: Any, rows: np.ndarray, backend: Backend) -> Any:

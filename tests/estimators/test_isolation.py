@@ -11,7 +11,7 @@ from sklearn.metrics import roc_auc_score
 import gpuforest
 from gpuforest import IsolationForest
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.estimators.isolation import POOL_ROWS, even_edges, pool_of
+from gpuforest.growing.isolation import POOL_ROWS, even_edges, pool_of
 
 RNG = np.random.default_rng(0)
 X = np.concatenate([RNG.normal(size=(980, 4)), RNG.uniform(-6, 6, size=(20, 4))])

@@ -251,7 +251,7 @@ def test_it_is_there_only_if_it_was_asked_for(monkeypatch):
     def not_called(*arguments):
         raise AssertionError
 
-    monkeypatch.setattr("gpuforest.estimators.bagged.unbiased_importances", not_called)
+    monkeypatch.setattr("gpuforest.estimators.out_of_bag.unbiased_importances", not_called)
     for forest in (
         gf.RandomForestClassifier(2).fit(X, CLASSES),
         gf.BaggingClassifier().fit(X, CLASSES),

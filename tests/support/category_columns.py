@@ -74,7 +74,7 @@ def codes_of(values, known):
 def read(X, backend="numpy", **params):
     """The category codes and the categories that `fit` learns of X."""
     model, engine = DecisionTreeClassifier(backend=backend, **params), get_backend(backend)
-    found, known = learn_table(model, X, engine)
+    found, known, _ = learn_table(model, X, engine)
     model.fit(X, Y)
     assert model.forest_.edges.categories == known
     assert np.array_equal(check_table(model, X, engine), found, equal_nan=True)

@@ -18,6 +18,7 @@ from paths import ROOT
 from sklearn.base import is_classifier
 
 import gpuforest as gf
+from gpuforest.estimators import capabilities
 
 PAGE = ROOT / "docs" / "pairs.md"
 FAMILIES: dict[str, tuple[Any, ...]] = {
@@ -42,8 +43,7 @@ HEADS = {
     "boosting": "`HistGradientBoosting*`",
 }  # fmt: skip
 
-TARGETED = "forests quantiles survival trees bags AdaBoost boosting"
-ALL = f"{TARGETED} isolation"
+ALL, TARGETED = capabilities.ALL, capabilities.TARGETED
 UNLIKE_SURVIVAL = TARGETED.replace("survival ", "")
 # what a fit can be given: how the page calls it, and the families that have it
 CAPABILITIES: dict[str, tuple[str, str]] = {
@@ -93,105 +93,10 @@ ALTERNATIVES = [
 ]  # fmt: skip
 
 
-class Refusal(NamedTuple):
-    """A pair that is refused; or one capability, that a family knows and refuses.
-
-    message : what the error says
-    families : which refuse it; "": all that have both
-    """
-
-    a: str
-    b: str
-    message: str
-    families: str = ""
-    of_labels: bool = False  # and not of numbers
-
-    def is_of(self, kind: Any) -> bool:
-        return FAMILY[kind] in (self.families or ALL).split() and (
-            of_classes(kind) or not self.of_labels
-        )
-
-
-ONE_OUTPUT = "target statistics are of one output: pass categorical_split='subset'"
-LATER = (
-    "target statistics of categories know the targets of later blocks: pass "
-    "categorical_split='subset', or no blocks"
-)
-NUMERIC = (
-    "criterion='absolute_error' is for numeric features: pass criterion='squared_error', or "
-    "categorical_features=None and numbers in place of the categories (OrdinalEncoder)"
-)
-LABELS = "blocks take several outputs as numbers: make numbers of these labels"
-ONE_FEATURE = "is for splits by one feature: set feature_combinations=None, or "
-ANEW = (
-    "refit=True grows all rounds anew, with the rows of X that early stopping had set aside, which "
-    "does not go with warm_start=True: leave that out, or set refit=False"
-)
-ROWS = "strategy='rows' cannot do {}: use 'trees'"
-ONE_PLACE = ROWS.format("{}, which needs all rows of a node in one place")
-REFUSALS = [
-    Refusal(
-        "groups", "blocks",
-        "groups and blocks judge rows in two ways: pass groups for rows that belong together, or "
-        "blocks for rows in the order of time",
-    ),
-    Refusal("blocks", "ordered", LATER, "forests quantiles bags"),
-    Refusal("blocks", "auto", LATER, "forests quantiles bags"),
-    Refusal("outputs", "ordered", ONE_OUTPUT),
-    Refusal("outputs", "auto", ONE_OUTPUT),
-    Refusal(
-        "outputs", "monotonic", "Monotonicity constraints are not supported with multiple outputs."
-    ),
-    Refusal("outputs", "dask", LABELS, of_labels=True),
-    Refusal("outputs", "dask by rows", LABELS, of_labels=True),
-    Refusal("subset", "absolute error", NUMERIC, "forests quantiles trees bags AdaBoost"),
-    Refusal("multiway", "absolute error", NUMERIC),
-    Refusal(
-        "multiway", "oblique",
-        f"categorical_split='multiway' {ONE_FEATURE}categorical_split='subset'",
-    ),
-    Refusal("monotonic", "oblique", f"monotonic_cst {ONE_FEATURE}monotonic_cst=None"),
-    Refusal(
-        "oblique", "logrank",
-        "criterion='logrank' takes no feature_combinations: pass criterion='exponential', or leave "
-        "feature_combinations out",
-    ),
-    Refusal(
-        "warm_start", "trees by oob",
-        'n_estimators="auto" adds to no earlier trees: set warm_start=False, or n_estimators to a '
-        "number",
-    ),
-    Refusal("warm_start", "refit", ANEW),
-    Refusal("warm_start", "preset", ANEW, "boosting"),
-    Refusal(
-        "pruning", "binned",
-        "ccp_alpha='cv' grows trees of some rows, which BinnedData do not give: pass X as an array "
-        "or a frame, or a number as ccp_alpha",
-    ),
-    Refusal("multiway", "dask by rows", ONE_PLACE.format("categorical_split='multiway'")),
-    Refusal("oblique", "dask by rows", ONE_PLACE.format("combinations of features")),
-    Refusal("absolute error", "dask by rows", ONE_PLACE.format("criterion='absolute_error'")),
-    *(
-        Refusal(name, "dask by rows", ROWS.format("models whose trees depend on each other"))
-        for name in sorted(BY_OOB)
-    ),
-    Refusal(
-        "blocks", "",
-        "survival forests weigh rows by the hazard of all rows, so no row is judged by earlier "
-        "ones only: pass no blocks", "survival",
-    ),
-    Refusal("outputs", "", "y should be a 1d array: boosting has one output", "boosting"),
-    Refusal(
-        "outputs", "",
-        "y should be a 1d array, got an array of shape (144, 2) instead: AdaBoost has one output",
-        "AdaBoost",
-    ),
-    Refusal(
-        "monotonic", "",
-        "monotonic_cst bounds the means of leaves and no quantiles: leave it out, or take "
-        "RandomForestRegressor or ExtraTreesRegressor for monotonic means", "quantiles",
-    ),
-]  # fmt: skip
+def text_of(refusal: capabilities.Refusal) -> str:
+    """The error that these tests see."""
+    words = {"criterion": "logrank" if refusal.b == "logrank" else "absolute_error"}
+    return refusal.message.format(**words, shape=(144, 2), against="warm_start=True")
 
 
 def has(kind: Any, name: str) -> bool:
@@ -220,9 +125,14 @@ def pairs_of(family: str) -> list[tuple[str, str, list[Any]]]:
     return [(a, b, kinds) for a, b, kinds in having if kinds]
 
 
-def refusal_of(kind: Any, a: str, b: str = "") -> Refusal | None:
+def refusal_of(kind: Any, a: str, b: str = "") -> capabilities.Refusal | None:
     """How an estimator refuses a pair, or one capability; None: it takes it."""
-    return next((r for r in REFUSALS if {r.a, r.b} == {a, b} and r.is_of(kind)), None)
+    return next((r for r in capabilities.REFUSALS if {r.a, r.b} == {a, b} and is_of(r, kind)), None)
+
+
+def is_of(refusal: capabilities.Refusal, kind: Any) -> bool:
+    of_labels = of_classes(kind) or not refusal.of_labels
+    return of_labels and FAMILY[kind] in refusal.families.split()
 
 
 # rows
@@ -465,8 +375,8 @@ def tables() -> Iterator[str]:
         yield f"| {number[a]} {title} | {' | '.join(cells)} |"
     yield "\n## What is refused\n"
     for message, letter in LETTERS.items():
-        refusals = [r for r in REFUSALS if r.message == message and r.b]
-        families = " ".join(dict.fromkeys(r.families for r in refusals))
+        refusals = [r for r in capabilities.REFUSALS if text_of(r) == message and r.b]
+        families = " ".join(r.families for r in refusals if r.families != ALL)
         heads = ", ".join(HEADS[family] for family in FAMILIES if family in families.split())
         limits = [heads] if heads else ["labels"] if any(r.of_labels for r in refusals) else []
         yield f'- **{letter}**{"".join(f" ({limit})" for limit in limits)}: "{message}"'
@@ -475,7 +385,7 @@ def tables() -> Iterator[str]:
 ONLY = {"absolute error": "numbers", "class_weight": "classes"}
 LETTERS = {
     message: chr(ord("a") + i)
-    for i, message in enumerate(dict.fromkeys(refusal.message for refusal in REFUSALS))
+    for i, message in enumerate(dict.fromkeys(map(text_of, capabilities.REFUSALS)))
 }
 
 
@@ -483,7 +393,7 @@ def cell_of(family: str, name: str) -> str:
     kinds = [kind for kind in FAMILIES[family] if has(kind, name)]
     if not kinds:
         refusal = refusal_of(FAMILIES[family][0], name)
-        return LETTERS[refusal.message] if refusal else ""
+        return LETTERS[text_of(refusal)] if refusal else ""
     if len(kinds) == len(FAMILIES[family]):
         return "✓"
     return ONLY.get(name, f"`{kinds[0].__name__}`")
@@ -494,7 +404,7 @@ def cell_of_pair(a: str, b: str) -> str:
         return "or"
     of_all = [pair for family in FAMILIES for pair in pairs_of(family) if pair[:2] == (a, b)]
     refusals = [refusal_of(kind, a, b) for *_, kinds in of_all for kind in kinds]
-    letters = sorted({LETTERS[refusal.message] for refusal in refusals if refusal})
+    letters = sorted({LETTERS[text_of(refusal)] for refusal in refusals if refusal})
     return ", ".join(["✓"] * (None in refusals) + letters)
 
 

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from gpuforest.backends import gpu
-from gpuforest.backends.registry import GPU, get_backend, get_host_backend
+from gpuforest.backends.base import Backend
+from gpuforest.backends.registry import GPU, get_backend, get_host_backend, run_on_backend
+from gpuforest.common import arguments
 from gpuforest.core import forest
 from gpuforest.core.bins import BinEdges
 from gpuforest.data import arrays, binned
 from gpuforest.data.blocks import Block, named
 from gpuforest.data.labels import OF_ROWS
 from gpuforest.data.passes import Ordered, Reader, Rows, Summary
-from gpuforest.estimators.growing import grow_share
+from gpuforest.estimators import fits
+from gpuforest.estimators.plan import TrainingPlan
+from gpuforest.estimators.prepare import prepare
+from gpuforest.growing.assemble import merged
 from gpuforest.growing.edges import bin_matrix
 
 
@@ -109,18 +115,43 @@ def gathered(data: binned.BinnedData, parts: list[np.ndarray]) -> binned.BinnedD
 
 def grown_share(data: binned.BinnedData, estimator: Any, begin: int, end: int) -> forest.Forest:
     """The trees begin .. end - 1 of the estimator's forest, not finished."""
-    return grow_share(local_copy(estimator, oob_score=False), data, begin, end)
+    local = local_copy(estimator, oob_score=False)
+    local._validate_params()
+
+    def work(backend: Backend) -> forest.Forest:
+        plan = share_plan(local, data, backend)
+        return merged(plan.grow(begin, end), plan.training, backend.n_threads)
+
+    grown: forest.Forest = run_on_backend(work, **local._chosen(data))
+    return grown
+
+
+def share_plan(estimator: Any, data: binned.BinnedData, backend: Backend) -> TrainingPlan:
+    """What the trees of a share grow from; `random_state` is a number."""
+    seed = arguments.draw_seed(estimator.random_state)
+    return prepare(estimator, binned.FitInput.of(data), seed, backend)
 
 
 def fitted(data: binned.BinnedData, estimator: Any, grown: list[forest.Forest]) -> Any:
     """The whole estimator: of trees that have grown, or it grows them itself."""
     local = local_copy(estimator, verbose=0)  # the client prints
-    local._grown = tuple(grown)
-    local.fit(data)
+    if grown:
+        joined(local, data, tuple(grown))
+    else:
+        local.fit(data)
     if hasattr(estimator, "verbose"):
         local.verbose = estimator.verbose
-    local.__dict__.pop("_grown", None)  # is in the forest already, and need not be sent
     return local
+
+
+@fits.with_callbacks
+def joined(estimator: Any, data: binned.BinnedData, grown: tuple[forest.Forest, ...]) -> None:
+    """Fit the estimator with new trees that have grown: forests of consecutive numbers."""
+    estimator._validate_params()
+    given, earlier = binned.FitInput.of(data)._replace(grown=grown), estimator._earlier()
+    seed = arguments.draw_seed(estimator.random_state) if earlier is None else earlier.seed_
+    with fits.fitting(estimator, estimator._most_trees, given) as model:
+        run_on_backend(partial(model._fit, given, seed, earlier), **estimator._chosen(data))
 
 
 def local_copy(estimator: Any, **others: Any) -> Any:

@@ -28,7 +28,6 @@ from gpuforest.core.rules import Sampling
 from gpuforest.core.target import Target
 from gpuforest.core.training import Training
 from gpuforest.data.binned import BinnedData
-from gpuforest.estimators.growing import share_plan
 from gpuforest.growing.assemble import merged, no_subtrees
 from gpuforest.growing.grow import grow
 from gpuforest.tools.dask import partitions, waiting
@@ -208,7 +207,7 @@ def grow_of_rows(
     data have no codes, but y and weights of all rows."""
     backend = registry.get_host_backend(thread_count(getattr(estimator, "n_jobs", 1)))
     estimator._validate_params()
-    plan = share_plan(estimator, without_codes(data, codes), backend)
+    plan = partitions.share_plan(estimator, without_codes(data, codes), backend)
     training, target = plan.training, plan.training.target
     local = replace(
         training,

@@ -20,7 +20,7 @@ from gpuforest.core.bins import SAMPLE_ROWS
 from gpuforest.data.binned import BinnedData, learned
 from gpuforest.data.blocks import named
 from gpuforest.data.passes import Reader, Rows, Summary
-from gpuforest.estimators import settings, survival
+from gpuforest.estimators import capabilities, settings, survival
 from gpuforest.growing.edges import hash_limit
 from gpuforest.tools.dask import partitions
 from gpuforest.tools.dask.rows import fit_rows
@@ -39,7 +39,7 @@ def fit(client: Client, estimator: Any, blocks: list[Any], strategy: str, verbos
     with progress.printing(verbose):
         if strategy == "rows":
             if why := why_not_rows(estimator):
-                raise ValueError(f"strategy='rows' cannot do {why}: use 'trees'")
+                raise ValueError(capabilities.ROWS.format(why))
             if begin == estimator.n_estimators:
                 strategy = "trees"  # which has nothing to grow
         data, parts, ranges = binned(client, estimator, blocks)

@@ -1,5 +1,5 @@
-"""How the trees of a fit grow and are finished, by one process or several; out-of-bag errors may
-decide how many grow, how many features their splits try, and how many rows their leaves have."""
+"""Out-of-bag errors choose how many trees grow, how many features their splits try, and how many
+rows their leaves have."""
 
 from __future__ import annotations
 
@@ -13,109 +13,74 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Bunch
 
-from gpuforest.backends import base, registry
-from gpuforest.common import arguments, progress
+from gpuforest.common import progress
 from gpuforest.core.forest import Forest
-from gpuforest.core.rules import Sampling
-from gpuforest.core.target import CheckedTarget
-from gpuforest.core.training import Training
-from gpuforest.data.binned import BinnedData, Passed
-from gpuforest.estimators.settings import Settings, features_tried
-from gpuforest.explain.node_values import clip_leaves, with_leaf_impurity, with_node_values
-from gpuforest.explain.oob import Curve, Error, Loss, OutOfBag, change, curve_points, sampled_rows
-from gpuforest.explain.pruning import best_first, prune
-from gpuforest.growing.assemble import merged
-from gpuforest.growing.grow import Prune, grow, keeping_scratch
+from gpuforest.estimators.plan import Pair, TrainingPlan
+from gpuforest.estimators.settings import PAIR, features_tried
+from gpuforest.estimators.task import Task
+from gpuforest.explain.oob import Curve, Error, Loss, OutOfBag, change, curve_points
+from gpuforest.growing.grow import keeping_scratch
 
 # The fewest trees: tuneRF tries 50, and this is a point of every curve. Errors of fewer trees
 # fall fast, and differ by chance.
 FIRST_TREES = 48
 IMPROVEMENT = 0.05  # of the error, as a part of it: tuneRF's
-Pair = tuple[int, int]  # features tried at a split, and the fewest rows of a leaf
-PAIR = ("max_features", "min_samples_leaf")
 # What both are chosen from
 SHARES, LEAVES = ("sqrt", 1 / 3, 1 / 2, 3 / 4, None), (1, 2, 5, 10, 20)
 
 
 @dataclass(frozen=True, eq=False)
-class TrainingPlan:
-    """What the trees of a fit grow from, and how they are pruned and finished."""
+class Tuned:
+    """What errors out of bag have chosen, or what was given.
 
-    training: Training
-    backend: base.Backend
-    settings: Settings
-    checked: CheckedTarget  # the target before it was encoded
-    combine: str  # how the trees' predictions combine, see `Forest`
-    blocks: np.ndarray | None = None  # of time, by which rows are judged, see `Sampling`
+    waves : trees that have grown already, the first ones of the forest
+    n_trees : trees of the forest
+    learned : attributes of the fitted estimator
+    """
 
-    @property
-    def judging(self) -> TrainingPlan:
-        """What the trees grow from that judge rows: these trees or, with blocks, others."""
-        if self.blocks is None:
-            return self
-        sampling = replace(self.training.sampling, blocks=self.blocks)
-        return replace(self, training=replace(self.training, sampling=sampling))
-
-    @property
-    def pruning(self) -> Prune | None:
-        """What prunes the trees of a wave as soon as they have grown; None if nothing does, or if
-        the gains of splits are only known when all trees have grown."""
-        early = self.settings.prunes and not self.settings.values_from_rows
-        return self.prune if early else None
-
-    def grow(self, begin: int, end: int) -> list[Forest]:
-        """Grow the trees begin .. end - 1, wave by wave."""
-        return grow(self.training, self.backend, begin, end, self.pruning)
-
-    def prune(self, forest: Forest) -> Forest:
-        """Cut the trees back as the parameters ask for it."""
-        settings, criterion = self.settings, self.training.rules.criterion
-        if settings.max_leaf_nodes is not None:
-            forest = best_first(forest, criterion, settings.max_leaf_nodes)
-        return prune(forest, criterion, settings.ccp_alpha) if settings.ccp_alpha > 0 else forest
-
-    def finish(self, waves: list[Forest], first: int) -> Forest:
-        """The forest of grown trees, as it predicts; `first`: the number of its first tree."""
-        training, settings, y = self.training, self.settings, self.checked.values
-        rules, forest = training.rules, merged(waves, training, self.backend.n_threads)
-        if settings.values_from_rows:
-            forest = self.prune(with_node_values(forest, training, self.backend, y, first))
-        forest = replace(forest, combine=self.combine)
-        if len(rules.signs):
-            forest = clip_leaves(forest, rules.signs, rules.criterion)
-        if settings.is_single and rules.criterion.spread is not None and not forest.coding.several:
-            forest = with_leaf_impurity(forest, training, self.backend, y, rules.criterion)
-        return forest
-
-    def sample(self) -> np.ndarray | None:
-        """Rows on which errors are computed while trees grow; None: all."""
-        training = self.training
-        return sampled_rows(training.seed, training.sampling, self.backend)
-
-    @property
-    def pair(self) -> Pair:
-        """The numbers that out-of-bag errors may choose."""
-        return self.training.rules.n_tried, self.training.rules.min_rows_leaf
-
-    def trying(self, pair: Pair) -> TrainingPlan:
-        """The same plan with other numbers."""
-        training, (n_tried, leaf) = self.training, pair
-        rules = replace(training.rules, n_tried=n_tried, min_rows_leaf=leaf)
-        matrix = replace(training.matrix, scratch=None)  # its size depends on the rules
-        other = keeping_scratch(replace(training, matrix=matrix, rules=rules))
-        return replace(self, training=other)
+    plan: TrainingPlan
+    waves: list[Forest]
+    n_trees: int
+    learned: dict[str, Any]
 
 
-def judges(plan: TrainingPlan, n_trees: int) -> tuple[Forest, Sampling]:
-    """The trees that judge rows by blocks of time, and how they draw rows."""
+def tuned(plan: TrainingPlan, task: Task, waves: list[Forest], n_trees: int) -> Tuned:
+    """Choose what the settings leave to errors out of bag; the trees of `waves` have grown."""
+    asked, learned = plan.settings, dict[str, Any]()
+    converges = asked.n_estimators == "auto"
+    is_grown = n_trees_of(waves) == n_trees and plan.blocks is None
+    if is_grown or not (asked.by_error or converges):
+        return Tuned(plan, waves, n_trees, learned)
     plan = replace(plan, training=keeping_scratch(plan.training))
-    with progress.stage("growing judges"):
-        forest = plan.finish(plan.grow(0, n_trees), 0)
-    return forest, plan.training.sampling
+    error, first_waves = task.error(plan.checked, plan.sample()), list[Forest]()
+    evaluation = plan.evaluation
+    if asked.by_error:
+        if "min_samples_leaf" in asked.by_error:
+            with_features = "max_features" in asked.by_error
+            trials = tune_leaves(evaluation, task.loss(plan), with_features)
+            names: tuple[str, ...] = PAIR
+        else:
+            trials, names = tune_features(evaluation, error), asked.by_error
+        kept = "oob_parameters_" if names == PAIR else "oob_max_features_"
+        learned[kept] = trials.tried(*names)
+        evaluation, first_waves = trials.plan, trials.waves
+    if converges:
+        limits = asked.oob_tol, asked.max_estimators
+        first_waves, curve = grow_until_converged(evaluation, error, *limits, first_waves)
+        learned["oob_curve_"] = as_bunch(curve, "n_estimators")
+        n_trees = n_trees_of(first_waves)
+    if plan.blocks is not None:  # the trees so far judge, and the forest has none of them
+        if converges:
+            judges = evaluation.finish(first_waves, 0)
+            learned["_judges_"] = judges, evaluation.training.sampling
+        return Tuned(plan.with_tuned(evaluation.pair), waves, n_trees, learned)
+    if converges or (not waves and n_trees >= FIRST_TREES):
+        waves = first_waves
+    return Tuned(evaluation, waves, n_trees, learned)
 
 
 def n_trees_of(waves: list[Forest]) -> int:
-    """The trees of all these waves."""
+    """The trees of all waves."""
     return sum(wave.n_trees for wave in waves)
 
 
@@ -137,7 +102,7 @@ class Trials:
     def error(self, pair: Pair) -> float:
         """The error of these numbers, which are tried once."""
         if pair not in self.errors:
-            plan = self.plan.trying(pair)
+            plan = self.plan.with_tuned(pair)
             waves = plan.grow(0, FIRST_TREES)
             oob = OutOfBag(plan.training, plan.backend, self._rows)
             error = self._measure(oob, _finished(plan, waves))
@@ -238,11 +203,7 @@ def grow_until_converged(
         begin = oob.n_trees
         with progress.counting_on(begin, max_trees):
             is_there = first_waves and end == FIRST_TREES
-            waves = (
-                first_waves
-                if is_there
-                else grow(plan.training, plan.backend, begin, end, plan.pruning)
-            )
+            waves = first_waves if is_there else plan.grow(begin, end)
         grown += waves
         passed = [n for n in points if begin < n <= end]
         curve += oob.follow(_finished(plan, waves, begin), passed, error, begin)
@@ -270,28 +231,3 @@ def as_bunch(curve: Curve, name: str) -> Bunch:
     """Numbers i64[n] under this name, and errors f64[n]."""
     numbers, errors = zip(*curve, strict=True)
     return Bunch(**{name: np.array(numbers, np.int64), "error": np.array(errors, np.float64)})
-
-
-def grow_share(estimator: Any, data: BinnedData, begin: int, end: int) -> Forest:
-    """The trees begin .. end - 1 of the forest that the estimator would grow of these data, not
-    finished: what the estimator that becomes the forest has as `_grown`. `random_state` is a
-    number."""
-    estimator._validate_params()
-
-    def work(backend: base.Backend) -> Forest:
-        plan = share_plan(estimator, data, backend)
-        return merged(
-            grow(plan.training, plan.backend, begin, end, plan.pruning),
-            plan.training,
-            backend.n_threads,
-        )
-
-    forest: Forest = registry.run_on_backend(work, **estimator._chosen(data))
-    return forest
-
-
-def share_plan(estimator: Any, data: BinnedData, backend: base.Backend) -> TrainingPlan:
-    """What the trees of a share grow from."""
-    seed = arguments.draw_seed(estimator.random_state)
-    plan: TrainingPlan = estimator._prepared(Passed.of(data), seed, backend)
-    return plan

@@ -1,0 +1,135 @@
+"""What a fit can be given, and what it cannot be given together: the one table of refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpuforest.core import criteria
+from gpuforest.data import passes, target_statistics
+
+TARGETED = "forests quantiles survival trees bags AdaBoost boosting"
+ALL = f"{TARGETED} isolation"
+ONE_FEATURE = "is for splits by one feature: set feature_combinations=None, or "
+ROWS = "strategy='rows' cannot do {}: use 'trees'"
+ONE_PLACE = ROWS.format("{}, which needs all rows of a node in one place")
+APART = ROWS.format("models whose trees depend on each other")
+JUDGED_TWICE = (
+    "groups and blocks judge rows in two ways: pass groups for rows that belong together, or "
+    "blocks for rows in the order of time"
+)
+NUMERIC = (
+    "criterion={criterion!r} is for numeric features: pass criterion='squared_error', or "
+    "categorical_features=None and numbers in place of the categories (OrdinalEncoder)"
+)
+ANEW = (
+    "refit=True grows all rounds anew, with the rows of X that early stopping had set aside, which "
+    "does not go with {against}: leave that out, or set refit=False"
+)
+
+
+class Refusal(NamedTuple):
+    """Two capabilities that a fit refuses together, or one that a family refuses.
+
+    message : the error, a format of the words that `refuse` gets
+    families : the families of estimators that refuse it
+    of_labels : True if labels are refused, and numbers are taken
+    """
+
+    a: str
+    b: str
+    message: str
+    families: str = ALL
+    of_labels: bool = False
+
+
+# Capabilities have the names that tests/support/pairs.py lists. Data below the estimators and
+# clusters above them raise the errors of "groups" with "blocks", labels on dask, and dask by rows.
+REFUSALS = [
+    Refusal("groups", "blocks", JUDGED_TWICE),
+    Refusal("blocks", "ordered", target_statistics.LATER, "forests quantiles bags"),
+    Refusal("blocks", "auto", target_statistics.LATER, "forests quantiles bags"),
+    Refusal("outputs", "ordered", target_statistics.ONE_OUTPUT),
+    Refusal("outputs", "auto", target_statistics.ONE_OUTPUT),
+    Refusal(
+        "outputs", "monotonic", "Monotonicity constraints are not supported with multiple outputs."
+    ),
+    Refusal("outputs", "dask", passes.LABELS, of_labels=True),
+    Refusal("outputs", "dask by rows", passes.LABELS, of_labels=True),
+    Refusal("subset", "absolute error", NUMERIC, "forests quantiles trees bags AdaBoost"),
+    Refusal("multiway", "absolute error", NUMERIC),
+    Refusal(
+        "multiway", "oblique",
+        f"categorical_split='multiway' {ONE_FEATURE}categorical_split='subset'",
+    ),
+    Refusal("monotonic", "oblique", f"monotonic_cst {ONE_FEATURE}monotonic_cst=None"),
+    Refusal(
+        "oblique", "logrank",
+        "criterion={criterion!r} takes no feature_combinations: pass criterion='exponential', or "
+        "leave feature_combinations out",
+    ),
+    Refusal(
+        "warm_start", "trees by oob",
+        'n_estimators="auto" adds to no earlier trees: set warm_start=False, or n_estimators to a '
+        "number",
+    ),
+    Refusal("warm_start", "refit", ANEW),
+    Refusal("warm_start", "preset", ANEW, "boosting"),
+    Refusal(
+        "pruning", "binned",
+        "ccp_alpha='cv' grows trees of some rows, which BinnedData do not give: pass X as an array "
+        "or a frame, or a number as ccp_alpha",
+    ),
+    Refusal("multiway", "dask by rows", ONE_PLACE.format("categorical_split='multiway'")),
+    Refusal("oblique", "dask by rows", ONE_PLACE.format("combinations of features")),
+    Refusal("absolute error", "dask by rows", ONE_PLACE.format("criterion={criterion!r}")),
+    Refusal("features by oob", "dask by rows", APART),
+    Refusal("leaves by oob", "dask by rows", APART),
+    Refusal("preset", "dask by rows", APART),
+    Refusal("trees by oob", "dask by rows", APART),
+    Refusal(
+        "blocks", "",
+        "survival forests weigh rows by the hazard of all rows, so no row is judged by earlier "
+        "ones only: pass no blocks", "survival",
+    ),
+    Refusal("outputs", "", "y should be a 1d array: boosting has one output", "boosting"),
+    Refusal(
+        "outputs", "",
+        "y should be a 1d array, got an array of shape {shape} instead: AdaBoost has one output",
+        "AdaBoost",
+    ),
+    Refusal(
+        "monotonic", "",
+        "monotonic_cst bounds the means of leaves and no quantiles: leave it out, or take "
+        "RandomForestRegressor or ExtraTreesRegressor for monotonic means", "quantiles",
+    ),
+]  # fmt: skip
+
+
+def of_params(params: Mapping[str, Any]) -> set[str]:
+    """The capabilities that parameters ask for, as far as the table has them."""
+    criterion = criteria.CRITERIA.get(params.get("criterion", ""))
+    asked = {
+        "warm_start": params.get("warm_start", False),
+        "trees by oob": params.get("n_estimators") == "auto",
+        "pruning": params.get("ccp_alpha") == "cv",
+        "monotonic": params.get("monotonic_cst") is not None and np.any(params["monotonic_cst"]),
+        "oblique": (params.get("feature_combinations") or 0) > 1,
+        "absolute error": criterion is not None and criterion.medians,
+        "logrank": criterion is not None and criterion.at_risk,
+    }
+    uses = set()
+    for name in asked:
+        if asked[name]:
+            uses.add(name)
+    return uses
+
+
+def refuse(family: str, uses: Container[str], **words: Any) -> None:
+    """Raise a ValueError if a family of estimators refuses some of these capabilities."""
+    for refusal in REFUSALS:
+        both = refusal.a in uses and (not refusal.b or refusal.b in uses)
+        if both and family in refusal.families.split():
+            raise ValueError(refusal.message.format(**words))

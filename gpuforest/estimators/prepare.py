@@ -1,0 +1,161 @@
+"""The preparation of a fit: what users pass becomes rows, a target, bins and a plan of growth."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from gpuforest.backends import registry
+from gpuforest.backends.base import Backend
+from gpuforest.backends.booster import Boosting
+from gpuforest.common import dtypes, progress
+from gpuforest.core import criteria
+from gpuforest.core.bins import BinEdges
+from gpuforest.core.training import Training
+from gpuforest.data import arrays, validation
+from gpuforest.data.binned import BinnedData, FitInput
+from gpuforest.data.target_statistics import with_numbers
+from gpuforest.estimators import boosting_fit, capabilities, memory, settings
+from gpuforest.estimators.boosting_fit import BoostingPlan
+from gpuforest.estimators.plan import TrainingPlan
+from gpuforest.estimators.rows import Rows
+from gpuforest.estimators.settings import Settings
+from gpuforest.estimators.task import class_labels
+from gpuforest.growing import isolation, targets
+from gpuforest.growing.edges import bin_matrix, most_bins
+from gpuforest.growing.rounds import refuse_overflow
+from gpuforest.kernels.gradients.losses import Loss
+from gpuforest.splits import kinds
+
+
+def read(estimator: Any, given: FitInput, backend: Backend) -> Rows:
+    """The rows that a fit is given, checked. It learns the features' names and categories."""
+    weight = arrays.to_host(given.sample_weight, "sample_weight")
+    X, categories, names = validation.learn_table(estimator, given.X, backend, weight)
+    weight, n_rows = validation.check_weights(weight, X.shape[0]), X.shape[0]
+    groups = validation.check_groups(given.groups, n_rows)
+    blocks = validation.check_groups(given.blocks, n_rows, "blocks")
+    return Rows(X, categories, names, weight, groups, blocks, {})
+
+
+def refuse(estimator: Any, params: dict[str, Any], rows: Rows, y: Any) -> None:
+    """Raise a ValueError if the estimator does not take together what this fit is given.
+
+    params : the estimator's, and those of a bag's tree
+    """
+    uses = capabilities.of_params(params) | rows.uses(estimator.categorical_split)
+    words = {"criterion": params.get("criterion"), "shape": np.shape(y)}
+    capabilities.refuse(estimator._family, uses, **words)
+
+
+def prepare(estimator: Any, given: FitInput, seed: int, backend: Backend) -> TrainingPlan:
+    """What the trees of a forest grow from: the rows are checked, encoded and binned."""
+    with progress.stage("checking"):
+        asked, task = estimator._settings(), estimator._task
+        criterion = criteria.CRITERIA[asked.criterion]
+        if given.blocks is None:
+            settings.check_bags(asked)
+        backend = registry.for_splits(backend, criterion, asked.kind)
+        rows = read(estimator, given, backend)
+        validation.refuse_signs(asked.monotonic_cst, rows.categories, rows.names)
+        pool = None
+        if asked.even_bins is not None:  # trees draw from a few rows, which weights have drawn
+            counted = rows.n_rows if rows.weight is None else int(np.count_nonzero(rows.weight))
+            asked = asked.for_rows(counted)
+            n_drawn = int(asked.max_samples or 0)
+            pool = isolation.pool_of(seed, rows.n_rows, n_drawn, rows.integers)
+            rows = replace(rows if pool is None else rows.take(pool, backend), weight=None)
+        n_rows, given_weights = rows.n_rows, rows.weights
+        if hasattr(given.y, "toarray") and not asked.is_single:  # as scikit-learn's forests
+            raise ValueError("sparse multilabel-indicator for y is not supported.")
+        checked = task.check(given.y, n_rows, criterion, backend, seed)
+        rows = replace(rows, target=checked)
+        refuse(estimator, vars(asked) | vars(estimator), rows, given.y)
+        labels = class_labels(checked, asked.class_weight)
+        drawn = settings.sampling_of(asked, n_rows, given_weights, labels, rows.groups)
+        encoded, blocks = task.encode_target(checked, drawn, criterion, backend), None
+        sampling = judging = encoded.sampling
+        if rows.blocks is not None and not asked.is_single:
+            blocks = settings.numbered(rows.blocks, sampling)
+            judging = replace(sampling, blocks=blocks)
+        weights = settings.bin_weights(sampling, given_weights)
+        rows = rows.with_statistics(asked.categorical_split, weights, seed)
+        rules = settings.rules_of(
+            asked, rows.X.shape[1], sampling, encoded.coding, bool(rows.categories)
+        )
+        asked, edges = with_bins(asked, rows, weights, backend)
+        fit = memory.fit_of(asked, rows.X, judging, rules, encoded.coding, rows.categories)
+        backend = memory.fitted_to_memory(fit, backend, asked.memory_limit)
+    with progress.stage("binning"):
+        edges = edges or rows.edges(asked.max_bins, weights, seed, backend)
+        matrix = bin_matrix(rows.X, edges, backend)
+        target = targets.placed(encoded.coding, encoded.y, backend)
+        target = replace(target, times=encoded.times)
+        training = Training(matrix, target, sampling, rules, seed)
+        training = kinds.kind_in(training).fitted(backend, training)
+    return TrainingPlan(training, backend, asked, checked, drawn, encoded.exposures, blocks, pool)
+
+
+def with_bins(
+    asked: Settings, rows: Rows, weights: np.ndarray | None, backend: Backend
+) -> tuple[Settings, BinEdges | None]:
+    """The settings with the most bins of a feature, and the edges if they are known so early."""
+    edges, max_bins, binned = None, asked.max_bins, isinstance(rows.X, BinnedData)
+    if asked.even_bins is not None:
+        even = isolation.even_edges
+        edges = rows.X.edges if binned else even(rows.X, asked.even_bins, rows.categories, backend)
+        most = edges.n_bins[edges.kinds != dtypes.CATEGORICAL].max(initial=2)
+        max_bins = max(int(most), int(asked.max_bins))
+    elif not binned:
+        max_bins = most_bins(rows.X, asked.max_bins, weights, rows.categories, backend)
+    return replace(asked, max_bins=max_bins), edges
+
+
+def prepare_rounds(
+    estimator: Any, given: FitInput, given_val: FitInput | None, seed: int, backend: Backend
+) -> BoostingPlan:
+    """What the rounds of boosting grow from.
+
+    given_val : the rows to validate on; None: early stopping sets rows aside
+    """
+    with progress.stage("checking"):
+        draws_groups = given.groups is not None and estimator.subsample < 1
+        backend = registry.for_boosting(backend, draws_groups)
+        rows = boosting_fit.checked(estimator, read(estimator, given, backend), given.y, backend)
+        refuse(estimator, vars(estimator), rows, given.y)
+        rows = replace(rows, weight=boosting_fit.weigh(estimator, rows))
+        train, held = rows, None
+        if rows.weight is not None and not rows.weight.all():
+            train = rows.take(np.flatnonzero(rows.weight), backend)
+        n_classes = 0 if rows.classes is None else len(rows.classes)
+        loss = Loss.of(estimator.loss, estimator.quantile, n_classes)
+        loss.check(train.y)
+        refuse_overflow(train.y, train.weight)
+        signs = boosting_fit.signs_of(estimator, loss)
+        validation.refuse_signs(signs, rows.categories, rows.names)
+        interacting = boosting_fit.interacting(estimator, rows.X.shape[1])
+        stops = boosting_fit.stops_early(estimator.early_stopping, len(train.y))
+        if given_val is None and stops and estimator.validation_fraction is not None:
+            parts = boosting_fit.rows_aside(train, estimator.validation_fraction, loss, seed)
+            train, held = (train.take(part, backend) for part in parts)
+        train = train.with_statistics(estimator.categorical_split, train.integers, seed)
+        boosting_fit.refuse_many_categories(estimator, train.categories)
+        if given_val is not None:
+            stops, held = True, boosting_fit.read_held(estimator, given_val, train, backend)
+            loss.check(held.y)
+        elif held is not None and train.statistics:
+            held = replace(held, X=with_numbers(held.X, train.statistics))
+        fits = memory.boosted_fits(estimator, rows, loss, train, held, stops)
+        backend, n_bytes = memory.boosting_fitted_to_memory(fits, backend, estimator.memory_limit)
+    with progress.stage("binning"):
+        edges = train.edges(estimator.max_bins, train.integers, seed, backend)
+        matrix = bin_matrix(train.X, edges, backend)
+    boosting = Boosting(
+        matrix=matrix, y=np.ascontiguousarray(train.y, np.float64), weight=train.weight,
+        loss=loss, signs=signs, groups=interacting, memory=n_bytes, seed=seed,
+        row_groups=train.group_numbers if estimator.subsample < 1 else None,
+        **boosting_fit.rules_of(estimator, stops),
+    )  # fmt: skip
+    return BoostingPlan(boosting, backend, train, held, stops)

@@ -1,0 +1,320 @@
+"""The task of an estimator: it checks the target, encodes it, and scores predictions out of bag."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.random import RandomState
+from sklearn.metrics import accuracy_score, r2_score
+
+from gpuforest.backends.base import Backend
+from gpuforest.core.criteria import Criterion
+from gpuforest.core.forest import Forest
+from gpuforest.core.rules import Sampling
+from gpuforest.core.target import CheckedTarget, TargetCoding
+from gpuforest.data import arrays, validation
+from gpuforest.estimators.plan import TrainingPlan
+from gpuforest.estimators.settings import row_weights_of
+from gpuforest.explain import oob, uncertainty
+from gpuforest.explain.importances import Score
+from gpuforest.growing import targets
+
+Array = Any
+# The fewest points of the grid that an output should take, and that it must take
+COARSE, LOST = 2**20, 2**10
+
+
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """A target as trees take it: class codes i32[N, 1] or moments i64[N, K].
+
+    sampling : with the weights that the task gives the rows
+    exposures : f64[N], see `TrainingPlan`, or None
+    times : see `Target`
+    """
+
+    coding: TargetCoding
+    y: Array
+    sampling: Sampling
+    exposures: np.ndarray | None = None
+    times: np.ndarray | None = None
+
+
+class Task:
+    """What a fit predicts. There is one object of each subclass.
+
+    fewest_rows : rows that a score of predictions needs
+    out_of_bag_word : what a warning calls the estimates
+    """
+
+    fewest_rows = 1
+    out_of_bag_word = "OOB"
+
+    def check(
+        self, y: Any, n_rows: int, criterion: Criterion, backend: Backend, seed: int = 0
+    ) -> CheckedTarget:
+        """The target of n_rows rows; a ValueError if it has something wrong."""
+        raise NotImplementedError
+
+    def encode_target(
+        self, checked: CheckedTarget, sampling: Sampling, criterion: Criterion, backend: Backend
+    ) -> Encoded:
+        """The target as integers."""
+        raise NotImplementedError
+
+    def scorer(self, checked: CheckedTarget) -> Score:
+        """A function that scores predictions f64[n, n_values] of the targets [n, n_outputs]."""
+        raise NotImplementedError
+
+    def tree_score(self, checked: CheckedTarget) -> Score:
+        """A function that scores a tree's predictions for rows of these numbers; higher is
+        better."""
+        y, score = host_target(checked), self.scorer(checked)
+        return lambda rows, values: score(y[rows], values)
+
+    def error(self, checked: CheckedTarget, rows: np.ndarray | None) -> oob.Error:
+        """A function of the predictions for these rows (None: all), which gives 1 - score; NaN if
+        fewer than `fewest_rows` of them are out of some bag."""
+        y, score = host_target(checked), self.scorer(checked)
+        y = y if rows is None else y[rows]
+
+        def error(means: np.ndarray) -> float:
+            seen = ~np.isnan(means[:, 0])
+            return 1 - score(y[seen], means[seen]) if seen.sum() >= self.fewest_rows else np.nan
+
+        return error
+
+    def loss(self, plan: TrainingPlan) -> oob.Loss:
+        """The mean loss of `plan.sample()`, by the criterion, or of classes the log loss."""
+        checked, rows = plan.checked, plan.sample()
+        y, weights = host_target(checked), np.ones(plan.training.sampling.n_rows)
+        labels = class_labels(checked, plan.settings.class_weight)
+        if labels is not None:  # trees predict the shares of rows that are weighted so
+            named = plan.settings.class_weight
+            weights = row_weights_of("balanced" if isinstance(named, str) else named, labels)
+        if rows is not None:
+            y, weights = y[rows], weights[rows]
+        classes, criterion = checked.classes, plan.training.rules.criterion
+        return oob.loss_of(y, weights, criterion if classes is None else [*map(len, classes)])
+
+    def predicting(self, forest: Forest) -> Forest:
+        """The forest whose predictions `judged` takes."""
+        return forest
+
+    def judged(self, plan: TrainingPlan, forest: Forest, means: np.ndarray) -> dict[str, Any]:
+        """The attributes that follow from predictions out of bag f64[N, n_values]."""
+        raise NotImplementedError
+
+
+class Classes(Task):
+    """Class labels, of one output or several."""
+
+    def check(
+        self, y: Any, n_rows: int, criterion: Criterion, backend: Backend, seed: int = 0
+    ) -> CheckedTarget:
+        return validation.check_labels(y, n_rows, backend)
+
+    def encode_target(
+        self, checked: CheckedTarget, sampling: Sampling, criterion: Criterion, backend: Backend
+    ) -> Encoded:
+        codes, classes = checked.values, checked.classes
+        assert classes is not None
+        if len(classes) == 1:
+            return Encoded(*targets.encode_classes(codes[0], classes[0]), sampling)
+        return Encoded(*targets.encode_several(codes, classes, backend), sampling)
+
+    def scorer(self, checked: CheckedTarget) -> Score:
+        assert checked.classes is not None
+        # where the outputs after the first begin among the values of a prediction
+        ends = np.cumsum([len(labels) for labels in checked.classes])[:-1]
+        return partial(accuracy, ends=ends)
+
+    def judged(self, plan: TrainingPlan, forest: Forest, means: np.ndarray) -> dict[str, Any]:
+        codes, coding, classes = host_target(plan.checked), forest.coding, plan.checked.classes
+        assert classes is not None
+        parts = coding.split(means) if coding.several else [means]
+        if coding.several:
+            widest = max(part.shape[1] for part in parts)
+            padded = [np.pad(part, [(0, 0), (0, widest - part.shape[1])]) for part in parts]
+            means = np.stack(padded, axis=2)
+        found = {"oob_decision_function_": means, "oob_score_": np.nan}
+        seen = scored(parts[0], plan.training.sampling)
+        if not seen.any():
+            return found
+        codes, parts = codes[seen], [part[seen] for part in parts]
+        likeliest = [part.argmax(axis=1) for part in parts]
+        y, predicted = (
+            np.stack([labels[k] for labels, k in zip(classes, columns, strict=True)], axis=1)
+            for columns in (codes.T, likeliest)
+        )
+        default: Callable[..., float] = subset_accuracy
+        if not coding.several:
+            y, predicted, default = y[:, 0], predicted[:, 0], accuracy_score
+        score = float(scoring(plan, default)(y, predicted))
+        calibration = uncertainty.calibrated_classes(list(codes.T), parts)
+        return found | {"oob_score_": score, "_calibration_": calibration}
+
+
+class Numbers(Task):
+    """Real numbers, of one output or several."""
+
+    fewest_rows = 2
+
+    def check(
+        self, y: Any, n_rows: int, criterion: Criterion, backend: Backend, seed: int = 0
+    ) -> CheckedTarget:
+        return validation.check_numbers(y, n_rows, criterion, backend)
+
+    def encode_target(
+        self, checked: CheckedTarget, sampling: Sampling, criterion: Criterion, backend: Backend
+    ) -> Encoded:
+        y = backend.asarray(checked.values)
+        y = y[:, None] if y.ndim == 1 else y
+        if sampling.weights is not None and not sampling.weights.all():
+            # rows of no weight must not widen the range of the fixed point
+            counts = sampling.weights > 0
+            first = y[int(np.argmax(counts)), ...]
+            y = backend.xp.where(backend.asarray(counts)[:, None], y, first)
+        how: dict[str, Any] = {"centred": criterion.centred, "backend": backend}
+        coding, moments = targets.encode_moments(y, sampling.most_weight, **how)
+        if y.shape[1] > 1:
+            _check_grid(y, moments, backend)
+        _warn_of_far_targets(y, coding, backend)
+        return Encoded(coding, moments, sampling)
+
+    def scorer(self, checked: CheckedTarget) -> Score:
+        return r_squared
+
+    def tree_score(self, checked: CheckedTarget) -> Score:
+        y = host_target(checked)
+        return lambda rows, values: -float(np.mean((y[rows] - values) ** 2))
+
+    def predicting(self, forest: Forest) -> Forest:
+        return uncertainty.with_squares(forest)
+
+    def judged(self, plan: TrainingPlan, forest: Forest, means: np.ndarray) -> dict[str, Any]:
+        seen = scored(means, plan.training.sampling)
+        means, spread = uncertainty.mean_and_spread(forest, means)
+        y, found = host_target(plan.checked), dict[str, Any]()
+        if seen.any():
+            found["_calibration_"] = uncertainty.calibrated(y[seen], means[seen], spread[seen])
+        if means.shape[1] == 1:
+            means, y = means[:, 0], y[:, 0]
+        score = np.nan
+        if seen.sum() > 1:  # R^2 of one row is undefined
+            score = float(scoring(plan, r2_score)(y[seen], means[seen]))
+        return found | {"oob_prediction_": means, "oob_score_": score}
+
+
+class RandomTarget(Numbers):
+    """No target: trees of random cuts grow for numbers drawn from the seed."""
+
+    def check(
+        self, y: Any, n_rows: int, criterion: Criterion, backend: Backend, seed: int = 0
+    ) -> CheckedTarget:
+        return CheckedTarget(RandomState(seed % 2**32).uniform(size=n_rows))
+
+
+CLASSES, NUMBERS, NO_TARGET = Classes(), Numbers(), RandomTarget()
+
+
+def host_target(checked: CheckedTarget) -> np.ndarray:
+    """Class codes, or numbers, [N, n_outputs] on the host."""
+    if checked.classes is not None:
+        return np.stack([arrays.to_host(codes) for codes in checked.values], axis=1)
+    y = np.asarray(arrays.to_host(checked.values))
+    return y.reshape(len(y), -1)
+
+
+def n_outputs(checked: CheckedTarget) -> int:
+    """The columns of the target."""
+    if checked.classes is not None:
+        return len(checked.classes)
+    return 1 if checked.values.ndim == 1 else int(checked.values.shape[1])
+
+
+def class_labels(checked: CheckedTarget, class_weight: Any) -> CheckedTarget | None:
+    """The target on the host if class weights need it, else None."""
+    if class_weight is None:
+        return None
+    return replace(checked, values=[arrays.to_host(codes) for codes in checked.values])
+
+
+def scoring(plan: TrainingPlan, default: Callable[..., float]) -> Callable[..., float]:
+    """The function that scores predictions out of bag: the user's, or the default."""
+    wanted: Any = plan.settings.oob_score
+    return wanted if callable(wanted) else default
+
+
+def scored(means: np.ndarray, sampling: Sampling) -> np.ndarray:
+    """Which rows are out of some bag and have some weight, bool[N]; means f64[N, n_values]."""
+    seen = ~np.isnan(means[:, 0])
+    if sampling.weights is not None:
+        seen &= sampling.weights > 0
+    return np.asarray(seen)
+
+
+def accuracy(y: np.ndarray, values: np.ndarray, ends: np.ndarray) -> float:
+    """Share of the rows whose outputs all have their most likely class: codes y [n, n_outputs],
+    and predictions, in which the outputs after the first begin at `ends`."""
+    labels = [part.argmax(axis=1) for part in np.split(values, ends, axis=1)]
+    return subset_accuracy(y, np.stack(labels, axis=1))
+
+
+def subset_accuracy(y: np.ndarray, predicted: np.ndarray) -> float:
+    """Share of the rows whose outputs are all right, as scikit-learn's `accuracy_score` has it,
+    which refuses several outputs of more than two classes."""
+    return float(np.mean((y == predicted).all(axis=1)))
+
+
+def r_squared(y: np.ndarray, values: np.ndarray) -> float:
+    """R^2 of predictions of y f64[n, n_outputs] (their squares may follow in other columns), as
+    scikit-learn's `r2_score` gives it, in a tenth of the time, because it is called often."""
+    left = ((y - values[:, : y.shape[1]]) ** 2).sum(axis=0)
+    spread = ((y - y.mean(axis=0)) ** 2).sum(axis=0)
+    scores = 1 - left / np.where(spread > 0, spread, 1)
+    return float(np.where(spread > 0, scores, left == 0).mean())
+
+
+def _check_grid(y: Array, moments: Array, backend: Backend) -> None:
+    """Warn if the grid, which all outputs share, is coarse for one of them; raise a ValueError if
+    its predictions would be as good as constant."""
+    xp = backend.xp
+    varies = backend.asnumpy(xp.max(y, axis=0) > xp.min(y, axis=0))
+    spread = backend.asnumpy(xp.max(moments, axis=0) - xp.min(moments, axis=0))
+    coarse = np.flatnonzero(varies & (spread < COARSE) & (spread.max() > COARSE**1.5))
+    if (lost := coarse[spread[coarse] < LOST]).size:
+        raise ValueError(
+            f"output {lost[0]} of y has a range so small beside another's that it would be lost: "
+            "scale the outputs to similar ranges, or fit them apart"
+        )
+    if len(coarse):
+        warnings.warn(
+            f"output {coarse[0]} of y has a range so small beside another's that its "
+            "predictions are coarse: scale the outputs to similar ranges",
+            UserWarning,
+            stacklevel=2,
+        )
+
+
+def _warn_of_far_targets(y: Array, coding: TargetCoding, backend: Backend) -> None:
+    """Warn if a few targets lie so far out that the grid is too coarse for all others."""
+    middle, width = targets.typical_ranges(y, np.full(y.shape[1], LOST / coding.scale), backend)
+    for k in np.flatnonzero(width * coding.scale < LOST).tolist():
+        low, high = (float(find(y[:, k])) for find in (backend.xp.min, backend.xp.max))
+        if high - low <= LOST * width[k]:
+            continue  # other outputs are wider, or no target differs
+        far = high if high - middle[k] > middle[k] - low else low
+        warnings.warn(
+            f"y has the value {far:.3g}, and half of its values lie within {width[k]:.3g}: beside "
+            f"it they are rounded to steps of {1 / coding.scale:.3g}, and forests learn little "
+            "from smaller differences. Remove or clip the values that lie far out, or take "
+            "logarithms",
+            UserWarning,
+            stacklevel=2,
+        )
