@@ -25,6 +25,7 @@ from gpuforest.data.blocks import Blocks
 from gpuforest.data.labels import OF_ROWS, Labels
 from gpuforest.data.passes import Reader
 from gpuforest.growing.edges import DEVICE_VALUES, fit_edges
+from gpuforest.growing.targets import integer_weights
 
 CODES, REST = "codes.npy", "table.npz"  # the files in the folder of saved data
 FORMAT = 1
@@ -290,14 +291,14 @@ def learned(
 ) -> tuple[BinnedData, passes.Ordered]:
     """The data of all rows without their codes, after the first pass."""
     y, weights, groups = rows.target(), rows.checked_weights(), rows.labels("groups")
-    integers = None if weights is None else weights[1]
+    integers = None if weights is None else integer_weights(weights)
     edges, ordered = reader.edges(summary, y, integers, groups, backend)
     names = getattr(reader, "feature_names_in_", None)  # of strings only
     data = BinnedData(
         by_feature=np.empty((edges.n_features, 0), edges.code_dtype),
         edges=edges,
         y=y,
-        sample_weight=None if weights is None else weights[0],
+        sample_weight=weights,
         feature_names=None if names is None else names.tolist(),
         max_bins=reader.max_bins,
         categorical_features=reader.categorical_features,

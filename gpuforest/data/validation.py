@@ -290,7 +290,7 @@ def check_labels(y: Any, n_rows: int, backend: Backend) -> CheckedTarget:
     y = _targets(y, backend)
     _check_length(y, n_rows)
     columns = [y] if y.ndim == 1 else [y[:, i] for i in range(y.shape[1])]
-    codes, classes = zip(*(_labels_of(column, backend) for column in columns), strict=True)
+    codes, classes = zip(*[_labels_of(column, backend) for column in columns], strict=True)
     return CheckedTarget(list(codes), list(classes))
 
 
@@ -303,7 +303,9 @@ def _labels_of(y: Array, backend: Backend) -> tuple[Array, np.ndarray]:
         check_classification_targets(y)
     try:
         classes, codes = np.unique(y, return_inverse=True)
-        missing = any(label is None or bool(label != label) for label in classes.flat)
+        missing = y.dtype.kind not in "biuf" and any(
+            label is None or bool(label != label) for label in classes.flat
+        )
     except (TypeError, ValueError) as error:
         raise ValueError(
             "Unknown label type: y mixes labels without an order, or misses some (NaN, "

@@ -105,7 +105,6 @@ class AdaBoost(ensembles.BaseForest):
         return super()._chosen(X) | {"name": self._of_both("backend")}
 
     def _fit(self, given: FitInput, seed: int, earlier: Any, backend: Backend) -> None:
-        given = given._replace(groups=None, blocks=None)
         plan = prepare.prepare(self, given, seed, backend)
         with progress.stage("growing"):
             forest = self._grow(plan)

@@ -141,7 +141,7 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
             n_trees = n_trees_of(waves) if given.grown else self._most_trees
             chosen = tuned(plan, self._task, waves, n_trees)
             plan, waves, n_trees = chosen.plan, chosen.waves, chosen.n_trees
-            begin = n_trees_of(waves)
+            begin = n_trees_of(waves) if waves else 0
             waves += grow(plan.training, plan.backend, begin, n_trees, plan.pruning)
             if forest is None or n_trees > forest.n_trees:  # else the errors alone are asked for
                 forest = plan.finish(waves, 0)
@@ -188,12 +188,11 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
 
     def _chosen(self, X: Any) -> dict[str, Any]:
         """The arguments that choose the backend for X, see `run_on_backend`."""
+        n_rows, n_features = arrays.count_rows(X), arrays.count_columns(X)
         return {
-            "name": self.backend,
-            "n_threads": self._n_threads(arrays.count_rows(X), arrays.count_columns(X)),
-            "n_rows": arrays.count_rows(X),
-            "on_device": arrays.is_on_device(X),
-        }
+            "name": self.backend, "n_threads": self._n_threads(n_rows, n_features),
+            "n_rows": n_rows, "on_device": arrays.is_on_device(X),
+        }  # fmt: skip
 
     def _n_threads(self, n_rows: int, n_features: int) -> int:
         """The threads of a fit or a prediction of so many rows."""

@@ -12,6 +12,7 @@ from gpuforest.data import passes, target_statistics
 
 TARGETED = "forests quantiles survival trees bags AdaBoost boosting"
 ALL = f"{TARGETED} isolation"
+WITHOUT_LABELS = ("isolation", "AdaBoost")  # they leave groups and blocks of BinnedData unread
 ONE_FEATURE = "is for splits by one feature: set feature_combinations=None, or "
 ROWS = "strategy='rows' cannot do {}: use 'trees'"
 ONE_PLACE = ROWS.format("{}, which needs all rows of a node in one place")

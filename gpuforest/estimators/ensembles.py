@@ -102,16 +102,14 @@ class BaseForest(BaseTrees):
         settings.check_out_of_bag(vars(self))
 
     def _settings(self) -> settings.Settings:
-        words, asked = settings.BY_ERROR, vars(self)
-        by_error = tuple(name for name in settings.PAIR if asked.get(name) == words[name])
-        known = signature(type(self)).parameters if by_error else {}
-        start: dict[str, Any] = {name: known[name].default for name in by_error}
-        if by_error:
-            start["trial_trees"] = tuning.FIRST_TREES
-        return replace(
-            super()._settings(), balanced_by_weight=True, is_single=False, by_error=by_error,
-            **start,
-        )  # fmt: skip
+        asked, words = vars(self), settings.BY_ERROR
+        shared: dict[str, Any] = {"balanced_by_weight": True, "is_single": False}
+        if "oob" in (asked.get("max_features"), asked.get("min_samples_leaf")):
+            chosen = tuple(name for name in settings.PAIR if asked.get(name) == words[name])
+            known = signature(type(self)).parameters
+            shared |= {name: known[name].default for name in chosen}
+            shared |= {"by_error": chosen, "trial_trees": tuning.FIRST_TREES}
+        return replace(super()._settings(), **shared)
 
     @property
     def _n_samples_bootstrap(self) -> int | None:

@@ -37,8 +37,8 @@ def replacing(estimator: T) -> Iterator[T]:
     gets all that the copy has, at once. Until then, and after an error or an interrupt, it keeps
     its model, with which other threads may predict meanwhile. An estimator without a model is
     fitted itself, and an error leaves it as it was."""
-    before = dict(vars(estimator))
-    if len(before) == len(unfitted(estimator)):
+    before, kept = dict(vars(estimator)), unfitted(estimator)
+    if len(before) == len(kept):
         try:
             yield estimator
         except BaseException:
@@ -46,7 +46,7 @@ def replacing(estimator: T) -> Iterator[T]:
             raise
         return
     fitted = object.__new__(type(estimator))
-    fitted.__dict__ = unfitted(estimator)
+    fitted.__dict__ = kept
     yield fitted
     estimator.__dict__ = unfitted(estimator) | vars(fitted)
 

@@ -33,6 +33,7 @@ from gpuforest.splits.base import NUMERIC
 from gpuforest.splits.kinds import kind_of
 
 logger = logging.getLogger("gpuforest")
+SMALL = 2**14  # values of X, and channels of all rows in all trees
 _warned: set[str] = set()  # the warnings that this process has given
 
 
@@ -106,6 +107,13 @@ def estimate_memory(
         sampling = replace(sampling, balance=1) if balanced else heavy
     rules = rules_of(settings, n_features, sampling, coding)
     return estimate(fit_of(settings, X, sampling, rules, coding), on)
+
+
+def may_be_large(settings: Settings, X: Any, coding: TargetCoding) -> bool:
+    """False if a fit surely takes less than a few MB, so that nothing need be estimated."""
+    n_rows, n_features = X.shape
+    n_trees = max(settings.n_trees, settings.trial_trees)
+    return bool(n_rows * (n_features + n_trees * coding.n_channels) > SMALL)
 
 
 def fit_of(

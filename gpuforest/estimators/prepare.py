@@ -22,7 +22,7 @@ from gpuforest.estimators.boosting_fit import BoostingPlan
 from gpuforest.estimators.plan import TrainingPlan
 from gpuforest.estimators.rows import Rows
 from gpuforest.estimators.settings import Settings
-from gpuforest.estimators.task import class_labels
+from gpuforest.estimators.task import class_labels, n_outputs
 from gpuforest.growing import isolation, targets
 from gpuforest.growing.edges import bin_matrix, most_bins
 from gpuforest.growing.rounds import refuse_overflow
@@ -32,21 +32,27 @@ from gpuforest.splits import kinds
 
 def read(estimator: Any, given: FitInput, backend: Backend) -> Rows:
     """The rows that a fit is given, checked. It learns the features' names and categories."""
-    weight = arrays.to_host(given.sample_weight, "sample_weight")
+    weight, groups, blocks = given.sample_weight, None, None
+    if weight is not None:
+        weight = arrays.to_host(weight, "sample_weight")
     X, categories, names = validation.learn_table(estimator, given.X, backend, weight)
-    weight, n_rows = validation.check_weights(weight, X.shape[0]), X.shape[0]
-    groups = validation.check_groups(given.groups, n_rows)
-    blocks = validation.check_groups(given.blocks, n_rows, "blocks")
+    if weight is not None:
+        weight = validation.check_weights(weight, X.shape[0])
+    if estimator._family not in capabilities.WITHOUT_LABELS:
+        if given.groups is not None:
+            groups = validation.check_groups(given.groups, X.shape[0])
+        if given.blocks is not None:
+            blocks = validation.check_groups(given.blocks, X.shape[0], "blocks")
     return Rows(X, categories, names, weight, groups, blocks, {})
 
 
-def refuse(estimator: Any, params: dict[str, Any], rows: Rows, y: Any) -> None:
+def refuse(estimator: Any, params: dict[str, Any], rows: Rows) -> None:
     """Raise a ValueError if the estimator does not take together what this fit is given.
 
     params : the estimator's, and those of a bag's tree
     """
     uses = capabilities.of_params(params) | rows.uses(estimator.categorical_split)
-    words = {"criterion": params.get("criterion"), "shape": np.shape(y)}
+    words = {"criterion": params.get("criterion"), "shape": (rows.n_rows, n_outputs(rows.target))}
     capabilities.refuse(estimator._family, uses, **words)
 
 
@@ -59,7 +65,8 @@ def prepare(estimator: Any, given: FitInput, seed: int, backend: Backend) -> Tra
             settings.check_bags(asked)
         backend = registry.for_splits(backend, criterion, asked.kind)
         rows = read(estimator, given, backend)
-        validation.refuse_signs(asked.monotonic_cst, rows.categories, rows.names)
+        if rows.categories:
+            validation.refuse_signs(asked.monotonic_cst, rows.categories, rows.names)
         pool = None
         if asked.even_bins is not None:  # trees draw from a few rows, which weights have drawn
             counted = rows.n_rows if rows.weight is None else int(np.count_nonzero(rows.weight))
@@ -72,8 +79,8 @@ def prepare(estimator: Any, given: FitInput, seed: int, backend: Backend) -> Tra
             raise ValueError("sparse multilabel-indicator for y is not supported.")
         checked = task.check(given.y, n_rows, criterion, backend, seed)
         rows = replace(rows, target=checked)
-        refuse(estimator, vars(asked) | vars(estimator), rows, given.y)
-        labels = class_labels(checked, asked.class_weight)
+        refuse(estimator, vars(asked) | vars(estimator), rows)
+        labels = None if asked.class_weight is None else class_labels(checked)
         drawn = settings.sampling_of(asked, n_rows, given_weights, labels, rows.groups)
         encoded, blocks = task.encode_target(checked, drawn, criterion, backend), None
         sampling = judging = encoded.sampling
@@ -81,13 +88,15 @@ def prepare(estimator: Any, given: FitInput, seed: int, backend: Backend) -> Tra
             blocks = settings.numbered(rows.blocks, sampling)
             judging = replace(sampling, blocks=blocks)
         weights = settings.bin_weights(sampling, given_weights)
-        rows = rows.with_statistics(asked.categorical_split, weights, seed)
+        if rows.categories:
+            rows = rows.with_statistics(asked.categorical_split, weights, seed)
         rules = settings.rules_of(
             asked, rows.X.shape[1], sampling, encoded.coding, bool(rows.categories)
         )
         asked, edges = with_bins(asked, rows, weights, backend)
-        fit = memory.fit_of(asked, rows.X, judging, rules, encoded.coding, rows.categories)
-        backend = memory.fitted_to_memory(fit, backend, asked.memory_limit)
+        if asked.memory_limit is not None or memory.may_be_large(asked, rows.X, encoded.coding):
+            fit = memory.fit_of(asked, rows.X, judging, rules, encoded.coding, rows.categories)
+            backend = memory.fitted_to_memory(fit, backend, asked.memory_limit)
     with progress.stage("binning"):
         edges = edges or rows.edges(asked.max_bins, weights, seed, backend)
         matrix = bin_matrix(rows.X, edges, backend)
@@ -124,7 +133,7 @@ def prepare_rounds(
         draws_groups = given.groups is not None and estimator.subsample < 1
         backend = registry.for_boosting(backend, draws_groups)
         rows = boosting_fit.checked(estimator, read(estimator, given, backend), given.y, backend)
-        refuse(estimator, vars(estimator), rows, given.y)
+        refuse(estimator, vars(estimator), rows)
         rows = replace(rows, weight=boosting_fit.weigh(estimator, rows))
         train, held = rows, None
         if rows.weight is not None and not rows.weight.all():

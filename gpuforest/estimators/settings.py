@@ -91,10 +91,14 @@ class Settings:
     def of(cls, params: Mapping[str, Any]) -> Settings:
         """The parameters that the engine knows, with Python's numbers instead of
         NumPy's: kernels are compiled anew for another type, and np.uint8(255) + 1 is 0."""
-        values = {name: params[name] for name in cls.__dataclass_fields__ if name in params}
+        values: dict[str, Any] = {}
+        for name in cls.__dataclass_fields__:
+            if name in params:
+                value = params[name]
+                values[name] = value if type(value) in PLAIN else _plain_number(value)
         if values.get("ccp_alpha") == "cv":
             values["ccp_alpha"] = 0.0  # the whole tree is pruned by its folds
-        return cls(**{n: v if type(v) in PLAIN else _plain_number(v) for n, v in values.items()})
+        return cls(**values)
 
     @property
     def n_trees(self) -> int:

@@ -93,10 +93,10 @@ class Task:
         """The mean loss of `plan.sample()`, by the criterion, or of classes the log loss."""
         checked, rows = plan.checked, plan.sample()
         y, weights = host_target(checked), np.ones(plan.training.sampling.n_rows)
-        labels = class_labels(checked, plan.settings.class_weight)
-        if labels is not None:  # trees predict the shares of rows that are weighted so
-            named = plan.settings.class_weight
-            weights = row_weights_of("balanced" if isinstance(named, str) else named, labels)
+        if (named := plan.settings.class_weight) is not None:
+            # trees predict the shares of rows that are weighted so
+            named = "balanced" if isinstance(named, str) else named
+            weights = row_weights_of(named, class_labels(checked))
         if rows is not None:
             y, weights = y[rows], weights[rows]
         classes, criterion = checked.classes, plan.training.rules.criterion
@@ -238,10 +238,8 @@ def n_outputs(checked: CheckedTarget) -> int:
     return 1 if checked.values.ndim == 1 else int(checked.values.shape[1])
 
 
-def class_labels(checked: CheckedTarget, class_weight: Any) -> CheckedTarget | None:
-    """The target on the host if class weights need it, else None."""
-    if class_weight is None:
-        return None
+def class_labels(checked: CheckedTarget) -> CheckedTarget:
+    """Class codes on the host, for class weights."""
     return replace(checked, values=[arrays.to_host(codes) for codes in checked.values])
 
 

@@ -48,8 +48,7 @@ def tuned(plan: TrainingPlan, task: Task, waves: list[Forest], n_trees: int) -> 
     """Choose what the settings leave to errors out of bag; the trees of `waves` have grown."""
     asked, learned = plan.settings, dict[str, Any]()
     converges = asked.n_estimators == "auto"
-    is_grown = n_trees_of(waves) == n_trees and plan.blocks is None
-    if is_grown or not (asked.by_error or converges):
+    if not (asked.by_error or converges) or (n_trees_of(waves) == n_trees and plan.blocks is None):
         return Tuned(plan, waves, n_trees, learned)
     plan = replace(plan, training=keeping_scratch(plan.training))
     error, first_waves = task.error(plan.checked, plan.sample()), list[Forest]()
