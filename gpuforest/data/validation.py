@@ -303,9 +303,8 @@ def _labels_of(y: Array, backend: Backend) -> tuple[Array, np.ndarray]:
         check_classification_targets(y)
     try:
         classes, codes = np.unique(y, return_inverse=True)
-        missing = y.dtype.kind not in "biuf" and any(
-            label is None or bool(label != label) for label in classes.flat
-        )
+        listed = () if y.dtype.kind in "biuf" else classes.tolist()  # numbers are finite here
+        missing = bool(listed) and any(label is None or label != label for label in listed)
     except (TypeError, ValueError) as error:
         raise ValueError(
             "Unknown label type: y mixes labels without an order, or misses some (NaN, "

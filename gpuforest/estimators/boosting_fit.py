@@ -15,7 +15,7 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import _check_monotonic_cst
 
-from gpuforest.backends.base import Backend, take_rows
+from gpuforest.backends.base import Backend
 from gpuforest.backends.booster import Boosting, Round
 from gpuforest.backends.rows import draw_rows, on_host
 from gpuforest.core import criteria

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuforest.backends.base import Backend
+from gpuforest.backends.base import Backend, take_rows
 from gpuforest.core.bins import BinEdges, Categories, Statistics
 from gpuforest.data.binned import BinnedData, edges_of
 from gpuforest.data.target_statistics import OrderedTarget, has_statistics, replace_categories
@@ -76,7 +76,7 @@ class Rows:
     def take(self, rows: np.ndarray, backend: Backend) -> Rows:
         """Rows of these numbers; X may lie on the backend's device."""
         binned = isinstance(self.X, BinnedData)
-        X = self.X.take(rows) if binned else backend.take_rows(self.X, rows)
+        X = self.X.take(rows) if binned else take_rows(self.X, rows, backend)
         of_rows = self.weight, self.groups, self.blocks
         weight, groups, blocks = (None if a is None else a[rows] for a in of_rows)
         target = self.target
