@@ -165,7 +165,6 @@ class AdaBoost(ensembles.BaseForest):
         """What follows from the errors of a tree, and from the rows' weights; see `boost`."""
         raise NotImplementedError
 
-
     def _staged(self, X: Any) -> Iterator[Any]:
         """Predictions of the first tree, of the first two, and so on: shares of the votes for
         classes, f64[N, n_values]. X is checked and binned once."""
