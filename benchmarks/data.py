@@ -1,7 +1,7 @@
 """Data sets made from a seed: A to D and F, of the kinds that forests are used on.
 
-Rows come in blocks, each from its own generator: the first rows are the same however many
-are asked for, and test rows come from blocks of their own.
+Rows come in blocks, each from its own generator: the first rows are the same for any number
+of rows, and test rows come from other blocks.
 
 | set | kind | after |
 |---|---|---|

@@ -1,8 +1,8 @@
 """Splits by combinations of features beside splits by one.  python -m benchmarks.oblique
 
 - Test errors of Breiman's tasks, sparse parity and Friedman 1: few rows for training (300, 1,000
-  and 200), 100 trees. Beside ours YDF's sparse oblique forests where it is installed (weights 1 and
-  -1), which try as many combinations in a node as there are features.
+  and 200), 100 trees. Beside them YDF's sparse oblique forests, where it is installed (weights 1
+  and -1), which try a combination for each feature in a node.
 - Test errors of real sets: letter, covtype (30,000 rows), adult, california, bike.
 - Time of fits and predictions, as ratios of neighbouring runs: --tasks A16,D16,letter
 """

@@ -30,10 +30,8 @@ def scores(found: np.ndarray, y: np.ndarray, least: float = LEAST) -> dict[str, 
     least : the log loss keeps probabilities at least this far from 0 and 1
     """
     if found.ndim == 1:
-        return {
-            "r2": r2(found, y),
-            "rmse": float(((found - y.astype(np.float64)) ** 2).mean() ** 0.5),
-        }
+        rmse = ((found - y.astype(np.float64)) ** 2).mean() ** 0.5
+        return {"r2": r2(found, y), "rmse": float(rmse)}
     found = found.astype(np.float64)
     found = found / found.sum(axis=1, keepdims=True)  # float32 sums to nearly 1
     of_truth = np.clip(found[np.arange(len(y)), y], least, 1 - least)
@@ -63,10 +61,8 @@ def source() -> str:
     """A hash of the package's files, which identifies what was measured if there is no git."""
     package = ROOT / "gpuforest"
     files = sorted(p for kind in ("py", "cu", "cuh") for p in package.rglob(f"*.{kind}"))
-    parts = [
-        part for p in files for part in (p.relative_to(ROOT).as_posix().encode(), p.read_bytes())
-    ]
-    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:12]
+    parts = [(p.relative_to(ROOT).as_posix().encode(), p.read_bytes()) for p in files]
+    return hashlib.sha256(b"\0".join(sum(parts, ()))).hexdigest()[:12]
 
 
 def machine() -> dict[str, Any]:
@@ -83,12 +79,8 @@ def machine() -> dict[str, Any]:
             versions[package] = version(package)
         except PackageNotFoundError:
             continue
-    return {
-        "cpu": model,
-        "cores": os.cpu_count(),
-        "system": platform.system(),
-        "versions": versions,
-    }
+    where = {"cpu": model, "cores": os.cpu_count(), "system": platform.system()}
+    return {**where, "versions": versions}
 
 
 def options_of(
@@ -129,14 +121,9 @@ class Log:
 
     def __init__(self, benchmark: str, path: Path | None = None, **more: Any) -> None:
         self.path = path or RESULTS / f"{benchmark}.jsonl"
-        self.common = {
-            "benchmark": benchmark,
-            "date": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            "commit": commit(),
-            "source": source(),
-            "machine": machine(),
-            **_rounded(more),
-        }
+        date = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        self.common = {"benchmark": benchmark, "date": date, "commit": commit()}
+        self.common |= {"source": source(), "machine": machine(), **_rounded(more)}
 
     def add(self, **measured: Any) -> dict[str, Any]:
         """The line as it was written."""

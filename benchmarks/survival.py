@@ -32,16 +32,13 @@ from benchmarks.turns import Found, take_turns
 SETS = ("gbsg2", "whas500", "veteran", "actg320", "rossi", "lung", "flchain")
 DTYPE = [("event", bool), ("time", float)]
 # the module and the estimator
+KINDS = {"": "RandomSurvivalForest", " extra": "ExtraSurvivalTrees"}
+LIBRARIES = {"gpuforest": "gpuforest", "logrank": "gpuforest", "sksurv": "sksurv.ensemble"}
 FORESTS = {
-    "gpuforest": ("gpuforest", "RandomSurvivalForest"),
-    "logrank": ("gpuforest", "RandomSurvivalForest"),
-    "sksurv": ("sksurv.ensemble", "RandomSurvivalForest"),
-    "comprisk": ("comprisk", "CompetingRiskForest"),
-    "ranger": ("", ""),
-    "gpuforest extra": ("gpuforest", "ExtraSurvivalTrees"),
-    "logrank extra": ("gpuforest", "ExtraSurvivalTrees"),
-    "sksurv extra": ("sksurv.ensemble", "ExtraSurvivalTrees"),
-}
+    library + kind: (module, name)
+    for kind, name in KINDS.items()
+    for library, module in LIBRARIES.items()
+} | {"comprisk": ("comprisk", "CompetingRiskForest"), "ranger": ("", "")}
 
 
 def target(event: Any, time: Any) -> np.ndarray:

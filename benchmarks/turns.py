@@ -175,7 +175,7 @@ def take_turns(
 
     jobs : sets, splits and methods, in the order of the fits
     fit : measures a job with the options; None where the data are absent
-    fresh : each fit has a process of its own; otherwise each method has one that stays
+    fresh : each fit has a new process; otherwise each method has one that stays
     facts : what is known of a job before its fit
     """
     workers: dict[str, Worker] = {}

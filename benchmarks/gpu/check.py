@@ -32,8 +32,8 @@ FOUND = 9  # exit status of a sanitizer that found something
 def parity_holds(run: Run, part: str = "first", seconds: float = FIRST_SECONDS) -> bool:
     """Whether no test of a GPU fails on it, and some pass; see parity.py.
 
-    Tests that would begin after so many seconds are not run, which is no failure: their number is
-    in the line.
+    Tests that would begin after these seconds are not run, which is no failure: the line has their
+    number.
     """
     tests = parity.files(ROOT)
     command = [

@@ -118,32 +118,26 @@ def driver_version() -> str | None:
     """Of the kernel's driver, which CUDA does not say."""
     command = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=20)
+        said = subprocess.run(command, capture_output=True, text=True, timeout=20).stdout
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return done.stdout.split("\n")[0].strip() or None
+    return said.split("\n")[0].strip() or None
 
 
 def bandwidth(device: Any) -> dict[str, float]:
     """Bytes per second of copies: on the device (read plus written), and from and to the host."""
-    xp = device.xp
+    xp, found = device.xp, {}
     source = xp.arange(device.copy_bytes // 4, dtype=xp.uint32)
     target = xp.empty_like(source)
-    seconds = []
-    for _ in range(COPIES):
-        begin = device.event()
-        device.copy(source, target)
-        end = device.event()
-        device.synchronize()
-        seconds.append(device.elapsed(begin, end))
-    found = {"copy": 2 * source.nbytes / float(np.median(seconds))}
-    del source, target
     host = np.arange(device.host_bytes // 4, dtype=np.uint32)
     there = device.put(host)
-    ways = {"to_device": lambda: device.put(host), "to_host": lambda: device.get(there)}
-    for name, call in ways.items():
-        seconds = [timed(device, call)[0] for _ in range(3)]
-        found[name] = host.nbytes / float(np.median(seconds))
+    for name, n_bytes, call in (
+        ("copy", 2 * source.nbytes, lambda: device.copy(source, target)),
+        ("to_device", host.nbytes, lambda: device.put(host)),
+        ("to_host", host.nbytes, lambda: device.get(there)),
+    ):
+        seconds = [timed(device, call)[0] for _ in range(COPIES)]
+        found[name] = n_bytes / float(np.median(seconds))
     return found
 
 

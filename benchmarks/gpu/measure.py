@@ -38,7 +38,7 @@ def data_of(run: Run, work: Work) -> Data:
 
 
 def series(run: Run, call: Callable[[], Any], times: int) -> tuple[list[float], Any]:
-    """Seconds of up to so many calls, and the last result."""
+    """Seconds of calls, at most `times`, and the last result."""
     seconds: list[float] = []
     while len(seconds) < times and sum(seconds) < min(SERIES, run.left() / 2):
         taken, found = timed(run.device, call)
@@ -58,8 +58,9 @@ def time_fits(
     if test is not None:
         found = np.asarray(device.get(device.xp.asarray(model.predict(test[0]))))
         more |= quality(work, found, device.get(test[1]))
-    backend = getattr(model, "backend_", None)
-    run.add(what, work, warm_up=warm, seconds=seconds, backend=backend, **more)
+    if hasattr(model, "backend_"):
+        more["backend"] = model.backend_
+    run.add(what, work, warm_up=warm, seconds=seconds, **more)
     name = more.get("source", what)
     print(f"{work.name}, {what}, {name}: {np.median(seconds):.3f} s", flush=True)
 

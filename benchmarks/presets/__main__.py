@@ -84,7 +84,7 @@ def fit(name: str, split: int, method: str, options: argparse.Namespace) -> Foun
 
 
 def summary(lines: Iterable[dict[str, Any]], options: argparse.Namespace) -> str:
-    """Tables of the last results of each method, ours of --label only if it is given."""
+    """Tables of the last results of each method; those of gpuforest of --label, if it is given."""
     of: Results = defaultdict(dict)
     failed = set()
     for line in lines:
@@ -130,7 +130,7 @@ def row_of_pair(of: Results, sets: list[str], a: str, b: str) -> list[str] | Non
 
 
 def chosen(text: str, names: Iterable[str]) -> list[str]:
-    """Of the names, those that one of the patterns fits; "rivals" are all but ours."""
+    """Of the names, those that one of the patterns fits; "rivals" are all but gpuforest's."""
     patterns = text.split(",")
     names = list(names)
     unknown = [p for p in patterns if p != "rivals" and not any(fnmatch(n, p) for n in names)]

@@ -31,19 +31,32 @@ TUNED_BOTH = {"n_estimators": 1000, "subsample_freq": 1, "colsample_bytree": 1.0
 TUNED_ROUNDS, TUNED_SHARE = 300, 0.2  # rounds without progress; rows that tell, without a refit
 
 
-class Encoded:
-    """A model of columns of numbers and of pandas' `category`; those of more values are codes."""
+class AsItIs:
+    """A model that takes the frame with its strings."""
 
-    def __init__(self, model: Any, most_values: float) -> None:
+    def __init__(self, model: Any, most_values: float = 0) -> None:
         self.model, self.most_values = model, most_values
 
-    def fit(self, X: pd.DataFrame, y: Array) -> Encoded:
-        self.values = {c: pd.Index(np.sort(X[c].dropna().unique())) for c in categories(X)}
+    def fit(self, X: pd.DataFrame, y: Array) -> AsItIs:
         self.train(self.encoded(X), y)
         return self
 
     def train(self, X: pd.DataFrame, y: Array) -> None:
         self.model.fit(X, y)
+
+    def encoded(self, X: pd.DataFrame) -> pd.DataFrame:
+        return X
+
+    def predict(self, X: pd.DataFrame) -> Array:
+        return getattr(self.model, "predict_proba", self.model.predict)(self.encoded(X))
+
+
+class Encoded(AsItIs):
+    """A model of columns of numbers and of pandas' `category`; those of more values are codes."""
+
+    def fit(self, X: pd.DataFrame, y: Array) -> AsItIs:
+        self.values = {c: pd.Index(np.sort(X[c].dropna().unique())) for c in categories(X)}
+        return super().fit(X, y)
 
     def encoded(self, X: pd.DataFrame) -> pd.DataFrame:
         columns: dict[str, Any] = {}
@@ -54,24 +67,6 @@ class Encoded:
             else:
                 columns[name] = np.where(X[name].isna(), np.nan, codes)
         return X.assign(**columns)
-
-    def predict(self, X: pd.DataFrame) -> Array:
-        X = self.encoded(X)
-        return getattr(self.model, "predict_proba", self.model.predict)(X)
-
-
-class AsItIs(Encoded):
-    """A model that takes the frame with its strings."""
-
-    def __init__(self, model: Any) -> None:
-        self.model = model
-
-    def fit(self, X: pd.DataFrame, y: Array) -> Encoded:
-        self.train(self.encoded(X), y)
-        return self
-
-    def encoded(self, X: pd.DataFrame) -> pd.DataFrame:
-        return X
 
 
 class Tuned(Encoded):
@@ -97,16 +92,11 @@ class CatBoost(AsItIs):
         return X.assign(**{c: X[c].astype(object).fillna("missing") for c in categories(X)})
 
 
-def ours(kind: str, task: str) -> Any:
-    return getattr(gpuforest, KINDS[kind] + task)
-
-
-def plain(kind: str, task: str, seed: int) -> Encoded:
-    return AsItIs(ours(kind, task)(random_state=seed, n_jobs=THREADS))
-
-
-def preset(kind: str, name: str, task: str, seed: int) -> Encoded:
-    return AsItIs(ours(kind, task).preset(name, random_state=seed, n_jobs=THREADS))
+def ours(kind: str, name: str | None, task: str, seed: int) -> AsItIs:
+    """An estimator of a preset, or of defaults."""
+    kind_of_task = getattr(gpuforest, KINDS[kind] + task)
+    make = kind_of_task if name is None else partial(kind_of_task.preset, name)
+    return AsItIs(make(random_state=seed, n_jobs=THREADS))
 
 
 def sklearn_forest(task: str, seed: int) -> Encoded:
@@ -128,7 +118,7 @@ def lightgbm(task: str, seed: int, tuned: bool = False) -> Encoded:
     return (Tuned if tuned else Encoded)(model, np.inf)
 
 
-def catboost(task: str, seed: int) -> Encoded:
+def catboost(task: str, seed: int) -> AsItIs:
     import catboost
 
     kind = getattr(catboost, f"CatBoost{task}")
@@ -137,11 +127,11 @@ def catboost(task: str, seed: int) -> Encoded:
 
 
 # of a task ("Classifier" or "Regressor") and the number of the split
-METHODS: dict[str, Callable[[str, int], Encoded]] = {
-    **{f"gpuforest-{kind}-{name}": partial(preset, kind, name)
+METHODS: dict[str, Callable[[str, int], AsItIs]] = {
+    **{f"gpuforest-{kind}-{name}": partial(ours, kind, name)
        for kind in KINDS for name in PRESETS},
-    "gpuforest-forest-default": partial(plain, "forest"),
-    "gpuforest-boosting-default": partial(plain, "boosting"),
+    "gpuforest-forest-default": partial(ours, "forest", None),
+    "gpuforest-boosting-default": partial(ours, "boosting", None),
     "sklearn-forest": sklearn_forest,
     "sklearn-hgb": sklearn_boosting,
     "lightgbm": lightgbm,
