@@ -74,7 +74,7 @@ def test_trainings_of_one_matrix_keep_their_own_targets(cuda, deep):
     assert [targets_of(backend.xp, t).at is matrix.codes for t in several] == [True, False, False]
     for _ in range(2):
         for one, forest in zip(several, expected, strict=True):
-            assert same_forest(forest, grown(one, task.n_trees))
+            assert same_forest(forest, grown(one, backend, task.n_trees))
     # one after another
     several.clear()
     for one, forest in zip(tasks, expected, strict=True):

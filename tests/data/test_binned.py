@@ -14,6 +14,7 @@ from sklearn.base import is_classifier
 
 import gpuforest as gf
 from gpuforest.data import binned, passes
+from gpuforest.growing import edges
 from gpuforest.growing.edges import bin_matrix
 
 N = 600
@@ -56,7 +57,7 @@ def test_a_frame_in_any_blocks(cuts, seed, with_weights):
 @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["equal", "weighted"])
 def test_a_sample_of_the_rows(monkeypatch, weights):
     # as if there were more than 200,000 rows; each of the values would be an edge otherwise
-    monkeypatch.setitem(binned.binning.fit_edges.__kwdefaults__, "sample_rows", 50)
+    monkeypatch.setitem(binned.fit_edges.__kwdefaults__, "sample_rows", 50)
     monkeypatch.setattr(passes, "SAMPLE_ROWS", 50)
     rows = (NUMBERS, TARGETS) if weights is None else (NUMBERS, TARGETS, weights)
     whole = gf.ExtraTreesRegressor(3, random_state=4).fit(*rows).forest_
@@ -96,7 +97,8 @@ def test_estimators(model):
 def test_on_a_device(cuda, monkeypatch):
     data, backend = gf.BinnedData.from_blocks([NUMBERS]), cuda.backend()
     for values in (2**26, 100):  # in one block, and in several
-        monkeypatch.setattr(binned.binning, "DEVICE_VALUES", values)
+        monkeypatch.setattr(binned, "DEVICE_VALUES", values)
+        monkeypatch.setattr(edges, "DEVICE_VALUES", values)
         codes = bin_matrix(data, data.edges, backend).codes
         wanted = bin_matrix(NUMBERS, data.edges, backend).codes
         assert (codes.shape, codes.dtype) == (wanted.shape, wanted.dtype)
