@@ -133,9 +133,7 @@ class AdaBoost(ensembles.BaseForest):
                 )
             rounds = [(0.0, 1.0)]  # the weight does not matter where there is no other tree
         tree_weights, errors = np.ascontiguousarray(np.transpose(rounds))
-        left = self._most_trees - len(rounds)  # rounds that did not happen
-        self.estimator_weights_ = np.append(tree_weights, np.zeros(left))
-        self.estimator_errors_ = np.append(errors, np.ones(left))
+        self._keep_rounds(tree_weights, errors)
         forest = joined(trees[: len(rounds)])  # one more may have been no better than chance
         return replace(forest, combine=self._combine, tree_weights=tree_weights)
 
@@ -164,6 +162,12 @@ class AdaBoost(ensembles.BaseForest):
     ) -> reweighting.Round | None:
         """What follows from the errors of a tree, and from the rows' weights; see `boost`."""
         raise NotImplementedError
+
+    def _keep_rounds(self, weights: np.ndarray, errors: np.ndarray) -> None:
+        """Set the trees' weights and errors f64[T]; 0 and 1 for rounds that did not happen."""
+        left = self._most_trees - len(weights)
+        self.estimator_weights_ = np.append(weights, np.zeros(left))
+        self.estimator_errors_ = np.append(errors, np.ones(left))
 
     def _staged(self, X: Any) -> Iterator[Any]:
         """Predictions of the first tree, of the first two, and so on: shares of the votes for
