@@ -150,7 +150,7 @@ def _set_rounds(estimator: Any, forest: Forest, errors: np.ndarray | None) -> No
     need(boosted == (errors is not None), "errors of trees amiss")
     if errors is None or forest.tree_weights is None:
         return
-    need(forest.combine == estimator._combine(), "trees that combine in another way")
+    need(forest.combine == estimator._combine, "trees that combine in another way")
     need(forest.n_trees <= estimator.n_estimators, "more trees than rounds")
     estimator._keep_rounds(forest.tree_weights, errors)
 
