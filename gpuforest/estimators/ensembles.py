@@ -180,6 +180,8 @@ class ForestClassifier(BaseForest, tasks.Classifier):
     """Many trees for classes."""
 
     _tree, _takes_outputs = DecisionTreeClassifier, True
+    oob_score_: float
+    oob_decision_function_: np.ndarray
     unbiased_importances: bool = False
     _keeps_draws = True
     proximity, neighbours, predict_set = bagged.proximity, bagged.neighbours, bagged.predict_set
@@ -214,6 +216,8 @@ class ForestRegressor(BaseForest, tasks.Regressor):
     """Many trees for real numbers."""
 
     _tree, _takes_outputs = DecisionTreeRegressor, True
+    oob_score_: float
+    oob_prediction_: np.ndarray
     unbiased_importances: bool = False
     _keeps_draws = True
     proximity, neighbours = bagged.proximity, bagged.neighbours
