@@ -6,7 +6,9 @@ import pytest
 
 from gpuforest.common.dtypes import CATEGORICAL, MOST_COORDINATE
 from gpuforest.core.bins import BinEdges
+from gpuforest.core.criteria import CRITERIA
 from gpuforest.core.nodes import CHILD_SHIFT, LEAF_WORD, OBLIQUE_BIN, pack_splits
+from gpuforest.core.rules import Rules
 from gpuforest.core.terms import (
     ALL_LEFT,
     Combining,
@@ -19,6 +21,12 @@ from gpuforest.core.terms import (
 from gpuforest.explain.stored import in_units
 from gpuforest.growing.edges import fit_edges
 from gpuforest.splits.oblique.kind import draw, n_attempts
+
+
+def combined(mean, heaviest=1):
+    """Rules for combinations of `mean` features."""
+    gini = CRITERIA["gini"]
+    return Rules(gini, 1, 1, 2, 1, 0.0, combined=mean, heaviest=heaviest)
 
 
 def edges_of(*columns, kinds=None):
@@ -64,7 +72,7 @@ def drawn(combining, n_features, k, n_slots=4000, first=0):
 def test_features_and_weights_are_drawn_evenly(heaviest):
     rng = np.random.default_rng(0)
     edges = fit_edges(rng.normal(size=(300, 6)))
-    combining = Combining.of(edges, 2.5, heaviest, np.asarray)
+    combining = Combining.of(edges, combined(2.5, heaviest), np.asarray)
     features, weights = drawn(combining, 6, 3)
     some = features >= 0
     n = some.sum(axis=2)
@@ -84,7 +92,7 @@ def test_features_and_weights_are_drawn_evenly(heaviest):
 
 def test_each_feature_comes_first_in_turn():
     edges = fit_edges(np.random.default_rng(0).normal(size=(100, 5)))
-    combining = Combining.of(edges, 2.0, 1, np.asarray)
+    combining = Combining.of(edges, combined(2.0), np.asarray)
     features, _ = drawn(combining, 5, 5, n_slots=50)
     assert (np.sort(features[:, :, 0], axis=1) == np.arange(5)).all()
     assert n_attempts(2, 5) == n_attempts(5, 5) == 5
@@ -96,7 +104,7 @@ def test_each_feature_comes_first_in_turn():
 def test_categories_stay_alone():
     X = np.column_stack([np.arange(60) % 3, np.random.default_rng(0).normal(size=(60, 3))])
     edges = fit_edges(X, categories={0: (0, 1, 2)})
-    combining = Combining.of(edges, 3.0, 1, np.asarray)
+    combining = Combining.of(edges, combined(3.0), np.asarray)
     features, _ = drawn(combining, 4, 4, n_slots=300)
     first = features[:, :, 0] == 0
     assert (features[first][:, 1:] == -1).all()
@@ -131,7 +139,7 @@ def test_sums_in_units_of_the_data():
 def test_too_many_bins():
     edges = edges_of(np.arange(65_530.0))
     with pytest.raises(ValueError, match="at most 65520 bins"):
-        Combining.of(edges, 2.0, 1, np.asarray)
+        Combining.of(edges, combined(2.0), np.asarray)
 
 
 def test_records_hold_what_a_step_reads():

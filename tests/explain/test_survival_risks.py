@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import gpuforest as gf
+from gpuforest import loading
 from gpuforest.core.nodes import is_leaf, leaf_rows
 from gpuforest.estimators.survival import SurvivalForest
-from gpuforest.export import model_file
 
 
 def table(n_rows: int, n_causes: int = 1, n_features: int = 6):
@@ -68,7 +68,7 @@ def test_files_whose_risks_and_rows_disagree_are_refused(changed, tmp_path, monk
         gf.ModelFormatError, match="leaf_values that do not follow from the training"
     ):
         gf.load(tmp_path / "model")
-    monkeypatch.setattr(model_file, "CHECKED", 1)  # as if there were many rows: one tree is checked
+    monkeypatch.setattr(loading, "CHECKED", 1)  # as if there were many rows: one tree is checked
     if changed == "risks":  # of the last tree
         loaded = gf.load(tmp_path / "model")
         assert np.isfinite(loaded.predict(X)).all()
@@ -78,15 +78,15 @@ def test_files_whose_risks_and_rows_disagree_are_refused(changed, tmp_path, monk
 
 def seconds(model, X, y, monkeypatch) -> tuple[float, float]:
     """The processor time of a fit, and of what comes after its trees have grown."""
-    after, keep = [], SurvivalForest._keep_fit
+    after, keep = [], SurvivalForest._keep
 
-    def timed(self, forest, plan):
+    def timed(self, forest, plan=None):
         start = time.process_time()
         keep(self, forest, plan)
         after.append(time.process_time() - start)
 
     with monkeypatch.context() as patched:
-        patched.setattr(SurvivalForest, "_keep_fit", timed)
+        patched.setattr(SurvivalForest, "_keep", timed)
         start = time.process_time()
         model.fit(X, y)
         return time.process_time() - start, sum(after)

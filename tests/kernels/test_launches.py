@@ -89,10 +89,10 @@ def test_nodes_are_scored_only_for_a_least_gain():
     assert (scored[1] - scored[0] - common[1] + common[0])[0] > 100
 
 
-def idle(training):
+def idle(training, backend):
     """A queue with the one place where waves grow."""
     queue = SimpleQueue()
-    queue.put((training, nullcontext))
+    queue.put((training, backend, nullcontext))
     return queue
 
 
@@ -101,7 +101,7 @@ def test_the_ends_of_a_wave(name):
     task, backend = large(name).but(n_trees=2), Counting()
     training = task.training(backend)
     begin = counts()
-    grow.grow_wave(idle(training), 2, 2, None, 0)
+    grow.grow_wave(idle(training, backend), 2, 2, None, 0)
     before, after = backend.deep
     # roots wait for the number of rows in the bags, and as every level for what to do
     n_operations, n_waits, n_launches, n_copies = backend.levels[0] - begin
@@ -177,7 +177,7 @@ def test_a_wave_keeps_within_its_memory(n_classes, signs):
     task = Task(X, y, criterion, n_tried=1, n_trees=3, signs=signs)
     backend = EmulatedBackend(0)
     training = task.training(backend)
-    growing = idle(training), 3, 3, None, 0
+    growing = idle(training, backend), 3, 3, None, 0
     grow.grow_wave(*growing)  # kernels are built, tables made
     tracemalloc.start()
     grow.grow_wave(*growing)

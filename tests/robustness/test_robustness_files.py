@@ -220,7 +220,7 @@ def test_a_file_that_shrinks_while_it_is_read_is_cut(tmp_path, monkeypatch):
 
 LITTLE_MEMORY = """
 import resource, sys
-import gpuforest.export.model_file
+import gpuforest.loading
 
 def limit(n_bytes):
     resource.setrlimit(resource.RLIMIT_AS, (n_bytes, resource.getrlimit(resource.RLIMIT_AS)[1]))
