@@ -5,19 +5,23 @@ import sys
 import traceback
 from functools import cache
 from pathlib import Path
+from types import FunctionType
 
 import numpy as np
 import pytest
 
 import gpuforest
-from gpuforest import RandomForestClassifier
-from gpuforest.backends import numba
+from gpuforest import HistGradientBoostingClassifier, RandomForestClassifier
+from gpuforest.backends import boosters, numba
+from gpuforest.estimators.base import BaseTrees
 
 PACKAGE = Path(gpuforest.__file__).parent
 SCREEN = 60  # lines of a function without its docstring
 MOST_ARGUMENTS = 7
 MOST_CALLS = 10
-MOST_FUNCTIONS = 300  # of this package, comprehensions included
+MOST_FUNCTIONS = 260  # of this package, comprehensions included
+MOST_HOOKS = 5
+OF_SKLEARN = {"_validate_params", "_compute_partial_dependence_recursion"}
 
 # functions of more arguments, which users call by keyword, as those of scikit-learn
 KEYWORDS = {
@@ -80,25 +84,41 @@ def test_functions_outside_kernels_take_few_arguments():
     assert many == KEYWORDS
 
 
+class Seen(Exception):
+    pass
+
+
+def kernel(*arguments, **named):
+    frames = traceback.extract_stack()
+    raise Seen([f.name for f in frames if Path(f.filename).is_relative_to(PACKAGE)])
+
+
 def test_few_calls_lie_between_fit_and_a_kernel(monkeypatch):
-    class Seen(Exception):
-        pass
-
-    def kernel(*arguments):
-        frames = traceback.extract_stack()
-        own = [f.name for f in frames if Path(f.filename).is_relative_to(PACKAGE)]
-        raise Seen(own)
-
     monkeypatch.setattr(numba, "level", kernel)
     monkeypatch.setattr(numba.NumbaBackend, "deep_rows", lambda *arguments: 0)
-    X = np.arange(40.0)[:, None]
-    forest = RandomForestClassifier(1, backend="numba", random_state=0)
-    with pytest.raises(Seen) as seen:
-        forest.fit(X, np.arange(40) % 2)
-    (calls,) = seen.value.args
-    assert calls[0] == "fit"
-    assert calls[-1] == "part"
-    assert len(calls) <= MOST_CALLS  # each calls the next, and the last calls the kernel
+    monkeypatch.setattr(boosters, "grow_tree", kernel)
+    X, y = np.arange(40.0)[:, None], np.arange(40) % 2
+    for model, last in (
+        (RandomForestClassifier(1, backend="numba", random_state=0), "part"),
+        (HistGradientBoostingClassifier(backend="numpy"), "<listcomp>"),
+    ):
+        with pytest.raises(Seen) as seen:
+            model.fit(X, y)
+        (calls,) = seen.value.args
+        assert calls[0] == "fit"
+        assert calls[-1] == last
+        assert len(calls) <= MOST_CALLS  # each calls the next, and the last calls the kernel
+
+
+def test_estimators_override_few_methods_of_their_base_class():
+    def classes_below(kind):
+        for one in kind.__subclasses__():
+            yield from (one, *classes_below(one))
+
+    own = {name for name in vars(BaseTrees) if name.startswith("_") and not name.startswith("__")}
+    methods = {name for name in own if isinstance(vars(BaseTrees)[name], FunctionType)}
+    overridden = {name for kind in classes_below(BaseTrees) for name in vars(kind)} & methods
+    assert len(overridden - OF_SKLEARN) <= MOST_HOOKS, overridden
 
 
 @pytest.mark.parametrize("name", ["DecisionTree", "RandomForest", "ExtraTrees", "Bagging"])

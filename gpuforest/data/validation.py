@@ -247,7 +247,7 @@ def _targets(y: Any, backend: Backend) -> Array:
             "convert to a dense numpy array."
         )
     y = arrays.bring(y, backend, "y")
-    _refuse_masked(y, "y")
+    arrays.refuse_masked(y, "y")
     if getattr(getattr(y, "dtype", None), "names", None):
         raise ValueError(
             "y has fields, such as an event and a time, which survival forests take (a frame of "
@@ -269,12 +269,6 @@ def _check_length(y: Array, n_rows: int) -> None:
             f"Found input variables with inconsistent numbers of samples: X has {n_rows} "
             f"rows, y has {len(y)}"
         )
-
-
-def _refuse_masked(values: Any, name: str) -> None:
-    """NumPy would show what lies below the mask."""
-    if np.ma.is_masked(values):
-        raise ValueError(f"{name} has masked values: drop these rows, or fill them")
 
 
 def _refuse_not_finite(y: Array, backend: Backend) -> None:
@@ -359,7 +353,7 @@ def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:
     if sample_weight is None:
         return None
     weights = arrays.to_host(sample_weight, "sample_weight")
-    _refuse_masked(weights, "sample_weight")
+    arrays.refuse_masked(weights, "sample_weight")
     weights = arrays.host_array(weights, "sample_weight")
     if isinstance(sample_weight, Number):
         weights = np.full(n_rows, weights)
@@ -393,7 +387,7 @@ def read_labels(labels: Any, n_rows: int, name: str) -> tuple[np.ndarray, tuple[
     """Labels [N] on the host, of groups or blocks of time. Those of an ordered type (of pandas,
     polars or Arrow) become numbers that sort as they do, and its values come second."""
     labels = arrays.to_host(labels, name)
-    _refuse_masked(labels, name)
+    arrays.refuse_masked(labels, name)
     codes, ordered = arrays.ordered_codes(labels)
     values = np.where(codes < 0, np.nan, codes) if ordered else arrays.host_array(labels, name)
     if values.dtype.kind == "U" and isinstance(labels, list | tuple):

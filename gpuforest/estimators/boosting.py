@@ -169,9 +169,11 @@ class HistGradientBoosting(BaseTrees, presets.HasPresets):
         if coding.classes is not None:
             self.classes_ = coding.classes
 
-    def _signs(self) -> np.ndarray:
-        signs = _check_monotonic_cst(self, self.monotonic_cst)
-        return settings.signs_of(signs, self.n_features_in_, self.forest_.coding)
+    def _settings(self) -> settings.Settings:
+        signs = self.monotonic_cst
+        signs = None if signs is None else _check_monotonic_cst(self, signs)
+        given = {"criterion": "squared_error", "monotonic_cst": signs}
+        return settings.Settings.of(self.get_params(deep=False) | given)
 
     @property
     def n_iter_(self) -> int:
