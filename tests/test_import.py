@@ -90,8 +90,8 @@ def before_1_9(name, globals=None, locals=None, fromlist=(), level=0):
         raise ImportError
     return whole(name, globals, locals, fromlist, level)
 builtins.__import__ = before_1_9
-from gpuforest.estimators import fits
-assert fits.callback is None
+from gpuforest.estimators import fit_scope
+assert fit_scope.callback is None
 from gpuforest import *
 print(DecisionTreeClassifier(backend="numpy").fit([[0.0], [1.0]], [0, 1]).predict([[1.0]]))
 """

@@ -18,7 +18,7 @@ from gpuforest.estimators.quantile_forests import (
     ExtraTreesQuantileRegressor,
     RandomForestQuantileRegressor,
 )
-from gpuforest.estimators.standing_in import stand_in
+from gpuforest.estimators.registration import stand_in
 from gpuforest.estimators.survival import ExtraSurvivalTrees, RandomSurvivalForest
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
 

@@ -21,7 +21,7 @@ from gpuforest.core.forest import Forest, joined
 from gpuforest.core.target import CheckedTarget
 from gpuforest.data.arrays import in_kind_of, is_on_device, to_host
 from gpuforest.data.binned import FitInput
-from gpuforest.estimators import ensembles, fits, foreign, params, prepare, tasks
+from gpuforest.estimators import ensembles, fit_scope, foreign, params, predictors, prepare
 from gpuforest.estimators.plan import TrainingPlan
 from gpuforest.estimators.settings import Settings, check_some_weight, row_weights_of, rules_of
 from gpuforest.estimators.task import host_target
@@ -173,7 +173,7 @@ class AdaBoost(ensembles.BaseForest):
         """Predictions of the first tree, of the first two, and so on: shares of the votes for
         classes, f64[N, n_values]. X is checked and binned once."""
         check_is_fitted(self)
-        model = fits.snapshot(self)
+        model = fit_scope.snapshot(self)
         codes, backend = model._coded(X)
         for values in prediction.staged(model.forest_, codes, backend):
             yield in_kind_of(X, values if is_on_device(X) else backend.asnumpy(values))
@@ -196,7 +196,7 @@ def reached(tree: Forest, plan: TrainingPlan) -> Iterator[tuple[slice, np.ndarra
 
 @foreign.or_sklearn("_weight_boosting", f"{MEMBERS} decision_function staged_decision_function")
 @params.parameters(params.ADABOOST, {"loss": None}, params.OF_ADABOOST)
-class AdaBoostClassifier(AdaBoost, tasks.Classifier):
+class AdaBoostClassifier(AdaBoost, predictors.Classifier):
     """AdaBoost for classes: SAMME, with any number of classes.
 
     Each round grows a tree, a stump by default, from all rows. Rows that it misclassifies weigh
@@ -285,7 +285,7 @@ class AdaBoostClassifier(AdaBoost, tasks.Classifier):
 
 @foreign.or_sklearn("_weight_boosting", MEMBERS)
 @params.parameters(params.ADABOOST, params.OF_ADABOOST, params.NO_CLASSES)
-class AdaBoostRegressor(AdaBoost, tasks.Regressor):
+class AdaBoostRegressor(AdaBoost, predictors.Regressor):
     """AdaBoost for real numbers: AdaBoost.R2.
 
     Each round draws N of the N rows, by their weights and with replacement, and grows a tree from

@@ -22,7 +22,15 @@ from gpuforest.core.model import Model, is_public
 from gpuforest.core.rules import Sampling
 from gpuforest.data import arrays, validation
 from gpuforest.data.binned import FitInput
-from gpuforest.estimators import bases, capabilities, explaining, fits, memory, out_of_bag, settings
+from gpuforest.estimators import (
+    bases,
+    capabilities,
+    explain_methods,
+    fit_scope,
+    memory,
+    out_of_bag,
+    settings,
+)
 from gpuforest.estimators.plan import TrainingPlan
 from gpuforest.estimators.prepare import prepare
 from gpuforest.estimators.task import Task
@@ -78,7 +86,7 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
         words = {"criterion": vars(self).get("criterion")}
         capabilities.refuse(self._family, capabilities.of_params(vars(self)), **words)
 
-    @fits.with_callbacks
+    @fit_scope.with_callbacks
     def fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None,
         blocks: Any = None,
@@ -103,10 +111,10 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
                 "Warm-start fitting without increasing n_estimators does not fit new trees.",
                 stacklevel=2,
             )
-            if fits.has_out_of_bag(self):
+            if fit_scope.has_out_of_bag(self):
                 return self
         seed = arguments.draw_seed(self.random_state) if earlier is None else earlier.seed_
-        with fits.fitting(self, self._most_trees - n_before, given) as fitted:
+        with fit_scope.fitting(self, self._most_trees - n_before, given) as fitted:
             work = partial(fitted._fit, given, seed, earlier)
             run_on_backend(work, **self._chosen(X))
         return self
@@ -128,14 +136,14 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
                 f"n_estimators={self.n_estimators} must be larger or equal to "
                 f"len(estimators_)={n} when warm_start==True"
             )
-        return fits.snapshot(self)
+        return fit_scope.snapshot(self)
 
     def _fit(self, given: FitInput, seed: int, earlier: Any, backend: Backend) -> None:
         """Grow the trees; `earlier`: this estimator, to whose trees warm_start adds, or None."""
         plan = prepare(self, given, seed, backend)
         forest = None if earlier is None else earlier.forest_
         if earlier is not None:
-            fits.check_same(earlier, plan.training)
+            fit_scope.check_same(earlier, plan.training)
         with progress.stage("growing"):
             waves = [wave for wave in (forest, *given.grown) if wave is not None]
             n_trees = n_trees_of(waves) if given.grown else self._most_trees
@@ -203,7 +211,7 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
         """The result of a stage of `predict` for X's rows, in the kind of array that X is."""
         if not self.__sklearn_is_fitted__():
             check_is_fitted(self)  # which says so; it takes a tenth of a prediction of one row
-        model = fits.snapshot(self)  # a fit in another thread may replace the forest
+        model = fit_scope.snapshot(self)  # a fit in another thread may replace the forest
 
         def work(backend: Backend) -> Any:
             table = validation.check_table(model, X, backend)
@@ -266,12 +274,12 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
         write_model(self._model(), path)
 
     _estimate_memory = memory.estimate_memory
-    shap_values = explaining.shap_values
-    shap_interaction_values = explaining.shap_interaction_values
-    to_shap = explaining.to_shap
-    report = explaining.report
-    expected_value_ = property(explaining.expected_value_)
-    expected_value = explaining.expected_value
+    shap_values = explain_methods.shap_values
+    shap_interaction_values = explain_methods.shap_interaction_values
+    to_shap = explain_methods.to_shap
+    report = explain_methods.report
+    expected_value_ = property(explain_methods.expected_value_)
+    expected_value = explain_methods.expected_value
 
     def to_sklearn(self) -> Any:
         """The same model as a fitted estimator of scikit-learn, see `gpuforest.export.sklearn`."""

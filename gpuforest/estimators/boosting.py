@@ -20,7 +20,16 @@ from gpuforest.common.imports import deferred
 from gpuforest.core.forest import Forest
 from gpuforest.data.arrays import to_host
 from gpuforest.data.binned import FitInput
-from gpuforest.estimators import bases, boosting_fit, fits, params, presets, settings, task, tasks
+from gpuforest.estimators import (
+    bases,
+    boosting_fit,
+    fit_scope,
+    params,
+    predictors,
+    presets,
+    settings,
+    task,
+)
 from gpuforest.estimators.base import BaseTrees
 from gpuforest.estimators.boosting_fit import EarlyStopping
 from gpuforest.estimators.prepare import prepare_rounds
@@ -57,7 +66,7 @@ class HistGradientBoosting(BaseTrees, presets.HasPresets):
     _predicting = boosting_fit.replace_predictions
     _to_sklearn = staticmethod(deferred("gpuforest.export.sklearn_boosting", "to_sklearn"))
 
-    @fits.with_callbacks
+    @fit_scope.with_callbacks
     def fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, X_val: Any = None,
         y_val: Any = None, sample_weight_val: Any = None, groups: Any = None,
@@ -105,7 +114,7 @@ class HistGradientBoosting(BaseTrees, presets.HasPresets):
         if self.refit:
             boosting_fit.refuse_refit(self, X_val)
         goes_on = self.warm_start and hasattr(self, "forest_")
-        earlier = fits.snapshot(self) if goes_on else None
+        earlier = fit_scope.snapshot(self) if goes_on else None
         if earlier is not None and self.max_iter < self.n_iter_:
             raise ValueError(
                 f"max_iter={self.max_iter} must be larger than or equal to "
@@ -114,7 +123,7 @@ class HistGradientBoosting(BaseTrees, presets.HasPresets):
         seed = draw_seed(self.random_state) if earlier is None else self.forest_.seed
         n_new = self.max_iter - (0 if earlier is None else self.n_iter_)
         given_val = None if X_val is None else FitInput(X_val, y_val, sample_weight_val)
-        with fits.fitting(self, n_new, given) as fitted:
+        with fit_scope.fitting(self, n_new, given) as fitted:
             work = partial(fitted._boost, given, given_val, seed, earlier)
             run_on_backend(work, **self._chosen(X))
         return self
@@ -199,7 +208,7 @@ class HistGradientBoosting(BaseTrees, presets.HasPresets):
     def _staged_raw_predict(self, X: Any) -> Iterator[np.ndarray]:
         """Raw predictions f64[N, K] after each round."""
         check_is_fitted(self)
-        model = fits.snapshot(self)
+        model = fit_scope.snapshot(self)
         forest: Any = model.forest_
         codes, backend = model._coded(X)
         N, K = codes.shape[0], len(forest.baseline)
@@ -263,7 +272,7 @@ class HistGradientBoostingClassifier(bases.ClassifierMixin, HistGradientBoosting
         """Probabilities of the classes, float64 array of shape (n_samples, n_classes)."""
         return self._predictions(self._raw_predict(X))
 
-    predict_log_proba = tasks.Classifier.predict_log_proba
+    predict_log_proba = predictors.Classifier.predict_log_proba
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Raw predictions: log odds of the second of two classes, float64 array of shape

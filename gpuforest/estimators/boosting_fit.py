@@ -25,7 +25,7 @@ from gpuforest.core.target import CheckedTarget
 from gpuforest.data import target_statistics, validation
 from gpuforest.data.arrays import to_host
 from gpuforest.data.binned import BinnedData, FitInput
-from gpuforest.estimators import capabilities, fits
+from gpuforest.estimators import capabilities, fit_scope
 from gpuforest.estimators.rows import Rows
 from gpuforest.estimators.settings import UNLIMITED, check_some_weight, class_weights_of
 from gpuforest.estimators.task import host_target
@@ -60,7 +60,7 @@ class BoostingPlan:
             warn_of_lost_precision(b, baseline)
             raw[:] = baseline[:, None]
             return coding, raw
-        fits.check_same_model(earlier.forest_, b.matrix.edges, coding)
+        fit_scope.check_same_model(earlier.forest_, b.matrix.edges, coding)
         values = predict(earlier.forest_, train.X, self.backend)
         raw[:] = (values if on_host(values) else self.backend.asnumpy(values)).T
         return earlier.forest_.coding, raw

@@ -18,7 +18,7 @@ from gpuforest.core.forest import Forest
 from gpuforest.core.rules import Sampling
 from gpuforest.core.target import CheckedTarget
 from gpuforest.data import arrays
-from gpuforest.estimators import bagged, settings, task, tasks, tuning
+from gpuforest.estimators import forest_methods, predictors, settings, task, tuning
 from gpuforest.estimators.base import BaseTrees, grown_settings
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
 from gpuforest.explain.paths import decision_paths, one_tree
@@ -176,7 +176,7 @@ def drawn_features(self: Any) -> list[np.ndarray]:
     return [np.arange(F)] * T if allowed is None else [np.flatnonzero(row) for row in allowed]
 
 
-class ForestClassifier(BaseForest, tasks.Classifier):
+class ForestClassifier(BaseForest, predictors.Classifier):
     """Many trees for classes."""
 
     _tree, _takes_outputs = DecisionTreeClassifier, True
@@ -184,9 +184,13 @@ class ForestClassifier(BaseForest, tasks.Classifier):
     oob_decision_function_: np.ndarray
     unbiased_importances: bool = False
     _keeps_draws = True
-    proximity, neighbours, predict_set = bagged.proximity, bagged.neighbours, bagged.predict_set
-    unbiased_feature_importances_ = property(bagged.unbiased_feature_importances_)
-    estimators_samples_ = property(bagged.estimators_samples_)
+    proximity, neighbours, predict_set = (
+        forest_methods.proximity,
+        forest_methods.neighbours,
+        forest_methods.predict_set,
+    )
+    unbiased_feature_importances_ = property(forest_methods.unbiased_feature_importances_)
+    estimators_samples_ = property(forest_methods.estimators_samples_)
 
     def _validate_y_class_weight(
         self, y: np.ndarray, sample_weight: np.ndarray | None
@@ -212,7 +216,7 @@ def fewest_rows(self: Any) -> int | float:
     return number
 
 
-class ForestRegressor(BaseForest, tasks.Regressor):
+class ForestRegressor(BaseForest, predictors.Regressor):
     """Many trees for real numbers."""
 
     _tree, _takes_outputs = DecisionTreeRegressor, True
@@ -220,11 +224,11 @@ class ForestRegressor(BaseForest, tasks.Regressor):
     oob_prediction_: np.ndarray
     unbiased_importances: bool = False
     _keeps_draws = True
-    proximity, neighbours = bagged.proximity, bagged.neighbours
-    unbiased_feature_importances_ = property(bagged.unbiased_feature_importances_)
-    estimators_samples_ = property(bagged.estimators_samples_)
-    predict, predict_interval = bagged.predict, bagged.predict_interval
-    _products_ = cached_property(bagged.products_of)
+    proximity, neighbours = forest_methods.proximity, forest_methods.neighbours
+    unbiased_feature_importances_ = property(forest_methods.unbiased_feature_importances_)
+    estimators_samples_ = property(forest_methods.estimators_samples_)
+    predict, predict_interval = forest_methods.predict, forest_methods.predict_interval
+    _products_ = cached_property(forest_methods.products_of)
 
 
 class UnsupervisedForest(BaseForest):
@@ -234,7 +238,7 @@ class UnsupervisedForest(BaseForest):
     _splitter = "random"
     criterion = "squared_error"
     _task, _family = task.NO_TARGET, "isolation"
-    estimators_samples_ = property(bagged.estimators_samples_)
+    estimators_samples_ = property(forest_methods.estimators_samples_)
 
     def fit(  # type: ignore[override]  # rows that belong together are no matter here
         self, X: Any, y: Any = None, sample_weight: Any = None

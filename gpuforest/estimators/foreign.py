@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from sklearn.base import clone
 
-from gpuforest.estimators import fits, trees
+from gpuforest.estimators import fit_scope, trees
 
 T = TypeVar("T", bound=type)
 
@@ -45,7 +45,7 @@ def sklearn_model(ensemble: Any) -> Any:
 @contextmanager
 def fitting(ensemble: Any) -> Iterator[Any]:
     """scikit-learn's model for a fit inside, whose attributes the ensemble gets afterwards."""
-    with fits.replacing(ensemble) as fitted:
+    with fit_scope.replacing(ensemble) as fitted:
         if fitted_by_sklearn(ensemble) and getattr(ensemble, "warm_start", False):
             for name, value in vars(ensemble).items():  # lists are added to in place
                 fitted.__dict__[name] = copy(value) if isinstance(value, list) else value

@@ -16,7 +16,7 @@ from gpuforest.core.criteria import CRITERIA
 from gpuforest.core.forest import Forest
 from gpuforest.data import arrays
 from gpuforest.data.validation import check_numbers, check_table
-from gpuforest.estimators import ensembles, fits, out_of_bag, params
+from gpuforest.estimators import ensembles, fit_scope, out_of_bag, params
 from gpuforest.estimators.plan import TrainingPlan
 from gpuforest.estimators.task import host_target
 from gpuforest.explain.quantile_forest import WAYS, Distribution, TrainingRows, in_bag
@@ -104,7 +104,7 @@ class QuantileForest(ensembles.ForestRegressor):
         q = _asked(self.default_quantiles if quantiles is None else quantiles)
         if interpolation not in WAYS:
             raise ValueError(f"interpolation={interpolation!r} is unknown; there are {[*WAYS]}")
-        self = fits.snapshot(self)
+        self = fit_scope.snapshot(self)
         by_tree, by_leaf = not aggregate_leaves_first, weighted_quantile and weighted_leaves
 
         def stage(forest: Forest, table: Any, backend: base.Backend) -> np.ndarray:
@@ -151,7 +151,7 @@ class QuantileForest(ensembles.ForestRegressor):
         check_is_fitted(self)
         if kind not in KINDS:
             raise ValueError(f"kind={kind!r} is unknown; there are {[*KINDS]}")
-        self = fits.snapshot(self)
+        self = fit_scope.snapshot(self)
 
         def stage(forest: Forest, table: Any, backend: base.Backend) -> np.ndarray:
             checked = check_numbers(y, table.shape[0], CRITERIA["squared_error"], backend)
@@ -188,7 +188,7 @@ class QuantileForest(ensembles.ForestRegressor):
             not isinstance(max_proximities, Integral) or max_proximities < 1
         ):
             raise ValueError(f"max_proximities={max_proximities!r} must be an integer from 1 on")
-        self = fits.snapshot(self)
+        self = fit_scope.snapshot(self)
 
         def work(backend: base.Backend) -> list[Any]:
             table = check_table(self, X, backend)

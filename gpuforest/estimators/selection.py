@@ -21,7 +21,7 @@ from gpuforest.core.bins import BinnedMatrix
 from gpuforest.core.target import CheckedTarget
 from gpuforest.data import arrays, validation
 from gpuforest.data.binned import BinnedData, FitInput
-from gpuforest.estimators import bases, ensembles, fits, out_of_bag, params, prepare
+from gpuforest.estimators import bases, ensembles, fit_scope, out_of_bag, params, prepare
 from gpuforest.explain import importances as measures
 from gpuforest.growing.edges import bin_matrix
 
@@ -162,12 +162,12 @@ def _with_bags(
         binned = isinstance(X, BinnedData)
         table = X if binned else validation.check_table(forest, X, backend)
         out_of_bag.check_rows(sampling, table.shape[0])
-        if binned and not fits.same_edges(X.edges, edges):
+        if binned and not fit_scope.same_edges(X.edges, edges):
             raise ValueError("X has other bins than the data that the forest was fitted to")
         task, criterion = forest._task, criteria.CRITERIA[forest.criterion]
         checked = task.check(FitInput.of(X, y).y, sampling.n_rows, criterion, backend)
         encoded = task.encode_target(checked, sampling, criterion, backend)
-        if not fits.same_coding(encoded.coding, forest.forest_.coding):
+        if not fit_scope.same_coding(encoded.coding, forest.forest_.coding):
             what = "values" if checked.classes is None else "classes"
             raise ValueError(
                 f"y has other {what} than in training: pass what the forest was fitted to"
@@ -270,7 +270,7 @@ class BorutaSelector(SelectorMixin, bases.MetaEstimatorMixin, bases.BaseEstimato
                 f"Found array with {data.shape[0]} sample(s) (shape={data.shape}) while a minimum "
                 "of 2 is required by BorutaSelector."
             )
-        with fits.replacing(self) as fitted:
+        with fit_scope.replacing(self) as fitted:
             fitted._select(forest, data, y, seed)
         return self
 

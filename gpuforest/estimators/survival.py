@@ -20,7 +20,7 @@ from gpuforest.core.rules import Sampling
 from gpuforest.core.target import CheckedTarget
 from gpuforest.data import arrays
 from gpuforest.data.survival import check_survival
-from gpuforest.estimators import bagged, ensembles, fits, params, trees
+from gpuforest.estimators import ensembles, fit_scope, forest_methods, params, trees
 from gpuforest.estimators.plan import TrainingPlan
 from gpuforest.estimators.task import Encoded, Task, scored
 from gpuforest.explain import importances, oob, quantile_forest, survival
@@ -102,8 +102,8 @@ class SurvivalForest(ensembles.BaseForest):
     oob_prediction_: np.ndarray
     low_memory: bool
     _rows_: quantile_forest.TrainingRows  # whose targets are [time, cause of the event or 0]
-    proximity, neighbours = bagged.proximity, bagged.neighbours
-    estimators_samples_ = property(bagged.estimators_samples_)
+    proximity, neighbours = forest_methods.proximity, forest_methods.neighbours
+    estimators_samples_ = property(forest_methods.estimators_samples_)
     _keeps_draws = True
     min_samples_leaf_ = property(ensembles.fewest_rows)
 
@@ -182,7 +182,7 @@ class SurvivalForest(ensembles.BaseForest):
         """The times of curves, and for each row the mean over the trees of the sums until then of
         what changes at the steps of leaves."""
         check_is_fitted(self)
-        model = fits.snapshot(self)
+        model = fit_scope.snapshot(self)
         if not model._rows_.codes.shape[1]:
             raise NotImplementedError(
                 f"predict_{curve}_function is not implemented in low memory mode. run fit with "
@@ -240,7 +240,7 @@ class SurvivalTree(trees.DecisionTreeRegressor):
         forest = kind(1, bootstrap=False, random_state=self.random_state, **given)
         tree = vars(forest.fit(X, y, sample_weight).estimators_[0])
         learned = {name: value for name, value in tree.items() if name.endswith("_")}
-        self.__dict__ = fits.unfitted(self) | learned
+        self.__dict__ = fit_scope.unfitted(self) | learned
         return self
 
 

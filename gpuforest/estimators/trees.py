@@ -26,8 +26,8 @@ from gpuforest.data.binned import FitInput
 from gpuforest.estimators import params
 from gpuforest.estimators.base import BaseTrees
 from gpuforest.estimators.plan import TrainingPlan
+from gpuforest.estimators.predictors import Classifier, Regressor
 from gpuforest.estimators.task import host_target
-from gpuforest.estimators.tasks import Classifier, Regressor
 from gpuforest.explain import paths, pruning, views
 from gpuforest.explain.pruning import Trial
 from gpuforest.growing import predict as prediction

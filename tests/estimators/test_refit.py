@@ -15,7 +15,7 @@ from sklearn.naive_bayes import GaussianNB
 import gpuforest as gf
 from gpuforest.common import progress
 from gpuforest.estimators import base, trees
-from gpuforest.estimators.fits import replacing
+from gpuforest.estimators.fit_scope import replacing
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))

@@ -15,7 +15,7 @@ import gpuforest
 from gpuforest.common.arguments import draw_seed
 from gpuforest.data import arrays, survival
 from gpuforest.data.blocks import Block, named
-from gpuforest.estimators.fits import replacing
+from gpuforest.estimators.fit_scope import replacing
 from gpuforest.explain.model_facts import is_survival
 from gpuforest.explain.survival import concordance_of
 from gpuforest.tools.dask import training

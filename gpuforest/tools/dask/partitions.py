@@ -19,7 +19,7 @@ from gpuforest.data import arrays, binned
 from gpuforest.data.blocks import Block, named
 from gpuforest.data.labels import OF_ROWS
 from gpuforest.data.passes import Ordered, Reader, Rows, Summary
-from gpuforest.estimators import fits
+from gpuforest.estimators import fit_scope
 from gpuforest.estimators.plan import TrainingPlan
 from gpuforest.estimators.prepare import prepare
 from gpuforest.growing.assemble import merged
@@ -144,13 +144,13 @@ def fitted(data: binned.BinnedData, estimator: Any, grown: list[forest.Forest]) 
     return local
 
 
-@fits.with_callbacks
+@fit_scope.with_callbacks
 def joined(estimator: Any, data: binned.BinnedData, grown: tuple[forest.Forest, ...]) -> None:
     """Fit the estimator with new trees that have grown: forests of consecutive numbers."""
     estimator._validate_params()
     given, earlier = binned.FitInput.of(data)._replace(grown=grown), estimator._earlier()
     seed = arguments.draw_seed(estimator.random_state) if earlier is None else earlier.seed_
-    with fits.fitting(estimator, estimator._most_trees, given) as model:
+    with fit_scope.fitting(estimator, estimator._most_trees, given) as model:
         run_on_backend(partial(model._fit, given, seed, earlier), **estimator._chosen(data))
 
 

@@ -10,7 +10,7 @@ from sklearn.metrics import accuracy_score, r2_score
 
 from gpuforest.core.forest import Forest
 from gpuforest.data import arrays
-from gpuforest.estimators import bases, fits, task
+from gpuforest.estimators import bases, fit_scope, task
 from gpuforest.estimators.base import BaseTrees
 from gpuforest.estimators.plan import TrainingPlan
 from gpuforest.growing import predict as prediction
@@ -73,7 +73,7 @@ class Classifier(bases.ClassifierMixin, BaseTrees):
         float64 array of shape (n_samples, n_classes), in the order of `classes_`, or a list
         of them, one for each of several outputs; on a GPU where X is on one
         """
-        model = fits.snapshot(self)
+        model = fit_scope.snapshot(self)
         shares, coding = model._walk(X, prediction.predict), model.forest_.coding
         return coding.split(shares) if coding.several else shares
 

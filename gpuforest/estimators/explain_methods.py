@@ -15,7 +15,7 @@ from gpuforest.common import progress
 from gpuforest.common.arguments import thread_count
 from gpuforest.common.imports import deferred
 from gpuforest.data.validation import check_table
-from gpuforest.estimators.fits import snapshot
+from gpuforest.estimators.fit_scope import snapshot
 from gpuforest.estimators.memory import room_of
 from gpuforest.explain import shap
 

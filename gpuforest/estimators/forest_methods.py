@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from gpuforest.backends import base, numpy
 from gpuforest.core.forest import Forest
 from gpuforest.data.arrays import to_host
-from gpuforest.estimators import fits, memory, out_of_bag, tasks
+from gpuforest.estimators import fit_scope, memory, out_of_bag, predictors
 from gpuforest.explain import proximities, quantile_forest, uncertainty
 from gpuforest.growing import predict as prediction
 from gpuforest.growing.bags import drawn_rows
@@ -191,9 +191,9 @@ def predict(self: Any, X: Any, return_std: bool = False) -> Any:
     corrected variance becomes 0.
     """
     if not return_std:
-        return tasks.Regressor.predict(self, X)
-    model = fits.snapshot(self)
-    means, products_ = tasks.Regressor.predict(model, X), model._products_
+        return predictors.Regressor.predict(self, X)
+    model = fit_scope.snapshot(self)
+    means, products_ = predictors.Regressor.predict(model, X), model._products_
 
     def stage(forest: Forest, table: Any, backend: base.Backend) -> np.ndarray:
         return uncertainty.standard_errors(forest, model._sampling_, products_, table, backend)
