@@ -12,7 +12,6 @@ from scipy.sparse import issparse
 from sklearn.tree._tree import NODE_DTYPE, Tree
 
 from gpuforest.backends import base, registry
-from gpuforest.core.forest import Forest
 from gpuforest.explain import importances, paths, views
 from gpuforest.growing import predict as prediction
 
@@ -92,17 +91,8 @@ class SklearnTree(Tree):  # type: ignore[misc]
     def compute_partial_dependence(self, X: Any, target_features: Any, out: Any) -> None:
         """Add to `out` what the tree predicts in the mean over the features that are not asked
         for, see scikit-learn's."""
-        need_numbers(self.view.forest, target_features)
+        views.need_numbers(self.view.forest, target_features)
         super().compute_partial_dependence(X, target_features, out)
-
-
-def need_numbers(forest: Forest, features: Any) -> None:
-    """Raise ValueError where one of these features is categorical."""
-    if set(np.asarray(features).tolist()) & set(forest.edges.known):
-        raise ValueError(
-            "the partial dependence on a categorical feature needs method='brute': there are "
-            "no thresholds to compare the grid with"
-        )
 
 
 def sklearn_tree(view: views.TreeView, backend: str | None = None) -> Any:
@@ -124,22 +114,10 @@ def sklearn_tree(view: views.TreeView, backend: str | None = None) -> Any:
 def partial_dependence(trees: list[Any], grid: Any, target_features: Any) -> np.ndarray:
     """The mean over trees, each an estimator, of their partial dependence at the points of a grid
     [n_points, n_target_features], f64[n_points], as scikit-learn's forests give it."""
-    need_numbers(trees[0].forest_, target_features)
+    views.need_numbers(trees[0].forest_, target_features)
     grid = np.asarray(grid, np.float32, order="C")
     features = np.asarray(target_features, np.intp, order="C")
     out = np.zeros(len(grid))
     for tree in trees:
         tree.tree_.compute_partial_dependence(grid, features, out)
     return out / len(trees)
-
-
-def unlike_sklearn(forest: Forest) -> str:
-    """Splits that scikit-learn's trees do not have, and what to do; "": there are none."""
-    if forest.edges.known:
-        return (
-            "categorical features: train with numbers in their place (OneHotEncoder, "
-            "OrdinalEncoder)"
-        )
-    if forest.coordinates is not None:
-        return "splits by combinations of features: train with feature_combinations=None"
-    return ""

@@ -153,3 +153,12 @@ def boosted_columns(forest: Forest, tree: int) -> dict[str, np.ndarray]:
         "gain": node_gains(forest, tree, tree + 1),
         "value": value,
     }
+
+
+def need_numbers(forest: Forest, features: Any) -> None:
+    """Raise ValueError where one of these features is categorical."""
+    if set(np.asarray(features).tolist()) & set(forest.edges.known):
+        raise ValueError(
+            "the partial dependence on a categorical feature needs method='brute': there are "
+            "no thresholds to compare the grid with"
+        )

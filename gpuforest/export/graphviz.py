@@ -12,6 +12,7 @@ import numpy as np
 from gpuforest.common.text import one_line
 from gpuforest.core.criteria import CRITERIA
 from gpuforest.export import walker
+from gpuforest.export.documentation import documented
 from gpuforest.export.walker import Node
 
 FONT = "helvetica"
@@ -80,6 +81,7 @@ class Drawing:
         return {n: node for n, node in self.nodes.items() if node.depth <= self.deepest + 1}
 
 
+@documented
 def export_graphviz(
     estimator: Any, tree: int = 0, *, out_file: str | os.PathLike[str] | TextIO | None = None,
     max_depth: int | None = None, feature_names: Sequence[str] | None = None,
@@ -92,31 +94,9 @@ def export_graphviz(
     its own), and its impurity, samples, value and prediction. A node of a boosted model shows the
     gain of its split in place of the impurity, and the first one what leaves add to.
 
-    Parameters
-    ----------
-    estimator : fitted estimator of gpuforest
-    tree : int, the number of one of its trees
-    out_file : a path or an open file to write to; None: the text is returned
-    max_depth : int >= 0, levels below the root that are shown; None: all
-    feature_names : names of all features; None: those of the fit, or feature_0, feature_1, ...
-    class_names : names of all classes in the order of `classes_`, of several outputs a list of
-        names for each; None: the classes themselves
-    filled : nodes are coloured: by class, the paler the more mixed; by value; of several
-        outputs by impurity
-    impurity : the impurity is shown
-    node_ids : numbers of nodes are shown
-    proportion : shares are shown instead of weights of rows and classes
-    rounded : boxes have round corners
-    precision : int >= 0, digits after the point
-
     Returns
     -------
     str, or None where there is an out_file
-
-    Raises
-    ------
-    ValueError : no such tree, a wrong number of names, a negative max_depth or precision
-    TypeError : no estimator of gpuforest
 
     Examples
     --------

@@ -9,6 +9,7 @@ from gpuforest.common.elementary import FACTORIALS, LN2_HIGH, LN2_LOW, LOG2_E, M
 from gpuforest.core.forest import Forest
 from gpuforest.explain.paths import subtree_sizes
 from gpuforest.export.conditions import Condition, Range, refuse_twice
+from gpuforest.export.documentation import documented
 from gpuforest.export.walker import Node, class_labels, nodes_of, opened, tree_title
 
 INDENT = "    "
@@ -105,6 +106,7 @@ HEAD = f'''\
 {NO_NONE}'''
 
 
+@documented
 def export_python(
     estimator: Any, tree: int | None = 0, *, feature_names: Sequence[str] | None = None
 ) -> str:
@@ -116,12 +118,6 @@ def export_python(
     model what the tree adds to the raw prediction. The functions of a whole boosted model predict
     what it does, to the last bit: `predict(x)`, of classes `predict_proba(x)`, and
     `raw_predict(x)`.
-
-    Parameters
-    ----------
-    estimator : fitted estimator of gpuforest
-    tree : int, the number of one of its trees; None: all trees of a boosted model
-    feature_names : names of all features; None: those of the fit, or feature_0, feature_1, ...
 
     Returns
     -------

@@ -47,6 +47,7 @@ BOOSTING = ("HistGradientBoostingClassifier", "HistGradientBoostingRegressor")
 
 BY_ERROR = ("n_estimators", "max_features", "min_samples_leaf")  # may be chosen by a fit
 OF_FITS = ("n_features_in_", "n_outputs_", "feature_names_in_")  # set by every fit
+sklearn_tree = imports.deferred("gpuforest.explain.sklearn_tree", "sklearn_tree")
 BAG_UNKNOWN = "none: gpuforest drew the rows of this tree's bag, and they are not kept in files"
 
 
@@ -74,11 +75,6 @@ class BagState(np.random.RandomState):
 
     def __reduce__(self) -> Any:
         return str, (BAG_UNKNOWN,)
-
-
-def _trees() -> Any:
-    """Imported when it is asked for, because scikit-learn's trees take long to import."""
-    return import_module("gpuforest.explain.sklearn_tree")
 
 
 def _write_bags(skops_io: Any) -> None:
@@ -121,7 +117,7 @@ def to_sklearn(estimator: Any) -> Any:
     views = [TreeView(forest, t, measure, signs=signs) for t in range(forest.n_trees)]
     copy_to(converted, facts, *OF_FITS, "classes_", "n_classes_")
     if HOMES[name].startswith("sklearn.tree"):
-        converted.tree_ = _trees().sklearn_tree(views[0])
+        converted.tree_ = sklearn_tree(views[0])
         return converted
     converted.estimator_ = converted.estimator  # what its trees are made from
     converted.estimators_ = [_sklearn_member(converted, view) for view in views]
@@ -167,14 +163,20 @@ def _sklearn_member(forest: Any, view: TreeView) -> Any:
         several = isinstance(converted.n_classes_, list)
         numbers = [np.arange(n, dtype=np.float64) for n in np.atleast_1d(converted.n_classes_)]
         converted.classes_ = numbers if several else numbers[0]
-    converted.tree_ = _trees().sklearn_tree(view)
+    converted.tree_ = sklearn_tree(view)
     return converted
 
 
 def _refuse_unlike(forest: Forest) -> None:
-    """Refuse splits that scikit-learn's trees do not have."""
-    if why_not := _trees().unlike_sklearn(forest):
-        raise ValueError(f"scikit-learn's trees have no {why_not} to convert the model")
+    """Raise a ValueError for splits that scikit-learn's trees do not have."""
+    if forest.edges.known:
+        lacks = "categorical features: train with numbers in their place (OneHotEncoder, "
+        lacks += "OrdinalEncoder)"
+    elif forest.coordinates is not None:
+        lacks = "splits by combinations of features: train with feature_combinations=None"
+    else:
+        return
+    raise ValueError(f"scikit-learn's trees have no {lacks} to convert the model")
 
 
 def adaboost_to_sklearn(ensemble: Any) -> Any:
@@ -231,7 +233,7 @@ def isolation_to_sklearn(estimator: Any) -> Any:
     converted.estimators_ = [copy(converted.estimator_) for _ in range(n_trees)]
     for t, member in enumerate(converted.estimators_):
         member.n_features_in_, member.n_outputs_ = forest.edges.n_features, 1
-        member.tree_ = _trees().sklearn_tree(TreeView(forest, t, CRITERIA["squared_error"]))
+        member.tree_ = sklearn_tree(TreeView(forest, t, CRITERIA["squared_error"]))
     trees = [member.tree_ for member in converted.estimators_]
     vars(converted).update(
         estimators_features_=[features.copy() for _ in range(n_trees)],

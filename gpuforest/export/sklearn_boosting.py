@@ -18,7 +18,7 @@ from gpuforest.core.forest import Forest, check_forest
 from gpuforest.core.model import model_of
 from gpuforest.core.nodes import is_leaf, unpack
 from gpuforest.explain.paths import node_depths, one_tree
-from gpuforest.explain.sklearn_tree import need_numbers
+from gpuforest.explain.views import need_numbers
 from gpuforest.export.sklearn import (
     NOT_CONVERTED,
     copy_to,

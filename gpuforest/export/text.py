@@ -13,11 +13,13 @@ from gpuforest.core.forest import Forest
 from gpuforest.explain import paths, views
 from gpuforest.export import walker
 from gpuforest.export.conditions import Number, TreeSplits, all_of
+from gpuforest.export.documentation import documented
 from gpuforest.export.walker import Node
 
 INDENT = "|   "
 
 
+@documented
 def export_text(
     estimator: Any, tree: int = 0, *, feature_names: Sequence[str] | None = None,
     max_depth: int | None = None,
@@ -27,21 +29,9 @@ def export_text(
     Of a boosted model the first line says what leaves add to, and leaves show their rows and the
     sums of gradients and hessians that the value follows from.
 
-    Parameters
-    ----------
-    estimator : fitted estimator of gpuforest
-    tree : int, the number of one of its trees
-    feature_names : names of all features; None: those of the fit, or feature_0, feature_1, ...
-    max_depth : int >= 0, levels below the root that are shown; None: all
-
     Returns
     -------
     str, lines that end in a newline
-
-    Raises
-    ------
-    ValueError : no such tree, a wrong number of names, a negative max_depth
-    TypeError : no estimator of gpuforest
 
     Examples
     --------
@@ -109,6 +99,7 @@ def _shares(classes: np.ndarray, sums: np.ndarray, values: np.ndarray) -> str:
     return f"{classes[int(np.argmax(values))]} ({weights})"
 
 
+@documented
 def export_rules(
     estimator: Any, tree: int = 0, *, feature_names: Sequence[str] | None = None,
     class_names: Sequence[Any] | None = None, per: str = "leaf", decimals: int | None = None,
@@ -119,26 +110,9 @@ def export_rules(
     Every row meets the conditions of exactly one leaf; a side that rows without a value take
     says "or missing". The rules of a boosted model say what a leaf adds, and to what.
 
-    Parameters
-    ----------
-    estimator : fitted estimator of gpuforest
-    tree : int, the number of one of its trees
-    feature_names : names of all features; None: those of the fit, or feature_0, feature_1, ...
-    class_names : names of all classes in the order of `classes_`, of several outputs a list of
-        names for each; None: the classes themselves
-    per : {"leaf", "class"}, what a line is for; that of a class joins its leaves by "or"
-    decimals : int >= 0, digits after the point; None: numbers that read back the same
-    plain : bool, whether rules are as in textbooks, without a word on where missing values and
-        categories go that training did not see
-
     Returns
     -------
     str, lines that end in a newline
-
-    Raises
-    ------
-    ValueError : no such tree, a wrong number of names, per="class" of a tree for numbers
-    TypeError : no estimator of gpuforest
 
     Examples
     --------

@@ -15,6 +15,7 @@ from gpuforest.core.model import Model, model_of
 from gpuforest.explain.views import TreeView, boosted_columns
 from gpuforest.export import conditions
 from gpuforest.export.conditions import Branches, Condition, Number, TreeSplits
+from gpuforest.export.documentation import documented
 
 
 def walk(
@@ -89,28 +90,16 @@ class Node:
         return conditions.all_of(self.conditions)
 
 
+@documented
 def tree_nodes(
     estimator: Any, tree: int = 0, *, feature_names: Sequence[str] | None = None,
     class_names: Sequence[Any] | None = None,
 ) -> dict[int, Node]:  # fmt: skip
     """The nodes of a fitted estimator's tree.
 
-    Parameters
-    ----------
-    estimator : fitted estimator of gpuforest
-    tree : int, the number of one of its trees
-    feature_names : names of all features; None: those of the fit, or feature_0, feature_1, ...
-    class_names : names of all classes in the order of `classes_`, of several outputs a list of
-        names for each; None: the classes themselves
-
     Returns
     -------
     dict, the nodes by number, each before all below it, those below its first branch first
-
-    Raises
-    ------
-    ValueError : no such tree, a wrong number of names
-    TypeError : no estimator of gpuforest
 
     Examples
     --------

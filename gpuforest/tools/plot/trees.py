@@ -12,6 +12,7 @@ import numpy as np
 
 from gpuforest.common.text import one_line
 from gpuforest.export import graphviz, walker
+from gpuforest.export.documentation import documented
 from gpuforest.tools.plot.style import (
     FAINT,
     INK,
@@ -43,6 +44,7 @@ class Box:
         self.label = label
 
 
+@documented
 def plot_tree(
     estimator: Any, tree: int = 0, *, max_depth: int | None = None,
     feature_names: Sequence[str] | None = None, class_names: Sequence[Any] | None = None,
@@ -55,32 +57,9 @@ def plot_tree(
     leaves add to. Where missing values and unseen categories go is left out; `export_text` and
     `export_rules` say it.
 
-    Parameters
-    ----------
-    estimator : fitted estimator of gpuforest
-    tree : int, the number of one of its trees
-    max_depth : int >= 0, levels below the root that are shown; None: all
-    feature_names : names of all features; None: those of the fit, or feature_0, feature_1, ...
-    class_names : names of all classes in the order of `classes_`, of several outputs a list of
-        names for each; None: the classes themselves
-    filled : boxes are coloured: by class, the paler the more mixed; by value; of several
-        outputs by impurity
-    impurity : the impurity is shown
-    node_ids : numbers of nodes are shown
-    proportion : shares are shown instead of weights of rows and classes
-    precision : int >= 0, digits after the point
-    ax : matplotlib axis, on which the text is made small enough; None: a figure as large as the
-        tree needs
-
     Returns
     -------
     matplotlib axis
-
-    Raises
-    ------
-    ValueError : no such tree, a wrong number of names, a negative max_depth or precision, a
-        figure of more than 200 inches
-    TypeError : no estimator of gpuforest
 
     Examples
     --------
