@@ -32,11 +32,7 @@ CHECKED = 2**19  # training rows and trees of a survival forest whose risks are 
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Read an estimator that `save` wrote; it predicts the same, to the last bit.
-
-    Parameters
-    ----------
-    path : str or path
+    """Read an estimator that `save` wrote to a path; it predicts the same, to the last bit.
 
     Returns
     -------
@@ -136,8 +132,8 @@ def _estimator(header: Header, arrays: Arrays, forest: Forest) -> Any:
     need(("pruning_curve" in header) == ("ccp_alpha" in header), "an alpha without its curve")
     if "ccp_alpha" in header:
         need(single, "a pruning curve of many trees")
-        on_curve = header["ccp_alpha"] in estimator.pruning_curve_.ccp_alphas
-        need(on_curve, "an alpha not on its curve")
+        alphas = estimator.pruning_curve_.ccp_alphas
+        need(header["ccp_alpha"] in alphas, "an alpha not on its curve")
     for number in header.keys() & NUMBERS_KEPT:
         setattr(estimator, f"{number}_", header[number])
     return estimator
@@ -211,7 +207,7 @@ def from_sklearn(model: Any) -> Any:
 
     It predicts float32 data as the model does: class shares are equal to the last bit where
     the rows' weights are whole numbers, and else, as means of a regression, are rounded to the
-    integers that leaves hold here. Of gradient boosting see `sklearn_boosting.from_sklearn`.
+    integers that leaves hold here. Raw predictions of gradient boosting are equal to the last bit.
 
     Parameters
     ----------
@@ -249,10 +245,7 @@ def from_sklearn(model: Any) -> Any:
 
 
 def _boosting(model: Any) -> Any:
-    """A fitted gradient boosting of scikit-learn as the fitted estimator of ours of its name.
-
-    A ValueError: it is not fitted, has categorical features or another loss.
-    """
+    """scikit-learn's fitted gradient boosting as gpuforest's estimator of the same name."""
     check_is_fitted(model)
     converted = _converted(model, sklearn_boosting.forest_of(model))
     converted.do_early_stopping_ = model.do_early_stopping_

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import inf
-
 import array_api_compat.numpy as xp
 import numpy as np
 
@@ -47,34 +45,18 @@ def in_units(
 Sum = tuple[list[int], list[int], int]  # features, their weights, the most that goes left
 
 
-def sum_of(forest: Forest, node: int) -> Sum | None:
-    """The sum of features that a node splits by; None for other nodes."""
-    if forest.oblique and combined(forest.nodes[node : node + 1])[0] > 0:
-        return terms_of(forest, node)
-    return None
+def sums_of(forest: Forest, begin: int = 0, end: int | None = None) -> dict[int, Sum]:
+    """The sums of features that the nodes begin .. end - 1 split by, by node."""
+    if not forest.oblique:
+        return {}
+    nodes = begin + np.flatnonzero(combined(forest.nodes[begin:end]) > 0)
+    return {node: terms_of(forest, node) for node in nodes.tolist()}
 
 
-def sums_of(forest: Forest) -> dict[int, Sum]:
-    """The sums of features that nodes split by; the keys are the nodes."""
-    nodes = np.flatnonzero(combined(forest.nodes) > 0).tolist() if forest.oblique else ()
-    return {node: terms_of(forest, node) for node in nodes}
-
-
-def in_words(forest: Forest, sum: Sum, names: list[str]) -> tuple[str, float]:
-    """A sum in the units of the data, and the limit of those that go left; inf: all do."""
-    words, limit = in_units(forest.edges, *sum, names)
-    return words, inf if sum[2] == terms.ALL_LEFT else limit
-
-
-def set_of(forest: Forest, node: int) -> np.ndarray | None:
-    """Which codes bool[n_bins] go left at a node, if it splits by a set of categories."""
-    return _codes(forest, node) if has_set(forest.nodes[node : node + 1])[0] else None
-
-
-def sets_of(forest: Forest) -> dict[int, np.ndarray]:
-    """The codes i64[n] that go left at each split by a set, by node."""
-    nodes = np.flatnonzero(has_set(forest.nodes)).tolist()
-    return {node: np.flatnonzero(_codes(forest, node)) for node in nodes}
+def sets_of(forest: Forest, begin: int = 0, end: int | None = None) -> dict[int, np.ndarray]:
+    """The codes bool[n_bins] that go left at each split by a set of categories, by node."""
+    nodes = begin + np.flatnonzero(has_set(forest.nodes[begin:end]))
+    return {node: _codes(forest, node) for node in nodes.tolist()}
 
 
 def _codes(forest: Forest, node: int) -> np.ndarray:
@@ -82,10 +64,3 @@ def _codes(forest: Forest, node: int) -> np.ndarray:
     words = forest.sets[first : first + forest.edges.set_words[feature]]
     bits = np.unpackbits(words.astype("<u8").view(np.uint8), bitorder="little")
     return bits[: forest.edges.n_bins[feature]].astype(bool)
-
-
-def goes_on(forest: Forest, node: int, right: int) -> bool:
-    """Whether the node to the right of a split by a set is the next link of its chain."""
-    pair = forest.nodes[[node, right]]
-    feature = unpack(np, pair)[0]
-    return forest.multiway and bool(has_set(pair).all()) and bool(feature[0] == feature[1])

@@ -12,9 +12,10 @@ import array_api_compat.numpy as xp
 import numpy as np
 
 from gpuforest.common.text import one_line
+from gpuforest.core import terms
 from gpuforest.core.forest import Forest
 from gpuforest.core.nodes import unpack
-from gpuforest.explain.stored import Sum, goes_on, in_words, set_of, sum_of
+from gpuforest.explain.stored import Sum, in_units, sets_of, sums_of
 
 ENDLESS = 2**31 - 1  # no sum of coordinates is above it
 Number = Callable[[float], str]  # how a number is written
@@ -183,8 +184,11 @@ class TreeSplits:
         self.names = names_of(forest, feature_names, "forest")
         for f in forest.edges.statistics:
             self.names[f] = f"mean target of {self.names[f]}"
-        self._forest, self._first = forest, int(forest.tree_offsets[tree])
-        nodes = forest.nodes[self._first : forest.tree_offsets[tree + 1]]
+        self._forest = forest
+        self._first, end = forest.tree_offsets[tree : tree + 2].tolist()
+        self._sets = sets_of(forest, self._first, end)
+        self._sums = sums_of(forest, self._first, end)
+        nodes = forest.nodes[self._first : end]
         self._feature, bin, self._missing_left, self._child = unpack(xp, nodes)
         self._threshold = forest.edges.threshold(np.maximum(self._feature, 0), bin)
 
@@ -202,32 +206,32 @@ class TreeSplits:
             return ()
         feature, left = int(self._feature[node]), int(self._child[node])
         at, missing_left = self._first + node, bool(self._missing_left[node])
-        if (codes := set_of(self._forest, at)) is not None:
-            return self._ways(node, codes)
-        terms = sum_of(self._forest, at)
-        if terms is None:
+        if at in self._sets:
+            return self._ways(node)
+        if at not in self._sums:
             side = Range(feature=feature, name=self.names[feature])
             high, least, most = float(self._threshold[node]), side.least, side.most
         else:
-            side, high = self._sum(terms)
-            least = most = terms[2]
+            side, high = self._sum(self._sums[at])
+            least = most = self._sums[at][2]
         low = replace(side, high=high, most=most, missing=missing_left)
         rest = replace(side, low=high, least=least, missing=not missing_left)
         return (low, left), (rest, left + 1)
 
-    def _sum(self, terms: Sum) -> tuple[Range, float]:
-        """All numbers as a sum of features may have, and the most that goes left."""
-        features, weights, _ = terms
+    def _sum(self, sum: Sum) -> tuple[Range, float]:
+        """All values of a sum of features, and the most that goes left."""
+        features, weights, most = sum
         edges, parts = self._forest.edges, []
         for f, weight in zip(features, weights, strict=True):
             ends = edges.values[edges.offsets[f] : edges.offsets[f + 1]].tolist()
             coordinates = edges.coordinates[f, : edges.n_bins[f]].tolist()
             parts.append((f, self.names[f], weight, tuple(ends), tuple(coordinates)))
         names = [one_line(part[1]) for part in parts]
-        words, limit = in_words(self._forest, terms, names)
+        words, limit = in_units(edges, *sum, names)
+        limit = inf if most == terms.ALL_LEFT else limit
         return Range(feature=features[0], name=words, terms=tuple(parts)), limit
 
-    def _ways(self, node: int, codes: np.ndarray | None) -> Branches:
+    def _ways(self, node: int) -> Branches:
         """The ways out of a split by a set, or of a chain of them."""
         forest, branches = self._forest, []
         feature = int(self._feature[node])
@@ -236,7 +240,7 @@ class TreeSplits:
             feature=feature, name=self.names[feature], values=known, known=known,
             others=True, missing=True,
         )  # fmt: skip
-        while codes is not None:
+        while (codes := self._sets.get(self._first + node)) is not None:
             inside = replace(
                 rest,
                 values=tuple(v for v, goes in zip(known, codes, strict=False) if goes),
@@ -245,9 +249,9 @@ class TreeSplits:
             )
             left = int(self._child[node])
             branches.append((rest & inside, left))
-            link, node = self._first + node, left + 1
-            rest, right = rest & ~inside, self._first + node
-            codes = set_of(forest, right) if goes_on(forest, link, right) else None
+            rest, node = rest & ~inside, left + 1
+            if not (forest.multiway and self._feature[node] == feature):
+                break  # not the next link of a chain
         return (*branches, (rest, node))
 
 

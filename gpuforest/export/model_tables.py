@@ -28,7 +28,7 @@ OF_TEXT = ("C", "ONNX")  # what holds classes as text
 
 
 class Tables:
-    """A model's trees, and what becomes of their leaves. Nodes are those of all trees, M in all.
+    """A model's trees, with M nodes in all, and how the values of leaves become predictions.
 
     kind : the name of the estimator's class
     names : the names of the features
@@ -39,10 +39,9 @@ class Tables:
     threshold : f64[M]; x <= threshold goes left. +inf: all but missing values do
     missing_left : bool[M], whether missing values go left
     left : i64[M], the node to the left, of all nodes; the one to the right is the next
-    sets : for splits by categories, the codes that go left, ascending; a split that sends only
+    sets : by split by categories, the codes that go left, ascending; a split that sends only
         missing values left has the threshold -1 instead
-    sums : for splits by sums of features, which C alone has: features, weights, and the most that
-        goes left; their coordinates are those of `edges`
+    sums : by split by a sum of features, which C alone has: see `stored.Sum`
     leaf : i64[M], the row of `values` of leaves; 0 for splits
     values : f64[V, W], distinct rows
     baseline : f64[K] or None, what the sums begin with
@@ -65,7 +64,8 @@ class Tables:
         first = np.repeat(self.offsets[:-1], np.diff(self.offsets))
         leaves = is_leaf(forest.nodes)
         self.left = np.where(leaves, 0, first + child)
-        sets, self.sums = sets_of(forest), sums_of(forest)
+        sets = {node: np.flatnonzero(codes) for node, codes in sets_of(forest).items()}
+        self.sums = sums_of(forest)
         if self.sums and form != "C":
             raise ValueError(
                 f"splits by sums of features are not written as {form}: use export_c, train with "
@@ -95,7 +95,7 @@ class Tables:
 
     @property
     def each_adds_one(self) -> bool:
-        """Whether W = 1 and tree t adds to sum t % K alone; else W = K, and each adds to all."""
+        """True if tree t adds to sum t % K only (W = 1); False if every tree adds to all K."""
         return self.baseline is not None
 
     @property
