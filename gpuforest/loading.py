@@ -18,6 +18,7 @@ from gpuforest.core import criteria
 from gpuforest.core.forest import Forest
 from gpuforest.core.rules import Sampling
 from gpuforest.data.survival import are_survival
+from gpuforest.estimators.adaboost import AdaBoost
 from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor
 from gpuforest.estimators.quantile_forests import QuantileForest
 from gpuforest.estimators.survival import SurvivalForest
@@ -141,14 +142,16 @@ def _estimator(header: Header, arrays: Arrays, forest: Forest) -> Any:
 
 def _set_rounds(estimator: Any, forest: Forest, errors: np.ndarray | None) -> None:
     """Set the weights and errors of the trees of AdaBoost."""
-    boosted = hasattr(estimator, "_keep_rounds")
+    boosted = isinstance(estimator, AdaBoost)
     need(boosted == (forest.tree_weights is not None), "weights of trees amiss")
     need(boosted == (errors is not None), "errors of trees amiss")
     if errors is None or forest.tree_weights is None:
         return
     need(forest.combine == estimator._combine, "trees that combine in another way")
     need(forest.n_trees <= estimator.n_estimators, "more trees than rounds")
-    estimator._keep_rounds(forest.tree_weights, errors)
+    rest = np.ones(int(estimator.n_estimators) - forest.n_trees)  # rounds that did not happen
+    estimator.estimator_weights_ = np.append(forest.tree_weights, 0.0 * rest)
+    estimator.estimator_errors_ = np.append(errors, rest)
 
 
 def _set_rows(estimator: Any, header: Header, arrays: Arrays, forest: Forest) -> None:

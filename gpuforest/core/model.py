@@ -25,6 +25,7 @@ class Model:
     parameters : of the estimator, by name
     facts : the attributes that a fit sets, by name
     is_public : True if gpuforest exports the class
+    keeps_draws : True if model files keep how rows were drawn
     """
 
     forest: Forest
@@ -35,6 +36,7 @@ class Model:
     parameters: dict[str, Any]
     facts: dict[str, Any]
     is_public: bool
+    keeps_draws: bool
 
     @property
     def feature_names(self) -> Any:

@@ -243,14 +243,12 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
         """The fitted model as exporters, files and pictures take it."""
         kind, now = type(self), vars(self)
         facts = {name: value for name, value in now.items() if name.endswith("_")}
-        if not self._keeps_draws:
-            facts.pop("_sampling_", None)
         for name, word in settings.BY_ERROR.items():  # what errors chose
             if now.get(name) == word:
                 facts[f"{name}_"] = getattr(self, f"{name}_")
         return Model(
             facts["forest_"], kind.__name__, model_facts.task_of(self), self._criterion,
-            self._signs, self.get_params(deep=False), facts, is_public(kind),
+            self._signs, self.get_params(deep=False), facts, is_public(kind), self._keeps_draws,
         )  # fmt: skip
 
     def save(self, path: str | os.PathLike[str]) -> None:

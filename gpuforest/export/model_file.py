@@ -160,7 +160,7 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
         arrays |= {"baseline": forest.baseline, "units": coding.units}
     if forest.tree_weights is not None:
         arrays["tree_errors"] = facts["estimator_errors_"][: forest.n_trees]
-    if (sampling := _kept_sampling(facts)) is not None:
+    if (sampling := _kept_sampling(model)) is not None:
         arrays |= {"draw_weights": sampling.weights, "draw_groups": sampling.groups}
     if (rows := facts.get("_rows_")) is not None:
         arrays |= {"row_codes": np.ascontiguousarray(rows.codes), "row_targets": rows.y}
@@ -285,16 +285,16 @@ def _header(model: Model) -> Header:
         scorer = scorer_name(model.parameters["scoring"], facts.get("scored_by_"))
         if scorer is not None:
             header["boosting"]["scored_by"] = scorer
-    if (sampling := _kept_sampling(facts)) is not None:
+    if (sampling := _kept_sampling(model)) is not None:
         header["draws"] = {"n_rows": sampling.n_rows, "n_draws": sampling.n_draws}
     if "_judges_" in facts:
         header["by_blocks"] = True
     return {name: value for name, value in header.items() if value is not None}
 
 
-def _kept_sampling(facts: dict[str, Any]) -> Sampling | None:
+def _kept_sampling(model: Model) -> Sampling | None:
     """How rows were drawn, if the file keeps it."""
-    sampling: Sampling | None = facts.get("_sampling_")
+    sampling: Sampling | None = model.facts.get("_sampling_") if model.keeps_draws else None
     return None if sampling is None or sampling.distinct else sampling
 
 

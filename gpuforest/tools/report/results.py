@@ -8,12 +8,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier, is_regressor
+from sklearn.base import is_classifier
 
 from gpuforest.backends.registry import run_on_backend
 from gpuforest.common import hashing
 from gpuforest.common.progress import report, stage
-from gpuforest.core.model import model_of
+from gpuforest.core.model import Model, model_of
 from gpuforest.explain.model_facts import feature_names, finite, is_survival, score_name
 from gpuforest.explain.oob import curve_points
 from gpuforest.explain.survival import concordance_of
@@ -32,6 +32,9 @@ MOST_CATEGORIES = 12  # that are shown, the most frequent ones
 STAGED_ROWS = 10_000
 MOST_VALUES = 20_000_000  # of a table of float64: 160 MB
 DECILES = np.arange(1, 10) / 10
+SCORES = {
+    "classification": class_scores, "regression": number_scores, "survival": risk_scores
+}  # fmt: skip
 
 
 class Results:
@@ -39,8 +42,8 @@ class Results:
     first asked for; None where nothing is known."""
 
     def __init__(self, estimator: Any, X: Any = None, y: Any = None) -> None:
-        _check(estimator, X, y)
-        self.estimator, self.names = estimator, feature_names(estimator)
+        self.model = _checked(estimator, X, y)
+        self.task, self.estimator, self.names = self.model.task, estimator, feature_names(estimator)
         self.rows = None if X is None else Rows.read(estimator, X, y)
         self.judged = self.rows if y is not None else None  # rows with targets
         # f64[F], by what splits gained
@@ -49,16 +52,16 @@ class Results:
     @cached_property
     def oob(self) -> Score | None:
         """The out-of-bag score; with an interval where it is a share of known rows."""
-        estimator = self.estimator
-        value = finite(getattr(estimator, "oob_score_", None))
+        facts = self.model.facts
+        value = finite(facts.get("oob_score_"))
         if value is None:
             return None
-        if callable(getattr(estimator, "oob_score", None)):
+        if callable(self.model.parameters.get("oob_score")):
             return Score("out-of-bag score", value)
-        if not is_classifier(estimator):
-            return Score(f"out-of-bag {score_name(estimator)}", value)
-        n = getattr(estimator, "_training_", {}).get("rows")
-        means = getattr(estimator, "oob_decision_function_", None)
+        if self.task != "classification":
+            return Score(f"out-of-bag {score_name(self.estimator)}", value)
+        n = facts.get("_training_", {}).get("rows")
+        means = facts.get("oob_decision_function_")
         if means is not None:  # rows that every tree drew have no prediction
             n = int((~np.isnan(means.reshape(len(means), -1)[:, 0])).sum())
         if not n:
@@ -78,7 +81,7 @@ class Results:
             return [*zip(rows.labels, proba if len(rows.labels) > 1 else [proba], strict=True)]
         assert rows.numbers is not None
         predicted = np.asarray(model.predict(table), np.float64)
-        if is_survival(model):
+        if self.task == "survival":
             return [(rows.numbers, predicted.reshape(rows.n, -1))]
         predicted = predicted.reshape(rows.numbers.shape)
         return [*zip(rows.numbers.T, predicted.T, strict=True)]
@@ -86,21 +89,17 @@ class Results:
     @property
     def classes(self) -> tuple[Labels, np.ndarray] | None:
         """The pair of a single output of classes."""
-        return self.pairs[0] if len(self.pairs) == 1 and is_classifier(self.estimator) else None
+        return self.pairs[0] if len(self.pairs) == 1 and self.task == "classification" else None
 
     @property
     def numbers(self) -> tuple[np.ndarray, np.ndarray] | None:
         """The pair of a single output of numbers."""
-        return self.pairs[0] if len(self.pairs) == 1 and is_regressor(self.estimator) else None
+        return self.pairs[0] if len(self.pairs) == 1 and self.task == "regression" else None
 
     @cached_property
     def outputs(self) -> list[list[Score]]:
         """The scores of each output."""
-        scores_of: Callable[..., list[Score]] = number_scores
-        if is_classifier(self.estimator):
-            scores_of = class_scores
-        elif is_survival(self.estimator):
-            scores_of = risk_scores
+        scores_of: Any = SCORES.get(self.task)
         return [scores_of(*pair) for pair in self.pairs]
 
     @cached_property
@@ -108,7 +107,7 @@ class Results:
         """The scores of all outputs together."""
         if len(self.outputs) < 2:
             return [score for scores in self.outputs for score in scores]
-        if is_regressor(self.estimator):
+        if self.task == "regression":
             mean = float(np.mean([scores[0].value for scores in self.outputs]))
             return [Score("R², mean of the outputs", mean)]
         right = [labels.codes == labels.predicted(proba) for labels, proba in self.pairs]
@@ -137,15 +136,14 @@ class Results:
         return permuted(self.judged, self.ranked[:PERMUTED_FEATURES])
 
 
-def _check(estimator: Any, X: Any, y: Any) -> None:
+def _checked(estimator: Any, X: Any, y: Any) -> Model:
     lacks = "holds other estimators than gpuforest's trees, and there is a report of these alone"
-    model_of(estimator, lacks)
+    model = model_of(estimator, lacks)
     if y is not None and X is None:
         raise ValueError("y without X: pass the rows that y belongs to, too")
-    kinds = (is_classifier, is_regressor, is_survival)
-    if y is not None and not any(kind(estimator) for kind in kinds):
-        name = type(estimator).__name__
-        raise ValueError(f"this {name} has no target to compare with: leave out y")
+    if y is not None and model.task not in SCORES:
+        raise ValueError(f"this {model.kind} has no target to compare with: leave out y")
+    return model
 
 
 def score_of(rows: Rows) -> Callable[[Any], float]:

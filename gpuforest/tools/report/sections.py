@@ -7,9 +7,10 @@ from importlib.metadata import version
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier, is_regressor
+from sklearn.base import is_classifier
 
 from gpuforest.common.errors import BackendError
+from gpuforest.core.model import Model
 from gpuforest.core.nodes import is_leaf
 from gpuforest.explain import model_facts as facts
 from gpuforest.explain.importances import importance_spread
@@ -49,23 +50,26 @@ CUT = ", cut where it leaves the column: the number beside it is whole"
 
 def model_parts(results: Results) -> list[Html]:
     """What was trained, on what, and how."""
-    estimator = results.estimator
+    estimator, model = results.estimator, results.model
     settings = facts.changed_settings(estimator).items()
     rows = [(h("code", key), h("code", shortened(repr(value), 300))) for key, value in settings]
     shown = table(["parameter", "value"], rows)
     return [
-        table([], [*_training_facts(estimator), *_forest_facts(estimator)], look="facts"),
+        table([], [*_training_facts(estimator, model), *_forest_facts(estimator)], look="facts"),
         h("h3", "Settings that are not the defaults"),
         shown if rows else h("p", "All parameters have their defaults."),
     ]
 
 
-def _training_facts(estimator: Any) -> list[tuple[Any, Any]]:
+def _training_facts(estimator: Any, model: Model) -> list[tuple[Any, Any]]:
     """Facts about the fit; a model from a file keeps few of them."""
-    training = getattr(estimator, "_training_", {})
-    source, names = getattr(estimator, "source_", {}), facts.feature_names(estimator)
-    rows, seconds = training.get("rows"), getattr(estimator, "_seconds_", None)
-    n_kinds, classes = len(estimator.forest_.edges.categories), class_labels(estimator.forest_)
+    kept, names = model.facts, facts.feature_names(estimator)
+    training, source, seconds = (kept.get(k) for k in ("_training_", "source_", "_seconds_"))
+    training, source = training or {}, source or {}
+    rows, task = training.get("rows"), model.task.replace("anomalies", "anomaly detection")
+    if estimator.n_outputs_ > 1 and task != "survival":
+        task += f" of {estimator.n_outputs_} outputs"
+    n_kinds, classes = len(model.forest.edges.categories), class_labels(model.forest)
     features = joined([f"{len(names):,}, of which {n_kinds:,} categorical: ", listed(names)])
     labels = [joined([f"{len(of_output):,}: ", listed(of_output)]) for of_output in classes]
     several = len(classes) > 1
@@ -74,16 +78,16 @@ def _training_facts(estimator: Any) -> list[tuple[Any, Any]]:
         ("training rows", None if rows is None else f"{rows:,}"),
         ("seconds of training", None if seconds is None else f"{seconds:.2f}"),
         ("memory of training", _memory(estimator, rows)),
-        ("trained on the backend", getattr(estimator, "backend_", None)),
+        ("trained on the backend", kept.get("backend_")),
         ("trained with gpuforest", training.get("version")),
     ]
     unknown = [key for key, value in recorded if value is None]
-    judged = "by trees of earlier blocks of time alone" if hasattr(estimator, "_judges_") else ""
-    if getattr(getattr(estimator, "_sampling_", None), "groups", None) is not None:
+    judged = "by trees of earlier blocks of time alone" if "_judges_" in kept else ""
+    if getattr(kept.get("_sampling_"), "groups", None) is not None:
         judged = "by trees that drew no row of their group"
     return [
-        ("estimator", type(estimator).__name__),
-        ("task", _task(estimator)),
+        ("estimator", model.kind),
+        ("task", task),
         *([("rows out of bag are judged", judged)] if judged else []),
         *([("target", name(source["target"]))] if "target" in source else []),
         ("features", features),
@@ -92,17 +96,6 @@ def _training_facts(estimator: Any) -> list[tuple[Any, Any]]:
         *([("not recorded", ", ".join(unknown))] if unknown else []),
         ("random seed", str(estimator.seed_)),
     ]
-
-
-def _task(estimator: Any) -> str:
-    n = f" of {estimator.n_outputs_} outputs" * (estimator.n_outputs_ > 1)
-    if is_classifier(estimator):
-        return f"classification{n}"
-    if is_regressor(estimator):
-        return f"regression{n}"
-    if facts.is_survival(estimator):
-        return "survival"
-    return "anomaly detection" if hasattr(estimator, "score_samples") else "embedding"
 
 
 def _memory(estimator: Any, rows: int | None) -> str | None:
@@ -295,8 +288,7 @@ def _node_words(estimator: Any, node: Node) -> list[Any]:
 
 def score_parts(results: Results) -> list[Html]:
     """Scores with their intervals, and how these were made."""
-    kinds = (is_classifier, is_regressor, facts.is_survival)
-    if not any(kind(results.estimator) for kind in kinds):
+    if results.task not in computed.SCORES:
         return []
     scores = [*([results.oob] if results.oob is not None else []), *results.scores]
     if not scores:
@@ -331,7 +323,7 @@ def score_parts(results: Results) -> list[Html]:
     n = results.rows.n
     others = "The other scores" if results.oob is not None else "The scores"
     parts.append(h("p", f"{others} are those of the {n:,} rows given."))
-    draws = DRAWS_OF_PAIRS if facts.is_survival(results.estimator) else MOST_DRAWS
+    draws = DRAWS_OF_PAIRS if results.task == "survival" else MOST_DRAWS
     text = (
         "Intervals hold the score of other rows of the same origin in about 95 of 100 cases. "
         + "Wilson: from the number of right rows. " * any(s.how == "Wilson" for s in scores)
@@ -351,7 +343,7 @@ def residual_parts(results: Results) -> list[Html]:
 def survival_parts(results: Results) -> list[Html]:
     """Events, curves, and how many rows are at risk when."""
     rows, estimator = results.judged, results.estimator
-    if rows is None or not facts.is_survival(estimator):
+    if rows is None or results.task != "survival":
         return []
     known, K, y = estimator._rows_.y, estimator.n_outputs_, np.asarray(rows.numbers)
     kinds = {f"events by cause {k}" if K > 1 else "events": k for k in range(1, K + 1)}
@@ -377,9 +369,8 @@ def output_parts(results: Results) -> list[Html]:
     """Scores of several outputs, a line for each."""
     if len(results.outputs) < 2:
         return []
-    outputs = [
-        scores[:2] if is_classifier(results.estimator) else scores for scores in results.outputs
-    ]
+    most = 2 if results.task == "classification" else None
+    outputs = [scores[:most] for scores in results.outputs]
     header = ["output", *(score.name for score in outputs[0])]
     lines = []
     for i, scores in enumerate(outputs):
@@ -509,9 +500,9 @@ def dependence_parts(results: Results) -> list[Html]:
     target = shortened(getattr(estimator, "source_", {}).get("target", "the target"), 30)
     keep, outputs, y = [0], [], f"mean prediction of {style.plain(target)}"
     what: list[Any] = ["the mean prediction, in units of ", name(target)]
-    if facts.is_survival(estimator):
+    if results.task == "survival":
         y, what = "mean risk", ["the mean risk, the sum of the cumulative hazard over event times,"]
-    if is_classifier(estimator):
+    if results.task == "classification":
         means, y = next(iter(dependences.values()))[1], "mean probability"
         most = np.argsort(-means.mean(axis=0), kind="stable")[: pictures.MOST_CURVES]
         keep = [1] if means.shape[1] == 2 else sorted(most.tolist())
