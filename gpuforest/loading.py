@@ -149,9 +149,7 @@ def _set_rounds(estimator: Any, forest: Forest, errors: np.ndarray | None) -> No
         return
     need(forest.combine == estimator._combine, "trees that combine in another way")
     need(forest.n_trees <= estimator.n_estimators, "more trees than rounds")
-    rest = np.ones(int(estimator.n_estimators) - forest.n_trees)  # rounds that did not happen
-    estimator.estimator_weights_ = np.append(forest.tree_weights, 0.0 * rest)
-    estimator.estimator_errors_ = np.append(errors, rest)
+    estimator._keep_rounds(forest.tree_weights, errors)
 
 
 def _set_rows(estimator: Any, header: Header, arrays: Arrays, forest: Forest) -> None:
