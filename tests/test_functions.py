@@ -12,14 +12,13 @@ import pytest
 
 import gpuforest
 from gpuforest import HistGradientBoostingClassifier, RandomForestClassifier
-from gpuforest.backends import boosters, numba
+from gpuforest.backends import numba
 from gpuforest.estimators.base import BaseTrees
 
 PACKAGE = Path(gpuforest.__file__).parent
 SCREEN = 60  # lines of a function without its docstring
 MOST_ARGUMENTS = 7
-MOST_CALLS = 10
-MOST_FUNCTIONS = 260  # of this package, comprehensions included
+MOST_FUNCTIONS = 240  # of this package, comprehensions included
 MOST_HOOKS = 5
 OF_SKLEARN = {"_validate_params", "_compute_partial_dependence_recursion"}
 
@@ -85,29 +84,38 @@ def test_functions_outside_kernels_take_few_arguments():
 
 
 class Seen(Exception):
-    pass
+    """The functions of this package that are running."""
 
 
-def kernel(*arguments, **named):
+def raises_seen(*arguments):
     frames = traceback.extract_stack()
     raise Seen([f.name for f in frames if Path(f.filename).is_relative_to(PACKAGE)])
 
 
-def test_few_calls_lie_between_fit_and_a_kernel(monkeypatch):
-    monkeypatch.setattr(numba, "level", kernel)
-    monkeypatch.setattr(numba.NumbaBackend, "deep_rows", lambda *arguments: 0)
-    monkeypatch.setattr(boosters, "grow_tree", kernel)
+@pytest.mark.parametrize(
+    ("method", "kernel", "last", "most"),
+    [
+        ("fit", "splits.base.grow_subtrees", "part", 9),
+        ("fit", "backends.numba.level", "part", 10),
+        ("predict", "kernels.traverse.numba.accumulate", "part", 9),
+        ("boost", "backends.boosters.PreparedTree.grown", "grow", 8),
+    ],
+    ids=["subtrees", "levels", "predictions", "boosting"],
+)
+def test_few_calls_lie_between_a_method_and_a_kernel(monkeypatch, method, kernel, last, most):
     X, y = np.arange(40.0)[:, None], np.arange(40) % 2
-    for model, last in (
-        (RandomForestClassifier(1, backend="numba", random_state=0), "part"),
-        (HistGradientBoostingClassifier(backend="numpy"), "<listcomp>"),
-    ):
-        with pytest.raises(Seen) as seen:
-            model.fit(X, y)
-        (calls,) = seen.value.args
-        assert calls[0] == "fit"
-        assert calls[-1] == last
-        assert len(calls) <= MOST_CALLS  # each calls the next, and the last calls the kernel
+    kind = HistGradientBoostingClassifier if method == "boost" else RandomForestClassifier
+    model = kind(backend="numba", random_state=0).fit(X, y)
+    if kernel.endswith(".level"):
+        monkeypatch.setattr(numba.NumbaBackend, "deep_rows", lambda *arguments: 0)
+    monkeypatch.setattr(f"gpuforest.{kernel}", raises_seen)
+    with pytest.raises(Seen) as seen:
+        model.predict(X) if method == "predict" else model.fit(X, y)
+    (calls,) = seen.value.args
+    assert calls[0] == method.replace("boost", "fit")
+    # each calls the next, and the last calls the kernel
+    assert calls[-1] == last
+    assert len(calls) <= most
 
 
 def test_estimators_override_few_methods_of_their_base_class():

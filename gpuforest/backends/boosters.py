@@ -306,7 +306,7 @@ class NumbaBooster(NumpyBooster):
             trees[k] = prepared[k].grown(keys[k])
             self.spaces.put(space)
 
-        alone = K - K % self.n_threads
+        alone = K - K % self.n_threads if K > 1 else 0
         if alone:
             self.team.run(grow, alone)
         for k in range(alone, K):

@@ -45,6 +45,7 @@ BLOCK_BYTES = 2**20  # codes of a deep block: a core's L2; fewer cost wide data 
 MAX_DEEP_ROWS = 2**20  # some seconds of work, which no interrupt can end
 TASK_ROWS = 2**16  # rows of slots that one task takes: some milliseconds of work
 TILE_VALUES = 2**17  # values transposed at once: half of a core's L2, as float32
+SORTED_VALUES = 2**14  # the fewest values that a task sorts: some 0.3 ms
 MIN_WORK = 2**16  # the least work of a task, in values to encode or trees to walk: 0.5 ms
 # Bytes of codes and rows of a block that walks down trees: the codes take at most half of a core's
 # L2. The distance of their columns is no power of two, or they would share the sets of a cache.
@@ -130,12 +131,15 @@ def edges_of(
     def choose(f: slice) -> None:
         columns[f].sort(axis=1)
         values, *scratch = np.empty((4, n + 1))
+        call = choose_edges.prepared(values, max_bins, *scratch, out, n_edges, 0)
         for i in range(F)[f]:
             values[:n] = columns[i]
-            choose_edges(values, max_bins, *scratch, out[i], n_edges[i : i + 1])
+            call.change(7, i)
+            call()
 
     parallel_map(transpose, cut_evenly(np.full(n, F), TILE_VALUES), n_threads)
-    parallel_map(choose, cut_evenly(np.ones(F), -(-F // (4 * n_threads))), n_threads)
+    at_once = max(-(-F // (4 * n_threads)), SORTED_VALUES // n)
+    parallel_map(choose, cut_evenly(np.ones(F), at_once), n_threads)
     return [e[:count] for e, count in zip(out, n_edges, strict=True)]
 
 

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from gpuforest.compiler.decorators import device, kernel, rare
-from gpuforest.compiler.types import I64, F64s, I64s
+from gpuforest.compiler.types import I64, F64s, F64s2, I64s
 from gpuforest.kernels.edges.numpy import SUM_BITS, TINY
 
 BLOCK = 64  # gaps that are skipped at once if they hold no edge
@@ -124,11 +124,13 @@ def find_edges(values, max_bins, first, rank, spread, out):
 
 @kernel
 def edges(
-    column: F64s, max_bins: I64, first: F64s, rank: F64s, spread: F64s, out: F64s, count: I64s
+    column: F64s, max_bins: I64, first: F64s, rank: F64s, spread: F64s, out: F64s2, count: I64s,
+    f: I64,
 ):  # fmt: skip
-    """Write the edges of a column to `out` f64[min(n, max_bins)], and their number to count[0].
+    """Write the edges of column number f to out[f], f64[min(n, max_bins)], and their number to
+    count[f].
 
     column : f64[n + 1], ascending, NaN last, and one more place; it is overwritten
     first, rank, spread : f64[n + 1], scratch
     """
-    count[0] = find_edges(column, max_bins, first, rank, spread, out)
+    count[f] = find_edges(column, max_bins, first, rank, spread, out[f])
