@@ -223,13 +223,12 @@ def export_c(
 ) -> str:  # fmt: skip
     """A fitted estimator as one file of C99 that needs no library and allocates nothing.
 
-    It has a function `void predict(const double *x, double *out)`, which writes means; that of
-    classes, `void predict(const double *x, double *out, int *label)`, writes the probabilities of
-    all classes, of several outputs one after another, and for each output the number of its class
-    in `classes_`; that of an isolation forest writes `score_samples`. Results are equal to those
-    here to the last bit, except the probabilities of AdaBoost and the scores of isolation forests,
-    whose exponentials are rounded otherwise. Infinities are not refused: they go the way
-    of the largest numbers. Of categorical features x has the codes of `gpuforest.category_codes`.
+    Its function `void predict(const double *x, double *out)` writes means, or `score_samples`. For
+    classes, `void predict(const double *x, double *out, int *label)` writes the probabilities of
+    all classes, output after output, and for each output the number of the class in `classes_`.
+    Results are equal to those here to the last bit, except the probabilities of AdaBoost and the
+    scores of isolation forests, whose exponentials are rounded otherwise. Infinities go the way of
+    the largest numbers. For categorical features x has the codes of `gpuforest.category_codes`.
 
     Parameters
     ----------
@@ -237,10 +236,9 @@ def export_c(
     path : str or path, default=None
         A file to write as well, whole or not at all.
     dtype : {"float64", "float32"}, default="float64"
-        Of x and of thresholds, which "float32" makes the largest numbers of it that are not above
-        the model's. Sums and results are of type double always.
+        The type of x and of the rounded thresholds. Sums and results are of type double.
     name : str, default="predict"
-        Of the function, and what the names of its tables of labels begin with.
+        The name of the function, with which the names of its tables of labels begin.
     feature_names : names of all features; None: those of the fit, or feature_0, feature_1, ...
 
     Returns

@@ -129,11 +129,10 @@ MAX_LABELS = 2**28  # letters: an array of strings has room for the longest in e
 def save(model: Model, path: str | os.PathLike[str]) -> None:
     """Write a fitted model to `path`, which is replaced as a whole or not at all.
 
-    The file has no facts about single training rows (out-of-bag predictions), except the weights
-    and groups that forests drew rows by, what quantile forests predict from, and 64 hashes of rows
-    that `gpuforest train` puts in. Nor does it say
-    where the estimator ran (`backend`, `n_jobs`, `memory_limit`). A splitter as `ccp_cv`, and a
-    function as `scoring`, are the default when the file is read.
+    About single training rows the file has the weights and groups that forests drew rows by, what
+    quantile and survival forests predict from, and 64 hashes of rows of `gpuforest train`. It does
+    not say where the estimator ran (`backend`, `n_jobs`, `memory_limit`). A splitter as `ccp_cv`,
+    and a function as `scoring`, are the default when the file is read.
 
     Raises
     ------

@@ -129,8 +129,7 @@ def _refuse_surrogates(labels: list[Any], form: str) -> None:
 
 
 def category_codes(estimator: Any, X: Any) -> np.ndarray:
-    """The rows of X as the numbers that exported models take: categories become codes, or the mean
-    targets that stand for them.
+    """The rows of X as numbers that exported models take: categories become codes or mean targets.
 
     Parameters
     ----------
@@ -139,10 +138,9 @@ def category_codes(estimator: Any, X: Any) -> np.ndarray:
 
     Returns
     -------
-    float32 or float64 array of shape (n_samples, n_features): of a categorical feature the
-    position of each category among those of the fit, their number for any other value, and
-    NaN where the value is missing, or the category's mean target if the fit split by that; of
-    other features the numbers of X
+    float32 or float64 array of shape (n_samples, n_features): for a categorical feature the
+    position of the category among the categories of the fit, their number for any other value, NaN
+    for a missing value, or the category's mean target if the fit split by that
 
     Raises
     ------

@@ -131,20 +131,18 @@ def to_onnx(
     estimator: Any, path: str | os.PathLike[str] | None = None, *, dtype: str = "float32",
     ml_version: int | None = None, feature_names: Sequence[str] | None = None,
 ) -> Any:  # fmt: skip
-    """A fitted estimator of ours as an ONNX model that predicts the same.
+    """A fitted estimator as an ONNX model that predicts the same.
 
     Labels are equal for each row. Probabilities and means are equal to the last bit with
-    dtype="float64", and the same numbers rounded to float32 with "float32"; those that an
-    exponential is needed for (boosting's probabilities, poisson and gamma, AdaBoost) are equal but
-    for rounding. Missing values and categories that training did not see go where they go here.
-    Infinities are not refused: they go the way of the largest numbers.
+    dtype="float64", and the same numbers rounded to float32 with "float32"; exponentials
+    (boosting's probabilities, poisson and gamma, AdaBoost) are equal up to rounding. Missing values
+    and unseen categories go where they go here, and infinities the way of the largest numbers.
 
     The model takes "X", a tensor [rows, features] of numbers. If a feature has strings as
-    categories, each feature is an input [rows, 1] of its own, by its name, of strings where
-    categories are; "" is a missing value, unless it is a category. The outputs are "label" [rows]
-    of the type of the classes and "probabilities" [rows, classes]; of several outputs "label_0",
-    "probabilities_0", "label_1", ...; or "prediction", of the shape that `predict` gives; or
-    "score_samples" [rows] of an isolation forest.
+    categories, each feature is an input [rows, 1] under its name, of strings or numbers; "" is a
+    missing value, unless it is a category. The outputs are "label" [rows] of the type of the
+    classes and "probabilities" [rows, classes]; of several outputs "label_0", "probabilities_0",
+    "label_1", ...; or "prediction", of the shape that `predict` gives; or "score_samples" [rows].
 
     Parameters
     ----------
@@ -152,12 +150,10 @@ def to_onnx(
     path : str or path, default=None
         A file to write as well, whole or not at all.
     dtype : {"float32", "float64"}, default="float32"
-        Of the numbers in and out. With "float32", thresholds are the largest numbers of it that
-        are not above the model's, so each row goes the way that it goes here.
+        The dtype of input and output. Rounded thresholds send each row the way it goes here.
     ml_version : {3, 5} or None, default=None
-        Of the operators of ai.onnx.ml. Version 5 makes smaller models, and has splits by
-        categories; ONNX Runtime reads it rightly from its release 1.24 on. None: 3, and 5 for
-        splits by categories.
+        The version of ai.onnx.ml. Version 5 makes smaller models, and has splits by categories;
+        ONNX Runtime reads it rightly from 1.24 on. None: 5 for splits by categories, else 3.
     feature_names : names of all features; None: those of the fit, or feature_0, feature_1, ...
 
     Returns

@@ -1,8 +1,5 @@
-"""Fitted models of scikit-learn as ours, and ours as scikit-learn's.
-
-Both ways the trees stay the trees: rows of float32, which is what scikit-learn's trees look at,
-reach the same leaves, missing values among them.
-"""
+"""Fitted models of scikit-learn as ours, and ours as scikit-learn's. Rows of float32, which
+scikit-learn's trees look at, reach the same leaves, with missing values too."""
 
 from __future__ import annotations
 
@@ -52,11 +49,8 @@ BAG_UNKNOWN = "none: gpuforest drew the rows of this tree's bag, and they are no
 
 
 class BagState(np.random.RandomState):
-    """The seed of a tree of a converted forest. scikit-learn, and packages that do as it does, draw
-    the rows of a bag again from it, and get those that the tree was grown from.
-
-    A pickle has `BAG_UNKNOWN` in its place, so that it can be read where gpuforest is not.
-    """
+    """The seed of a tree of a converted forest, from which scikit-learn draws the rows of the bag
+    again. A pickle has `BAG_UNKNOWN` instead, so that it can be read without gpuforest."""
 
     def __init__(self, sampling: Sampling, seed: int, tree: int) -> None:
         super().__init__(_seed_there(seed, tree))
@@ -92,16 +86,13 @@ def _seed_there(seed: int, tree: int) -> int:
 
 
 def to_sklearn(estimator: Any) -> Any:
-    """A fitted estimator of ours as the fitted one of scikit-learn of the same name.
+    """A fitted estimator as the fitted one of scikit-learn of the same name.
 
-    Its predictions of float32 data are equal. Nodes keep their numbers. It has the parameters
-    that both know; of the criterion "misclassification", which scikit-learn lacks, it has
-    "gini", and impurities are Gini's. What `TreeView` says of weights and of the impurities of
-    a regression forest's trees holds. Out-of-bag scores come along, and `estimators_samples_`
-    are the rows that trees were grown from, but in pickles.
-
-    A ValueError: it is not fitted, or has categorical features. A TypeError: its class is not
-    among those of `HOMES`.
+    Its predictions of float32 data are equal, and nodes keep their numbers. It has the parameters
+    that both know, and "gini" for the criterion "misclassification". Weights and impurities are
+    those of `TreeView`. Out-of-bag scores come along, and `estimators_samples_` are the rows that
+    trees grew from, except in pickles. A ValueError: it has categorical features. A TypeError: its
+    class is not in `HOMES`.
     """
     model = model_of(estimator, NOT_CONVERTED)
     name, forest, facts = model.kind, model.forest, model.facts
@@ -182,11 +173,8 @@ def _refuse_unlike(forest: Forest) -> None:
 def adaboost_to_sklearn(ensemble: Any) -> Any:
     """A fitted AdaBoost estimator as the fitted one of scikit-learn of the same name.
 
-    Its trees are those that `to_sklearn` of each tree gives. Predictions of float32 data are equal
-    but for rounding, and, in a classifier, but for rows on which the votes are tied.
-
-    A ValueError: it is not fitted, has categorical features, or boosts other estimators than
-    gpuforest's trees.
+    Predictions of float32 data are equal up to rounding, except classes of equal votes. A
+    ValueError: it has categorical features, or boosts other estimators than gpuforest's trees.
     """
     check_is_fitted(ensemble)
     if ensemble._fitted_by_sklearn:
@@ -215,11 +203,9 @@ def _unfitted(tree: Any) -> Any:
 def isolation_to_sklearn(estimator: Any) -> Any:
     """A fitted isolation forest as the fitted one of scikit-learn.
 
-    Scores of float32 data are equal but for rounding, and so are decisions and predictions. Trees
-    have all features, whatever `max_features`. The rows that they were grown from are unknown, so
-    `estimators_samples_` is an error.
-
-    A ValueError: it is not fitted, or has categorical features.
+    Scores of float32 data are equal up to rounding. Trees have all features, whatever
+    `max_features`. The rows that they grew from are unknown: `estimators_samples_` is an error. A
+    ValueError: it has categorical features.
     """
     model = model_of(estimator, NOT_CONVERTED)
     forest = model.forest

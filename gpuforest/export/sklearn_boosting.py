@@ -45,11 +45,10 @@ CATEGORIES = (
 def to_sklearn(estimator: Any) -> Any:
     """A fitted gradient boosting as the fitted estimator of scikit-learn of the same name.
 
-    Raw predictions are equal to the last bit, and so are classes; probabilities, and predictions of
-    the losses "poisson" and "gamma", are equal but for the rounding of exponentials. It has the
-    parameters that both know; of a loss that scikit-learn lacks it has "squared_error".
-
-    A ValueError: it is not fitted, or has categorical features.
+    Raw predictions and classes are equal to the last bit; probabilities, and predictions of the
+    losses "poisson" and "gamma", up to the rounding of exponentials. It has the parameters that
+    both know, and "squared_error" for a loss that scikit-learn lacks. A ValueError: it has
+    categorical features.
     """
     model = model_of(estimator, NOT_CONVERTED)
     forest: Any = model.forest
@@ -130,12 +129,8 @@ def _predictor(forest: Any, t: int) -> Any:
 
 def forest_of(model: Any) -> Forest:
     """The trees of a fitted model of scikit-learn; a ValueError if it has categorical features or
-    another loss.
-
-    Raw predictions are equal to the last bit. The sums of leaves are those of which the value of
-    each would be the Newton step with hessians of one, so importances are near those that a fit
-    here would have.
-    """
+    another loss. The sums of each leaf make its value the Newton step with hessians of one, so
+    importances are near those of a fit here."""
     if model.is_categorical_ is not None:
         raise ValueError(CATEGORIES)
     if model.loss not in (*NUMBERS, "log_loss"):

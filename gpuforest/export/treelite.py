@@ -13,17 +13,15 @@ LINKS = {"softmax": "softmax", "logistic": "sigmoid", "exp": "exponential"}
 
 
 def to_treelite(estimator: Any) -> Any:
-    """A fitted estimator of ours as a model of treelite that predicts the same.
+    """A fitted estimator as a model of treelite that predicts the same.
 
-    Thresholds and leaves are 64-bit numbers. Where a runtime adds up the trees in their order and
-    in 64 bits, as treelite's own GTIL does, probabilities and means are equal to the last bit, and
-    so are raw predictions of boosting: the first trees of a boosted model are one leaf each, its
-    baseline, because treelite would add that last.
+    Thresholds and leaves are 64-bit numbers. If a runtime adds up the trees in their order and in
+    64 bits, as treelite's GTIL does, probabilities, means and raw predictions of boosting are equal
+    to the last bit: the first trees of a boosted model are one leaf each, its baseline, because
+    treelite would add that last. GTIL rounds boosting's probabilities of many classes to 32 bits.
 
-    Probabilities that boosting gives to several classes are rounded to 32 bits by GTIL.
-
-    The model takes numbers; of categorical features the codes that `gpuforest.category_codes`
-    gives. It knows classes by their number in `classes_`.
+    The model takes numbers, for categorical features the codes of `gpuforest.category_codes`, and
+    knows classes by their numbers in `classes_`.
 
     An ImportError: the package treelite is absent. A ValueError: not fitted; AdaBoost, whose trees
     do not count alike; splits by sums of features. A TypeError: an estimator of another kind.

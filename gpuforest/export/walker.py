@@ -52,9 +52,9 @@ class Node:
     branches : the conditions that lead to the children; every row meets exactly one
     impurity : float, as of `tree_`; None: of a boosted model
 
-    The leaves of a boosted model add to the raw prediction. `value` and `prediction` are what a
-    leaf adds, with the learning rate; above leaves they are the mean of those below, weighted by
-    hessians. `n_samples` counts rows. The following are None of other models.
+    In a boosted model `value` and `prediction` are what a leaf adds to the raw prediction, with the
+    learning rate; above leaves the mean of the leaves below, weighted by hessians. `n_samples`
+    counts rows. Other models have None for:
 
     gain : float, the difference of G^2 / (H + l2_regularization) that the split makes, where G and
         H are the sums of gradients and hessians; None: a leaf
