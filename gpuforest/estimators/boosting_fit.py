@@ -28,7 +28,7 @@ from gpuforest.data.binned import BinnedData, FitInput
 from gpuforest.estimators import capabilities, fit_scope
 from gpuforest.estimators.rows import Rows
 from gpuforest.estimators.settings import UNLIMITED, check_some_weight, class_weights_of
-from gpuforest.estimators.task import host_target
+from gpuforest.estimators.task import On, host_target
 from gpuforest.growing.boosted import BoostedCoding, forest_of, joined
 from gpuforest.growing.edges import bin_matrix
 from gpuforest.growing.predict import predict
@@ -68,8 +68,8 @@ class BoostingPlan:
 
 def checked(estimator: Any, rows: Rows, y: Any, backend: Backend) -> Rows:
     """The rows with their target on the host, as the loss takes it."""
-    criterion = criteria.CRITERIA["squared_error"]
-    target = estimator._task.check(y, rows.n_rows, criterion, backend)
+    on = On(criteria.CRITERIA["squared_error"], backend)
+    target = estimator._task.check(y, rows.n_rows, on)
     columns = host_target(target)
     is_one, classes = columns.shape[1] == 1, target.classes
     values = columns if classes is None else [*columns.T]

@@ -22,7 +22,7 @@ from gpuforest.estimators.boosting_fit import BoostingPlan
 from gpuforest.estimators.plan import TrainingPlan
 from gpuforest.estimators.rows import Rows
 from gpuforest.estimators.settings import Settings
-from gpuforest.estimators.task import class_labels, n_outputs
+from gpuforest.estimators.task import On, class_labels, n_outputs
 from gpuforest.growing import isolation, targets
 from gpuforest.growing.edges import bin_matrix, most_bins
 from gpuforest.growing.rounds import refuse_overflow
@@ -77,12 +77,13 @@ def prepare(estimator: Any, given: FitInput, seed: int, backend: Backend) -> Tra
         n_rows, given_weights = rows.n_rows, rows.weights
         if hasattr(given.y, "toarray") and not asked.is_single:  # as scikit-learn's forests
             raise ValueError("sparse multilabel-indicator for y is not supported.")
-        checked = task.check(given.y, n_rows, criterion, backend, seed)
+        on = On(criterion, backend, seed)
+        checked = task.check(given.y, n_rows, on)
         rows = replace(rows, target=checked)
         refuse(estimator, vars(asked) | vars(estimator), rows)
         labels = None if asked.class_weight is None else class_labels(checked)
         drawn = settings.sampling_of(asked, n_rows, given_weights, labels, rows.groups)
-        encoded, blocks = task.encode_target(checked, drawn, criterion, backend), None
+        encoded, blocks = task.encode_target(checked, drawn, on), None
         sampling = judging = encoded.sampling
         if rows.blocks is not None and not asked.is_single:
             blocks = settings.numbered(rows.blocks, sampling)

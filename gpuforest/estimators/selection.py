@@ -22,6 +22,7 @@ from gpuforest.core.target import CheckedTarget
 from gpuforest.data import arrays, validation
 from gpuforest.data.binned import BinnedData, FitInput
 from gpuforest.estimators import bases, ensembles, fit_scope, out_of_bag, params, prepare
+from gpuforest.estimators.task import On
 from gpuforest.explain import importances as measures
 from gpuforest.growing.edges import bin_matrix
 
@@ -164,9 +165,9 @@ def _with_bags(
         out_of_bag.check_rows(sampling, table.shape[0])
         if binned and not fit_scope.same_edges(X.edges, edges):
             raise ValueError("X has other bins than the data that the forest was fitted to")
-        task, criterion = forest._task, criteria.CRITERIA[forest.criterion]
-        checked = task.check(FitInput.of(X, y).y, sampling.n_rows, criterion, backend)
-        encoded = task.encode_target(checked, sampling, criterion, backend)
+        task, for_task = forest._task, On(criteria.CRITERIA[forest.criterion], backend)
+        checked = task.check(FitInput.of(X, y).y, sampling.n_rows, for_task)
+        encoded = task.encode_target(checked, sampling, for_task)
         if not fit_scope.same_coding(encoded.coding, forest.forest_.coding):
             what = "values" if checked.classes is None else "classes"
             raise ValueError(

@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 from gpuforest.backends import registry
 from gpuforest.backends.base import Backend
 from gpuforest.common import arguments, dtypes
-from gpuforest.core.criteria import Criterion
 from gpuforest.core.forest import Forest
 from gpuforest.core.rules import Sampling
 from gpuforest.core.target import CheckedTarget
@@ -22,7 +21,7 @@ from gpuforest.data import arrays
 from gpuforest.data.survival import check_survival
 from gpuforest.estimators import ensembles, fit_scope, forest_methods, params, trees
 from gpuforest.estimators.plan import TrainingPlan
-from gpuforest.estimators.task import Encoded, Task, scored
+from gpuforest.estimators.task import Encoded, On, Task, scored
 from gpuforest.explain import importances, oob, quantile_forest, survival
 from gpuforest.growing import predict as prediction
 from gpuforest.growing.bags import most_draw_weight
@@ -49,21 +48,17 @@ class EventTimes(Task):
     fewest_rows = 2
     out_of_bag_word = "oob"
 
-    def check(
-        self, y: Any, n_rows: int, criterion: Criterion, backend: Backend, seed: int = 0
-    ) -> CheckedTarget:
+    def check(self, y: Any, n_rows: int, on: On) -> CheckedTarget:
         return CheckedTarget(check_survival(y, n_rows))
 
-    def encode_target(
-        self, checked: CheckedTarget, sampling: Sampling, criterion: Criterion, backend: Backend
-    ) -> Encoded:
+    def encode_target(self, checked: CheckedTarget, sampling: Sampling, on: On) -> Encoded:
         y = checked.values
         check_events(y, sampling.weights)
         whole, times = exposures(y, sampling), None
-        rates = backend.asarray(rates_of(y, sampling, whole))
-        how: dict[str, Any] = {"centred": False, "backend": backend}
+        rates = on.backend.asarray(rates_of(y, sampling, whole))
+        how: dict[str, Any] = {"centred": False, "backend": on.backend}
         coding, moments = encode_moments(rates, dtypes.MAX_TOTAL_WEIGHT, **how)
-        if criterion.at_risk:
+        if on.criterion.at_risk:
             rank = np.unique(y[:, 0], return_inverse=True)[1]
             times = np.stack([rank, y[:, 1], whole], axis=1).astype(np.int64)
         return Encoded(coding, moments, weighed(sampling, whole), whole, times)

@@ -45,6 +45,15 @@ class Encoded:
     times: np.ndarray | None = None
 
 
+@dataclass(frozen=True)
+class On:
+    """What a target is checked and encoded for, and the backend that does it."""
+
+    criterion: Criterion
+    backend: Backend
+    seed: int = 0
+
+
 class Task:
     """What a fit predicts. There is one object of each subclass.
 
@@ -55,15 +64,11 @@ class Task:
     fewest_rows = 1
     out_of_bag_word = "OOB"
 
-    def check(
-        self, y: Any, n_rows: int, criterion: Criterion, backend: Backend, seed: int = 0
-    ) -> CheckedTarget:
+    def check(self, y: Any, n_rows: int, on: On) -> CheckedTarget:
         """The target of n_rows rows; a ValueError if it has something wrong."""
         raise NotImplementedError
 
-    def encode_target(
-        self, checked: CheckedTarget, sampling: Sampling, criterion: Criterion, backend: Backend
-    ) -> Encoded:
+    def encode_target(self, checked: CheckedTarget, sampling: Sampling, on: On) -> Encoded:
         """The target as integers."""
         raise NotImplementedError
 
@@ -114,19 +119,15 @@ class Task:
 class Classes(Task):
     """Class labels, of one output or several."""
 
-    def check(
-        self, y: Any, n_rows: int, criterion: Criterion, backend: Backend, seed: int = 0
-    ) -> CheckedTarget:
-        return validation.check_labels(y, n_rows, backend)
+    def check(self, y: Any, n_rows: int, on: On) -> CheckedTarget:
+        return validation.check_labels(y, n_rows, on.backend)
 
-    def encode_target(
-        self, checked: CheckedTarget, sampling: Sampling, criterion: Criterion, backend: Backend
-    ) -> Encoded:
+    def encode_target(self, checked: CheckedTarget, sampling: Sampling, on: On) -> Encoded:
         codes, classes = checked.values, checked.classes
         assert classes is not None
         if len(classes) == 1:
             return Encoded(*targets.encode_classes(codes[0], classes[0]), sampling)
-        return Encoded(*targets.encode_several(codes, classes, backend), sampling)
+        return Encoded(*targets.encode_several(codes, classes, on.backend), sampling)
 
     def scorer(self, checked: CheckedTarget) -> Score:
         assert checked.classes is not None
@@ -165,22 +166,18 @@ class Numbers(Task):
 
     fewest_rows = 2
 
-    def check(
-        self, y: Any, n_rows: int, criterion: Criterion, backend: Backend, seed: int = 0
-    ) -> CheckedTarget:
-        return validation.check_numbers(y, n_rows, criterion, backend)
+    def check(self, y: Any, n_rows: int, on: On) -> CheckedTarget:
+        return validation.check_numbers(y, n_rows, on.criterion, on.backend)
 
-    def encode_target(
-        self, checked: CheckedTarget, sampling: Sampling, criterion: Criterion, backend: Backend
-    ) -> Encoded:
-        y = backend.asarray(checked.values)
+    def encode_target(self, checked: CheckedTarget, sampling: Sampling, on: On) -> Encoded:
+        backend, y = on.backend, on.backend.asarray(checked.values)
         y = y[:, None] if y.ndim == 1 else y
         if sampling.weights is not None and not sampling.weights.all():
             # rows of no weight must not widen the range of the fixed point
             counts = sampling.weights > 0
             first = y[int(np.argmax(counts)), ...]
             y = backend.xp.where(backend.asarray(counts)[:, None], y, first)
-        how: dict[str, Any] = {"centred": criterion.centred, "backend": backend}
+        how: dict[str, Any] = {"centred": on.criterion.centred, "backend": backend}
         coding, moments = targets.encode_moments(y, sampling.most_weight, **how)
         if y.shape[1] > 1:
             _check_grid(y, moments, backend)
@@ -214,10 +211,8 @@ class Numbers(Task):
 class RandomTarget(Numbers):
     """No target: trees of random cuts grow for numbers drawn from the seed."""
 
-    def check(
-        self, y: Any, n_rows: int, criterion: Criterion, backend: Backend, seed: int = 0
-    ) -> CheckedTarget:
-        return CheckedTarget(RandomState(seed % 2**32).uniform(size=n_rows))
+    def check(self, y: Any, n_rows: int, on: On) -> CheckedTarget:
+        return CheckedTarget(RandomState(on.seed % 2**32).uniform(size=n_rows))
 
 
 CLASSES, NUMBERS, NO_TARGET = Classes(), Numbers(), RandomTarget()

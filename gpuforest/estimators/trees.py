@@ -27,7 +27,7 @@ from gpuforest.estimators import params
 from gpuforest.estimators.base import BaseTrees
 from gpuforest.estimators.plan import TrainingPlan
 from gpuforest.estimators.predictors import Classifier, Regressor
-from gpuforest.estimators.task import host_target
+from gpuforest.estimators.task import On, host_target
 from gpuforest.explain import paths, pruning, views
 from gpuforest.explain.pruning import Trial
 from gpuforest.growing import predict as prediction
@@ -98,8 +98,7 @@ class SingleTree(BaseTrees):
             if value not in known:
                 raise ValueError(f"{name}={value!r} is unknown: pass one of {', '.join(known)}")
         leaves = self._leaves(X)
-        check = partial(self._task.check, y, len(leaves), criteria.CRITERIA[self.criterion])
-        checked = run_on_backend(check, **self._chosen(X))
+        checked = run_on_backend(partial(self._checked, y, len(leaves)), **self._chosen(X))
         weights = validation.check_weights(sample_weight, len(leaves))
         trial = self._trial(leaves, self._numbers(checked), weights)
         if method == "reduced_error":
@@ -128,8 +127,7 @@ class SingleTree(BaseTrees):
         candidates = pruning.middles(pruning.path_alphas(alphas, self.forest_.nodes))
         # the last stands for all above it, where every fold's tree is its root
         tried = np.append(candidates[:-1], np.inf)
-        n, criterion = self._sampling_.n_rows, criteria.CRITERIA[self.criterion]
-        checked = self._task.check(y, n, criterion, backend)
+        checked = self._checked(y, self._sampling_.n_rows, backend)
         target = host_target(checked)
         y = np.asarray(arrays.to_host(y)).reshape(target.shape if target.shape[1] > 1 else -1)
         folds = self._folds(target, weights, seed)
@@ -146,6 +144,9 @@ class SingleTree(BaseTrees):
         tested = np.concatenate([test for _, test in folds])
         repeats = len(tested) / len(np.unique(tested))
         self._choose(alphas, candidates, pruning.error_curve(trials, tried, repeats), self.ccp_rule)
+
+    def _checked(self, y: Any, n_rows: int, backend: Backend) -> CheckedTarget:
+        return self._task.check(y, n_rows, On(criteria.CRITERIA[self.criterion], backend))
 
     def _choose(
         self, alphas: np.ndarray, ccp_alphas: np.ndarray, curve: tuple[np.ndarray, ...], rule: str
