@@ -147,14 +147,13 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
         with progress.stage("growing"):
             waves = [wave for wave in (forest, *given.grown) if wave is not None]
             n_trees = n_trees_of(waves) if given.grown else self._most_trees
-            chosen = tuned(plan, self._task, waves, n_trees)
-            plan, waves, n_trees = chosen.plan, chosen.waves, chosen.n_trees
+            plan, waves, n_trees, learned = tuned(plan, self._task, waves, n_trees)
             begin = n_trees_of(waves) if waves else 0
             waves += grow(plan.training, plan.backend, begin, n_trees, plan.pruning)
             if forest is None or n_trees > forest.n_trees:  # else the errors alone are asked for
                 forest = plan.finish(waves, 0)
         self._keep(forest, plan)
-        vars(self).update(out_of_bag.learned(plan, self._task, self.forest_, chosen.learned))
+        vars(self).update(out_of_bag.learned(plan, self._task, self.forest_, learned))
 
     def _keep(self, forest: Forest, plan: TrainingPlan | None = None) -> None:
         """Keep the forest, and what else its fit leaves; plan: None if it was not fitted here."""

@@ -70,12 +70,9 @@ def checked(estimator: Any, rows: Rows, y: Any, backend: Backend) -> Rows:
     """The rows with their target on the host, as the loss takes it."""
     on = On(criteria.CRITERIA["squared_error"], backend)
     target = estimator._task.check(y, rows.n_rows, on)
-    columns = host_target(target)
-    is_one, classes = columns.shape[1] == 1, target.classes
-    values = columns if classes is None else [*columns.T]
-    if is_one and classes is None:
-        values = columns[:, 0]
-    return replace(rows, target=CheckedTarget(values, classes))
+    columns, classes = host_target(target), target.classes
+    numbers = columns[:, 0] if columns.shape[1] == 1 else columns
+    return replace(rows, target=CheckedTarget([*columns.T] if classes else numbers, classes))
 
 
 def read_held(estimator: Any, given: FitInput, train: Rows, backend: Backend) -> Rows:

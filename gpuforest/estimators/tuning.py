@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 from typing import Any
 
@@ -29,27 +29,17 @@ IMPROVEMENT = 0.05  # of the error, as a part of it: tuneRF's
 SHARES, LEAVES = ("sqrt", 1 / 3, 1 / 2, 3 / 4, None), (1, 2, 5, 10, 20)
 
 
-@dataclass(frozen=True, eq=False)
-class Tuned:
-    """What errors out of bag have chosen, or what was given.
-
-    waves : trees that have grown already, the first ones of the forest
-    n_trees : trees of the forest
-    learned : attributes of the fitted estimator
-    """
-
-    plan: TrainingPlan
-    waves: list[Forest]
-    n_trees: int
-    learned: dict[str, Any]
+Tuned = tuple[TrainingPlan, list[Forest], int, dict[str, Any]]
 
 
 def tuned(plan: TrainingPlan, task: Task, waves: list[Forest], n_trees: int) -> Tuned:
-    """Choose what the settings leave to errors out of bag; the trees of `waves` have grown."""
+    """The plan after errors out of bag have chosen what the settings leave to them, the waves that
+    have grown, the number of trees, and the attributes that the fit has learned. The trees of
+    `waves` have grown before."""
     asked, learned = plan.settings, dict[str, Any]()
     converges = asked.n_estimators == "auto"
     if not (asked.by_error or converges) or (n_trees_of(waves) == n_trees and plan.blocks is None):
-        return Tuned(plan, waves, n_trees, learned)
+        return plan, waves, n_trees, learned
     plan = replace(plan, training=keeping_scratch(plan.training))
     error, first_waves = task.error(plan.checked, plan.sample()), list[Forest]()
     evaluation = plan.evaluation
@@ -72,10 +62,10 @@ def tuned(plan: TrainingPlan, task: Task, waves: list[Forest], n_trees: int) -> 
         if converges:
             judges = evaluation.finish(first_waves, 0)
             learned["_judges_"] = judges, evaluation.training.sampling
-        return Tuned(plan.with_tuned(evaluation.pair), waves, n_trees, learned)
+        return plan.with_tuned(evaluation.pair), waves, n_trees, learned
     if converges or (not waves and n_trees >= FIRST_TREES):
         waves = first_waves
-    return Tuned(evaluation, waves, n_trees, learned)
+    return evaluation, waves, n_trees, learned
 
 
 def n_trees_of(waves: list[Forest]) -> int:
