@@ -192,12 +192,11 @@ def _or_cpu(backend: Backend, supports: Callable[[Backend], bool], what: str) ->
     chosen = next((other for other in others if supports(other)), None)
     if chosen is None:
         raise errors.BackendError(f"{what}: {NO_KERNELS}")
-    gpu.logger.warning(
-        "backend %r has no %s: the trees grow on the CPU, on backend %r",
-        backend.name,
-        what,
-        chosen.name,
-    )
+    if backend.name != "numpy":  # which leaves compiled code to the other backend of the CPU
+        gpu.logger.warning(
+            "backend %r has no %s: the trees grow on the CPU, on backend %r",
+            backend.name, what, chosen.name,
+        )  # fmt: skip
     return chosen
 
 
