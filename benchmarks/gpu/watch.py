@@ -95,7 +95,7 @@ class Watch:
         self.depth += 1
         grown = self.grown.setdefault(self.depth, [0, 0])
         grown[0] += slots.n_slots
-        grown[1] += slots.n_held
+        grown[1] += slots.max_rows
 
     def clear(self) -> None:
         """Forget what was seen."""

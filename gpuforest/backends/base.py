@@ -33,8 +33,7 @@ Active = Callable[[], AbstractContextManager[Any]]
 
 
 class Nodes:
-    """The O(nodes) work between kernels, for every backend that has no faster one. It holds
-    nothing: the backend is an argument."""
+    """O(nodes) work between kernels, for backends without faster code; stateless."""
 
     def in_bag(self, backend: Backend, bags: Array) -> tuple[Array, Array, Array]:
         """Rows and weights i32[R] of bags i32[T, N], tree by tree, and offsets i64[T + 1]."""
@@ -47,8 +46,7 @@ class Nodes:
     def roots(
         self, backend: Backend, training: Training, held: tuple[Array, Array, Array], keys: Array
     ) -> Frontier:
-        """The slots of depth 0, from what `in_bag` returned and the roots' keys u64[T], without
-        bounds or features drawn for trees."""
+        """The slots of depth 0, from `in_bag`'s result and the roots' keys u64[T]; no bounds."""
         xp, (rows, weights, offsets) = backend.xp, held
         begin, end, T = offsets[:-1], offsets[1:], keys.shape[0]
         sums, constant = backend.totals(training, rows, weights, begin, end)
@@ -63,21 +61,22 @@ class Nodes:
             depth=xp.zeros(T, dtype=xp.int32),
             rows=rows,
             weights=weights,
-            n_held=rows.shape[0],
+            max_rows=rows.shape[0],
         )
 
     def sort_out(
         self, backend: Backend, training: Training, slots: Frontier, deep_rows: int
     ) -> tuple[Array, Frontier, Frontier]:
-        """The kind of each slot, i8[S] of NONE, LEAF, DEEP and WIDE, and the wide and the deep
-        slots, which have at most `deep_rows` rows. Nothing else in a level waits for the device."""
+        """Kind of each slot, i8[S] of NONE, LEAF, DEEP and WIDE; wide slots; deep slots.
+
+        Deep slots have at most `deep_rows` rows. Only this step of a level waits for the device."""
         xp, n_rows = backend.xp, slots.n_rows
         kind = xp.where(n_rows <= deep_rows, xp.asarray(DEEP, dtype=xp.int8), WIDE)
         kind = xp.where(slots.must_end(xp, training.rules), LEAF, kind)
         kind = xp.where(n_rows == 0, NONE, kind)
         masks = xp.stack([kind == WIDE, kind == DEEP])
         upto = xp.cumulative_sum(xp.astype(masks, xp.int64), axis=1)
-        held = xp.sum(xp.where(masks, slots.n_stored[None, :], 0), axis=1)
+        held = xp.sum(xp.where(masks, slots.local_rows[None, :], 0), axis=1)
         numbers = backend.asnumpy(xp.concat([upto[:, -1], held]))
         n_wide, n_deep, rows_wide, rows_deep = numbers.tolist()
         wide = slots.take(xp, true_positions(xp, upto[0, :], n_wide), rows_wide)
@@ -86,13 +85,12 @@ class Nodes:
     def children(
         self, backend: Backend, training: Training, wide: Frontier, splits: Splits, moved: Moved
     ) -> Frontier:
-        """Two slots for each wide slot, left before right, without bounds, from what
-        `Backend.partition` returned; they hold no rows if it is a leaf."""
+        """Two slots for each wide slot, left before right, no bounds; leaves hold no rows."""
         xp, (rows, weights, n_left) = backend.xp, moved
         size = rows.shape[0]
         begin = (wide.begin + size // 2) % max(size, 1)  # in the other half
         middle = begin + n_left
-        end = begin + xp.where(splits.feature >= 0, wide.n_stored, 0)
+        end = begin + xp.where(splits.feature >= 0, wide.local_rows, 0)
         begin, end = pairs(xp, begin, middle), pairs(xp, middle, end)
         sums = pairs(xp, splits.left, wide.sums - splits.left)
         sides = xp.arange(2, dtype=xp.uint64)
@@ -107,7 +105,7 @@ class Nodes:
             depth=xp.repeat(wide.depth + 1, 2),
             rows=rows,
             weights=weights,
-            n_held=wide.n_held,
+            max_rows=wide.max_rows,
             allowed=wide.allowed,
         )
 
@@ -118,19 +116,16 @@ class Nodes:
         return Frontier.join(backend.xp, parts, rows, weights)
 
     def distinct_rows(self, backend: Backend, sums: Array) -> tuple[np.ndarray, np.ndarray]:
-        """The distinct rows of `sums` i64[V, C] in a canonical order, and the number of each row
-        among them, i64[V], both on the host: see slots.py."""
+        """Distinct rows of `sums` i64[V, C] in canonical order; number of each row, i64[V]."""
         return distinct_rows([backend.asnumpy(sums)])
 
     def wave_bytes(self, backend: Backend, fit: Fit, n_trees: int) -> float:
-        """Bytes of a wave of trees while it grows or is pruned, without bags and grown trees: a
-        level takes the budget, the rows in two halves, and the nodes."""
-        return backend.memory_budget + n_trees * fit.bag_rows * (48 + 12 * fit.n_channels)
+        """Bytes of a wave, without bags and grown trees: budget, rows twice, nodes."""
+        return backend.memory_budget + n_trees * fit.max_bag_rows * (48 + 12 * fit.n_channels)
 
 
 class RowSampling:
-    """Rows drawn at random, and bin edges chosen from them. The methods are given the backend, so
-    that one object serves all; here they work on the host."""
+    """Random rows, and bin edges from them, on the host; stateless: the backend is an argument."""
 
     def bag(
         self, backend: Backend, keys: Array, n_rows: int, n_draws: int, cumulative: Array | None
@@ -146,9 +141,10 @@ class RowSampling:
     def column_edges(
         self, backend: Backend, X: Array, rows: Array | None, weights: Array | None, max_bins: int
     ) -> list[np.ndarray]:
-        """Ascending edges f64[E < max_bins] of each column of X[rows], on the host. X is a real
-        array [N, F] on the host (also sparse) or the device; rows i64[n] (None: all) and weights
-        i32[n] > 0 (None: all are one) are on the host."""
+        """Ascending edges f64[E < max_bins] of each column of X[rows], on the host.
+
+        X : real [N, F] on the host (also sparse) or the device; rows : i64[n] (None: all) and
+        weights : i32[n] > 0 (None: all one), on the host"""
         sample = take_rows(X, rows, backend)
         if not on_host(sample):
             sample = backend.asnumpy(sample.T).T  # contiguous columns, because they are read so
@@ -201,8 +197,7 @@ class Backend(ABC):
         self, training: Training, rows: Array, weights: Array, begin: Array, end: Array,
         sums: Array | None = None,
     ) -> tuple[Array, Array]:  # fmt: skip
-        """Channel sums i64[S, C] of the rows of slots, which may be known already, and whether all
-        targets of a slot are equal, bool[S]."""
+        """Channel sums i64[S, C] of slots, if not given; True where targets are equal, bool[S]."""
 
     @abstractmethod
     def histogram(self, training: Training, slots: Frontier, features: Array) -> Array:
@@ -216,26 +211,22 @@ class Backend(ABC):
 
     @abstractmethod
     def partition(self, training: Training, slots: Frontier, splits: Splits) -> Moved:
-        """Move each slot's rows to the other half, left ones first, unless its feature is -1. Rows
-        and weights may be returned as the same arrays, changed."""
+        """Move each slot's rows, left first, to the other half, unless its feature is -1."""
 
     def project(
         self, training: Training, slots: Frontier, features: Array, weights: Array
     ) -> tuple[Array, Array, Array]:
-        """Codes [R, k] of the rows of all slots in combinations i32[S, k, L], and how sums become
-        codes, low and shift i64[S, k]. A backend without it grows no oblique trees."""
+        """Codes [R, k] in combinations i32[S, k, L], and low, shift i64[S, k]: code of a sum."""
         raise NotImplementedError
 
     def level(self, training: Training, slots: Frontier) -> Splits | None:
-        """The best split of each slot by a cut or a set; None if the backend searches the slots in
-        chunks, by `histogram` and `best_split`."""
+        """The best cut or set of each slot; None: use `histogram` and `best_split`."""
         return None
 
     # subtrees
 
     def deep_rows(self, training: Training, n_rows: int) -> int:
-        """The most rows of a slot that `grow_subtrees` takes, of slots with `n_rows` in all; 0: it
-        takes none. Kinds of split that always grow level by level, or always whole, do not ask."""
+        """Most rows of a slot for `grow_subtrees`; 0: no slot. Some kinds of split do not ask."""
         return 0
 
     def grow_subtrees(self, training: Training, slots: Frontier, kind: SplitKind) -> Subtrees:
@@ -252,11 +243,9 @@ class Backend(ABC):
     def accumulate(
         self, forest: Forest, codes: Array, trees: range, skip: Array | None, total: Array
     ) -> Array:
-        """Add the values of the leaves that rows reach to total f64[N, n_values], and return it.
+        """Add the leaf values that rows reach to total f64[N, n_values] in place, tree by tree.
 
-        Trees of consecutive numbers are added in their order; `skip` bool[len(trees), N] marks
-        pairs of tree and row to leave out. `total` itself may be changed.
-        """
+        skip : bool[len(trees), N], pairs to leave out, or None"""
 
     # boosting
 
@@ -267,20 +256,18 @@ class Backend(ABC):
     # devices and memory
 
     def places(self, training: Training, n: int) -> list[tuple[Training, Backend, Active]]:
-        """At most `n` devices that grow trees at the same time: the training there, its backend,
-        and the context inside which a thread uses that device."""
+        """Up to `n` devices that grow at once: training, backend, context to use it in."""
         return [(training, self, nullcontext)]
 
     def waves(
         self, sampling: Sampling, C: int, n_trees: int, n_words: int = 0, bounded: bool = False
     ) -> tuple[int, Backend, int]:
-        """How many waves of `n_trees` trees of C channels grow at the same time, the backend of
-        each, and the trees of a wave.
+        """Number of concurrent waves of `n_trees` trees with C channels, backend of each, trees of
+        each.
 
-        Each tree takes memory for a bag, and for its rows in two halves; on a device also for split
-        sets of at most `n_words` 64-bit words, and for bounds where its predictions are `bounded`.
-        """
-        tree = 4 * sampling.n_rows + 16 * sampling.bag_rows
+        A tree needs its bag and its rows in two halves; on devices also sets of n_words 64-bit
+        words, and bounds if predictions are `bounded`."""
+        tree = 4 * sampling.n_rows + 16 * sampling.max_bag_rows
         return 1, self, evenly(n_trees, self.memory_budget // max(tree, 1))
 
 
@@ -303,8 +290,7 @@ def take_rows(X: Array, rows: np.ndarray | None, backend: Backend) -> Array:
 
 
 def new_codes(n_rows: int, n_features: int, dtype: Any, backend: Backend) -> Array:
-    """An uninitialised array for codes [N, F]; on the host its columns are contiguous, because a
-    node reads few of them."""
+    """An uninitialised array for codes [N, F]; by columns on the host: a node reads few of them."""
     if backend.on_host:
         return np.empty((n_features, n_rows), dtype).T
     return backend.xp.empty((n_rows, n_features), dtype=dtype)

@@ -1,7 +1,6 @@
-"""What boosting asks of a backend: a round grows K trees from the gradients of the raw predictions
-so far, and adds what their leaves predict.
+"""Boosting on a backend: rounds grow K trees from gradients of the raw predictions, and add leaves.
 
-    raw -> gradients (integers) -> K trees, grown best first -> raw + learning_rate * leaf values
+raw -> gradients (integers) -> K trees, grown best first -> raw + learning_rate * leaf values
 """
 
 from __future__ import annotations
@@ -100,20 +99,21 @@ class Boosting:
         return most, most * self.loss.most_hessian
 
     @property
-    def has_rests(self) -> bool:
-        """Whether leaves' values need the remainders of rounded gradients and hessians, see
-        kernels/gradients. Within monotonic bounds values follow from the sums of the splits."""
+    def has_residual_bits(self) -> bool:
+        """True if leaf values need remainders of rounded gradients, see kernels/gradients.
+
+        Within monotonic bounds values follow from the sums of the splits."""
         return self.loss.is_log and not self.signs.any()
 
     @property
     def hessian_digits(self) -> int:
-        """The bits that the mean hessian of a leaf's rows needs; with fewer, the leaf adds
-        the remainders of rounding. At least 8 less than the bits of the largest hessian."""
+        """Bits that a leaf's mean hessian needs; with fewer the leaf adds remainders of rounding.
+
+        At least 8 less than the bits of the largest hessian."""
         return max(0, min(ENOUGH_BITS, self.bits[1] - 8))
 
     def rules(self, scale: Any, asarray: Callable[[np.ndarray], Any] = np.asarray) -> TreeRules:
-        """The rules of all trees, with the scales of a round; asarray : puts an array where the
-        trees grow."""
+        """The rules of all trees with a round's scales; asarray : puts arrays on a device."""
         return TreeRules(
             kinds=asarray(np.ascontiguousarray(self.matrix.edges.kinds, np.uint8)),
             signs=asarray(np.ascontiguousarray(self.signs, np.int8)),
@@ -145,9 +145,8 @@ def words_of(loss: Loss, weighted: bool, n_rows: int) -> int:
 class Round:
     """The K trees of a round.
 
-    units : what their sums of gradients and of hessians are multiplied by
-    loss : float, the mean loss after it, from a backend that keeps raw predictions; else None
-    """
+    units : factors of the integer sums of gradients and hessians
+    loss : float, mean loss after the round if the backend keeps raw predictions; else None"""
 
     trees: list[GrownTree]
     units: tuple[float, float]
@@ -160,27 +159,24 @@ class Round:
 
 
 class Booster(ABC):
-    """The rounds of one fit. A backend has the steps; their order is written here.
+    """The rounds of one fit: the order of steps is here, the steps are the backend's.
 
-    Raw predictions f64[K, N] are in the `LossOf` that `begin` returns, which all other steps take.
-    """
+    Raw predictions f64[K, N] are in the `LossOf` that `begin` returns and all steps take."""
 
     def __init__(self, boosting: Boosting) -> None:
         self.boosting = boosting
 
     def round(self, raw: np.ndarray, number: int) -> Round | None:
-        """Grow the round of this number, and add what it predicts to the raw predictions; None:
-        gradients are too large for float64.
+        """Grow a round and add its predictions; None: gradients are too large for float64.
 
-        raw : f64[K, N], what the fit begins with; changed, if the fit is watched
-        """
+        raw : f64[K, N], the first raw predictions; updated if the fit is watched"""
         b = self.boosting
         loss = self.begin(raw, number)
         if not self.derive(loss):
             return None
         self.grow(number)
-        if b.has_rests:
-            self.add_rests(loss)
+        if b.has_residual_bits:
+            self.add_residual_bits(loss)
         if b.loss.by_order:
             self.add_quantiles(loss)
             if b.signs.any():
@@ -194,23 +190,19 @@ class Booster(ABC):
 
     @abstractmethod
     def derive(self, loss: LossOf) -> bool:
-        """Compute the scales of the round and the stats of all rows; False if gradients are known
-        to be too large."""
+        """Compute the round's scales and all rows' stats; False: gradients are too large."""
 
     @abstractmethod
     def grow(self, number: int) -> None:
-        """Grow the trees. Their leaves add minus the sum of the gradients by that of the hessians,
-        times the learning rate."""
+        """Grow the trees; leaves add -rate * sum of gradients / sum of hessians."""
 
     @abstractmethod
-    def add_rests(self, loss: LossOf) -> None:
-        """Compute the values of leaves again, from all digits of their sums, where these have too
-        few."""
+    def add_residual_bits(self, loss: LossOf) -> None:
+        """Recompute leaf values from all digits where their sums have too few."""
 
     @abstractmethod
     def add_quantiles(self, loss: LossOf) -> None:
-        """Have leaves add the best constant for their rows instead (Friedman 2001, algorithms 3
-        and 4)."""
+        """Let leaves add the best constant for their rows (Friedman 2001, algorithms 3 and 4)."""
 
     @abstractmethod
     def put_in_order(self) -> None:
@@ -242,11 +234,9 @@ def _root_keys(seed: int, block: int) -> list[int]:
 
 
 def in_monotonic_order(tree: GrownTree, signs: np.ndarray) -> np.ndarray:
-    """What the leaves add, f64[L], cut off where the two sides of a split break its constraint:
-    both at the middle between the leaves that break it most.
+    """Leaf values f64[L], clipped to the middle where the sides of a split break its constraint.
 
-    Quantiles need it: trees grow within the bounds of mean gradients.
-    """
+    Quantiles need it: trees grow within the bounds of mean gradients."""
     values: np.ndarray = tree.leaves["added"].copy()
     feature, _, _, child = nodes.unpack(np, tree.nodes)
     leaves: list[slice] = [slice(0, 0)] * len(feature)  # below each node

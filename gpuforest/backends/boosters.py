@@ -1,7 +1,4 @@
-"""Boosters on the CPU: what grows the rounds of one fit of boosting, on NumPy or compiled.
-
-growing/rounds.py has the order of the steps of a round.
-"""
+"""Boosters on the CPU, on NumPy or compiled; growing/rounds.py has the order of a round's steps."""
 
 from __future__ import annotations
 
@@ -34,7 +31,7 @@ from gpuforest.kernels.boosted_tree.numpy import grow_tree
 from gpuforest.kernels.boosted_tree.records import MOST_STEP, GrownTree, LossOf, Scales, TreeTable
 from gpuforest.kernels.gradients import numba as compiled_gradients
 from gpuforest.kernels.gradients import numpy as gradients
-from gpuforest.kernels.gradients.numpy import REST_BITS
+from gpuforest.kernels.gradients.numpy import RESIDUAL_BITS
 
 Array = Any
 
@@ -97,15 +94,15 @@ class NumpyBooster(Booster):
         ]
 
     @np.errstate(over="ignore")
-    def add_rests(self, loss: LossOf) -> None:
+    def add_residual_bits(self, loss: LossOf) -> None:
         b, rules, scales, leaves = self.boosting, self.rules, self.scales, self.trees[0].leaves
         few_digits = leaves["h"] < leaves["n"] << b.hessian_digits
         few_digits |= np.abs(leaves["g"]) < leaves["n"] << ENOUGH_BITS
         if not few_digits.any():
             return
-        few, finer = leaves[few_digits], 2.0 ** (rules.n_bits - REST_BITS)
-        rests_g, rests_h = self.rests(loss, few).T * finer
-        top, bottom = few["g"] + rests_g, (few["h"] + rests_h) * scales.sum_h + rules.l2
+        few, finer = leaves[few_digits], 2.0 ** (rules.n_bits - RESIDUAL_BITS)
+        residual_g, residual_h = self.residual_bits(loss, few).T * finer
+        top, bottom = few["g"] + residual_g, (few["h"] + residual_h) * scales.sum_h + rules.l2
         values = np.where(
             bottom > 0, -(top * scales.sum_g) / np.where(bottom > 0, bottom, 1.0), 0.0
         )
@@ -114,11 +111,10 @@ class NumpyBooster(Booster):
         few["added"] = np.clip(few["value"] * rules.rate, -MOST_STEP, MOST_STEP)
         leaves[few_digits] = few
 
-    def rests(self, loss: LossOf, leaves: Array) -> Array:
-        """The sums i64[L, 2] of what rounding left of the gradients and hessians of the rows of
-        some leaves of the round's one tree."""
-        rests = gradients.rests(loss, self.rules)[0][self.rows[0]]
-        return np.stack([rests[leaf["begin"] : leaf["end"]].sum(axis=0) for leaf in leaves])
+    def residual_bits(self, loss: LossOf, leaves: Array) -> Array:
+        """Sums i64[L, 2] of remainders of rows' gradients and hessians in a tree's leaves."""
+        residual_bits = gradients.residual_bits(loss, self.rules)[0][self.rows[0]]
+        return np.stack([residual_bits[leaf["begin"] : leaf["end"]].sum(axis=0) for leaf in leaves])
 
     @np.errstate(over="ignore")
     def add_quantiles(self, loss: LossOf) -> None:
@@ -148,8 +144,7 @@ class NumpyBooster(Booster):
 
 
 def ordered_rows(b: Boosting, number: int) -> tuple[Array, int]:
-    """The rows that a round grows from, and then the others, i32[N], both ascending; and how many
-    it grows from."""
+    """Rows i32[N], a round's rows before the others, each part ascending; number of the first."""
     rows, of_rows = np.arange(b.n_rows, dtype=np.int32), b.row_groups
     key = int(hashing.tree_keys(np, b.seed, number, number + 1)[0])
     if of_rows is not None:
@@ -173,8 +168,7 @@ Workspace = tuple[TreeTable, GrownTree, "dict[int, PreparedTree]"]
 
 
 class PreparedTree:
-    """The kernels' calls that grow the tree k of each round in one workspace, on several threads of
-    a team."""
+    """Prepared kernel calls that grow tree k of each round, on a team of threads."""
 
     def __init__(self, booster: NumbaBooster, space: Workspace, k: int, n_threads: int) -> None:
         self.team, (table, self.tree, _) = booster.team, space
@@ -211,9 +205,7 @@ class PreparedTree:
         self.helping += [self.team.begin(self.help_on, 1) for _ in range(lacking)]
 
     def help_on(self, _: int) -> None:
-        """Help until there has been nothing to do for some milliseconds. A thread that sleeps
-        sooner is woken so often that it hardly leaves the processor that the growing thread is on.
-        """
+        """Help until some milliseconds pass without work; waking sleepers disturbs the others."""
         seen, last = 0, monotonic()
         while monotonic() - last < PATIENCE and not self.is_awaited:
             if self.shared[0] != seen:
@@ -259,8 +251,8 @@ class NumbaBooster(NumpyBooster):
         self.team.close()
 
     def by_blocks(self, call: Callable[[int, int, int, Array], None]) -> None:
-        """Have threads call a function of a block's number, its first row and the end of its rows,
-        and scratch f64[3 + K, BLOCK]."""
+        """Call a function of block, first row, end of rows, scratch f64[3 + K, BLOCK] on
+        threads."""
         (K, N, _), n = self.stats.shape, self.n_blocks
 
         def block(i: int) -> None:
@@ -279,13 +271,13 @@ class NumbaBooster(NumpyBooster):
         rules.scale[0] = self.scales
         self.by_blocks(lambda i, *rows: kernel(loss, rules, self.stats, none, *rows))
 
-    def rests(self, loss: LossOf, leaves: Array) -> Array:
+    def residual_bits(self, loss: LossOf, leaves: Array) -> Array:
         sums, n = np.empty((len(leaves), 2), np.int64), min(self.n_blocks, len(leaves))
 
         def part(i: int) -> None:
             begin, end = len(leaves) * i // n, len(leaves) * (i + 1) // n
             scratch = np.empty((7, compiled_gradients.BLOCK))
-            compiled_gradients.rests(
+            compiled_gradients.residual_bits(
                 loss, self.rules, self.rows[0], leaves, begin, end, sums, scratch
             )
 
@@ -293,8 +285,7 @@ class NumbaBooster(NumpyBooster):
         return sums
 
     def grow_trees(self, keys: list[int]) -> None:
-        """Each thread grows an equal number of whole trees. All threads share the work on the
-        remaining trees, one after another."""
+        """Grow as many whole trees on each thread as on others, the rest on all together."""
         K = len(keys)
         trees: dict[int, GrownTree] = {}
 
@@ -383,8 +374,7 @@ def columns_of(matrix: BinnedMatrix, stats: Array) -> records.BoostColumns:
 
 
 def exclusive(codes: Array, n_bins: Array) -> Iterator[list[int]]:
-    """Runs of adjacent features that may share a column: of each its most common code, or -1 of a
-    feature alone."""
+    """Runs of adjacent features that share a column: the most common code of each, -1 if alone."""
     run: list[int] = []
     most = int(np.iinfo(codes.dtype).max)  # codes of a column, without the one for none
     room, used = 0, np.zeros(0, bool)

@@ -1,7 +1,6 @@
 """Whether this process can use a GPU, and if not, why.
 
-Nothing here runs at import. Once a process has initialised CUDA, children that it forks cannot use
-it, so this is found out only when the answer decides something, and then kept.
+It is found out at need and kept: children forked after CUDA's initialisation cannot use it.
 """
 
 from __future__ import annotations
@@ -63,8 +62,8 @@ def usable() -> bool:
 
 @contextmanager
 def device_errors() -> Iterator[None]:
-    """Turn errors of CuPy's surroundings into a BackendError: no memory is left, a library or a
-    header is missing, or the compiler of kernels fails."""
+    """Turn errors of CuPy into BackendError: no memory, no compiler, a missing library or
+    header."""
     try:
         yield
     except Exception as error:
@@ -164,8 +163,7 @@ def _is_memory_error(error: Exception) -> bool:
 
 
 def _is_of_installation(error: Exception) -> bool:
-    """Whether CuPy lacks a library or cannot compile; `RuntimeError` also is an error of Python's
-    own, which counts where CuPy raised it."""
+    """True if CuPy lacks a library or cannot compile; a RuntimeError counts if CuPy raised it."""
     kind = type(error)
     if kind.__name__ in COMPILER_ERRORS and kind.__module__.partition(".")[0] in CUDA_PACKAGES:
         return True

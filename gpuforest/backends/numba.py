@@ -1,7 +1,6 @@
 """The compiled CPU backend: NumPy arrays, Numba kernels, plain threads over slots and rows.
 
-Each thread writes the results of its own slots or rows only, so neither the number of threads nor
-their timing can change a result.
+Each thread writes results of its own slots or rows, so threads and timing change no result.
 """
 
 from __future__ import annotations
@@ -179,8 +178,9 @@ class NumbaBackend(numpy.NumpyBackend):
         return codes
 
     def row_blocks(self, n_rows: int, row_work: int, row_bytes: int = 0) -> list[slice]:
-        """Blocks of rows for the threads. A block fits a core's cache; few rows are one block. The
-        work of a row is counted in values to encode or trees to walk, its bytes are of codes."""
+        """Blocks of rows for the threads; a block fits a core's cache.
+
+        row_work : values to encode or trees to walk for a row. row_bytes : of its codes"""
         shared_out = max(-(-n_rows // (4 * self.n_threads)), MIN_WORK // max(row_work, 1))
         size = max(256, min(MAX_WALKING, MAX_CODES // max(row_bytes, 1), shared_out))
         return [slice(r, min(r + size, n_rows)) for r in range(0, n_rows, size)]
@@ -264,7 +264,7 @@ class NumbaBackend(numpy.NumpyBackend):
         """A task takes a slot and a combination."""
         combining, (S, k, L) = training.combining, features.shape
         data = replace(training.columns, y=NO_LABELS)
-        count = slots.n_stored
+        count = slots.local_rows
         first = np.cumsum(count) - count
         codes = np.empty((k, int(count.sum())), data.codes.dtype)
         low, shift = np.zeros((S, k), np.int64), np.zeros((S, k), np.int64)
@@ -283,11 +283,10 @@ class NumbaBackend(numpy.NumpyBackend):
         return codes.T, low, shift
 
     def deep_rows(self, training: Training, n_rows: int) -> int:
-        """The most rows with which all threads have work to the end: whole trees, if many grow.
+        """The most rows with which all threads are busy to the end: whole trees, if many grow.
 
-        The copied codes must fit the memory. But nodes of fewer rows than bins are always deep,
-        because the wide phase would fill a histogram of all bins for them.
-        """
+        Copied codes must fit the memory. Nodes of fewer rows than bins are always deep, because the
+        wide phase would fill all bins."""
         if training.rules.limited:
             return 0
         matrix = training.matrix
@@ -303,7 +302,7 @@ class NumbaBackend(numpy.NumpyBackend):
     def grow_subtrees(self, training: Training, slots: Frontier, kind: SplitKind) -> Subtrees:
         """Each task of a thread takes some slots, and scratch that another one used."""
         rules, data = training.rules, training.columns
-        n_rows, n_codes, grow = slots.n_stored, training.grown_codes, kind.cpu_kernel(training)
+        n_rows, n_codes, grow = slots.local_rows, training.grown_codes, kind.cpu_kernel(training)
         ready = deque(maxlen=0) if training.matrix.scratch is None else training.matrix.scratch
 
         def scratch_for(most: int, total: int) -> Scratches:
@@ -397,8 +396,7 @@ def joined(parts: list[tuple[Array, ...]]) -> Subtrees:
 
 
 def compiled_walk(forest: Forest, codes: Array) -> tuple[Kernel, Array, tuple[Any, ...]]:
-    """The kernel that walks down a forest's trees, codes [N, F] as its columns [F, N], and its last
-    arguments."""
+    """The kernel that walks down a forest, codes [N, F] as columns [F, N], its last arguments."""
     dtype = np.dtype(np.uint16) if forest.oblique else codes.dtype
     words = np.empty(-(-codes.size * dtype.itemsize // 4), np.uint32)
     columns = words.view(dtype)[: codes.size].reshape(codes.shape[::-1])

@@ -45,12 +45,11 @@ class NumbaCudaSampling(RowSampling):
 
 
 class NumbaCudaBackend(Backend):
-    """Numba CUDA, a thread an element; or its simulator, with NUMBA_ENABLE_CUDASIM=1.
+    """Numba CUDA, one thread an element; or its simulator, with NUMBA_ENABLE_CUDASIM=1.
 
     Raises
     ------
-    BackendError : no GPU can be used, or the simulator is on and the compiler too
-    """
+    BackendError : no GPU, or both the simulator and the compiler are on"""
 
     name = "numba-cuda"
     sampling = NumbaCudaSampling()
@@ -79,10 +78,7 @@ class NumbaCudaBackend(Backend):
         return self.xp.cumulative_sum(count, dtype=self.xp.int64, include_initial=True)
 
     def launch(self, kernel: Any, n: int, *arguments: Any) -> None:
-        """Run a kernel over n elements, on the stream that CuPy uses.
-
-        An argument is a number, an array, or a record of such.
-        """
+        """Run a kernel over n elements on CuPy's stream; arguments: numbers, arrays, records."""
         if n == 0:
             return
         records = [as_tuple(a, self.asarray) if is_dataclass(a) else a for a in arguments]
@@ -175,11 +171,7 @@ class NumbaCudaBackend(Backend):
 
 
 def as_numba(argument: Any) -> Any:
-    """An argument with Numba's arrays instead of CuPy's.
-
-    Numba's documentation says that kernels take CuPy's arrays as arguments, but not that they take
-    records of them. The kernel runs on the stream that CuPy uses, so that it need not wait.
-    """
+    """An argument with Numba's arrays in place of CuPy's, which Numba misses inside records."""
     if isinstance(argument, tuple):
         parts = [as_numba(part) for part in argument]
         return type(argument)(*parts) if hasattr(argument, "_fields") else tuple(parts)

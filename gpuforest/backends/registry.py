@@ -159,8 +159,7 @@ def get_host_backend(n_threads: int = 1) -> Backend:
 
 
 def for_splits(backend: Backend, criterion: Criterion, kind: SplitKind) -> Backend:
-    """The backend; or the CPU's, with a log record, if it does not have this kind of split or
-    criterion."""
+    """The backend; or the CPU's, logged, if this one lacks the kind of split or the criterion."""
     backend = _or_cpu(backend, kind.runs_on, kind.title)
     family = kind.name if kind.name in families.TITLES else "forests"
     if backend.name == "numba" and family not in code.complete:
@@ -175,8 +174,7 @@ def for_splits(backend: Backend, criterion: Criterion, kind: SplitKind) -> Backe
 
 
 def for_boosting(backend: Backend, draws_groups: bool = False) -> Backend:
-    """The backend; or the CPU's, with a log record, if it has no boosting or cannot draw groups for
-    a round."""
+    """The backend; or the CPU's, logged, if this one has no boosting or cannot draw groups."""
     if draws_groups:
         backend = _or_cpu(backend, lambda b: b.on_host, "subsample of groups")
     backend = _or_cpu(backend, lambda b: has(b, "booster"), "gradient boosting")
@@ -204,13 +202,11 @@ def run_on_backend(
     work: Callable[[Backend], R], name: str = "auto", n_threads: int = 1, *, n_rows: int = 0,
     on_device: bool = False,
 ) -> R:  # fmt: skip
-    """The result of `work` on the backend of that name.
+    """The result of `work` on the backend of that name; parameters as of `get_backend`.
 
-    If "auto" chose a GPU and it fails (it has too little memory, or CUDA is not completely
-    installed), a log record says so and the work starts again on the CPU; if kernels for the CPU
-    cannot be compiled, or if little work would wait for them, it starts again on NumPy. If the
-    user named the backend, its error is raised. `get_backend` explains the other parameters.
-    """
+    If "auto" chose a GPU and it fails, the work starts again on the CPU, logged; if kernels cannot
+    be compiled, or little work would wait for them, it starts again on NumPy. A backend that the
+    user named raises its error."""
     with progress.stage("starting"):
         backend = get_backend(name, n_threads, n_rows=n_rows, on_device=on_device)
     may_choose = name == "auto" and not os.environ.get(ENVIRONMENT) and backend.name != "numpy"

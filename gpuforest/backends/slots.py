@@ -16,8 +16,7 @@ SUMS_AT_ONCE = 2**18  # channel sums that are copied at once, at most
 
 
 def true_positions(xp: Any, upto: Array, n: int) -> Array:
-    """The positions i64[n] at which a mask of the running count `upto` i64[S] is true. `xp.nonzero`
-    would wait for a device to learn n."""
+    """Positions i64[n] at which a mask of running count `upto` i64[S] is true; n is known."""
     return xp.searchsorted(upto, xp.arange(1, n + 1, dtype=xp.int64, device=upto.device))
 
 
@@ -27,9 +26,9 @@ def pairs(xp: Any, a: Array, b: Array) -> Array:
 
 
 def bounds_below(xp: Any, slots: Frontier, values: Array, sign: Array) -> Array:
-    """Bounds f64[2 S, 2] of the two sides of each slot's split: one by a feature of sign -1 or 1
-    (i8[S]) divides the slot's bounds at the middle of the values f64[2 S] of its sides.
-    """
+    """Bounds f64[2 S, 2] of both sides of each slot's split by a feature of sign -1 or 1 (i8[S]).
+
+    The middle of the sides' values f64[2 S] divides the slot's bounds."""
     assert slots.bounds is not None
     sides = xp.reshape(values, (-1, 2))
     middle, (least, most) = (sides[:, 0] + sides[:, 1]) * 0.5, (slots.bounds[:, i] for i in (0, 1))
@@ -46,11 +45,10 @@ def all_equal(
     xp: Any, training: Training, sums: Array, begin: Array, end: Array,
     differs: Callable[[Array, Array], Array],
 ) -> Array:  # fmt: skip
-    """Whether all targets of a slot are equal, bool[S], from its sums i64[S, C]: of classes these
-    show it. Equal moments equal their mean, so it is a whole number: only
-    rows of slots with such a mean are compared with it, by `differs` of the slots' ends, which are
-    their beginnings where there is nothing to compare, and means i64[S, K].
-    """
+    """True for slots whose targets are all equal, bool[S], from sums i64[S, C].
+
+    Sums of classes show it. Equal moments have a whole mean: slots with one are compared with means
+    i64[S, K] by `differs`, which takes their ends (equal to `begin` where nothing is compared)."""
     if not sums.shape[0]:
         return begin > end
     if training.target.coding.is_classes:
@@ -62,8 +60,8 @@ def all_equal(
 
 
 def distinct_rows(tables: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct rows of tables i64[..., C] in a canonical order, and the number among them of
-    each row of all tables, i64[V]. Equal rows are found by their hashes."""
+    """Distinct rows of tables i64[..., C] in canonical order, by hashes; number of each row
+    i64[V]."""
     keys = np.concatenate([row_keys(table) for table in tables])
     _, first, number = np.unique(keys, return_index=True, return_inverse=True)
     table, begin = np.empty((len(first), tables[0].shape[1]), np.int64), 0

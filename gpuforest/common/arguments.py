@@ -23,12 +23,10 @@ ENVIRONMENT = "GPUFOREST_NUM_THREADS"
 
 
 def thread_count(n_jobs: int | None, work: int | None = None) -> int:
-    """The number of threads that n_jobs stands for, in this process or joblib's worker.
+    """Number of threads for n_jobs in this process or joblib's worker.
 
-    None is what joblib's context says; where it says nothing, what `processors` says, and less
-    where there is little work. Other numbers are counted as joblib counts them, but bounded:
-    joblib's own count warns in a child process, because it takes jobs for processes.
-    """
+    None: joblib's context, else `processors`, fewer for little work. Other numbers count as in
+    joblib, but bounded: joblib itself warns in child processes."""
     if n_jobs is None:
         if work is not None and work < 2 * LEAST_WORK:
             return 1
@@ -74,8 +72,7 @@ def draw_seed(random_state: Any) -> int:
 
 
 def byte_count(limit: int | str | None) -> int | None:
-    """The bytes of a memory limit: a number, or a text with a unit, such as "2GB", which is 2e9, or
-    "2GiB", which is 2**31; None: no limit. A ValueError for another text."""
+    """Bytes of a memory limit: a number, or text: "2GB" is 2e9, "2GiB" 2**31; None: no limit."""
     if not isinstance(limit, str):
         return None if limit is None else int(limit)
     match = re.fullmatch(r"(\d+(?:\.\d+)?) *([KMGT])(I?)B", limit.strip().upper())

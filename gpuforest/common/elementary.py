@@ -1,7 +1,6 @@
-"""Exponentials and logarithms out of IEEE operations, equal on every machine to the last bit.
+"""Exponentials and logarithms by IEEE operations, equal on every machine to the last bit.
 
-Those of libraries differ in the last bit from machine to machine, and a model would with them.
-Compiled kernels implement the same formulas.
+Those of libraries differ. Compiled kernels implement the same formulas.
 """
 
 from __future__ import annotations

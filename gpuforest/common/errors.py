@@ -2,8 +2,7 @@
 
 
 class ModelFormatError(ValueError):
-    """A model file is cut, foreign, damaged or of an unknown format version; or the forest
-    of a pickle is damaged."""
+    """A model file is cut, foreign, damaged or of an unknown version, or a pickle is damaged."""
 
 
 class BackendError(RuntimeError):

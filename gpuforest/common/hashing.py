@@ -82,9 +82,9 @@ def permute(xp: Any, keys: Array, positions: Array, n: int) -> Array:
 
 
 def positions_of(xp: Any, keys: Array, elements: Array, n: int) -> Array:
-    """Where these elements are in the random orders of range(n): the inverse of `permute`, each of
-    whose steps is undone. Folding is its own inverse, because it folds half of the bits at least.
-    """
+    """Positions of elements in the random orders of range(n): the inverse of `permute`.
+
+    Each step is undone; folding is its own inverse, because it folds at least half of the bits."""
     bits = (n - 1).bit_length()
     if bits == 0:
         return (elements + keys) & 0
@@ -110,8 +110,7 @@ def positions_of(xp: Any, keys: Array, elements: Array, n: int) -> Array:
 
 
 def _inverse(odd: Array) -> Array:
-    """The inverses of odd numbers modulo 2**64, by Newton's steps: each doubles the bits that are
-    right, from three on."""
+    """Inverses of odd numbers modulo 2**64; each of Newton's steps doubles three right bits."""
     inverse = odd
     for _ in range(5):
         inverse = inverse * (2 - odd * inverse)

@@ -1,8 +1,7 @@
 """Threads over work that releases the GIL (NumPy's sorts, compiled kernels).
 
-Threads are made for each call, so nothing survives a fork, and an interrupt drops what has not
-begun. They are daemons, because those of concurrent.futures do all work that is left before they
-let the interpreter exit.
+Each call makes its threads, so nothing survives a fork. They are daemons: an interrupt drops work
+that has not begun.
 """
 
 from __future__ import annotations
@@ -40,8 +39,8 @@ def check_wanted() -> None:
 
 
 def start(work: Callable[[int], None], n: int) -> int:
-    """Start daemons that call work(0), ..., work(n - 1) in the caller's context: fewer, with one
-    record of the log in a process, where the system starts no more. Their number is returned."""
+    """Start daemons that call work(0), ..., work(n - 1) in the caller's context; returns their
+    number, lower (and logged once) where the system starts no more."""
     for i in range(n):
         try:
             threading.Thread(target=copy_context().run, args=(work, i), daemon=True).start()
@@ -62,8 +61,7 @@ def parallel_map(
 ) -> list[R]:
     """`[function(item) for item in items]` on up to `n_threads` threads.
 
-    `done` is called on the caller's thread with the number of items that are finished.
-    """
+    done : called on the caller's thread with the number of finished items"""
     items = list(items)
     results: list[Any] = []
     if n_threads <= 1 or len(items) <= 1:
@@ -108,8 +106,9 @@ def parallel_map(
 
 
 class Team:
-    """Threads that wait for work between calls, because starting some would cost as much as their
-    work. The caller works as one of them; they are fewer where the system starts no more."""
+    """Threads that wait for work between calls, because starting them costs as much as their work.
+
+    The caller works too; they are fewer where the system starts no more."""
 
     def __init__(self, n_threads: int) -> None:
         self._tasks: SimpleQueue[Task | None] = SimpleQueue()
@@ -121,8 +120,7 @@ class Team:
             raise
 
     def run(self, function: Callable[[int], Any], n: int) -> None:
-        """Call function(0), ..., function(n - 1); after an error those that have not begun are
-        left out, and it is raised."""
+        """Call function(0), ..., function(n - 1); an error drops calls that have not begun."""
         if n == 1:  # no other thread is woken for it
             function(0)
             return
@@ -145,8 +143,7 @@ class Team:
             raise errors[0]
 
     def begin(self, function: Callable[[int], Any], n: int) -> SimpleQueue[BaseException | None]:
-        """Have the other threads call function(0), ..., function(n - 1), and do not wait. The
-        queue gets an error or None for each call that has ended."""
+        """Start function(0), ... on the other threads; the queue gets an error or None of each."""
         done: SimpleQueue[BaseException | None] = SimpleQueue()
         for i in range(n):
             self._tasks.put((function, i, done, processor()))
@@ -191,9 +188,7 @@ def processor() -> int:
 def leave(busy: int, i: int) -> None:
     """Move this thread, the i-th of several, to a processor other than the busy one.
 
-    Linux often wakes a thread on the processor of the one that wakes it, where it waits for
-    milliseconds, or makes that one wait, although another processor is idle.
-    """
+    Linux often wakes a thread on the processor that wakes it, although another one is idle."""
     if busy < 0 or processor() != busy:
         return
     allowed = os.sched_getaffinity(0)
@@ -204,8 +199,7 @@ def leave(busy: int, i: int) -> None:
 
 
 def cut_pieces(n_slots: int, n_features: int, n_threads: int) -> np.ndarray:
-    """Pieces (slot, first feature, last), i64[p, 3], so that even one slot gives work to every
-    thread."""
+    """Pieces (slot, first feature, last) i64[p, 3], so that one slot gives work to all threads."""
     size = -(-n_features // (2 * n_threads)) if 2 * n_threads > n_slots else n_features
     ends = [(j, min(j + size, n_features)) for j in range(0, n_features, size)]
     return np.array([(s, *end) for s in range(n_slots) for end in ends])

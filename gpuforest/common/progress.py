@@ -1,7 +1,6 @@
-"""Reports of progress: a stage sends them, and a listener (the command line) may show them.
+"""Reports of progress from stages to a listener, such as the command line.
 
-The listener is held in a context variable, so that reports cost nothing without one, and no
-signature has to pass it on.
+A context variable holds the listener: reports cost nothing without one, and no signature has it.
 """
 
 from __future__ import annotations
@@ -26,9 +25,7 @@ _lines: ContextVar[Lines | None] = ContextVar("lines", default=None)
 
 
 class Lines:
-    """Prints the stages of a fit with their seconds when they have ended; notes of what happens in
-    them, such as rounds of boosting, at most once a second; and from verbose=2 on counts too, ten
-    times a second."""
+    """Prints stages with their seconds, notes once a second, from verbose=2 on counts too."""
 
     def __init__(self, verbose: int) -> None:
         self.counts, self.pause = verbose > 1, PAUSE / 10 if verbose > 1 else PAUSE
@@ -81,8 +78,7 @@ def listening(listener: Listener | None = None) -> Iterator[dict[str, float]]:
 
 @contextmanager
 def stage(name: str) -> Iterator[None]:
-    """Name the work inside, and measure its time for the listener. A stage within a printed one is
-    a part of it."""
+    """Name the work inside and time it for the listener; a stage within a stage is a part of it."""
     lines = _lines.get()
     if lines is not None and _stage.get() != lines.around:
         lines = None

@@ -17,13 +17,11 @@ def blocks(n: int) -> Iterator[slice]:
 
 
 def exact_sum(parts: Iterable[np.ndarray]) -> float:
-    """The sum of all numbers of some arrays, rounded once, and so free of any order; an
-    OverflowError if it is no float64."""
+    """The sum of all numbers, rounded once, free of any order; OverflowError beyond float64."""
     # a list is summed several times as fast as an array
     return math.fsum(chain.from_iterable(part.tolist() for part in parts))
 
 
 def near_one(weight: np.ndarray) -> np.ndarray:
-    """Weights f64[N] times the power of two that brings the largest to 0.5 .. 1, so that no product
-    with them overflows."""
+    """Weights f64[N] times a power of two, the largest in 0.5 .. 1, to avoid overflow."""
     return np.asarray(np.ldexp(weight, -int(np.frexp(float(weight.max()))[1])))

@@ -14,8 +14,7 @@ def one_line(name: object) -> str:
 
 
 def did_you_mean(word: str, words: Iterable[str]) -> str:
-    """The end of an error about an unknown word: the word that was meant, or the first ones that
-    begin with it; "" if no word is near."""
+    """The end of an error about an unknown word: suggestions, or "" if no word is near."""
     from difflib import get_close_matches  # only errors need it
 
     known = list(words)

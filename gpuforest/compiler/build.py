@@ -34,14 +34,12 @@ def compile_one(name: str, targets: list[Target], library: bool = True) -> list[
 
 
 def compile_list(names: list[str], targets: list[Target], keep: Keep) -> bool:
-    """Compile kernels in this process, and keep each as soon as it is ready; False if one cannot be
-    kept."""
+    """Compile kernels in this process, and keep each at once; False if one cannot be kept."""
     return all(keep(name, compile_one(name, targets)) for name in names)
 
 
 def lists_of(names: list[str], n_processes: int) -> list[list[str]]:
-    """Names of kernels, in lists that one process each compiles. Kernels of a module share helpers,
-    but more than two processes need shorter lists."""
+    """Lists of kernels, one a process; kernels of a module stay together for two processes."""
     lists: dict[str, list[str]] = {}
     for name in names:
         module = name.partition("-")[0].rpartition(".")[0]
@@ -91,12 +89,9 @@ def keep_in(folder: Path, targets: list[Target], name: str, codes: list[bytes]) 
 def warm_up(
     families: list[str], n_processes: int, codes: str | None = None, target: str | None = None
 ) -> int:
-    """Compile the kernels of some families that are not on disk for this machine, while no other
-    process does so. What all trees need is left to a process that compiles it already.
+    """Compile the missing kernels of families, unless another process does; the exit status.
 
-    codes, target : see `members`
-    returns : the exit status, see `NOT_KEPT`
-    """
+    codes, target : see `members`"""
     with ExitStack() as locks:
         held = []
         for family in families:

@@ -1,7 +1,7 @@
-"""Loads compiled kernels. Where there is no file of one, processes of Numba's compile its family.
+"""Loads compiled kernels; if a file is missing, processes with Numba compile its family.
 
-The system loads shared libraries. LLVM's library, which takes 40 MB of memory, is needed only
-where kernels could not be linked, or where the system loads no library from the folder of files.
+The system loads shared libraries. LLVM's library, which takes 40 MB, is needed only for kernels
+that could not be linked, or that the system does not load from their folder.
 """
 
 from __future__ import annotations
@@ -89,14 +89,12 @@ def has_compiler() -> bool:
 
 @functools.cache
 def can_run() -> bool:
-    """Whether the compiled kernels are on disk, ready for the system to load, or Numba is
-    installed, which compiles and loads them."""
+    """True if compiled kernels are on disk for the system to load, or Numba is installed."""
     return has_compiler() or objects.all_linked()
 
 
 def loaded(name: str, code: bytes, path: Path) -> Callable[[bytes], int] | None:
-    """The function in the machine code of a kernel, which a file holds; None if the code is a
-    shared library that the system does not load, as where the folder may hold no programs."""
+    """The function in a kernel's machine code; None if the system refuses to load the library."""
     if not objects.is_library(code):
         return loaded_object(name, code)
     try:
@@ -186,8 +184,7 @@ def not_waiting() -> Iterator[None]:
 
 
 def expect(family: str, target: str | None = None) -> None:
-    """Begin to compile a family that a fit is going to need, unless it is on disk. Kernels for this
-    type of target come first."""
+    """Begin to compile a family that a fit will need, kernels for this type of target first."""
     if not has_compiler() or objects.is_complete(family):
         complete.add(family)
     else:
@@ -195,13 +192,12 @@ def expect(family: str, target: str | None = None) -> None:
 
 
 def warm_up(family: str | None, n_jobs: int) -> tuple[int, int]:
-    """Compile kernels ahead of their use: of a family and of what all trees need, or of all
-    families; returns how many were not on disk, and how many there are.
+    """Compile a family and shared kernels, or all; returns how many were missing, and how many
+    exist.
 
     Raises
     ------
-    BackendError : they cannot be compiled here, or not be kept
-    """
+    BackendError : they cannot be compiled here, or not be kept"""
     asked = [*families.TITLES] if family is None else [*{family: None, families.SHARED: None}]
     names = families.members(asked)
     missing = [name for name in names if objects.read(name) is None]
@@ -217,8 +213,7 @@ def warm_up(family: str | None, n_jobs: int) -> tuple[int, int]:
 
 
 def begin(family: str, codes: str, target: str | None) -> tuple[Any, str]:
-    """Begin to compile a family, and what all trees need, for a type of bins, unless a process does
-    or could keep nothing; returns that process, and the family that it was begun for."""
+    """Begin to compile a family, unless a process does already; the process and its family."""
     with _lock:
         found = _builders.get((family, codes))
         if found is None or found[0].poll() not in (None, NOT_KEPT):
@@ -231,8 +226,7 @@ def begin(family: str, codes: str, target: str | None) -> tuple[Any, str]:
 
 
 def watch(process: Any, names: list[str], family: str | None, awaited: str | None = None) -> None:
-    """Wait until the process that compiles kernels has ended, or the one that is awaited is on
-    disk; meanwhile show how many of the `names` of a family, or of all, are there."""
+    """Wait for a process that compiles kernels, or for one kernel, and show the progress."""
     begun, report = time.monotonic(), None
     title = families.TITLES[family] if family else "all families"
     with ExitStack() as shown:
@@ -247,8 +241,7 @@ def watch(process: Any, names: list[str], family: str | None, awaited: str | Non
 
 @contextmanager
 def showing(title: str) -> Iterator[Callable[[int, int], None]]:
-    """Say that kernels are being compiled; what it gives shows how many are, in a bar, on behalf of
-    one thread at a time."""
+    """Say that kernels are being compiled; yields a function that draws the progress bar."""
     if not _shows.acquire(blocking=False):
         yield lambda done, total: None
         return
@@ -267,8 +260,7 @@ def showing(title: str) -> Iterator[Callable[[int, int], None]]:
 
 
 def build_process(*arguments: str) -> Any:
-    """Start a process that compiles kernels, and does not take what lies in the current folder for
-    modules."""
+    """Start a process that compiles kernels, without modules of the current folder."""
     path = [str(objects.PACKAGED.parents[2]), *sys.path]
     env = {name: value for name, value in os.environ.items() if name != "NUMBA_DISABLE_JIT"}
     return subprocess.Popen(

@@ -247,8 +247,7 @@ def is_among(choice: Choice, some: Choice | None) -> bool:
 
 
 def optimise(module: Any, machine: Any, plain: bool) -> None:
-    """As Numba does: first without vectors, which inlines, then with them. Plain code is optimised
-    less, and has none."""
+    """Optimise as Numba does: inline first, then vectorise; plain code less, and no vectors."""
     options = llvm.create_pipeline_tuning_options(0)
     passes = llvm.create_pass_builder(machine, options)
     manager = passes.getModulePassManager()
@@ -266,8 +265,7 @@ def optimise(module: Any, machine: Any, plain: bool) -> None:
 def machine_codes(
     kernel: Kernel, choice: Choice, targets: list[Target], library: bool = True
 ) -> list[bytes]:
-    """The machine code of a kernel for some types, for each of the targets: shared libraries where
-    these are wanted and there is a linker, else object code."""
+    """Machine code of a kernel for each target: shared libraries with a linker, else objects."""
     module, codes = module_of(kernel, choice), []
     for target in targets:
         clone, code = module.clone(), None
@@ -281,8 +279,8 @@ def machine_codes(
 
 
 def linker() -> list[str] | None:
-    """The command of the C compiler, which calls the linker; None if there is none. On systems
-    other than Linux only CC names one, because `cc` of macOS may open a window."""
+    """The C compiler's command; None: none. macOS's `cc` may open a window: only CC counts
+    there."""
     command = shlex.split(os.environ.get("CC", "")) or ["cc"] * (system() == "linux")
     found = system() in LINK and command and shutil.which(command[0])
     return command if found else None

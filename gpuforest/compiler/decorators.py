@@ -170,8 +170,7 @@ Putter = Callable[[Any, list[Any], Choice], None]
 
 
 def putter(spec: Spec) -> Putter:
-    """A function that adds the numbers of an argument, and what its types stand for, to those of
-    the arguments before it."""
+    """A function that appends the numbers of an argument, and its types, to those before it."""
     if isinstance(spec, Optional):
         return optional_putter(spec)
     if isinstance(spec, Record):

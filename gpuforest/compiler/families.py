@@ -1,7 +1,7 @@
-"""Families of kernels: what calls need together, so that the first of them compiles all.
+"""Families of kernels: the kernels that calls need together; the first call compiles all.
 
-A kernel's family follows from its name. Kernels for bins of 16 bits belong to the same family as
-those of 8 bits, but are compiled only where a call needs one of them.
+The name of a kernel tells its family. Twins for bins of 16 bits belong to it, but are compiled when
+a call needs one.
 """
 
 from __future__ import annotations
@@ -47,8 +47,7 @@ def family_of(name: str) -> str:
 
 
 def type_in(name: str, kind: str) -> str | None:
-    """The type, such as "int32", that stands for a `kind`, such as "target", in a kernel's name;
-    None if the kernel takes all such types, or none."""
+    """The type, such as "int32", of a `kind`, such as "target", in a kernel's name, or None."""
     found = re.search(f"-{kind}_([^-]+)", name)
     return found and found[1]
 
@@ -75,16 +74,14 @@ def variants() -> dict[str, tuple[Any, types.Choice]]:
 
 
 def bins_in(name: str) -> str | None:
-    """The type of bins in a kernel's name; None if the kernel takes no bins, or those of both types
-    as one type."""
+    """The type of bins in a kernel's name; None if it takes no bins, or both types as one."""
     return None if "code" in variants()[name][0].given else type_in(name, "code")
 
 
 def members(
     families: Collection[str], codes: str | None = None, target: str | None = None
 ) -> list[str]:
-    """The names of the kernels of some families for bins of a type; None: of both types. Kernels
-    for a type of target come first, and kernels for the other type last."""
+    """Kernels of families for a type of bins (None: both), those for `target` first."""
     names = [
         name
         for name in variants()

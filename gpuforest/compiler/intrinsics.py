@@ -1,5 +1,4 @@
-"""What kernels do that Python has no word for. As Python functions these serve one thread;
-lowering.py has what they are in compiled kernels."""
+"""What kernels do that Python has no word for, for one thread; lowering.py compiles it."""
 
 from __future__ import annotations
 
@@ -31,8 +30,7 @@ def total(four: Any) -> Any:
 
 
 def add_pair(cells: Any, at: Any, stats: Any, i: Any) -> None:
-    """Add stats[i] and stats[i + 1] to cells[at] and cells[at + 1], i64[...] both, as one
-    vector."""
+    """Add stats[i], stats[i + 1] to cells[at], cells[at + 1], i64[...], as one vector."""
     cells[at] += stats[i]
     cells[int(at) + 1] += stats[int(i) + 1]
 
@@ -63,6 +61,5 @@ def prefetch(array: Any, index: Any) -> None:
 
 
 def times(a: Any, b: Any) -> Any:
-    """A product that is rounded before something is added to it, as the reference's is. Numba fuses
-    no products and sums on a CPU; it would on a GPU, where this is replaced."""
+    """A product rounded before a sum, as the reference's; replaced on GPUs, where Numba fuses."""
     return a * b

@@ -73,8 +73,7 @@ _logged: set[str] = set()
 
 
 def folders(make: bool = False) -> Iterator[Path]:
-    """The folders of compiled kernels besides the package's; new files go to the first that can
-    be written to. `make` creates the temporary folder, which comes last."""
+    """Folders of compiled kernels, the writable first; `make` creates the temporary one."""
     if chosen := os.environ.get("NUMBA_CACHE_DIR"):
         yield Path(chosen) / "gpuforest"
     elif (users := _users_cache()).is_absolute():  # a user without a home has "~/.cache"
@@ -93,8 +92,7 @@ def _users_cache() -> Path:
 
 
 def _temporary(make: bool) -> Path | None:
-    """The user's own folder for temporary files; None if another user could write to it, because
-    code that is read from there is run."""
+    """The user's temporary folder; None if others could write code there, which would be run."""
     user = os.getuid() if hasattr(os, "getuid") else None
     try:
         folder = Path(tempfile.gettempdir()) / f"gpuforest-{'' if user is None else user}"
@@ -108,13 +106,7 @@ def _temporary(make: bool) -> Path | None:
 
 
 def check_trusted(folder: Path, file: Path | None = None) -> None:
-    """Check that only this user and root could have put code into one of `folders`, or into a file
-    there.
-
-    Raises
-    ------
-    PermissionError : another user could
-    """
+    """Raise PermissionError if another user could have put code into a folder, or into `file`."""
     if not hasattr(os, "getuid"):
         return
     # the folder above may be shared as /tmp is: nobody replaces there what others own
@@ -133,8 +125,7 @@ def check_trusted(folder: Path, file: Path | None = None) -> None:
 
 
 def usable(name: str) -> Iterator[tuple[Path, bytes]]:
-    """The files of a kernel for this machine that are whole and made from these sources, the best
-    first, and the machine code in them."""
+    """A kernel's whole files of this machine and these sources, best first; its machine code."""
     for path in files_of(name):
         try:
             if path.parent != PACKAGED:
@@ -169,12 +160,7 @@ def read(name: str) -> bytes | None:
 
 
 def unpacked(name: str, content: bytes) -> bytes | None:
-    """The machine code of a kernel in a file's content; None if it was made from other sources.
-
-    Raises
-    ------
-    ValueError : the content is damaged
-    """
+    """The machine code in a file's content; None: from other sources; ValueError: damaged."""
     rest = content[:-DIGEST]
     if hashlib.sha256(rest).digest() != content[-DIGEST:]:
         raise ValueError("its digest is another")
@@ -203,8 +189,7 @@ def save(path: Path, name: str, code: bytes) -> None:
 
 
 def suffix_of(code: bytes) -> str:
-    """What ends the names of files of such machine code, by the head of its format: ELF, Mach-O
-    or that of Windows."""
+    """The ending of names of files of machine code, by the head of ELF, Mach-O or Windows."""
     if code.startswith(b"\x7fELF") and code[16] == 3:
         return ".so"
     if code.startswith(b"\xcf\xfa\xed\xfe") and code[12] == 6:
@@ -235,9 +220,8 @@ def prepare(folder: Path) -> None:
 
 
 def lock(name: str, wait: bool = True) -> IO[bytes] | None:
-    """An open file that this process alone may have, in the folder of new kernels. The system
-    takes it away from a process that ends, however it ends. None where no folder can be written
-    to, or where another process has it and this one does not wait."""
+    """An open file that this process alone has, until it ends; None if there is no folder, or
+    another process has it and this one does not wait."""
     for folder in folders(make=True):
         try:
             prepare(folder)
@@ -302,14 +286,12 @@ def _forget_old_versions(folder: Path, name: str) -> None:
 
 
 def is_complete(family: str) -> bool:
-    """Whether `gpuforest.compiler.build` has compiled all kernels of a family for this machine, and
-    written a file without code, which says so."""
+    """True if all kernels of a family are compiled, which a file without code marks."""
     return any(read(mark) is not None for mark in (ALL, f"{ALL}-{family}"))
 
 
 def all_linked() -> bool:
-    """Whether all kernels for this machine are on disk, and none is object code, which only
-    llvmlite loads."""
+    """True if all kernels for this machine are shared libraries on disk."""
     found = next(usable(ALL), None)
     return found is not None and not any(
         path.suffix == ".o" and not path.name.startswith(ALL) for path in found[0].parent.iterdir()
@@ -317,8 +299,7 @@ def all_linked() -> bool:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all, so that another process never reads a part, and one that
-    runs the code of an older file of this name keeps that."""
+    """Write a file whole or not at all; processes that run an older one keep it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.{uuid.uuid4().hex[:16]}")
     try:
@@ -339,9 +320,9 @@ def log_once(kind: str, message: str) -> None:
 
 @cache
 def sources() -> dict[str, tuple[bytes, list[str]]]:
-    """All modules that kernels are made from, by their names in this package: a hash of the text,
-    and the modules of this package that it imports. They are read at once, so that a process never
-    takes code of files that replace them later."""
+    """Hash of the text, and imports, of each module that kernels are made from, by name.
+
+    They are read at once, so that a process never mixes versions."""
     modules, left = dict[str, tuple[bytes, list[str]]](), [COMPILER, *MODULES]
     while left:
         if (module := left.pop()) not in modules:

@@ -49,8 +49,7 @@ class Target(NamedTuple):
 
 @functools.cache
 def levels() -> list[Target]:
-    """The levels of processors for which a wheel holds code, those that this machine has, the
-    highest first."""
+    """Levels of processors in a wheel that this machine has, the highest first."""
     every, found = all_levels(), list[Target]()
     features = host_features() if every[1:] else set[str]()
     for target in reversed(every):  # a level has all that is below it
@@ -95,8 +94,7 @@ def numpy_features() -> set[str]:
 
 
 def target_machine(target: Target, library: bool) -> Any:
-    """What LLVM makes object code with, for a shared library that runs at any address, or for
-    LLVM's loader, which may put code and constants far apart."""
+    """LLVM's machine for a shared library, which runs at any address, or for its own loader."""
     import llvmlite.binding as llvm
 
     if triple := os.environ.get(TRIPLE):

@@ -80,8 +80,7 @@ class BinEdges:
 
     @cached_property
     def missing_code(self) -> int:
-        """The code of a missing value, above every bin of every feature. Above the bins of a
-        categorical one a bin stays free: there, missing is one more category in any order."""
+        """Code of missing values; below it a categorical feature keeps a bin free for them."""
         spare = self.kinds == dtypes.CATEGORICAL if len(self.kinds) else 0
         return int((self.n_bins + spare).max())
 
@@ -107,9 +106,10 @@ class BinEdges:
 
     @cached_property
     def coordinates(self) -> np.ndarray:
-        """Where each bin lies between the feature's first and last bin, 0 to 65,534: i32[F, B];
-        of categories their codes, and 0 for missing values. A bin is at the middle of its edges,
-        see `middles`; neighbours differ by one at the least."""
+        """Place of each bin between the feature's first and last, 0 to 65,534: i32[F, B].
+
+        Codes for categories, 0 for missing values; else from `middles`, neighbours at least one
+        apart."""
         coordinates = np.zeros((self.n_features, self.n_codes), np.int32)
         for f, n in enumerate(self.n_bins):
             number = np.arange(n)
@@ -123,9 +123,11 @@ class BinEdges:
         return coordinates
 
     def middles(self, f: int) -> tuple[np.ndarray, float]:
-        """The middles of a numeric feature's bins, f64[n_bins > 1], divided by the second result,
-        so that their differences are finite. The first and the last bin, which have one edge, lie
-        as far from it as the middle of the bin beside."""
+        """Middles of a numeric feature's bins f64[n_bins > 1] over the second result, to stay
+        finite.
+
+        The first and last bin, with one edge, lie as far from it as the middle of the bin
+        beside."""
         e = self.values[self.offsets[f] : self.offsets[f + 1]]
         unit = max(abs(float(e[0])), abs(float(e[-1])), TINY)
         e = e / unit
@@ -145,8 +147,7 @@ class BinEdges:
 
 @dataclass(frozen=True, eq=False)
 class BinnedMatrix:
-    """The training data as the engine sees them: codes u8 or u16 [N, F], in the backend's order in
-    memory, which may pad rows to more than F codes."""
+    """Training data: codes u8 or u16 [N, F] in the backend's memory order, rows possibly padded."""
 
     codes: Array
     n_bins: Array  # i32[F], on the backend's device

@@ -107,15 +107,13 @@ class Criterion:
         return xp.sum(sums, axis=-1) if self.of_classes else sums[..., 0]
 
     def side_value(self, xp: Any, sums: Array) -> Array:
-        """Mean f64[...] of the second channel: the share of the second of two classes, or the
-        mean of the first moment."""
+        """Mean f64[...] of the second channel: share of the second class, or first mean."""
         n = self.side_weight(xp, sums)
         n = xp.where(n > 0, n, 1)
         return xp.astype(sums[..., 1], xp.float64) / xp.astype(n, xp.float64)
 
     def side_score(self, xp: Any, sums: Array) -> Array:
-        """Score f64[...] of a set of rows from its channel sums i64[..., C]; minus infinity if the
-        side has no weight, or if the criterion forbids it."""
+        """Score f64[...] of channel sums i64[..., C]; -inf without weight or if forbidden."""
         n = self.side_weight(xp, sums)
         is_allowed = n > 0
         score = self.score(xp, sums, xp.where(is_allowed, n, 1))
@@ -136,8 +134,8 @@ class Criterion:
 
 
 def log_int(xp: Any, n: Array) -> Array:
-    """Natural logarithm f64[...] of integers n >= 1, i64[...], equal on every backend: it uses
-    shifts, comparisons and the four IEEE operations only."""
+    """ln(n) f64[...] of integers n >= 1, i64[...], by IEEE operations and shifts: equal
+    everywhere."""
     e, rest = xp.zeros_like(n), n
     for step in (32, 16, 8, 4, 2, 1):
         big = rest >= 2**step

@@ -58,17 +58,17 @@ class Fit:
         return min(self.n_rows, SAMPLE_ROWS)
 
     @cached_property
-    def bag_rows(self) -> int:
+    def max_bag_rows(self) -> int:
         """The expected number of distinct rows in a bag."""
         drawn, N = self.sampling.n_draws, self.n_rows
         if not drawn or self.sampling.distinct:
-            return self.sampling.bag_rows
+            return self.sampling.max_bag_rows
         return math.ceil(-N * math.expm1(-drawn / self.sampling.units.n_rows))
 
     @cached_property
     def leaves(self) -> tuple[int, int]:
         """The numbers of a tree's leaves: all, and those at `max_depth`."""
-        R, rules = self.bag_rows, self.rules
+        R, rules = self.max_bag_rows, self.rules
         most = R / max(rules.min_rows_leaf, rules.min_rows_split / 2)
         if self.is_classes:
             C = max(self.n_channels, 2)
@@ -88,8 +88,7 @@ class Fit:
         return self.is_classes and rules.min_rows_leaf == 1 and rules.min_rows_split == 2
 
     def leaf_rows(self, n_trees: float, growing: bool = False) -> float:
-        """Rows of the leaf table of n_trees whole trees, or of growing ones: pure leaves of a class
-        and a weight share a row, if the weights are counts of draws."""
+        """Rows of the leaf table of whole or growing trees; equal pure leaves share a row."""
         (leaves, deepest), drawn = self.leaves, self.sampling
         in_scratch = growing and (drawn.factors is not None or drawn.balance)
         if not self.is_pure or self.reweighted or drawn.multiplies or in_scratch:
@@ -100,8 +99,7 @@ class Fit:
         return min(leaves * n_trees, deepest * n_trees + times * weights * self.n_channels)
 
     def level_bytes(self, n_trees: int, n_words: int) -> float:
-        """Bytes that a wave holds for its nodes, of at most n_words words, until its trees are put
-        together."""
+        """Bytes that a wave holds for nodes of at most n_words words each."""
         node = 150 + 24 * self.n_channels + 8 * n_words
         return n_trees * 2 * self.leaves[0] * node
 
@@ -129,12 +127,11 @@ def walked_at_once(n_rows: int, budget: int) -> int:
 
 
 def truncated_tree(leaves: float, max_depth: int) -> tuple[int, int]:
-    """Leaves of a random binary search tree of n leaves, cut off at `max_depth`, and those there:
-    2**j P(Poisson(ln n) >= j) nodes lie j levels below the root.
+    """Leaves of a random search tree of n leaves cut off at `max_depth`, and leaves at that depth.
 
-    Trees of 40,000 rows, cut off 6 to 20 levels below their roots, had 1.0 to 1.1 times as many
-    nodes on data like HIGGS, and 0.6 to 1.0 times as many in regression.
-    """
+    2**j P(Poisson(ln n) >= j) nodes lie j levels below the root. Trees of 40,000 rows, cut off 6 to
+    20 levels below their roots, had 1.0 to 1.1 times as many nodes on data like HIGGS, and 0.6 to
+    1.0 times in regression."""
     if leaves < 2:
         return 1, 1
     mean, above, chance = math.log(leaves), 0.0, 1.0

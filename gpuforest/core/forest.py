@@ -100,8 +100,7 @@ class Forest:
 
     @cached_property
     def set_at(self) -> np.ndarray:
-        """The word of `sets` where each node's set begins, i64[M]; i64[0] if no node has a set.
-        The sets are in the order of the nodes."""
+        """First word in `sets` of each node's set, i64[M], ascending; i64[0] without sets."""
         if not len(self.sets):
             return np.zeros(0, np.int64)
         words = self.n_words(self.nodes)
@@ -113,13 +112,11 @@ class Forest:
 
     @property
     def coordinates(self) -> np.ndarray | None:
-        """The coordinates i32[F, B] that splits by several features add up; None if all splits are
-        by one feature."""
+        """Coordinates i32[F, B] that splits add up; None if each split has one feature."""
         return self.edges.coordinates if self.oblique else None
 
     def terms(self, splits: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The features of splits i64[n], one after another: the position in `splits` i64[...], the
-        feature i64[...] and its weight without a sign i64[...], 1 of a feature alone."""
+        """Features of splits i64[n]: index in `splits`, feature, unsigned weight, i64[...]."""
         n = combined(self.nodes[splits]) * self.oblique
         alone = np.flatnonzero(n == 0)
         feature = (self.nodes[splits[alone]] >> np.uint64(FEATURE_SHIFT)).astype(np.int64)
@@ -139,8 +136,7 @@ class Forest:
         )
 
     def n_summed(self, nodes: np.ndarray) -> np.ndarray:
-        """The number of features that nodes u64[...] add up, i64[...]; 0 where it is one, or a
-        leaf."""
+        """Number of features that nodes u64[...] add up, i64[...]; 0: one feature, or a leaf."""
         return combined(nodes) if self.oblique else np.zeros(len(nodes), np.int64)
 
     @cached_property
@@ -151,8 +147,7 @@ class Forest:
 
     @cached_property
     def values(self) -> np.ndarray:
-        """What each row of the leaf table adds to a prediction, f64[V, n_values]: votes, each times
-        the weight of the leaf's tree, or other values as they are."""
+        """Values f64[V, n_values] that leaves add to predictions: votes times weight, or others."""
         values, leaf = self.leaf_values, is_leaf(self.nodes)
         if values is None:
             values = self.coding.values(self.leaf_sums)
@@ -171,8 +166,7 @@ class Forest:
         return self.coding.votes(values) if self.combine == "votes" else values
 
     def combined(self, sums: Any, n_trees: int | None = None) -> Any:
-        """The predictions of the first trees, or of all, from the sums over them; both
-        f64[N, n_values]. `predict` computes medians."""
+        """Predictions f64[N, n_values] of the first trees, or all, from sums; no medians."""
         if self.combine == "sum":
             return sums
         if self.tree_weights is not None:
@@ -196,8 +190,7 @@ class Forest:
 
     @cached_property
     def sparse_values(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The nonzero values, of classes: the first of each leaf i64[V + 1], their columns i32[n],
-        and the values f64[n]."""
+        """Nonzero values of classes: first of each leaf i64[V + 1], column i32[n], value f64[n]."""
         nonzero = self.values != 0
         counts = np.count_nonzero(nonzero, axis=1)
         return (
@@ -243,8 +236,7 @@ class Forest:
         return self.added_up(sums, first, last)
 
     def added_up(self, sums: np.ndarray, first: int, last: int) -> np.ndarray:
-        """`sums` i64[m, ...], which holds sums of the leaves of the trees first .. last - 1, with
-        the sums of every split written into it."""
+        """`sums` i64[m, ...] of leaves, with the sum of every split written into it."""
         begin, levels = self.tree_offsets[first], self.levels(first, last)
         leaf = is_leaf(self.nodes[begin : self.tree_offsets[last]])
         for parents, children in zip(levels[-2::-1], levels[:0:-1], strict=True):
@@ -255,8 +247,7 @@ class Forest:
 
 
 def joined(trees: list[Forest]) -> Forest:
-    """The trees of several forests, which have the same edges and coding, as one forest. Each
-    forest keeps its own rows of the leaf table, equal or not."""
+    """Trees of several forests with equal edges and coding as one; leaf tables are concatenated."""
     rows = np.cumsum([0] + [len(tree.leaf_sums) for tree in trees]).astype(np.uint64)
     nodes = [
         tree.nodes + np.where(is_leaf(tree.nodes), first, np.uint64(0))
@@ -303,10 +294,7 @@ BLOCK_NODES = 2**15  # nodes checked at once, which stay in a cache: twice as fa
 
 
 def check_forest(forest: Forest) -> None:
-    """Raise ModelFormatError unless the forest is one that could have been grown.
-
-    After this, walking any codes down any tree ends at a row of the leaf table.
-    """
+    """Raise ModelFormatError unless every walk of any codes ends at a row of the leaf table."""
     try:
         need(type(forest.seed) is int and 0 <= forest.seed < 2**64, "a seed that is none")
         _check_edges(forest.edges)
@@ -476,12 +464,10 @@ def _check_tree_weights(forest: Forest) -> None:
 
 
 def _check_trees(forest: Forest) -> None:
-    """Leaves are rows of the leaf table, splits are on bins, and each tree hangs together.
+    """Check that leaves are rows of the leaf table, splits are on bins, and each tree is connected.
 
-    Siblings are neighbours, so the nodes below the root are pairs, at 1 and 2, 3 and 4, ...
-    Every split points at a pair of its own tree, behind itself; there are as many splits as
-    pairs; and every pair is met: so each is met once.
-    """
+    Siblings are neighbours: pairs at 1 and 2, 3 and 4, ... Every split points at a later pair of
+    its tree; splits and pairs are equally many, and each pair is met: so each is met once."""
     nodes, offsets, n_bins = forest.nodes, forest.tree_offsets, forest.edges.n_bins
     need_list(nodes, np.uint64, "nodes")
     check_offsets(offsets, len(nodes), "tree_offsets")

@@ -1,5 +1,4 @@
-"""The records of a loop over levels: open nodes of all trees, their splits, grown subtrees, and
-trees as kernels walk them. See rules.py on how fields reach kernels."""
+"""Records of the loop over levels: open nodes, splits, subtrees, trees to walk; see rules.py."""
 
 from __future__ import annotations
 
@@ -43,7 +42,7 @@ class Frontier:
     depth: Annotated[Array, "i32[S]"]  # levels above the slot
     rows: Annotated[Array, "i32[R]"]  # row numbers by slot, ascending
     weights: Annotated[Array, "i32[R]"]  # of these rows in the bag
-    n_held: int  # at least the number of rows that all slots hold
+    max_rows: int  # at least the number of rows that all slots hold
     # bounds of the means of a slot's second channel, for monotonic predictions
     bounds: Annotated[Array | None, "f64[S, 2]"] = None
     allowed: Annotated[Array | None, "bool[T, F]"] = None  # features drawn for trees; None: all
@@ -64,7 +63,7 @@ class Frontier:
         return PER_SLOT if self.bounds is None else (*PER_SLOT, "bounds")
 
     @cached_property
-    def n_stored(self) -> Array:
+    def local_rows(self) -> Array:
         """Number of rows that each slot holds, i64[S]."""
         return self.end - self.begin
 
@@ -72,10 +71,10 @@ class Frontier:
         """A range of the slots, as views."""
         return replace(self, **{name: getattr(self, name)[slots, ...] for name in self.per_slot})
 
-    def take(self, xp: Any, slots: Array, n_held: int) -> Frontier:
-        """The slots numbered `slots` i64[n], which hold `n_held` rows together."""
+    def take(self, xp: Any, slots: Array, max_rows: int) -> Frontier:
+        """The slots numbered `slots` i64[n], which hold `max_rows` rows together."""
         taken = {name: xp.take(getattr(self, name), slots, axis=0) for name in self.per_slot}
-        return replace(self, **taken, n_held=n_held)
+        return replace(self, **taken, max_rows=max_rows)
 
     def with_room(self, xp: Any) -> Frontier:
         """The frontier with a second half of `rows` and `weights`, for splits to move rows to."""
@@ -97,9 +96,9 @@ class Frontier:
     @classmethod
     def join(cls, xp: Any, parts: list[Frontier], rows: Array, weights: Array) -> Frontier:
         """The slots of several frontiers of one wave."""
-        names, held = parts[0].per_slot, sum(p.n_held for p in parts)
+        names, held = parts[0].per_slot, sum(p.max_rows for p in parts)
         arrays = {name: xp.concat([getattr(p, name) for p in parts], axis=0) for name in names}
-        return cls(**arrays, rows=rows, weights=weights, n_held=held, allowed=parts[0].allowed)
+        return cls(**arrays, rows=rows, weights=weights, max_rows=held, allowed=parts[0].allowed)
 
     def must_end(self, xp: Any, rules: Rules) -> Array:
         """Whether a slot is a leaf whatever its features are, bool[S]."""

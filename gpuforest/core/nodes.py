@@ -56,16 +56,14 @@ def has_set(nodes: Array) -> Array:
 
 
 def combined(nodes: Array) -> Array:
-    """The number of features in the combinations that nodes u64[...] of an oblique forest split
-    by, i64[...]; 0 for other splits and for leaves."""
+    """Number of features in combinations at nodes u64[...], i64[...]; 0: another node."""
     bin = (nodes & BIN_MASK).astype("int64")
     by_sum = (bin > OBLIQUE_BIN) & (bin < SET_BIN) & ~is_leaf(nodes)
     return (bin - OBLIQUE_BIN) * by_sum
 
 
 def words_of(xp: Any, nodes: Array, set_words: Array, oblique: bool) -> Array:
-    """The number of words of each node's set (set_words i64[F] of its feature) or combination (in
-    an `oblique` forest), i64[M]."""
+    """Words of each node's set (set_words i64[F]) or combination (if `oblique`), i64[M]."""
     by_set = has_set(nodes)
     feature = xp.astype(nodes >> FEATURE_SHIFT, xp.int64)
     words = xp.where(by_set, xp.take(set_words, xp.where(by_set, feature, 0)), 0)

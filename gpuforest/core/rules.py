@@ -1,5 +1,4 @@
-"""The rules for growing trees and for drawing bags. Each record is declared once: compiler/types.py
-and kernels/shared/structs.py say how its fields reach kernels."""
+"""The rules for growing trees and drawing bags; compiler/types.py and structs.py pass them on."""
 
 from __future__ import annotations
 
@@ -42,8 +41,7 @@ class Rules:
 
     @property
     def limited(self) -> bool:
-        """Whether cuts have limits that only some deep phases keep: the least weight of a side, or
-        monotonic constraints."""
+        """True if cuts have a least weight or monotonic constraints; few deep phases keep them."""
         return self.min_weight_leaf > 1 or len(self.signs) > 0
 
     @property
@@ -93,8 +91,9 @@ class Sampling:
 
     @property
     def most_drawn(self) -> int:
-        """How often a bag counts a group at most, so that no sum can overflow. A group is drawn
-        more often with a chance below 10**-30 (Chernoff's bound), which means never."""
+        """Limit of a group's draws in a bag, so that sums do not overflow.
+
+        More draws have a chance below 10**-30 (Chernoff's bound)."""
         if self.distinct:
             return 1
         return min(self.n_draws, 32 + 4 * -(-self.n_draws // self.units.n_counted))
@@ -132,21 +131,22 @@ class Sampling:
         return int(self.weights.sum(dtype=np.int64))
 
     @property
-    def bag_rows(self) -> int:
+    def max_bag_rows(self) -> int:
         """The greatest number of rows that a bag can hold."""
         if self.groups is not None:
             return int(np.sort(np.bincount(self.groups))[-self.n_draws :].sum())
         return min(self.n_rows, self.n_draws) if self.n_draws else self.n_rows
 
     @property
-    def likely_rows(self) -> int:
-        """A number of rows that a bag exceeds with a chance below 10**-15, by Hoeffding's bound:
-        the rows that are hit have a variance below n / 4, or a quarter of the sum of the squares of
-        groups' rows, and draws of unequal weights hit fewer."""
+    def likely_bag_rows(self) -> int:
+        """Number of rows that a bag exceeds with a chance below 10**-15, by Hoeffding's bound.
+
+        The number of rows hit has a variance below n / 4, or a quarter of the squared sizes of
+        groups; draws of unequal weights hit fewer."""
         n, draws, squares = self.units.n_counted, self.n_draws, self.n_rows
         if not draws or self.distinct or n < 2:
-            return self.bag_rows
+            return self.max_bag_rows
         if self.groups is not None:
             squares = int((np.bincount(self.groups) ** 2).sum())
         expected = -self.n_counted * math.expm1(draws * math.log1p(-1 / n))
-        return min(self.bag_rows, math.ceil(expected + 4.5 * math.sqrt(squares)))
+        return min(self.max_bag_rows, math.ceil(expected + 4.5 * math.sqrt(squares)))

@@ -57,8 +57,7 @@ class TargetCoding:
         return np.asarray(scale.min() / scale)
 
     def values(self, sums: np.ndarray) -> np.ndarray:
-        """Class proportions, or the mean target of each output, f64[V, n_values] of sets of rows
-        with channel sums i64[V, C]."""
+        """Class proportions or means f64[V, n_values] from channel sums i64[V, C]."""
         if self.classes is not None:
             total = sums.sum(axis=1, keepdims=True)
             return np.asarray(sums / np.maximum(total, 1))
@@ -66,8 +65,8 @@ class TargetCoding:
         return np.asarray(means / self.scale + self.centre)
 
     def of_means(self, means: np.ndarray) -> np.ndarray:
-        """Values f64[V, n_values] of two classes or one real output from the means f64[V] of
-        the second channel, which of two classes are the second's share."""
+        """Values f64[V, n_values] of two classes or one output from second channels' means
+        f64[V]."""
         if not self.is_classes:
             return np.asarray(means[:, None] / self.scale + self.centre)
         return np.stack([1.0 - means, means], axis=1)
@@ -79,14 +78,12 @@ class TargetCoding:
         return np.where(moved[:, None], self.of_means(means), self.values(sums))
 
     def votes(self, values: np.ndarray) -> np.ndarray:
-        """The votes f64[V, n_values]: one for each output's class of the highest proportion, the
-        first among equals, and zero for the others."""
+        """Votes f64[V, n_values]: one for each output's likeliest class, the first of equals."""
         parts = self.split(values) if self.several else [values]
         return np.hstack([p.argmax(axis=1)[:, None] == np.arange(p.shape[1]) for p in parts]) * 1.0
 
     def split(self, values: Array) -> list[Array]:
-        """Split values [N, n_values], or channel sums, into a part [N, C] for each of several
-        class outputs."""
+        """Values [N, n_values], or channel sums, split by class output: [N, C] each."""
         ends = np.cumsum([len(c) for c in self.several])
         first = values.shape[1] - int(ends[-1])
         return [
@@ -95,10 +92,7 @@ class TargetCoding:
         ]
 
     def score_gain(self, decrease: float, criterion: Criterion) -> float:
-        """The score difference that is a total impurity decrease in the target's unit.
-
-        Infinite where float64 has no such number: the square of a scale has a wider range.
-        """
+        """Score difference of an impurity decrease in the target's unit; inf beyond float64."""
         gain = decrease / criterion.unit
         for _ in range(criterion.scale_power):
             gain *= self.scale

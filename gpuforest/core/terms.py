@@ -101,11 +101,10 @@ def words_for(n_features: int) -> int:
 
 
 def chances(mean: float, n_numeric: int) -> np.ndarray:
-    """P(more features than 1, 2, ...) times 2**64, u64[M]: a combination has one and as many more
-    as a binomial draw from M = min(7, n_numeric - 1) gives, so that `mean` is the mean.
+    """P(more features than 1, 2, ...) times 2**64, u64[M], M = min(7, n_numeric - 1).
 
-    Sums and products alone, in a fixed order, are the same on every machine.
-    """
+    The number is one plus a binomial draw from M, with mean `mean`; sums and products have a fixed
+    order, so all machines agree."""
     most = max(min(MOST_COMBINED, n_numeric) - 1, 0)
     if not most:
         return np.zeros(0, np.uint64)
@@ -138,8 +137,7 @@ def pack(xp: Any, features: Array, weights: Array, threshold: Array, n_words: in
 
 
 def unpack(xp: Any, words: Array, n: Array, most: int) -> tuple[Array, Array, Array]:
-    """Features i32[S, most], -1 behind the last, weights i32[S, most] and thresholds i64[S] of
-    combinations of n i64[S] features."""
+    """Features i32[S, most] (-1: none), weights i32[S, most], thresholds i64[S]; n i64[S]."""
     features, weights = [], []
     for i in range(most):
         at, shift = (i + 1) // 2, 0 if i % 2 else 32

@@ -57,8 +57,7 @@ class Training:
 
     @property
     def columns(self) -> Data:
-        """The rows with codes [F, N], one feature after another; codes that lie otherwise are
-        copied."""
+        """The rows with codes [F, N], by features; other layouts are copied."""
         return replace(self.data, codes=np.ascontiguousarray(self.matrix.codes.T))
 
     @property

@@ -78,8 +78,8 @@ def count_columns(X: Any) -> int:
 
 
 def bring(X: Any, backend: Backend, name: str) -> Any:
-    """X as an array of the backend if X is on a GPU, which must be the backend's; otherwise as
-    `to_host` returns it. Messages call it by its `name`."""
+    """X as the backend's array if on a GPU, else as `to_host` returns it; `name` is for
+    messages."""
     if not is_on_device(X) or not is_cupy_namespace(backend.xp):
         return to_host(X, name)
     import cupy
@@ -95,8 +95,7 @@ def bring(X: Any, backend: Backend, name: str) -> Any:
 
 
 def to_host(X: Any, name: str = "the array") -> Any:
-    """X as a NumPy array if it is an array of any library (cuDF objects as pandas ones); anything
-    else on the host is returned as it is."""
+    """An array of any library as NumPy's, cuDF objects as pandas ones; other objects unchanged."""
     if isinstance(X, np.ndarray):
         return X
     if not is_on_device(X):
@@ -128,8 +127,7 @@ def stack_columns(frame: Any, dtype: type) -> Array:
 
 
 def fields_of(y: Any, name: str) -> dict[str, np.ndarray]:
-    """The columns of a frame, or the fields of a structured array [n], on the host, by name; of
-    other arrays none. A field of several numbers is an error."""
+    """Columns of a frame, or fields of a structured array [n], on the host; {} of other arrays."""
     y = to_host(y, name)
     if is_frame(y):
         return {str(c.name): np.asarray(c.to_numpy()) for c in open_frame(y, name).iter_columns()}
@@ -147,9 +145,11 @@ def part_of(name: str) -> int:
 
 
 def ordered_codes(labels: Any) -> tuple[np.ndarray, tuple[Any, ...]]:
-    """The positions of labels [N] among the values of their type, -1 where a label is missing, and
-    these values, where the type has an order: an ordered categorical of pandas, an Enum of polars,
-    an ordered dictionary of Arrow. Of other labels nothing."""
+    """Positions of labels [N] among the values of their ordered type, -1: missing, and these
+    values.
+
+    Ordered types are a pandas ordered categorical, a polars Enum, an ordered Arrow dictionary. None
+    for other labels."""
     dtype = getattr(labels, "dtype", None)
     if getattr(dtype, "ordered", False):
         of_pandas = getattr(labels, "cat", labels)  # of a series, or a categorical itself
@@ -166,9 +166,10 @@ def ordered_codes(labels: Any) -> tuple[np.ndarray, tuple[Any, ...]]:
 
 
 def in_kind_of(X: Any, result: Any) -> Any:
-    """A result (a host or CuPy array) as the same kind of array as X, on its device: CuPy's for
-    cuDF and libraries without rules here, and NumPy's for X on the host (but while scikit-learn's
-    `array_api_dispatch` is on), for names of classes, and without CuPy."""
+    """A result (host or CuPy array) as an array of X's library, on X's device.
+
+    NumPy's for X on the host (except under scikit-learn's `array_api_dispatch`), for names of
+    classes, and without CuPy; CuPy's for cuDF and for libraries without rules here."""
     on_host = isinstance(result, np.ndarray)
     if on_host and (result.dtype.kind not in "biuf" or result.dtype.itemsize > 8):
         return result
@@ -287,8 +288,7 @@ def is_frame(X: Any) -> bool:
 
 
 def open_frame(X: Any, called: str = "X") -> Any:
-    """A frame in memory as narwhals sees it, of whatever columns; Arrow's record batches as a
-    table. Several columns of one name are an error, which calls the frame by its name."""
+    """A frame in memory as narwhals sees it; record batches as a table. Names must differ."""
     import narwhals.stable.v2 as nw
     from narwhals.exceptions import DuplicateError
 
@@ -314,11 +314,10 @@ def open_frame(X: Any, called: str = "X") -> Any:
 
 
 def frame_to_array(X: Any, categories: Coder | None = None) -> tuple[np.ndarray, list[Any]]:
-    """Numbers f32 or f64 [N, F] of a frame, what is missing as NaN, and its column names;
-    `categories` turns the columns of categories into codes, if there are some.
+    """Numbers f32 or f64 [N, F] of a frame, NaN where missing, and its column names.
 
-    A pandas frame of one float dtype is not copied where pandas holds it in one block.
-    """
+    `categories` turns categorical columns into codes. A pandas frame of one float dtype that pandas
+    holds in one block is not copied."""
     frame, categorical = open_frame(X), frozenset() if categories is None else categories.features
     names, dtype = list(frame.columns), frame_dtype(frame, categorical)
     if frame.implementation.is_pandas() and len(names) and not categorical:
@@ -348,11 +347,9 @@ def frame_to_array(X: Any, categories: Coder | None = None) -> tuple[np.ndarray,
 
 
 def frame_dtype(frame: Any, categorical: Collection[int] = ()) -> type:
-    """The dtype of a frame's numbers: float32 where every column fits it exactly.
+    """The dtype of a frame's numbers: float32 if every column fits it exactly, else float64.
 
-    Columns are categorical (whose codes fit it), numeric or boolean, of pandas' categories that are
-    numbers, empty, or hold objects (which may prove no numbers); the error of any other names it.
-    """
+    An error names a column that is neither categorical, numeric, boolean, empty nor of objects."""
     import narwhals.stable.v2 as nw
 
     short = nw.Float32 | nw.Boolean | nw.Int8 | nw.Int16 | nw.UInt8 | nw.UInt16
@@ -381,9 +378,9 @@ def frame_dtype(frame: Any, categorical: Collection[int] = ()) -> type:
 
 
 def object_numbers(column: np.ndarray, name: str, text: bool = False) -> np.ndarray:
-    """Numbers f64[N] of Python objects [N]; None and pandas' NA as NaN. An object that is no real
-    number is an error of the column's `name`; with `text` strings that hold a number count as
-    that."""
+    """Numbers f64[N] of Python objects [N]; None and pandas' NA are NaN.
+
+    Any other object is an error that names the column; with `text` strings may hold numbers."""
     NA = getattr(sys.modules.get("pandas"), "NA", None)  # without pandas there is none
     types = set(map(type, column))
     try:

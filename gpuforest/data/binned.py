@@ -249,8 +249,7 @@ def edges_of(
     X: Any, max_bins: int | str, weights: np.ndarray | None, seed: int, backend: Backend,
     categories: Categories, statistics: Statistics,
 ) -> BinEdges:  # fmt: skip
-    """The bin edges of a table that was checked, or those that binned data have; parameters as of
-    `binning.fit_edges`."""
+    """Bin edges of a checked table or of binned data; parameters as of `edges.fit_edges`."""
     if isinstance(X, BinnedData):
         return X.edges
     edges = fit_edges(
@@ -315,8 +314,7 @@ def learned(
 
 @contextmanager
 def unfinished(path: Path) -> Iterator[Path]:
-    """A folder of another name, to write data to until all is there; a path that exists is
-    refused."""
+    """A temporary folder, renamed to `path` at the end; an existing path is an error."""
     if path.exists():
         raise FileExistsError(f"{path} exists: remove it, or pass another path")
     folder = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
@@ -328,8 +326,7 @@ def unfinished(path: Path) -> Iterator[Path]:
 
 
 def codes_in(folder: Path, shape: tuple[int, int], dtype: Any) -> np.ndarray:
-    """An array in a file, to write codes into. Its blocks on the disk are taken at once: a full
-    disk is an error here, and not a crash at a later page."""
+    """An array in a file for codes. It reserves the disk space: a full disk is an error here."""
     file = folder / CODES
     codes = np.lib.format.open_memmap(file, "w+", dtype, shape)
     with file.open("r+b") as opened:

@@ -34,11 +34,10 @@ class Block(NamedTuple):
 
 
 class Blocks:
-    """A source of blocks that gives the same ones each time it is iterated over.
+    """A source of blocks that gives the same ones at each iteration; an iterator too with `once`.
 
-    Source and columns are as in `BinnedData.from_blocks`; with `once` an iterator will do. `n_rows`
-    are those of Parquet files, and 0 where they are not known.
-    """
+    Source and columns as in `BinnedData.from_blocks`. `n_rows`: rows of Parquet files, 0 if
+    unknown."""
 
     def __init__(
         self, source: Any, target: str | Sequence[str] | None = None, weight: str | None = None,
@@ -233,8 +232,7 @@ def _parquet_rows(file: str) -> int:
 
 
 def _csv(file: str, types: dict[str, Any]) -> Iterator[Any]:
-    """Whole numbers may prove fractions in a later block, and a column without values so far may
-    prove numbers: both are read as float64."""
+    """Read whole numbers and empty columns as float64: later blocks may hold fractions."""
     import pyarrow as pa
     from pyarrow import csv
 

@@ -79,10 +79,10 @@ class Tally:
         return Tally(list(position), rows, weights, whole, order, codes)
 
     def categories(self, name: str, fewest: int, split: str) -> tuple[Any, ...]:
-        """The categories of the column `name`, sorted or in the order of the dtype. Categories
-        without weight are left out. Of more than `ALWAYS_KEPT` categories, those of fewer than
-        `fewest` rows are left out too; a whole weight w counts as w rows. `split`: see
-        `categorical_split`."""
+        """The categories of the column `name`, sorted or in the order of the dtype.
+
+        Categories without weight are left out; if there are more than `ALWAYS_KEPT`, also those of
+        less than `fewest` rows (a weight w counts as w rows). `split`: see `categorical_split`."""
         if len({isinstance(value, str) for value in self.values}) > 1:
             raise ValueError(
                 f"{name} mixes strings and numbers as categories: make all of them strings"
@@ -148,8 +148,7 @@ class CategoryReader:
             self.features = frozenset(features)
 
     def codes(self, feature: int, column: Any, name: str) -> np.ndarray:
-        """Category codes f32[N] of a column (an array [N], or a series of narwhals) that messages
-        call by its `name`."""
+        """Category codes f32[N] of a column (array [N] or series); `name` is for messages."""
         factor = factorize(column, name)
         if self.is_learning:
             n_rows = len(factor[0])
@@ -228,9 +227,10 @@ def _named(wanted: list[str], names: list[Any] | None) -> list[int]:
 
 
 def factorize(column: Any, name: str) -> Factor:
-    """A column's distinct values (an array [N], or a series of narwhals); no row becomes a Python
-    object but of object arrays. A value that is no string, finite number or truth value is refused
-    under the column's `name`."""
+    """Distinct values and positions of a column (array [N] or series of narwhals).
+
+    Only object arrays make a Python object of each row. A value that is no string, finite number or
+    truth value is an error that names the column."""
     try:
         if isinstance(column, np.ndarray):
             codes, values = _factorize_array(column)
@@ -273,8 +273,7 @@ def _factorize_series(column: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _numbers_of(column: Any) -> np.ndarray | None:
-    """The numbers i64[N] that polars or Arrow keep for strings or categories, -1 for null; None for
-    other columns, whose rows become Python objects."""
+    """Numbers i64[N] that polars or Arrow keep for strings or categories, -1: null; else None."""
     import narwhals.stable.v2 as nw
 
     if column.implementation.is_polars() and isinstance(
@@ -367,8 +366,7 @@ def _numbers(weights: Any, n_rows: int) -> np.ndarray | None:
 
 
 def find(factor: Factor, known: Any, name: str) -> np.ndarray:
-    """Category codes f32[N] of a column's values, or the numbers of their statistic; an error if no
-    value is a known category and all values are of another type."""
+    """Category codes f32[N] of a column, or its statistic; an error if no type matches."""
     of_rows, values, _ = factor
     categories = categories_of(known)
     n, position = len(categories), {value: i for i, value in enumerate(categories)}

@@ -26,8 +26,7 @@ DAMAGED = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
 
 
 def named_files(path: str) -> list[str]:
-    """The files that a path, a folder of Parquet files or a pattern such as "part-*.parquet" names.
-    That there is none, or that a pattern names files that are not Parquet, is an error."""
+    """The files of a path, a folder of Parquet files or a pattern; an error if there are none."""
     if path == STDIN:
         return [path]
     if Path(path).is_dir():
@@ -49,9 +48,7 @@ def named_files(path: str) -> list[str]:
 
 
 def partition_of(file: str, path: str) -> dict[str, str]:
-    """The columns that folders give one of the files that a folder or pattern names: {"year":
-    "2020"} of year=2020/part-1.parquet. Only folders that are found count, not those that the path
-    spells out."""
+    """Columns that folders below `path` give: {"year": "2020"} for year=2020/part-1.parquet."""
     spelled = Path(path).parts
     if not Path(path).is_dir():
         spelled = tuple(takewhile(lambda part: not has_magic(part), spelled))
@@ -66,8 +63,7 @@ def hidden(path: Path) -> bool:
 
 @contextmanager
 def opened(path: str) -> Iterator[IO[bytes]]:
-    """The bytes of a file, of a pipe, or of standard input ("-"), decompressed and seekable. The
-    path is opened once, because a pipe gives its bytes once."""
+    """The decompressed, seekable bytes of a file, a pipe or standard input ("-"), opened once."""
     with ExitStack() as stack:
         if path != STDIN:
             raw: IO[bytes] = stack.enter_context(Path(path).open("rb"))

@@ -30,9 +30,9 @@ MAX_CLASSES = 20  # an integer target with more distinct values is a quantity
 
 
 def read_frame(path: str | Path, reading: Reading | None = None, text: Collection[str] = ()) -> Any:
-    """Read a CSV or Parquet file, a folder of Parquet files, a pattern that names some, or "-",
-    standard input, as a frame of narwhals. `reading` says how it is written, and `text` names
-    columns that hold strings though they may look like numbers."""
+    """Read CSV or Parquet (file, folder, pattern, or "-": standard input) as a frame of narwhals.
+
+    `text` names columns of strings that may look like numbers."""
     name, reading = str(path), reading or Reading()
     with stage("load"):
         files = named_files(name)
@@ -91,8 +91,7 @@ def _one_below_another(
 
 
 def folder_columns(files: list[tuple[str, str]], text: Collection[str] = ()) -> dict[str, Any]:
-    """The columns that folders such as year=2020 give, of one value for each file. Files come with
-    the paths that named them; `text` is as in `read_frame`."""
+    """Columns that folders such as year=2020 give, a value a file (file, path that named it)."""
     import pyarrow as pa
 
     parts = [partition_of(file, path) for file, path in files]
@@ -126,8 +125,7 @@ def _read_parquet(file: IO[bytes], name: str) -> Any:
 
 
 def plain_table(table: Any) -> Any:
-    """A table of pyarrow without blanks around names, and without the index that pandas wrote as a
-    column."""
+    """A table of pyarrow with stripped names, without the index column of pandas."""
     index = (table.schema.pandas_metadata or {}).get("index_columns", [])
     table = table.drop_columns([c for c in index if isinstance(c, str)])
     names = [column.strip() for column in table.column_names]
@@ -153,9 +151,10 @@ EXAMPLE = "2020-12-31 or 2020-12-31T23:59:59"
 
 
 def with_date_parts(frame: Any, names: Sequence[str], form: str = "") -> Any:
-    """The frame of narwhals with numbers instead of the dates in the columns of these names: `when`
-    becomes `when_year`, `when_month` (1 to 12), `when_weekday` (0 is Monday) and `when_seconds`
-    (since 1970, in UTC where the date has no zone). `form` is that of `Reading.date_format`."""
+    """The frame of narwhals with four numbers in place of each of these dates.
+
+    `when` becomes `when_year`, `when_month` (1 to 12), `when_weekday` (0: Monday) and
+    `when_seconds` (since 1970, in UTC without a zone). `form`: see `Reading.date_format`."""
     import narwhals.stable.v2 as nw
 
     if not names:
@@ -234,9 +233,9 @@ def load_table(
     path: str | Path, target: str | Sequence[str], *, reading: Reading | None = None,
     text: Collection[str] = (), **parts: Any,
 ) -> Table:  # fmt: skip
-    """Read a file to train on, or to test with: `path`, `reading` and `text` as in `read_frame`,
-    the name of the `target`, and `parts` as in `split_columns`. Errors say what is wrong with the
-    file, or which column is absent or not fit for its part."""
+    """Read a file to train on or to test with; parameters as of `read_frame` and `split_columns`.
+
+    Errors name the fault of the file, or the column that is absent or unfit for its part."""
     others: dict[Any, str] = dict.fromkeys(_names(target), "the target")
     others |= {parts.get("weight"): "the weight"}
     others |= {parts.get("groups"): "the group or the time"}
@@ -255,8 +254,7 @@ def split_columns(
     features: Sequence[str] | None = None, drop_missing_target: bool = False,
     groups: str | None = None,
 ) -> Table:  # fmt: skip
-    """Features, target, weights and groups of a frame; parameters and errors as in `load_table`.
-    A target of two columns is a time, and whether an event came then."""
+    """Features, target, weights and groups of a frame; a target of two columns is (time, event)."""
     notes = []
     target, *event = find_columns(frame, _names(target))
     drop = find_columns(frame, drop)
@@ -294,8 +292,7 @@ def split_columns(
 
 
 def select_features(frame: Any, names: Sequence[str]) -> tuple[Any, list[str]]:
-    """The columns that a model was trained on, in its order, and those that it ignores; an error
-    names columns that are absent, or neither numbers nor categories."""
+    """The columns of a model in its order, and other columns' names; absent ones are errors."""
     # a reader of files leaves out blanks around names; pandas, which may have read the data of the
     # training, does not
     present = set(frame.columns)
@@ -317,11 +314,8 @@ def select_features(frame: Any, names: Sequence[str]) -> tuple[Any, list[str]]:
 
 
 def is_class_target(y: np.ndarray | labels.Labels) -> bool:
-    """Whether a target names classes rather than a quantity.
-
-    Strings and booleans do; whole numbers (1.0 is one) do where there are at most 20 distinct ones
-    and each occurs twice on average; other numbers do not.
-    """
+    """True for classes: strings, booleans, at most 20 whole numbers that repeat twice on
+    average."""
     if isinstance(y, labels.Labels) or y.dtype.kind not in "iuf":
         return True
     distinct = np.unique(y)
@@ -330,8 +324,7 @@ def is_class_target(y: np.ndarray | labels.Labels) -> bool:
 
 
 def find_columns(frame: Any, names: Sequence[str]) -> list[str]:
-    """The columns of these names, which may have blanks around them here; the error of an absent
-    one has names that it may have meant."""
+    """The columns of these names, blanks ignored; the error of an absent one suggests names."""
     present = list(frame.columns)
     columns = [name if name in present else name.strip() for name in names]
     if absent := [name for name in columns if name not in present]:
@@ -362,8 +355,7 @@ def _target(column: Any, had_gaps: bool = False) -> np.ndarray:
 
 
 def _survival(column: Any, time: np.ndarray, target: str) -> np.ndarray:
-    """Whether the event came to each row, or by which cause, and its time or until when the row is
-    known."""
+    """Event (or cause) of each row, and its time of event or censoring."""
     event = np.asarray(column.to_numpy())
     if event.dtype.kind not in "biuf" or not ((event >= 0) & (event == np.round(event))).all():
         raise ValueError(

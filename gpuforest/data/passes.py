@@ -1,9 +1,8 @@
-"""What a fit must know of all rows before it encodes the first one, and the two passes over blocks
-that make binned data: one learns it, one encodes.
+"""The two passes over blocks that make binned data: one learns what encoding needs, one encodes.
 
-Summaries of blocks add up to that of the table on any machine, and in any order: the sample is
-those rows whose numbers have the lowest hashes (`binning.row_hashes`). For target statistics they
-are added in the order of the rows, because they keep each row's category.
+Summaries of blocks add up in any order: the sample has the rows of the lowest hashes
+(`edges.row_hashes`). Target statistics are added in the order of the rows, because they keep each
+row's category.
 """
 
 from __future__ import annotations
@@ -96,8 +95,7 @@ class Summary:
 
 @dataclass(eq=False)
 class Reader(BaseEstimator):  # type: ignore[misc]
-    """Reads the blocks of a table, which all have the columns of the first one. The parameters are
-    those of the estimators, but `seed` stands for their `random_state`."""
+    """Reads blocks of a table with the first one's columns; parameters as of the estimators."""
 
     max_bins: int | str = "auto"
     categorical_features: Any = "from_dtype"
@@ -147,9 +145,9 @@ class Reader(BaseEstimator):  # type: ignore[misc]
         self, summary: Summary, y: Any, weights: np.ndarray | None, groups: np.ndarray | None,
         backend: Backend,
     ) -> tuple[BinEdges, Ordered]:  # fmt: skip
-        """The edges that `binning.fit_edges` chooses from all rows, of which this is the summary;
-        their integer weights and the numbers of their groups are i32[N] or None. And what target
-        statistics make of categories."""
+        """The edges that `fit_edges` chooses from the summary of all rows, and target statistics.
+
+        weights, groups : i32[N] or None"""
         fewest, split = self.min_category_frequency, self.categorical_split
         categories = {
             f: tally.categories(validation.column_name(f, self.names), fewest, split)
@@ -248,8 +246,7 @@ def write_codes(
 
 
 class Rows:
-    """y, weights, groups and times of a block, and of those that are added to it. An error if they
-    do not fit X or earlier blocks, targets or labels are missing or weights negative."""
+    """y, weights, groups and times of blocks; an error if they do not fit X or earlier blocks."""
 
     def __init__(self, block: blocks.Block | None = None) -> None:
         self.n_rows = 0 if block is None else len(block.X)

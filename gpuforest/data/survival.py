@@ -60,8 +60,7 @@ def is_pair(y: Any) -> bool:
 
 
 def pairs_of(y: Any, problem: str) -> np.ndarray:
-    """Events and times, PAIR[n], or under their own names if these and the dtypes leave open which
-    is which, see `settled`. `problem` is the error of other targets."""
+    """Events and times, PAIR[n], or columns under their own names if dtypes do not tell which."""
     fields = arrays.fields_of(y, "y")
     names, columns = (*fields,), [*fields.values()]
     if len(columns) != 2 or any(column.dtype.kind not in "biuf" for column in columns):
@@ -80,8 +79,7 @@ def pairs_of(y: Any, problem: str) -> np.ndarray:
 
 
 def settled(pairs: np.ndarray) -> np.ndarray:
-    """The pairs of all rows as PAIR[n]: of two open columns, that which cannot hold causes has the
-    times; an error if both can hold them."""
+    """The pairs of all rows as PAIR[n]: the column that cannot hold causes has the times."""
     if pairs.dtype == PAIR:
         return pairs
     names = list(pairs.dtype.names or ())

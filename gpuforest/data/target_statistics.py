@@ -63,14 +63,13 @@ def has_statistics(categorical_split: str, n_categories: int) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class OrderedTarget:
-    """The target of all rows, of which statistics are made.
+    """The target that statistics are made of.
 
     y : class codes i64[N], or numbers f64[N]
     n_classes : 0: y holds numbers
     weights : i32[N], or None: all are one
     seed : of the order of the rows
-    groups : i32[N], the numbers of the rows' groups, or None
-    """
+    groups : i32[N], numbers of groups, or None"""
 
     y: np.ndarray
     n_classes: int
@@ -103,9 +102,10 @@ class OrderedTarget:
 
     @cached_property
     def order(self) -> tuple[np.ndarray, np.ndarray]:
-        """The rows in their order, i64[N], and where each of them stands, i64[N]: a counted row by
-        the hash of its number among these, a group at the least of its rows' places, and others
-        behind all counted rows."""
+        """The rows in their order i64[N], and each row's place i64[N].
+
+        Counted rows are sorted by the hash of their number, groups stand at the least place of
+        their rows, rows of weight zero come last."""
         n = len(self.counted)
         key = hashing.hash_at(np.full(1, self.seed, np.uint64), hashing.ORDERED)
         counted = self.counted[np.argsort(hashing.hash_at(key, np.arange(n, dtype=np.uint64)))]
@@ -120,9 +120,10 @@ class OrderedTarget:
 
     @cached_property
     def moments(self) -> tuple[np.ndarray, float]:
-        """Numbers as integers i64[N], and a power of two above their sizes: divided by that they
-        lie between -1 and 1, where float32 tells apart what it would not far from 0. Those of rows
-        that are not counted are 0."""
+        """Numbers as integers i64[N], zero for uncounted rows, and a power of two above their
+        sizes.
+
+        Divided by the power they lie between -1 and 1, where float32 is finest."""
         y, total = self.y[self.counted].astype(np.float64)[:, None], 4 * int(self.weight.sum())
         moments = np.zeros(len(self.y), np.int64)
         moments[self.counted] = encode_moments(y, total)[1][:, 0]
@@ -153,10 +154,9 @@ class OrderedTarget:
     def statistic(
         self, codes: np.ndarray, categories: tuple[object, ...]
     ) -> tuple[np.ndarray, TargetStatistic]:
-        """The numbers f32[N] of the training rows, and those of the categories.
+        """Numbers f32[N] of the training rows, and the statistic of the categories.
 
-        codes : i64[N], positions in `categories`; their number for other values, -1 for missing
-        """
+        codes : i64[N], positions in `categories`; len(categories): another value, -1: missing"""
         n = len(categories) + 1
         integers, scale = self.integers(codes, n)
         rows, place = self.order
@@ -191,15 +191,14 @@ class OrderedTarget:
 def prior_of(
     weights: np.ndarray, sums: np.ndarray, squares: float, n_rows: int
 ) -> tuple[int, int] | None:
-    """The weight of the prior, and that times the mean of all rows, as integers; None: the means of
-    the categories differ no more than by chance, and each counts as the mean of all rows.
+    """Weight of the prior, and weight times the mean of all rows, as integers; None: categories do
+    not differ.
 
-    The weight is the ratio of the variance within categories to that between them, in rows.
+    The weight is the variance within categories divided by that between them, in rows.
 
     weights, sums : i64[n], of the categories
     squares : the sum of all squares
-    n_rows : rows of some weight
-    """
+    n_rows : rows of positive weight"""
     some = weights > 0
     total, whole, n = int(weights.sum()), int(sums.sum()), int(np.count_nonzero(some))
     if n < 2 or n_rows <= n:
@@ -217,8 +216,7 @@ def prior_of(
 
 
 def class_scores(table: np.ndarray) -> np.ndarray:
-    """A score i64[K] for each class, from -STEPS to STEPS; table : f64[n, K], weights of the
-    classes in each category."""
+    """A score i64[K] for each class, -STEPS to STEPS, from weights f64[n, K] of n categories."""
     weight = table.sum(axis=1)
     table, weight = table[weight > 0], weight[weight > 0, None]
     if not len(table):
@@ -242,8 +240,9 @@ def replace_categories(
     X: np.ndarray, categories: Categories, categorical_split: str,
     make_target: Callable[[], OrderedTarget],
 ) -> tuple[Categories, Statistics]:  # fmt: skip
-    """Write statistics over the codes of those categorical features of X [N, F] that have them.
-    The result is the categories of the other features, and the statistics."""
+    """Write statistics over the codes of categorical features of X [N, F].
+
+    Returns the categories of the other features, and the statistics."""
     if not any(has_statistics(categorical_split, len(known)) for known in categories.values()):
         return categories, {}
     target = make_target()

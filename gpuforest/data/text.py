@@ -51,8 +51,7 @@ class Reading:
 
     @property
     def no_number(self) -> str:
-        """A pattern of what no number has: a mark for thousands before other than three digits,
-        or an English point; "" where that cannot be."""
+        """A pattern that no number has: a misplaced mark for thousands, an English point; or ""."""
         mark = re.escape(self.thousands)
         patterns = [f"{mark}([0-9]{{0,2}}([^0-9]|$)|[0-9]{{4}})"] if mark else []
         return "|".join(patterns + ["[.]"] * ("." not in (self.decimal, self.thousands)))
@@ -79,12 +78,10 @@ class Reading:
 
 
 def typed(columns: list[Any], reading: Reading, as_text: list[bool]) -> list[Any]:
-    """Columns of text [N] (pyarrow.ChunkedArrays of strings) as what they hold, except those that
-    are to stay text. The list is emptied, so that memory is free.
+    """Columns of text [N] (pyarrow.ChunkedArrays) as float64, int64, bool or dictionaries of
+    strings.
 
-    The results are pyarrow's arrays: float64 with NaN, int64, bool with nulls, or a dictionary of
-    strings with nulls.
-    """
+    Columns marked `as_text` stay text. The list is emptied, to free memory."""
     size, results = max(1, GROUP // max(1, len(columns[0]))) if columns else 1, []
     for i in range(0, len(columns), size):
         group = columns[i : i + size]
@@ -173,8 +170,7 @@ BLOCK_BYTES = 2**24  # of a block of pyarrow's, in which a row must fit
 
 
 def read_text(file: IO[bytes], name: str) -> tuple[list[str], list[Any]]:
-    """The header of a CSV file in UTF-8, and its columns as text, pyarrow.ChunkedArrays of as many
-    strings. A row with more or fewer fields than the header is an error."""
+    """Header and columns (ChunkedArrays of strings) of a UTF-8 CSV file of equally long rows."""
     require_pyarrow("files")
     first = file.readline()
     file.seek(0)
@@ -275,8 +271,7 @@ THOUSANDS = re.compile(r"[+-]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]+)?")
 
 
 def nearly_numbers(frame: Any, names: list[str], reading: Reading) -> list[str]:
-    """A line for each of these columns of text of a frame of narwhals that is nearly all
-    numbers."""
+    """A line for each of these columns of text that holds numbers almost everywhere."""
     return [
         f"column {name!r} is nearly all numbers, but read as categories because of {advice}"
         for name in names

@@ -36,9 +36,9 @@ LARGEST = 1e304  # of a target's values: sums over 10,000 trees stay finite
 def learn_table(
     estimator: Any, X: Any, backend: Backend, weights: Any = None
 ) -> tuple[Array, Categories, list[Any] | None]:
-    """`check_table` in a fit: X, the features' categories as `BinEdges` has them, which it learns,
-    and the names of the columns. Rows whose weight [N], on the host and not checked yet, is zero
-    add no categories."""
+    """`check_table` in a fit: X, the categories that it learns, and the names of the columns.
+
+    weights : [N], on the host, unchecked; rows of weight zero add no categories"""
     split = estimator.categorical_split
     if hasattr(X, "by_feature"):  # BinnedData
         learn_binned(estimator, X, split)
@@ -63,20 +63,18 @@ def refuse_signs(signs: Any, categories: Categories, names: list[Any] | None) ->
 def check_table(
     estimator: Any, X: Any, backend: Backend, known: dict[int, Any] | None = None
 ) -> Array:
-    """X as a real array [N, F] of any layout, with the features of the fitted estimator; NaN is
-    missing, infinities are refused, or become the largest numbers for an estimator that takes them.
-    It is on the host, or where X came on a device and has no categories on the backend's.
+    """X as a real array [N, F] of any layout; NaN is missing, infinities as the estimator takes
+    them.
 
-    In a fit, `known` is what it has learned of the categories of other rows, see `BinEdges.known`.
-    """
+    The result is on the host, or on the backend's device if X was there without categories. known :
+    categories learned from other rows in this fit, see `BinEdges.known`"""
     if known is None:
         known = estimator.forest_.edges.known
     return read_table(estimator, X, backend, CategoryReader(known=known), reset=False)[0]
 
 
 def learn_binned(estimator: Any, data: Any, split: str) -> None:
-    """`learn_table` of binned data: sets the number and names of features; an error if the data
-    were binned by other parameters than the estimator's."""
+    """`learn_table` of binned data; an error if they were binned by other parameters."""
     names = "max_bins", "categorical_features", "min_category_frequency"
     for name in names if data.edges.known else names[:1]:
         asked, binned = getattr(estimator, name), getattr(data, name)
@@ -186,16 +184,14 @@ def _refuse_other_order(names: list[Any], fitted: Iterable[Any]) -> None:
 
 
 def _shadow(X: Array) -> np.ndarray:
-    """The array that scikit-learn checks: a host array as it is; for a device array one of its
-    shape and dtype, without memory."""
+    """The array for scikit-learn's checks: host X, or a device X's shape without memory."""
     if isinstance(X, np.ndarray):
         return X
     return np.broadcast_to(np.zeros((), X.dtype), X.shape)
 
 
 def _real_array(X: Any) -> Any:
-    """X as an array of bool, int or float up to 64 bits, or of objects; no copy where it is
-    one. Strings come as objects."""
+    """X as bool, int, float (up to 64 bits) or objects (strings), copied only if necessary."""
     if hasattr(X, "toarray"):
         raise TypeError("of sparse X only SciPy's is supported: pass that, or a dense array")
     if isinstance(X, np.ma.MaskedArray) and X.dtype.kind in "biufOU":
@@ -237,8 +233,7 @@ def _as_numbers(X: Array, categories: CategoryReader) -> Array:
 
 
 def _targets(y: Any, backend: Backend) -> Array:
-    """y [N] or [N, n_outputs], on a device if it came on one; a column vector is taken with
-    a warning."""
+    """y [N] or [N, n_outputs], where it came; a column vector is flattened with a warning."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
     if hasattr(y, "toarray"):
@@ -384,8 +379,7 @@ def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:
 
 
 def read_labels(labels: Any, n_rows: int, name: str) -> tuple[np.ndarray, tuple[Any, ...]]:
-    """Labels [N] on the host, of groups or blocks of time. Those of an ordered type (of pandas,
-    polars or Arrow) become numbers that sort as they do, and its values come second."""
+    """Labels [N] on the host, as ordered numbers if their type has an order; its values."""
     labels = arrays.to_host(labels, name)
     arrays.refuse_masked(labels, name)
     codes, ordered = arrays.ordered_codes(labels)
@@ -402,8 +396,7 @@ def read_labels(labels: Any, n_rows: int, name: str) -> tuple[np.ndarray, tuple[
 
 
 def check_groups(groups: Any, n_rows: int, name: str = "groups") -> np.ndarray | None:
-    """The number i32[N] of each row's group, or block of time, by the order of their labels; None:
-    there are none."""
+    """The number i32[N] of each row's group or block, in the order of labels; None: no groups."""
     if groups is None:
         return None
     numbers, distinct = number_labels(read_labels(groups, n_rows, name)[0], name)
@@ -427,8 +420,7 @@ def number_labels(labels: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray
 
 
 def warn_of_text(distinct: np.ndarray) -> None:
-    """Warn if the sorted labels of blocks of time are text, unless they differ in digits alone and
-    these say a number, or a date from the year on."""
+    """Warn if sorted labels of blocks of time are text that does not sort as numbers or dates."""
     texts = [label for label in distinct.tolist() if isinstance(label, str)]
     shapes = {re.sub(r"\d", "0", text) for text in texts}
     if texts and not (len(shapes) == 1 and SORTED_TEXT.fullmatch(min(shapes))):
@@ -447,8 +439,7 @@ BLOCK_VALUES = 2**22  # values that are checked at once, so that a copy of them 
 def without_infinities(
     estimator: Any, X: Array, names: list[Any] | None, backend: Backend
 ) -> Array:
-    """X real [N, F] itself, on the host or on the backend's device, or a copy if there are
-    infinities, and the estimator takes them; else an error with the name of the column."""
+    """X [N, F], with infinities replaced if the estimator takes them; else they are an error."""
     if X.dtype.kind != "f":
         return X
     on_host = isinstance(X, np.ndarray)

@@ -203,8 +203,7 @@ def background_values(
 ):  # fmt: skip
     """Add the values of the rows begin .. end - 1 to `out` f64[N, F, K].
 
-    codes, background : u16[F, N] and u16[F, Z]
-    """
+    codes, background : u16[F, N] and u16[F, Z]"""
     Z = background.shape[1]
     for t in range(len(trees.offsets) - 1):
         for first in range(0, Z, BLOCK):

@@ -149,8 +149,7 @@ def _predictions(
 
 
 def _squared_error(predictions: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
-    """For each row f64[n_test] the error, bias and variance, the variance that adds to the error
-    and that which takes off it, and the main prediction."""
+    """Errors, biases, variances, their adding and lowering parts, main predictions: f64[n_test]."""
     predictions, y = predictions.astype(np.float64), y.astype(np.float64)
     main = predictions.mean(axis=0)
     variance = ((predictions - main) ** 2).mean(axis=0)

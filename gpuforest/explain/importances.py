@@ -1,5 +1,4 @@
-"""Importances of features: what their splits gained in the bag (Breiman 2001) or for the rows out
-of bag, what permuting them costs (section 10 there), and which beat their shadows (Boruta)."""
+"""Importances of features: gains in the bag (Breiman 2001) or out of it, permutation, Boruta."""
 
 from __future__ import annotations
 
@@ -31,11 +30,10 @@ HASHES_AT_ONCE = 2**20
 
 
 def impurity_importances(forest: Forest, criterion: Criterion) -> np.ndarray:
-    """Importances f64[F] that add up to one; all zero where nothing was gained.
+    """Importances f64[F] that add up to one, or zeros if no split gained anything.
 
-    Each tree's importances are normalised, averaged over the trees that have a split (boosted
-    trees by their weights), and normalised again, as scikit-learn does.
-    """
+    As in scikit-learn each tree's are normalised, averaged (boosted trees by weight), and
+    normalised again."""
     total = np.zeros(forest.edges.n_features)
     weights = np.ones(forest.n_trees)
     if forest.tree_weights is not None and forest.tree_weights.any():
@@ -48,8 +46,7 @@ def impurity_importances(forest: Forest, criterion: Criterion) -> np.ndarray:
 
 
 def importance_spread(estimator: Any) -> np.ndarray | None:
-    """Standard deviations f64[F] of the impurity importances over the trees; None: there is one
-    tree, or the trees share one task."""
+    """Standard deviations f64[F] of importances over trees; None for one tree or one task."""
     forest = estimator.forest_
     if forest.baseline is not None or forest.n_trees == 1:
         return None
@@ -61,8 +58,7 @@ def importance_spread(estimator: Any) -> np.ndarray | None:
 def tree_gains(forest: Forest, criterion: Criterion, first: int, last: int) -> np.ndarray:
     """Score gained by each feature's splits in the trees first .. last - 1, i64[t, F].
 
-    As whole numbers of some power of two, so that they add up the same in any order.
-    """
+    In units of a power of two, so that the order of sums does not matter."""
     gains = split_gains(forest, criterion, first, last)
     most = int(np.diff(forest.tree_offsets[first : last + 1]).max())
     bits = 62 - most.bit_length() - math.frexp(gains.max())[1]
@@ -73,8 +69,7 @@ def tree_gains(forest: Forest, criterion: Criterion, first: int, last: int) -> n
 def split_gains(
     forest: Forest, criterion: Criterion, first: int = 0, last: int | None = None
 ) -> np.ndarray:
-    """Score that the split of each node of the trees first .. last - 1 gained, f64[m]; 0 for
-    leaves. A split of no gain may come out below zero by rounding: it gained zero."""
+    """Score gained by each node's split in trees first .. last - 1, f64[m] >= 0; 0: leaf."""
     last = forest.n_trees if last is None else last
     split, left = split_nodes(forest, first, last)
     if forest.node_errors is not None:
@@ -88,12 +83,10 @@ def split_gains(
 
 
 def gains_by_features(forest: Forest, first: int, last: int, gains: np.ndarray) -> np.ndarray:
-    """The sums over each feature's splits of gains i64[m] or f64[m] of the nodes of the trees
-    first .. last - 1: [t, F] of the same kind.
+    """Sums over each feature's splits of gains i64[m] or f64[m]: [t, F] of the same dtype.
 
-    Combinations share theirs by their weights; what a division of integers leaves over is the
-    first feature's.
-    """
+    Combinations share gains by weight; the remainder of a division of integers is the first
+    feature's."""
     F, offsets = forest.edges.n_features, forest.tree_offsets[first : last + 1]
     split = np.flatnonzero(~is_leaf(forest.nodes[offsets[0] : offsets[-1]]))
     sums, gains = np.zeros((last - first) * F, gains.dtype), gains[split]
@@ -120,11 +113,11 @@ def gains_by_features(forest: Forest, first: int, last: int, gains: np.ndarray) 
 def unbiased_importances(
     forest: Forest, matrix: BinnedMatrix, y: np.ndarray, sampling: Sampling, backend: Backend
 ) -> np.ndarray:
-    """The gain of each feature's splits for the rows out of bag, f64[F, T]; see `oob_gains`. NaN
-    for trees whose bag has all rows. Rows of weight zero do not count.
+    """Gain of each feature's splits for the rows out of bag, f64[F, T], see `oob_gains`.
 
-    y : i32[N, 1] class codes or i64[N, K] moments, as in `Target`
-    """
+    NaN for a tree whose bag has all rows. Rows of weight zero do not count.
+
+    y : i32[N, 1] class codes or i64[N, K] moments"""
     y, T = to_host(y), forest.n_trees
     counts = np.ones(sampling.n_rows, bool) if sampling.weights is None else sampling.weights > 0
     importances = np.zeros((forest.edges.n_features, T))
@@ -146,8 +139,9 @@ def unbiased_importances(
 def _leaf_sums(
     forest: Forest, first: int, last: int, leaves: np.ndarray, out: np.ndarray, y: np.ndarray
 ) -> np.ndarray:
-    """The channel sums of the marked rows, bool[t, N], in each leaf of the trees first .. last - 1,
-    i64[m, C]; zero for other nodes. Rows reach the leaves i64[N, t], numbered in their trees."""
+    """Channel sums i64[m, C] of the marked rows bool[t, N] in leaves; zero for other nodes.
+
+    leaves : i64[N, t], each row's leaf, numbered in its tree"""
     offsets = forest.tree_offsets
     m, C = int(offsets[last] - offsets[first]), forest.leaf_sums.shape[1]
     tree, row = np.nonzero(out)
@@ -202,13 +196,11 @@ def permutation_decreases(
     forest: Forest, matrix: BinnedMatrix, sampling: Sampling, score: Score, backend: Backend,
     groups: list[list[int]] | None = None,
 ) -> np.ndarray:  # fmt: skip
-    """How much the score of each tree falls when a feature is permuted, f64[F, T]; or when the
-    features of a group are, all by the same order, f64[groups, T].
+    """Fall of each tree's score when a feature, or a group of features, is permuted, f64[F or
+    groups, T].
 
-    Each tree is scored on the rows of some weight that are out of its bag, and among these a
-    feature's codes are permuted; a random order, which the hash gives, serves all features of the
-    tree. Zero for features that a tree does not split on; NaN for trees whose bag has all rows.
-    """
+    Rows of positive weight out of the tree's bag are scored; one hashed order serves all features
+    of a tree. Zero for features without a split; NaN for trees whose bag has all rows."""
     T = forest.n_trees
     groups = [[f] for f in range(matrix.n_features)] if groups is None else groups
     decreases = np.zeros((len(groups), T))
@@ -272,8 +264,7 @@ def random_order(seed: int, tree: int, n: int) -> np.ndarray:
 
 
 def round_key(seed: int, number: int) -> np.ndarray:
-    """The key u64[1] of a round: position 0 under it is the forest's seed, 1, 2, ... the shadows'
-    keys."""
+    """The key u64[1] of a round: position 0 is the forest's seed, 1, 2, ... are keys of shadows."""
     key = hashing.hash_at(np.full(1, seed, np.uint64), SHADOWS)
     return np.asarray(hashing.hash_at(key, number))
 
@@ -293,11 +284,10 @@ def shadows_of(codes: np.ndarray, key: np.ndarray) -> np.ndarray:
 def with_shadows(
     codes: np.ndarray, edges: BinEdges, features: np.ndarray, key: np.ndarray
 ) -> tuple[np.ndarray, BinEdges, np.ndarray]:
-    """The codes [n + m, N] of n features i64[n] and, after them, of m of their shadows, with their
-    edges, and the feature i64[n + m] that each is, or is a shadow of.
+    """Codes [n + m, N] of n features and m shadows, their edges, and the feature of each, i64[n +
+    m].
 
-    m >= n and m >= FEWEST_SHADOWS: of few features some have several shadows. See `round_key`.
-    """
+    m >= n and m >= FEWEST_SHADOWS: few features have several shadows each. See `round_key`."""
     again = np.resize(features, max(len(features), FEWEST_SHADOWS))
     sources = np.concatenate([features, again])
     all_edges = edges_of_features(edges, sources)

@@ -1,5 +1,4 @@
-"""Facts about a fitted estimator, and about the rounds of a boosted one, for scripts, summaries,
-notebooks and reports."""
+"""Facts about a fitted estimator and the rounds of a boosted one, for scripts and reports."""
 
 from __future__ import annotations
 
@@ -101,8 +100,7 @@ def finite(score: float | None) -> float | None:
 
 
 def forest_digest(forest: Forest) -> str:
-    """The SHA-256 of a forest's trees, bins and classes: equal for models that predict the same
-    from the same trees, on whatever backend they grew and whether they were saved between."""
+    """SHA-256 of a forest's trees, bins and classes: equal for equal models on any backend."""
     digest = hashlib.sha256()
     edges, coding = forest.edges, forest.coding
     arrays = {name: getattr(forest, name) for name in DIGESTED}
@@ -132,16 +130,14 @@ def measure_of(estimator: Any) -> tuple[str, bool]:
 
 
 def scorer_name(scoring: Any, kept: str | None) -> str | None:
-    """The name of the function that rounds were judged by, which a file may have kept; None if it
-    was not a function."""
+    """The name of the function that rounds were judged by; None if no function judged them."""
     if callable(scoring):
         return str(getattr(scoring, "__name__", type(scoring).__name__))
     return kept
 
 
 def kept_curves(estimator: Any) -> dict[str, np.ndarray]:
-    """The losses, or scores, before the first round of a boosted model and after each: of
-    "training" and of "validation" rows, if the fit kept them."""
+    """Losses or scores before the first round and after each, "training" and "validation"."""
     sign = -1.0 if measure_of(estimator)[1] else 1.0
     curves = {"training": estimator.train_score_, "validation": estimator.validation_score_}
     return {name: sign * scores for name, scores in curves.items() if len(scores)}

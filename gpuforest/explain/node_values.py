@@ -30,10 +30,7 @@ from gpuforest.splits.absolute.medians import halves
 
 
 def clip_leaves(forest: Forest, signs: np.ndarray, criterion: criteria.Criterion) -> Forest:
-    """The forest with `leaf_values`, if some leaf's own mean is out of its bounds.
-
-    signs : i8[F], see `records.Rules`
-    """
+    """The forest with `leaf_values`, if a leaf's mean is out of its bounds; signs : i8[F]"""
     groups = [bounded_means(forest, signs, criterion, *group) for group in tree_groups(forest)]
     means, bounded = (np.concatenate(part) for part in zip(*groups, strict=True))
     if forest.node_values is not None:
@@ -51,8 +48,7 @@ def clip_leaves(forest: Forest, signs: np.ndarray, criterion: criteria.Criterion
 def bounded_means(
     forest: Forest, signs: np.ndarray, criterion: criteria.Criterion, first: int, last: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The mean of the second channel, or the median, of each node of the trees first .. last - 1,
-    and the nearest number within the node's bounds, which its ancestors set: f64[m]."""
+    """Mean (second channel) or median of each node, and the nearest number in bounds: f64[m]."""
     begin, end = forest.tree_offsets[first], forest.tree_offsets[last]
     feature = unpack(xp, forest.nodes[begin:end])[0]
     if forest.node_values is not None:
@@ -71,12 +67,10 @@ def bounded_means(
 def with_leaf_impurity(
     forest: Forest, training: Training, backend: Backend, y: Array, criterion: criteria.Criterion
 ) -> Forest:
-    """A single regression tree, grown from `training` and the targets f64[N] or f64[N, K], that
-    knows the impurity of the leaf table's rows.
+    """A regression tree with the impurity of its leaves; y : targets f64[N] or f64[N, K].
 
-    It is the weighted mean of the squared deviation from the leaf's mean, or of half the Poisson
-    deviance, added up on the host in the order of the rows, so that every backend finds the same.
-    """
+    Impurity is the weighted mean of squared deviations, or half the Poisson deviance, summed on the
+    host in the order of the rows, so every backend finds the same."""
     matrix, sampling = training.matrix, training.sampling
     y = to_host(y).reshape(len(matrix.codes), -1)
     nodes = backend.asnumpy(backend.apply(forest, matrix.codes))[:, 0]
@@ -96,9 +90,8 @@ def with_leaf_impurity(
 def node_impurity(forest: Forest, tree: int, criterion: criteria.Criterion) -> np.ndarray:
     """Impurity f64[m] of each node of a tree, in scikit-learn's unit: entropy in bits.
 
-    Of a regression tree that holds no `leaf_impurity`, as those of forests, it is what the
-    tree explains: leaves have none, and above them lies what the splits gained.
-    """
+    Without `leaf_impurity` (regression forests), leaves have 0 and nodes the gains of the splits
+    below."""
     sums, inside = forest.node_sums(tree, tree + 1), slice(*forest.tree_offsets[tree : tree + 2])
     coding, values = forest.coding, forest.coding.values(sums)
     if criterion.impurity is not None:
@@ -123,13 +116,10 @@ def node_impurity(forest: Forest, tree: int, criterion: criteria.Criterion) -> n
 def with_node_values(
     forest: Forest, training: Training, backend: Backend, y: Array, first: int
 ) -> Forest:
-    """The forest with `node_values` and `node_errors`: the median of each node's rows, and their
-    absolute error around it.
+    """The forest, of trees from number `first` on, with medians and absolute errors of its nodes.
 
-    Medians are those of the targets f64[N] or f64[N, K], not of their moments: what scikit-learn's
-    trees hold. Errors are whole numbers of the moments' unit. The forest has the trees from the
-    number `first` on under its seed, with all their splits.
-    """
+    Medians are of the targets f64[N] or f64[N, K], as in scikit-learn; errors are in the moments'
+    unit."""
     matrix, target = training.matrix, training.target
     moments, T = np.asarray(backend.asnumpy(target.y)), forest.n_trees
     y = np.asarray(to_host(y)).reshape(moments.shape)
@@ -157,8 +147,9 @@ def with_node_values(
 def _medians(
     tree: Forest, leaf: np.ndarray, y: np.ndarray, q: np.ndarray, weights: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Medians f64[m] and errors i64[m] of the nodes of a tree, of one output: of rows that end at
-    these leaves i64[n], whose targets y and moments q ascend."""
+    """Medians f64[m] and errors i64[m] of a tree's nodes for one output.
+
+    leaf, y, q : [n], of rows whose targets y and moments q ascend"""
     parent, depth = parents_of(tree), node_depths(tree)
     values, errors = np.zeros(tree.n_nodes), np.zeros(tree.n_nodes, np.int64)
     at = leaf.copy()

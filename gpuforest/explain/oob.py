@@ -58,13 +58,9 @@ class OutOfBag:
         self.counts = xp.zeros(n, dtype=xp.int64)
 
     def add(self, forests: list[Forest], last: int, begin: int = 0) -> None:
-        """Add the next trees, up to `last` - 1.
+        """Add the next trees, up to `last` - 1; `forests` hold trees from the number `begin` on.
 
-        The bags are drawn again from the seed, as many at once as memory allows; neither
-        their number nor that of the calls changes a bit of the sums.
-
-        forests : they hold the trees from the number `begin` under the seed on
-        """
+        Bags are drawn again, as many at once as memory allows; this changes no bit of the sums."""
         backend, xp = self._backend, self._backend.xp
         size = max(1, backend.memory_budget // (5 * self._sampling.n_rows))  # bags, and in them
         while self.n_trees < last:
@@ -77,10 +73,7 @@ class OutOfBag:
             self.n_trees = end
 
     def _accumulate(self, parts: list[tuple[Forest, range]], in_bag: Array) -> None:
-        """Add some trees of each forest, left out where `in_bag` bool[T, n].
-
-        On the host each thread takes some rows through all of them.
-        """
+        """Add trees of each forest, except pairs `in_bag` bool[T, n]; threads share the rows."""
 
         def add(rows: slice, backend: Backend) -> None:
             codes, sums, at = self._codes[rows, ...], self.sums[rows, ...], 0
@@ -103,10 +96,7 @@ class OutOfBag:
         self, forests: list[Forest], points: Iterable[int], error: Error, begin: int = 0,
         rows: np.ndarray | None = None,
     ) -> Iterator[tuple[int, float]]:  # fmt: skip
-        """Add trees, and give the error at each of these numbers of them.
-
-        error, rows : the error of predictions of these rows; None: of all
-        """
+        """Add trees, and give (n, error of `rows`) at these numbers of trees; rows None: all."""
         for n_trees in points:
             self.add(forests, n_trees, begin)
             yield n_trees, error(self.means(rows))
@@ -121,18 +111,15 @@ class OutOfBag:
         return sums, counts
 
     def means(self, rows: np.ndarray | None = None) -> np.ndarray:
-        """Predictions f64[n, n_values] on the host, of all rows or of some; NaN for rows that
-        every tree drew."""
+        """Predictions f64[n, n_values] on the host; NaN for rows that every tree drew."""
         sums, counts = self.on_host(rows)
         return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
 
 def loss_of(y: np.ndarray, weights: np.ndarray, of: criteria.Criterion | list[int]) -> Loss:
-    """A function that gives the weighted mean loss of targets y [n, n_outputs]; NaN where no row is
-    out of some bag.
+    """A function that returns the weighted mean loss of targets y [n, n_outputs]; NaN without rows.
 
-    of : the criterion whose loss it is; or of class codes the classes of each output: the log loss
-    """
+    of : a criterion, for its loss; or the classes of each output, for the log loss"""
 
     def losses(y: np.ndarray, sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
         if isinstance(of, criteria.Criterion):
@@ -168,8 +155,7 @@ def _parts(forests: list[Forest], first: int, last: int) -> list[tuple[Forest, r
 
 
 def sampled_rows(seed: int, sampling: Sampling, backend: Backend) -> np.ndarray | None:
-    """Rows on which errors are computed while trees grow, drawn by the hash from those of some
-    weight; None: all."""
+    """Rows of positive weight, drawn by hash, whose errors are computed during a fit; None: all."""
     counted, n = sampling.counted, sampling.n_counted
     count = min(max(FEWEST_ROWS, n // 4), MOST_ROWS)
     if n <= count:
@@ -179,9 +165,9 @@ def sampled_rows(seed: int, sampling: Sampling, backend: Backend) -> np.ndarray 
 
 
 def curve_points(n_trees: int) -> list[int]:
-    """Numbers of trees at which the error is computed, four from each power of two to the
-    next: 1, 2, ... 8, 10, 12, 14, 16, 20, ... `n_trees`. Half of one is another, and they
-    share out among threads."""
+    """Numbers of trees to compute the error at: 1, 2, ... 8, 10, 12, 14, 16, 20, ... `n_trees`.
+
+    Half of a number is in the list too, and the numbers divide well among threads."""
     steps = (m * 2**k for k in range(n_trees.bit_length()) for m in (4, 5, 6, 7))
     return [n for n in (1, 2, 3, *steps) if n < n_trees] + [n_trees]
 

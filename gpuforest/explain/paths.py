@@ -1,5 +1,7 @@
-"""How the nodes of trees lie: their splits, depths and subtrees, the nodes that rows pass, and path
-lengths (how many splits it takes to isolate a row, Liu, Ting and Zhou 2008)."""
+"""Paths of trees: splits, depths, subtrees, nodes that rows pass, and lengths of paths.
+
+A path length is the number of splits that isolate a row (Liu, Ting and Zhou 2008).
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,7 @@ def one_tree(forest: Forest, tree: int) -> Forest:
 
 
 def some_trees(forest: Forest, first_tree: int, last_tree: int) -> Forest:
-    """The trees first_tree .. last_tree - 1 as a forest of their own, which shares all but the
-    offsets with the whole one."""
+    """The trees first_tree .. last_tree - 1 as a forest that shares all arrays except offsets."""
     offsets = forest.tree_offsets[first_tree : last_tree + 1]
     begin, end = offsets[0], offsets[-1]
     first = last = 0
@@ -54,8 +55,7 @@ def some_trees(forest: Forest, first_tree: int, last_tree: int) -> Forest:
 def split_nodes(
     forest: Forest, first: int = 0, last: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The splits of the trees first .. last - 1 and their left children, i64[n] each, numbered from
-    the first tree's root. A right child follows the left one."""
+    """Splits of the trees first .. last - 1, and left children, from the first root: i64[n]."""
     offsets = forest.tree_offsets[first : None if last is None else last + 1]
     nodes = forest.nodes[offsets[0] : offsets[-1]]
     split = np.flatnonzero(~is_leaf(nodes))
@@ -113,13 +113,9 @@ def leaf_blocks(forest: Forest, X: Any, backend: Backend) -> Iterator[tuple[slic
 
 
 def decision_paths(forest: Forest, leaves: np.ndarray) -> Any:
-    """Which nodes the rows pass, csr_matrix int64 [N, M] of ones; trees stand side by side.
+    """The nodes that rows pass, csr_matrix int64 [N, M] of ones; trees stand side by side.
 
-    A parent has a lower number than its children, so the nodes of a row are written from each
-    leaf up and ascend. Between two blocks of rows an interrupt is noticed.
-
-    leaves : i64[N, T], the leaf that each row reaches in each tree, numbered in the tree
-    """
+    leaves : i64[N, T], each row's leaf, numbered in the tree"""
     (N, T), roots = leaves.shape, forest.tree_offsets[:-1]
     parent, depths = parents_of(forest), node_depths(forest).astype(np.int32)
     size = max(1, BLOCK // T)
@@ -156,11 +152,9 @@ def average_path_length(n: np.ndarray) -> np.ndarray:
 
 
 def with_path_lengths(forest: Forest) -> Forest:
-    """The forest whose leaves predict path lengths: a leaf's depth, and c(n) of its n rows.
+    """The forest whose leaves predict path lengths: depth plus c(n) of its n rows.
 
-    Leaves of the same depth and size share a row of the leaf table, which keeps the weight of
-    leaves, and no targets.
-    """
+    Leaves of equal depth and size share a row of the leaf table, which keeps their weight."""
     leaf = is_leaf(forest.nodes)
     size = forest.leaf_sums[leaf_rows(forest.nodes[leaf]), 0]
     depth_and_size = np.stack([node_depths(forest)[leaf], size], axis=1)

@@ -84,11 +84,9 @@ def proximity_matrix(
 def nearest(
     leaves: np.ndarray, others: np.ndarray, k: int, same: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The k rows of the highest proximity to each row: proximities f64[N, k], falling, and rows
-    i64[N, k]; of equals the first. Where fewer rows share a leaf, proximities are 0, and rows -1.
+    """The k nearest rows: proximities f64[N, k], falling, and rows i64[N, k], -1 past the last.
 
-    same : whether `others` are the rows themselves, of which each leaves out itself
-    """
+    same : True if `others` are the rows themselves; no row is then its own neighbour"""
     share, nearby = np.zeros((len(leaves), k)), np.full((len(leaves), k), -1)
     for rows, block in proximity_blocks(leaves, others):
         row = np.repeat(np.arange(rows.start, rows.stop), np.diff(block.indptr))
@@ -196,12 +194,8 @@ def class_prototypes(
 
 
 def impute_step(proximities: Any, X: np.ndarray, filled: np.ndarray, mask: Any) -> np.ndarray:
-    """X f64[N, F] with each missing value replaced by the mean of the column's known values,
-    weighted by proximity; of categorical columns by the value of the highest total proximity. Where
-    no row with a known value is near, it stays as in `filled`.
-
-    mask : bool[F], which columns are categorical
-    """
+    """X f64[N, F], missing values replaced by the mean (mask bool[F]: mode) weighted by proximity;
+    `filled` stays if no near row has a value."""
     P, present = csr_array(proximities), ~np.isnan(X)
     weight = P @ present.astype(np.float64)
     means = P @ np.where(present, X, 0.0) / np.where(weight > 0, weight, 1.0)

@@ -50,8 +50,7 @@ def _gains(forest: Forest, criterion: Criterion) -> np.ndarray:
 
 
 def keep_splits(forest: Forest, keep: np.ndarray) -> Forest:
-    """The forest as if only some of its nodes, bool[M], had been split, bit for bit: a split node
-    without the mark becomes a leaf, and all below it vanish."""
+    """The forest as if only the marked nodes bool[M] had been split, bit for bit."""
     kept = _kept_nodes(forest, keep)  # they stay in their order
     split = kept & keep & ~is_leaf(forest.nodes)
     position = np.cumsum(kept) - 1
@@ -89,9 +88,7 @@ def _kept_nodes(forest: Forest, keep: np.ndarray) -> np.ndarray:
 def best_first(forest: Forest, criterion: Criterion, max_leaf_nodes: int) -> Forest:
     """Each tree as best-first growth makes it, of at most `max_leaf_nodes` >= 1 leaves.
 
-    The open node whose split gains most is split next; of equal ones the one found first:
-    that of the parent split first, left before right.
-    """
+    Ties go to the node whose parent was split first, left before right."""
     gains, keep = _gains(forest, criterion), np.zeros(forest.n_nodes, bool)
     for begin, end in pairwise(forest.tree_offsets.tolist()):
         left = left_children(forest.nodes[begin:end])
@@ -100,11 +97,7 @@ def best_first(forest: Forest, criterion: Criterion, max_leaf_nodes: int) -> For
 
 
 def _best_splits(left: np.ndarray, gains: np.ndarray, n_splits: int) -> list[int]:
-    """Nodes of a tree in the order in which best-first growth splits them.
-
-    Mostly few nodes are visited, so left children and gains stay arrays, in a quarter of the
-    memory of lists.
-    """
+    """Nodes of a tree in the order of best-first growth, from arrays: few nodes are visited."""
     number, chosen = count(), list[int]()
     candidates = [(-gains[0], next(number), 0)] if left[0] else []
     while candidates and len(chosen) < n_splits:
@@ -120,18 +113,13 @@ def _best_splits(left: np.ndarray, gains: np.ndarray, n_splits: int) -> list[int
 def prune(forest: Forest, criterion: Criterion, ccp_alpha: float) -> Forest:
     """Each tree after minimal cost-complexity pruning.
 
-    ccp_alpha : float >= 0, in scikit-learn's unit: the decrease of impurity, weighted by the
-        share of the tree's weight, that a subtree must gain for each of its splits. Weakest links
-        of at most that collapse; at zero those that gain nothing
-    """
+    ccp_alpha : float >= 0, in scikit-learn's unit: decrease of impurity, weighted by the share of
+    the tree's weight, that each split of a subtree must exceed"""
     return keep_splits(forest, collapse_alphas(forest, criterion) > ccp_alpha)
 
 
 def collapse_alphas(forest: Forest, criterion: Criterion) -> np.ndarray:
-    """The alpha at which each node's split is gone, f64[M]; zero for leaves.
-
-    No node's is below that of a node under it.
-    """
+    """The alpha at which each node's split is gone, f64[M], falling along paths; 0: leaf."""
     gains, alphas = _gains(forest, criterion), np.zeros(forest.n_nodes)
     for tree, (begin, end) in enumerate(pairwise(forest.tree_offsets.tolist())):
         top, total, n_splits, decrease = _links(forest, criterion, tree, gains[begin:end])
@@ -140,13 +128,10 @@ def collapse_alphas(forest: Forest, criterion: Criterion) -> np.ndarray:
 
 
 def pruning_path(forest: Forest, criterion: Criterion) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The nested subtrees of a single tree by minimal cost-complexity pruning, the whole tree
-    first. Equally weak links collapse in the order of the nodes, one subtree each.
+    """Nested subtrees of a tree: alphas f64[n], decrease of impurity f64[n], leaves i64[n].
 
-    The results are the alphas f64[n], ascending from zero, from which on each subtree is the best;
-    the total decrease of impurity f64[n] by its splits: the impurity of its leaves is that of the
-    root less this; and its leaves i64[n].
-    """
+    The whole tree comes first, alphas ascend from zero; equal links collapse in the order of
+    nodes."""
     if forest.n_trees != 1:
         raise ValueError(
             f"the forest has {forest.n_trees} trees: a pruning path is that of one tree"
@@ -164,8 +149,7 @@ def pruning_path(forest: Forest, criterion: Criterion) -> tuple[np.ndarray, np.n
 def _links(
     forest: Forest, criterion: Criterion, tree: int, gains: np.ndarray
 ) -> tuple[list[int], list[int], list[int], Callable[..., float]]:
-    """When the splits of a tree that gained f64[m] collapse: the blocks as `_pooled` has them, and
-    the decrease of impurity for each of some splits (1), from what they gained together."""
+    """The blocks of `_pooled` from gains f64[m]; a function from gains to decreases per split."""
     nodes = forest.nodes[forest.tree_offsets[tree] : forest.tree_offsets[tree + 1]]
     sums = forest.leaf_sums[unpack(xp, nodes)[3][is_leaf(nodes)]]
     whole, unit = whole_numbers(gains.tolist())
@@ -209,10 +193,7 @@ def _pooled(left: list[int], gains: list[int]) -> tuple[list[int], list[int], li
 
 
 def whole_numbers(numbers: list[float]) -> tuple[list[int], int]:
-    """Numbers times a power of two that leaves no fraction, and that power.
-
-    Python's integers have no largest: sums of them are exact, and equal links are equal.
-    """
+    """Numbers times a power of two that leaves no fraction, and the power: sums are exact."""
     unit = max(x.as_integer_ratio()[1] for x in numbers)
     # ratios again: a list of them would take several times the memory of the numbers
     return [n * (unit // d) for n, d in (x.as_integer_ratio() for x in numbers)], unit
@@ -244,12 +225,11 @@ def try_rows(
     forest: Forest, criterion: Criterion, signs: np.ndarray, leaves: np.ndarray, y: np.ndarray,
     weights: np.ndarray,
 ) -> Trial:  # fmt: skip
-    """Compute the losses of test rows at the nodes of a single tree.
+    """Losses of test rows at the nodes of a single tree.
 
-    signs : i8[F], or i8[0] without monotonic constraints, see `records.Rules`
-    leaves, weights : i64[n] and f64[n], the leaf that each row reaches, and its weight
-    y : i64[n, n_outputs] of classes their numbers, others are errors anywhere; or f64[n, K]
-    """
+    signs : i8[F], or i8[0] without monotonic constraints
+    leaves, weights : i64[n], f64[n], each row's leaf and weight
+    y : i64[n, n_outputs] class numbers (unknown ones are errors), or f64[n, K]"""
     counts = weights > 0  # other rows may lie anywhere
     leaves, y, weights = leaves[counts], y[counts], weights[counts]
     predicted, m = _predictions(forest, criterion, signs), forest.n_nodes
@@ -284,8 +264,7 @@ def _predictions(forest: Forest, criterion: Criterion, signs: np.ndarray) -> np.
 
 
 def middles(alphas: np.ndarray) -> np.ndarray:
-    """One alpha for each interval between f64[n] that ascend: the geometric mean of its ends,
-    and the last one (Breiman et al. 1984, 3.4)."""
+    """Geometric means of intervals between ascending f64[n], and the last (Breiman et al., 3.4)."""
     with np.errstate(over="ignore"):
         means = np.sqrt(alphas[:-1] * alphas[1:])
     means = np.clip(means, alphas[:-1], np.nextafter(alphas[1:], 0))  # rounding may leave it
@@ -300,15 +279,12 @@ def path_alphas(alphas: np.ndarray, nodes: np.ndarray) -> np.ndarray:
 def error_curve(
     trials: Sequence[Trial], ccp_alphas: np.ndarray, repeats: float = 1.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Error of pruning at each alpha, and its standard error, f64[n] and f64[n].
+    """Error of pruning at each ascending alpha f64[n], and its standard error: f64[n] each.
 
-    The error is the mean loss of all test rows by weight, R; the square of its standard error
-    is the sum of w^2 (l - R)^2 over the square of the total weight: R (1 - R) / N for classes
-    without weights (Breiman et al. 1984, 3.4.3 and 8.5).
-
-    The test rows of all trials are taken together, and alphas f64[n] ascend. A row is tested
-    `repeats` times in the mean; all its losses count as one.
-    """
+    The error is the mean loss R of the test rows of all trials by weight; its standard error
+    squared is the sum of w^2 (l - R)^2 over the squared total weight: R (1 - R) / N for classes
+    without weights (Breiman et al. 1984, 3.4.3 and 8.5). A row is tested `repeats` times on
+    average, and counts once."""
     weights = np.concatenate([trial.weights for trial in trials])
     total, squares = math.fsum(weights), math.fsum(weights**2)
     spans = np.hstack([_spans(trial, ccp_alphas) for trial in trials])
@@ -321,10 +297,7 @@ def error_curve(
 
 
 def _spans(trial: Trial, ccp_alphas: np.ndarray) -> np.ndarray:
-    """The first alpha at which each node is a leaf, and the one after the last, i64[2, m].
-
-    A node that never is one has an empty span.
-    """
+    """First alpha at which each node is a leaf, and the one past the last, i64[2, m]."""
     first = np.searchsorted(ccp_alphas, trial.alphas)
     last = np.full(len(first), len(ccp_alphas))  # the root stays
     split = np.flatnonzero(trial.left)
@@ -344,16 +317,14 @@ def _sums_along(spans: np.ndarray, values: np.ndarray, n: int) -> np.ndarray:
 
 
 def choose(errors: np.ndarray, std_errors: np.ndarray, rule: str) -> int:
-    """The number of the smallest subtree of least error ("min"), or of at most one standard
-    error more ("one_se"); the subtrees shrink."""
+    """The smallest subtree of least error ("min"), or within a standard error ("one_se")."""
     best = np.flatnonzero(errors == errors.min())[-1]
     most = errors[best] + (std_errors[best] if rule == "one_se" else 0.0)
     return int(np.flatnonzero(errors <= most)[-1])
 
 
 def reduced_error(trial: Trial) -> np.ndarray:
-    """Splits that are worth it, bool[m]: all below a node together lose less than the node
-    itself would, each pruned so before (Quinlan 1987)."""
+    """Splits to keep, bool[m]: the pruned subtree loses less than the node (Quinlan 1987)."""
     losses, left = whole_numbers(trial.losses[0].tolist())[0], trial.left.tolist()
     keep = np.zeros(len(losses), bool)
     for node in reversed(range(len(losses))):  # children come after their parents

@@ -53,12 +53,11 @@ FEWEST_ROWS = 64  # of a task at least: its scratch takes some microseconds
 
 @dataclass(frozen=True, eq=False)
 class TrainingRows:
-    """What a quantile forest keeps of its training rows.
+    """Training rows of a quantile forest.
 
     codes : u8 or u16 [N, F], on the host
     y : f64[N, K]
-    sampling : how their bags were drawn
-    """
+    sampling : how bags were drawn"""
 
     codes: np.ndarray
     y: np.ndarray
@@ -90,11 +89,10 @@ class TrainingRows:
 def leaf_members(
     forest: Forest, rows: TrainingRows, most: int | float | None, backend: Backend
 ) -> Members:
-    """The members of all leaves. A leaf keeps at most `most` draws, chosen by hash.
+    """The members of all leaves, at most `most` draws a leaf, chosen by hash.
 
-    most : an int; a float is a fraction of the rows, rounded up; None: all. Without bootstrap it
-        counts rows
-    """
+    most : int; float: a fraction of the rows, rounded up; None: all. Without bootstrap, rows
+    count"""
     T, N = forest.n_trees, len(rows.y)
     if isinstance(most, float):
         most = int(np.ceil(most * N))
@@ -125,8 +123,7 @@ def leaf_members(
 def drawn_leaves(
     part: Forest, rows: TrainingRows, first: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """The bags i32[T, N] of trees of which `first` is the first one; and the trees, rows and leaves
-    i64[n] of all that was drawn, tree by tree. One thread of the CPU does it."""
+    """Bags i32[T, N] of trees from number `first` on; tree, row and leaf of each draw, i64[n]."""
     (N, _), T, backend = rows.codes.shape, part.n_trees, registry.get_host_backend()
     bags = draw_bags(rows.sampling, part.seed, first, first + T, backend)
     tree, row = np.divmod(np.flatnonzero(bags > 0), N)
@@ -142,8 +139,7 @@ def drawn_leaves(
 def _fewer_members(
     row: np.ndarray, leaf: np.ndarray, count: np.ndarray, most: int, key: np.ndarray, drawn: bool
 ) -> tuple[np.ndarray, ...]:
-    """The members of a tree's leaves if each leaf keeps at most `most` draws: those of the least
-    hashes under the key u64[1]. `drawn`: each draw counts; else each row."""
+    """Members of a tree's leaves, at most `most` draws (rows, unless `drawn`) a leaf, by hash."""
     copies = count.astype(np.int64) if drawn else np.ones(len(row), np.int64)
     at = np.repeat(np.arange(len(row)), copies)
     copy = np.arange(len(at)) - np.repeat(np.cumsum(copies) - copies, copies)
@@ -159,8 +155,7 @@ def _fewer_members(
 def leaf_quantiles(
     members: Members, leaves: np.ndarray, y: np.ndarray, q: np.ndarray, how: int, n_threads: int
 ) -> np.ndarray:
-    """Weighted quantiles f64[n, K, Q] of the targets of the rows in leaves i64[n, T], or with MEAN
-    their means f64[n, K, 1]; see quantile_kernels.py."""
+    """Weighted quantiles f64[n, K, Q] of targets in leaves i64[n, T]; with MEAN their means."""
     out = np.empty((len(leaves), len(y), 1 if how == MEAN else len(q)))
     if how == INVERTED and not members.weight:
         q = q * (1 - 2.0**-50)  # q times a number of draws may have been rounded up
@@ -175,8 +170,7 @@ def leaf_quantiles(
 def weights_below(
     members: Members, leaves: np.ndarray, low: np.ndarray, high: np.ndarray, n_threads: int
 ) -> np.ndarray:
-    """The weights of the rows in leaves whose ranks are below low i64[n, K], and below high
-    i64[n, K]; of all; and the number of draws: i64[n, K, 4]."""
+    """Weights of ranks below low and high i64[n, K], of all ranks, and draws: i64[n, K, 4]."""
     out = np.zeros((*low.shape, 5), np.int64)
 
     def task(rows: slice, scratch: ByRank) -> None:
@@ -197,8 +191,7 @@ def _by_blocks(
 
 
 class Distribution:
-    """The targets of the training rows in the leaves that rows reach. Pairs of row and tree that
-    are `skipped`, bool[N, T] or None, do not count."""
+    """Targets of the training rows in the leaves of rows; skipped : bool[N, T] or None"""
 
     def __init__(
         self, forest: Forest, rows: TrainingRows, members: Members, skipped: np.ndarray | None
@@ -209,11 +202,10 @@ class Distribution:
         self, X: Array, q: np.ndarray | None, interpolation: str, backend: Backend,
         by_tree: bool = False, by_leaf: bool = True,
     ) -> np.ndarray:  # fmt: skip
-        """Quantiles f64[N, K, Q], or where `q` is None the mean f64[N, K, 1].
+        """Quantiles f64[N, K, Q], or the mean f64[N, K, 1] if `q` is None.
 
-        by_tree : whether they are means over the trees of quantiles in one leaf
-        by_leaf : whether each leaf weighs the same; False: each draw
-        """
+        by_tree : average the quantiles of each tree's leaf
+        by_leaf : leaves weigh the same; False: draws do"""
         y, ways = self.rows.ascending, (MEAN,) if q is None else WAYS[interpolation]
         levels = np.zeros(1) if q is None else q
         members = self.members if by_leaf else self.members._replace(weight=0)
@@ -229,10 +221,9 @@ class Distribution:
     def ranks(
         self, X: Array, y: np.ndarray, kind: str, backend: Backend, by_tree: bool = False
     ) -> np.ndarray:
-        """The ranks f64[N, K] of y f64[N, K] among the targets; NaN for a row without a leaf.
+        """Ranks f64[N, K] of y f64[N, K] among the targets; NaN for a row without a leaf.
 
-        by_tree : whether they are means over the trees of the ranks in one leaf
-        """
+        by_tree : average the ranks in each tree's leaf"""
         columns = list(zip(self.rows.ascending, y.T, strict=True))
         ends = [
             np.stack([np.searchsorted(targets, values, side) for targets, values in columns], 1)
@@ -276,8 +267,7 @@ class Distribution:
 
 
 def _one_of(parts: list[np.ndarray]) -> np.ndarray:
-    """The answer to an interpolation: the only one, the middle of two, or of the first two the one
-    that is nearer to the third."""
+    """The only answer, the middle of two, or of three the one of two nearer to the third."""
     if len(parts) == 1:
         return parts[0]
     low, high = parts[:2]
@@ -298,8 +288,7 @@ def _mean_of_trees(leaves: np.ndarray, of: Callable[[np.ndarray], np.ndarray]) -
 
 
 def _rank(below: np.ndarray, upto: np.ndarray, step: np.ndarray, kind: str) -> np.ndarray:
-    """Ranks from the weight of lesser targets, that of targets not greater, and the mean weight
-    of a draw."""
+    """Ranks from the weights of lesser and of not greater targets, and a draw's mean weight."""
     if kind == "weak":
         return upto
     if kind == "strict":

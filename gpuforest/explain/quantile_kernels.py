@@ -68,8 +68,7 @@ class Members(NamedTuple):
 
 
 def new_members(sizes: np.ndarray, row_count: np.ndarray, rank: np.ndarray, weight: int) -> Members:
-    """The record, from the number of members of each node i64[M], and the row and count of each
-    member i32[E, 2], node after node."""
+    """The record, from numbers of members of nodes i64[M], and (row, count) i32[E, 2] by node."""
     leaf, several = np.zeros(len(sizes), np.int64), sizes > 1
     node = np.repeat(np.arange(len(sizes)), sizes)
     only = sizes[node] == 1
@@ -249,9 +248,10 @@ def weight_below(ranks, n, rank):
 def weights_below(
     members: Members, leaves: I64s2, low: I64s2, high: I64s2, ranks: ByRank, out: I64s3
 ):  # fmt: skip
-    """Write the weights below two ranks and of all members, the draws, and the number of ranks that
-    members have, to `out` i64[n, K, 5], which holds zeros. The ranks of the last row's members are
-    left in ranks.at, and the weights up to each in ranks.upto."""
+    """Write weights below two ranks and of all, draws, and numbers of ranks to `out` i64[n, K, 5].
+
+    `out` holds zeros. The last row's ranks are left in ranks.at, weights up to each in
+    ranks.upto."""
     for i in range(len(leaves)):
         fetch_ahead(members, leaves, i)
         for k in range(low.shape[1]):

@@ -1,8 +1,7 @@
 """SHAP values: what each feature adds to each prediction (Lundberg et al. 2020).
 
-shap_kernels.py has the algorithm, and background_kernels.py that for interventional values: with a
-background data set, features that are not known have the values of its rows. They run on the CPU,
-whatever the backend; threads share rows.
+shap_kernels.py has the algorithm, background_kernels.py that of interventional values. They run on
+the CPU, whatever the backend; threads share rows.
 """
 
 from __future__ import annotations
@@ -27,10 +26,7 @@ def shap_values(forest: Forest, X: Array, backend: Backend) -> np.ndarray:
 
 
 def shap_interactions(forest: Forest, X: Array, backend: Backend) -> np.ndarray:
-    """The SHAP interaction values of the rows of X [N, F], f64[N, F, F, K].
-
-    They are symmetric, and add up over one of the features to the SHAP values.
-    """
+    """SHAP interaction values f64[N, F, F, K], symmetric, which sum to SHAP values."""
     F = forest.edges.n_features
     sums = tree_sums(forest, X, backend, F)
     both = sums.reshape(len(sums), F, F, -1)
@@ -42,11 +38,9 @@ def shap_interactions(forest: Forest, X: Array, backend: Backend) -> np.ndarray:
 
 
 def tree_sums(forest: Forest, X: Array, backend: Backend, n_others: int = 0) -> np.ndarray:
-    """What the trees add up for each row of X [N, F], combined as their predictions are:
-    f64[N, F, K], or f64[N, F * n_others, K] of each feature with others.
+    """Combined sums of the trees f64[N, F, K] for X [N, F], or f64[N, F * n_others, K] of pairs.
 
-    A row's sums are those of trees in their order, so no number of threads changes them.
-    """
+    Trees are added in their order, so the number of threads changes nothing."""
     cover, shape = path_covers(forest, backend.n_threads)
     n_points, points = points_for(shape[:, 0])
     depth, most_points = int(shape[:, 1].max()), int(n_points.max())
@@ -68,8 +62,7 @@ def tree_sums(forest: Forest, X: Array, backend: Backend, n_others: int = 0) -> 
 def background_values(
     forest: Forest, background: Array, X: Array, backend: Backend, limit: int | None = None
 ) -> np.ndarray:
-    """The interventional SHAP values of the rows of X [N, F] with a background [Z, F],
-    f64[N, F, K]; `limit`: bytes that their weights may take."""
+    """Interventional SHAP values f64[N, F, K] with a background [Z, F]; `limit`: bytes."""
     refuse(forest)
     _, shape = covers(forest, np.ones(len(forest.values)), backend.n_threads)
     widest, depth = (int(most) for most in shape.max(axis=0))
@@ -124,11 +117,9 @@ def path_covers(forest: Forest, n_threads: int) -> tuple[np.ndarray, np.ndarray]
 
 
 def covers(forest: Forest, leaf_cover: np.ndarray, n_threads: int) -> tuple[np.ndarray, np.ndarray]:
-    """The cover of each node f64[M], and the most features on a path of each tree and its depth
-    i64[T, 2].
+    """Cover of each node f64[M]; features of the longest path, and depth, of each tree i64[T, 2].
 
-    leaf_cover : f64[V], the weight of the training rows in each row of the leaf table
-    """
+    leaf_cover : f64[V], training weight of each row of the leaf table"""
     M, T, F = forest.n_nodes, forest.n_trees, forest.edges.n_features
     cover, parent, shape = np.empty(M), np.empty(M, np.int64), np.empty((T, 2), np.int64)
 
@@ -173,8 +164,7 @@ def combined(forest: Forest, sums: np.ndarray) -> np.ndarray:
 
 
 def columns_of(forest: Forest) -> np.ndarray:
-    """The range of the outputs to which each tree adds, i64[T, 2]. The first class is left out: its
-    values are minus the sum of the others'."""
+    """Range of the outputs of each tree, i64[T, 2], without the first class: minus the others."""
     t, K = np.arange(forest.n_trees), forest.coding.n_values
     if forest.baseline is not None:  # boosted: a tree for each output in turn
         return np.stack([t % K, t % K + 1], axis=1)
@@ -182,13 +172,11 @@ def columns_of(forest: Forest) -> np.ndarray:
 
 
 def points_for(widths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The points of each tree for Gauss-Legendre quadrature from 0 to 1: their number i64[T], and
-    where they are and their weights, f64[T, 2, Q].
+    """Gauss-Legendre points of each tree on 0 .. 1: number i64[T]; points and weights f64[T, 2, Q].
 
     n points are exact for polynomials of degree 2n - 1. Points of weight zero fill vectors.
 
-    widths : i64[T], the most features on a path of each tree
-    """
+    widths : i64[T], the most features on a path of each tree"""
     counts = np.maximum(1, -(-widths // 2))
     n_points = -(-counts // LANES) * LANES
     points = np.zeros((len(counts), 2, int(n_points.max())))

@@ -55,8 +55,7 @@ APART, LEFT, RIGHT = 0, 1, 2  # states: the row left the path by this feature ab
 
 
 class Work(NamedTuple):
-    """Scratch of a thread, in which a block has ROWS rows. A level is a node of the path from the
-    root; a position is a row and a point of a level, a value one of a feature."""
+    """Scratch of a thread, for blocks of ROWS rows: level (node of a path), row, point, feature."""
 
     products: Annotated[np.ndarray, "f64[positions]"]  # of the path's factors
     sums: Annotated[np.ndarray, "f64[positions]"]  # over the leaves below
@@ -160,8 +159,7 @@ def weigh(above, left, right, left_times, right_times, at, Q, work):
 
 @device
 def join_leaves(at, Q, work):
-    """Make of the edges to both leaves of a node, at `at`, one: the product is that of the sums of
-    both, the gain is what the products are multiplied by for the feature's values."""
+    """Join the edges to both leaves of a node, at `at`: product of their sums, gain factors."""
     product, gain, at = work.product, work.gain, U(at)
     for j in range(0, 3 * Q, LANES):
         left, right = at + U(j), at + U(3 * Q) + U(j)
@@ -172,8 +170,7 @@ def join_leaves(at, Q, work):
 
 @device
 def go_down(h, n, at, Q, work, below):
-    """Multiply the products of n rows at level h into those below an edge, the next level of
-    `below`: work.products, or work.sums if that is a leaf."""
+    """Multiply products of n rows at level h into work.products below an edge; leaf: work.sums."""
     for i in range(n):
         s = U(at) + U(work.state[U(h * ROWS + i)]) * U(Q)
         a = U((h * ROWS + i) * Q)
@@ -185,8 +182,7 @@ def go_down(h, n, at, Q, work, below):
 
 @device
 def go_up(h, n, f, at, Q, is_first, is_leaf, work):
-    """Add a leaf below level h, or the sums below an edge, to the sums of level h and to the values
-    of the node's feature."""
+    """Add a leaf, or the sums below an edge, to the sums of level h and the feature's values."""
     sums, found = work.sums, work.found
     for i in range(n):
         s = U(at) + U(work.state[U(h * ROWS + i)]) * U(Q)
@@ -249,8 +245,7 @@ def know(f, share, n, Q, work):
 
 @device
 def add_pairs(source, level, h, n, f, at, c, first, Q, work, out):
-    """Add what an edge below level h changes of the feature f together with each other feature of
-    the path: source[level] times the gain, times what is known of the other."""
+    """Add an edge's effect on f with each other feature of the path: source[level] times gain."""
     F = len(work.share)
     for i in range(n):
         s = work.state[U(h * ROWS + i)]
@@ -273,12 +268,10 @@ def add_pairs(source, level, h, n, f, at, c, first, Q, work, out):
 
 @kernel
 def covers(trees: Trees, leaf_cover: F64s, cover: F64s, shape: I64s2, parent: I64s, seen: I64s):
-    """Write the cover of each node to `cover` f64[M], and of each tree the most features of a path
-    and its depth to `shape` i64[T, 2].
+    """Write covers of nodes f64[M], and most features of a path and depth of trees i64[T, 2].
 
     parent : i64[M], scratch
-    seen : i64[F], zeros: how many splits of the path are by each feature
-    """
+    seen : i64[F], zeros: how many splits of the path are by each feature"""
     nodes = trees.nodes
     for t in range(len(trees.offsets) - 1):
         root, end = trees.offsets[t], trees.offsets[t + 1]
@@ -330,8 +323,7 @@ def leaf_part(trees, root, v, cover, values, c):
 
 @device
 def enter(trees, t, v, h, cover, values, c, codes, first, n, Q, work):
-    """Prepare a node at level h: the states of the rows, and what both edges do. Returns whether
-    both children are leaves."""
+    """Prepare a node at level h: states of rows, effects of edges; True: both children leaves."""
     nodes, root = trees.nodes, trees.offsets[t]
     word = nodes[v]
     f, child = np.int64(word >> FEATURE), root + np.int64((word >> CHILD) & CHILD_BITS)
@@ -382,8 +374,9 @@ def rise(nodes, h, s, n, c, first, Q, work, out):
 
 @device
 def walk(trees, t, cover, values, c, codes, first, n, Q, work, out):
-    """Add a tree's values of output c for the rows first .. first + n - 1 to work.found, and those
-    of pairs of features to `out`, if work.known has elements."""
+    """Add a tree's values of output c for rows first .. first + n - 1 to work.found.
+
+    Values of pairs of features go to `out`, if work.known has elements."""
     nodes, root, h = trees.nodes, trees.offsets[t], 0
     if nodes[root] >= LEAF:
         return
@@ -474,9 +467,8 @@ def shap_values(
     trees: Trees, cover: F64s, values: F64s2, columns: I64s2, n_points: I64s, points: F64s3,
     codes: Codes2, out: F64s3, begin: I64, end: I64, work: Work,
 ):  # fmt: skip
-    """Add the values of the rows begin .. end - 1 to `out` f64[N, F, K], or those of pairs of
-    features to `out` f64[N, F * F, K], if work.known has elements.
+    """Add values of the rows begin .. end - 1 to `out` f64[N, F, K], or with work.known of pairs of
+    features to `out` f64[N, F * F, K].
 
-    codes : u16[F, N], so that there is one kernel to compile
-    """
+    codes : u16[F, N], so that there is one kernel to compile"""
     all_trees(trees, cover, values, columns, n_points, points, codes, out, begin, end, work)

@@ -1,7 +1,4 @@
-"""A tree as scikit-learn's own `Tree`, which tools ask for by its type.
-
-To be imported where one is asked for: scikit-learn's trees take long to import.
-"""
+"""A tree as scikit-learn's own `Tree`; imported on demand, because its import is slow."""
 
 from __future__ import annotations
 
@@ -66,19 +63,14 @@ class SklearnTree(Tree):  # type: ignore[misc]
         return paths.decision_paths(self.view.alone, self.apply(X)[:, None])
 
     def predict(self, X: Any) -> np.ndarray:
-        """`value` of the leaf that each row reaches.
+        """`value` of each row's leaf, float64 (n_samples, [n_outputs,] max_n_classes).
 
-        X : array-like or SciPy's sparse of shape (n_samples, n_features), NaN is missing
-
-        float64 array of shape (n_samples, max_n_classes), or of several outputs
-        (n_samples, n_outputs, max_n_classes)
-        """
+        X : array-like or SciPy's sparse of shape (n_samples, n_features), NaN is missing"""
         values: np.ndarray = self.view.value[self.apply(X)]
         return values[:, 0] if self.n_outputs == 1 else values
 
     def compute_feature_importances(self, normalize: bool = True) -> np.ndarray:
-        """Decrease of impurity by each feature's splits, f64[n_features]; adds up to one if
-        normalised."""
+        """Decrease of impurity by each feature, f64[n_features]; sums to one if normalised."""
         view = self.view
         weight = view.n_node_samples.astype(np.float64)
         total = weight * view.impurity
@@ -89,8 +81,7 @@ class SklearnTree(Tree):  # type: ignore[misc]
         return np.asarray(gains / (scale or 1.0))
 
     def compute_partial_dependence(self, X: Any, target_features: Any, out: Any) -> None:
-        """Add to `out` what the tree predicts in the mean over the features that are not asked
-        for, see scikit-learn's."""
+        """Add the mean prediction over the other features to `out`, as scikit-learn does."""
         views.need_numbers(self.view.forest, target_features)
         super().compute_partial_dependence(X, target_features, out)
 
@@ -112,8 +103,7 @@ def sklearn_tree(view: views.TreeView, backend: str | None = None) -> Any:
 
 
 def partial_dependence(trees: list[Any], grid: Any, target_features: Any) -> np.ndarray:
-    """The mean over trees, each an estimator, of their partial dependence at the points of a grid
-    [n_points, n_target_features], f64[n_points], as scikit-learn's forests give it."""
+    """Mean partial dependence f64[n_points] of trees at a grid [n_points, n_target_features]."""
     views.need_numbers(trees[0].forest_, target_features)
     grid = np.asarray(grid, np.float32, order="C")
     features = np.asarray(target_features, np.intp, order="C")

@@ -23,8 +23,9 @@ def terms_of(forest: Forest, node: int) -> tuple[list[int], list[int], int]:
 def in_units(
     edges: BinEdges, features: list[int], weights: list[int], threshold: int, names: list[str]
 ) -> tuple[str, float]:
-    """A combination in the units of the data: its sum in words, and the limit of those that go
-    left. The first feature that varies has the weight 1."""
+    """A combination in the units of the data: its sum in words, and the limit of the left side.
+
+    The first feature that varies has the weight 1."""
     parts: list[str] = []
     limit, unit = float(threshold) + 0.5, 1.0
     for f, weight, name in zip(features, weights, names, strict=True):

@@ -59,14 +59,12 @@ def person_time(event: np.ndarray, time: np.ndarray, weight: np.ndarray) -> np.n
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """The times at which events of each leaf's rows come, node after node.
+    """Steps of each leaf's curves, node after node.
 
-    times : f64[E], the times of events of all training rows, ascending
-    begin : i64[M + 1], where the steps of each node begin; inner nodes have none
-    time : i32[...], the number of each step's time
-    hazard, fall : f64[..., K], by how much the cumulative hazard of each of K causes rises there,
-        and survival falls by it
-    """
+    times : f64[E], times of events of all training rows, ascending
+    begin : i64[M + 1], first step of each node
+    time : i32[n], index into `times` of each step
+    hazard, fall : f64[n, K], rise of the cumulative hazard, and fall of survival, by each cause"""
 
     times: np.ndarray
     begin: np.ndarray
@@ -107,8 +105,7 @@ def steps_of(forest: Forest, rows: quantile_forest.TrainingRows, backend: Backen
 
 
 def with_risks(forest: Forest, rows: quantile_forest.TrainingRows, backend: Backend) -> Forest:
-    """The forest whose leaves predict the mortality of their rows by each of K causes: the sum of
-    the cumulative hazard over all times of events, which is more where they come sooner."""
+    """The forest whose leaves predict mortality: summed cumulative hazards of each of K causes."""
     time, cause = rows.y[:, 0], rows.y[:, 1].astype(np.int32)
     times, K = time_grid(rows, len(time)), forest.coding.n_outputs
     later = len(times) - np.searchsorted(times, time)  # times of events from a row's own on
@@ -127,9 +124,10 @@ def with_risks(forest: Forest, rows: quantile_forest.TrainingRows, backend: Back
 def _of_events(
     forest: Forest, rows: quantile_forest.TrainingRows, of_trees: Callable[..., R], backend: Backend
 ) -> list[R]:
-    """What `of_trees` says of a few trees at a time: of their nodes u64[M]; and of the events in
-    each leaf at a time by a cause, leaf after leaf, the node, the first row, their number, and the
-    number of draws at risk, i64[n] each."""
+    """Results of `of_trees` for a few trees at a time.
+
+    It gets nodes u64[M] and, for each event (leaf, time, cause): node, first row, number of events,
+    draws at risk, i64[n] each."""
     time, cause = rows.y.T
     order = np.lexsort((np.where(cause > 0, cause, np.inf), time))  # at equal times events first
     order = order.astype(np.int32)  # and all that follows stays small
@@ -169,8 +167,7 @@ def _changes(values: np.ndarray) -> np.ndarray:
 
 
 def _products_within(values: np.ndarray, group: np.ndarray) -> np.ndarray:
-    """The product of each value f64[n] and those before it of its group, groups one after
-    another."""
+    """Running products of f64[n] within groups, which follow one another."""
     products, step = values.copy(), 1
     position = np.arange(len(values))
     place = position - np.searchsorted(group, group) if len(group) else position
@@ -217,11 +214,10 @@ def curves(
 
 
 def concordance(event: np.ndarray, time: np.ndarray, risk: np.ndarray) -> float:
-    """Harrell's C: of the pairs of rows of which one is known to have its event first, the share
-    where it also has the higher risk; equal risks count one half. NaN if there is no such pair.
+    """Harrell's C: share of comparable pairs in which the earlier event has the higher risk.
 
-    Harrell, Lee and Mark, "Multivariable prognostic models", Statistics in Medicine 15, 1996.
-    """
+    Equal risks count one half; NaN without a pair. Harrell, Lee and Mark, "Multivariable prognostic
+    models", Statistics in Medicine 15, 1996."""
     event = np.asarray(event, bool)
     order = np.unique(time, return_inverse=True)[1] * 2 + ~event  # ranks: censored ones come last
     risk = np.unique(risk, return_inverse=True)[1]
@@ -244,8 +240,7 @@ def concordance_of(y: np.ndarray, risks: np.ndarray, cause: int) -> float:
 
 
 def _later_ones(rank: np.ndarray, counted: np.ndarray) -> tuple[int, int]:
-    """Over the counted elements, how many later ones have a lower rank, and how many the same: by
-    halves of blocks of two, four, eight, ... elements."""
+    """Numbers of (earlier, later) counted pairs in which the later rank is lower, and equal."""
     less, equal, n = 0, 0, len(rank)
     top, position = int(rank.max()) + 1, np.arange(n)
     half = 1

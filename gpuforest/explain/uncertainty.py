@@ -41,36 +41,30 @@ ROWS = 2**16  # of counts as float64 at once, which is what multiplies fast
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """What intervals and sets of classes are made wide enough by.
+    """How wide intervals and sets of classes must be.
 
-    scores : f64[K, n], ascending: what sets a row's true target apart from its prediction. Of
-        numbers |y - prediction| over the spread of its trees; of classes one less the class's
-        probability
-    offset : f64[K], added to the spread of trees of each row; zero for classes
-    """
+    scores : f64[K, n], ascending: |y - prediction| / spread of trees; of classes 1 - probability
+    offset : f64[K], added to the spread of trees of each row; zero for classes"""
 
     scores: np.ndarray
     offset: np.ndarray
 
     def limit(self, coverage: float) -> np.ndarray:
-        """The score f64[K] that a new row does not exceed with this probability: the
-        ceil((n + 1) coverage)-th of n; infinite if there are too few."""
+        """The ceil((n + 1) coverage)-th score f64[K], which limits new rows; inf for few n."""
         n = self.scores.shape[1]
         at = math.ceil((n + 1) * coverage - 1e-9)  # 0.9 * 10 is not above 9
         return np.full(len(self.scores), np.inf) if at > n else self.scores[:, at - 1]
 
 
 def with_squares(forest: Forest) -> Forest:
-    """The forest whose leaves have twice as many values: theirs, and the squares of their
-    distances from the centre of the target."""
+    """The forest with leaf values and their squared distances from the target's centre."""
     values = forest.values
     squares = (values - forest.coding.centre) ** 2
     return replace(forest, leaf_values=np.concatenate([values, squares], axis=1), node_values=None)
 
 
 def mean_and_spread(forest: Forest, predictions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The means f64[n, K] of the trees, and the standard deviations among these, from predictions
-    f64[n, 2 K] of `with_squares(forest)`."""
+    """Means and standard deviations f64[n, K] over trees, from `with_squares` predictions."""
     mean, squares = np.split(predictions, 2, axis=1)
     variance = squares - (mean - forest.coding.centre) ** 2
     return mean, np.sqrt(np.maximum(variance, 0.0))
@@ -87,8 +81,7 @@ def calibrated(y: np.ndarray, mean: np.ndarray, spread: np.ndarray) -> Calibrati
 
 
 def calibrated_classes(codes: list[np.ndarray], shares: list[np.ndarray]) -> Calibration:
-    """The calibration of rows of these classes i64[n], whose probabilities are f64[n, C]; one of
-    each an output."""
+    """Calibration by class codes i64[n] and probabilities f64[n, C], one pair for each output."""
     of_truth = [p[np.arange(len(c)), c] for c, p in zip(codes, shares, strict=True)]
     return Calibration(np.sort(1 - np.stack(of_truth), axis=1), np.zeros(len(codes)))
 
@@ -104,18 +97,14 @@ def intervals(
 
 
 def sets(limit: float, shares: np.ndarray) -> np.ndarray:
-    """Which classes belong to the sets of rows, bool[n, C]: those not too unlikely, and always
-    the first of the likeliest."""
+    """Sets of classes bool[n, C]: those likely enough, and always the first of the likeliest."""
     members = 1 - shares <= limit
     members[np.arange(len(shares)), shares.argmax(axis=1)] = True
     return np.asarray(members)
 
 
 def products(forest: Forest, sampling: Sampling) -> np.ndarray:
-    """G, f64[T, T]: sums over rows of products of draws, each less its mean over all rows.
-
-    Sums of integers, which float64 holds exactly; the means are subtracted at the end.
-    """
+    """G, f64[T, T]: sums over rows of products of draws less their means, exact at first."""
     sampling = sampling.units
     T, n = forest.n_trees, sampling.n_rows
     bags = draw_bags(sampling, forest.seed, 0, T, numpy.NumpyBackend())

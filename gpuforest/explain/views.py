@@ -68,8 +68,7 @@ class TreeView:
 
     @cached_property
     def threshold(self) -> np.ndarray:
-        """f64[node_count]: x <= threshold goes left; -2.0: a leaf; NaN: a split by a combination of
-        features, of which `feature` is the first, see `export_text` and `tree_nodes`"""
+        """f64[node_count]: x <= threshold goes left; -2.0: leaf; NaN: a combination."""
         feature, bin, _, _ = self._parts
         thresholds = self.forest.edges.threshold(np.maximum(feature, 0), bin)
         thresholds[self.alone.n_summed(self.alone.nodes) > 0] = np.nan

@@ -43,8 +43,7 @@ Level = tuple[Array, Array, Array, Array, Array, Array]
 def grown_wave(
     backend: Backend, training: Training, levels: list[Level], parts: list[Subtrees]
 ) -> forest.Forest:
-    """The trees of a wave from its levels, the roots first, and from the subtrees of all deep
-    slots. The list `parts` is emptied, to make room."""
+    """The trees of a wave from its levels and deep subtrees; `parts` is emptied, to free memory."""
     xp, coding = backend.xp, training.target.coding
     n_trees, depth, subtrees = levels[0][0].shape[0], len(levels), parts.pop()
     # 1. the slots of all levels, one level after another, linked to those below them
@@ -91,8 +90,10 @@ def _placed(
     backend: Backend, slots: tuple[np.ndarray, np.ndarray, np.ndarray], n_trees: int, depth: int,
     subtrees: Subtrees, number: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
-    """Where the trees begin, i64[T + 1], the nodes u64[M] in their order, and where their sets
-    begin, i64[M]; see `place_nodes`. slots : link, word and set_at"""
+    """Offsets of trees i64[T + 1], nodes u64[M] in order, first words of sets i64[M]; see
+    `place_nodes`.
+
+    slots : link, word and set_at"""
     link, word, set_at = slots
     offsets, nodes, node_set_at = np.zeros(n_trees + 1, OFFSET), np.empty(0, np.uint64), NO_NUMBERS
     sizes, inner = offsets[1:], subtrees.set_at
@@ -165,10 +166,7 @@ def _sets_in_order(
 
 
 def merged(waves: list[forest.Forest], training: Training, n_threads: int) -> forest.Forest:
-    """The forest of the trees of all waves, numbered in their order.
-
-    A fit holds most memory here, so `waves` is emptied, and each wave is freed once it is placed.
-    """
+    """One forest of all waves' trees; empties `waves` as it goes, because memory peaks here."""
     parts: list[Any] = list(waves)
     waves.clear()
     sets = np.concatenate([wave.sets for wave in parts])
@@ -216,8 +214,9 @@ def no_subtrees(xp: Any, slots: Frontier, has_sets: bool = False) -> Subtrees:
 def in_order(
     nodes: np.ndarray, tables: list[np.ndarray], coding: TargetCoding
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes u64[M] with the numbers of their leaves, and the canonical leaf table, of leaves whose
-    sums are the rows of `tables`, one after another, in the order of the nodes."""
+    """Nodes u64[M] with their leaves' rows in the canonical leaf table, and that table.
+
+    tables : sums of leaves, one table after another, in the order of the nodes"""
     leaf, n_leaves = is_leaf(nodes), sum(map(len, tables))
     if coding.is_classes:
         sums, number = distinct_rows(tables)

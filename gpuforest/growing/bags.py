@@ -1,5 +1,4 @@
-"""The bag of each tree: the rows that it trains on, and their weights. Bags are recomputed from
-the seed and never stored."""
+"""The bag of each tree: its training rows and their weights, recomputed from the seed."""
 
 from __future__ import annotations
 
@@ -58,8 +57,9 @@ def draw_bags(sampling: Sampling, seed: int, first: int, last: int, backend: Bac
 
 
 def cutoff(blocks: np.ndarray, tree: int) -> int:
-    """The last block of time that a tree draws from. Multiples of the golden ratio lie evenly, so
-    that any number of trees has cutoffs all over the blocks but the last."""
+    """The last block of time that a tree draws from.
+
+    Multiples of the golden ratio spread the cutoffs evenly over all blocks but the last."""
     return ((tree + 1) * hashing.GOLDEN % 2**64 * int(blocks.max())) >> 64
 
 
@@ -74,13 +74,11 @@ def of_past(sampling: Sampling, tree: int) -> Sampling:
 
 
 def was_drawn(sampling: Sampling, seed: int, first: int, last: int, backend: Backend) -> Array:
-    """Whether the trees first .. last - 1 drew each row, or its group, bool[last - first, N]; rows
-    that they did not draw are out of bag.
+    """bool[last - first, N]: True where a tree drew the row or its group; False: out of bag.
 
-    Of blocks of time only rows after a tree's cutoff are, and only as long as it lies in the last
-    quarter of the blocks before them: where the target drifts, older trees are worse than the
-    forest will be in the next block (measured in docs/blocks.md).
-    """
+    With blocks of time, rows after a tree's cutoff are out of bag if it lies in the last quarter of
+    the blocks before them: where the target drifts, older trees are worse than the forest will be
+    in the next block (measured in docs/blocks.md)."""
     if sampling.blocks is not None:
         known = np.array([[cutoff(sampling.blocks, t) + 1] for t in range(first, last)])
         return backend.asarray((sampling.blocks < known) | (known < 0.75 * sampling.blocks))
@@ -101,8 +99,9 @@ def drawn_rows(sampling: Sampling, seed: int, tree: int, backend: Backend) -> np
 def tree_features(
     keys: np.ndarray, n_drawn: int, again: bool, n_features: int, backend: Backend
 ) -> Any:
-    """The features drawn for the trees of these keys u64[T] on the host, with replacement if
-    `again`: bool[T, F]. None if `n_drawn` is 0: trees have all features."""
+    """Features drawn for trees with keys u64[T] (host), with replacement if `again`: bool[T, F].
+
+    None if `n_drawn` is 0: trees have all features."""
     if not n_drawn:
         return None
     keys = backend.asarray(hashing.hash_at(keys, hashing.FEATURES))
@@ -112,8 +111,7 @@ def tree_features(
 
 
 def drawn_once(xp: Any, keys: Array, count: int, n: int, backend: Backend) -> Array:
-    """Which items of range(n) are among the `count` that keys u64[T] draw without replacement,
-    bool[T, n]: those at the first `count` positions of a random order."""
+    """The `count` items that keys u64[T] draw without replacement, by random orders: bool[T, n]."""
     if backend.on_host and count < n // 2:  # fewer hashes
         drawn = np.zeros((len(keys), n), bool)
         first = np.arange(count, dtype=np.uint64)[None]
@@ -126,8 +124,7 @@ def drawn_once(xp: Any, keys: Array, count: int, n: int, backend: Backend) -> Ar
 
 
 def tree_weights(training: Training, first: int, last: int, backend: Backend) -> Array:
-    """The weight of each row in the statistics of the trees first .. last - 1,
-    i32[last - first, N]: the number of its draws times the weight that a draw adds."""
+    """Weights of rows in trees' statistics, i32[last - first, N]: draws times a draw's weight."""
     sampling, target = training.sampling, training.target
     bags = draw_bags(sampling, training.seed, first, last, backend)
     if sampling.factors is None and not sampling.balance:
@@ -143,8 +140,7 @@ def tree_weights(training: Training, first: int, last: int, backend: Backend) ->
 
 
 def _balanced(xp: Any, sampling: Sampling, target: Target, bags: Array) -> Array:
-    """The weight that a draw of each row adds, i32[T, N], so that the classes of a bag have equal
-    weights."""
+    """The weight of a draw of each row, i32[T, N], that gives all classes of a bag equal weight."""
     if target.coding.several:
         return _products(xp, sampling, target, bags)
     label = xp.astype(target.y[:, 0], xp.int64)
@@ -159,8 +155,9 @@ def most_draw_weight(sampling: Sampling) -> int:
 
 
 def _shares(xp: Any, total: Array, label: Array, n_classes: int, bags: Array) -> Array:
-    """The weight that a draw of each class adds, f64[T, n_classes], if the classes in each bag
-    i32[T, N] have equal weights that sum to `total` i64[T]. label : i64[N]"""
+    """The weight of a draw of each class, f64[T, n_classes], if classes of a bag weigh the same.
+
+    bags : i32[T, N], whose weights sum to total i64[T]; label : i64[N]"""
     drawn = xp.stack(
         [xp.sum(xp.where(label == c, bags, 0), axis=1) for c in range(n_classes)], axis=1
     )

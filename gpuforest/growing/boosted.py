@@ -21,16 +21,14 @@ NO_UNITS = np.zeros((0, 2))
 
 @dataclass(frozen=True, eq=False)
 class BoostedCoding(TargetCoding):
-    """How sums and leaves of boosted trees turn back into predictions.
+    """Turns sums and leaves of boosted trees back into predictions.
 
-    The channels of a leaf are its number of rows and its sums of gradients and hessians, as
-    integers.
+    Channels of a leaf: its number of rows, integer sums of gradients and of hessians.
 
     loss : Loss
-    baseline : f64[K], the raw prediction before the first tree
-    units : f64[T, 2], what the integers of each tree are multiplied by
-    l2 : float, added to the sum of hessians
-    """
+    baseline : f64[K], raw prediction before the first tree
+    units : f64[T, 2], factors of each tree's integers
+    l2 : float, added to the sum of hessians"""
 
     loss: Loss = field(default_factory=lambda: Loss("squared_error", 0))
     baseline: np.ndarray = field(default_factory=lambda: np.zeros(1))
@@ -52,8 +50,9 @@ class BoostedCoding(TargetCoding):
         return len(self.baseline)
 
     def scores(self, sums: np.ndarray, tree: np.ndarray, unit: float = 1.0) -> np.ndarray:
-        """The scores G^2 / (H + l2) f64[n] of nodes with channel sums i64[n, 3] of these trees, G
-        in a unit that is a power of two. Those beyond all numbers are infinite."""
+        """Scores G^2 / (H + l2) f64[n] of channel sums i64[n, 3]; inf beyond float64.
+
+        unit : a power of two, of G"""
         g, h = (sums[:, 1 + i] * self.units[tree, i] for i in (0, 1))
         g, bottom = g / unit, h + self.l2
         with np.errstate(over="ignore"):
@@ -106,12 +105,9 @@ def joined(first: Forest, second: Forest) -> Forest:
 
 
 def node_gains(forest: Forest, first: int, last: int, unit: float = 1.0) -> np.ndarray:
-    """What the splits of the trees first .. last - 1 of a boosted forest gain, f64[m], 0 at leaves.
+    """Gains of the splits of the trees first .. last - 1, f64[m], 0 at leaves, without bounds.
 
-    Gains are recomputed from sums, without the bounds of monotonic constraints.
-
-    unit : float, of sums of gradients, see `BoostedCoding.scores`
-    """
+    unit : float, of sums of gradients, see `BoostedCoding.scores`"""
     coding: Any = forest.coding
     begin, end = forest.tree_offsets[first], forest.tree_offsets[last]
     tree = np.repeat(np.arange(first, last), np.diff(forest.tree_offsets[first : last + 1]))

@@ -1,7 +1,6 @@
-"""The memory that a fit of boosting will take, and the part of a limit that histograms may have.
+"""The memory of a boosting fit besides X and y, and the histograms' part of a limit.
 
-As growing/memory.py it counts what a fit takes besides X and y, and estimates how many leaves trees
-will have where `max_leaf_nodes` does not say.
+Without `max_leaf_nodes` the number of leaves is estimated, as in growing/memory.py.
 """
 
 from __future__ import annotations
@@ -61,8 +60,8 @@ class BoostedFit:
 
     @property
     def open_nodes(self) -> int:
-        """The most nodes of a tree that are open at the same time: all nodes with enough rows for a
-        split; or, without a limit of leaves, the nodes of a path, whose last one is split next."""
+        """Most nodes of a tree open at once: all with enough rows; a path if leaves are
+        unlimited."""
         if self.max_leaves >= self.n_train:
             return PATHS * self.leaves.bit_length()
         return min(self.leaves, self.n_train // (2 * self.min_rows)) + 1
@@ -107,8 +106,9 @@ def estimate(fit: BoostedFit, backend: Backend, memory: int) -> MemoryEstimate:
 def within(
     fit: BoostedFit, backend: Backend, limit: int | None, *later: BoostedFit
 ) -> tuple[Backend, int]:
-    """The backend, with fewer threads where the limit needs it, and the bytes that histograms of
-    open nodes may take. The fits that come later must stay within the limit as well."""
+    """The backend, with fewer threads if necessary, and bytes for histograms of open nodes.
+
+    later : fits that come later and must stay within the limit as well"""
     if limit is None:
         return backend, HISTOGRAM_BYTES
     how = "the fewest histograms", "max_iter, max_leaf_nodes or max_bins"

@@ -42,12 +42,11 @@ DEVICE_VALUES = 2**26
 def encode_blocks(
     X: Array, edges: BinEdges, backend: Backend, host_rows: int | None = None
 ) -> Iterator[tuple[int, int, Array]]:
-    """Blocks of rows as (begin, end, codes [end - begin, F]), one after another; of rows on the
-    host BLOCK_ROWS at most, or `host_rows`.
+    """Blocks of rows as (begin, end, codes [end - begin, F]), BLOCK_ROWS or `host_rows` on the
+    host.
 
-    X is a real array [N, F] of any layout and dtype, on the host or the device, or a sparse one in
-    rows: a block at a time becomes row-major, dense and of `value_dtype`. Or it has codes already.
-    """
+    X : real [N, F] of any layout and dtype, host or device, or sparse by rows, or codes already.
+    One block at a time becomes dense, row-major and of `value_dtype`."""
     if hasattr(X, "code_blocks"):
         yield from X.code_blocks(backend)
         return
@@ -65,8 +64,7 @@ def encode_blocks(
 
 
 def block_rows(n_features: int, backend: Backend) -> int:
-    """Rows on the host, at most, that `bin_matrix` encodes at once. Devices take more, because
-    their threads copy large blocks faster."""
+    """Rows that `bin_matrix` encodes at once; devices copy large blocks faster."""
     most = max(1, BLOCK_VALUES // max(n_features, 1))
     return min(most, BLOCK_ROWS) if backend.on_host else most
 
@@ -90,13 +88,11 @@ def fit_edges(
     sample_rows: int = SAMPLE_ROWS, backend: Backend | None = None,
     categories: Categories | None = None,
 ) -> BinEdges:  # fmt: skip
-    """The bin edges of every feature of a real array X [N, F], whose NaN are ignored; on the device
-    of `backend` or on the host, where a backend chooses the same edges faster.
+    """Bin edges of every feature of real X [N, F], NaN ignored, computed where it is faster.
 
-    A feature has `max_bins` at most, without the one for missing values and if it is not
-    categorical; "auto": a bin for each value of the sample if no feature has more than FEW_VALUES,
-    else MANY_BINS. A row of weight two equals the row twice. `seed` chooses the sample of rows.
-    """
+    max_bins : limit for numeric features, without the missing bin; "auto": a bin for each value of
+    the sample if no feature has more than FEW_VALUES, else MANY_BINS. A row of weight two equals
+    the row twice. `seed` chooses the sample of rows."""
     rows, categories = _sample(seed, X.shape[0], sample_rows, weights, backend), categories or {}
     if rows is not None and weights is not None:
         weights = weights[rows]
@@ -124,8 +120,7 @@ def most_bins(
     X: Array, max_bins: int | str, weights: np.ndarray | None, categories: Collection[int],
     backend: Backend,
 ) -> int | str:  # fmt: skip
-    """What max_bins="auto" of `fit_edges` means for X, as far as LOOK_ROWS rows show: FEW_VALUES,
-    MANY_BINS, or still "auto". A number stays as it is."""
+    """Resolve max_bins="auto" by LOOK_ROWS rows: FEW_VALUES, MANY_BINS, or "auto" if undecided."""
     if max_bins != "auto":
         return max_bins
     rows = _weighing_rows(weights)
@@ -138,8 +133,7 @@ def most_bins(
 
 
 def has_many_values(columns: list[np.ndarray], categories: Collection[int]) -> bool:
-    """Whether a numeric feature has more than FEW_VALUES values, by its edges for at most
-    FEW_VALUES + 1 bins."""
+    """True if a numeric feature has over FEW_VALUES values, by edges for FEW_VALUES + 1 bins."""
     return any(len(c) >= FEW_VALUES for f, c in enumerate(columns) if f not in categories)
 
 
@@ -151,9 +145,9 @@ def _weighing_rows(weights: np.ndarray | None) -> np.ndarray | None:
 def _sample(
     seed: int, n_rows: int, count: int, weights: np.ndarray | None, backend: Backend | None
 ) -> np.ndarray | None:
-    """The `count` rows of positive weight that have the lowest hashes, i64[count], ascending; None
-    if all rows are. A row's hash depends on the seed and its number alone, so the sample can be
-    found block by block, in any order."""
+    """The `count` rows of positive weight with the lowest hashes i64[count], ascending; None: all.
+
+    A hash depends on the seed and the row's number, so blocks can be sampled in any order."""
     rows = _weighing_rows(weights)
     n = n_rows if rows is None else len(rows)
     if n <= count:
@@ -171,8 +165,7 @@ def _sample(
 
 
 def hash_limit(count: int, n_rows: int) -> int:
-    """A limit below which lie the hashes of at least `count` of n_rows rows; it fails with a chance
-    of 10**-15."""
+    """A limit with at least `count` hashes of n_rows below it; fails with a chance of 10**-15."""
     return min(2**64 * (count + 8 * math.isqrt(count) + 8) // n_rows, 2**64 - 1)
 
 

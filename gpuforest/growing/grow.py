@@ -38,9 +38,9 @@ Worker = tuple[Training, Backend, Active]
 def grow(
     training: Training, backend: Backend, begin: int, n_trees: int, prune: Prune | None = None
 ) -> list[Forest]:
-    """Grow the trees begin .. n_trees - 1 of the seed, as many at once as memory allows, and return
-    them wave by wave; `merged` makes one forest of them. `prune` cuts the trees of a wave back as
-    soon as they have grown, so that unpruned trees of only one wave are in memory."""
+    """Grow the trees begin .. n_trees - 1 of the seed wave by wave, as memory allows; see `merged`.
+
+    `prune` cuts a wave back as soon as it has grown: unpruned trees of one wave are in memory."""
     n_new = n_trees - begin
     if not n_new:  # max_features="oob" may have grown all of them
         return []
@@ -57,8 +57,7 @@ def grow(
 
 
 def workers_of(training: Training, backend: Backend, n_trees: int) -> tuple[list[Worker], int]:
-    """What each of the waves that grow at the same time grows from, where there are n_trees trees
-    in all; and the trees of a wave."""
+    """Workers of the waves that grow at once, for n_trees trees in all, and the trees of a wave."""
     places = backend.places(training, n_trees)
     workers, sizes = [], []
     for place, at, active in places:
@@ -82,14 +81,13 @@ def keeping_scratch(training: Training) -> Training:
 def grow_wave(
     idle: SimpleQueue[Worker], n_trees: int, size: int, prune: Prune | None, first: int
 ) -> Forest:
-    """Grow the trees first .. min(first + size, n_trees) - 1 where none grow now: all of them level
-    by level, then the subtrees of the deep slots."""
+    """Grow the trees first .. min(first + size, n_trees) - 1 on an idle worker."""
     training, backend, active = worker = idle.get()
     kind, last = kind_in(training), min(first + size, n_trees)
     try:
         with active():
             frontier = roots(training, backend, first, last)
-            deep_rows = kind.deep_rows(backend, training, frontier.n_held)
+            deep_rows = kind.deep_rows(backend, training, frontier.max_rows)
             levels: list[Level] = []
             handed_over: list[Frontier] = []
             while frontier.n_slots:
@@ -113,8 +111,7 @@ def advance(
     training: Training, backend: Backend, kind: Kind, frontier: Frontier, deep_rows: int,
     handed_over: list[Frontier],
 ) -> tuple[Level, Frontier]:  # fmt: skip
-    """Split the slots of one depth: their level, and the frontier of the next depth. The deep
-    slots are appended to `handed_over`."""
+    """Split the slots of one depth: level, next frontier; deep slots go to `handed_over`."""
     rules, xp = training.rules, backend.xp
     sorts, wide, deep = backend.nodes.sort_out(backend, training, frontier, deep_rows)
     handed_over.append(deep)

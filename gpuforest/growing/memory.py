@@ -1,7 +1,7 @@
-"""An estimate of the memory that a fit will take besides X and y, and a way to stay within a limit.
+"""An estimate of the memory of a fit besides X and y, and a way to stay within a limit.
 
-An estimate, not a bound: how many nodes a tree has depends on the data. It assumes as many leaves
-of a tree as random labels need, which have nothing to do with the features, see `truncated_tree`.
+The number of nodes depends on the data; it is taken for labels that are random, which need the most
+leaves, see `truncated_tree`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class MemoryEstimate:
 
 def estimate(fit: Fit, backend: Backend) -> MemoryEstimate:
     """The memory that `fit` takes on this backend, as it is set up."""
-    N, R, C, T = fit.n_rows, fit.bag_rows, fit.n_channels, fit.n_trees
+    N, R, C, T = fit.n_rows, fit.max_bag_rows, fit.n_channels, fit.n_trees
     n_leaves = min(fit.leaves[0], fit.most_leaves)
     at_once = 1 if fit.reweighted else T
     bounded = len(fit.rules.signs) > 0
@@ -121,9 +121,10 @@ def smaller(
     estimate_on: Callable[[Backend], MemoryEstimate], backend: Backend, limit: int, how: str,
     what: str,
 ) -> tuple[Backend, MemoryEstimate]:  # fmt: skip
-    """The backend with less working memory, or fewer threads too, so that an estimate is within the
-    limit; and this estimate. If even the way `how` exceeds it, a ValueError says `what` to lower.
-    """
+    """The backend with less memory or fewer threads, so that the estimate fits the limit; the
+    estimate.
+
+    If even the way `how` exceeds it, a ValueError says `what` to lower."""
     estimates = []
     for changed in _smaller(backend):
         estimates.append(estimate_on(changed))

@@ -39,8 +39,7 @@ def predict(forest: Forest, X: Array, backend: Backend) -> Array:
 
 
 def staged(forest: Forest, codes: Array, backend: Backend) -> Iterator[Array]:
-    """The predictions f64[N, n_values] of the first tree, of the first two, and so on up to all, of
-    codes [N, F] on the backend's device."""
+    """Predictions f64[N, n_values] of the first tree, the first two, ... for codes [N, F]."""
     xp, N = backend.xp, codes.shape[0]
     if forest.combine == "median":
         values = _by_trees(forest, codes, backend)
@@ -74,8 +73,9 @@ def _by_trees(forest: Forest, codes: Array, backend: Backend) -> Array:
 
 
 def _medians(values: Array, weights: Array, xp: Any) -> Array:
-    """The weighted median of each row of values f64[N, T], f64[N, 1]: the least value for which it
-    and those below have half of all weight i64[T]."""
+    """Weighted median of each row of values f64[N, T], weights i64[T]: f64[N, 1].
+
+    The least value at which half of all weight is reached."""
     N, T = values.shape
     order = xp.argsort(values, axis=1, stable=True)
     sorted_weights = xp.reshape(xp.take(weights, xp.reshape(order, (-1,))), (N, T))
@@ -88,10 +88,7 @@ def _medians(values: Array, weights: Array, xp: Any) -> Array:
 
 
 def predict_classes(forest: Forest, X: Array, backend: Backend) -> Array:
-    """The class of the highest mean for each row, [N]; of equal means, the first.
-
-    Labels that a device cannot hold, such as strings, are returned on the host.
-    """
+    """The class of the highest mean of each row [N], first of equals; strings on the host."""
     means, classes = predict(forest, X, backend), forest.coding.classes
     if classes is None:
         return _several_labels(forest, means, backend)

@@ -1,7 +1,6 @@
-"""AdaBoost's arithmetic: what a tree counts, and how much each row weighs in the next round.
+"""AdaBoost's arithmetic: how much trees count, and how much rows weigh in the next round.
 
-All of it is NumPy on the host, whatever backend grew the tree. Sums are rounded once, and powers
-are made of IEEE operations, so one model comes from all backends.
+NumPy on the host, with sums rounded once and IEEE operations: all backends give one model.
 """
 
 from __future__ import annotations
@@ -29,12 +28,11 @@ Round = tuple[float, float, np.ndarray]
 def boost(
     weights: np.ndarray, n_rounds: int, grow_round: Callable[[int, np.ndarray], Round | None]
 ) -> list[tuple[float, float]]:
-    """Grow trees in rounds, each from the weights f64[N] that the round before leaves and which add
-    up to one. Returns how much each tree counts, and its error.
+    """Grow trees in rounds from weights f64[N] that sum to one; returns (weight, error) of each
+    tree.
 
-    The rounds end early with a tree without error, one that is no better than chance (it has no
-    `Round`), or weights that have become infinite, or all zero.
-    """
+    Rounds end with a tree without error, a tree no better than chance (no `Round`), or weights that
+    are infinite or all zero."""
     rounds: list[tuple[float, float]] = []
     counted, total = weights > 0, sum_of(weights)
     for t in range(n_rounds):
@@ -74,8 +72,9 @@ def sum_of(numbers: np.ndarray) -> float:
 def samme(
     wrong: np.ndarray, weights: np.ndarray, n_classes: int, learning_rate: float
 ) -> Round | None:
-    """A round of SAMME (Zhu et al. 2009), which is AdaBoost.M1 for two classes; None if the tree,
-    whose predictions are wrong[N], is no better than chance."""
+    """A round of SAMME (Zhu et al. 2009; AdaBoost.M1 for two classes); None: no better than chance.
+
+    wrong : bool[N], rows that the tree predicts wrongly"""
     error = sum_of(weights[wrong])
     if error <= 0:
         return 1.0, 0.0, np.ones(0)
@@ -88,8 +87,7 @@ def samme(
 
 
 def r2(residuals: np.ndarray, weights: np.ndarray, loss: str, learning_rate: float) -> Round | None:
-    """A round of AdaBoost.R2 (Drucker 1997); None if the mean loss is at least 1/2. The loss is of
-    the residuals f64[N] >= 0 of the tree, divided by their maximum."""
+    """A round of AdaBoost.R2 (Drucker 1997) from residuals f64[N] >= 0; None: mean loss >= 1/2."""
     largest = float(residuals.max(where=weights > 0, initial=0.0))
 
     def lost_by(rows: slice) -> np.ndarray:
@@ -115,8 +113,7 @@ def r2(residuals: np.ndarray, weights: np.ndarray, loss: str, learning_rate: flo
 
 
 def power_of_two(exponents: np.ndarray) -> np.ndarray:
-    """2**x of numbers x <= 0, f64[N], within a unit or two of the last bit: an exact power of two
-    times a short series of IEEE operations."""
+    """2**x f64[N] of numbers x <= 0 within two units of the last bit, by IEEE operations."""
     whole = np.maximum(np.rint(exponents), -1100.0)  # from there on, the power is 0
     rest = np.maximum(exponents - whole, -0.5) * LN2
     series = np.ones(len(rest))

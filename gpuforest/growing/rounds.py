@@ -22,11 +22,7 @@ COARSE_STEP = 0.2
 def rounds(
     boosting: Boosting, backend: Backend, raw: np.ndarray, first: int = 0
 ) -> Iterator[Round]:
-    """Grow round after round, without end unless they diverge; raw f64[K, N] is changed if the fit
-    is watched.
-
-    first : the number of the first round
-    """
+    """Grow rounds from number `first` on until they diverge; watched fits update raw f64[K, N]."""
     booster = backend.booster(boosting)
     try:
         while (done := booster.round(raw, first)) is not None:
@@ -54,11 +50,10 @@ def refuse_overflow(y: np.ndarray, weight: np.ndarray | None) -> None:
 
 
 def warn_of_lost_precision(b: Boosting, baseline: np.ndarray) -> None:
-    """Warn, as UserWarning, if rounded gradients will make a fit worse; baseline : f64[K].
+    """Warn if rounding gradients will make a fit worse; baseline : f64[K].
 
     Outliers need no warning: with the squared error they decide the splits long before gradients
-    are rounded. Units a thousand times coarser gave fits as good as exact gradients.
-    """
+    are rounded. Units a thousand times coarser gave fits as good as exact gradients."""
     if (b.y == b.y[0]).all():
         return  # nothing to learn
     sample = slice(None, None, -(-b.n_rows // LOOK_ROWS))
@@ -89,8 +84,7 @@ def warn_of_lost_precision(b: Boosting, baseline: np.ndarray) -> None:
 
 
 def _warn_of_far_targets(b: Boosting, rest: np.ndarray, far: float) -> None:
-    """Of targets that float64 does not tell apart well; rest : f64[n] >= 0, distances from the
-    baseline."""
+    """Warn of targets that float64 hardly tells apart; rest : f64[n] >= 0, from the baseline."""
     typical = float(np.median(rest[rest > 0])) if rest.any() else 0.0
     step = float(np.spacing(far))
     if far > typical and step > COARSE_STEP * b.learning_rate * typical:

@@ -19,10 +19,7 @@ LOOK_ROWS = 2048  # evenly spaced rows that say whether all targets need to be l
 
 
 def encode_classes(codes: Array, classes: np.ndarray) -> tuple[TargetCoding, Array]:
-    """Coding and y i32[N, 1] of class codes [N], indices into `classes`.
-
-    The codes may lie on a device, and y then does.
-    """
+    """Coding and y i32[N, 1] of class codes [N], indices into `classes`, on the same device."""
     return TargetCoding(classes, np.zeros(1), 1.0), codes.astype(LABEL).reshape(-1, 1)
 
 
@@ -44,9 +41,10 @@ def encode_several(
 def encode_moments(
     y: Array, total_weight: int, *, centred: bool = True, backend: Backend | None = None
 ) -> tuple[TargetCoding, Array]:
-    """Coding and moments i64[N, K] of targets f64[N, K], which lie on the backend's device, or the
-    host without one. The integer weights of a tree's rows add up to `total_weight` at the most;
-    `centred` is False where zero must stay zero, as for Poisson deviance."""
+    """Coding and moments i64[N, K] of targets f64[N, K], on the backend's device or the host.
+
+    Integer weights of a tree's rows sum to `total_weight` at most; `centred` False keeps zero at
+    zero, for Poisson deviance."""
     xp = np if backend is None else backend.xp
     host = np.asarray if backend is None else backend.asnumpy
     low, high = host(xp.min(y, axis=0)), host(xp.max(y, axis=0))
@@ -76,9 +74,10 @@ def encode_moments(
 def typical_ranges(
     y: Array, limits: np.ndarray, backend: Backend | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The middle and the width f64[K] of the narrowest range that holds half of the distinct values
-    of each column of y f64[N, K]. If the range found in a sample is wide compared with the limits
-    f64[K], it is the result; else all rows are looked at."""
+    """Middle and width f64[K] of the narrowest range with half of the distinct values of y f64[N,
+    K].
+
+    All rows are read only if the sample's range is narrow compared with the limits f64[K]."""
     host = np.asarray if backend is None else backend.asnumpy
     sample = host(y[:: -(-y.shape[0] // LOOK_ROWS), ...])
     middle, width = np.zeros((2, y.shape[1]))
@@ -99,10 +98,10 @@ def _narrowest_half(values: np.ndarray) -> tuple[float, float]:
 
 
 def integer_weights(weights: np.ndarray, most: int = MAX_TOTAL_WEIGHT) -> np.ndarray:
-    """User weights f64[N] >= 0 as integers i32[N]. Whole numbers stay as they are, so that a row of
-    weight two equals the row twice. Others are scaled by a power of two, to a total of at most
-    `most`; a positive weight never becomes zero. A ValueError refuses weights that are negative,
-    not finite, or all zero, with which kernels would not end or write anywhere."""
+    """User weights f64[N] >= 0 as integers i32[N]; whole numbers are kept.
+
+    Others are scaled by a power of two to a total of at most `most`, positive ones stay positive.
+    Negative, infinite or all-zero weights are a ValueError: kernels would not end."""
     try:
         total = exact_sum(weights[rows] for rows in blocks(len(weights)))
     except OverflowError:
@@ -123,8 +122,7 @@ def integer_weights(weights: np.ndarray, most: int = MAX_TOTAL_WEIGHT) -> np.nda
 
 
 def placed(coding: TargetCoding, y: Array, backend: Backend) -> Target:
-    """A target of `y` in any layout, on the host or on the backend's device; it becomes row-major,
-    because kernels read y[row * K + output]."""
+    """A target of y, made row-major on the backend: kernels read y[row * K + output]."""
     y, xp = backend.asarray(y), backend.xp
     flat = xp.reshape(y, (-1,))  # row by row; a copy only of another layout
     return Target(coding, xp.reshape(flat, y.shape))

@@ -1,8 +1,7 @@
-"""The kernels of the numba-cuda backend: a thread takes an element, and goes on to the next one
-that no thread has. The specification of each is numpy.py in the folder of its operation.
+"""Kernels of the numba-cuda backend, one element a thread; each operation's numpy.py specifies
+them.
 
-libNVVM joins a product and the sum it goes into, with one rounding instead of two, and Numba has no
-option against it: so `times` is replaced by a product that is rounded by itself.
+libNVVM fuses a product and a sum, and Numba cannot forbid it: `times` rounds products apart.
 """
 
 from __future__ import annotations
@@ -114,8 +113,7 @@ def draw(keys, n_draws, cumulative, weights):
 
 @device
 def slot_and_position(i, first, begin):
-    """Find the slot of the i-th row of all slots, in order, and its position in `rows`. Of each
-    slot, first i64[S + 1] counts the rows that the slots before hold."""
+    """Slot and position in `rows` of the i-th row of all slots; first i64[S + 1] counts rows."""
     s = below(first, 1, len(first), i + 1)
     return s, begin[s] + i - first[s]
 
@@ -267,8 +265,7 @@ def scan_features(data, slots, hist, features, rules, cuts):
 
 @cuda.jit
 def choose_features(features, need, cuts, splits):
-    """Choose the first of the best among the features that may be tried; each thread takes one
-    slot."""
+    """Choose the first best of the features that may be tried; a thread a slot."""
     S, k = features.shape
     for s in range(cuda.grid(1), S, cuda.gridsize(1)):
         best, n_tried = -1, 0
@@ -288,10 +285,9 @@ def choose_features(features, need, cuts, splits):
 
 @cuda.jit
 def choose_sides(data, slots, splits, sets, first, left):
-    """Step 1: left[i] is 1 where the i-th row of all slots goes left; each thread takes one row.
+    """Step 1: left[i] is 1 where the i-th row of all slots goes left; a thread a row.
 
-    sets : u64[S * W], slot after slot
-    """
+    sets : u64[S * W], slot after slot"""
     n_words, missing = splits.sets.shape[1], data.n_codes - 1
     for i in range(cuda.grid(1), first[len(slots.begin)], cuda.gridsize(1)):
         s, position = slot_and_position(i, first, slots.begin)
@@ -323,8 +319,7 @@ def split_of(word):
 
 @device
 def walk(trees, root, codes, r):
-    """The leaf of row r in the tree at `root`, numbered in the tree. Arrays of the trees that their
-    splits do not need are empty."""
+    """The leaf of row r in the tree at `root`, numbered in the tree; unneeded arrays are empty."""
     at, word = np.int64(0), trees.nodes[root]
     while word < LEAF:
         split = split_of(word)
@@ -349,8 +344,7 @@ def walk_rows(trees, codes, out):
 
 @cuda.jit
 def add_leaves(trees, values, codes, skip, total):
-    """Add the leaves' values to `total`; each thread takes one row, and adds in the order of the
-    trees. `skip` may be empty."""
+    """Add leaf values to `total` in the order of the trees, a thread a row; skip may be empty."""
     offsets = trees.offsets
     for r in range(cuda.grid(1), len(codes), cuda.gridsize(1)):
         for t in range(len(offsets) - 1):

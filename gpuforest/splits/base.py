@@ -1,7 +1,6 @@
-"""What growth asks a kind of split. The base class has cuts of numeric features.
+"""What growth asks a kind of split; the base class has cuts of numeric features.
 
-A kind is chosen once for a fit (see kinds.py). The loop over levels, the backends and the estimate
-of memory call its methods, and know nothing else of the kinds.
+A fit chooses its kind once (kinds.py). The loop over levels, backends and memory estimates call it.
 """
 
 from __future__ import annotations
@@ -55,7 +54,9 @@ class Kind:
 
     def level_bytes(self, fit: Fit, n_trees: int) -> float:
         """Bytes of the levels and the rows of a wave whose trees grow level by level."""
-        return fit.level_bytes(n_trees, self.split_words(fit)[1]) + 2 * 8 * n_trees * fit.bag_rows
+        return (
+            fit.level_bytes(n_trees, self.split_words(fit)[1]) + 2 * 8 * n_trees * fit.max_bag_rows
+        )
 
     # the wide phase
 
@@ -94,8 +95,8 @@ class Kind:
     def best(
         self, backend: Backend, training: Training, slots: Frontier, features: Array, need: Array
     ) -> Splits:
-        """The best split of each slot by its features i32[S, k] (-1: none); the first need[s]
-        features that vary are tried."""
+        """The best split of each slot by the first need[s] varying features i32[S, k] (-1:
+        none)."""
         hist = backend.histogram(training, slots, features)
         return backend.best_split(training, slots, hist, features, need)
 
@@ -110,10 +111,7 @@ class Kind:
     # the deep phase
 
     def deep_rows(self, backend: Backend, training: Training, n_rows: int) -> int:
-        """The most rows of a slot whose subtree is grown whole; 0: no subtree is.
-
-        n_rows : number of rows of all slots together
-        """
+        """The most rows of a slot whose subtree is grown whole, 0: none; n_rows : of all slots"""
         return backend.deep_rows(training, n_rows)
 
     def cpu_kernel(self, training: Training) -> Any:
@@ -136,11 +134,9 @@ NUMERIC = Numeric()
 
 
 def draw_features(xp: Any, keys: Array, first: int, k: int, n_features: int) -> Array:
-    """Elements first .. first + k - 1 of each slot's random order of the features.
+    """Elements first .. first + k - 1 of each slot's random order of features: i32[S, k], then -1.
 
-    It takes keys u64[S] and returns i32[S, k], -1 past the end of the order. If k >= n_features,
-    the order is 0, 1, 2, ...
-    """
+    xp : of keys u64[S]. If k >= n_features, the order is 0, 1, 2, ..."""
     S, device = keys.shape[0], keys.device
     position = xp.arange(first, first + k, dtype=xp.uint64, device=device)[None, :]
     if k >= n_features:

@@ -95,7 +95,7 @@ REGISTERS = {
     "sums_before": (48, 32),  # as these
     "take_slots": (64, 64),  # addresses of sixteen arrays
     "totals": (64, 48),  # sums of eight channels in 64 bits
-    "with_rests": (64, 64),  # two series of an exponential, and a quotient of doubles
+    "with_residual_bits": (64, 64),  # two series of an exponential, and a quotient of doubles
 }
 
 # instructions that must be there, because a kernel's speed rests on them

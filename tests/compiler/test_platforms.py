@@ -17,7 +17,7 @@ from gpuforest.compiler.build import compile_one
 from gpuforest.compiler.families import variants
 
 NAME = "kernels.bag.numba.in_bag"
-ARM64, SUMS = "aarch64-unknown-linux-gnu", "kernels.gradients.numba.rests"
+ARM64, SUMS = "aarch64-unknown-linux-gnu", "kernels.gradients.numba.residual_bits"
 HEADS = {  # of object code: format, and family of processors
     ARM64: b"\x7fELF\2\1\1" + bytes(9) + b"\1\0\xb7\0",
     "arm64-apple-macosx11.0": b"\xcf\xfa\xed\xfe\x0c\0\0\1",

@@ -27,7 +27,7 @@ def test_without_draws_every_row_counts_once(engine: Backend):
 
 
 @pytest.mark.parametrize(
-    ("sampling", "counted", "most", "bag_rows", "weight"),
+    ("sampling", "counted", "most", "max_bag_rows", "weight"),
     [
         (Sampling(10, 0, None), 10, 10, 10, 10),
         (Sampling(10, 4, None), 10, 4, 4, 4),
@@ -55,10 +55,10 @@ def test_without_draws_every_row_counts_once(engine: Backend):
         (Sampling(3, 2, None, distinct=True, groups=np.array([0, 1, 1], np.int32)), 3, 3, 3, 3),
     ],
 )
-def test_sizes_and_weights_of_bags(sampling, counted, most, bag_rows, weight):
+def test_sizes_and_weights_of_bags(sampling, counted, most, max_bag_rows, weight):
     assert sampling.n_counted == counted
     assert sampling.most_weight == most
-    assert sampling.bag_rows == bag_rows
+    assert sampling.max_bag_rows == max_bag_rows
     assert sampling.bag_weight == weight
     rows = sampling.counted
     assert rows is None or len(rows) == counted
@@ -71,9 +71,9 @@ def test_bags_hold_no_more_rows_than_are_planned(n_draws, distinct, weighted, en
     weights = np.arange(1, 3001, dtype=np.int32) if weighted else None
     sampling = Sampling(3000, n_draws, weights, distinct=distinct)
     rows = (draw_bags(sampling, 0, 0, 20, engine) > 0).sum(axis=1)
-    assert rows.max() <= sampling.likely_rows <= sampling.bag_rows
+    assert rows.max() <= sampling.likely_bag_rows <= sampling.max_bag_rows
     if n_draws == 3000 and not distinct:  # 1 - 1/e of them, and 4.5 roots
-        assert sampling.likely_rows == math.ceil(3000 * (1 - (1 - 1 / 3000) ** 3000) + 246.4752)
+        assert sampling.likely_bag_rows == math.ceil(3000 * (1 - (1 - 1 / 3000) ** 3000) + 246.4752)
 
 
 def weights_of(sampling, classes, n_trees, engine):
@@ -127,7 +127,7 @@ def test_groups_of_one_row_each_are_rows(engine):
         assert np.array_equal(
             draw_bags(of_rows, 1, 0, 3, engine), draw_bags(of_groups, 1, 0, 3, engine)
         )
-        for name in ("most_weight", "bag_weight", "bag_rows", "likely_rows", "n_counted"):
+        for name in ("most_weight", "bag_weight", "max_bag_rows", "likely_bag_rows", "n_counted"):
             assert getattr(of_rows, name) == getattr(of_groups, name)
         assert same_forest(task.grow(engine), task.but(groups=numbers).grow(engine))
 
@@ -150,8 +150,8 @@ def test_likely_rows_of_groups_are_not_exceeded(engine):
         groups = np.repeat(np.arange(n_groups, dtype=np.int32), sizes)
         sampling = Sampling(len(groups), n_draws, None, groups=groups)
         held = (draw_bags(sampling, 0, 0, 30, engine) > 0).sum(axis=1)
-        assert held.max() <= sampling.likely_rows <= sampling.bag_rows
-        assert sampling.likely_rows < held.mean() + 5 * math.sqrt((sizes**2).sum())
+        assert held.max() <= sampling.likely_bag_rows <= sampling.max_bag_rows
+        assert sampling.likely_bag_rows < held.mean() + 5 * math.sqrt((sizes**2).sum())
         totals = draw_bags(sampling, 0, 0, 30, engine).sum(axis=1)
         assert totals.max() <= sampling.most_weight
         assert abs(totals.mean() - sampling.bag_weight) < 0.1 * sampling.bag_weight

@@ -42,7 +42,7 @@ def some_slots(rng: np.random.Generator, S: int, C: int) -> Frontier:
         depth=rng.integers(0, 9, S).astype(np.int32),
         rows=rng.integers(0, 50, 2 * R).astype(np.int32),
         weights=np.ones(2 * R, np.int32),
-        n_held=R,
+        max_rows=R,
     )
 
 
@@ -87,7 +87,7 @@ def test_kernels_sort_slots_alike(seed, S, C, deep_rows, deep_trees, large_tiles
     assert_same(expected[2], deep)
     # what it says of tiles is what they are found to be without it
     (tiles, most), wide = backend.slot_tiles(wide), expected[1]
-    other, other_most = backend.tiles_of(wide.begin, wide.end, wide.n_held)
+    other, other_most = backend.tiles_of(wide.begin, wide.end, wide.max_rows)
     assert (tiles.size, tiles.S, most) == (other.size, other.S, other_most)
     assert np.array_equal(tiles.first, other.first)
 
@@ -122,7 +122,7 @@ def test_rows_of_several_tiles_are_compared_with_the_mean_below(seed):
         rows[rng.integers(R)] = rng.integers(len(y))
     rows = rows.astype(np.int32)
     end = np.cumsum(n)
-    wide = replace(some_slots(rng, 5, 2), begin=end - n, end=end, n_rows=n, n_held=R)
+    wide = replace(some_slots(rng, 5, 2), begin=end - n, end=end, n_rows=n, max_rows=R)
     moved, ones = np.concatenate([np.zeros_like(rows), rows]), np.ones(2 * R, np.int32)
     ends = np.cumsum(sides)
     sums = [[k, moments[rows[last - k : last]].sum()] for k, last in zip(sides, ends, strict=True)]

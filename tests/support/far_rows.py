@@ -42,7 +42,7 @@ def far_rows(order: Literal["C", "F"]) -> tuple[BinnedMatrix, Target, Frontier]:
         depth=np.zeros(S, np.int32),
         rows=np.concatenate([rows, np.zeros(300, np.int32)]),
         weights=np.ones(600, np.int32),
-        n_held=300,
+        max_rows=300,
     )
     training = far_training(matrix, target, Rules(CRITERIA["gini"], F, 1, 2, 1, -np.inf))
     frontier.sums[:], _ = NumpyBackend().totals(

@@ -57,7 +57,7 @@ def frontier_of(begin, end, rows, weights, sums) -> Frontier:
         tree=np.zeros(S, np.int32), key=np.zeros(S, np.uint64), n_rows=end - begin,
         begin=begin, end=end, sums=sums,
         constant=np.zeros(S, bool), depth=np.zeros(S, np.int32), rows=rows, weights=weights,
-        n_held=int((end - begin).sum()),
+        max_rows=int((end - begin).sum()),
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Rounds of boosting on a CUDA device: raw predictions, gradients and rows stay there.
+"""Rounds of boosting on a CUDA device, where raw predictions, gradients and rows stay.
 
 A round waits for the device once, for its finished trees.
 """
@@ -135,8 +135,7 @@ class CudaBooster(Booster):
         return TreesOut(at, size, nodes)
 
     def _shares(self, n_rows: int, least: int, others: int = 1) -> int:
-        """The number of blocks that share n_rows, with at least `least` rows each; for each of them
-        the grid has `others` blocks."""
+        """Number of blocks for n_rows, at least `least` rows each; a grid has `others` times it."""
         wanted = -(-4 * self.backend.n_processors // others)
         return max(1, min(-(-n_rows // least), wanted))
 
@@ -196,8 +195,7 @@ class CudaBooster(Booster):
         return self.backend.xp.abs(self.y - self.raw[0, :])
 
     def _drawn_residuals(self) -> tuple[Array, Array | None, float]:
-        """The sizes of the residuals of the rows that a round grows from, their weights, and what
-        makes whole numbers of these."""
+        """Sizes of the residuals of a round's rows, their weights, and the unit of these."""
         backend, b, s = self.backend, self.boosting, self.sizes
         residuals, weight, unit = self._residuals(), self.weight, 1.0
         if b.n_drawn < s.N:
@@ -262,10 +260,10 @@ class CudaBooster(Booster):
         """Blocks: one for each leaf."""
         return (self.backend.blocks((self.out.M + 1) // 2),)
 
-    def add_rests(self, loss: LossOf) -> None:
+    def add_residual_bits(self, loss: LossOf) -> None:
         digits = self.boosting.hessian_digits, ENOUGH_BITS
         arguments = loss, self.rows, self.rules, self.out, *digits
-        self.backend.launch("gradients", "with_rests", self._leaf_blocks, arguments)
+        self.backend.launch("gradients", "with_residual_bits", self._leaf_blocks, arguments)
 
     def add_quantiles(self, loss: LossOf) -> None:
         scratch = self.residuals, self.weights

@@ -48,8 +48,9 @@ def function(operation: str, name: str, macros: tuple[tuple[str, str], ...], dev
 
 
 def bytes_to_give() -> int:
-    """Bytes that CuPy's allocator has left: the device's and those unused in its pool, up to the
-    pool's limit. Other allocators, such as RMM's, do not say: the largest array that they give."""
+    """Bytes that CuPy's allocator has left: free memory plus pool, up to the pool's limit.
+
+    Other allocators, such as RMM's, report none: then the largest array that they give."""
     free, total = map(int, cupy.cuda.runtime.memGetInfo())
     allocator = cupy.cuda.get_allocator()
     pool = getattr(allocator, "__self__", None)
@@ -109,10 +110,7 @@ class CupyBackend(CudaBackend):
         return np.asarray(cupy.asnumpy(array))
 
     def _by_threads(self, array: Array) -> np.ndarray:
-        """A host copy, made by several threads through pinned memory.
-
-        A single thread takes most of the time to touch the new memory, page by page.
-        """
+        """A host copy by threads, through pinned memory: one thread is slow to touch new pages."""
         host = np.empty(array.shape, array.dtype)
         from_bytes, to_bytes = array.reshape(-1).view(cupy.uint8), host.reshape(-1).view(np.uint8)
         self.synchronise()  # the threads use another stream
@@ -134,8 +132,7 @@ class CupyBackend(CudaBackend):
         return cupy.asarray(host)
 
     def _from_host(self, host: np.ndarray) -> Array:
-        """A copy on the device, see `_by_threads`. From memory that is not pinned a single thread
-        copies a third of what the bus can take."""
+        """A copy on the device, see `_by_threads`; one thread reaches a third of the bus's rate."""
         array = cupy.empty(host.shape, host.dtype)
         from_bytes, to_bytes = host.reshape(-1).view(np.uint8), array.reshape(-1).view(cupy.uint8)
         self.synchronise()  # the memory may have been in use before

@@ -51,15 +51,14 @@ class CudaBackend(CudaLevels):
     def waves(
         self, sampling: Sampling, C: int, n_trees: int, n_words: int = 0, bounded: bool = False
     ) -> tuple[int, Backend, int]:
-        """As many trees as fit free memory: bags, rows twice, nodes and leaves with gaps; sets of
-        categories twice, and what puts categories in order; bounds of values."""
+        """The trees that fit memory: bags, rows twice, nodes, leaves, sets twice, bounds."""
         free = self.free_bytes() - self.memory_budget
         row = 56 + 12 * C
         if n_words:
             row += 16 * n_words + 40 + (8 * C if C > 2 else 0)
         if bounded:
             row += 16
-        tree = 4 * sampling.n_rows + row * sampling.likely_rows
+        tree = 4 * sampling.n_rows + row * sampling.likely_bag_rows
         if tree > free:
             raise BackendError(
                 f"one tree of {sampling.n_rows} rows needs about {tree + self.memory_budget} "
@@ -84,10 +83,11 @@ class CudaBackend(CudaLevels):
         return plan.rows
 
     def deep_plan(self, training: Training) -> DeepPlan:
-        """Four small blocks share a multiprocessor if many rows fit, because few warps wait for
-        each other; else two, or one. Their warps, the most that the registers allow, hide each
-        other's latency. If rows are so wide that few fit, their codes stay in global memory.
-        """
+        """The plan of the deep phase.
+
+        Four small blocks share a multiprocessor if many rows fit, because few warps wait for each
+        other; else two, or one. They have as many warps as the registers allow. Codes stay in
+        global memory if rows are too wide."""
         size = targets_of(self.xp, training).at.itemsize
         for blocks, share, least in ((4, 4, 900), (2, 2, 512), (2, 1, 256), (2, 2, 64)):
             limit = self.shared_share(share)
@@ -101,12 +101,12 @@ class CudaBackend(CudaLevels):
         matrix, rules, W = training.matrix, training.rules, training.node_words
         plan, C, y = self.deep_plan(training), training.n_channels, targets_of(self.xp, training)
         first = self.sums_before(f.end, f.begin)
-        sparse = self.zeros(2 * f.n_held, xp.uint64)
-        sparse_sums = self.empty((f.n_held, C), xp.int64)
+        sparse = self.zeros(2 * f.max_rows, xp.uint64)
+        sparse_sums = self.empty((f.max_rows, C), xp.int64)
         counts = self.empty((D, 2), xp.int64)
-        categories = self.categories(training, plan, f.n_held)
-        share = self.rows_of_block(plan, categories, f.n_held)
-        bounds = None if f.bounds is None else self.empty((f.n_held, 2), xp.float64)
+        categories = self.categories(training, plan, f.max_rows)
+        share = self.rows_of_block(plan, categories, f.max_rows)
+        bounds = None if f.bounds is None else self.empty((f.max_rows, 2), xp.float64)
         grown = Grown(sparse, sparse_sums, bounds, counts)
         rest = (
             self.rules_of(training), categories, plan.layout, grown, training.combining,
@@ -117,7 +117,7 @@ class CudaBackend(CudaLevels):
             matrix.codes, CRITERION=number, TARGET=target_type(training, y), SPECIAL=special,
             BLOCKS=plan.blocks, SETS=W > 0, SUMS=training.combines,
         )  # fmt: skip
-        blocks = -(-f.n_held // share)
+        blocks = -(-f.max_rows // share)
         most = max(1, LAUNCH_ROWS * self.n_processors // share)
         for begin in range(0, blocks, most):
             roots = Roots(first, D, share, begin * share)
@@ -144,11 +144,11 @@ class CudaBackend(CudaLevels):
         sets = xp.reshape(categories.sets, (-1,)) if W else None
         return Subtrees(offsets, nodes, leaf_offsets[:-1], leaf_sums, set_at, sets)
 
-    def rows_of_block(self, plan: DeepPlan, categories: Categories, n_held: int) -> int:
+    def rows_of_block(self, plan: DeepPlan, categories: Categories, max_rows: int) -> int:
         """As many rows as fit a block of the deep phase, or fewer, so that all blocks have work."""
-        share = max(1, min(n_held // (2 * self.n_processors * plan.blocks), plan.layout.rows))
+        share = max(1, min(max_rows // (2 * self.n_processors * plan.blocks), plan.layout.rows))
         if categories.scatter is not None:
-            share = max(share, -(-n_held // self.most_blocks(plan)))
+            share = max(share, -(-max_rows // self.most_blocks(plan)))
         return share
 
     def most_blocks(self, plan: DeepPlan) -> int:
@@ -156,27 +156,26 @@ class CudaBackend(CudaLevels):
         return 2 * self.n_processors * plan.blocks
 
     def scatter_size(self, training: Training, plan: DeepPlan) -> int:
-        """The size of the matrices that put categories in order, for more than two classes or for
-        several outputs."""
+        """Size of the matrices that put categories in order, for C > 2 or several outputs."""
         K = training.n_channels - (not training.target.coding.is_classes)
         if not training.n_words or training.rules.random or training.n_channels == 2:
             return 0
         return self.most_blocks(plan) * plan.warps * K * (K + 2)
 
-    def categories(self, training: Training, plan: DeepPlan, n_held: int) -> Categories:
+    def categories(self, training: Training, plan: DeepPlan, max_rows: int) -> Categories:
         """The categorical features, and room for sets or combinations and scratch."""
         xp, W = self.xp, training.node_words
         if not W:
             return Categories(None, None, 0, None, None, None, None, None)
         kinds = self.asarray(training.matrix.edges.kinds)
         K = training.n_channels - (not training.target.coding.is_classes)
-        sets, spare = self.empty((n_held, W), xp.uint64), self.empty(n_held, xp.int32)
+        sets, spare = self.empty((max_rows, W), xp.uint64), self.empty(max_rows, xp.int32)
         key = begin = off = scatter = None
         if training.n_words:
-            key, begin = self.empty(n_held, xp.float64), self.empty(n_held, xp.int32)
+            key, begin = self.empty(max_rows, xp.float64), self.empty(max_rows, xp.int32)
         size = self.scatter_size(training, plan)
         if size:
-            off = self.empty((n_held, K), xp.float64)
+            off = self.empty((max_rows, K), xp.float64)
             scatter = self.empty(size, xp.float64)
         return Categories(kinds, sets, W, key, begin, spare, off, scatter)
 
@@ -202,8 +201,7 @@ class CudaBackend(CudaLevels):
         return total
 
     def forest_here(self, forest: Forest) -> tuple[Trees, Array]:
-        """The trees and the leaf values of a forest on the device; they are copied once and kept
-        while the forest lives. All streams may read them."""
+        """The trees and leaf values of a forest on the device, copied once, for all streams."""
         copies = _forests.setdefault(forest, {})
         if self.device_number not in copies:
             trees = forest.walked()
@@ -245,9 +243,10 @@ NO_PLAN = DeepPlan(0, 0, 2, Layout(*[0] * len(Layout._fields)))
 def plan_of(
     training: Training, target_size: int, limit: int, blocks: int, copy_codes: bool
 ) -> DeepPlan:
-    """The plan with the most rows that fit `limit` bytes of shared memory; rows <= 0 if none do.
-    A class code or a moment has `target_size` bytes. Without `copy_codes`, codes are not copied to
-    shared memory, but read from global memory."""
+    """The plan with the most rows that fit `limit` bytes of shared memory; rows <= 0: no row fits.
+
+    target_size : bytes of a class code or moment. copy_codes : False: codes stay in global
+    memory"""
     itemsize, coding = training.matrix.codes.itemsize, training.target.coding
     C, warps = coding.n_channels, DEEP_WARPS // blocks
     # an odd number of 32-bit words, so that rows begin in different banks
@@ -282,9 +281,9 @@ def plan_of(
 
 
 def cells_of(training: Training, limit: int, warps: int) -> int:
-    """Bytes for the histograms of a feature per warp, or of fewer features that fit a part of the
-    memory; or for counts of codes, to sort by; or 0. Where features are categorical or combined,
-    rows are always sorted."""
+    """Bytes for histograms of a feature per warp, or for counts of codes to sort by; or 0.
+
+    With categorical or combined features rows are always sorted."""
     C, B = training.n_channels, training.grown_codes
     words = (C if training.target.coding.is_classes else 2 * C - 1) + training.rules.count_rows
     histogram, counts = 4 * words * (-(-B // CELLS) * CELLS), 4 * warps * B

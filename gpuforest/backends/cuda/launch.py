@@ -69,8 +69,7 @@ class CudaLaunches(Backend):
         """Wait for the work of the current stream."""
 
     def places(self, training: Training, n: int) -> list[tuple[Training, Backend, Active]]:
-        """Here and on peers. Trees share nothing, so the devices do not wait for each other; each
-        gets a part of the threads, and its own copy of codes and targets, once."""
+        """This device and its peers; each gets some threads, and a copy of codes and targets."""
         backends = [self, *self.peers][:n]
         if len(backends) == 1:
             return super().places(training, n)
@@ -111,9 +110,9 @@ class CudaLaunches(Backend):
         self, operation: str, name: str, grid: tuple[int, ...], arguments: tuple[Any, ...], *,
         macros: dict[str, str] | None = None, threads: int = constants.THREADS, shared: int = 0,
     ) -> Callable[[], None]:  # fmt: skip
-        """A launch of a kernel that may be made again and again. Python numbers become 64-bit
-        numbers, and records become structs; the arrays must be kept, and one that the kernel does
-        not read is a TypeError."""
+        """A reusable launch of a kernel: numbers become 64-bit, records structs; keep the arrays.
+
+        TypeError: an array has another type than the kernel reads."""
         macros, declared = macros or {}, source.parameters(operation)[name]
         values = []
         for value, (kind, parameter) in zip(arguments, declared, strict=True):
@@ -157,11 +156,11 @@ class CudaLaunches(Backend):
         self, values: Array, begin: Array | None = None, *, size: int = 1, stride: int = 1,
         total: Array | None = None,
     ) -> Array:  # fmt: skip
-        """Running sums i64[S + 1], from 0 on, of every `stride`-th of `values` i64[...]; or of
-        the numbers of tiles of `size` in the ranges from begin[s] to values[s].
+        """Running sums i64[S + 1], from 0 on, of every `stride`-th value of i64[...].
 
-        total : i64[1], where the sum of all is written too, or None
-        """
+        With `begin`, of the numbers of tiles of `size` in the ranges from begin[s] to values[s].
+
+        total : i64[1], also gets the sum of all, or None"""
         S = -(-values.shape[0] // stride)
         (span, n_blocks), first = self.spans(max(S, 1)), self.empty(S + 1, self.xp.int64)
         sums = None
@@ -173,22 +172,21 @@ class CudaLaunches(Backend):
         self.launch("slots", "sums_before", (n_blocks,), arguments)
         return first
 
-    def tile_size(self, n_held: int) -> int:
-        """Rows of a tile, if slots hold n_held rows: each processor gets eight tiles or more."""
-        tile = n_held // (8 * self.n_processors) // constants.LEAST_TILE * constants.LEAST_TILE
+    def tile_size(self, max_rows: int) -> int:
+        """Rows of a tile, if slots hold max_rows rows: each processor gets eight tiles or more."""
+        tile = max_rows // (8 * self.n_processors) // constants.LEAST_TILE * constants.LEAST_TILE
         return max(constants.LEAST_TILE, min(constants.MOST_TILE, tile))
 
-    def tiles_of(self, begin: Array, end: Array, n_held: int) -> tuple[structs.Tiles, int]:
-        """The tiles of slots of rows begin .. end - 1, and an upper bound of their number. The
-        slots have at most `n_held` rows; the host does not know the exact number."""
-        tile, S = self.tile_size(n_held), begin.shape[0]
+    def tiles_of(self, begin: Array, end: Array, max_rows: int) -> tuple[structs.Tiles, int]:
+        """Tiles of slots with rows begin .. end - 1; bound of their number from `max_rows` rows."""
+        tile, S = self.tile_size(max_rows), begin.shape[0]
         first = self.sums_before(end, begin, size=tile)
-        return structs.Tiles(first, None, tile, S), n_held // tile + S
+        return structs.Tiles(first, None, tile, S), max_rows // tile + S
 
     def slot_tiles(self, slots: Frontier) -> tuple[structs.Tiles, int]:
         """`tiles_of` the rows that slots hold; kept as long as these slots."""
         if slots not in self.known_tiles:
-            self.known_tiles[slots] = self.tiles_of(slots.begin, slots.end, slots.n_held)
+            self.known_tiles[slots] = self.tiles_of(slots.begin, slots.end, slots.max_rows)
         return self.known_tiles[slots]
 
     @cached_property
@@ -218,19 +216,16 @@ def target_macros(training: Training, y: structs.Targets) -> dict[str, str]:
 
 
 def macros_of(codes: Array | None = None, **values: Any) -> dict[str, str]:
-    """The macros of a kernel: the type of `codes`, if it reads some, and these; truth values are 0
-    and 1."""
+    """Macros of a kernel: CODE from `codes` if given, and `values`; truth values are 0 and 1."""
     code = {} if codes is None else {"CODE": "u8" if codes.itemsize == 1 else "u16"}
     return code | {n: v if isinstance(v, str) else str(int(v)) for n, v in values.items()}
 
 
 def label_fits(training: Training) -> bool:
-    """Whether a row's class code fits the padding of its codes, and is read along with them.
+    """True if a row's class code is stored in the padding of its codes and read along with them.
 
-    A read takes a sector of 32 bytes. That of the padding should hold one of the features that a
-    node tries, on average. Else the code is better off in an array of its own: it is small, and
-    more of it stays in the cache.
-    """
+    A read takes a sector of 32 bytes, and the padding's sector should hold one of the features that
+    a node tries, on average. Else a small array of class codes stays better in the cache."""
     codes, F = training.matrix.codes, training.n_features
     beside = F % (32 // codes.itemsize)  # features in the sector of the padding
     room = codes.shape[1] > F and training.n_channels <= 256**codes.itemsize
@@ -238,12 +233,11 @@ def label_fits(training: Training) -> bool:
 
 
 def targets_of(xp: Any, training: Training) -> structs.Targets:
-    """The targets where random rows are best read; class codes in few bytes, in the rows of
-    codes if they fit (see `label_fits`).
+    """The targets where random rows are best read: class codes in the padding (`label_fits`) or
+    apart.
 
-    They are kept as long as the target. The padding holds the codes of one target at a time:
-    if other trees still grow from the same matrix, a second target has its own array.
-    """
+    They are kept as long as the target. The padding holds one target at a time; a second one for
+    the same matrix gets an array."""
     target, matrix = training.target, training.matrix
     if not target.coding.is_classes:
         return own_targets(training, target.y)
@@ -286,8 +280,9 @@ def slot_bytes(training: Training) -> int:
 
 
 def histogram_group(training: Training, k: int, share: int, most: int) -> tuple[int, int, int]:
-    """How many of k histograms a block holds, 0: not even one; 32-bit words of a bin; bytes of a
-    histogram. A block has at most `most` bytes of memory; two of `share` fit a multiprocessor."""
+    """Histograms (of k) that a block holds, 32-bit words of a bin, bytes of a histogram.
+
+    A block has at most `most` bytes of memory; two blocks of `share` bytes fit a multiprocessor."""
     C, is_classes = training.n_channels, training.target.coding.is_classes
     # a word for a class, the weight or the count, two for a moment
     words = (C if is_classes else 2 * C - 1) + training.rules.count_rows

@@ -109,8 +109,7 @@ class CudaLevels(CudaLaunches):
         self, training: Training, slots: Frontier, features: Array, tiles: Tiles, n_tiles: int,
         hist: Array,
     ) -> None:  # fmt: skip
-        """Add the slots' rows to `hist`, whose histograms hold zeros. Histograms of slots of one
-        tile may hold anything, if a block's memory holds one (see `histogram_group`)."""
+        """Add the slots' rows to zeroed `hist`; slots of one tile in a block need no zeros."""
         S, k = features.shape
         group, words, size = self.histogram_group(training, k)
         y = targets_of(self.xp, training)
@@ -221,8 +220,7 @@ class CudaLevels(CudaLaunches):
         return best
 
     def fill(self, training: Training, slots: Frontier, chunk: slice, hist: Array) -> Array:
-        """Add the rows of some slots to `hist`, and return the first k features of each slot's
-        order that vary in it, i32[S, k], then -1."""
+        """Add some slots' rows to `hist`; return k varying features i32[S, k], then -1."""
         (all_tiles, n_tiles), part = self.ordered_tiles(training, slots), slots.part(chunk)
         first = all_tiles.first[chunk.start : chunk.stop + 1]
         order = all_tiles.order if part.n_slots == slots.n_slots else None
@@ -278,7 +276,7 @@ class CudaLevels(CudaLaunches):
         shift = xp.zeros_like(low)
         for bits in range(MOST_SHIFT):
             shift = shift + xp.astype(spread >> bits >= c.n_bins, xp.int64)
-        count = slots.n_stored
+        count = slots.local_rows
         first = xp.cumulative_sum(count) - count
         codes = self.empty((int(xp.sum(count)), k), matrix.codes.dtype)
         self.launch("project", "columns", grid, (*rows, first, low, shift, codes), macros=macros)

@@ -1,5 +1,4 @@
-"""Slots, bags, leaf rows and bin edges on a CUDA device: few launches instead of many small array
-operations (kernels/slots, kernels/bag, kernels/leaf_rows, kernels/edges)."""
+"""Slots, bags, leaf rows and bin edges on a CUDA device, in few launches."""
 
 from __future__ import annotations
 
@@ -76,8 +75,8 @@ class CudaNodes(Nodes):
         n_wide, n_deep, rows_wide, rows_deep = backend.asnumpy(counts).sum(axis=1).tolist()
         tile = backend.tile_size(rows_wide)
         wide, deep = (
-            new_slots(backend, n, C, slots.rows, slots.weights, n_held, slots.allowed)
-            for n, n_held in ((n_wide, rows_wide), (n_deep, rows_deep))
+            new_slots(backend, n, C, slots.rows, slots.weights, max_rows, slots.allowed)
+            for n, max_rows in ((n_wide, rows_wide), (n_deep, rows_deep))
         )
         first = backend.empty(n_wide + 1, xp.int64)
         arguments = slots, kinds, C, tile, wide, deep, first
@@ -90,7 +89,7 @@ class CudaNodes(Nodes):
         self, backend: Any, training: Training, wide: Frontier, splits: Splits, moved: Moved
     ) -> Frontier:
         (rows, weights, n_left), W, C = moved, wide.n_slots, training.n_channels
-        below = new_slots(backend, 2 * W, C, rows, weights, wide.n_held, wide.allowed)
+        below = new_slots(backend, 2 * W, C, rows, weights, wide.max_rows, wide.allowed)
         half = rows.shape[0] // 2
         mean, compare = means(backend, training, 2 * W)
         arguments = (
@@ -107,7 +106,7 @@ class CudaNodes(Nodes):
         if not S or like.per_slot != PER_SLOT:
             return super().join(backend, parts, rows, weights)
         C = like.sums.shape[1]
-        held = sum(part.n_held for part in parts)
+        held = sum(part.max_rows for part in parts)
         slots = new_slots(backend, S, C, rows, weights, held, like.allowed)
         first, table = backend.asarray(np.array(ends)), table_of(backend, parts)
         arguments = table, first, len(parts), S, C, slots
@@ -190,18 +189,17 @@ class CudaSampling(RowSampling):
 
 
 def new_slots(
-    backend: Any, S: int, C: int, rows: Array, weights: Array, n_held: int,
+    backend: Any, S: int, C: int, rows: Array, weights: Array, max_rows: int,
     allowed: Array | None = None,
 ) -> Frontier:  # fmt: skip
     """S slots of C channels, whose arrays kernels fill."""
     arrays = new_arrays(Frontier, backend.empty, S=S, C=C)
     arrays["constant"] = flags(backend, S)
-    return Frontier(**arrays, rows=rows, weights=weights, n_held=n_held, allowed=allowed)
+    return Frontier(**arrays, rows=rows, weights=weights, max_rows=max_rows, allowed=allowed)
 
 
 def means(backend: Any, training: Training, S: int) -> tuple[Array | None, Array | None]:
-    """Room for the means of S slots, and for whether rows must be compared with them; None for
-    classes, whose sums show whether all targets are equal."""
+    """Arrays for means of S slots and for marks of slots to compare with them; None for classes."""
     if training.target.coding.is_classes:
         return None, None
     mean = backend.empty((S, training.n_channels - 1), backend.xp.int64)
@@ -212,10 +210,9 @@ def compare_rows(
     backend: Any, training: Training, above: Frontier, slots: Frontier, n_left: Array | None,
     half: int, means: tuple[Array, Array | None],
 ) -> None:  # fmt: skip
-    """Slots with a target that differs from their mean are not constant.
+    """Mark slots with a target that differs from their mean as not constant.
 
-    above : the slots above, whose rows have moved by `half`; or with `n_left` None, `slots`
-    """
+    above : the slots above, whose rows have moved by `half`; or with `n_left` None, `slots`"""
     tiles, n_tiles = backend.slot_tiles(above)
     y = own_targets(training, training.target.y)
     held = replace(above, rows=slots.rows, weights=slots.weights)

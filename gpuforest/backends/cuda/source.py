@@ -1,8 +1,7 @@
-"""The source text of CUDA kernels: package data, with its includes replaced by their text.
+"""Source text of CUDA kernels from package data, with includes replaced by their text.
 
-A compiler's cache can use one text without includes as its key, and the compiler needs no other
-files. Includes of "generated/..." are not files: they declare Python's constants and the structs
-of structs.py.
+A text without includes serves as the key of a compiler's cache. Includes of "generated/..." declare
+Python's constants and the structs of structs.py.
 """
 
 from __future__ import annotations

@@ -30,8 +30,7 @@ Array = Any
 
 
 class Scan(NamedTuple):
-    """Scratch of a scan: for each position the running totals up to its code. With more than two
-    classes, `second` and `third` are the terms of the score of the left and the right side."""
+    """Running totals up to each code; with over two classes, score terms of both sides."""
 
     left: Annotated[Array, "i64[C]"]  # channel sums of the left side
     weight: Annotated[Array, "i64[P]"]  # one position more than there are codes is written
@@ -115,8 +114,9 @@ def may_part(n_left, a_left, n, a, limits):
 
 @device
 def draw_cut(key, f, low, high, bins):
-    """A random cut between the first and the last bin that hold rows, and the side of missing
-    values. If one bin alone holds rows, the cut separates it from missing values: they go right."""
+    """A random cut between the first and the last bin with rows, and the side of missing values.
+
+    If one bin alone holds rows, the cut separates it from missing values: they go right."""
     h = hash_at(key, CUT + np.int64(f))
     if high == low:
         return np.int64(bins) - 1, False
@@ -125,8 +125,7 @@ def draw_cut(key, f, low, high, bins):
 
 @device
 def score_parts(left, n_left, rows_left, slot, criterion, limits):
-    """The score of a cut's sides, -inf if the limits forbid it. It changes `left` to the right
-    side's sums."""
+    """The score of a cut's sides, -inf if forbidden; `left` becomes the right side's sums."""
     C, sums = len(slot.sums), slot.sums
     if rows_left < limits.min_rows or slot.n_rows - rows_left < limits.min_rows:
         return -np.inf
@@ -140,8 +139,7 @@ def score_parts(left, n_left, rows_left, slot, criterion, limits):
 
 @device
 def left_of(hist, feature, cut, missing_left, left):
-    """Fill `left` i64[C] with the sums of the codes <= cut, and of missing values if they go
-    left."""
+    """Fill `left` i64[C] with the sums of codes <= cut, and of missing values if they go left."""
     for c in range(feature.n_channels):
         left[c] = 0
     for b in range(cut + 1):
@@ -212,8 +210,7 @@ def compact_pairs(hist, feature, scan):
 
 @device
 def first_highest(scan, last, whole, more, limits, side, best):
-    """Improve on the Candidate `best` by the first of the highest scores, for a side of the missing
-    values; `whole` and `more` are as in score_pairs."""
+    """Raise the Candidate `best` to the first highest score; whole, more : see score_pairs"""
     score, at, best_side = best
     scores, min_rows = scan.scores, limits.min_rows
     if min_rows > 1:
@@ -246,8 +243,7 @@ def split_of(best, scan, n, feature, some_missing, left):
 
 @device
 def best_pair(m, feature, criterion, limits, scan):
-    """The best cut of a feature by its m running totals of two channels in `scan`; the last may be
-    that of missing values."""
+    """The best cut by m running totals of two channels in `scan`, missing values last."""
     weight, second, n_rows = scan.weight, scan.second, np.int64(0)
     if limits.min_rows > 1:  # reading them always made fits of two classes 3 % slower
         n_rows = scan.rows[m - 1]
@@ -281,9 +277,10 @@ def best_pair(m, feature, criterion, limits, scan):
 
 @device
 def compact_channels(hist, feature, criterion, sums, start, scan):
-    """As compact_pairs, for any number of classes or outputs: `start` are the sums on the left of
-    all bins, with the channel sums `scan.left`: those of missing values, or zeros; then missing
-    values come last. It also fills the scores of cuts of several outputs."""
+    """compact_pairs for any number of channels; it also fills the scores of several outputs.
+
+    start : sums on the left of all bins, as `scan.left`: missing values', or zeros, when they come
+    last"""
     bins, C, width, left = feature.bins, feature.n_channels, feature.width, scan.left
     m, n, n_rows, last = 0, start.weight, start.rows, bins if start.weight > 0 else bins + 1
     left_sum, right_sum = np.int64(0), np.int64(0)

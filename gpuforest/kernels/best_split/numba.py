@@ -1,6 +1,7 @@
-"""Histograms, best splits, and both, compiled. The specifications are numpy.py in this folder and
-in ../histogram, and `Backend.level`, which takes one slot after another, so that histograms stay in
-cache."""
+"""Histograms, best splits, and both, compiled; numpy.py here and in ../histogram specify them.
+
+`Backend.level` takes one slot after another, so that histograms stay in cache.
+"""
 
 import numpy as np
 
@@ -58,8 +59,10 @@ def improve_by_cut(hist, feature, slot, rules, best, splits, scan):
 
 @device
 def best_split(data, slot, hist, features, need, rules, best, splits, scan, sets):
-    """Improve on the Split `best`, whose left sums and set are in `splits`, with one slot's
-    histograms; returns the new best and how many features were tried."""
+    """Improve the Split `best` by a slot's histograms; returns it, and how many features were
+    tried.
+
+    Left sums and sets are in `splits`."""
     tried, C = 0, len(slot.sums)
     for j in range(len(features)):
         if tried >= need:
@@ -86,8 +89,7 @@ def put_best(best, tried, s, splits):
 
 @device
 def draw(features, n, slots, s, k, position, order, order_domain, F):
-    """Put the features at the next n positions of the slot's order into `features`, -1 for those
-    that its tree did not draw."""
+    """Put features at n positions of a slot's order into `features`, -1: not drawn for the tree."""
     mask, shift = order_domain
     for j in range(n):
         at = position + j
@@ -98,8 +100,7 @@ def draw(features, n, slots, s, k, position, order, order_domain, F):
 
 @device
 def search_slot(data, slots, s, rules, order_domain, splits, hist, batch, need, scan, sets, fills):
-    """Write the best split of one slot, by histograms of as many features at once as fit `batch`;
-    or, unless it `fills` these, by the given ones."""
+    """Write a slot's best split by the given histograms, or by `fills` of them in batches."""
     F, k = len(data.n_bins), rules.n_tried
     slot, best = slot_at(slots, s, has_labels(data.y)), NO_SPLIT
     order, left, position = order_of(slot.key), need, 0

@@ -88,8 +88,8 @@ def best_split(
 def _within_limits(
     left: np.ndarray, right: np.ndarray, slots: Frontier, features: np.ndarray, C: int, rules: Rules
 ) -> np.ndarray:
-    """Whether rows go right at a cut, of which the left side holds some, and the limits on weights,
-    means and rows allow it: bool[S, k, B - 1, 2]."""
+    """True where both sides hold rows and meet limits (weights, means, rows): bool[S, k, B - 1,
+    2]."""
     n_left, n_right = (rules.criterion.side_weight(xp, side) for side in (left[..., :C], right))
     allowed: np.ndarray = n_right > 0
     if rules.min_weight_leaf > 1:
@@ -113,11 +113,10 @@ def _is_drawn(occupied: np.ndarray, drawn: np.ndarray) -> np.ndarray:
 def _middle_of_gap(
     occupied: np.ndarray, b: np.ndarray, n_bins: np.ndarray, drawn: np.ndarray | None
 ) -> np.ndarray:
-    """The cuts i64[S] behind the bins b i64[S]: half-way to the next bin that holds rows, or
-    before missing values if there is none.
+    """Cuts i64[S] behind bins b i64[S]: half-way to the next bin with rows, or before missing
+    values.
 
-    occupied : bool[S, B - 1]
-    """
+    occupied : bool[S, B - 1]"""
     after = occupied & (np.arange(occupied.shape[1]) > b[:, None])
     upper = np.where(after.any(axis=1), np.argmax(after, axis=1), -1)
     middle = (b + upper - 1) >> 1 if drawn is None else drawn
@@ -127,11 +126,11 @@ def _middle_of_gap(
 def _draw_cuts(
     occupied: np.ndarray, features: np.ndarray, keys: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A random cut of each feature, i64[S, k], and whether missing values may go right and left,
-    bool[S, k, 2]. If one bin alone holds rows, the cut separates it from missing values.
+    """Random cuts i64[S, k], and whether missing values may go right and left, bool[S, k, 2].
 
-    occupied : bool[S, k, B - 1]
-    """
+    If one bin alone holds rows, the cut separates it from missing values.
+
+    occupied : bool[S, k, B - 1]"""
     low = np.argmax(occupied, axis=2)
     high = occupied.shape[2] - 1 - np.argmax(occupied[:, :, ::-1], axis=2)
     hashes = hash_at(keys[:, None], np.maximum(features, 0).astype(np.uint64) + np.uint64(CUT))
@@ -144,8 +143,7 @@ def _draw_cuts(
 def _is_monotonic(
     left: np.ndarray, right: np.ndarray, features: np.ndarray, rules: Rules, bounds: np.ndarray
 ) -> np.ndarray:
-    """Whether the means of the two sides are in order and within bounds, if the feature has a
-    sign."""
+    """True where both sides' means are in order and within bounds, if the feature has a sign."""
     low, high = (rules.criterion.side_value(xp, side) for side in (left, right))
     sign = rules.signs[np.maximum(features, 0)][:, :, None, None]
     least, most = (bounds[:, i][:, None, None, None] for i in (0, 1))

@@ -70,8 +70,7 @@ def choose_features(rules, table, node, which):
 
 @device
 def plan_search(rules, table, node, slot, other, other_slot, subtracted):
-    """The next search: a node, whose histograms are filled, and another one, whose are filled or
-    subtracted; -1 for none."""
+    """Plan the next search: fill histograms of `node`; fill or subtract `other`'s (-1: no node)."""
     state = table.states[0]
     state.first, state.first_slot = node, slot
     state.second, state.second_slot, state.subtract = other, other_slot, subtracted
@@ -166,8 +165,8 @@ def finish_search(table):
 
 @device
 def next_node(table, limited):
-    """Take the open node whose split gains most, the first of equals. Without a limit of leaves
-    their order changes nothing: then the last, which frees histograms soonest."""
+    """Take the open node whose split gains most, the first of equals; without a limit of leaves the
+    last, which frees histograms soonest."""
     nodes, open_nodes, n = table.nodes, table.open, table.states[0].n_open
     best = n - 1
     if limited:
@@ -344,11 +343,10 @@ def grow_tree(
     table: records.TreeTable, shared: types.I64s, set_words: types.I64s, tree: records.GrownTree,
     helps: types.Bool,
 ):  # fmt: skip
-    """Grow until the tree is done, or for some time another thread has not finished its part;
-    `step` of the state says which. A thread that `helps` another one takes parts of its work.
+    """Grow until the tree is done, or another thread is late with its part; see the state's `step`.
 
-    rows : i32[N], put into the order of the leaves
-    """
+    helps : True for a thread that takes parts of the work
+    rows : i32[N], put into the order of the leaves"""
     if helps:  # in the same kernel, because `do_part` is most of it
         help_grow(data, rules, rows, table, shared)
         return

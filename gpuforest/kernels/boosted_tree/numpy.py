@@ -43,8 +43,7 @@ NO_SPLIT = NodeSplit(0.0, 0, 0, 0, 0, 0, -1)
 
 @dataclass(eq=False)
 class Node:
-    """A node: its rows and other rows, sums, bounds of its children's values, features that it may
-    split by, its best split and the codes that go left, and its children once it is split."""
+    """Rows, sums, bounds of children's values, features, best split with its set, children."""
 
     rows: np.ndarray
     others: np.ndarray
@@ -62,11 +61,9 @@ class Node:
 def grow_tree(
     matrix: BinnedMatrix, stats: np.ndarray, rules: TreeRules, rows: np.ndarray, key: int
 ) -> GrownTree:
-    """Grow a tree from the first n_drawn of the rows i32[N], which add stats i64[N, 1 or 2] to
-    sums; the others are only divided among its leaves. Both are put into the order of the leaves.
+    """Grow a tree from the first n_drawn rows i32[N]; stats i64[N, 1 or 2]; key : the root's
 
-    key : the root's
-    """
+    Other rows are divided among the leaves. Both are put into the order of the leaves."""
     drawn, others = rows[: rules.n_drawn], rows[rules.n_drawn :]
     most = rules.most * rules.scale.g * rules.scale.sum_g
     root = Node(

@@ -1,7 +1,7 @@
-"""The records of boosted trees: a loss, the rules of a fit, trees while they grow, and grown trees.
+"""Records of boosted trees: loss, rules, trees while they grow, and grown trees.
 
-Each is declared once, for NumPy, Numba and CUDA C++. A CUDA device grows K trees side by side: its
-arrays of a `TreeTable` hold one part after another, one for each tree.
+NumPy, Numba and CUDA C++ share them. A CUDA device grows K trees side by side, so that its arrays
+of a `TreeTable` hold K parts.
 """
 
 from __future__ import annotations
@@ -66,8 +66,9 @@ TreeState = struct(
 
 
 class NodeSplit(NamedTuple):
-    """The best split of a node by some features, with the sums of its left side; gain 0: there is
-    none. `feature` is set on the CPU alone: devices have one of these for each feature."""
+    """Best split of a node by some features, and its left sums; gain 0: no split.
+
+    `feature` is set on the CPU; devices have a record for each feature."""
 
     gain: F64
     bin: I64
@@ -82,11 +83,10 @@ class LossOf(NamedTuple):
     """A loss, and the rows and predictions that it is computed for.
 
     y : f64[N], numbers or class codes
-    weight : f64[N]; None: all weights are one
+    weight : f64[N], or None: all are one
     raw : f64[K, N], raw predictions
     number, quantile : see `Loss` in kernels/gradients/losses.py
-    delta : f64[1], the largest residual that is not clipped, of a loss that clips them; else None
-    """
+    delta : f64[1], the largest residual that is not clipped, or None"""
 
     y: types.F64s
     weight: Annotated[Any, Type("float64", 1, may_be_none=True)]
@@ -137,16 +137,13 @@ class TreeRules(NamedTuple):
 
 
 class BoostColumns(NamedTuple):
-    """The binned rows on the CPU in columns of one or several features, see `columns_of` in
-    boosters.py, and what they add to sums in this round.
+    """Binned rows on the CPU in columns of one or several features, and what they add to sums.
 
-    codes : u8 or u16 [C, N]
+    codes : u8 or u16 [C, N], see `columns_of` in boosters.py
     stats : i64[N, 1 or 2], see kernels/gradients
     starts : i64[C + 1], column c holds the features starts[c] .. starts[c + 1] - 1
     column, first, rest : i32[F], where a feature's codes lie
-    cells : i64[F + 1], where each feature's part of a histogram begins: its bins, and a cell of
-        missing values
-    """
+    cells : i64[F + 1], first cell of each feature's histogram: bins, then missing values"""
 
     codes: types.Codes2
     stats: types.I64s2
@@ -158,12 +155,9 @@ class BoostColumns(NamedTuple):
 
 
 class TreeRows(NamedTuple):
-    """The rows of K trees on a device: what they add to sums, i64[K, N, WORDS], and their order,
-    i32[K, 2, N].
+    """Rows of K trees on a device: stats i64[K, N, WORDS], and order i32[K, 2, N].
 
-    The R rows that trees grow from come first, then the others. A node of depth d has its own in
-    half d & 1.
-    """
+    The R rows to grow from come first. A node of depth d has its rows in half d & 1."""
 
     stats: types.I64s3
     order: Annotated[Any, "i32[K, 2, N]"]
@@ -172,14 +166,12 @@ class TreeRows(NamedTuple):
 
 
 class TreeTable(NamedTuple):
-    """A tree while it grows: its nodes in the order in which they are made, histograms, and memory
-    of the searches.
+    """A tree while it grows: nodes in the order of making, histograms, memory of searches.
 
-    M, P, W : the most nodes; histograms; words of a set
-    F, C, B : features; cells of a node's histograms; codes of a feature at the most
+    M, P, W : most nodes; histograms; words of a set
+    F, C, B : features; cells of a node's histograms; most codes of a feature
     G : interaction groups
-    parts : into which the features are cut for a search: one for each thread, or each feature
-    """
+    parts : parts of a search: one for each thread, or each feature"""
 
     M: I64
     P: I64
@@ -214,9 +206,10 @@ class TreeTable(NamedTuple):
 
 
 class GrownTree(NamedTuple):
-    """A grown tree: u64[n] nodes and u64[...] split sets in the order of nodes.py, and a `Leaf` for
-    each leaf. A leaf has the positions begin .. end - 1 of the rows that the tree grew from, and
-    other_begin .. other_end - 1 of the others, which come after them."""
+    """A grown tree: nodes u64[n] and sets u64[...] in the order of nodes.py, and its leaves.
+
+    A `Leaf` has positions begin .. end - 1 of rows grown from, other_begin .. other_end - 1 of
+    others."""
 
     nodes: types.U64s
     sets: types.U64s
@@ -224,9 +217,9 @@ class GrownTree(NamedTuple):
 
 
 class TreesOut(NamedTuple):
-    """Grown trees u64[K, size] on a device, at the most M nodes each: the number of nodes, the
-    units of sums, and whether gradients were too large; the nodes; a `Leaf` for each two; split
-    sets."""
+    """Grown trees u64[K, size] on a device, at most M nodes each, one after another.
+
+    Number of nodes, units of sums, overflow of gradients; nodes; a `Leaf` for each two; sets."""
 
     at: types.U64s2
     size: I64

@@ -23,12 +23,11 @@ ONE = U(1)
 class Histogram(NamedTuple):
     """A node's sums by the codes of one feature, and what its splits are compared with.
 
-    cells : i64[cells * words]; of a numeric feature they are running sums
-    n_bins : the bins, without the one for missing values, which is the last cell
-    words, bits : the words of a cell, and the bits of the last one that count rows
-    g, h, n, low, high, score : the node's sums, the bounds of its value, and its score
-    scale_g, scale_h, l2, min_hessian : see `Scales` and `TreeRules`
-    """
+    cells : i64[cells * words], running sums for a numeric feature
+    n_bins : bins without the missing one, which is the last cell
+    words, bits : words of a cell, and bits of the last one that count rows
+    g, h, n, low, high, score : the node's sums, bounds of its value, its score
+    scale_g, scale_h, l2, min_hessian : see `Scales` and `TreeRules`"""
 
     cells: Any
     n_bins: Any
@@ -120,8 +119,7 @@ def ends_of(data, c):
 
 @device
 def take_apart(data, cells, c, words):
-    """Turn the histogram of a column into those of its features: the last feature and the last
-    cell first, because each moves up or stays."""
+    """Split a column's histogram by features, the last first: each cell moves up or stays."""
     begin, end = data.starts[c], data.starts[c + 1]
     start = data.cells[begin]
     for w in range(words):
@@ -141,8 +139,7 @@ def take_apart(data, cells, c, words):
 
 @device
 def fill(data, rules, table, rows, node, slot, first, last, part):
-    """Fill the histograms of a node for the columns first .. last - 1, by so few rows at a time
-    that their stats stay in the first-level cache for all columns."""
+    """Fill a node's histograms of columns first .. last - 1, in blocks with stats in L1."""
     begin, end = node.begin, node.end
     ordered, words, wanted = table.ordered[part], data.stats.shape[1], table.tried[2]
     hist = table.hist[slot]
@@ -200,8 +197,7 @@ def value_of(g, h, rules, low, high):
 
 @device
 def gain_of(g, h, hist, sign):
-    """The gain of a split with these left sums and enough rows on both sides; 0 if it is not
-    allowed. Without a branch."""
+    """The gain of a split with these left sums and enough rows; 0: forbidden. Without a branch."""
     g_left, h_left = np.float64(g) * hist.scale_g, np.float64(h) * hist.scale_h
     g_right = np.float64(hist.g - g) * hist.scale_g
     h_right = np.float64(hist.h - h) * hist.scale_h
@@ -247,8 +243,7 @@ def keep(split, gain, feature, bin, missing_left, g, h, n):
 
 @device
 def highest_of(scores, first, last):
-    """The highest of some scores, or 0. Each maximum waits for the one before it, so there are
-    several of them."""
+    """The highest score, or 0, by several maxima, because each waits for the one before it."""
     a, b, c, d, at = 0.0, 0.0, 0.0, 0.0, first
     while at + 4 <= last:
         a, b = max(a, scores[U(at)]), max(b, scores[U(at + 1)])
@@ -293,8 +288,7 @@ def best_cut(rules, hist, f, scores, split):
 
 @rare
 def best_set(rules, hist, f, keys, order, split, bitset):
-    """The best split by a categorical feature; keys f64[2, B + 1] and order i64[2, B + 1] are
-    overwritten."""
+    """Best split by a categorical feature; overwrites keys f64[2, B + 1], order i64[2, B + 1]."""
     m = 0
     for code in range(hist.n_bins + 1):
         g, h, n = sums_of(hist, code)
@@ -366,8 +360,7 @@ def best_among(data, rules, table, node, slot, first, last, part, which):
 
 @device
 def search_part(data, rules, table, rows, first, last, part):
-    """Fill the histograms of the one or two nodes of a search for the columns first .. last - 1,
-    and find their best splits among these."""
+    """Fill histograms of a search's nodes for columns first .. last - 1, and find best splits."""
     state = table.states[0]
     if state.first >= 0:
         node, slot = table.nodes[state.first], state.first_slot

@@ -11,8 +11,7 @@ from gpuforest.kernels.shared.records import NO_BIN, Split
 
 
 class Sides(NamedTuple):
-    """Which rows go left: by the codes of a feature, which lie in a column, see
-    `columns_of` in boosters.py."""
+    """Which rows go left, by a feature's codes in a column, see `columns_of` in boosters.py."""
 
     column: Any
     first: Any
@@ -66,8 +65,7 @@ def part_of(begin, end, part, parts):
 
 @device
 def spread(sides, rows, spare, begin, end, part, parts):
-    """Copy a part of the rows to `spare`: those that go left first, from the last on those that go
-    right. Returns how many go left."""
+    """Copy rows to `spare`, left ones first, right ones from the end; returns how many go left."""
     begin, end = part_of(begin, end, part, parts)
     left, right = begin, end - 1
     for i in range(begin, end):

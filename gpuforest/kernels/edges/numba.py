@@ -1,8 +1,6 @@
-"""Edges of a sorted column of equal weights, compiled. The specification is numpy.py in this
-folder.
+"""Edges of a sorted column of equal weights, compiled; numpy.py in this folder specifies them.
 
-Sums are of whole numbers, so they do not depend on the order. They are computed as integers,
-because the compiler vectorises such loops; so is the maximum of positive floats, by their bits.
+Sums and the maximum are computed as integers, because the compiler vectorises such loops.
 """
 
 import math

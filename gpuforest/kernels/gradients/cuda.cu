@@ -148,13 +148,13 @@ __device__ __forceinline__ i64 rest_of(double x, double finer) {
 }
 
 // Sets the values of leaves of the one tree, and what they add, from all digits of their sums where
-// these have too few: as add_rests in backends/boosters.py. A block for each leaf.
+// these have too few: as add_residual_bits in backends/boosters.py. A block for each leaf.
 extern "C" __global__ void __launch_bounds__(THREADS)
-with_rests(LossOf loss, TreeRows rows, TreeRules rules, TreesOut out, i64 h_bits, i64 g_bits) {
+with_residual_bits(LossOf loss, TreeRows rows, TreeRules rules, TreesOut out, i64 h_bits, i64 g_bits) {
   __shared__ i64 shared[THREADS / 32];
   i64 n = ((i64)out.at[0] + 1) / 2;
   const Scales* scale = rules.scale;
-  double finer = (double)(1ll << (REST_BITS - rules.n_bits));
+  double finer = (double)(1ll << (RESIDUAL_BITS - rules.n_bits));
   double most = rules.most * scale->g * scale->sum_g;
   for (i64 leaf = blockIdx.x; leaf < n; leaf += gridDim.x) {
     Leaf& own = ((Leaf*)(out.at + 4 + out.M))[leaf];

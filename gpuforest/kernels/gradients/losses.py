@@ -73,13 +73,12 @@ def fact(word: str) -> Any:
 
 @dataclass(frozen=True)
 class Loss:
-    """A loss, and all that depends on it.
+    """A loss.
 
     name : the name that users pass
     number : its number in compiled kernels
     n_raw : K, raw predictions of a row: one for each of several classes, else 1
-    quantile : of the loss "quantile"; or of the absolute residuals, where the delta is
-    """
+    quantile : of the loss "quantile"; or of the absolute residuals for delta"""
 
     name: str
     number: int
@@ -131,8 +130,10 @@ class Loss:
         return weighted_quantile(np.abs(rest), weight, self.quantile)
 
     def best_step(self, rest: np.ndarray, weight: np.ndarray | None, delta: float) -> float:
-        """The best constant for the residuals f64[n > 0] of a leaf, where `by_order`: a quantile;
-        with a delta, plus the mean of what is left, cut off at delta, by the steps of devices."""
+        """The leaf value of least loss for residuals f64[n > 0]: their quantile.
+
+        With delta plus the mean of remaining residuals clipped to +-delta, by the steps of
+        devices."""
         middle = weighted_quantile(rest, weight, self.share)
         if not self.has_delta:
             return middle
@@ -169,8 +170,7 @@ class Loss:
 
     @np.errstate(over="ignore")
     def losses(self, y: np.ndarray, raw: np.ndarray) -> np.ndarray:
-        """The loss f64[N] of each row, from raw predictions f64[K, N]; infinite where float64 does
-        not hold it."""
+        """The loss f64[N] of each row, from raw predictions f64[K, N]; infinite beyond float64."""
         if self.number == numpy.MULTICLASS:
             top = raw.max(axis=0)
             total = np.zeros_like(top)
@@ -214,8 +214,7 @@ class Loss:
 
 
 def fixed_point(values: np.ndarray) -> tuple[float, int]:
-    """The sum of finite f64[N] as m * 2**e: of fixed-point integers, so that it is free of any
-    order, and not beyond float64 even where the sum is."""
+    """The sum of finite f64[N] as m * 2**e, by integers: free of any order, never infinite."""
     most = float(np.abs(values).max(initial=0.0))
     if not most > 0:
         return 0.0, 0

@@ -15,7 +15,7 @@ from gpuforest.kernels.gradients.numpy import (
     GAMMA,
     HUBER,
     QUANTILE,
-    REST_BITS,
+    RESIDUAL_BITS,
     SQUARED,
 )
 
@@ -40,8 +40,7 @@ def exp_of(x):
 
 @device
 def one_class(loss, first, n, g, h):
-    """The derivatives of the rows first .. first + n - 1, without weights, of a loss with one raw
-    prediction a row."""
+    """Derivatives of rows first .. first + n - 1, unweighted, of a loss with one raw prediction."""
     number, y, raw = loss.number, loss.y, loss.raw
     for i in range(n):
         h[i] = 1.0
@@ -102,8 +101,7 @@ def some_class(y, k, first, n, total, share, g, h):
 
 @device
 def derive(loss, k, first, n, scratch):
-    """The derivatives by raw prediction k of some rows, to scratch[0] and scratch[1]; that of
-    class 0 also fills the rest of `scratch`, which the others read."""
+    """Derivatives by raw prediction k to scratch[0], scratch[1]; class 0 fills the rest first."""
     g, h, weight = scratch[0], scratch[1], loss.weight
     if loss.number <= BINARY:
         one_class(loss, first, n, g, h)
@@ -121,8 +119,9 @@ def derive(loss, k, first, n, scratch):
 def gradients(
     loss: LossOf, rules: TreeRules, stats: I64s3, most: F64s, begin: I64, end: I64, scratch: F64s2
 ):  # fmt: skip
-    """As numpy.py's, of the rows begin .. end - 1; scratch f64[3 + K, BLOCK]. If `most` f64[2] has
-    elements, the largest sizes are raised to those of numpy.py's `largest`, and no stats change."""
+    """As numpy.py's, of the rows begin .. end - 1; scratch f64[3 + K, BLOCK].
+
+    most : f64[2], raised to the sizes of numpy.py's `largest`, without stats; or f64[0]"""
     bits, scale_g, scale_h = rules.n_bits, rules.scale[0].g, rules.scale[0].h
     for first in range(begin, end, BLOCK):
         n = min(BLOCK, end - first)
@@ -151,13 +150,14 @@ def rest_of(x, finer):
 
 
 @kernel
-def rests(
+def residual_bits(
     loss: LossOf, rules: TreeRules, rows: I32s, leaves: Leaves, begin: I64, end: I64, out: I64s2,
     scratch: F64s2,
 ):  # fmt: skip
-    """The sums i64[L, 2] of numpy.py's over the rows of the leaves begin .. end - 1, of a loss with
-    one raw prediction a row; scratch f64[7, BLOCK]."""
-    finer = POWERS[REST_BITS - rules.n_bits + 1022]  # `**` would call exp2 of the C library
+    """Sums i64[L, 2] as in numpy.py over the rows of the leaves begin .. end - 1; K = 1.
+
+    scratch : f64[7, BLOCK]"""
+    finer = POWERS[RESIDUAL_BITS - rules.n_bits + 1022]  # `**` would call exp2 of the C library
     scale_g, scale_h = rules.scale[0].g, rules.scale[0].h
     y, raw, weight = scratch[4], scratch[5:6], scratch[6, : min(len(loss.weight), BLOCK)]
     block = LossOf(y, weight, raw, BLOCK, 1, loss.number, loss.quantile, loss.delta)

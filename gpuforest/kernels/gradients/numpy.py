@@ -11,9 +11,9 @@ and free of any order. They share words with a 1 that counts the row:
 so that one addition adds two numbers. `n_bits` is wide enough for the number of all rows, and the
 units leave room for the sums of all rows, so no carry reaches the other number.
 
-What rounding leaves of a number is a whole number as well, of a finer unit: 2**(REST_BITS - n_bits)
-of it are one of the first. Leaves of losses with a log link add these up too, where hessians of
-their rows are so much smaller than the largest that few digits of them are in the first.
+The remainder of a rounded number is an integer, too, in a finer unit: 2**(RESIDUAL_BITS - n_bits)
+of them are one unit. Leaves of losses with a log link add these up as well, where the hessians of
+their rows are so small that the rounded sum has few digits.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from gpuforest.kernels.boosted_tree.records import LossOf, Scales, TreeRules
 SQUARED, ABSOLUTE, QUANTILE, HUBER, COUNTS, GAMMA, BINARY, MULTICLASS = range(8)
 
 MOST_GRADIENT = 1e307  # beyond it a fit diverges; sums of some stay finite
-REST_BITS = 62  # of sums of what rounding leaves of gradients
+RESIDUAL_BITS = 62  # of sums of what rounding leaves of gradients
 
 
 def derivatives(loss: LossOf) -> tuple[np.ndarray, np.ndarray]:
@@ -75,12 +75,9 @@ def power_of_two(bits: int, most: float) -> float:
 
 
 def scales(most_g: float, most_h: float, g_bits: int, h_bits: int, one: bool) -> Scales:
-    """The scales that bring gradients and hessians of at most these sizes to g_bits and h_bits
-    bits. With `one`, every hessian is 1.
+    """Scales that bring gradients and hessians of these sizes to g_bits and h_bits bits.
 
-    While trees grow, gradients count as of size one, however large or small they are: no square of
-    them overflows.
-    """
+    With `one`, hessians are 1. Gradients count as of size one: no square overflows."""
     g, h, sum_g = power_of_two(g_bits, most_g), power_of_two(h_bits, most_h), 2.0**-g_bits
     overflows = not max(most_g, most_h) <= MOST_GRADIENT
     return Scales(
@@ -99,10 +96,10 @@ def gradients(loss: LossOf, rules: TreeRules, stats: np.ndarray) -> None:
     stats[:, :, 1] = (np.floor(h * scale.h + 0.5).astype(np.int64) << rules.n_bits) + 1
 
 
-def rests(loss: LossOf, rules: TreeRules) -> np.ndarray:
+def residual_bits(loss: LossOf, rules: TreeRules) -> np.ndarray:
     """What rounding leaves of each row's gradient and hessian, i64[K, N, 2]."""
     g, h = derivatives(loss)
-    finer = 2.0 ** (REST_BITS - rules.n_bits)
+    finer = 2.0 ** (RESIDUAL_BITS - rules.n_bits)
     scaled = np.stack([g * rules.scale.g, h * rules.scale.h], axis=2)
     left = scaled - np.floor(scaled + 0.5)
     return np.asarray(np.floor(left * finer + 0.5).astype(np.int64))

@@ -113,8 +113,7 @@ def fill_two(one, two, first, second, order, begin, n, C, width):
 
 @device
 def fill_batch(scratch, m, table, slot, C, width):
-    """Fill the histograms [m, B * width] of m features, by so few rows at a time that these stay
-    in the first-level cache for all features."""
+    """Fill histograms [m, B * width] of m features, in blocks of rows that keep them in L1."""
     hists, batch, order = scratch.hists, scratch.batch, scratch.order
     end = slot.begin + slot.n_rows
     for begin in range(slot.begin, end, NEAR_ROWS):
@@ -165,8 +164,7 @@ def radix_pass(source, result, n, shift, counts):
 
 @device
 def sort_by_code(n, scratch):
-    """Write the positions 0 .. n - 1, in ascending order of their codes `scratch.code`, to
-    `scratch.keys` as code << 16 | position."""
+    """Write positions 0 .. n - 1, sorted by `scratch.code`, to `scratch.keys`: code << 16 | it."""
     code, keys, spare, counts = scratch.code, scratch.keys, scratch.spare_keys, scratch.counts
     if n <= RANK_ROWS:
         for i in range(n):
@@ -218,8 +216,9 @@ def count_missing(keys, n, missing):
 
 @device
 def compact_sorted_channels(keys, slot, stats, criterion, side, n_missing, scan):
-    """As compact_channels, from sorted rows, which move from the right side to the left in turn.
-    With side 1 the last `n_missing` rows, with missing values, go left first."""
+    """compact_channels from sorted rows, which move from the right to the left side in turn.
+
+    side 1: the last `n_missing` rows, with missing values, go left first"""
     left, sums, n, C = scan.left, slot.sums, slot.n_rows, len(slot.sums)
     n_left, left_sum, right_sum, m = np.int64(0), np.int64(0), np.int64(0), 0
     for c in range(C):
@@ -270,9 +269,9 @@ def scan_sorted(keys, slot, stats, feature, criterion, limits, scan):
 
 @device
 def bins_or_keys(column, feature, slot, scratch, hist, is_filled):
-    """Fill the histogram of one feature, with the codes `column` in the block, in one node, unless
-    it is filled; or sort the node's rows. Returns whether there is a histogram, and whether the
-    rows were found to vary if there is none."""
+    """Fill a feature's histogram from `column`, unless filled, or sort the node's rows.
+
+    Returns whether there is a histogram, and if not, whether the rows vary."""
     order, n = scratch.order, slot.n_rows
     if is_filled or fills(slot, feature):
         if not is_filled:
@@ -287,8 +286,7 @@ def bins_or_keys(column, feature, slot, scratch, hist, is_filled):
 
 @device
 def best_cut(feature, slot, criterion, limits, scratch, hist, in_bins):
-    """The best cut of one feature in one node after bins_or_keys: whether it varies, and the
-    Split."""
+    """Whether a feature varies in a node, and its best cut as a Split, after bins_or_keys."""
     stats, keys, scan = scratch.order.stats, scratch.keys, scratch.scan
     if feature.n_channels == 2:
         if in_bins:
@@ -303,8 +301,7 @@ def best_cut(feature, slot, criterion, limits, scratch, hist, in_bins):
 
 @device
 def compact_set(feature, slot, scratch, hist, in_bins, categories):
-    """Copy the categories that a node holds of a feature, and their sums, to a CategoryWork after
-    bins_or_keys, and return their number."""
+    """Copy a node's categories and sums to a CategoryWork after bins_or_keys; their number."""
     if in_bins:
         return compact_bins(hist, feature, categories)
     return compact_rows(scratch.keys, slot, scratch.order.stats, feature, categories)
@@ -312,8 +309,7 @@ def compact_set(feature, slot, scratch, hist, in_bins, categories):
 
 @device
 def best_of_sets(feature, slot, rules, scratch, hist, in_bins, best, sets):
-    """As best_cut, for a categorical feature; the set is written to `sets.best` if its score is
-    above `best`."""
+    """As best_cut, by categories; the set goes to `sets.best` if its score is above `best`."""
     m = compact_set(feature, slot, scratch, hist, in_bins, sets.work)
     if m < 2:
         return False, no_cut(feature)
@@ -335,8 +331,7 @@ def no_cut(feature):
 
 @device
 def cut_or_set(column, feature, slot, rules, scratch, hist, is_filled, best, sets, is_set):
-    """Whether a column varies in a node, and its best or its random split, by a set if it
-    `is_set`. The histogram is scratch, unless it is filled."""
+    """Whether a column varies in a node, and its best or random split, by a set if `is_set`."""
     criterion, limits = rules.criterion.number, by_rows(rules)
     if sets is not None:  # noqa: SIM102  # the compiler drops what needs it by this line alone
         if rules.random and not is_set:
@@ -380,8 +375,7 @@ def left_totals(column, order, slot, split, missing, words, left):
 
 @device
 def sum_left(code, stats, slot, split, missing, count_rows, left):
-    """As left_totals, from a contiguous array of a node's codes and without branches, which would
-    be mispredicted. Returns how many rows go left, if they are to be counted."""
+    """left_totals from a contiguous array of codes, without branches; left rows if `count_rows`."""
     C, rows_left, n, low = len(left), np.int64(1), slot.n_rows, slot.begin
     # in the dtype of the codes, so that the compiler vectorises the loops
     last = code.dtype.type(split.bin)

@@ -74,8 +74,7 @@ def pop(stack, at):
 
 @device
 def next_features(batch, wanted, draw, position, k, order_domain, constant):
-    """Put the next `wanted` drawn features that may vary into `batch`; returns how many there were
-    and the position behind them."""
+    """Put `wanted` drawn features that may vary into `batch`; their number, the next position."""
     F, (mask, shift), m = len(constant), order_domain, 0
     while m < wanted and position < F:
         f = position if k >= F else permute(draw, position, F, mask, shift)
@@ -88,8 +87,7 @@ def next_features(batch, wanted, draw, position, k, order_domain, constant):
 
 @device
 def push_children(stack, n_stack, node, n_left, left, n_nodes, n_trail):
-    """Put both sides of a split, the last two nodes, on the stack: the left one of n_left rows and
-    sums `left`, with all nodes below it, is taken before the right one."""
+    """Push both sides of a split, the last two nodes; the left one, of n_left rows, is on top."""
     middle, depth = node.low + n_left, node.depth + 1
     right = OpenNode(
         middle, node.high, depth, n_nodes - 1, n_trail, node.weight - left.weight,
@@ -135,10 +133,10 @@ def enough_of(slot, rules, scratch, perfect):
 
 
 @device
-def search(data, table, slot, rules, scratch, perfect, order_domain, n_trail, sets, more):
-    """The best split of a node by the first k features that vary, the trail's length, and zeros.
-    `table` holds the codes of the block with its rows. The search ends with the first feature that
-    has a score that no split can exceed, such as `perfect`."""
+def search(data, table, slot, rules, scratch, perfect, order_domain, n_trail, sets, kind_scratch):
+    """A node's best split by the first k features that vary, the trail's length, and zeros.
+
+    table : codes of the block with its rows. A score that no split can exceed ends the search."""
     k, best = rules.n_tried, NO_SPLIT
     hists, batch, constant = scratch.hists, scratch.batch, scratch.constant
     C, width = len(slot.sums), np.int64(len(slot.sums) + rules.count_rows)
@@ -176,7 +174,9 @@ def search(data, table, slot, rules, scratch, perfect, order_domain, n_trail, se
 
 
 @device
-def search_random(data, table, slot, rules, scratch, perfect, order_domain, n_trail, sets, more):
+def search_random(
+    data, table, slot, rules, scratch, perfect, order_domain, n_trail, sets, kind_scratch
+):
     """As `search`, by random cuts of numeric features."""
     k, best, constant, C = rules.n_tried, NO_SPLIT, scratch.constant, len(slot.sums)
     draw, tried, position, batch = order_of(slot.key), 0, 0, scratch.batch
@@ -198,18 +198,20 @@ def search_random(data, table, slot, rules, scratch, perfect, order_domain, n_tr
 
 
 @device
-def put(scratch, data, table, number, first, split, n_summed, column, sets, more, grown):
-    """Write a split, and return its column of codes, the code there of missing values, and how
-    much is then written."""
+def write_split(
+    scratch, data, table, number, first, split, n_summed, column, sets, kind_scratch, grown
+):
+    """Write a split; returns its column of codes, its missing code, and the numbers written."""
     grown = put_split(scratch, data, number, first, split, sets, grown)
     return table[split.feature], np.int64(data.n_codes - 1), grown
 
 
 @device
-def grow_block(data, blocks, root, rules, scratch, sets, search, put, more, grown):
-    """Grow the subtree of the rows in the order, from the OpenNode `root` on, whose number is that
-    of the block's first node; returns how much is then written. The functions `search` and `put`
-    are those of the kind of split, which take `more`, and `put` two numbers that `search` found."""
+def grow_block(data, blocks, root, rules, scratch, sets, search, write_split, kind_scratch, grown):
+    """Grow the subtree of the OpenNode `root`, numbered in the block; returns the numbers written.
+
+    `search` and `write_split` of the kind take `kind_scratch`; the second also two numbers of the
+    first."""
     order, sums = scratch.order, scratch.sums
     criterion, stack, words = rules.criterion.number, scratch.open_nodes, words_of(sets)
     order_domain, n_trail, n_stack = domain(len(scratch.constant)), 0, 1
@@ -228,15 +230,15 @@ def grow_block(data, blocks, root, rules, scratch, sets, search, put, more, grow
             level = block_of(blocks, slot, scratch)
             split, n_trail, n_summed, column = search(
                 data, blocks[level], slot, rules, scratch, perfect, order_domain, n_trail,
-                sets, more,
+                sets, kind_scratch,
             )  # fmt: skip
         # 3. a leaf
         if is_leaf(split, slot, rules):
             grown = put_leaf(scratch, node.number, sums, grown)
             continue
-        codes, last, grown = put(
+        codes, last, grown = write_split(
             scratch, data, blocks[level], node.number, root.number, split, n_summed, column,
-            sets, more, grown,
+            sets, kind_scratch, grown,
         )  # fmt: skip
         # 4. or a split, into two leaves
         if split.score >= perfect or node.depth + 1 >= rules.max_depth:
@@ -264,7 +266,9 @@ def root_of(data, slots, d, order, sums, number):
 
 
 @device
-def grow_slots(data, slots, rules, scratch, offsets, written, sets, search, put, more):
+def grow_slots(
+    data, slots, rules, scratch, offsets, written, sets, search, write_split, kind_scratch
+):
     """The loop of `grow_subtrees`; see `grow_block`."""
     scratch.pure[:] = -1
     zero, used = np.int64(0), scratch.used
@@ -273,7 +277,9 @@ def grow_slots(data, slots, rules, scratch, offsets, written, sets, search, put,
         root = root_of(data, slots, d, scratch.order, scratch.sums, grown.n_nodes)
         allow(scratch, slots, d)
         used[0], used[1], used[2] = root.high, 0, 0
-        grown = grow_block(data, blocks, root, rules, scratch, sets, search, put, more, grown)
+        grown = grow_block(
+            data, blocks, root, rules, scratch, sets, search, write_split, kind_scratch, grown
+        )
         offsets[d + 1] = grown.n_nodes
     scratch.refused[:] = scratch.constant[:] = False
     written[0], written[1] = grown.n_leaves, grown.n_words
@@ -286,10 +292,11 @@ def grow_subtrees(
     sets: Sets | None,
 ):  # fmt: skip
     """Write the subtrees of slots of fewer than 2**31 rows to `nodes` and `leaf_sums` of the
-    scratch, the number of the first node of each to offsets i64[D + 1], and the numbers of rows of
-    the leaf table and of words of sets to `written` i64[2]. Without sets, the code for them and
-    for random cuts is not compiled; see `grow_random`."""
-    grow_slots(data, slots, rules, scratch, offsets, written, sets, search, put, None)
+    scratch.
+
+    First nodes go to offsets i64[D + 1], numbers of leaf rows and words of sets to written i64[2].
+    Sets and random cuts are compiled if `sets` is not None; see `grow_random`."""
+    grow_slots(data, slots, rules, scratch, offsets, written, sets, search, write_split, None)
 
 
 @kernel(checked={"target": "int32"}, sets=False)
@@ -299,4 +306,6 @@ def grow_random(
 ):  # fmt: skip
     """As grow_subtrees, by random cuts of numeric features. By grow_subtrees with sets, regression
     took 1.08 to 1.29 times as long (classes: as long), and a first fit compiled for 17 s, not 5."""
-    grow_slots(data, slots, rules, scratch, offsets, written, sets, search_random, put, None)
+    grow_slots(
+        data, slots, rules, scratch, offsets, written, sets, search_random, write_split, None
+    )

@@ -1,5 +1,4 @@
-"""The rows of a subtree in its blocks, the features that are constant above a node, and the nodes,
-leaves and sets that are written as they are found; see nodes.py."""
+"""A subtree's rows in blocks, constant features above a node, its nodes, leaves and sets."""
 
 import numpy as np
 
@@ -45,8 +44,7 @@ def copy_block(block, positions, slot, constant, small):
 
 @device
 def block_of(blocks, slot, scratch):
-    """The number of the block with a node's rows; they are copied first if that pays. `blocks` are
-    the codes of the three, each [F, n]."""
+    """The block of a node's rows, copied if that pays; blocks : codes [F, n] of all three"""
     low, n, used = slot.begin, slot.n_rows, scratch.used
     level = 2 if low < used[2] else 1 if low < used[1] else 0
     for smaller in range(2, level, -1):
@@ -91,11 +89,9 @@ def is_pure(stats, slot):
 
 @device
 def split_rows(column, order, spare, slot, split, missing, words):
-    """Move a node's left rows before its right rows, both in their order, and return how many go
-    left.
+    """Move a node's left rows before its right rows, in order; returns how many go left.
 
-    To avoid branches, every row is written to both sides, but only its own side moves on.
-    """
+    To avoid branches, each row is written to both sides, and its side moves on."""
     positions, stats, spare_stats = order.positions, order.stats, spare.stats
     left, right, width = slot.begin, 0, stats.shape[1]
     for i in range(slot.begin, slot.begin + slot.n_rows):
@@ -139,8 +135,7 @@ def forget(scratch, n_trail, n_above):
 
 @device
 def put_leaf(scratch, number, sums, grown):
-    """Write a leaf, and return how much is then written. Pure leaves of equal class and weight
-    share a row of the leaf table, even across blocks. Most leaves are pure and of small weight."""
+    """Write a leaf; returns the numbers written. Pure leaves of a class and weight share a row."""
     C, n_leaves, pure = len(sums), grown.n_leaves, scratch.pure
     if has_labels(scratch.order.stats):
         n_weight, top = np.int64(0), 0
@@ -162,8 +157,7 @@ def put_leaf(scratch, number, sums, grown):
 
 @device
 def put_set(sets, number, bins, n_words):
-    """Write the set of a node's split by a feature of `bins` bins, and return how many words are
-    in use afterwards."""
+    """Write the set of a split by a feature of `bins` bins; returns the words in use."""
     size = (np.int64(bins) + 63) >> 6
     sets.at[number] = n_words
     for w in range(size):
@@ -173,8 +167,7 @@ def put_set(sets, number, bins, n_words):
 
 @device
 def put_split(scratch, data, number, first, split, sets, grown):
-    """Write a split, and return how much is then written. Its children are the next two nodes,
-    which are counted from the block's first node."""
+    """Write a split whose children are the next two nodes of the block; the numbers written."""
     word = (U(split.feature) << FEATURE) | (U(split.missing_left) << MISSING) | U(split.bin)
     scratch.nodes[number] = word | (U(grown.n_nodes - first) << CHILD)
     n_words = grown.n_words

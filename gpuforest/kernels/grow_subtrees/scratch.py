@@ -1,6 +1,4 @@
-"""The scratch of growing subtrees on a CPU. A thread uses it for tree after tree, because new
-memory for each tree would cost more time than filling it.
-"""
+"""Scratch of a CPU thread for subtrees, reused, because new memory takes longer than filling."""
 
 import math
 from typing import Annotated, Any, NamedTuple
@@ -96,8 +94,9 @@ class Grown(NamedTuple):
 def new_scratch(
     data: Data, most: int, total: int, k: int, width: int, B: int, more: int = 0
 ) -> Scratch:
-    """Scratch for codes [F, N], k features tried in a node, and histograms of B codes and `width`
-    channels; the order has `more` columns besides what a row adds to a sum."""
+    """Scratch for codes [F, N], k tried features, histograms of B codes and `width` channels.
+
+    more : columns of the order besides what a row adds to a sum"""
     columns, C = data.codes, data.n_channels
     n_stats = 2 if data.y.dtype.itemsize == 4 else C + more
     sorted_rows = min(most, MOST_SORTED)
@@ -137,8 +136,9 @@ def block_rows(row_bytes: int, n_rows: int, most: int) -> tuple[int, int]:
 
 
 def new_blocks(columns: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """The two blocks besides the matrix: one for nodes of middle size, and one of so few rows that
-    it stays in the cache. If slots hold few of all rows, the first holds all rows of a slot."""
+    """Two blocks besides the matrix: for middle nodes, and for few rows, which stay in the cache.
+
+    If slots hold few of all rows, the first block holds all rows of a slot."""
     F, N = columns.shape
     some, few = block_rows(F * columns.itemsize, N, most)
     # columns 4,096 bytes apart would share few lines of the cache, which cost half of all time

@@ -18,9 +18,9 @@ from gpuforest.kernels.shared.structs import (
 
 
 class Roots(NamedTuple):
-    """The rows of the D slots of the deep phase: `first` i64[D + 1] counts those before each slot.
-    A block takes the slots of which the first row is among the same `share` rows; the first block
-    of a launch begins at row `begin`."""
+    """Rows of the D slots of the deep phase: first i64[D + 1] counts rows before each slot.
+
+    A block takes the slots that begin in the same `share` rows; the first begins at row `begin`."""
 
     first: I64s
     D: I64
@@ -46,9 +46,8 @@ class Categories(NamedTuple):
 
 
 class Grown(NamedTuple):
-    """Where subtrees are written, of `first` i64[D + 1] rows: nodes u64[2 first[D]], which hold
-    zeros; leaf_sums i64[first[D], C]; bounds f64[first[D], 2], scratch for monotonic constraints,
-    or None; and numbers of nodes and leaves, counts i64[D, 2]."""
+    """Where subtrees of first i64[D + 1] rows are written: zeroed nodes u64[2 first[D]]; leaf_sums
+    i64[first[D], C]; bounds f64[first[D], 2] or None; numbers of nodes, leaves i64[D, 2]."""
 
     nodes: U64sOut
     leaf_sums: I64sOut
@@ -57,12 +56,10 @@ class Grown(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """Where the parts of a block's shared memory begin, in bytes.
+    """Byte offsets of the parts of a block's shared memory; `row` 0: no such part.
 
-    row is 0 if there is no such part. `rows` is the number of rows that fit, `stride` the number
-    of codes of a row and its padding, 0 if codes are not copied, and `n_cells` the number of words
-    for histograms.
-    """
+    `rows` fit; `stride`: codes of a row with padding, 0 if not copied; `n_cells`: words of
+    histograms."""
 
     target: I32
     scratch: I32
@@ -81,9 +78,8 @@ class Layout(NamedTuple):
 
 
 class Open(NamedTuple):
-    """An open node of a subtree, in a block: its n rows from `low` on, its node's position, the
-    position where its descendants begin, how many levels there may be below, the first row of its
-    subtree, and the next node that waits."""
+    """An open node in a block: n rows from `low` on, position, first position of descendants,
+    levels left below, first row of its subtree, next waiting node."""
 
     low: U16
     n: U16

@@ -1,5 +1,4 @@
-"""Histogram, compiled; `level` in ../best_split is the kernel. The specification is numpy.py in
-this folder."""
+"""Histogram, compiled by `level` in ../best_split; numpy.py in this folder specifies it."""
 
 import numpy as np
 

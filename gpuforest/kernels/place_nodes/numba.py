@@ -1,6 +1,8 @@
-"""Nodes take their places in a forest, once their trees have grown: on the host, for every backend.
-The reference runs this text as Python, the others compile it. growing/assemble.py says what comes
-in, and core/nodes.py the order of a tree's nodes."""
+"""Nodes take their places in a forest on the host, when their trees have grown.
+
+The reference runs this text as Python, others compile it. growing/assemble.py describes the input,
+core/nodes.py the order of nodes.
+"""
 
 import numpy as np
 
@@ -52,8 +54,9 @@ def link_slots(
 
 @device
 def placed(node, child, leaf, number):
-    """A node of a subtree with its place in the tree: `child` is added to the number of its child,
-    or `leaf` to that of its row, which `number` may replace."""
+    """A subtree's node with `child` added to its child's number, or `leaf` to its row's.
+
+    number : as in `numbered`"""
     if node < LEAVES:
         return node + (U(child) << TO_CHILD)
     return numbered(node + U(leaf), number)
@@ -122,8 +125,8 @@ def place_nodes(
 def leaves_in_order(
     roots: I64s, begin: I64, end: I64, first: I64, leaf_sums: I64s2, nodes: U64s, table: I64s2
 ):
-    """Copy the rows of leaf_sums i64[V, C] of the leaves of the trees begin .. end - 1 to the rows
-    from `first` on of `table`, in the order of the nodes, which get the rows' new numbers."""
+    """Copy leaf_sums i64[V, C] of leaves of the trees begin .. end - 1 to `table` from row `first`
+    on, in the order of the nodes, which get the new numbers."""
     row = first
     for p in range(roots[begin], roots[end]):
         if nodes[p] >= LEAVES:

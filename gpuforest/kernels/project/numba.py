@@ -1,5 +1,4 @@
-"""The sums of combinations of features, as codes, compiled; the specification is numpy.py in this
-folder."""
+"""Sums of combinations of features as codes, compiled; numpy.py in this folder specifies them."""
 
 import numpy as np
 
@@ -73,9 +72,10 @@ def project(
     data: Data, slots: Frontier, features: I64s3, weights: I64s3, coordinates: I32s2, n_bins: I64,
     pieces: I64s2, sums: I32s, terms: I64s2, codes: Codes2, low: I64s2, shift: I64s2,
 ):  # fmt: skip
-    """Fill codes [k, R], low and shift i64[S, k] for the pieces i64[p, 3]: a slot, the number of a
-    combination, and where the slot's codes begin. It reads no targets; `sums` i32[...] and `terms`
-    i64[2, L] are scratch."""
+    """Fill codes [k, R], low and shift i64[S, k] for pieces i64[p, 3]: slot, combination, first
+    code.
+
+    sums i32[...] and terms i64[2, L] are scratch."""
     for p in range(len(pieces)):
         s, j = pieces[p, 0], pieces[p, 1]
         low[s, j], shift[s, j] = project_column(

@@ -1,6 +1,4 @@
-"""The best set of a categorical feature, compiled: bins that hold rows are put in the order in
-which their best set is a cut, and the cuts are scored. The specification is order.py in this
-folder."""
+"""The best set of a categorical feature, compiled; order.py in this folder specifies it."""
 
 from typing import Annotated, Any, NamedTuple
 
@@ -69,8 +67,7 @@ class Sets(NamedTuple):
 def new_sets(
     kinds: Array, C: int, width: int, n_words: int, n_codes: int, n_nodes: int = 0
 ) -> Sets:
-    """Sets of n_words words for n_nodes nodes of grown subtrees. A category has a code below
-    n_codes, and a histogram has `width` channels."""
+    """Sets of n_words words for n_nodes nodes; histograms have `width` channels, n_codes codes."""
     sizes = {"B": n_codes, "C": C, "W": (n_codes + 1) * width, "D": 2}
     return Sets(
         kinds,
@@ -93,8 +90,7 @@ def held_channels(feature, slot, held):
 
 @device
 def scatter_of(m, feature, slot, K, work):
-    """Fill the upper half of the scatter matrix of K channels' shares; returns the category with
-    the largest part of the scatter."""
+    """Fill the scatter matrix's upper half of K shares; the category with most of the scatter."""
     some, off, scatter, held = work.some, work.off, work.scatter, work.sides[0]
     total, most, at, width = np.float64(slot.weight), -1.0, 0, feature.width
     for c in range(K):
@@ -118,10 +114,7 @@ def scatter_of(m, feature, slot, K, work):
 
 @rare
 def along(m, feature, slot, work):
-    """Fill the keys: each category's position on the first principal direction of the shares.
-
-    Classes that the node does not hold would add zeros, and are skipped.
-    """
+    """Fill keys: positions on the shares' first principal direction; absent classes skipped."""
     off, scatter, way, turned = work.off, work.scatter, work.directions[0], work.directions[1]
     K = held_channels(feature, slot, work.sides[0])
     # 1. how the shares scatter
@@ -200,10 +193,9 @@ def compact_bins(hist, feature, work):
 
 @rare
 def best_of_all(m, feature, slot, criterion, limits, work):
-    """Fill the keys: zero for the categories of the best set, one for the others.
+    """Fill keys: zero for the categories of the best set, one for the others.
 
-    Sets are tried in the order of a Gray code, so each differs from the next by one category.
-    """
+    Sets come in the order of a Gray code: each differs from the next by one category."""
     keys, some, left, right = work.keys, work.some, work.sides[0], work.sides[1]
     C, width, n = feature.n_channels, feature.width, slot.weight
     best, best_score, min_rows = 0, -np.inf, limits.min_rows
@@ -260,8 +252,7 @@ def best_pairs(m, feature, criterion, limits, scan, work):
 
 @device
 def in_order(m, missing, feature):
-    """A feature whose m bins are the occupied categories in order; missing values have the code
-    `missing`."""
+    """A feature whose m bins are the occupied categories in order; missing : the missing code"""
     return Feature(
         feature.number, np.int64(m), missing, feature.n_channels, feature.width, feature.is_classes
     )
@@ -269,8 +260,7 @@ def in_order(m, missing, feature):
 
 @rare
 def best_allowed(m, cut, criterion, limits, scan, work):
-    """As best_pairs: the best allowed cut; or, if the best of all cuts is forbidden, the best
-    allowed set of the categories."""
+    """best_pairs, allowed cuts only; or the best allowed set if limits forbid the best cut."""
     score, weight, second, rows = cut.score, scan.weight, scan.second, scan.rows
     n, a, n_rows = weight[m - 1], second[m - 1], rows[m - 1]
     highest, best, best_left = -np.inf, 0, NO_BIN
@@ -342,9 +332,9 @@ def put_in_order(m, feature, slot, criterion, limits, is_random, work):
 
 @device
 def best_set(m, feature, slot, criterion, limits, is_random, scan, work):
-    """The best set of a feature by its m compact bins in `work`: a Split whose `bin` is the
-    position of the last category that goes left, and `missing_left` says whether the left side is
-    the heavier."""
+    """The best set of a feature by its m compact bins in `work`, as a Split.
+
+    `bin` is the position of the last left category; `missing_left`: the left side is heavier."""
     if feature.n_channels == 2 and not is_random:
         return best_pairs(m, feature, criterion, limits, scan, work)
     put_in_order(m, feature, slot, criterion, limits, is_random, work)
@@ -371,8 +361,7 @@ def set_sums(m, cut, feature, work, left):
 
 @device
 def write_set(m, cut, feature, work, words):
-    """Write the set that `best_set` has found to `words`; returns whether missing values go
-    left."""
+    """Write the set that `best_set` found to `words`; returns whether missing values go left."""
     heavier, missing_left = cut.missing_left, cut.missing_left
     for w in range(len(words)):
         words[w] = U(0)

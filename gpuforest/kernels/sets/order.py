@@ -177,8 +177,7 @@ def _orders(xp: Any, hist: Array, C: int, rules: Rules, hashes: Array | None) ->
 
 
 def has_limits(rules: Rules) -> bool:
-    """Whether rules can forbid the best cut of categories in order, but allow a set that is no
-    cut."""
+    """True if rules can forbid the best cut of ordered categories, but allow another set."""
     forbids = rules.criterion.allowed is not None
     return rules.count_rows or rules.min_weight_leaf > 1 or forbids
 
@@ -186,11 +185,10 @@ def has_limits(rules: Rules) -> bool:
 def _best_of_all(xp: Any, hist: Array, n: Array, C: int, rules: Rules) -> Array:
     """Zero for the categories of the best set, one for the others: f64[P, m].
 
-    Set number s holds the i-th category if bit i of s is set, and never the last category. Of
-    equal scores the lowest number wins.
+    Set number s holds category i if bit i of s is set, never the last; ties go to the lowest
+    number.
 
-    hist : i64[P, m <= 6, ...]; its row p has n[p] occupied categories if n[p] <= m
-    """
+    hist : i64[P, m <= 6, ...], row p has n[p] occupied categories if n[p] <= m"""
     m = hist.shape[1]
     score, best = _score_of_set(xp, hist, 0, n, C, rules), xp.zeros_like(n)
     for s in range(1, 2 ** (m - 1)):
@@ -201,8 +199,8 @@ def _best_of_all(xp: Any, hist: Array, n: Array, C: int, rules: Rules) -> Array:
 
 
 def _best_allowed(xp: Any, hist: Array, n: Array, C: int, rules: Rules) -> Array:
-    """As `_best_of_all`, for categories in order, if the best of their cuts is forbidden. If it is
-    allowed, or n[p] > m, all are zero, so that they stay in order."""
+    """`_best_of_all` for ordered categories whose best cut is forbidden; else, or n[p] > m,
+    zeros."""
     m = hist.shape[1]
     cuts = [2**i - 1 for i in range(1, m)]
     any_side = replace(rules.criterion, allowed=None)
@@ -247,13 +245,11 @@ def _outside(xp: Any, sets: Array, m: int) -> Array:
 
 
 def _along(xp: Any, sums: Array, rules: Rules) -> Array:
-    """Each category's position on the first principal direction of the shares, f64[P, m].
+    """Position of each category on the first principal direction of the shares, f64[P, m].
 
-    The power method starts from the category with the largest part of the scatter. Every sum has
-    a fixed order.
+    The power method starts from the category with most of the scatter; sums have a fixed order.
 
-    sums : i64[P, m, C]
-    """
+    sums : i64[P, m, C]"""
     P, m, C = sums.shape
     weight = rules.criterion.side_weight(xp, sums)
     whole = xp.sum(sums, axis=1)

@@ -320,8 +320,9 @@ def entropy_scores(scan, whole, more, last):
 
 @device
 def score_pairs(criterion, scan, whole, more, last):
-    """Fill the scores of the cuts behind the positions 0 .. last - 1, of two channels: `whole` are
-    the sums of the node, and `more` is added to the running totals of the left side."""
+    """Scores of cuts behind positions 0 .. last - 1, two channels, node sums `whole`.
+
+    more : added to the running totals of the left side"""
     if criterion == GINI:
         pair_scores(GINI, scan, whole, more, last)
     elif criterion == SQUARED_ERROR:
@@ -352,8 +353,7 @@ def score_classes(criterion, scan, n, last):
 
 @device
 def add_bin(criterion, hist, at, left, sums, left_sum, right_sum, n):
-    """Move the rows of the bin hist[at : at + C] to the left side: its class sums `left`, the
-    running integers of both sides, and the weight n of the left one, which are returned."""
+    """Move rows of hist[at : at + C] to `left`; returns running integers and the left weight."""
     C = len(left)
     if criterion == GINI:  # without a branch
         for c in range(C):
@@ -388,8 +388,7 @@ def free_side(criterion, n, a):
 
 @device
 def perfect_score(criterion, slot):
-    """A score that no split of a node can exceed, even after rounding; inf if it is unknown. The
-    sides of a split with this score are leaves, and so are those of two rows."""
+    """A score that no split exceeds, even rounded; inf: unknown. Sides with it are leaves."""
     if slot.n_rows == 2:
         return NOT_WHOLE
     if criterion == ENTROPY:
@@ -401,8 +400,7 @@ def perfect_score(criterion, slot):
 
 @device
 def highest_score(criterion, stats, slot, k, scan):
-    """The highest score of all 2**(n - 1) - 1 partitions of a node's few rows in two, which no cut
-    can exceed; inf if it is not known, for example if there are too many rows."""
+    """Highest score of all 2**(n - 1) - 1 partitions of few rows, a bound of cuts; inf: unknown."""
     n, weight, second, scores = slot.n_rows, scan.weight, scan.second, scan.scores
     if criterion != SQUARED_ERROR or n == 2:
         return perfect_score(criterion, slot)

@@ -8,8 +8,7 @@ Array = Any
 
 
 def has_code(xp: Any, sets: Array, first: Array, code: Array) -> Array:
-    """Whether the set that begins at word `first` i64[n] of `sets` u64[...] has the code i64[n],
-    bool[n]."""
+    """True where the set at word first i64[n] of sets u64[...] has the code i64[n]: bool[n]."""
     word = xp.take(sets, first + (code >> 6))
     return ((word >> xp.astype(code & 63, xp.uint64)) & 1) == 1
 

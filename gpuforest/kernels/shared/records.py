@@ -1,7 +1,7 @@
-"""Records that kernels take and return, in each of their Python implementations.
+"""Records that kernels of all Python implementations take and return; letters as in
+docs/glossary.md.
 
-They are named tuples, because Numba takes those as arguments and reads their fields as fast as
-items of a tuple. The letters are those of docs/glossary.md.
+They are named tuples: Numba reads their fields as fast as items of a tuple.
 """
 
 from typing import Any, NamedTuple

@@ -57,8 +57,7 @@ C_NAMES = {dtype.name: name for name, dtype in DTYPES.items()} | {"f64": "double
 
 
 class Codes(NamedTuple):
-    """A matrix of codes [N, stride]; the first F codes of a row are its features. n_bins i32[F]:
-    bins that may hold rows, but for missing values; only training has it."""
+    """Codes [N, stride], F codes a row; n_bins i32[F], bins that may hold rows, for training."""
 
     at: Codes8or16
     F: I64
@@ -77,8 +76,9 @@ class Columns(NamedTuple):
 
 
 class Targets(NamedTuple):
-    """Targets of C channels: a class code of each row, or C - 1 moments. Those of row r begin at
-    at[first + r * stride]; rows of codes may hold class codes, see `cuda/launch.targets_of`."""
+    """Targets of C channels: class code, or C - 1 moments, at at[first + r * stride] of row r.
+
+    Rows of codes may hold class codes, see `cuda/launch.targets_of`."""
 
     at: TargetArray
     first: I64
@@ -98,8 +98,9 @@ class Kinds(NamedTuple):
 
 
 class Tiles(NamedTuple):
-    """The rows of S slots in tiles of `size`; first i64[S + 1] counts the tiles before a slot's.
-    `order` i64[...], if it is not null, lists the tiles by their first rows."""
+    """Rows of S slots in tiles of `size`; first i64[S + 1] counts tiles before a slot's.
+
+    order : i64[...], tiles by their first rows, or null"""
 
     first: I64s
     order: I64s
@@ -108,8 +109,9 @@ class Tiles(NamedTuple):
 
 
 class Histograms(NamedTuple):
-    """cells SUM[S, k, B, channels]: C channels, and one more where rows are counted. SUM is i32 for
-    classes, whose total weight stays below 2**31, and else i64."""
+    """cells SUM[S, k, B, channels]: C channels, and a count of rows if needed.
+
+    SUM is i32 for classes, whose weight stays below 2**31, else i64."""
 
     cells: SumsOut
     S: I64
@@ -120,8 +122,7 @@ class Histograms(NamedTuple):
 
 
 class Combined(NamedTuple):
-    """Combinations of at most L features, k of each slot: features and weights i32[S, k, L], a
-    feature is -1 behind the last; coordinates i32[F, B], and the bins of a combination."""
+    """Combinations, k a slot: features (-1: none), weights i32[S, k, L]; coordinates i32[F, B]."""
 
     features: I32s
     weights: I32s
@@ -175,8 +176,7 @@ def dtype_of(record: type) -> np.dtype[Any]:
 def text_of(record: type) -> str:
     """The struct in C++; it does not compile if its layout differs from `dtype_of`.
 
-    The sizes and alignments of its fields decide the layout. NVRTC 13.0 has no `offsetof`.
-    """
+    Sizes and alignments decide the layout: NVRTC 13.0 has no `offsetof`."""
     name, dtype = record.__name__, dtype_of(record)
     fields = [f"  {type} {field};\n" for field, type in c_types(record).items()]
     checks = [f"sizeof({name}) == {dtype.itemsize}"]
@@ -189,16 +189,16 @@ def text_of(record: type) -> str:
 
 
 def packed(record: Any, macros: dict[str, str], address: Callable[[Array], int]) -> np.ndarray:
-    """The struct's bytes as an array without axes, which CuPy passes by value. Arrays that are
-    None, or have no elements, become null pointers.
+    """The struct's bytes as an array without axes, which CuPy passes by value.
+
+    None and arrays without elements become null pointers.
 
     macros : the kernel's macros, which define CODE and TARGET
     address : function that returns the device address of an array
 
     Raises
     ------
-    TypeError : an array's dtype is not the one that the kernel reads
-    """
+    TypeError : an array's dtype is not the one that the kernel reads"""
     kind = record.__class__
     numbers: list[Any] = []
     names, dtypes = c_types(kind), _dtypes(kind, tuple(macros.items()))
@@ -227,8 +227,7 @@ def _dtypes(record: type, macros: tuple[tuple[str, str], ...]) -> list[np.dtype[
 
 
 def pointed(type: str, macros: dict[str, str]) -> np.dtype[Any]:
-    """The dtype of what a C++ pointer points to in a kernel with these macros; structs are words
-    of 64 bits."""
+    """The dtype of a C++ pointer's target with these macros; structs are words of 64 bits."""
     type = type.removeprefix("const ").removesuffix("*")
     if type == "SUM":
         type = "i32" if has_labels(macros) else "i64"

@@ -56,8 +56,8 @@ def new_group() -> Group:
 
 @device
 def side_of(sets, begin, code, by_set, right):
-    """1 if the set that begins at a word of `sets` lacks the code, 0 if not; `right` where the
-    split is not by a set. Without a branch, because half of these would be mispredicted."""
+    """1 if the set at a word of `sets` lacks the code, else 0, without a branch; `right` if not
+    `by_set`. Half of branches would be mispredicted."""
     mask = U(0) - U(by_set)
     left = sets[(U(begin) + (code >> U(6))) & mask] >> (code & U(63)) & ONE
     return (ONE - left) & mask | right & ~mask
@@ -65,10 +65,7 @@ def side_of(sets, begin, code, by_set, right):
 
 @device
 def step(word, code, missing, at, set_at, sets):
-    """The child that a row goes to from node `at`, packed in `word`, by its code in the feature.
-
-    This is the rule of goes_left without branches.
-    """
+    """The child of node `at`, packed in `word`, for a code: goes_left without branches."""
     right = U(code > np.int64(word & BIN_BITS))
     if sets is not None:
         by_set = (word & BIN_BITS == BIN_BITS) & (code != missing)
@@ -87,8 +84,8 @@ def half_of(sets, begin, h):
 
 @device
 def move(slot, i, here, ahead, half, code, hole, stays):
-    """Move row i to the next slot of its side, if it is `here`; half : its word of 32 bits of the
-    set; hole : the code of a missing value; stays : 1 if it goes left."""
+    """Move row i to its side's next slot, if it is `here`; half : 32 bits of the set; hole : the
+    missing code; stays : 1 if it goes left"""
     left = WORD(WORD(half >> WORD(code & WORD(31))) & WORD(1))  # a vector of 32 bits each
     left = stays if code == hole else left
     slot[i] += np.uint8(ahead + np.uint8(left ^ WORD(1))) if slot[i] == here else np.uint8(0)
@@ -118,8 +115,7 @@ def step_by_set(sets, begin, n_words, word, missing, column, n, slot, here, ahea
 
 @device
 def top(trees, sets, root, codes, first, n, group):
-    """Walk the group's rows through the top levels: fill the `slot` of each row, and the `node` of
-    each slot."""
+    """Walk a group through the top levels: fill each row's `slot`, and each slot's `node`."""
     nodes, missing, node, slot = trees.nodes, trees.missing, group.node, group.slot
     for i in range(n):
         slot[i] = 0
@@ -153,12 +149,10 @@ def top(trees, sets, root, codes, first, n, group):
 
 @device
 def step_all(trees, sets, root, codes, words, first, n, at):
-    """Move all rows of a group that are not at a leaf one step down, and return how many moved.
+    """Move all rows of a group that are not at a leaf a step down; returns how many moved.
 
-    words : the memory of the codes, four bytes at a time, because vectors gather no fewer
-
-    It is `step` without a branch and without a product of 64 bits, so that it is vectorised.
-    """
+    words : the memory of the codes, four bytes at a time, because vectors gather no fewer. It is
+    `step` without branches and 64-bit products, so that it is vectorised."""
     nodes, missing, moved = trees.nodes, U(trees.missing), 0
     n_rows, bits = U(codes.shape[1]) & LOW_32, U(8 * codes.itemsize)
     each = U(32) // bits  # codes of a word
@@ -185,11 +179,10 @@ def step_all(trees, sets, root, codes, words, first, n, at):
 
 @device
 def walk(trees, root, codes, memory, first, n, group, moving):
-    """Write the leaves of some of the rows first .. first + n - 1 in one tree to `group.at`.
+    """Write the leaves of `moving` rows of first .. first + n - 1 in one tree to `group.at`.
 
-    memory : the memory of the codes in words, and the sets; None if no node has one
-    moving : the number of these rows, which are listed in `group.row`; it is overwritten
-    """
+    memory : the codes in words, and the sets; None if no node has one
+    moving : number of rows in `group.row`, which is overwritten"""
     nodes, row, word, at, moved = trees.nodes, group.row, group.word, group.at, moving
     words, sets = memory
     top(trees, sets, root, codes, first, n, group)

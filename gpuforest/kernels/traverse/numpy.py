@@ -11,8 +11,8 @@ from gpuforest.kernels.traverse.sums import sums_go_left
 
 
 def apply(trees: Trees, codes: np.ndarray) -> np.ndarray:
-    """The number, within its tree, of the leaf that each row of codes u8 or u16 [N, F] reaches,
-    i64[N, T]."""
+    """The leaf, numbered in its tree, that each row of codes u8 or u16 [N, F] gets to: i64[N,
+    T]."""
     N, T = len(codes), len(trees.offsets) - 1
     out = np.zeros((N, T), np.int64)
     for t in range(T):
@@ -38,8 +38,9 @@ def apply(trees: Trees, codes: np.ndarray) -> np.ndarray:
 def accumulate(
     trees: Trees, values: np.ndarray, codes: np.ndarray, skip: np.ndarray | None, total: np.ndarray
 ) -> np.ndarray:
-    """Add the leaves' values f64[V, n_values], tree after tree in their order, to `total`
-    f64[N, n_values], without the pairs of tree and row in `skip` bool[T, N]."""
+    """Add leaf values f64[V, n_values], in the order of trees, to `total` f64[N, n_values].
+
+    skip : bool[T, N], pairs to leave out, or None"""
     leaves = apply(trees, codes)
     for t in range(len(trees.offsets) - 1):
         at = trees.nodes[trees.offsets[t] + leaves[:, t]] & LEAF_MASK

@@ -143,10 +143,7 @@ def more_terms(trees, at, work, place, total, is_hole, count, some_missing):
 
 @device
 def step_sum(trees, word, at, work, place, some_missing):
-    """The child that a row goes to from node `at`; `word` is the first word of its record.
-
-    place : where the row is in the first column of its group
-    """
+    """The child of node `at` for a row at `place`, an index in the first column; word : node's"""
     pair, count = work.records[(U(at) << ONE) + ONE], (word >> COUNT) & LOW_4
     total, is_hole = three_sum(pair, work, place, some_missing)
     is_right = total > np.int64(limit_of(word))
@@ -163,8 +160,7 @@ def step_sum(trees, word, at, work, place, some_missing):
 
 @device
 def add_terms(trees, at, work, place, n, count, some_missing):
-    """Fill the sums of a group's rows at node `at`, which has two features or more, and the holes
-    if values are missing."""
+    """Fill a group's sums at node `at` of two features or more, and holes of missing values."""
     sums, holes, columns = work.sums, work.holes, work.columns
     for t in range(U(0), count):
         begin, weight = term_of(trees, at, t)
@@ -229,8 +225,7 @@ def value_at(words, place, i):
 
 @device
 def later_step(trees, at, work, place, i, some_missing):
-    """The child that row i of a group goes to from node `at`, a set or a sum of more than three
-    features, of which three are added up."""
+    """The child of node `at` for row i: a set, or a sum of which three features are added up."""
     count, low, total, is_hole = work.counts[i], U(work.low[i]), work.sums[i], work.holes[i]
     if count == SET:
         first = work.columns[place_of(work.records[(U(at) << ONE) + ONE], 0) + place]
@@ -244,10 +239,9 @@ def later_step(trees, at, work, place, i, some_missing):
 
 @device
 def step_all_sums(trees, root, work, first, n, group, some_missing):
-    """Move all rows of a group that are not at a leaf one step down, and return how many moved.
+    """Move all rows of a group that are not at a leaf a step down; returns how many moved.
 
-    It is in vectors but for the few rows at combinations of more than three features, and at sets.
-    """
+    Vectors, except for rows at combinations of over three features, and at sets."""
     at, words, records, counts, listed = (
         group.at,
         work.words,
@@ -291,8 +285,7 @@ def step_all_sums(trees, root, work, first, n, group, some_missing):
 
 @device
 def walk_sums(trees, root, codes, memory, first, n, group, moving):
-    """As `walk` of kernels/traverse/numba.py; `memory` are the Sums, and whether values are
-    missing."""
+    """`walk` of kernels/traverse/numba.py; memory : Sums, and whether values are missing"""
     work, some_missing = memory
     records, row, word, at, moved = work.records, group.row, group.word, group.at, moving
     top_sums(trees, root, work, first, n, group, some_missing)

@@ -34,7 +34,7 @@ class Absolute(Kind):
     def scratch_bytes(self, fit: Fit, most: float) -> float:
         # rows by feature and by target; an error a bin
         n_outputs = fit.n_channels - 1
-        return 8 * (9 + 4 * n_outputs) * fit.bag_rows + 80 * min(fit.bag_rows, fit.n_codes)
+        return 8 * (9 + 4 * n_outputs) * fit.max_bag_rows + 80 * min(fit.max_bag_rows, fit.n_codes)
 
     def wave_bytes(self, fit: Fit, n_trees: int) -> float:
         targets = 8 * (fit.n_channels - 1) * fit.n_rows  # of all rows in order
@@ -76,7 +76,7 @@ class Absolute(Kind):
         pieces = cut_pieces(S, k, backend.n_threads)
 
         def part(some: slice) -> None:
-            most = int(slots.n_stored[pieces[some, 0]].max())
+            most = int(slots.local_rows[pieces[some, 0]].max())
             scratch = absolute_arrays(most, data.y.shape[1], data.n_codes)
             absolute_split(data, slots, features, rules, factors, pieces[some], cuts, scratch)
 

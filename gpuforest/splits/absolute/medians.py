@@ -12,8 +12,8 @@ from gpuforest.kernels.totals.numpy import slots_and_rows
 
 
 def halves(group: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """For each of g groups of rows, the position of its first row, of the row at which half of its
-    weight is reached, and of the row at which more than half is: i64[g] each.
+    """First row, row that reaches half of the weight, row that exceeds it, of g groups: i64[g]
+    each.
 
     Parameters
     ----------
@@ -22,8 +22,7 @@ def halves(group: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
     Example
     -------
-    Groups 5, 5, 5, 7 of weights 1, 1, 2, 3: [0, 3], [1, 3] and [2, 3].
-    """
+    Groups 5, 5, 5, 7 of weights 1, 1, 2, 3: [0, 3], [1, 3] and [2, 3]."""
     first = np.ones(len(group), np.bool_)
     first[1:] = group[1:] != group[:-1]
     begin, number = np.flatnonzero(first), np.cumsum(first) - 1
@@ -41,12 +40,9 @@ def slot_medians(
 ) -> np.ndarray:
     """Weighted medians f64[S] of the rows of slots; zero for a slot without rows.
 
-    Parameters
-    ----------
     q : i64[N], moments
     rows, weights : i32[R]
-    begin, end : i64[S], slot s holds rows[begin[s]:end[s]]
-    """
+    begin, end : i64[S], slot s holds rows[begin[s]:end[s]]"""
     slot, at = slots_and_rows(begin, end)
     targets = q[rows[at]]
     order = np.lexsort((targets, slot))

@@ -25,8 +25,7 @@ Array = Any
 
 
 class AbsoluteScratch(NamedTuple):
-    """The n rows of a slot, and these in groups of equal codes: group g has the rows
-    order[start[g]:start[g + 1]]."""
+    """n rows of a slot in groups of equal codes: group g has order[start[g]:start[g + 1]]."""
 
     w: Annotated[Array, "i64[n]"]  # weights
     y: Annotated[Array, "i64[n, K]"]  # targets
@@ -67,8 +66,9 @@ def add_row(work, n, rank, w, moment):
 
 @device
 def lower_half(work, n, top, total, total_moment, q):
-    """The absolute error of the rows in the tree, and the value at which half of their weight
-    `total` is reached; `top` is the highest power of two that is at most n."""
+    """Absolute error of the rows in the tree, and the value that reaches half of `total` weight.
+
+    top : the highest power of two <= n"""
     rank, before, moment, step = np.int64(0), np.int64(0), np.int64(0), top
     while step > 0:  # find the number of ranks below half of the weight
         at = rank + step
@@ -97,9 +97,10 @@ def upper_half(work, n, top, total, q):
 
 @rare
 def side_errors(work, k, first, last, step, also, side, m, wants):
-    """Fill the errors of a side, and if `wants` its medians, of the rows of all groups up to g, for
-    each of the m groups g from the first to the last in steps of 1 or -1; the rows of the group
-    `also` are on that side from the start, unless it is -1."""
+    """Fill errors of a side, and medians if `wants`, for groups from first to last in steps of 1,
+    -1.
+
+    also : a group on that side from the start, or -1"""
     q, rank, errors = work.q[k], work.rank[k], work.errors[side]
     n, top, total, moment = work.start[m], np.int64(1), np.int64(0), np.int64(0)
     while 2 * top <= n:
@@ -216,8 +217,7 @@ def is_allowed(g, side, whole, absent, work, a, b, limits):
 
 @rare
 def all_gains(m, absent, factors, wants, work):
-    """Fill the gains: what the cut behind each group takes off the slot's error, with missing
-    values right and left."""
+    """Fill gains of the cut behind each group, missing values right and left."""
     errors, gains = work.errors, work.gains
     for k in range(len(factors)):
         for side in range(2 if absent.rows > 0 and m > 2 else 1):
@@ -233,9 +233,9 @@ def all_gains(m, absent, factors, wants, work):
 
 @rare
 def best_cut(m, whole, absent, factors, limits, work):
-    """The best cut between m groups: (score, group behind which it lies, whether missing values go
-    left). The Bins `whole` and `absent` are the sums of the slot and of its missing values, which
-    are the last group if there are any."""
+    """The best cut between m groups: (score, group before it, whether missing values go left).
+
+    whole, absent : Bins, sums of the slot and of its missing values, the last group if any"""
     best = (-np.inf, 0, False)
     all_gains(m, absent, factors, limits.sign != 0, work)
     for g in range(m - 1):
@@ -282,8 +282,7 @@ def add_left(n, n_missing, g, side, left, work):
 
 @device
 def cut_groups(data, slot, j, f, m, n, rules, factors, work, cuts):
-    """Write the best cut between the m groups of one feature in one slot of n rows, or the random
-    cut."""
+    """Write the best or random cut between a feature's m groups in a slot of n rows."""
     n_bins, limits, drawn, s = data.n_bins[f], limits_of(rules, slot, f), np.int64(-1), slot.number
     zero, whole = np.int64(0), Bin(slot.weight, np.int64(0), np.int64(n))
     absent = Bin(zero, zero, zero)
@@ -318,8 +317,8 @@ def absolute_split(
     data: Data, slots: Frontier, features: I32s2, rules: Rules, factors: F64s, pieces: I64s2,
     cuts: Cuts, work: AbsoluteScratch,
 ):  # fmt: skip
-    """Fill `cuts` for the pieces i64[p, 3]: a slot, and the features first .. last - 1 of k. The
-    scratch is for the slot of most rows."""
+    """Fill `cuts` for pieces i64[p, 3]: slot, features first .. last - 1; scratch fits all
+    slots."""
     missing = data.n_codes - 1
     for p in range(len(pieces)):
         s, first, last = pieces[p, 0], pieces[p, 1], pieces[p, 2]

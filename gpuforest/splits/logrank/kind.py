@@ -1,8 +1,7 @@
-"""Splits by the log-rank statistic: the events of both sides against the events that the hazards
-of the node's rows predict.
+"""Splits by the log-rank statistic: events of both sides against those that hazards predict.
 
-A node's hazards need its rows in the order of their times, so there are no histograms that levels
-could share. Trees are grown whole on the CPU; other backends hand these fits over to it.
+Hazards need a node's rows in the order of times, so trees are grown whole on the CPU; other
+backends hand these fits over to it.
 """
 
 from __future__ import annotations

@@ -109,8 +109,7 @@ def start_branch(chains, end, code):
 
 @device
 def sort_few(slot, scratch, chains, top):
-    """As sort_rows, by sorting the codes in `scratch.code`; the sorted rows are put into the spare
-    order."""
+    """sort_rows, by sorting the codes in `scratch.code`; sorted rows go into the spare order."""
     order, spare, keys, end = scratch.order, scratch.spare, scratch.keys, top
     stats, width, weight = order.stats, order.stats.shape[1], weight_column(order.stats)
     sort_by_code(slot.n_rows, scratch)
@@ -166,8 +165,7 @@ def weight_column(stats):
 
 @device
 def sort_rows(column, feature, slot, scratch, counts, chains, top):
-    """Sort a node's rows by category, missing values last, write its branches from `top` on, and
-    return where they end."""
+    """Sort a node's rows by category, missing last, and write branches from `top` on; their end."""
     order, spare = scratch.order, scratch.spare
     if fills(slot, feature):
         end = sort_many(column, feature, slot, scratch, counts, chains, top)
@@ -188,8 +186,9 @@ def sort_rows(column, feature, slot, scratch, counts, chains, top):
 
 @device
 def link_set(chains, first, high, bins, missing, words):
-    """Write the set of a link: its category and, if its branch is the heaviest of those left, all
-    categories that the node does not hold. Returns whether missing values go left."""
+    """Write a link's set: its category and, if its branch is the heaviest left, all absent ones.
+
+    Returns whether missing values go left."""
     for w in range((bins + 63) >> 6):
         words[w] = U(0)
     b = chains.code[first]
@@ -231,8 +230,7 @@ def pop(stack, at):
 
 @device
 def all_branches(m, feature, rules, categories):
-    """The score of a split into all m categories in `categories`, -inf if one is too small, and
-    the split information."""
+    """Score of a split into all m categories, -inf if one is too small; the split information."""
     C, width, some = feature.n_channels, feature.width, categories.some
     score, parts, total = 0.0, np.int64(0), np.int64(0)
     for i in range(m):
@@ -256,8 +254,7 @@ def cut_spread(n_left, n):
 
 @rare
 def most_worthy(m, score, spread, whole, gain_ratio):
-    """The number of the chosen one of the first m splits, of these scores and informations, or -1;
-    the node's own score is `whole`."""
+    """The chosen one of m splits by scores and informations, or -1; whole : the node's score"""
     best, at = -np.inf, -1
     total, count = 0.0, 0.0
     if gain_ratio:
@@ -344,8 +341,7 @@ def best_feature(data, slot, rules, scratch, chains, n_trail, sets):
 
 @device
 def push_sides(stack, n_stack, node, depth, middle, n_nodes, n_trail, first, feature, top):
-    """Put both sides of a split, the last two nodes, on the stack: the left one, with all nodes
-    below it, is taken before the right one, which may be the next link of a chain."""
+    """Push both sides of a split, the left one on top; the right one may be a chain's next link."""
     none = np.int64(-1)
     right = OpenLink(
         middle, node.high, depth, n_nodes - 1, n_trail, first, feature, top,
@@ -361,9 +357,9 @@ def push_sides(stack, n_stack, node, depth, middle, n_nodes, n_trail, first, fea
 
 @device
 def bound_sides(stack, n_stack, sign, slot, stats, middle, left):
-    """Bound the values of the two nodes that were pushed last by the middle of their means, where
-    predictions must rise or fall with the feature that splits them: its sign is 1 or -1. The right
-    side's rows begin at `middle`; `left` i64[2] is scratch."""
+    """Bound values of the last two nodes by the middle of their means, for a feature of this sign.
+
+    The right side's rows begin at `middle`; left i64[2] is scratch."""
     if sign != 0:
         node_totals(stats, slot.begin, middle, left)
         weight = weight_of(left, has_labels(stats))

@@ -92,17 +92,18 @@ def mean_combined(
 
 
 def n_attempts(k: int, n_features: int) -> int:
-    """The most combinations that a node looks at to find k that vary: each feature is the first
-    of equally many."""
+    """The most combinations that a node looks at to find k that vary."""
     return n_features * -(-k // n_features)
 
 
 def draw(
     xp: Any, keys: Array, first: int, k: int, n_features: int, combining: Combining, n_tried: int
 ) -> tuple[Array, Array]:
-    """Combinations number first .. first + k - 1 of the slots with these keys u64[S]: features
-    i32[S, k, L], -1 behind the last of a combination and all -1 past the last attempt, and their
-    weights i32[S, k, L]. A slot tries n_tried combinations that vary."""
+    """Combinations first .. first + k - 1 of slots with keys u64[S]: features, weights i32[S, k,
+    L].
+
+    Features are -1 behind the last, and past the last attempt. n_tried : varying ones that a slot
+    tries"""
     S, device, most = keys.shape[0], keys.device, combining.most_features
     number = xp.arange(first, first + k, dtype=xp.uint64, device=device)
     leads = [
@@ -158,8 +159,7 @@ class Oblique(Kind):
         self.cuts, self.cpu_only = cuts, cuts.cpu_only
 
     def fitted(self, backend: Backend, training: Training) -> Training:
-        """The training with what combinations are drawn from; they have fewer features if too many
-        values are missing."""
+        """The training with `combining`, of fewer features if too many values are missing."""
         rules, matrix = training.rules, training.matrix
         mean = mean_combined(matrix, training.sampling.weights, rules.combined, backend)
         rules = replace(rules, combined=mean)
@@ -196,7 +196,7 @@ class Oblique(Kind):
     def chunks(self, backend: Backend, training: Training, slots: Frontier) -> list[slice]:
         """Ranges of slots whose histograms and columns of codes fit the memory budget."""
         k = training.rules.n_tried
-        n_rows = backend.asnumpy(slots.n_stored)
+        n_rows = backend.asnumpy(slots.local_rows)
         histograms = 8 * k * training.combining.n_bins * training.hist_channels
         cost = np.cumsum(histograms + n_rows * (ROW_BYTES + 2 * k))
         chunk = cost // max(backend.memory_budget, 1)
@@ -287,9 +287,8 @@ class Oblique(Kind):
 
 
 def _gathered(backend: Backend, training: Training, slots: Frontier) -> tuple[Frontier, Array]:
-    """The slots with their rows one after another and numbered 0, 1, ..., and the targets of
-    these rows."""
-    xp, count = backend.xp, slots.n_stored
+    """The slots with rows one after another, numbered 0, 1, ..., and these rows' targets."""
+    xp, count = backend.xp, slots.local_rows
     position = held(backend, slots)[1]
     rows = xp.arange(position.shape[0], dtype=xp.int32)
     end = xp.cumulative_sum(count)
@@ -299,7 +298,7 @@ def _gathered(backend: Backend, training: Training, slots: Frontier) -> tuple[Fr
         weights=xp.take(slots.weights, position),
         begin=end - count,
         end=end,
-        n_held=int(position.shape[0]),
+        max_rows=int(position.shape[0]),
         allowed=None,
     )
     return gathered, xp.take(training.target.y, xp.take(slots.rows, position), axis=0)
@@ -307,7 +306,7 @@ def _gathered(backend: Backend, training: Training, slots: Frontier) -> tuple[Fr
 
 def held(backend: Backend, slots: Frontier) -> tuple[Array, Array]:
     """The slot of every row of all slots, in order, and its position in `rows`, i64[n] both."""
-    count = slots.n_stored
+    count = slots.local_rows
     xp = backend.xp
     slot = xp.repeat(xp.arange(slots.n_slots, dtype=xp.int64), count)
     number = xp.arange(slot.shape[0], dtype=xp.int64)
@@ -316,8 +315,7 @@ def held(backend: Backend, slots: Frontier) -> tuple[Array, Array]:
 
 
 def _only_allowed(xp: Any, slots: Frontier, features: Array, weights: Array) -> tuple[Array, Array]:
-    """The combinations without the features that their tree did not draw. If it did not draw the
-    first feature of a combination, the combination becomes empty."""
+    """The combinations without features that their tree did not draw; empty without the first."""
     S, k, L = features.shape
     drawn = xp.reshape(slots.only_allowed(xp, xp.reshape(features, (S, k * L))), (S, k, L))
     drawn = xp.where(drawn[:, :, :1] < 0, -1, drawn)

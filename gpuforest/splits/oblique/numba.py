@@ -19,7 +19,7 @@ from gpuforest.core.terms import ALL_LEFT as EVERY
 from gpuforest.core.terms import DRAWS, ROUNDS, STRIDE, WEIGHT_BITS, WEIGHT_ZERO, Combining
 from gpuforest.kernels.best_split.cuts import feature_of
 from gpuforest.kernels.grow_subtrees.cuts import cut_or_set
-from gpuforest.kernels.grow_subtrees.numba import enough_of, grow_slots, put
+from gpuforest.kernels.grow_subtrees.numba import enough_of, grow_slots, write_split
 from gpuforest.kernels.grow_subtrees.rows import CHILD, FEATURE, MISSING
 from gpuforest.kernels.grow_subtrees.scratch import Grown, Scratch
 from gpuforest.kernels.project.numba import HOLE, add_up, steps_of
@@ -49,8 +49,7 @@ def weight_in(h, heaviest):
 
 @device
 def draw_terms(key, number, first, combining, refused, terms):
-    """Put the features and weights of a node's combination into `terms`, and return how many there
-    are."""
+    """Put the features and weights of a node's combination into `terms`; returns how many."""
     others, at = combining.n_numeric - 1, np.int64(combining.position[first])
     base = DRAWS + number * STRIDE
     h = hash_at(key, base)
@@ -137,8 +136,7 @@ def numbered(slot, attempt, k):
 def search_combined(
     data, table, slot, rules, scratch, perfect, order_domain, n_trail, sets, oblique
 ):
-    """As `search` of kernels/grow_subtrees/numba.py, by combinations: the best split, the trail's
-    length, the number of features of the best combination, and which of the columns is its."""
+    """`search` of grow_subtrees, by combinations; also its number of features, and column."""
     k, best, constant, combining = rules.n_tried, NO_SPLIT, scratch.constant, oblique.combining
     C, width, F = len(slot.sums), np.int64(len(slot.sums) + rules.count_rows), len(constant)
     draw, (mask, fold), missing = order_of(slot.key), order_domain, data.n_codes - 1
@@ -189,9 +187,9 @@ def search_combined(
 
 @device
 def put_combined(scratch, data, table, number, first, split, n, column, sets, oblique, grown):
-    """As `put` of kernels/grow_subtrees/numba.py, for a combination of n features."""
+    """As `write_split` of kernels/grow_subtrees/numba.py, for a combination of n features."""
     if n < 2:
-        return put(scratch, data, table, number, first, split, n, column, sets, None, grown)
+        return write_split(scratch, data, table, number, first, split, n, column, sets, None, grown)
     word = (U(split.feature) << FEATURE) | (U(split.missing_left) << MISSING) | U(OBLIQUE_BIN + n)
     scratch.nodes[number] = word | (U(grown.n_nodes - first) << CHILD)
     sets.at[number] = grown.n_words

@@ -36,8 +36,7 @@ def reading_of(arguments: argparse.Namespace, model: Any = None) -> text.Reading
 
 
 def source_of(reading: text.Reading, target: str, event: str | None) -> dict[str, Any]:
-    """The facts about its training data that a model keeps: the target, the event of a survival
-    forest, and how they were read."""
+    """Facts about training data that a model keeps: target, event, and how files were read."""
     source: dict[str, Any] = {"target": target} | ({"event": event} if event else {})
     for name in OPTIONS:
         if (value := getattr(reading, name)) != getattr(text.Reading(), name):
@@ -100,8 +99,7 @@ class ModelRows:
 
     @property
     def event(self) -> str | None:
-        """Of a survival forest, the column of whether the event came: that of --event, or of the
-        training."""
+        """The column of events of a survival forest: that of --event, or of training."""
         event: str | None = vars(self.arguments).get("event")
         if not is_survival(self.model):
             if event is not None:
@@ -214,8 +212,7 @@ def as_read(table: Any, reading: text.Reading) -> Any:
 
 
 class TableBlocks(Blocks):
-    """Blocks of features, target, weights, and groups or blocks of time; parameters as of
-    `load_table`, and `labels` says which of the last two `groups` are, see `labels_of_rows`."""
+    """Blocks of features, target, weights and groups; labels : see `labels_of_rows`."""
 
     def __init__(
         self, path: str, labels: str, target: str, weight: str | None, groups: str | None,
@@ -246,9 +243,9 @@ class TableBlocks(Blocks):
 def binned(
     blocks: TableBlocks, estimator: Any, task: str, params: dict[str, Any], folder: Path | None
 ) -> Bunch:
-    """What `train` needs of a table, with the blocks' data binned as the estimator will need them,
-    codes in memory or in a folder, and the frame of the first block. `params`, the parameters, gets
-    the seed of the bins."""
+    """What `train` needs of a table: data binned for the estimator, and the first block's frame.
+
+    params : the estimator's; get the seed of the bins"""
     names = "max_bins", "categorical_features", "min_category_frequency", "categorical_split"
     by_class = {"classification": True, "regression": False}.get(task, frames.is_class_target)
     reader = passes.Reader(

@@ -1,5 +1,4 @@
-"""`inspect` and `export`: a saved model as a summary, as text of its trees, and as files for other
-programs."""
+"""`inspect` and `export`: a saved model as a summary, as text, and as files for other programs."""
 
 from __future__ import annotations
 

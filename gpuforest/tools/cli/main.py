@@ -26,8 +26,7 @@ USAGE, INTERRUPTED, BROKEN_PIPE = 2, 130, 141  # 128 + the signal, as shells cou
 
 
 class Parser(argparse.ArgumentParser):
-    """Errors in one line, as all others are, with the words that a misspelt one may stand for;
-    options are written out."""
+    """Prints errors in one line, with suggestions for misspelt words; takes no abbreviations."""
 
     words: Sequence[str] = ()
 
@@ -61,8 +60,7 @@ class Parser(argparse.ArgumentParser):
 
 @contextlib.contextmanager
 def interrupt_after() -> Iterator[None]:
-    """Hold back one interrupt until the end of the imports; a second one is not held back. Modules
-    made with Cython swallow an interrupt, and those made with pybind11 raise an ImportError."""
+    """Hold back one interrupt during imports, in which Cython and pybind11 mishandle it."""
     held: list[int] = []
 
     def hold(number: int, _: object) -> None:
@@ -123,8 +121,7 @@ def warm_up_kernels(arguments: argparse.Namespace) -> None:
 
 
 def begin_compiling(argv: Sequence[str]) -> None:
-    """Begin to compile what training is going to need, unless it is on disk, while the imports of
-    `parser` take seconds."""
+    """Begin to compile what training needs, while the imports of `parser` take seconds."""
     if [*argv[:1]] == ["train"] and os.environ.get("GPUFOREST_BACKEND", "numba") == "numba":
         from gpuforest.compiler import code
 

@@ -70,12 +70,11 @@ or without)"""
 
 
 def declare(command: Any, *tables: str | Callable[[Any], None]) -> None:
-    """Add the options of tables, in which each line has an option, what it takes, two blanks, help;
-    or of functions, such as those below.
+    """Add options from text tables, one per line (option, value, two spaces, help), or by
+    functions.
 
-    A word in capitals is an argument without a flag, and an option that takes nothing is a switch.
-    "!" marks a required option, and "|" separates the words that may be chosen.
-    """
+    A word in capitals is an argument without a flag; an option without a value is a switch. "!"
+    marks a required option, "|" separates choices."""
     for table in tables:
         if callable(table):
             table(command)
@@ -121,8 +120,7 @@ def declare_runtime(command: Any) -> None:
 
 
 def options_of(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:
-    """Those of the named options that the command has and the user gave, as a function's
-    arguments."""
+    """The named options that the command has and the user gave, as keyword arguments."""
     values = vars(arguments)
     return {name: values[name] for name in names if values.get(name) is not None}
 
@@ -275,8 +273,7 @@ def describe(name: str, users: list[Any], kinds: Kinds) -> str:
 
 
 def defaults_of(name: str) -> str:
-    """A parameter's default: the usual one, then the others with the tasks and models, or the pairs
-    of both, that have them."""
+    """A parameter's default: the usual one, then exceptions by task and model."""
     having = {pair: e for pair, e in ESTIMATORS.items() if name in inspect.signature(e).parameters}
     defaults = {pair: str(default_of(estimator, name)) for pair, estimator in having.items()}
     usual, *others = [value for value, _ in Counter(defaults.values()).most_common()]

@@ -44,8 +44,7 @@ def done(message: str, out: Path | None) -> None:
 def print_facts(
     facts: dict[str, Any], as_json: bool, summary: Callable[[dict[str, Any]], Rows], title: str
 ) -> None:
-    """Facts as one JSON object, or as their summary: a table on a terminal, aligned text
-    elsewhere."""
+    """Print facts as JSON, or as a table on a terminal, or as aligned text."""
     if as_json:
         print(json.dumps(facts, default=plain, allow_nan=False))
         return
@@ -109,8 +108,7 @@ def in_brackets(classes: list[Any] | None, most: int = 6) -> str:
 def writable(
     path: str, *inputs: str | None, endings: tuple[str, ...] = (), flag: str = "--out"
 ) -> Path:
-    """The path, if a file can be written there, which is asked before the work and not after it.
-    An OSError if it cannot, a ValueError if it is an input or ends otherwise than it should."""
+    """The path, checked before the work: a file with such an ending can be written there."""
     out = Path(path)
     if out.is_dir():
         raise IsADirectoryError(f"{out} is a directory, not a file")
@@ -161,8 +159,7 @@ def columns_of(frame: Any, names: Iterable[str]) -> dict[str, Any]:
 
 @contextmanager
 def table_writer(out: Path | None) -> Iterator[Write]:
-    """A function that writes rows after rows, with the same names each time, to a CSV or Parquet
-    file, which is there when all is written, or to standard output."""
+    """A function that writes rows to a CSV or Parquet file, or to standard output."""
     if out is None:
         yield _csv_writer(sys.stdout)
         return

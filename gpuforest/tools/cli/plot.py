@@ -186,8 +186,7 @@ def table_of(model: Any, arguments: argparse.Namespace) -> Table | None:
 
 
 def draw_both(model: Any, arguments: argparse.Namespace) -> Figure:
-    """Draw one tree of a forest and, next to it, the forest; a model of one tree, or a boosted one,
-    is drawn by itself."""
+    """Draw one tree beside its forest; a single tree or a boosted model alone."""
     from matplotlib import pyplot
 
     table = files.ModelRows(model, arguments).table()

@@ -103,8 +103,7 @@ def predicted(
 
 
 def predictions(model: Any, X: Any, proba: bool) -> dict[str, np.ndarray]:
-    """A column `prediction`, and one for the probability of each class if asked; of anomalies one
-    for the score."""
+    """Columns `prediction`, probabilities of classes if `proba`, and the score of anomalies."""
     if is_outlier_detector(model):
         score = model.score_samples(X)
         return {"prediction": np.where(score - model.offset_ < 0, -1, 1), "score": score}
@@ -121,8 +120,7 @@ def predictions(model: Any, X: Any, proba: bool) -> dict[str, np.ndarray]:
 
 
 def explained(model: Any, X: Any, background: Any = None) -> dict[str, np.ndarray]:
-    """A column for each feature, and one for the expected value; of each class, where there are
-    several, with its name behind the feature's."""
+    """A column for each feature and the expected value, for each class if there are several."""
     values = model.shap_values(X, background=background)
     expected = model.expected_value_ if background is None else model.expected_value(background)
     names = getattr(model, "feature_names_in_", [f"x{f}" for f in range(model.n_features_in_)])

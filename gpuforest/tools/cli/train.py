@@ -173,8 +173,7 @@ def held_out_path(path: str | None, asked: argparse.Namespace, reading: Reading)
 def save_both(
     estimator: Any, out: Path, table: Any, held_out: Path | None, arguments: argparse.Namespace
 ) -> None:
-    """Save the model and, where it is wanted, the table of the rows held out: features, target,
-    weight, and groups or blocks."""
+    """Save the model and, if `held_out` is given, the table of the test rows."""
     with stage("saving"):
         save(estimator, out)
     if held_out is None:
@@ -188,8 +187,7 @@ def save_both(
 
 
 def save(estimator: Any, out: Path) -> None:
-    """Save what was trained; where that fails, among the temporary files, so that no work is lost,
-    and raise an OSError that says where it is."""
+    """Save the model; on failure save it among temporary files, and say where in an OSError."""
     try:
         estimator.save(out)
     except OSError as error:
@@ -274,8 +272,7 @@ def summary(facts: dict[str, Any]) -> output.Rows:
 def split(
     table: frames.Table, fraction: float, seed: int | None, what: str = "groups"
 ) -> tuple[frames.Table, frames.Table]:
-    """Training and test rows, or groups of them, drawn at random; the same for the same seed. Of
-    blocks of time the last ones are for the test."""
+    """Training and test rows, or groups, by random draw; of blocks the last are the test."""
     units = np.arange(len(table.y))
     if table.groups is not None:
         units = np.unique(table.groups, return_inverse=True)[1]

@@ -1,5 +1,4 @@
-"""The estimators for dask: those of gpuforest whose `fit` and predictions also take dask's
-collections."""
+"""Estimators of gpuforest whose `fit` and predictions also take dask's collections."""
 
 from __future__ import annotations
 
@@ -180,8 +179,7 @@ class Probabilities(OnDask):
 
 
 class Curves(OnDask):
-    """Adds curves of survival forests: of dask collections dask arrays of values at
-    `unique_times_`, not yet computed."""
+    """Adds curves of survival forests, as lazy dask arrays of values at `unique_times_`."""
 
     def predict_survival_function(self, X: Any, return_array: bool = False) -> Any:
         """As the local estimator; of a dask collection always values."""

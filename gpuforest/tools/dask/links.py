@@ -42,16 +42,14 @@ class Communicator(ABC):
 
     @abstractmethod
     def put(self, other: int, array: np.ndarray) -> Future[None]:
-        """Send an array. Until the future is done, no other array may be sent to the same
-        participant; it raises a ClusterError if that is lost."""
+        """Send an array, one at a time to a participant; ClusterError if it is lost."""
 
     @abstractmethod
     def get(self, other: int) -> np.ndarray:
         """The next array that the other has sent; a ClusterError if it is lost."""
 
     def all_reduce(self, array: np.ndarray) -> np.ndarray:
-        """The sum over all participants of their arrays of integers of one shape and dtype: a new
-        array, unlike the others here."""
+        """Sum of all participants' integer arrays of one shape and dtype, as a new array."""
         size, rank = self.size, self.rank
         if size == 1:
             return array.copy()
@@ -86,8 +84,7 @@ class Communicator(ABC):
 
 
 def open_links(name: str, rank: int, addresses: Sequence[str]) -> None:
-    """Let this worker, of this rank among the addresses, be called by the secret name of an
-    attempt, before any of the others calls."""
+    """Let the other workers call this one, of this rank, by the secret name of an attempt."""
     from distributed import get_worker
 
     worker = get_worker()
@@ -102,11 +99,7 @@ def links_of(name: str) -> WorkerLinks:
 
 
 class WorkerLinks(Communicator):
-    """A worker's connections: one to each other participant, for sending, and one from each.
-
-    They are made when a `with` block begins, and end with it, at which the others fail if they
-    still need this participant.
-    """
+    """A worker's connections inside a `with` block: one to each participant, and one from each."""
 
     def __init__(self, worker: Any, name: str, rank: int, addresses: Sequence[str]) -> None:
         super().__init__(rank, len(addresses))

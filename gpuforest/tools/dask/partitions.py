@@ -98,8 +98,7 @@ def added(summaries: Sequence[Summary]) -> Summary:
 
 
 def encoded(block: Block, reader: Reader, edges: BinEdges, ordered: Ordered) -> np.ndarray:
-    """The codes of a partition, u8 or u16 [F, n]; `ordered` has its rows. A partition on a GPU is
-    encoded there, so that codes alone are copied to the host."""
+    """Codes of a partition, u8 or u16 [F, n]; a partition on a GPU is encoded there."""
     on_gpu = arrays.is_on_device(block.X) and not ordered and gpu.usable()
     backend = get_backend(GPU) if on_gpu else get_host_backend()
     with named(block.name):

@@ -59,11 +59,9 @@ class SharedNodes(base.Nodes):
 
 
 class SharedRows(numpy.NumpyBackend):
-    """A backend of the host whose rows are a part of all: what it sums, it sums over all parts.
+    """A host backend that holds a part of the rows and sums over all parts; `of` wraps a backend.
 
-    Only the numbers of rows that are held (`begin`, `end`, `n_held`) are of the own part; sums,
-    `n_rows` and what follows from them are of all rows. `of` puts it before another backend.
-    """
+    `begin`, `end` and `max_rows` count the rows held here; sums and `n_rows` count all rows."""
 
     communicator: Communicator
     row_numbers: np.ndarray
@@ -120,8 +118,7 @@ class SharedRows(numpy.NumpyBackend):
         return min(most, max(shared_out, training.matrix.edges.n_codes))
 
     def grow_subtrees(self, training: Training, slots: Frontier, kind: Any) -> Subtrees:
-        """Each participant grows the subtrees of some of the slots, of about as many rows, from
-        the rows that all of them hold."""
+        """Grow a share of the slots' subtrees from the rows of all participants."""
         size, rank = self.communicator.size, self.communicator.rank
         upto = np.cumsum(slots.n_rows)
         cuts = np.searchsorted(upto, upto[-1] * np.arange(1, size) // size, side="left")
@@ -153,7 +150,9 @@ class SharedRows(numpy.NumpyBackend):
         weights, codes, y = (np.concatenate(got[name])[order] for name in ("weight", "code", "y"))
         n, ends = len(order), np.cumsum(length)
         numbers = np.arange(n, dtype=np.int32)
-        part = replace(mine, begin=ends - length, end=ends, rows=numbers, weights=weights, n_held=n)
+        part = replace(
+            mine, begin=ends - length, end=ends, rows=numbers, weights=weights, max_rows=n
+        )
         return part, replace(
             training,
             matrix=BinnedMatrix(laid_out(codes, self), matrix.n_bins, matrix.edges),
@@ -202,9 +201,10 @@ def grow_of_rows(
     estimator: Any, data: BinnedData, begin: int, codes: np.ndarray, rows: np.ndarray,
     communicator: Communicator,
 ) -> forest.Forest:  # fmt: skip
-    """The trees from `begin` on of the estimator's forest, not finished, grown by participants that
-    hold the codes u8 or u16 [F, n] of the rows of these numbers i64[n]; all of them return it. The
-    data have no codes, but y and weights of all rows."""
+    """Unfinished trees from number `begin` on, grown together by participants; all return the
+    forest.
+
+    codes : u8 or u16 [F, n] of the rows i64[n]; data : y and weights of all rows, no codes"""
     backend = registry.get_host_backend(thread_count(getattr(estimator, "n_jobs", 1)))
     estimator._validate_params()
     plan = partitions.share_plan(estimator, without_codes(data, codes), backend)
@@ -220,8 +220,7 @@ def grow_of_rows(
 
 
 def without_codes(data: BinnedData, like: np.ndarray) -> BinnedData:
-    """Data whose codes have the shape that all rows have, but take no memory: a fit looks at the
-    shape alone where its trees have grown already."""
+    """Data whose codes have a shape but no memory: the fit of grown trees reads the shape only."""
     none = np.broadcast_to(np.zeros((), like.dtype), (len(like), len(data.y)))
     return data.with_codes(none)
 
@@ -230,9 +229,10 @@ def fit_rows(
     client: Client, estimator: Any, data: BinnedData, parts: list[Any], ranges: list[range],
     begin: int,
 ) -> Any:  # fmt: skip
-    """The estimator with new trees from the number `begin` on, fitted by the workers that hold
-    codes: parts are futures of codes [F, n] of the rows of these ranges, and the data have none. A
-    ClusterError says that workers died or fell silent in each of `ATTEMPTS` attempts."""
+    """The estimator with new trees from number `begin` on, fitted by the workers that hold codes.
+
+    parts : futures of codes [F, n] of these ranges of rows. ClusterError: `ATTEMPTS` attempts lost
+    workers"""
     why = ""
     for _ in range(ATTEMPTS):
         list(waiting.as_done(client, parts))  # those of a worker that died are made again
@@ -269,8 +269,7 @@ def fit_rows(
 
 
 def failure(client: Client, futures: list[Any], workers: list[str]) -> str:
-    """Why not all futures, which run on these workers, have a result: some worker is lost; "": all
-    have one. What else a task raises is raised here."""
+    """Why some futures have no result: a lost worker; "": all have one. Other errors are raised."""
     for future in waiting.as_done(client, futures):
         gone = set(workers) - waiting.addresses(client) if future is None else set()
         if not gone and (future is None or future.status == "finished"):
@@ -299,8 +298,7 @@ def participant(
     data: BinnedData, estimator: Any, parts: list[np.ndarray], rows: np.ndarray, begin: int,
     name: str,
 ) -> Any:  # fmt: skip
-    """What each worker does, which the others call by the name. The first one returns the fitted
-    estimator, the others None."""
+    """Run a worker, which others call by `name`; rank 0 returns the estimator, others None."""
     on_host = partitions.local_copy(estimator, backend=registry.get_host_backend().name)
     codes = np.concatenate(parts, axis=1)
     with links_of(name) as links:

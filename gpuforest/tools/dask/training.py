@@ -31,9 +31,9 @@ ADDED_AT_ONCE = 8  # summaries that one task adds
 
 
 def fit(client: Client, estimator: Any, blocks: list[Any], strategy: str, verbose: int) -> Any:
-    """A local estimator, fitted on workers to delayed blocks by "auto", "trees" or
-    "rows"; its `random_state` is a number. A ValueError says what the data have wrong, with the
-    partition's name, and which strategy does not fit."""
+    """Fit a local estimator on workers to delayed blocks by "auto", "trees" or "rows".
+
+    A ValueError names the partition that is wrong, or the strategy that does not fit."""
     goes_on = continues(estimator) and shares_trees(estimator)
     begin = estimator._earlier().forest_.n_trees if goes_on else 0
     with progress.printing(verbose):
@@ -127,8 +127,7 @@ def continues(estimator: Any) -> bool:
 
 
 def shares_trees(estimator: Any) -> bool:
-    """Whether the trees do not depend on each other. Out-of-bag errors may choose their number, or
-    those that say how they grow."""
+    """True if trees are independent: no out-of-bag errors choose numbers or parameters."""
     number = getattr(estimator, "n_estimators", None)
     by_error = (getattr(estimator, name, None) == word for name, word in settings.BY_ERROR.items())
     return isinstance(number, int | np.integer) and not any(by_error)
@@ -144,8 +143,7 @@ def evenly_shared(begin: int, end: int, threads: dict[str, int]) -> dict[str, tu
 def binned(
     client: Client, estimator: Any, delayed_blocks: list[Any]
 ) -> tuple[BinnedData, list[Any], list[range]]:
-    """Binned data without codes; their codes [F, n], which lie on the workers, as futures of parts;
-    and the ranges of these parts' rows."""
+    """Binned data without codes, futures of codes [F, n] on the workers, ranges of rows."""
     workers_of(client)
     with progress.stage("reading partitions"):
         blocks = done_all(client, client.compute(delayed_blocks))

@@ -20,8 +20,9 @@ def addresses(client: Client) -> set[str]:
 
 
 def as_done(client: Client, futures: list[Any]) -> Iterator[Any]:
-    """The futures, each when it has finished, failed or was cancelled; None when some seconds have
-    passed without. A RuntimeError if the cluster has had no workers for `PATIENCE` seconds."""
+    """The finished futures, each as it ends, and None after some seconds without one.
+
+    RuntimeError after `PATIENCE` seconds without workers."""
     from distributed import as_completed
 
     coming = as_completed(futures)
@@ -47,8 +48,8 @@ def as_done(client: Client, futures: list[Any]) -> Iterator[Any]:
 
 
 def done_all(client: Client, futures: list[Any]) -> list[Any]:
-    """The futures, when all are done. If a task raises an error, or workers died time after time
-    while they ran one, the other tasks are cancelled, and that is raised."""
+    """The futures when all are done; an error, or dead workers, cancel the others and are
+    raised."""
     from distributed import KilledWorker
 
     try:

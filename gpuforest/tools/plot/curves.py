@@ -226,8 +226,7 @@ def plot_loss(
 
 
 def _curves(estimator: Any, X: Any, y: Any) -> tuple[dict[str, np.ndarray], int, str, bool]:
-    """The curves to draw by name, the round that they begin with, what they measure, and whether
-    less of it is better."""
+    """Curves by name, number of the first round, what they measure, and whether less is better."""
     kind = type(estimator).__name__
     if hasattr(estimator, "staged_score"):
         if X is None:

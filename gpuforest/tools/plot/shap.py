@@ -38,8 +38,7 @@ DOTS: dict[str, Any] = {"linewidths": 0.3, "edgecolors": INK, "rasterized": True
 
 
 class Explained:
-    """The SHAP values f64[N, F] of rows for one output (None: the only one), and `what` they are
-    added to, such as "the prediction", whose expected value is `base`."""
+    """SHAP values f64[N, F] of an output (None: the only one), added to `base` of `what`."""
 
     def __init__(
         self, estimator: Any, X: Any, output: Any, background: Any, values: Any,
@@ -94,8 +93,7 @@ class Explained:
         return [MISSING if code != code else names[int(code)] for code in values]
 
     def categories(self, f: int) -> tuple[np.ndarray, list[str]]:
-        """The values of a feature as texts, object[N], of which the rarest of many are one; and
-        the different ones in alphabetical order, then the others and missing values."""
+        """Values of a feature as texts object[N], rare ones joined; distinct texts in order."""
         texts = self.texts(f)
         counts, last = Counter(texts), (OTHERS, MISSING)
         if len(counts) > MOST:
@@ -218,8 +216,7 @@ def plot_shap_bar(
 
 
 def swarm(x: np.ndarray, width: float) -> np.ndarray:
-    """How far each point of a swarm lies from its line, f64[N]: neighbouring points are
-    spread evenly on both sides. `width` is that of the picture, in units of x."""
+    """Offset f64[N] of each point of a swarm; `width` of the picture in units of x."""
     bins = np.floor((x - x.min()) / width * BINS).astype(np.int64)
     order = np.argsort(bins, kind="stable")
     _, first, counts = np.unique(bins[order], return_index=True, return_counts=True)
@@ -251,8 +248,7 @@ def _draw_feature(ax: Axes, x: np.ndarray, y: np.ndarray, numbers: np.ndarray | 
 def _draw_shaded(
     ax: Axes, x: np.ndarray, y: np.ndarray, shade: np.ndarray, missing: str, **how: Any
 ) -> Any:
-    """Points in shades by numbers f64[N], of which matplotlib's object is returned, and crosses, of
-    the label `missing`, where these are NaN."""
+    """Draw points f64[N] in shades, and crosses with the label `missing` where the shade is NaN."""
     hole = np.isnan(shade)
     if hole.any():
         ax.plot(x[hole], y[hole], "x", color=INK, ms=4, mew=0.9, label=missing)

@@ -67,8 +67,7 @@ def drawing(ax: Axes | None, size: tuple[float, float] = SIZE) -> Iterator[Axes]
 
 
 def colours(n: int, depth: float = 1.0) -> list[RGB]:
-    """Colours of n classes, the same in all pictures, the paler the less deep; they begin again
-    after ten."""
+    """Colours of n classes, paler for a smaller depth; they repeat after ten."""
     from matplotlib.colors import to_rgb
 
     white = 1 - depth

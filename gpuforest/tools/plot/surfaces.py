@@ -39,8 +39,7 @@ Pair = tuple[np.ndarray, np.ndarray]  # along the two axes
 
 
 class Columns:
-    """Rows as a fitted estimator reads them, f64[N, F], categories as their codes; the names of the
-    features; and the estimator as a model that predicts tables of such rows."""
+    """Rows as an estimator reads them f64[N, F], names of features, the model of these rows."""
 
     def __init__(self, estimator: Any, X: Any, names: Sequence[str] | None) -> None:
         forest = opened(estimator)[0].forest
@@ -75,8 +74,7 @@ class Columns:
         return index, values
 
     def table(self, varied: dict[int, np.ndarray]) -> np.ndarray:
-        """Rows to predict: some columns vary, the others are held at the median, or at the most
-        frequent category."""
+        """Rows to predict: `varied` columns, and others at the median or most frequent category."""
         table = np.empty((len(next(iter(varied.values()))), len(self.names)))
         for f in range(len(self.names)):
             table[:, f] = varied[f] if f in varied else self._middle(f)
@@ -94,9 +92,10 @@ class Columns:
 
 
 def edges(forest: Forest, feature: int, values: np.ndarray) -> np.ndarray:
-    """Ends of the cells, ascending, that a forest predicts one value in along a numeric feature,
-    over the range of its values f64[N]: thresholds, so that a picture is exact; even steps where
-    there are too many, or splits by combinations of features, whose boundaries are slanted."""
+    """Ascending ends of the cells along a numeric feature over its values f64[N].
+
+    They are thresholds, so pictures are exact; even steps if there are too many, or
+    combinations."""
     finite = values[np.isfinite(values)]
     low, high = finite.min(), finite.max()
     margin = MARGIN * (high - low) or 1.0
@@ -214,8 +213,7 @@ def plot_steps(
 
 
 def _first(estimator: Any, table: Any, n: int) -> tuple[list[np.ndarray], str]:
-    """What each of the first trees predicts, or the model after each of the first rounds of
-    boosting; and what these are called."""
+    """Predictions of the first trees, or after the first rounds of boosting, and their name."""
     if estimator.forest_.baseline is not None:
         lines, what = [*islice(estimator.staged_predict(table), n)], "round"
     else:

@@ -66,8 +66,7 @@ def plot_survival(
 
 
 def kaplan_meier(event: np.ndarray, time: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct times of rows, ascending, and the Kaplan-Meier estimate of survival from each on
-    (Kaplan and Meier 1958)."""
+    """Distinct times, ascending, and the Kaplan-Meier estimate of survival from each on (1958)."""
     times, place, counts = np.unique(time, return_inverse=True, return_counts=True)
     at_risk = counts[::-1].cumsum()[::-1]
     died = np.bincount(place, event)
