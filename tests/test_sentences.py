@@ -1,7 +1,10 @@
 """Documents have plain sentences: constructions that outsiders could not read do not come back."""
 
+import ast
+import io
 import json
 import re
+import tokenize
 
 import pytest
 from paths import ROOT
@@ -29,9 +32,29 @@ BANNED = {
 }  # fmt: skip
 
 
-def check(text: str) -> None:
-    for pattern, instead in BANNED.items():
-        found = re.search(pattern, text, re.IGNORECASE)
+# the same of docstrings and comments of the code, where a description is short
+IN_CODE = {
+    r"\bof which\b": "a sentence of its own, or whose",
+    r"\b[Tt]hose (that|which|who|below|whose)\b": "the noun again",
+    r"\bnone (is|are|was)\b": "no row is ...",
+    r"(?<!\bof )\bso (many|few)\b(?! (that|steps))|\bas (many|few) as\b": "the number",
+    r"\b[Tt]heirs\b": "the noun again",
+    r"\b[Oo]thers are\b": "other rows are ...",
+    r"\bif any(thing)?\b(?! \w)": "or None",
+    r"(?<!no )\bsuch (?!as\b|a\b|an\b)": "this kind of, or the noun again",
+    r"\bbut (for|of|by|those)\b": "except",
+    r"\b(neither|nor|, so|and so) (is|are|was|does|do|has|have|can)\b": "X is Y, too",
+}
+PACKAGE = ROOT / "gpuforest"
+NOT_READ_YET = ("estimators", "export")
+MODULES = [
+    p for p in sorted(PACKAGE.rglob("*.py")) if p.relative_to(PACKAGE).parts[0] not in NOT_READ_YET
+]
+
+
+def check(text: str, banned: dict[str, str] = BANNED, flags: int = re.IGNORECASE) -> None:
+    for pattern, instead in banned.items():
+        found = re.search(pattern, text, flags)
         around = found and text[max(found.start() - 60, 0) : found.end() + 40]
         assert found is None, f"{around!r}: write {instead!r} instead of {found and found[0]!r}"
 
@@ -57,3 +80,19 @@ def test_public_docstrings_have_no_riddles():
 def test_a_riddle_is_found(text):
     with pytest.raises(AssertionError, match="instead of"):
         check(text)
+
+
+@pytest.mark.parametrize("folder", sorted({path.parent for path in MODULES}), ids=lambda p: p.name)
+def test_docstrings_and_comments_have_no_riddles(folder):
+    for path in (path for path in MODULES if path.parent == folder):
+        source = path.read_text()
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Module)):
+                text = " ".join((ast.get_docstring(node) or "").split())
+                check(text, IN_CODE, 0)
+        comments = [
+            token
+            for token in tokenize.generate_tokens(io.StringIO(source).readline)
+            if token.type == tokenize.COMMENT
+        ]
+        check(" ".join(comment.string.lstrip("# ") for comment in comments), IN_CODE, 0)

@@ -67,9 +67,8 @@ class Nodes:
     def sort_out(
         self, backend: Backend, training: Training, slots: Frontier, deep_rows: int
     ) -> tuple[Array, Frontier, Frontier]:
-        """Kind of each slot, i8[S] of NONE, LEAF, DEEP and WIDE; wide slots; deep slots.
-
-        Deep slots have at most `deep_rows` rows. Only this step of a level waits for the device."""
+        """Kind of each slot, i8[S] of NONE, LEAF, DEEP and WIDE; wide slots; deep slots. Deep slots
+        have at most `deep_rows` rows. Only this step of a level waits for the device."""
         xp, n_rows = backend.xp, slots.n_rows
         kind = xp.where(n_rows <= deep_rows, xp.asarray(DEEP, dtype=xp.int8), WIDE)
         kind = xp.where(slots.must_end(xp, training.rules), LEAF, kind)
@@ -263,10 +262,8 @@ class Backend(ABC):
         self, sampling: Sampling, C: int, n_trees: int, n_words: int = 0, bounded: bool = False
     ) -> tuple[int, Backend, int]:
         """Number of concurrent waves of `n_trees` trees with C channels, backend of each, trees of
-        each.
-
-        A tree needs its bag and its rows in two halves; on devices also sets of n_words 64-bit
-        words, and bounds if predictions are `bounded`."""
+        each. A tree needs its bag and its rows in two halves; on devices also sets of n_words
+        64-bit words, and bounds if predictions are `bounded`."""
         tree = 4 * sampling.n_rows + 16 * sampling.max_bag_rows
         return 1, self, evenly(n_trees, self.memory_budget // max(tree, 1))
 

@@ -100,15 +100,13 @@ class Boosting:
 
     @property
     def has_residual_bits(self) -> bool:
-        """True if leaf values need remainders of rounded gradients, see kernels/gradients.
-
-        Within monotonic bounds values follow from the sums of the splits."""
+        """True if leaf values need remainders of rounded gradients, see kernels/gradients. Within
+        monotonic bounds values follow from the sums of the splits."""
         return self.loss.is_log and not self.signs.any()
 
     @property
     def hessian_digits(self) -> int:
         """Bits that a leaf's mean hessian needs; with fewer the leaf adds remainders of rounding.
-
         At least 8 less than the bits of the largest hessian."""
         return max(0, min(ENOUGH_BITS, self.bits[1] - 8))
 
@@ -159,9 +157,8 @@ class Round:
 
 
 class Booster(ABC):
-    """The rounds of one fit: the order of steps is here, the steps are the backend's.
-
-    Raw predictions f64[K, N] are in the `LossOf` that `begin` returns and all steps take."""
+    """The rounds of one fit: the order of steps is here, the steps are the backend's. Raw
+    predictions f64[K, N] are in the `LossOf` that `begin` returns and all steps take."""
 
     def __init__(self, boosting: Boosting) -> None:
         self.boosting = boosting
@@ -217,7 +214,7 @@ class Booster(ABC):
         """The round; None if gradients were too large."""
 
     def close(self) -> None:  # noqa: B027
-        """Stop the worker threads, if any."""
+        """Stop the worker threads."""
 
 
 def root_key(seed: int, tree: int) -> int:
@@ -235,7 +232,6 @@ def _root_keys(seed: int, block: int) -> list[int]:
 
 def in_monotonic_order(tree: GrownTree, signs: np.ndarray) -> np.ndarray:
     """Leaf values f64[L], clipped to the middle where the sides of a split break its constraint.
-
     Quantiles need it: trees grow within the bounds of mean gradients."""
     values: np.ndarray = tree.leaves["added"].copy()
     feature, _, _, child = nodes.unpack(np, tree.nodes)

@@ -284,7 +284,6 @@ class NumbaBackend(numpy.NumpyBackend):
 
     def deep_rows(self, training: Training, n_rows: int) -> int:
         """The most rows with which all threads are busy to the end: whole trees, if many grow.
-
         Copied codes must fit the memory. Nodes of fewer rows than bins are always deep, because the
         wide phase would fill all bins."""
         if training.rules.limited:

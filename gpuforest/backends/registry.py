@@ -202,11 +202,10 @@ def run_on_backend(
     work: Callable[[Backend], R], name: str = "auto", n_threads: int = 1, *, n_rows: int = 0,
     on_device: bool = False,
 ) -> R:  # fmt: skip
-    """The result of `work` on the backend of that name; parameters as of `get_backend`.
-
-    If "auto" chose a GPU and it fails, the work starts again on the CPU, logged; if kernels cannot
-    be compiled, or little work would wait for them, it starts again on NumPy. A backend that the
-    user named raises its error."""
+    """The result of `work` on the backend of that name; parameters as of `get_backend`. If "auto"
+    chose a GPU and it fails, the work starts again on the CPU, logged; if kernels cannot be
+    compiled, or little work would wait for them, it starts again on NumPy. A backend that the user
+    named raises its error."""
     with progress.stage("starting"):
         backend = get_backend(name, n_threads, n_rows=n_rows, on_device=on_device)
     may_choose = name == "auto" and not os.environ.get(ENVIRONMENT) and backend.name != "numpy"

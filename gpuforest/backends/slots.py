@@ -27,7 +27,6 @@ def pairs(xp: Any, a: Array, b: Array) -> Array:
 
 def bounds_below(xp: Any, slots: Frontier, values: Array, sign: Array) -> Array:
     """Bounds f64[2 S, 2] of both sides of each slot's split by a feature of sign -1 or 1 (i8[S]).
-
     The middle of the sides' values f64[2 S] divides the slot's bounds."""
     assert slots.bounds is not None
     sides = xp.reshape(values, (-1, 2))
@@ -45,10 +44,9 @@ def all_equal(
     xp: Any, training: Training, sums: Array, begin: Array, end: Array,
     differs: Callable[[Array, Array], Array],
 ) -> Array:  # fmt: skip
-    """True for slots whose targets are all equal, bool[S], from sums i64[S, C].
-
-    Sums of classes show it. Equal moments have a whole mean: slots with one are compared with means
-    i64[S, K] by `differs`, which takes their ends (equal to `begin` where nothing is compared)."""
+    """True for slots whose targets are all equal, bool[S], from sums i64[S, C]. Sums of classes
+    show it. Equal moments have a whole mean: slots with one are compared with means i64[S, K] by
+    `differs`, which takes their ends (equal to `begin` where nothing is compared)."""
     if not sums.shape[0]:
         return begin > end
     if training.target.coding.is_classes:

@@ -17,16 +17,15 @@ from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
 
 MOST_THREADS = 4  # on a processor: more would only wait, and take memory
 # The least work of a thread, in values of X and steps of its rows down trees: some 40 ms of a fit,
-# of which a second thread costs 5 to 8, and 5 ms of a prediction (benchmarks/results/n_jobs.jsonl)
+# where a second thread costs 5 to 8, and 5 ms of a prediction (benchmarks/results/n_jobs.jsonl)
 LEAST_WORK = 100_000
 ENVIRONMENT = "GPUFOREST_NUM_THREADS"
 
 
 def thread_count(n_jobs: int | None, work: int | None = None) -> int:
-    """Number of threads for n_jobs in this process or joblib's worker.
-
-    None: joblib's context, else `processors`, fewer for little work. Other numbers count as in
-    joblib, but bounded: joblib itself warns in child processes."""
+    """Number of threads for n_jobs in this process or joblib's worker. None: joblib's context, else
+    `processors`, fewer for little work. Other numbers count as in joblib, but bounded: joblib
+    itself warns in child processes."""
     if n_jobs is None:
         if work is not None and work < 2 * LEAST_WORK:
             return 1
@@ -44,11 +43,9 @@ def thread_count(n_jobs: int | None, work: int | None = None) -> int:
 
 def processors(in_worker: bool = False) -> int:
     """How many processors this process may use; in a worker of joblib, its share of them.
-
     scikit-learn asks OpenMP, which knows the affinity, OMP_NUM_THREADS and threadpoolctl's limits,
-    and asks joblib about control groups. In processes that joblib starts (loky), OMP_NUM_THREADS
-    is the share. A thread of joblib, or a process without this variable, has one.
-    """
+    and asks joblib about control groups. In processes that joblib starts (loky), OMP_NUM_THREADS is
+    the share. A thread of joblib, or a process without this variable, has one."""
     n = 1
     if not in_worker or (os.getenv("OMP_NUM_THREADS") and current_thread() is main_thread()):
         n = int(_openmp_effective_n_threads(only_physical_cores=False))

@@ -29,7 +29,7 @@ PERMUTATION = 2
 ROWS = 2**40  # with the seed, beyond all trees: the key of the rows that bin edges come from
 ORDERED = 2**41  # the same: that of the order of rows for target statistics
 CUT = 2**32  # and the feature: a random cut of it
-HASHES = 4  # of the permutation, each of which drives two rounds
+HASHES = 4  # of the permutation; each drives two rounds
 
 
 def mix(z: Array) -> Array:
@@ -54,12 +54,10 @@ def tree_keys(xp: Any, seed: int, first: int, last: int, device: Any = None) -> 
 
 def permute(xp: Any, keys: Array, positions: Array, n: int) -> Array:
     """The elements u64[S, P] at `positions` (u64[1, P] or u64[S, P]) of the random orders of
-    range(n), n <= 2**32, that `keys` u64[S, 1] name: distinct for distinct positions of a key.
-
-    It is a keyed bijection of [0, 2**w) (add, multiply by an odd number, fold the high bits into
-    the low ones, eight times), walked along its cycle until it lands below n; docs/design.md says
-    how uniform the orders are.
-    """
+    range(n), n <= 2**32, that `keys` u64[S, 1] name: distinct for distinct positions of a key. It
+    is a keyed bijection of [0, 2**w) (add, multiply by an odd number, fold the high bits into the
+    low ones, eight times), walked along its cycle until it lands below n; docs/design.md says how
+    uniform the orders are."""
     bits = (n - 1).bit_length()
     if bits == 0:
         return (positions + keys) & 0
@@ -82,9 +80,8 @@ def permute(xp: Any, keys: Array, positions: Array, n: int) -> Array:
 
 
 def positions_of(xp: Any, keys: Array, elements: Array, n: int) -> Array:
-    """Positions of elements in the random orders of range(n): the inverse of `permute`.
-
-    Each step is undone; folding is its own inverse, because it folds at least half of the bits."""
+    """Positions of elements in the random orders of range(n): the inverse of `permute`. Each step
+    is undone; folding is its own inverse, because it folds at least half of the bits."""
     bits = (n - 1).bit_length()
     if bits == 0:
         return (elements + keys) & 0

@@ -107,7 +107,6 @@ def parallel_map(
 
 class Team:
     """Threads that wait for work between calls, because starting them costs as much as their work.
-
     The caller works too; they are fewer where the system starts no more."""
 
     def __init__(self, n_threads: int) -> None:
@@ -115,7 +114,7 @@ class Team:
         self.n_threads = n_threads
         try:
             self.n_threads = 1 + start(partial(_serve, self._tasks), n_threads - 1)
-        except BaseException:  # an interrupt: those that have started must not wait for ever
+        except BaseException:  # an interrupt: calls that have started must not wait for ever
             self.close()
             raise
 
@@ -186,9 +185,8 @@ def processor() -> int:
 
 
 def leave(busy: int, i: int) -> None:
-    """Move this thread, the i-th of several, to a processor other than the busy one.
-
-    Linux often wakes a thread on the processor that wakes it, although another one is idle."""
+    """Move this thread, the i-th of several, to a processor other than the busy one. Linux often
+    wakes a thread on the processor that wakes it, although another one is idle."""
     if busy < 0 or processor() != busy:
         return
     allowed = os.sched_getaffinity(0)
@@ -206,7 +204,7 @@ def cut_pieces(n_slots: int, n_features: int, n_threads: int) -> np.ndarray:
 
 
 def blocks(n: int, n_tasks: int, most: int, least: int = 1) -> list[slice]:
-    """Blocks of `least` to `most` of n things, about as many as tasks are wanted."""
+    """Blocks of `least` to `most` of n things, about one for each wanted task."""
     size = max(least, min(most, -(-n // n_tasks)))
     return [slice(i, min(i + size, n)) for i in range(0, n, size)]
 

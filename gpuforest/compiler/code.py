@@ -48,7 +48,7 @@ _builders: dict[tuple[str, str], tuple[Any, str]] = {}
 _begun: list[Any] = []  # all of them, because Python warns of a process that is forgotten
 if hasattr(os, "register_at_fork"):  # a forked process has not begun them
     os.register_at_fork(after_in_child=_builders.clear)
-complete: set[str] = set()  # families that are on disk, of those that this process asked for
+complete: set[str] = set()  # families on disk that this process asked for
 
 
 class Later(BackendError):

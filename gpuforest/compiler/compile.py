@@ -49,9 +49,8 @@ OPTIONS: dict[str, Any] = {
     "no_cfunc_wrapper": True,
     "no_cpython_wrapper": True,
 }
-# A kernel calls nothing but memcpy and memset, which every process has: no library is named, so
-# that none of a certain release is needed. The last line makes a small file. macOS wants its own
-# library named, and Windows those that have what is called
+# Kernels call only memcpy and memset, which every process has, so no library of a certain release
+# is named, except on macOS and Windows, which want the names. The last line makes a small file.
 LINK = {
     "linux": [
         *("-shared", "-nostdlib", "-Wl,-z,text"),
@@ -242,7 +241,7 @@ def module_of(kernel: Kernel, choice: Choice) -> Any:
 
 
 def is_among(choice: Choice, some: Choice | None) -> bool:
-    """Whether a choice of types is one of those with `some` types; None stands for no choice."""
+    """Whether a choice of types is a choice with `some` types; None stands for no choice."""
     return some is not None and some.items() <= choice.items()
 
 

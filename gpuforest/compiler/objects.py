@@ -48,7 +48,7 @@ HINT = "set NUMBA_CACHE_DIR to a folder that this user alone can write to"
 SUFFIXES = ({"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so"), ".o")
 BESIDE = ".digest"  # what follows the name of a `.dylib` in that of its stamp and digest
 VERSIONS = 8  # the most versions of a kernel that are kept
-# the files of kernels. Those that take longest to compile come first, so that no process waits for
+# the files of kernels. Kernels that compile longest come first, so that no process waits for
 # one of them at the end
 FILES = (
     "kernels/grow_subtrees/numba.py", "splits/*/numba.py", "kernels/*/numba.py",
@@ -174,7 +174,7 @@ def packed(name: str, code: bytes) -> bytes:
 
 
 def content_of(path: Path) -> bytes:
-    """The content of a kernel's file and of the one beside it, if any."""
+    """The content of a kernel's file and of the file beside it."""
     beside = path.with_name(path.name + BESIDE)
     return path.read_bytes() + (beside.read_bytes() if path.suffix == ".dylib" else b"")
 
@@ -252,7 +252,7 @@ def _is_taken(file: IO[bytes]) -> bool:
 
 
 def write(name: str, code: bytes) -> Path | None:
-    """Save machine code to the first folder that can be written to; returns the file, if any."""
+    """Save machine code to the first folder that can be written to; returns the file or None."""
     failures = ["there is no home folder"]  # the last one is named
     for folder in folders(make=True):
         path = folder / file_of(name, native(), code, version_of(name))
@@ -320,9 +320,8 @@ def log_once(kind: str, message: str) -> None:
 
 @cache
 def sources() -> dict[str, tuple[bytes, list[str]]]:
-    """Hash of the text, and imports, of each module that kernels are made from, by name.
-
-    They are read at once, so that a process never mixes versions."""
+    """Hash of the text, and imports, of each module that kernels are made from, by name. They are
+    read at once, so that a process never mixes versions."""
     modules, left = dict[str, tuple[bytes, list[str]]](), [COMPILER, *MODULES]
     while left:
         if (module := left.pop()) not in modules:

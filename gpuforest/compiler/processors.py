@@ -10,7 +10,7 @@ import sys
 from importlib import import_module
 from typing import Any, NamedTuple
 
-# What levels of x86-64 have beyond those below them, see its psABI, by the names of Linux; the
+# Features that levels of x86-64 add to lower levels, see its psABI, by the names of Linux; the
 # highest first
 LEVELS = {
     "x86-64-v4": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},

@@ -27,12 +27,10 @@ Choice = dict[str, Any]  # what a name in CHOICES stands for; whether an optiona
 
 
 class Type(NamedTuple):
-    """A number (ndim 0) or an array of numbers or structs.
-
-    `dtype` is a NumPy dtype's name, or a name that stands for several (see `CHOICES`), or a named
-    tuple whose fields are numbers: the struct. `shape` says what the dimensions count, where the
-    annotation does. An array that may be None is then passed as one of no elements.
-    """
+    """A number (ndim 0) or an array of numbers or structs. `dtype` is a NumPy dtype's name, or a
+    name that stands for several (see `CHOICES`), or a named tuple whose fields are numbers: the
+    struct. `shape` says what the dimensions count, where the annotation does. An array that may be
+    None is then passed as one of no elements."""
 
     dtype: str | type
     ndim: int = 0

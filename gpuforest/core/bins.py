@@ -106,10 +106,8 @@ class BinEdges:
 
     @cached_property
     def coordinates(self) -> np.ndarray:
-        """Place of each bin between the feature's first and last, 0 to 65,534: i32[F, B].
-
-        Codes for categories, 0 for missing values; else from `middles`, neighbours at least one
-        apart."""
+        """Place of each bin between the feature's first and last, 0 to 65,534: i32[F, B]. Codes for
+        categories, 0 for missing values; else from `middles`, neighbours at least one apart."""
         coordinates = np.zeros((self.n_features, self.n_codes), np.int32)
         for f, n in enumerate(self.n_bins):
             number = np.arange(n)
@@ -124,9 +122,7 @@ class BinEdges:
 
     def middles(self, f: int) -> tuple[np.ndarray, float]:
         """Middles of a numeric feature's bins f64[n_bins > 1] over the second result, to stay
-        finite.
-
-        The first and last bin, with one edge, lie as far from it as the middle of the bin
+        finite. The first and last bin, with one edge, lie as far from it as the middle of the bin
         beside."""
         e = self.values[self.offsets[f] : self.offsets[f + 1]]
         unit = max(abs(float(e[0])), abs(float(e[-1])), TINY)

@@ -128,7 +128,6 @@ def walked_at_once(n_rows: int, budget: int) -> int:
 
 def truncated_tree(leaves: float, max_depth: int) -> tuple[int, int]:
     """Leaves of a random search tree of n leaves cut off at `max_depth`, and leaves at that depth.
-
     2**j P(Poisson(ln n) >= j) nodes lie j levels below the root. Trees of 40,000 rows, cut off 6 to
     20 levels below their roots, had 1.0 to 1.1 times as many nodes on data like HIGGS, and 0.6 to
     1.0 times in regression."""

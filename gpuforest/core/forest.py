@@ -465,7 +465,6 @@ def _check_tree_weights(forest: Forest) -> None:
 
 def _check_trees(forest: Forest) -> None:
     """Check that leaves are rows of the leaf table, splits are on bins, and each tree is connected.
-
     Siblings are neighbours: pairs at 1 and 2, 3 and 4, ... Every split points at a later pair of
     its tree; splits and pairs are equally many, and each pair is met: so each is met once."""
     nodes, offsets, n_bins = forest.nodes, forest.tree_offsets, forest.edges.n_bins

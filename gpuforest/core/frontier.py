@@ -26,11 +26,9 @@ class Data:
 
 @dataclass(frozen=True, eq=False)
 class Frontier:
-    """S open nodes (slots) of one depth, on the backend's device.
-
-    The rows of a split slot move to the same positions of the other half of `rows` and `weights`,
-    so slots never overwrite each other's rows. There is one half only until a slot is split.
-    """
+    """S open nodes (slots) of one depth, on the backend's device. The rows of a split slot move to
+    the same positions of the other half of `rows` and `weights`, so slots never overwrite each
+    other's rows. There is one half only until a slot is split."""
 
     tree: Annotated[Array, "i32[S]"]
     key: Annotated[Array, "u64[S]"]

@@ -91,16 +91,15 @@ class Sampling:
 
     @property
     def most_drawn(self) -> int:
-        """Limit of a group's draws in a bag, so that sums do not overflow.
-
-        More draws have a chance below 10**-30 (Chernoff's bound)."""
+        """Limit of a group's draws in a bag, so that sums do not overflow. More draws have a chance
+        below 10**-30 (Chernoff's bound)."""
         if self.distinct:
             return 1
         return min(self.n_draws, 32 + 4 * -(-self.n_draws // self.units.n_counted))
 
     @property
     def counted(self) -> np.ndarray | None:
-        """The rows of positive weight, i64[n], ascending; None if all are. Others are ignored."""
+        """The rows of positive weight, i64[n], ascending; None: all rows. Trees ignore the rest."""
         if self.weights is None or self.weights.all():
             return None
         return np.flatnonzero(self.weights)
@@ -139,10 +138,9 @@ class Sampling:
 
     @property
     def likely_bag_rows(self) -> int:
-        """Number of rows that a bag exceeds with a chance below 10**-15, by Hoeffding's bound.
-
-        The number of rows hit has a variance below n / 4, or a quarter of the squared sizes of
-        groups; draws of unequal weights hit fewer."""
+        """Number of rows that a bag exceeds with a chance below 10**-15, by Hoeffding's bound. The
+        number of rows hit has a variance below n / 4, or a quarter of the squared sizes of groups;
+        draws of unequal weights hit fewer."""
         n, draws, squares = self.units.n_counted, self.n_draws, self.n_rows
         if not draws or self.distinct or n < 2:
             return self.max_bag_rows

@@ -7,7 +7,7 @@ exact integers and straight lines stay straight. A row goes left if its sum is a
     petal length + petal width <= 81,004        coordinates, weights 1 and 1
 
 Nodes draw combinations by hash. The first feature of combination number a of a node is the a-th
-in the node's random order, as if features were tried alone; others are drawn to it.
+in the node's random order, as if features were tried alone; further features are drawn to it.
 
 A split by a combination of n features has the bin OBLIQUE_BIN + n, and as its feature the first of
 them. Its words lie among the forest's sets:
@@ -101,10 +101,9 @@ def words_for(n_features: int) -> int:
 
 
 def chances(mean: float, n_numeric: int) -> np.ndarray:
-    """P(more features than 1, 2, ...) times 2**64, u64[M], M = min(7, n_numeric - 1).
-
-    The number is one plus a binomial draw from M, with mean `mean`; sums and products have a fixed
-    order, so all machines agree."""
+    """P(more features than 1, 2, ...) times 2**64, u64[M], M = min(7, n_numeric - 1). The number is
+    one plus a binomial draw from M, with mean `mean`; sums and products have a fixed order, so all
+    machines agree."""
     most = max(min(MOST_COMBINED, n_numeric) - 1, 0)
     if not most:
         return np.zeros(0, np.uint64)

@@ -2,8 +2,8 @@
 and results become the kind of the input.
 
 Arrays on a GPU (CuPy, torch, JAX, cuDF, DLPack, `__cuda_array_interface__`) are read without a
-copy, those of other libraries on the host as NumPy arrays. A library is used only for its own
-objects, so none is imported here without need.
+copy, those of other libraries on the host as NumPy arrays. A library is used only for objects
+of its types, so it is imported at need.
 """
 
 from __future__ import annotations
@@ -146,10 +146,8 @@ def part_of(name: str) -> int:
 
 def ordered_codes(labels: Any) -> tuple[np.ndarray, tuple[Any, ...]]:
     """Positions of labels [N] among the values of their ordered type, -1: missing, and these
-    values.
-
-    Ordered types are a pandas ordered categorical, a polars Enum, an ordered Arrow dictionary. None
-    for other labels."""
+    values. Ordered types are a pandas ordered categorical, a polars Enum, an ordered Arrow
+    dictionary. None for other labels."""
     dtype = getattr(labels, "dtype", None)
     if getattr(dtype, "ordered", False):
         of_pandas = getattr(labels, "cat", labels)  # of a series, or a categorical itself
@@ -166,10 +164,9 @@ def ordered_codes(labels: Any) -> tuple[np.ndarray, tuple[Any, ...]]:
 
 
 def in_kind_of(X: Any, result: Any) -> Any:
-    """A result (host or CuPy array) as an array of X's library, on X's device.
-
-    NumPy's for X on the host (except under scikit-learn's `array_api_dispatch`), for names of
-    classes, and without CuPy; CuPy's for cuDF and for libraries without rules here."""
+    """A result (host or CuPy array) as an array of X's library, on X's device. NumPy's for X on the
+    host (except under scikit-learn's `array_api_dispatch`), for names of classes, and without CuPy;
+    CuPy's for cuDF and for libraries without rules here."""
     on_host = isinstance(result, np.ndarray)
     if on_host and (result.dtype.kind not in "biuf" or result.dtype.itemsize > 8):
         return result
@@ -314,10 +311,9 @@ def open_frame(X: Any, called: str = "X") -> Any:
 
 
 def frame_to_array(X: Any, categories: Coder | None = None) -> tuple[np.ndarray, list[Any]]:
-    """Numbers f32 or f64 [N, F] of a frame, NaN where missing, and its column names.
-
-    `categories` turns categorical columns into codes. A pandas frame of one float dtype that pandas
-    holds in one block is not copied."""
+    """Numbers f32 or f64 [N, F] of a frame, NaN where missing, and its column names. `categories`
+    turns categorical columns into codes. A pandas frame of one float dtype that pandas holds in one
+    block is not copied."""
     frame, categorical = open_frame(X), frozenset() if categories is None else categories.features
     names, dtype = list(frame.columns), frame_dtype(frame, categorical)
     if frame.implementation.is_pandas() and len(names) and not categorical:
@@ -347,9 +343,8 @@ def frame_to_array(X: Any, categories: Coder | None = None) -> tuple[np.ndarray,
 
 
 def frame_dtype(frame: Any, categorical: Collection[int] = ()) -> type:
-    """The dtype of a frame's numbers: float32 if every column fits it exactly, else float64.
-
-    An error names a column that is neither categorical, numeric, boolean, empty nor of objects."""
+    """The dtype of a frame's numbers: float32 if every column fits it exactly, else float64. An
+    error names a column that is neither categorical, numeric, boolean, empty nor of objects."""
     import narwhals.stable.v2 as nw
 
     short = nw.Float32 | nw.Boolean | nw.Int8 | nw.Int16 | nw.UInt8 | nw.UInt16
@@ -378,9 +373,8 @@ def frame_dtype(frame: Any, categorical: Collection[int] = ()) -> type:
 
 
 def object_numbers(column: np.ndarray, name: str, text: bool = False) -> np.ndarray:
-    """Numbers f64[N] of Python objects [N]; None and pandas' NA are NaN.
-
-    Any other object is an error that names the column; with `text` strings may hold numbers."""
+    """Numbers f64[N] of Python objects [N]; None and pandas' NA are NaN. Any other object is an
+    error that names the column; with `text` strings may hold numbers."""
     NA = getattr(sys.modules.get("pandas"), "NA", None)  # without pandas there is none
     types = set(map(type, column))
     try:

@@ -109,7 +109,7 @@ class BinnedData:
             finds itself. It matters above 200,000 rows.
         path : path-like, default=None
             A folder to write to, which `BinnedData.load` opens again. The codes stay in a file
-            there, of which only the parts in use are in memory. The folder appears when all is
+            there; memory holds only the parts in use. The folder appears when all is
             written; one that exists is refused.
         n_jobs : int or None, default=None
             Threads; None: as of the estimators.

@@ -35,7 +35,6 @@ class Block(NamedTuple):
 
 class Blocks:
     """A source of blocks that gives the same ones at each iteration; an iterator too with `once`.
-
     Source and columns as in `BinnedData.from_blocks`. `n_rows`: rows of Parquet files, 0 if
     unknown."""
 

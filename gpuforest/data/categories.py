@@ -1,7 +1,7 @@
 """Columns of strings, or of chosen numbers, become category codes.
 
-A column is factorized into its distinct values and their positions, so only the values, of which
-there are few, are ever Python objects. A fit learns the list of a feature's categories, and
+A column is factorized into its distinct values and their positions, so only these few values
+are ever Python objects. A fit learns the list of a feature's categories, and
 prediction looks values up in it. A category code is a position in this list, 0 .. n - 1; n stands
 for any other value, and NaN for a missing one, see `binning.BinEdges`. A feature of many
 categories does not list those of few rows: they are other values, in training too.
@@ -79,10 +79,9 @@ class Tally:
         return Tally(list(position), rows, weights, whole, order, codes)
 
     def categories(self, name: str, fewest: int, split: str) -> tuple[Any, ...]:
-        """The categories of the column `name`, sorted or in the order of the dtype.
-
-        Categories without weight are left out; if there are more than `ALWAYS_KEPT`, also those of
-        less than `fewest` rows (a weight w counts as w rows). `split`: see `categorical_split`."""
+        """The categories of the column `name`, sorted or in the order of the dtype. Categories
+        without weight are left out; if there are more than `ALWAYS_KEPT`, also those of less than
+        `fewest` rows (a weight w counts as w rows). `split`: see `categorical_split`."""
         if len({isinstance(value, str) for value in self.values}) > 1:
             raise ValueError(
                 f"{name} mixes strings and numbers as categories: make all of them strings"
@@ -116,13 +115,11 @@ class Tally:
 
 class CategoryReader:
     """Turns columns into category codes, and learns the categories where they are not known.
-
     `wanted` is what a user passes as `categorical_features`, and is ignored where the categories of
     a fitted forest are known; `fewest` is of `Tally.categories`, `weights` [N] or None what the
     user passes. `features` are the categorical ones, `categories` those of the features that were
     read, and `split` is of `Tally.categories`. With `only_counts` columns are not encoded:
-    `tallies` count their values, and keep where they are if `split` may ask for statistics.
-    """
+    `tallies` count their values, and keep where they are if `split` may ask for statistics."""
 
     def __init__(
         self, wanted: Any = None, known: dict[int, Any] | None = None, fewest: int = 1,
@@ -227,10 +224,9 @@ def _named(wanted: list[str], names: list[Any] | None) -> list[int]:
 
 
 def factorize(column: Any, name: str) -> Factor:
-    """Distinct values and positions of a column (array [N] or series of narwhals).
-
-    Only object arrays make a Python object of each row. A value that is no string, finite number or
-    truth value is an error that names the column."""
+    """Distinct values and positions of a column (array [N] or series of narwhals). Only object
+    arrays make a Python object of each row. A value that is no string, finite number or truth value
+    is an error that names the column."""
     try:
         if isinstance(column, np.ndarray):
             codes, values = _factorize_array(column)
@@ -315,7 +311,7 @@ def _factorize_array(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _factorize_plain(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The result of pandas.factorize, but for the order of the values."""
+    """The result of pandas.factorize, except for the order of the values."""
     if column.dtype.kind != "O":
         values, codes = np.unique(column, return_inverse=True)
         if column.dtype.kind == "f" and len(values) and np.isnan(values[-1]):

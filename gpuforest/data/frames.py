@@ -31,7 +31,6 @@ MAX_CLASSES = 20  # an integer target with more distinct values is a quantity
 
 def read_frame(path: str | Path, reading: Reading | None = None, text: Collection[str] = ()) -> Any:
     """Read CSV or Parquet (file, folder, pattern, or "-": standard input) as a frame of narwhals.
-
     `text` names columns of strings that may look like numbers."""
     name, reading = str(path), reading or Reading()
     with stage("load"):
@@ -60,7 +59,7 @@ def _read_file(name: str, reading: Reading, text: Collection[str]) -> Any:
         if isinstance(error, OSError) and error.errno is not None:  # not of what is in the file
             raise
         raise ValueError(f"{name} is no whole compressed file: {error}") from error
-    # as pandas calls those without a name
+    # as pandas calls columns without a name
     names = [column.strip() or f"Unnamed: {i}" for i, column in enumerate(names)]
     require_unique(names, name)
     columns = typed(columns, reading, [column in text for column in names])
@@ -151,10 +150,9 @@ EXAMPLE = "2020-12-31 or 2020-12-31T23:59:59"
 
 
 def with_date_parts(frame: Any, names: Sequence[str], form: str = "") -> Any:
-    """The frame of narwhals with four numbers in place of each of these dates.
-
-    `when` becomes `when_year`, `when_month` (1 to 12), `when_weekday` (0: Monday) and
-    `when_seconds` (since 1970, in UTC without a zone). `form`: see `Reading.date_format`."""
+    """The frame of narwhals with four numbers in place of each of these dates. `when` becomes
+    `when_year`, `when_month` (1 to 12), `when_weekday` (0: Monday) and `when_seconds` (since 1970,
+    in UTC without a zone). `form`: see `Reading.date_format`."""
     import narwhals.stable.v2 as nw
 
     if not names:
@@ -234,7 +232,6 @@ def load_table(
     text: Collection[str] = (), **parts: Any,
 ) -> Table:  # fmt: skip
     """Read a file to train on or to test with; parameters as of `read_frame` and `split_columns`.
-
     Errors name the fault of the file, or the column that is absent or unfit for its part."""
     others: dict[Any, str] = dict.fromkeys(_names(target), "the target")
     others |= {parts.get("weight"): "the weight"}

@@ -271,7 +271,7 @@ class Rows:
         for name, parts in self._labels.items():
             if (labels := getattr(block, name)) is not None:
                 values, self._ordered[name] = validation.read_labels(labels, self.n_rows, name)
-                validation.number_labels(values, name)  # none is missing
+                validation.number_labels(values, name)  # no value is missing
                 parts.append(values)
 
     @property

@@ -102,10 +102,9 @@ class OrderedTarget:
 
     @cached_property
     def order(self) -> tuple[np.ndarray, np.ndarray]:
-        """The rows in their order i64[N], and each row's place i64[N].
-
-        Counted rows are sorted by the hash of their number, groups stand at the least place of
-        their rows, rows of weight zero come last."""
+        """The rows in their order i64[N], and each row's place i64[N]. Counted rows are sorted by
+        the hash of their number, groups stand at the least place of their rows, rows of weight zero
+        come last."""
         n = len(self.counted)
         key = hashing.hash_at(np.full(1, self.seed, np.uint64), hashing.ORDERED)
         counted = self.counted[np.argsort(hashing.hash_at(key, np.arange(n, dtype=np.uint64)))]
@@ -121,9 +120,7 @@ class OrderedTarget:
     @cached_property
     def moments(self) -> tuple[np.ndarray, float]:
         """Numbers as integers i64[N], zero for uncounted rows, and a power of two above their
-        sizes.
-
-        Divided by the power they lie between -1 and 1, where float32 is finest."""
+        sizes. Divided by the power they lie between -1 and 1, where float32 is finest."""
         y, total = self.y[self.counted].astype(np.float64)[:, None], 4 * int(self.weight.sum())
         moments = np.zeros(len(self.y), np.int64)
         moments[self.counted] = encode_moments(y, total)[1][:, 0]
@@ -136,11 +133,9 @@ class OrderedTarget:
         return np.minimum(np.searchsorted(present, self.y), len(present) - 1), len(present)
 
     def integers(self, codes: np.ndarray, n: int) -> tuple[np.ndarray, float]:
-        """What is averaged for a feature of n categories: integers i64[N], and their scale.
-
-        Two classes are 0 and 1. More have the scores by which the categories' shares of them differ
-        most, as for splits by sets: the first principal direction of the shares.
-        """
+        """What is averaged for a feature of n categories: integers i64[N], and their scale. Two
+        classes are 0 and 1. More have the scores by which the categories' shares of them differ
+        most, as for splits by sets: the first principal direction of the shares."""
         if not self.n_classes:
             return self.moments
         y, n_classes = self.labels
@@ -192,9 +187,7 @@ def prior_of(
     weights: np.ndarray, sums: np.ndarray, squares: float, n_rows: int
 ) -> tuple[int, int] | None:
     """Weight of the prior, and weight times the mean of all rows, as integers; None: categories do
-    not differ.
-
-    The weight is the variance within categories divided by that between them, in rows.
+    not differ. The weight is the variance within categories divided by that between them, in rows.
 
     weights, sums : i64[n], of the categories
     squares : the sum of all squares
@@ -240,9 +233,8 @@ def replace_categories(
     X: np.ndarray, categories: Categories, categorical_split: str,
     make_target: Callable[[], OrderedTarget],
 ) -> tuple[Categories, Statistics]:  # fmt: skip
-    """Write statistics over the codes of categorical features of X [N, F].
-
-    Returns the categories of the other features, and the statistics."""
+    """Write statistics over the codes of categorical features of X [N, F]. Returns the categories
+    of the other features, and the statistics."""
     if not any(has_statistics(categorical_split, len(known)) for known in categories.values()):
         return categories, {}
     target = make_target()

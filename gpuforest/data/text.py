@@ -5,7 +5,7 @@ pyarrow takes the files that it finds no fault with. Python's csv module reads t
 as slowly, and says which line is wrong.
 
     text                          becomes
-    "1", "-7", "", "4"            float64: 1, -7, NaN, 4 (int64 where none is missing)
+    "1", "-7", "", "4"            float64: 1, -7, NaN, 4 (int64 if no value is missing)
     "1.5", "2e-3", "inf"          float64
     "true", "False"               booleans
     anything else                 strings, just as they are
@@ -79,9 +79,7 @@ class Reading:
 
 def typed(columns: list[Any], reading: Reading, as_text: list[bool]) -> list[Any]:
     """Columns of text [N] (pyarrow.ChunkedArrays) as float64, int64, bool or dictionaries of
-    strings.
-
-    Columns marked `as_text` stay text. The list is emptied, to free memory."""
+    strings. Columns marked `as_text` stay text. The list is emptied, to free memory."""
     size, results = max(1, GROUP // max(1, len(columns[0]))) if columns else 1, []
     for i in range(0, len(columns), size):
         group = columns[i : i + size]
@@ -130,7 +128,7 @@ def _typed_arrow(columns: list[Any], reading: Reading, as_text: list[bool]) -> l
 def _arrow_numbers(
     bare: Any, reading: Reading, n: int, every: Callable[[Any], np.ndarray]
 ) -> tuple[Any, Any, np.ndarray, np.ndarray]:
-    """Trimmed text of n columns as f64 and as i64, and which columns are such numbers."""
+    """Trimmed text of n columns as f64 and as i64, and which columns are numbers."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -262,7 +260,7 @@ def _check_end(file: IO[bytes], columns: list[Any], name: str) -> None:
             raise ValueError(f"{name} is no CSV file: a quotation mark is never closed")
 
 
-NEARLY = 0.9  # a column of which this share of rows holds numbers is nearly all numbers
+NEARLY = 0.9  # a column with this share of numbers is nearly all numbers
 HALF, FEW = 0.5, 3  # or this share, if the other rows hold at most FEW values
 LOOKED_AT = 10_000  # distinct values
 SIGNS = "$€£¥%"

@@ -64,10 +64,8 @@ def check_table(
     estimator: Any, X: Any, backend: Backend, known: dict[int, Any] | None = None
 ) -> Array:
     """X as a real array [N, F] of any layout; NaN is missing, infinities as the estimator takes
-    them.
-
-    The result is on the host, or on the backend's device if X was there without categories. known :
-    categories learned from other rows in this fit, see `BinEdges.known`"""
+    them. The result is on the host, or on the backend's device if X was there without categories.
+    known : categories learned from other rows in this fit, see `BinEdges.known`"""
     if known is None:
         known = estimator.forest_.edges.known
     return read_table(estimator, X, backend, CategoryReader(known=known), reset=False)[0]

@@ -30,10 +30,9 @@ HASHES_AT_ONCE = 2**20
 
 
 def impurity_importances(forest: Forest, criterion: Criterion) -> np.ndarray:
-    """Importances f64[F] that add up to one, or zeros if no split gained anything.
-
-    As in scikit-learn each tree's are normalised, averaged (boosted trees by weight), and
-    normalised again."""
+    """Importances f64[F] that add up to one, or zeros if no split gained anything. As in
+    scikit-learn each tree's are normalised, averaged (boosted trees by weight), and normalised
+    again."""
     total = np.zeros(forest.edges.n_features)
     weights = np.ones(forest.n_trees)
     if forest.tree_weights is not None and forest.tree_weights.any():
@@ -56,9 +55,8 @@ def importance_spread(estimator: Any) -> np.ndarray | None:
 
 
 def tree_gains(forest: Forest, criterion: Criterion, first: int, last: int) -> np.ndarray:
-    """Score gained by each feature's splits in the trees first .. last - 1, i64[t, F].
-
-    In units of a power of two, so that the order of sums does not matter."""
+    """Score gained by each feature's splits in the trees first .. last - 1, i64[t, F]. In units of
+    a power of two, so that the order of sums does not matter."""
     gains = split_gains(forest, criterion, first, last)
     most = int(np.diff(forest.tree_offsets[first : last + 1]).max())
     bits = 62 - most.bit_length() - math.frexp(gains.max())[1]
@@ -84,7 +82,6 @@ def split_gains(
 
 def gains_by_features(forest: Forest, first: int, last: int, gains: np.ndarray) -> np.ndarray:
     """Sums over each feature's splits of gains i64[m] or f64[m]: [t, F] of the same dtype.
-
     Combinations share gains by weight; the remainder of a division of integers is the first
     feature's."""
     F, offsets = forest.edges.n_features, forest.tree_offsets[first : last + 1]
@@ -113,9 +110,8 @@ def gains_by_features(forest: Forest, first: int, last: int, gains: np.ndarray) 
 def unbiased_importances(
     forest: Forest, matrix: BinnedMatrix, y: np.ndarray, sampling: Sampling, backend: Backend
 ) -> np.ndarray:
-    """Gain of each feature's splits for the rows out of bag, f64[F, T], see `oob_gains`.
-
-    NaN for a tree whose bag has all rows. Rows of weight zero do not count.
+    """Gain of each feature's splits for the rows out of bag, f64[F, T], see `oob_gains`. NaN for a
+    tree whose bag has all rows. Rows of weight zero do not count.
 
     y : i32[N, 1] class codes or i64[N, K] moments"""
     y, T = to_host(y), forest.n_trees
@@ -158,7 +154,7 @@ def _leaf_sums(
 def oob_gains(forest: Forest, first: int, last: int, sums: np.ndarray) -> np.ndarray:
     """What each split of the trees first .. last - 1 gains for other rows, f64[m], 0 for leaves.
 
-    With p for the shares of classes in the bag, and o for those of the other rows, of which n are
+    With p for the shares of classes in the bag, and o for shares in the n other rows
     in the node, a node's impurity is 1 - sum(p o). A split gains
 
         n_left sum(p_left o_left) + n_right sum(p_right o_right) - n sum(p o).
@@ -197,10 +193,9 @@ def permutation_decreases(
     groups: list[list[int]] | None = None,
 ) -> np.ndarray:  # fmt: skip
     """Fall of each tree's score when a feature, or a group of features, is permuted, f64[F or
-    groups, T].
-
-    Rows of positive weight out of the tree's bag are scored; one hashed order serves all features
-    of a tree. Zero for features without a split; NaN for trees whose bag has all rows."""
+    groups, T]. Rows of positive weight out of the tree's bag are scored; one hashed order serves
+    all features of a tree. Zero for features without a split; NaN for trees whose bag has all
+    rows."""
     T = forest.n_trees
     groups = [[f] for f in range(matrix.n_features)] if groups is None else groups
     decreases = np.zeros((len(groups), T))
@@ -285,9 +280,7 @@ def with_shadows(
     codes: np.ndarray, edges: BinEdges, features: np.ndarray, key: np.ndarray
 ) -> tuple[np.ndarray, BinEdges, np.ndarray]:
     """Codes [n + m, N] of n features and m shadows, their edges, and the feature of each, i64[n +
-    m].
-
-    m >= n and m >= FEWEST_SHADOWS: few features have several shadows each. See `round_key`."""
+    m]. m >= n and m >= FEWEST_SHADOWS: few features have several shadows each. See `round_key`."""
     again = np.resize(features, max(len(features), FEWEST_SHADOWS))
     sources = np.concatenate([features, again])
     all_edges = edges_of_features(edges, sources)
@@ -311,12 +304,10 @@ def edges_of_features(edges: BinEdges, features: np.ndarray) -> BinEdges:
 
 def decided(hits: np.ndarray, n_rounds: int, alpha: float) -> tuple[np.ndarray, np.ndarray]:
     """Which features beat the best shadow more often than a fair coin, and which less often,
-    bool[F] each, from the rounds i64[F] in which each beat all shadows.
-
-    A binomial test of each feature, corrected twice: for the number of features, so that of those
-    called different a share of `alpha` is wrong on average (Benjamini and Hochberg 1995), and for
-    the number of rounds, after each of which they are tested again (Bonferroni).
-    """
+    bool[F] each, from the rounds i64[F] in which each beat all shadows. A binomial test of each
+    feature, corrected twice: for the number of features, so that of those called different a share
+    of `alpha` is wrong on average (Benjamini and Hochberg 1995), and for the number of rounds,
+    because each round tests them again (Bonferroni)."""
     from scipy.stats import binom, false_discovery_control  # slow to import
 
     def is_rare(chances: np.ndarray) -> np.ndarray:

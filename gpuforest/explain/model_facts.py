@@ -80,7 +80,7 @@ def score_name(estimator: Any) -> str:
 
 
 def changed_settings(estimator: Any) -> dict[str, Any]:
-    """The parameters that are not the defaults, but for those that say where it runs."""
+    """The parameters that differ from the defaults, except where the model runs."""
     return {
         name: getattr(estimator, name)
         for name, parameter in signature(type(estimator)).parameters.items()

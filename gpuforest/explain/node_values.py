@@ -67,10 +67,9 @@ def bounded_means(
 def with_leaf_impurity(
     forest: Forest, training: Training, backend: Backend, y: Array, criterion: criteria.Criterion
 ) -> Forest:
-    """A regression tree with the impurity of its leaves; y : targets f64[N] or f64[N, K].
-
-    Impurity is the weighted mean of squared deviations, or half the Poisson deviance, summed on the
-    host in the order of the rows, so every backend finds the same."""
+    """A regression tree with the impurity of its leaves; y : targets f64[N] or f64[N, K]. Impurity
+    is the weighted mean of squared deviations, or half the Poisson deviance, summed on the host in
+    the order of the rows, so every backend finds the same."""
     matrix, sampling = training.matrix, training.sampling
     y = to_host(y).reshape(len(matrix.codes), -1)
     nodes = backend.asnumpy(backend.apply(forest, matrix.codes))[:, 0]
@@ -88,10 +87,8 @@ def with_leaf_impurity(
 
 
 def node_impurity(forest: Forest, tree: int, criterion: criteria.Criterion) -> np.ndarray:
-    """Impurity f64[m] of each node of a tree, in scikit-learn's unit: entropy in bits.
-
-    Without `leaf_impurity` (regression forests), leaves have 0 and nodes the gains of the splits
-    below."""
+    """Impurity f64[m] of each node of a tree, in scikit-learn's unit: entropy in bits. Without
+    `leaf_impurity` (regression forests), leaves have 0 and nodes the gains of the splits below."""
     sums, inside = forest.node_sums(tree, tree + 1), slice(*forest.tree_offsets[tree : tree + 2])
     coding, values = forest.coding, forest.coding.values(sums)
     if criterion.impurity is not None:
@@ -117,7 +114,6 @@ def with_node_values(
     forest: Forest, training: Training, backend: Backend, y: Array, first: int
 ) -> Forest:
     """The forest, of trees from number `first` on, with medians and absolute errors of its nodes.
-
     Medians are of the targets f64[N] or f64[N, K], as in scikit-learn; errors are in the moments'
     unit."""
     matrix, target = training.matrix, training.target

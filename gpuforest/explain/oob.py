@@ -59,7 +59,6 @@ class OutOfBag:
 
     def add(self, forests: list[Forest], last: int, begin: int = 0) -> None:
         """Add the next trees, up to `last` - 1; `forests` hold trees from the number `begin` on.
-
         Bags are drawn again, as many at once as memory allows; this changes no bit of the sums."""
         backend, xp = self._backend, self._backend.xp
         size = max(1, backend.memory_budget // (5 * self._sampling.n_rows))  # bags, and in them
@@ -126,8 +125,7 @@ def loss_of(y: np.ndarray, weights: np.ndarray, of: criteria.Criterion | list[in
             # of counts as if one more tree gave their mean: none makes a count impossible
             more = int(not of.centred)
             return of.loss(y, (sums + more * y.mean(axis=0)) / (counts + more))
-        # as if one more tree gave all classes the same share: few trees may give a class none, of
-        # which many give it some
+        # as if one more tree gave all classes the same share: few trees may give a class no share
         parts = zip(np.split(sums, np.cumsum(of)[:-1], axis=1), y.T, of, strict=True)
         at = np.arange(len(y))
         shares = np.stack([part[at, codes] + 1 / n for part, codes, n in parts], axis=1)
@@ -166,7 +164,6 @@ def sampled_rows(seed: int, sampling: Sampling, backend: Backend) -> np.ndarray 
 
 def curve_points(n_trees: int) -> list[int]:
     """Numbers of trees to compute the error at: 1, 2, ... 8, 10, 12, 14, 16, 20, ... `n_trees`.
-
     Half of a number is in the list too, and the numbers divide well among threads."""
     steps = (m * 2**k for k in range(n_trees.bit_length()) for m in (4, 5, 6, 7))
     return [n for n in (1, 2, 3, *steps) if n < n_trees] + [n_trees]

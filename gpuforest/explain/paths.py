@@ -140,11 +140,9 @@ def decision_paths(forest: Forest, leaves: np.ndarray) -> Any:
 
 
 def average_path_length(n: np.ndarray) -> np.ndarray:
-    """The mean path length f64[...] of a random tree that isolates each of n rows, c(n).
-
-    0 for a row by itself and 1 for two; of more rows 2 H(n - 1) - 2 (n - 1) / n, with the
-    harmonic number H(i) as ln(i) + 0.5772 (Euler's constant), as in the paper.
-    """
+    """The mean path length f64[...] of a random tree that isolates each of n rows, c(n). 0 for a
+    row by itself and 1 for two; of more rows 2 H(n - 1) - 2 (n - 1) / n, with the harmonic number
+    H(i) as ln(i) + 0.5772 (Euler's constant), as in the paper."""
     n = np.asarray(n, np.float64)
     more = np.maximum(n, 3)
     mean = 2.0 * (np.log(more - 1.0) + np.euler_gamma) - 2.0 * (more - 1.0) / more
@@ -152,9 +150,8 @@ def average_path_length(n: np.ndarray) -> np.ndarray:
 
 
 def with_path_lengths(forest: Forest) -> Forest:
-    """The forest whose leaves predict path lengths: depth plus c(n) of its n rows.
-
-    Leaves of equal depth and size share a row of the leaf table, which keeps their weight."""
+    """The forest whose leaves predict path lengths: depth plus c(n) of its n rows. Leaves of equal
+    depth and size share a row of the leaf table, which keeps their weight."""
     leaf = is_leaf(forest.nodes)
     size = forest.leaf_sums[leaf_rows(forest.nodes[leaf]), 0]
     depth_and_size = np.stack([node_depths(forest)[leaf], size], axis=1)

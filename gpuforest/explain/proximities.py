@@ -35,7 +35,7 @@ def proximity_blocks(
     n_leaves = int(max(leaves.max(initial=0), others.max(initial=0))) + 1
     columns = _incidence(others, n_leaves, out).T.tocsr()
     sizes = np.diff(columns.indptr)
-    pairs = np.cumsum(sizes[leaves].sum(axis=1))  # with those that come in several trees
+    pairs = np.cumsum(sizes[leaves].sum(axis=1))  # with pairs that come in several trees
     cuts = np.flatnonzero(np.diff(pairs // PAIRS_AT_ONCE)) + 1
     ends = [*cuts.tolist(), len(leaves)]
     bits = None if out is None else np.packbits(out, axis=1)

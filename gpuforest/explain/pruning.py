@@ -86,9 +86,8 @@ def _kept_nodes(forest: Forest, keep: np.ndarray) -> np.ndarray:
 
 
 def best_first(forest: Forest, criterion: Criterion, max_leaf_nodes: int) -> Forest:
-    """Each tree as best-first growth makes it, of at most `max_leaf_nodes` >= 1 leaves.
-
-    Ties go to the node whose parent was split first, left before right."""
+    """Each tree as best-first growth makes it, of at most `max_leaf_nodes` >= 1 leaves. Ties go to
+    the node whose parent was split first, left before right."""
     gains, keep = _gains(forest, criterion), np.zeros(forest.n_nodes, bool)
     for begin, end in pairwise(forest.tree_offsets.tolist()):
         left = left_children(forest.nodes[begin:end])
@@ -128,10 +127,8 @@ def collapse_alphas(forest: Forest, criterion: Criterion) -> np.ndarray:
 
 
 def pruning_path(forest: Forest, criterion: Criterion) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Nested subtrees of a tree: alphas f64[n], decrease of impurity f64[n], leaves i64[n].
-
-    The whole tree comes first, alphas ascend from zero; equal links collapse in the order of
-    nodes."""
+    """Nested subtrees of a tree: alphas f64[n], decrease of impurity f64[n], leaves i64[n]. The
+    whole tree comes first, alphas ascend from zero; equal links collapse in the order of nodes."""
     if forest.n_trees != 1:
         raise ValueError(
             f"the forest has {forest.n_trees} trees: a pruning path is that of one tree"
@@ -164,12 +161,10 @@ def _links(
 
 def _pooled(left: list[int], gains: list[int]) -> tuple[list[int], list[int], list[int]]:
     """The blocks of splits that collapse together: `top`, the node that becomes a leaf when each
-    node's split goes (a leaf's is itself), and of each top what its block gained and its splits.
-
-    A node takes in the block below it that gains most per split while that gains no less
-    than its own does: it would not outlive the node. Below every block lie in the end
-    only weaker ones, which collapse before.
-    """
+    node's split goes (a leaf's is itself), and of each top what its block gained and its splits. A
+    node takes in the block below it that gains most per split while that gains no less than its own
+    does: it would not outlive the node. Below every block lie in the end only weaker ones, which
+    collapse before."""
     top, total, n_splits = list(range(len(left))), list(gains), [1] * len(left)
     below: dict[int, list[tuple[float, int]]] = {}  # the blocks, strongest first
     for node in reversed(range(len(left))):  # children come after their parents
@@ -279,12 +274,11 @@ def path_alphas(alphas: np.ndarray, nodes: np.ndarray) -> np.ndarray:
 def error_curve(
     trials: Sequence[Trial], ccp_alphas: np.ndarray, repeats: float = 1.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Error of pruning at each ascending alpha f64[n], and its standard error: f64[n] each.
-
-    The error is the mean loss R of the test rows of all trials by weight; its standard error
-    squared is the sum of w^2 (l - R)^2 over the squared total weight: R (1 - R) / N for classes
-    without weights (Breiman et al. 1984, 3.4.3 and 8.5). A row is tested `repeats` times on
-    average, and counts once."""
+    """Error of pruning at each ascending alpha f64[n], and its standard error: f64[n] each. The
+    error is the mean loss R of the test rows of all trials by weight; its standard error squared is
+    the sum of w^2 (l - R)^2 over the squared total weight: R (1 - R) / N for classes without
+    weights (Breiman et al. 1984, 3.4.3 and 8.5). A row is tested `repeats` times on average, and
+    counts once."""
     weights = np.concatenate([trial.weights for trial in trials])
     total, squares = math.fsum(weights), math.fsum(weights**2)
     spans = np.hstack([_spans(trial, ccp_alphas) for trial in trials])

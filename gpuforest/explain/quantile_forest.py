@@ -44,7 +44,7 @@ WAYS = {
     "nearest": (LOWER, HIGHER, LINEAR),
     "inverted_cdf": (INVERTED,),
 }
-WALK_ALL = 4  # where fewer than one in so many rows were drawn, these alone walk down a tree
+WALK_ALL = 4  # where fewer than one in this number of rows were drawn, these alone walk down a tree
 SUM_BITS = 52  # weights of all trees together stay below 2**52, which float64 holds exactly
 LEAST_BITS = 31  # a leaf weighs at least as much as it can have draws
 TASK_ROWS = 1024  # of a task of a thread at most, so that threads end together

@@ -7,11 +7,11 @@ V(c) is the target at the cumulative weight c: targets ascend, and each takes as
 from 0 to W as its row weighs. With D draws in all leaves together, one of them has the mean weight
 u = W / D, and the window of a quantile q is the interval from q (D - 1) u to q (D - 1) u + u. Then
 LINEAR is the mean of V over the window; LOWER and HIGHER are V where the window begins and ends;
-INVERTED is the least target such that it and the lesser ones weigh at least q W (Meinshausen 2006);
+INVERTED is the least target which with the lesser ones weigh at least q W (Meinshausen 2006);
 MEAN is the weighted mean of all targets. If all draws weigh the same, these are the quantiles of
 `numpy.quantile` for the list of all draws.
 
-Three rows with the targets 10, 20 and 30 and two leaves, {10, 20} and {20, 30, 30}, of which the
+Three rows with the targets 10, 20 and 30 and two leaves, {10, 20} and {20, 30, 30}; the
 last row was drawn twice. A leaf weighs 60, and a power of two in forests.
 
     weights in the leaves        30 30,  20 40
@@ -249,7 +249,6 @@ def weights_below(
     members: Members, leaves: I64s2, low: I64s2, high: I64s2, ranks: ByRank, out: I64s3
 ):  # fmt: skip
     """Write weights below two ranks and of all, draws, and numbers of ranks to `out` i64[n, K, 5].
-
     `out` holds zeros. The last row's ranks are left in ranks.at, weights up to each in
     ranks.upto."""
     for i in range(len(leaves)):

@@ -39,7 +39,6 @@ def shap_interactions(forest: Forest, X: Array, backend: Backend) -> np.ndarray:
 
 def tree_sums(forest: Forest, X: Array, backend: Backend, n_others: int = 0) -> np.ndarray:
     """Combined sums of the trees f64[N, F, K] for X [N, F], or f64[N, F * n_others, K] of pairs.
-
     Trees are added in their order, so the number of threads changes nothing."""
     cover, shape = path_covers(forest, backend.n_threads)
     n_points, points = points_for(shape[:, 0])
@@ -173,7 +172,6 @@ def columns_of(forest: Forest) -> np.ndarray:
 
 def points_for(widths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Gauss-Legendre points of each tree on 0 .. 1: number i64[T]; points and weights f64[T, 2, Q].
-
     n points are exact for polynomials of degree 2n - 1. Points of weight zero fill vectors.
 
     widths : i64[T], the most features on a path of each tree"""

@@ -374,9 +374,8 @@ def rise(nodes, h, s, n, c, first, Q, work, out):
 
 @device
 def walk(trees, t, cover, values, c, codes, first, n, Q, work, out):
-    """Add a tree's values of output c for rows first .. first + n - 1 to work.found.
-
-    Values of pairs of features go to `out`, if work.known has elements."""
+    """Add a tree's values of output c for rows first .. first + n - 1 to work.found. Values of
+    pairs of features go to `out`, if work.known has elements."""
     nodes, root, h = trees.nodes, trees.offsets[t], 0
     if nodes[root] >= LEAF:
         return

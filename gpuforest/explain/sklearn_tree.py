@@ -21,13 +21,10 @@ NO_THRESHOLDS = (
 
 class SklearnTree(Tree):  # type: ignore[misc]
     """`tree_` of a single tree: scikit-learn's nodes, and our way for rows, which is not bound to
-    float32 and knows categories.
-
-    A pickle of it is a plain `Tree`.
+    float32 and knows categories. A pickle of it is a plain `Tree`.
 
     view : the tree
-    backend : str, what rows are walked down the tree on
-    """
+    backend : str, what rows are walked down the tree on"""
 
     view: views.TreeView
     backend: str

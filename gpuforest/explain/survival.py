@@ -31,7 +31,7 @@ from gpuforest.explain import paths, quantile_forest
 R = TypeVar("R")
 
 CELLS_AT_ONCE, DRAWN_AT_ONCE = 2**21, 2**18  # of bags of trees that are looked at together
-STEPS_AT_ONCE = 2**20  # about so many steps of leaves are added up together
+STEPS_AT_ONCE = 2**20  # about this number of steps of leaves are added up together
 
 
 def person_time(event: np.ndarray, time: np.ndarray, weight: np.ndarray) -> np.ndarray:
@@ -73,7 +73,7 @@ class Steps:
     fall: np.ndarray
 
     def fit(self, forest: Forest) -> bool:
-        """Whether the risks of the leaves are those that `with_risks` finds."""
+        """Whether the risks of the leaves are equal to the risks of `with_risks`."""
         M, leaf = forest.n_nodes, is_leaf(forest.nodes)
         node, later = np.repeat(np.arange(M), np.diff(self.begin)), len(self.times) - self.time
         risks = [np.bincount(node, rises * later, M)[leaf] for rises in self.hazard.T]
@@ -124,10 +124,8 @@ def with_risks(forest: Forest, rows: quantile_forest.TrainingRows, backend: Back
 def _of_events(
     forest: Forest, rows: quantile_forest.TrainingRows, of_trees: Callable[..., R], backend: Backend
 ) -> list[R]:
-    """Results of `of_trees` for a few trees at a time.
-
-    It gets nodes u64[M] and, for each event (leaf, time, cause): node, first row, number of events,
-    draws at risk, i64[n] each."""
+    """Results of `of_trees` for a few trees at a time. It gets nodes u64[M] and, for each event
+    (leaf, time, cause): node, first row, number of events, draws at risk, i64[n] each."""
     time, cause = rows.y.T
     order = np.lexsort((np.where(cause > 0, cause, np.inf), time))  # at equal times events first
     order = order.astype(np.int32)  # and all that follows stays small
@@ -214,9 +212,8 @@ def curves(
 
 
 def concordance(event: np.ndarray, time: np.ndarray, risk: np.ndarray) -> float:
-    """Harrell's C: share of comparable pairs in which the earlier event has the higher risk.
-
-    Equal risks count one half; NaN without a pair. Harrell, Lee and Mark, "Multivariable prognostic
+    """Harrell's C: share of comparable pairs in which the earlier event has the higher risk. Equal
+    risks count one half; NaN without a pair. Harrell, Lee and Mark, "Multivariable prognostic
     models", Statistics in Medicine 15, 1996."""
     event = np.asarray(event, bool)
     order = np.unique(time, return_inverse=True)[1] * 2 + ~event  # ranks: censored ones come last

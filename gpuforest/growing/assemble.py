@@ -46,7 +46,7 @@ def grown_wave(
     """The trees of a wave from its levels and deep subtrees; `parts` is emptied, to free memory."""
     xp, coding = backend.xp, training.target.coding
     n_trees, depth, subtrees = levels[0][0].shape[0], len(levels), parts.pop()
-    # 1. the slots of all levels, one level after another, linked to those below them
+    # 1. the slots of all levels, one level after another, linked to the slots below
     *columns, sets = zip(*levels, strict=True)
     kind, sums, *splits = (xp.concat(arrays, axis=0) for arrays in columns)
     kind, *splits = (backend.asnumpy(array) for array in (kind, *splits))

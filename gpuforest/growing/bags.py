@@ -18,14 +18,11 @@ WEIGHED_AT_ONCE = 2**18  # elements of bags weighted at once, so that their scra
 
 
 def draw_bags(sampling: Sampling, seed: int, first: int, last: int, backend: Backend) -> Array:
-    """The weights of all rows in the bags of the trees first .. last - 1, i32[last - first, N].
-
-    For draw j of a tree, the hash of (bag key, j), as a fraction of 2**64, is a point in the
-    cumulative weights; the row whose share holds this point is drawn. Weight 0: out of bag.
-
-    Whole groups are drawn in the same way, and a row counts as often as its group was drawn: if
-    the rows are of the groups 1, 0 and 1, and group 1 was drawn twice, the bag is (2, 0, 2).
-    """
+    """The weights of all rows in the bags of the trees first .. last - 1, i32[last - first, N]. For
+    draw j of a tree, the hash of (bag key, j), as a fraction of 2**64, is a point in the cumulative
+    weights; the row whose share holds this point is drawn. Weight 0: out of bag. Whole groups are
+    drawn in the same way, and a row counts as often as its group was drawn: if the rows are of the
+    groups 1, 0 and 1, and group 1 was drawn twice, the bag is (2, 0, 2)."""
     xp, n = backend.xp, sampling.n_rows
     if sampling.blocks is not None:
         trees = range(first, last)
@@ -57,9 +54,8 @@ def draw_bags(sampling: Sampling, seed: int, first: int, last: int, backend: Bac
 
 
 def cutoff(blocks: np.ndarray, tree: int) -> int:
-    """The last block of time that a tree draws from.
-
-    Multiples of the golden ratio spread the cutoffs evenly over all blocks but the last."""
+    """The last block of time that a tree draws from. Multiples of the golden ratio spread the
+    cutoffs evenly over all blocks but the last."""
     return ((tree + 1) * hashing.GOLDEN % 2**64 * int(blocks.max())) >> 64
 
 
@@ -74,11 +70,10 @@ def of_past(sampling: Sampling, tree: int) -> Sampling:
 
 
 def was_drawn(sampling: Sampling, seed: int, first: int, last: int, backend: Backend) -> Array:
-    """bool[last - first, N]: True where a tree drew the row or its group; False: out of bag.
-
-    With blocks of time, rows after a tree's cutoff are out of bag if it lies in the last quarter of
-    the blocks before them: where the target drifts, older trees are worse than the forest will be
-    in the next block (measured in docs/blocks.md)."""
+    """bool[last - first, N]: True where a tree drew the row or its group; False: out of bag. With
+    blocks of time, rows after a tree's cutoff are out of bag if it lies in the last quarter of the
+    blocks before them: where the target drifts, older trees are worse than the forest will be in
+    the next block (measured in docs/blocks.md)."""
     if sampling.blocks is not None:
         known = np.array([[cutoff(sampling.blocks, t) + 1] for t in range(first, last)])
         return backend.asarray((sampling.blocks < known) | (known < 0.75 * sampling.blocks))
@@ -100,7 +95,6 @@ def tree_features(
     keys: np.ndarray, n_drawn: int, again: bool, n_features: int, backend: Backend
 ) -> Any:
     """Features drawn for trees with keys u64[T] (host), with replacement if `again`: bool[T, F].
-
     None if `n_drawn` is 0: trees have all features."""
     if not n_drawn:
         return None

@@ -21,9 +21,8 @@ NO_UNITS = np.zeros((0, 2))
 
 @dataclass(frozen=True, eq=False)
 class BoostedCoding(TargetCoding):
-    """Turns sums and leaves of boosted trees back into predictions.
-
-    Channels of a leaf: its number of rows, integer sums of gradients and of hessians.
+    """Turns sums and leaves of boosted trees back into predictions. Channels of a leaf: its number
+    of rows, integer sums of gradients and of hessians.
 
     loss : Loss
     baseline : f64[K], raw prediction before the first tree

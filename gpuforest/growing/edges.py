@@ -146,7 +146,6 @@ def _sample(
     seed: int, n_rows: int, count: int, weights: np.ndarray | None, backend: Backend | None
 ) -> np.ndarray | None:
     """The `count` rows of positive weight with the lowest hashes i64[count], ascending; None: all.
-
     A hash depends on the seed and the row's number, so blocks can be sampled in any order."""
     rows = _weighing_rows(weights)
     n = n_rows if rows is None else len(rows)

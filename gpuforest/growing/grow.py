@@ -39,7 +39,6 @@ def grow(
     training: Training, backend: Backend, begin: int, n_trees: int, prune: Prune | None = None
 ) -> list[Forest]:
     """Grow the trees begin .. n_trees - 1 of the seed wave by wave, as memory allows; see `merged`.
-
     `prune` cuts a wave back as soon as it has grown: unpruned trees of one wave are in memory."""
     n_new = n_trees - begin
     if not n_new:  # max_features="oob" may have grown all of them

@@ -16,7 +16,7 @@ from gpuforest.core.bins import BinEdges, Categories
 # Trees draw their rows from this number of rows, or from eight times the rows of a tree if that is
 # more. A fit looks at no other rows, however many there are
 POOL_ROWS = 2**15
-EVEN_BINS = 1023  # of "auto", but for features with long tails
+EVEN_BINS = 1023  # of "auto", except for features with long tails
 # Bins wanted for the middle half of a feature's values; EVEN_BINS give them if the range is at most
 # 16 times as wide. With 16 bins the ROC AUC among long tails was lower than that of exact cuts
 BINS_OF_HALF = 64
@@ -24,14 +24,12 @@ LOOKED_AT = 2048  # rows, evenly spaced, that say how wide the middle half is
 
 
 def even_edges(X: Any, max_bins: int | str, categories: Categories, backend: Backend) -> BinEdges:
-    """Bins of equal width between the least and the largest value of each feature.
-
-    A cut is drawn from a node's bins with the same chance for each. Where bins are equally wide,
-    it is uniform between the node's least and largest value, as in the paper, up to the width of
-    a bin. Bins by quantiles would make cuts between inliers as likely as cuts next to an anomaly.
-    max_bins="auto" means `EVEN_BINS`, and more where a few values lie so far out that all others
-    would share a few bins. X [N, F] may be sparse, or lie on the backend's device.
-    """
+    """Bins of equal width between the least and the largest value of each feature. A cut is drawn
+    from a node's bins with the same chance for each. Where bins are equally wide, it is uniform
+    between the node's least and largest value, as in the paper, up to the width of a bin. Bins by
+    quantiles would make cuts between inliers as likely as cuts next to an anomaly. max_bins="auto"
+    means `EVEN_BINS`, and more where a few values lie so far out that all others would share a few
+    bins. X [N, F] may be sparse, or lie on the backend's device."""
     columns, kinds = [], np.zeros(X.shape[1], np.uint8)
     low, high = _ranges(X, backend)
     for f, n_bins in enumerate(_bins_of(X, max_bins, low, high, backend)):
@@ -87,12 +85,9 @@ def _host(array: Any, backend: Backend) -> np.ndarray:
 
 
 def pool_of(seed: int, n_rows: int, n_drawn: int, weights: np.ndarray | None) -> np.ndarray | None:
-    """The rows that trees draw theirs from, i64[...]; None: all.
-
-    Of equal weights each row comes once, and rows ascend; those of weight zero are not there.
-    Others are drawn with replacement, with chances in proportion to their weights i32[n_rows], so
-    that a row of weight two is as two rows. A tree draws `n_drawn` rows.
-    """
+    """The rows that trees draw from, i64[...]; None: all. Of equal weights each row of positive
+    weight comes once, and rows ascend. Else rows are drawn with replacement, with chances in
+    proportion to their weights."""
     size = max(POOL_ROWS, 8 * n_drawn)
     counted = np.arange(n_rows) if weights is None else np.flatnonzero(weights)
     if weights is None or bool((weights[counted] == weights[counted[0]]).all()):

@@ -122,9 +122,7 @@ def smaller(
     what: str,
 ) -> tuple[Backend, MemoryEstimate]:  # fmt: skip
     """The backend with less memory or fewer threads, so that the estimate fits the limit; the
-    estimate.
-
-    If even the way `how` exceeds it, a ValueError says `what` to lower."""
+    estimate. If even the way `how` exceeds it, a ValueError says `what` to lower."""
     estimates = []
     for changed in _smaller(backend):
         estimates.append(estimate_on(changed))

@@ -73,9 +73,8 @@ def _by_trees(forest: Forest, codes: Array, backend: Backend) -> Array:
 
 
 def _medians(values: Array, weights: Array, xp: Any) -> Array:
-    """Weighted median of each row of values f64[N, T], weights i64[T]: f64[N, 1].
-
-    The least value at which half of all weight is reached."""
+    """Weighted median of each row of values f64[N, T], weights i64[T]: f64[N, 1]. The least value
+    at which half of all weight is reached."""
     N, T = values.shape
     order = xp.argsort(values, axis=1, stable=True)
     sorted_weights = xp.reshape(xp.take(weights, xp.reshape(order, (-1,))), (N, T))

@@ -29,10 +29,8 @@ def boost(
     weights: np.ndarray, n_rounds: int, grow_round: Callable[[int, np.ndarray], Round | None]
 ) -> list[tuple[float, float]]:
     """Grow trees in rounds from weights f64[N] that sum to one; returns (weight, error) of each
-    tree.
-
-    Rounds end with a tree without error, a tree no better than chance (no `Round`), or weights that
-    are infinite or all zero."""
+    tree. Rounds end with a tree without error, a tree no better than chance (no `Round`), or
+    weights that are infinite or all zero."""
     rounds: list[tuple[float, float]] = []
     counted, total = weights > 0, sum_of(weights)
     for t in range(n_rounds):

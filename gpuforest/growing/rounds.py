@@ -50,10 +50,9 @@ def refuse_overflow(y: np.ndarray, weight: np.ndarray | None) -> None:
 
 
 def warn_of_lost_precision(b: Boosting, baseline: np.ndarray) -> None:
-    """Warn if rounding gradients will make a fit worse; baseline : f64[K].
-
-    Outliers need no warning: with the squared error they decide the splits long before gradients
-    are rounded. Units a thousand times coarser gave fits as good as exact gradients."""
+    """Warn if rounding gradients will make a fit worse; baseline : f64[K]. Outliers need no
+    warning: with the squared error they decide the splits long before gradients are rounded. Units
+    a thousand times coarser gave fits as good as exact gradients."""
     if (b.y == b.y[0]).all():
         return  # nothing to learn
     sample = slice(None, None, -(-b.n_rows // LOOK_ROWS))

@@ -42,7 +42,6 @@ def encode_moments(
     y: Array, total_weight: int, *, centred: bool = True, backend: Backend | None = None
 ) -> tuple[TargetCoding, Array]:
     """Coding and moments i64[N, K] of targets f64[N, K], on the backend's device or the host.
-
     Integer weights of a tree's rows sum to `total_weight` at most; `centred` False keeps zero at
     zero, for Poisson deviance."""
     xp = np if backend is None else backend.xp
@@ -75,9 +74,7 @@ def typical_ranges(
     y: Array, limits: np.ndarray, backend: Backend | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Middle and width f64[K] of the narrowest range with half of the distinct values of y f64[N,
-    K].
-
-    All rows are read only if the sample's range is narrow compared with the limits f64[K]."""
+    K]. All rows are read only if the sample's range is narrow compared with the limits f64[K]."""
     host = np.asarray if backend is None else backend.asnumpy
     sample = host(y[:: -(-y.shape[0] // LOOK_ROWS), ...])
     middle, width = np.zeros((2, y.shape[1]))
@@ -98,10 +95,9 @@ def _narrowest_half(values: np.ndarray) -> tuple[float, float]:
 
 
 def integer_weights(weights: np.ndarray, most: int = MAX_TOTAL_WEIGHT) -> np.ndarray:
-    """User weights f64[N] >= 0 as integers i32[N]; whole numbers are kept.
-
-    Others are scaled by a power of two to a total of at most `most`, positive ones stay positive.
-    Negative, infinite or all-zero weights are a ValueError: kernels would not end."""
+    """User weights f64[N] >= 0 as integers i32[N]; whole numbers are kept. Other weights are scaled
+    by a power of two to a total of at most `most`, and positive ones stay positive. Negative,
+    infinite or all-zero weights are a ValueError: kernels would not end."""
     try:
         total = exact_sum(weights[rows] for rows in blocks(len(weights)))
     except OverflowError:

@@ -32,11 +32,9 @@ LEFT_FREE = 1 / 16  # of free memory, for other users of the device
 
 @cache
 def module(operation: str, macros: tuple[tuple[str, str], ...], device: int) -> Any:
-    """A compiled module. A loaded module belongs to its device, so each device has its own.
-
-    Macros are lines of the source and not options, because CuPy compiles an empty source, in some
-    30 ms, for each new set of options.
-    """
+    """A compiled module. A loaded module belongs to its device, so each device has its own. Macros
+    are lines of the source and not options, because CuPy compiles an empty source, in some 30 ms,
+    for each new set of options."""
     text = "".join(f"#define {name} {value}\n" for name, value in macros) + cuda_source(operation)
     return cupy.RawModule(code=text, options=OPTIONS, backend="nvrtc")
 
@@ -48,9 +46,8 @@ def function(operation: str, name: str, macros: tuple[tuple[str, str], ...], dev
 
 
 def bytes_to_give() -> int:
-    """Bytes that CuPy's allocator has left: free memory plus pool, up to the pool's limit.
-
-    Other allocators, such as RMM's, report none: then the largest array that they give."""
+    """Bytes that CuPy's allocator has left: free memory plus pool, up to the pool's limit. Other
+    allocators, such as RMM's, report none: then the largest array that they give."""
     free, total = map(int, cupy.cuda.runtime.memGetInfo())
     allocator = cupy.cuda.get_allocator()
     pool = getattr(allocator, "__self__", None)

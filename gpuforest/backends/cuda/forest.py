@@ -83,11 +83,9 @@ class CudaBackend(CudaLevels):
         return plan.rows
 
     def deep_plan(self, training: Training) -> DeepPlan:
-        """The plan of the deep phase.
-
-        Four small blocks share a multiprocessor if many rows fit, because few warps wait for each
-        other; else two, or one. They have as many warps as the registers allow. Codes stay in
-        global memory if rows are too wide."""
+        """The plan of the deep phase. Four small blocks share a multiprocessor if many rows fit,
+        because few warps wait for each other; else two, or one. They have as many warps as the
+        registers allow. Codes stay in global memory if rows are too wide."""
         size = targets_of(self.xp, training).at.itemsize
         for blocks, share, least in ((4, 4, 900), (2, 2, 512), (2, 1, 256), (2, 2, 64)):
             limit = self.shared_share(share)
@@ -281,9 +279,8 @@ def plan_of(
 
 
 def cells_of(training: Training, limit: int, warps: int) -> int:
-    """Bytes for histograms of a feature per warp, or for counts of codes to sort by; or 0.
-
-    With categorical or combined features rows are always sorted."""
+    """Bytes for histograms of a feature per warp, or for counts of codes to sort by; or 0. With
+    categorical or combined features rows are always sorted."""
     C, B = training.n_channels, training.grown_codes
     words = (C if training.target.coding.is_classes else 2 * C - 1) + training.rules.count_rows
     histogram, counts = 4 * words * (-(-B // CELLS) * CELLS), 4 * warps * B

@@ -111,7 +111,6 @@ class CudaLaunches(Backend):
         macros: dict[str, str] | None = None, threads: int = constants.THREADS, shared: int = 0,
     ) -> Callable[[], None]:  # fmt: skip
         """A reusable launch of a kernel: numbers become 64-bit, records structs; keep the arrays.
-
         TypeError: an array has another type than the kernel reads."""
         macros, declared = macros or {}, source.parameters(operation)[name]
         values = []
@@ -156,9 +155,8 @@ class CudaLaunches(Backend):
         self, values: Array, begin: Array | None = None, *, size: int = 1, stride: int = 1,
         total: Array | None = None,
     ) -> Array:  # fmt: skip
-        """Running sums i64[S + 1], from 0 on, of every `stride`-th value of i64[...].
-
-        With `begin`, of the numbers of tiles of `size` in the ranges from begin[s] to values[s].
+        """Running sums i64[S + 1], from 0 on, of every `stride`-th value of i64[...]. With `begin`,
+        of the numbers of tiles of `size` in the ranges from begin[s] to values[s].
 
         total : i64[1], also gets the sum of all, or None"""
         S = -(-values.shape[0] // stride)
@@ -222,10 +220,9 @@ def macros_of(codes: Array | None = None, **values: Any) -> dict[str, str]:
 
 
 def label_fits(training: Training) -> bool:
-    """True if a row's class code is stored in the padding of its codes and read along with them.
-
-    A read takes a sector of 32 bytes, and the padding's sector should hold one of the features that
-    a node tries, on average. Else a small array of class codes stays better in the cache."""
+    """True if a row's class code is stored in the padding of its codes and read along with them. A
+    read takes a sector of 32 bytes, and the padding's sector should hold one of the features that a
+    node tries, on average. Else a small array of class codes stays better in the cache."""
     codes, F = training.matrix.codes, training.n_features
     beside = F % (32 // codes.itemsize)  # features in the sector of the padding
     room = codes.shape[1] > F and training.n_channels <= 256**codes.itemsize
@@ -234,10 +231,8 @@ def label_fits(training: Training) -> bool:
 
 def targets_of(xp: Any, training: Training) -> structs.Targets:
     """The targets where random rows are best read: class codes in the padding (`label_fits`) or
-    apart.
-
-    They are kept as long as the target. The padding holds one target at a time; a second one for
-    the same matrix gets an array."""
+    apart. They are kept as long as the target. The padding holds one target at a time; a second one
+    for the same matrix gets an array."""
     target, matrix = training.target, training.matrix
     if not target.coding.is_classes:
         return own_targets(training, target.y)
@@ -280,9 +275,8 @@ def slot_bytes(training: Training) -> int:
 
 
 def histogram_group(training: Training, k: int, share: int, most: int) -> tuple[int, int, int]:
-    """Histograms (of k) that a block holds, 32-bit words of a bin, bytes of a histogram.
-
-    A block has at most `most` bytes of memory; two blocks of `share` bytes fit a multiprocessor."""
+    """Histograms (of k) that a block holds, 32-bit words of a bin, bytes of a histogram. A block
+    has at most `most` bytes of memory; two blocks of `share` bytes fit a multiprocessor."""
     C, is_classes = training.n_channels, training.target.coding.is_classes
     # a word for a class, the weight or the count, two for a moment
     words = (C if is_classes else 2 * C - 1) + training.rules.count_rows

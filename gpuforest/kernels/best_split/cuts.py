@@ -114,9 +114,8 @@ def may_part(n_left, a_left, n, a, limits):
 
 @device
 def draw_cut(key, f, low, high, bins):
-    """A random cut between the first and the last bin with rows, and the side of missing values.
-
-    If one bin alone holds rows, the cut separates it from missing values: they go right."""
+    """A random cut between the first and the last bin with rows, and the side of missing values. If
+    one bin alone holds rows, the cut separates it from missing values: they go right."""
     h = hash_at(key, CUT + np.int64(f))
     if high == low:
         return np.int64(bins) - 1, False

@@ -60,9 +60,7 @@ def improve_by_cut(hist, feature, slot, rules, best, splits, scan):
 @device
 def best_split(data, slot, hist, features, need, rules, best, splits, scan, sets):
     """Improve the Split `best` by a slot's histograms; returns it, and how many features were
-    tried.
-
-    Left sums and sets are in `splits`."""
+    tried. Left sums and sets are in `splits`."""
     tried, C = 0, len(slot.sums)
     for j in range(len(features)):
         if tried >= need:
@@ -126,12 +124,10 @@ def level(
     data: Data, slots: Frontier, rules: Rules, first: I64, last: I64, splits: Splits, hist: I64s3,
     features: I32s2, need: I64s, begin: I64, end: I64, scan: Scan, sets: Sets,
 ):  # fmt: skip
-    """Work on the slots first .. last - 1.
-
-    begin < end : fill hist i64[S, k, B * width] for the features begin .. end - 1 of i32[S, k]
-    need i64[S] : write the best splits by these histograms to `splits`; it reads no codes
-    neither : write the best splits; scratch is hist i64[1, n, B * width], for n features at once
-    """
+    """Work on the slots first .. last - 1. begin < end : fill hist i64[S, k, B * width] for the
+    features begin .. end - 1 of i32[S, k] need i64[S] : write the best splits by these histograms
+    to `splits`; it reads no codes neither : write the best splits; scratch is hist i64[1, n, B *
+    width], for n features at once"""
     order_domain, fills = domain(len(data.n_bins)), len(need) == 0
     for s in range(first, last):
         h = np.int64(0) if fills and begin == end else s

@@ -126,9 +126,8 @@ def _middle_of_gap(
 def _draw_cuts(
     occupied: np.ndarray, features: np.ndarray, keys: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Random cuts i64[S, k], and whether missing values may go right and left, bool[S, k, 2].
-
-    If one bin alone holds rows, the cut separates it from missing values.
+    """Random cuts i64[S, k], and whether missing values may go right and left, bool[S, k, 2]. If
+    one bin alone holds rows, the cut separates it from missing values.
 
     occupied : bool[S, k, B - 1]"""
     low = np.argmax(occupied, axis=2)

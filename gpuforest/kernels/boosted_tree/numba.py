@@ -4,7 +4,7 @@ Of the two children of a split only the smaller one's histograms are filled; the
 difference to their parent's, which is exact.
 
 Threads share the columns of a search, and the rows of a large node while it is divided. The thread
-that grows the tree cuts such work into parts and writes a ticket:
+that grows the tree cuts this work into parts and writes a ticket:
 
     number of the work << 32 | number of parts << 16 | the next part
 
@@ -47,7 +47,7 @@ def may_split(node, rules):
 
 @device
 def choose_features(rules, table, node, which):
-    """Mark the features that a node tries, and those that have histograms."""
+    """Mark the features that a node tries, and the features that have histograms."""
     tried, has_hist, F = table.tried[which], table.tried[2], table.tried.shape[1]
     n = 0
     for f in range(F):
@@ -306,7 +306,7 @@ def all_finished(shared, parts):
 
 @device
 def threads_for_search(data, table):
-    """How many threads share a search: those that get enough to do."""
+    """The number of threads that share a search, each with enough to do."""
     state, n, sums = table.states[0], np.int64(0), table.hist.shape[1]
     if state.first >= 0:
         n += table.nodes[state.first].end - table.nodes[state.first].begin

@@ -66,9 +66,8 @@ TreeState = struct(
 
 
 class NodeSplit(NamedTuple):
-    """Best split of a node by some features, and its left sums; gain 0: no split.
-
-    `feature` is set on the CPU; devices have a record for each feature."""
+    """Best split of a node by some features, and its left sums; gain 0: no split. `feature` is set
+    on the CPU; devices have a record for each feature."""
 
     gain: F64
     bin: I64
@@ -155,9 +154,8 @@ class BoostColumns(NamedTuple):
 
 
 class TreeRows(NamedTuple):
-    """Rows of K trees on a device: stats i64[K, N, WORDS], and order i32[K, 2, N].
-
-    The R rows to grow from come first. A node of depth d has its rows in half d & 1."""
+    """Rows of K trees on a device: stats i64[K, N, WORDS], and order i32[K, 2, N]. The R rows to
+    grow from come first. A node of depth d has its rows in half d & 1."""
 
     stats: types.I64s3
     order: Annotated[Any, "i32[K, 2, N]"]
@@ -178,12 +176,12 @@ class TreeTable(NamedTuple):
     W: I64
     nodes: Annotated[Any, Type(TreeNode, 1, ("M",))]
     states: Annotated[Any, Type(TreeState, 1, ("1",))]
-    groups: Annotated[Any, "bool[M, G]"]  # those that hold all features of a node's path
+    groups: Annotated[Any, "bool[M, G]"]  # groups that hold all features of a node's path
     sets: Annotated[Any, "u64[M, W]"]  # of categorical splits
     open: Annotated[Any, "i64[M]"]  # the nodes that may still be split
     hist: Annotated[Any, "i64[P + 2, C]"]  # of open nodes; the last two are scratch
     free: Annotated[Any, "i64[P]"]  # the numbers of histograms that no node has
-    # features of the first and of the second node of a search that are tried; those that have a
+    # features of the first and of the second node of a search that are tried; features that have a
     # histogram
     tried: Annotated[Any, "bool[3, F]"]
     # the best split of both nodes among a part of the features
@@ -206,9 +204,8 @@ class TreeTable(NamedTuple):
 
 
 class GrownTree(NamedTuple):
-    """A grown tree: nodes u64[n] and sets u64[...] in the order of nodes.py, and its leaves.
-
-    A `Leaf` has positions begin .. end - 1 of rows grown from, other_begin .. other_end - 1 of
+    """A grown tree: nodes u64[n] and sets u64[...] in the order of nodes.py, and its leaves. A
+    `Leaf` has positions begin .. end - 1 of rows grown from, other_begin .. other_end - 1 of
     others."""
 
     nodes: types.U64s
@@ -217,9 +214,8 @@ class GrownTree(NamedTuple):
 
 
 class TreesOut(NamedTuple):
-    """Grown trees u64[K, size] on a device, at most M nodes each, one after another.
-
-    Number of nodes, units of sums, overflow of gradients; nodes; a `Leaf` for each two; sets."""
+    """Grown trees u64[K, size] on a device, at most M nodes each, one after another. Number of
+    nodes, units of sums, overflow of gradients; nodes; a `Leaf` for each two; sets."""
 
     at: types.U64s2
     size: I64

@@ -2,8 +2,8 @@
 specification is numpy.py in this folder.
 
 A numeric feature's histogram is of running sums: cell b holds the rows of bins 0 .. b. The last
-cell is that of missing values alone. Where features share a column, its sums become theirs
-afterwards; that is exact, because they are integers.
+cell is that of missing values alone. Where features share a column, its sums become the
+features' sums; that is exact, because they are integers.
 """
 
 from typing import Any, NamedTuple

@@ -129,7 +129,7 @@ def bounds_below(node, rules, sign):
 
 @device
 def begin_node(node, key, depth, g, h, n, low, high):
-    """A node of which nothing but its sums, bounds and depth is known."""
+    """A node with known sums, bounds and depth alone."""
     node.key, node.depth, node.low, node.high = key, depth, low, high
     node.g, node.h, node.n = g, h, n
     node.slot = node.feature = node.left = -1

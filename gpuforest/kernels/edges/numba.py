@@ -1,6 +1,6 @@
 """Edges of a sorted column of equal weights, compiled; numpy.py in this folder specifies them.
 
-Sums and the maximum are computed as integers, because the compiler vectorises such loops.
+Sums and the maximum are computed as integers, because the compiler vectorises loops over these.
 """
 
 import math

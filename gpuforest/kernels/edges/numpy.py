@@ -91,13 +91,11 @@ def middle(low: np.ndarray, high: np.ndarray) -> np.ndarray:
 
 
 def capped(measure: np.ndarray, n: int) -> np.ndarray:
-    """min(measure, c) f64[G > n] of whole numbers; c is 1/n of the result's sum.
-
-    A gap above 1/n of the sum is capped; then a gap above its share of the rest is, and so on:
-    these are Newton's steps for c, a handful for most measures. Before a sum, measures are rounded
-    up to units of the largest that is left, so that small ones count: fewer than n gaps are capped
-    whatever the roundings.
-    """
+    """min(measure, c) f64[G > n] of whole numbers; c is 1/n of the result's sum. A gap above 1/n of
+    the sum is capped; then a gap above its share of the rest is, and so on: these are Newton's
+    steps for c, a handful for most measures. Before a sum, measures are rounded up to units of the
+    largest that is left, so that small ones count: fewer than n gaps are capped whatever the
+    roundings."""
     units = 2.0 ** (SUM_BITS - len(measure).bit_length())
     rest, cap = measure, np.inf
     while True:

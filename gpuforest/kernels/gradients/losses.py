@@ -130,10 +130,8 @@ class Loss:
         return weighted_quantile(np.abs(rest), weight, self.quantile)
 
     def best_step(self, rest: np.ndarray, weight: np.ndarray | None, delta: float) -> float:
-        """The leaf value of least loss for residuals f64[n > 0]: their quantile.
-
-        With delta plus the mean of remaining residuals clipped to +-delta, by the steps of
-        devices."""
+        """The leaf value of least loss for residuals f64[n > 0]: their quantile. With delta plus
+        the mean of remaining residuals clipped to +-delta, by the steps of devices."""
         middle = weighted_quantile(rest, weight, self.share)
         if not self.has_delta:
             return middle
@@ -251,14 +249,12 @@ def weighted_quantile(values: np.ndarray, weight: np.ndarray | None, share: floa
 
 
 def quantile_of(xp: Any, values: Array, weight: Array | None, unit: float, share: float) -> Array:
-    """The value of f64[n > 0] below which lies this share of the weight.
-
-    Of equal weights NumPy's linear interpolation. Else, as in scikit-learn, the mean of the least
-    values at which the cumulative weight reaches and exceeds the share.
+    """The value of f64[n > 0] below which lies this share of the weight. Of equal weights NumPy's
+    linear interpolation. Else, as in scikit-learn, the mean of the least values at which the
+    cumulative weight reaches and exceeds the share.
 
     xp : the namespace of the arrays; a device is not waited for
-    unit : `unit_of` the weights
-    """
+    unit : `unit_of` the weights"""
     order, last = xp.argsort(values, stable=True), len(values) - 1
     values = xp.take(values, order)
     if weight is None:

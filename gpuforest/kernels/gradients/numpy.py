@@ -75,9 +75,8 @@ def power_of_two(bits: int, most: float) -> float:
 
 
 def scales(most_g: float, most_h: float, g_bits: int, h_bits: int, one: bool) -> Scales:
-    """Scales that bring gradients and hessians of these sizes to g_bits and h_bits bits.
-
-    With `one`, hessians are 1. Gradients count as of size one: no square overflows."""
+    """Scales that bring gradients and hessians of these sizes to g_bits and h_bits bits. With
+    `one`, hessians are 1. Gradients count as of size one: no square overflows."""
     g, h, sum_g = power_of_two(g_bits, most_g), power_of_two(h_bits, most_h), 2.0**-g_bits
     overflows = not max(most_g, most_h) <= MOST_GRADIENT
     return Scales(

@@ -216,9 +216,8 @@ def count_missing(keys, n, missing):
 
 @device
 def compact_sorted_channels(keys, slot, stats, criterion, side, n_missing, scan):
-    """compact_channels from sorted rows, which move from the right to the left side in turn.
-
-    side 1: the last `n_missing` rows, with missing values, go left first"""
+    """compact_channels from sorted rows, which move from the right to the left side in turn. side
+    1: the last `n_missing` rows, with missing values, go left first"""
     left, sums, n, C = scan.left, slot.sums, slot.n_rows, len(slot.sums)
     n_left, left_sum, right_sum, m = np.int64(0), np.int64(0), np.int64(0), 0
     for c in range(C):
@@ -269,9 +268,8 @@ def scan_sorted(keys, slot, stats, feature, criterion, limits, scan):
 
 @device
 def bins_or_keys(column, feature, slot, scratch, hist, is_filled):
-    """Fill a feature's histogram from `column`, unless filled, or sort the node's rows.
-
-    Returns whether there is a histogram, and if not, whether the rows vary."""
+    """Fill a feature's histogram from `column`, unless filled, or sort the node's rows. Returns
+    whether there is a histogram, and if not, whether the rows vary."""
     order, n = scratch.order, slot.n_rows
     if is_filled or fills(slot, feature):
         if not is_filled:

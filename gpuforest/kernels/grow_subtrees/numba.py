@@ -209,7 +209,6 @@ def write_split(
 @device
 def grow_block(data, blocks, root, rules, scratch, sets, search, write_split, kind_scratch, grown):
     """Grow the subtree of the OpenNode `root`, numbered in the block; returns the numbers written.
-
     `search` and `write_split` of the kind take `kind_scratch`; the second also two numbers of the
     first."""
     order, sums = scratch.order, scratch.sums
@@ -292,10 +291,8 @@ def grow_subtrees(
     sets: Sets | None,
 ):  # fmt: skip
     """Write the subtrees of slots of fewer than 2**31 rows to `nodes` and `leaf_sums` of the
-    scratch.
-
-    First nodes go to offsets i64[D + 1], numbers of leaf rows and words of sets to written i64[2].
-    Sets and random cuts are compiled if `sets` is not None; see `grow_random`."""
+    scratch. First nodes go to offsets i64[D + 1], numbers of leaf rows and words of sets to written
+    i64[2]. Sets and random cuts are compiled if `sets` is not None; see `grow_random`."""
     grow_slots(data, slots, rules, scratch, offsets, written, sets, search, write_split, None)
 
 

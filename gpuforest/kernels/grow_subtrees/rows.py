@@ -89,9 +89,8 @@ def is_pure(stats, slot):
 
 @device
 def split_rows(column, order, spare, slot, split, missing, words):
-    """Move a node's left rows before its right rows, in order; returns how many go left.
-
-    To avoid branches, each row is written to both sides, and its side moves on."""
+    """Move a node's left rows before its right rows, in order; returns how many go left. To avoid
+    branches, each row is written to both sides, and its side moves on."""
     positions, stats, spare_stats = order.positions, order.stats, spare.stats
     left, right, width = slot.begin, 0, stats.shape[1]
     for i in range(slot.begin, slot.begin + slot.n_rows):

@@ -26,7 +26,7 @@ from gpuforest.kernels.grow_subtrees.cuts import MOST_SORTED, RANK_ROWS
 
 CACHE_BYTES = 2**19  # of the block for small nodes: half of a core's second-level cache
 # Rows that the block for small nodes holds of wide data too, if they take at most WIDE_BYTES: with
-# fewer rows, copies of 500 columns, of which a node tries 22, cost 7 to 13 % of the time of growing
+# fewer rows, copies of 500 columns, where a node tries 22, cost 7 to 13 % of the time of growing
 WIDE_ROWS, WIDE_BYTES = 3072, 2**22
 COLUMN_GAP = 72  # bytes or more, so that columns do not begin 4,096 bytes apart
 SPARSE = 8  # slots of fewer than 1/8 of all rows copy their codes at once
@@ -137,7 +137,6 @@ def block_rows(row_bytes: int, n_rows: int, most: int) -> tuple[int, int]:
 
 def new_blocks(columns: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
     """Two blocks besides the matrix: for middle nodes, and for few rows, which stay in the cache.
-
     If slots hold few of all rows, the first block holds all rows of a slot."""
     F, N = columns.shape
     some, few = block_rows(F * columns.itemsize, N, most)

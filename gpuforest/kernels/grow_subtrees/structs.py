@@ -18,9 +18,8 @@ from gpuforest.kernels.shared.structs import (
 
 
 class Roots(NamedTuple):
-    """Rows of the D slots of the deep phase: first i64[D + 1] counts rows before each slot.
-
-    A block takes the slots that begin in the same `share` rows; the first begins at row `begin`."""
+    """Rows of the D slots of the deep phase: first i64[D + 1] counts rows before each slot. A block
+    takes the slots that begin in the same `share` rows; the first begins at row `begin`."""
 
     first: I64s
     D: I64
@@ -29,11 +28,10 @@ class Roots(NamedTuple):
 
 
 class Categories(NamedTuple):
-    """The categorical features of a subtree, whose `kinds` u8[F] are CATEGORICAL; all are None if
-    there are none and none are combined. Splits write sets or combinations u64[R, words]. The rest
-    is scratch: of the R rows, spare i32[R], and for categories key f64[R], begin i32[R], off
-    f64[R, K]; of each warp, scatter f64[K + 2, K]; the last two are None if no order of categories
-    needs them."""
+    """Categorical features of a subtree, whose `kinds` u8[F] are CATEGORICAL; None without them and
+    without combinations. Splits write sets or combinations u64[R, words]. The rest is scratch: of
+    the R rows, spare i32[R], and for categories key f64[R], begin i32[R], off f64[R, K]; of each
+    warp, scatter f64[K + 2, K]; the last two are None if no order of categories needs them."""
 
     kinds: U8s
     sets: U64sOut
@@ -56,10 +54,8 @@ class Grown(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """Byte offsets of the parts of a block's shared memory; `row` 0: no such part.
-
-    `rows` fit; `stride`: codes of a row with padding, 0 if not copied; `n_cells`: words of
-    histograms."""
+    """Byte offsets of the parts of a block's shared memory; `row` 0: no such part. `rows` fit;
+    `stride`: codes of a row with padding, 0 if not copied; `n_cells`: words of histograms."""
 
     target: I32
     scratch: I32

@@ -89,7 +89,7 @@ def place_nodes(
     has_sets, counts = len(node_set_at) > 0, len(sizes) > 0
     for t in range(begin, end):
         root = 0 if counts else roots[t]
-        free = root + 1  # the first place below nodes that have theirs
+        free = root + 1  # the first place below nodes that have a place
         stack[0, 0], stack[0, 1], waiting = t, root, 1
         while waiting:
             waiting -= 1

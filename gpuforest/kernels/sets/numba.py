@@ -193,9 +193,8 @@ def compact_bins(hist, feature, work):
 
 @rare
 def best_of_all(m, feature, slot, criterion, limits, work):
-    """Fill keys: zero for the categories of the best set, one for the others.
-
-    Sets come in the order of a Gray code: each differs from the next by one category."""
+    """Fill keys: zero for the categories of the best set, one for the others. Sets come in the
+    order of a Gray code: each differs from the next by one category."""
     keys, some, left, right = work.keys, work.some, work.sides[0], work.sides[1]
     C, width, n = feature.n_channels, feature.width, slot.weight
     best, best_score, min_rows = 0, -np.inf, limits.min_rows
@@ -332,9 +331,8 @@ def put_in_order(m, feature, slot, criterion, limits, is_random, work):
 
 @device
 def best_set(m, feature, slot, criterion, limits, is_random, scan, work):
-    """The best set of a feature by its m compact bins in `work`, as a Split.
-
-    `bin` is the position of the last left category; `missing_left`: the left side is heavier."""
+    """The best set of a feature by its m compact bins in `work`, as a Split. `bin` is the position
+    of the last left category; `missing_left`: the left side is heavier."""
     if feature.n_channels == 2 and not is_random:
         return best_pairs(m, feature, criterion, limits, scan, work)
     put_in_order(m, feature, slot, criterion, limits, is_random, work)

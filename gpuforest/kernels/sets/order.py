@@ -8,7 +8,7 @@ A histogram has its bins put in that order, the occupied ones first, and goes th
 as any other; then the bins up to the cut become a set. Missing values are a category like the
 others. Categories that the node does not hold, or that training never saw, go to the heavier side.
 
-The order depends on the targets. "Occupied" categories are those that the node holds.
+The order depends on the targets. The node holds the "occupied" categories.
 
 ===============================  ========================================================
 two classes, or one real output  by the share of the second class, or the mean: the best of
@@ -183,10 +183,8 @@ def has_limits(rules: Rules) -> bool:
 
 
 def _best_of_all(xp: Any, hist: Array, n: Array, C: int, rules: Rules) -> Array:
-    """Zero for the categories of the best set, one for the others: f64[P, m].
-
-    Set number s holds category i if bit i of s is set, never the last; ties go to the lowest
-    number.
+    """Zero for the categories of the best set, one for the others: f64[P, m]. Set number s holds
+    category i if bit i of s is set, never the last; ties go to the lowest number.
 
     hist : i64[P, m <= 6, ...], row p has n[p] occupied categories if n[p] <= m"""
     m = hist.shape[1]
@@ -245,9 +243,8 @@ def _outside(xp: Any, sets: Array, m: int) -> Array:
 
 
 def _along(xp: Any, sums: Array, rules: Rules) -> Array:
-    """Position of each category on the first principal direction of the shares, f64[P, m].
-
-    The power method starts from the category with most of the scatter; sums have a fixed order.
+    """Position of each category on the first principal direction of the shares, f64[P, m]. The
+    power method starts from the category with most of the scatter; sums have a fixed order.
 
     sums : i64[P, m, C]"""
     P, m, C = sums.shape

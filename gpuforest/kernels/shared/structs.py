@@ -45,7 +45,7 @@ F64sOut = Annotated[Array, "double*"]
 Sums = Annotated[Array, "const SUM*"]
 SumsOut = Annotated[Array, "SUM*"]
 
-# the dtypes of C++'s names; those that stand for several, as CODE, are macros
+# the dtypes of C++'s names; a name for several dtypes, as CODE, is a macro
 DTYPES = {
     name: np.dtype(dtype)
     for dtype, name in {
@@ -67,7 +67,7 @@ class Codes(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """Columns VALUE[F, n], of which each is in `spare` where swapped i32[F] is not zero."""
+    """Columns VALUE[F, n]; column f is in `spare` where swapped i32[F] is not zero."""
 
     at: ValuesOut
     spare: ValuesOut
@@ -76,9 +76,8 @@ class Columns(NamedTuple):
 
 
 class Targets(NamedTuple):
-    """Targets of C channels: class code, or C - 1 moments, at at[first + r * stride] of row r.
-
-    Rows of codes may hold class codes, see `cuda/launch.targets_of`."""
+    """Targets of C channels: class code, or C - 1 moments, at at[first + r * stride] of row r. Rows
+    of codes may hold class codes, see `cuda/launch.targets_of`."""
 
     at: TargetArray
     first: I64
@@ -109,9 +108,8 @@ class Tiles(NamedTuple):
 
 
 class Histograms(NamedTuple):
-    """cells SUM[S, k, B, channels]: C channels, and a count of rows if needed.
-
-    SUM is i32 for classes, whose weight stays below 2**31, else i64."""
+    """cells SUM[S, k, B, channels]: C channels, and a count of rows if needed. SUM is i32 for
+    classes, whose weight stays below 2**31, else i64."""
 
     cells: SumsOut
     S: I64
@@ -174,9 +172,8 @@ def dtype_of(record: type) -> np.dtype[Any]:
 
 
 def text_of(record: type) -> str:
-    """The struct in C++; it does not compile if its layout differs from `dtype_of`.
-
-    Sizes and alignments decide the layout: NVRTC 13.0 has no `offsetof`."""
+    """The struct in C++; it does not compile if its layout differs from `dtype_of`. Sizes and
+    alignments decide the layout: NVRTC 13.0 has no `offsetof`."""
     name, dtype = record.__name__, dtype_of(record)
     fields = [f"  {type} {field};\n" for field, type in c_types(record).items()]
     checks = [f"sizeof({name}) == {dtype.itemsize}"]

@@ -225,7 +225,7 @@ def value_at(words, place, i):
 
 @device
 def later_step(trees, at, work, place, i, some_missing):
-    """The child of node `at` for row i: a set, or a sum of which three features are added up."""
+    """The child of node `at` for row i: a set, or a sum with three features added up."""
     count, low, total, is_hole = work.counts[i], U(work.low[i]), work.sums[i], work.holes[i]
     if count == SET:
         first = work.columns[place_of(work.records[(U(at) << ONE) + ONE], 0) + place]
@@ -239,9 +239,8 @@ def later_step(trees, at, work, place, i, some_missing):
 
 @device
 def step_all_sums(trees, root, work, first, n, group, some_missing):
-    """Move all rows of a group that are not at a leaf a step down; returns how many moved.
-
-    Vectors, except for rows at combinations of over three features, and at sets."""
+    """Move all rows of a group that are not at a leaf a step down; returns how many moved. Vectors,
+    except for rows at combinations of over three features, and at sets."""
     at, words, records, counts, listed = (
         group.at,
         work.words,

@@ -17,11 +17,9 @@ from gpuforest.kernels.shared.numba import LOW_32, U32
 
 
 def sums_go_left(trees: Trees, node: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """Whether rows of codes [n, F] go left at the nodes i64[n], which split by combinations.
-
-    A row goes left if the sum of weight times coordinate is at most the threshold, or, if one of
-    the values is missing, by missing_left.
-    """
+    """Whether rows of codes [n, F] go left at the nodes i64[n], which split by combinations. A row
+    goes left if the sum of weight times coordinate is at most the threshold, or, if one of the
+    values is missing, by missing_left."""
     words, n_terms = trees.nodes[node], nodes.combined(trees.nodes[node])
     coordinates: Array = trees.coordinates
     width = np.arange(1 + nodes.MOST_COMBINED // 2)
@@ -40,7 +38,7 @@ def sums_go_left(trees: Trees, node: np.ndarray, codes: np.ndarray) -> np.ndarra
 
 @device
 def is_sum(bin: Any) -> Any:
-    """Whether a split of this bin adds up features, in a forest that may have such splits."""
+    """Whether a split of this bin adds up features, in a forest that may have sums."""
     return nodes.OBLIQUE_BIN < bin < nodes.SET_BIN
 
 

@@ -235,7 +235,7 @@ def all_gains(m, absent, factors, wants, work):
 def best_cut(m, whole, absent, factors, limits, work):
     """The best cut between m groups: (score, group before it, whether missing values go left).
 
-    whole, absent : Bins, sums of the slot and of its missing values, the last group if any"""
+    whole, absent : Bins, sums of the slot and of its missing values, the last group"""
     best = (-np.inf, 0, False)
     all_gains(m, absent, factors, limits.sign != 0, work)
     for g in range(m - 1):

@@ -1,4 +1,4 @@
-"""Splits by the log-rank statistic: events of both sides against those that hazards predict.
+"""Splits by the log-rank statistic: events of both sides against the hazards' prediction.
 
 Hazards need a node's rows in the order of times, so trees are grown whole on the CPU; other
 backends hand these fits over to it.

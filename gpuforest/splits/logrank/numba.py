@@ -71,9 +71,8 @@ def load_in_order(data, slots, d, order, at_risk):
 
 @device
 def expect(stats, low, high, at_risk):
-    """Put expected and known events of rows in the order of times into `stats`.
-
-    Their sums go to `at_risk.sums`, the numbers of draws to `at_risk.weight`."""
+    """Put expected and known events of rows in the order of times into `stats`. Their sums go to
+    `at_risk.sums`, the numbers of draws to `at_risk.weight`."""
     times, sums, C = at_risk.times, at_risk.sums, len(at_risk.sums)
     n_at_risk, hazard, first = np.int64(0), np.int64(0), low
     for c in range(C):

@@ -187,7 +187,6 @@ def sort_rows(column, feature, slot, scratch, counts, chains, top):
 @device
 def link_set(chains, first, high, bins, missing, words):
     """Write a link's set: its category and, if its branch is the heaviest left, all absent ones.
-
     Returns whether missing values go left."""
     for w in range((bins + 63) >> 6):
         words[w] = U(0)
@@ -358,7 +357,6 @@ def push_sides(stack, n_stack, node, depth, middle, n_nodes, n_trail, first, fea
 @device
 def bound_sides(stack, n_stack, sign, slot, stats, middle, left):
     """Bound values of the last two nodes by the middle of their means, for a feature of this sign.
-
     The right side's rows begin at `middle`; left i64[2] is scratch."""
     if sign != 0:
         node_totals(stats, slot.begin, middle, left)

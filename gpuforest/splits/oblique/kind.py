@@ -53,11 +53,9 @@ def mean_combined(
     matrix: BinnedMatrix, weights: np.ndarray | None, wanted: float, backend: Backend
 ) -> float:
     """The mean number of features of a combination: `wanted`; or, with a warning, a lower one, with
-    which on average the share COMPLETE of the weighted rows has all values of a combination.
-
-    If a combination has each feature with the chance s, a row that lacks g values has all of it
-    with the chance (1 - s)**g. Products and sums in a fixed order are the same on every machine.
-    """
+    which on average the share COMPLETE of the weighted rows has all values of a combination. If a
+    combination has each feature with the chance s, a row that lacks g values has all of it with the
+    chance (1 - s)**g. Products and sums in a fixed order are the same on every machine."""
     edges, xp, codes = matrix.edges, backend.xp, matrix.codes
     numeric = np.flatnonzero(edges.kinds != CATEGORICAL).tolist()
     if len(numeric) < 2:
@@ -100,10 +98,8 @@ def draw(
     xp: Any, keys: Array, first: int, k: int, n_features: int, combining: Combining, n_tried: int
 ) -> tuple[Array, Array]:
     """Combinations first .. first + k - 1 of slots with keys u64[S]: features, weights i32[S, k,
-    L].
-
-    Features are -1 behind the last, and past the last attempt. n_tried : varying ones that a slot
-    tries"""
+    L]. Features are -1 behind the last, and past the last attempt. n_tried : varying ones that a
+    slot tries"""
     S, device, most = keys.shape[0], keys.device, combining.most_features
     number = xp.arange(first, first + k, dtype=xp.uint64, device=device)
     leads = [

@@ -42,7 +42,7 @@ EXPORTS = {
     "dot": ("one tree as dot for Graphviz", TREE, DEPTH),
 }
 FORMS = ("text", "rules", "python", "dot")  # of one tree
-WHOLE = ("rules", "python")  # those that leave nothing out
+WHOLE = ("rules", "python")  # options that leave nothing out
 INSPECT_OPTIONS = f"""\
 --as {"|".join(FORMS)}  with --tree: indented text (the default), rules in words, a Python \
 function, or dot for Graphviz; python without --tree: all trees of a boosted model

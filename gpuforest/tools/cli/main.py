@@ -18,7 +18,7 @@ from gpuforest.common.errors import BackendError
 from gpuforest.common.text import did_you_mean
 from gpuforest.tools.cli.output import say
 
-# what a user can mend; anything else is a defect of ours and keeps its traceback
+# what a user can mend; anything else is a defect of gpuforest and keeps its traceback
 # (ModelFormatError is a ValueError)
 USER_ERRORS: tuple[type[Exception], ...] = (ValueError, TypeError, OSError, ImportError)
 USER_ERRORS += (MemoryError, BackendError, NotImplementedError)  # the last: by low_memory
@@ -34,7 +34,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(**how, allow_abbrev=False)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As argparse does, but of a command, which knows its options, all must be known."""
+        """As argparse does; a command, which knows its options, refuses unknown ones."""
         if self._subparsers is not None:
             return super().parse_known_args(args, namespace)
         self.words = args
@@ -70,7 +70,7 @@ def interrupt_after() -> Iterator[None]:
 
     usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if not usual or threading.current_thread() is not threading.main_thread():
-        yield  # not ours to set
+        yield  # set by the user
         return
     signal.signal(signal.SIGINT, hold)
     try:

@@ -71,10 +71,8 @@ or without)"""
 
 def declare(command: Any, *tables: str | Callable[[Any], None]) -> None:
     """Add options from text tables, one per line (option, value, two spaces, help), or by
-    functions.
-
-    A word in capitals is an argument without a flag; an option without a value is a switch. "!"
-    marks a required option, "|" separates choices."""
+    functions. A word in capitals is an argument without a flag; an option without a value is a
+    switch. "!" marks a required option, "|" separates choices."""
     for table in tables:
         if callable(table):
             table(command)

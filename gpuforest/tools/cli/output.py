@@ -17,7 +17,7 @@ import numpy as np
 from gpuforest.data.files import PARQUET, named_files, require_pyarrow
 from gpuforest.export.container import is_stream, replaced
 
-# control characters, and those that change the direction of text
+# control characters, and characters that change the direction of text
 UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 SHOWN_CATEGORIES = 20
 SHOWN_IMPORTANCES = 10  # in a summary; --json gives all

@@ -33,7 +33,7 @@ class Communicator(ABC):
     sent : bytes of the arrays that it has sent so far
 
     Sums go round a ring: each participant sends and receives 2 (size - 1) / size times the array.
-    Where it is small, or the others are one, everyone sends all others the whole array, because a
+    Where it is small, or for two participants, everyone sends all others the whole array, because a
     message costs more than its bytes. Arrays that were passed or returned must not be changed.
     """
 

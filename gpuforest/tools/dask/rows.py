@@ -1,5 +1,5 @@
-"""Strategy "rows": codes stay on the workers that have them, and sums of integers go round, which
-are those that one process would have, and so is the forest.
+"""Strategy "rows": codes stay on the workers that have them, and sums of integers go round.
+Sums and forest are equal to the ones of one process.
 
     each participant, of its rows:  histograms, totals, numbers of rows
               all-reduce:           the same of all rows  -->  everyone finds the same splits
@@ -60,7 +60,6 @@ class SharedNodes(base.Nodes):
 
 class SharedRows(numpy.NumpyBackend):
     """A host backend that holds a part of the rows and sums over all parts; `of` wraps a backend.
-
     `begin`, `end` and `max_rows` count the rows held here; sums and `n_rows` count all rows."""
 
     communicator: Communicator

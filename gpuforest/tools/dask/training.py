@@ -31,9 +31,8 @@ ADDED_AT_ONCE = 8  # summaries that one task adds
 
 
 def fit(client: Client, estimator: Any, blocks: list[Any], strategy: str, verbose: int) -> Any:
-    """Fit a local estimator on workers to delayed blocks by "auto", "trees" or "rows".
-
-    A ValueError names the partition that is wrong, or the strategy that does not fit."""
+    """Fit a local estimator on workers to delayed blocks by "auto", "trees" or "rows". A ValueError
+    names the partition that is wrong, or the strategy that does not fit."""
     goes_on = continues(estimator) and shares_trees(estimator)
     begin = estimator._earlier().forest_.n_trees if goes_on else 0
     with progress.printing(verbose):

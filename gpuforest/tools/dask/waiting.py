@@ -20,9 +20,8 @@ def addresses(client: Client) -> set[str]:
 
 
 def as_done(client: Client, futures: list[Any]) -> Iterator[Any]:
-    """The finished futures, each as it ends, and None after some seconds without one.
-
-    RuntimeError after `PATIENCE` seconds without workers."""
+    """The finished futures, each as it ends, and None after some seconds without one. RuntimeError
+    after `PATIENCE` seconds without workers."""
     from distributed import as_completed
 
     coming = as_completed(futures)

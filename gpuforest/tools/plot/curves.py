@@ -144,7 +144,7 @@ def _kept_curve(estimator: Any, name: str, how: str) -> Any:
 
 
 def _set_alpha_scale(ax: style.Axes, alphas: np.ndarray) -> None:
-    """Logarithms, but for zero, where alphas are of many magnitudes."""
+    """Logarithms, except at zero, where alphas are of many magnitudes."""
     positive = alphas[alphas > 0]
     if len(positive) and positive[-1] > DECADES * positive[0]:
         first = np.floor(np.log10(positive[0]))

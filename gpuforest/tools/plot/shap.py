@@ -32,7 +32,7 @@ MISSING, OTHERS, AUTO = "missing", "others", "auto"
 HEIGHT, MARGINS, LEAST = 0.3, 1.2, 2.6  # inches of a feature, above and below all, of a picture
 BINS, STEP, WIDEST = 120, 0.07, 0.84  # of a swarm: along it; across, in features
 ROOM = 0.27  # next to the bars of a waterfall, for their numbers; a share of the bars' range
-MOST = 10  # categories along an axis, or in a legend; the others are one
+MOST = 10  # categories along an axis, or in a legend; the rest is one
 INTERACTING = 64  # rows whose interactions choose the colour
 DOTS: dict[str, Any] = {"linewidths": 0.3, "edgecolors": INK, "rasterized": True}
 

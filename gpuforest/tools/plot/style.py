@@ -112,7 +112,7 @@ def label_rows(ax: Axes, names: list[str]) -> None:
 
 
 def check_known(y: np.ndarray, classes: np.ndarray) -> None:
-    """Refuse targets of which some are no classes."""
+    """Refuse targets that hold a value that is no class."""
     known = np.isin(y, classes)
     if not known.all():
         other = y[~known].tolist()[0]

@@ -92,10 +92,8 @@ class Columns:
 
 
 def edges(forest: Forest, feature: int, values: np.ndarray) -> np.ndarray:
-    """Ascending ends of the cells along a numeric feature over its values f64[N].
-
-    They are thresholds, so pictures are exact; even steps if there are too many, or
-    combinations."""
+    """Ascending ends of the cells along a numeric feature over its values f64[N]. They are
+    thresholds, so pictures are exact; even steps if there are too many, or combinations."""
     finite = values[np.isfinite(values)]
     low, high = finite.min(), finite.max()
     margin = MARGIN * (high - low) or 1.0
@@ -234,7 +232,7 @@ def _whole(estimator: Any) -> str:
 
 
 def _read(estimator: Any, X: Any, feature_names: Sequence[str] | None) -> Columns:
-    """The rows, for an estimator of which predictions can be drawn."""
+    """The rows, for an estimator whose predictions can be drawn."""
     opened(estimator)
     if not (is_classifier(estimator) or is_regressor(estimator)):
         raise TypeError(

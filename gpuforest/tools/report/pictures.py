@@ -67,8 +67,8 @@ PAGE_STYLE: Any = STYLE | {
 def picture(
     title: str, text: str, draw: Callable[[Axes], Any], caption: Any = None, heading: Any = None
 ) -> Html:
-    """A figure of the page. The text says what is to be seen, for those who cannot see it; the
-    heading, which stands above, is the title unless it is given."""
+    """A figure of the page, with a text for blind readers; the heading, which stands above, is the
+    title unless it is given."""
     require_matplotlib()
     from matplotlib import rc_context
     from matplotlib.figure import Figure
@@ -104,8 +104,8 @@ def _of_page(svg: str, title: str, text: str) -> str:
 
 
 def class_curves(labels: Labels, proba: np.ndarray) -> list[Curve]:
-    """The classes of most rows, of two the second, each against all others; not those that have
-    all rows or none."""
+    """The classes of most rows, of two the second, each against all others, if it has some rows
+    and not all."""
     counts = labels.counts[labels.known]
     order = np.argsort(-counts, kind="stable")[:MOST_CURVES]
     shown = [1] if len(labels.known) == 2 else np.sort(order)
