@@ -211,7 +211,7 @@ def tree_parts(results: Results) -> list[Html]:
 
 
 def _error_pictures(results: Results) -> list[Html | None]:
-    """Errors by the number of trees: those that the fit kept, and those of the rows given."""
+    """Errors by the number of trees: errors that the fit kept, and errors of the rows given."""
     estimator = results.estimator
     errors = None if results.judged is None else computed.staged_error(results.judged)
     staged = {} if errors is None else {"rows given": errors}
