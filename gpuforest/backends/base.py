@@ -242,7 +242,8 @@ class Backend(ABC):
     def accumulate(
         self, forest: Forest, codes: Array, trees: range, skip: Array | None, total: Array
     ) -> Array:
-        """Add the leaf values that rows reach to total f64[N, n_values] in place, tree by tree.
+        """Add the leaf values that rows reach to `total` f64[N, n_values], tree after tree, and
+        return it; `total` itself may change.
 
         skip : bool[len(trees), N], pairs to leave out, or None"""
 

@@ -12,14 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuforest.backends.booster import (
-    ENOUGH_BITS,
-    Booster,
-    Boosting,
-    Round,
-    in_monotonic_order,
-    root_key,
-)
+from gpuforest.backends import booster
 from gpuforest.backends.rows import draw_rows
 from gpuforest.common import hashing
 from gpuforest.common.parallel import Team
@@ -41,10 +34,10 @@ PATIENCE = 0.005  # seconds that a thread waits for more to do
 LEAST_GRADIENTS = 2**15  # that are worth another thread
 
 
-class NumpyBooster(Booster):
+class NumpyBooster(booster.Booster):
     """The rounds of one fit, on NumPy: the specification."""
 
-    def __init__(self, boosting: Boosting) -> None:
+    def __init__(self, boosting: booster.Boosting) -> None:
         super().__init__(boosting)
         b = boosting
         self.stats = np.empty((b.loss.n_raw, b.n_rows, b.n_words), np.int64)
@@ -84,7 +77,7 @@ class NumpyBooster(Booster):
 
     def grow(self, number: int) -> None:
         b, K = self.boosting, len(self.stats)
-        self.grow_trees([root_key(b.seed, number * K + k) for k in range(K)])
+        self.grow_trees([booster.root_key(b.seed, number * K + k) for k in range(K)])
 
     def grow_trees(self, keys: list[int]) -> None:
         """Grow the trees with these keys of their roots."""
@@ -97,7 +90,7 @@ class NumpyBooster(Booster):
     def add_residual_bits(self, loss: LossOf) -> None:
         b, rules, scales, leaves = self.boosting, self.rules, self.scales, self.trees[0].leaves
         few_digits = leaves["h"] < leaves["n"] << b.hessian_digits
-        few_digits |= np.abs(leaves["g"]) < leaves["n"] << ENOUGH_BITS
+        few_digits |= np.abs(leaves["g"]) < leaves["n"] << booster.ENOUGH_BITS
         if not few_digits.any():
             return
         few, finer = leaves[few_digits], 2.0 ** (rules.n_bits - RESIDUAL_BITS)
@@ -130,7 +123,7 @@ class NumpyBooster(Booster):
 
     def put_in_order(self) -> None:
         tree = self.trees[0]
-        tree.leaves["added"] = in_monotonic_order(tree, self.boosting.signs)
+        tree.leaves["added"] = booster.in_monotonic_order(tree, self.boosting.signs)
 
     @np.errstate(over="ignore")
     def add_values(self, loss: LossOf) -> None:
@@ -139,11 +132,11 @@ class NumpyBooster(Booster):
                 raw[rows[leaf["begin"] : leaf["end"]]] += leaf["added"]
                 raw[rows[leaf["other_begin"] : leaf["other_end"]]] += leaf["added"]
 
-    def finish(self, loss: LossOf, raw: Array) -> Round:
-        return Round(self.trees, (self.scales.unit, self.scales.sum_h))
+    def finish(self, loss: LossOf, raw: Array) -> booster.Round:
+        return booster.Round(self.trees, (self.scales.unit, self.scales.sum_h))
 
 
-def ordered_rows(b: Boosting, number: int) -> tuple[Array, int]:
+def ordered_rows(b: booster.Boosting, number: int) -> tuple[Array, int]:
     """Rows i32[N], a round's rows before the others, each part ascending; number of the first."""
     rows, of_rows = np.arange(b.n_rows, dtype=np.int32), b.row_groups
     key = int(hashing.tree_keys(np, b.seed, number, number + 1)[0])
@@ -170,14 +163,14 @@ Workspace = tuple[TreeTable, GrownTree, "dict[int, PreparedTree]"]
 class PreparedTree:
     """Prepared kernel calls that grow tree k of each round, on a team of threads."""
 
-    def __init__(self, booster: NumbaBooster, space: Workspace, k: int, n_threads: int) -> None:
-        self.team, (table, self.tree, _) = booster.team, space
+    def __init__(self, owner: NumbaBooster, space: Workspace, k: int, n_threads: int) -> None:
+        self.team, (table, self.tree, _) = owner.team, space
         self.state = table.states
-        self.n_helpers = min(n_threads, len(booster.columns.codes)) - 1
+        self.n_helpers = min(n_threads, len(owner.columns.codes)) - 1
         self.shared = np.zeros(32, np.int64)
-        data = booster.columns._replace(stats=booster.stats[k])
-        words = booster.boosting.matrix.edges.set_words
-        both = data, booster.rules, booster.rows[k], table, self.shared, words, self.tree
+        data = owner.columns._replace(stats=owner.stats[k])
+        words = owner.boosting.matrix.edges.set_words
+        both = data, owner.rules, owner.rows[k], table, self.shared, words, self.tree
         self.grow = compiled.grow_tree.prepared(*both, False)
         self.help_grow = compiled.grow_tree.prepared(*both, True)
         self.helping: list[SimpleQueue[BaseException | None]] = []
@@ -231,7 +224,7 @@ class PreparedTree:
 class NumbaBooster(NumpyBooster):
     """The same, compiled, on threads."""
 
-    def __init__(self, boosting: Boosting, n_threads: int) -> None:
+    def __init__(self, boosting: booster.Boosting, n_threads: int) -> None:
         super().__init__(boosting)
         self.spaces: SimpleQueue[Workspace] = SimpleQueue()
         self.columns = columns_of(boosting.matrix, self.stats[0])

@@ -147,7 +147,7 @@ def part_of(name: str) -> int:
 def ordered_codes(labels: Any) -> tuple[np.ndarray, tuple[Any, ...]]:
     """Positions of labels [N] among the values of their ordered type, -1: missing, and these
     values. Ordered types are a pandas ordered categorical, a polars Enum, an ordered Arrow
-    dictionary. None for other labels."""
+    dictionary; other labels give empty results."""
     dtype = getattr(labels, "dtype", None)
     if getattr(dtype, "ordered", False):
         of_pandas = getattr(labels, "cat", labels)  # of a series, or a categorical itself

@@ -4,27 +4,17 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gpuforest.kernels.shared.structs import (
-    I32,
-    I64,
-    U16,
-    F64sOut,
-    I32sOut,
-    I64s,
-    I64sOut,
-    U8s,
-    U64sOut,
-)
+from gpuforest.kernels.shared import structs
 
 
 class Roots(NamedTuple):
     """Rows of the D slots of the deep phase: first i64[D + 1] counts rows before each slot. A block
     takes the slots that begin in the same `share` rows; the first begins at row `begin`."""
 
-    first: I64s
-    D: I64
-    share: I64
-    begin: I64
+    first: structs.I64s
+    D: structs.I64
+    share: structs.I64
+    begin: structs.I64
 
 
 class Categories(NamedTuple):
@@ -33,57 +23,57 @@ class Categories(NamedTuple):
     the R rows, spare i32[R], and for categories key f64[R], begin i32[R], off f64[R, K]; of each
     warp, scatter f64[K + 2, K]; the last two are None if no order of categories needs them."""
 
-    kinds: U8s
-    sets: U64sOut
-    words: I64
-    key: F64sOut
-    begin: I32sOut
-    spare: I32sOut
-    off: F64sOut
-    scatter: F64sOut
+    kinds: structs.U8s
+    sets: structs.U64sOut
+    words: structs.I64
+    key: structs.F64sOut
+    begin: structs.I32sOut
+    spare: structs.I32sOut
+    off: structs.F64sOut
+    scatter: structs.F64sOut
 
 
 class Grown(NamedTuple):
     """Where subtrees of first i64[D + 1] rows are written: zeroed nodes u64[2 first[D]]; leaf_sums
     i64[first[D], C]; bounds f64[first[D], 2] or None; numbers of nodes, leaves i64[D, 2]."""
 
-    nodes: U64sOut
-    leaf_sums: I64sOut
-    bounds: F64sOut
-    counts: I64sOut
+    nodes: structs.U64sOut
+    leaf_sums: structs.I64sOut
+    bounds: structs.F64sOut
+    counts: structs.I64sOut
 
 
 class Layout(NamedTuple):
     """Byte offsets of the parts of a block's shared memory; `row` 0: no such part. `rows` fit;
     `stride`: codes of a row with padding, 0 if not copied; `n_cells`: words of histograms."""
 
-    target: I32
-    scratch: I32
-    open: I32
-    waiting: I32
-    roots: I32
-    keys: I32
-    weight: I32
-    row: I32
-    cells: I32
-    order: I32
-    codes: I32
-    rows: I32
-    stride: I32
-    n_cells: I32
+    target: structs.I32
+    scratch: structs.I32
+    open: structs.I32
+    waiting: structs.I32
+    roots: structs.I32
+    keys: structs.I32
+    weight: structs.I32
+    row: structs.I32
+    cells: structs.I32
+    order: structs.I32
+    codes: structs.I32
+    rows: structs.I32
+    stride: structs.I32
+    n_cells: structs.I32
 
 
 class Open(NamedTuple):
     """An open node in a block: n rows from `low` on, position, first position of descendants,
     levels left below, first row of its subtree, next waiting node."""
 
-    low: U16
-    n: U16
-    position: U16
-    below: U16
-    levels: U16
-    base: U16
-    next: U16
+    low: structs.U16
+    n: structs.U16
+    position: structs.U16
+    below: structs.U16
+    levels: structs.U16
+    base: structs.U16
+    next: structs.U16
 
 
 ALL = {record.__name__: record for record in (Roots, Categories, Grown, Layout, Open)}

@@ -13,22 +13,11 @@ import numpy as np
 from gpuforest.common.text import one_line
 from gpuforest.export import graphviz, walker
 from gpuforest.export.documentation import documented
-from gpuforest.tools.plot.style import (
-    FAINT,
-    INK,
-    PALE,
-    SMALL,
-    Axes,
-    colours,
-    drawing,
-    literal,
-    require_matplotlib,
-    shortened,
-)
+from gpuforest.tools.plot import style
 
 # points, at full size
 PAD, GAP, LABEL_GAP, LEVEL_GAP, MARGIN = 5, 10, 3, 26, 6
-LINE, BASELINE = 1.3 * SMALL, 0.72  # the second as a share of the first
+LINE, BASELINE = 1.3 * style.SMALL, 0.72  # the second as a share of the first
 HINTED = 0.94  # small letters are drawn up to 6 % wider than in proportion
 MOST_NAME, MOST_COLUMNS, MOST_LINES = 48, 28, 4  # characters and lines
 Outline = list[tuple[float, float]]  # of a subtree the left and right end of each level
@@ -49,8 +38,8 @@ def plot_tree(
     estimator: Any, tree: int = 0, *, max_depth: int | None = None,
     feature_names: Sequence[str] | None = None, class_names: Sequence[Any] | None = None,
     filled: bool = True, impurity: bool = True, node_ids: bool = False, proportion: bool = False,
-    precision: int = 3, ax: Axes | None = None,
-) -> Axes:  # fmt: skip
+    precision: int = 3, ax: style.Axes | None = None,
+) -> style.Axes:  # fmt: skip
     """Draw a tree: on each split its condition, of two branches the left one is "yes".
 
     The boxes of a boosted model show gains in place of impurities, and the first one says what
@@ -68,31 +57,33 @@ def plot_tree(
     >>> tree = DecisionTreeClassifier().fit([[0.0], [1.0], [2.0]], ["a", "a", "b"])
     >>> plot_tree(tree, feature_names=["x"]).figure.savefig("tree.png")
     """
-    require_matplotlib()
-    drawing = graphviz.Drawing(
+    style.require_matplotlib()
+    picture = graphviz.Drawing(
         estimator, tree, feature_names, class_names, max_depth=max_depth, impurity=impurity,
         node_ids=node_ids, proportion=proportion, precision=precision,
     )  # fmt: skip
-    fills = dict.fromkeys(drawing.nodes, "white")
+    fills = dict.fromkeys(picture.nodes, "white")
     if filled:
-        n_colours = drawing.n_classes[0] if drawing.is_classes else 1
-        fills = graphviz.node_colours(drawing.nodes, drawing.is_classes, colours(n_colours, PALE))
-    shown = {n: _brief(node) for n, node in drawing.drawn().items()}
+        n_colours = picture.n_classes[0] if picture.is_classes else 1
+        fills = graphviz.node_colours(
+            picture.nodes, picture.is_classes, style.colours(n_colours, style.PALE)
+        )
+    shown = {n: _brief(node) for n, node in picture.drawn().items()}
     if ax is None:  # before texts are measured, which takes a while
         most = max(Counter(node.depth for node in shown.values()).values())
         _check_size(most * (2 * PAD + GAP) / 72)
-    boxes = {n: _box(node, shown, drawing) for n, node in shown.items()}
+    boxes = {n: _box(node, shown, picture) for n, node in shown.items()}
     return _draw(shown, boxes, fills, ax)
 
 
 def _brief(node: walker.Node) -> walker.Node:
     """The node with short conditions."""
     ways: list[Any] = [condition.plain() for condition in node.branches]
-    briefer = (replace(way, name=shortened(way.name, MOST_NAME)) for way in ways)
+    briefer = (replace(way, name=style.shortened(way.name, MOST_NAME)) for way in ways)
     return replace(node, branches=tuple(briefer))
 
 
-def _box(node: walker.Node, nodes: dict[int, walker.Node], drawing: graphviz.Drawing) -> Box:
+def _box(node: walker.Node, nodes: dict[int, walker.Node], picture: graphviz.Drawing) -> Box:
     label = ""
     if node.parent is not None:
         ways = nodes[node.parent].branches
@@ -100,14 +91,14 @@ def _box(node: walker.Node, nodes: dict[int, walker.Node], drawing: graphviz.Dra
         if len(ways) == 2:
             label = ("yes", "no")[index]
         else:  # the condition without the feature's name, which the parent's box shows
-            text = ways[index].words(drawing.number).removeprefix(f"{one_line(ways[index].name)} ")
+            text = ways[index].words(picture.number).removeprefix(f"{one_line(ways[index].name)} ")
             label = text.removeprefix("is ").removeprefix("in ")
-    return Box("\n".join(map(_wrapped, drawing.lines(node))), _wrapped(label))
+    return Box("\n".join(map(_wrapped, picture.lines(node))), _wrapped(label))
 
 
 def _wrapped(line: str) -> str:
     lines = textwrap.wrap(line, MOST_COLUMNS, max_lines=MOST_LINES, placeholder=" …")
-    return literal("\n".join(lines))
+    return style.literal("\n".join(lines))
 
 
 def extent(text: str) -> tuple[float, float]:
@@ -115,7 +106,7 @@ def extent(text: str) -> tuple[float, float]:
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 
-    font = FontProperties(size=SMALL)
+    font = FontProperties(size=style.SMALL)
     lines = text.replace(r"\$", "$").split("\n") if text else []
     seen = (line for line in lines if line.strip())
     sizes = (text_to_path.get_text_width_height_descent(line, font, False) for line in seen)
@@ -173,8 +164,11 @@ def _rows(nodes: dict[int, walker.Node], boxes: dict[int, Box]) -> tuple[list[fl
 
 
 def _draw(
-    nodes: dict[int, walker.Node], boxes: dict[int, Box], fills: dict[int, str], ax: Axes | None
-) -> Axes:
+    nodes: dict[int, walker.Node],
+    boxes: dict[int, Box],
+    fills: dict[int, str],
+    ax: style.Axes | None,
+) -> style.Axes:
     """Boxes and edges on an axis whose unit is a point at full size, from the top down."""
     children = {n: [c for c in node.children if c in nodes] for n, node in nodes.items()}
     widths = {n: max(box.width, box.label_width) for n, box in boxes.items()}
@@ -185,7 +179,7 @@ def _draw(
     is_new = ax is None
     if is_new:
         _check_size(max(size))
-    with drawing(ax, size) as ax:
+    with style.drawing(ax, size) as ax:
         if is_new:
             ax.set_position((0, 0, 1, 1))  # all of the figure, without its margins
         ax.set_axis_off()
@@ -200,7 +194,9 @@ def _draw(
             if node.parent is not None:
                 end = top - (box.label_height + LABEL_GAP)
                 begin = tops[node.depth - 1] + boxes[node.parent].height
-                ax.plot([x[node.parent], x[number]], [begin, end], color=FAINT, lw=scale, zorder=0)
+                ax.plot(
+                    [x[node.parent], x[number]], [begin, end], color=style.FAINT, lw=scale, zorder=0
+                )
     return ax
 
 
@@ -211,7 +207,7 @@ def _check_size(inches: float) -> None:
         )
 
 
-def _scale(ax: Axes, size: tuple[float, float]) -> float:
+def _scale(ax: style.Axes, size: tuple[float, float]) -> float:
     """The size of text, relative to full size, at which boxes on a smaller axis hold it."""
     figure = ax.get_figure(root=True)
     assert figure is not None
@@ -221,18 +217,20 @@ def _scale(ax: Axes, size: tuple[float, float]) -> float:
     return HINTED * ratio if ratio < 1 else 1.0
 
 
-def _add_box(ax: Axes, box: Box, x: float, top: float, fill: str, scale: float) -> None:
+def _add_box(ax: style.Axes, box: Box, x: float, top: float, fill: str, scale: float) -> None:
     from matplotlib.patches import FancyBboxPatch
 
     place = (x - box.width / 2, top), box.width, box.height
     look: Any = {"boxstyle": "round,pad=0,rounding_size=3", "linewidth": 0.8 * scale}
-    ax.add_patch(FancyBboxPatch(*place, facecolor=fill, edgecolor=INK, **look))
+    ax.add_patch(FancyBboxPatch(*place, facecolor=fill, edgecolor=style.INK, **look))
     _add_lines(ax, box.text, x, top + PAD, scale)
     _add_lines(ax, box.label, x, top - LABEL_GAP - box.label_height, scale)
 
 
-def _add_lines(ax: Axes, text: str, x: float, top: float, scale: float) -> None:
+def _add_lines(ax: style.Axes, text: str, x: float, top: float, scale: float) -> None:
     """Lines one by one: matplotlib's own distances vary with the letters."""
     for i, line in enumerate(text.split("\n") if text else []):
         at = x, top + LINE * (i + BASELINE)
-        ax.text(*at, line, ha="center", va="baseline", fontsize=SMALL * scale, color=INK)
+        ax.text(
+            *at, line, ha="center", va="baseline", fontsize=style.SMALL * scale, color=style.INK
+        )
