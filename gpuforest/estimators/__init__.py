@@ -1,4 +1,4 @@
-"""scikit-learn estimators: thin shells over the stages."""
+"""scikit-learn estimators: parameters, the preparation of fits, and methods over the stages."""
 
 from gpuforest.estimators.adaboost import AdaBoostClassifier, AdaBoostRegressor
 from gpuforest.estimators.bagging import BaggingClassifier, BaggingRegressor

@@ -92,8 +92,8 @@ class HistGradientBoosting(BaseTrees, presets.HasPresets):
             `validation_fraction` and `subsample` count groups. See docs/groups.md.
         blocks : array-like of shape (n_samples,), default=None
             Labels of the rows' blocks of time, such as months, which sort in the order of time:
-            early stopping sets the last ones aside, as many as have `validation_fraction` of the
-            rows. See docs/blocks.md.
+            early stopping sets the last blocks aside that hold `validation_fraction` of the rows.
+            See docs/blocks.md.
 
         Raises
         ------

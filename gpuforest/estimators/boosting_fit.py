@@ -92,7 +92,7 @@ def read_held(estimator: Any, given: FitInput, train: Rows, backend: Backend) ->
 
 
 def weigh(estimator: Any, rows: Rows) -> np.ndarray | None:
-    """Weights f64[N] of rows, by those that were passed and those of their classes."""
+    """Weights f64[N] of rows: the weights passed, times class weights."""
     by_class = getattr(estimator, "class_weight", None)
     if by_class is None or rows.classes is None:
         return rows.weight
@@ -346,8 +346,8 @@ def groups_aside(
 
 
 def last_blocks(blocks: np.ndarray, fraction: float | int) -> np.ndarray:
-    """Which rows are of the last blocks of time i32[N], bool[N]: of as few as have this fraction of
-    the rows."""
+    """Mask bool[N] of the newest blocks of time i32[N] that together hold at least this fraction
+    of the rows."""
     present, number, counts = np.unique(blocks, return_inverse=True, return_counts=True)
     held = np.searchsorted(np.cumsum(counts[::-1]), validation_rows(len(blocks), fraction))
     return np.asarray(number >= len(present) - 1 - held)

@@ -20,7 +20,7 @@ from gpuforest.explain.oob import Curve, OutOfBag, curve_points
 def learned(
     plan: TrainingPlan, task: Task, forest: Forest, known: dict[str, Any]
 ) -> dict[str, Any]:
-    """The attributes that a fitted forest has learned from rows out of bag; `known`: those that
+    """The attributes that a fitted forest learns from rows out of bag; `known`: the attributes that
     tuning has set."""
     plan, found, asked = plan.evaluation, dict(known), plan.settings
     wanted, judges = bool(asked.oob_score) or asked.unbiased_importances, forest

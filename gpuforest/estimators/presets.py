@@ -1,4 +1,4 @@
-"""Presets: parameters by a word, for those who will not search. docs/presets.md measures them."""
+"""Presets: parameters by a word, for users who will not search. docs/presets.md measures them."""
 
 from __future__ import annotations
 

@@ -41,8 +41,7 @@ class Settings:
     A parameter that an estimator does not have keeps its default here. These are not
     scikit-learn's:
 
-    features_drawn : features drawn for each tree, of which it tries some, as a number or a share;
-        None: it has all
+    features_drawn : features drawn for each tree, as a number or a share; None: all features
     without_replacement : the rows of a bag are drawn without replacement
     balanced_by_weight : class weights "balanced" add up sample weights instead of counting rows
     is_single : a tree by itself, not one of many
@@ -183,8 +182,8 @@ def features_tried(
 ) -> int:
     """k: features tried at a split, as scikit-learn counts them.
 
-    drawn : features drawn for a tree, of which a part is tried; 0: all are there
-    combined : mean number in a combination, of which there are more than features; None: one
+    drawn : number of features drawn for a tree; 0: all features
+    combined : mean number of features in a combination; None: one
     """
     if max_features is None:
         return n_features
@@ -297,8 +296,8 @@ def sampling_of(
 def groups_of_bags(
     settings: Settings, groups: np.ndarray, user: np.ndarray | None, labels: CheckedTarget | None
 ) -> Sampling:
-    """How bags of whole groups i32[N] are drawn. The rows' weights f64[N] `user`, and class weights
-    but those of each bag, multiply the statistics."""
+    """How bags of whole groups i32[N] are drawn. The rows' weights f64[N] `user` and class weights
+    of all rows multiply the statistics; class weights of each bag do not."""
     by_bag = settings.class_weight == "balanced_subsample" and settings.bootstrap
     if labels is not None and not by_bag:
         named = settings.class_weight
@@ -483,7 +482,7 @@ def row_weights_of(
 
 
 def check_some_weight(weights: np.ndarray, user: np.ndarray | None = None) -> np.ndarray:
-    """The weights of rows, times those that the user gives them, if one is above zero."""
+    """The weights of rows times the user's weights; a ValueError if no weight is above zero."""
     with np.errstate(over="ignore", invalid="ignore"):  # infinite ones are refused later
         weights = weights if user is None else weights * user
     if not weights.any():
@@ -504,7 +503,7 @@ def weigh_draws(
         raise ValueError(f"class_weight with {sampling.n_draws} draws a tree: lower max_samples")
     if factors is None:
         return _balance_draws(sampling, labels, room, user)
-    factors = np.where(factors > 0, factors, factors.max())  # the others are never drawn
+    factors = np.where(factors > 0, factors, factors.max())  # rows of other factors are never drawn
     are_whole = np.array_equal(factors, np.round(factors)) and factors.max() <= room
     if not are_whole:
         shift = room.bit_length() - 1 - math.frexp(factors.max())[1]

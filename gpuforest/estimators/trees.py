@@ -202,7 +202,7 @@ class SingleTree(BaseTrees):
     def _folds(
         self, target: np.ndarray, weights: np.ndarray | None, seed: int
     ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Numbers of the rows that grow the tree of each fold, and of those that test it."""
+        """Numbers of the rows that grow the tree of each fold, and of the rows that test it."""
         is_classes, rows = self.forest_.coding.is_classes, np.arange(len(target))
         folds = self.ccp_cv
         if isinstance(folds, Integral):

@@ -200,7 +200,7 @@ class TreeSplits:
         """The ways out of a node: every value meets the condition of exactly one.
 
         A leaf has none. This is where a kind of split is read from its node; what shows trees
-        knows only branches, of which a node may have more than two.
+        knows only branches. A node may have more than two.
         """
         if self._feature[node] < 0:
             return ()

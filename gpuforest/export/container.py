@@ -31,7 +31,7 @@ from gpuforest.common.errors import ModelFormatError, need
 FORMAT = "gpuforest"
 VERSION = 1
 MAX_HEADER = 2**25  # bytes; as JSON objects they may take 25 times as much
-MAX_ENTRIES = 2**12  # bytes of it that describe the arrays, of which there are few
+MAX_ENTRIES = 2**12  # bytes of it that describe the few arrays
 # safetensors' dtypes, in the order in which their arrays lie, and NumPy's: little-endian
 DTYPES = {"U64": "<u8", "I64": "<i8", "F64": "<f8", "F32": "<f4", "U32": "<u4", "I32": "<i4"}
 DTYPES |= {"F16": "<f2", "U16": "<u2", "I16": "<i2", "I8": "|i1", "U8": "|u1", "BOOL": "|b1"}

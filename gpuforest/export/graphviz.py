@@ -77,7 +77,7 @@ class Drawing:
         return [*lines, f"class = {walker.written(node.prediction)}"] if self.is_classes else lines
 
     def drawn(self) -> dict[int, Node]:
-        """The nodes that are drawn: those below the deepest level as an ellipsis."""
+        """The nodes that are drawn; nodes below the deepest level become an ellipsis."""
         return {n: node for n, node in self.nodes.items() if node.depth <= self.deepest + 1}
 
 

@@ -417,7 +417,7 @@ def _edges(header: Header, arrays: Arrays) -> BinEdges:
 
 
 def _forest(header: Header, arrays: Arrays) -> Forest:
-    """The forest of a file, not yet checked but for what making it needs."""
+    """The forest of a file; only what its making needs has been checked."""
     offsets, classes = arrays["tree_offsets"], _read_classes(header, arrays)
     check_offsets(offsets, int(offsets[-1]), "tree_offsets")
     counts = classes is not None and "boosting" not in header

@@ -350,7 +350,7 @@ def _class_sums(weight: np.ndarray, value: np.ndarray) -> np.ndarray:
     """Channel sums i64[v, C] of a tree's leaves."""
     sums = value[:, 0] * weight[:, None]
     whole = np.round(sums)
-    if (np.abs(sums - whole) <= 2.0**-50 * weight[:, None]).all():  # but for rounding
+    if (np.abs(sums - whole) <= 2.0**-50 * weight[:, None]).all():  # up to rounding
         sums = whole
     return integer_weights(sums.ravel()).reshape(sums.shape).astype(np.int64)
 

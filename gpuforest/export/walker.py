@@ -21,8 +21,8 @@ from gpuforest.export.documentation import documented
 def walk(
     splits: TreeSplits, max_depth: float = inf
 ) -> Iterator[tuple[int, int, int | None, Condition | None, Branches]]:
-    """Walk over the nodes of a tree down to `max_depth`: each before all below it, those below its
-    first branch first.
+    """Walk over the nodes of a tree down to `max_depth`: each before all below it, and its first
+    branch before the others.
 
     Each node comes with its depth, the node above it and the condition that leads here (None at
     the root), and the ways out of it.
@@ -99,7 +99,7 @@ def tree_nodes(
 
     Returns
     -------
-    dict, the nodes by number, each before all below it, those below its first branch first
+    dict, the nodes by number, each before all below it, and its first branch before the others
 
     Examples
     --------

@@ -87,7 +87,8 @@ def _host(array: Any, backend: Backend) -> np.ndarray:
 def pool_of(seed: int, n_rows: int, n_drawn: int, weights: np.ndarray | None) -> np.ndarray | None:
     """The rows that trees draw from, i64[...]; None: all. Of equal weights each row of positive
     weight comes once, and rows ascend. Else rows are drawn with replacement, with chances in
-    proportion to their weights."""
+    proportion to their weights i32[n_rows]: a row of weight two is as two rows. A tree draws
+    `n_drawn` rows."""
     size = max(POOL_ROWS, 8 * n_drawn)
     counted = np.arange(n_rows) if weights is None else np.flatnonzero(weights)
     if weights is None or bool((weights[counted] == weights[counted[0]]).all()):
