@@ -151,7 +151,7 @@ def test_families():
     assert both[0] == "kernels.grow_subtrees.numba.grow_subtrees-code_uint8-sets_False-target_int32"
     assert both[-1].endswith("-target_int64")
     assert [name for name in both if "uint16" in name or "sets_True" in name] == []
-    sums = "splits.oblique.walk.accumulate_sums-code_uint16"  # whose bins are widened first
+    sums = "kernels.traverse.oblique.accumulate_sums-code_uint16"  # whose bins are widened first
     assert sums in members(["oblique"], "uint8")
     assert {family_of(name) for name in variants()} == {*TITLES}
     assert sorted(members([*TITLES])) == sorted(variants())

@@ -7,8 +7,7 @@ import gpuforest
 from gpuforest.backends import base, numpy, registry
 from gpuforest.common.errors import ModelFormatError
 from gpuforest.core.criteria import CRITERIA
-from gpuforest.core.nodes import combined, is_leaf
-from gpuforest.core.terms import MOST_COMBINED, all_terms
+from gpuforest.core.nodes import MOST_COMBINED, combined, is_leaf
 from gpuforest.explain.importances import split_features
 from gpuforest.export.conditions import Range
 from gpuforest.splits.kinds import kind_for
@@ -84,7 +83,7 @@ def test_importances_are_shared_by_weight():
     tree = gpuforest.DecisionTreeClassifier(
         max_depth=1, max_features=20, combination_weights="integer", **OBLIQUE
     ).fit(FILLED[:, :2], Z > 0)
-    _, feature, weight = all_terms(tree.forest_, np.array([0]))
+    _, feature, weight = tree.forest_.terms(np.array([0]))
     assert len(feature) == 2
     shares = np.bincount(feature, weight) / weight.sum()
     # gains are rounded to whole numbers of a small unit
