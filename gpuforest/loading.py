@@ -64,7 +64,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def _parameter(value: Any) -> Any:
-    """The inverse of `_plain`."""
+    """A parameter from a file; the inverse of `model_file._plain`."""
     if isinstance(value, list):
         return [_parameter(item) for item in value]
     if not isinstance(value, dict):

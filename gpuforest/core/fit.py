@@ -88,7 +88,8 @@ class Fit:
         return self.is_classes and rules.min_rows_leaf == 1 and rules.min_rows_split == 2
 
     def leaf_rows(self, n_trees: float, growing: bool = False) -> float:
-        """Rows of the leaf table of whole or growing trees; equal pure leaves share a row."""
+        """Rows of the leaf table of whole or growing trees. Pure leaves of equal class and weight
+        share a row if weights count draws."""
         (leaves, deepest), drawn = self.leaves, self.sampling
         in_scratch = growing and (drawn.factors is not None or drawn.balance)
         if not self.is_pure or self.reweighted or drawn.multiplies or in_scratch:

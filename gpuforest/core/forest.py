@@ -147,7 +147,7 @@ class Forest:
 
     @cached_property
     def values(self) -> np.ndarray:
-        """Values f64[V, n_values] that leaves add to predictions: votes times weight, or others."""
+        """Values f64[V, n_values] that leaves add to predictions; votes have the tree's weight."""
         values, leaf = self.leaf_values, is_leaf(self.nodes)
         if values is None:
             values = self.coding.values(self.leaf_sums)
@@ -166,7 +166,8 @@ class Forest:
         return self.coding.votes(values) if self.combine == "votes" else values
 
     def combined(self, sums: Any, n_trees: int | None = None) -> Any:
-        """Predictions f64[N, n_values] of the first trees, or all, from sums; no medians."""
+        """Predictions f64[N, n_values] of the first trees, or all, from sums over them.
+        `predict` computes medians."""
         if self.combine == "sum":
             return sums
         if self.tree_weights is not None:
@@ -236,7 +237,8 @@ class Forest:
         return self.added_up(sums, first, last)
 
     def added_up(self, sums: np.ndarray, first: int, last: int) -> np.ndarray:
-        """`sums` i64[m, ...] of leaves, with the sum of every split written into it."""
+        """`sums` i64[m, ...], which has sums of leaves of the trees first .. last - 1, with the sum
+        of every split written into it."""
         begin, levels = self.tree_offsets[first], self.levels(first, last)
         leaf = is_leaf(self.nodes[begin : self.tree_offsets[last]])
         for parents, children in zip(levels[-2::-1], levels[:0:-1], strict=True):

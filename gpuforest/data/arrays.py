@@ -373,8 +373,8 @@ def frame_dtype(frame: Any, categorical: Collection[int] = ()) -> type:
 
 
 def object_numbers(column: np.ndarray, name: str, text: bool = False) -> np.ndarray:
-    """Numbers f64[N] of Python objects [N]; None and pandas' NA are NaN. Any other object is an
-    error that names the column; with `text` strings may hold numbers."""
+    """Numbers f64[N] of Python objects [N]; None and pandas' NA are NaN. An object that is not a
+    real number is an error that names the column; with `text` strings may hold numbers."""
     NA = getattr(sys.modules.get("pandas"), "NA", None)  # without pandas there is none
     types = set(map(type, column))
     try:

@@ -196,7 +196,7 @@ class BinnedData:
         return replace(taken, groups=labels[0], blocks=labels[1])
 
     def code_blocks(self, backend: Backend) -> Iterator[tuple[int, int, Array]]:
-        """The codes as `binning.encode_blocks` gives them, in the layout of the backend."""
+        """The codes as `edges.encode_blocks` gives them, in the layout of the backend."""
         codes = self.by_feature.T
         if backend.on_host:
             yield 0, len(self), codes

@@ -34,9 +34,9 @@ class Block(NamedTuple):
 
 
 class Blocks:
-    """A source of blocks that gives the same ones at each iteration; an iterator too with `once`.
-    Source and columns as in `BinnedData.from_blocks`. `n_rows`: rows of Parquet files, 0 if
-    unknown."""
+    """A source of blocks that gives the same ones at each iteration; with `once` it may be an
+    iterator. Source and columns are as in `BinnedData.from_blocks`. `n_rows`: rows of Parquet
+    files, 0 if unknown."""
 
     def __init__(
         self, source: Any, target: str | Sequence[str] | None = None, weight: str | None = None,

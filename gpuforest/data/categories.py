@@ -3,7 +3,7 @@
 A column is factorized into its distinct values and their positions, so only these few values
 are ever Python objects. A fit learns the list of a feature's categories, and
 prediction looks values up in it. A category code is a position in this list, 0 .. n - 1; n stands
-for any other value, and NaN for a missing one, see `binning.BinEdges`. A feature of many
+for any other value, and NaN for a missing one, see `core.bins.BinEdges`. A feature of many
 categories does not list those of few rows: they are other values, in training too.
 """
 
@@ -80,8 +80,8 @@ class Tally:
 
     def categories(self, name: str, fewest: int, split: str) -> tuple[Any, ...]:
         """The categories of the column `name`, sorted or in the order of the dtype. Categories
-        without weight are left out; if there are more than `ALWAYS_KEPT`, also those of less than
-        `fewest` rows (a weight w counts as w rows). `split`: see `categorical_split`."""
+        without weight are left out; if there are more than `ALWAYS_KEPT`, also categories of fewer
+        than `fewest` rows (a weight w counts as w rows). `split`: see `categorical_split`."""
         if len({isinstance(value, str) for value in self.values}) > 1:
             raise ValueError(
                 f"{name} mixes strings and numbers as categories: make all of them strings"
@@ -362,7 +362,8 @@ def _numbers(weights: Any, n_rows: int) -> np.ndarray | None:
 
 
 def find(factor: Factor, known: Any, name: str) -> np.ndarray:
-    """Category codes f32[N] of a column, or its statistic; an error if no type matches."""
+    """Category codes f32[N] of a column, or the numbers of its statistic. If no value is known, and
+    the known categories are of another type, that is an error."""
     of_rows, values, _ = factor
     categories = categories_of(known)
     n, position = len(categories), {value: i for i, value in enumerate(categories)}

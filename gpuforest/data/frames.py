@@ -90,7 +90,7 @@ def _one_below_another(
 
 
 def folder_columns(files: list[tuple[str, str]], text: Collection[str] = ()) -> dict[str, Any]:
-    """Columns that folders such as year=2020 give, a value a file (file, path that named it)."""
+    """Columns that folders such as year=2020 give, with a value for each (file, path naming it)."""
     import pyarrow as pa
 
     parts = [partition_of(file, path) for file, path in files]
@@ -311,8 +311,7 @@ def select_features(frame: Any, names: Sequence[str]) -> tuple[Any, list[str]]:
 
 
 def is_class_target(y: np.ndarray | labels.Labels) -> bool:
-    """True for classes: strings, booleans, at most 20 whole numbers that repeat twice on
-    average."""
+    """True for classes: strings, booleans, or at most 20 whole numbers, each twice on average."""
     if isinstance(y, labels.Labels) or y.dtype.kind not in "iuf":
         return True
     distinct = np.unique(y)

@@ -1,7 +1,7 @@
 """The two passes over blocks that make binned data: one learns what encoding needs, one encodes.
 
 Summaries of blocks add up in any order: the sample has the rows of the lowest hashes
-(`edges.row_hashes`). Target statistics are added in the order of the rows, because they keep each
+(`rows.row_hashes`). Target statistics are added in the order of the rows, because they keep each
 row's category.
 """
 
@@ -70,7 +70,7 @@ class Summary:
     """A summary of some rows."""
 
     n_rows: int
-    look: Sample  # the first rows of positive weight, LOOK_ROWS and one: see `binning.most_bins`
+    look: Sample  # the first rows of positive weight, LOOK_ROWS and one: see `edges.most_bins`
     sample: Sample  # rows of positive weight of low hashes of `seed`, at most twice SAMPLE_ROWS
     tallies: dict[int, Tally]  # of each categorical feature
     seed: int

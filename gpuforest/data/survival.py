@@ -79,7 +79,8 @@ def pairs_of(y: Any, problem: str) -> np.ndarray:
 
 
 def settled(pairs: np.ndarray) -> np.ndarray:
-    """The pairs of all rows as PAIR[n]: the column that cannot hold causes has the times."""
+    """The pairs of all rows as PAIR[n]: the column that cannot hold causes has the times.
+    If both can hold causes, that is an error."""
     if pairs.dtype == PAIR:
         return pairs
     names = list(pairs.dtype.names or ())

@@ -187,7 +187,8 @@ def prior_of(
     weights: np.ndarray, sums: np.ndarray, squares: float, n_rows: int
 ) -> tuple[int, int] | None:
     """Weight of the prior, and weight times the mean of all rows, as integers; None: categories do
-    not differ. The weight is the variance within categories divided by that between them, in rows.
+    not differ significantly. The weight is the ratio of the variance within categories to the
+    variance between them, in rows.
 
     weights, sums : i64[n], of the categories
     squares : the sum of all squares
@@ -233,8 +234,8 @@ def replace_categories(
     X: np.ndarray, categories: Categories, categorical_split: str,
     make_target: Callable[[], OrderedTarget],
 ) -> tuple[Categories, Statistics]:  # fmt: skip
-    """Write statistics over the codes of categorical features of X [N, F]. Returns the categories
-    of the other features, and the statistics."""
+    """Write statistics over the codes of categorical features of X [N, F] that use statistics.
+    Returns the categories of the other features, and the statistics."""
     if not any(has_statistics(categorical_split, len(known)) for known in categories.values()):
         return categories, {}
     target = make_target()

@@ -49,7 +49,7 @@ NOT_PICKLED = ("tree_", "estimators_", "_products_", "_converted_", "_seconds_",
 
 
 class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
-    """An estimator that runs the stages. `Classifier` and `Regressor` add the target."""
+    """An estimator that runs the stages of a fit. `Classifier` and `Regressor` add the target."""
 
     forest_: Forest
     seed_: int
@@ -185,11 +185,11 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
 
     @property
     def _criterion(self) -> criteria.Criterion:
-        """The one that the trees were grown by."""
+        """The criterion that the trees were grown by."""
         return criteria.CRITERIA[self.criterion_].of_outputs(self.forest_.coding.n_outputs)
 
     def _signs(self) -> np.ndarray:
-        """The signs of monotonic constraints, see `records.Rules`."""
+        """The signs of monotonic constraints, see `rules.Rules`."""
         signs = self._settings().monotonic_cst
         return settings.signs_of(signs, self.n_features_in_, self.forest_.coding)
 
@@ -202,7 +202,7 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
         }  # fmt: skip
 
     def _n_threads(self, n_rows: int, n_features: int) -> int:
-        """The threads of a fit or a prediction of so many rows."""
+        """Number of threads of a fit or a prediction of n_rows rows."""
         n_trees = self.max_iter if hasattr(self, "max_iter") else self._most_trees
         return arguments.thread_count(getattr(self, "n_jobs", 1), n_rows * (n_features + n_trees))
 

@@ -46,8 +46,8 @@ class Refusal(NamedTuple):
     of_labels: bool = False
 
 
-# Capabilities have the names that tests/support/pairs.py lists. Data below the estimators and
-# clusters above them raise the errors of "groups" with "blocks", labels on dask, and dask by rows.
+# Capabilities have the names that tests/support/pairs.py lists. gpuforest.data and tools/dask raise
+# the errors of labels on dask, and of dask by rows.
 REFUSALS = [
     Refusal("groups", "blocks", JUDGED_TWICE),
     Refusal("blocks", "ordered", target_statistics.LATER, "forests quantiles bags"),

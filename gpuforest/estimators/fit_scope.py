@@ -107,7 +107,7 @@ def check_same_model(earlier: Forest, edges: BinEdges, coding: TargetCoding) -> 
 
 def check_same(earlier: Any, training: Training) -> None:
     """Raise a ValueError if new trees cannot join those of an estimator that was fitted before.
-    They draw the same groups: else its rows out of bag would be others than it seems."""
+    They must draw the same groups: else rows in its bags would count as out of bag."""
     check_same_model(earlier.forest_, training.matrix.edges, training.target.coding)
     drawn = getattr(earlier, "_sampling_", training.sampling)  # not all model files have it
     groups: list[Any] = [drawn.groups, training.sampling.groups]
@@ -119,7 +119,7 @@ def check_same(earlier: Any, training: Training) -> None:
 
 
 def has_out_of_bag(estimator: Any) -> bool:
-    """True if the estimator knows what its parameters ask for of the rows out of bag."""
+    """True if the estimator has the out-of-bag results that its parameters ask for."""
     results = {"oob_score": "oob_score_", "unbiased_importances": "_unbiased_importances_"}
     known = vars(estimator)
     return all(kept in known or not known.get(name, 0) for name, kept in results.items())

@@ -51,7 +51,7 @@ def fitting(ensemble: Any) -> Iterator[Any]:
                 fitted.__dict__[name] = copy(value) if isinstance(value, list) else value
         model = sklearn_model(fitted)
         for name, parameter in signature(type(model)).parameters.items():
-            fitted.__dict__.setdefault(name, parameter.default)  # releases before 1.8 have others
+            fitted.__dict__.setdefault(name, parameter.default)  # they differ before 1.8
         fitted.__dict__.setdefault("estimator_params", ())  # which its constructor sets
         yield model
 
@@ -140,7 +140,7 @@ def estimator_(self: Any) -> Any:
 
 
 def tree_of(ensemble: Any) -> Any:
-    """The unfitted tree that each tree is grown as, only to be read."""
+    """The unfitted tree whose parameters the trees of an ensemble have; not to be changed."""
     given = ensemble.estimator
     return _default_tree(ensemble._tree, ensemble._default_depth) if given is None else given
 

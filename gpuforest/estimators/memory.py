@@ -123,7 +123,7 @@ def fit_of(
     """The facts about a fit that its memory depends on.
 
     X : anything with the shape and the dtype of the table
-    categories : as `binning.BinEdges` has them; they may be more than `max_bins`
+    categories : as `BinEdges` has them; they may be more than `max_bins`
     """
     most = max(map(len, (categories or {}).values()), default=0)
     max_bins = FEW_VALUES if settings.max_bins == "auto" else int(settings.max_bins)

@@ -1,4 +1,4 @@
-"""What a fit learns from the rows out of bag: scores, predictions, importances, and their trees."""
+"""Results of a fit from the rows out of bag: scores, predictions, importances; trees that judge."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class TrainingPlan:
         return grow(self.training, self.backend, begin, n_trees, self.pruning)
 
     def prune(self, forest: Forest) -> Forest:
-        """Cut the trees back as the parameters ask for it."""
+        """Cut the trees back as the parameters ask."""
         settings, criterion = self.settings, self.training.rules.criterion
         if settings.max_leaf_nodes is not None:
             forest = pruning.best_first(forest, criterion, settings.max_leaf_nodes)
@@ -92,7 +92,7 @@ class TrainingPlan:
     def sample(self) -> np.ndarray | None:
         """Rows on which errors are computed while trees grow; None: all."""
         training = self.training
-        return oob.sampled_rows(training.seed, training.sampling, self.backend)
+        return oob.sampled_rows(training.seed, training.sampling)
 
     @property
     def pair(self) -> Pair:

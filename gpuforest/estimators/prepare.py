@@ -47,7 +47,7 @@ def read(estimator: Any, given: FitInput, backend: Backend) -> Rows:
 
 
 def refuse(estimator: Any, params: dict[str, Any], rows: Rows) -> None:
-    """Raise a ValueError if the estimator does not take together what this fit is given.
+    """Raise a ValueError if the estimator does not support this combination of parameters and data.
 
     params : the estimator's, and those of a bag's tree
     """
@@ -68,7 +68,7 @@ def prepare(estimator: Any, given: FitInput, seed: int, backend: Backend) -> Tra
         if rows.categories:
             validation.refuse_signs(asked.monotonic_cst, rows.categories, rows.names)
         pool = None
-        if asked.even_bins is not None:  # trees draw from a few rows, which weights have drawn
+        if asked.even_bins is not None:  # trees draw from a pool of rows, drawn by weight
             counted = rows.n_rows if rows.weight is None else int(np.count_nonzero(rows.weight))
             asked = asked.for_rows(counted)
             n_drawn = int(asked.max_samples or 0)
@@ -111,7 +111,7 @@ def prepare(estimator: Any, given: FitInput, seed: int, backend: Backend) -> Tra
 def with_bins(
     asked: Settings, rows: Rows, weights: np.ndarray | None, backend: Backend
 ) -> tuple[Settings, BinEdges | None]:
-    """The settings with the most bins of a feature, and the edges if they are known so early."""
+    """The settings with the most bins of a feature, and edges that are known before binning."""
     edges, max_bins, binned = None, asked.max_bins, isinstance(rows.X, BinnedData)
     if asked.even_bins is not None:
         even = isolation.even_edges

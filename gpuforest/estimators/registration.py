@@ -41,7 +41,7 @@ def _register(module: ModuleType, kinds: list[Any]) -> None:
 
 
 def _register_converters(skl2onnx: ModuleType) -> None:
-    """Ours, which say of their results what scikit-learn's estimators do."""
+    """Register converters whose results have the shapes and options of scikit-learn's."""
     known = import_module("skl2onnx.common._registration")
     for kind in TREES + ENSEMBLES + OTHERS:
         alias = "Sklearn" + kind.__name__

@@ -95,11 +95,12 @@ class Task:
         return error
 
     def loss(self, plan: TrainingPlan) -> oob.Loss:
-        """The mean loss of `plan.sample()`, by the criterion, or of classes the log loss."""
+        """A function that returns the mean loss of the rows `plan.sample()`: by the criterion, or
+        the log loss of classes."""
         checked, rows = plan.checked, plan.sample()
         y, weights = host_target(checked), np.ones(plan.training.sampling.n_rows)
         if (named := plan.settings.class_weight) is not None:
-            # trees predict the shares of rows that are weighted so
+            # trees predict shares of weighted rows
             named = "balanced" if isinstance(named, str) else named
             weights = row_weights_of(named, class_labels(checked))
         if rows is not None:

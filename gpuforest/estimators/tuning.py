@@ -25,7 +25,7 @@ from gpuforest.growing.grow import keeping_scratch
 # fall fast, and differ by chance.
 FIRST_TREES = 48
 IMPROVEMENT = 0.05  # of the error, as a part of it: tuneRF's
-# What both are chosen from
+# The candidates of both numbers
 SHARES, LEAVES = ("sqrt", 1 / 3, 1 / 2, 3 / 4, None), (1, 2, 5, 10, 20)
 
 
@@ -76,9 +76,9 @@ def n_trees_of(waves: list[Forest]) -> int:
 class Trials:
     """Forests of `FIRST_TREES` trees from the same bags, which differ in two numbers.
 
-    measure : of an empty sum over rows out of bag and the finished trees: their error
+    measure : returns the error of finished trees; gets an empty OutOfBag and these trees
     errors : of all pairs of numbers that were tried
-    plan, waves : of the pair of the least error, of equals the least pair
+    plan, waves : of the pair of the least error; ties go to the least pair
     """
 
     def __init__(
@@ -101,8 +101,7 @@ class Trials:
         return self.errors[pair]
 
     def tried(self, *names: str) -> Bunch:
-        """All pairs that were tried, ascending: those of their numbers that have these names,
-        i64[n], and errors f64[n]."""
+        """The tried pairs, ascending: the numbers of these names i64[n], and errors f64[n]."""
         pairs, errors = zip(*sorted(self.errors.items()), strict=True)
         columns = dict(zip(PAIR, np.array(pairs, np.int64).T, strict=True))
         return Bunch(**{name: columns[name] for name in names}, error=np.array(errors, np.float64))
@@ -147,9 +146,9 @@ def tune_features(plan: TrainingPlan, error: Error) -> Trials:
 def tune_leaves(plan: TrainingPlan, loss: Loss, with_features: bool) -> Trials:
     """The fewest rows of a leaf that give the least out-of-bag loss; and the features tried.
 
-    The leaf and then the features are led along their candidates, up or else down, for as long as
-    the loss falls. That is the loss of infinitely many trees: with few, small leaves would seem
-    worse than they are in a forest.
+    First the rows of a leaf and then the features step along their candidates, up or else down, for
+    as long as the loss falls. It is extrapolated to infinitely many trees: with few trees, small
+    leaves would seem worse than they are in a forest.
     """
 
     def measure(oob: OutOfBag, forests: list[Forest]) -> float:
@@ -181,7 +180,7 @@ def grow_until_converged(
 
     The error is computed at each of `curve_points` from `FIRST_TREES` on: it has converged
     when over the last half of the trees it lay within `tol`. An error of a + b / n at n trees
-    is then above that of any number of them by no more than `tol`.
+    is then at most `tol` above the error of any number of trees.
 
     first_waves : the first `FIRST_TREES` of the trees, where they grew before
     """

@@ -149,7 +149,8 @@ def _predictions(
 
 
 def _squared_error(predictions: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Errors, biases, variances, their adding and lowering parts, main predictions: f64[n_test]."""
+    """Errors, biases and variances f64[n_test], the parts of variances that raise the error and
+    that lower it, and main predictions."""
     predictions, y = predictions.astype(np.float64), y.astype(np.float64)
     main = predictions.mean(axis=0)
     variance = ((predictions - main) ** 2).mean(axis=0)

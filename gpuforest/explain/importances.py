@@ -45,7 +45,7 @@ def impurity_importances(forest: Forest, criterion: Criterion) -> np.ndarray:
 
 
 def importance_spread(estimator: Any) -> np.ndarray | None:
-    """Standard deviations f64[F] of importances over trees; None for one tree or one task."""
+    """Standard deviations f64[F] of importances over trees; None: one tree, or boosting."""
     forest = estimator.forest_
     if forest.baseline is not None or forest.n_trees == 1:
         return None

@@ -80,7 +80,7 @@ def score_name(estimator: Any) -> str:
 
 
 def changed_settings(estimator: Any) -> dict[str, Any]:
-    """The parameters that differ from the defaults, except where the model runs."""
+    """The parameters that differ from the defaults, without backend, threads and memory."""
     return {
         name: getattr(estimator, name)
         for name, parameter in signature(type(estimator)).parameters.items()

@@ -152,7 +152,7 @@ def _parts(forests: list[Forest], first: int, last: int) -> list[tuple[Forest, r
     return parts
 
 
-def sampled_rows(seed: int, sampling: Sampling, backend: Backend) -> np.ndarray | None:
+def sampled_rows(seed: int, sampling: Sampling) -> np.ndarray | None:
     """Rows of positive weight, drawn by hash, whose errors are computed during a fit; None: all."""
     counted, n = sampling.counted, sampling.n_counted
     count = min(max(FEWEST_ROWS, n // 4), MOST_ROWS)

@@ -84,7 +84,8 @@ def proximity_matrix(
 def nearest(
     leaves: np.ndarray, others: np.ndarray, k: int, same: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The k nearest rows: proximities f64[N, k], falling, and rows i64[N, k], -1 past the last.
+    """The k rows of highest proximity, first of equals: proximities f64[N, k], falling, and rows
+    i64[N, k]; 0 and -1 where fewer rows share a leaf.
 
     same : True if `others` are the rows themselves; no row is then its own neighbour"""
     share, nearby = np.zeros((len(leaves), k)), np.full((len(leaves), k), -1)

@@ -259,7 +259,8 @@ def _predictions(forest: Forest, criterion: Criterion, signs: np.ndarray) -> np.
 
 
 def middles(alphas: np.ndarray) -> np.ndarray:
-    """Geometric means of intervals between ascending f64[n], and the last (Breiman et al., 3.4)."""
+    """An alpha for each interval between ascending f64[n]: the geometric mean of its ends; and the
+    last alpha for the interval after it (Breiman et al. 1984, 3.4)."""
     with np.errstate(over="ignore"):
         means = np.sqrt(alphas[:-1] * alphas[1:])
     means = np.clip(means, alphas[:-1], np.nextafter(alphas[1:], 0))  # rounding may leave it
@@ -311,7 +312,8 @@ def _sums_along(spans: np.ndarray, values: np.ndarray, n: int) -> np.ndarray:
 
 
 def choose(errors: np.ndarray, std_errors: np.ndarray, rule: str) -> int:
-    """The smallest subtree of least error ("min"), or within a standard error ("one_se")."""
+    """Number of the smallest subtree of least error ("min"), or within a standard error of it
+    ("one_se")."""
     best = np.flatnonzero(errors == errors.min())[-1]
     most = errors[best] + (std_errors[best] if rule == "one_se" else 0.0)
     return int(np.flatnonzero(errors <= most)[-1])

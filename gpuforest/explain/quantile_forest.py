@@ -91,8 +91,8 @@ def leaf_members(
 ) -> Members:
     """The members of all leaves, at most `most` draws a leaf, chosen by hash.
 
-    most : int; float: a fraction of the rows, rounded up; None: all. Without bootstrap, rows
-    count"""
+    most : int; float: a fraction of the rows, rounded up; None: all. Without bootstrap it
+    counts rows"""
     T, N = forest.n_trees, len(rows.y)
     if isinstance(most, float):
         most = int(np.ceil(most * N))
@@ -191,7 +191,7 @@ def _by_blocks(
 
 
 class Distribution:
-    """Targets of the training rows in the leaves of rows; skipped : bool[N, T] or None"""
+    """Targets of training rows in the leaves that rows reach; skipped : bool[N, T] or None"""
 
     def __init__(
         self, forest: Forest, rows: TrainingRows, members: Members, skipped: np.ndarray | None

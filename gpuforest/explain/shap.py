@@ -1,7 +1,8 @@
 """SHAP values: what each feature adds to each prediction (Lundberg et al. 2020).
 
-shap_kernels.py has the algorithm, background_kernels.py that of interventional values. They run on
-the CPU, whatever the backend; threads share rows.
+shap_kernels.py has the algorithm, background_kernels.py the one of interventional values: features
+that are not known have the values of a background data set. They run on the CPU, whatever the
+backend; threads share rows.
 """
 
 from __future__ import annotations
@@ -61,7 +62,9 @@ def tree_sums(forest: Forest, X: Array, backend: Backend, n_others: int = 0) -> 
 def background_values(
     forest: Forest, background: Array, X: Array, backend: Backend, limit: int | None = None
 ) -> np.ndarray:
-    """Interventional SHAP values f64[N, F, K] with a background [Z, F]; `limit`: bytes."""
+    """Interventional SHAP values f64[N, F, K] with a background [Z, F].
+
+    limit : bytes that the weights of paths may take"""
     refuse(forest)
     _, shape = covers(forest, np.ones(len(forest.values)), backend.n_threads)
     widest, depth = (int(most) for most in shape.max(axis=0))

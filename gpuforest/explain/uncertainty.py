@@ -50,7 +50,8 @@ class Calibration:
     offset: np.ndarray
 
     def limit(self, coverage: float) -> np.ndarray:
-        """The ceil((n + 1) coverage)-th score f64[K], which limits new rows; inf for few n."""
+        """The ceil((n + 1) coverage)-th score f64[K], which a new row does not exceed with
+        this probability; inf for few n."""
         n = self.scores.shape[1]
         at = math.ceil((n + 1) * coverage - 1e-9)  # 0.9 * 10 is not above 9
         return np.full(len(self.scores), np.inf) if at > n else self.scores[:, at - 1]
@@ -104,7 +105,8 @@ def sets(limit: float, shares: np.ndarray) -> np.ndarray:
 
 
 def products(forest: Forest, sampling: Sampling) -> np.ndarray:
-    """G, f64[T, T]: sums over rows of products of draws less their means, exact at first."""
+    """G, f64[T, T]: sums over rows of products of draws less their means, which are subtracted
+    at the end from exact sums."""
     sampling = sampling.units
     T, n = forest.n_trees, sampling.n_rows
     bags = draw_bags(sampling, forest.seed, 0, T, numpy.NumpyBackend())

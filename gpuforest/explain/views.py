@@ -68,7 +68,8 @@ class TreeView:
 
     @cached_property
     def threshold(self) -> np.ndarray:
-        """f64[node_count]: x <= threshold goes left; -2.0: leaf; NaN: a combination."""
+        """f64[node_count]: x <= threshold goes left; -2.0: leaf; NaN: a combination of features,
+        whose first is in `feature`"""
         feature, bin, _, _ = self._parts
         thresholds = self.forest.edges.threshold(np.maximum(feature, 0), bin)
         thresholds[self.alone.n_summed(self.alone.nodes) > 0] = np.nan

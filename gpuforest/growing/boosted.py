@@ -104,7 +104,8 @@ def joined(first: Forest, second: Forest) -> Forest:
 
 
 def node_gains(forest: Forest, first: int, last: int, unit: float = 1.0) -> np.ndarray:
-    """Gains of the splits of the trees first .. last - 1, f64[m], 0 at leaves, without bounds.
+    """Gains of the splits of the trees first .. last - 1, f64[m], 0 at leaves. Bounds of
+    monotonic constraints are ignored.
 
     unit : float, of sums of gradients, see `BoostedCoding.scores`"""
     coding: Any = forest.coding

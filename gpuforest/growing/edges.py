@@ -88,7 +88,7 @@ def fit_edges(
     sample_rows: int = SAMPLE_ROWS, backend: Backend | None = None,
     categories: Categories | None = None,
 ) -> BinEdges:  # fmt: skip
-    """Bin edges of every feature of real X [N, F], NaN ignored, computed where it is faster.
+    """Bin edges of every feature of real X [N, F], NaN ignored; a backend finds the same faster.
 
     max_bins : limit for numeric features, without the missing bin; "auto": a bin for each value of
     the sample if no feature has more than FEW_VALUES, else MANY_BINS. A row of weight two equals

@@ -1,6 +1,7 @@
 """AdaBoost's arithmetic: how much trees count, and how much rows weigh in the next round.
 
-NumPy on the host, with sums rounded once and IEEE operations: all backends give one model.
+It is NumPy on the host. Sums are rounded once and powers use IEEE operations, so all backends give
+one model.
 """
 
 from __future__ import annotations

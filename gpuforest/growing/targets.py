@@ -73,8 +73,9 @@ def encode_moments(
 def typical_ranges(
     y: Array, limits: np.ndarray, backend: Backend | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Middle and width f64[K] of the narrowest range with half of the distinct values of y f64[N,
-    K]. All rows are read only if the sample's range is narrow compared with the limits f64[K]."""
+    """Middle and width f64[K] of the narrowest range with half of the distinct values of each
+    column of y f64[N, K]. All rows are read only if the sample's range is narrow compared
+    with the limits f64[K]."""
     host = np.asarray if backend is None else backend.asnumpy
     sample = host(y[:: -(-y.shape[0] // LOOK_ROWS), ...])
     middle, width = np.zeros((2, y.shape[1]))
@@ -97,7 +98,7 @@ def _narrowest_half(values: np.ndarray) -> tuple[float, float]:
 def integer_weights(weights: np.ndarray, most: int = MAX_TOTAL_WEIGHT) -> np.ndarray:
     """User weights f64[N] >= 0 as integers i32[N]; whole numbers are kept. Other weights are scaled
     by a power of two to a total of at most `most`, and positive ones stay positive. Negative,
-    infinite or all-zero weights are a ValueError: kernels would not end."""
+    not finite or all-zero weights are a ValueError: kernels would not end, or write anywhere."""
     try:
         total = exact_sum(weights[rows] for rows in blocks(len(weights)))
     except OverflowError:

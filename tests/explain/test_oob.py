@@ -170,7 +170,7 @@ def test_of_many_rows_a_sample_is_looked_at(monkeypatch):
         auto = gf.RandomForestClassifier("auto", oob_tol=0.05, **given).fit(*NOISY)
         fixed = gf.RandomForestClassifier(auto.n_estimators_, **given).fit(*NOISY)
         assert same_curve(auto.oob_curve_, fixed.oob_curve_)
-        rows = oob.sampled_rows(5, Sampling(300, 300, None), get_backend(backend))
+        rows = oob.sampled_rows(5, Sampling(300, 300, None))
         found = fixed.oob_decision_function_[rows].argmax(axis=1)
         assert auto.oob_curve_.error[-1] == 1 - accuracy_score(NOISY[1][rows], found)
         assert len(rows) == 100
@@ -179,12 +179,10 @@ def test_of_many_rows_a_sample_is_looked_at(monkeypatch):
 
 
 def test_the_sample_is_a_quarter_within_limits():
-    numpy = get_backend("numpy")
-    assert oob.sampled_rows(0, Sampling(5_000, 5_000, None), numpy) is None
+    assert oob.sampled_rows(0, Sampling(5_000, 5_000, None)) is None
     for n_rows, expected in ((5_001, 5_000), (30_000, 7_500), (500_000, 10_000)):
-        assert (
-            len(np.unique(oob.sampled_rows(0, Sampling(n_rows, n_rows, None), numpy))) == expected
-        )
+        rows = oob.sampled_rows(0, Sampling(n_rows, n_rows, None))
+        assert len(np.unique(rows)) == expected
 
 
 def test_points_of_curves():

@@ -245,7 +245,7 @@ def binned(
 ) -> Bunch:
     """What `train` needs of a table: data binned for the estimator, and the first block's frame.
 
-    params : the estimator's; get the seed of the bins"""
+    params : the estimator's, to which the seed of the bins is added"""
     names = "max_bins", "categorical_features", "min_category_frequency", "categorical_split"
     by_class = {"classification": True, "regression": False}.get(task, frames.is_class_target)
     reader = passes.Reader(

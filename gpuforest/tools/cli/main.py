@@ -70,7 +70,7 @@ def interrupt_after() -> Iterator[None]:
 
     usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if not usual or threading.current_thread() is not threading.main_thread():
-        yield  # set by the user
+        yield  # a handler of the user, or no main thread
         return
     signal.signal(signal.SIGINT, hold)
     try:

@@ -108,7 +108,8 @@ def in_brackets(classes: list[Any] | None, most: int = 6) -> str:
 def writable(
     path: str, *inputs: str | None, endings: tuple[str, ...] = (), flag: str = "--out"
 ) -> Path:
-    """The path, checked before the work: a file with such an ending can be written there."""
+    """The path, after checks before the work. An OSError if no file can be written there, a
+    ValueError if it is an input or has another ending."""
     out = Path(path)
     if out.is_dir():
         raise IsADirectoryError(f"{out} is a directory, not a file")

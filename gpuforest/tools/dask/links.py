@@ -42,7 +42,8 @@ class Communicator(ABC):
 
     @abstractmethod
     def put(self, other: int, array: np.ndarray) -> Future[None]:
-        """Send an array, one at a time to a participant; ClusterError if it is lost."""
+        """Send an array. The next one to this participant waits for the future, which raises a
+        ClusterError if the participant is lost."""
 
     @abstractmethod
     def get(self, other: int) -> np.ndarray:

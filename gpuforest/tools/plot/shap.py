@@ -38,7 +38,8 @@ DOTS: dict[str, Any] = {"linewidths": 0.3, "edgecolors": INK, "rasterized": True
 
 
 class Explained:
-    """SHAP values f64[N, F] of an output (None: the only one), added to `base` of `what`."""
+    """SHAP values f64[N, F] of an output (None: the only one). `what` they are added to, such as
+    "the prediction", has the expected value `base`."""
 
     def __init__(
         self, estimator: Any, X: Any, output: Any, background: Any, values: Any,

@@ -104,8 +104,8 @@ def _of_page(svg: str, title: str, text: str) -> str:
 
 
 def class_curves(labels: Labels, proba: np.ndarray) -> list[Curve]:
-    """The classes of most rows, of two the second, each against all others, if it has some rows
-    and not all."""
+    """Curves of the classes of most rows (of two: the second), each against all other classes.
+    Classes with all rows or without rows have no curve."""
     counts = labels.counts[labels.known]
     order = np.argsort(-counts, kind="stable")[:MOST_CURVES]
     shown = [1] if len(labels.known) == 2 else np.sort(order)

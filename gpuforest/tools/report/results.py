@@ -232,7 +232,7 @@ def dependence(rows: Rows, feature: int) -> tuple[np.ndarray, np.ndarray, np.nda
     elif len(values) > GRID:
         levels = np.linspace(0.01, 0.99, GRID)
         grid = np.unique(np.quantile(column, levels))
-        if len(grid) < GRID // 2:  # one value has most rows: the sample takes the rest
+        if len(grid) < GRID // 2:  # one value has most rows: add quantiles of the distinct values
             grid = np.unique(np.concatenate([grid, np.quantile(values, levels[1::2])]))
         values = grid
     table = np.tile(sample.dense(), (len(values), 1))

@@ -122,7 +122,7 @@ def balanced(y: np.ndarray, right: np.ndarray, weights: np.ndarray) -> float:
 
 def _auc(tie: np.ndarray, positive: np.ndarray, weights: np.ndarray) -> float:
     """The area under the ROC curve, which is the chance that a positive row has the higher
-    probability, by numbers of equal ones; NaN without rows of both."""
+    probability; NaN without rows of both. Equal probabilities have equal numbers `tie`."""
     n = int(tie.max()) + 1
     good, bad = (np.bincount(tie, weights * of, n) for of in (positive, ~positive))
     pairs = good.sum() * bad.sum()
