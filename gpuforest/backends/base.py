@@ -46,7 +46,7 @@ class Nodes:
     def roots(
         self, backend: Backend, training: Training, held: tuple[Array, Array, Array], keys: Array
     ) -> Frontier:
-        """The slots of depth 0, from `in_bag`'s result and the roots' keys u64[T]; no bounds."""
+        """Slots of depth 0 from `in_bag`'s result and keys u64[T]; no bounds or drawn features."""
         xp, (rows, weights, offsets) = backend.xp, held
         begin, end, T = offsets[:-1], offsets[1:], keys.shape[0]
         sums, constant = backend.totals(training, rows, weights, begin, end)
@@ -210,12 +210,14 @@ class Backend(ABC):
 
     @abstractmethod
     def partition(self, training: Training, slots: Frontier, splits: Splits) -> Moved:
-        """Move each slot's rows, left first, to the other half, unless its feature is -1."""
+        """Move each slot's rows, left first, to the other half, unless its feature is -1. Rows and
+        weights may be returned as the same arrays, changed."""
 
     def project(
         self, training: Training, slots: Frontier, features: Array, weights: Array
     ) -> tuple[Array, Array, Array]:
-        """Codes [R, k] in combinations i32[S, k, L], and low, shift i64[S, k]: code of a sum."""
+        """Codes [R, k] of slots' rows in combinations i32[S, k, L]; low and shift i64[S, k] turn
+        sums into codes. A backend without it grows no oblique trees."""
         raise NotImplementedError
 
     def level(self, training: Training, slots: Frontier) -> Splits | None:
@@ -225,7 +227,8 @@ class Backend(ABC):
     # subtrees
 
     def deep_rows(self, training: Training, n_rows: int) -> int:
-        """Most rows of a slot for `grow_subtrees`; 0: no slot. Some kinds of split do not ask."""
+        """Most rows of a slot for `grow_subtrees`, 0: no slot; n_rows : of all slots together.
+        Kinds of split that always grow level by level, or always whole, do not ask."""
         return 0
 
     def grow_subtrees(self, training: Training, slots: Frontier, kind: SplitKind) -> Subtrees:

@@ -111,7 +111,7 @@ class Boosting:
         return max(0, min(ENOUGH_BITS, self.bits[1] - 8))
 
     def rules(self, scale: Any, asarray: Callable[[np.ndarray], Any] = np.asarray) -> TreeRules:
-        """The rules of all trees with a round's scales; asarray : puts arrays on a device."""
+        """The rules of all trees with a round's scales; asarray : puts arrays where trees grow."""
         return TreeRules(
             kinds=asarray(np.ascontiguousarray(self.matrix.edges.kinds, np.uint8)),
             signs=asarray(np.ascontiguousarray(self.signs, np.int8)),
@@ -231,8 +231,9 @@ def _root_keys(seed: int, block: int) -> list[int]:
 
 
 def in_monotonic_order(tree: GrownTree, signs: np.ndarray) -> np.ndarray:
-    """Leaf values f64[L], clipped to the middle where the sides of a split break its constraint.
-    Quantiles need it: trees grow within the bounds of mean gradients."""
+    """Leaf values f64[L]. Where sides of a split break its constraint, both are clipped to the
+    middle between the leaves that break it most. Quantiles need it: trees grow within the bounds of
+    mean gradients."""
     values: np.ndarray = tree.leaves["added"].copy()
     feature, _, _, child = nodes.unpack(np, tree.nodes)
     leaves: list[slice] = [slice(0, 0)] * len(feature)  # below each node

@@ -198,7 +198,8 @@ class PreparedTree:
         self.helping += [self.team.begin(self.help_on, 1) for _ in range(lacking)]
 
     def help_on(self, _: int) -> None:
-        """Help until some milliseconds pass without work; waking sleepers disturbs the others."""
+        """Help until some milliseconds pass without work. A thread that sleeps sooner is woken so
+        often that it hardly leaves the processor of the growing thread."""
         seen, last = 0, monotonic()
         while monotonic() - last < PATIENCE and not self.is_awaited:
             if self.shared[0] != seen:
@@ -278,7 +279,7 @@ class NumbaBooster(NumpyBooster):
         return sums
 
     def grow_trees(self, keys: list[int]) -> None:
-        """Grow as many whole trees on each thread as on others, the rest on all together."""
+        """Grow an equal number of whole trees on each thread; all threads share the rest."""
         K = len(keys)
         trees: dict[int, GrownTree] = {}
 
@@ -367,7 +368,7 @@ def columns_of(matrix: BinnedMatrix, stats: Array) -> records.BoostColumns:
 
 
 def exclusive(codes: Array, n_bins: Array) -> Iterator[list[int]]:
-    """Runs of adjacent features that share a column: the most common code of each, -1 if alone."""
+    """Runs of adjacent features that may share a column: most common code of each, -1 if alone."""
     run: list[int] = []
     most = int(np.iinfo(codes.dtype).max)  # codes of a column, without the one for none
     room, used = 0, np.zeros(0, bool)

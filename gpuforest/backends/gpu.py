@@ -1,6 +1,7 @@
 """Whether this process can use a GPU, and if not, why.
 
-It is found out at need and kept: children forked after CUDA's initialisation cannot use it.
+Importing this module initialises no CUDA, because children that are forked afterwards could not
+use it. The answer is found when it decides something, and then kept.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The compiled CPU backend: NumPy arrays, Numba kernels, plain threads over slots and rows.
 
-Each thread writes results of its own slots or rows, so threads and timing change no result.
+Each thread writes results of its own slots or rows alone, so neither the number of threads nor
+their timing can change a result.
 """
 
 from __future__ import annotations

@@ -171,7 +171,8 @@ class NumbaCudaBackend(Backend):
 
 
 def as_numba(argument: Any) -> Any:
-    """An argument with Numba's arrays in place of CuPy's, which Numba misses inside records."""
+    """An argument with Numba's arrays in place of CuPy's, which Numba may not take in records. The
+    kernel runs on CuPy's stream, so that it need not wait."""
     if isinstance(argument, tuple):
         parts = [as_numba(part) for part in argument]
         return type(argument)(*parts) if hasattr(argument, "_fields") else tuple(parts)

@@ -16,7 +16,8 @@ SUMS_AT_ONCE = 2**18  # channel sums that are copied at once, at most
 
 
 def true_positions(xp: Any, upto: Array, n: int) -> Array:
-    """Positions i64[n] at which a mask of running count `upto` i64[S] is true; n is known."""
+    """Positions i64[n] at which a mask of running count `upto` i64[S] is true. `xp.nonzero` would
+    wait for a device to learn n."""
     return xp.searchsorted(upto, xp.arange(1, n + 1, dtype=xp.int64, device=upto.device))
 
 

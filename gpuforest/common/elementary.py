@@ -1,6 +1,7 @@
 """Exponentials and logarithms by IEEE operations, equal on every machine to the last bit.
 
-Those of libraries differ. Compiled kernels implement the same formulas.
+Functions of libraries differ in the last bit from machine to machine, and models would, too.
+Compiled kernels implement the same formulas.
 """
 
 from __future__ import annotations

@@ -107,7 +107,8 @@ def positions_of(xp: Any, keys: Array, elements: Array, n: int) -> Array:
 
 
 def _inverse(odd: Array) -> Array:
-    """Inverses of odd numbers modulo 2**64; each of Newton's steps doubles three right bits."""
+    """Inverses of odd numbers modulo 2**64. Each of Newton's steps doubles the number of right
+    bits, which is three at first."""
     inverse = odd
     for _ in range(5):
         inverse = inverse * (2 - odd * inverse)

@@ -1,7 +1,7 @@
 """Threads over work that releases the GIL (NumPy's sorts, compiled kernels).
 
-Each call makes its threads, so nothing survives a fork. They are daemons: an interrupt drops work
-that has not begun.
+Each call makes its threads, so nothing survives a fork. They are daemons, so that an interrupt
+drops work that has not begun: concurrent.futures would do it before the interpreter exits.
 """
 
 from __future__ import annotations
@@ -114,12 +114,12 @@ class Team:
         self.n_threads = n_threads
         try:
             self.n_threads = 1 + start(partial(_serve, self._tasks), n_threads - 1)
-        except BaseException:  # an interrupt: calls that have started must not wait for ever
+        except BaseException:  # an interrupt: threads that have started must not wait for ever
             self.close()
             raise
 
     def run(self, function: Callable[[int], Any], n: int) -> None:
-        """Call function(0), ..., function(n - 1); an error drops calls that have not begun."""
+        """Call function(0), ..., function(n - 1); an error drops later calls, and is raised."""
         if n == 1:  # no other thread is woken for it
             function(0)
             return
@@ -142,7 +142,8 @@ class Team:
             raise errors[0]
 
     def begin(self, function: Callable[[int], Any], n: int) -> SimpleQueue[BaseException | None]:
-        """Start function(0), ... on the other threads; the queue gets an error or None of each."""
+        """Have other threads call function(0), ..., function(n - 1), and do not wait. The queue
+        gets an error or None for each call that has ended."""
         done: SimpleQueue[BaseException | None] = SimpleQueue()
         for i in range(n):
             self._tasks.put((function, i, done, processor()))

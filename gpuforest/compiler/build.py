@@ -39,7 +39,8 @@ def compile_list(names: list[str], targets: list[Target], keep: Keep) -> bool:
 
 
 def lists_of(names: list[str], n_processes: int) -> list[list[str]]:
-    """Lists of kernels, one a process; kernels of a module stay together for two processes."""
+    """Lists of kernels, each compiled by one process: kernels of a module, which share helpers; or
+    single kernels, because more than two processes need shorter lists."""
     lists: dict[str, list[str]] = {}
     for name in names:
         module = name.partition("-")[0].rpartition(".")[0]
@@ -89,9 +90,10 @@ def keep_in(folder: Path, targets: list[Target], name: str, codes: list[bytes]) 
 def warm_up(
     families: list[str], n_processes: int, codes: str | None = None, target: str | None = None
 ) -> int:
-    """Compile the missing kernels of families, unless another process does; the exit status.
+    """Compile the missing kernels of families while no other process does so. Kernels that all
+    trees need are left to a process that compiles them already.
 
-    codes, target : see `members`"""
+    codes, target : see `members`. returns : the exit status, see `NOT_KEPT`"""
     with ExitStack() as locks:
         held = []
         for family in families:

@@ -184,7 +184,7 @@ def not_waiting() -> Iterator[None]:
 
 
 def expect(family: str, target: str | None = None) -> None:
-    """Begin to compile a family that a fit will need, kernels for this type of target first."""
+    """Begin to compile a family that a fit will need, `target`'s kernels first, unless on disk."""
     if not has_compiler() or objects.is_complete(family):
         complete.add(family)
     else:
@@ -213,7 +213,8 @@ def warm_up(family: str | None, n_jobs: int) -> tuple[int, int]:
 
 
 def begin(family: str, codes: str, target: str | None) -> tuple[Any, str]:
-    """Begin to compile a family, unless a process does already; the process and its family."""
+    """Begin to compile a family and what all trees need for bins of type `codes`, unless a process
+    does or could keep nothing; returns that process, and the family that it was begun for."""
     with _lock:
         found = _builders.get((family, codes))
         if found is None or found[0].poll() not in (None, NOT_KEPT):
@@ -226,7 +227,8 @@ def begin(family: str, codes: str, target: str | None) -> tuple[Any, str]:
 
 
 def watch(process: Any, names: list[str], family: str | None, awaited: str | None = None) -> None:
-    """Wait for a process that compiles kernels, or for one kernel, and show the progress."""
+    """Wait until a process that compiles kernels ends, or the kernel `awaited` is on disk; show how
+    many of `names` are there."""
     begun, report = time.monotonic(), None
     title = families.TITLES[family] if family else "all families"
     with ExitStack() as shown:

@@ -246,7 +246,7 @@ def is_among(choice: Choice, some: Choice | None) -> bool:
 
 
 def optimise(module: Any, machine: Any, plain: bool) -> None:
-    """Optimise as Numba does: inline first, then vectorise; plain code less, and no vectors."""
+    """Optimise as Numba does: inline first, then vectorise; plain code less, without vectors."""
     options = llvm.create_pipeline_tuning_options(0)
     passes = llvm.create_pass_builder(machine, options)
     manager = passes.getModulePassManager()
@@ -264,7 +264,7 @@ def optimise(module: Any, machine: Any, plain: bool) -> None:
 def machine_codes(
     kernel: Kernel, choice: Choice, targets: list[Target], library: bool = True
 ) -> list[bytes]:
-    """Machine code of a kernel for each target: shared libraries with a linker, else objects."""
+    """Machine code for each target: libraries if wanted and there is a linker, else objects."""
     module, codes = module_of(kernel, choice), []
     for target in targets:
         clone, code = module.clone(), None
@@ -278,8 +278,8 @@ def machine_codes(
 
 
 def linker() -> list[str] | None:
-    """The C compiler's command; None: none. macOS's `cc` may open a window: only CC counts
-    there."""
+    """The command of the C compiler, which calls the linker, or None. On systems other than Linux
+    only CC names one, because `cc` of macOS may open a window."""
     command = shlex.split(os.environ.get("CC", "")) or ["cc"] * (system() == "linux")
     found = system() in LINK and command and shutil.which(command[0])
     return command if found else None

@@ -81,7 +81,7 @@ def bins_in(name: str) -> str | None:
 def members(
     families: Collection[str], codes: str | None = None, target: str | None = None
 ) -> list[str]:
-    """Kernels of families for a type of bins (None: both), those for `target` first."""
+    """Names of kernels for a type of bins (None: both): `target`'s first, other types' last."""
     names = [
         name
         for name in variants()

@@ -73,7 +73,8 @@ _logged: set[str] = set()
 
 
 def folders(make: bool = False) -> Iterator[Path]:
-    """Folders of compiled kernels, the writable first; `make` creates the temporary one."""
+    """Folders of compiled kernels besides the package's; new files go to the first that can be
+    written to. `make` creates the temporary folder, which comes last."""
     if chosen := os.environ.get("NUMBA_CACHE_DIR"):
         yield Path(chosen) / "gpuforest"
     elif (users := _users_cache()).is_absolute():  # a user without a home has "~/.cache"

@@ -1,7 +1,7 @@
 """Kernels of the numba-cuda backend, one element a thread; each operation's numpy.py specifies
 them.
 
-libNVVM fuses a product and a sum, and Numba cannot forbid it: `times` rounds products apart.
+libNVVM fuses a product and a sum, and Numba cannot forbid it: `times` rounds products first.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def draw(keys, n_draws, cumulative, weights):
 
 @device
 def slot_and_position(i, first, begin):
-    """Slot and position in `rows` of the i-th row of all slots; first i64[S + 1] counts rows."""
+    """Slot, and position in `rows`, of the i-th row; first i64[S + 1] counts rows before a slot."""
     s = below(first, 1, len(first), i + 1)
     return s, begin[s] + i - first[s]
 

@@ -136,7 +136,7 @@ NUMERIC = Numeric()
 def draw_features(xp: Any, keys: Array, first: int, k: int, n_features: int) -> Array:
     """Elements first .. first + k - 1 of each slot's random order of features: i32[S, k], then -1.
 
-    xp : of keys u64[S]. If k >= n_features, the order is 0, 1, 2, ..."""
+    keys : u64[S]. If k >= n_features, the order is 0, 1, 2, ..."""
     S, device = keys.shape[0], keys.device
     position = xp.arange(first, first + k, dtype=xp.uint64, device=device)[None, :]
     if k >= n_features:

@@ -135,7 +135,7 @@ class CudaBooster(Booster):
         return TreesOut(at, size, nodes)
 
     def _shares(self, n_rows: int, least: int, others: int = 1) -> int:
-        """Number of blocks for n_rows, at least `least` rows each; a grid has `others` times it."""
+        """Number of blocks for n_rows, `least` or more each; a grid has `others` times as many."""
         wanted = -(-4 * self.backend.n_processors // others)
         return max(1, min(-(-n_rows // least), wanted))
 
@@ -195,7 +195,7 @@ class CudaBooster(Booster):
         return self.backend.xp.abs(self.y - self.raw[0, :])
 
     def _drawn_residuals(self) -> tuple[Array, Array | None, float]:
-        """Sizes of the residuals of a round's rows, their weights, and the unit of these."""
+        """Sizes of the residuals of a round's rows, their weights, and `unit_of` these."""
         backend, b, s = self.backend, self.boosting, self.sizes
         residuals, weight, unit = self._residuals(), self.weight, 1.0
         if b.n_drawn < s.N:

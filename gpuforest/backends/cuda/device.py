@@ -129,7 +129,7 @@ class CupyBackend(CudaBackend):
         return cupy.asarray(host)
 
     def _from_host(self, host: np.ndarray) -> Array:
-        """A copy on the device, see `_by_threads`; one thread reaches a third of the bus's rate."""
+        """As `_by_threads`, to the device: one thread reaches a third of the bus's rate."""
         array = cupy.empty(host.shape, host.dtype)
         from_bytes, to_bytes = host.reshape(-1).view(np.uint8), array.reshape(-1).view(cupy.uint8)
         self.synchronise()  # the memory may have been in use before

@@ -154,7 +154,7 @@ class CudaBackend(CudaLevels):
         return 2 * self.n_processors * plan.blocks
 
     def scatter_size(self, training: Training, plan: DeepPlan) -> int:
-        """Size of the matrices that put categories in order, for C > 2 or several outputs."""
+        """Size of the matrices that order categories, for over two classes or several outputs."""
         K = training.n_channels - (not training.target.coding.is_classes)
         if not training.n_words or training.rules.random or training.n_channels == 2:
             return 0
@@ -199,7 +199,8 @@ class CudaBackend(CudaLevels):
         return total
 
     def forest_here(self, forest: Forest) -> tuple[Trees, Array]:
-        """The trees and leaf values of a forest on the device, copied once, for all streams."""
+        """A forest's trees and leaf values on the device, copied once for all streams, and kept
+        while the forest lives."""
         copies = _forests.setdefault(forest, {})
         if self.device_number not in copies:
             trees = forest.walked()
@@ -279,8 +280,8 @@ def plan_of(
 
 
 def cells_of(training: Training, limit: int, warps: int) -> int:
-    """Bytes for histograms of a feature per warp, or for counts of codes to sort by; or 0. With
-    categorical or combined features rows are always sorted."""
+    """Bytes for histograms of a feature per warp, or of fewer that fit a part of `limit`, or for
+    counts of codes to sort by, or 0. With categorical or combined features rows are sorted."""
     C, B = training.n_channels, training.grown_codes
     words = (C if training.target.coding.is_classes else 2 * C - 1) + training.rules.count_rows
     histogram, counts = 4 * words * (-(-B // CELLS) * CELLS), 4 * warps * B

@@ -176,7 +176,7 @@ class CudaLaunches(Backend):
         return max(constants.LEAST_TILE, min(constants.MOST_TILE, tile))
 
     def tiles_of(self, begin: Array, end: Array, max_rows: int) -> tuple[structs.Tiles, int]:
-        """Tiles of slots with rows begin .. end - 1; bound of their number from `max_rows` rows."""
+        """Tiles of slots of rows begin .. end - 1; bound of their number for <= max_rows rows."""
         tile, S = self.tile_size(max_rows), begin.shape[0]
         first = self.sums_before(end, begin, size=tile)
         return structs.Tiles(first, None, tile, S), max_rows // tile + S
@@ -275,8 +275,8 @@ def slot_bytes(training: Training) -> int:
 
 
 def histogram_group(training: Training, k: int, share: int, most: int) -> tuple[int, int, int]:
-    """Histograms (of k) that a block holds, 32-bit words of a bin, bytes of a histogram. A block
-    has at most `most` bytes of memory; two blocks of `share` bytes fit a multiprocessor."""
+    """How many of k histograms a block holds (0: not one), 32-bit words of a bin, bytes of a
+    histogram. A block has at most `most` bytes; two blocks of `share` fit a multiprocessor."""
     C, is_classes = training.n_channels, training.target.coding.is_classes
     # a word for a class, the weight or the count, two for a moment
     words = (C if is_classes else 2 * C - 1) + training.rules.count_rows

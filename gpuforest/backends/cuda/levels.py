@@ -109,7 +109,8 @@ class CudaLevels(CudaLaunches):
         self, training: Training, slots: Frontier, features: Array, tiles: Tiles, n_tiles: int,
         hist: Array,
     ) -> None:  # fmt: skip
-        """Add the slots' rows to zeroed `hist`; slots of one tile in a block need no zeros."""
+        """Add the slots' rows to `hist`, which holds zeros; a slot of one tile needs none if a
+        block's memory holds a histogram (see `histogram_group`)."""
         S, k = features.shape
         group, words, size = self.histogram_group(training, k)
         y = targets_of(self.xp, training)
@@ -220,7 +221,8 @@ class CudaLevels(CudaLaunches):
         return best
 
     def fill(self, training: Training, slots: Frontier, chunk: slice, hist: Array) -> Array:
-        """Add some slots' rows to `hist`; return k varying features i32[S, k], then -1."""
+        """Add some slots' rows to `hist`; returns the first k features of each slot's order that
+        vary in it, i32[S, k], then -1."""
         (all_tiles, n_tiles), part = self.ordered_tiles(training, slots), slots.part(chunk)
         first = all_tiles.first[chunk.start : chunk.stop + 1]
         order = all_tiles.order if part.n_slots == slots.n_slots else None

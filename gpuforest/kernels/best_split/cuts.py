@@ -30,7 +30,7 @@ Array = Any
 
 
 class Scan(NamedTuple):
-    """Running totals up to each code; with over two classes, score terms of both sides."""
+    """Scratch: running totals up to each code; with over two classes, score terms of both sides."""
 
     left: Annotated[Array, "i64[C]"]  # channel sums of the left side
     weight: Annotated[Array, "i64[P]"]  # one position more than there are codes is written
@@ -209,7 +209,9 @@ def compact_pairs(hist, feature, scan):
 
 @device
 def first_highest(scan, last, whole, more, limits, side, best):
-    """Raise the Candidate `best` to the first highest score; whole, more : see score_pairs"""
+    """Improve the Candidate `best` by the first highest score, for a side of the missing values.
+
+    whole, more : see score_pairs"""
     score, at, best_side = best
     scores, min_rows = scan.scores, limits.min_rows
     if min_rows > 1:
@@ -242,7 +244,7 @@ def split_of(best, scan, n, feature, some_missing, left):
 
 @device
 def best_pair(m, feature, criterion, limits, scan):
-    """The best cut by m running totals of two channels in `scan`, missing values last."""
+    """The best cut by m running totals of two channels in `scan`; missing values may be last."""
     weight, second, n_rows = scan.weight, scan.second, np.int64(0)
     if limits.min_rows > 1:  # reading them always made fits of two classes 3 % slower
         n_rows = scan.rows[m - 1]
@@ -278,8 +280,8 @@ def best_pair(m, feature, criterion, limits, scan):
 def compact_channels(hist, feature, criterion, sums, start, scan):
     """compact_pairs for any number of channels; it also fills the scores of several outputs.
 
-    start : sums on the left of all bins, as `scan.left`: missing values', or zeros, when they come
-    last"""
+    start : sums left of all bins, with channel sums `scan.left`: of missing values; or zeros
+    if missing values come last"""
     bins, C, width, left = feature.bins, feature.n_channels, feature.width, scan.left
     m, n, n_rows, last = 0, start.weight, start.rows, bins if start.weight > 0 else bins + 1
     left_sum, right_sum = np.int64(0), np.int64(0)

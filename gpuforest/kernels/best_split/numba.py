@@ -1,6 +1,6 @@
 """Histograms, best splits, and both, compiled; numpy.py here and in ../histogram specify them.
 
-`Backend.level` takes one slot after another, so that histograms stay in cache.
+`level` takes one slot after another, so that histograms stay in cache.
 """
 
 import numpy as np
@@ -98,7 +98,8 @@ def draw(features, n, slots, s, k, position, order, order_domain, F):
 
 @device
 def search_slot(data, slots, s, rules, order_domain, splits, hist, batch, need, scan, sets, fills):
-    """Write a slot's best split by the given histograms, or by `fills` of them in batches."""
+    """Write a slot's best split by the given histograms; or, if it `fills` histograms itself, by
+    those of the features that fit `batch` at once."""
     F, k = len(data.n_bins), rules.n_tried
     slot, best = slot_at(slots, s, has_labels(data.y)), NO_SPLIT
     order, left, position = order_of(slot.key), need, 0
@@ -124,10 +125,12 @@ def level(
     data: Data, slots: Frontier, rules: Rules, first: I64, last: I64, splits: Splits, hist: I64s3,
     features: I32s2, need: I64s, begin: I64, end: I64, scan: Scan, sets: Sets,
 ):  # fmt: skip
-    """Work on the slots first .. last - 1. begin < end : fill hist i64[S, k, B * width] for the
-    features begin .. end - 1 of i32[S, k] need i64[S] : write the best splits by these histograms
-    to `splits`; it reads no codes neither : write the best splits; scratch is hist i64[1, n, B *
-    width], for n features at once"""
+    """Work on the slots first .. last - 1.
+
+    begin < end : fill hist i64[S, k, B * width] for the features begin .. end - 1 of i32[S, k]
+    need i64[S] : write the best splits by these histograms to `splits`; it reads no codes
+    neither : write the best splits; scratch is hist i64[1, n, B * width], for n features at once
+    """
     order_domain, fills = domain(len(data.n_bins)), len(need) == 0
     for s in range(first, last):
         h = np.int64(0) if fills and begin == end else s

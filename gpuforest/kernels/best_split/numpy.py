@@ -88,8 +88,7 @@ def best_split(
 def _within_limits(
     left: np.ndarray, right: np.ndarray, slots: Frontier, features: np.ndarray, C: int, rules: Rules
 ) -> np.ndarray:
-    """True where both sides hold rows and meet limits (weights, means, rows): bool[S, k, B - 1,
-    2]."""
+    """bool[S, k, B - 1, 2], true where rows go right and limits (weights, means, rows) allow it."""
     n_left, n_right = (rules.criterion.side_weight(xp, side) for side in (left[..., :C], right))
     allowed: np.ndarray = n_right > 0
     if rules.min_weight_leaf > 1:

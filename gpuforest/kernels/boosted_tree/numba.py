@@ -165,8 +165,8 @@ def finish_search(table):
 
 @device
 def next_node(table, limited):
-    """Take the open node whose split gains most, the first of equals; without a limit of leaves the
-    last, which frees histograms soonest."""
+    """Take the open node whose split gains most, the first of equals. Without a limit of leaves
+    order changes nothing: then the last, which frees histograms soonest."""
     nodes, open_nodes, n = table.nodes, table.open, table.states[0].n_open
     best = n - 1
     if limited:

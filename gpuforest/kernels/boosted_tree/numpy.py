@@ -61,9 +61,10 @@ class Node:
 def grow_tree(
     matrix: BinnedMatrix, stats: np.ndarray, rules: TreeRules, rows: np.ndarray, key: int
 ) -> GrownTree:
-    """Grow a tree from the first n_drawn rows i32[N]; stats i64[N, 1 or 2]; key : the root's
+    """Grow a tree from the first n_drawn rows i32[N], which add stats i64[N, 1 or 2] to sums.
+    The other rows are only divided among the leaves. Both are put into the order of the leaves.
 
-    Other rows are divided among the leaves. Both are put into the order of the leaves."""
+    key : the root's"""
     drawn, others = rows[: rules.n_drawn], rows[rules.n_drawn :]
     most = rules.most * rules.scale.g * rules.scale.sum_g
     root = Node(

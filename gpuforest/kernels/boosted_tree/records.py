@@ -214,8 +214,8 @@ class GrownTree(NamedTuple):
 
 
 class TreesOut(NamedTuple):
-    """Grown trees u64[K, size] on a device, at most M nodes each, one after another. Number of
-    nodes, units of sums, overflow of gradients; nodes; a `Leaf` for each two; sets."""
+    """Grown trees u64[K, size] on a device, at most M nodes each: number of nodes, units of sums,
+    whether gradients were too large; nodes; a `Leaf` for each two nodes; sets."""
 
     at: types.U64s2
     size: I64

@@ -65,7 +65,8 @@ def part_of(begin, end, part, parts):
 
 @device
 def spread(sides, rows, spare, begin, end, part, parts):
-    """Copy rows to `spare`, left ones first, right ones from the end; returns how many go left."""
+    """Copy a part of the rows to `spare`, left rows first, right rows from the end of the part;
+    returns how many go left."""
     begin, end = part_of(begin, end, part, parts)
     left, right = begin, end - 1
     for i in range(begin, end):

@@ -1,6 +1,7 @@
 """Edges of a sorted column of equal weights, compiled; numpy.py in this folder specifies them.
 
-Sums and the maximum are computed as integers, because the compiler vectorises loops over these.
+Sums of whole numbers do not depend on the order. They and the maximum of positive floats, by their
+bits, are computed as integers, because the compiler vectorises these loops.
 """
 
 import math

@@ -73,7 +73,7 @@ def fact(word: str) -> Any:
 
 @dataclass(frozen=True)
 class Loss:
-    """A loss.
+    """A loss, and all that depends on it.
 
     name : the name that users pass
     number : its number in compiled kernels

@@ -101,7 +101,8 @@ def some_class(y, k, first, n, total, share, g, h):
 
 @device
 def derive(loss, k, first, n, scratch):
-    """Derivatives by raw prediction k to scratch[0], scratch[1]; class 0 fills the rest first."""
+    """Derivatives by raw prediction k to scratch[0], scratch[1]. Class 0 also fills the rest of
+    `scratch`, which later classes read."""
     g, h, weight = scratch[0], scratch[1], loss.weight
     if loss.number <= BINARY:
         one_class(loss, first, n, g, h)
@@ -121,7 +122,7 @@ def gradients(
 ):  # fmt: skip
     """As numpy.py's, of the rows begin .. end - 1; scratch f64[3 + K, BLOCK].
 
-    most : f64[2], raised to the sizes of numpy.py's `largest`, without stats; or f64[0]"""
+    most : f64[2], raised to the sizes of numpy.py's `largest`, while stats stay; or f64[0]"""
     bits, scale_g, scale_h = rules.n_bits, rules.scale[0].g, rules.scale[0].h
     for first in range(begin, end, BLOCK):
         n = min(BLOCK, end - first)

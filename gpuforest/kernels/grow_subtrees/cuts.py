@@ -164,7 +164,7 @@ def radix_pass(source, result, n, shift, counts):
 
 @device
 def sort_by_code(n, scratch):
-    """Write positions 0 .. n - 1, sorted by `scratch.code`, to `scratch.keys`: code << 16 | it."""
+    """Sort positions 0 .. n - 1 by `scratch.code` into `scratch.keys`: code << 16 | position."""
     code, keys, spare, counts = scratch.code, scratch.keys, scratch.spare_keys, scratch.counts
     if n <= RANK_ROWS:
         for i in range(n):
@@ -216,8 +216,8 @@ def count_missing(keys, n, missing):
 
 @device
 def compact_sorted_channels(keys, slot, stats, criterion, side, n_missing, scan):
-    """compact_channels from sorted rows, which move from the right to the left side in turn. side
-    1: the last `n_missing` rows, with missing values, go left first"""
+    """compact_channels from sorted rows, which move from the right to the left side in turn. With
+    side 1 the last `n_missing` rows, with missing values, go left first."""
     left, sums, n, C = scan.left, slot.sums, slot.n_rows, len(slot.sums)
     n_left, left_sum, right_sum, m = np.int64(0), np.int64(0), np.int64(0), 0
     for c in range(C):
@@ -329,7 +329,8 @@ def no_cut(feature):
 
 @device
 def cut_or_set(column, feature, slot, rules, scratch, hist, is_filled, best, sets, is_set):
-    """Whether a column varies in a node, and its best or random split, by a set if `is_set`."""
+    """Whether a column varies in a node, and its best or random split, by a set if `is_set`. The
+    histogram is scratch, unless it is filled."""
     criterion, limits = rules.criterion.number, by_rows(rules)
     if sets is not None:  # noqa: SIM102  # the compiler drops what needs it by this line alone
         if rules.random and not is_set:
@@ -373,7 +374,8 @@ def left_totals(column, order, slot, split, missing, words, left):
 
 @device
 def sum_left(code, stats, slot, split, missing, count_rows, left):
-    """left_totals from a contiguous array of codes, without branches; left rows if `count_rows`."""
+    """left_totals from a node's contiguous codes, without branches, which would be mispredicted.
+    Returns how many rows go left if `count_rows`, else 1."""
     C, rows_left, n, low = len(left), np.int64(1), slot.n_rows, slot.begin
     # in the dtype of the codes, so that the compiler vectorises the loops
     last = code.dtype.type(split.bin)

@@ -208,9 +208,9 @@ def write_split(
 
 @device
 def grow_block(data, blocks, root, rules, scratch, sets, search, write_split, kind_scratch, grown):
-    """Grow the subtree of the OpenNode `root`, numbered in the block; returns the numbers written.
-    `search` and `write_split` of the kind take `kind_scratch`; the second also two numbers of the
-    first."""
+    """Grow the subtree of the ordered rows from the OpenNode `root`, whose number is the first
+    node's; returns the numbers written. `search` and `write_split` are the kind's and take
+    `kind_scratch`, `write_split` also two numbers that `search` found."""
     order, sums = scratch.order, scratch.sums
     criterion, stack, words = rules.criterion.number, scratch.open_nodes, words_of(sets)
     order_domain, n_trail, n_stack = domain(len(scratch.constant)), 0, 1
@@ -291,8 +291,9 @@ def grow_subtrees(
     sets: Sets | None,
 ):  # fmt: skip
     """Write the subtrees of slots of fewer than 2**31 rows to `nodes` and `leaf_sums` of the
-    scratch. First nodes go to offsets i64[D + 1], numbers of leaf rows and words of sets to written
-    i64[2]. Sets and random cuts are compiled if `sets` is not None; see `grow_random`."""
+    scratch. First nodes go to offsets i64[D + 1], numbers of rows of the leaf table and of words of
+    sets to written i64[2]. Sets and random cuts are compiled if `sets` is not None; see
+    `grow_random`."""
     grow_slots(data, slots, rules, scratch, offsets, written, sets, search, write_split, None)
 
 

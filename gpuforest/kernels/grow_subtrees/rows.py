@@ -134,7 +134,8 @@ def forget(scratch, n_trail, n_above):
 
 @device
 def put_leaf(scratch, number, sums, grown):
-    """Write a leaf; returns the numbers written. Pure leaves of a class and weight share a row."""
+    """Write a leaf; returns the numbers written. Pure leaves of equal class and weight share
+    a row of the leaf table, even across blocks."""
     C, n_leaves, pure = len(sums), grown.n_leaves, scratch.pure
     if has_labels(scratch.order.stats):
         n_weight, top = np.int64(0), 0

@@ -35,7 +35,7 @@ class Categories(NamedTuple):
 
 class Grown(NamedTuple):
     """Where subtrees of first i64[D + 1] rows are written: zeroed nodes u64[2 first[D]]; leaf_sums
-    i64[first[D], C]; bounds f64[first[D], 2] or None; numbers of nodes, leaves i64[D, 2]."""
+    i64[first[D], C]; scratch bounds f64[first[D], 2] or None; counts of nodes, leaves i64[D, 2]."""
 
     nodes: structs.U64sOut
     leaf_sums: structs.I64sOut

@@ -39,7 +39,8 @@ def move_rows(data, slots, splits, s):
 
 @kernel(target="int32")
 def partition(data: Data, slots: Frontier, splits: Splits, first: I64, last: I64, n_left: I64s):
-    """Move rows and weights of slots first .. last - 1 in place; counts zeroed n_left i64[S]."""
+    """Move rows and weights of slots first .. last - 1 in place, and count left rows in n_left
+    i64[S], which holds zeros. It reads no targets."""
     for s in range(first, last):
         if splits.feature[s] >= 0:
             n_left[s] = move_rows(data, slots, splits, s)

@@ -73,7 +73,7 @@ def project(
     pieces: I64s2, sums: I32s, terms: I64s2, codes: Codes2, low: I64s2, shift: I64s2,
 ):  # fmt: skip
     """Fill codes [k, R], low and shift i64[S, k] for pieces i64[p, 3]: slot, combination, first
-    code. sums i32[...] and terms i64[2, L] are scratch."""
+    code. It reads no targets; sums i32[...] and terms i64[2, L] are scratch."""
     for p in range(len(pieces)):
         s, j = pieces[p, 0], pieces[p, 1]
         low[s, j], shift[s, j] = project_column(

@@ -8,7 +8,7 @@ A histogram has its bins put in that order, the occupied ones first, and goes th
 as any other; then the bins up to the cut become a set. Missing values are a category like the
 others. Categories that the node does not hold, or that training never saw, go to the heavier side.
 
-The order depends on the targets. The node holds the "occupied" categories.
+The order depends on the targets. Categories that the node holds are "occupied".
 
 ===============================  ========================================================
 two classes, or one real output  by the share of the second class, or the mean: the best of
@@ -184,7 +184,7 @@ def has_limits(rules: Rules) -> bool:
 
 def _best_of_all(xp: Any, hist: Array, n: Array, C: int, rules: Rules) -> Array:
     """Zero for the categories of the best set, one for the others: f64[P, m]. Set number s holds
-    category i if bit i of s is set, never the last; ties go to the lowest number.
+    category i if bit i of s is set, but never the last one; ties go to the lowest number.
 
     hist : i64[P, m <= 6, ...], row p has n[p] occupied categories if n[p] <= m"""
     m = hist.shape[1]
@@ -197,8 +197,8 @@ def _best_of_all(xp: Any, hist: Array, n: Array, C: int, rules: Rules) -> Array:
 
 
 def _best_allowed(xp: Any, hist: Array, n: Array, C: int, rules: Rules) -> Array:
-    """`_best_of_all` for ordered categories whose best cut is forbidden; else, or n[p] > m,
-    zeros."""
+    """`_best_of_all` for ordered categories whose best cut is forbidden. If it is allowed, or
+    n[p] > m, zeros, which keep the order."""
     m = hist.shape[1]
     cuts = [2**i - 1 for i in range(1, m)]
     any_side = replace(rules.criterion, allowed=None)

@@ -388,7 +388,8 @@ def free_side(criterion, n, a):
 
 @device
 def perfect_score(criterion, slot):
-    """A score that no split exceeds, even rounded; inf: unknown. Sides with it are leaves."""
+    """A score that no split of a node exceeds, even rounded; inf: unknown. Sides of a split with
+    this score, or of a node of two rows, are leaves."""
     if slot.n_rows == 2:
         return NOT_WHOLE
     if criterion == ENTROPY:

@@ -57,7 +57,7 @@ C_NAMES = {dtype.name: name for name, dtype in DTYPES.items()} | {"f64": "double
 
 
 class Codes(NamedTuple):
-    """Codes [N, stride], F codes a row; n_bins i32[F], bins that may hold rows, for training."""
+    """Codes [N, stride], F codes a row; n_bins i32[F], bins without the missing one, or None"""
 
     at: Codes8or16
     F: I64
@@ -120,7 +120,8 @@ class Histograms(NamedTuple):
 
 
 class Combined(NamedTuple):
-    """Combinations, k a slot: features (-1: none), weights i32[S, k, L]; coordinates i32[F, B]."""
+    """Combinations of at most L features, k a slot: features (-1 behind the last) and weights
+    i32[S, k, L]; coordinates i32[F, B]; n_bins, the bins of a combination."""
 
     features: I32s
     weights: I32s

@@ -151,8 +151,8 @@ def top(trees, sets, root, codes, first, n, group):
 def step_all(trees, sets, root, codes, words, first, n, at):
     """Move all rows of a group that are not at a leaf a step down; returns how many moved.
 
-    words : the memory of the codes, four bytes at a time, because vectors gather no fewer. It is
-    `step` without branches and 64-bit products, so that it is vectorised."""
+    It is `step` without branches and 64-bit products, so that it is vectorised.
+    words : the memory of the codes, four bytes at a time, because vectors gather no fewer"""
     nodes, missing, moved = trees.nodes, U(trees.missing), 0
     n_rows, bits = U(codes.shape[1]) & LOW_32, U(8 * codes.itemsize)
     each = U(32) // bits  # codes of a word

@@ -143,7 +143,7 @@ def more_terms(trees, at, work, place, total, is_hole, count, some_missing):
 
 @device
 def step_sum(trees, word, at, work, place, some_missing):
-    """The child of node `at` for a row at `place`, an index in the first column; word : node's"""
+    """The child of node `at`, with first word `word`, of a row at `place` in the first column."""
     pair, count = work.records[(U(at) << ONE) + ONE], (word >> COUNT) & LOW_4
     total, is_hole = three_sum(pair, work, place, some_missing)
     is_right = total > np.int64(limit_of(word))
@@ -239,8 +239,8 @@ def later_step(trees, at, work, place, i, some_missing):
 
 @device
 def step_all_sums(trees, root, work, first, n, group, some_missing):
-    """Move all rows of a group that are not at a leaf a step down; returns how many moved. Vectors,
-    except for rows at combinations of over three features, and at sets."""
+    """Move all rows of a group that are not at a leaf a step down; returns how many moved. In
+    vectors, except for rows at combinations of over three features, and at sets."""
     at, words, records, counts, listed = (
         group.at,
         work.words,

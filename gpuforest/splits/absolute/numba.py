@@ -97,8 +97,8 @@ def upper_half(work, n, top, total, q):
 
 @rare
 def side_errors(work, k, first, last, step, also, side, m, wants):
-    """Fill errors of a side, and medians if `wants`, for groups from first to last in steps of 1,
-    -1.
+    """Fill errors of a side, and medians if `wants`: of the rows of all groups up to g, for each of
+    the m groups g from first to last in steps of 1 or -1.
 
     also : a group on that side from the start, or -1"""
     q, rank, errors = work.q[k], work.rank[k], work.errors[side]

@@ -90,16 +90,17 @@ def mean_combined(
 
 
 def n_attempts(k: int, n_features: int) -> int:
-    """The most combinations that a node looks at to find k that vary."""
+    """Most combinations tried to find k that vary; each feature is the first equally often."""
     return n_features * -(-k // n_features)
 
 
 def draw(
     xp: Any, keys: Array, first: int, k: int, n_features: int, combining: Combining, n_tried: int
 ) -> tuple[Array, Array]:
-    """Combinations first .. first + k - 1 of slots with keys u64[S]: features, weights i32[S, k,
-    L]. Features are -1 behind the last, and past the last attempt. n_tried : varying ones that a
-    slot tries"""
+    """Combinations first .. first + k - 1 of slots with keys u64[S]: features i32[S, k, L], -1
+    behind a combination's last and past the last attempt, and weights i32[S, k, L].
+
+    n_tried : number of varying combinations that a slot tries"""
     S, device, most = keys.shape[0], keys.device, combining.most_features
     number = xp.arange(first, first + k, dtype=xp.uint64, device=device)
     leads = [
@@ -311,7 +312,7 @@ def held(backend: Backend, slots: Frontier) -> tuple[Array, Array]:
 
 
 def _only_allowed(xp: Any, slots: Frontier, features: Array, weights: Array) -> tuple[Array, Array]:
-    """The combinations without features that their tree did not draw; empty without the first."""
+    """Combinations without features that trees did not draw; empty if the first is not drawn."""
     S, k, L = features.shape
     drawn = xp.reshape(slots.only_allowed(xp, xp.reshape(features, (S, k * L))), (S, k, L))
     drawn = xp.where(drawn[:, :, :1] < 0, -1, drawn)
