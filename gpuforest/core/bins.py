@@ -80,7 +80,8 @@ class BinEdges:
 
     @cached_property
     def missing_code(self) -> int:
-        """Code of missing values; below it a categorical feature keeps a bin free for them."""
+        """Code of missing values, above all bins. Above the bins of a categorical feature one more
+        is free: missing is one more category in any order."""
         spare = self.kinds == dtypes.CATEGORICAL if len(self.kinds) else 0
         return int((self.n_bins + spare).max())
 

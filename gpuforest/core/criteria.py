@@ -107,7 +107,8 @@ class Criterion:
         return xp.sum(sums, axis=-1) if self.of_classes else sums[..., 0]
 
     def side_value(self, xp: Any, sums: Array) -> Array:
-        """Mean f64[...] of the second channel: share of the second class, or first mean."""
+        """Mean f64[...] of the second channel: share of the second of two classes, or
+        mean of the first moment."""
         n = self.side_weight(xp, sums)
         n = xp.where(n > 0, n, 1)
         return xp.astype(sums[..., 1], xp.float64) / xp.astype(n, xp.float64)

@@ -56,7 +56,7 @@ def has_set(nodes: Array) -> Array:
 
 
 def combined(nodes: Array) -> Array:
-    """Number of features in combinations at nodes u64[...], i64[...]; 0: another node."""
+    """Number of features in combinations at nodes u64[...], i64[...]; 0: a leaf or other split."""
     bin = (nodes & BIN_MASK).astype("int64")
     by_sum = (bin > OBLIQUE_BIN) & (bin < SET_BIN) & ~is_leaf(nodes)
     return (bin - OBLIQUE_BIN) * by_sum

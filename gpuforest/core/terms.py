@@ -136,7 +136,7 @@ def pack(xp: Any, features: Array, weights: Array, threshold: Array, n_words: in
 
 
 def unpack(xp: Any, words: Array, n: Array, most: int) -> tuple[Array, Array, Array]:
-    """Features i32[S, most] (-1: none), weights i32[S, most], thresholds i64[S]; n i64[S]."""
+    """Features i32[S, most] (-1: none), weights i32[S, most], thresholds i64[S], of n i64[S]."""
     features, weights = [], []
     for i in range(most):
         at, shift = (i + 1) // 2, 0 if i % 2 else 32

@@ -7,7 +7,7 @@ V(c) is the target at the cumulative weight c: targets ascend, and each takes as
 from 0 to W as its row weighs. With D draws in all leaves together, one of them has the mean weight
 u = W / D, and the window of a quantile q is the interval from q (D - 1) u to q (D - 1) u + u. Then
 LINEAR is the mean of V over the window; LOWER and HIGHER are V where the window begins and ends;
-INVERTED is the least target which with the lesser ones weigh at least q W (Meinshausen 2006);
+INVERTED is the least target which with the lesser ones weighs at least q W (Meinshausen 2006);
 MEAN is the weighted mean of all targets. If all draws weigh the same, these are the quantiles of
 `numpy.quantile` for the list of all draws.
 

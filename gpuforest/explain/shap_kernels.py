@@ -55,7 +55,8 @@ APART, LEFT, RIGHT = 0, 1, 2  # states: the row left the path by this feature ab
 
 
 class Work(NamedTuple):
-    """Scratch of a thread, for blocks of ROWS rows: level (node of a path), row, point, feature."""
+    """Scratch of a thread, for blocks of ROWS rows. Level: a node of the path from the root;
+    position: a row and a point of a level; value: a row and a point of a feature."""
 
     products: Annotated[np.ndarray, "f64[positions]"]  # of the path's factors
     sums: Annotated[np.ndarray, "f64[positions]"]  # over the leaves below
@@ -159,7 +160,8 @@ def weigh(above, left, right, left_times, right_times, at, Q, work):
 
 @device
 def join_leaves(at, Q, work):
-    """Join the edges to both leaves of a node, at `at`: product of their sums, gain factors."""
+    """Make one edge of the edges to both leaves of a node, at `at`: products add up, and gains
+    weighted by products."""
     product, gain, at = work.product, work.gain, U(at)
     for j in range(0, 3 * Q, LANES):
         left, right = at + U(j), at + U(3 * Q) + U(j)
@@ -245,7 +247,8 @@ def know(f, share, n, Q, work):
 
 @device
 def add_pairs(source, level, h, n, f, at, c, first, Q, work, out):
-    """Add an edge's effect on f with each other feature of the path: source[level] times gain."""
+    """Add the effect of an edge on f with each other feature of the path to `out`: source[level]
+    times the gain, times work.known of the other."""
     F = len(work.share)
     for i in range(n):
         s = work.state[U(h * ROWS + i)]
