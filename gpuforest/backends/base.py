@@ -120,7 +120,7 @@ class Nodes:
 
     def wave_bytes(self, backend: Backend, fit: Fit, n_trees: int) -> float:
         """Bytes of a wave, without bags and grown trees: budget, rows twice, nodes."""
-        return backend.memory_budget + n_trees * fit.max_bag_rows * (48 + 12 * fit.n_channels)
+        return backend.memory_budget + n_trees * fit.expected_bag_rows * (48 + 12 * fit.n_channels)
 
 
 class RowSampling:

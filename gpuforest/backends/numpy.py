@@ -39,7 +39,7 @@ class NumpyNodes(Nodes):
         kept = fit.level_bytes(
             n_trees, fit.kind.split_words(fit)[1]
         )  # a third of it until trees are put together
-        growing = histograms + 110 * n_trees * fit.max_bag_rows + kept / 3
+        growing = histograms + 110 * n_trees * fit.expected_bag_rows + kept / 3
         return max(growing, kept, fit.pruning_bytes(n_trees))
 
 
@@ -106,7 +106,7 @@ class NumpyBackend(Backend):
 def deep_wave_bytes(fit: Fit, n_threads: int, n_trees: int) -> float:
     """Bytes of a wave in Numba: scratch of threads, nodes and leaves several times, pruned
     trees."""
-    F, R, C = fit.n_features, fit.max_bag_rows, fit.n_channels
+    F, R, C = fit.n_features, fit.expected_bag_rows, fit.n_channels
     leaves, _ = fit.leaves
     alone = n_threads == 1
     most = R if alone else max(n_trees * R // (4 * n_threads), min(R, MIB // F))

@@ -58,7 +58,7 @@ class Fit:
         return min(self.n_rows, SAMPLE_ROWS)
 
     @cached_property
-    def max_bag_rows(self) -> int:
+    def expected_bag_rows(self) -> int:
         """The expected number of distinct rows in a bag."""
         drawn, N = self.sampling.n_draws, self.n_rows
         if not drawn or self.sampling.distinct:
@@ -68,7 +68,7 @@ class Fit:
     @cached_property
     def leaves(self) -> tuple[int, int]:
         """The numbers of a tree's leaves: all, and those at `max_depth`."""
-        R, rules = self.max_bag_rows, self.rules
+        R, rules = self.expected_bag_rows, self.rules
         most = R / max(rules.min_rows_leaf, rules.min_rows_split / 2)
         if self.is_classes:
             C = max(self.n_channels, 2)

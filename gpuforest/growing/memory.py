@@ -55,7 +55,7 @@ class MemoryEstimate:
 
 def estimate(fit: Fit, backend: Backend) -> MemoryEstimate:
     """The memory that `fit` takes on this backend, as it is set up."""
-    N, R, C, T = fit.n_rows, fit.max_bag_rows, fit.n_channels, fit.n_trees
+    N, R, C, T = fit.n_rows, fit.expected_bag_rows, fit.n_channels, fit.n_trees
     n_leaves = min(fit.leaves[0], fit.most_leaves)
     at_once = 1 if fit.reweighted else T
     bounded = len(fit.rules.signs) > 0

@@ -55,7 +55,8 @@ class Kind:
     def level_bytes(self, fit: Fit, n_trees: int) -> float:
         """Bytes of the levels and the rows of a wave whose trees grow level by level."""
         return (
-            fit.level_bytes(n_trees, self.split_words(fit)[1]) + 2 * 8 * n_trees * fit.max_bag_rows
+            fit.level_bytes(n_trees, self.split_words(fit)[1])
+            + 2 * 8 * n_trees * fit.expected_bag_rows
         )
 
     # the wide phase

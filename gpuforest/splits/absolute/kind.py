@@ -34,7 +34,9 @@ class Absolute(Kind):
     def scratch_bytes(self, fit: Fit, most: float) -> float:
         # rows by feature and by target; an error a bin
         n_outputs = fit.n_channels - 1
-        return 8 * (9 + 4 * n_outputs) * fit.max_bag_rows + 80 * min(fit.max_bag_rows, fit.n_codes)
+        return 8 * (9 + 4 * n_outputs) * fit.expected_bag_rows + 80 * min(
+            fit.expected_bag_rows, fit.n_codes
+        )
 
     def wave_bytes(self, fit: Fit, n_trees: int) -> float:
         targets = 8 * (fit.n_channels - 1) * fit.n_rows  # of all rows in order
