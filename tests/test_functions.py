@@ -20,7 +20,9 @@ SCREEN = 60  # lines of a function without its docstring
 MOST_ARGUMENTS = 7
 MOST_FUNCTIONS = 240  # of this package, comprehensions included
 MOST_HOOKS = 5
-OF_SKLEARN = {"_validate_params", "_compute_partial_dependence_recursion"}
+OF_SKLEARN = {
+    "_validate_params", "_compute_partial_dependence_recursion", "_set_oob_score_and_attributes",
+}  # fmt: skip
 
 # functions of more arguments, which users call by keyword, as those of scikit-learn
 KEYWORDS = {

@@ -153,7 +153,14 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
             if forest is None or n_trees > forest.n_trees:  # else the errors alone are asked for
                 forest = plan.finish(waves, 0)
         self._keep(forest, plan)
-        vars(self).update(out_of_bag.learned(plan, self._task, self.forest_, learned))
+        if plan.settings.oob_score:
+            self._set_oob_score_and_attributes(plan, learned)
+        else:
+            vars(self).update(out_of_bag.learned(plan, self._task, self.forest_, learned))
+
+    def _set_oob_score_and_attributes(self, plan: TrainingPlan, known: dict[str, Any]) -> None:
+        """Set what rows out of bag tell; scikit-learn's tests call it by this name."""
+        vars(self).update(out_of_bag.learned(plan, self._task, self.forest_, known))
 
     def _keep(self, forest: Forest, plan: TrainingPlan | None = None) -> None:
         """Keep the forest, and what else its fit leaves; plan: None if it was not fitted here."""
