@@ -10,7 +10,7 @@ from devices import DEVICES
 from engine import DeepFrom, Task, same_forest, table
 from laws import leaves_below
 
-from gpuforest import RandomForestClassifier
+from gpuforest import AdaBoostClassifier, DecisionTreeClassifier, RandomForestClassifier
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common import hashing
@@ -240,3 +240,13 @@ def test_forests_learn_by_sums_where_many_values_are_missing(backend):
         model.fit(rows[:300], y[:300])
     assert combined(model.forest_.nodes).any()
     assert model.score(rows[300:], y[300:]) > 0.95
+
+
+@pytest.mark.filterwarnings("ignore:so many values are missing")
+def test_adaboost_learns_by_sums_as_long_as_the_warning_says():
+    rows, y = with_holes(0.3)
+    trees = (
+        DecisionTreeClassifier(max_depth=3, feature_combinations=n) for n in (4, mean_of(rows, 4))
+    )
+    models = [AdaBoostClassifier(tree, n_estimators=3, random_state=0) for tree in trees]
+    assert same_forest(*(model.fit(rows, y).forest_ for model in models))
