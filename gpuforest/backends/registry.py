@@ -172,6 +172,14 @@ def for_splits(backend: Backend, criterion: Criterion, kind: SplitKind) -> Backe
     return _or_cpu(backend, lambda b: type(b).best_split is search, what)
 
 
+def for_categories(backend: Backend, n_channels: int, random: bool) -> Backend:
+    """The backend; or the CPU's, logged, if this one cannot put categories in the order of several
+    classes or outputs. Random cuts need no order."""
+    in_order = n_channels > 2 and not random
+    what = "sets of categories for several classes or outputs"
+    return _or_cpu(backend, lambda b: b.on_host or not in_order, what)
+
+
 def for_boosting(backend: Backend, draws_groups: bool = False) -> Backend:
     """The backend; or the CPU's, logged, if this one has no boosting or cannot draw groups."""
     if draws_groups:

@@ -94,6 +94,10 @@ def prepare(estimator: Any, given: FitInput, seed: int, backend: Backend) -> Tra
         rules = settings.rules_of(
             asked, rows.X.shape[1], sampling, encoded.coding, bool(rows.categories)
         )
+        if rows.categories:
+            able = registry.for_categories(backend, encoded.coding.n_channels, rules.random)
+            if able is not backend:  # from the start, with arrays on the host
+                return prepare(estimator, given, seed, able)
         asked, edges = with_bins(asked, rows, weights, backend)
         if asked.memory_limit is not None or memory.may_be_large(asked, rows.X, encoded.coding):
             fit = memory.fit_of(asked, rows.X, judging, rules, encoded.coding, rows.categories)

@@ -179,7 +179,7 @@ def test_categories_are_split_as_in_the_reference(cuda, task, seed, budget, deep
     ],
     ids=lambda changes: ", ".join(changes) or "default",
 )
-@pytest.mark.parametrize("target", ["binary", "7 classes", "regression", "two outputs", "counts"])
+@pytest.mark.parametrize("target", ["binary", "7 classes", "regression", "counts"])
 def test_subtrees_split_by_categories(cuda, target, changes):
     # of few and of many categories, several of them without rows in most nodes, beside numbers
     rng, n = np.random.default_rng(len(target)), 2500
@@ -190,7 +190,6 @@ def test_subtrees_split_by_categories(cuda, target, changes):
         "binary": ((z + noise > 0).astype(int), "gini"),
         "7 classes": (np.digitize(z + noise, np.linspace(-8, 4, 6)), "entropy"),
         "regression": (z + noise, "squared_error"),
-        "two outputs": (np.stack([z, noise], axis=1), "squared_error"),
         "counts": (rng.poisson(0.3, n) + (z > 2.0), "poisson"),
     }[target]
     weights = rng.integers(0, 3, n).astype(np.int32)
@@ -199,7 +198,10 @@ def test_subtrees_split_by_categories(cuda, target, changes):
     forest = task.grow(numba.NumbaBackend())
     for seed, deep in ((1, None), (2, 300)):
         backend = cuda.backend(deep=deep)
-        assert backend.deep_rows(task.training(backend), n) >= 300
+        # several classes, whose categories need another order, have wide levels alone
+        assert (backend.deep_rows(task.training(backend), n) >= 300) == (
+            target != "7 classes" or "random" in changes
+        )
         with cuda.order(seed):
             assert same_forest(forest, task.grow(backend))
 

@@ -54,10 +54,7 @@ class CudaBackend(CudaLevels):
         """The trees that fit memory: bags, rows twice, nodes, leaves, sets twice, bounds."""
         free = self.free_bytes() - self.memory_budget
         row = 56 + 12 * C
-        if n_words:
-            row += 16 * n_words + 40 + (8 * C if C > 2 else 0)
-        if bounded:
-            row += 16
+        row += (16 * n_words + 40) * (n_words > 0) + 16 * bounded
         tree = 4 * sampling.n_rows + row * sampling.likely_bag_rows
         if tree > free:
             raise BackendError(
@@ -76,11 +73,10 @@ class CudaBackend(CudaLevels):
                 f"{C} classes or outputs are too many for this GPU, which takes "
                 f"{self.shared_limit // (8 * CUT_SUMS)}: use backend='numba'"
             )
-        plan = self.deep_plan(training)
-        # the scatter matrices of very many classes take too much memory
-        if self.scatter_size(training, plan) > self.memory_budget // 8:
+        # categories are put in order for two channels, see `registry.for_categories`
+        if training.n_words and C > 2 and not training.rules.random:
             return 0
-        return plan.rows
+        return self.deep_plan(training).rows
 
     def deep_plan(self, training: Training) -> DeepPlan:
         """The plan of the deep phase. Four small blocks share a multiprocessor if many rows fit,
@@ -102,8 +98,10 @@ class CudaBackend(CudaLevels):
         sparse = self.zeros(2 * f.max_rows, xp.uint64)
         sparse_sums = self.empty((f.max_rows, C), xp.int64)
         counts = self.empty((D, 2), xp.int64)
-        categories = self.categories(training, plan, f.max_rows)
-        share = self.rows_of_block(plan, categories, f.max_rows)
+        categories = self.categories(training, f.max_rows)
+        # as many rows as fit a block, or fewer, so that all blocks have work
+        share = f.max_rows // (2 * self.n_processors * plan.blocks)
+        share = max(1, min(share, plan.layout.rows))
         bounds = None if f.bounds is None else self.empty((f.max_rows, 2), xp.float64)
         grown = Grown(sparse, sparse_sums, bounds, counts)
         rest = (
@@ -142,40 +140,16 @@ class CudaBackend(CudaLevels):
         sets = xp.reshape(categories.sets, (-1,)) if W else None
         return Subtrees(offsets, nodes, leaf_offsets[:-1], leaf_sums, set_at, sets)
 
-    def rows_of_block(self, plan: DeepPlan, categories: Categories, max_rows: int) -> int:
-        """As many rows as fit a block of the deep phase, or fewer, so that all blocks have work."""
-        share = max(1, min(max_rows // (2 * self.n_processors * plan.blocks), plan.layout.rows))
-        if categories.scatter is not None:
-            share = max(share, -(-max_rows // self.most_blocks(plan)))
-        return share
-
-    def most_blocks(self, plan: DeepPlan) -> int:
-        """Blocks of the deep phase at the most, where each needs scratch of its own."""
-        return 2 * self.n_processors * plan.blocks
-
-    def scatter_size(self, training: Training, plan: DeepPlan) -> int:
-        """Size of the matrices that order categories, for over two classes or several outputs."""
-        K = training.n_channels - (not training.target.coding.is_classes)
-        if not training.n_words or training.rules.random or training.n_channels == 2:
-            return 0
-        return self.most_blocks(plan) * plan.warps * K * (K + 2)
-
-    def categories(self, training: Training, plan: DeepPlan, max_rows: int) -> Categories:
+    def categories(self, training: Training, max_rows: int) -> Categories:
         """The categorical features, and room for sets or combinations and scratch."""
         xp, W = self.xp, training.node_words
         if not W:
-            return Categories(None, None, 0, None, None, None, None, None)
-        kinds = self.asarray(training.matrix.edges.kinds)
-        K = training.n_channels - (not training.target.coding.is_classes)
+            return Categories(None, None, 0, None, None, None)
         sets, spare = self.empty((max_rows, W), xp.uint64), self.empty(max_rows, xp.int32)
-        key = begin = off = scatter = None
+        key = begin = None
         if training.n_words:
             key, begin = self.empty(max_rows, xp.float64), self.empty(max_rows, xp.int32)
-        size = self.scatter_size(training, plan)
-        if size:
-            off = self.empty((max_rows, K), xp.float64)
-            scatter = self.empty(size, xp.float64)
-        return Categories(kinds, sets, W, key, begin, spare, off, scatter)
+        return Categories(self.asarray(training.matrix.edges.kinds), sets, W, key, begin, spare)
 
     def apply(self, forest: Forest, codes: Array) -> Array:
         N, T = codes.shape[0], forest.n_trees

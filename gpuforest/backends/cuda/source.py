@@ -35,7 +35,7 @@ CONSTANTS: dict[str, int | float | tuple[float, ...]] = {
         boosted_tree: "CATEGORY_ROWS MOST_STEP",
         gradients: " ".join(name for name in vars(gradients) if name.isupper()),
         constants: " ".join(name for name in vars(constants) if name.isupper()),
-        order: "MOST_TRIED ITERATIONS",
+        order: "MOST_TRIED",
         terms: "WEIGHT_BITS WEIGHT_ZERO DRAWS ROUNDS STRIDE OBLIQUE_BIN",
     }.items()
     for name in names.split()

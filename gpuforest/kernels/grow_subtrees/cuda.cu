@@ -182,12 +182,11 @@ __device__ __forceinline__ void count_nodes(const Block& block, const Growth& gr
 
 #if SETS
 // The parts for a block's rows from `first` on.
-__device__ __forceinline__ Categories categories_from(Categories all, i64 first, int C) {
+__device__ __forceinline__ Categories categories_from(Categories all, i64 first) {
   all.sets += first * all.words;
   all.key += first;
   all.begin += first;
   all.spare += first;
-  if (all.off) all.off += first * (LABELS ? C : C - 1);
   return all;
 }
 #endif
@@ -217,7 +216,7 @@ grow_subtrees(Codes codes, Targets y, Frontier slots, Roots roots, Rules rules, 
                 slots.allowed && d < batch.stop ? slots.allowed + slots.tree[d] * codes.F : nullptr};
       table.all = histograms_of(growth, layout.n_cells);
 #if SETS
-      growth.sets = categories_from(categories, first, growth.C);
+      growth.sets = categories_from(categories, first);
 #endif
 #if SUMS
       growth.combining = combining;

@@ -19,9 +19,8 @@ class Roots(NamedTuple):
 
 class Categories(NamedTuple):
     """Categorical features of a subtree, whose `kinds` u8[F] are CATEGORICAL; None without them and
-    without combinations. Splits write sets or combinations u64[R, words]. The rest is scratch: of
-    the R rows, spare i32[R], and for categories key f64[R], begin i32[R], off f64[R, K]; of each
-    warp, scatter f64[K + 2, K]; the last two are None if no order of categories needs them."""
+    without combinations. Splits write sets or combinations u64[R, words]. The rest is scratch of
+    the R rows: spare i32[R], and for categories key f64[R], begin i32[R]."""
 
     kinds: structs.U8s
     sets: structs.U64sOut
@@ -29,8 +28,6 @@ class Categories(NamedTuple):
     key: structs.F64sOut
     begin: structs.I32sOut
     spare: structs.I32sOut
-    off: structs.F64sOut
-    scatter: structs.F64sOut
 
 
 class Grown(NamedTuple):

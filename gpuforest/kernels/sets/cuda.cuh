@@ -1,6 +1,7 @@
 // Splits by sets of categories. A warp puts the rows of a node in the order of their categories in
 // which the best set is a cut, and gives each category its place in that order as its code; then
-// the feature is cut as one of numbers. The specification is sets/order.py.
+// the feature is cut as one of numbers. The specification is sets/order.py. Sums have two channels,
+// or cuts are random.
 //
 // The rows are sorted by code first, so those of a category are a run of neighbours.
 #include "grow_subtrees/node.cuh"
@@ -82,18 +83,12 @@ struct Runs {
     }
     __syncwarp();
   }
-
-  // Keys that put the runs of a set first: bit g of `set` for run g.
-  __device__ __forceinline__ void put_first(int set) {
-    for (int g = lane(); g < m; g += 32) key[g] = set >> g & 1 ? 0.0 : 1.0;
-  }
 };
 
-// The score of a set of at most MOST_TRIED runs, which never holds the last one: each lane has the
-// set of its number. `free`: if all sides are allowed.
+// The score of a lane's set of at most MOST_TRIED runs: bit g of its number stands for run g, and the
+// last one is in no set. `free`: the same without limits.
 struct SetScore {
-  bool is_set, is_cut;  // whether the lane's number is a set, and its runs are the first ones
-  double score, free;
+  double score = MINUS_INFINITY, free = MINUS_INFINITY;
 
   __device__ __forceinline__ SetScore(const Runs& runs, const Growth& growth, const i64* sums) {
     int s = lane(), rows_left = 0;
@@ -109,10 +104,7 @@ struct SetScore {
       left.add(c, (SUM)here, growth.table);
       right.add(c, (SUM)(sums[c] - here), growth.table);
     }
-    is_set = s > 0 && s < 1 << (runs.m - 1);
-    is_cut = is_set && (s & (s + 1)) == 0;
-    score = free = MINUS_INFINITY;
-    if (!is_set) return;
+    if (s == 0 || s >= 1 << (runs.m - 1)) return;
     int min_rows = growth.min_rows;
     i64 min_weight = growth.min_weight;
     bool allowed = rows_left >= min_rows && runs.n - rows_left >= min_rows;
@@ -125,127 +117,23 @@ struct SetScore {
   }
 };
 
-// The lowest number of the lanes whose score is the highest; 0 if there is none.
-__device__ __forceinline__ int first_best(double score) {
-  double highest = warp_max(score);
-  u32 best = __ballot_sync(ALL_LANES, score == highest && highest > MINUS_INFINITY);
-  return best ? __ffs(best) - 1 : 0;
-}
-
-// Two channels, where limits forbid the best cut of at most MOST_TRIED categories in order: the
-// best allowed set comes first.
+// Where limits forbid the best cut of at most MOST_TRIED categories in order, the best allowed set
+// comes first.
 __device__ __forceinline__ void put_allowed_first(Runs& runs, const Growth& growth,
                                                   const i64* sums) {
   runs.find();
   if (runs.m > MOST_TRIED) return;
   SetScore found(runs, growth, sums);
-  double highest = warp_max(found.is_cut ? found.free : MINUS_INFINITY);
-  double allowed = warp_max(found.is_cut ? found.score : MINUS_INFINITY);
+  int set = lane();
+  bool is_cut = (set & (set + 1)) == 0;
+  double highest = warp_max(is_cut ? found.free : MINUS_INFINITY);
+  double allowed = warp_max(is_cut ? found.score : MINUS_INFINITY);
   if (!(highest > allowed)) return;
-  bool better = found.is_set && !found.is_cut && found.score > allowed;
-  int set = first_best(better ? found.score : MINUS_INFINITY);
-  if (!set) return;
-  runs.put_first(set);
+  double score = !is_cut && found.score > allowed ? found.score : MINUS_INFINITY;
+  first_highest(score, set);
+  if (score == MINUS_INFINITY) return;
+  for (int g = lane(); g < runs.m; g += 32) runs.key[g] = set >> g & 1 ? 0.0 : 1.0;
   runs.put_in_order();
-}
-
-// Scratch of a warp for the directions of classes' shares, or of outputs' means.
-struct Directions {
-  int K;
-  double *off, *scatter, *way, *next;  // [m][K], [K][K], [K], [K]
-
-  __device__ __forceinline__ Directions(const Growth& growth, const Open& node) {
-    K = LABELS ? growth.C : growth.C - 1;
-    off = growth.sets.off + (i64)node.low * K;
-    i64 number = (i64)blockIdx.x * (blockDim.x >> 5) + warp();
-    scatter = growth.sets.scatter + number * K * (K + 2);
-    way = scatter + K * K;
-    next = way + K;
-  }
-  // What two vectors' products add up to, one after another.
-  __device__ __forceinline__ double product(const double* a, const double* b) const {
-    double sum = 0.0;
-    for (int c = 0; c < K; c++) sum = sum + a[c] * b[c];
-    return sum;
-  }
-};
-
-// How far the runs' shares are off the means; the keys become the weights for the time being.
-__device__ __forceinline__ void write_off(Runs& runs, const Growth& growth, const Directions& to,
-                                          const i64* sums) {
-  int first = growth.C - to.K;
-  i64 total = LABELS ? 0 : sums[0];
-  for (int c = 0; c < growth.C && LABELS; c++) total += sums[c];
-  for (int base = 0; base < runs.m; base += runs.step()) {
-    int g = base + runs.of_lane();
-    i64 weight = runs.weight(g);
-    for (int c = 0; c < to.K; c++) {
-      i64 own = runs.channel(g, first + c);
-      double mean = (double)sums[first + c] / (double)total;
-      if (runs.writes(g)) to.off[(i64)g * to.K + c] = (double)own / (double)weight - mean;
-    }
-    if (runs.writes(g)) runs.key[g] = (double)weight;
-  }
-  __syncwarp();
-}
-
-// How the shares scatter: the upper half of a symmetric matrix, and its copy.
-__device__ __forceinline__ void write_scatter(const Runs& runs, const Directions& to) {
-  int K = to.K;
-  for (int p = lane(); p < K * K; p += 32) {
-    int c = p / K, d = p % K;
-    if (c > d) continue;
-    double sum = 0.0;
-    for (int g = 0; g < runs.m; g++) {
-      const double* off = to.off + (i64)g * K;
-      double pull = runs.key[g] * off[c];
-      sum = sum + pull * off[d];
-    }
-    to.scatter[c * K + d] = to.scatter[d * K + c] = sum;
-  }
-}
-
-// The run with the largest part of the scatter, the first of several.
-__device__ __forceinline__ int largest_run(const Runs& runs, const Directions& to) {
-  double most = -1.0;
-  int at = 0;
-  for (int g = lane(); g < runs.m; g += 32) {
-    const double* off = to.off + (i64)g * to.K;
-    double matters = to.product(off, off) * runs.key[g];
-    if (matters > most) {
-      most = matters;
-      at = g;
-    }
-  }
-  first_highest(most, at);
-  return at;
-}
-
-// Keys that are the runs' positions on the first principal direction. Each sum of doubles has the
-// order of the specification, so lanes share out the sums, not their terms.
-__device__ __forceinline__ void put_along(Runs& runs, const Growth& growth, const Open& node,
-                                          const i64* sums) {
-  Directions to(growth, node);
-  int K = to.K;
-  write_off(runs, growth, to, sums);
-  write_scatter(runs, to);
-  int at = largest_run(runs, to);
-  for (int c = lane(); c < K; c += 32) to.way[c] = to.off[(i64)at * K + c];
-  __syncwarp();
-  for (int step = 0; step < ITERATIONS; step++) {
-    double largest = 0.0;
-    for (int c = lane(); c < K; c += 32) {
-      double found = to.product(to.scatter + c * K, to.way), size = found < 0.0 ? -found : found;
-      to.next[c] = found;
-      largest = size > largest ? size : largest;
-    }
-    largest = warp_max(largest);
-    __syncwarp();
-    if (largest > 0.0)
-      for (int c = lane(); c < K; c += 32) to.way[c] = to.next[c] / largest;
-    __syncwarp();
-  }
-  for (int g = lane(); g < runs.m; g += 32) runs.key[g] = to.product(to.off + (i64)g * K, to.way);
 }
 
 // Puts a node's rows, sorted by a feature's codes, in the order of its categories. The code of a row
@@ -258,21 +146,16 @@ __device__ __forceinline__ void order_categories(const Block& block, const Growt
     u64 h = hash_at(key, CUT + (u64)f);
     for (int g = lane(); g < runs.m; g += 32)
       runs.key[g] = (double)(hash_at(h, (u64)runs.rows.code(runs.begin[g])) >> 11);
-  } else if (growth.C == 2) {
+  } else {
     for (int base = 0; base < runs.m; base += runs.step()) {
       int g = base + runs.of_lane();
       i64 weight = runs.weight(g), second = runs.channel(g, 1);
       if (runs.writes(g)) runs.key[g] = (double)second / (double)weight;
     }
-  } else if (runs.m <= MOST_TRIED) {
-    SetScore found(runs, growth, sums);
-    runs.put_first(first_best(found.score));
-  } else {
-    put_along(runs, growth, node, sums);
   }
   runs.put_in_order();
   bool limits = growth.min_rows > 1 || growth.min_weight > 1 || CRITERION == POISSON;
-  if (!random && growth.C == 2 && limits) put_allowed_first(runs, growth, sums);
+  if (!random && limits) put_allowed_first(runs, growth, sums);
 }
 
 // The bits of `word` for all bins of a feature.
