@@ -18,7 +18,6 @@ from gpuforest.backends.slots import distinct_rows, pairs, true_positions
 from gpuforest.common.dtypes import Array as Array
 from gpuforest.common.hashing import hash_at
 from gpuforest.core.bins import BinEdges
-from gpuforest.core.fit import Fit
 from gpuforest.core.forest import Forest
 from gpuforest.core.frontier import Frontier, Splits, Subtrees
 from gpuforest.core.kind import SplitKind
@@ -118,10 +117,6 @@ class Nodes:
         """Distinct rows of `sums` i64[V, C] in canonical order; number of each row, i64[V]."""
         return distinct_rows([backend.asnumpy(sums)])
 
-    def wave_bytes(self, backend: Backend, fit: Fit, n_trees: int) -> float:
-        """Bytes of a wave, without bags and grown trees: budget, rows twice, nodes."""
-        return backend.memory_budget + n_trees * fit.expected_bag_rows * (48 + 12 * fit.n_channels)
-
 
 class RowSampling:
     """Random rows, and bin edges from them, on the host; stateless: the backend is an argument."""
@@ -148,11 +143,6 @@ class RowSampling:
         if not on_host(sample):
             sample = backend.asnumpy(sample.T).T  # contiguous columns, because they are read so
         return column_edges(sample, weights, max_bins, backend.n_threads)
-
-    def edge_bytes(self, backend: Backend, fit: Fit) -> int:
-        """Bytes that choosing the bin edges takes for a while."""
-        n_columns = min(backend.n_threads, fit.n_features)
-        return n_columns * fit.sample_rows * (fit.value_bytes + 80)
 
 
 class Backend(ABC):

@@ -21,7 +21,6 @@ from gpuforest.backends.rows import value_dtype
 from gpuforest.common.parallel import cut_evenly, cut_pieces, parallel_map
 from gpuforest.compiler.decorators import Kernel
 from gpuforest.core.bins import BinEdges
-from gpuforest.core.fit import Fit
 from gpuforest.core.forest import Forest
 from gpuforest.core.frontier import Frontier, Splits, Subtrees
 from gpuforest.core.kind import SplitKind
@@ -76,9 +75,6 @@ class NumbaNodes(Nodes):
         parallel_map(tree, range(len(bags)), backend.n_threads)
         return rows, weights, offsets
 
-    def wave_bytes(self, backend: Backend, fit: Fit, n_trees: int) -> float:
-        return numpy.deep_wave_bytes(fit, backend.n_threads, n_trees)
-
 
 class NumbaSampling(RowSampling):
     """Bags and edges by compiled code, on threads."""
@@ -109,13 +105,6 @@ class NumbaSampling(RowSampling):
             part = X[:, f : f + size]
             edges += edges_of(part, rows, max_bins, columns, backend.n_threads)
         return edges
-
-    def edge_bytes(self, backend: Backend, fit: Fit) -> int:
-        """As many columns of the sample as fit the budget, and the threads' scratch."""
-        n, F = fit.sample_rows, fit.n_features
-        column = n * fit.value_bytes + 8 * min(fit.max_bins, n)
-        n_columns = min(F, max(1, backend.memory_budget // column))
-        return n_columns * column + min(backend.n_threads, F) * 32 * n
 
 
 def edges_of(

@@ -1,4 +1,4 @@
-"""What backends and estimates of memory ask a kind of split; splits/base.py has the base class."""
+"""What backends ask a kind of split; splits/base.py has the base class."""
 
 from __future__ import annotations
 
@@ -15,12 +15,6 @@ class SplitKind(Protocol):
     columns: int
 
     def runs_on(self, backend: Any) -> bool: ...
-
-    def split_words(self, fit: Any) -> tuple[float, int]: ...
-
-    def scratch_bytes(self, fit: Any, most: float) -> float: ...
-
-    def wave_bytes(self, fit: Any, n_trees: int) -> float: ...
 
     def cpu_kernel(self, training: Any) -> Any: ...
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,6 @@ from gpuforest.backends.booster import words_of
 from gpuforest.common import arguments, dtypes
 from gpuforest.core import criteria
 from gpuforest.core.bins import Categories
-from gpuforest.core.fit import Fit
 from gpuforest.core.rules import Rules, Sampling
 from gpuforest.core.target import TargetCoding
 from gpuforest.estimators.boosting_fit import most_leaves, stops_early, validation_rows
@@ -27,9 +26,8 @@ from gpuforest.estimators.settings import Settings, rules_of, sampling_of
 from gpuforest.growing import boosting_memory
 from gpuforest.growing.boosting_memory import BoostedFit
 from gpuforest.growing.edges import FEW_VALUES, MANY_BINS
-from gpuforest.growing.memory import MemoryEstimate, estimate, within
+from gpuforest.growing.memory import FOREST_SIZE, Fit, MemoryEstimate, Table, within
 from gpuforest.kernels.gradients import losses
-from gpuforest.splits.base import NUMERIC
 from gpuforest.splits.kinds import kind_of
 
 logger = logging.getLogger("gpuforest")
@@ -86,9 +84,8 @@ def estimate_memory(
             raise ValueError(f"n_outputs={n_outputs}: boosting has one output")
         n = n_classes if is_classifier(estimator) else 0
         fits = [expected_boosting(estimator, X, n, again) for again in {False, estimator.refit}]
-        part = boosting_memory.HISTOGRAM_BYTES
-        made = (boosting_memory.estimate(fit, registry.for_boosting(on), part) for fit in fits)
-        return max(made, key=attrgetter("total"))
+        on, part = registry.for_boosting(on), boosting_memory.HISTOGRAM_BYTES
+        return max((fit.estimate(on, part) for fit in fits), key=attrgetter("total"))
     coding = TargetCoding(None, np.zeros(n_outputs), 1.0)
     if is_classifier(estimator):
         classes = (np.arange(n_classes),) * n_outputs
@@ -106,14 +103,7 @@ def estimate_memory(
         balanced = settings.class_weight == "balanced_subsample" and settings.bootstrap
         sampling = replace(sampling, balance=1) if balanced else heavy
     rules = rules_of(settings, n_features, sampling, coding)
-    return estimate(fit_of(settings, X, sampling, rules, coding), on)
-
-
-def may_be_large(settings: Settings, X: Any, coding: TargetCoding) -> bool:
-    """False if a fit surely takes less than a few MB, so that nothing need be estimated."""
-    n_rows, n_features = X.shape
-    n_trees = max(settings.n_trees, settings.trial_trees)
-    return bool(n_rows * (n_features + n_trees * coding.n_channels) > SMALL)
+    return fit_of(settings, X, sampling, rules, coding).estimate(on)
 
 
 def fit_of(
@@ -125,37 +115,35 @@ def fit_of(
     X : anything with the shape and the dtype of the table
     categories : as `BinEdges` has them; they may be more than `max_bins`
     """
-    most = max(map(len, (categories or {}).values()), default=0)
     max_bins = FEW_VALUES if settings.max_bins == "auto" else int(settings.max_bins)
-    labels = coding.n_outputs if coding.several or coding.is_classes else len(coding.centre)
     coded = 4 if coding.is_classes else 8 * len(coding.centre)
-    survival = rules.criterion.task == "survival"
+    # of survival times, events, exposures and the weights made of these
+    labels = 28 if rules.criterion.task == "survival" else 8 * coding.n_outputs
     judged = settings.oob_score or settings.unbiased_importances or settings.n_estimators == "auto"
     forests = 2 if sampling.blocks is not None and judged else 1  # the second judges rows
     weighed = sampling.weights is not None or settings.reweighted or forests > 1
     weights = 12 * weighed + 4 * (sampling.groups is not None or sampling.blocks is not None)
     return Fit(
-        n_rows=X.shape[0],
-        n_features=X.shape[1],
-        n_trees=max(settings.n_trees * forests, settings.trial_trees),
-        n_channels=coding.n_channels,
-        is_classes=coding.is_classes,
-        max_bins=max(max_bins, most + 2),
-        # times, events, exposures and the weights made of these
-        target_bytes=(28 if survival else 8 * labels) + coded + weights,
-        value_bytes=min(8, max(4, X.dtype.itemsize)),
-        copied=X.dtype not in (np.float32, np.float64),
-        scores_bytes=8 * coding.n_values if settings.oob_score else 0,
+        table=table_of(X, X.shape[0], max_bins, categories),
+        coding=coding,
         sampling=sampling,
         rules=rules,
         kind=kind_of(rules, bool(categories)),
+        n_trees=max(settings.n_trees * forests, settings.trial_trees),
+        target_bytes=labels + coded + weights,
+        scores_bytes=8 * coding.n_values if settings.oob_score else 0,
         most_leaves=_most_leaves(settings, coding),
         prunes=settings.prunes,
         links=settings.ccp_alpha > 0,
         reweighted=settings.reweighted,
         walks=settings.unbiased_importances,
-        survival=survival,
     )
+
+
+def table_of(X: Any, n_rows: int, max_bins: int, categories: Categories | None) -> Table:
+    """What is known about n_rows rows of a table like X."""
+    most = max(map(len, (categories or {}).values()), default=0)
+    return Table(n_rows, X.shape[1], max(max_bins, most + 2), np.dtype(X.dtype))
 
 
 def expected_boosting(estimator: Any, X: Any, n_classes: int, again: bool = False) -> BoostedFit:
@@ -175,7 +163,7 @@ def expected_boosting(estimator: Any, X: Any, n_classes: int, again: bool = Fals
 
 def boosted_fit_of(
     estimator: Any, X: Any, loss: losses.Loss, n_rows: tuple[int, int], stops: bool, weighted: bool,
-    most_categories: int = 0,
+    categories: Categories | None = None,
 ) -> BoostedFit:  # fmt: skip
     """The facts about a fit that its memory depends on.
 
@@ -183,32 +171,22 @@ def boosted_fit_of(
     n_rows : to train on, and to validate on; if the first are not all of X, they are a copy
     """
     depth, leaves = most_leaves(estimator)
-    n_train, splits = n_rows[0], n_rows[0] < X.shape[0]
-    F, size = X.shape[1], min(8, max(4, X.dtype.itemsize))
-    rules = Rules(criteria.CRITERIA["squared_error"], F, 1, 2, 1, 0.0)
-    table = Fit(
-        n_rows=n_train, n_features=F, n_trees=1, n_channels=3, is_classes=False,
-        max_bins=max(int(estimator.max_bins), most_categories + 2), target_bytes=0,
-        value_bytes=size, copied=X.dtype not in (np.float32, np.float64), scores_bytes=0,
-        sampling=Sampling(n_train, 0, None), rules=rules, kind=NUMERIC,
-    )  # fmt: skip
+    splits = n_rows[0] < X.shape[0]
     # labels become codes, and those numbers; what is split is there twice
     labels = 16 if is_classifier(estimator) else 8
     return BoostedFit(
-        table=table,
-        n_train=n_train,
+        table=table_of(X, n_rows[0], int(estimator.max_bins), categories),
         n_validation=n_rows[1],
-        n_raw=loss.n_raw,
-        n_words=words_of(loss, weighted, n_train),
+        loss=loss,
+        n_words=words_of(loss, weighted, n_rows[0]),
         n_rounds=int(estimator.max_iter),
         max_leaves=leaves,
         max_depth=depth,
         min_rows=int(estimator.min_samples_leaf),
         target_bytes=labels + 8 * splits + (12 + 8 * splits) * weighted,
-        copied=X.shape[0] * F * X.dtype.itemsize if splits else 0,
+        copied=X.shape[0] * X.shape[1] * X.dtype.itemsize if splits else 0,
         stops=stops,
         keeps_rows=stops and estimator.scoring != "loss",
-        by_order=loss.by_order,
     )
 
 
@@ -226,43 +204,50 @@ def _most_leaves(settings: Settings, coding: TargetCoding) -> float:
     return most
 
 
-def fitted_to_memory(fit: Fit, backend: base.Backend, limit: int | str | None) -> base.Backend:
-    """The backend, changed so that the fit stays within the limit; a ValueError if it cannot. The
-    log warns, once in a process, of a fit that may take more memory than the machine has."""
-    if limit is None and backend.on_host and "available" not in _warned:
-        warn_of_little(estimate(fit, backend), "max_depth, n_estimators, max_samples or max_bins")
-    return within(fit, backend, None if limit is None else arguments.byte_count(limit))
-
-
-def boosted_fits(
-    estimator: Any, rows: Rows, loss: losses.Loss, train: Rows, held: Rows | None, stops: bool
-) -> list[BoostedFit]:
-    """The fit of these rows, and that of `refit`."""
-    n_held = 0 if held is None else len(held.y)
-    fit_of = partial(
-        boosted_fit_of, estimator, rows.X, loss, weighted=rows.weight is not None,
-        most_categories=max(map(len, train.categories.values()), default=0),
-    )  # fmt: skip
-    fits = [fit_of((len(train.y), n_held), stops)]
-    # a limit that is too little for `refit` is refused before the first round
-    return [*fits, fit_of((len(train.y) + n_held, 0), False)] if estimator.refit else fits
+def fitted_to_memory(
+    settings: Settings, rows: Rows, sampling: Sampling, rules: Rules, coding: TargetCoding,
+    backend: base.Backend,
+) -> base.Backend:  # fmt: skip
+    """The backend, changed so that the fit stays within the limit; a ValueError if it cannot."""
+    (n_rows, n_features), limit = rows.X.shape, arguments.byte_count(settings.memory_limit)
+    n_trees = max(settings.n_trees, settings.trial_trees)
+    if limit is None and n_rows * (n_features + n_trees * coding.n_channels) <= SMALL:
+        return backend
+    fit = fit_of(settings, rows.X, sampling, rules, coding, rows.categories)
+    if limit is not None:
+        return within(fit, backend, limit)
+    warn_of_little(backend, fit.estimate, FOREST_SIZE)
+    return backend
 
 
 def boosting_fitted_to_memory(
-    fits: list[BoostedFit], backend: base.Backend, limit: int | str | None
-) -> tuple[base.Backend, int]:
-    """As `fitted_to_memory`; and the bytes that histograms of open nodes may take."""
-    (fit, *later), limit = fits, arguments.byte_count(limit)
-    backend, memory = boosting_memory.within(fit, backend, limit, *later)
-    if limit is None and backend.on_host and "available" not in _warned:
-        needed = boosting_memory.estimate(fit, backend, memory)
-        warn_of_little(needed, "max_iter, max_leaf_nodes or max_bins")
+    estimator: Any, rows: Rows, loss: losses.Loss, train: Rows, held: Rows | None, stops: bool,
+    backend: base.Backend,
+) -> tuple[base.Backend, int]:  # fmt: skip
+    """As `fitted_to_memory`; and the bytes that histograms of open nodes may take. A limit that is
+    too little for `refit`, which grows from all rows, is refused before the first round."""
+    n, n_held = len(train.y), 0 if held is None else len(held.y)
+    parts = [((n, n_held), stops), ((n + n_held, 0), False)][: 1 + estimator.refit]
+    weighted = rows.weight is not None
+    fits = [
+        boosted_fit_of(estimator, rows.X, loss, sizes, ends, weighted, train.categories)
+        for sizes, ends in parts
+    ]
+    limit, memory = arguments.byte_count(estimator.memory_limit), boosting_memory.HISTOGRAM_BYTES
+    if limit is not None:
+        return boosting_memory.within(fits, backend, limit)
+    warn_of_little(backend, lambda on: fits[0].estimate(on, memory), boosting_memory.ROUNDS_SIZE)
     return backend, memory
 
 
-def warn_of_little(needed: MemoryEstimate, what: str) -> None:
-    """Warn in the log if the machine has less memory; `what` might be lowered."""
-    free = available_bytes()
+def warn_of_little(
+    backend: base.Backend, estimate: Callable[[base.Backend], MemoryEstimate], what: str
+) -> None:
+    """Warn in the log, once in a process, of a fit on the host that may take more memory than the
+    machine has; `what` might be lowered."""
+    if not backend.on_host or "available" in _warned:
+        return
+    needed, free = estimate(backend), available_bytes()
     if free is not None and needed.total > free:
         _warned.add("available")
         logger.warning(

@@ -99,9 +99,7 @@ def prepare(estimator: Any, given: FitInput, seed: int, backend: Backend) -> Tra
             if able is not backend:  # from the start, with arrays on the host
                 return prepare(estimator, given, seed, able)
         asked, edges = with_bins(asked, rows, weights, backend)
-        if asked.memory_limit is not None or memory.may_be_large(asked, rows.X, encoded.coding):
-            fit = memory.fit_of(asked, rows.X, judging, rules, encoded.coding, rows.categories)
-            backend = memory.fitted_to_memory(fit, backend, asked.memory_limit)
+        backend = memory.fitted_to_memory(asked, rows, judging, rules, encoded.coding, backend)
     with progress.stage("binning"):
         edges = edges or rows.edges(asked.max_bins, weights, seed, backend)
         matrix = bin_matrix(rows.X, edges, backend)
@@ -161,8 +159,9 @@ def prepare_rounds(
             loss.check(held.y)
         elif held is not None and train.statistics:
             held = replace(held, X=with_numbers(held.X, train.statistics))
-        fits = memory.boosted_fits(estimator, rows, loss, train, held, stops)
-        backend, n_bytes = memory.boosting_fitted_to_memory(fits, backend, estimator.memory_limit)
+        backend, n_bytes = memory.boosting_fitted_to_memory(
+            estimator, rows, loss, train, held, stops, backend
+        )
     with progress.stage("binning"):
         edges = train.edges(estimator.max_bins, train.integers, seed, backend)
         matrix = bin_matrix(train.X, edges, backend)

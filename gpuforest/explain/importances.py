@@ -14,13 +14,13 @@ from gpuforest.common import hashing
 from gpuforest.common.progress import report
 from gpuforest.core.bins import BinEdges, BinnedMatrix
 from gpuforest.core.criteria import Criterion
-from gpuforest.core.fit import walked_at_once
 from gpuforest.core.forest import Forest, tree_groups
 from gpuforest.core.nodes import FEATURE_SHIFT, is_leaf
 from gpuforest.core.rules import Sampling
 from gpuforest.data.arrays import to_host
 from gpuforest.explain.paths import some_trees, split_nodes
 from gpuforest.growing.bags import was_drawn
+from gpuforest.growing.memory import walked_at_once
 
 Score = Callable[[np.ndarray, np.ndarray], float]  # of rows i64[n], predictions f64[n, n_values]
 

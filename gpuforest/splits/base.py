@@ -9,8 +9,8 @@ from typing import Any
 
 from gpuforest.backends.base import Array, Backend, Moved, has
 from gpuforest.common.hashing import permute
-from gpuforest.core.fit import Fit
 from gpuforest.core.frontier import Data, Frontier, Splits
+from gpuforest.core.rules import Rules
 from gpuforest.core.training import Training
 from gpuforest.kernels.grow_subtrees.numba import grow_random, grow_subtrees
 from gpuforest.kernels.grow_subtrees.scratch import Scratch
@@ -26,6 +26,10 @@ class Kind:
     has_sets = False  # whether `cpu_kernel` takes sets of categories where no feature has any, too
     columns = 0  # numbers that the deep phase keeps of a row besides what it adds to a sum
     by_level = False  # whether a backend's `level` finds them
+    # whether trees grow as whole subtrees; False: level by level, None: as the backend says
+    grows_whole: bool | None = None
+    # bytes of a row, besides those of all kinds, in the scratch of a thread that grows subtrees
+    row_bytes = 0
 
     def fitted(self, backend: Backend, training: Training) -> Training:
         """The training, adapted to its data."""
@@ -35,29 +39,13 @@ class Kind:
         """Whether this backend grows trees by this kind of split."""
         return not self.cpu_only or (backend.on_host and has(backend, "grow_subtrees"))
 
-    def split_words(self, fit: Fit) -> tuple[float, int]:
-        """The words of a node of a fit that has not begun: their mean, and the most."""
-        return 0.0, 0
+    def split_words(self, rules: Rules, n_features: int) -> float:
+        """The mean number of words of a split, as the estimate of memory takes it."""
+        return 0.0
 
     def slot_bytes(self, training: Training) -> int:
         """Bytes of a slot's histograms, which decide how many slots make a chunk of a level."""
         return 8 * training.rules.n_tried * training.n_codes * (training.n_channels + 1)
-
-    def scratch_bytes(self, fit: Fit, most: float) -> float:
-        """Bytes of the scratch of a thread that grows `most` rows at once, without copied codes."""
-        width = 4 * 2 if fit.is_classes else 8 * fit.n_channels
-        return 2 * (4 + width) * most + 8 * fit.rules.n_tried
-
-    def wave_bytes(self, fit: Fit, n_trees: int) -> float:
-        """Bytes of a wave on the CPU, besides scratch and nodes, until trees are put together."""
-        return self.level_bytes(fit, n_trees) if fit.rules.limited else 0
-
-    def level_bytes(self, fit: Fit, n_trees: int) -> float:
-        """Bytes of the levels and the rows of a wave whose trees grow level by level."""
-        return (
-            fit.level_bytes(n_trees, self.split_words(fit)[1])
-            + 2 * 8 * n_trees * fit.expected_bag_rows
-        )
 
     # the wide phase
 
@@ -113,7 +101,9 @@ class Kind:
 
     def deep_rows(self, backend: Backend, training: Training, n_rows: int) -> int:
         """The most rows of a slot whose subtree is grown whole, 0: none; n_rows : of all slots"""
-        return backend.deep_rows(training, n_rows)
+        if self.grows_whole is None:
+            return backend.deep_rows(training, n_rows)
+        return n_rows * self.grows_whole
 
     def cpu_kernel(self, training: Training) -> Any:
         """What grows whole subtrees on the CPU."""

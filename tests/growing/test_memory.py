@@ -15,10 +15,8 @@ from sweeps import swept
 import gpuforest
 from gpuforest import MemoryEstimate, estimate_memory, load
 from gpuforest.backends import registry
-from gpuforest.backends.base import Nodes, RowSampling
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common.arguments import byte_count
-from gpuforest.core.fit import MIB
 from gpuforest.estimators import memory
 from gpuforest.tools.cli import main
 
@@ -231,62 +229,29 @@ def test_a_limit_is_not_saved(tmp_path):
     assert load(tmp_path / "tree").memory_limit is None
 
 
-class MyNodes(Nodes):
-    def wave_bytes(self, backend, fit, n_trees):
-        return 100 * backend.memory_budget
-
-
-class MySampling(RowSampling):
-    def edge_bytes(self, backend, fit):
-        return 10**9
-
-
 class Mine(NumpyBackend):
-    """A backend that says itself what it takes."""
-
     name = "mine"
     budgets: ClassVar[set[int]] = set()
-
-    nodes, sampling = MyNodes(), MySampling()
 
     def histogram(self, *arguments):
         self.budgets.add(self.memory_budget)
         return super().histogram(*arguments)
 
 
-@pytest.fixture
-def mine(monkeypatch):
+def test_a_registered_backend_takes_what_it_is_made_from_takes(monkeypatch):
     monkeypatch.setattr(registry, "_factories", dict(registry._factories))
-    monkeypatch.setattr(Mine, "budgets", set())
-    gpuforest.register_backend("mine", Mine)
-    return gpuforest.RandomForestRegressor(2, random_state=0, max_depth=4, backend="mine")
-
-
-def test_a_registered_backend_says_what_it_takes(mine):
-    found = estimate_memory(mine, ROWS, FEATURES)
-    assert found.binning > 10**9
-    assert found.growing == 100 * registry.GPU_MEMORY + MIB // 2
-
-
-def test_a_registered_backend_is_kept_within_the_limit(mine):
-    X, y = table()
-    free = clone(mine).fit(X, y)
-    assert Mine.budgets == {registry.GPU_MEMORY}
-    Mine.budgets.clear()
-    # what it grows in is a hundred times the budget, which shrinks by fours
-    limit = 10**9 + 10**6 + 100 * registry.GPU_MEMORY // 16
-    assert_same_forest(mine.set_params(memory_limit=limit).fit(X, y), free)
-    assert Mine.budgets == {registry.GPU_MEMORY // 16}
-    with pytest.raises(ValueError, match="memory_limit=1000000000 bytes is too little"):
-        mine.set_params(memory_limit=10**9).fit(X, y)  # it needs more to choose edges
-
-
-def test_a_registered_backend_takes_what_it_is_made_from_takes(mine, monkeypatch):
-    monkeypatch.delattr(Mine, "nodes")
-    monkeypatch.delattr(Mine, "sampling")
     monkeypatch.setitem(registry.BUDGETS, "mine", registry.CPU_MEMORY)
+    gpuforest.register_backend("mine", Mine)
+    mine = gpuforest.RandomForestRegressor(2, random_state=0, max_depth=4, backend="mine")
     found = estimate_memory(mine, ROWS, FEATURES)
     assert found == estimate_memory(mine, ROWS, FEATURES, backend="numpy")
+    X, y = table()
+    free = clone(mine).fit(X, y)
+    assert Mine.budgets == {registry.CPU_MEMORY}
+    Mine.budgets.clear()
+    least = least_limit(lambda n: clone(mine).set_params(memory_limit=n).fit(X, y), found.total)
+    assert_same_forest(mine.set_params(memory_limit=least).fit(X, y), free)
+    assert max(Mine.budgets) < registry.CPU_MEMORY
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ import numpy as np
 
 from gpuforest.backends.base import Array, Backend
 from gpuforest.common.parallel import cut_evenly, cut_pieces, parallel_map
-from gpuforest.core.fit import Fit
 from gpuforest.core.frontier import Frontier, Splits
 from gpuforest.core.training import Training
 from gpuforest.kernels.shared.records import Cuts
@@ -27,23 +26,11 @@ class Absolute(Kind):
     name = "absolute"
     title = "criterion='absolute_error'"
     cpu_only = whole_rows = True
+    grows_whole = False
+    row_bytes = 80  # of rows by feature and by target
 
     def slot_bytes(self, training: Training) -> int:
         return 8 * training.rules.n_tried * 4 * (training.n_channels + 1)
-
-    def scratch_bytes(self, fit: Fit, most: float) -> float:
-        # rows by feature and by target; an error a bin
-        n_outputs = fit.n_channels - 1
-        return 8 * (9 + 4 * n_outputs) * fit.expected_bag_rows + 80 * min(
-            fit.expected_bag_rows, fit.n_codes
-        )
-
-    def wave_bytes(self, fit: Fit, n_trees: int) -> float:
-        targets = 8 * (fit.n_channels - 1) * fit.n_rows  # of all rows in order
-        return self.level_bytes(fit, n_trees) + targets
-
-    def deep_rows(self, backend: Backend, training: Training, n_rows: int) -> int:
-        return 0
 
     def best(
         self, backend: Backend, training: Training, slots: Frontier, features: Array, need: Array

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpuforest.backends.base import Backend
-from gpuforest.core.fit import Fit
 from gpuforest.core.frontier import Data
 from gpuforest.core.training import Training
 from gpuforest.kernels.grow_subtrees.scratch import Scratch
@@ -22,23 +20,15 @@ class LogRank(Sets):
 
     name = "logrank"
     title = "criterion='logrank'"
-    cpu_only = whole_rows = has_sets = True
+    cpu_only = whole_rows = has_sets = grows_whole = True
     by_level = False
+    row_bytes = 80  # of rows by time, and of times
     columns = 1  # a row's number
 
     def cpu_kernel(self, training: Training) -> Any:
         return grow_logrank
 
-    def deep_rows(self, backend: Backend, training: Training, n_rows: int) -> int:
-        return n_rows
-
     def cpu_scratch(self, training: Training, scratch: Scratch, data: Data) -> tuple[Any, ...]:
         times = training.target.times
         assert times is not None
         return (new_at_risk(times, data.n_channels),)
-
-    def scratch_bytes(self, fit: Fit, most: float) -> float:
-        return super().scratch_bytes(fit, most) + 2 * 8 * most + 40 * fit.n_rows
-
-    def wave_bytes(self, fit: Fit, n_trees: int) -> float:
-        return 0

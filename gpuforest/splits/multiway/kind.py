@@ -19,15 +19,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpuforest.backends.base import Backend
-from gpuforest.core.fit import Fit
 from gpuforest.core.frontier import Data
 from gpuforest.core.training import Training
 from gpuforest.kernels.grow_subtrees.scratch import Scratch
 from gpuforest.splits.multiway.numba import grow_multiway, new_chains
 from gpuforest.splits.sets import Sets
-
-BRANCH_BYTES = 96  # for each row, of open nodes and branches
 
 
 class Multiway(Sets):
@@ -35,20 +31,12 @@ class Multiway(Sets):
 
     name = "multiway"
     title = "categorical_split='multiway'"
-    cpu_only = whole_rows = True
+    cpu_only = whole_rows = grows_whole = True
     by_level = False
+    row_bytes = 96  # of open nodes and branches
 
     def cpu_kernel(self, training: Training) -> Any:
         return grow_multiway
 
-    def deep_rows(self, backend: Backend, training: Training, n_rows: int) -> int:
-        return n_rows
-
     def cpu_scratch(self, training: Training, scratch: Scratch, data: Data) -> tuple[Any, ...]:
         return (new_chains(len(scratch.order.positions), training.n_features),)
-
-    def scratch_bytes(self, fit: Fit, most: float) -> float:
-        return super().scratch_bytes(fit, most) + BRANCH_BYTES * most
-
-    def wave_bytes(self, fit: Fit, n_trees: int) -> float:
-        return 0

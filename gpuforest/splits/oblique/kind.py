@@ -23,21 +23,11 @@ from gpuforest.backends.base import Array, Backend, Moved, has
 from gpuforest.common.dtypes import CATEGORICAL, NUMERIC
 from gpuforest.common.hashing import hash_at
 from gpuforest.core.bins import BinEdges, BinnedMatrix
-from gpuforest.core.fit import Fit
 from gpuforest.core.frontier import Data, Frontier, Splits
 from gpuforest.core.nodes import MOST_COMBINED, OBLIQUE_BIN, SET_BIN
+from gpuforest.core.rules import Rules
 from gpuforest.core.target import Target
-from gpuforest.core.terms import (
-    ALL_LEFT,
-    DRAWS,
-    ROUNDS,
-    STRIDE,
-    Combining,
-    chances,
-    pack,
-    unpack,
-    words_for,
-)
+from gpuforest.core.terms import ALL_LEFT, DRAWS, ROUNDS, STRIDE, Combining, chances, pack, unpack
 from gpuforest.core.training import Training
 from gpuforest.kernels.grow_subtrees.scratch import Scratch
 from gpuforest.splits.base import Kind, draw_features
@@ -153,7 +143,9 @@ class Oblique(Kind):
     whole_rows = True
 
     def __init__(self, cuts: Kind) -> None:
-        self.cuts, self.cpu_only = cuts, cuts.cpu_only
+        self.cuts, self.cpu_only, self.grows_whole = cuts, cuts.cpu_only, cuts.grows_whole
+        # sums of a node's rows, and two columns of codes of all rows
+        self.row_bytes = cuts.row_bytes + 4 + 2 * 4
 
     def fitted(self, backend: Backend, training: Training) -> Training:
         """The training with `combining`, of fewer features if too many values are missing."""
@@ -166,23 +158,10 @@ class Oblique(Kind):
     def runs_on(self, backend: Backend) -> bool:
         return has(backend, "project") and self.cuts.runs_on(backend)
 
-    def split_words(self, fit: Fit) -> tuple[float, int]:
-        above = chances(fit.rules.combined, fit.n_features) / 2.0**64
+    def split_words(self, rules: Rules, n_features: int) -> float:
+        above = chances(rules.combined, n_features) / 2.0**64
         # a combination of two features has two words, and a pair more has one more
-        mean = float(2 * above[:1].sum() + above[2::2].sum())
-        return mean, words_for(min(MOST_COMBINED, fit.n_features))
-
-    def scratch_bytes(self, fit: Fit, most: float) -> float:
-        # the sums of a node's rows, and two columns of codes of all rows
-        return self.cuts.scratch_bytes(fit, most) + 4 * most + 2 * fit.code_bytes * fit.n_rows
-
-    def wave_bytes(self, fit: Fit, n_trees: int) -> float:
-        # words, and where they begin, in two orders
-        words = n_trees * fit.leaves[0] * 2 * 8 * (2 + self.split_words(fit)[0])
-        return self.cuts.wave_bytes(fit, n_trees) + words
-
-    def deep_rows(self, backend: Backend, training: Training, n_rows: int) -> int:
-        return self.cuts.deep_rows(backend, training, n_rows)
+        return float(2 * above[:1].sum() + above[2::2].sum())
 
     def cpu_kernel(self, training: Training) -> Any:
         return grow_combined
