@@ -18,7 +18,7 @@ from gpuforest.core.terms import (
     walking_records,
     words_for,
 )
-from gpuforest.explain.stored import in_units
+from gpuforest.export.views import in_units
 from gpuforest.growing.edges import fit_edges
 from gpuforest.splits.oblique.kind import draw, n_attempts
 

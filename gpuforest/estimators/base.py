@@ -44,7 +44,7 @@ Array = Any
 write_model = deferred("gpuforest.export.model_file", "save")
 to_onnx = deferred("gpuforest.export.onnx", "to_onnx")
 to_treelite = deferred("gpuforest.export.treelite", "to_treelite")
-partial_dependence = deferred("gpuforest.explain.sklearn_tree", "partial_dependence")
+partial_dependence = deferred("gpuforest.export.sklearn_tree", "partial_dependence")
 NOT_PICKLED = ("tree_", "estimators_", "_products_", "_converted_", "_seconds_", "_steps_")
 
 

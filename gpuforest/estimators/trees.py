@@ -28,11 +28,12 @@ from gpuforest.estimators.base import BaseTrees
 from gpuforest.estimators.plan import TrainingPlan
 from gpuforest.estimators.predictors import Classifier, Regressor
 from gpuforest.estimators.task import On, host_target
-from gpuforest.explain import paths, pruning, views
+from gpuforest.explain import paths, pruning
 from gpuforest.explain.pruning import Trial
+from gpuforest.export.views import TreeView
 from gpuforest.growing import predict as prediction
 
-sklearn_tree = deferred("gpuforest.explain.sklearn_tree", "sklearn_tree")
+sklearn_tree = deferred("gpuforest.export.sklearn_tree", "sklearn_tree")
 
 CV = "cv"
 METHODS = ("cost_complexity", "reduced_error")
@@ -226,8 +227,7 @@ class SingleTree(BaseTrees):
                 "tree_ has one feature a node, and this tree splits by combinations of features: "
                 "use export_text or tree_nodes, or train with feature_combinations=None"
             )
-        view = views.TreeView(self.forest_, 0, self._criterion, self._signs())
-        return sklearn_tree(view, self.backend)
+        return sklearn_tree(TreeView(self._model(), 0), self.backend)
 
     # callers of scikit-learn's trees pass `check_input`
 

@@ -328,7 +328,7 @@ def _nodes(
     for node in np.flatnonzero(categorical).tolist():
         n = len(tables.categories[int(tables.feature[node])])
         bits = np.zeros((n // 32 + 1) * 32, bool)
-        bits[tables.sets.get(node, [])] = True
+        bits[tables.members.get(node, [])] = True
         packed = np.packbits(bits, bitorder="little").tobytes()
         if packed not in first_words:
             first_words[packed] = len(words)

@@ -8,14 +8,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
-import array_api_compat.numpy as xp
-import numpy as np
-
 from gpuforest.common.text import one_line
-from gpuforest.core import terms
-from gpuforest.core.forest import Forest
-from gpuforest.core.nodes import unpack
-from gpuforest.explain.stored import Sum, in_units, sets_of, sums_of
 
 ENDLESS = 2**31 - 1  # no sum of coordinates is above it
 Number = Callable[[float], str]  # how a number is written
@@ -172,108 +165,6 @@ class OneOf:
 
 
 Condition = Range | OneOf
-Branches = tuple[tuple[Condition, int], ...]  # conditions, and the nodes that they lead to
-
-
-class TreeSplits:
-    """The splits of one tree, by the numbers of their nodes."""
-
-    def __init__(self, forest: Forest, tree: int, feature_names: Sequence[str] | None = None):
-        if not 0 <= tree < forest.n_trees:
-            raise ValueError(f"tree {tree} does not exist: choose one of 0 to {forest.n_trees - 1}")
-        self.names = names_of(forest, feature_names, "forest")
-        for f in forest.edges.statistics:
-            self.names[f] = f"mean target of {self.names[f]}"
-        self._forest = forest
-        self._first, end = forest.tree_offsets[tree : tree + 2].tolist()
-        self._sets = sets_of(forest, self._first, end)
-        self._sums = sums_of(forest, self._first, end)
-        nodes = forest.nodes[self._first : end]
-        self._feature, bin, self._missing_left, self._child = unpack(xp, nodes)
-        self._threshold = forest.edges.threshold(np.maximum(self._feature, 0), bin)
-
-    def leaf_row(self, node: int) -> int:
-        """The row of the leaf table that a leaf points at."""
-        return int(self._child[node])
-
-    def branches(self, node: int) -> Branches:
-        """The ways out of a node: every value meets the condition of exactly one.
-
-        A leaf has none. This is where a kind of split is read from its node; what shows trees
-        knows only branches. A node may have more than two.
-        """
-        if self._feature[node] < 0:
-            return ()
-        feature, left = int(self._feature[node]), int(self._child[node])
-        at, missing_left = self._first + node, bool(self._missing_left[node])
-        if at in self._sets:
-            return self._ways(node)
-        if at not in self._sums:
-            side = Range(feature=feature, name=self.names[feature])
-            high, least, most = float(self._threshold[node]), side.least, side.most
-        else:
-            side, high = self._sum(self._sums[at])
-            least = most = self._sums[at][2]
-        low = replace(side, high=high, most=most, missing=missing_left)
-        rest = replace(side, low=high, least=least, missing=not missing_left)
-        return (low, left), (rest, left + 1)
-
-    def _sum(self, sum: Sum) -> tuple[Range, float]:
-        """All values of a sum of features, and the most that goes left."""
-        features, weights, most = sum
-        edges, parts = self._forest.edges, []
-        for f, weight in zip(features, weights, strict=True):
-            ends = edges.values[edges.offsets[f] : edges.offsets[f + 1]].tolist()
-            coordinates = edges.coordinates[f, : edges.n_bins[f]].tolist()
-            parts.append((f, self.names[f], weight, tuple(ends), tuple(coordinates)))
-        names = [one_line(part[1]) for part in parts]
-        words, limit = in_units(edges, *sum, names)
-        limit = inf if most == terms.ALL_LEFT else limit
-        return Range(feature=features[0], name=words, terms=tuple(parts)), limit
-
-    def _ways(self, node: int) -> Branches:
-        """The ways out of a split by a set, or of a chain of them."""
-        forest, branches = self._forest, []
-        feature = int(self._feature[node])
-        known = forest.edges.categories[feature]
-        rest = OneOf(
-            feature=feature, name=self.names[feature], values=known, known=known,
-            others=True, missing=True,
-        )  # fmt: skip
-        while (codes := self._sets.get(self._first + node)) is not None:
-            inside = replace(
-                rest,
-                values=tuple(v for v, goes in zip(known, codes, strict=False) if goes),
-                others=bool(codes[len(known)]),
-                missing=bool(self._missing_left[node]),
-            )
-            left = int(self._child[node])
-            branches.append((rest & inside, left))
-            rest, node = rest & ~inside, left + 1
-            if not (forest.multiway and self._feature[node] == feature):
-                break  # not the next link of a chain
-        return (*branches, (rest, node))
-
-
-def names_of(forest: Forest, names: Sequence[str] | None, what: str) -> list[str]:
-    """Names of all features; `what` has them, for the message of a wrong number."""
-    n_features = forest.edges.n_features
-    if names is None:
-        names = [f"feature_{i}" for i in range(n_features)]
-    if len(names) != n_features:
-        raise ValueError(
-            f"feature_names has {len(names)} names, the {what} {n_features} features: pass a name "
-            "for each"
-        )
-    return [str(name) for name in names]
-
-
-def refuse_twice(names: Sequence[str], why: str) -> None:
-    """Refuse features of one name; `why` names must differ."""
-    if twice := [name for i, name in enumerate(names) if name in names[:i]]:
-        raise ValueError(
-            f"two features are called {twice[0]!r}, and {why}: pass feature_names that differ"
-        )
 
 
 def narrowed(path: tuple[Condition, ...], condition: Condition) -> tuple[Condition, ...]:

@@ -32,7 +32,7 @@ class Drawing:
         impurity: bool = True, node_ids: bool = False, proportion: bool = False, precision: int = 3,
     ) -> None:  # fmt: skip
         walker.check_not_negative(max_depth=max_depth, precision=precision)
-        model, _ = walker.opened(estimator, tree)
+        model = walker.opened(estimator, tree).model
         self.nodes = walker.nodes_of(model, tree, feature_names, class_names)
         self.deepest = np.inf if max_depth is None else max_depth
         forest, classes = model.forest, walker.leaf_labels(model.forest)

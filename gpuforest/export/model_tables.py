@@ -18,16 +18,14 @@ import numpy as np
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.core.forest import Forest
 from gpuforest.core.model import Model, model_of
-from gpuforest.core.nodes import is_leaf, leaf_rows, unpack
 from gpuforest.data import arrays, validation
 from gpuforest.explain.paths import average_path_length
-from gpuforest.explain.stored import sets_of, sums_of
-from gpuforest.export import conditions
+from gpuforest.export.views import Splits, names_of
 
 OF_TEXT = ("C", "ONNX")  # what holds classes as text
 
 
-class Tables:
+class Tables(Splits):
     """A model's trees, with M nodes in all, and how the values of leaves become predictions.
 
     kind : the name of the estimator's class
@@ -35,13 +33,11 @@ class Tables:
     categories : those of the categorical features. Their values are codes: the position of a
         category, their number for any other value, NaN for a missing one
     offsets : i64[T + 1], tree t has the nodes offsets[t] .. offsets[t + 1] - 1
-    feature : i64[M]; -1: a leaf
-    threshold : f64[M]; x <= threshold goes left. +inf: all but missing values do
-    missing_left : bool[M], whether missing values go left
+    feature, threshold, missing_left : see `Splits`
     left : i64[M], the node to the left, of all nodes; the one to the right is the next
-    sets : by split by categories, the codes that go left, ascending; a split that sends only
+    members : by split by categories, the codes that go left, ascending; a split that sends only
         missing values left has the threshold -1 instead
-    sums : by split by a sum of features, which C alone has: see `stored.Sum`
+    sums : by split by a sum of features, which C alone has: see `views.Sum`
     leaf : i64[M], the row of `values` of leaves; 0 for splits
     values : f64[V, W], distinct rows
     baseline : f64[K] or None, what the sums begin with
@@ -56,26 +52,23 @@ class Tables:
         """The tables of a fitted estimator; `form` is what is written, for messages."""
         model = _exported(estimator, form)
         self.kind, forest = model.kind, model.forest
+        super().__init__(forest)
         names = model.feature_names if names is None else names
-        self.names = conditions.names_of(forest, names, "model")
+        self.names = names_of(forest, names, "model")
         self.edges, self.offsets = forest.edges, forest.tree_offsets
         self.categories = forest.edges.categories
-        self.feature, bin, self.missing_left, child = unpack(np, forest.nodes)
         first = np.repeat(self.offsets[:-1], np.diff(self.offsets))
-        leaves = is_leaf(forest.nodes)
-        self.left = np.where(leaves, 0, first + child)
-        sets = {node: np.flatnonzero(codes) for node, codes in sets_of(forest).items()}
-        self.sums = sums_of(forest)
+        leaves = self.feature < 0
+        self.left = np.where(leaves, 0, first + self.child)
         if self.sums and form != "C":
             raise ValueError(
                 f"splits by sums of features are not written as {form}: use export_c, train with "
                 "feature_combinations=None, or use gpuforest.load where the model runs"
             )
-        self.sets = {node: codes for node, codes in sets.items() if len(codes)}
-        threshold = forest.edges.threshold(np.maximum(self.feature, 0), bin)
-        threshold[[node for node, codes in sets.items() if not len(codes)]] = -1.0
-        self.threshold = np.where(leaves, 0.0, threshold)
-        self.values, self.leaf = _values(forest, leaves)
+        self.members = {n: np.flatnonzero(codes) for n, codes in self.sets.items() if codes.any()}
+        self.threshold[[*(self.sets.keys() - self.members)]] = -1.0
+        self.threshold[leaves] = 0.0
+        self.values, self.leaf = _values(forest, leaves, np.where(leaves, self.child, 0))
         self.length = 1.0
         if model.task == "anomalies":  # what the lengths of paths are compared with
             self.length = float(average_path_length(forest.node_sums(0, 1)[0, 0]))
@@ -203,10 +196,8 @@ def _exported(estimator: Any, form: str) -> Model:
     return model
 
 
-def _values(forest: Forest, leaves: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _values(forest: Forest, leaves: np.ndarray, row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The distinct rows that leaves add, f64[V, W], and which one each has, i64[M]."""
-    row = np.zeros(len(forest.nodes), np.int64)
-    row[leaves] = leaf_rows(forest.nodes[leaves])
     values = forest.values
     if forest.baseline is not None:  # a leaf of tree t adds to sum t % K alone
         tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_offsets))

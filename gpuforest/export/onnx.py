@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from gpuforest.core.bins import categories_of
-from gpuforest.export.conditions import refuse_twice
 from gpuforest.export.container import replaced
 from gpuforest.export.model_tables import Tables, is_text, rounded
+from gpuforest.export.views import refuse_twice
 
 ML = "ai.onnx.ml"
 ML_VERSIONS = (3, 5)
@@ -254,11 +254,11 @@ def _version_5(graph: Graph, tables: Tables) -> dict[str, Any]:
     left = np.where(alone, np.arange(len(leaf)), tables.left)[split]
     right = np.where(alone[split], left, left + 1)
     modes, members = np.zeros(len(split), np.uint8), []
-    for at, node in enumerate(split.tolist()) if tables.sets else ():
-        if node in tables.sets:
+    for at, node in enumerate(split.tolist()) if tables.members else ():
+        if node in tables.members:
             modes[at] = MEMBER
-            members += [*tables.sets[node].tolist(), np.nan]
-    by_set = np.isin(split, [*tables.sets])
+            members += [*tables.members[node].tolist(), np.nan]
+    by_set = np.isin(split, [*tables.members])
     threshold = np.where(by_set, 0.0, rounded(tables.threshold, dtype.type)[split])
     tree = np.repeat(np.arange(tables.n_trees), np.diff(tables.offsets))
     tensor = graph.tensor

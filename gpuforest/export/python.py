@@ -8,8 +8,9 @@ from typing import Any
 from gpuforest.common.elementary import FACTORIALS, LN2_HIGH, LN2_LOW, LOG2_E, MOST
 from gpuforest.core.forest import Forest
 from gpuforest.explain.paths import subtree_sizes
-from gpuforest.export.conditions import Condition, Range, refuse_twice
+from gpuforest.export.conditions import Condition, Range
 from gpuforest.export.documentation import documented
+from gpuforest.export.views import refuse_twice
 from gpuforest.export.walker import Node, class_labels, nodes_of, opened, tree_title
 
 INDENT = "    "
@@ -138,24 +139,24 @@ def export_python(
     >>> names["predict"]({"x": 1.7})
     'b'
     """
-    model, splits = opened(estimator, tree or 0, feature_names)
-    forest = model.forest
+    view = opened(estimator, tree or 0, feature_names)
+    model, forest, names = view.model, view.model.forest, view.names
     if forest.edges.statistics:
         raise ValueError(
             "target statistics are not written as Python: use export_c with category_codes, train "
             "with categorical_split='subset', or use gpuforest.load where the model runs"
         )
-    refuse_twice(splits.names, "values are looked up by name")
+    refuse_twice(names, "values are looked up by name")
     if tree is not None:
         title = "" if forest.baseline is None else f"# {tree_title(forest, tree)}\n"
-        nodes = nodes_of(model, tree, splits.names)
+        nodes = nodes_of(model, tree, names)
         head = _sums_source(nodes) + HEAD % ("adds" if title else "predicts")
         return title + head + "".join(_body(forest, tree, nodes))
     if forest.baseline is None:
         raise ValueError(
             f"the trees of a {model.kind} are not one function: pass the number of a tree"
         )
-    trees = ((t, nodes_of(model, t, splits.names)) for t in range(forest.n_trees))
+    trees = ((t, nodes_of(model, t, names)) for t in range(forest.n_trees))
     return _model_source(forest, ["".join(_body(forest, t, nodes)) for t, nodes in trees])
 
 

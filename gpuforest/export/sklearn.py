@@ -24,7 +24,7 @@ from gpuforest.core.nodes import CHILD_SHIFT, LEAF_WORD, pack_splits
 from gpuforest.core.rules import Sampling
 from gpuforest.core.target import TargetCoding
 from gpuforest.explain.paths import average_path_length
-from gpuforest.explain.views import TreeView
+from gpuforest.export.views import TreeView
 from gpuforest.growing.assemble import in_order
 from gpuforest.growing.bags import drawn_rows
 from gpuforest.growing.targets import encode_moments, integer_weights
@@ -44,7 +44,7 @@ BOOSTING = ("HistGradientBoostingClassifier", "HistGradientBoostingRegressor")
 
 BY_ERROR = ("n_estimators", "max_features", "min_samples_leaf")  # may be chosen by a fit
 OF_FITS = ("n_features_in_", "n_outputs_", "feature_names_in_")  # set by every fit
-sklearn_tree = imports.deferred("gpuforest.explain.sklearn_tree", "sklearn_tree")
+sklearn_tree = imports.deferred("gpuforest.export.sklearn_tree", "sklearn_tree")
 BAG_UNKNOWN = "none: gpuforest drew the rows of this tree's bag, and they are not kept in files"
 
 
@@ -103,15 +103,14 @@ def to_sklearn(estimator: Any) -> Any:
     criterion = CRITERIA[CRITERIA[facts["criterion_"]].sklearn or facts["criterion_"]]
     found = {p: facts[f"{p}_"] for p in ("ccp_alpha", *BY_ERROR) if f"{p}_" in facts}
     converted.set_params(criterion=criterion.name, **found)
-    measure = criterion.of_outputs(forest.coding.n_outputs)
-    signs = model.signs()
-    views = [TreeView(forest, t, measure, signs=signs) for t in range(forest.n_trees)]
+    measured = replace(model, criterion=criterion.of_outputs(forest.coding.n_outputs))
+    trees = [sklearn_tree(TreeView(measured, t)) for t in range(forest.n_trees)]
     copy_to(converted, facts, *OF_FITS, "classes_", "n_classes_")
     if HOMES[name].startswith("sklearn.tree"):
-        converted.tree_ = sklearn_tree(views[0])
+        converted.tree_ = trees[0]
         return converted
     converted.estimator_ = converted.estimator  # what its trees are made from
-    converted.estimators_ = [_sklearn_member(converted, view) for view in views]
+    converted.estimators_ = [_sklearn_member(converted, tree) for tree in trees]
     _set_bags(converted, model)
     return converted
 
@@ -145,7 +144,7 @@ def copy_to(estimator: Any, facts: dict[str, Any], *names: str) -> None:
         setattr(estimator, name, facts[name])
 
 
-def _sklearn_member(forest: Any, view: TreeView) -> Any:
+def _sklearn_member(forest: Any, tree: Any) -> Any:
     """A tree of a fitted forest of scikit-learn; its classes are their numbers, as there."""
     converted = type(forest.estimator_)(**{p: getattr(forest, p) for p in forest.estimator_params})
     converted.n_features_in_, converted.n_outputs_ = forest.n_features_in_, forest.n_outputs_
@@ -154,7 +153,7 @@ def _sklearn_member(forest: Any, view: TreeView) -> Any:
         several = isinstance(converted.n_classes_, list)
         numbers = [np.arange(n, dtype=np.float64) for n in np.atleast_1d(converted.n_classes_)]
         converted.classes_ = numbers if several else numbers[0]
-    converted.tree_ = sklearn_tree(view)
+    converted.tree_ = tree
     return converted
 
 
@@ -207,7 +206,7 @@ def isolation_to_sklearn(estimator: Any) -> Any:
     `max_features`. The rows that they grew from are unknown: `estimators_samples_` is an error. A
     ValueError: it has categorical features.
     """
-    model = model_of(estimator, NOT_CONVERTED)
+    model = replace(model_of(estimator, NOT_CONVERTED), criterion=CRITERIA["squared_error"])
     forest = model.forest
     _refuse_unlike(forest)
     home = import_module("sklearn.ensemble._iforest")
@@ -219,7 +218,7 @@ def isolation_to_sklearn(estimator: Any) -> Any:
     converted.estimators_ = [copy(converted.estimator_) for _ in range(n_trees)]
     for t, member in enumerate(converted.estimators_):
         member.n_features_in_, member.n_outputs_ = forest.edges.n_features, 1
-        member.tree_ = sklearn_tree(TreeView(forest, t, CRITERIA["squared_error"]))
+        member.tree_ = sklearn_tree(TreeView(model, t))
     trees = [member.tree_ for member in converted.estimators_]
     vars(converted).update(
         estimators_features_=[features.copy() for _ in range(n_trees)],

@@ -18,7 +18,6 @@ from gpuforest.core.forest import Forest, check_forest
 from gpuforest.core.model import model_of
 from gpuforest.core.nodes import is_leaf, unpack
 from gpuforest.explain.paths import node_depths, one_tree
-from gpuforest.explain.views import need_numbers
 from gpuforest.export.sklearn import (
     NOT_CONVERTED,
     copy_to,
@@ -27,6 +26,7 @@ from gpuforest.export.sklearn import (
     seed_of,
     with_known,
 )
+from gpuforest.export.views import need_numbers
 from gpuforest.growing.boosted import BoostedCoding
 from gpuforest.kernels.gradients.losses import NUMBERS, Loss
 

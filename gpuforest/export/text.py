@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from gpuforest.core.forest import Forest
-from gpuforest.explain import paths, views
+from gpuforest.explain import paths
 from gpuforest.export import walker
-from gpuforest.export.conditions import Number, TreeSplits, all_of
+from gpuforest.export.conditions import Number, all_of
 from gpuforest.export.documentation import documented
+from gpuforest.export.views import TreeView
 from gpuforest.export.walker import Node
 
 INDENT = "|   "
@@ -43,33 +43,28 @@ def export_text(
     x > 1.5
     |   class: b (b: 1)
     """
-    model, splits = walker.opened(estimator, tree, feature_names)
-    lines = tree_lines(model.forest, tree, splits.names, max_depth)
+    lines = tree_lines(estimator, tree, feature_names, max_depth)
     return "".join(line + "\n" for line in lines)
 
 
 def tree_lines(
-    forest: Forest,
-    tree: int,
-    feature_names: Sequence[str] | None = None,
+    estimator: Any, tree: int, feature_names: Sequence[str] | None = None,
     max_depth: int | None = None,
-) -> Iterator[str]:
+) -> Iterator[str]:  # fmt: skip
     """The lines of `export_text` one by one."""
+    view = walker.opened(estimator, tree, feature_names)
     walker.check_not_negative(max_depth=max_depth)
-    splits = TreeSplits(forest, tree, feature_names)
-    sizes, columns = paths.subtree_sizes(forest, tree), None
-    deepest = inf if max_depth is None else max_depth
-    if forest.baseline is not None:
-        columns = views.boosted_columns(forest, tree)
-        yield walker.tree_title(forest, tree)
-    for node, depth, _, condition, branches in walker.walk(splits, deepest):
+    sizes, deepest = paths.subtree_sizes(view.forest, 0), inf if max_depth is None else max_depth
+    boosted = view.forest.baseline is not None
+    if boosted:
+        yield walker.tree_title(view.model.forest, tree)
+    for node, depth, _, condition, branches in view.walk(deepest):
         if condition is not None:
             yield INDENT * (depth - 1) + condition.words()
         if branches and depth == max_depth:
             yield INDENT * depth + f"... {sizes[node] - 1} more nodes"
         elif not branches:
-            row = splits.leaf_row(node)
-            text = _leaf_text(forest, row) if columns is None else _step_text(columns, node)
+            text = _step_text(view.columns, node) if boosted else _leaf_text(view, node)
             yield INDENT * depth + text
 
 
@@ -77,12 +72,13 @@ def _step_text(columns: dict[str, np.ndarray], leaf: int) -> str:
     """What a leaf of a boosted model adds, and what that follows from."""
     n, g, h = (columns[name][leaf] for name in ("n_samples", "gradients", "hessians"))
     rows = f"rows: {n}, gradients: {float(g):.6g}, hessians: {float(h):.6g}"
-    return f"value: {float(columns['value'][leaf])!r} ({rows})"
+    return f"value: {float(columns['value'][leaf, 0, 0])!r} ({rows})"
 
 
-def _leaf_text(forest: Forest, leaf: int) -> str:
-    """A row of the leaf table: the class and the weights of all that occur, or the value."""
-    sums, values, coding = forest.leaf_sums[leaf], forest.values[leaf], forest.coding
+def _leaf_text(view: TreeView, leaf: int) -> str:
+    """A leaf: the class and the weights of all that occur, or the value."""
+    forest, row = view.forest, view.child[leaf]
+    sums, values, coding = forest.leaf_sums[row], forest.values[row], forest.coding
     if coding.several:
         parts = [part[0] for part in coding.split(sums[None])]
         outputs = zip(coding.several, parts, parts, strict=True)
@@ -125,7 +121,7 @@ def export_rules(
     if per not in ("leaf", "class"):
         raise ValueError(f'per={per!r} is unknown: pass "leaf" or "class"')
     walker.check_not_negative(decimals=decimals)
-    model, _ = walker.opened(estimator, tree)
+    model = walker.opened(estimator, tree).model
     nodes = walker.nodes_of(model, tree, feature_names, class_names)
     leaves = [node for node in nodes.values() if node.is_leaf]
     number: Number = repr if decimals is None else lambda value: f"{value:.{decimals}f}"

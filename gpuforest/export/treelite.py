@@ -106,7 +106,7 @@ def _add_tree(builder: Any, tables: Tables, values: list[Any], begin: int, end: 
     builder.start_tree()
     for number, (feature, threshold, missing_left, left, leaf) in enumerate(nodes):
         builder.start_node(number)
-        codes = tables.sets.get(begin + number)
+        codes = tables.members.get(begin + number)
         ways = {"left_child_key": left, "right_child_key": left + 1, "default_left": missing_left}
         if feature < 0:
             builder.leaf(values[leaf])

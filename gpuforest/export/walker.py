@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any
@@ -11,29 +11,11 @@ import numpy as np
 
 from gpuforest.common.text import one_line
 from gpuforest.core.forest import Forest
-from gpuforest.core.model import Model, model_of
-from gpuforest.explain.views import TreeView, boosted_columns
+from gpuforest.core.model import model_of
 from gpuforest.export import conditions
-from gpuforest.export.conditions import Branches, Condition, Number, TreeSplits
+from gpuforest.export.conditions import Condition, Number
 from gpuforest.export.documentation import documented
-
-
-def walk(
-    splits: TreeSplits, max_depth: float = inf
-) -> Iterator[tuple[int, int, int | None, Condition | None, Branches]]:
-    """Walk over the nodes of a tree down to `max_depth`: each before all below it, and its first
-    branch before the others.
-
-    Each node comes with its depth, the node above it and the condition that leads here (None at
-    the root), and the ways out of it.
-    """
-    pending: list[tuple[int, int, int | None, Condition | None]] = [(0, 0, None, None)]
-    while pending:
-        number, depth, parent, condition = pending.pop()
-        branches = splits.branches(number)
-        yield number, depth, parent, condition, branches
-        if depth < max_depth:
-            pending += [(child, depth + 1, number, way) for way, child in reversed(branches)]
+from gpuforest.export.views import TreeView
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,10 +99,22 @@ def nodes_of(
     class_names: Sequence[Any] | None = None, max_depth: float = inf,
 ) -> dict[int, Node]:  # fmt: skip
     """`tree_nodes`, of the upper levels of a tree alone."""
-    model, splits = opened(estimator, tree, feature_names)
-    columns = _columns(model, tree, class_names)
+    view = opened(estimator, tree, feature_names)
+    forest = view.model.forest
+    if forest.baseline is None and forest.combine != "mean":
+        # a tree by itself has shares even where the forest counts votes
+        forest = replace(forest, combine="mean", tree_weights=None)
+        view = TreeView(replace(view.model, forest=forest), tree, feature_names)
+    columns: dict[str, Any] = {name: column.tolist() for name, column in view.columns.items()}
+    value, adding = view.columns["value"], dict[str, Any]()
+    columns |= {"value": list(value), "prediction": value[:, 0, 0].tolist()}
+    if forest.baseline is None:
+        columns["prediction"] = _predictions(value, class_labels(forest, class_names))
+    else:
+        adding = {"round": tree // forest.coding.n_values + 1}
+        adding["adds_to"] = raw_words(forest, tree, class_names)
     nodes: dict[int, Node] = {}
-    for number, depth, parent, condition, branches in walk(splits, max_depth):
+    for number, depth, parent, condition, branches in view.walk(max_depth):
         path = () if parent is None else nodes[parent].conditions
         facts = {name: column[number] for name, column in columns.items()}
         if not branches:
@@ -134,47 +128,19 @@ def nodes_of(
             conditions=path if condition is None else conditions.narrowed(path, condition),
             branches=tuple(way for way, _ in branches),
             **facts,
+            **adding,
         )
     return nodes
 
 
-def _columns(
-    model: Model, tree: int, class_names: Sequence[Any] | None
-) -> dict[str, Sequence[Any]]:
-    """What is known of the nodes of a tree, by their numbers, under the names of `Node`."""
-    forest = model.forest
-    if forest.baseline is None:
-        # a tree by itself has shares even where the forest counts votes
-        forest = replace(forest, combine="mean", tree_weights=None)
-        view = TreeView(forest, tree, model.criterion, signs=model.signs())
-        return {
-            "n_samples": view.n_node_samples.tolist(),
-            "impurity": view.impurity.tolist(),
-            "value": list(view.value),
-            "prediction": _predictions(view.value, class_labels(forest, class_names)),
-        }
-    columns = boosted_columns(forest, tree)
-    value, number = columns.pop("value"), tree // forest.coding.n_values
-    return {
-        **{name: column.tolist() for name, column in columns.items()},
-        "value": list(value[:, None, None]),
-        "prediction": value.tolist(),
-        "round": [number + 1] * len(value),
-        "adds_to": [raw_words(forest, tree, class_names)] * len(value),
-    }
-
-
-def opened(
-    estimator: Any, tree: int = 0, feature_names: Sequence[str] | None = None
-) -> tuple[Model, TreeSplits]:
-    """The model of a fitted estimator, and the splits of one of its trees."""
+def opened(estimator: Any, tree: int = 0, feature_names: Sequence[str] | None = None) -> TreeView:
+    """One of the trees of a fitted estimator, or of its model."""
     model = model_of(
         estimator,
         "has no trees of gpuforest's: pass one of its fitted estimators (gpuforest.from_sklearn "
         "converts scikit-learn's)",
     )
-    names = model.feature_names if feature_names is None else feature_names
-    return model, TreeSplits(model.forest, tree, names)
+    return TreeView(model, tree, feature_names)
 
 
 def check_not_negative(**options: int | None) -> None:

@@ -5,11 +5,12 @@ import pytest
 from boosted_models import SUM, X, leaves, number_model
 
 from gpuforest.core.nodes import unpack
-from gpuforest.explain.views import boosted_columns
+from gpuforest.export.walker import opened
 
 
 def trees(model):
-    return [boosted_columns(model.forest_, t) for t in range(model.forest_.n_trees)]
+    found = [opened(model, t).columns for t in range(model.forest_.n_trees)]
+    return [columns | {"value": columns["value"].reshape(-1)} for columns in found]
 
 
 @pytest.mark.parametrize("l2", [0.0, 3.0])

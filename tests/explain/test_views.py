@@ -11,7 +11,7 @@ from sklearn.tree import DecisionTreeRegressor as SklearnRegressor
 
 import gpuforest as gf
 from gpuforest.core.criteria import CRITERIA
-from gpuforest.explain.views import TreeView
+from gpuforest.export.walker import opened
 
 IRIS = load_iris(return_X_y=True)
 DIABETES = load_diabetes(return_X_y=True)
@@ -125,7 +125,7 @@ def test_the_mean_of_a_forests_trees_is_the_forests_prediction(backend, kind):
     for t, tree in enumerate(forest.estimators_):
         total = total + getattr(tree, method)(X)  # in the forest's order
         assert np.array_equal(tree.apply(X), forest.apply(X)[:, t])
-        assert np.array_equal(tree.tree_.value, TreeView(*(forest.forest_, t, None)).value)
+        assert np.array_equal(tree.tree_.value, opened(forest, t).columns["value"])
     assert np.array_equal(total / 7, getattr(forest, method)(X))
     assert tree.get_params()["max_depth"] == 4
     assert (tree.n_features_in_, tree.backend_) == (4, forest.backend_)

@@ -9,7 +9,7 @@ from boosted_models import FIT as BOOSTED
 from shown import FIT, OBLIQUE, SUM, SUMMED, X, grid, python_predictions, single
 
 import gpuforest as gf
-from gpuforest.explain.views import boosted_columns
+from gpuforest.export.walker import opened
 
 
 @pytest.mark.parametrize("kind", [*FIT, *OBLIQUE])
@@ -82,7 +82,7 @@ def test_boosted_models_and_their_trees_predict_what_they_do(kind):
         assert "predict_proba" not in functions
     last = model.forest_.n_trees - 1
     predict = made(gf.export_python(model, last))["predict"]
-    added = boosted_columns(model.forest_, last)["value"][leaves(model, rows)[:, last]]
+    added = opened(model, last).columns["value"][leaves(model, rows)[:, last], 0, 0]
     assert [predict(row) for row in dicts] == added.tolist()
 
 

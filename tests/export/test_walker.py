@@ -21,8 +21,9 @@ from shown import (
 from sklearn.tree import DecisionTreeClassifier as Sklearns
 
 import gpuforest as gf
-from gpuforest.explain import paths, views
+from gpuforest.explain import paths
 from gpuforest.export.text import tree_lines
+from gpuforest.export.walker import opened
 
 MODELS = {**FIT, **{f"gradient {kind}": model for kind, model in BOOSTED.items()}, **OBLIQUE}
 
@@ -79,7 +80,7 @@ def test_nodes_are_those_of_the_tree(kind):
 @pytest.mark.parametrize("kind", BOOSTED)
 def test_boosted_nodes_are_those_of_the_arrays(kind):
     model, number = BOOSTED[kind], BOOSTED[kind].forest_.n_trees - 1
-    nodes, tree = gf.tree_nodes(model, number), views.boosted_columns(model.forest_, number)
+    nodes, tree = gf.tree_nodes(model, number), opened(model, number).columns
     assert sorted(nodes) == list(range(len(tree["value"])))
     for n, node in nodes.items():
         assert node.n_samples == tree["n_samples"][n]
@@ -119,7 +120,7 @@ def test_a_node_says_what_it_is():
 
 def test_text_is_that_of_the_forest_and_may_end_above_the_leaves():
     forest, names = FIT["forest"], list("abcd")
-    lines = tree_lines(forest.forest_, 2, names)
+    lines = tree_lines(forest, 2, names)
     assert gf.export_text(forest, 2, feature_names=names).splitlines() == list(lines)
     for model, head in (
         (forest, []),
@@ -222,6 +223,16 @@ def test_nodes_may_have_more_than_two_branches():
     dot = gf.export_graphviz(tree, **names)
     assert parsed(dot)[1] == [(0, 1), (0, 3), (0, 5), (0, 6)]
     assert '0 -> 3 [label="x is rainy"] ;' in dot
+
+
+def test_words_of_mean_targets():
+    rows = np.array([["red"], ["blue"]] * 20, object)
+    tree = gf.DecisionTreeClassifier(
+        categorical_features=[0], categorical_split="ordered_target", random_state=0
+    ).fit(rows, [0, 1] * 20)
+    first, *_ = gf.export_text(tree, feature_names=["x"]).splitlines()
+    assert first == gf.tree_nodes(tree, feature_names=["x"])[1].rule
+    assert first == "mean target of x <= 0.25 or missing"
 
 
 def test_words_of_sums():

@@ -144,7 +144,7 @@ def tree_text(model: Any, form: str, tree: int | None, max_depth: int | None) ->
     elif form == "dot":
         yield str(graphviz.export_graphviz(model, tree, max_depth=max_depth))
     else:
-        for line in tree_lines(model.forest_, tree, feature_names(model), max_depth):
+        for line in tree_lines(model, tree, feature_names(model), max_depth):
             yield line + "\n"
 
 

@@ -46,7 +46,7 @@ class Explained:
         feature_names: Sequence[str] | None, row: int | None = None,
     ) -> None:  # fmt: skip
         """From what a public function takes; `row`: the number of the only row to explain."""
-        forest = opened(estimator)[0].forest
+        forest = opened(estimator).model.forest
         self.columns = Columns(estimator, X, feature_names)
         (N, F), K = self.columns.values.shape, forest.coding.n_values
         self.output = k = _number_of(estimator, output, K)

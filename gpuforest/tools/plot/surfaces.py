@@ -15,8 +15,8 @@ from gpuforest.core.forest import Forest
 from gpuforest.core.nodes import unpack
 from gpuforest.data.arrays import is_frame, open_frame, to_host
 from gpuforest.explain.model_facts import feature_names as known_names
-from gpuforest.export.conditions import names_of
 from gpuforest.export.model_tables import category_codes, reader_of_codes
+from gpuforest.export.views import names_of
 from gpuforest.export.walker import class_labels, opened
 from gpuforest.tools.plot.style import (
     FAINT,
@@ -42,7 +42,7 @@ class Columns:
     """Rows as an estimator reads them f64[N, F], names of features, the model of these rows."""
 
     def __init__(self, estimator: Any, X: Any, names: Sequence[str] | None) -> None:
-        forest = opened(estimator)[0].forest
+        forest = opened(estimator).model.forest
         if names is None:
             names = open_frame(X).columns if is_frame(X) else known_names(estimator)
         self.names, self.categories = names_of(forest, names, "model"), forest.edges.categories

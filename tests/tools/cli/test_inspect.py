@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import array_api_compat.numpy as xp
@@ -22,6 +23,7 @@ from gpuforest import (
 )
 from gpuforest.core.bins import BinEdges
 from gpuforest.core.forest import Forest
+from gpuforest.core.model import Model
 from gpuforest.core.nodes import LEAF_WORD, pack_splits
 from gpuforest.core.target import TargetCoding
 from gpuforest.explain.paths import subtree_sizes, tree_depths
@@ -91,7 +93,9 @@ def chain(depth: int) -> Forest:
 def test_deep_trees_do_not_recurse():
     depth = 3 * sys.getrecursionlimit()
     tree = chain(depth)
-    assert sum(1 for _ in tree_lines(tree, 0)) == depth * 3 + 1
+    names = [field.name for field in fields(Model)]
+    model = Model(**{**dict.fromkeys(names), "forest": tree, "facts": {}})
+    assert sum(1 for _ in tree_lines(model, 0)) == depth * 3 + 1
     assert tree_depths(tree).tolist() == [depth]
     assert subtree_sizes(tree, 0)[:3].tolist() == [2 * depth + 1, 1, 2 * depth - 1]
 
