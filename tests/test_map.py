@@ -45,7 +45,7 @@ def test_files_of_a_parameter():
 def test_files_of_an_estimator():
     files = set(listed("An estimator")) - {"estimators/NAME.py"}
     also = {"estimators/registration.py", "export/sklearn.py"}  # as scikit-learn has its name
-    also |= {"tools/dask/__init__.py", "tools/dask/estimators.py"}  # as it trains on clusters
+    also |= {"tools/dask/__init__.py"}  # as it trains on clusters
     assert with_text(r"\bExtraTreesClassifier\b") == files | also | {"estimators/forests.py"}
     assert with_text(r"\bBaggingClassifier\b") >= files
 
@@ -167,13 +167,7 @@ def test_an_estimator_that_follows_the_list(copied):
             (r"^__all__ = \[$", rf'__all__ = [\n    "{name}",'),
         ],
         "__init__.py": [(r'^        "estimators": "', rf"\g<0>{name} ")],
-        "tools/cli/options.py": [
-            (
-                r"^ESTIMATORS: .*$",
-                rf'\g<0>\n    ("toy", "classification"): gpuforest.{name},'
-                rf'\n    ("toy", "regression"): gpuforest.{name},',
-            )
-        ],
+        "tools/cli/options.py": [(r"^MODELS = .*$", rf'\g<0>\n    "toy": "{name}",')],
     }
     assert list(edits) == listed("An estimator")
     (copied / "estimators/toy.py").write_text(TOY)

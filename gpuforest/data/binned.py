@@ -229,6 +229,8 @@ class FitInput(NamedTuple):
         cls, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None,
         blocks: Any = None,
     ) -> FitInput:  # fmt: skip
+        if isinstance(X, FitInput):
+            return X
         if isinstance(X, BinnedData):
             given = {"y": y, "sample_weight": sample_weight, "groups": groups}
             for name, values in given.items() if X.edges.statistics else ():

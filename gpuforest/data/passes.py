@@ -107,6 +107,12 @@ class Reader(BaseEstimator):  # type: ignore[misc]
     features: frozenset[int] | None = None  # the categorical ones, once a block was read
     names: list[Any] | None = None  # of the columns
 
+    @classmethod
+    def of(cls, estimator: Any, seed: int, by_class: Any) -> Reader:
+        """That of an estimator's parameters."""
+        names = "max_bins", "categorical_features", "min_category_frequency", "categorical_split"
+        return cls(*(getattr(estimator, name) for name in names), seed, by_class)
+
     def summary(
         self, X: Any, weight: np.ndarray | None, begin: int, backend: Backend, limit: int = NO_LIMIT
     ) -> Summary:

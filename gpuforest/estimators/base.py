@@ -116,7 +116,7 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
         seed = arguments.draw_seed(self.random_state) if earlier is None else earlier.seed_
         with fit_scope.fitting(self, self._most_trees - n_before, given) as fitted:
             work = partial(fitted._fit, given, seed, earlier)
-            run_on_backend(work, **self._chosen(X))
+            run_on_backend(work, **self._chosen(given.X))
         return self
 
     @property

@@ -90,8 +90,8 @@ class ModelRows:
         target = self.arguments.target or getattr(self.model, "source_", {}).get("target")
         if target is None:
             raise ValueError("the model does not say what its target is called: add --target")
-        known = self.names and hasattr(self.model, "predict")
-        if not known or (self.model.n_outputs_ > 1 and not is_survival(self.model)):
+        several = self.model.n_outputs_ > 1 and not is_survival(self.model)
+        if not self.names or not hasattr(self.model, "predict") or several:
             raise ValueError(
                 "only models of one target and of features with names are compared with data"
             )
@@ -105,34 +105,32 @@ class ModelRows:
             if event is not None:
                 raise ValueError("--event: the model is no survival forest")
             return None
-        event = event or getattr(self.model, "source_", {}).get("event")
-        if event is None:
+        if not (event := event or getattr(self.model, "source_", {}).get("event")):
             raise ValueError("the model does not say which column has its events: add --event")
         return event
 
     def frames(self, keep: Sequence[str] = ()) -> Iterator[Any]:
         """The data as one frame, or as several one below another, with columns to keep."""
-        reading = self.reading
         for name in keep:
-            if name in reading.dates:
+            if name in self.reading.dates:
                 raise ValueError(f"--keep {name}: it is read as a date; keep {name}_seconds")
-        if streams(self.path):
-            blocks = Blocks(self.path)
-            if not blocks.n_rows:
-                raise ValueError(f"{self.path} has no rows")
-            for block in blocks:
-                with named(block.name):  # which errors say
-                    yield as_read(block.X, reading)
-        else:
-            yield self._frame(reading, keep)
+        if not streams(self.path):
+            yield self._frame(keep)
+            return
+        blocks = Blocks(self.path)
+        if not blocks.n_rows:
+            raise ValueError(f"{self.path} has no rows")
+        for block in blocks:
+            with named(block.name):  # which errors say
+                yield as_read(block.X, self.reading)
 
-    def _frame(self, reading: text.Reading, keep: Sequence[str] = ()) -> Any:
+    def _frame(self, keep: Sequence[str] = ()) -> Any:
         numbers = {name.strip() for name in self.numbers}
-        return frames.read_frame(self.path, reading, {*self.texts, *keep} - numbers)
+        return frames.read_frame(self.path, self.reading, {*self.texts, *keep} - numbers)
 
     def features(self) -> Any:
         """The features alone, as `choose` gives them."""
-        return self.choose(self._frame(self.reading))[0]
+        return self.choose(self._frame())[0]
 
     def choose(self, frame: Any) -> tuple[Any, list[str]]:
         """The model's features out of the frame, and the columns that are not among them."""
@@ -151,14 +149,11 @@ class ModelRows:
         """The features that the model needs, and the target; `parts` as of `load_table`."""
         classes = getattr(self.model, "classes_", np.zeros(0))
         target, event = self.target, self.event
+        texts = [*self.texts, target] if classes.dtype.kind in "OU" else self.texts
         table = frames.load_table(
-            self.path,
-            target if event is None else (target, event),
-            features=self.names,
-            reading=self.reading,
-            text=[*self.texts, *([target] if classes.dtype.kind in "OU" else [])],
-            **parts,
-        )
+            self.path, target if event is None else (target, event),
+            features=self.names, reading=self.reading, text=texts, **parts,
+        )  # fmt: skip
         self._require_numbers(table.frame)
         return table
 
@@ -176,13 +171,12 @@ class ModelRows:
 
 def has_data(arguments: argparse.Namespace) -> bool:
     """Whether --data is given, which the options about its rows need."""
-    if arguments.data is None:
-        params = options.options_of(arguments, "target", "drop_missing_target", *OPTIONS)
-        for name, value in params.items():
-            if value is not False:
-                flag = options.flag_of(name)
-                raise ValueError(f"{flag} is about the rows of a file: add --data FILE")
-    return arguments.data is not None
+    if arguments.data is not None:
+        return True
+    given = options.options_of(arguments, "target", "drop_missing_target", *OPTIONS)
+    if about_rows := [options.flag_of(name) for name, value in given.items() if value is not False]:
+        raise ValueError(f"{about_rows[0]} is about the rows of a file: add --data FILE")
+    return False
 
 
 def background_of(model: Any, arguments: argparse.Namespace) -> Any:
@@ -212,32 +206,21 @@ def as_read(table: Any, reading: text.Reading) -> Any:
 
 
 class TableBlocks(Blocks):
-    """Blocks of features, target, weights and groups; labels : see `labels_of_rows`."""
+    """Blocks of features, target, weights and groups; `first` is the first one as a table.
 
-    def __init__(
-        self, path: str, labels: str, target: str, weight: str | None, groups: str | None,
-        drop: Sequence[str], reading: text.Reading,
-    ) -> None:  # fmt: skip
+    labels : see `labels_of_rows`; names : as of `split_columns`"""
+
+    def __init__(self, path: str, labels: str, reading: text.Reading, **names: Any) -> None:
         super().__init__(path)
-        self._path = path
-        self._names: dict[str, Any] = {"target": target, "weight": weight, "groups": groups}
-        self._names["drop"] = drop
-        self._reading, self.labels = reading, labels
-        self._first: Table | None = None
-        for _ in self:
-            break
+        self.labels, self._reading, self._names = labels, reading, names
+        self.first: Any = None
+        if next(iter(self), None) is None:
+            raise ValueError(f"{path} has no rows")
 
     def _parts(self, name: str, block: Any) -> Block:
         table = frames.split_columns(as_read(block, self._reading), **self._names)
-        self._first = self._first or table
+        self.first = self.first or table
         return Block(name, table.X, table.y, table.weight, **{self.labels: table.groups})
-
-    @property
-    def first(self) -> Table:
-        """The first block as a table."""
-        if self._first is None:
-            raise ValueError(f"{self._path} has no rows")
-        return self._first
 
 
 def binned(
@@ -246,15 +229,10 @@ def binned(
     """What `train` needs of a table: data binned for the estimator, and the first block's frame.
 
     params : the estimator's, to which the seed of the bins is added"""
-    names = "max_bins", "categorical_features", "min_category_frequency", "categorical_split"
     by_class = {"classification": True, "regression": False}.get(task, frames.is_class_target)
-    reader = passes.Reader(
-        **{name: getattr(estimator, name) for name in names},
-        seed=draw_seed(estimator.random_state), by_class=by_class,
-    )  # fmt: skip
+    reader = passes.Reader.of(estimator, draw_seed(estimator.random_state), by_class)
     path, n_jobs = folder and folder / "binned", getattr(estimator, "n_jobs", None)
     data = binned_blocks(blocks, reader, path, n_jobs, memory_limit=None, verbose=0)
     params["random_state"] = data.seed
-    first = blocks.first.frame
     of_rows = {"y": data.y, "weight": data.sample_weight, "groups": getattr(data, blocks.labels)}
-    return Bunch(X=data, frame=first, **of_rows)  # which fit is given
+    return Bunch(X=data, frame=blocks.first.frame, **of_rows)  # which fit is given

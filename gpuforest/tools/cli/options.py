@@ -17,23 +17,21 @@ from sklearn.utils._param_validation import RealNotInt
 import gpuforest
 from gpuforest.common.arguments import byte_count
 from gpuforest.estimators.params import BYTES
+from gpuforest.explain.model_facts import task_of
 
-ESTIMATORS: dict[tuple[str, str], Any] = {
-    ("forest", "classification"): gpuforest.RandomForestClassifier,
-    ("forest", "regression"): gpuforest.RandomForestRegressor,
-    ("forest", "survival"): gpuforest.RandomSurvivalForest,
-    ("quantile_forest", "regression"): gpuforest.RandomForestQuantileRegressor,
-    ("tree", "classification"): gpuforest.DecisionTreeClassifier,
-    ("tree", "regression"): gpuforest.DecisionTreeRegressor,
-    ("extra_trees", "classification"): gpuforest.ExtraTreesClassifier,
-    ("extra_trees", "regression"): gpuforest.ExtraTreesRegressor,
-    ("extra_trees", "survival"): gpuforest.ExtraSurvivalTrees,
-    ("bagging", "classification"): gpuforest.BaggingClassifier,
-    ("bagging", "regression"): gpuforest.BaggingRegressor,
-    ("adaboost", "classification"): gpuforest.AdaBoostClassifier,
-    ("adaboost", "regression"): gpuforest.AdaBoostRegressor,
-    ("boosting", "classification"): gpuforest.HistGradientBoostingClassifier,
-    ("boosting", "regression"): gpuforest.HistGradientBoostingRegressor,
+MODELS = {
+    "forest": "RandomForestClassifier RandomForestRegressor RandomSurvivalForest",
+    "quantile_forest": "RandomForestQuantileRegressor",
+    "tree": "DecisionTreeClassifier DecisionTreeRegressor",
+    "extra_trees": "ExtraTreesClassifier ExtraTreesRegressor ExtraSurvivalTrees",
+    "bagging": "BaggingClassifier BaggingRegressor",
+    "adaboost": "AdaBoostClassifier AdaBoostRegressor",
+    "boosting": "HistGradientBoostingClassifier HistGradientBoostingRegressor",
+}
+ESTIMATORS: dict[tuple[str, str], Any] = {  # by model and task
+    (model, task_of(estimator())): estimator
+    for model, names in MODELS.items()
+    for estimator in (getattr(gpuforest, name) for name in names.split())
 }
 # options that have another name in other models
 INSTEAD = {"n_estimators": "max_iter", "max_iter": "n_estimators"}
@@ -57,6 +55,8 @@ FILE = (
 )
 DATA = f"DATA  {FILE}"
 JSON = "--json  print one JSON object instead of the summary"
+EVENT = "--event COLUMN  the column of whether the event came (default: as in training)"
+DROP_MISSING = "--drop-missing-target  leave out rows without a target"
 READING = """\
 --decimal C  the decimal mark of numbers (default: .)
 --thousands C  the mark between groups of digits
@@ -67,6 +67,26 @@ others; may be repeated (write --missing=- for -)
 COL_year, COL_month, COL_weekday (0 is Monday) and COL_seconds (since 1970)
 --date-format F  how dates are written, such as %%d/%%m/%%Y (default: as 2020-12-31, with a time \
 or without)"""
+# options for parameters of functions; {} is the parameter's default
+PARAMETERS = {
+    "X": f"--data FILE  rows: {FILE}",
+    "y": "--target COLUMN  the column that the model predicts (default: as in training)",
+    "background": "--background FILE  rows whose values features have while they are not known "
+    "(default: the shares of the training rows in the trees' nodes)",
+    "output": "--class CLASS  the class (default: the second of two)",
+    "tree": "--tree N  tree N (default: 0, the first)",
+    "max_depth": "--max-depth D  levels to show (default: all)",
+    "top": "--top N  features to show (default: {})",
+    "row": "--row N  row N (default: {}, the first)",
+    "groups": "--groups N  groups of equal size (default: {})",
+    "feature": "--feature A  its name (default, where there is one: that of most importance)",
+    "features": "--features A,B  two, separated by a comma (default: the two of most importance)",
+    "color_by": "--color-by B  the feature that gives the colour (default: the one that interacts "
+    "most)",
+    "dtype": "--dtype float32|float64  of the numbers that it takes (default: {})",
+    "ml_version": "--ml-version 3|5  of the operators ai.onnx.ml (default: 3; with categories 5)",
+    "name": "--name NAME  of the function (default: {})",
+}
 
 
 def declare(command: Any, *tables: str | Callable[[Any], None]) -> None:
@@ -111,6 +131,18 @@ def declare_reading(command: Any, kept: bool = True) -> None:
     declare(command.add_argument_group("how the data are written", text), READING)
 
 
+def declare_function(command: Any, function: Callable[..., Any]) -> None:
+    """Add an option for each parameter of a function that has one, and how its data are read."""
+    parameters = inspect.signature(function).parameters
+    for name, parameter in parameters.items():
+        if name in PARAMETERS:
+            head, _, text = PARAMETERS[name].format(parameter.default).partition("  ")
+            is_required = parameter.default is parameter.empty and name != "y"
+            declare(command, f"{head}{'!' * is_required}  {text}")
+    if "X" in parameters:
+        declare_reading(command)
+
+
 def declare_runtime(command: Any) -> None:
     """Add threads and backend."""
     add_parameter(command, "n_jobs", Kinds("integer"), "threads (default: all processors)")
@@ -121,11 +153,6 @@ def options_of(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:
     """The named options that the command has and the user gave, as keyword arguments."""
     values = vars(arguments)
     return {name: values[name] for name in names if values.get(name) is not None}
-
-
-def default_of(function: Any, name: str) -> Any:
-    """The default of a function's argument, for an option's help."""
-    return inspect.signature(function).parameters[name].default
 
 
 class Kinds:
@@ -273,7 +300,9 @@ def describe(name: str, users: list[Any], kinds: Kinds) -> str:
 def defaults_of(name: str) -> str:
     """A parameter's default: the usual one, then exceptions by task and model."""
     having = {pair: e for pair, e in ESTIMATORS.items() if name in inspect.signature(e).parameters}
-    defaults = {pair: str(default_of(estimator, name)) for pair, estimator in having.items()}
+    defaults = {
+        pair: str(inspect.signature(e).parameters[name].default) for pair, e in having.items()
+    }
     usual, *others = [value for value, _ in Counter(defaults.values()).most_common()]
     texts = list[str]()
     for value in others:

@@ -8,7 +8,6 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -148,56 +147,42 @@ def table_path(path: str | None, *inputs: str | None, flag: str = "--out") -> Pa
     return out
 
 
-Write = Callable[[dict[str, Any]], None]  # of rows: arrays of NumPy or pyarrow by name
-
-
 def columns_of(frame: Any, names: Iterable[str]) -> dict[str, Any]:
-    """Columns of a frame of narwhals, to write."""
-    if frame.implementation.is_pyarrow():
-        return {name: frame[name].to_native() for name in names}
-    return {name: np.array(frame[name].to_list(), object) for name in names}
+    """Columns of a frame of narwhals over pyarrow, to write."""
+    return {name: frame[name].to_native() for name in names}
 
 
-@contextmanager
-def table_writer(out: Path | None) -> Iterator[Write]:
-    """A function that writes rows to a CSV or Parquet file, or to standard output."""
+def write_table(out: Path | None, blocks: Iterator[dict[str, Any]]) -> None:
+    """Write blocks of rows, columns of NumPy or pyarrow by name, to a CSV or Parquet file that is
+    whole or not there, or to standard output."""
     if out is None:
-        yield _csv_writer(sys.stdout)
+        _write_csv(sys.stdout, blocks)
         return
     with replaced(out) as path:
         if out.suffix.lower() in PARQUET:
-            with ExitStack() as stack:
-                yield _parquet_writer(path, stack)
+            _write_parquet(path, blocks)
         else:
             with path.open("w", encoding="utf-8", newline="") as file:
-                yield _csv_writer(file)
+                _write_csv(file, blocks)
 
 
-def _csv_writer(file: TextIO) -> Write:
+def _write_csv(file: TextIO, blocks: Iterator[dict[str, Any]]) -> None:
     """Numbers read back the same."""
-    writer, names = csv.writer(file, lineterminator="\n"), list[str]()
-
-    def write(columns: dict[str, Any]) -> None:
-        if not names:
-            names.extend(columns)
-            writer.writerow(names)
+    writer = csv.writer(file, lineterminator="\n")
+    for i, columns in enumerate(blocks):
+        if i == 0:
+            writer.writerow(columns)
         lists = [c.tolist() if hasattr(c, "tolist") else c.to_pylist() for c in columns.values()]
         writer.writerows(zip(*lists, strict=True))
 
-    return write
 
-
-def _parquet_writer(path: Path, stack: ExitStack) -> Write:
-    """All rows have the types of the first ones."""
+def _write_parquet(path: Path, blocks: Iterator[dict[str, Any]]) -> None:
+    """All rows have the types of the first block."""
     import pyarrow as pa
     from pyarrow import parquet
 
-    writers: list[Any] = []
-
-    def write(columns: dict[str, Any]) -> None:
-        table = pa.table(columns)
-        if not writers:
-            writers.append(stack.enter_context(parquet.ParquetWriter(path, table.schema)))
-        writers[0].write_table(table.cast(writers[0].schema))
-
-    return write
+    first = pa.table(next(blocks))
+    with parquet.ParquetWriter(path, first.schema) as writer:
+        writer.write_table(first)
+        for columns in blocks:
+            writer.write_table(pa.table(columns).cast(first.schema))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import inspect
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from gpuforest.data.frames import Table, find_columns
 from gpuforest.export.container import replaced
 from gpuforest.tools import plot
 from gpuforest.tools.cli import files, options, output
-from gpuforest.tools.cli.predict import BACKGROUND, permutation_importances
+from gpuforest.tools.cli.predict import permutation_importances
 from gpuforest.tools.plot.shap import labels_of
 from gpuforest.tools.plot.style import DPI, SIZE, STYLE, require_matplotlib
 
@@ -25,101 +25,35 @@ if TYPE_CHECKING:
 # what a file says of when it was made, so that the same picture is the same file
 TIMELESS: dict[str, Any] = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 
-# the importances that can be drawn, and what finds them from the rows of --data
-IMPORTANCES: dict[str, Any] = {
-    "impurity": None,
-    "permutation": permutation_importances,
-    "oob-impurity": lambda model, rows: gpuforest.oob_impurity_importance(model, rows.X, rows.y),
-    "oob-permutation": lambda model, rows: gpuforest.oob_permutation_importance(
-        model, rows.X, rows.y
-    ),
-}
-TREE = "--tree N  tree N (default: 0, the first)"
-DEPTH = "--max-depth D  levels to show (default: all)"
-DATA = "--data FILE{}  {}: " + options.FILE
-TARGET = "--target COLUMN  the column that the model predicts (default: as in training)"
-EVENT = "--event COLUMN  the column of whether the event came (default: as in training)"
-CLASS = "--class CLASS  the class (default: the second of two)"
+KINDS = ("impurity", "permutation", "oob-impurity", "oob-permutation")  # of importances
+ROWS = (options.PARAMETERS["X"], options.PARAMETERS["y"])
 KIND = f"""\
---kind {"|".join(IMPORTANCES)}  impurity: gains of the splits (default); permutation: what \
+--kind {"|".join(KINDS)}  impurity: gains of the splits (default); permutation: what \
 permuting costs on the rows of --data (default with it); oob-impurity: gains for the rows out of \
 bag; oob-permutation: what permuting these costs; for the last two --data is the file of training"""
-GIVEN = ("tree", "max_depth", "top", "row", "feature", "color_by", "groups")  # to pass on
-ROWS = (DATA.format("!", "rows"), BACKGROUND, CLASS)
-POINTS = (DATA.format("!", "points"), TARGET)
-
-
-def _top(function: Callable[..., Any]) -> str:
-    return f"--top N  features to show (default: {options.default_of(function, 'top')})"
-
-
-# what each kind of picture shows, and its options
-PICTURES: dict[str, tuple[str, ...]] = {
-    "tree": ("one tree: its conditions, samples, values and classes", TREE, DEPTH),
-    "boundaries": (
-        "what one tree and the forest predict over two features",
-        *(TREE, *POINTS),
-        "--features A,B  two, separated by a comma (default: the two of most importance)",
-    ),
-    "steps": (
-        "what one tree and the forest predict along one feature: numbers",
-        *(TREE, *POINTS),
-        "--feature A  its name (default: the one of most importance)",
-    ),
-    "pruning": (
-        "the errors that a tree's alpha was chosen by (train --model tree --ccp-alpha cv)",
-    ),
-    "oob": ("the out-of-bag error against the number of trees",),
-    "importances": (
-        "the features' importances: by gains, by permutation, or by rows out of bag",
-        *(DATA.format("", "rows to find importances from"), TARGET),
-        *(KIND, _top(plot.plot_importances)),
-    ),
-    "survival": (
-        "the survival of groups of rows by risk, and what a survival forest says of them",
-        *(DATA.format("!", "rows that were not in the training"), TARGET, EVENT),
-        "--groups N  groups of equal size "
-        f"(default: {options.default_of(plot.plot_survival, 'groups')})",
-    ),
-    "loss": (
-        "the loss of a boosted model against its rounds",
-        *(DATA.format("", "rows whose loss is drawn too"), TARGET),
-    ),
-    "shap-summary": (
-        "a point for each row's SHAP value of each feature",
-        *(*ROWS, _top(plot.plot_shap_summary)),
-    ),
-    "shap-bar": ("the mean size of each feature's SHAP values", *(*ROWS, _top(plot.plot_shap_bar))),
-    "shap-waterfall": (
-        "the SHAP values of one row, from the expected value to its prediction",
-        *(*ROWS, _top(plot.plot_shap_waterfall), "--row N  row N (default: 0, the first)"),
-    ),
-    "shap-dependence": (
-        "the SHAP values of one feature against its values",
-        *ROWS,
-        "--feature A!  its name",
-        "--color-by B  the feature that gives the colour (default: the one that interacts most)",
-    ),
-    "impurity": ("impurities of two classes; needs no model",),
+BESIDE = "--tree N  the tree that is drawn beside its forest (default: 0, the first)"
+# pictures by their words, and options that are no parameters of their functions
+PICTURES = {name.removeprefix("plot_").replace("_", "-"): name for name in plot.__all__}
+MORE: dict[str, tuple[Any, ...]] = {
+    "boundaries": (BESIDE,),
+    "steps": (BESIDE,),
+    "importances": (KIND, *ROWS, options.declare_reading),
+    "survival": (options.EVENT,),
 }
-REPORT = (
-    "--out FILE!  the .html file to write",
-    DATA.format("", "rows that were not in the training, to test with"),
-    TARGET,
-    EVENT,
-    "--drop-missing-target  leave out rows without a target",
-)
+REPORT = ("--out FILE!  the .html file to write", *ROWS, options.EVENT, options.DROP_MISSING)
 
 
 def add_plot_arguments(command: argparse.ArgumentParser) -> None:
-    """Declare the arguments of `plot`."""
+    """Declare the arguments of `plot`, which follow from the functions that draw."""
     kinds = command.add_subparsers(dest="picture", metavar="KIND", required=True)
-    out = "--out FILE!  a .png, .svg or .pdf file to write"
-    for kind, (text, *tables) in PICTURES.items():
-        parser = kinds.add_parser(kind, help=text, description=f"Draw {text}.")
+    for kind, name in PICTURES.items():
+        function = getattr(plot, name)
+        text = (inspect.getdoc(function) or "").partition("\n\nParameters")[0].replace("%", "%%")
+        parser = kinds.add_parser(kind, help=text.partition("\n\n")[0], description=text)
         model = () if kind == "impurity" else (options.MODEL,)
-        has_data = any(table.startswith("--data") for table in tables)
-        options.declare(parser, *model, out, *tables, *[options.declare_reading] * has_data)
+        options.declare(parser, *model, "--out FILE!  a .png, .svg or .pdf file to write")
+        options.declare_function(parser, function)
+        options.declare(parser, *MORE.get(kind, ()))
 
 
 def run_plot(arguments: argparse.Namespace) -> None:
@@ -138,24 +72,23 @@ def run_plot(arguments: argparse.Namespace) -> None:
 
 def draw(model: Any, arguments: argparse.Namespace) -> Figure:
     """The picture."""
-    params = options.options_of(arguments, *GIVEN)
     kind = arguments.picture
     if kind in ("boundaries", "steps"):
         return draw_both(model, arguments)
-    drawn: list[Any] = [] if kind == "impurity" else [model]
+    function, drawn = getattr(plot, PICTURES[kind]), [] if model is None else [model]
+    taken = inspect.signature(function).parameters
+    params = options.options_of(arguments, *taken)
     if kind == "importances":
-        shown, params["feature_names"] = importances_of(model, arguments)
-        drawn = [shown]
-    elif kind in ("loss", "survival") and (table := table_of(model, arguments)) is not None:
-        drawn += [table.X, table.y]
-    elif kind.startswith("shap"):
+        drawn[0], params["feature_names"] = importances_of(model, arguments)
+    elif "output" in taken:  # SHAP values
         params["background"] = files.background_of(model, arguments)
         if (word := vars(arguments)["class"]) is not None:
             labels = labels_of(model, model.forest_.coding.n_values)
             params["output"] = next((label for label in labels if str(label) == word), word)
         drawn.append(files.ModelRows(model, arguments).features())
-    ax = getattr(plot, f"plot_{kind.replace('-', '_')}")(*drawn, **params)
-    figure: Figure = ax.get_figure(root=True)
+    elif "X" in taken and (table := table_of(model, arguments)) is not None:
+        drawn += [table.X, table.y]
+    figure: Figure = function(*drawn, **params).get_figure(root=True)
     return figure
 
 
@@ -168,7 +101,10 @@ def importances_of(model: Any, arguments: argparse.Namespace) -> tuple[Any, list
             raise ValueError("--kind impurity is of the model alone: leave --data out")
         return model, None
     if table is not None:
-        return IMPORTANCES[kind](model, table), table.names
+        if kind == "permutation":
+            return permutation_importances(model, table), table.names
+        find = getattr(gpuforest, f"{kind.replace('-', '_')}_importance")
+        return find(model, table.X, table.y), table.names
     if kind == "oob-impurity" and hasattr(model, "unbiased_feature_importances_"):
         means = model.unbiased_feature_importances_
         names = [str(name) for name in getattr(model, "feature_names_in_", [])]
@@ -219,21 +155,20 @@ def models_of(model: Any, tree: int | None) -> dict[str, Any]:
     if not 0 <= number < len(trees):
         raise ValueError(f"tree {number} does not exist: choose one of 0 to {len(trees) - 1}")
     models = {f"tree {number}": trees[number]}
-    if hasattr(model, "estimators_"):
-        models[f"forest of {model.forest_.n_trees} trees"] = model
+    if trees[0] is not model:
+        models[f"forest of {len(trees)} trees"] = model
     return models
 
 
 def features_of(model: Any, table: Table, arguments: argparse.Namespace) -> list[str]:
     """The names of the features to draw over: two for boundaries, one for steps."""
-    n = 2 if arguments.picture == "boundaries" else 1
-    option = arguments.features if n == 2 else arguments.feature
-    if option is None:
+    n, given = (2, "features") if arguments.picture == "boundaries" else (1, "feature")
+    if (named := getattr(arguments, given)) is None:
         order = (-model.feature_importances_).argsort(kind="stable")
         numeric = [i for i in order if i not in model.forest_.edges.categories]
         names = [str(model.feature_names_in_[i]) for i in numeric[:n]]
     else:
-        names = [option] if n == 1 else files.names_of([option])
+        names = [named] if n == 1 else files.names_of([named])
     names = find_columns(table.frame, names)
     if len(names) != n:
         raise ValueError(f"{n} features of numbers are needed, not {len(names)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -28,10 +29,6 @@ REPEATS = 5  # orders of each permuted feature, as scikit-learn has by default
 SHOWN_PERMUTED = 10  # features in a summary; --json gives all
 
 OUT = "--out FILE  a .csv or .parquet file to write (default: CSV to stdout)"
-BACKGROUND = (
-    "--background FILE  rows whose values features have while they are not known (default: the "
-    "shares of the training rows in the trees' nodes)"
-)
 PREDICT = """\
 --proba  add a column for the probability of each class
 --keep COLS  columns of DATA to write next to the predictions, such as an id, separated by commas"""
@@ -49,23 +46,27 @@ def run_rows(arguments: argparse.Namespace) -> None:
     explains, background = arguments.command == "explain", getattr(arguments, "background", None)
     keep = [] if explains else files.names_of(arguments.keep)
     out = output.table_path(arguments.out, arguments.model, arguments.data, background)
+    n_rows, ignored = 0, list[str]()
+
+    def blocks() -> Iterator[dict[str, Any]]:
+        nonlocal n_rows, ignored
+        for frame in rows.frames(keep):
+            if explains:
+                X, ignored = rows.choose(frame)
+                yield explained(rows.model, X, background)
+            else:
+                columns, ignored = predicted(rows, frame, keep, arguments.proba)
+                yield columns
+            n_rows += len(frame)
+            report(n_rows, n_rows)
+
     with progress_bar():
-        n_rows, ignored = 0, list[str]()
         rows = files.ModelRows(files.load_model(arguments), arguments)
         if explains:
             background = files.background_of(rows.model, arguments)
         else:
             require_predictions(rows.model, arguments)
-        with output.table_writer(out) as write:
-            for frame in rows.frames(keep):
-                if explains:
-                    X, ignored = rows.choose(frame)
-                    columns = explained(rows.model, X, background)
-                else:
-                    columns, ignored = predicted(rows, frame, keep, arguments.proba)
-                write(columns)
-                n_rows += len(frame)
-                report(n_rows, n_rows)
+        output.write_table(out, blocks())
     if ignored:
         output.say(f"columns ignored: {listed(ignored)}")
     if out is not None:
@@ -263,7 +264,7 @@ COMMANDS = (  # name, help, options, function that runs
     (
         "explain",
         "Write the SHAP values of the rows of a file: what each feature adds to each prediction.",
-        (*FILES, OUT, BACKGROUND, *HOW),
+        (*FILES, OUT, options.PARAMETERS["background"], *HOW),
         run_rows,
     ),
     (

@@ -6,8 +6,8 @@ import argparse
 import os
 import sys
 import tempfile
+from collections.abc import Sequence
 from contextlib import ExitStack
-from functools import partial
 from importlib.metadata import version
 from inspect import signature
 from pathlib import Path
@@ -29,17 +29,15 @@ from gpuforest.explain.model_facts import finite, model_facts
 from gpuforest.tools.cli import files, options, output
 from gpuforest.tools.report.rows import HASHES, Rows, row_hashes
 
-REQUIRED = """\
+MODELS = tuple(options.MODELS)
+OPTIONS = f"""\
 --target COLUMN!  the column to predict
---out MODEL!  the model file to write"""
-TASK = f"""\
+--out MODEL!  the model file to write
 --task auto|classification|regression  auto: classification if the target holds strings, booleans, \
 or at most {frames.MAX_CLASSES} distinct whole numbers that occur twice on average (default: \
-auto)"""
-PRESET = f"""\
+auto)
 --preset {"|".join(presets.BOOSTING)}  what parameters begin with, of a forest, extra_trees or \
-boosting: accurate is best without a search (default: scikit-learn)"""
-OPTIONS = """\
+boosting: accurate is best without a search (default: scikit-learn)
 --event COLUMN  the column of whether an event came (1, or the number of its cause) or not (0): \
 the target is its time, or until when a row is known, and the model a survival forest
 --weight COLUMN  the column of sample weights
@@ -59,11 +57,9 @@ and report the model on
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    options.declare(command, options.DATA, REQUIRED, TASK)
-    models = tuple(dict.fromkeys(model for model, _ in options.ESTIMATORS))
-    how: dict[str, Any] = {"type": model_word, "choices": models, "default": "forest"}
+    how: dict[str, Any] = {"type": model_word, "choices": MODELS, "default": "forest"}
     command.add_argument("--model", help="(default: forest)", **how)
-    options.declare(command, PRESET, OPTIONS, options.JSON)
+    options.declare(command, options.DATA, OPTIONS, options.JSON)
     options.declare_reading(command, kept=False)
     options.declare_parameters(command)
 
@@ -97,9 +93,7 @@ def run(arguments: argparse.Namespace) -> None:
             table: Any = blocks.first
         else:
             table = frames.load_table(arguments.data, **how, **grouped, drop=drop)
-        if other := [name for name in reading.dates if f"{name}_year" not in table.names]:
-            hint = did_you_mean(other[0], table.names)
-            raise ValueError(f"--dates: no feature of the name {frames.listed(other)}{hint}")
+        require("--dates", reading.dates, [name.removesuffix("_year") for name in table.names])
         strings = frames.string_columns(table.frame)
         notes = [*table.notes, *nearly_numbers(table.frame, strings, reading)]
         for note in notes:
@@ -133,8 +127,10 @@ def run(arguments: argparse.Namespace) -> None:
         if test is not None:
             weight = None if task == "survival" else test.weight  # concordance has none
             score = finite(estimator.score(test.X, test.y, sample_weight=weight))
-    facts = describe(estimator, table)
-    facts |= {"data": arguments.data, "target": arguments.target, "memory": memory, "notes": notes}
+    facts = {"version": version("gpuforest"), **model_facts(estimator)}
+    facts |= {"parameters": estimator.get_params(), "rows": len(table.y)}
+    facts |= {"backend": estimator.backend_, "data": arguments.data, "target": arguments.target}
+    facts |= {"memory": memory, "notes": notes}
     if test is not None:
         facts |= {"test_rows": len(test.y), "test_score": score}
     facts |= {"seconds": seconds, "file": str(out), "bytes": out.stat().st_size}
@@ -144,13 +140,11 @@ def run(arguments: argparse.Namespace) -> None:
 def task_of(arguments: argparse.Namespace, y: Any) -> str:
     """The task that the options say, or the target."""
     task: str = arguments.task or "auto"
-    if arguments.event:
-        if task != "auto":
-            raise ValueError(f"--event is for survival forests, not for {task}")
-        return "survival"
-    if task == "auto":
-        task = "classification" if frames.is_class_target(y) else "regression"
-    return task
+    if arguments.event and task != "auto":
+        raise ValueError(f"--event is for survival forests, not for {task}")
+    if arguments.event or task != "auto":
+        return "survival" if arguments.event else task
+    return "classification" if frames.is_class_target(y) else "regression"
 
 
 def held_out_path(path: str | None, asked: argparse.Namespace, reading: Reading) -> Path | None:
@@ -181,9 +175,9 @@ def save_both(
     y, event = table.y, arguments.event
     parts = {arguments.target: y["time"], event: y["event"]} if event else {arguments.target: y}
     parts |= {arguments.weight: table.weight, arguments.groups or arguments.time: table.groups}
-    with output.table_writer(held_out) as write:
-        columns = output.columns_of(table.frame, table.names)
-        write(columns | {name: part for name, part in parts.items() if name is not None})
+    columns = output.columns_of(table.frame, table.names)
+    columns |= {name: part for name, part in parts.items() if name is not None}
+    output.write_table(held_out, iter([columns]))
 
 
 def save(estimator: Any, out: Path) -> None:
@@ -202,13 +196,13 @@ def save(estimator: Any, out: Path) -> None:
 
 def likely_estimator(arguments: argparse.Namespace, params: dict[str, Any]) -> Any:
     """An estimator of these parameters, before the target says what the task is."""
-    make = partial(options.make_estimator, arguments.model, params=params, preset=arguments.preset)
-    if arguments.event or arguments.task not in (None, "auto"):
-        return make("survival" if arguments.event else arguments.task)
+    task, how = "survival" if arguments.event else arguments.task, (params, arguments.preset)
+    if task not in (None, "auto"):
+        return options.make_estimator(arguments.model, task, *how)
     try:
-        return make("classification")
+        return options.make_estimator(arguments.model, "classification", *how)
     except ValueError:  # an option of regressions only
-        return make("regression")
+        return options.make_estimator(arguments.model, "regression", *how)
 
 
 def categories(table: frames.Table, named: list[str], params: dict[str, Any]) -> dict[str, Any]:
@@ -217,22 +211,16 @@ def categories(table: frames.Table, named: list[str], params: dict[str, Any]) ->
         return {}
     if "categorical_features" in params:
         raise ValueError("--categorical and --categorical-features say the same: give one of them")
-    if other := [name for name in named if name not in table.names]:
-        hint = did_you_mean(other[0], table.names)
-        raise ValueError(f"--categorical: no feature of the name {frames.listed(other)}{hint}")
+    require("--categorical", named, table.names)
     strings = frames.string_columns(table.frame)
     return {"categorical_features": [n for n in table.names if n in {*named, *strings}]}
 
 
-def describe(estimator: Any, table: frames.Table | Bunch) -> dict[str, Any]:
-    """Facts about the training, for a script."""
-    return {
-        "version": version("gpuforest"),
-        **model_facts(estimator),
-        "parameters": estimator.get_params(),
-        "rows": len(table.y),
-        "backend": estimator.backend_,
-    }
+def require(flag: str, names: Sequence[str], known: Sequence[str]) -> None:
+    """Raise a ValueError if an option names features that there are not."""
+    if other := [name for name in names if name not in known]:
+        hint = did_you_mean(other[0], known)
+        raise ValueError(f"{flag}: no feature of the name {frames.listed(other)}{hint}")
 
 
 def memory_of(estimator: Any, table: frames.Table | Bunch) -> dict[str, int]:

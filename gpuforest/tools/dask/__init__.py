@@ -14,20 +14,13 @@ Examples
 
 from importlib.util import find_spec
 
+import gpuforest
+
 for _name in ("dask", "distributed"):
     if find_spec(_name) is None:
         raise ImportError(f"gpuforest.dask needs {_name}: pip install 'gpuforest[dask]'")
 
-from gpuforest.tools.dask.estimators import (  # noqa: E402 the reason for an error comes first
-    ExtraSurvivalTrees,
-    ExtraTreesClassifier,
-    ExtraTreesRegressor,
-    HistGradientBoostingClassifier,
-    HistGradientBoostingRegressor,
-    RandomForestClassifier,
-    RandomForestRegressor,
-    RandomSurvivalForest,
-)
+from gpuforest.tools.dask.estimators import on_dask  # noqa: E402 what is absent is said first
 
 __all__ = [
     "ExtraSurvivalTrees",
@@ -39,3 +32,12 @@ __all__ = [
     "RandomForestRegressor",
     "RandomSurvivalForest",
 ]
+
+RandomForestClassifier = on_dask(gpuforest.RandomForestClassifier)
+RandomForestRegressor = on_dask(gpuforest.RandomForestRegressor)
+ExtraTreesClassifier = on_dask(gpuforest.ExtraTreesClassifier)
+ExtraTreesRegressor = on_dask(gpuforest.ExtraTreesRegressor)
+RandomSurvivalForest = on_dask(gpuforest.RandomSurvivalForest)
+ExtraSurvivalTrees = on_dask(gpuforest.ExtraSurvivalTrees)
+HistGradientBoostingClassifier = on_dask(gpuforest.HistGradientBoostingClassifier)
+HistGradientBoostingRegressor = on_dask(gpuforest.HistGradientBoostingRegressor)

@@ -10,7 +10,6 @@ from sklearn.base import is_regressor
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils._param_validation import StrOptions
 
-import gpuforest
 from gpuforest.common.arguments import draw_seed
 from gpuforest.data import arrays, survival
 from gpuforest.data.blocks import Block, named
@@ -20,7 +19,12 @@ from gpuforest.explain.survival import concordance_of
 from gpuforest.tools.dask import training
 from gpuforest.tools.dask.partitions import delayed_blocks, is_collection
 
-OWN = ("client", "strategy")  # the parameters that the local estimators do not have
+OWN: dict[str, Any] = {"client": None, "strategy": "auto"}  # parameters beside the local ones
+CURVES = ("survival", "cumulative_hazard", "cumulative_incidence")
+METHODS = ("predict", "predict_proba", "apply", *(f"predict_{what}_function" for what in CURVES))
+TAKEN = ("self", "X", "return_array", "cause")  # by these methods
+LAZY = """As the local estimator; of a dask collection a dask array, not yet computed, of curves
+        with their values at `unique_times_`."""
 
 
 class OnDask:
@@ -85,14 +89,6 @@ class OnDask:
         local.__dict__.update({n: v for n, v in vars(self).items() if n.endswith("_")})
         return local
 
-    def predict(self, X: Any) -> Any:
-        """As the local estimator; of a dask collection a dask array, not yet computed."""
-        return self._walked(X, "predict")
-
-    def apply(self, X: Any) -> Any:
-        """As the local estimator; of a dask collection a dask array, not yet computed."""
-        return self._walked(X, "apply")
-
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Accuracy, R2 or concordance; of dask collections a delayed float: `compute()` it."""
         if not is_collection(X):
@@ -103,25 +99,36 @@ class OnDask:
         parts = [delayed(scored)(local, block) for block in blocks]
         return delayed(score_of)(local, parts)
 
-    def _walked(self, X: Any, method: str, **options: Any) -> Any:
-        """The result of a method, by partitions if X is a collection."""
-        local = self.to_local()
+
+def of_partitions(local: type, method: str) -> Any:
+    """The method for dask of a local class."""
+    theirs = inspect.signature(getattr(local, method))
+    taken = {name: p for name, p in theirs.parameters.items() if name in TAKEN}
+    signature = theirs.replace(parameters=[*taken.values()])
+
+    def lazy(*args: Any, **params: Any) -> Any:
+        options = signature.bind(*args, **params).arguments
+        local, X = options.pop("self").to_local(), options.pop("X")
         if not is_collection(X):
             return getattr(local, method)(X, **options)
         import dask.array as da
         from dask.delayed import delayed
 
+        if "return_array" in taken:
+            options["return_array"] = True
         blocks, model, shown = delayed_blocks(X), delayed(local), empty(local, method)
         sizes = X.chunks[0] if hasattr(X, "chunks") else [np.nan] * len(blocks)
         parts = [
             da.from_delayed(
-                delayed(walked)(model, block, method, **options),
-                shape=(n, *shown.shape[1:]),
-                meta=shown,
+                delayed(walked)(model, block, method, **options), (n, *shown.shape[1:]), meta=shown
             )
             for block, n in zip(blocks, sizes, strict=True)
         ]
         return da.concatenate(parts, axis=0, allow_unknown_chunksizes=True)
+
+    lazy.__name__, lazy.__doc__ = method, LAZY
+    lazy.__signature__ = signature  # type: ignore[attr-defined]
+    return lazy
 
 
 def empty(local: Any, method: str) -> np.ndarray:
@@ -170,47 +177,11 @@ def score_of(local: Any, parts: list[Any]) -> float:
     return float(score(y, predicted, sample_weight=weight))
 
 
-class Probabilities(OnDask):
-    """Adds probabilities."""
-
-    def predict_proba(self, X: Any) -> Any:
-        """As the local estimator; of a dask collection a dask array, not yet computed."""
-        return self._walked(X, "predict_proba")
-
-
-class Curves(OnDask):
-    """Adds curves of survival forests, as lazy dask arrays of values at `unique_times_`."""
-
-    def predict_survival_function(self, X: Any, return_array: bool = False) -> Any:
-        """As the local estimator; of a dask collection always values."""
-        return self._curves(X, "survival", return_array=return_array)
-
-    def predict_cumulative_hazard_function(
-        self, X: Any, return_array: bool = False, cause: int = 1
-    ) -> Any:
-        """As the local estimator; of a dask collection always values."""
-        return self._curves(X, "cumulative_hazard", return_array=return_array, cause=cause)
-
-    def predict_cumulative_incidence_function(
-        self, X: Any, return_array: bool = False, cause: int = 1
-    ) -> Any:
-        """As the local estimator; of a dask collection always values."""
-        return self._curves(X, "cumulative_incidence", return_array=return_array, cause=cause)
-
-    def _curves(self, X: Any, what: str, **options: Any) -> Any:
-        if is_collection(X):
-            options["return_array"] = True
-        return self._walked(X, f"predict_{what}_function", **options)
-
-
-def _on_dask(local: Any, mixin: type[OnDask]) -> Any:
+def on_dask(local: Any) -> Any:
     """The class for dask of a local one, with two parameters more."""
-    theirs = inspect.signature(local.__init__)
-    more = {"client": None, "strategy": "auto"}
-    keywords = [
-        inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=d) for n, d in more.items()
-    ]
-    signature = theirs.replace(parameters=[*theirs.parameters.values(), *keywords])
+    theirs, named = inspect.signature(local.__init__), inspect.Parameter.KEYWORD_ONLY
+    ours = [inspect.Parameter(name, named, default=value) for name, value in OWN.items()]
+    signature = theirs.replace(parameters=[*theirs.parameters.values(), *ours])
 
     def __init__(self: Any, *args: Any, **params: Any) -> None:
         bound = signature.bind(self, *args, **params)
@@ -250,14 +221,5 @@ def _on_dask(local: Any, mixin: type[OnDask]) -> Any:
         "_local": local,
         "_parameter_constraints": {**local._parameter_constraints, **constraints},
     }
-    return type(local.__name__, (mixin, local), members)
-
-
-RandomForestClassifier = _on_dask(gpuforest.RandomForestClassifier, Probabilities)
-RandomForestRegressor = _on_dask(gpuforest.RandomForestRegressor, OnDask)
-ExtraTreesClassifier = _on_dask(gpuforest.ExtraTreesClassifier, Probabilities)
-ExtraTreesRegressor = _on_dask(gpuforest.ExtraTreesRegressor, OnDask)
-RandomSurvivalForest = _on_dask(gpuforest.RandomSurvivalForest, Curves)
-ExtraSurvivalTrees = _on_dask(gpuforest.ExtraSurvivalTrees, Curves)
-HistGradientBoostingClassifier = _on_dask(gpuforest.HistGradientBoostingClassifier, Probabilities)
-HistGradientBoostingRegressor = _on_dask(gpuforest.HistGradientBoostingRegressor, OnDask)
+    members |= {name: of_partitions(local, name) for name in METHODS if hasattr(local, name)}
+    return type(local.__name__, (OnDask, local), members)

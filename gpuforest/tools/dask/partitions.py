@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,11 +14,11 @@ from gpuforest.backends.registry import GPU, get_backend, get_host_backend, run_
 from gpuforest.common import arguments
 from gpuforest.core import forest
 from gpuforest.core.bins import BinEdges
-from gpuforest.data import arrays, binned
+from gpuforest.data import arrays
+from gpuforest.data.binned import BinnedData, FitInput
 from gpuforest.data.blocks import Block, named
 from gpuforest.data.labels import OF_ROWS
 from gpuforest.data.passes import Ordered, Reader, Rows, Summary
-from gpuforest.estimators import fit_scope
 from gpuforest.estimators.plan import TrainingPlan
 from gpuforest.estimators.prepare import prepare
 from gpuforest.growing.assemble import merged
@@ -42,17 +41,16 @@ def delayed_blocks(
     """A delayed `Block` for each partition."""
     from dask.delayed import delayed
 
-    parts = _parts(X, "X")
-    columns = []
+    columns = [_parts(X, "X")]
     for values, name in zip((y, sample_weight, groups, blocks), OF_ROWS, strict=True):
-        column = [None] * len(parts) if values is None else _parts(values, name)
-        if len(column) != len(parts):
+        n = len(columns[0])
+        columns.append([None] * n if values is None else _parts(values, name))
+        if len(columns[-1]) != n:
             raise ValueError(
-                f"X has {len(parts)} partitions, {name} has {len(column)}: cut both in the same way"
+                f"X has {n} partitions, {name} has {len(columns[-1])}: cut both in the same way"
             )
-        columns.append(column)
-    rows = enumerate(zip(parts, *columns, strict=True))
-    return [delayed(Block)(f"partition {i}", *block) for i, block in rows]
+    parts = enumerate(zip(*columns, strict=True))
+    return [delayed(Block)(f"partition {i}", *part) for i, part in parts]
 
 
 def _parts(values: Any, name: str) -> list[Any]:
@@ -107,15 +105,14 @@ def encoded(block: Block, reader: Reader, edges: BinEdges, ordered: Ordered) -> 
         return np.ascontiguousarray(codes[:, : edges.n_features].T)
 
 
-def gathered(data: binned.BinnedData, parts: list[np.ndarray]) -> binned.BinnedData:
+def gathered(data: BinnedData, parts: list[np.ndarray]) -> BinnedData:
     """The data with the codes of all partitions."""
     return data.with_codes(np.concatenate(parts, axis=1))
 
 
-def grown_share(data: binned.BinnedData, estimator: Any, begin: int, end: int) -> forest.Forest:
+def grown_share(data: BinnedData, estimator: Any, begin: int, end: int) -> forest.Forest:
     """The trees begin .. end - 1 of the estimator's forest, not finished."""
     local = local_copy(estimator, oob_score=False)
-    local._validate_params()
 
     def work(backend: Backend) -> forest.Forest:
         plan = share_plan(local, data, backend)
@@ -125,32 +122,20 @@ def grown_share(data: binned.BinnedData, estimator: Any, begin: int, end: int) -
     return grown
 
 
-def share_plan(estimator: Any, data: binned.BinnedData, backend: Backend) -> TrainingPlan:
+def share_plan(estimator: Any, data: BinnedData, backend: Backend) -> TrainingPlan:
     """What the trees of a share grow from; `random_state` is a number."""
+    estimator._validate_params()
     seed = arguments.draw_seed(estimator.random_state)
-    return prepare(estimator, binned.FitInput.of(data), seed, backend)
+    return prepare(estimator, FitInput.of(data), seed, backend)
 
 
-def fitted(data: binned.BinnedData, estimator: Any, grown: list[forest.Forest]) -> Any:
+def fitted(data: BinnedData, estimator: Any, grown: list[forest.Forest]) -> Any:
     """The whole estimator: of trees that have grown, or it grows them itself."""
     local = local_copy(estimator, verbose=0)  # the client prints
-    if grown:
-        joined(local, data, tuple(grown))
-    else:
-        local.fit(data)
+    local.fit(FitInput.of(data)._replace(grown=tuple(grown)) if grown else data)
     if hasattr(estimator, "verbose"):
         local.verbose = estimator.verbose
     return local
-
-
-@fit_scope.with_callbacks
-def joined(estimator: Any, data: binned.BinnedData, grown: tuple[forest.Forest, ...]) -> None:
-    """Fit the estimator with new trees that have grown: forests of consecutive numbers."""
-    estimator._validate_params()
-    given, earlier = binned.FitInput.of(data)._replace(grown=grown), estimator._earlier()
-    seed = arguments.draw_seed(estimator.random_state) if earlier is None else earlier.seed_
-    with fit_scope.fitting(estimator, estimator._most_trees, given) as model:
-        run_on_backend(partial(model._fit, given, seed, earlier), **estimator._chosen(data))
 
 
 def local_copy(estimator: Any, **others: Any) -> Any:

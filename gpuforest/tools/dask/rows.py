@@ -205,7 +205,6 @@ def grow_of_rows(
 
     codes : u8 or u16 [F, n] of the rows i64[n]; data : y and weights of all rows, no codes"""
     backend = registry.get_host_backend(thread_count(getattr(estimator, "n_jobs", 1)))
-    estimator._validate_params()
     plan = partitions.share_plan(estimator, without_codes(data, codes), backend)
     training, target = plan.training, plan.training.target
     local = replace(

@@ -154,14 +154,7 @@ def binned(
     if not filled:
         raise ValueError("the partitions have no rows")
     blocks, ranges = [blocks[i] for i in filled], [ranges[i] for i in filled]
-    reader = Reader(
-        estimator.max_bins,
-        estimator.categorical_features,
-        estimator.min_category_frequency,
-        estimator.categorical_split,
-        estimator.random_state,
-        by_class=is_classifier(estimator),
-    )
+    reader = Reader.of(estimator, estimator.random_state, is_classifier(estimator))
     with progress.stage("learning bins"):
         reader = client.submit(partitions.opened, blocks[0], reader).result()
         n_counted = sum(rows.n_counted for rows in collected)
@@ -172,12 +165,14 @@ def binned(
                 rows.add(collected[i])
         data, ordered = learned(reader, summary, rows, get_host_backend())
     with progress.stage("binning"):
-        codes = []
-        for block, part in zip(blocks, ranges, strict=True):
-            of_part = {f: values[part.start : part.stop] for f, values in ordered.items()}
-            codes.append(client.submit(partitions.encoded, block, reader, data.edges, of_part))
-        done_all(client, codes)
-    return data, codes, ranges
+        codes = [
+            client.submit(
+                partitions.encoded, block, reader, data.edges,
+                {f: values[part.start : part.stop] for f, values in ordered.items()},
+            )
+            for block, part in zip(blocks, ranges, strict=True)
+        ]  # fmt: skip
+        return data, done_all(client, codes), ranges
 
 
 def summary_of(

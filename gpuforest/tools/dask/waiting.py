@@ -47,28 +47,22 @@ def as_done(client: Client, futures: list[Any]) -> Iterator[Any]:
 
 
 def done_all(client: Client, futures: list[Any]) -> list[Any]:
-    """The futures when all are done; an error, or dead workers, cancel the others and are
-    raised."""
+    """The futures when all are done. An error, or dead workers, cancel the others and is raised."""
     from distributed import KilledWorker
 
     try:
-        done = 0
-        for future in as_done(client, futures):
-            if future is None:
-                continue
+        for done, future in enumerate(filter(None, as_done(client, futures)), 1):
             if future.status == "cancelled":
                 raise RuntimeError("a task was cancelled: the cluster was closed, or the fit ended")
             if future.status == "error":
                 future.result()  # raises
-            done += 1
             progress.report(done, len(futures))
-    except KilledWorker as error:
+    except BaseException as error:
         client.cancel(futures)
-        raise RuntimeError(
-            f"worker {error.last_worker.address} died, as others before it, while it ran a task of "
-            "this fit: most often its memory was too small"
-        ) from error
-    except BaseException:
-        client.cancel(futures)
+        if isinstance(error, KilledWorker):
+            raise RuntimeError(
+                f"worker {error.last_worker.address} died, as others before it, while it ran a "
+                "task of this fit: most often its memory was too small"
+            ) from error
         raise
     return futures
