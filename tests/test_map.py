@@ -332,7 +332,7 @@ twice_values(const i64* values, i64 N, i64* twice) {
         "    def encode(",
         """    def double(self, values):
         (N,), twice = values.shape, self.empty(values.shape, self.xp.int64)
-        self.launch("double", "twice_values", (self.blocks(N, THREADS),), (values, N, twice))
+        self.launch_each("double", "twice_values", N, values, N, twice)
         return twice
 
 """,

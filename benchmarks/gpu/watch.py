@@ -15,6 +15,8 @@ from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
+import numpy as np
+
 from gpuforest.backends import registry
 from gpuforest.estimators import base, plan, prepare, rows, task
 from gpuforest.growing import grow
@@ -70,7 +72,7 @@ class Watch:
     def wrap_launch(self, function: Callable[..., Any]) -> Any:
         @wraps(function)
         def call(backend: Any, operation: str, name: str, grid: Any, *rest: Any, **more: Any):
-            if 0 in grid:
+            if 0 in np.atleast_1d(grid):
                 return
             with self.span(f"{operation}.{name}", is_kernel=True):
                 function(backend, operation, name, grid, *rest, **more)

@@ -118,10 +118,10 @@ def test_launches_of_the_deep_phase_take_few_rows(cuda, name, monkeypatch):
     forest, backend = task.grow(numba.NumbaBackend()), cuda.backend(deep=300)
     launch = backend.launch
 
-    def noted(operation, kernel, grid, arguments, **options):
+    def noted(operation, kernel, grid, *arguments, **options):
         if kernel == "grow_subtrees":
-            begun.append((arguments[3].begin, grid[0] * arguments[3].share))
-        launch(operation, kernel, grid, arguments, **options)
+            begun.append((arguments[3].begin, grid * arguments[3].share))
+        launch(operation, kernel, grid, *arguments, **options)
 
     backend.launch = noted
     assert same_forest(forest, task.grow(backend))

@@ -84,9 +84,9 @@ def test_a_launch_refuses_wrong_arrays(cuda, dtype, order, fault):
     if order == "F":
         weights = backend.asarray(np.zeros((3, 2), dtype)).T
     with pytest.raises(TypeError, match=f"bag.weights is an array of {fault}"):
-        backend.launch("bag", "bag", (1, 1), (keys, 3, 3, None, 2, weights))
+        backend.launch("bag", "bag", (1, 1), keys, 3, 3, None, 2, weights)
     with pytest.raises(ValueError, match="zip"):  # one argument is missing
-        backend.launch("bag", "bag", (1, 1), (keys, 3, 3, None, 2))
+        backend.launch("bag", "bag", (1, 1), keys, 3, 3, None, 2)
 
 
 TEXT = f"""

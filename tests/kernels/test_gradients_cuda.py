@@ -19,7 +19,7 @@ def test_scales_are_those_of_the_host(cuda, g, h, one):
     backend = cuda.backend()
     most = backend.asarray(np.array([g, h]).view(np.uint64))
     scale = backend.empty(len(Scales._fields), np.int64)
-    backend.launch("gradients", "scales", (1,), (most, scale, 50, 30, one, not one), threads=32)
+    backend.launch("gradients", "scales", 1, most, scale, 50, 30, one, not one, threads=32)
     assert backend.asnumpy(scale).view(np.float64).tolist() == [*scales(g, h, 50, 30, one)]
     assert (backend.asnumpy(most) == 0).all() == (one or (g, h) == (0, 0))
 
@@ -49,7 +49,7 @@ def test_stats_are_the_reference(cuda, name, rows_seed, n, spread, weighted, ord
     with cuda.order(order):
         if K == 1:
             found = backend.zeros(2, np.uint64)
-            backend.launch("gradients", "largest", (3,), (there, found))
+            backend.launch("gradients", "largest", 3, there, found)
             assert backend.asnumpy(found).view(np.float64).tolist() == [*most]
         for words in (1, 2):
             expected = np.zeros((K, n, words), np.int64)
@@ -57,5 +57,5 @@ def test_stats_are_the_reference(cuda, name, rows_seed, n, spread, weighted, ord
             stats = backend.empty((K, n, words), np.int64)
             moved = {name: backend.asarray(getattr(rules, name)) for name in ARRAYS}
             arguments = there, rules._replace(scale=scale, **moved), words, stats
-            backend.launch("gradients", "gradients", (3,), arguments)
+            backend.launch("gradients", "gradients", 3, *arguments)
             assert np.array_equal(expected, backend.asnumpy(stats))

@@ -76,23 +76,23 @@ def most_threads(operation: str) -> dict[str, int]:
     return {name: eval(threads, {**CONSTANTS, "BLOCKS": 2}) for threads, name in found}
 
 
+LAUNCHES = "launch", "launch_each", "prepare", "_launch"  # functions and methods
+
+
 @cache
 def launches() -> dict[tuple[str, str], bool]:
     """Operation and kernel of each launch in the backends; has it dynamic shared memory?"""
     found = {}
     for path in sorted((PACKAGE / "backends").rglob("*.py")):
         for call in ast.walk(ast.parse(path.read_text())):
-            match call:
-                case ast.Call(
-                    func=ast.Attribute(attr="launch" | "prepare"),
-                    args=[ast.Constant(str(operation)), ast.Constant(str(name)), *_],
-                ):
-                    shared = any(keyword.arg == "shared" for keyword in call.keywords)
-                    found[operation, name] = shared or found.get((operation, name), False)
-                case ast.Call(func=ast.Attribute(attr="_launch"), args=[ast.Constant(name), *_]):
-                    found["boosted_tree", name] = False
-                case ast.Dict(keys=[*names], values=[ast.Dict(), *_]):  # of prepared launches
-                    for key, options in zip(names, call.values, strict=True):
-                        words = {word.value for word in options.keys}
-                        found["boosted_tree", key.value] = "shared" in words
+            if not isinstance(call, ast.Call):
+                continue
+            called = getattr(call.func, "attr", getattr(call.func, "id", None))
+            words = [arg.value for arg in call.args[:2] if isinstance(arg, ast.Constant)]
+            words = [word for word in words if isinstance(word, str)]
+            if called not in LAUNCHES or not words:
+                continue
+            operation, name = words if len(words) == 2 else ("boosted_tree", *words)
+            shared = any(keyword.arg == "shared" for keyword in call.keywords)
+            found[operation, name] = shared or found.get((operation, name), False)
     return found

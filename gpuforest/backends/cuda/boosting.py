@@ -6,6 +6,7 @@ A round waits for the device once, for its finished trees.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -101,6 +102,7 @@ class CudaBooster(Booster):
         s.fit_in(backend.free_bytes())
         wide = b.matrix.codes.itemsize > 1
         self.macros = {"CODE": "u16" if wide else "u8", "WORDS": str(b.n_words)}
+        self._launch = partial(backend.launch, "boosted_tree", macros=self.macros)
         self.y, self.weight = (
             None if a is None else backend.asarray(np.ascontiguousarray(a, np.float64))
             for a in (b.y, b.weight)
@@ -139,10 +141,6 @@ class CudaBooster(Booster):
         wanted = -(-4 * self.backend.n_processors // others)
         return max(1, min(-(-n_rows // least), wanted))
 
-    def _launch(self, kernel: str, grid: tuple[int, ...], *arguments: Any) -> None:
-        """Launch a kernel of boosted trees."""
-        self.backend.launch("boosted_tree", kernel, grid, arguments, macros=self.macros)
-
     def _step(self) -> dict[str, Callable[[], None]]:
         """The launches that split each tree once, by name; they are the same in all rounds."""
         backend, b, s = self.backend, self.boosting, self.sizes
@@ -157,27 +155,14 @@ class CudaBooster(Booster):
         group = -(-s.F // n_groups)
         few = group * size > backend.shared_share(4)
         blocks = self._shares(b.n_drawn, FILL_ROWS, n_groups * s.K)
-        all_arguments = codes, rows, table, self.rules
-        launches: dict[str, Any] = {
-            "divide": {
-                "grid": (self._shares(s.N, DIVIDE_ROWS), s.K),
-                "arguments": all_arguments[:3],
-            },
-            "fill": {
-                "grid": (blocks, min(n_groups, 65535), s.K),
-                "arguments": (codes, rows, table, group),
-                "threads": HISTOGRAM_THREADS if few else THREADS,
-                "shared": group * size,
-            },
-            "search": {
-                "grid": (backend.blocks(s.F), s.K),
-                "arguments": all_arguments,
-                "shared": 16 * s.B if s.W else 0,
-            },
-        }
+        prepare = partial(backend.prepare, "boosted_tree", macros=self.macros)
+        grid, data = (blocks, min(n_groups, 65535), s.K), (codes, rows, table)
+        threads, room = HISTOGRAM_THREADS if few else THREADS, 16 * s.B if s.W else 0
+        steps = (backend.blocks(s.F), s.K), *data, self.rules
         return {
-            name: backend.prepare("boosted_tree", name, macros=self.macros, **launch)
-            for name, launch in launches.items()
+            "divide": prepare("divide", (self._shares(s.N, DIVIDE_ROWS), s.K), *data),
+            "fill": prepare("fill", grid, *data, group, threads=threads, shared=group * size),
+            "search": prepare("search", *steps, shared=room),
         }
 
     def begin(self, raw: np.ndarray, number: int) -> LossOf:
@@ -200,8 +185,7 @@ class CudaBooster(Booster):
         residuals, weight, unit = self._residuals(), self.weight, 1.0
         if b.n_drawn < s.N:
             rows = backend.empty(b.n_drawn, backend.xp.int64)
-            arguments: tuple[Any, ...] = self.key, s.N, b.n_drawn, rows
-            backend.launch("bag", "draw_rows", (backend.blocks(b.n_drawn, THREADS),), arguments)
+            backend.launch_each("bag", "draw_rows", b.n_drawn, self.key, s.N, b.n_drawn, rows)
             residuals = backend.xp.take(residuals, rows)
             if weight is not None:  # the host waits
                 weight = backend.xp.take(weight, rows)
@@ -213,19 +197,16 @@ class CudaBooster(Booster):
     def derive(self, loss: LossOf) -> bool:
         backend, b, s = self.backend, self.boosting, self.sizes
         if not b.loss.is_bounded:
-            few = (self._shares(s.N, THREADS),)
-            backend.launch("gradients", "largest", few, (loss, self.most))
-        arguments: tuple[Any, ...] = (
-            self.most, self.scales, *b.bits, s.words == 1, b.loss.is_bounded
-        )  # fmt: skip
-        backend.launch("gradients", "scales", (1,), arguments, threads=32)
-        arguments = loss, self.rules, s.words, self.rows.stats
-        backend.launch("gradients", "gradients", (backend.blocks(s.N, THREADS),), arguments)
+            backend.launch("gradients", "largest", self._shares(s.N, THREADS), loss, self.most)
+        arguments = self.most, self.scales, *b.bits, s.words == 1, b.loss.is_bounded
+        backend.launch("gradients", "scales", 1, *arguments, threads=32)
+        stats = s.words, self.rows.stats
+        backend.launch_each("gradients", "gradients", s.N, loss, self.rules, *stats)
         return True  # `finish` looks whether gradients are too large
 
     def grow(self, number: int) -> None:
         b, s = self.boosting, self.sizes
-        self._launch("begin", (1,), self.table, np.uint64(b.seed), number * s.K, s.K)
+        self._launch("begin", 1, self.table, np.uint64(b.seed), number * s.K, s.K)
         grid = self._shares(s.N, THREADS), s.K
         self._launch("roots", grid, self.rows, self.table, self.key, b.n_drawn < s.N)
         self.steps["search"]()  # nothing yet: it makes the roots
@@ -238,7 +219,7 @@ class CudaBooster(Booster):
         if s.leaves - 1 > STEPS_AT_ONCE:
             self.out = None  # the memory of the last round's serves this one
             self.out = self._new_out(int(self._states()["n_nodes"].max()))
-        self._launch("finish", (s.K,), self.table, self.rules, self.out)
+        self._launch("finish", s.K, self.table, self.rules, self.out)
 
     def _split(self, n: int) -> None:
         """Split each tree n times, which is the same number in all rounds."""
@@ -256,19 +237,17 @@ class CudaBooster(Booster):
         return np.ascontiguousarray(states).view(dtype_of(records.TreeState)).ravel()
 
     @property
-    def _leaf_blocks(self) -> tuple[int]:
+    def _leaf_blocks(self) -> int:
         """Blocks: one for each leaf."""
-        return (self.backend.blocks((self.out.M + 1) // 2),)
+        return self.backend.blocks((self.out.M + 1) // 2)
 
     def add_residual_bits(self, loss: LossOf) -> None:
-        digits = self.boosting.hessian_digits, ENOUGH_BITS
-        arguments = loss, self.rows, self.rules, self.out, *digits
-        self.backend.launch("gradients", "with_residual_bits", self._leaf_blocks, arguments)
+        arguments = loss, self.rows, self.rules, self.out, self.boosting.hessian_digits, ENOUGH_BITS
+        self.backend.launch("gradients", "with_residual_bits", self._leaf_blocks, *arguments)
 
     def add_quantiles(self, loss: LossOf) -> None:
-        scratch = self.residuals, self.weights
-        share = self.boosting.loss.share
-        arguments = loss, self.rows, self.rules, self.out, share, *scratch
+        scratch = self.boosting.loss.share, self.residuals, self.weights
+        arguments = loss, self.rows, self.rules, self.out, *scratch
         self._launch("leaf_values", self._leaf_blocks, *arguments)
 
     def put_in_order(self) -> None:  # the host waits
@@ -310,10 +289,10 @@ class CudaBooster(Booster):
         if self.delta is not None:  # of all rows, without their weights
             share = b.loss.quantile
             self.delta[:] = quantile_of(backend.xp, self._residuals(), None, 1.0, share)
-        words, grid = backend.zeros(2, backend.xp.uint64), (self._shares(N, THREADS),)
-        backend.launch("gradients", "losses", grid, (loss, self.residuals, words))
-        arguments: tuple[Any, ...] = self.residuals, N, N.bit_length(), words
-        backend.launch("gradients", "sum_losses", grid, arguments)
+        words, n_blocks = backend.zeros(2, backend.xp.uint64), self._shares(N, THREADS)
+        values = self.residuals
+        backend.launch("gradients", "losses", n_blocks, loss, values, words)
+        backend.launch("gradients", "sum_losses", n_blocks, values, N, N.bit_length(), words)
         sums = backend.asnumpy(words)
         most, parts = float(sums.view(np.float64)[0]), int(sums.view(np.int64)[1])
         total = most  # where it is zero or infinite

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 from weakref import WeakKeyDictionary
 
 from gpuforest.backends.base import Array, Backend, evenly
@@ -104,10 +103,7 @@ class CudaBackend(CudaLevels):
         share = max(1, min(share, plan.layout.rows))
         bounds = None if f.bounds is None else self.empty((f.max_rows, 2), xp.float64)
         grown = Grown(sparse, sparse_sums, bounds, counts)
-        rest = (
-            self.rules_of(training), categories, plan.layout, grown, training.combining,
-            self.table(),
-        )  # fmt: skip
+        rest = categories, plan.layout, grown, training.combining, self.table()
         number, special = rules.criterion.number, LIMITED if rules.limited else int(rules.random)
         macros = macros_of(
             matrix.codes, CRITERION=number, TARGET=target_type(training, y), SPECIAL=special,
@@ -117,9 +113,9 @@ class CudaBackend(CudaLevels):
         most = max(1, LAUNCH_ROWS * self.n_processors // share)
         for begin in range(0, blocks, most):
             roots = Roots(first, D, share, begin * share)
-            arguments: tuple[Any, ...] = codes_of(training), y, f, roots, *rest
             self.launch(
-                "grow_subtrees", "grow_subtrees", (min(most, blocks - begin),), arguments,
+                "grow_subtrees", "grow_subtrees", min(most, blocks - begin), codes_of(training), y,
+                f, roots, self.rules_of(training), *rest,
                 macros=macros, threads=32 * plan.warps, shared=plan.bytes,
             )  # fmt: skip
         flat, ends = xp.reshape(counts, (-1,)), self.empty(2, xp.int64)
@@ -130,12 +126,9 @@ class CudaBackend(CudaLevels):
         nodes = self.empty(n_nodes, xp.uint64)
         leaf_sums = self.empty((n_leaves, C), xp.int64)
         set_at = self.empty(n_nodes, xp.int64) if W else None
-        arguments = (
-            grown, first, D, C, offsets, leaf_offsets, nodes, leaf_sums, W, set_at,
-        )  # fmt: skip
         self.launch(
-            "grow_subtrees", "collect", (self.blocks(D),), arguments,
-            macros=macros, shared=4 * plan.rows,
+            "grow_subtrees", "collect", self.blocks(D), grown, first, D, C, offsets, leaf_offsets,
+            nodes, leaf_sums, W, set_at, macros=macros, shared=4 * plan.rows,
         )  # fmt: skip
         sets = xp.reshape(categories.sets, (-1,)) if W else None
         return Subtrees(offsets, nodes, leaf_offsets[:-1], leaf_sums, set_at, sets)
@@ -156,7 +149,7 @@ class CudaBackend(CudaLevels):
         out = self.empty((N, T), self.xp.int64)
         arguments = self.forest_here(forest)[0], codes_for(forest.edges, codes), N, out
         macros = traverse_macros(forest, codes)
-        self.launch("traverse", "apply", (self.blocks(N, 32),), arguments, macros=macros)
+        self.launch("traverse", "apply", self.blocks(N, 32), *arguments, macros=macros)
         return out
 
     def accumulate(
@@ -165,11 +158,9 @@ class CudaBackend(CudaLevels):
         N = codes.shape[0]
         walked, values = self.forest_here(forest)
         walked = replace(walked, offsets=walked.offsets[trees.start : trees.stop + 1])
-        arguments = (
-            walked, codes_for(forest.edges, codes), N, values, values.shape[1], skip, total,
-        )  # fmt: skip
-        macros = traverse_macros(forest, codes)
-        self.launch("traverse", "accumulate", (self.blocks(N, 32),), arguments, macros=macros)
+        summed, macros = (values, values.shape[1], skip, total), traverse_macros(forest, codes)
+        arguments = walked, codes_for(forest.edges, codes), N, *summed
+        self.launch("traverse", "accumulate", self.blocks(N, 32), *arguments, macros=macros)
         return total
 
     def forest_here(self, forest: Forest) -> tuple[Trees, Array]:

@@ -99,15 +99,20 @@ class CudaLaunches(Backend):
             self.synchronise()
         return replace(training, matrix=codes[here], target=targets[here], combining=combining)
 
-    def launch(
-        self, operation: str, name: str, grid: tuple[int, ...], arguments: Any, **options: Any
-    ) -> None:
-        """Launch a kernel, with the options of `prepare`."""
+    def launch(self, operation: str, name: str, grid: Any, *arguments: Any, **options: Any) -> None:
+        """Launch a kernel in a grid, or in so many blocks, with the options of `prepare`."""
+        grid = (grid,) if isinstance(grid, int) else grid
         if 0 not in grid:
-            self.prepare(operation, name, grid, arguments, **options)()
+            self.prepare(operation, name, grid, *arguments, **options)()
+
+    def launch_each(
+        self, operation: str, name: str, n: int, *arguments: Any, **options: Any
+    ) -> None:
+        """Launch a kernel of a thread for each of n items."""
+        self.launch(operation, name, self.blocks(n, constants.THREADS), *arguments, **options)
 
     def prepare(
-        self, operation: str, name: str, grid: tuple[int, ...], arguments: tuple[Any, ...], *,
+        self, operation: str, name: str, grid: tuple[int, ...], *arguments: Any,
         macros: dict[str, str] | None = None, threads: int = constants.THREADS, shared: int = 0,
     ) -> Callable[[], None]:  # fmt: skip
         """A reusable launch of a kernel: numbers become 64-bit, records structs; keep the arrays.
@@ -161,13 +166,11 @@ class CudaLaunches(Backend):
         total : i64[1], also gets the sum of all, or None"""
         S = -(-values.shape[0] // stride)
         (span, n_blocks), first = self.spans(max(S, 1)), self.empty(S + 1, self.xp.int64)
-        sums = None
+        items, sums = (values, begin, stride, size, S, span), None
         if n_blocks > 1:
             sums = self.empty(n_blocks, self.xp.int64)
-            arguments: tuple[Any, ...] = values, begin, stride, size, S, span, sums
-            self.launch("slots", "sum_spans", (n_blocks,), arguments)
-        arguments = values, begin, stride, size, S, span, sums, first, total
-        self.launch("slots", "sums_before", (n_blocks,), arguments)
+            self.launch("slots", "sum_spans", n_blocks, *items, sums)
+        self.launch("slots", "sums_before", n_blocks, *items, sums, first, total)
         return first
 
     def tile_size(self, max_rows: int) -> int:

@@ -9,20 +9,8 @@ import array_api_compat.numpy as host
 import numpy as np
 
 from gpuforest.backends.base import Array, Moved
-from gpuforest.backends.cuda.launch import (
-    CudaLaunches,
-    cell_type,
-    codes_of,
-    flags,
-    histogram_group,
-    histograms_of,
-    macros_of,
-    own_targets,
-    padded,
-    slot_bytes,
-    target_macros,
-    targets_of,
-)
+from gpuforest.backends.cuda import launch
+from gpuforest.backends.cuda.launch import CudaLaunches, codes_of, histograms_of, macros_of
 from gpuforest.backends.slots import all_equal
 from gpuforest.compiler.types import new_arrays
 from gpuforest.core.bins import BinEdges
@@ -30,15 +18,7 @@ from gpuforest.core.criteria import xlogx
 from gpuforest.core.frontier import Frontier, Splits
 from gpuforest.core.rules import Rules
 from gpuforest.core.training import Training
-from gpuforest.kernels.shared import structs
-from gpuforest.kernels.shared.constants import (
-    CUT_SUMS,
-    GROUP_CHANNELS,
-    HISTOGRAM_THREADS,
-    SPLIT_THREADS,
-    THREADS,
-    XLOGX_TABLE_SIZE,
-)
+from gpuforest.kernels.shared import constants, structs
 from gpuforest.kernels.shared.structs import Tiles
 
 MOST_SHIFT = 24  # sums have fewer bits
@@ -51,15 +31,13 @@ class CudaLevels(CudaLaunches):
         xp, (N, F) = self.xp, X.shape
         X = self.asarray(X)
         size = np.dtype(edges.code_dtype).itemsize
-        codes = self.empty((N, padded(F * size) // size), edges.code_dtype)
+        codes = self.empty((N, launch.padded(F * size) // size), edges.code_dtype)
         value = "float" if X.dtype == xp.float32 else "double"
         macros = {"VALUE": value, **macros_of(codes)}
         values = edges.values if len(edges.values) else np.zeros(1)
-        arguments = (
-            X, self.asarray(values), self.asarray(edges.offsets), edges.missing_code, N, F,
-            codes.shape[1], codes,
-        )  # fmt: skip
-        self.launch("encode", "encode", (self.blocks(N * F, THREADS),), arguments, macros=macros)
+        table = self.asarray(values), self.asarray(edges.offsets), edges.missing_code
+        arguments = X, *table, N, F, codes.shape[1], codes
+        self.launch_each("encode", "encode", N * F, *arguments, macros=macros)
         return codes
 
     def sums(
@@ -69,12 +47,12 @@ class CudaLevels(CudaLaunches):
         S, C = begin.shape[0], training.n_channels
         sums = self.zeros((S, C), self.xp.int64)
         tiles, n_tiles = self.tiles_of(begin, end, rows.shape[0])
-        grid = (self.blocks(n_tiles) if S else 0, -(-C // GROUP_CHANNELS))
+        grid = (self.blocks(n_tiles) if S else 0, -(-C // constants.GROUP_CHANNELS))
         slots = Frontier.of_rows(rows, weights, begin, end)
         # the rows of a tree are in order, so the array in order is read fastest
-        y = own_targets(training, training.target.y)
-        arguments, macros = (y, slots, tiles, sums), target_macros(training, y)
-        self.launch("totals", "totals", grid, arguments, macros=macros)
+        y = launch.own_targets(training, training.target.y)
+        macros = launch.target_macros(training, y)
+        self.launch("totals", "totals", grid, y, slots, tiles, sums, macros=macros)
         return sums
 
     def totals(
@@ -85,14 +63,17 @@ class CudaLevels(CudaLaunches):
             sums = self.sums(training, rows, weights, begin, end)
 
         def differs(end: Array, mean: Array) -> Array:
-            constant = flags(self, mean.shape[0])
+            constant = launch.flags(self, mean.shape[0])
             constant[...] = True
             tiles, n_tiles = self.tiles_of(begin, end, rows.shape[0])
             slots = Frontier.of_rows(rows, None, begin, end)
-            y, compare = own_targets(training, training.target.y), self.xp.ones_like(constant)
-            arguments, grid = (y, slots, tiles, None, 0, mean, compare, constant), (n_tiles,)
-            macros = target_macros(training, y)
-            self.launch("totals", "differing", grid, arguments, macros=macros)
+            y, compare = (
+                launch.own_targets(training, training.target.y),
+                self.xp.ones_like(constant),
+            )
+            arguments = y, slots, tiles, None, 0, mean, compare, constant
+            macros = launch.target_macros(training, y)
+            self.launch("totals", "differing", n_tiles, *arguments, macros=macros)
             return ~constant
 
         return sums, all_equal(self.xp, training, sums, begin, end, differs)
@@ -100,7 +81,7 @@ class CudaLevels(CudaLaunches):
     def histogram(self, training: Training, slots: Frontier, features: Array) -> Array:
         features = self.xp.ascontiguousarray(features)
         shape = (*features.shape, training.n_codes, training.hist_channels)
-        hist = self.zeros(shape, cell_type(self.xp, training))
+        hist = self.zeros(shape, launch.cell_type(self.xp, training))
         tiles, n_tiles = self.slot_tiles(slots)
         self.add_rows(training, slots, features, tiles, n_tiles, hist)
         return self.xp.astype(hist, self.xp.int64, copy=False)
@@ -113,32 +94,31 @@ class CudaLevels(CudaLaunches):
         block's memory holds a histogram (see `histogram_group`)."""
         S, k = features.shape
         group, words, size = self.histogram_group(training, k)
-        y = targets_of(self.xp, training)
-        rows = codes_of(training), y, slots, tiles, features
-        macros = macros_of(training.matrix.codes, **target_macros(training, y))
+        y = launch.targets_of(self.xp, training)
+        rows, hists = (codes_of(training), y, slots, tiles, features), histograms_of(training, hist)
+        macros = macros_of(training.matrix.codes, **launch.target_macros(training, y))
         blocks = self.blocks(n_tiles) if S else 0
         if not group:
-            arguments: tuple[Any, ...] = *rows, histograms_of(training, hist)
-            grid = (blocks, min(k, 65535))
-            self.launch("histogram", "histogram_direct", grid, arguments, macros=macros)
+            grid = blocks, min(k, 65535)
+            self.launch("histogram", "histogram_direct", grid, *rows, hists, macros=macros)
             return
         shared = -(-group * size // 16) * 16  # cells are cleared and read by fours
         # many threads hide each other's waiting: of few large blocks, or of more small ones
         few = shared > self.shared_share(4)
-        arguments = *rows, group, words, histograms_of(training, hist)
+        threads = constants.HISTOGRAM_THREADS if few else constants.THREADS
         self.launch(
-            "histogram", "histogram", (blocks, min(-(-k // group), 65535)), arguments,
-            macros=macros, threads=HISTOGRAM_THREADS if few else THREADS, shared=shared,
+            "histogram", "histogram", (blocks, min(-(-k // group), 65535)), *rows, group, words,
+            hists, macros=macros, threads=threads, shared=shared,
         )  # fmt: skip
 
     def histogram_group(self, training: Training, k: int) -> tuple[int, int, int]:
-        return histogram_group(training, k, self.shared_share(2), self.shared_limit)
+        return launch.histogram_group(training, k, self.shared_share(2), self.shared_limit)
 
     def best_split(
         self, training: Training, slots: Frontier, hist: Array, features: Array, need: Array
     ) -> Splits:
         best = self.no_splits(slots)
-        hist = self.xp.astype(hist, cell_type(self.xp, training), copy=False)
+        hist = self.xp.astype(hist, launch.cell_type(self.xp, training), copy=False)
         hist, features, need = (self.xp.ascontiguousarray(a) for a in (hist, features, need))
         self.cut(training, slots, hist, features, need, best)
         return best
@@ -155,45 +135,43 @@ class CudaLevels(CudaLaunches):
         """Write the best splits by these features to `best`; `need` None: by all that vary."""
         xp, (S, k), rules, C = self.xp, hist.shape[:2], training.rules, training.n_channels
         score, cut_bin = self.empty((S, k), xp.float64), self.empty((S, k), xp.int32)
-        warps = max(1, min(SPLIT_THREADS // 32, self.shared_limit // (8 * CUT_SUMS * C)))
+        warps = max(
+            1, min(constants.SPLIT_THREADS // 32, self.shared_limit // (8 * constants.CUT_SUMS * C))
+        )
         special = rules.random or rules.limited
         macros = macros_of(CRITERION=rules.criterion.number, SPECIAL=special)
-        hists, n_bins = histograms_of(training, hist), training.matrix.n_bins
-        arguments: tuple[Any, ...] = (
-            hists, features, slots, self.rules_of(training), n_bins, self.table(), score,
-            cut_bin,
+        hists, rest = histograms_of(training, hist), (training.matrix.n_bins, self.table())
+        self.launch(
+            "best_split", "best_cut", self.blocks(S * k, warps), hists, features, slots,
+            self.rules_of(training), *rest, score, cut_bin,
+            macros=macros, threads=32 * warps, shared=8 * constants.CUT_SUMS * C * warps,
         )  # fmt: skip
         self.launch(
-            "best_split", "best_cut", (self.blocks(S * k, warps),), arguments,
-            macros=macros, threads=32 * warps, shared=8 * CUT_SUMS * C * warps,
-        )  # fmt: skip
-        arguments = hists, features, score, cut_bin, need, best
-        self.launch(
-            "best_split", "best_split", (self.blocks(S, SPLIT_THREADS // 32),), arguments,
-            macros=macros, threads=SPLIT_THREADS,
+            "best_split", "best_split", self.blocks(S, constants.SPLIT_THREADS // 32), hists,
+            features, score, cut_bin, need, best, macros=macros, threads=constants.SPLIT_THREADS,
         )  # fmt: skip
 
     def partition(self, training: Training, slots: Frontier, splits: Splits) -> Moved:
         xp, f, S, matrix = self.xp, slots, slots.n_slots, training.matrix
         tiles, n_tiles = self.ordered_tiles(training, f)
-        n_left, grid = self.empty(S, xp.int64), (self.blocks(n_tiles) if S else 0,)
+        n_left, n_blocks = self.empty(S, xp.int64), self.blocks(n_tiles) if S else 0
         half = f.rows.shape[0] // 2
         goes_left = self.empty(half // 32 + S + 1, xp.uint32)
         counts = self.empty(n_tiles, xp.int64)
-        words = splits.sets.shape[1]
-        macros = macros_of(matrix.codes, SETS=words > 0)
-        arguments: tuple[Any, ...] = (
-            codes_of(training), f, tiles, splits, words, half, goes_left, counts, n_left,
-        )  # fmt: skip
-        self.launch("partition", "mark", grid, arguments, macros=macros)
-        arguments = f, tiles, splits, half, goes_left, counts, f.rows, f.weights, n_left
-        self.launch("partition", "move", grid, arguments, macros=macros)
-        return f.rows, f.weights, n_left
+        tiled, words = (f, tiles, splits), splits.sets.shape[1]
+        macros, marks = macros_of(matrix.codes, SETS=words > 0), (half, goes_left, counts)
+        arguments = codes_of(training), *tiled, words, *marks, n_left
+        self.launch("partition", "mark", n_blocks, *arguments, macros=macros)
+        moved = f.rows, f.weights, n_left
+        self.launch("partition", "move", n_blocks, *tiled, *marks, *moved, macros=macros)
+        return moved
 
     def table(self) -> Array:
         """n ln n of small n, for entropy's kernels."""
         if self._table is None:
-            self._table = self.asarray(xlogx(host, np.arange(XLOGX_TABLE_SIZE, dtype=np.int64)))
+            self._table = self.asarray(
+                xlogx(host, np.arange(constants.XLOGX_TABLE_SIZE, dtype=np.int64))
+            )
         return self._table
 
     _table: Array | None = None
@@ -210,9 +188,9 @@ class CudaLevels(CudaLaunches):
         best, S, k = self.no_splits(slots), slots.n_slots, training.rules.n_tried
         if not S:
             return best
-        size = max(1, min(S, self.memory_budget // slot_bytes(training)))
+        size = max(1, min(S, self.memory_budget // launch.slot_bytes(training)))
         shape = (size, k, training.n_codes, training.hist_channels)
-        hist = self.empty(shape, cell_type(self.xp, training))
+        hist = self.empty(shape, launch.cell_type(self.xp, training))
         for s in range(0, S, size):
             chunk = slice(s, min(s + size, S))
             part = hist[: chunk.stop - s, ...]
@@ -229,16 +207,13 @@ class CudaLevels(CudaLaunches):
         tiles = Tiles(first, order, all_tiles.size, part.n_slots)
         (S, k), F = hist.shape[:2], training.n_features
         varies, features = (self.empty((S, n), self.xp.int32) for n in (F, k))
-        codes = codes_of(training)
-        macros, grid = self.level_macros(training), (self.blocks(S * F, THREADS),)
-        arguments: tuple[Any, ...] = codes, part, S, varies
-        self.launch("level", "compare_samples", grid, arguments, macros=macros)
-        arguments, grid = (codes, part, tiles, k, varies), (self.blocks(n_tiles),)
-        self.launch("level", "compare_rows", grid, arguments, macros=macros)
+        codes, macros = codes_of(training), self.level_macros(training)
+        self.launch_each("level", "compare_samples", S * F, codes, part, S, varies, macros=macros)
+        arguments: tuple[Any, ...] = codes, part, tiles, k, varies
+        self.launch("level", "compare_rows", self.blocks(n_tiles), *arguments, macros=macros)
         always = int(self.histogram_group(training, k)[0] == 0)
-        hists = histograms_of(training, hist)
-        arguments = hists, part, F, varies, tiles, always, features
-        self.launch("level", "draw_features", (self.blocks(S),), arguments, macros=macros)
+        arguments = histograms_of(training, hist), part, F, varies, tiles, always, features
+        self.launch("level", "draw_features", self.blocks(S), *arguments, macros=macros)
         self.add_rows(training, part, features, tiles, n_tiles, hist)
         return features
 
@@ -247,9 +222,8 @@ class CudaLevels(CudaLaunches):
         tiles, n_tiles = self.slot_tiles(slots)
         if tiles.order is None and training.matrix.codes.nbytes > self.cache_bytes:
             rows = self.empty(n_tiles, self.xp.int32)
-            arguments, grid = (slots, tiles, n_tiles, rows), (self.blocks(n_tiles, THREADS),)
-            macros = self.level_macros(training)
-            self.launch("level", "first_rows", grid, arguments, macros=macros)
+            arguments, macros = (slots, tiles, n_tiles, rows), self.level_macros(training)
+            self.launch_each("level", "first_rows", n_tiles, *arguments, macros=macros)
             tiles = tiles._replace(order=self.xp.argsort(rows))
             self.known_tiles[slots] = tiles, n_tiles
         return tiles, n_tiles
@@ -269,7 +243,7 @@ class CudaLevels(CudaLaunches):
         rows: tuple[Any, ...] = codes_of(training), slots, tiles, combined
         least, greatest = (xp.full((S, k), end, dtype=xp.int32) for end in (2**31 - 1, -(2**31)))
         grid, macros = (self.blocks(n_tiles), min(k, 65535)), macros_of(matrix.codes)
-        self.launch("project", "ends", grid, (*rows, least, greatest), macros=macros)
+        self.launch("project", "ends", grid, *rows, least, greatest, macros=macros)
         varies = (greatest >= least) & (features[:, :, min(1, L - 1)] >= 0)
         if L == 1:
             varies = xp.zeros_like(varies)
@@ -281,5 +255,5 @@ class CudaLevels(CudaLaunches):
         count = slots.local_rows
         first = xp.cumulative_sum(count) - count
         codes = self.empty((int(xp.sum(count)), k), matrix.codes.dtype)
-        self.launch("project", "columns", grid, (*rows, first, low, shift, codes), macros=macros)
+        self.launch("project", "columns", grid, *rows, first, low, shift, codes, macros=macros)
         return codes, low, shift

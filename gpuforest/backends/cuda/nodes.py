@@ -34,14 +34,14 @@ class CudaNodes(Nodes):
         xp, (T, N) = backend.xp, bags.shape
         bags = xp.ascontiguousarray(bags)  # without draws, one row stands for all trees
         tiles = -(-N // BAG_TILE)
-        counts, grid = backend.empty(T * tiles, xp.int64), (backend.blocks(T * tiles),)
-        backend.launch("bag", "count_in_bag", grid, (bags, N, T, BAG_TILE, tiles, counts))
+        counts, n_blocks = backend.empty(T * tiles, xp.int64), backend.blocks(T * tiles)
+        in_tiles = bags, N, T, BAG_TILE, tiles
+        backend.launch("bag", "count_in_bag", n_blocks, *in_tiles, counts)
         first = backend.sums_before(counts)
         R = int(first[-1])
         rows, weights = backend.empty(R, xp.int32), backend.empty(R, xp.int32)
         offsets = backend.empty(T + 1, xp.int64)
-        arguments = (bags, N, T, BAG_TILE, tiles, first, rows, weights, offsets)
-        backend.launch("bag", "in_bag", grid, arguments)
+        backend.launch("bag", "in_bag", n_blocks, *in_tiles, first, rows, weights, offsets)
         return rows, weights, offsets
 
     def roots(
@@ -52,7 +52,7 @@ class CudaNodes(Nodes):
         roots = new_slots(backend, T, C, rows, weights, rows.shape[0])
         mean, compare = means(backend, training, T)
         arguments = offsets, keys, sums, T, C, roots, mean, compare
-        backend.launch("slots", "root_slots", (backend.blocks(T, constants.THREADS),), arguments)
+        backend.launch_each("slots", "root_slots", T, *arguments)
         if mean is not None:
             compare_rows(backend, training, roots, roots, None, 0, (mean, compare))
         return roots
@@ -70,8 +70,8 @@ class CudaNodes(Nodes):
         kind, rank = backend.empty(S, xp.int8), backend.empty(S, xp.int64)
         C, kinds = slots.sums.shape[1], structs.Kinds(kind, rank, counts, tiles, S, span)
         # no kernel here reads the signs, which are on the host
-        arguments: tuple[Any, ...] = slots, kinds, replace(rules, signs=NO_SIGNS), deep_rows
-        backend.launch("slots", "number_kinds", (n_spans,), arguments)
+        unsigned = replace(rules, signs=NO_SIGNS)
+        backend.launch("slots", "number_kinds", n_spans, slots, kinds, unsigned, deep_rows)
         n_wide, n_deep, rows_wide, rows_deep = backend.asnumpy(counts).sum(axis=1).tolist()
         tile = backend.tile_size(rows_wide)
         wide, deep = (
@@ -79,9 +79,8 @@ class CudaNodes(Nodes):
             for n, max_rows in ((n_wide, rows_wide), (n_deep, rows_deep))
         )
         first = backend.empty(n_wide + 1, xp.int64)
-        arguments = slots, kinds, C, tile, wide, deep, first
         grid = n_spans, 1 + -(-min(span, S) // constants.THREADS)
-        backend.launch("slots", "take_slots", grid, arguments)
+        backend.launch("slots", "take_slots", grid, slots, kinds, C, tile, wide, deep, first)
         backend.known_tiles[wide] = Tiles(first, None, tile, n_wide), rows_wide // tile + n_wide
         return kind, wide, deep
 
@@ -92,10 +91,8 @@ class CudaNodes(Nodes):
         below = new_slots(backend, 2 * W, C, rows, weights, wide.max_rows, wide.allowed)
         half = rows.shape[0] // 2
         mean, compare = means(backend, training, 2 * W)
-        arguments = (
-            wide, W, C, splits.feature, splits.left, n_left, half, below, mean, compare,
-        )  # fmt: skip
-        backend.launch("slots", "children", (backend.blocks(2 * W, constants.THREADS),), arguments)
+        arguments = wide, W, C, splits.feature, splits.left, n_left, half, below, mean, compare
+        backend.launch_each("slots", "children", 2 * W, *arguments)
         if mean is not None and W:
             compare_rows(backend, training, wide, below, n_left, half, (mean, compare))
         return below
@@ -109,32 +106,28 @@ class CudaNodes(Nodes):
         held = sum(part.max_rows for part in parts)
         slots = new_slots(backend, S, C, rows, weights, held, like.allowed)
         first, table = backend.asarray(np.array(ends)), table_of(backend, parts)
-        arguments = table, first, len(parts), S, C, slots
-        backend.launch("slots", "join_slots", (backend.blocks(S, constants.THREADS),), arguments)
+        backend.launch_each("slots", "join_slots", S, table, first, len(parts), S, C, slots)
         return slots
 
     def row_keys(self, backend: Any, sums: Array) -> Array:
         """A hash u64[V] of each row i64[V, C]."""
         V, C = sums.shape
         keys = backend.empty(V, backend.xp.uint64)
-        backend.launch(
-            "leaf_rows", "row_keys", (backend.blocks(V, constants.THREADS),), (sums, V, C, keys)
-        )
+        backend.launch_each("leaf_rows", "row_keys", V, sums, V, C, keys)
         return keys
 
     def distinct_rows(self, backend: Any, sums: Array) -> tuple[np.ndarray, np.ndarray]:
         (V, C), keys, xp = sums.shape, self.row_keys(backend, sums), backend.xp
         order, (span, n_blocks) = xp.argsort(keys, stable=True), backend.spans(V)
         counts, number, first = (backend.empty(n, xp.int64) for n in (n_blocks, V, V))
-        backend.launch("leaf_rows", "count_keys", (n_blocks,), (keys, order, V, span, counts))
+        in_order = keys, order, V, span, counts
+        backend.launch("leaf_rows", "count_keys", n_blocks, *in_order)
         differs = backend.empty(1, xp.int32)
-        arguments: tuple[Any, ...] = keys, order, V, span, counts, number, first, differs
-        backend.launch("leaf_rows", "number_keys", (n_blocks,), arguments)
+        backend.launch("leaf_rows", "number_keys", n_blocks, *in_order, number, first, differs)
         n = int(backend.asnumpy(counts).sum())
         table = backend.empty((n, C), xp.int64)
         arguments = sums, V, C, number, first, n, table, differs
-        grid = (backend.blocks(V, constants.THREADS),)
-        backend.launch("leaf_rows", "distinct_rows", grid, arguments)
+        backend.launch_each("leaf_rows", "distinct_rows", V, *arguments)
         if int(differs[0]):
             return distinct_sorted(backend.asnumpy(sums))
         return backend.asnumpy(table), backend.asnumpy(number)
@@ -149,7 +142,7 @@ class CudaSampling(RowSampling):
         T = keys.shape[0]
         weights = backend.zeros((T, n_rows), backend.xp.int32)
         grid = (backend.blocks(n_draws, constants.THREADS), min(T, 65535))
-        backend.launch("bag", "bag", grid, (keys, n_rows, n_draws, cumulative, T, weights))
+        backend.launch("bag", "bag", grid, keys, n_rows, n_draws, cumulative, T, weights)
         return weights
 
     def rows_below(self, backend: Any, seed: int, n_rows: int, limit: int) -> np.ndarray:
@@ -158,10 +151,8 @@ class CudaSampling(RowSampling):
         room = min(n_rows, expected + 16 * math.isqrt(expected) + 64)
         while True:
             rows, count = backend.empty(room, backend.xp.int64), backend.zeros(1, backend.xp.uint32)
-            arguments = (key, n_rows, np.uint64(limit), room, rows, count)
-            backend.launch(
-                "bag", "rows_below", (backend.blocks(n_rows, constants.THREADS),), arguments
-            )
+            arguments = key, n_rows, np.uint64(limit), room, rows, count
+            backend.launch_each("bag", "rows_below", n_rows, *arguments)
             n = int(backend.asnumpy(count)[0])
             if n <= room:
                 return np.asarray(backend.asnumpy(backend.xp.sort(rows[:n])))
@@ -218,7 +209,7 @@ def compare_rows(
     held = replace(above, rows=slots.rows, weights=slots.weights)
     arguments = y, held, tiles, n_left, half, *means, slots.constant
     macros = target_macros(training, y)
-    backend.launch("totals", "differing", (backend.blocks(n_tiles),), arguments, macros=macros)
+    backend.launch("totals", "differing", backend.blocks(n_tiles), *arguments, macros=macros)
 
 
 def table_of(backend: Any, records: Iterable[Any]) -> Array:
@@ -237,16 +228,12 @@ def edges_of(backend: Any, columns: Array, max_bins: int, most_edges: int) -> li
     n_values, n_edges = (backend.empty(k, xp.int64) for _ in range(2))
     macros = {"VALUE": "float" if columns.dtype == xp.float32 else "double"}
     sizes: dict[str, Any] = {"macros": macros, "threads": constants.EDGE_THREADS}
-    arguments: tuple[Any, ...] = columns, spare, n, swapped
-    backend.launch(
-        "edges", "sort_columns", (k,), arguments, macros=macros, threads=constants.SORT_THREADS
-    )  # fmt: skip
-    columns_and_bins = Columns(columns, spare, swapped, n), max_bins
-    arguments = *columns_and_bins, most_edges, first, widest, edges, n_values, n_edges
-    backend.launch("edges", "find_gaps", (k,), arguments, **sizes)
-    arguments = *columns_and_bins, first, widest, n_values, shares, most
-    backend.launch("edges", "share_gaps", (k,), arguments, **sizes)
-    arguments = *columns_and_bins, most_edges, first, n_values, shares, most, edges, n_edges
-    backend.launch("edges", "edges", (k,), arguments, **sizes)
+    sorting = {"macros": macros, "threads": constants.SORT_THREADS}
+    backend.launch("edges", "sort_columns", k, columns, spare, n, swapped, **sorting)
+    data = Columns(columns, spare, swapped, n), max_bins
+    made = *data, most_edges, first
+    backend.launch("edges", "find_gaps", k, *made, widest, edges, n_values, n_edges, **sizes)
+    backend.launch("edges", "share_gaps", k, *data, first, widest, n_values, shares, most, **sizes)
+    backend.launch("edges", "edges", k, *made, n_values, shares, most, edges, n_edges, **sizes)
     counts = backend.asnumpy(n_edges).tolist()
     return [e[:c] for e, c in zip(backend.asnumpy(edges), counts, strict=True)]
