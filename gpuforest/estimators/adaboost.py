@@ -151,8 +151,7 @@ class AdaBoost(ensembles.BaseForest):
         """What class weights multiply the rows' weights by, f64[N]; None: by one."""
         if self.class_weight is None:
             return None
-        labels = replace(checked, values=[to_host(codes) for codes in checked.values])
-        factors = row_weights_of(self.class_weight, labels)
+        factors = row_weights_of(self.class_weight, checked)
         check_some_weight((factors > 0) * weights)
         # beside weights that add up to one, less would become zero
         return sums.near_one(factors) if factors.max() < 2.0**-512 else factors

@@ -27,7 +27,7 @@ from gpuforest.data.arrays import to_host
 from gpuforest.data.binned import BinnedData, FitInput
 from gpuforest.estimators import capabilities, fit_scope
 from gpuforest.estimators.rows import Rows
-from gpuforest.estimators.settings import UNLIMITED, check_some_weight, class_weights_of
+from gpuforest.estimators.settings import UNLIMITED, check_some_weight, row_weights_of
 from gpuforest.estimators.task import On, host_target
 from gpuforest.growing.boosted import BoostedCoding, forest_of, joined
 from gpuforest.growing.edges import bin_matrix
@@ -46,24 +46,6 @@ class BoostingPlan:
     train: Rows
     validation: Rows | None
     stops: bool
-
-    def start(self, earlier: Any) -> tuple[BoostedCoding, np.ndarray]:
-        """The coding of the model, and raw predictions f64[K, N] before the first round; earlier :
-        the estimator whose model gets more rounds, or None."""
-        b, train = self.boosting, self.train
-        baseline = b.loss.baseline(train.y, train.weight)
-        coding = BoostedCoding(
-            train.classes, np.zeros(1), 1.0, loss=b.loss, l2=b.l2, baseline=baseline
-        )
-        raw = np.empty((b.loss.n_raw, b.n_rows))
-        if earlier is None:
-            warn_of_lost_precision(b, baseline)
-            raw[:] = baseline[:, None]
-            return coding, raw
-        fit_scope.check_same_model(earlier.forest_, b.matrix.edges, coding)
-        values = predict(earlier.forest_, train.X, self.backend)
-        raw[:] = (values if on_host(values) else self.backend.asnumpy(values)).T
-        return earlier.forest_.coding, raw
 
 
 def checked(estimator: Any, rows: Rows, y: Any, backend: Backend) -> Rows:
@@ -96,10 +78,9 @@ def read_held(estimator: Any, given: FitInput, train: Rows, backend: Backend) ->
 def weigh(estimator: Any, rows: Rows) -> np.ndarray | None:
     """Weights f64[N] of rows: the weights passed, times class weights."""
     by_class = getattr(estimator, "class_weight", None)
-    if by_class is None or rows.classes is None:
+    if by_class is None:
         return rows.weight
-    by_class = class_weights_of(by_class, rows.y, rows.classes)[rows.y]
-    return check_some_weight(by_class, rows.weight)
+    return check_some_weight(row_weights_of(by_class, rows.target), rows.weight)
 
 
 def signs_of(estimator: Any, loss: Loss) -> np.ndarray:
@@ -141,37 +122,46 @@ class EarlyStopping:
     """Follows the scores of a fit, and says when it stops."""
 
     def __init__(self, estimator: Any, plan: BoostingPlan, earlier: Any) -> None:
-        self.coding, self.raw = plan.start(earlier)
-        self.estimator, self.boosting, self.train = estimator, plan.boosting, plan.train
-        self.backend = plan.backend
-        self.validation, self.is_on = plan.validation, plan.stops
+        """`earlier`: the estimator whose model gets more rounds, or None."""
+        b, backend, train, held = plan.boosting, plan.backend, plan.train, plan.validation
+        self.estimator, self.by_loss = estimator, estimator.scoring == "loss"
         self.train_scores, self.validation_scores = list[float](), list[float]()
+        baseline = b.loss.baseline(train.y, train.weight)
+        self.coding = BoostedCoding(
+            train.classes, np.zeros(1), 1.0, loss=b.loss, l2=b.l2, baseline=baseline
+        )
+        # raw predictions f64[K, N] before the first round
+        self.raw, start = np.empty((b.loss.n_raw, b.n_rows)), baseline[None]
         self.earlier: Forest | None = None
-        if earlier is not None:
-            self.earlier = earlier.forest_
+        if earlier is None:
+            warn_of_lost_precision(b, baseline)
+            self.raw[:] = baseline[:, None]
+            if self.by_loss:  # X may be a copy, which nothing needs more
+                plan = replace(plan, train=replace(train, X=None))
+        else:
+            forest = self.earlier = earlier.forest_
+            fit_scope.check_same_model(forest, b.matrix.edges, self.coding)
+            values = predict(forest, train.X, backend)
+            self.raw[:] = (values if on_host(values) else backend.asnumpy(values)).T
+            self.coding = forest.coding
             self.train_scores = earlier.train_score_.tolist()
             self.validation_scores = earlier.validation_score_.tolist()
-        self.by_loss = estimator.scoring == "loss"
-        if earlier is None and self.by_loss:
-            self.train = replace(self.train, X=None)  # it may be a copy, which nothing needs more
-        if not self.is_on:
-            return
-        backend, loss, held = self.backend, self.boosting.loss, self.validation
-        if held is not None:
-            self.matrix = bin_matrix(held.X, self.boosting.matrix.edges, backend)
-            start = np.repeat(self.coding.baseline[None], len(held.y), axis=0)
-            if self.earlier is not None:
+        self.plan = plan
+        if plan.stops and held is not None:
+            self.matrix = bin_matrix(held.X, b.matrix.edges, backend)
+            if self.earlier is None:
+                start = np.repeat(start, len(held.y), axis=0)
+            else:
                 start = predict(self.earlier, held.X, backend)
             self.raw_val = backend.asarray(start)
-        if not self.by_loss:
-            n, labels = len(self.train.y), self.train.y if loss.is_classes else None
-            self.scored = None  # all of the training rows
-            if n > SCORED_ROWS:
-                self.scored = set_aside(n, SCORED_ROWS, labels, self.boosting.seed)[1]
+        self.scored: np.ndarray | None = None  # all of the training rows
+        if plan.stops and not self.by_loss and len(train.y) > SCORED_ROWS:
+            labels = train.y if b.loss.is_classes else None
+            self.scored = set_aside(len(train.y), SCORED_ROWS, labels, b.seed)[1]
 
     def forest(self, grown: list[Round]) -> Forest:
         """The model of the rounds so far."""
-        b = self.boosting
+        b = self.plan.boosting
         if not grown:
             assert self.earlier is not None
             return self.earlier
@@ -180,58 +170,53 @@ class EarlyStopping:
 
     def stops(self, grown: list[Round]) -> bool:
         """Whether the fit ends after these rounds; their scores are added."""
-        if not self.is_on:
+        if not self.plan.stops:
             return False
-        if self.validation is not None and grown:
-            b = self.boosting
+        if self.plan.validation is not None and grown:
+            b, codes = self.plan.boosting, self.matrix.codes
             last = forest_of(grown[-1:], b.matrix.edges, self.coding, b.seed)
             trees = range(last.n_trees)
-            self.raw_val = self.backend.accumulate(
-                last, self.matrix.codes, trees, None, self.raw_val
-            )
-        train, validation = self._losses(grown) if self.by_loss else self._scores()
-        self.train_scores.append(train)
-        scores = self.train_scores
-        if validation is not None:
-            self.validation_scores.append(validation)
-            scores = self.validation_scores
+            self.raw_val = self.plan.backend.accumulate(last, codes, trees, None, self.raw_val)
+        found = self._losses(grown) if self.by_loss else self._scores()
+        self.train_scores.append(found[0])
+        self.validation_scores += found[1:]
+        scores = self.train_scores if self.plan.validation is None else self.validation_scores
         if self.by_loss and not np.isfinite(scores[-1]) and np.isfinite([0.0, *scores[:-1]]).all():
             warnings.warn(
                 "the loss lies beyond float64, so early stopping compares nothing: divide y by a "
                 "constant",
                 stacklevel=2,
             )
-        return has_converged(scores, self.estimator.n_iter_no_change, self.estimator.tol)
+        n, tol = self.estimator.n_iter_no_change, self.estimator.tol
+        return len(scores) > n and not any(s > scores[-n - 1] + tol for s in scores[-n:])
 
     def note(self, grown: list[Round], before: int) -> str:
         """How far the fit is, for people, after rounds `grown` and as many before."""
-        word, scores = "score", [self.train_scores[-1:], self.validation_scores[-1:]]
-        if not self.is_on or self.by_loss:
-            word, train = "loss", scores[0] if self.is_on else [self._losses(grown)[0]]
-            scores = [[-score for score in known] for known in (train, scores[1])]
-        names = word, f"validation {word}"
-        known = [f"{name} {s[0]:.6g}" for name, s in zip(names, scores, strict=True) if s]
-        most = self.estimator.max_iter
-        return ", ".join([f"round {before + len(grown)} of {most}", *known])
+        train = self.train_scores[-1:] if self.plan.stops else self._losses(grown)
+        word, sign = ("loss", -1) if self.by_loss or not self.plan.stops else ("score", 1)
+        known = [f"{word} {sign * score:.6g}" for score in train]
+        known += [f"validation {word} {sign * score:.6g}" for score in self.validation_scores[-1:]]
+        return ", ".join([f"round {before + len(grown)} of {self.estimator.max_iter}", *known])
 
-    def _losses(self, grown: list[Round]) -> tuple[float, float | None]:
-        loss, train, other = self.boosting.loss, self.train, self.validation
+    def _losses(self, grown: list[Round]) -> list[float]:
+        """The negative losses of the training rows and, if there are some, of the held rows."""
+        loss, train, held = self.plan.boosting.loss, self.plan.train, self.plan.validation
         mean = grown[-1].loss if grown else None
-        score = -(loss.mean(train.y, self.raw, train.weight) if mean is None else mean)
-        if other is None:
-            return score, None
-        raw = self.backend.asnumpy(self.raw_val)
-        return score, -loss.mean(other.y, np.ascontiguousarray(raw.T), other.weight)
+        found = [-(loss.mean(train.y, self.raw, train.weight) if mean is None else mean)]
+        if held is not None:
+            raw = np.ascontiguousarray(self.plan.backend.asnumpy(self.raw_val).T)
+            found.append(-loss.mean(held.y, raw, held.weight))
+        return found
 
-    def _scores(self) -> tuple[float, float | None]:
-        """Scores of the user's scorer, which calls the estimator's predictions."""
-        train, raw = self.train, self.raw.T
+    def _scores(self) -> list[float]:
+        """The same by the user's scorer, which calls the estimator's predictions."""
+        train, raw, backend = self.plan.train, self.raw.T, self.plan.backend
         if self.scored is not None:
-            train, raw = train.take(self.scored, self.backend), raw[self.scored]
-        score = self._score(train, raw)
-        if self.validation is None:
-            return score, None
-        return score, self._score(self.validation, self.backend.asnumpy(self.raw_val))
+            train, raw = train.take(self.scored, backend), raw[self.scored]
+        found = [self._score(train, raw)]
+        if self.plan.validation is not None:
+            found.append(self._score(self.plan.validation, backend.asnumpy(self.raw_val)))
+        return found
 
     def _score(self, rows: Rows, raw: np.ndarray) -> float:
         estimator = self.estimator
@@ -306,16 +291,21 @@ def set_aside(
     labels : class codes, whose shares both parts keep
     seed : scikit-learn sets the same rows aside where it is random_state, an int below 2**32
     """
-    if not validation_rows(n_rows, fraction) < n_rows:
-        raise ValueError(
-            f"validation_fraction={fraction} leaves no rows to train on: there are {n_rows}; set "
-            "early_stopping=False, or pass X_val and y_val"
-        )
+    refuse_all(fraction, "rows", n_rows, validation_rows(n_rows, fraction))
     drawn = np.random.RandomState(seed % 2**32).randint(np.iinfo(np.uint32).max, dtype=np.uint64)
     train, validation = train_test_split(
         np.arange(n_rows), test_size=fraction, stratify=labels, random_state=int(drawn)
     )
     return np.sort(train), np.sort(validation)
+
+
+def refuse_all(fraction: float | int, units: str, n: int, n_held: int) -> None:
+    """Raise a ValueError if all of n rows, groups or blocks would be set aside."""
+    if n_held >= n:
+        raise ValueError(
+            f"validation_fraction={fraction} leaves no {units} to train on: there are {n}; set "
+            "early_stopping=False, or pass X_val and y_val"
+        )
 
 
 def rows_aside(
@@ -325,7 +315,10 @@ def rows_aside(
     if rows.blocks is not None:
         if isinstance(rows.X, BinnedData) and rows.X.edges.statistics:
             raise ValueError(target_statistics.LATER)
-        return blocks_aside(rows.blocks, fraction)
+        held = last_blocks(rows.blocks, fraction)
+        n = len(np.unique(rows.blocks))
+        refuse_all(fraction, "blocks", n, n if held.all() else 0)
+        return np.flatnonzero(~held), np.flatnonzero(held)
     if rows.groups is not None:
         return groups_aside(rows.groups, fraction, seed)
     return set_aside(len(rows.y), fraction, rows.y if loss.is_classes else None, seed)
@@ -338,11 +331,7 @@ def groups_aside(
     i32[N] that are there; the fraction counts groups."""
     present, number = np.unique(groups, return_inverse=True)
     n_held = validation_rows(len(present), fraction)
-    if not n_held < len(present):
-        raise ValueError(
-            f"validation_fraction={fraction} leaves no groups to train on: there are "
-            f"{len(present)}; set early_stopping=False, or pass X_val and y_val"
-        )
+    refuse_all(fraction, "groups", len(present), n_held)
     held = np.isin(number, draw_rows(seed, len(present), n_held))
     return np.flatnonzero(~held), np.flatnonzero(held)
 
@@ -353,22 +342,3 @@ def last_blocks(blocks: np.ndarray, fraction: float | int) -> np.ndarray:
     present, number, counts = np.unique(blocks, return_inverse=True, return_counts=True)
     held = np.searchsorted(np.cumsum(counts[::-1]), validation_rows(len(blocks), fraction))
     return np.asarray(number >= len(present) - 1 - held)
-
-
-def blocks_aside(blocks: np.ndarray, fraction: float | int) -> tuple[np.ndarray, np.ndarray]:
-    """As `set_aside`, but the rows i64[n] of the last blocks of time i32[N]."""
-    held = last_blocks(blocks, fraction)
-    if held.all():
-        raise ValueError(
-            f"validation_fraction={fraction} leaves no blocks to train on: there are "
-            f"{len(np.unique(blocks))}; set early_stopping=False, or pass X_val and y_val"
-        )
-    return np.flatnonzero(~held), np.flatnonzero(held)
-
-
-def has_converged(scores: list[float], n_iter_no_change: int, tol: float) -> bool:
-    """Whether none of the last scores is higher by more than `tol` than the one before them."""
-    if len(scores) <= n_iter_no_change:
-        return False
-    before = scores[-n_iter_no_change - 1] + tol
-    return not any(score > before for score in scores[-n_iter_no_change:])

@@ -201,11 +201,8 @@ class ForestClassifier(BaseForest, predictors.Classifier):
         pairs = [np.unique(labels, return_inverse=True) for labels in np.asarray(y).T]
         classes, codes = map(list, zip(*pairs, strict=True))
         weight, checked = self.class_weight, CheckedTarget(codes, classes)
-        if weight == "balanced_subsample":
-            weight = None if self.bootstrap else "balanced"
-        factors = (
-            None if weight is None else settings.row_weights_of(weight, checked, sample_weight)
-        )
+        by_bag = weight is None or (weight == "balanced_subsample" and self.bootstrap)
+        factors = None if by_bag else settings.row_weights_of(weight, checked, sample_weight)
         return task.host_target(checked), factors
 
 

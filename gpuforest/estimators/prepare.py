@@ -22,7 +22,7 @@ from gpuforest.estimators.boosting_fit import BoostingPlan
 from gpuforest.estimators.plan import TrainingPlan
 from gpuforest.estimators.rows import Rows
 from gpuforest.estimators.settings import Settings
-from gpuforest.estimators.task import On, class_labels, n_outputs
+from gpuforest.estimators.task import On, n_outputs
 from gpuforest.growing import isolation, targets
 from gpuforest.growing.edges import bin_matrix, most_bins
 from gpuforest.growing.rounds import refuse_overflow
@@ -81,7 +81,7 @@ def prepare(estimator: Any, given: FitInput, seed: int, backend: Backend) -> Tra
         checked = task.check(given.y, n_rows, on)
         rows = replace(rows, target=checked)
         refuse(estimator, vars(asked) | vars(estimator), rows)
-        labels = None if asked.class_weight is None else class_labels(checked)
+        labels = None if asked.class_weight is None else checked
         drawn = settings.sampling_of(asked, n_rows, given_weights, labels, rows.groups)
         encoded, blocks = task.encode_target(checked, drawn, on), None
         sampling = judging = encoded.sampling

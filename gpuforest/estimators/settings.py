@@ -17,6 +17,7 @@ from gpuforest.common.sums import near_one
 from gpuforest.core import criteria, nodes
 from gpuforest.core.rules import Rules, Sampling
 from gpuforest.core.target import CheckedTarget, TargetCoding
+from gpuforest.data.arrays import to_host
 from gpuforest.growing.bags import most_draw_weight
 from gpuforest.growing.targets import integer_weights
 from gpuforest.splits.base import Kind
@@ -145,11 +146,8 @@ class Settings:
 
 
 def _plain_number(value: Any) -> Any:
-    if isinstance(value, np.bool_):
-        return bool(value)
-    if not isinstance(value, Real):
-        return value
-    return int(value) if isinstance(value, Integral) else float(value)
+    kinds = {np.bool_: bool, Integral: int, Real: float}
+    return next((plain(value) for kind, plain in kinds.items() if isinstance(value, kind)), value)
 
 
 def depth_of(n_drawn: int) -> int:
@@ -255,41 +253,30 @@ def sampling_of(
     groups : i32[N], the numbers of the rows' groups
     """
     user, integers = (None, None) if weights is None else weights
-    if groups is not None and settings.bootstrap:
+    once, max_samples = settings.without_replacement, settings.max_samples
+    if groups is not None and (settings.bootstrap or once):
         return groups_of_bags(settings, groups, user, labels)
-    summed = user if settings.balanced_by_weight else None
-    class_weight, max_samples = settings.class_weight, settings.max_samples
+    by_bag = settings.class_weight == "balanced_subsample" and settings.bootstrap
+    factors = None if labels is None or by_bag else class_factors(settings, labels, user)
     if settings.bootstrap:
-        factors: np.ndarray | None = None
-        if labels is not None and class_weight != "balanced_subsample":
-            factors = row_weights_of(class_weight, labels, summed)
-            if not factors.all():  # these rows are not drawn
-                user = (factors > 0) * (1.0 if user is None else user)
-                integers = integer_weights(check_some_weight(user))
+        if factors is not None and not factors.all():  # these rows are not drawn
+            user = (factors > 0) * (1.0 if user is None else user)
+            integers = integer_weights(check_some_weight(user))
         n_counted = Sampling(n_rows, 0, integers).n_counted
         sampling = Sampling(n_rows, rows_drawn(max_samples, n_counted, user), integers)
         return sampling if labels is None else weigh_draws(sampling, labels, factors, user)
-    once = settings.without_replacement
     if max_samples is not None and not once:
         raise ValueError(
             "`max_sample` cannot be set if `bootstrap=False`. Either switch to "
             "`bootstrap=True` or set `max_sample=None`. (The parameter is max_samples.)"
         )
-    if labels is not None:
-        # every tree has all rows
-        class_weight = "balanced" if class_weight == "balanced_subsample" else class_weight
-        factors = row_weights_of(class_weight, labels, summed)
+    if factors is not None:
         integers = integer_weights(check_some_weight(factors, user))
     sampling = Sampling(n_rows, 0, integers)
     if not once:
         return sampling
-    if groups is not None:
-        return groups_of_bags(settings, groups, user, labels)
     n_draws = rows_drawn(max_samples, sampling.n_counted, None)
-    if n_draws > n_rows:
-        raise ValueError(
-            f"max_samples={max_samples} draws {n_draws} of {n_rows} rows without replacement"
-        )
+    refuse_draws(max_samples, n_draws, n_rows, "rows")
     return Sampling(n_rows, n_draws % n_rows, integers, distinct=n_draws < n_rows)
 
 
@@ -300,10 +287,7 @@ def groups_of_bags(
     of all rows multiply the statistics; class weights of each bag do not."""
     by_bag = settings.class_weight == "balanced_subsample" and settings.bootstrap
     if labels is not None and not by_bag:
-        named = settings.class_weight
-        named = "balanced" if named == "balanced_subsample" else named
-        factors = row_weights_of(named, labels, user if settings.balanced_by_weight else None)
-        user = check_some_weight(factors, user)
+        user = check_some_weight(class_factors(settings, labels, user), user)
     n_rows, integers = len(groups), None if user is None else (user > 0).astype(WEIGHT)
     n_groups = Sampling(n_rows, 1, integers, groups=groups).units.n_counted
     if n_groups < 2:
@@ -311,16 +295,12 @@ def groups_of_bags(
             "all rows of some weight are of one group, which every bag would hold: bags need two "
             "groups, or none"
         )
-    n_draws = rows_drawn(settings.max_samples, n_groups, None, "groups")
-    if settings.without_replacement and n_draws > n_groups:
-        raise ValueError(
-            f"max_samples={settings.max_samples} draws {n_draws} of {n_groups} groups without "
-            "replacement"
-        )
-    if settings.without_replacement and n_draws == n_groups:
+    max_samples, once = settings.max_samples, settings.without_replacement
+    n_draws = rows_drawn(max_samples, n_groups, None, "groups")
+    if once and n_draws >= n_groups:
+        refuse_draws(max_samples, n_draws, n_groups, "groups")
         return Sampling(n_rows, 0, None if user is None else integer_weights(user))
-    distinct = settings.without_replacement
-    sampling = Sampling(n_rows, n_draws, integers, distinct=distinct, groups=groups)
+    sampling = Sampling(n_rows, n_draws, integers, distinct=once, groups=groups)
     if user is not None:  # class weights of each bag need room
         most = (MAX_TOTAL_WEIGHT >> (6 * by_bag)) // sampling.most_drawn
         sampling = replace(sampling, weights=integer_weights(user, most))
@@ -330,6 +310,14 @@ def groups_of_bags(
             f"{MAX_TOTAL_WEIGHT} are supported: lower max_samples, or pass fewer rows"
         )
     return weigh_draws(sampling, labels, None, user) if labels is not None and by_bag else sampling
+
+
+def refuse_draws(max_samples: Any, n_draws: int, n: int, units: str) -> None:
+    """Raise a ValueError if more of n units are drawn without replacement than there are."""
+    if n_draws > n:
+        raise ValueError(
+            f"max_samples={max_samples} draws {n_draws} of {n} {units} without replacement"
+        )
 
 
 def numbered(blocks: np.ndarray, sampling: Sampling) -> np.ndarray:
@@ -416,21 +404,22 @@ def rules_of(
 HEADROOM = 8
 
 
-def class_weights_of(
-    class_weight: Any,
-    codes: np.ndarray,
-    classes: np.ndarray,
-    sample_weight: np.ndarray | None = None,
-) -> np.ndarray:
-    """Weights f64[C] of the classes, as scikit-learn gives them.
+def class_factors(settings: Settings, labels: CheckedTarget, user: np.ndarray | None) -> np.ndarray:
+    """The weight f64[N] that the parameter class_weight gives each row, in all bags."""
+    return row_weights_of(
+        settings.class_weight, labels, user if settings.balanced_by_weight else None
+    )
 
-    sample_weight : f64[N], which "balanced" adds up; None: it counts rows. A class without
-        any weight weighs zero.
-    """
+
+def class_weights_of(
+    class_weight: Any, codes: np.ndarray, classes: np.ndarray, summed: np.ndarray | None = None
+) -> np.ndarray:
+    """Weights f64[C] of the classes, as scikit-learn gives them. "balanced" adds up `summed`
+    f64[N], or counts rows; a class without any weight weighs zero."""
     if isinstance(class_weight, list | tuple):
         raise ValueError("a list as class_weight is for several outputs: pass a dict")
-    if sample_weight is not None and class_weight == "balanced":
-        totals = np.bincount(codes, sample_weight, len(classes))
+    if summed is not None and class_weight == "balanced":
+        totals = np.bincount(codes, summed, len(classes))
         near = near_one(totals)
         with np.errstate(divide="ignore", over="ignore"):  # infinite weights are refused later
             share = near.sum() / (len(classes) * np.where(totals > 0, near, 1))
@@ -443,21 +432,19 @@ def class_weights_of(
 
 
 def row_weights_of(
-    class_weight: Any, labels: CheckedTarget, sample_weight: np.ndarray | None = None
+    class_weight: Any, labels: CheckedTarget, summed: np.ndarray | None = None
 ) -> np.ndarray:
     """The weight f64[N] that class_weight gives each row: with several outputs, their product.
-
-    sample_weight : see `class_weights_of`
-    """
-    codes, classes = labels.values, labels.classes
+    "balanced_subsample" is as "balanced"; `summed`: see `class_weights_of`."""
+    codes, classes = [to_host(column) for column in labels.values], labels.classes
     assert classes is not None
+    class_weight = "balanced" if isinstance(class_weight, str) else class_weight
     if len(classes) == 1:
-        of_classes = class_weights_of(class_weight, codes[0], classes[0], sample_weight)
-        return np.asarray(of_classes[codes[0]])
+        return np.asarray(class_weights_of(class_weight, *codes, *classes, summed)[codes[0]])
     if class_weight == "balanced":
         class_weight = ["balanced"] * len(classes)
     else:
-        sample_weight = None  # "balanced" in a list counts rows, as in scikit-learn
+        summed = None  # "balanced" in a list counts rows, as in scikit-learn
     if not isinstance(class_weight, list | tuple):
         raise ValueError(
             "For multi-output, class_weight should be a list of dicts, or the string 'balanced'."
@@ -468,7 +455,7 @@ def row_weights_of(
             f"outputs. Got {len(class_weight)} element(s) while having {len(classes)} outputs."
         )
     factors = [
-        class_weights_of(weight, of_output, kinds, sample_weight)[of_output]
+        class_weights_of(weight, of_output, kinds, summed)[of_output]
         for weight, of_output, kinds in zip(class_weight, codes, classes, strict=True)
     ]
     with np.errstate(over="ignore"):
@@ -501,26 +488,19 @@ def weigh_draws(
     room = most_draw_weight(sampling)
     if room == 0:
         raise ValueError(f"class_weight with {sampling.n_draws} draws a tree: lower max_samples")
-    if factors is None:
-        return _balance_draws(sampling, labels, room, user)
-    factors = np.where(factors > 0, factors, factors.max())  # rows of other factors are never drawn
-    are_whole = np.array_equal(factors, np.round(factors)) and factors.max() <= room
-    if not are_whole:
-        shift = room.bit_length() - 1 - math.frexp(factors.max())[1]
-        factors = np.maximum(np.round(np.ldexp(factors, shift)), 1)
-    mean = np.average(factors, weights=None if user is None else near_one(user))
-    return replace(sampling, factors=factors.astype(WEIGHT), draw_weight=float(mean))
-
-
-def _balance_draws(
-    sampling: Sampling, labels: CheckedTarget, room: int, user: np.ndarray | None
-) -> Sampling:
-    """The sampling in which classes are balanced in each bag."""
+    chances = None if user is None else near_one(user)
+    if factors is not None:
+        factors = np.where(factors > 0, factors, factors.max())  # others are never drawn
+        if not (np.array_equal(factors, np.round(factors)) and factors.max() <= room):
+            shift = room.bit_length() - 1 - math.frexp(factors.max())[1]
+            factors = np.maximum(np.round(np.ldexp(factors, shift)), 1)
+        mean = np.average(factors, weights=chances)
+        return replace(sampling, factors=factors.astype(WEIGHT), draw_weight=float(mean))
     balance = 2 ** (room.bit_length() - 1)
     if len(labels.values) == 1:
         return replace(sampling, balance=balance, draw_weight=balance)
     factors = row_weights_of("balanced", labels, user)
     most = math.ceil(factors.max() * HEADROOM)
     balance = max(1, balance >> most.bit_length())
-    mean = np.average(factors, weights=None if user is None else near_one(user))
+    mean = np.average(factors, weights=chances)
     return replace(sampling, balance=balance, draw_weight=float(balance * mean))

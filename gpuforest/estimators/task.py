@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -99,10 +99,8 @@ class Task:
         the log loss of classes."""
         checked, rows = plan.checked, plan.sample()
         y, weights = host_target(checked), np.ones(plan.training.sampling.n_rows)
-        if (named := plan.settings.class_weight) is not None:
-            # trees predict shares of weighted rows
-            named = "balanced" if isinstance(named, str) else named
-            weights = row_weights_of(named, class_labels(checked))
+        if plan.settings.class_weight is not None:  # trees predict shares of weighted rows
+            weights = row_weights_of(plan.settings.class_weight, checked)
         if rows is not None:
             y, weights = y[rows], weights[rows]
         classes, criterion = checked.classes, plan.training.rules.criterion
@@ -232,11 +230,6 @@ def n_outputs(checked: CheckedTarget) -> int:
     if checked.classes is not None:
         return len(checked.classes)
     return 1 if checked.values.ndim == 1 else int(checked.values.shape[1])
-
-
-def class_labels(checked: CheckedTarget) -> CheckedTarget:
-    """Class codes on the host, for class weights."""
-    return replace(checked, values=[arrays.to_host(codes) for codes in checked.values])
 
 
 def scoring(plan: TrainingPlan, default: Callable[..., float]) -> Callable[..., float]:
