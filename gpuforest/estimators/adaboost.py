@@ -51,12 +51,6 @@ class AdaBoost(ensembles.BaseForest):
     loss: str
     staged_predict: Callable[[Any], Iterator[Any]]
     estimator_ = property(foreign.estimator_)
-    criterion, class_weight, categorical_features = foreign.of_tree(
-        "criterion", "class_weight", "categorical_features"
-    )
-    min_category_frequency, categorical_split = foreign.of_tree(
-        "min_category_frequency", "categorical_split"
-    )
 
     def fit(  # type: ignore[override]  # rows out of a round judge nothing, so no groups
         self, X: Any, y: Any = None, sample_weight: Any = None

@@ -37,18 +37,10 @@ class Bagging(ensembles.BaseForest):
     _default_depth, _keeps_draws, _family = None, False, "bags"
     max_samples: Any
     max_features: int | float
-    bootstrap: bool
     estimator: Any = None
     estimator_params: Any = ()
     estimator_ = property(foreign.estimator_)
     estimators_features_ = property(ensembles.drawn_features)
-    max_bins, backend, memory_limit = foreign.of_tree("max_bins", "backend", "memory_limit")
-    criterion, class_weight, categorical_features = foreign.of_tree(
-        "criterion", "class_weight", "categorical_features"
-    )
-    min_category_frequency, categorical_split = foreign.of_tree(
-        "min_category_frequency", "categorical_split"
-    )
 
     def fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None,

@@ -22,15 +22,9 @@ from gpuforest.core.model import Model, is_public
 from gpuforest.core.rules import Sampling
 from gpuforest.data import arrays, validation
 from gpuforest.data.binned import FitInput
-from gpuforest.estimators import (
-    bases,
-    capabilities,
-    explain_methods,
-    fit_scope,
-    memory,
-    out_of_bag,
-    settings,
-)
+from gpuforest.estimators import bases, capabilities, explain_methods, fit_scope, settings
+from gpuforest.estimators.memory import estimate_memory
+from gpuforest.estimators.out_of_bag import learned
 from gpuforest.estimators.plan import TrainingPlan
 from gpuforest.estimators.prepare import prepare
 from gpuforest.estimators.task import Task
@@ -55,14 +49,12 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
     seed_: int
     criterion_: str
     backend_: str
-    n_features_in_: int
     n_outputs_: int
     n_estimators: int | str
     max_estimators: int
     criterion: str
     max_bins: int | str
     backend: str
-    memory_limit: int | str | None
     random_state: Any
     verbose: int = 0
     _sampling_: Sampling
@@ -147,20 +139,20 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
         with progress.stage("growing"):
             waves = [wave for wave in (forest, *given.grown) if wave is not None]
             n_trees = n_trees_of(waves) if given.grown else self._most_trees
-            plan, waves, n_trees, learned = tuned(plan, self._task, waves, n_trees)
+            plan, waves, n_trees, known = tuned(plan, self._task, waves, n_trees)
             begin = n_trees_of(waves) if waves else 0
             waves += grow(plan.training, plan.backend, begin, n_trees, plan.pruning)
             if forest is None or n_trees > forest.n_trees:  # else the errors alone are asked for
                 forest = plan.finish(waves, 0)
         self._keep(forest, plan)
         if plan.settings.oob_score:
-            self._set_oob_score_and_attributes(plan, learned)
+            self._set_oob_score_and_attributes(plan, known)
         else:
-            vars(self).update(out_of_bag.learned(plan, self._task, self.forest_, learned))
+            vars(self).update(learned(plan, self._task, self.forest_, known))
 
     def _set_oob_score_and_attributes(self, plan: TrainingPlan, known: dict[str, Any]) -> None:
         """Set what rows out of bag tell; scikit-learn's tests call it by this name."""
-        vars(self).update(out_of_bag.learned(plan, self._task, self.forest_, known))
+        vars(self).update(learned(plan, self._task, self.forest_, known))
 
     def _keep(self, forest: Forest, plan: TrainingPlan | None = None) -> None:
         """Keep the forest, and what else its fit leaves; plan: None if it was not fitted here."""
@@ -185,10 +177,9 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
     def max_features_(self) -> int:
         """Features tried at a split."""
         check_is_fitted(self)
-        chosen, n = grown_settings(self), self.n_features_in_
-        drawn = settings.features_of_tree(chosen, n)
-        combined = chosen.feature_combinations
-        return settings.features_tried(chosen.max_features, n, drawn, combined)
+        grown, n = grown_settings(self), self.n_features_in_
+        drawn = settings.features_of_tree(grown, n)
+        return settings.features_tried(grown.max_features, n, drawn, grown.feature_combinations)
 
     @property
     def _criterion(self) -> criteria.Criterion:
@@ -202,11 +193,9 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
 
     def _chosen(self, X: Any) -> dict[str, Any]:
         """The arguments that choose the backend for X, see `run_on_backend`."""
-        n_rows, n_features = arrays.count_rows(X), arrays.count_columns(X)
-        return {
-            "name": self.backend, "n_threads": self._n_threads(n_rows, n_features),
-            "n_rows": n_rows, "on_device": arrays.is_on_device(X),
-        }  # fmt: skip
+        n_rows, on_device = arrays.count_rows(X), arrays.is_on_device(X)
+        n = self._n_threads(n_rows, arrays.count_columns(X))
+        return {"name": self.backend, "n_threads": n, "n_rows": n_rows, "on_device": on_device}
 
     def _n_threads(self, n_rows: int, n_features: int) -> int:
         """Number of threads of a fit or a prediction of n_rows rows."""
@@ -275,9 +264,14 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
             The file cannot be written. The estimator can be saved elsewhere.
         """
         check_is_fitted(self)
+        if not hasattr(self, "forest_"):
+            raise ValueError(
+                f"an ensemble of {type(vars(self)['estimator']).__name__} is no forest, and not "
+                "saved by gpuforest: use pickle or joblib"
+            )
         write_model(self._model(), path)
 
-    _estimate_memory = memory.estimate_memory
+    _estimate_memory = estimate_memory
     shap_values = explain_methods.shap_values
     shap_interaction_values = explain_methods.shap_interaction_values
     to_shap = explain_methods.to_shap
@@ -330,7 +324,7 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
         return {n: v for n, v in state.items() if n not in dropped}
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "forest_")
+        return hasattr(self, "forest_") or "estimators_" in vars(self)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -342,13 +336,10 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
 def grown_settings(estimator: Any) -> settings.Settings:
     """The settings that a fitted estimator has grown by: with the numbers that errors out of bag
     have chosen, and the depth that follows from the rows of a tree."""
-    asked: settings.Settings = estimator._settings()
-    tried = vars(estimator).get("oob_parameters_", vars(estimator).get("oob_max_features_", {}))
-    chosen: dict[str, Any] = {
-        name: int(tried[name][np.argmin(tried["error"])])
-        for name in asked.by_error
-        if name in tried
-    }
+    asked, known = estimator._settings(), vars(estimator)
+    tried = known.get("oob_parameters_", known.get("oob_max_features_", {}))
+    names: list[str] = [name for name in asked.by_error if name in tried]
+    chosen: dict[str, Any] = {n: int(tried[n][np.argmin(tried["error"])]) for n in names}
     if asked.even_bins is not None:
         chosen["max_depth"] = settings.depth_of(estimator.max_samples_)
     return replace(asked, **chosen)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property, partial
+from itertools import islice
 from operator import attrgetter
 from typing import Any, Self
 
@@ -20,19 +21,11 @@ from gpuforest.common.imports import deferred
 from gpuforest.core.forest import Forest
 from gpuforest.data.arrays import to_host
 from gpuforest.data.binned import FitInput
-from gpuforest.estimators import (
-    bases,
-    boosting_fit,
-    fit_scope,
-    params,
-    predictors,
-    presets,
-    settings,
-    task,
-)
+from gpuforest.estimators import bases, boosting_fit, fit_scope, params, predictors, presets
 from gpuforest.estimators.base import BaseTrees
-from gpuforest.estimators.boosting_fit import EarlyStopping
 from gpuforest.estimators.prepare import prepare_rounds
+from gpuforest.estimators.settings import Settings
+from gpuforest.estimators.task import CLASSES, NUMBERS
 from gpuforest.explain.model_facts import best_round
 from gpuforest.growing.boosted import gain_importances
 from gpuforest.growing.predict import predict
@@ -45,19 +38,10 @@ class HistGradientBoosting(BaseTrees, presets.HasPresets):
     """Runs the rounds. The two estimators add the target."""
 
     loss: str
-    learning_rate: float
     max_iter: int
-    min_samples_leaf: int
-    min_hessian: float
-    l2_regularization: float
-    max_features: float
-    subsample: float
-    categorical_split: str
     monotonic_cst: Any
     warm_start: bool
     early_stopping: Any
-    scoring: Any
-    validation_fraction: Any
     refit: bool
     quantile: float | None = None
     min_category_frequency = 1  # each category is one by itself
@@ -115,15 +99,15 @@ class HistGradientBoosting(BaseTrees, presets.HasPresets):
             boosting_fit.refuse_refit(self, X_val)
         goes_on = self.warm_start and hasattr(self, "forest_")
         earlier = fit_scope.snapshot(self) if goes_on else None
-        if earlier is not None and self.max_iter < self.n_iter_:
+        before = self.n_iter_ if goes_on else 0
+        if self.max_iter < before:
             raise ValueError(
                 f"max_iter={self.max_iter} must be larger than or equal to "
-                f"n_iter_={self.n_iter_} when warm_start==True"
+                f"n_iter_={before} when warm_start==True"
             )
-        seed = draw_seed(self.random_state) if earlier is None else self.forest_.seed
-        n_new = self.max_iter - (0 if earlier is None else self.n_iter_)
+        seed = self.forest_.seed if goes_on else draw_seed(self.random_state)
         given_val = None if X_val is None else FitInput(X_val, y_val, sample_weight_val)
-        with fit_scope.fitting(self, n_new, given) as fitted:
+        with fit_scope.fitting(self, self.max_iter - before, given) as fitted:
             work = partial(fitted._boost, given, given_val, seed, earlier)
             run_on_backend(work, **self._chosen(X))
         return self
@@ -138,19 +122,16 @@ class HistGradientBoosting(BaseTrees, presets.HasPresets):
         """
         plan = prepare_rounds(self, given, given_val, seed, backend)
         self._fitted_with_sw = given.sample_weight is not None
-        stopping, grown = EarlyStopping(self, plan, earlier), list[Round]()
-        boosting, begin = plan.boosting, 0 if earlier is None else earlier.n_iter_
-        backend = plan.backend
+        stopping, grown = boosting_fit.EarlyStopping(self, plan, earlier), list[Round]()
+        boosting, backend = plan.boosting, plan.backend
+        begin = 0 if earlier is None else earlier.n_iter_
         self.do_early_stopping_, self.backend_ = plan.stops, backend.name
         del plan  # its rows make room
         if earlier is None:
             stopping.stops(grown)
         n_new = self.max_iter - begin
         with progress.stage("growing"):
-            # the range comes first, so that no round is grown for nothing
-            for _, done in zip(
-                range(n_new), rounds(boosting, backend, stopping.raw, begin), strict=False
-            ):
+            for done in islice(rounds(boosting, backend, stopping.raw, begin), n_new):
                 grown.append(done)
                 ends = stopping.stops(grown)
                 progress.report(len(grown), n_new, partial(stopping.note, grown, begin))
@@ -178,11 +159,11 @@ class HistGradientBoosting(BaseTrees, presets.HasPresets):
         if coding.classes is not None:
             self.classes_ = coding.classes
 
-    def _settings(self) -> settings.Settings:
+    def _settings(self) -> Settings:
         signs = self.monotonic_cst
         signs = None if signs is None else _check_monotonic_cst(self, signs)
         given = {"criterion": "squared_error", "monotonic_cst": signs}
-        return settings.Settings.of(self.get_params(deep=False) | given)
+        return Settings.of(self.get_params(deep=False) | given)
 
     @property
     def n_iter_(self) -> int:
@@ -257,7 +238,7 @@ class HistGradientBoostingClassifier(bases.ClassifierMixin, HistGradientBoosting
     2002. Ke et al., "LightGBM: a highly efficient gradient boosting decision tree", NIPS 2017.
     """
 
-    _task = task.CLASSES
+    _task = CLASSES
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class; the first among equals.
@@ -305,7 +286,7 @@ class HistGradientBoostingRegressor(bases.RegressorMixin, HistGradientBoosting):
     (Friedman 2001). The last six parameters are not scikit-learn's.
     """
 
-    _task = task.NUMBERS
+    _task = NUMBERS
 
     def predict(self, X: Any) -> np.ndarray:
         """Predictions, float64 array of shape (n_samples,)."""

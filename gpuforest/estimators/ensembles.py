@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 from inspect import signature
@@ -14,11 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common import hashing
-from gpuforest.core.forest import Forest
-from gpuforest.core.rules import Sampling
 from gpuforest.core.target import CheckedTarget
 from gpuforest.data import arrays
-from gpuforest.estimators import forest_methods, predictors, settings, task, tuning
+from gpuforest.estimators import foreign, forest_methods, predictors, settings, task, tuning
 from gpuforest.estimators.base import BaseTrees, grown_settings
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
 from gpuforest.explain.paths import decision_paths, one_tree
@@ -26,39 +24,14 @@ from gpuforest.growing import predict as prediction
 from gpuforest.growing.bags import tree_features
 
 
-def members(estimator: Any) -> list[Any]:
-    """`estimators_` of a fitted forest: its trees as fitted estimators.
-
-    They share the forest's edges, its leaf table and what follows from them. Each has the
-    `random_state` that grows the same tree again from the rows of its bag.
-    """
-    unfitted, forest = template(estimator), estimator.forest_.unweighted
-    names = ("criterion_", "backend_", "n_features_in_", "feature_names_in_")
-    shared = {name: getattr(estimator, name) for name in names if hasattr(estimator, name)}
-    params, kind = unfitted.get_params(deep=False), type(unfitted)
-    trees = []
-    for t in range(forest.n_trees):
-        # a single tree's key under this seed is that of the forest's tree t, see `hashing`
-        tree = kind(**{**params, "random_state": (forest.seed + t * hashing.GOLDEN) % 2**64})
-        vars(tree).update(shared)  # there are no feature names without a frame
-        tree._keep(one_tree(forest, t))
-        tree.seed_ = tree.random_state
-        trees.append(tree)
-    return trees
-
-
 def shared_params(kind: Any, params: dict[str, Any]) -> dict[str, Any]:
-    """Those of a forest's parameters that each of its trees is given. Class weights count in the
-    forest's bags."""
+    """A forest's parameters that each of its trees is given. Class weights count in its bags."""
     names = set(kind._get_param_names()) - {"class_weight", "random_state"}
     return {name: value for name, value in params.items() if name in names}
 
 
 def template(estimator: Any) -> Any:
-    """The DecisionTreeClassifier or DecisionTreeRegressor, not fitted, of a fitted forest's trees.
-
-    It has the parameters that both know but `class_weight`, which counts in the forest's bags.
-    """
+    """The unfitted tree of a fitted forest, with the parameters that both know."""
     kind, grown_by = estimator._tree, estimator._tree_params() | vars(grown_settings(estimator))
     return kind(**shared_params(kind, grown_by), random_state=estimator.seed_)
 
@@ -66,18 +39,14 @@ def template(estimator: Any) -> Any:
 class BaseForest(BaseTrees):
     """An ensemble of trees, whose class is `_tree`."""
 
+    oob_score_: float
     _tree: ClassVar[Any] = None
     _family = "forests"
-    _judges_: tuple[Forest, Sampling] | None  # see `out_of_bag.evaluation_forest`
     oob_curve_: Bunch
     oob_max_features_: Bunch
     oob_parameters_: Bunch
     bootstrap: bool
-    oob_score: bool | Callable[..., float]
-    oob_tol: float
     class_weight: Any
-    max_estimators: int
-    warm_start: bool
     n_jobs: int | None
 
     @property
@@ -100,6 +69,8 @@ class BaseForest(BaseTrees):
     def _validate_params(self) -> None:
         super()._validate_params()
         settings.check_out_of_bag(vars(self))
+        if (tree := vars(self).get("estimator")) is not None:
+            foreign.check_tree(self._tree, tree)
 
     def _settings(self) -> settings.Settings:
         asked, words = vars(self), settings.BY_ERROR
@@ -132,7 +103,19 @@ class BaseForest(BaseTrees):
     def estimators_(self) -> list[Any]:
         """The trees as fitted estimators, made when they are first asked for."""
         check_is_fitted(self)
-        return members(self)
+        names = ("criterion_", "backend_", "n_features_in_", "feature_names_in_")
+        shared = {name: getattr(self, name) for name in names if hasattr(self, name)}
+        forest, trees = self.forest_.unweighted, []
+        params = template(self).get_params(deep=False)
+        for t in range(forest.n_trees):
+            # this seed grows the same tree again from the rows of its bag, see `hashing`
+            params["random_state"] = seed = (forest.seed + t * hashing.GOLDEN) % 2**64
+            tree = self._tree(**params)
+            vars(tree).update(shared)
+            tree._keep(one_tree(forest, t))
+            tree.seed_ = seed
+            trees.append(tree)
+        return trees
 
     @property
     def n_estimators_(self) -> int:
@@ -180,15 +163,11 @@ class ForestClassifier(BaseForest, predictors.Classifier):
     """Many trees for classes."""
 
     _tree, _takes_outputs = DecisionTreeClassifier, True
-    oob_score_: float
     oob_decision_function_: np.ndarray
     unbiased_importances: bool = False
     _keeps_draws = True
-    proximity, neighbours, predict_set = (
-        forest_methods.proximity,
-        forest_methods.neighbours,
-        forest_methods.predict_set,
-    )
+    proximity, neighbours = forest_methods.proximity, forest_methods.neighbours
+    predict_set = forest_methods.predict_set
     unbiased_feature_importances_ = property(forest_methods.unbiased_feature_importances_)
     estimators_samples_ = property(forest_methods.estimators_samples_)
 
@@ -209,15 +188,13 @@ class ForestClassifier(BaseForest, predictors.Classifier):
 def fewest_rows(self: Any) -> int | float:
     """Rows that either side of a split must have; also where they were chosen, their number."""
     check_is_fitted(self)
-    number: int | float = grown_settings(self).min_samples_leaf
-    return number
+    return grown_settings(self).min_samples_leaf
 
 
 class ForestRegressor(BaseForest, predictors.Regressor):
     """Many trees for real numbers."""
 
     _tree, _takes_outputs = DecisionTreeRegressor, True
-    oob_score_: float
     oob_prediction_: np.ndarray
     unbiased_importances: bool = False
     _keeps_draws = True

@@ -90,15 +90,13 @@ def to_shap(self: Any, X: Any, *, background: Any = None) -> Any:
     try:
         from shap import Explanation
     except ImportError as error:
-        raise ImportError(
-            "to_shap needs the package shap: pip install 'gpuforest[shap]'"
-        ) from error
+        why = "to_shap needs the package shap: pip install 'gpuforest[shap]'"
+        raise ImportError(why) from error
     values = self.shap_values(X, background=background)
-    names = getattr(self, "feature_names_in_", None)
     mean = self.expected_value_ if background is None else self.expected_value(background)
-    base = np.broadcast_to(mean, values.shape[:1] + values.shape[2:])
-    names = None if names is None else names.tolist()
-    return Explanation(values, base.copy(), np.asarray(X), feature_names=names)
+    base = np.broadcast_to(mean, values.shape[:1] + values.shape[2:]).copy()
+    names = [*getattr(self, "feature_names_in_", ())] or None
+    return Explanation(values, base, np.asarray(X), feature_names=names)
 
 
 def report(
@@ -132,15 +130,13 @@ def report(
     OSError
         The file cannot be written.
     """
-    text: str | None = write_report(self, X, y, path)
-    return text
+    return write_report(self, X, y, path)  # type: ignore[no-any-return]
 
 
 def expected_value_(self: Any) -> Any:
     """The prediction where no feature is known: a float, or f64[n_outputs] where predictions
     have several numbers. See `shap_values`."""
     check_is_fitted(self)
-
     try:
         check_explained(self)
         means = run_on_backend(partial(shap.expected, self.forest_), self.backend)
@@ -199,9 +195,10 @@ def check_background(estimator: Any, background: Any, backend: Any) -> Any:
     """The rows of a background as `check_table` has them; its errors name the background."""
     try:
         return check_table(estimator, background, backend)
-    except (TypeError, ValueError) as error:
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"background: {error}") from error
+    except TypeError as error:
+        raise TypeError(f"background: {error}") from error
+    except ValueError as error:
+        raise ValueError(f"background: {error}") from error
 
 
 def check_explained(estimator: Any) -> None:

@@ -66,8 +66,9 @@ def or_sklearn(module: str, members: str) -> Callable[[T], T]:
     def decorate(cls: Any) -> Any:
         cls._sklearn_class = module, cls.__name__
         cls._fitted_by_sklearn = property(fitted_by_sklearn)
-        cls.__sklearn_is_fitted__ = _is_fitted
-        cls.save, cls._validate_params = _saving(cls.save), _checking(cls._validate_params)
+        for name in PARAMETERS:
+            if name not in vars(cls) and name not in cls._parameter_constraints:
+                setattr(cls, name, _of_tree(name))
         for name in ("__len__", *members.split()):
             setattr(cls, name, _either(getattr(cls, name), name, fitted_by_sklearn))
         for name in ("__sklearn_tags__", "get_metadata_routing"):
@@ -75,10 +76,6 @@ def or_sklearn(module: str, members: str) -> Callable[[T], T]:
         return cls
 
     return decorate
-
-
-def _is_fitted(self: Any) -> bool:
-    return not vars(self).keys().isdisjoint(("forest_", "estimators_"))
 
 
 def _either(member: Any, name: str, by_sklearn: Callable[[Any], bool]) -> Any:
@@ -99,39 +96,16 @@ def _either(member: Any, name: str, by_sklearn: Callable[[Any], bool]) -> Any:
     return call
 
 
-def _saving(save: Any) -> Any:
-    @wraps(save)
-    def checked(self: Any, path: Any) -> None:
-        if fitted_by_sklearn(self):
-            raise ValueError(
-                f"an ensemble of {type(self.estimator).__name__} is no forest, and not saved by "
-                "gpuforest: use pickle or joblib"
-            )
-        save(self, path)
-
-    return checked
-
-
-def _checking(validate: Any) -> Any:
-    """The check of the parameters, and of the tree that is one of them."""
-
-    @wraps(validate)
-    def checked(self: Any) -> None:
-        validate(self)
-        tree = self.estimator
-        if tree is None:
-            return
-        if type(tree) is not self._tree:
-            raise ValueError(
-                f"estimator must be a gpuforest.{self._tree.__name__} here, not a "
-                f"{type(tree).__name__}"
-            )
-        tree._validate_params()
-        if tree.ccp_alpha == "cv":
-            why = "estimator has ccp_alpha='cv', which is for a tree fitted by itself"
-            raise ValueError(f"{why}: give the trees of an ensemble a number")
-
-    return checked
+def check_tree(kind: Any, tree: Any) -> None:
+    """Raise a ValueError if an ensemble cannot grow trees as this estimator."""
+    if type(tree) is not kind:
+        raise ValueError(
+            f"estimator must be a gpuforest.{kind.__name__} here, not a {type(tree).__name__}"
+        )
+    tree._validate_params()
+    if tree.ccp_alpha == "cv":
+        why = "estimator has ccp_alpha='cv', which is for a tree fitted by itself"
+        raise ValueError(f"{why}: give the trees of an ensemble a number")
 
 
 def estimator_(self: Any) -> Any:
@@ -145,13 +119,15 @@ def tree_of(ensemble: Any) -> Any:
     return _default_tree(ensemble._tree, ensemble._default_depth) if given is None else given
 
 
-def of_tree(*names: str) -> Iterator[Any]:
-    """Properties: the parameters of these names of the tree that an ensemble is made from."""
+# parameters that an ensemble has from its tree, unless they are its own
+PARAMETERS = (
+    "criterion", "class_weight", "categorical_features", "min_category_frequency",
+    "categorical_split", "max_bins", "backend", "memory_limit",
+)  # fmt: skip
 
-    def parameter(name: str) -> Any:
-        return property(lambda self: getattr(tree_of(self), name))
 
-    return map(parameter, names)
+def _of_tree(name: str) -> Any:
+    return property(lambda self: getattr(tree_of(self), name))
 
 
 @cache  # because a fit reads many parameters

@@ -48,7 +48,6 @@ class IsolationForest(bases.OutlierMixin, ensembles.UnsupervisedForest):
     """
 
     contamination: Any
-    max_samples: Any
     max_features: int | float
     estimators_features_ = property(ensembles.drawn_features)
     _to_sklearn = staticmethod(deferred("gpuforest.export.sklearn", "isolation_to_sklearn"))

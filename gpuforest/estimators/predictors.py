@@ -36,7 +36,6 @@ def score(self: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
 class Classifier(bases.ClassifierMixin, BaseTrees):
     """Adds class targets."""
 
-    class_weight: Any
     voting: str = "soft"
     classes_: Any
     n_classes_: Any

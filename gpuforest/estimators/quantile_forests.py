@@ -31,7 +31,6 @@ class QuantileForest(ensembles.ForestRegressor):
 
     default_quantiles: Any
     max_samples_leaf: int | float | None
-    monotonic_cst: Any
     _rows_: TrainingRows
     min_samples_leaf_ = property(ensembles.fewest_rows)
 

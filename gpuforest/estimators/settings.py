@@ -440,7 +440,7 @@ def row_weights_of(
     assert classes is not None
     class_weight = "balanced" if isinstance(class_weight, str) else class_weight
     if len(classes) == 1:
-        return np.asarray(class_weights_of(class_weight, *codes, *classes, summed)[codes[0]])
+        return np.asarray(class_weights_of(class_weight, codes[0], classes[0], summed)[codes[0]])
     if class_weight == "balanced":
         class_weight = ["balanced"] * len(classes)
     else:

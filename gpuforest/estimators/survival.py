@@ -93,7 +93,6 @@ class SurvivalForest(ensembles.BaseForest):
 
     _task, _family = EventTimes(), "survival"
     n_times: int
-    oob_score_: float
     oob_prediction_: np.ndarray
     low_memory: bool
     _rows_: quantile_forest.TrainingRows  # whose targets are [time, cause of the event or 0]
