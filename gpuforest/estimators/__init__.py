@@ -23,25 +23,13 @@ from gpuforest.estimators.survival import ExtraSurvivalTrees, RandomSurvivalFore
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
 
 __all__ = [
-    "AdaBoostClassifier",
-    "AdaBoostRegressor",
-    "BaggingClassifier",
-    "BaggingRegressor",
-    "DecisionTreeClassifier",
-    "DecisionTreeRegressor",
-    "ExtraSurvivalTrees",
-    "ExtraTreesClassifier",
-    "ExtraTreesQuantileRegressor",
-    "ExtraTreesRegressor",
-    "HistGradientBoostingClassifier",
-    "HistGradientBoostingRegressor",
-    "IsolationForest",
-    "RandomForestClassifier",
-    "RandomForestQuantileRegressor",
-    "RandomForestRegressor",
-    "RandomSurvivalForest",
+    "AdaBoostClassifier", "AdaBoostRegressor", "BaggingClassifier", "BaggingRegressor",
+    "DecisionTreeClassifier", "DecisionTreeRegressor", "ExtraSurvivalTrees", "ExtraTreesClassifier",
+    "ExtraTreesQuantileRegressor", "ExtraTreesRegressor", "HistGradientBoostingClassifier",
+    "HistGradientBoostingRegressor", "IsolationForest", "RandomForestClassifier",
+    "RandomForestQuantileRegressor", "RandomForestRegressor", "RandomSurvivalForest",
     "RandomTreesEmbedding",
-]
+]  # fmt: skip
 
 for name in __all__:
     globals()[name]._is_public = True

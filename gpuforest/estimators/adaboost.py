@@ -21,8 +21,9 @@ from gpuforest.core.forest import Forest, joined
 from gpuforest.core.target import CheckedTarget
 from gpuforest.data.arrays import in_kind_of, is_on_device, to_host
 from gpuforest.data.binned import FitInput
-from gpuforest.estimators import ensembles, fit_scope, foreign, params, predictors, prepare
+from gpuforest.estimators import ensembles, fit_scope, foreign, params, predictors
 from gpuforest.estimators.plan import TrainingPlan
+from gpuforest.estimators.prepare import prepare
 from gpuforest.estimators.settings import Settings, check_some_weight, row_weights_of, rules_of
 from gpuforest.estimators.task import host_target
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
@@ -48,7 +49,8 @@ class AdaBoost(ensembles.BaseForest):
     learning_rate: float
     estimator: Any = None
     estimator_params: Any = ()
-    loss: str
+    # what follows from the errors of a tree, and from the rows' weights; see `boost`
+    _judge: Callable[[Forest, TrainingPlan, np.ndarray, np.ndarray], reweighting.Round | None]
     staged_predict: Callable[[Any], Iterator[Any]]
     estimator_ = property(foreign.estimator_)
 
@@ -99,7 +101,7 @@ class AdaBoost(ensembles.BaseForest):
         return super()._chosen(X) | {"name": self._of_both("backend")}
 
     def _fit(self, given: FitInput, seed: int, earlier: Any, backend: Backend) -> None:
-        plan = prepare.prepare(self, given, seed, backend)
+        plan = prepare(self, given, seed, backend)
         with progress.stage("growing"):
             forest = self._grow(plan)
         self._keep(forest, plan)
@@ -110,36 +112,30 @@ class AdaBoost(ensembles.BaseForest):
         sampling = training.sampling
         first = np.ones(sampling.n_rows) if sampling.weights is None else sampling.weights * 1.0
         factors, target = self._class_factors(checked, first), host_target(checked)[:, 0]
-        trees: list[Forest] = []
+        coding, trees = training.target.coding, list[Forest]()
 
         def grow_round(t: int, weights: np.ndarray) -> reweighting.Round | None:
             whole = integer_weights(weights if factors is None else weights * factors)
-            reweighted = replace(training, sampling=replace(sampling, weights=whole))
-            trees.append(self._one_tree(t, replace(plan, training=reweighted)))
+            drawn = replace(sampling, weights=whole)
+            rules = rules_of(
+                plan.settings, training.n_features, drawn, coding, training.n_words > 0
+            )
+            of_round = replace(plan, training=replace(training, sampling=drawn, rules=rules))
+            with progress.counting_on(t, self._most_trees):
+                trees.append(of_round.finish(of_round.grow(t, t + 1), t))
             return self._judge(trees[-1], plan, target, weights)
 
         rounds = reweighting.boost(first, self._most_trees, grow_round)
-        if not rounds:  # the first tree is no better than chance
-            if is_classifier(self):
-                raise ValueError(
-                    "BaseClassifier in AdaBoostClassifier ensemble is worse than random, ensemble "
-                    "can not be fit."
-                )
-            rounds = [(0.0, 1.0)]  # the weight does not matter where there is no other tree
+        if not rounds and is_classifier(self):  # the first tree is no better than chance
+            raise ValueError(
+                "BaseClassifier in AdaBoostClassifier ensemble is worse than random, ensemble "
+                "can not be fit."
+            )
+        rounds = rounds or [(0.0, 1.0)]  # the weight of the only tree does not matter
         tree_weights, errors = np.ascontiguousarray(np.transpose(rounds))
         self._keep_rounds(tree_weights, errors)
         forest = joined(trees[: len(rounds)])  # one more may have been no better than chance
         return replace(forest, combine=self._combine, tree_weights=tree_weights)
-
-    def _one_tree(self, t: int, plan: TrainingPlan) -> Forest:
-        """The tree of round `t`, grown from the weights that the plan has."""
-        training = plan.training
-        coding, has_sets = training.target.coding, training.n_words > 0
-        rules = rules_of(plan.settings, training.n_features, training.sampling, coding, has_sets)
-        plan = replace(plan, training=replace(training, rules=rules))
-        with progress.counting_on(t, self._most_trees):
-            waves = plan.grow(t, t + 1)
-        return plan.finish(waves, t)
 
     def _class_factors(self, checked: CheckedTarget, weights: np.ndarray) -> np.ndarray | None:
         """What class weights multiply the rows' weights by, f64[N]; None: by one."""
@@ -149,12 +145,6 @@ class AdaBoost(ensembles.BaseForest):
         check_some_weight((factors > 0) * weights)
         # beside weights that add up to one, less would become zero
         return sums.near_one(factors) if factors.max() < 2.0**-512 else factors
-
-    def _judge(
-        self, tree: Forest, plan: TrainingPlan, target: np.ndarray, weights: np.ndarray
-    ) -> reweighting.Round | None:
-        """What follows from the errors of a tree, and from the rows' weights; see `boost`."""
-        raise NotImplementedError
 
     def _keep_rounds(self, weights: np.ndarray, errors: np.ndarray) -> None:
         """Set the trees' weights and errors f64[T]; 0 and 1 for rounds that did not happen."""
@@ -293,6 +283,7 @@ class AdaBoostRegressor(AdaBoost, predictors.Regressor):
     _tree, _draws = DecisionTreeRegressor, True
     _default_depth, _combine = 3, "median"
     class_weight = None  # which trees for numbers do not have
+    loss: str
 
     def _judge(
         self, tree: Forest, plan: TrainingPlan, target: np.ndarray, weights: np.ndarray

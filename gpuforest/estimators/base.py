@@ -336,7 +336,8 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
 def grown_settings(estimator: Any) -> settings.Settings:
     """The settings that a fitted estimator has grown by: with the numbers that errors out of bag
     have chosen, and the depth that follows from the rows of a tree."""
-    asked, known = estimator._settings(), vars(estimator)
+    asked: settings.Settings = estimator._settings()
+    known = vars(estimator)
     tried = known.get("oob_parameters_", known.get("oob_max_features_", {}))
     names: list[str] = [name for name in asked.by_error if name in tried]
     chosen: dict[str, Any] = {n: int(tried[n][np.argmin(tried["error"])]) for n in names}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,58 +55,41 @@ REFUSALS = [
     Refusal("blocks", "auto", target_statistics.LATER, "forests quantiles bags"),
     Refusal("outputs", "ordered", target_statistics.ONE_OUTPUT),
     Refusal("outputs", "auto", target_statistics.ONE_OUTPUT),
-    Refusal(
-        "outputs", "monotonic", "Monotonicity constraints are not supported with multiple outputs."
-    ),
+    Refusal("outputs", "monotonic",
+        "Monotonicity constraints are not supported with multiple outputs."),
     Refusal("outputs", "dask", passes.LABELS, of_labels=True),
     Refusal("outputs", "dask by rows", passes.LABELS, of_labels=True),
     Refusal("subset", "absolute error", NUMERIC, "forests quantiles trees bags AdaBoost"),
     Refusal("multiway", "absolute error", NUMERIC),
-    Refusal(
-        "multiway", "oblique",
-        f"categorical_split='multiway' {ONE_FEATURE}categorical_split='subset'",
-    ),
+    Refusal("multiway", "oblique",
+        f"categorical_split='multiway' {ONE_FEATURE}categorical_split='subset'"),
     Refusal("monotonic", "oblique", f"monotonic_cst {ONE_FEATURE}monotonic_cst=None"),
-    Refusal(
-        "oblique", "logrank",
+    Refusal("oblique", "logrank",
         "criterion={criterion!r} takes no feature_combinations: pass criterion='exponential', or "
-        "leave feature_combinations out",
-    ),
-    Refusal(
-        "warm_start", "trees by oob",
+        "leave feature_combinations out"),
+    Refusal("warm_start", "trees by oob",
         'n_estimators="auto" adds to no earlier trees: set warm_start=False, or n_estimators to a '
-        "number",
-    ),
+        "number"),
     Refusal("warm_start", "refit", ANEW),
     Refusal("warm_start", "preset", ANEW, "boosting"),
-    Refusal(
-        "pruning", "binned",
+    Refusal("pruning", "binned",
         "ccp_alpha='cv' grows trees of some rows, which BinnedData do not give: pass X as an array "
-        "or a frame, or a number as ccp_alpha",
-    ),
+        "or a frame, or a number as ccp_alpha"),
     Refusal("multiway", "dask by rows", ONE_PLACE.format("categorical_split='multiway'")),
     Refusal("oblique", "dask by rows", ONE_PLACE.format("combinations of features")),
     Refusal("absolute error", "dask by rows", ONE_PLACE.format("criterion={criterion!r}")),
-    Refusal("features by oob", "dask by rows", APART),
-    Refusal("leaves by oob", "dask by rows", APART),
-    Refusal("preset", "dask by rows", APART),
-    Refusal("trees by oob", "dask by rows", APART),
-    Refusal(
-        "blocks", "",
+    *(Refusal(a, "dask by rows", APART)
+        for a in ("features by oob", "leaves by oob", "preset", "trees by oob")),
+    Refusal("blocks", "",
         "survival forests weigh rows by the hazard of all rows, so no row is judged by earlier "
-        "ones only: pass no blocks", "survival",
-    ),
+        "ones only: pass no blocks", "survival"),
     Refusal("outputs", "", "y should be a 1d array: boosting has one output", "boosting"),
-    Refusal(
-        "outputs", "",
+    Refusal("outputs", "",
         "y should be a 1d array, got an array of shape {shape} instead: AdaBoost has one output",
-        "AdaBoost",
-    ),
-    Refusal(
-        "monotonic", "",
+        "AdaBoost"),
+    Refusal("monotonic", "",
         "monotonic_cst bounds the means of leaves and no quantiles: leave it out, or take "
-        "RandomForestRegressor or ExtraTreesRegressor for monotonic means", "quantiles",
-    ),
+        "RandomForestRegressor or ExtraTreesRegressor for monotonic means", "quantiles"),
 ]  # fmt: skip
 
 
@@ -121,11 +105,7 @@ def of_params(params: Mapping[str, Any]) -> set[str]:
         "absolute error": criterion is not None and criterion.medians,
         "logrank": criterion is not None and criterion.at_risk,
     }
-    uses = set()
-    for name in asked:
-        if asked[name]:
-            uses.add(name)
-    return uses
+    return set(compress(asked, asked.values()))
 
 
 def refuse(family: str, uses: Container[str], **words: Any) -> None:

@@ -62,9 +62,9 @@ def proximity(self: Any, X: Any, Y: Any = None, oob: bool = False) -> Any:
     on setting up, using, and understanding random forests V4.0", 2003.
     """
     leaves, out = _leaves(self, X), None
+    if oob and Y is not None:
+        raise ValueError("oob=True is for the training rows among themselves: omit Y")
     if oob:
-        if Y is not None:
-            raise ValueError("oob=True is for the training rows among themselves: omit Y")
         sampling = out_of_bag.known_bags(self)
         out_of_bag.check_rows(sampling, len(leaves))
         out = ~quantile_forest.in_bag(self.forest_, sampling)
@@ -119,16 +119,14 @@ def known_errors(estimator: Any, what: str, coverage: Any) -> uncertainty.Calibr
         raise ValueError(f"coverage={coverage!r} must be a number between 0 and 1")
     if not hasattr(estimator, "forest_"):
         raise ValueError(f"{what} needs trees of gpuforest, not those of another estimator")
-    if not hasattr(estimator, "_calibration_"):
-        if not getattr(estimator, "bootstrap", True):
-            raise ValueError(
-                f"{what} is calibrated on rows that trees did not draw, and with "
-                "bootstrap=False every tree has all rows: fit with bootstrap=True and "
-                "oob_score=True"
-            )
-        raise ValueError(f"{what} is calibrated on out-of-bag predictions: fit with oob_score=True")
-    calibration: uncertainty.Calibration = estimator._calibration_
-    return calibration
+    if hasattr(estimator, "_calibration_"):
+        return estimator._calibration_  # type: ignore[no-any-return]
+    if not getattr(estimator, "bootstrap", True):
+        raise ValueError(
+            f"{what} is calibrated on rows that trees did not draw, and with bootstrap=False every "
+            "tree has all rows: fit with bootstrap=True and oob_score=True"
+        )
+    raise ValueError(f"{what} is calibrated on out-of-bag predictions: fit with oob_score=True")
 
 
 def predict_set(self: Any, X: Any, coverage: float = 0.9) -> Any:
@@ -193,10 +191,10 @@ def predict(self: Any, X: Any, return_std: bool = False) -> Any:
     if not return_std:
         return predictors.Regressor.predict(self, X)
     model = fit_scope.snapshot(self)
-    means, products_ = predictors.Regressor.predict(model, X), model._products_
+    means, products = predictors.Regressor.predict(model, X), model._products_
 
     def stage(forest: Forest, table: Any, backend: base.Backend) -> np.ndarray:
-        return uncertainty.standard_errors(forest, model._sampling_, products_, table, backend)
+        return uncertainty.standard_errors(forest, model._sampling_, products, table, backend)
 
     errors = to_host(model._walk(X, stage))
     return means, errors[:, 0] if model.n_outputs_ == 1 else errors

@@ -24,13 +24,11 @@ def learned(
     tuning has set."""
     plan, found, asked = plan.evaluation, dict(known), plan.settings
     wanted, judges = bool(asked.oob_score) or asked.unbiased_importances, forest
-    if plan.blocks is not None:
-        if "_judges_" not in found:
-            found["_judges_"] = None
-            if wanted:
-                grown = plan.evaluation_forest(forest.n_trees)
-                found["_judges_"] = grown, plan.training.sampling
-        judges = found["_judges_"][0] if wanted else forest
+    if plan.blocks is not None and "_judges_" not in found:
+        grown = plan.evaluation_forest(forest.n_trees) if wanted else None
+        found["_judges_"] = (grown, plan.training.sampling) if wanted else None
+    if plan.blocks is not None and wanted:
+        judges = found["_judges_"][0]
     if asked.oob_score:
         with progress.stage("out of bag"):
             means, curve = predictions(plan, task, judges)
@@ -95,8 +93,7 @@ def evaluation_forest(estimator: Any) -> tuple[Forest, Sampling]:
             "rows are judged by blocks, and the trees that do so are known only to the estimator "
             "that was fitted with oob_score=True: fit it so"
         )
-    known: tuple[Forest, Sampling] = estimator._judges_
-    return known
+    return estimator._judges_  # type: ignore[no-any-return]
 
 
 def known_bags(forest: Any) -> Sampling:
@@ -106,10 +103,9 @@ def known_bags(forest: Any) -> Sampling:
             "the bags are not known to Bagging* that were loaded, older files and converted "
             "forests: fit it again, the same random_state gives the same trees"
         )
-    sampling: Sampling = forest._sampling_
-    if not sampling.n_draws:
+    if not forest._sampling_.n_draws:
         raise ValueError("no row is out of bag without bags: fit with bootstrap=True")
-    return sampling
+    return forest._sampling_  # type: ignore[no-any-return]
 
 
 def check_rows(sampling: Sampling, n_rows: int) -> None:

@@ -33,7 +33,6 @@ class QuantileForest(ensembles.ForestRegressor):
     max_samples_leaf: int | float | None
     _rows_: TrainingRows
     min_samples_leaf_ = property(ensembles.fewest_rows)
-
     _family = "quantiles"
 
     def _validate_params(self) -> None:
@@ -183,10 +182,9 @@ class QuantileForest(ensembles.ForestRegressor):
             the integers that trees are grown with.
         """
         check_is_fitted(self)
-        if max_proximities is not None and (
-            not isinstance(max_proximities, Integral) or max_proximities < 1
-        ):
-            raise ValueError(f"max_proximities={max_proximities!r} must be an integer from 1 on")
+        n = 1 if max_proximities is None else max_proximities
+        if not isinstance(n, Integral) or n < 1:
+            raise ValueError(f"max_proximities={n!r} must be an integer from 1 on")
         self = fit_scope.snapshot(self)
 
         def work(backend: base.Backend) -> list[Any]:
@@ -196,16 +194,15 @@ class QuantileForest(ensembles.ForestRegressor):
 
         pairs = []
         for row, count in registry.run_on_backend(work, **self._chosen(X)):
-            by_count = np.argsort(-count, kind="stable")[:max_proximities]
-            order = by_count if return_sorted else np.sort(by_count)
+            order = np.argsort(-count, kind="stable")[:max_proximities]
+            order = order if return_sorted else np.sort(order)
             pairs.append(list(zip(row[order].tolist(), count[order].tolist(), strict=True)))
         return pairs
 
     def _get_unsampled_indices(self, estimator: Any) -> np.ndarray:
         """The training rows that one of `estimators_` did not draw; quantile-forest's name."""
-        return np.flatnonzero(
-            ~was_drawn(self._rows_.sampling, estimator.seed_, 0, 1, numpy.NumpyBackend())[0]
-        )
+        sampling, host = self._rows_.sampling, numpy.NumpyBackend()
+        return np.flatnonzero(~was_drawn(sampling, estimator.seed_, 0, 1, host)[0])
 
     def _distribution(
         self, table: Any, oob_score: bool, indices: Any, duplicates: Any, backend: base.Backend
@@ -228,26 +225,22 @@ class QuantileForest(ensembles.ForestRegressor):
         backend: base.Backend,
     ) -> np.ndarray:  # fmt: skip
         """Which of the trees that judge drew the training rows that X holds, bool[n, T]."""
-        forest, rows = judges
-        n, at = table.shape[0], None
-        if indices is None:
-            if n != len(rows.y):
-                raise ValueError(
-                    "If `indices` are None, OOB samples must be same length as training samples."
-                )
-            if not np.array_equal(host_codes(table, forest, backend), rows.codes):
-                warnings.warn(
-                    "OOB samples are not identical to training samples.", UserWarning, stacklevel=6
-                )
-        else:
-            at = _rows_of(indices, "indices", -1, len(rows.y))
-            if at.shape != (n,):
+        (forest, rows), at = judges, None
+        N = len(rows.y)
+        if indices is not None:
+            at = _rows_of(indices, "indices", -1, N)
+            if at.shape != (table.shape[0],):
                 raise ValueError(
                     "If `indices` are not None, X and indices must be the same length."
                 )
+        elif table.shape[0] != N:
+            why = "If `indices` are None, OOB samples must be same length as training samples."
+            raise ValueError(why)
+        elif not np.array_equal(host_codes(table, forest, backend), rows.codes):
+            warnings.warn("OOB samples are not identical to training samples.", stacklevel=6)
         bags = in_bag(forest, rows.sampling)
         for numbers in () if duplicates is None else duplicates:
-            same = _rows_of(numbers, "duplicates", 0, len(rows.y))
+            same = _rows_of(numbers, "duplicates", 0, N)
             bags[same] = bags[same].any(axis=0)
         return bags if at is None else np.asarray(bags[at] & (at >= 0)[:, None])
 
@@ -264,10 +257,8 @@ def _rows_of(numbers: Any, name: str, least: int, n_rows: int) -> np.ndarray:
 
 def _asked(quantiles: Any) -> np.ndarray | None:
     """Quantiles f64[Q], or None for the mean; a ValueError if they are neither."""
-    if quantiles is None or (isinstance(quantiles, str) and quantiles == "mean"):
-        return None
     listed = [quantiles] if np.ndim(quantiles) == 0 else list(quantiles)
-    if listed == ["mean"]:
+    if quantiles is None or listed == ["mean"]:
         return None
     for q in listed:
         if isinstance(q, bool) or not isinstance(q, Real) or not 0 <= float(q) <= 1:

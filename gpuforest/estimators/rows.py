@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import compress
 from typing import Any
 
 import numpy as np
 
 from gpuforest.backends.base import Backend, take_rows
+from gpuforest.common.dtypes import ROW
 from gpuforest.core.bins import BinEdges, Categories, Statistics
 from gpuforest.data.binned import BinnedData, edges_of
 from gpuforest.data.target_statistics import OrderedTarget, has_statistics, replace_categories
@@ -51,9 +53,8 @@ class Rows:
     @property
     def weights(self) -> RowWeights:
         """The weights as they are, and as integers."""
-        return (
-            None if self.weight is None or self.integers is None else (self.weight, self.integers)
-        )
+        integers = self.integers
+        return None if self.weight is None or integers is None else (self.weight, integers)
 
     @cached_property
     def y(self) -> np.ndarray:
@@ -63,9 +64,8 @@ class Rows:
     @property
     def group_numbers(self) -> np.ndarray | None:
         """Group numbers 0, 1, ... of the groups that occur in these rows, i32[N]."""
-        if self.groups is None:
-            return None
-        return np.asarray(np.unique(self.groups, return_inverse=True)[1], np.int32)
+        groups = self.groups
+        return None if groups is None else np.unique(groups, return_inverse=True)[1].astype(ROW)
 
     @property
     def classes(self) -> np.ndarray | None:
@@ -76,14 +76,13 @@ class Rows:
     def take(self, rows: np.ndarray, backend: Backend) -> Rows:
         """Rows of these numbers; X may lie on the backend's device."""
         binned = isinstance(self.X, BinnedData)
-        X = self.X.take(rows) if binned else take_rows(self.X, rows, backend)
-        of_rows = self.weight, self.groups, self.blocks
-        weight, groups, blocks = (None if a is None else a[rows] for a in of_rows)
-        target = self.target
+        names, target = ("weight", "groups", "blocks"), self.target
+        taken = {n: a[rows] for n in names if (a := getattr(self, n)) is not None}
         if target is not None:
             y = self.y[rows]
-            target = replace(target, values=y if target.classes is None else [y])
-        return replace(self, X=X, weight=weight, groups=groups, blocks=blocks, target=target)
+            taken["target"] = replace(target, values=y if target.classes is None else [y])
+        X = self.X.take(rows) if binned else take_rows(self.X, rows, backend)
+        return replace(self, X=X, **taken)
 
     def with_statistics(self, split: str, weights: np.ndarray | None, seed: int) -> Rows:
         """The rows whose categories are target statistics where `categorical_split` says so;
@@ -103,14 +102,13 @@ class Rows:
 
     def uses(self, split: str) -> set[str]:
         """The capabilities that the rows and their target ask for."""
-        uses, binned = set(), isinstance(self.X, BinnedData)
-        for name, is_used in (
-            ("groups", self.groups is not None), ("blocks", self.blocks is not None),
-            ("outputs", n_outputs(self.target) > 1), ("binned", binned),
-            ("ordered", binned and self.X.edges.statistics),
-        ):  # fmt: skip
-            if is_used:
-                uses.add(name)
+        binned = isinstance(self.X, BinnedData)
+        asked = {
+            "groups": self.groups is not None, "blocks": self.blocks is not None,
+            "outputs": n_outputs(self.target) > 1, "binned": binned,
+            "ordered": binned and self.X.edges.statistics,
+        }  # fmt: skip
+        uses = set(compress(asked, asked.values()))
         for known in self.categories.values():
             other = "multiway" if split == "multiway" else "subset"
             uses.add("ordered" if has_statistics(split, len(known)) else other)

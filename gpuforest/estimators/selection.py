@@ -18,6 +18,8 @@ from gpuforest.common import hashing, progress
 from gpuforest.common.arguments import draw_seed
 from gpuforest.core import criteria
 from gpuforest.core.bins import BinnedMatrix
+from gpuforest.core.forest import Forest
+from gpuforest.core.rules import Sampling
 from gpuforest.core.target import CheckedTarget
 from gpuforest.data import arrays, validation
 from gpuforest.data.binned import BinnedData, FitInput
@@ -30,6 +32,10 @@ if TYPE_CHECKING:
     from gpuforest.estimators.bases import SelectorMixin
 else:
     from sklearn.feature_selection import SelectorMixin
+
+FORESTS = ensembles.ForestClassifier | ensembles.ForestRegressor
+Judges = tuple[Forest, Sampling]  # trees that judge rows, and how they drew rows
+Data = tuple[CheckedTarget, Any]  # the target, and the same as trees take it
 
 
 def oob_permutation_importance(
@@ -83,15 +89,12 @@ def oob_permutation_importance(
     """
     numbers = None if groups is None else [_numbers_of(forest, group) for group in groups]
 
-    def work(matrix: BinnedMatrix, checked: CheckedTarget, y: Any, backend: Backend) -> np.ndarray:
-        (trees, sampling), score = (
-            out_of_bag.evaluation_forest(forest),
-            forest._task.tree_score(checked),
-        )
+    def work(judges: Judges, matrix: BinnedMatrix, data: Data, backend: Backend) -> np.ndarray:
+        (trees, sampling), score = judges, forest._task.tree_score(data[0])
         with progress.stage("permuting"):
             return measures.permutation_decreases(trees, matrix, sampling, score, backend, numbers)
 
-    return _over_trees(_with_bags(forest, X, y, work, "oob_permutation_importance"))
+    return _with_bags(forest, X, y, work, "oob_permutation_importance")
 
 
 def oob_impurity_importance(forest: Any, X: Any, y: Any) -> Bunch:
@@ -137,27 +140,28 @@ def oob_impurity_importance(forest: Any, X: Any, y: Any) -> Bunch:
     0
     """
 
-    def work(matrix: BinnedMatrix, checked: CheckedTarget, y: Any, backend: Backend) -> np.ndarray:
+    def work(judges: Judges, matrix: BinnedMatrix, data: Data, backend: Backend) -> np.ndarray:
+        (trees, sampling), (_, coded) = judges, data
         with progress.stage("walking"):
-            trees, sampling = out_of_bag.evaluation_forest(forest)
-            return measures.unbiased_importances(trees, matrix, y, sampling, backend)
+            return measures.unbiased_importances(trees, matrix, coded, sampling, backend)
 
-    importances = _with_bags(forest, X, y, work, "oob_impurity_importance")
-    return _over_trees(importances, measure="decrease of impurity out of bag")
+    measure = "decrease of impurity out of bag"
+    return _with_bags(forest, X, y, work, "oob_impurity_importance", measure=measure)
 
 
 def _with_bags(
-    forest: Any, X: Any, y: Any, work: Callable[..., np.ndarray], name: str
-) -> np.ndarray:
-    """The result of `work` for the codes, the checked and the coded target of the data that a
-    forest was fitted to."""
-    if not isinstance(forest, ensembles.ForestClassifier | ensembles.ForestRegressor):
+    forest: Any, X: Any, y: Any, work: Callable[..., np.ndarray], name: str, **others: Any
+) -> Bunch:
+    """The importances f64[F, T] that `work` computes of the data that a forest was fitted to; and
+    their means, spreads and errors over the trees that have any."""
+    if not isinstance(forest, FORESTS):
         raise TypeError(
             f"{name} takes a fitted RandomForest*, ExtraTrees* or Bagging* of gpuforest, not a "
             f"{type(forest).__name__}"
         )
     check_is_fitted(forest)
-    (_, sampling), edges = out_of_bag.evaluation_forest(forest), forest.forest_.edges
+    judges, edges = out_of_bag.evaluation_forest(forest), forest.forest_.edges
+    sampling = judges[1]
 
     def on(backend: Backend) -> np.ndarray:
         binned = isinstance(X, BinnedData)
@@ -173,24 +177,17 @@ def _with_bags(
             raise ValueError(
                 f"y has other {what} than in training: pass what the forest was fitted to"
             )
-        return work(bin_matrix(table, edges, backend), checked, encoded.y, backend)
+        return work(judges, bin_matrix(table, edges, backend), (checked, encoded.y), backend)
 
-    return run_on_backend(on, **forest._chosen(X))
-
-
-def _over_trees(importances: np.ndarray, **others: Any) -> Bunch:
-    """Importances f64[F, T], and their means, spreads and errors over the trees that have any."""
+    importances = run_on_backend(on, **forest._chosen(X))
     known = importances[:, ~np.isnan(importances[0])]
     if not known.size:
         raise ValueError("every bag has all rows, none is out of bag: lower max_samples")
-    std = known.std(axis=1)
+    mean, std = known.mean(axis=1), known.std(axis=1)
     return Bunch(
-        importances=importances,
-        importances_mean=known.mean(axis=1),
-        importances_std=std,
-        importances_error=std / np.sqrt(known.shape[1]),
-        **others,
-    )
+        importances=importances, importances_mean=mean, importances_std=std,
+        importances_error=std / np.sqrt(known.shape[1]), **others,
+    )  # fmt: skip
 
 
 def _numbers_of(forest: Any, group: Sequence[int | str]) -> list[int]:
@@ -201,17 +198,16 @@ def _numbers_of(forest: Any, group: Sequence[int | str]) -> list[int]:
     if unknown or isinstance(group, str):
         wrong = unknown[0] if unknown else group
         raise ValueError(
-            f"groups has {wrong!r}, which is no feature: pass lists of numbers "
-            f"below {n}, or of names of the frame that the forest was fitted to"
+            f"groups has {wrong!r}, which is no feature: pass lists of numbers below {n}, or of "
+            "names of the frame that the forest was fitted to"
         )
     return [names.index(f) if isinstance(f, str) else int(f) for f in group]
 
 
 BINNING = ("max_bins", "categorical_features", "min_category_frequency", "categorical_split")
 OUT_OF_BAG = {
-    "oob_impurity": oob_impurity_importance,
-    "oob_permutation": oob_permutation_importance,
-}
+    "oob_impurity": oob_impurity_importance, "oob_permutation": oob_permutation_importance
+}  # fmt: skip
 
 
 @params.parameters(params.BORUTA, params.OF_BORUTA)
@@ -281,8 +277,7 @@ class BorutaSelector(SelectorMixin, bases.MetaEstimatorMixin, bases.BaseEstimato
         if data.feature_names is not None:
             self.feature_names_in_ = np.array(data.feature_names, object)
         confirmed, rejected, hits = np.zeros(n, bool), np.zeros(n, bool), np.zeros(n, np.int64)
-        history: list[np.ndarray] = []
-        best: list[float] = []
+        history, best = list[np.ndarray](), list[float]()
         with progress.stage("boruta"):
             while len(best) < int(self.max_iter) and not (confirmed | rejected).all():
                 importances, shadow = self._round(forest, data, y, ~rejected, len(best), seed)
@@ -305,7 +300,7 @@ class BorutaSelector(SelectorMixin, bases.MetaEstimatorMixin, bases.BaseEstimato
 
     def _checked_forest(self) -> Any:
         forest = self.estimator
-        if not isinstance(forest, ensembles.ForestClassifier | ensembles.ForestRegressor):
+        if not isinstance(forest, FORESTS):
             kind = type(forest)
             raise TypeError(
                 "BorutaSelector takes a RandomForest*, ExtraTrees* or Bagging* of gpuforest as "
@@ -330,10 +325,8 @@ class BorutaSelector(SelectorMixin, bases.MetaEstimatorMixin, bases.BaseEstimato
         if getattr(forest, "monotonic_cst", None) is not None:
             grown.set_params(monotonic_cst=np.asarray(forest.monotonic_cst)[sources])
         grown.fit(data, y)
-        if self.importance in OUT_OF_BAG:
-            means = OUT_OF_BAG[self.importance](grown, data, y).importances_mean
-        else:
-            means = grown.feature_importances_
+        measure = OUT_OF_BAG.get(self.importance)
+        means = measure(grown, data, y).importances_mean if measure else grown.feature_importances_
         importances = np.full(len(left), np.nan)
         importances[features] = means[: len(features)]
         return importances, float(means[len(features) :].max())
@@ -359,17 +352,11 @@ def _binned(forest: Any, X: Any, y: Any, seed: int) -> BinnedData:
     def work(backend: Backend) -> BinnedData:
         matrix = prepare.prepare(forest, FitInput(X, y), seed, backend).training.matrix
         codes = arrays.to_host(matrix.codes)[:, : matrix.edges.n_features]
-        names = getattr(forest, "feature_names_in_", None)
+        names = [*getattr(forest, "feature_names_in_", ())] or None
+        how = {name: getattr(forest, name) for name in BINNING}
         return BinnedData(
-            by_feature=np.ascontiguousarray(codes.T),
-            edges=matrix.edges,
-            y=None,
-            sample_weight=None,
-            feature_names=None if names is None else names.tolist(),
-            seed=seed,
-            dtype=np.dtype(np.float32),
-            **{name: getattr(forest, name) for name in BINNING},
-        )
+            by_feature=np.ascontiguousarray(codes.T), edges=matrix.edges, y=None,
+            sample_weight=None, feature_names=names, seed=seed, dtype=np.dtype(np.float32), **how,
+        )  # fmt: skip
 
-    binned: BinnedData = run_on_backend(work, **forest._chosen(X))
-    return binned
+    return run_on_backend(work, **forest._chosen(X))  # type: ignore[no-any-return]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from numbers import Integral
@@ -52,12 +51,12 @@ class EventTimes(Task):
         return CheckedTarget(check_survival(y, n_rows))
 
     def encode_target(self, checked: CheckedTarget, sampling: Sampling, on: On) -> Encoded:
-        y = checked.values
+        y, times = checked.values, None
         check_events(y, sampling.weights)
-        whole, times = exposures(y, sampling), None
+        whole = exposures(y, sampling)
         rates = on.backend.asarray(rates_of(y, sampling, whole))
-        how: dict[str, Any] = {"centred": False, "backend": on.backend}
-        coding, moments = encode_moments(rates, dtypes.MAX_TOTAL_WEIGHT, **how)
+        most = dtypes.MAX_TOTAL_WEIGHT
+        coding, moments = encode_moments(rates, most, centred=False, backend=on.backend)
         if on.criterion.at_risk:
             rank = np.unique(y[:, 0], return_inverse=True)[1]
             times = np.stack([rank, y[:, 1], whole], axis=1).astype(np.int64)
@@ -149,8 +148,7 @@ class SurvivalForest(ensembles.BaseForest):
         """The cumulative hazard of rows: the mean over the trees of the Nelson-Aalen estimates of
         their leaves."""
         self._check_cause(cause)
-        grid, values = self._sums("cumulative_hazard", X, lambda steps: steps.hazard[:, cause - 1])
-        return values if return_array else _functions(grid, values, 0.0)
+        return self._curves("cumulative_hazard", X, return_array, cause)
 
     def predict_cumulative_incidence_function(
         self, X: Any, return_array: bool = False, cause: int = 1
@@ -160,21 +158,16 @@ class SurvivalForest(ensembles.BaseForest):
         and the survival function add up to one.
         """
         self._check_cause(cause)
-        grid, values = self._sums("cumulative_incidence", X, lambda steps: steps.fall[:, cause - 1])
-        return values if return_array else _functions(grid, values, 0.0)
+        return self._curves("cumulative_incidence", X, return_array, cause)
 
     def predict_survival_function(self, X: Any, return_array: bool = False) -> np.ndarray:
         """The probability that the event comes later than a time, by any cause: the mean over the
         trees of the Kaplan-Meier estimates of the rows' leaves."""
-        grid, sums = self._sums("survival", X, lambda steps: steps.fall.sum(axis=1))
-        values = np.maximum(1.0 - sums, 0.0)
-        return values if return_array else _functions(grid, values, 1.0)
+        return self._curves("survival", X, return_array)
 
-    def _sums(
-        self, curve: str, X: Any, change: Callable[[survival.Steps], np.ndarray]
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """The times of curves, and for each row the mean over the trees of the sums until then of
-        what changes at the steps of leaves."""
+    def _curves(self, curve: str, X: Any, return_array: bool, cause: int = 0) -> np.ndarray:
+        """For each row the mean over the trees of the sums, until each time, of what changes at
+        the steps of leaves by a cause; 0: by all."""
         check_is_fitted(self)
         model = fit_scope.snapshot(self)
         if not model._rows_.codes.shape[1]:
@@ -186,9 +179,17 @@ class SurvivalForest(ensembles.BaseForest):
 
         def stage(forest: Forest, table: Any, backend: Backend) -> np.ndarray:
             steps = model._steps_
-            return survival.curves(forest, steps, table, grid, backend, change(steps))
+            changes = steps.hazard if curve == "cumulative_hazard" else steps.fall
+            change = changes[:, cause - 1] if cause else changes.sum(axis=1)
+            return survival.curves(forest, steps, table, grid, backend, change)
 
-        return grid, arrays.to_host(model._walk(X, stage))
+        values: np.ndarray = arrays.to_host(model._walk(X, stage))
+        values = values if cause else np.maximum(1.0 - values, 0.0)
+        if return_array:
+            return values
+        before, functions = 0.0 if cause else 1.0, np.empty(len(values), object)
+        functions[:] = [survival.StepFunction(grid, row, before) for row in values]
+        return functions
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -244,13 +245,6 @@ SurvivalForest._tree = SurvivalTree
 def by_cause(risks: Any) -> Any:
     """Risks [N, K] of K causes; of one cause [N]."""
     return risks[:, 0] if risks.shape[1] == 1 else risks
-
-
-def _functions(grid: np.ndarray, values: np.ndarray, before: float) -> np.ndarray:
-    """The rows of values f64[N, G] at the times of the grid as functions of time."""
-    functions = np.empty(len(values), object)
-    functions[:] = [survival.StepFunction(grid, row, before) for row in values]
-    return functions
 
 
 def exposures(y: np.ndarray, sampling: Sampling) -> np.ndarray:

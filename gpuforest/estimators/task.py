@@ -59,22 +59,18 @@ class Task:
 
     fewest_rows : rows that a score of predictions needs
     out_of_bag_word : what a warning calls the estimates
+    check : the target of so many rows; a ValueError if it has something wrong
+    encode_target : the target as integers
+    scorer : a function that scores predictions f64[n, n_values] of targets [n, n_outputs]
+    judged : the attributes that follow from predictions out of bag f64[N, n_values]
     """
 
     fewest_rows = 1
     out_of_bag_word = "OOB"
-
-    def check(self, y: Any, n_rows: int, on: On) -> CheckedTarget:
-        """The target of n_rows rows; a ValueError if it has something wrong."""
-        raise NotImplementedError
-
-    def encode_target(self, checked: CheckedTarget, sampling: Sampling, on: On) -> Encoded:
-        """The target as integers."""
-        raise NotImplementedError
-
-    def scorer(self, checked: CheckedTarget) -> Score:
-        """A function that scores predictions f64[n, n_values] of the targets [n, n_outputs]."""
-        raise NotImplementedError
+    check: Callable[[Any, int, On], CheckedTarget]
+    encode_target: Callable[[CheckedTarget, Sampling, On], Encoded]
+    scorer: Callable[[CheckedTarget], Score]
+    judged: Callable[[TrainingPlan, Forest, np.ndarray], dict[str, Any]]
 
     def tree_score(self, checked: CheckedTarget) -> Score:
         """A function that scores a tree's predictions for rows of these numbers; higher is
@@ -109,10 +105,6 @@ class Task:
     def predicting(self, forest: Forest) -> Forest:
         """The forest whose predictions `judged` takes."""
         return forest
-
-    def judged(self, plan: TrainingPlan, forest: Forest, means: np.ndarray) -> dict[str, Any]:
-        """The attributes that follow from predictions out of bag f64[N, n_values]."""
-        raise NotImplementedError
 
 
 class Classes(Task):

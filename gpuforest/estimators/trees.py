@@ -132,14 +132,13 @@ class SingleTree(BaseTrees):
         target = host_target(checked)
         y = np.asarray(arrays.to_host(y)).reshape(target.shape if target.shape[1] > 1 else -1)
         folds = self._folds(target, weights, seed)
-        params = self.get_params(deep=False)
-        params |= {"ccp_alpha": 0.0, "random_state": seed, "backend": backend.name}
-        trials = []
+        other, trials = {"ccp_alpha": 0.0, "random_state": seed, "backend": backend.name}, []
+        tree = type(self)(**self.get_params(deep=False) | other)
         for grow, test in folds:
             w, other_w = (None if weights is None else weights[rows] for rows in (grow, test))
             with warnings.catch_warnings():  # of the column the whole tree has warned
                 warnings.filterwarnings("ignore", ".* different values in ")
-                tree = type(self)(**params).fit(_rows(X, grow, backend), y[grow], w)
+                tree.fit(_rows(X, grow, backend), y[grow], w)
             leaves = tree._leaves(_rows(X, test, backend))
             trials.append(tree._trial(leaves, tree._numbers(checked)[test], other_w))
         tested = np.concatenate([test for _, test in folds])
@@ -156,24 +155,21 @@ class SingleTree(BaseTrees):
         tree's splits go at `alphas` f64[m]."""
         splits = np.sort(alphas[~is_leaf(self.forest_.nodes)])
         n_leaves = len(splits) - np.searchsorted(splits, ccp_alphas, side="right") + 1
-        errors, std_errors = curve
-        alpha = float(ccp_alphas[pruning.choose(errors, std_errors, rule)])
-        curve_ = Bunch(
-            ccp_alphas=ccp_alphas, n_leaves=n_leaves, errors=errors, std_errors=std_errors
-        )
-        self._cut(alphas > alpha, ccp_alpha_=alpha, pruning_curve_=curve_)
+        errors, std = curve
+        alpha = float(ccp_alphas[pruning.choose(errors, std, rule)])
+        known = Bunch(ccp_alphas=ccp_alphas, n_leaves=n_leaves, errors=errors, std_errors=std)
+        self._cut(alphas > alpha, ccp_alpha_=alpha, pruning_curve_=known)
 
     def _cut(self, keep: np.ndarray, **learned: Any) -> None:
         """Keep some splits, bool[m], and what was learned; forget what followed from the others.
         All at once, because an interrupt may come."""
         learned["forest_"] = pruning.cut(self.forest_, keep, self._criterion, self._signs())
-        before = vars(self).items()
         followed = ("tree_", "feature_importances_")
-        self.__dict__ = {n: v for n, v in before if n not in followed} | learned
+        self.__dict__ = {n: v for n, v in vars(self).items() if n not in followed} | learned
 
     def _leaves(self, X: Any) -> np.ndarray:
         """The leaf that each row reaches, i64[N], on the host."""
-        return np.asarray(arrays.to_host(self._walk(X, prediction.apply)))[:, 0]
+        return np.asarray(arrays.to_host(self.apply(X)))
 
     def _trial(self, leaves: np.ndarray, numbers: np.ndarray, weights: np.ndarray | None) -> Trial:
         """The losses at the tree's nodes of test rows that reach these leaves; see `_numbers`."""
@@ -189,23 +185,22 @@ class SingleTree(BaseTrees):
                 f"y has {target.shape[1]} outputs, but the tree was fitted to {self.n_outputs_}: "
                 "pass as many"
             )
-        if checked.classes is None:
-            return target
-        coding, columns = self.forest_.coding, []
-        for labels, learnt, column in zip(
-            checked.classes, coding.several or [self.classes_], target.T, strict=True
-        ):
+        for k, labels in enumerate(checked.classes or ()):
+            learnt = self.forest_.coding.several[k] if self.n_outputs_ > 1 else self.classes_
             number = {label: code for code, label in enumerate(learnt.tolist())}
             codes = np.array([number.get(label, -1) for label in labels.tolist()])
-            columns.append(codes[column])
-        return np.stack(columns, axis=1)
+            target[:, k] = codes[target[:, k]]
+        return target
 
     def _folds(
         self, target: np.ndarray, weights: np.ndarray | None, seed: int
     ) -> list[tuple[np.ndarray, np.ndarray]]:
         """Numbers of the rows that grow the tree of each fold, and of the rows that test it."""
-        is_classes, rows = self.forest_.coding.is_classes, np.arange(len(target))
-        folds = self.ccp_cv
+        is_classes, folds, rows = (
+            self.forest_.coding.is_classes,
+            self.ccp_cv,
+            np.arange(len(target)),
+        )
         if isinstance(folds, Integral):
             if weights is not None:  # rows of no weight are as if they were not there
                 rows = np.flatnonzero(weights)
