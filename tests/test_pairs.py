@@ -15,7 +15,7 @@ from engine import same_forest
 from paths import has_numba
 
 from gpuforest.common import progress
-from gpuforest.estimators import tuning
+from gpuforest.estimators import out_of_bag
 
 pytestmark = [
     pytest.mark.skipif(not has_numba, reason="no numba here"),
@@ -57,7 +57,7 @@ def is_on_dask(kind, a, b):
 @pytest.fixture(autouse=True)
 def few_trees(monkeypatch):
     """Choices by rows out of bag look at few trees."""
-    monkeypatch.setattr(tuning, "FIRST_TREES", 4)
+    monkeypatch.setattr(out_of_bag, "FIRST_TREES", 4)
 
 
 @cache

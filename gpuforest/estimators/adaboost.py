@@ -21,7 +21,8 @@ from gpuforest.core.forest import Forest, joined
 from gpuforest.core.target import CheckedTarget
 from gpuforest.data.arrays import in_kind_of, is_on_device, to_host
 from gpuforest.data.binned import FitInput
-from gpuforest.estimators import ensembles, fit_scope, foreign, params, predictors
+from gpuforest.estimators import ensembles, fit_scope, foreign, params
+from gpuforest.estimators.base import Classifier, Regressor
 from gpuforest.estimators.plan import TrainingPlan
 from gpuforest.estimators.prepare import prepare
 from gpuforest.estimators.settings import Settings, check_some_weight, row_weights_of, rules_of
@@ -179,7 +180,7 @@ def reached(tree: Forest, plan: TrainingPlan) -> Iterator[tuple[slice, np.ndarra
 
 @foreign.or_sklearn("_weight_boosting", f"{MEMBERS} decision_function staged_decision_function")
 @params.parameters(params.ADABOOST, {"loss": None}, params.OF_ADABOOST)
-class AdaBoostClassifier(AdaBoost, predictors.Classifier):
+class AdaBoostClassifier(AdaBoost, Classifier):
     """AdaBoost for classes: SAMME, with any number of classes.
 
     Each round grows a tree, a stump by default, from all rows. Rows that it misclassifies weigh
@@ -268,7 +269,7 @@ class AdaBoostClassifier(AdaBoost, predictors.Classifier):
 
 @foreign.or_sklearn("_weight_boosting", MEMBERS)
 @params.parameters(params.ADABOOST, params.OF_ADABOOST, params.NO_CLASSES)
-class AdaBoostRegressor(AdaBoost, predictors.Regressor):
+class AdaBoostRegressor(AdaBoost, Regressor):
     """AdaBoost for real numbers: AdaBoost.R2.
 
     Each round draws N of the N rows, by their weights and with replacement, and grows a tree from

@@ -1,4 +1,4 @@
-"""The base class of all estimators: it runs the stages of a fit and keeps their results."""
+"""The base classes of estimators: they run the stages of a fit, keep their results and predict."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
+from array_api_compat import array_namespace
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.backends.base import Backend
@@ -22,15 +24,15 @@ from gpuforest.core.model import Model, is_public
 from gpuforest.core.rules import Sampling
 from gpuforest.data import arrays, validation
 from gpuforest.data.binned import FitInput
-from gpuforest.estimators import bases, capabilities, explain_methods, fit_scope, settings
+from gpuforest.estimators import bases, capabilities, fit_scope, methods, settings
 from gpuforest.estimators.memory import estimate_memory
-from gpuforest.estimators.out_of_bag import learned
+from gpuforest.estimators.out_of_bag import learned, n_trees_of, tuned
 from gpuforest.estimators.plan import TrainingPlan
 from gpuforest.estimators.prepare import prepare
-from gpuforest.estimators.task import Task
-from gpuforest.estimators.tuning import n_trees_of, tuned
+from gpuforest.estimators.task import CLASSES, NUMBERS, Task
 from gpuforest.explain import model_facts
 from gpuforest.explain.importances import impurity_importances
+from gpuforest.growing import predict as prediction
 from gpuforest.growing.edges import bin_matrix
 from gpuforest.growing.grow import grow
 
@@ -272,12 +274,9 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
         write_model(self._model(), path)
 
     _estimate_memory = estimate_memory
-    shap_values = explain_methods.shap_values
-    shap_interaction_values = explain_methods.shap_interaction_values
-    to_shap = explain_methods.to_shap
-    report = explain_methods.report
-    expected_value_ = property(explain_methods.expected_value_)
-    expected_value = explain_methods.expected_value
+    shap_values, shap_interaction_values = methods.shap_values, methods.shap_interaction_values
+    to_shap, report, expected_value = methods.to_shap, methods.report, methods.expected_value
+    expected_value_ = property(methods.expected_value_)
 
     def to_sklearn(self) -> Any:
         """The same model as a fitted estimator of scikit-learn, see `gpuforest.export.sklearn`."""
@@ -331,6 +330,99 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
         tags.input_tags.allow_nan = tags.input_tags.sparse = True
         tags.target_tags.multi_output = self._takes_outputs
         return tags
+
+
+def score(self: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+    """How good `predict(X)` is: the accuracy for classes, R^2 for real numbers.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,), the true targets
+    sample_weight : array-like of shape (n_samples,), default=None
+
+    Returns
+    -------
+    float
+    """
+    metric = accuracy_score if isinstance(self, bases.ClassifierMixin) else r2_score
+    y, predicted, weight = (arrays.to_host(a) for a in (y, self.predict(X), sample_weight))
+    return float(metric(y, predicted, sample_weight=weight))
+
+
+class Classifier(bases.ClassifierMixin, BaseTrees):
+    """Adds class targets."""
+
+    voting: str = "soft"
+    classes_: Any
+    n_classes_: Any
+    score = score
+    _task = CLASSES
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = tags.target_tags.multi_output
+        return tags
+
+    def predict(self, X: Any) -> Any:
+        """The class of the highest mean probability; the first among equals.
+
+        Returns
+        -------
+        Array of shape (n_samples,) or (n_samples, n_outputs), of the dtype of `classes_` and
+        of the kind of X: where X is on a GPU, a result on it; but strings and several outputs
+        are in a NumPy array always
+
+        Raises
+        ------
+        ValueError
+            Other features than in training, infinities, no numbers; X on another GPU
+            than the current one.
+        """
+        return self._walk(X, prediction.predict_classes)
+
+    def predict_proba(self, X: Any) -> Any:
+        """Mean over the trees of the class proportions in the leaves, or of their votes.
+
+        Returns
+        -------
+        float64 array of shape (n_samples, n_classes), in the order of `classes_`, or a list
+        of them, one for each of several outputs; on a GPU where X is on one
+        """
+        model = fit_scope.snapshot(self)
+        shares, coding = model._walk(X, prediction.predict), model.forest_.coding
+        return coding.split(shares) if coding.several else shares
+
+    def predict_log_proba(self: Any, X: Any) -> Any:
+        """The logarithm of `predict_proba(X)`, -inf where that is 0.
+
+        Returns
+        -------
+        float64 array of shape (n_samples, n_classes), or a list of them; on a GPU where X is
+        on one
+        """
+        shares = self.predict_proba(X)
+        with np.errstate(divide="ignore"):
+            if isinstance(shares, list):
+                return [array_namespace(f).log(f) for f in shares]
+            return array_namespace(shares).log(shares)
+
+    def _keep(self, forest: Forest, plan: TrainingPlan | None = None) -> None:
+        super()._keep(forest, plan)
+        coding = forest.coding
+        self.classes_ = list(coding.several) if coding.several else coding.classes
+        self.n_classes_ = [len(c) for c in coding.several] or len(self.classes_)
+
+
+class Regressor(bases.RegressorMixin, BaseTrees):
+    """Adds real targets."""
+
+    score = score
+    _task = NUMBERS
+
+    def predict(self, X: Any) -> Any:
+        """What the trees predict together, where X is."""
+        values = self._walk(X, prediction.predict)
+        return values[:, 0] if self.n_outputs_ == 1 else values
 
 
 def grown_settings(estimator: Any) -> settings.Settings:

@@ -21,8 +21,8 @@ from gpuforest.common.imports import deferred
 from gpuforest.core.forest import Forest
 from gpuforest.data.arrays import to_host
 from gpuforest.data.binned import FitInput
-from gpuforest.estimators import bases, boosting_fit, fit_scope, params, predictors, presets
-from gpuforest.estimators.base import BaseTrees
+from gpuforest.estimators import bases, boosting_fit, fit_scope, params, presets
+from gpuforest.estimators.base import BaseTrees, Classifier
 from gpuforest.estimators.prepare import prepare_rounds
 from gpuforest.estimators.settings import Settings
 from gpuforest.estimators.task import CLASSES, NUMBERS
@@ -253,7 +253,7 @@ class HistGradientBoostingClassifier(bases.ClassifierMixin, HistGradientBoosting
         """Probabilities of the classes, float64 array of shape (n_samples, n_classes)."""
         return self._predictions(self._raw_predict(X))
 
-    predict_log_proba = predictors.Classifier.predict_log_proba
+    predict_log_proba = Classifier.predict_log_proba
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Raw predictions: log odds of the second of two classes, float64 array of shape

@@ -16,8 +16,8 @@ from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common import hashing
 from gpuforest.core.target import CheckedTarget
 from gpuforest.data import arrays
-from gpuforest.estimators import foreign, forest_methods, predictors, settings, task, tuning
-from gpuforest.estimators.base import BaseTrees, grown_settings
+from gpuforest.estimators import foreign, methods, out_of_bag, settings, task
+from gpuforest.estimators.base import BaseTrees, Classifier, Regressor, grown_settings
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
 from gpuforest.explain.paths import decision_paths, one_tree
 from gpuforest.growing import predict as prediction
@@ -47,6 +47,10 @@ class BaseForest(BaseTrees):
     oob_parameters_: Bunch
     bootstrap: bool
     class_weight: Any
+    categorical_features: Any
+    min_category_frequency: int
+    categorical_split: str
+    memory_limit: int | str | None
     n_jobs: int | None
 
     @property
@@ -79,7 +83,7 @@ class BaseForest(BaseTrees):
             chosen = tuple(name for name in settings.PAIR if asked.get(name) == words[name])
             known = signature(type(self)).parameters
             shared |= {name: known[name].default for name in chosen}
-            shared |= {"by_error": chosen, "trial_trees": tuning.FIRST_TREES}
+            shared |= {"by_error": chosen, "trial_trees": out_of_bag.FIRST_TREES}
         return replace(super()._settings(), **shared)
 
     @property
@@ -159,17 +163,16 @@ def drawn_features(self: Any) -> list[np.ndarray]:
     return [np.arange(F)] * T if allowed is None else [np.flatnonzero(row) for row in allowed]
 
 
-class ForestClassifier(BaseForest, predictors.Classifier):
+class ForestClassifier(BaseForest, Classifier):
     """Many trees for classes."""
 
     _tree, _takes_outputs = DecisionTreeClassifier, True
     oob_decision_function_: np.ndarray
     unbiased_importances: bool = False
     _keeps_draws = True
-    proximity, neighbours = forest_methods.proximity, forest_methods.neighbours
-    predict_set = forest_methods.predict_set
-    unbiased_feature_importances_ = property(forest_methods.unbiased_feature_importances_)
-    estimators_samples_ = property(forest_methods.estimators_samples_)
+    proximity, neighbours, predict_set = methods.proximity, methods.neighbours, methods.predict_set
+    unbiased_feature_importances_ = property(methods.unbiased_feature_importances_)
+    estimators_samples_ = property(methods.estimators_samples_)
 
     def _validate_y_class_weight(
         self, y: np.ndarray, sample_weight: np.ndarray | None
@@ -191,18 +194,18 @@ def fewest_rows(self: Any) -> int | float:
     return grown_settings(self).min_samples_leaf
 
 
-class ForestRegressor(BaseForest, predictors.Regressor):
+class ForestRegressor(BaseForest, Regressor):
     """Many trees for real numbers."""
 
     _tree, _takes_outputs = DecisionTreeRegressor, True
     oob_prediction_: np.ndarray
     unbiased_importances: bool = False
     _keeps_draws = True
-    proximity, neighbours = forest_methods.proximity, forest_methods.neighbours
-    unbiased_feature_importances_ = property(forest_methods.unbiased_feature_importances_)
-    estimators_samples_ = property(forest_methods.estimators_samples_)
-    predict, predict_interval = forest_methods.predict, forest_methods.predict_interval
-    _products_ = cached_property(forest_methods.products_of)
+    proximity, neighbours = methods.proximity, methods.neighbours
+    unbiased_feature_importances_ = property(methods.unbiased_feature_importances_)
+    estimators_samples_ = property(methods.estimators_samples_)
+    predict, predict_interval = methods.predict, methods.predict_interval
+    _products_ = cached_property(methods.products_of)
 
 
 class UnsupervisedForest(BaseForest):
@@ -212,7 +215,7 @@ class UnsupervisedForest(BaseForest):
     _splitter = "random"
     criterion = "squared_error"
     _task, _family = task.NO_TARGET, "isolation"
-    estimators_samples_ = property(forest_methods.estimators_samples_)
+    estimators_samples_ = property(methods.estimators_samples_)
 
     def fit(  # type: ignore[override]  # rows that belong together are no matter here
         self, X: Any, y: Any = None, sample_weight: Any = None

@@ -1,20 +1,226 @@
-"""Results of a fit from the rows out of bag: scores, predictions, importances; trees that judge."""
+"""What rows out of bag tell a fit: how many trees grow, how many features their splits try and how
+many rows their leaves have; scores, predictions and importances; and the trees that judge."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Bunch
 
 from gpuforest.common import progress
 from gpuforest.core.forest import Forest
 from gpuforest.core.rules import Sampling
-from gpuforest.estimators.plan import TrainingPlan
+from gpuforest.estimators.plan import Pair, TrainingPlan
+from gpuforest.estimators.settings import PAIR, features_tried
 from gpuforest.estimators.task import Task
-from gpuforest.estimators.tuning import as_bunch
 from gpuforest.explain.importances import unbiased_importances
-from gpuforest.explain.oob import Curve, OutOfBag, curve_points
+from gpuforest.explain.oob import Curve, Error, Loss, OutOfBag, change, curve_points
+from gpuforest.growing.grow import keeping_scratch
+
+# The fewest trees: tuneRF tries 50, and this is a point of every curve. Errors of fewer trees
+# fall fast, and differ by chance.
+FIRST_TREES = 48
+IMPROVEMENT = 0.05  # of the error, as a part of it: tuneRF's
+# The candidates of both numbers
+SHARES, LEAVES = ("sqrt", 1 / 3, 1 / 2, 3 / 4, None), (1, 2, 5, 10, 20)
+
+
+Tuned = tuple[TrainingPlan, list[Forest], int, dict[str, Any]]
+
+
+def tuned(plan: TrainingPlan, task: Task, waves: list[Forest], n_trees: int) -> Tuned:
+    """The plan after errors out of bag have chosen what the settings leave to them, the waves that
+    have grown, the number of trees, and the attributes that the fit has learned. The trees of
+    `waves` have grown before."""
+    asked, learned = plan.settings, dict[str, Any]()
+    converges = asked.n_estimators == "auto"
+    if not (asked.by_error or converges) or (n_trees_of(waves) == n_trees and plan.blocks is None):
+        return plan, waves, n_trees, learned
+    plan = replace(plan, training=keeping_scratch(plan.training))
+    error, first_waves = task.error(plan.checked, plan.sample()), list[Forest]()
+    evaluation = plan.evaluation
+    if asked.by_error:
+        if "min_samples_leaf" in asked.by_error:
+            with_features = "max_features" in asked.by_error
+            trials = tune_leaves(evaluation, task.loss(plan), with_features)
+            names: tuple[str, ...] = PAIR
+        else:
+            trials, names = tune_features(evaluation, error), asked.by_error
+        kept = "oob_parameters_" if names == PAIR else "oob_max_features_"
+        learned[kept] = trials.tried(*names)
+        evaluation, first_waves = trials.plan, trials.waves
+    if converges:
+        limits = asked.oob_tol, asked.max_estimators
+        first_waves, curve = grow_until_converged(evaluation, error, *limits, first_waves)
+        learned["oob_curve_"] = as_bunch(curve, "n_estimators")
+        n_trees = n_trees_of(first_waves)
+    if plan.blocks is not None:  # the trees so far judge, and the forest has none of them
+        if converges:
+            judges = evaluation.finish(first_waves, 0)
+            learned["_judges_"] = judges, evaluation.training.sampling
+        return plan.with_tuned(evaluation.pair), waves, n_trees, learned
+    if converges or (not waves and n_trees >= FIRST_TREES):
+        waves = first_waves
+    return evaluation, waves, n_trees, learned
+
+
+def n_trees_of(waves: list[Forest]) -> int:
+    """The trees of all waves."""
+    return sum(wave.n_trees for wave in waves)
+
+
+class Trials:
+    """Forests of `FIRST_TREES` trees from the same bags, which differ in two numbers.
+
+    measure : returns the error of finished trees; gets an empty OutOfBag and these trees
+    errors : of all pairs of numbers that were tried
+    plan, waves : of the pair of the least error; ties go to the least pair
+    """
+
+    def __init__(
+        self, plan: TrainingPlan, measure: Callable[[OutOfBag, list[Forest]], float]
+    ) -> None:
+        self.errors: dict[Pair, float] = {}
+        self.plan, self.waves = plan, list[Forest]()
+        self._measure, self._rows = measure, plan.sample()
+
+    def error(self, pair: Pair) -> float:
+        """The error of these numbers, which are tried once."""
+        if pair not in self.errors:
+            plan = self.plan.with_tuned(pair)
+            waves = plan.grow(0, FIRST_TREES)
+            oob = OutOfBag(plan.training, plan.backend, self._rows)
+            error = self._measure(oob, _finished(plan, waves))
+            if not self.waves or (error, pair) < (self.errors[self.plan.pair], self.plan.pair):
+                self.plan, self.waves = plan, waves
+            self.errors[pair] = error
+        return self.errors[pair]
+
+    def tried(self, *names: str) -> Bunch:
+        """The tried pairs, ascending: the numbers of these names i64[n], and errors f64[n]."""
+        pairs, errors = zip(*sorted(self.errors.items()), strict=True)
+        columns = dict(zip(PAIR, np.array(pairs, np.int64).T, strict=True))
+        return Bunch(**{name: columns[name] for name in names}, error=np.array(errors, np.float64))
+
+    def downhill(self, pairs: list[Pair], start: Pair) -> Pair:
+        """The one of these pairs at which steps up, or else down, no longer lower the error."""
+        for step in (1, -1):
+            at = begin = pairs.index(start)
+            while 0 <= at + step < len(pairs):
+                if not self.error(pairs[at + step]) < self.error(pairs[at]):
+                    break
+                at += step
+            if at != begin:
+                return pairs[at]
+        return start
+
+
+def tune_features(plan: TrainingPlan, error: Error) -> Trials:
+    """The number of features tried that gives the least out-of-bag error, in the manner of
+    Breiman and Cutler's tuneRF (in R's randomForest).
+
+    From the number that `plan` has it is halved for as long as that lowers the error of
+    `FIRST_TREES` trees by `IMPROVEMENT`, then doubled.
+    """
+
+    def measure(oob: OutOfBag, forests: list[Forest]) -> float:
+        ((_, found),) = oob.follow(forests, [FIRST_TREES], error)
+        return found
+
+    trials, (start, leaf) = Trials(plan, measure), plan.pair
+    least = trials.error((start, leaf))
+    for halves in (True, False):
+        n_tried = start
+        while True:
+            other = -(-n_tried // 2) if halves else min(2 * n_tried, plan.training.n_features)
+            if other == n_tried or not trials.error((other, leaf)) < least * (1 - IMPROVEMENT):
+                break
+            n_tried, least = other, trials.error((other, leaf))
+    return trials
+
+
+def tune_leaves(plan: TrainingPlan, loss: Loss, with_features: bool) -> Trials:
+    """The fewest rows of a leaf that give the least out-of-bag loss; and the features tried.
+
+    First the rows of a leaf and then the features step along their candidates, up or else down, for
+    as long as the loss falls. It is extrapolated to infinitely many trees: with few trees, small
+    leaves would seem worse than they are in a forest.
+    """
+
+    def measure(oob: OutOfBag, forests: list[Forest]) -> float:
+        # a loss of a + b / n at n trees: a, from both halves of the trees, because that varies less
+        oob.add(forests, FIRST_TREES // 2)
+        sums, counts = (np.array(total) for total in oob.on_host())
+        oob.add(forests, FIRST_TREES)
+        all_sums, all_counts = oob.on_host()
+        halves = loss(sums, counts), loss(all_sums - sums, all_counts - counts)
+        return 2 * loss(all_sums, all_counts) - sum(halves) / 2
+
+    training = plan.training
+    trials, n_tried = Trials(plan, measure), training.rules.n_tried
+    most = training.sampling.n_counted // 2
+    leaves = sorted({plan.pair[1], *(n for n in LEAVES if n == 1 or n <= most)})
+    shares = SHARES if with_features else ()
+    numbers = sorted({n_tried, *(features_tried(share, training.n_features) for share in shares)})
+    pair = plan.pair
+    trials.error(pair)  # there may be no other
+    pair = trials.downhill([(pair[0], leaf) for leaf in leaves], pair)
+    trials.downhill([(n_tried, pair[1]) for n_tried in numbers], pair)
+    return trials
+
+
+def grow_until_converged(
+    plan: TrainingPlan, error: Error, tol: float, max_trees: int, first_waves: list[Forest]
+) -> tuple[list[Forest], Curve]:
+    """Grow trees until the out-of-bag error has converged.
+
+    The error is computed at each of `curve_points` from `FIRST_TREES` on: it has converged
+    when over the last half of the trees it lay within `tol`. An error of a + b / n at n trees
+    is then at most `tol` above the error of any number of trees.
+
+    first_waves : the first `FIRST_TREES` of the trees, where they grew before
+    """
+    oob, points = OutOfBag(plan.training, plan.backend, plan.sample()), curve_points(max_trees)
+    grown: list[Forest] = []
+    curve: Curve = []
+    for end in (n for n in points if n >= min(FIRST_TREES, max_trees)):
+        begin = oob.n_trees
+        with progress.counting_on(begin, max_trees):
+            is_there = first_waves and end == FIRST_TREES
+            waves = first_waves if is_there else plan.grow(begin, end)
+        grown += waves
+        passed = [n for n in points if begin < n <= end]
+        curve += oob.follow(_finished(plan, waves, begin), passed, error, begin)
+        if change(curve) <= tol:
+            break
+    else:
+        warnings.warn(
+            f"the out-of-bag error has not converged: over the last half of max_estimators="
+            f"{max_trees} trees it changed by {change(curve):.2g}, more than oob_tol={tol}. "
+            "Raise either",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return grown, curve
+
+
+def _finished(plan: TrainingPlan, waves: list[Forest], first: int = 0) -> list[Forest]:
+    """The waves as they predict; they need not be merged for errors. `first`: the number of the
+    first tree."""
+    begin = accumulate((wave.n_trees for wave in waves), initial=first)
+    return [plan.finish([wave], n) for wave, n in zip(waves, begin, strict=False)]
+
+
+def as_bunch(curve: Curve, name: str) -> Bunch:
+    """Numbers i64[n] under this name, and errors f64[n]."""
+    numbers, errors = zip(*curve, strict=True)
+    return Bunch(**{name: np.array(numbers, np.int64), "error": np.array(errors, np.float64)})
 
 
 def learned(

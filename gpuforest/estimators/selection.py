@@ -359,4 +359,4 @@ def _binned(forest: Any, X: Any, y: Any, seed: int) -> BinnedData:
             sample_weight=None, feature_names=names, seed=seed, dtype=np.dtype(np.float32), **how,
         )  # fmt: skip
 
-    return run_on_backend(work, **forest._chosen(X))  # type: ignore[no-any-return]
+    return run_on_backend(work, **forest._chosen(X))

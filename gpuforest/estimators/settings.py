@@ -490,7 +490,7 @@ def weigh_draws(
         raise ValueError(f"class_weight with {sampling.n_draws} draws a tree: lower max_samples")
     chances = None if user is None else near_one(user)
     if factors is not None:
-        factors = np.where(factors > 0, factors, factors.max())  # others are never drawn
+        factors = np.where(factors > 0, factors, factors.max())  # rows of 0 are never drawn
         if not (np.array_equal(factors, np.round(factors)) and factors.max() <= room):
             shift = room.bit_length() - 1 - math.frexp(factors.max())[1]
             factors = np.maximum(np.round(np.ldexp(factors, shift)), 1)

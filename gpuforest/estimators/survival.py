@@ -18,7 +18,7 @@ from gpuforest.core.rules import Sampling
 from gpuforest.core.target import CheckedTarget
 from gpuforest.data import arrays
 from gpuforest.data.survival import check_survival
-from gpuforest.estimators import ensembles, fit_scope, forest_methods, params, trees
+from gpuforest.estimators import ensembles, fit_scope, methods, params, trees
 from gpuforest.estimators.plan import TrainingPlan
 from gpuforest.estimators.task import Encoded, On, Task, scored
 from gpuforest.explain import importances, oob, quantile_forest, survival
@@ -95,8 +95,8 @@ class SurvivalForest(ensembles.BaseForest):
     oob_prediction_: np.ndarray
     low_memory: bool
     _rows_: quantile_forest.TrainingRows  # whose targets are [time, cause of the event or 0]
-    proximity, neighbours = forest_methods.proximity, forest_methods.neighbours
-    estimators_samples_ = property(forest_methods.estimators_samples_)
+    proximity, neighbours = methods.proximity, methods.neighbours
+    estimators_samples_ = property(methods.estimators_samples_)
     _keeps_draws = True
     min_samples_leaf_ = property(ensembles.fewest_rows)
 

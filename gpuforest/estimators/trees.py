@@ -24,9 +24,8 @@ from gpuforest.core.target import CheckedTarget
 from gpuforest.data import arrays, validation
 from gpuforest.data.binned import FitInput
 from gpuforest.estimators import params
-from gpuforest.estimators.base import BaseTrees
+from gpuforest.estimators.base import BaseTrees, Classifier, Regressor
 from gpuforest.estimators.plan import TrainingPlan
-from gpuforest.estimators.predictors import Classifier, Regressor
 from gpuforest.estimators.task import On, host_target
 from gpuforest.explain import paths, pruning
 from gpuforest.explain.pruning import Trial

@@ -12,7 +12,7 @@ from sklearn.metrics import accuracy_score, r2_score
 import gpuforest as gf
 from gpuforest.backends.registry import get_backend
 from gpuforest.core.rules import Sampling
-from gpuforest.estimators.tuning import FIRST_TREES
+from gpuforest.estimators.out_of_bag import FIRST_TREES
 from gpuforest.explain import oob
 from gpuforest.explain.oob import curve_points
 from gpuforest.growing.bags import draw_bags

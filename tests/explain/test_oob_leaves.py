@@ -10,7 +10,7 @@ from sklearn.datasets import load_diabetes, load_iris, make_classification
 
 import gpuforest as gf
 from gpuforest.backends.registry import get_backend
-from gpuforest.estimators.tuning import FIRST_TREES
+from gpuforest.estimators.out_of_bag import FIRST_TREES
 from gpuforest.growing.bags import draw_bags
 from gpuforest.tools.cli.main import main
 
