@@ -26,10 +26,7 @@ def exp(x: np.ndarray) -> np.ndarray:
     x = np.minimum(np.maximum(x, -MOST), MOST)
     k = np.floor(x * LOG2_E + 0.5)
     rest = (x - k * LN2_HIGH) - k * LN2_LOW
-    series = np.zeros_like(rest) + FACTORIALS[-1]
-    for factor in FACTORIALS[-2::-1]:
-        series = series * rest + factor
-    return np.asarray(np.ldexp(series, k.astype(np.int32)))
+    return np.asarray(np.ldexp(np.polyval(FACTORIALS[::-1], rest), k.astype(np.int32)))
 
 
 def log(x: np.ndarray) -> np.ndarray:
@@ -38,11 +35,8 @@ def log(x: np.ndarray) -> np.ndarray:
     low = m * SQRT2 < 1.0
     m, e = np.where(low, 2.0 * m, m), e - low
     t = (m - 1.0) / (m + 1.0)
-    t2, series = t * t, np.zeros_like(t) + ATANH[-1]
-    for factor in ATANH[-2::-1]:
-        series = series * t2 + factor
     k = e.astype(np.float64)
-    return np.asarray(k * LN2_HIGH + (t * series + k * LN2_LOW))
+    return np.asarray(k * LN2_HIGH + (t * np.polyval(ATANH[::-1], t * t) + k * LN2_LOW))
 
 
 def log1p_exp(x: np.ndarray) -> np.ndarray:
@@ -50,9 +44,7 @@ def log1p_exp(x: np.ndarray) -> np.ndarray:
     small = exp(-np.abs(x))
     # ln(1 + u) by the series of atanh(u / (2 + u)) is exact for small u as well
     t = small / (2.0 + small)
-    t2, series = t * t, np.zeros_like(t) + 2.0 / 35
-    for i in range(16, -1, -1):
-        series = series * t2 + 2.0 / (2 * i + 1)
+    series = np.polyval([2.0 / (2 * i + 1) for i in range(17, -1, -1)], t * t)
     return np.asarray(np.maximum(x, 0.0) + t * series)
 
 

@@ -15,6 +15,7 @@ same formulas.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 Array = Any
@@ -58,51 +59,48 @@ def permute(xp: Any, keys: Array, positions: Array, n: int) -> Array:
     is a keyed bijection of [0, 2**w) (add, multiply by an odd number, fold the high bits into the
     low ones, eight times), walked along its cycle until it lands below n; docs/design.md says how
     uniform the orders are."""
-    bits = (n - 1).bit_length()
-    if bits == 0:
-        return (positions + keys) & 0
-    mask, shift = 2**bits - 1, (bits + 1) // 2
-    rounds = [hash_at(keys, PERMUTATION + r) for r in range(HASHES)]
 
-    def step(x: Array, rounds: list[Array]) -> Array:
-        for h in rounds:
-            x = ((x + (h & 0xFFFFFFFF)) * ((h >> 32) | 1)) & mask
-            x = x ^ (x >> shift)
-            x = ((x + ((h >> 16) & 0xFFFFFFFF)) * ((h >> 48) | 1)) & mask
-            x = x ^ (x >> shift)
-        return x
+    def step(x: Array, add: Array, multiply: Array, mask: int, shift: int) -> Array:
+        x = ((x + add) * multiply) & mask
+        return x ^ (x >> shift)
 
-    x = step(positions, rounds)
-    while bool(xp.any(outside := x >= n)):
-        again = [xp.broadcast_to(h, x.shape)[outside] for h in rounds]
-        x[outside] = step(x[outside], again)
-    return x
+    return _along_cycles(xp, step, positions, keys, _rounds(keys), n)
 
 
 def positions_of(xp: Any, keys: Array, elements: Array, n: int) -> Array:
     """Positions of elements in the random orders of range(n): the inverse of `permute`. Each step
     is undone; folding is its own inverse, because it folds at least half of the bits."""
+
+    def step(x: Array, add: Array, divide: Array, mask: int, shift: int) -> Array:
+        return ((x ^ (x >> shift)) * divide - add) & mask
+
+    rounds = [(add, _inverse(multiply)) for add, multiply in reversed(_rounds(keys))]
+    return _along_cycles(xp, step, elements, keys, rounds, n)
+
+
+def _rounds(keys: Array) -> list[tuple[Array, Array]]:
+    """What each round of the permutations of `keys` u64[S, 1] adds, and the odd factor."""
+    hashes = [hash_at(keys, PERMUTATION + r) for r in range(HASHES)]
+    pairs = [pair for h in hashes for pair in ((h, h >> 32), (h >> 16, h >> 48))]
+    return [(add & 0xFFFFFFFF, multiply | 1) for add, multiply in pairs]
+
+
+def _along_cycles(
+    xp: Any, step: Callable[..., Array], x: Array, keys: Array, rounds: list[Any], n: int
+) -> Array:
+    """Apply `step` by all rounds to x u64[S, P], and again where the results are not below n."""
     bits = (n - 1).bit_length()
     if bits == 0:
-        return (elements + keys) & 0
+        return (x + keys) & 0
     mask, shift = 2**bits - 1, (bits + 1) // 2
-    hashes = [hash_at(keys, PERMUTATION + r) for r in reversed(range(HASHES))]
-    rounds = [
-        (add & 0xFFFFFFFF, _inverse(multiply | 1))
-        for h in hashes
-        for add, multiply in ((h >> 16, h >> 48), (h, h >> 32))
-    ]
-
-    def step(x: Array, rounds: list[tuple[Array, Array]]) -> Array:
-        for add, divide in rounds:
-            x = x ^ (x >> shift)
-            x = (x * divide - add) & mask
-        return x
-
-    x = step(elements, rounds)
+    for add, factor in rounds:
+        x = step(x, add, factor, mask, shift)
     while bool(xp.any(outside := x >= n)):
-        again = [tuple(xp.broadcast_to(part, x.shape)[outside] for part in r) for r in rounds]
-        x[outside] = step(x[outside], again)
+        again, row = x[outside], xp.nonzero(outside)[0]
+        for add, factor in rounds:
+            of_row = (xp.take(part[:, 0], row, axis=0) for part in (add, factor))
+            again = step(again, *of_row, mask, shift)
+        x[outside] = again
     return x
 
 

@@ -62,9 +62,9 @@ def parallel_map(
     """`[function(item) for item in items]` on up to `n_threads` threads.
 
     done : called on the caller's thread with the number of finished items"""
-    items = list(items)
-    results: list[Any] = []
-    if n_threads <= 1 or len(items) <= 1:
+    items, results, stopped = list(items), list[Any](), threading.Event()
+    team = Team(1 + min(n_threads, len(items))) if min(n_threads, len(items)) > 1 else None
+    if team is None or team.n_threads == 1:
         for item in items:
             check_wanted()
             results.append(function(item))
@@ -72,29 +72,16 @@ def parallel_map(
                 done(len(results))
         return results
 
-    stopped = threading.Event()
-    waiting: SimpleQueue[int] = SimpleQueue()
-    finished: SimpleQueue[tuple[int, Any, BaseException | None]] = SimpleQueue()
-    for i in range(len(items)):
-        waiting.put(i)
-
-    def work(_: int) -> None:
+    def work(i: int) -> None:
         _thread.stopped = stopped
-        with contextlib.suppress(Empty):
-            while not stopped.is_set():
-                i = waiting.get_nowait()
-                try:
-                    finished.put((i, function(items[i]), None))
-                except BaseException as error:
-                    finished.put((i, None, error))
+        if not stopped.is_set():
+            results[i] = function(items[i])
 
     results = [None] * len(items)
     try:
-        if not start(work, min(n_threads, len(items))):
-            return parallel_map(function, items, 1, done)
+        ended = team.begin(work, len(items), helps=False)
         for n in range(1, len(items) + 1):
-            i, results[i], error = finished.get()
-            if error is not None:
+            if (error := ended.get()) is not None:
                 raise error
             if done is not None:
                 done(n)
@@ -103,6 +90,7 @@ def parallel_map(
         # after an exception, an interrupt too, what has not begun is dropped and what has
         # is not waited for: it writes to arrays that are never read
         stopped.set()
+        team.close()
 
 
 class Team:
@@ -141,12 +129,16 @@ class Team:
         if errors:
             raise errors[0]
 
-    def begin(self, function: Callable[[int], Any], n: int) -> SimpleQueue[BaseException | None]:
+    def begin(
+        self, function: Callable[[int], Any], n: int, helps: bool = True
+    ) -> SimpleQueue[BaseException | None]:
         """Have other threads call function(0), ..., function(n - 1), and do not wait. The queue
-        gets an error or None for each call that has ended."""
+        gets an error or None for each call that has ended.
+
+        helps : the caller works too, so the others leave its processor"""
         done: SimpleQueue[BaseException | None] = SimpleQueue()
         for i in range(n):
-            self._tasks.put((function, i, done, processor()))
+            self._tasks.put((function, i, done, processor() if helps else -1))
         return done
 
     @property

@@ -68,12 +68,8 @@ def say(text: str) -> None:
 def listening(listener: Listener | None = None) -> Iterator[dict[str, float]]:
     """Send reports to `listener`, and give a dict that fills with seconds by stage."""
     seconds: dict[str, float] = {}
-    token = _seconds.set(seconds)
-    try:
-        with heard_by(listener):
-            yield seconds
-    finally:
-        _seconds.reset(token)
+    with _with(_seconds, seconds), heard_by(listener):
+        yield seconds
 
 
 @contextmanager
