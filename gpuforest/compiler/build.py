@@ -8,7 +8,6 @@ import multiprocessing
 import os
 import sys
 import time
-from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from functools import partial
@@ -23,8 +22,6 @@ from gpuforest.compiler.families import TITLES, members, variants
 from gpuforest.compiler.objects import ALL
 from gpuforest.compiler.processors import Target, all_levels, native
 
-Keep = Callable[[str, list[bytes]], bool]  # saves a kernel's code for each target, if it can
-
 
 def compile_one(name: str, targets: list[Target], library: bool = True) -> list[bytes]:
     """The machine code of a kernel for each of the targets; see `machine_codes`."""
@@ -33,9 +30,9 @@ def compile_one(name: str, targets: list[Target], library: bool = True) -> list[
     return machine_codes(*variants()[name], targets, library)
 
 
-def compile_list(names: list[str], targets: list[Target], keep: Keep) -> bool:
+def compile_list(names: list[str], targets: list[Target], folder: Path | None) -> bool:
     """Compile kernels in this process, and keep each at once; False if one cannot be kept."""
-    return all(keep(name, compile_one(name, targets)) for name in names)
+    return all(keep(name, compile_one(name, targets), targets, folder) for name in names)
 
 
 def lists_of(names: list[str], n_processes: int) -> list[list[str]]:
@@ -48,10 +45,12 @@ def lists_of(names: list[str], n_processes: int) -> list[list[str]]:
     return [*lists.values()]
 
 
-def compile_some(names: list[str], targets: list[Target], keep: Keep, n_processes: int) -> bool:
+def compile_some(
+    names: list[str], targets: list[Target], folder: Path | None, n_processes: int
+) -> bool:
     """Compile kernels in up to n_processes processes; False if one cannot be kept."""
     lists = lists_of(names, n_processes)
-    work = partial(compile_list, targets=targets, keep=keep)
+    work = partial(compile_list, targets=targets, folder=folder)
     if min(n_processes, len(lists)) <= 1:
         return all(map(work, lists))
     spawn = multiprocessing.get_context("spawn")
@@ -75,13 +74,11 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def keep_here(name: str, codes: list[bytes]) -> bool:
-    """Keep a kernel's code for this machine in the folder of new kernels."""
-    return objects.write(name, *codes) is not None
-
-
-def keep_in(folder: Path, targets: list[Target], name: str, codes: list[bytes]) -> bool:
-    """Keep a kernel's code in a folder that a wheel will hold."""
+def keep(name: str, codes: list[bytes], targets: list[Target], folder: Path | None) -> bool:
+    """Keep a kernel's code for each target in a wheel's folder, or this machine's in the folder of
+    new kernels (None); False if it cannot be kept."""
+    if folder is None:
+        return objects.write(name, *codes) is not None
     for target, code in zip(targets, codes, strict=True):
         objects.save(folder / objects.file_of(name, target, code), name, code)
     return True
@@ -104,7 +101,7 @@ def warm_up(
         if families[0] not in held:
             return NOT_KEPT
         missing = [n for n in members(held, codes, target) if objects.read(n) is None]
-        if not compile_some(missing, [native()], keep_here, n_processes):
+        if not compile_some(missing, [native()], None, n_processes):
             return NOT_KEPT
         marks = [f"{ALL}-{family}" for family in held if codes != "uint16"]
         marks += [ALL] * (len(held) == len(TITLES) and codes is None)
@@ -116,9 +113,8 @@ def warm_up(
 
 def fill(folder: Path, targets: list[Target], n_processes: int) -> int:
     """Write all kernels for the targets to a folder; returns how many kernels these are."""
-    keep = partial(keep_in, folder, targets)
-    compile_some([*variants()], targets, keep, n_processes)
-    keep(ALL, [b""] * len(targets))
+    compile_some([*variants()], targets, folder, n_processes)
+    keep(ALL, [b""] * len(targets), targets, folder)
     return len(variants())
 
 

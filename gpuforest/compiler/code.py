@@ -56,13 +56,8 @@ class Later(BackendError):
 
 
 def function_of(name: str) -> Callable[[bytes], int]:
-    """The machine code of a kernel; it takes the numbers as bytes.
-
-    Raises
-    ------
-    BackendError : it is not compiled, and cannot be compiled here
-    Later : it is being compiled, and this is `not_waiting`
-    """
+    """The machine code of a kernel, which takes the numbers as bytes. Raises `BackendError` where
+    it cannot be compiled, and `Later` while it is being compiled and this is `not_waiting`."""
     function = on_disk(name)
     if function is None and not has_compiler():
         raise BackendError(f"the kernel {name} is not compiled for this machine: {EXTRA}")
@@ -95,7 +90,7 @@ def can_run() -> bool:
 
 def loaded(name: str, code: bytes, path: Path) -> Callable[[bytes], int] | None:
     """The function in a kernel's machine code; None if the system refuses to load the library."""
-    if not objects.is_library(code):
+    if objects.suffix_of(code) == ".o":
         return loaded_object(name, code)
     try:
         return FUNCTION((symbol_of(name), ctypes.CDLL(str(path.absolute()))))
@@ -120,12 +115,7 @@ def symbol_of(name: str) -> str:
 
 
 def compiled(name: str, *options: str) -> bytes:
-    """The machine code of a kernel, compiled by a process of its own, which takes some options.
-
-    Raises
-    ------
-    BackendError : it cannot be compiled here
-    """
+    """The machine code of a kernel, compiled by a process of its own, which takes some options."""
     process = build_process(name, *options)
     try:
         content, said = process.communicate()
@@ -150,12 +140,7 @@ def refused(status: int, said: bytes) -> BackendError:
 
 def built(name: str) -> bool:
     """Wait until a kernel is on disk, whichever process compiles it with its family. False if no
-    folder can be written to.
-
-    Raises
-    ------
-    BackendError : it cannot be compiled here
-    """
+    folder can be written to."""
     family, codes = families.family_of(name), families.bins_in(name) or "uint8"
     target = families.type_in(name, "target")
     while objects.read(name) is None:
@@ -193,11 +178,7 @@ def expect(family: str, target: str | None = None) -> None:
 
 def warm_up(family: str | None, n_jobs: int) -> tuple[int, int]:
     """Compile a family and shared kernels, or all; returns how many were missing, and how many
-    exist.
-
-    Raises
-    ------
-    BackendError : they cannot be compiled here, or not be kept"""
+    exist."""
     asked = [*families.TITLES] if family is None else [*{family: None, families.SHARED: None}]
     names = families.members(asked)
     missing = [name for name in names if objects.read(name) is None]

@@ -15,6 +15,8 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -99,24 +101,11 @@ class HelperLowering(NativeLowering):
         return True
 
 
-@register_pass(mutates_CFG=True, analysis_only=False)
-class KernelLowering(HelperLowering):
-    """As HelperLowering, for a kernel: its arrays do not overlap, so loops need not check."""
-
-    _name = "gpuforest_kernel_lowering"
-
-    def run_pass(self, state: Any) -> bool:
-        state.flags.noalias = True
-        return super().run_pass(state)
-
-
 class HelperCompiler(Compiler):
-    lowering = HelperLowering
-
     def define_pipelines(self) -> list[Any]:
         (manager,) = super().define_pipelines()
         manager.passes = [
-            (self.lowering if step is NativeLowering else step, text)
+            (HelperLowering if step is NativeLowering else step, text)
             for step, text in manager.passes
         ]
         manager._finalized = False
@@ -125,7 +114,11 @@ class HelperCompiler(Compiler):
 
 
 class KernelCompiler(HelperCompiler):
-    lowering = KernelLowering
+    """For a kernel: its arrays do not overlap, so loops need not check."""
+
+    def define_pipelines(self) -> list[Any]:
+        self.state.flags.noalias = True
+        return super().define_pipelines()
 
 
 # Releases of Numba with the inside that these classes know; others compile longer
@@ -160,54 +153,34 @@ def numba_type(spec: Spec, choice: Choice) -> Any:
         return types.NamedTuple([numba_type(f, choice) for f in spec.fields], spec.kind)
     if isinstance(spec, Optional):
         return numba_type(spec.inner, choice) if choice[spec.name] else types.none
-    dtype = spec.dtype_in(choice)
+    dtype = choice.get(spec.dtype, spec.dtype)
     scalar = getattr(types, dtype) if isinstance(dtype, str) else from_dtype(dtype_of(dtype))
     return types.Array(scalar, spec.ndim, "C") if spec.ndim else scalar
 
 
-class Words:
-    """The words of a kernel's arguments, which are read one after another."""
-
-    def __init__(self, builder: Any, address: Any) -> None:
-        self.builder, self.address, self.n = builder, address, 0
-
-    def next(self) -> Any:
-        at = self.builder.gep(self.address, [ir.IntType(32)(self.n)])
-        self.n += 1
-        return self.builder.load(at)
-
-    def value(self, context: Any, kind: Any) -> Any:
-        """The value of a Numba type."""
-        builder = self.builder
-        if isinstance(kind, types.NamedTuple):
-            return context.make_tuple(builder, kind, [self.value(context, t) for t in kind.types])
-        if isinstance(kind, types.Array):
-            return self.array(context, kind)
-        if kind is types.none:
-            return context.get_dummy_value()
-        word = self.next()
-        if isinstance(kind, types.Boolean):
-            return builder.icmp_unsigned("!=", word, WORD(0))
+def argument(context: Any, builder: Any, words: Iterator[Any], kind: Any) -> Any:
+    """The value of a Numba type, from the next words of a kernel's arguments."""
+    if isinstance(kind, types.NamedTuple):
+        values = [argument(context, builder, words, field) for field in kind.types]
+        return context.make_tuple(builder, kind, values)
+    if kind is types.none:
+        return context.get_dummy_value()
+    word = next(words)
+    if isinstance(kind, types.Boolean):
+        return builder.icmp_unsigned("!=", word, WORD(0))
+    if not isinstance(kind, types.Array):
         return builder.bitcast(word, ir.DoubleType()) if kind is types.float64 else word
-
-    def array(self, context: Any, kind: Any) -> Any:
-        builder, found = self.builder, context.make_array(kind)(context, self.builder)
-        item = context.get_data_type(kind.dtype)
-        data = builder.inttoptr(self.next(), item.as_pointer())
-        shape = [self.next() for _ in range(kind.ndim)]
-        itemsize = WORD(context.get_abi_sizeof(item))
-        strides = [itemsize]
-        for n in shape[:0:-1]:
-            strides.insert(0, builder.mul(strides[0], n))
-        populate_array(
-            found,
-            data=data,
-            shape=cgutils.pack_array(builder, shape),
-            strides=cgutils.pack_array(builder, strides),
-            itemsize=itemsize,
-            meminfo=None,
-        )
-        return found._getvalue()
+    found, item = context.make_array(kind)(context, builder), context.get_data_type(kind.dtype)
+    data = builder.inttoptr(word, item.as_pointer())
+    shape = [next(words) for _ in range(kind.ndim)]
+    itemsize = WORD(context.get_abi_sizeof(item))
+    strides = [itemsize]
+    for n in shape[:0:-1]:
+        strides.insert(0, builder.mul(strides[0], n))
+    sides = {"shape": shape, "strides": strides}
+    packed = {name: cgutils.pack_array(builder, each) for name, each in sides.items()}
+    populate_array(found, data=data, itemsize=itemsize, meminfo=None, **packed)
+    return found._getvalue()
 
 
 @global_compiler_lock  # type: ignore[untyped-decorator]
@@ -223,12 +196,11 @@ def module_of(kernel: Kernel, choice: Choice) -> Any:
     module = context.codegen()._create_empty_module(name)
     entry = ir.Function(module, ir.FunctionType(WORD, [WORD.as_pointer()]), name)
     builder = ir.IRBuilder(entry.append_basic_block())
-    words = Words(builder, entry.args[0])
-    values = [words.value(context, kind) for kind in kinds]
+    places = (builder.gep(entry.args[0], [ir.IntType(32)(n)]) for n in count())
+    words = map(builder.load, places)
+    values = [argument(context, builder, words, kind) for kind in kinds]
     callee = context.declare_function(module, compiled.fndesc)
-    status, _ = context.call_conv.call_function(
-        builder, callee, types.none, kinds, values
-    )  # fmt: skip
+    status, _ = context.call_conv.call_function(builder, callee, types.none, kinds, values)
     builder.ret(builder.zext(status.is_error, WORD))
     whole = llvm.parse_assembly(cgutils.normalize_ir_text(str(module)))
     whole.link_in(compiled.library._get_module_for_linking(), preserve=True)

@@ -6,34 +6,19 @@ import ctypes
 import inspect
 import struct
 from collections.abc import Callable
-from functools import cached_property, update_wrapper
+from functools import cached_property, partial, update_wrapper
 from itertools import chain
 from typing import Any, cast, get_type_hints
 
 import numpy as np
 
-from gpuforest.compiler import code
-from gpuforest.compiler.types import (
-    CHOICES,
-    Choice,
-    Optional,
-    Record,
-    Spec,
-    Type,
-    choices_of,
-    dtype_of,
-    spec_of,
-)
+from gpuforest.compiler import code, types
+from gpuforest.compiler.types import CHOICES, Choice, Optional, Record, Spec, Type
 
 
 class Helper:
-    """A function that kernels call. Called from Python, it is the Python function.
-
-    Parameters
-    ----------
-    function : Callable
-    inline : bool, whether each call is replaced by the function's code
-    """
+    """A function that kernels call, with `inline` by its code in the place of each call. Called
+    from Python, it is the Python function."""
 
     def __init__(self, function: Callable[..., Any], inline: bool) -> None:
         update_wrapper(self, function)
@@ -61,9 +46,8 @@ def kernel(
     plain: Choice | None = None, **given: Any,
 ) -> Any:  # fmt: skip
     """A kernel; see `Kernel`."""
-    if function is None:
-        return lambda function: Kernel(function, given, checked, plain)
-    return Kernel(function, given, checked, plain)
+    make = partial(Kernel, given=given, checked=checked, plain=plain)
+    return make if function is None else make(function)
 
 
 class Kernel:
@@ -95,18 +79,18 @@ class Kernel:
         """The specification of each parameter."""
         hints = get_type_hints(self.function, include_extras=True)
         names = inspect.signature(self.function).parameters
-        return [spec_of(hints[name], name) for name in names]
+        return [types.spec_of(hints[name], name) for name in names]
 
     @cached_property
     def choices(self) -> list[Choice]:
         """The types for which it is compiled."""
-        return choices_of(self.specs, self.given)
+        return types.choices_of(self.specs, self.given)
 
     def name_of(self, choice: Choice) -> str:
         """The name of the machine code for some types."""
         module = self.__module__.removeprefix("gpuforest.")
-        types = [f"{name}_{kind}" for name, kind in sorted(choice.items())]
-        return "-".join([f"{module}.{self.function.__name__}", *types])
+        chosen = [f"{name}_{kind}" for name, kind in sorted(choice.items())]
+        return "-".join([f"{module}.{self.function.__name__}", *chosen])
 
     def __call__(self, *arguments: Any) -> None:
         numbers: list[Any] = []
@@ -125,15 +109,11 @@ class Kernel:
         """The machine code for some types, loaded once, and what packs its arguments."""
         key = tuple(choice.values())
         if key not in self.loaded:
-            self.loaded[key] = self.load(choice)
+            if choice not in self.choices:
+                raise TypeError(f"{self.function.__name__} is not compiled for {choice}")
+            form = "".join(format_of(spec, choice) for spec in self.specs)
+            self.loaded[key] = code.function_of(self.name_of(choice)), struct.Struct(form).pack
         return self.loaded[key]
-
-    def load(self, choice: Choice) -> tuple[Callable[[bytes], int], Callable[..., bytes]]:
-        """The machine code for some types, and what packs its arguments."""
-        if choice not in self.choices:
-            raise TypeError(f"{self.function.__name__} is not compiled for {choice}")
-        form = "".join(format_of(spec, choice) for spec in self.specs)
-        return code.function_of(self.name_of(choice)), struct.Struct(form).pack
 
     @cached_property
     def putters(self) -> list[Putter]:
@@ -172,7 +152,14 @@ Putter = Callable[[Any, list[Any], Choice], None]
 def putter(spec: Spec) -> Putter:
     """A function that appends the numbers of an argument, and its types, to those before it."""
     if isinstance(spec, Optional):
-        return optional_putter(spec)
+        inner, name = putter(spec.inner), spec.name
+
+        def put_optional(value: Any, numbers: list[Any], choice: Choice) -> None:
+            choice[name] = value is not None
+            if value is not None:
+                inner(value, numbers, choice)
+
+        return put_optional
     if isinstance(spec, Record):
         fields, values = [putter(f) for f in spec.fields], spec.values
 
@@ -186,17 +173,6 @@ def putter(spec: Spec) -> Putter:
     return lambda value, numbers, choice: numbers.append(value)
 
 
-def optional_putter(spec: Optional) -> Putter:
-    inner, name = putter(spec.inner), spec.name
-
-    def put(value: Any, numbers: list[Any], choice: Choice) -> None:
-        choice[name] = value is not None
-        if value is not None:
-            inner(value, numbers, choice)
-
-    return put
-
-
 _DATA = object.__basicsize__  # where NumPy's array, a C struct, has the address of its data
 _word_at = ctypes.c_size_t.from_address
 _known = np.zeros(1)
@@ -208,7 +184,7 @@ _IS_THERE = _word_at(id(_known) + _DATA).value == _known.ctypes.data
 def array_putter(spec: Type) -> Putter:
     # the dtype's name, or a struct, which stands for itself
     ndim, name, nothing = spec.ndim, cast(str, spec.dtype), (0,) * (1 + spec.ndim)
-    allowed = {dtype_of(dtype): dtype for dtype in CHOICES.get(name, (name,))}
+    allowed = {types.dtype_of(dtype): dtype for dtype in CHOICES.get(name, (name,))}
     is_open = name in CHOICES
 
     def put(array: Any, numbers: list[Any], choice: Choice) -> None:

@@ -43,16 +43,15 @@ class FourModel(PrimitiveModel):
 def native(function: Any, signature: Callable[..., Any]) -> Callable[[Any], Any]:
     """Compile the decorated function's instructions in place of a function of intrinsics.py.
 
-    signature : function of Numba's types of the arguments that returns the call's signature
+    signature : function of Numba's types of the arguments; the call's signature, None: not this one
     """
     names = ", ".join(inspect.signature(function).parameters)
 
     def register(generate: Any) -> Any:
         known = {"signature": signature, "generate": generate}
         known["code"] = intrinsic(eval(f"lambda _, {names}: (signature({names}), generate)", known))
-        overload(function, jit_options=INLINE)(
-            eval(f"lambda {names}: lambda {names}: code({names})", known)
-        )
+        text = f"lambda {names}: (lambda {names}: code({names})) if signature({names}) else None"
+        overload(function, jit_options=INLINE)(eval(text, known))
         return generate
 
     return register
@@ -144,26 +143,15 @@ def _prefetch(context: Any, builder: Any, signature: Any, values: Any) -> Any:
 register_jitable(intrinsics.times)
 
 
-def _arithmetic(instruction: str) -> Any:
-    @intrinsic
-    def operate(typing_context: Any, a: Any, b: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            return getattr(builder, instruction)(*values)
-
-        return FOUR(FOUR, FOUR), generate
-
-    def operation(a, b):  # type: ignore[no-untyped-def]
-        if isinstance(a, FourType) and isinstance(b, FourType):
-            return lambda a, b: operate(a, b)  # type: ignore[call-arg]
-        return None
-
-    return operation
-
-
-for _operator, _instruction in (
+for _operator, _name in (
     (operator.add, "fadd"),
     (operator.sub, "fsub"),
     (operator.mul, "fmul"),
     (operator.truediv, "fdiv"),
 ):
-    overload(_operator, jit_options=INLINE)(_arithmetic(_instruction))
+
+    @native(_operator, lambda a, b: FOUR(a, b) if a == b == FOUR else None)
+    def _arithmetic(
+        context: Any, builder: Any, signature: Any, values: Any, name: str = _name
+    ) -> Any:
+        return getattr(builder, name)(*values)

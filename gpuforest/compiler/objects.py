@@ -85,11 +85,9 @@ def folders(make: bool = False) -> Iterator[Path]:
 
 def _users_cache() -> Path:
     """The folder of the user's caches, by the customs of the system."""
-    if sys.platform == "win32":
-        return Path(os.path.expanduser(os.environ.get("LOCALAPPDATA", "~/AppData/Local")))
-    if sys.platform == "darwin":
-        return Path(os.path.expanduser("~/Library/Caches"))
-    return Path(os.path.expanduser(os.environ.get("XDG_CACHE_HOME") or "~/.cache"))
+    windows = os.environ.get("LOCALAPPDATA", "~/AppData/Local")
+    folder = {"win32": windows, "darwin": "~/Library/Caches"}.get(sys.platform)
+    return Path(os.path.expanduser(folder or os.environ.get("XDG_CACHE_HOME") or "~/.cache"))
 
 
 def _temporary(make: bool) -> Path | None:
@@ -198,11 +196,6 @@ def suffix_of(code: bytes) -> str:
     return ".dll" if code.startswith(b"MZ") else ".o"
 
 
-def is_library(code: bytes) -> bool:
-    """Whether machine code is a shared library."""
-    return suffix_of(code) != ".o"
-
-
 def file_of(name: str, target: Target, code: bytes, version: str = "") -> str:
     """The file of a kernel's machine code, without its version in a wheel."""
     return f"{name}{version}.{target.name}{suffix_of(code)}"
@@ -260,7 +253,9 @@ def write(name: str, code: bytes) -> Path | None:
         try:
             prepare(folder)
             save(path, name, code)
-            _forget_old_versions(folder, name)
+            files = sorted(folder.glob(f"{name}.*"), key=lambda file: file.stat().st_mtime)
+            for old in files[:-VERSIONS]:
+                old.unlink(missing_ok=True)
         except OSError as error:
             failures.append(str(error))
             continue
@@ -277,13 +272,6 @@ def write(name: str, code: bytes) -> Path | None:
         f"({failures[-1]}); {HINT}",
     )
     return None
-
-
-def _forget_old_versions(folder: Path, name: str) -> None:
-    """Delete all but the newest files of a kernel."""
-    files = sorted(folder.glob(f"{name}.*"), key=lambda path: path.stat().st_mtime)
-    for path in files[:-VERSIONS]:
-        path.unlink(missing_ok=True)
 
 
 def is_complete(family: str) -> bool:
@@ -326,20 +314,15 @@ def sources() -> dict[str, tuple[bytes, list[str]]]:
     modules, left = dict[str, tuple[bytes, list[str]]](), [COMPILER, *MODULES]
     while left:
         if (module := left.pop()) not in modules:
-            with open(f"{path_of(module)}.py", "rb") as file:
-                content = file.read()
+            content = PACKAGE.joinpath(*module.split(".")).with_suffix(".py").read_bytes()
             modules[module] = hashlib.sha256(content).digest(), imports_of(content.decode())
             left += modules[module][1]
     return modules
 
 
-def path_of(module: str) -> str:
-    return os.path.join(PACKAGE, *module.split("."))
-
-
 @cache
 def is_folder(module: str) -> bool:
-    return os.path.isdir(path_of(module))
+    return PACKAGE.joinpath(*module.split(".")).is_dir()
 
 
 def imports_of(text: str) -> list[str]:
@@ -349,9 +332,10 @@ def imports_of(text: str) -> list[str]:
         if match := _IMPORT.match(part):
             module = match[1].removeprefix(".")
             if is_folder(module):
-                names = (match[2] or match[3]).split(",")
+                names = (match[2] or match[3]).partition("#")[0]
                 modules += [
-                    f"{module}.{n.split()[0]}".removeprefix(".") for n in names if n.strip()
+                    f"{module}.{n}".removeprefix(".")
+                    for n in re.findall(r"(\w+)(?: as \w+)?", names)
                 ]
             else:
                 modules.append(module)

@@ -37,10 +37,6 @@ class Type(NamedTuple):
     shape: tuple[str, ...] = ()
     may_be_none: bool = False
 
-    def dtype_in(self, choice: Choice) -> str | type:
-        """The dtype's name, given what names stand for; or the struct."""
-        return choice.get(self.dtype, self.dtype) if isinstance(self.dtype, str) else self.dtype
-
 
 # what stands for several types
 CHOICES = {
@@ -88,7 +84,6 @@ I64s2 = Annotated[Array, Type("int64", 2)]
 I64s3 = Annotated[Array, Type("int64", 3)]
 U64s = Annotated[Array, Type("uint64", 1)]
 U64s2 = Annotated[Array, Type("uint64", 2)]
-U64s3 = Annotated[Array, Type("uint64", 3)]
 F64s = Annotated[Array, Type("float64", 1)]
 F64s2 = Annotated[Array, Type("float64", 2)]
 F64s3 = Annotated[Array, Type("float64", 3)]
