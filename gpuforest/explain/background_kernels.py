@@ -24,16 +24,8 @@ import numpy as np
 from gpuforest.compiler.decorators import device, kernel
 from gpuforest.compiler.types import I64, Codes2, F64s2, F64s3, I64s2, new_arrays
 from gpuforest.core.frontier import Trees
-from gpuforest.explain.shap_kernels import (
-    BIN_BITS,
-    CHILD,
-    CHILD_BITS,
-    FEATURE,
-    LEAF,
-    LEAF_BITS,
-    MISSING,
-)
 from gpuforest.kernels.shared.numba import U, has_code
+from gpuforest.kernels.traverse import numba as bits
 
 BLOCK = 64  # rows of the background
 NONE, ONE, ALL = U(0), U(1), U(2**64 - 1)
@@ -80,16 +72,16 @@ def sent_left(trees, v, code):
     """Whether a code goes left at a node, 1 or 0."""
     word = trees.nodes[v]
     if code == trees.missing:
-        return (word >> MISSING) & ONE
-    if word & BIN_BITS == BIN_BITS:
+        return (word >> bits.MISSING) & ONE
+    if word & bits.BIN_BITS == bits.BIN_BITS:
         return U(has_code(trees.sets, trees.set_at[v], np.int64(code)))
-    return U(U(code) <= word & BIN_BITS)
+    return U(U(code) <= word & bits.BIN_BITS)
 
 
 @device
 def enter(trees, v, i, h, alive, codes, background, first, n, work):
     """Prepare the node v at level h, which x, row i, reaches with some of the n rows of a block."""
-    f, at = np.int64(trees.nodes[v] >> FEATURE), v - work.node[0]
+    f, at = np.int64(trees.nodes[v] >> bits.FEATURE), v - work.node[0]
     if work.is_known[at] == 0:
         left = NONE
         for z in range(n):
@@ -172,7 +164,7 @@ def go_up(f, h, i, c, out, work):
 def walk(trees, t, values, c, weights, codes, background, first, n, i, out, work):
     """Add what a tree and the n rows of a block give row i, for output c."""
     nodes, root = trees.nodes, trees.offsets[t]
-    if nodes[root] >= LEAF:
+    if nodes[root] >= bits.LEAF:
         return
     h, work.node[0] = 0, root
     enter(trees, root, i, 0, ALL >> U(BLOCK - n), codes, background, first, n, work)
@@ -182,17 +174,18 @@ def walk(trees, t, values, c, weights, codes, background, first, n, i, out, work
             if h == 0:
                 return
             h -= 1
-            go_up(np.int64(nodes[work.node[h]] >> FEATURE), h, i, c, out, work)
+            go_up(np.int64(nodes[work.node[h]] >> bits.FEATURE), h, i, c, out, work)
             continue
-        f, child = np.int64(word >> FEATURE), root + np.int64((word >> CHILD) & CHILD_BITS) + s
+        f = np.int64(word >> bits.FEATURE)
+        child = root + np.int64((word >> bits.CHILD) & bits.CHILD_BITS) + s
         work.side[h] += 1
-        alive = go_down(f, h, s, work)
-        if alive != NONE and nodes[child] < LEAF:
+        alive, end = go_down(f, h, s, work), nodes[child]
+        if alive != NONE and end < bits.LEAF:
             h += 1
             enter(trees, child, i, h, alive, codes, background, first, n, work)
             continue
         if alive != NONE:
-            take_leaf(values[np.int64(nodes[child] & LEAF_BITS), c], weights, h + 1, alive, work)
+            take_leaf(values[np.int64(end & bits.LEAF_BITS), c], weights, h + 1, alive, work)
         go_up(f, h, i, c, out, work)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import array_api_compat.numpy as xp
@@ -33,14 +33,11 @@ def impurity_importances(forest: Forest, criterion: Criterion) -> np.ndarray:
     """Importances f64[F] that add up to one, or zeros if no split gained anything. As in
     scikit-learn each tree's are normalised, averaged (boosted trees by weight), and normalised
     again."""
-    total = np.zeros(forest.edges.n_features)
-    weights = np.ones(forest.n_trees)
+    total, weights = np.zeros(forest.edges.n_features), np.ones(forest.n_trees)
     if forest.tree_weights is not None and forest.tree_weights.any():
         weights = forest.tree_weights
-    for first, last in tree_groups(forest):
-        gains = tree_gains(forest, criterion, first, last)
-        whole = np.maximum(gains.sum(axis=1, keepdims=True), 1)
-        total += (gains / whole * weights[first:last, None]).sum(axis=0)
+    for trees, shares in tree_shares(forest, criterion):
+        total += (shares * weights[trees, None]).sum(axis=0)
     return np.divide(total, total.sum() or 1.0, out=total)
 
 
@@ -49,19 +46,20 @@ def importance_spread(estimator: Any) -> np.ndarray | None:
     forest = estimator.forest_
     if forest.baseline is not None or forest.n_trees == 1:
         return None
-    groups = (tree_gains(forest, estimator._criterion, *g) for g in tree_groups(forest))
-    gains = np.concatenate([*groups])
-    return np.asarray((gains / np.maximum(gains.sum(axis=1, keepdims=True), 1)).std(axis=0))
+    shares = [shares for _, shares in tree_shares(forest, estimator._criterion)]
+    return np.asarray(np.concatenate(shares).std(axis=0))
 
 
-def tree_gains(forest: Forest, criterion: Criterion, first: int, last: int) -> np.ndarray:
-    """Score gained by each feature's splits in the trees first .. last - 1, i64[t, F]. In units of
-    a power of two, so that the order of sums does not matter."""
-    gains = split_gains(forest, criterion, first, last)
-    most = int(np.diff(forest.tree_offsets[first : last + 1]).max())
-    bits = 62 - most.bit_length() - math.frexp(gains.max())[1]
-    whole = np.floor(gains * math.ldexp(1.0, min(bits, 1000)) + 0.5).astype(np.int64)
-    return gains_by_features(forest, first, last, whole)
+def tree_shares(forest: Forest, criterion: Criterion) -> Iterator[tuple[slice, np.ndarray]]:
+    """Groups of trees, and what each feature's splits gained, f64[t, F]; a tree's add up to one. In
+    whole units of a power of two, so that the order of sums does not matter."""
+    for first, last in tree_groups(forest):
+        gains = split_gains(forest, criterion, first, last)
+        most = int(np.diff(forest.tree_offsets[first : last + 1]).max())
+        bits = 62 - most.bit_length() - math.frexp(gains.max())[1]
+        whole = np.floor(gains * math.ldexp(1.0, min(bits, 1000)) + 0.5).astype(np.int64)
+        sums = gains_by_features(forest, first, last, whole)
+        yield slice(first, last), sums / np.maximum(sums.sum(axis=1, keepdims=True), 1)
 
 
 def split_gains(
@@ -87,9 +85,8 @@ def gains_by_features(forest: Forest, first: int, last: int, gains: np.ndarray) 
     F, offsets = forest.edges.n_features, forest.tree_offsets[first : last + 1]
     split = np.flatnonzero(~is_leaf(forest.nodes[offsets[0] : offsets[-1]]))
     sums, gains = np.zeros((last - first) * F, gains.dtype), gains[split]
-    row = np.repeat(
-        np.arange(last - first) * F, np.diff(np.searchsorted(split, offsets - offsets[0]))
-    )
+    n_splits = np.diff(np.searchsorted(split, offsets - offsets[0]))
+    row = np.repeat(np.arange(last - first) * F, n_splits)
     at, feature, weight = forest.terms(offsets[0] + split)
     total = np.bincount(at, weight, minlength=len(split)).astype(np.int64)
     if gains.dtype.kind == "f":
@@ -204,12 +201,10 @@ def permutation_decreases(
         rows = np.flatnonzero(~backend.asnumpy(drawn))
         if sampling.weights is not None:
             rows = rows[sampling.weights[rows] > 0]
-        if len(rows):
-            used = set(split_features(forest, t))
-            parts = [sorted(used.intersection(group)) for group in groups]
-            decreases[:, t] = _of_tree(forest, t, matrix, rows, parts, score, backend)
-        else:
-            decreases[:, t] = np.nan
+        used = set(split_features(forest, t))
+        parts = [sorted(used.intersection(group)) for group in groups]
+        of_tree = (forest, t, matrix, rows, parts, score, backend)
+        decreases[:, t] = _of_tree(*of_tree) if len(rows) else np.nan
         report(t + 1, T)
     return decreases
 

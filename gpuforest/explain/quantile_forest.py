@@ -190,13 +190,14 @@ def _by_blocks(
     parallel_map(lambda block: task(block, new_scratch(n_ranks)), rows, n_threads)
 
 
+@dataclass(frozen=True, eq=False)
 class Distribution:
     """Targets of training rows in the leaves that rows reach; skipped : bool[N, T] or None"""
 
-    def __init__(
-        self, forest: Forest, rows: TrainingRows, members: Members, skipped: np.ndarray | None
-    ) -> None:
-        self.forest, self.rows, self.members, self.skipped = forest, rows, members, skipped
+    forest: Forest
+    rows: TrainingRows
+    members: Members
+    skipped: np.ndarray | None
 
     def quantiles(
         self, X: Array, q: np.ndarray | None, interpolation: str, backend: Backend,

@@ -21,25 +21,8 @@ from gpuforest.growing.predict import predict
 MOST_ROWS = 256  # rows of a task: some seconds of work, which no interrupt can end
 
 
-def shap_values(forest: Forest, X: Array, backend: Backend) -> np.ndarray:
-    """The path-dependent SHAP values of the rows of X [N, F], f64[N, F, K]."""
-    return tree_sums(forest, X, backend)
-
-
-def shap_interactions(forest: Forest, X: Array, backend: Backend) -> np.ndarray:
-    """SHAP interaction values f64[N, F, F, K], symmetric, which sum to SHAP values."""
-    F = forest.edges.n_features
-    sums = tree_sums(forest, X, backend, F)
-    both = sums.reshape(len(sums), F, F, -1)
-    values, f = np.einsum("nffk->nfk", both).copy(), np.arange(F)
-    both = (both + both.transpose(0, 2, 1, 3)) / 2.0
-    both[:, f, f] = 0.0
-    both[:, f, f] = values - both.sum(axis=2)
-    return np.asarray(both)
-
-
-def tree_sums(forest: Forest, X: Array, backend: Backend, n_others: int = 0) -> np.ndarray:
-    """Combined sums of the trees f64[N, F, K] for X [N, F], or f64[N, F * n_others, K] of pairs.
+def shap_values(forest: Forest, X: Array, backend: Backend, n_others: int = 0) -> np.ndarray:
+    """Path-dependent SHAP values f64[N, F, K] for X [N, F], or of pairs f64[N, F * n_others, K].
     Trees are added in their order, so the number of threads changes nothing."""
     cover, shape = path_covers(forest, backend.n_threads)
     n_points, points = points_for(shape[:, 0])
@@ -57,6 +40,18 @@ def tree_sums(forest: Forest, X: Array, backend: Backend, n_others: int = 0) -> 
 
     parallel_map(explain, blocks(N, backend.n_threads, MOST_ROWS), backend.n_threads)
     return combined(forest, sums)
+
+
+def shap_interactions(forest: Forest, X: Array, backend: Backend) -> np.ndarray:
+    """SHAP interaction values f64[N, F, F, K], symmetric, which sum to SHAP values."""
+    F = forest.edges.n_features
+    sums = shap_values(forest, X, backend, F)
+    both = sums.reshape(len(sums), F, F, -1)
+    values, f = np.einsum("nffk->nfk", both).copy(), np.arange(F)
+    both = (both + both.transpose(0, 2, 1, 3)) / 2.0
+    both[:, f, f] = 0.0
+    both[:, f, f] = values - both.sum(axis=2)
+    return np.asarray(both)
 
 
 def background_values(

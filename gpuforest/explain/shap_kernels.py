@@ -35,21 +35,10 @@ from gpuforest.compiler.decorators import device, kernel
 from gpuforest.compiler.intrinsics import LANES, four_of, load, store, total
 from gpuforest.compiler.types import I64, Codes2, F64s, F64s2, F64s3, I64s, I64s2, new_arrays
 from gpuforest.core.frontier import Trees
-from gpuforest.core.nodes import (
-    BIN_MASK,
-    CHILD_MASK,
-    CHILD_SHIFT,
-    FEATURE_SHIFT,
-    LEAF_MASK,
-    LEAF_WORD,
-    MISSING_SHIFT,
-)
 from gpuforest.kernels.shared.numba import U, has_code
+from gpuforest.kernels.traverse import numba as bits
 
 U8 = np.uint8
-LEAF, LEAF_BITS, ONE = U(LEAF_WORD), U(LEAF_MASK), U(1)
-BIN_BITS, CHILD_BITS = U(BIN_MASK), U(CHILD_MASK)
-CHILD, MISSING, FEATURE = U(CHILD_SHIFT), U(MISSING_SHIFT), U(FEATURE_SHIFT)
 ROWS = 64  # rows of a block
 APART, LEFT, RIGHT = 0, 1, 2  # states: the row left the path by this feature above; goes left
 
@@ -102,11 +91,11 @@ def new_work(n_features: int, depth: int, points: int, with_pairs: bool) -> Work
 def find_states(trees, node, codes, first, n, work, h):
     """Write the states of the rows first .. first + n - 1 at a node to level h of work.state."""
     word, missing, state = trees.nodes[node], trees.missing, work.state
-    f = np.int64(word >> FEATURE)
+    f = np.int64(word >> bits.FEATURE)
     kind = codes.dtype.type
-    empty, holes_left = kind(missing), U8((word >> MISSING) & ONE)
+    empty, holes_left = kind(missing), U8((word >> bits.MISSING) & bits.ONE)
     row, begin = f * ROWS, h * ROWS
-    if word & BIN_BITS == BIN_BITS:
+    if word & bits.BIN_BITS == bits.BIN_BITS:
         for i in range(n):
             code = np.int64(codes[f, first + i])
             left = (
@@ -116,7 +105,7 @@ def find_states(trees, node, codes, first, n, work, h):
             )
             state[U(begin + i)] = (U8(2) - left) * work.along[U(row + i)]
         return
-    bin = kind(word & BIN_BITS)
+    bin = kind(word & bits.BIN_BITS)
     for i in range(n):  # in bytes, which fill vectors
         code = codes[f, first + i]
         left = U8(code <= bin) | (U8(code == empty) & holes_left)
@@ -200,9 +189,9 @@ def go_up(h, n, f, at, Q, is_first, is_leaf, work):
 
 
 @device
-def add_pair(h, n, f, at, below_f, below_at, Q, is_first, work):
+def add_leaves(h, n, f, at, below_f, below_at, Q, is_first, work):
     """Add a node with two leaves below level h: all of go_down, its leaves, and go_up."""
-    sums, found = work.sums, work.found
+    sums, found, with_pairs = work.sums, work.found, len(work.known) > 0
     for i in range(n):
         s = U(at) + U(work.state[U(h * ROWS + i)]) * U(Q)
         b = U(below_at) + U(work.state[U((h + 1) * ROWS + i)]) * U(Q)
@@ -214,20 +203,9 @@ def add_pair(h, n, f, at, below_f, below_at, Q, is_first, work):
             leaves = below * load(work.product, b + k)
             store(found, o + k, load(found, o + k) + leaves * load(work.gain, s + k))
             store(sums, a + k, leaves if is_first else load(sums, a + k) + leaves)
-
-
-@device
-def take_leaves(h, n, f, at, Q, work):
-    """Write the sums over both leaves of the node at level h, and add to its feature's values."""
-    for i in range(n):
-        s = U(at) + U(work.state[U(h * ROWS + i)]) * U(Q)
-        a, o = U((h * ROWS + i) * Q), U((f * ROWS + i) * Q)
-        for j in range(0, Q, LANES):
-            k = U(j)
-            products = load(work.products, a + k)
-            change = products * load(work.gain, s + k)
-            store(work.found, o + k, load(work.found, o + k) + change)
-            store(work.sums, a + k, products * load(work.product, s + k))
+            if with_pairs:
+                store(work.products, a + U(ROWS * Q) + k, below)
+                store(sums, a + U(ROWS * Q) + k, leaves)
 
 
 @device
@@ -281,10 +259,10 @@ def covers(trees: Trees, leaf_cover: F64s, cover: F64s, shape: I64s2, parent: I6
         # 1. covers, from the last node up: children follow their parents
         for i in range(end - 1, root - 1, -1):
             word = nodes[i]
-            if word >= LEAF:
-                cover[i] = leaf_cover[np.int64(word & LEAF_BITS)]
+            if word >= bits.LEAF:
+                cover[i] = leaf_cover[np.int64(word & bits.LEAF_BITS)]
             else:
-                child = root + np.int64((word >> CHILD) & CHILD_BITS)
+                child = root + np.int64((word >> bits.CHILD) & bits.CHILD_BITS)
                 cover[i] = cover[child] + cover[child + 1]
                 parent[child] = parent[child + 1] = i
         # 2. the features of paths, depth first
@@ -292,22 +270,22 @@ def covers(trees: Trees, leaf_cover: F64s, cover: F64s, shape: I64s2, parent: I6
         down = True
         while True:
             word = nodes[at]
-            if down and word < LEAF:
-                f = np.int64(word >> FEATURE)
+            if down and word < bits.LEAF:
+                f = np.int64(word >> bits.FEATURE)
                 features += seen[f] == 0
                 seen[f] += 1
                 depth += 1
-                at = root + np.int64((word >> CHILD) & CHILD_BITS)
+                at = root + np.int64((word >> bits.CHILD) & bits.CHILD_BITS)
                 continue
             most, deepest = max(most, features), max(deepest, depth)
             if at == root:
                 break
             above = parent[at]
-            first = root + np.int64((nodes[above] >> CHILD) & CHILD_BITS)
+            first = root + np.int64((nodes[above] >> bits.CHILD) & bits.CHILD_BITS)
             if at == first:
                 at, down = at + 1, True
                 continue
-            f = np.int64(nodes[above] >> FEATURE)
+            f = np.int64(nodes[above] >> bits.FEATURE)
             seen[f] -= 1
             features -= seen[f] == 0
             depth -= 1
@@ -319,17 +297,18 @@ def covers(trees: Trees, leaf_cover: F64s, cover: F64s, shape: I64s2, parent: I6
 def leaf_part(trees, root, v, cover, values, c):
     """What a leaf multiplies products by: its value, and its share of the cover; 1 of a split."""
     word = trees.nodes[v]
-    if word < LEAF:
+    if word < bits.LEAF:
         return 1.0
-    return values[np.int64(word & LEAF_BITS), c] * (cover[v] / cover[root])
+    return values[np.int64(word & bits.LEAF_BITS), c] * (cover[v] / cover[root])
 
 
 @device
 def enter(trees, t, v, h, cover, values, c, codes, first, n, Q, work):
-    """Prepare a node at level h: states of rows, effects of edges; True: both children leaves."""
+    """Prepare a node at level h: states of rows, effects of edges; True: two leaves end it."""
     nodes, root = trees.nodes, trees.offsets[t]
     word = nodes[v]
-    f, child = np.int64(word >> FEATURE), root + np.int64((word >> CHILD) & CHILD_BITS)
+    f = np.int64(word >> bits.FEATURE)
+    child = root + np.int64((word >> bits.CHILD) & bits.CHILD_BITS)
     above = work.share[f]
     work.node[h], work.side[h], work.before[h] = v, 0, above
     find_states(trees, v, codes, first, n, work, h)
@@ -342,10 +321,10 @@ def enter(trees, t, v, h, cover, values, c, codes, first, n, Q, work):
     left, right = above * (whole / cover[child]), above * (whole / cover[child + 1])
     work.below[2 * h], work.below[2 * h + 1] = left, right
     weigh(above, left, right, left_times, right_times, 6 * Q * h, Q, work)
-    if nodes[child] < LEAF or nodes[child + 1] < LEAF:
-        return False
-    join_leaves(6 * Q * h, Q, work)
-    return True
+    joins = h > 0 and nodes[child] >= bits.LEAF and nodes[child + 1] >= bits.LEAF
+    if joins:  # no edge leads to the root
+        join_leaves(6 * Q * h, Q, work)
+    return joins
 
 
 @device
@@ -369,7 +348,7 @@ def close(f, h, n, Q, work):
 @device
 def rise(nodes, h, s, n, c, first, Q, work, out):
     """Go up the edge to child s of the node at level h."""
-    f, at = np.int64(nodes[work.node[h]] >> FEATURE), (6 * h + 3 * s) * Q
+    f, at = np.int64(nodes[work.node[h]] >> bits.FEATURE), (6 * h + 3 * s) * Q
     go_up(h, n, f, at, Q, s == 0, False, work)
     if len(work.known):
         add_pairs(work.sums, h + 1, h, n, f, at, c, first, Q, work, out)
@@ -380,18 +359,15 @@ def walk(trees, t, cover, values, c, codes, first, n, Q, work, out):
     """Add a tree's values of output c for rows first .. first + n - 1 to work.found. Values of
     pairs of features go to `out`, if work.known has elements."""
     nodes, root, h = trees.nodes, trees.offsets[t], 0
-    if nodes[root] >= LEAF:
+    if nodes[root] >= bits.LEAF:
         return
     for i in range(n * Q):
         work.products[i] = 1.0
-    if enter(trees, t, root, 0, cover, values, c, codes, first, n, Q, work):
-        take_leaves(0, n, np.int64(nodes[root] >> FEATURE), 0, Q, work)
-        leave(0, work)
-        return
+    enter(trees, t, root, 0, cover, values, c, codes, first, n, Q, work)
     while True:
         v = work.node[h]
         word = nodes[v]
-        f, s = np.int64(word >> FEATURE), np.int64(work.side[h])
+        f, s = np.int64(word >> bits.FEATURE), np.int64(work.side[h])
         if s == 2:
             close(f, h, n, Q, work)
             if h == 0:
@@ -400,9 +376,9 @@ def walk(trees, t, cover, values, c, codes, first, n, Q, work, out):
             rise(nodes, h, np.int64(work.side[h]), n, c, first, Q, work, out)
             work.side[h] += 1
             continue
-        child = root + np.int64((word >> CHILD) & CHILD_BITS) + s
+        child = root + np.int64((word >> bits.CHILD) & bits.CHILD_BITS) + s
         at, end = (6 * h + 3 * s) * Q, nodes[child]
-        if end >= LEAF:
+        if end >= bits.LEAF:
             work.side[h] += 1
             if not len(work.known):
                 go_up(h, n, f, at, Q, s == 0, True, work)
@@ -420,16 +396,13 @@ def walk(trees, t, cover, values, c, codes, first, n, Q, work, out):
             h += 1
             continue
         work.side[h] += 1
-        below_f, below = np.int64(end >> FEATURE), 6 * (h + 1) * Q
-        if not len(work.known):
-            add_pair(h, n, f, at, below_f, below, Q, s == 0, work)
-        else:
-            go_down(h, n, at, Q, work, work.products)
-            take_leaves(h + 1, n, below_f, below, Q, work)
+        below_f, below = np.int64(end >> bits.FEATURE), 6 * (h + 1) * Q
+        add_leaves(h, n, f, at, below_f, below, Q, s == 0, work)
+        if len(work.known):
             add_pairs(work.products, h + 1, h + 1, n, below_f, below, c, first, Q, work, out)
         leave(h + 1, work)
         if len(work.known):
-            rise(nodes, h, s, n, c, first, Q, work, out)
+            add_pairs(work.sums, h + 1, h, n, f, at, c, first, Q, work, out)
 
 
 @device
@@ -448,22 +421,6 @@ def one_tree(trees, t, cover, values, c, codes, first, n, Q, work, out):
             out[first + i, f * F + f if len(work.known) else f, c] += value
 
 
-@device
-def all_trees(
-    trees, cover, values, columns, n_points, points, codes, out, begin, end, work
-):  # fmt: skip
-    """Add the values of the rows begin .. end - 1, or those of pairs of features, to `out`."""
-    for t in range(len(trees.offsets) - 1):
-        Q = n_points[t]
-        for k in range(Q):
-            work.at[k], work.weight[k] = points[t, 0, k], points[t, 1, k]
-            work.lost[k] = -1.0 / (1.0 - work.at[k]) * work.weight[k]
-        for first in range(begin, end, ROWS):
-            n = min(ROWS, end - first)
-            for c in range(columns[t, 0], columns[t, 1]):
-                one_tree(trees, t, cover, values, c, codes, first, n, Q, work, out)
-
-
 @kernel(code="uint16")
 def shap_values(
     trees: Trees, cover: F64s, values: F64s2, columns: I64s2, n_points: I64s, points: F64s3,
@@ -473,4 +430,12 @@ def shap_values(
     features to `out` f64[N, F * F, K].
 
     codes : u16[F, N], so that there is one kernel to compile"""
-    all_trees(trees, cover, values, columns, n_points, points, codes, out, begin, end, work)
+    for t in range(len(trees.offsets) - 1):
+        Q = n_points[t]
+        for k in range(Q):
+            work.at[k], work.weight[k] = points[t, 0, k], points[t, 1, k]
+            work.lost[k] = -1.0 / (1.0 - work.at[k]) * work.weight[k]
+        for first in range(begin, end, ROWS):
+            n = min(ROWS, end - first)
+            for c in range(columns[t, 0], columns[t, 1]):
+                one_tree(trees, t, cover, values, c, codes, first, n, Q, work, out)
