@@ -9,6 +9,7 @@ import inspect
 import re
 from collections import Counter
 from collections.abc import Callable
+from functools import cache
 from numbers import Integral, Real
 from typing import Any
 
@@ -42,8 +43,8 @@ SAYS = {
     "learning_rate": "What each tree's weight (adaboost) or the values of its leaves (boosting) "
     "are multiplied by",
 }
+DEFAULTS = {"n_jobs": "all processors", "oob_score": "on for a bootstrapped forest"}  # here
 NO_OPTION = "estimator"  # of bagging and adaboost: their trees take the options of a tree
-PREFIX = "parameter "  # of the options' names among the parsed arguments
 
 # what some words of the tables stand for
 INTEGERS, REPEATED = ("N", "D"), ("COLS", "WORDS")
@@ -145,8 +146,8 @@ def declare_function(command: Any, function: Callable[..., Any]) -> None:
 
 def declare_runtime(command: Any) -> None:
     """Add threads and backend."""
-    add_parameter(command, "n_jobs", Kinds("integer"), "threads (default: all processors)")
-    add_parameter(command, "backend", Kinds("text"), "a backend's name (default: auto)")
+    add_parameter(command, "n_jobs", Kinds(int), "threads (default: all processors)")
+    add_parameter(command, "backend", Kinds(str), "a backend's name (default: auto)")
 
 
 def options_of(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:
@@ -156,53 +157,43 @@ def options_of(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:
 
 
 class Kinds:
-    """The types that a parameter takes, over all estimators that have it."""
+    """The types and words that a parameter takes, by scikit-learn's constraints."""
 
-    def __init__(self, *names: str) -> None:
-        self.names = {*names}  # of TYPES
-        self.words = set[str]()  # that may be chosen
-
-    def add(self, constraint: Any) -> None:
-        """Take in one of scikit-learn's parameter constraints."""
-        words = getattr(constraint, "options", None)
-        kind = getattr(constraint, "type", constraint)
-        if words is None:
-            self.names |= {name for name, (*_, kinds) in TYPES.items() if kind in kinds}
-        else:
-            self.words |= words
-
-    @property
-    def is_switch(self) -> bool:
-        """Only on or off."""
-        return self.names == {"boolean"} and not self.words
+    def __init__(self, *constraints: Any) -> None:
+        words = {word for constraint in constraints for word in getattr(constraint, "options", ())}
+        kinds = [getattr(c, "type", c) for c in constraints if not hasattr(c, "options")]
+        self.types = {
+            text: convert for text, (convert, *known) in TYPES.items() if {*known} & {*kinds}
+        }
+        self.words: dict[str, Any] = {}
+        if "boolean" in kinds:
+            self.words = {"true": True, "false": False}
+        self.is_switch = not self.types and not words and not {None} & {*kinds}
+        self.words |= {word: word for word in sorted(words)}
+        if {None, "random_state"} & {*kinds}:
+            self.words["none"] = None
 
     def __call__(self, text: str) -> Any:
         """The value that `text` stands for."""
-        if text in self.words:
-            return text
-        for name, (_, convert, _) in TYPES.items():
-            if name in self.names:
-                with contextlib.suppress(ValueError, SyntaxError, KeyError):
-                    return convert(text)
+        if text.lower() in self.words:
+            return self.words[text.lower()]
+        for convert in self.types.values():
+            with contextlib.suppress(ValueError, SyntaxError):
+                return convert(text)
         raise argparse.ArgumentTypeError(f"{text!r} is not {self}")
 
     def __str__(self) -> str:
-        says = {name: text for name, (text, *_) in TYPES.items() if name in self.names}
-        last = [says.pop(name) for name in ("text", "none") if name in says]
-        names = [*says.values(), *sorted(self.words), *last]
-        return ", ".join(names[:-1]) + (" or " if names[1:] else "") + names[-1]
+        *names, last = [*self.types, *self.words]
+        return f"{', '.join(names)} or {last}" if names else last
 
 
-# of each type of a parameter: what is said of it, what makes a value of text, and how constraints
-# of scikit-learn name it
-TYPES: dict[str, tuple[str, Callable[[str], Any], tuple[Any, ...]]] = {
-    "size": ("bytes as 500MB or 2GiB", byte_count, (BYTES,)),
-    "integer": ("an integer", int, (Integral, int, "verbose", "random_state")),
-    "real": ("a number", float, (Real, RealNotInt)),
-    "boolean": ("true or false", lambda t: {"true": True, "false": False}[t.lower()], ("boolean",)),
-    "literal": ("a list or dict as in Python", ast.literal_eval, (dict, list, tuple, "array-like")),
-    "none": ("none", lambda t: {"none": None}[t.lower()], (None, "random_state")),
-    "text": ("a name", str, (str,)),
+# types of parameters: what converts text to a value, and how scikit-learn's constraints name it
+TYPES: dict[str, tuple[Any, ...]] = {
+    "bytes as 500MB or 2GiB": (byte_count, BYTES),
+    "an integer": (int, Integral, int, "verbose", "random_state"),
+    "a number": (float, Real, RealNotInt),
+    "a list or dict as in Python": (ast.literal_eval, dict, list, tuple, "array-like"),
+    "a name": (str, str),
 }
 
 
@@ -211,22 +202,19 @@ def declare_parameters(command: argparse.ArgumentParser) -> None:
     group = command.add_argument_group(
         "the estimator's parameters", "As in Python, with - for _ in their names."
     )
-    for name, users in parameters().items():
-        kinds = Kinds()
-        for estimator in users:
-            for constraint in estimator._parameter_constraints[name]:
-                kinds.add(constraint)
-        add_parameter(group, name, kinds, describe(name, users, kinds))
+    for name, defaults in parameters().items():
+        users = [ESTIMATORS[pair] for pair in defaults]
+        kinds = Kinds(*(c for user in users for c in user._parameter_constraints[name]))
+        add_parameter(group, name, kinds, describe(name, users[0], kinds))
 
 
 def add_parameter(group: Any, name: str, kinds: Kinds, text: str) -> None:
     """Add one parameter's option to a group or parser; absent unless it is given."""
-    how: dict[str, Any] = {"dest": PREFIX + name, "default": argparse.SUPPRESS}
+    how: dict[str, Any] = {"type": kinds, "metavar": "X"}
     if kinds.is_switch:
-        how["action"] = argparse.BooleanOptionalAction
-    else:
-        how |= {"type": kinds, "metavar": "X"}
-    group.add_argument(flag_of(name), help=text.replace("%", "%%"), **how)
+        how = {"action": argparse.BooleanOptionalAction}
+    text = text.replace("%", "%%")
+    group.add_argument(flag_of(name), help=text, default=argparse.SUPPRESS, **how)
 
 
 def flag_of(name: str) -> str:
@@ -234,23 +222,20 @@ def flag_of(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def parameters() -> dict[str, list[Any]]:
-    """Every parameter, in the order of the signatures, and the estimators that have it."""
-    users: dict[str, list[Any]] = {}
-    for estimator in ESTIMATORS.values():
-        for name in inspect.signature(estimator).parameters:
+@cache
+def parameters() -> dict[str, dict[tuple[str, str], Any]]:
+    """Every parameter, in the order of the signatures, with its default by model and task."""
+    found: dict[str, dict[tuple[str, str], Any]] = {}
+    for pair, estimator in ESTIMATORS.items():
+        for name, parameter in inspect.signature(estimator).parameters.items():
             if name != NO_OPTION:
-                users.setdefault(name, []).append(estimator)
-    return users
+                found.setdefault(name, {})[pair] = parameter.default
+    return found
 
 
 def given_parameters(arguments: argparse.Namespace) -> dict[str, Any]:
     """The parameters that the user gave."""
-    return {
-        name.removeprefix(PREFIX): value
-        for name, value in vars(arguments).items()
-        if name.startswith(PREFIX)
-    }
+    return {name: value for name, value in vars(arguments).items() if name in parameters()}
 
 
 def make_estimator(model: str, task: str, params: dict[str, Any], preset: str | None = None) -> Any:
@@ -279,30 +264,20 @@ def make_estimator(model: str, task: str, params: dict[str, Any], preset: str | 
     return made
 
 
-def describe(name: str, users: list[Any], kinds: Kinds) -> str:
+def describe(name: str, estimator: Any, kinds: Kinds) -> str:
     """First sentence of a parameter's documentation, what it takes, and who has it."""
-    sentences = re.split(r"(?<=[^.]\.) (?=[A-Z`])", users[0]._parameter_texts[name])
+    sentences = re.split(r"(?<=[^.]\.) (?=[A-Z`])", estimator._parameter_texts[name])
     text = SAYS.get(name) or sentences[0].rstrip(".")
-    if name == "n_jobs":
-        default = "all processors"
-    elif name == "oob_score":
-        default = "on for a bootstrapped forest"
-    else:
-        default = defaults_of(name)
     notes = [] if kinds.is_switch else [str(kinds)]
-    notes.append(f"default: {default}")
-    pairs = {pair for pair, estimator in ESTIMATORS.items() if estimator in users}
-    for words in map(set, zip(*pairs, strict=True)):  # models, tasks
+    notes.append(f"default: {DEFAULTS.get(name) or defaults_of(name)}")
+    for words in map(set, zip(*parameters()[name], strict=True)):  # models, tasks
         notes += [f"{word} only" for word in words if len(words) == 1]
     return f"{text} ({'; '.join(notes)})".strip()
 
 
 def defaults_of(name: str) -> str:
     """A parameter's default: the usual one, then exceptions by task and model."""
-    having = {pair: e for pair, e in ESTIMATORS.items() if name in inspect.signature(e).parameters}
-    defaults = {
-        pair: str(inspect.signature(e).parameters[name].default) for pair, e in having.items()
-    }
+    defaults = {pair: str(default) for pair, default in parameters()[name].items()}
     usual, *others = [value for value, _ in Counter(defaults.values()).most_common()]
     texts = list[str]()
     for value in others:

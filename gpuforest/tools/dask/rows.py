@@ -9,8 +9,9 @@ Sums and forest are equal to the ones of one process.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import pairwise
 from typing import Any
 from uuid import uuid4
@@ -37,6 +38,7 @@ Array = Any
 Client = Any
 
 TASKS = 4  # nodes are handed over that have at most 1 / TASKS of a participant's share of the rows
+POSITIONS = {"offsets": "nodes", "first_leaf": "leaf_sums", "set_at": "sets"}  # of `Subtrees`
 ATTEMPTS = 3  # with the workers that are there, after others died
 LAST_WORDS = 5.0  # seconds for the others to say what happened, when one has failed
 LOOK = 0.1  # seconds between looks whether they have
@@ -124,56 +126,42 @@ class SharedRows(numpy.NumpyBackend):
         ends = [0, *(cuts + 1).tolist(), slots.n_slots]
         owned = [slice(min(a, slots.n_slots), min(b, slots.n_slots)) for a, b in pairwise(ends)]
         part, local = self._handed_over(training, slots, owned, slots.part(owned[rank]))
-        subtrees = super().grow_subtrees(local, part, kind) if part.n_slots else None
-        return self._all_subtrees(subtrees, slots, training.n_words)
+        mine = no_subtrees(np, slots, training.n_words > 0)
+        return self._all_subtrees(
+            super().grow_subtrees(local, part, kind) if part.n_slots else mine
+        )
 
     def _handed_over(
         self, training: Training, slots: Frontier, owned: list[slice], mine: Frontier
     ) -> tuple[Frontier, Training]:
         """The slots of this participant with the rows of all, and the training of these rows."""
-        sent: dict[str, list[Array]] = {name: [] for name in ("length", "weight", "code", "y")}
-        matrix, target = training.matrix, training.target
-        for owner in owned:
-            begin, end = slots.begin[owner], slots.end[owner]
-            at = ranges(begin, end)
-            rows = slots.rows[at]
-            sent["length"].append((end - begin).astype(np.int64))
-            sent["weight"].append(slots.weights[at])
-            sent["code"].append(np.ascontiguousarray(matrix.codes[rows]))
-            sent["y"].append(np.ascontiguousarray(target.y[rows]))
-        got = {name: self.communicator.exchange(parts) for name, parts in sent.items()}
+        exchange, matrix, target = self.communicator.exchange, training.matrix, training.target
+        lengths = exchange([slots.local_rows[owner].astype(np.int64) for owner in owned])
         # rows lie by participant, and by slot there: they are brought together by slot
-        length = np.stack(got["length"]).sum(axis=0)
-        slot = np.concatenate([np.repeat(np.arange(len(n)), n) for n in got["length"]])
+        slot = np.concatenate([np.repeat(np.arange(len(n)), n) for n in lengths])
         order = np.argsort(slot, kind="stable")
-        weights, codes, y = (np.concatenate(got[name])[order] for name in ("weight", "code", "y"))
-        n, ends = len(order), np.cumsum(length)
-        numbers = np.arange(n, dtype=np.int32)
-        part = replace(
-            mine, begin=ends - length, end=ends, rows=numbers, weights=weights, max_rows=n
+        at = [ranges(slots.begin[owner], slots.end[owner]) for owner in owned]
+        rows = [slots.rows[part] for part in at]
+        weights, codes, y = (
+            np.concatenate(exchange([np.ascontiguousarray(values[part]) for part in parts]))[order]
+            for values, parts in ((slots.weights, at), (matrix.codes, rows), (target.y, rows))
         )
-        return part, replace(
-            training,
-            matrix=BinnedMatrix(laid_out(codes, self), matrix.n_bins, matrix.edges),
-            target=Target(target.coding, y),
-        )
+        length, n = np.sum(lengths, axis=0), len(order)
+        end, numbers = np.cumsum(length), np.arange(n, dtype=np.int32)
+        part = replace(mine, begin=end - length, end=end, rows=numbers, weights=weights, max_rows=n)
+        return part, of_rows(training, codes, y, self)
 
-    def _all_subtrees(self, mine: Subtrees | None, slots: Frontier, n_words: int) -> Subtrees:
+    def _all_subtrees(self, mine: Subtrees) -> Subtrees:
         """The subtrees of all participants, in the order of the slots."""
-        if mine is None:
-            mine = no_subtrees(np, slots, n_words > 0)
+        own = {f.name: getattr(mine, f.name) for f in fields(mine)}
         gather = self.communicator.all_gather
-        lengths = gather(np.diff(mine.offsets))
-        nodes, sums = gather(mine.nodes), gather(np.ascontiguousarray(mine.leaf_sums))
-        firsts = _shifted(gather(mine.first_leaf), [len(s) for s in sums])
-        set_at: Array = None
-        sets: Array = None
-        if mine.sets is not None and mine.set_at is not None:
-            parts = gather(np.ascontiguousarray(mine.sets))
-            set_at = _shifted(gather(mine.set_at), [part.size for part in parts])
-            sets = np.concatenate(parts)
-        offsets = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64)
-        return Subtrees(offsets, np.concatenate(nodes), firsts, np.concatenate(sums), set_at, sets)
+        parts = {name: gather(np.ascontiguousarray(a)) for name, a in own.items() if a is not None}
+        for name, places in POSITIONS.items():
+            if name in parts:
+                before = np.cumsum([0, *map(len, parts[places])])
+                parts[name] = [part + n for part, n in zip(parts[name], before, strict=False)]
+        parts["offsets"][1:] = [offsets[1:] for offsets in parts["offsets"][1:]]
+        return Subtrees(**{name: np.concatenate(arrays) for name, arrays in parts.items()})
 
 
 def ranges(begin: np.ndarray, end: np.ndarray) -> np.ndarray:
@@ -183,17 +171,13 @@ def ranges(begin: np.ndarray, end: np.ndarray) -> np.ndarray:
     return np.asarray(np.arange(int(length.sum())) + np.repeat(begin - first, length))
 
 
-def _shifted(parts: list[np.ndarray], sizes: list[int]) -> np.ndarray:
-    """Positions in arrays of these sizes, as positions in all of them one after another."""
-    before = np.cumsum([0, *sizes[:-1]]).tolist()
-    return np.concatenate([part + n for part, n in zip(parts, before, strict=True)])
-
-
-def laid_out(codes: np.ndarray, backend: base.Backend) -> Array:
-    """A copy of codes [N, F] that lies as the backend wants it."""
+def of_rows(training: Training, codes: np.ndarray, y: np.ndarray, backend: Any) -> Training:
+    """The training of the rows with these codes [n, F], copied as the backend wants them, and y."""
     copied = new_codes(codes.shape[0], codes.shape[1], codes.dtype, backend)
     copied[...] = codes
-    return copied
+    matrix = BinnedMatrix(copied, training.matrix.n_bins, training.matrix.edges)
+    target = Target(training.target.coding, np.ascontiguousarray(y))
+    return replace(training, matrix=matrix, target=target)
 
 
 def grow_of_rows(
@@ -206,12 +190,8 @@ def grow_of_rows(
     codes : u8 or u16 [F, n] of the rows i64[n]; data : y and weights of all rows, no codes"""
     backend = registry.get_host_backend(thread_count(getattr(estimator, "n_jobs", 1)))
     plan = partitions.share_plan(estimator, without_codes(data, codes), backend)
-    training, target = plan.training, plan.training.target
-    local = replace(
-        training,
-        matrix=replace(training.matrix, codes=laid_out(codes.T, backend)),
-        target=Target(target.coding, np.ascontiguousarray(target.y[rows])),
-    )
+    training = plan.training
+    local = of_rows(training, codes.T, training.target.y[rows], backend)
     shared, n_trees = SharedRows.of(backend, communicator, rows), plan.settings.n_trees
     waves = grow(local, shared, begin, n_trees, plan.pruning)
     return merged(waves, training, backend.n_threads)
@@ -231,22 +211,20 @@ def fit_rows(
 
     parts : futures of codes [F, n] of these ranges of rows. ClusterError: `ATTEMPTS` attempts lost
     workers"""
-    why = ""
     for _ in range(ATTEMPTS):
         list(waiting.as_done(client, parts))  # those of a worker that died are made again
         holders = client.who_has(parts)
         held: dict[str, list[int]] = {}  # each part counts for one worker
         for i, part in enumerate(parts):
             held.setdefault(sorted(holders[part.key])[0], []).append(i)
-        name, futures = f"gpuforest-{uuid4().hex}", []
+        name, futures, workers = f"gpuforest-{uuid4().hex}", list[Any](), tuple(held)
         try:
-            for rank, worker in enumerate(held):
-                on = {"workers": [worker], "pure": False}
-                futures.append(client.submit(open_links, name, rank, tuple(held), **on))
-            if why := failure(client, futures, list(held)):
-                continue
+            for rank, worker in enumerate(workers):
+                on: dict[str, Any] = {"workers": [worker], "pure": False}
+                futures.append(client.submit(open_links, name, rank, workers, **on))
+            await_all(client, futures, workers)
             # in each attempt, because what was sent to a worker that died is not made again
-            [sent] = client.scatter([data], workers=list(held), broadcast=True, hash=False)
+            [sent] = client.scatter([data], workers=workers, broadcast=True, hash=False)
             futures = [
                 client.submit(
                     participant, sent, estimator, [parts[i] for i in numbers],
@@ -255,41 +233,36 @@ def fit_rows(
                 )
                 for worker, numbers in held.items()
             ]  # fmt: skip
-            if why := failure(client, futures, list(held)):
-                continue
+            await_all(client, futures, workers)
             return futures[0].result()
+        except ClusterError as error:
+            lost = error
         finally:
             client.cancel(futures)
     raise ClusterError(
         f"each of {ATTEMPTS} attempts lost workers, most often because their memory was too small; "
-        f"at last: {why}"
+        f"at last: {lost}"
     )
 
 
-def failure(client: Client, futures: list[Any], workers: list[str]) -> str:
-    """Why some futures have no result: a lost worker; "": all have one. Other errors are raised."""
+def await_all(client: Client, futures: list[Any], workers: Sequence[str]) -> None:
+    """Wait until a future of each worker has a result. An error of a task is raised; a ClusterError
+    says that a worker is lost. The others have some seconds before it, to say more."""
     for future in waiting.as_done(client, futures):
         gone = set(workers) - waiting.addresses(client) if future is None else set()
         if not gone and (future is None or future.status == "finished"):
             continue
-        failed = last_words(client, futures, workers)
-        for task in failed:
-            if not isinstance(task.exception(), ClusterError):
-                task.result()  # raises
-        return str(failed[0].exception()) if failed else f"{', '.join(gone) or 'a task'} is gone"
-    return ""
-
-
-def last_words(client: Client, futures: list[Any], workers: list[str]) -> list[Any]:
-    """The futures that have failed, when those of the workers that are left have had their time."""
-    until = time.monotonic() + LAST_WORDS
-    while time.monotonic() < until:
-        alive = waiting.addresses(client)
-        pairs = zip(futures, workers, strict=True)
-        if not any(future.status == "pending" and worker in alive for future, worker in pairs):
-            break
-        time.sleep(LOOK)
-    return [future for future in futures if future.status == "error"]
+        until, pairs = time.monotonic() + LAST_WORDS, [*zip(futures, workers, strict=True)]
+        while time.monotonic() < until:
+            alive = waiting.addresses(client)
+            if not any(task.status == "pending" and worker in alive for task, worker in pairs):
+                break
+            time.sleep(LOOK)
+        failed = [task for task in futures if task.status == "error"]
+        failed.sort(key=lambda task: isinstance(task.exception(), ClusterError))
+        if failed:
+            failed[0].result()  # raises
+        raise ClusterError(f"{', '.join(gone) or 'a task'} is gone")
 
 
 def participant(

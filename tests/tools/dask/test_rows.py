@@ -1,6 +1,5 @@
 """Growth by several participants that each hold some rows: the forest of one process, ==."""
 
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -12,8 +11,6 @@ from tasks import large, tasks
 
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common.errors import ClusterError
-from gpuforest.core.bins import BinnedMatrix
-from gpuforest.core.target import Target
 from gpuforest.growing.assemble import merged
 from gpuforest.growing.grow import grow
 from gpuforest.splits.kinds import kind_in
@@ -21,24 +18,19 @@ from gpuforest.splits.kinds import kind_in
 pytest.importorskip("distributed", reason="needs pip install 'gpuforest[checks]'")
 from queues import by_threads
 
-from gpuforest.tools.dask.rows import SharedRows, laid_out, ranges
+from gpuforest.tools.dask.rows import SharedRows, of_rows, ranges
 
 
 def grown(task, cuts, make_backend):
     """The forest of each participant, and the participants."""
     training = task.training(NumpyBackend())
-    matrix, target = training.matrix, training.target
     ends = [0, *cuts, len(task.X)]
     rows_of = [np.arange(*pair) for pair in pairwise(ends)]
 
     def work(communicator):
         rows = rows_of[communicator.rank]
         backend = SharedRows.of(make_backend(), communicator, rows)
-        own = replace(
-            training,
-            matrix=BinnedMatrix(laid_out(matrix.codes[rows], backend), matrix.n_bins, matrix.edges),
-            target=Target(target.coding, np.ascontiguousarray(target.y[rows])),
-        )
+        own = of_rows(training, training.matrix.codes[rows], training.target.y[rows], backend)
         return merged(grow(own, backend, 0, task.n_trees), own, 1)
 
     return by_threads(len(rows_of), work)
