@@ -10,22 +10,9 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from gpuforest.data.frames import listed
-from gpuforest.export.walker import opened
-from gpuforest.tools.plot.style import (
-    BARS,
-    FAINT,
-    INK,
-    PALETTE,
-    SIZE,
-    SMALL,
-    Axes,
-    check_top,
-    colours,
-    drawing,
-    label_rows,
-    marker,
-    plain,
-)
+from gpuforest.export.documentation import documented
+from gpuforest.tools.plot import style
+from gpuforest.tools.plot.style import Axes
 from gpuforest.tools.plot.surfaces import SHADES, Columns
 
 MISSING, OTHERS, AUTO = "missing", "others", "auto"
@@ -34,7 +21,7 @@ BINS, STEP, WIDEST = 120, 0.07, 0.84  # of a swarm: along it; across, in feature
 ROOM = 0.27  # next to the bars of a waterfall, for their numbers; a share of the bars' range
 MOST = 10  # categories along an axis, or in a legend; the rest is one
 INTERACTING = 64  # rows whose interactions choose the colour
-DOTS: dict[str, Any] = {"linewidths": 0.3, "edgecolors": INK, "rasterized": True}
+DOTS: dict[str, Any] = {"linewidths": 0.3, "edgecolors": style.INK, "rasterized": True}
 
 
 class Explained:
@@ -46,9 +33,8 @@ class Explained:
         feature_names: Sequence[str] | None, row: int | None = None,
     ) -> None:  # fmt: skip
         """From what a public function takes; `row`: the number of the only row to explain."""
-        forest = opened(estimator).model.forest
         self.columns = Columns(estimator, X, feature_names)
-        (N, F), K = self.columns.values.shape, forest.coding.n_values
+        (N, F), K = self.columns.values.shape, estimator.forest_.coding.n_values
         self.output = k = _number_of(estimator, output, K)
         if values is not None and np.shape(values) != ((N, F) if K == 1 else (N, F, K)):
             raise ValueError(
@@ -76,7 +62,7 @@ class Explained:
 
     def strongest(self, top: int | None) -> tuple[np.ndarray, np.ndarray]:
         """The features of the largest mean sizes of values, and these."""
-        check_top(top)
+        style.check_top(top)
         size = np.abs(self.values).mean(axis=0)
         order = np.argsort(-size, kind="stable")[:top]
         return order, size[order]
@@ -94,14 +80,14 @@ class Explained:
         return [MISSING if code != code else names[int(code)] for code in values]
 
     def categories(self, f: int) -> tuple[np.ndarray, list[str]]:
-        """Values of a feature as texts object[N], rare ones joined; distinct texts in order."""
+        """The number i64[N] of each row's category, and their names; rare ones are joined."""
         texts = self.texts(f)
         counts, last = Counter(texts), (OTHERS, MISSING)
         if len(counts) > MOST:
             frequent = {text for text, _ in counts.most_common(MOST - 1)}
             texts = [text if text in frequent else OTHERS for text in texts]
         kinds = sorted(set(texts) - set(last)) + [text for text in last if text in texts]
-        return np.array(texts, object), kinds
+        return np.array([kinds.index(text) for text in texts]), kinds
 
 
 def text_of(value: Any) -> str:
@@ -111,7 +97,7 @@ def text_of(value: Any) -> str:
     if isinstance(value, float):
         is_whole = value.is_integer() and abs(value) < 1e9
         return f"{value:{'.0f' if is_whole else '.4g'}}".replace("-", "−")
-    return plain(value, 24)
+    return style.plain(value, 24)
 
 
 def labels_of(estimator: Any, n_outputs: int) -> list[Any]:
@@ -146,12 +132,13 @@ def _what(estimator: Any, k: int | None, n_outputs: int) -> str:
         return f"the {name}" if k is None else f"{name} {k}"
     if boosted:
         label = estimator.classes_[1] if k is None else estimator.classes_[k]
-        return f"the raw prediction of {plain(label, 24)}"
+        return f"the raw prediction of {style.plain(label, 24)}"
     share = "probability" if estimator.forest_.combine == "mean" else "share of the votes"
     assert k is not None  # classes of a forest have several numbers
-    return f"the {share} of {plain(labels_of(estimator, n_outputs)[k], 24)}"
+    return f"the {share} of {style.plain(labels_of(estimator, n_outputs)[k], 24)}"
 
 
+@documented
 def plot_shap_summary(
     estimator: Any, X: Any, *, output: Any = None, background: Any = None, values: Any = None,
     top: int | None = 20, feature_names: Sequence[str] | None = None, ax: Axes | None = None,
@@ -159,17 +146,6 @@ def plot_shap_summary(
     """Draw a point for each row's SHAP value of each feature: the lighter, the larger the feature.
 
     Missing values are crosses; features of categories are diamonds of one shade.
-
-    Parameters
-    ----------
-    estimator : fitted estimator of gpuforest that has SHAP values
-    X : array-like or frame of shape (n_samples, n_features)
-    output : a class, or the number of an output; None: the only one, or the second of two classes
-    background : array-like or frame; as of `shap_values`
-    values : what `shap_values(X)` gave, for all outputs; None: it is called
-    top : int >= 1, how many features, those of the largest mean size first; None: all
-    feature_names : names of all features; None: those of X or of the fit
-    ax : matplotlib axis, which is returned; None: that of a new figure
 
     Raises
     ------
@@ -187,30 +163,36 @@ def plot_shap_summary(
     explained = Explained(estimator, X, output, background, values, feature_names)
     order, _ = explained.strongest(top)
     width = np.ptp(explained.values[:, order]) or 1.0
-    with drawing(ax, (SIZE[0], max(LEAST, MARGINS + HEIGHT * len(order)))) as ax:
-        ax.axvline(0.0, color=FAINT, lw=0.8, zorder=0)
+    with style.drawing(ax, (style.SIZE[0], max(LEAST, MARGINS + HEIGHT * len(order)))) as ax:
+        ax.axvline(0.0, color=style.FAINT, lw=0.8, zorder=0)
         for row, f in enumerate(order):
-            x = explained.values[:, f]
-            _draw_feature(ax, x, row + swarm(x, width), explained.numbers(f))
+            x, numbers = explained.values[:, f], explained.numbers(f)
+            y = row + swarm(x, width)
+            if numbers is None:
+                ax.scatter(x, y, marker="D", color=style.FAINT, label="a category", s=12, **DOTS)
+            else:
+                shade = np.where(np.isnan(numbers), np.nan, shades(numbers))
+                _draw_shaded(ax, x, y, shade, MISSING, s=14, vmin=0.0, vmax=1.0)
         _add_scale(ax, not explained.columns.categories.keys() >= {*order.tolist()})
-        label_rows(ax, [plain(explained.columns.names[f]) for f in order])
+        style.label_rows(ax, [style.plain(explained.columns.names[f]) for f in order])
         ax.set_xlabel(f"SHAP value: {explained.adds}")
     return ax
 
 
+@documented
 def plot_shap_bar(
     estimator: Any, X: Any, *, output: Any = None, background: Any = None, values: Any = None,
     top: int | None = 20, feature_names: Sequence[str] | None = None, ax: Axes | None = None,
 ) -> Axes:  # fmt: skip
     """Draw the mean size of each feature's SHAP values, largest first.
 
-    Parameters, results and errors are those of `plot_shap_summary`.
+    Errors are those of `plot_shap_summary`.
     """
     explained = Explained(estimator, X, output, background, values, feature_names)
     order, size = explained.strongest(top)
-    with drawing(ax, (SIZE[0], MARGINS + HEIGHT * len(order))) as ax:
-        ax.barh(range(len(order)), size, **BARS)
-        label_rows(ax, [plain(explained.columns.names[f]) for f in order])
+    with style.drawing(ax, (style.SIZE[0], MARGINS + HEIGHT * len(order))) as ax:
+        ax.barh(range(len(order)), size, **style.BARS)
+        style.label_rows(ax, [style.plain(explained.columns.names[f]) for f in order])
         ax.set_xlim(left=0.0)
         ax.set_xlabel(f"mean |SHAP value|: {explained.adds}")
     return ax
@@ -237,22 +219,13 @@ def shades(numbers: np.ndarray) -> np.ndarray:
     return np.asarray(np.clip((numbers - low) / ((high - low) or 1.0), 0.0, 1.0))
 
 
-def _draw_feature(ax: Axes, x: np.ndarray, y: np.ndarray, numbers: np.ndarray | None) -> None:
-    """The swarm of one feature."""
-    if numbers is None:
-        ax.scatter(x, y, marker="D", color=FAINT, label="a category", s=12, **DOTS)
-        return
-    shade = np.where(np.isnan(numbers), np.nan, shades(numbers))
-    _draw_shaded(ax, x, y, shade, MISSING, s=14, vmin=0.0, vmax=1.0)
-
-
 def _draw_shaded(
     ax: Axes, x: np.ndarray, y: np.ndarray, shade: np.ndarray, missing: str, **how: Any
 ) -> Any:
     """Draw points f64[N] in shades, and crosses with the label `missing` where the shade is NaN."""
     hole = np.isnan(shade)
     if hole.any():
-        ax.plot(x[hole], y[hole], "x", color=INK, ms=4, mew=0.9, label=missing)
+        ax.plot(x[hole], y[hole], "x", color=style.INK, ms=4, mew=0.9, label=missing)
     return ax.scatter(x[~hole], y[~hole], c=shade[~hole], cmap=SHADES, **DOTS, **how)
 
 
@@ -272,6 +245,7 @@ def _add_scale(ax: Axes, has_numbers: bool) -> None:
         ax.legend(by_label.values(), by_label, ncols=2, **at)
 
 
+@documented
 def plot_shap_waterfall(
     estimator: Any, X: Any, row: int = 0, *, output: Any = None, background: Any = None,
     values: Any = None, top: int | None = 10, feature_names: Sequence[str] | None = None,
@@ -282,35 +256,30 @@ def plot_shap_waterfall(
     Bars that raise the prediction are plain, and bars that lower it hatched. Read from below: the
     largest steps come last.
 
-    Parameters
-    ----------
-    estimator : fitted estimator of gpuforest that has SHAP values
-    X : array-like or frame of shape (n_samples, n_features)
-    row : the number of the row of X, from 0
-    top : int >= 1, how many features have a bar of their own, the largest; None: all
-    output, background, values, feature_names, ax
-        As of `plot_shap_summary`, with its result and errors.
+    Errors are those of `plot_shap_summary`.
     """
     explained = Explained(estimator, X, output, background, values, feature_names, row)
     names, steps = steps_of(explained, top)
     ends = explained.base + np.cumsum(steps[::-1])[::-1]  # from below
     begins = np.append(ends[1:], explained.base)
-    with drawing(ax, (SIZE[0], MARGINS + HEIGHT * len(steps))) as ax:
+    with style.drawing(ax, (style.SIZE[0], MARGINS + HEIGHT * len(steps))) as ax:
         rows = np.arange(len(steps))
-        up = steps >= 0
-        raises = BARS | {"height": 0.66, "color": PALETTE[1], "label": "raises"}
-        lowers = BARS | {"height": 0.66, "hatch": "///", "label": "lowers"}
-        ax.barh(rows[up], steps[up], left=begins[up], **raises)
-        ax.barh(rows[~up], steps[~up], left=begins[~up], **lowers)
-        for i in range(len(steps) - 1):  # from each bar to the one above
-            ax.plot([begins[i]] * 2, [i - 0.33, i + 1.33], color=FAINT, lw=0.6, zorder=0)
-        _add_numbers(ax, steps, ends)
+        for up, look in (
+            (steps >= 0, {"color": style.PALETTE[1], "label": "raises"}),
+            (steps < 0, {"hatch": "///", "label": "lowers"}),
+        ):
+            look = style.BARS | {"height": 0.66} | look
+            bars = ax.barh(rows[up], steps[up], left=begins[up], **look)
+            ax.bar_label(bars, fmt=_signed, padding=4, fontsize=style.SMALL)
+        between = rows[:-1]  # from each bar to the one above
+        ends_of = between - 0.33, between + 1.33
+        ax.vlines(begins[:-1], *ends_of, color=style.FAINT, lw=0.6, zorder=0)
         low, high = min(ends.min(), explained.base), max(ends.max(), explained.base)
         room = ROOM * ((high - low) or 1.0)
         ax.set_xlim(low - room, high + room)
-        label_rows(ax, names)
-        for x, style in ((explained.base, ":"), (ends[0], "--")):
-            ax.axvline(x, color=INK, lw=0.9, ls=style, zorder=0)
+        style.label_rows(ax, names)
+        for x, line in ((explained.base, ":"), (ends[0], "--")):
+            ax.axvline(x, color=style.INK, lw=0.9, ls=line, zorder=0)
         what, end = explained.what.removeprefix("the "), text_of(float(ends[0]))
         ax.set_xlabel(f"dashed: {what}, {end}\ndotted: expected, {text_of(explained.base)}")
     return ax
@@ -319,11 +288,13 @@ def plot_shap_waterfall(
 def steps_of(explained: Explained, top: int | None) -> tuple[list[str], np.ndarray]:
     """The bars from above: what they stand for, and their lengths; the last may be all others."""
     [values] = explained.values
-    check_top(top)
+    style.check_top(top)
     order = np.argsort(-np.abs(values), kind="stable")
     n = len(order) if top is None or top + 1 >= len(order) else top  # never one feature as others
     shown, others = order[:n], order[n:]
-    names = [f"{plain(explained.columns.names[f], 30)} = {explained.texts(f)[0]}" for f in shown]
+    names = [
+        f"{style.plain(explained.columns.names[f], 30)} = {explained.texts(f)[0]}" for f in shown
+    ]
     steps = values[shown]
     if len(others):
         names.append(f"{len(others)} other features")
@@ -331,16 +302,12 @@ def steps_of(explained: Explained, top: int | None) -> tuple[list[str], np.ndarr
     return names, steps
 
 
-def _add_numbers(ax: Axes, steps: np.ndarray, ends: np.ndarray) -> None:
-    """What each bar adds, beyond its end."""
-    for i, (step, end) in enumerate(zip(steps, ends, strict=True)):
-        side = 1 if step >= 0 else -1
-        ax.annotate(
-            f"{step:+.3g}".replace("-", "−"), (end, i), (4 * side, 0), fontsize=SMALL,
-            textcoords="offset points", ha="left" if step >= 0 else "right", va="center",
-        )  # fmt: skip
+def _signed(step: float) -> str:
+    """What a bar adds."""
+    return f"{step:+.3g}".replace("-", "−")
 
 
+@documented
 def plot_shap_dependence(
     estimator: Any, X: Any, feature: int | str, *, color_by: int | str | None = AUTO,
     output: Any = None, background: Any = None, values: Any = None,
@@ -352,15 +319,7 @@ def plot_shap_dependence(
     interacts with others. The colour is another feature. Missing values lie on the left, behind a
     dotted line.
 
-    Parameters
-    ----------
-    estimator : fitted estimator of gpuforest that has SHAP values
-    X : array-like or frame of shape (n_samples, n_features)
-    feature : its number or name
-    color_by : number or name of the feature that gives the colour; "auto": the one of the largest
-        mean SHAP interaction with `feature`, in the first 64 rows; None: there is no colour
-    output, background, values, feature_names, ax
-        As of `plot_shap_summary`, with its result and errors.
+    Errors are those of `plot_shap_summary`.
     """
     explained = Explained(estimator, X, output, background, values, feature_names)
     f, other = explained.columns.index(feature), None
@@ -369,11 +328,14 @@ def plot_shap_dependence(
     elif color_by is not None:
         other = explained.columns.index(color_by)
     name = explained.columns.names[f]
-    with drawing(ax) as ax:
-        ax.axhline(0.0, color=FAINT, lw=0.8, zorder=0)
+    with style.drawing(ax) as ax:
+        ax.axhline(0.0, color=style.FAINT, lw=0.8, zorder=0)
         x = _places(ax, explained, f)
         _draw_points(ax, x, explained.values[:, f], explained, other)
-        ax.set(xlabel=plain(name), ylabel=f"SHAP value of {plain(name, 24)}\nfor {explained.what}")
+        ax.set(
+            xlabel=style.plain(name),
+            ylabel=f"SHAP value of {style.plain(name, 24)}\nfor {explained.what}",
+        )
     return ax
 
 
@@ -390,13 +352,9 @@ def _places(ax: Axes, explained: Explained, f: int) -> np.ndarray:
     """Where the rows lie along the axis of a feature, f64[N], and its ticks."""
     numbers = explained.numbers(f)
     if numbers is None:
-        texts, kinds = explained.categories(f)
-        ax.set_xticks(range(len(kinds)), kinds)
-        if sum(map(len, kinds)) > 50:
-            ax.tick_params(axis="x", rotation=30)
-            for label in ax.get_xticklabels():
-                label.set(ha="right", rotation_mode="anchor")
-        at = np.array([kinds.index(text) for text in texts], np.float64)
+        at, kinds = explained.categories(f)
+        slant: Any = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"}
+        ax.set_xticks(range(len(kinds)), kinds, **slant if sum(map(len, kinds)) > 50 else {})
         return at + 0.5 * _apart(len(at))
     holes = np.isnan(numbers)
     if holes.any():
@@ -405,7 +363,7 @@ def _places(ax: Axes, explained: Explained, f: int) -> np.ndarray:
         room = 0.08 * ((high - low) or 1.0)
         numbers = np.where(holes, low - room * (1.5 + 0.8 * _apart(len(holes))), numbers)
         if len(present):
-            ax.axvline(low - 0.75 * room, color=FAINT, lw=0.8, ls=":")
+            ax.axvline(low - 0.75 * room, color=style.FAINT, lw=0.8, ls=":")
         ax.annotate(
             MISSING, (low - 1.5 * room, 1.0), (0, 2), xycoords=("data", "axes fraction"),
             textcoords="offset points", ha="center", va="bottom", fontsize=9,
@@ -421,18 +379,18 @@ def _apart(n: int) -> np.ndarray:
 def _draw_points(
     ax: Axes, x: np.ndarray, y: np.ndarray, explained: Explained, other: int | None
 ) -> None:
-    """The points, in the colours of another feature, if there is one."""
+    """The points, in the style.colours of another feature, if there is one."""
     dots = DOTS | {"s": 16}
     if other is None:
-        ax.scatter(x, y, color=PALETTE[4], **dots)
+        ax.scatter(x, y, color=style.PALETTE[4], **dots)
         return
-    name, numbers = plain(explained.columns.names[other], 30), explained.numbers(other)
+    name, numbers = style.plain(explained.columns.names[other], 30), explained.numbers(other)
     if numbers is None:
-        texts, kinds = explained.categories(other)
-        for i, (kind, colour) in enumerate(zip(kinds, colours(len(kinds)), strict=True)):
-            rows = texts == kind
-            ax.scatter(x[rows], y[rows], color=colour, marker=marker(i), label=kind, **dots)
-        ax.legend(title=name, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        codes, kinds = explained.categories(other)
+        for i, (kind, colour) in enumerate(zip(kinds, style.colours(len(kinds)), strict=True)):
+            look = dots | {"color": colour, "marker": style.marker(i), "label": kind}
+            ax.scatter(x[codes == i], y[codes == i], **look)
+        ax.legend(title=name, **style.BESIDE)
         return
     hole = np.isnan(numbers)
     low, high = (0.0, 1.0) if hole.all() else np.percentile(numbers[~hole], [2, 98])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -40,10 +40,12 @@ PALETTE = (
     *("#882255", "#999933", "#332288"),
 )
 MARKERS = "os^DvPX<>*"
-LINES = ("-", "--", "-.", ":")
+# of lines, of points, and of points on lines
+LINES, MARKS, JOINED = ("-", "--", "-.", ":"), ("o", "s", "^", "D"), ("o-", "s--", "^-.", "D:")
 INK, FAINT, PALE_INK = "#222222", "#888888", "#BBBBBB"
 BARS: Any = {"height": 0.7, "color": PALETTE[4], "edgecolor": INK, "linewidth": 0.5}
 CHOSEN: Any = {"marker": "s", "ls": "", "color": PALETTE[5], "mec": INK, "ms": 8, "zorder": 3}
+BESIDE: Any = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}  # of a legend
 PALE = 0.55  # how deep a colour is that black text or points are to be read on
 
 
@@ -64,6 +66,12 @@ def drawing(ax: Axes | None, size: tuple[float, float] = SIZE) -> Iterator[Axes]
             ax = pyplot.subplots(figsize=size, layout="constrained")[1]
         ax.spines[["top", "right"]].set_visible(False)
         yield ax
+
+
+def add_lines(ax: Axes, curves: Iterable[Any], looks: Sequence[str] = LINES) -> None:
+    """Draw curves (name, x, y), each with a colour and a look of its own."""
+    for (name, *points), look, colour in zip(curves, looks, PALETTE, strict=False):
+        ax.plot(*points, look, color=colour, label=name)
 
 
 def colours(n: int, depth: float = 1.0) -> list[RGB]:

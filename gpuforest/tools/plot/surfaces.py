@@ -15,21 +15,12 @@ from gpuforest.core.forest import Forest
 from gpuforest.core.nodes import unpack
 from gpuforest.data.arrays import is_frame, open_frame, to_host
 from gpuforest.explain.model_facts import feature_names as known_names
+from gpuforest.export.documentation import documented
 from gpuforest.export.model_tables import category_codes, reader_of_codes
 from gpuforest.export.views import names_of
 from gpuforest.export.walker import class_labels, opened
-from gpuforest.tools.plot.style import (
-    FAINT,
-    INK,
-    PALE,
-    PALETTE,
-    Axes,
-    check_known,
-    colours,
-    drawing,
-    marker,
-    plain,
-)
+from gpuforest.tools.plot import style
+from gpuforest.tools.plot.style import Axes
 
 MOST_CELLS = 300  # along an axis
 MARGIN = 0.05  # of the data's range, on both sides of it
@@ -112,6 +103,7 @@ def middles(ends: np.ndarray) -> np.ndarray:
     return np.asarray(ends[:-1] + (ends[1:] - ends[:-1]) / 2)
 
 
+@documented
 def plot_boundaries(
     estimator: Any, X: Any, y: Any = None, features: Sequence[int | str] = (0, 1), *,
     feature_names: Sequence[str] | None = None, class_names: Sequence[Any] | None = None,
@@ -123,17 +115,6 @@ def plot_boundaries(
     The boundaries are exact where a feature has less than 300 thresholds, as by default. All
     other features are held at the median of X, or at the most frequent category: fit to two
     features to see all of a model.
-
-    Parameters
-    ----------
-    estimator : fitted estimator of gpuforest with one output
-    X : array-like or frame of shape (n_samples, n_features), whose range is drawn
-    y : array-like of shape (n_samples,), for points; None: no points
-    features : numbers or names of the two
-    feature_names : names of all features; None: those of X or of the fit
-    class_names : names of all classes in the order of `classes_`; None: the classes themselves
-    legend : the classes are named beside the axis, or numbers by a scale
-    ax : matplotlib axis, which is returned; None: that of a new figure
 
     Raises
     ------
@@ -151,18 +132,20 @@ def plot_boundaries(
     y = None if y is None else np.asarray(to_host(y)).ravel()
     if class_names is not None and not is_classifier(estimator):
         raise ValueError("class_names are for classes, and this estimator predicts numbers")
-    with drawing(ax) as ax:
+    with style.drawing(ax) as ax:
         if is_classifier(estimator):
-            names = [plain(name, 24) for name in class_labels(estimator.forest_, class_names)[0]]
+            [labels] = class_labels(estimator.forest_, class_names)
+            names = [style.plain(label, 24) for label in labels]
             _shade_classes(ax, ends, columns.model.predict_proba(table))
             _add_classes(ax, estimator, values, y, names, legend)
         else:
             _draw_numbers(ax, ends, columns.model.predict(table), values, y, legend)
-        ax.set(xlabel=_label(columns, a, 2), ylabel=plain(columns.names[b]))
+        ax.set(xlabel=_label(columns, a, 2), ylabel=style.plain(columns.names[b]))
         ax.set(xlim=ends[0][[0, -1]], ylim=ends[1][[0, -1]])
     return ax
 
 
+@documented
 def plot_steps(
     estimator: Any, X: Any, y: Any = None, feature: int | str = 0, *, n_trees: int = 1,
     feature_names: Sequence[str] | None = None, ax: Axes | None = None,
@@ -171,17 +154,6 @@ def plot_steps(
 
     The steps are exact where the feature has less than 300 thresholds, as by default. All other
     features are held at the median of X, or at the most frequent category.
-
-    Parameters
-    ----------
-    estimator : fitted regressor of gpuforest with one output
-    X : array-like or frame of shape (n_samples, n_features), whose range is drawn
-    y : array-like of shape (n_samples,), for points; None: no points
-    feature : its number or name
-    n_trees : int >= 0, how many of a forest's first trees are drawn too; a boosted model shows its
-        predictions after each of its first n_trees rounds
-    feature_names : names of all features; None: those of X or of the fit
-    ax : matplotlib axis, which is returned; None: that of a new figure
 
     Raises
     ------
@@ -196,15 +168,15 @@ def plot_steps(
     ends = edges(estimator.forest_, index, values)
     table = columns.table({index: middles(ends)})
     lines, first = _first(columns.model, table, n_trees)
-    with drawing(ax) as ax:
+    with style.drawing(ax) as ax:
         if y is not None:
             y = np.asarray(to_host(y)).ravel()
-            ax.plot(values, y, "o", ms=4, mfc="none", mec=FAINT, label="data")
+            ax.plot(values, y, "o", ms=4, mfc="none", mec=style.FAINT, label="data")
         for i, predicted in enumerate(lines):
-            line = {"ls": "--", "lw": 0.9, "color": PALETTE[1]}
+            line: Any = {"ls": "--", "lw": 0.9, "color": style.PALETTE[1]}
             _add_steps(ax, ends, predicted, **line, label=None if i else first)
-        label = _whole(estimator)
-        _add_steps(ax, ends, columns.model.predict(table), lw=1.8, color=PALETTE[0], label=label)
+        line = {"lw": 1.8, "color": style.PALETTE[0], "label": _whole(estimator)}
+        _add_steps(ax, ends, columns.model.predict(table), **line)
         ax.set(xlabel=_label(columns, index, 1), ylabel="prediction", xlim=ends[[0, -1]])
         ax.legend()
     return ax
@@ -247,7 +219,7 @@ def _read(estimator: Any, X: Any, feature_names: Sequence[str] | None) -> Column
 
 def _label(columns: Columns, feature: int, n_drawn: int) -> str:
     """The label of the horizontal axis, which mentions other features if there are some."""
-    name = plain(columns.names[feature])
+    name = style.plain(columns.names[feature])
     return name if len(columns.names) == n_drawn else f"{name}\n(other features held)"
 
 
@@ -257,11 +229,11 @@ def _add_steps(ax: Axes, ends: np.ndarray, values: np.ndarray, **how: Any) -> No
 
 
 def _shade_classes(ax: Axes, ends: Pair, shares: np.ndarray) -> None:
-    """Cells in the colours of their classes, the deeper the larger the lead, and borders."""
-    full, shape = np.array(colours(shares.shape[1])), (len(ends[1]) - 1, len(ends[0]) - 1)
+    """Cells in the style.colours of their classes, the deeper the larger the lead, and borders."""
+    full, shape = np.array(style.colours(shares.shape[1])), (len(ends[1]) - 1, len(ends[0]) - 1)
     best = shares.argmax(axis=1)
     second, first = np.sort(np.pad(shares, [(0, 0), (1, 0)]), axis=1)[:, -2:].T
-    depth = PALE * (0.35 + 0.65 * (first - second))  # never quite white
+    depth = style.PALE * (0.35 + 0.65 * (first - second))  # never quite white
     shades = 1 - depth[:, None] * (1 - full[best])
     ax.pcolormesh(*ends, shades.reshape(*shape, 3), rasterized=True)
     _add_borders(ax, ends, best.reshape(shape))
@@ -271,20 +243,15 @@ def _add_classes(
     ax: Axes, estimator: Any, values: Pair, y: np.ndarray | None, names: list[str], legend: bool
 ) -> None:
     """Points of rows, and the names of their classes."""
-    from matplotlib.lines import Line2D
-
-    marks: list[dict[str, Any]] = [
-        {"ls": "none", "marker": marker(i), "color": colour, "mec": INK, "mew": 0.5}
-        for i, colour in enumerate(colours(len(names)))
-    ]
     if y is not None:
-        check_known(y, estimator.classes_)
-        for label, mark in zip(estimator.classes_, marks, strict=True):
-            ax.plot(values[0][y == label], values[1][y == label], **mark)
+        style.check_known(y, estimator.classes_)
+    marks = []
+    for i, (name, colour) in enumerate(zip(names, style.colours(len(names)), strict=True)):
+        rows = slice(0) if y is None else y == estimator.classes_[i]
+        look: Any = {"marker": style.marker(i), "color": colour, "mec": style.INK, "mew": 0.5}
+        marks += ax.plot(values[0][rows], values[1][rows], ls="none", label=name, **look)
     if legend:
-        keys = [Line2D([], [], label=n, **mark) for n, mark in zip(names, marks, strict=True)]
-        n_columns = -(-len(keys) // LEGEND_ROWS)
-        ax.legend(handles=keys, loc="upper left", bbox_to_anchor=(1.0, 1.0), ncols=n_columns)
+        ax.legend(handles=marks, ncols=-(-len(marks) // LEGEND_ROWS), **style.BESIDE)
 
 
 def _add_borders(ax: Axes, ends: Pair, best: np.ndarray) -> None:
@@ -293,11 +260,11 @@ def _add_borders(ax: Axes, ends: Pair, best: np.ndarray) -> None:
 
     x, y = ends
     row, column = np.nonzero(best[:, 1:] != best[:, :-1])
-    upright = [x[column + 1], y[row], x[column + 1], y[row + 1]]
+    upright = x[column + 1], y[row], x[column + 1], y[row + 1]
     row, column = np.nonzero(best[1:] != best[:-1])
-    level = [x[column], y[row + 1], x[column + 1], y[row + 1]]
+    level = x[column], y[row + 1], x[column + 1], y[row + 1]
     lines = np.hstack([upright, level]).T.reshape(-1, 2, 2)
-    ax.add_collection(LineCollection(list(lines), colors=INK, linewidths=0.9), autolim=False)
+    ax.add_collection(LineCollection(list(lines), colors=style.INK, linewidths=0.9), autolim=False)
 
 
 def _draw_numbers(
@@ -309,6 +276,6 @@ def _draw_numbers(
     cells = predicted.reshape(len(ends[1]) - 1, len(ends[0]) - 1)
     mesh = ax.pcolormesh(*ends, cells, rasterized=True, **limits)
     if y is not None:
-        ax.scatter(*values, 20, c=y, edgecolors=INK, linewidths=0.5, **limits)
+        ax.scatter(*values, 20, c=y, edgecolors=style.INK, linewidths=0.5, **limits)
     if legend:
         ax.figure.colorbar(mesh, ax=ax, label="prediction")

@@ -10,29 +10,23 @@ from sklearn.utils.validation import check_is_fitted
 from gpuforest.data.arrays import to_host
 from gpuforest.data.survival import check_survival
 from gpuforest.explain.model_facts import is_survival
+from gpuforest.export.documentation import documented
 from gpuforest.tools.plot import style
+from gpuforest.tools.plot.style import Axes
 
 MOST_GROUPS = len(style.PALETTE)  # each with a colour of its own
 
 
+@documented
 def plot_survival(
-    estimator: Any, X: Any, y: Any, groups: Any = 3, *, ax: style.Axes | None = None
-) -> style.Axes:
+    estimator: Any, X: Any, y: Any, groups: Any = 3, *, ax: Axes | None = None
+) -> Axes:
     """Draw the survival of groups of rows: the Kaplan-Meier estimate of y, with a mark where a row
     was censored, and the mean of the forest's curves.
 
     Where both agree, the forest's probabilities can be believed; where the groups are far apart, it
     tells rows well. Draw rows that were not in the training: the curves of the others look better
     than they are.
-
-    Parameters
-    ----------
-    estimator : fitted survival forest of gpuforest
-    X, y : as for `predict` and `fit`
-    groups : int, in how many groups of equal size the rows are parted by their predicted risk, of
-        several causes by the sum of the risks; or array-like of shape (n_samples,), the label of
-        each row's group, such as a treatment
-    ax : matplotlib axis, which is returned; None: that of a new figure
 
     Raises
     ------
@@ -61,7 +55,7 @@ def plot_survival(
             ax.plot([], [], line, color=style.INK, label=text)
         ax.set(xlabel="time", ylabel="survival", ylim=(0, 1.02))
         ax.set_xlim(left=0)
-        ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        ax.legend(**style.BESIDE)
     return ax
 
 

@@ -14,6 +14,7 @@ from gpuforest.common.text import one_line
 from gpuforest.export import graphviz, walker
 from gpuforest.export.documentation import documented
 from gpuforest.tools.plot import style
+from gpuforest.tools.plot.style import Axes
 
 # points, at full size
 PAD, GAP, LABEL_GAP, LEVEL_GAP, MARGIN = 5, 10, 3, 26, 6
@@ -38,8 +39,8 @@ def plot_tree(
     estimator: Any, tree: int = 0, *, max_depth: int | None = None,
     feature_names: Sequence[str] | None = None, class_names: Sequence[Any] | None = None,
     filled: bool = True, impurity: bool = True, node_ids: bool = False, proportion: bool = False,
-    precision: int = 3, ax: style.Axes | None = None,
-) -> style.Axes:  # fmt: skip
+    precision: int = 3, ax: Axes | None = None,
+) -> Axes:  # fmt: skip
     """Draw a tree: on each split its condition, of two branches the left one is "yes".
 
     The boxes of a boosted model show gains in place of impurities, and the first one says what
@@ -106,11 +107,10 @@ def extent(text: str) -> tuple[float, float]:
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 
-    font = FontProperties(size=style.SMALL)
+    font, measure = FontProperties(size=style.SMALL), text_to_path.get_text_width_height_descent
     lines = text.replace(r"\$", "$").split("\n") if text else []
-    seen = (line for line in lines if line.strip())
-    sizes = (text_to_path.get_text_width_height_descent(line, font, False) for line in seen)
-    return max((width for width, *_ in sizes), default=0.0), LINE * len(lines)
+    widths = (measure(line, font, False)[0] for line in lines if line.strip())
+    return max(widths, default=0.0), LINE * len(lines)
 
 
 def centres(
@@ -149,26 +149,18 @@ def _joined(left: Outline, right: Outline, shift: float) -> Outline:
 
 def _rows(nodes: dict[int, walker.Node], boxes: dict[int, Box]) -> tuple[list[float], float]:
     """Upper ends of the boxes of each level, counted down from the top; and the height of all."""
-    n_levels = 1 + max(node.depth for node in nodes.values())
-    heights, labels = np.zeros(n_levels), np.zeros(n_levels)
-    for number, node in nodes.items():
-        at, box = node.depth, boxes[number]
-        heights[at], labels[at] = max(heights[at], box.height), max(labels[at], box.label_height)
-    tops: list[float] = []
-    y = 0.0
-    for height, label in zip(heights, labels, strict=True):
-        y += label + (LABEL_GAP + LEVEL_GAP if tops else 0)
-        tops.append(y)
-        y += height
-    return tops, y
+    depths = [node.depth for node in nodes.values()]
+    heights, labels = np.zeros((2, 1 + max(depths)))
+    np.maximum.at(heights, depths, [boxes[number].height for number in nodes])
+    np.maximum.at(labels, depths, [boxes[number].label_height for number in nodes])
+    labels[1:] += LABEL_GAP + LEVEL_GAP
+    ends = np.cumsum(labels + heights)
+    return (ends - heights).tolist(), float(ends[-1])
 
 
 def _draw(
-    nodes: dict[int, walker.Node],
-    boxes: dict[int, Box],
-    fills: dict[int, str],
-    ax: style.Axes | None,
-) -> style.Axes:
+    nodes: dict[int, walker.Node], boxes: dict[int, Box], fills: dict[int, str], ax: Axes | None
+) -> Axes:
     """Boxes and edges on an axis whose unit is a point at full size, from the top down."""
     children = {n: [c for c in node.children if c in nodes] for n, node in nodes.items()}
     widths = {n: max(box.width, box.label_width) for n, box in boxes.items()}
@@ -192,11 +184,9 @@ def _draw(
             fill = fills[number] if box.text != graphviz.ELLIPSIS else "white"
             _add_box(ax, box, x[number], top, fill, scale)
             if node.parent is not None:
-                end = top - (box.label_height + LABEL_GAP)
                 begin = tops[node.depth - 1] + boxes[node.parent].height
-                ax.plot(
-                    [x[node.parent], x[number]], [begin, end], color=style.FAINT, lw=scale, zorder=0
-                )
+                at = [x[node.parent], x[number]], [begin, top - (box.label_height + LABEL_GAP)]
+                ax.plot(*at, color=style.FAINT, lw=scale, zorder=0)
     return ax
 
 
@@ -207,7 +197,7 @@ def _check_size(inches: float) -> None:
         )
 
 
-def _scale(ax: style.Axes, size: tuple[float, float]) -> float:
+def _scale(ax: Axes, size: tuple[float, float]) -> float:
     """The size of text, relative to full size, at which boxes on a smaller axis hold it."""
     figure = ax.get_figure(root=True)
     assert figure is not None
@@ -217,20 +207,18 @@ def _scale(ax: style.Axes, size: tuple[float, float]) -> float:
     return HINTED * ratio if ratio < 1 else 1.0
 
 
-def _add_box(ax: style.Axes, box: Box, x: float, top: float, fill: str, scale: float) -> None:
+def _add_box(ax: Axes, box: Box, x: float, top: float, fill: str, scale: float) -> None:
     from matplotlib.patches import FancyBboxPatch
 
-    place = (x - box.width / 2, top), box.width, box.height
     look: Any = {"boxstyle": "round,pad=0,rounding_size=3", "linewidth": 0.8 * scale}
-    ax.add_patch(FancyBboxPatch(*place, facecolor=fill, edgecolor=style.INK, **look))
+    look |= {"facecolor": fill, "edgecolor": style.INK}
+    ax.add_patch(FancyBboxPatch((x - box.width / 2, top), box.width, box.height, **look))
     _add_lines(ax, box.text, x, top + PAD, scale)
     _add_lines(ax, box.label, x, top - LABEL_GAP - box.label_height, scale)
 
 
-def _add_lines(ax: style.Axes, text: str, x: float, top: float, scale: float) -> None:
+def _add_lines(ax: Axes, text: str, x: float, top: float, scale: float) -> None:
     """Lines one by one: matplotlib's own distances vary with the letters."""
+    look: Any = {"ha": "center", "va": "baseline", "color": style.INK}
     for i, line in enumerate(text.split("\n") if text else []):
-        at = x, top + LINE * (i + BASELINE)
-        ax.text(
-            *at, line, ha="center", va="baseline", fontsize=style.SMALL * scale, color=style.INK
-        )
+        ax.text(x, top + LINE * (i + BASELINE), line, fontsize=style.SMALL * scale, **look)

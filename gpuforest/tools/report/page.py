@@ -18,8 +18,8 @@ from sklearn.base import is_classifier
 
 from gpuforest.export.container import replaced
 from gpuforest.tools.report.html import Html, h, interval, listed, name, scored, share, shortened
-from gpuforest.tools.report.results import Results
-from gpuforest.tools.report.rows import alone, training_share, unlike_training
+from gpuforest.tools.report.results import Results, alone
+from gpuforest.tools.report.rows import training_share, unlike_training
 from gpuforest.tools.report.sections import SECTIONS
 
 FEW = 10  # rows of a class

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from html import escape
 from io import StringIO
 from typing import Any
@@ -16,7 +16,7 @@ from sklearn import metrics
 from gpuforest.backends.rows import draw_rows
 from gpuforest.common.text import one_line
 from gpuforest.tools.plot import style
-from gpuforest.tools.plot.style import STYLE, Axes, plain, require_matplotlib
+from gpuforest.tools.plot.style import Axes, plain
 from gpuforest.tools.plot.survival import at_times, kaplan_meier, plot_survival
 from gpuforest.tools.report.html import Html, figure, h, name, scored, share, shortened
 from gpuforest.tools.report.rows import SEED, Labels
@@ -30,46 +30,64 @@ MOST_RESIDUALS = 400  # rows that a picture can show
 PROBABILITIES = 10  # bins of a calibration curve
 BANDS = 10  # of predictions, each of as many rows
 BRIER_TIMES = 50
+SIZES, KAPLAN_MEIER = "target - prediction", "survival (Kaplan-Meier)"
 Curve = tuple[Any, np.ndarray, np.ndarray]  # a class, whether rows are of it, its probabilities
 UNIT = (0.0, 1.0)
+RULE = "#d5dbe1"
 # colours that the page's style sheet replaces, in dark mode too
-VARIABLES = {
-    "#1c2126": "var(--ink)", "#56606b": "var(--soft)", "#d5dbe1": "var(--rule)",
-    "#0b62b0": "var(--c0)", "#b45309": "var(--c1)", "#0a7358": "var(--c2)", "#9c3d86": "var(--c3)",
-}  # fmt: skip
-INK, SOFT, RULE, *SERIES = VARIABLES
-# of the series, which differ without colour too
-LINES: list[dict[str, Any]] = [
-    {"color": c, "ls": line} for c, line in zip(SERIES, ("-", "--", ":", "-."), strict=True)
-]
-POINTS: list[dict[str, Any]] = [
-    {"color": c, "ls": "", "marker": m} for c, m in zip(SERIES, "os^D", strict=True)
-]
-DASHED: dict[str, Any] = {"color": SOFT, "lw": 1, "ls": (0, (2, 4)), "zorder": 0}
-PAGE_STYLE: Any = STYLE | {
+VARIABLES = {style.INK: "var(--ink)", style.FAINT: "var(--soft)", RULE: "var(--rule)"}
+VARIABLES |= {colour.lower(): f"var(--c{i})" for i, colour in enumerate(style.PALETTE[:4])}
+DASHED: dict[str, Any] = {"color": style.FAINT, "lw": 1, "ls": (0, (2, 4)), "zorder": 0}
+PAGE_STYLE: Any = style.STYLE | {
     "svg.fonttype": "none",
     "path.simplify_threshold": 1.0,  # points that a curve needs, of all that it has
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "axes.edgecolor": SOFT,
+    "text.color": style.INK,
+    "axes.labelcolor": style.INK,
+    "axes.edgecolor": style.FAINT,
     "axes.grid": True,
     "axes.grid.axis": "y",
     "axes.axisbelow": True,
     "axes.formatter.limits": (-4, 6),
-    "xtick.color": SOFT,
-    "ytick.color": SOFT,
+    "xtick.color": style.FAINT,
+    "ytick.color": style.FAINT,
     "grid.color": RULE,
     "lines.markersize": 4,
     "lines.linewidth": 1.8,
 }
 
+# by the title of a picture, what to see in it
+CAPTIONS = {
+    "ROC curve": "The share of the class that is found (up) against the share of the others that "
+    "is taken for it (right), at each threshold of the probability. A curve near the upper left "
+    "corner is good; the dotted line is chance.",
+    "Precision and recall": "How many of the rows that are taken for the class are of it (up), "
+    "against the share of the class that is found (right). Chance would be a level line at ",
+    "Calibration": "Points on the dotted diagonal mean that predicted probabilities are right: of "
+    "rows with a probability near 0.8, 80% are of the class. Bars are Wilson's 95% intervals; "
+    "below the diagonal, probabilities are too high.",
+    "Survival by groups of risk": "Rows in groups by their predicted risk. Where the dashed line "
+    "of a group follows its solid line, the forest's probabilities can be believed. Marks are "
+    "censored rows.",
+    "Calibration of survival": "At the quartiles of the times of events, rows in groups by their "
+    "predicted survival. Points on the dotted diagonal mean that predictions are right.",
+    "Brier score over time": "Less is better. The forest should lie below the Kaplan-Meier "
+    "estimate of all training rows. Rows weigh more where others were censored.",
+    "Residuals against predictions": "Each point is a row. Points should lie around the dotted "
+    "line at any prediction; a bow or a funnel means that the model errs in some range more than "
+    "elsewhere. Rows shown: ",
+    "Sizes of residuals": "Nine of ten residuals lie between ",
+    "Means of predictions and targets": "Rows in groups by their prediction. Points on the dotted "
+    "diagonal mean that predictions are right on average; bars are 95% intervals of the mean "
+    "target.",
+}
+
 
 def picture(
-    title: str, text: str, draw: Callable[[Axes], Any], caption: Any = None, heading: Any = None
+    title: str, text: str, draw: Callable[[Axes], Any], end: str = "", heading: Any = None
 ) -> Html:
-    """A figure of the page, with a text for blind readers; the heading, which stands above, is the
-    title unless it is given."""
-    require_matplotlib()
+    """A figure of the page, with a text for blind readers. The heading, which stands above, is the
+    title unless it is given; below stands the title's caption with an end of its own."""
+    style.require_matplotlib()
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -80,11 +98,13 @@ def picture(
         drawing = Figure(SIZE, layout="constrained")
         ax = drawing.subplots()
         draw(ax)
+        if legend := ax.get_legend():  # which would hide a part of so small a picture
+            legend.remove()
         if n := len(ax.get_legend_handles_labels()[1]):
             drawing.set_size_inches(SIZE[0], SIZE[1] + n * ROW)
             drawing.legend(loc="outside lower left")
         drawing.savefig(buffer, format="svg", transparent=True)
-    svg = Html(_of_page(buffer.getvalue(), title, text))
+    svg, caption = Html(_of_page(buffer.getvalue(), title, text)), CAPTIONS.get(title, "") + end
     return h("figure", h("h3", heading or title), svg, caption and h("figcaption", caption))
 
 
@@ -101,6 +121,31 @@ def _of_page(svg: str, title: str, text: str) -> str:
     body = re.sub("|".join(VARIABLES), lambda colour: VARIABLES[colour[0]], body)
     words = f"<title>{escape(one_line(title))}</title><desc>{escape(one_line(text))}</desc>"
     return f'<svg viewBox="{box[1]}" role="img" class="plot">{words}{body}'
+
+
+def compared(
+    title: str,
+    curves: list[Any],
+    labels: tuple[str, str],
+    looks: Sequence[str] = style.LINES,
+    diagonal: tuple[float, float] | None = None,
+    end: str = "",
+    **limits: Any,
+) -> Html:
+    """A picture of curves (name, x, y) or, where both ends of an interval of y are known, (name, x,
+    y, low, high); and of a diagonal, on which y is x, from one end to the other."""
+
+    def draw(ax: Axes) -> None:
+        if diagonal is not None:
+            ax.plot(diagonal, diagonal, **DASHED)
+        for _, x, _, *ends in curves:
+            if ends:
+                ax.vlines(x, *ends, color=style.INK, lw=1)
+        style.add_lines(ax, [curve[:3] for curve in curves], looks)
+        ax.set(xlabel=labels[0], ylabel=labels[1], **limits)
+
+    names = "; ".join(key for key, *_ in curves).replace(r"\$", "$")
+    return picture(title, names or "no curves", draw, end)
 
 
 def class_curves(labels: Labels, proba: np.ndarray) -> list[Curve]:
@@ -129,93 +174,51 @@ def calibration(truth: np.ndarray, probability: np.ndarray) -> np.ndarray:
 
 def curve_pictures(curves: list[Curve]) -> list[Html]:
     """ROC, precision and recall, and calibration."""
-    labels = [plain(label) for label, *_ in curves]
-    areas = [metrics.roc_auc_score(*pair) for _, *pair in curves]
-    precisions = [metrics.average_precision_score(*pair) for _, *pair in curves]
-    calibrations = [calibration(*pair) for _, *pair in curves]
-    errors = [np.average(np.abs(c[0] - c[1]), weights=c[4]) for c in calibrations]
-
-    def roc(ax: Axes) -> None:
-        for (_, *pair), label, area, line in zip(curves, labels, areas, LINES, strict=False):
-            ax.plot(*metrics.roc_curve(*pair)[:2], **line, label=f"{label}: area {area:.3f}")
-        ax.plot(UNIT, UNIT, **DASHED)
-        ax.set(xlabel="false positive rate", ylabel="true positive rate", xlim=UNIT)
-
-    def precision(ax: Axes) -> None:
-        for (_, *pair), label, mean, line in zip(curves, labels, precisions, LINES, strict=False):
-            precision, recall, _ = metrics.precision_recall_curve(*pair)
-            ax.plot(recall, precision, **line, label=f"{label}: average precision {mean:.3f}")
-        ax.set(xlabel="recall", ylabel="precision", xlim=UNIT, ylim=(-0.02, 1.02))
-
-    def probabilities(ax: Axes) -> None:
-        for points, label, line, point in zip(calibrations, labels, LINES, POINTS, strict=False):
-            mean, part, low, high, _ = points
-            ax.vlines(mean, low, high, color=INK, lw=1)
-            ax.plot(mean, part, **point | line, label=label)
-        ax.plot(UNIT, UNIT, **DASHED)
-        ax.set(xlabel="predicted probability", ylabel="share of the class", xlim=(-0.02, 1.02))
-
-    def words(form: str, values: list[Any]) -> str:
-        names = (shortened(label, 30) for label, *_ in curves)
-        return "; ".join(f"{n}: {form.format(v)}" for n, v in zip(names, values, strict=True))
-
-    base = ", ".join(share(truth.mean()) for _, truth, _ in curves)
+    roc, precisions, calibrations = list[Any](), list[Any](), list[Any]()
+    for label, *pair in curves:
+        label, area = plain(label), metrics.roc_auc_score(*pair)
+        roc.append((f"{label}: area {area:.3f}", *metrics.roc_curve(*pair)[:2]))
+        precision, recall, _ = metrics.precision_recall_curve(*pair)
+        mean = metrics.average_precision_score(*pair)
+        precisions.append((f"{label}: average precision {mean:.3f}", recall, precision))
+        *points, n = calibration(*pair)
+        error = np.average(np.abs(points[0] - points[1]), weights=n)
+        calibrations.append((f"{label}: {error:.3f} off on average", *points))
+    base, wide = ", ".join(share(truth.mean()) for _, truth, _ in curves), (-0.02, 1.02)
+    rates, said = ("false positive rate", "true positive rate"), ("recall", "precision")
+    means, title = ("predicted probability", "share of the class"), "Precision and recall"
     return [
-        picture(
-            "ROC curve",
-            words("area {:.3f}", areas),
-            roc,
-            "The share of the class that is found (up) against the share of the others that is "
-            "taken for it (right), at each threshold of the probability. A curve near the upper "
-            "left corner is good; the dotted line is chance.",
-        ),
-        picture(
-            "Precision and recall",
-            words("{:.3f}", precisions),
-            precision,
-            "How many of the rows that are taken for the class are of it (up), against the share "
-            f"of the class that is found (right). Chance would be a level line at {base}.",
-        ),
-        picture(
-            "Calibration",
-            words("on average {:.3f} from the diagonal", errors),
-            probabilities,
-            "Points on the dotted diagonal mean that predicted probabilities are right: of rows "
-            "with a probability near 0.8, 80% are of the class. Bars are Wilson's 95% "
-            "intervals; below the diagonal, probabilities are too high.",
-        ),
+        compared("ROC curve", roc, rates, diagonal=UNIT, xlim=UNIT),
+        compared(title, precisions, said, end=f"{base}.", xlim=UNIT, ylim=wide),
+        compared("Calibration", calibrations, means, style.JOINED, UNIT, xlim=wide),
     ]
 
 
 def error_picture(curves: dict[str, tuple[np.ndarray, np.ndarray]], x: str, y: str) -> Html | None:
     """Errors, or other measures, against the number of trees or rounds."""
-    finite = {
-        key: (n[np.isfinite(errors)], errors[np.isfinite(errors)])
-        for key, (n, errors) in curves.items()
-        if np.isfinite(errors).sum() > 1
-    }
-    if not finite:
+    shown = []
+    for key, (n, errors) in curves.items():
+        finite = np.isfinite(errors)
+        if finite.sum() > 1:
+            said = f"{key}: {errors[finite][-1]:.4g} at the end"
+            shown.append((said, n[finite], errors[finite]))
+    if not shown:
         return None
-
-    def draw(ax: Axes) -> None:
-        for (key, (n, errors)), line in zip(finite.items(), LINES, strict=False):
-            ax.plot(n, errors, **line, label=f"{key}: {errors[-1]:.4g} at the end")
-        ax.set(xlabel=x, ylabel=y)
-
-    return picture(
-        f"{y[:1].upper()}{y[1:]} against {x}",
-        "; ".join(f"{key}: {errors[-1]:.4g} with all" for key, (_, errors) in finite.items()),
-        draw,
+    caption = (
         f"Where a line is level, more {x.removeprefix('number of ')} would change little. Errors "
         "are those of samples of the rows where there are more than 10,000 of them, so that they "
-        "differ a little from the scores above.",
+        "differ a little from the scores above."
     )
+    return compared(f"{y[:1].upper()}{y[1:]} against {x}", shown, (x, y), end=caption)
 
 
 def histogram_picture(
-    title: str, values: np.ndarray, labels: tuple[str, str], caption: str,
+    title: str,
+    values: np.ndarray,
+    labels: tuple[str, str],
+    end: str,
     threshold: float | None = None,
-) -> Html:  # fmt: skip
+) -> Html:
     """How often values occur; of few whole numbers, each by itself."""
     if values.dtype.kind in "iu" and np.ptp(values) <= BINS:
         edges = np.arange(values.min(), values.max() + 2) - 0.5
@@ -226,15 +229,15 @@ def histogram_picture(
     counts = np.histogram(values, edges)[0]
 
     def draw(ax: Axes) -> None:
-        ax.stairs(counts, edges, fill=True, color=SERIES[0])
+        ax.stairs(counts, edges, fill=True, color=style.PALETTE[0])
         ax.set(xlabel=labels[0], ylabel=labels[1], xlim=edges[[0, -1]])
         ax.locator_params(axis="y", integer=True)
         if threshold is not None and edges[0] <= threshold <= edges[-1]:
-            ax.axvline(threshold, color=INK, lw=1, ls=":", label="threshold")
+            ax.axvline(threshold, color=style.INK, lw=1, ls=":", label="threshold")
 
     middle, ends = np.median(values), (float(values.min()), float(values.max()))
     said = f"from {figure(ends[0])} to {figure(ends[1])}, median {figure(float(middle))}"
-    return picture(title, said, draw, caption)
+    return picture(title, said, draw, end)
 
 
 def dependence_picture(
@@ -249,24 +252,25 @@ def dependence_picture(
     values, means, deciles = arrays
     y, low, high = scale
     pad = max(0.06 * (high - low), 1e-3 * max(abs(low), abs(high)))
-    labels = [plain(o) for o in outputs] if len(outputs) > 1 else [None] * means.shape[1]
+    labels = [plain(o) for o in outputs] if len(outputs) > 1 else [""]
 
     def draw(ax: Axes) -> None:
-        at, beside, marks = values, 0.0, LINES
+        at, beside, looks = values, 0.0, style.LINES
         if categories is None:
             ax.set_xlabel(plain(feature, 30))
             inside = deciles[(deciles >= at[0]) & (deciles <= at[-1])]
-            ax.plot(inside, np.zeros(len(inside)), "|", color=SOFT, ms=9,
+            ax.plot(inside, np.zeros(len(inside)), "|", color=style.FAINT, ms=9,
                     transform=ax.get_xaxis_transform())  # fmt: skip
         else:
-            at, beside, marks = np.arange(len(values)), 0.14, POINTS
+            at, beside, looks = np.arange(len(values)), 0.14, style.MARKS
             texts = [*map(str, categories), "(other)"]
-            shown = [texts[int(value)] for value in values]
-            words = [plain(text, 14) if text.strip() else "(empty)" for text in shown]
+            texts = [texts[int(value)] for value in values]
+            words = [plain(text, 14) if text.strip() else "(empty)" for text in texts]
             ax.set_xticks(at, words, rotation=38, ha="right", rotation_mode="anchor")
-        for k, (column, label) in enumerate(zip(means.T, labels, strict=True)):
-            aside = beside * (k - (len(labels) - 1) / 2)  # so that points do not hide one another
-            ax.plot(at + aside, column, **marks[k], label=label)
+        # points of several outputs stand beside one another, so that none hides another
+        asides = beside * (np.arange(len(labels)) - (len(labels) - 1) / 2)
+        shown = zip(labels, at + asides[:, None], means.T, strict=True)
+        style.add_lines(ax, shown, looks)
         ax.set(ylabel=y, ylim=(low - pad, high + pad))
 
     said = f"from {scored(float(means.min()))} to {scored(float(means.max()))}"
@@ -281,44 +285,27 @@ def survival_pictures(model: Any, table: Any, y: np.ndarray, known: np.ndarray) 
     first, last = np.quantile(time, [0.05, 0.95])
     times = np.linspace(first, last, BRIER_TIMES)
     of_all = at_times(*kaplan_meier(known[:, 1] > 0, known[:, 0]), times)[None]
-    briers = {"the forest": brier_scores(known, y, at_times(grid, said, times), times)}
-    briers["Kaplan-Meier of all rows"] = brier_scores(known, y, of_all, times)
-    labels = [f"{k}: mean {(b[1:] + b[:-1]).mean() / 2:.4f}" for k, b in briers.items()]
+    scores = {"the forest": brier_scores(known, y, at_times(grid, said, times), times)}
+    scores["Kaplan-Meier of all rows"] = brier_scores(known, y, of_all, times)
+    means = {key: (b[1:] + b[:-1]).mean() / 2 for key, b in scores.items()}
+    briers = [(f"{key}: mean {means[key]:.4f}", times, score) for key, score in scores.items()]
     quarters = np.quantile(time[event], [0.25, 0.5, 0.75]) if event.any() else np.zeros(0)
-    colours = dict(zip((*style.PALETTE[:3], style.INK), (*SERIES[:3], INK), strict=True))
     target = np.rec.fromarrays([y[:, 1].astype(int), time], dtype=[("event", int), ("time", float)])
 
-    def curves(ax: Any) -> None:
+    def curves(ax: Axes) -> None:
         plot_survival(model, table, target, min(3, n), ax=ax)
-        ax.get_legend().remove()
-        for line in ax.lines:
-            line.set_color(colours[line.get_color()])
 
-    def calibrated(ax: Axes) -> None:
-        ax.plot(UNIT, UNIT, **DASHED)
-        for t, p, look in zip(quarters, at_times(grid, said, quarters).T, POINTS, strict=False):
-            parts = np.array_split(np.argsort(p, kind="stable"), max(1, min(5, n // 20)))
-            seen = [at_times(*kaplan_meier(event[part], time[part]), t) for part in parts]
-            ax.plot([p[part].mean() for part in parts], seen, **look, label=f"time {figure(t)}")
-        ax.set(xlabel="mean predicted survival", ylabel="survival (Kaplan-Meier)")
-
-    def brier(ax: Axes) -> None:
-        for values, label, line in zip(briers.values(), labels, LINES, strict=False):
-            ax.plot(times, values, **line, label=label)
-        ax.set(xlabel="time", ylabel="Brier score", ylim=(0, None))
-
-    shown = {
-        "Survival by groups of risk": "Rows in groups by their predicted risk. Where the dashed "
-        "line of a group follows its solid line, the forest's probabilities can be believed. Marks "
-        "are censored rows.",
-        "Calibration of survival": "At the quartiles of the times of events, rows in groups by "
-        "their predicted survival. Points on the dotted diagonal mean that predictions are right.",
-        "Brier score over time": "Less is better. The forest should lie below the Kaplan-Meier "
-        "estimate of all training rows. Rows weigh more where others were censored.",
-    }
-    words = f"{n:,} rows", f"times {', '.join(map(figure, quarters))}", "; ".join(labels)
-    draws = zip(shown.items(), words, (curves, calibrated, brier), strict=True)
-    return [picture(title, said, draw, text) for (title, text), said, draw in draws]
+    calibrated = []
+    for t, p in zip(quarters, at_times(grid, said, quarters).T, strict=True):
+        parts = np.array_split(np.argsort(p, kind="stable"), max(1, min(5, n // 20)))
+        seen = [at_times(*kaplan_meier(event[part], time[part]), t) for part in parts]
+        calibrated.append((f"time {figure(t)}", [p[part].mean() for part in parts], seen))
+    by_groups, axes = "Survival by groups of risk", ("mean predicted survival", KAPLAN_MEIER)
+    return [
+        picture(by_groups, f"{n:,} rows", curves),
+        compared("Calibration of survival", calibrated, axes, style.MARKS, UNIT),
+        compared("Brier score over time", briers, ("time", "Brier score"), ylim=(0, None)),
+    ]
 
 
 def bands(y: np.ndarray, predicted: np.ndarray) -> np.ndarray:
@@ -342,36 +329,15 @@ def residual_pictures(y: np.ndarray, predicted: np.ndarray) -> list[Html]:
 
     def scatter(ax: Axes) -> None:
         look: dict[str, Any] = {"ms": 2.5, "mew": 0, "alpha": 0.55}
-        ax.plot(predicted[rows], residuals[rows], "o", color=SERIES[0], **look)
+        ax.plot(predicted[rows], residuals[rows], "o", color=style.PALETTE[0], **look)
         ax.axhline(0.0, **DASHED)
-        ax.set(xlabel="prediction", ylabel="target - prediction")
+        ax.set(xlabel="prediction", ylabel=SIZES)
 
-    def means(ax: Axes) -> None:
-        ax.plot(ends, ends, **DASHED)
-        ax.vlines(mean, low, high, color=INK, lw=1)
-        ax.plot(mean, truth, **POINTS[0])
-        ax.set(xlabel="mean prediction", ylabel="mean target")
-
+    middle, means = f"half of all residuals lie between {q25} and {q75}", "mean prediction"
+    groups = [(f"{len(mean)} groups of rows", mean, truth, low, high)]
+    shown, title = f"{len(rows):,} of {n:,}.", "Means of predictions and targets"
     return [
-        picture(
-            "Residuals against predictions",
-            f"half of all residuals lie between {q25} and {q75}",
-            scatter,
-            f"Each point is a row ({len(rows):,} of {n:,}). Points "
-            "should lie around the dotted line at any prediction; a bow or a funnel means that the "
-            "model errs in some range more than elsewhere.",
-        ),
-        histogram_picture(
-            "Sizes of residuals",
-            residuals,
-            ("target - prediction", "rows"),
-            f"Nine of ten residuals lie between {q5} and {q95}.",
-        ),
-        picture(
-            "Means of predictions and targets",
-            f"{len(mean)} groups of rows in the order of their predictions",
-            means,
-            "Rows in groups by their prediction. Points on the dotted diagonal mean that "
-            "predictions are right on average; bars are 95% intervals of the mean target.",
-        ),
+        picture("Residuals against predictions", middle, scatter, shown),
+        histogram_picture("Sizes of residuals", residuals, (SIZES, "rows"), f"{q5} and {q95}."),
+        compared(title, groups, (means, "mean target"), style.MARKS, ends),
     ]

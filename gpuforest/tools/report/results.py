@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
 
-from gpuforest.backends.registry import run_on_backend
+from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common import hashing
 from gpuforest.common.progress import report, stage
 from gpuforest.core.model import Model, model_of
 from gpuforest.explain.model_facts import feature_names, finite, is_survival, score_name
 from gpuforest.explain.oob import curve_points
 from gpuforest.explain.survival import concordance_of
+from gpuforest.growing import predict as prediction
 from gpuforest.growing.edges import bin_matrix
-from gpuforest.tools.report.rows import SEED, Labels, Rows, drift
-from gpuforest.tools.report.scores import Score, class_scores, number_scores, risk_scores, wilson
+from gpuforest.tools.report import scores
+from gpuforest.tools.report.rows import MOST_ROWS, SEED, Labels, Rows, drift
+from gpuforest.tools.report.scores import Score, mean_known, r_squared, wilson
 
 REPEATS = 5  # orders of each feature
 PERMUTED_FEATURES = 20
@@ -27,14 +29,17 @@ GRID = 20  # values of a feature that each row gets
 # Rows are fewer where trees are many or deep: steps of rows down the trees, in all, and for each
 # feature. A step takes some 10 ns
 PERMUTING, DEPENDING = 150_000_000, 10_000_000
+FEWEST_ALONE = 50  # rows, below which nothing is said of what a feature alone predicts
 FEWEST_ROWS, PERMUTED_ROWS, DEPENDENCE_ROWS = 100, 2_000, 500
 MOST_CATEGORIES = 12  # that are shown, the most frequent ones
 STAGED_ROWS = 10_000
 MOST_VALUES = 20_000_000  # of a table of float64: 160 MB
 DECILES = np.arange(1, 10) / 10
-SCORES = {
-    "classification": class_scores, "regression": number_scores, "survival": risk_scores
-}  # fmt: skip
+SCORES: dict[str, Any] = {
+    "classification": scores.class_scores,
+    "regression": scores.number_scores,
+    "survival": scores.risk_scores,
+}
 
 
 class Results:
@@ -99,8 +104,7 @@ class Results:
     @cached_property
     def outputs(self) -> list[list[Score]]:
         """The scores of each output."""
-        scores_of: Any = SCORES.get(self.task)
-        return [scores_of(*pair) for pair in self.pairs]
+        return [SCORES[self.task](*pair) for pair in self.pairs]
 
     @cached_property
     def scores(self) -> list[Score]:
@@ -146,32 +150,69 @@ def _checked(estimator: Any, X: Any, y: Any) -> Model:
     return model
 
 
-def score_of(rows: Rows) -> Callable[[Any], float]:
-    """A function that scores predictions: accuracy, of several outputs the share of the rows that
-    are right in all of them; R², NaN where numbers do not vary; or the concordance by the first
+def score_of(rows: Rows, predicted: Any) -> float:
+    """The accuracy of predictions, of several outputs the share of the rows that are right in all;
+    R², of several outputs the mean, NaN where no numbers vary; or the concordance by the first
     cause."""
     if rows.labels is not None:
         truth = np.stack([o.names[o.codes].astype(object) for o in rows.labels], axis=1)
-
-        def accuracy(predicted: Any) -> float:
-            predicted = np.asarray(predicted, object).reshape(len(truth), -1)
-            return float((predicted == truth).all(axis=1).mean())
-
-        return accuracy
+        right = np.asarray(predicted, object).reshape(truth.shape) == truth
+        return float(right.all(axis=1).mean())
     assert rows.numbers is not None
+    values = np.asarray(predicted).reshape(rows.n, -1)
     if is_survival(rows.estimator):
-        known = rows.numbers
-        return lambda risks: concordance_of(known, np.asarray(risks).reshape(len(known), -1), 1)
-    unit = np.abs(rows.numbers).max() or 1.0  # so that no square is too large or too small
-    y = rows.numbers / unit
-    spread = ((y - y.mean(axis=0)) ** 2).sum(axis=0)
+        return concordance_of(rows.numbers, values, 1)
+    return mean_known(r_squared(*pair) for pair in zip(rows.numbers.T, values.T, strict=True))
 
-    def r2(predicted: Any) -> float:
-        errors = ((y - np.asarray(predicted).reshape(y.shape) / unit) ** 2).sum(axis=0)
-        varies = spread > 0
-        return float(np.mean(1 - errors[varies] / spread[varies])) if varies.any() else np.nan
 
-    return r2
+def alone(rows: Rows) -> tuple[np.ndarray, float] | None:
+    """What each feature predicts without any other, of rows with targets: accuracy, or R², f64[F];
+    and the accuracy of the most frequent class, or 0. None: too few rows, several outputs, or equal
+    targets; or these are times that may be censored.
+
+    Each half of the rows is predicted by the other half: by the most frequent class, or the mean,
+    of the same bin of the feature.
+    """
+    rows = rows.sample(MOST_ROWS)
+    forest, F = rows.estimator.forest_, rows.estimator.n_features_in_
+    if rows.n < FEWEST_ALONE or rows.estimator.n_outputs_ > 1 or is_survival(rows.estimator):
+        return None
+    is_class, y = rows.labels is not None, np.zeros(0)
+    if rows.labels is not None:
+        y = rows.labels[0].codes
+    elif rows.numbers is not None:
+        y = rows.numbers[:, 0] / (np.abs(rows.numbers).max() or 1.0)
+        if y.min() == y.max():
+            return None
+    codes = bin_matrix(rows.table, forest.edges, NumpyBackend()).codes[:, :F].astype(np.int64)
+    half, scores, predicted = np.arange(rows.n) % 2 == 0, np.zeros(F), np.zeros_like(y)
+    for f, column in enumerate(codes.T):
+        for one, other in ((half, ~half), (~half, half)):
+            is_category = f in forest.edges.categories
+            predicted[other] = _by_bin(column[one], y[one], column[other], is_category, is_class)
+        scores[f] = (y == predicted).mean() if is_class else r_squared(y, predicted)
+    return scores, float(np.bincount(y).max() / rows.n) if is_class else 0.0
+
+
+def _by_bin(
+    codes: np.ndarray, y: np.ndarray, asked: np.ndarray, is_category: bool, is_class: bool
+) -> np.ndarray:
+    """The most frequent class, or the mean, of the rows in the bins asked for. A category without
+    rows has that of all rows; a bin of numbers the class of the nearest bin with rows, or an
+    interpolated mean."""
+    filled, at, n = np.unique(codes, return_inverse=True, return_counts=True)
+    of_bin, of_all = np.bincount(at, y) / n, y.mean()
+    if is_class:
+        counts = np.zeros((len(filled), y.max() + 1))
+        np.add.at(counts, (at, y), 1)
+        of_bin, of_all = counts.argmax(axis=1), counts.sum(axis=0).argmax()
+    if is_category:
+        found = of_bin[np.searchsorted(filled[:-1], asked)]
+        return np.asarray(np.where(np.isin(asked, filled), found, of_all))
+    if not is_class:
+        return np.asarray(np.interp(asked, filled, of_bin))
+    nearest = np.rint(np.interp(asked, filled, np.arange(len(filled))))
+    return np.asarray(of_bin[nearest.astype(np.int64)])
 
 
 def permuted(rows: Rows, features: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, int] | None:
@@ -182,11 +223,11 @@ def permuted(rows: Rows, features: np.ndarray) -> tuple[np.ndarray, np.ndarray, 
     the number of rows; None: there are too few rows, or numbers do not vary.
     """
     rows = rows.sample(_most(rows, PERMUTING // (REPEATS * max(len(features), 1)), PERMUTED_ROWS))
-    model, score, table = rows.predictor(), score_of(rows), rows.dense()
+    model, table = rows.predictor(), rows.dense()
     keys = hashing.hash_at(np.full(1, SEED, np.uint64), np.arange(REPEATS, dtype=np.uint64))
     at = np.arange(rows.n, dtype=np.uint64)[None]
     orders = hashing.permute(np, keys[:, None], at, rows.n).astype(np.int64)
-    before, falls = score(model.predict(table)), np.zeros((len(features), REPEATS))
+    before, falls = score_of(rows, model.predict(table)), np.zeros((len(features), REPEATS))
     if rows.n < 2 or np.isnan(before):
         return None
     with stage("permuting"):
@@ -194,7 +235,7 @@ def permuted(rows: Rows, features: np.ndarray) -> tuple[np.ndarray, np.ndarray, 
             column = table[:, f].copy()
             for j, moved in enumerate(orders):
                 table[:, f] = column[moved]
-                falls[i, j] = before - score(model.predict(table))
+                falls[i, j] = before - score_of(rows, model.predict(table))
             table[:, f] = column
             report(i + 1, len(features))
     order = np.argsort(-falls.mean(axis=1), kind="stable")
@@ -243,36 +284,26 @@ def dependence(rows: Rows, feature: int) -> tuple[np.ndarray, np.ndarray, np.nda
 
 
 def staged_error(rows: Rows) -> tuple[np.ndarray, np.ndarray] | None:
-    """Numbers n of trees (of boosting: rounds), and the error of the first n of them: 1 - accuracy
-    or 1 - R². None for models that do not add up the predictions of trees."""
-    estimator, forest = rows.estimator, rows.estimator.forest_
-    K = forest.coding.n_values if forest.baseline is not None else 1
-    n_stages = forest.n_trees // K
-    adds_up = forest.combine in ("mean", "sum", "votes")
-    quantiles = hasattr(estimator, "default_quantiles")
-    if not adds_up or quantiles or n_stages < 2 or estimator.n_outputs_ > 1:
+    """Numbers n of trees (of boosting: rounds), and the error of the first n of them: one minus the
+    score. None: there is one tree, several outputs, or quantiles, which do not add up."""
+    model, n_stages = rows.predictor(), rows.estimator.forest_.n_trees
+    if model.forest_.baseline is not None:
+        n_stages = model.n_iter_
+    if n_stages < 2 or model.n_outputs_ > 1 or hasattr(model, "default_quantiles"):
         return None
-    rows = rows.sample(STAGED_ROWS)
-    points, score, model = curve_points(n_stages), score_of(rows), rows.predictor()
-
-    def work(backend: Any) -> list[float]:
-        codes = bin_matrix(rows.table, forest.edges, backend).codes
-        total = backend.xp.zeros((rows.n, forest.values.shape[1]), dtype=backend.xp.float64)
-        if forest.baseline is not None:
-            total = total + backend.asarray(forest.baseline)
-        errors, done = [], 0
-        for n in points:
-            total = backend.accumulate(forest, codes, range(done * K, n * K), None, total)
-            combined, done = backend.asnumpy(forest.combined(total, n)) + 0.0, n
-            model.__dict__["_walk"] = lambda table, stage, total=combined: total
-            model.__dict__["_raw_predict"] = lambda X, total=combined: total
-            if is_classifier(model):
-                predicted = model.classes_[model.predict_proba(rows.table).argmax(axis=1)]
-            else:
-                predicted = model.predict(rows.table)
-            errors.append(1 - score(predicted))
-        return errors
-
+    rows, points, errors = rows.sample(STAGED_ROWS), curve_points(n_stages), []
     with stage("predicting"):
-        errors = run_on_backend(work, **estimator._chosen(rows.table))
+        for n, predicted in enumerate(_staged(model, rows.table), 1):
+            if n in points:
+                errors.append(1 - score_of(rows, predicted))
     return np.array(points), np.array(errors)
+
+
+def _staged(model: Any, table: Any) -> Iterator[Any]:
+    """Predictions of the first tree or round, of the first two, and so on."""
+    if hasattr(model, "staged_predict"):
+        yield from model.staged_predict(table)
+        return
+    codes, backend = model._coded(table)
+    for values in map(backend.asnumpy, prediction.staged(model.forest_, codes, backend)):
+        yield model.classes_[values.argmax(axis=1)] if is_classifier(model) else values

@@ -22,7 +22,6 @@ from gpuforest.growing.edges import bin_matrix
 
 SEED = 0  # of what is drawn: the same report for the same model and rows
 MOST_ROWS = 20_000
-FEWEST_ROWS = 50  # below which nothing is said of what a feature alone predicts
 HASHES = 64  # of training rows, that a model keeps
 
 
@@ -151,13 +150,9 @@ def _check_outputs(n_outputs: int, expected: int) -> None:
 
 
 def drift(rows: Rows) -> np.ndarray:
-    """What the bins and categories of a model say about rows: shares f64[3, F] of them.
-
-    1. whose number lies further out than the outermost bins are wide (NaN: too few bins to tell)
-    2. whose category is not among those learned, because it is new, or was rare in training (NaN:
-       the feature is numeric)
-    3. whose value is missing
-    """
+    """What bins and categories of a model say about rows, shares f64[3, F]: of numbers that lie
+    further out than the outermost bins are wide (NaN: too few bins to tell); of categories that are
+    new, or were rare in training (NaN: the feature is numeric); and of missing values."""
     rows = rows.sample(MOST_ROWS)
     edges, F = rows.estimator.forest_.edges, rows.estimator.n_features_in_
     beyond, unknown, missing = shares = np.full((3, F), np.nan)
@@ -199,61 +194,3 @@ def training_share(rows: Rows) -> float | None:
 def unlike_training(shares: np.ndarray) -> np.ndarray:
     """The share f64[F] of the rows, of these by `drift`, whose value of a feature is new."""
     return np.asarray(np.nan_to_num(shares[:2]).max(axis=0))
-
-
-def alone(rows: Rows) -> tuple[np.ndarray, float] | None:
-    """What each feature predicts without any other, of rows with targets: accuracy, or R², f64[F];
-    and the accuracy of the most frequent class, or 0. None: too few rows, several outputs, or
-    equal targets; or these are times that may be censored.
-
-    Half of the rows give each bin of the feature its most frequent class, or its mean. These
-    predict the other half, and the other way round. A bin of numbers without rows has the class of
-    the nearest bin with rows, or an interpolated mean.
-    """
-    rows = rows.sample(MOST_ROWS)
-    forest, F = rows.estimator.forest_, rows.estimator.n_features_in_
-    if rows.n < FEWEST_ROWS or rows.estimator.n_outputs_ > 1 or is_survival(rows.estimator):
-        return None
-    y: np.ndarray
-    n_classes = 0
-    if rows.labels is not None:
-        y, n_classes = rows.labels[0].codes, len(rows.labels[0].names)
-        total, base = float(rows.n), float(np.bincount(y).max() / rows.n)
-    else:
-        assert rows.numbers is not None
-        y = rows.numbers[:, 0] / (np.abs(rows.numbers).max() or 1.0)
-        total, base = float(((y - y.mean()) ** 2).sum()), 0.0
-        if not total > 0:
-            return None
-    codes = bin_matrix(rows.table, forest.edges, NumpyBackend()).codes[:, :F].astype(np.int64)
-    half, errors = np.arange(rows.n) % 2 == 0, np.zeros(F)
-    for f in range(F):
-        for side in (half, ~half):
-            is_category = f in forest.edges.categories
-            predicted = _by_bin(codes[side, f], y[side], codes[~side, f], is_category, n_classes)
-            truth = y[~side]
-            wrong = truth != predicted if n_classes else (truth - predicted) ** 2
-            errors[f] += wrong.sum()
-    return 1 - errors / total, base
-
-
-def _by_bin(
-    codes: np.ndarray, y: np.ndarray, asked: np.ndarray, is_category: bool, n_classes: int
-) -> np.ndarray:
-    """The most frequent class, or of no classes the mean, of the rows in the bins asked for."""
-    n_codes = max(int(codes.max()), int(asked.max())) + 1
-    n = np.bincount(codes, minlength=n_codes)
-    by_code: np.ndarray
-    if n_classes:
-        counts = np.bincount(codes * n_classes + y, minlength=n_codes * n_classes)
-        by_code = counts.reshape(n_codes, n_classes).argmax(axis=1)
-    else:
-        by_code = np.bincount(codes, y, n_codes) / np.maximum(n, 1)
-    if is_category:  # where there are no rows, what all rows have
-        of_all = np.bincount(y).argmax() if n_classes else y.mean()
-        return np.asarray(np.where(n > 0, by_code, of_all)[asked])
-    filled = np.flatnonzero(n)
-    if n_classes:
-        filled = filled[np.rint(np.interp(asked, filled, np.arange(len(filled)))).astype(np.int64)]
-        return np.asarray(by_code[filled])
-    return np.asarray(np.interp(asked, filled, by_code[filled]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -131,8 +131,13 @@ def _auc(tie: np.ndarray, positive: np.ndarray, weights: np.ndarray) -> float:
 
 def _mean_auc(ranked: list[tuple[np.ndarray, np.ndarray]], weights: np.ndarray) -> float:
     """The mean over the classes that have rows and are not alone; NaN if there is no such class."""
-    areas = [area for pair in ranked if not np.isnan(area := _auc(*pair, weights))]
-    return float(np.mean(areas)) if areas else np.nan
+    return mean_known(_auc(*pair, weights) for pair in ranked)
+
+
+def mean_known(values: Iterable[float]) -> float:
+    """The mean of the values that are no NaN; NaN if all are."""
+    known = [value for value in values if not np.isnan(value)]
+    return float(np.mean(known)) if known else np.nan
 
 
 def risk_scores(y: np.ndarray, risks: np.ndarray) -> list[Score]:
@@ -170,16 +175,25 @@ def brier_scores(
 def number_scores(y: np.ndarray, predicted: np.ndarray) -> list[Score]:
     """R², mean absolute and root mean squared error of predictions f64[N]."""
     unit = float(np.abs(y).max()) or 1.0  # so that no square is too large or too small
-    y, predicted = y / unit, predicted / unit
-    error, square = np.abs(y - predicted), (y - predicted) ** 2
+    error = np.abs(y / unit - predicted / unit)
 
-    def r2(w: np.ndarray) -> float:
-        spread = np.sum(w * (y - mean(y, w)) ** 2)
-        return float(1 - np.sum(w * square) / spread) if spread > 0 else np.nan
+    def root_mean_square(weights: np.ndarray) -> float:
+        return unit * float(np.sqrt(mean(error**2, weights)))
 
-    statistics = {
-        "R²": r2,
-        "mean absolute error": lambda w: unit * mean(error, w),
-        "root mean squared error": lambda w: unit * float(np.sqrt(mean(square, w))),
+    def mean_size(weights: np.ndarray) -> float:
+        return unit * mean(error, weights)
+
+    statistics: dict[str, Statistic] = {
+        "R²": partial(r_squared, y, predicted),
+        "mean absolute error": mean_size,
+        "root mean squared error": root_mean_square,
     }
     return bootstrapped(statistics, len(y))
+
+
+def r_squared(y: np.ndarray, predicted: np.ndarray, weights: np.ndarray | None = None) -> float:
+    """R² of predictions f64[N] of rows of these weights; NaN where the targets do not vary."""
+    unit = float(np.abs(y).max()) or 1.0
+    y, predicted, w = y / unit, predicted / unit, np.ones(len(y)) if weights is None else weights
+    spread = np.sum(w * (y - mean(y, w)) ** 2)
+    return float(1 - np.sum(w * (y - predicted) ** 2) / spread) if spread > 0 else np.nan

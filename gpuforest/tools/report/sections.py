@@ -17,24 +17,10 @@ from gpuforest.explain.importances import importance_spread
 from gpuforest.explain.paths import subtree_sizes, tree_depths
 from gpuforest.export.walker import Node, class_labels, nodes_of, tree_title
 from gpuforest.tools.plot import style, survival
-from gpuforest.tools.report import pictures
+from gpuforest.tools.plot.curves import error_name
+from gpuforest.tools.report import html, pictures
 from gpuforest.tools.report import results as computed
-from gpuforest.tools.report.html import (
-    Html,
-    figure,
-    figures,
-    h,
-    interval,
-    joined,
-    listed,
-    name,
-    note,
-    score_value,
-    scored,
-    share,
-    shortened,
-    table,
-)  # fmt: skip
+from gpuforest.tools.report.html import Html, h, joined, name, scored, share, table
 from gpuforest.tools.report.results import Results
 from gpuforest.tools.report.rows import MOST_ROWS, unlike_training
 from gpuforest.tools.report.scores import DRAWS_OF_PAIRS, MOST_DRAWS, n_samples, wilson
@@ -52,7 +38,9 @@ def model_parts(results: Results) -> list[Html]:
     """What was trained, on what, and how."""
     estimator, model = results.estimator, results.model
     settings = facts.changed_settings(estimator).items()
-    rows = [(h("code", key), h("code", shortened(repr(value), 300))) for key, value in settings]
+    rows = [
+        (h("code", key), h("code", html.shortened(repr(value), 300))) for key, value in settings
+    ]
     shown = table(["parameter", "value"], rows)
     return [
         table([], [*_training_facts(estimator, model), *_forest_facts(estimator)], look="facts"),
@@ -70,10 +58,14 @@ def _training_facts(estimator: Any, model: Model) -> list[tuple[Any, Any]]:
     if estimator.n_outputs_ > 1 and task != "survival":
         task += f" of {estimator.n_outputs_} outputs"
     n_kinds, classes = len(model.forest.edges.categories), class_labels(model.forest)
-    features = joined([f"{len(names):,}, of which {n_kinds:,} categorical: ", listed(names)])
-    labels = [joined([f"{len(of_output):,}: ", listed(of_output)]) for of_output in classes]
-    several = len(classes) > 1
-    titles = [f"classes of output {i}" if several else "classes" for i in range(len(classes))]
+    features = joined([f"{len(names):,}, of which {n_kinds:,} categorical: ", html.listed(names)])
+    labels = [
+        (
+            f"classes of output {i}" if len(classes) > 1 else "classes",
+            joined([f"{len(of_output):,}: ", html.listed(of_output)]),
+        )
+        for i, of_output in enumerate(classes)
+    ]
     recorded: list[tuple[str, Any]] = [
         ("training rows", None if rows is None else f"{rows:,}"),
         ("seconds of training", None if seconds is None else f"{seconds:.2f}"),
@@ -91,7 +83,7 @@ def _training_facts(estimator: Any, model: Model) -> list[tuple[Any, Any]]:
         *([("rows out of bag are judged", judged)] if judged else []),
         *([("target", name(source["target"]))] if "target" in source else []),
         ("features", features),
-        *zip(titles, labels, strict=True),
+        *labels,
         *(fact for fact in recorded if fact[1] is not None),
         *([("not recorded", ", ".join(unknown))] if unknown else []),
         ("random seed", str(estimator.seed_)),
@@ -125,7 +117,7 @@ def _forest_facts(estimator: Any) -> list[tuple[Any, Any]]:
     leaves = int(is_leaf(forest.nodes).sum())
     return [
         ("trees", f"{forest.n_trees:,}, with {forest.n_nodes:,} nodes and {leaves:,} leaves"),
-        *[(key, shortened(value, 200)) for key, value in boosted],
+        *[(key, html.shortened(value, 200)) for key, value in boosted],
         ("size in memory", f"{size / 1e6:,.1f} MB" if size > 1e6 else f"{size:,} bytes"),
         ("SHA-256 of the forest", h("code", facts.forest_digest(forest))),
         ("this report is by", ", ".join(f"{key} {value}" for key, value in versions.items())),
@@ -146,16 +138,13 @@ def importance_parts(results: Results) -> list[Html]:
     )
     if spread is not None:
         text += f" The line over a bar is the standard deviation over the trees{CUT}."
-    parts = [h("h3", "By the gain of splits" if boosted else "By impurity"), h("p", text)]
-    parts.append(
-        _bars(names, order, impurity, spread) if len(order) else h("p", "No split gained.")
-    )
+    shown = _bars(names, order, impurity, spread) if len(order) else h("p", "No split gained.")
+    parts = [h("h3", "By the gain of splits" if boosted else "By impurity"), h("p", text), shown]
     if more > 0:
-        parts.append(note(f"{more:,} more features have an importance above 0."))
+        parts.append(html.note(f"{more:,} more features have an importance above 0."))
     parts.append(h("h3", "By permutation"))
     if results.permuted is None:
-        parts.append(h("p", "These need rows with targets that vary, which were not given."))
-        return parts
+        return [*parts, h("p", "These need rows with targets that vary, which were not given.")]
     features, falls, before, n_rows = results.permuted
     text = (
         f"How much {facts.score_name(estimator)} falls from {scored(before)} when the values of a "
@@ -168,7 +157,7 @@ def importance_parts(results: Results) -> list[Html]:
     parts += [h("p", text), _bars(names, features, mean, std)]
     if more > 0:
         n = computed.PERMUTED_FEATURES
-        parts.append(note(f"The {n} features of most impurity importance were permuted."))
+        parts.append(html.note(f"The {n} features of most impurity importance were permuted."))
     return parts
 
 
@@ -176,23 +165,18 @@ def _bars(
     names: list[str], order: np.ndarray, values: np.ndarray, spread: np.ndarray | None
 ) -> Html:
     """A table of features with a bar for each."""
-    most = float(values[order].max(initial=1e-12))
     header = ["feature", "", "importance" + " ± std" * (spread is not None)]
-    rows = []
+    most, rows = float(values[order].max(initial=1e-12)), []
     for f in order:
-        deviation = 0.0 if spread is None else float(spread[f])
-        value = f"{values[f]:.4f}" + ("" if spread is None else f" ± {deviation:.4f}")
-        rows.append([name(names[f]), _bar(values[f] / most, deviation / most), value])
+        value, deviation = float(values[f]), 0.0 if spread is None else float(spread[f])
+        low, high = (92 * np.clip((value + d) / most, 0, 1.08) for d in (-deviation, deviation))
+        bar = h("i", style=f"width:{92 * np.clip(value / most, 0, 1.08):.1f}%")
+        line = h("b", style=f"left:{low:.1f}%;width:{high - low:.1f}%") if deviation else None
+        said = f"{value:.4f}" + ("" if spread is None else f" ± {deviation:.4f}")
+        # the number stands beside its bar
+        drawn = h("span", bar, line, class_="cellbar", aria_hidden="true")
+        rows.append([name(names[f]), drawn, said])
     return table(header, rows, numbers=(2,), look="bars")
-
-
-def _bar(length: float, deviation: float) -> Html:
-    """A bar for a cell of a table, which has the number too: shares of the longest one."""
-    low, high, end = (92 * np.clip(x, 0, 1.08) for x in (
-        length - deviation, length + deviation, length))  # fmt: skip
-    bar = h("i", style=f"width:{end:.1f}%")
-    line = h("b", style=f"left:{low:.1f}%;width:{high - low:.1f}%") if deviation else None
-    return h("span", bar, line, class_="cellbar", aria_hidden="true")
 
 
 def tree_parts(results: Results) -> list[Html]:
@@ -204,10 +188,17 @@ def tree_parts(results: Results) -> list[Html]:
     if least:
         trees.append(_tree_details(results.estimator, least, "that of fewest leaves"))
     if forest.n_trees == 1:
-        sizes = h("p", f"One tree, {forest.depth:,} levels deep, with {leaves[0]:,} leaves.")
-    else:
-        sizes = figures(*_error_pictures(results), *_size_pictures(tree_depths(forest), leaves))
-    return [sizes, *trees]
+        text = f"One tree, {forest.depth:,} levels deep, with {leaves[0]:,} leaves."
+        return [h("p", text), *trees]
+    depths, median = tree_depths(forest), np.median(leaves)
+    deep = f"{len(depths):,} trees, from {depths.min():,} to {depths.max():,} levels deep."
+    large = f"From {leaves.min():,} to {leaves.max():,}, the median is {median:,g}."
+    draw, levels = pictures.histogram_picture, "levels below the root"
+    sizes = [
+        draw("Depth of trees", depths, (levels, "trees"), deep),
+        draw("Leaves of trees", leaves, ("leaves", "trees"), large),
+    ]
+    return [html.figures(*_error_pictures(results), *sizes), *trees]
 
 
 def _error_pictures(results: Results) -> list[Html | None]:
@@ -215,8 +206,7 @@ def _error_pictures(results: Results) -> list[Html | None]:
     estimator = results.estimator
     errors = None if results.judged is None else computed.staged_error(results.judged)
     staged = {} if errors is None else {"rows given": errors}
-    score = facts.score_name(estimator)
-    of_rows = "share of wrong rows" if score == "accuracy" else f"1 - {score}"
+    of_rows = error_name(estimator)
     if estimator.forest_.baseline is None:
         curve = getattr(estimator, "oob_curve_", None)
         curves = {} if curve is None else {"out of bag": (curve.n_estimators, curve.error)}
@@ -230,18 +220,6 @@ def _error_pictures(results: Results) -> list[Html | None]:
     ]
 
 
-def _size_pictures(depths: np.ndarray, leaves: np.ndarray) -> list[Html]:
-    """How many trees are how large."""
-    low, high, middle = leaves.min(), leaves.max(), np.median(leaves)
-    deep = f"{len(depths):,} trees, from {depths.min():,} to {depths.max():,} levels deep."
-    large = f"From {low:,} to {high:,}, the median is {middle:,g}."
-    draw, levels = pictures.histogram_picture, "levels below the root"
-    return [
-        draw("Depth of trees", depths, (levels, "trees"), deep),
-        draw("Leaves of trees", leaves, ("leaves", "trees"), large),
-    ]
-
-
 def _tree_details(estimator: Any, tree: int, which: str) -> Html:
     """A tree behind its title."""
     forest, nodes = estimator.forest_, nodes_of(estimator, tree, max_depth=LEVELS)
@@ -250,32 +228,31 @@ def _tree_details(estimator: Any, tree: int, which: str) -> Html:
         way = "all rows"
         if node.parent is not None:
             above = nodes[node.parent]
-            way = above.branches[above.children.index(number)].words(figure)
-        line = [shortened(way, LONGEST), h("small", " · ", *_node_words(estimator, node))]
-        if node.is_leaf:
+            way = above.branches[above.children.index(number)].words(html.figure)
+        line = [html.shortened(way, LONGEST), h("small", " · ", *_node_words(estimator, node))]
+        if node.depth == LEVELS and not node.is_leaf:
+            line.append(h("small", f" · {sizes[number] - 1:,} nodes below"))
+        if node.depth == LEVELS or node.is_leaf:
             items[number] = h("li", h("span", *line))
-        elif node.depth == LEVELS:
-            more = h("small", f" · {sizes[number] - 1:,} nodes below")
-            items[number] = h("li", h("span", *line, more))
         else:
             below = h("ul", *(items[child] for child in node.children))
             opens = {"open": ""} if node.depth < OPEN else {}
             items[number] = h("li", h("details", h("summary", *line), below, **opens))
     title = h("summary", h("h3", f"Tree {tree}, {which}"), f" ({sizes[0]:,} nodes)")
-    about = [note(tree_title(forest, tree))] if forest.baseline is not None else []
+    about = [html.note(tree_title(forest, tree))] if forest.baseline is not None else []
     text = (
         f"The upper {LEVELS} levels. Each line says which rows come here, how many of the tree's "
         "rows these are, and what it predicts for them."
     )
     root = h("ul", items[0], class_="tree")
-    return h("details", title, *about, note(text), root, class_="whole")
+    return h("details", title, *about, html.note(text), root, class_="whole")
 
 
 def _node_words(estimator: Any, node: Node) -> list[Any]:
     """Rows and prediction of a node."""
     rows = f"{node.n_samples:,} row" + "s" * (node.n_samples != 1)
     if estimator.forest_.baseline is not None:
-        return [rows, f" · adds {figure(float(node.value[0, 0]))}"]
+        return [rows, f" · adds {html.figure(float(node.value[0, 0]))}"]
     words: list[Any] = [rows]
     for shares, labels in zip(node.value, class_labels(estimator.forest_), strict=False):
         best = int(shares.argmax())
@@ -283,7 +260,7 @@ def _node_words(estimator: Any, node: Node) -> list[Any]:
         words += [before, name(labels[best], 30), f" {share(shares[best])}"]
     if len(words) > 1 or not (is_classifier(estimator) or hasattr(estimator, "score")):
         return words
-    return [rows, " · " + ", ".join(figure(float(value)) for value in node.value[:, 0])]
+    return [rows, " · " + ", ".join(html.figure(float(value)) for value in node.value[:, 0])]
 
 
 def score_parts(results: Results) -> list[Html]:
@@ -308,8 +285,8 @@ def score_parts(results: Results) -> list[Html]:
     rows = [
         [
             joined([s.name, less]) if s.less else s.name,
-            score_value(s),
-            joined([interval(s), h("small", f"by {s.how}")]) if s.how else "–",
+            html.score_value(s),
+            joined([html.interval(s), h("small", f"by {s.how}")]) if s.how else "–",
         ]
         for s in scores
     ]
@@ -330,14 +307,14 @@ def score_parts(results: Results) -> list[Html]:
         + f"Bootstrap: the middle 95% of {n_samples(n, draws)} samples of the rows with "
         "replacement, drawn by a hash, so that the same rows give the same interval."
     )
-    return [*parts, shown, note(text)]
+    return [*parts, shown, html.note(text)]
 
 
 def residual_parts(results: Results) -> list[Html]:
     """What the scores of numbers are made of."""
     if results.numbers is None:
         return []
-    return [figures(*pictures.residual_pictures(*results.numbers))]
+    return [html.figures(*pictures.residual_pictures(*results.numbers))]
 
 
 def survival_parts(results: Results) -> list[Html]:
@@ -353,15 +330,15 @@ def survival_parts(results: Results) -> list[Html]:
     ]
     counts = table(["", "training rows", "rows given"], lines, numbers=(1, 2))
     if not estimator._rows_.codes.shape[1]:
-        return [counts, note("A forest with low_memory=True has no curves.")]
+        return [counts, html.note("A forest with low_memory=True has no curves.")]
     most = max(1, computed.MOST_VALUES // max(1, len(estimator.unique_times_)))
     rows = rows.sample(min(most, computed.STAGED_ROWS))
     model, y = rows.predictor(), np.asarray(rows.numbers)
     names, number = survival.risk_groups(model, rows.table, min(3, rows.n), rows.n)
     times = np.linspace(0.0, y[:, 0].max(), 6)[:-1]
-    header = ["rows at risk at the time", *map(figure, times)]
+    header = ["rows at risk at the time", *map(html.figure, times)]
     lines = [[k, *(y[number == i, :1] >= times).sum(axis=0)] for i, k in enumerate(names)]
-    shown = figures(*pictures.survival_pictures(model, rows.table, y, known))
+    shown = html.figures(*pictures.survival_pictures(model, rows.table, y, known))
     return [counts, shown, table(header, lines, numbers=range(1, 6))]
 
 
@@ -374,8 +351,8 @@ def output_parts(results: Results) -> list[Html]:
     header = ["output", *(score.name for score in outputs[0])]
     lines = []
     for i, scores in enumerate(outputs):
-        ends = [h("small", interval(s)) if interval(s) else None for s in scores]
-        values = [joined([score_value(s), e]) for s, e in zip(scores, ends, strict=True)]
+        ends = [h("small", html.interval(s)) if html.interval(s) else None for s in scores]
+        values = [joined([html.score_value(s), e]) for s, e in zip(scores, ends, strict=True)]
         lines.append([str(i), *values])
     text = (
         f"The model has {len(lines):,} outputs, each a line here. Confusions, curves, residuals "
@@ -393,7 +370,7 @@ def curve_parts(results: Results) -> list[Html]:
         return []
     more = len(results.estimator.classes_) > len(curves) + 1
     text = [h("p", f"Those of the {pictures.MOST_CURVES} classes of most rows.")] * more
-    shown = [*text, figures(*pictures.curve_pictures(curves))]
+    shown = [*text, html.figures(*pictures.curve_pictures(curves))]
     if len(results.estimator.classes_) > 2:
         return shown
     [(label, truth, probability)], lines = curves, []
@@ -446,18 +423,15 @@ def confusion_parts(results: Results) -> list[Html]:
 def _class_table(names: np.ndarray, counts: np.ndarray) -> Html:
     """Precision and recall of each class."""
     total, taken, right = counts.sum(axis=1), counts.sum(axis=0), counts.diagonal()
-    order = np.argsort(-total, kind="stable")[:MOST_CLASSES]
-    rows = []
+    order, rows = np.argsort(-total, kind="stable")[:MOST_CLASSES], []
     for k in order:
-        recall, precision = "–", "–"
-        ends = None
+        recall, precision = "–", scored(right[k] / taken[k]) if taken[k] else "–"
         if total[k]:
             low, high = wilson(int(right[k]), int(total[k]))
-            recall, ends = scored(right[k] / total[k]), h("small", f"{low:.3f} to {high:.3f}")
-        if taken[k]:
-            precision = scored(right[k] / taken[k])
+            ends = h("small", f"{low:.3f} to {high:.3f}")
+            recall = joined([scored(right[k] / total[k]), ends])
         f1 = scored(2 * right[k] / max(total[k] + taken[k], 1))
-        rows.append([name(names[k]), f"{total[k]:,}", joined([recall, ends]), precision, f1])
+        rows.append([name(names[k]), f"{total[k]:,}", recall, precision, f1])
     header = ["class", "rows", "recall", "precision", "F1"]
     title = h("h3", "Each class")
     text = (
@@ -466,7 +440,7 @@ def _class_table(names: np.ndarray, counts: np.ndarray) -> Html:
         "95% interval by Wilson."
     )
     more = len(names) - len(order)
-    rest = [note(f"{more:,} classes of fewer rows are left out.")] if more else []
+    rest = [html.note(f"{more:,} classes of fewer rows are left out.")] if more else []
     shown = table(header, rows, numbers=(1, 2, 3, 4))
     return h("div", title, h("p", text), shown, *rest)
 
@@ -497,7 +471,7 @@ def dependence_parts(results: Results) -> list[Html]:
     dependences = {f: arrays for f, arrays in by_feature.items() if arrays is not None}
     if not dependences:
         return []
-    target = shortened(getattr(estimator, "source_", {}).get("target", "the target"), 30)
+    target = html.shortened(getattr(estimator, "source_", {}).get("target", "the target"), 30)
     keep, outputs, y = [0], [], f"mean prediction of {style.plain(target)}"
     what: list[Any] = ["the mean prediction, in units of ", name(target)]
     if results.task == "survival":
@@ -524,7 +498,7 @@ def dependence_parts(results: Results) -> list[Html]:
         "most. Ticks on the axis are the deciles of the feature: where they lie apart, few rows "
         "support the line. Effects of features that depend on one another are mixed."
     )
-    return [h("p", "Up: ", *what, text), figures(*shown)]
+    return [h("p", "Up: ", *what, text), html.figures(*shown)]
 
 
 def drift_parts(results: Results) -> list[Html]:
@@ -548,7 +522,7 @@ def drift_parts(results: Results) -> list[Html]:
     shares = f"Shares of {min(results.rows.n, MOST_ROWS):,} rows."
     if rest := len(names) - len(features):
         shares += f" {rest:,} other features have none of the three, or smaller shares."
-    return [h("p", text), shown, note(shares)]
+    return [h("p", text), shown, html.note(shares)]
 
 
 def anomaly_parts(results: Results) -> list[Html]:
@@ -562,10 +536,10 @@ def anomaly_parts(results: Results) -> list[Html]:
         "Scores",
         scores,
         ("score: from -1, an anomaly, to 0", "rows"),
-        f"{share(flagged)} of {len(scores):,} rows are below {figure(offset)}: anomalies.",
+        f"{share(flagged)} of {len(scores):,} rows are below {html.figure(offset)}: anomalies.",
         offset,
     )
-    return [figures(shown)]
+    return [html.figures(shown)]
 
 
 # the id and the title of each section, and its parts; one without parts is not shown

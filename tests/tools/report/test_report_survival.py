@@ -73,7 +73,9 @@ def test_the_section_has_events_rows_at_risk_and_pictures():
     forest, by_all = re.findall(r"mean (0\.\d{4})", section.split("<desc>")[-1])[:2]
     assert 0 < float(forest) < float(by_all) < 0.3
     quarters = np.quantile(Y["time"][120:][Y["event"][120:]], [0.25, 0.5, 0.75])
-    assert [float(t) for t in re.findall(r"time (\d\.\d+)<", section)] == pytest.approx(quarters)
+    assert [float(t) for t in re.findall(r"time (\d\.\d+)</text", section)] == pytest.approx(
+        quarters
+    )
     assert "#0072B2" not in section.upper()  # of a picture of its own: dark pages have others
 
 
