@@ -66,8 +66,14 @@ def plot_pruning(estimator: Any, *, ax: Axes | None = None) -> Axes:
     alphas, errors, deviations = curve.ccp_alphas, curve.errors, curve.std_errors
     best = np.flatnonzero(errors == errors.min())[-1]
     chosen = int(np.flatnonzero(alphas == estimator.ccp_alpha_)[0])
+    positive = alphas[alphas > 0]
+    scale: dict[str, Any] = {"value": "linear"}
+    if len(positive) and positive[-1] > DECADES * positive[0]:  # logarithms, except at zero
+        first = np.floor(np.log10(positive[0]))
+        # a tenth of the axis is for all below, so that 0 has room for its label
+        decades = max(0.5, (np.log10(positive[-1]) - first) / 10)
+        scale = {"value": "symlog", "linthresh": 10.0**first, "linscale": decades}
     with style.drawing(ax) as ax:
-        scale = _alpha_scale(alphas)
         ax.set_xscale(**scale)
         bars: Any = {"ecolor": style.INK, "capsize": 2, "markersize": 4}
         if len(errors) > DENSE:
@@ -116,17 +122,6 @@ def _kept_curve(estimator: Any, name: str, how: str) -> Any:
     if curve is None:
         raise ValueError(f"this {type(estimator).__name__} has no {name}: {how}")
     return curve
-
-
-def _alpha_scale(alphas: np.ndarray) -> dict[str, Any]:
-    """Logarithms, except at zero, where alphas are of many magnitudes."""
-    positive = alphas[alphas > 0]
-    if not len(positive) or positive[-1] <= DECADES * positive[0]:
-        return {"value": "linear"}
-    first = np.floor(np.log10(positive[0]))
-    # a tenth of the axis is for all below, so that 0 has room for its label
-    decades = max(0.5, (np.log10(positive[-1]) - first) / 10)
-    return {"value": "symlog", "linthresh": 10.0**first, "linscale": decades}
 
 
 def _add_leaves(ax: Axes, curve: Any, scale: dict[str, Any]) -> None:

@@ -379,7 +379,7 @@ def _apart(n: int) -> np.ndarray:
 def _draw_points(
     ax: Axes, x: np.ndarray, y: np.ndarray, explained: Explained, other: int | None
 ) -> None:
-    """The points, in the style.colours of another feature, if there is one."""
+    """The points, in the colours of another feature, if there is one."""
     dots = DOTS | {"s": 16}
     if other is None:
         ax.scatter(x, y, color=style.PALETTE[4], **dots)

@@ -66,20 +66,15 @@ class Columns:
 
     def table(self, varied: dict[int, np.ndarray]) -> np.ndarray:
         """Rows to predict: `varied` columns, and others at the median or most frequent category."""
-        table = np.empty((len(next(iter(varied.values()))), len(self.names)))
-        for f in range(len(self.names)):
-            table[:, f] = varied[f] if f in varied else self._middle(f)
+        table = np.full((len(next(iter(varied.values()))), len(self.names)), np.nan)
+        for f, values in enumerate(self.values.T):
+            known = values[~np.isnan(values)]
+            if f in varied:
+                table[:, f] = varied[f]
+            elif len(known):
+                codes = known.astype(np.int64) if f in self.categories else None
+                table[:, f] = np.median(known) if codes is None else np.bincount(codes).argmax()
         return table
-
-    def _middle(self, feature: int) -> Any:
-        """The value that a column is held at."""
-        values = self.values[:, feature]
-        values = values[~np.isnan(values)]
-        if not len(values):
-            return np.nan
-        if feature not in self.categories:
-            return np.median(values)
-        return np.bincount(values.astype(np.int64)).argmax()
 
 
 def edges(forest: Forest, feature: int, values: np.ndarray) -> np.ndarray:

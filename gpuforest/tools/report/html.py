@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpuforest.common.text import one_line
+from gpuforest.tools.plot import style
 from gpuforest.tools.report.scores import Score
 
 LONGEST = 60  # letters of a name; a longer one is cut
@@ -50,9 +51,8 @@ def _plain(value: Any) -> str:
 
 
 def shortened(text: Any, most: int = LONGEST) -> str:
-    """The text, cut off after at most `most` letters."""
-    line = one_line(text)
-    return line if len(line) <= most else line[: most - 1] + "…"
+    """The text in at most `most` letters."""
+    return style.shortened(one_line(text), most)
 
 
 def name(text: Any, most: int = LONGEST) -> Html:
@@ -92,17 +92,16 @@ def scored(value: float) -> str:
     return f"{value:.4f}" if np.isfinite(value) and abs(value) < 100 else figure(value)
 
 
-def score_value(score: Score) -> str:
-    """The value of a score that is near one or has a unit."""
-    return scored(score.value) if abs(score.value) < 10 else figure(score.value)
+def score_value(score: Score, value: float | None = None) -> str:
+    """The value of a score that is near one or has a unit; or another one with as many digits."""
+    return (scored if abs(score.value) < 10 else figure)(score.value if value is None else value)
 
 
 def interval(score: Score) -> str:
     """The interval of a score in words; "": it has none."""
     if score.low is None or score.high is None:
         return ""
-    write = scored if abs(score.value) < 10 else figure
-    return f"{write(score.low)} to {write(score.high)}"
+    return f"{score_value(score, score.low)} to {score_value(score, score.high)}"
 
 
 def table(
@@ -111,31 +110,19 @@ def table(
     numbers: Sequence[int] = (),
     look: str = "wide",
 ) -> Html:
-    """A table in a box that scrolls by itself where it is too wide.
+    """A table in a box that scrolls by itself where it is too wide. Values may be cells already.
 
     numbers : the columns that are aligned to the right
     look : its class in the style sheet
     """
 
-    def cells(kind: str, row: Sequence[Any]) -> list[Html]:
-        scope = "col" if kind == "th" else None
-        return [
-            h("th", value, scope="row", class_="n" if i in numbers else None)
-            if i == 0 and kind == "td"
-            else h(kind, value, class_="n" if i in numbers else None, scope=scope)
-            for i, value in enumerate(row)
-        ]
+    def cell(i: int, value: Any, is_head: bool = False) -> Html:
+        if isinstance(value, Html) and value.startswith("<td"):
+            return value
+        scope = "col" if is_head else None if i else "row"
+        return h("th" if scope else "td", value, class_="n" if i in numbers else None, scope=scope)
 
-    head = [h("thead", h("tr", *cells("th", header)))] if header else []
-    body = h("tbody", *(h("tr", *cells("td", row)) for row in rows))
-    return h("div", h("table", *head, body, class_=look), class_="box", tabindex="0")
-
-
-def note(text: str) -> Html:
-    """A paragraph of less weight."""
-    return h("p", text, class_="note")
-
-
-def figures(*parts: Html | None) -> Html:
-    """Pictures side by side."""
-    return h("div", *parts, class_="figures")
+    lines = (h("tr", *(cell(*pair) for pair in enumerate(row))) for row in rows)
+    first = h("tr", *(cell(*pair, is_head=True) for pair in enumerate(header)))
+    whole = h("table", h("thead", first) if header else None, h("tbody", *lines), class_=look)
+    return h("div", whole, class_="box", tabindex="0")

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
+from gpuforest.explain.model_facts import score_name
 from gpuforest.export.container import replaced
 from gpuforest.tools.report.html import Html, h, interval, listed, name, scored, share, shortened
 from gpuforest.tools.report.results import Results, alone
@@ -60,9 +61,17 @@ def report_html(estimator: Any, X: Any, y: Any) -> str:
     nothing = NOTHING if results.rows is not None else NOTHING_ALONE
     first = h("ul", *findings, class_="checks") if findings else h("p", nothing)
     parts = [("checks", "Checks", [first])]
-    parts += [(key, word, make(results)) for key, word, make in SECTIONS]
+    parts += [
+        (key, word, make(results))
+        for key, word, make, task in SECTIONS
+        if task is None or results.single(task)
+    ]
     parts = [part for part in parts if part[2]]
     target = getattr(estimator, "source_", {}).get("target")
+    predicts = [] if target is None else ["It predicts ", name(target), ". "]
+    rows = "Of the model alone: no rows were given to test it with."
+    if results.rows is not None:
+        rows = f"With the results of {results.rows.n:,} rows that were given."
     title = f"Report: {type(estimator).__name__}" + (f" for {shortened(target)}" if target else "")
     links = [h("li", h("a", word, href=f"#{key}")) for key, word, _ in parts]
     by = f"Made by gpuforest {version('gpuforest')} on {date.today()}. It loads and runs nothing."
@@ -77,7 +86,7 @@ def report_html(estimator: Any, X: Any, y: Any) -> str:
     )
     body = h(
         "body",
-        h("header", h("h1", title), h("p", *_about(results))),
+        h("header", h("h1", title), h("p", *predicts, rows)),
         h("dl", *_tiles(results), class_="tiles"),
         h("nav", h("ul", *links), aria_label="Contents"),
         h("main", *(h("section", h("h2", word), *shown, id=key) for key, word, shown in parts)),
@@ -86,32 +95,22 @@ def report_html(estimator: Any, X: Any, y: Any) -> str:
     return "<!DOCTYPE html>\n" + h("html", head, body, lang="en") + "\n"
 
 
-def _about(results: Results) -> list[Any]:
-    source = getattr(results.estimator, "source_", {})
-    predicts = ["It predicts ", name(source["target"]), ". "] if "target" in source else []
-    if results.rows is None:
-        return [*predicts, "Of the model alone: no rows were given to test it with."]
-    return [*predicts, f"With the results of {results.rows.n:,} rows that were given."]
-
-
 def _tiles(results: Results) -> list[Html]:
     """The most important numbers."""
-    estimator, tiles = results.estimator, []
-    if results.scores:
-        score = results.scores[0]
-        tiles.append((f"{score.name}, rows given", scored(score.value), interval(score)))
-    if results.oob is not None:
-        tiles.append((results.oob.name, scored(results.oob.value), interval(results.oob)))
-    tiles.append(("trees", f"{estimator.forest_.n_trees:,}", ""))
-    tiles.append(("features", f"{estimator.n_features_in_:,}", ""))
-    if (n_rows := getattr(estimator, "_training_", {}).get("rows")) is not None:
-        tiles.append(("training rows", f"{n_rows:,}", ""))
-    if results.rows is not None:
-        tiles.append(("rows given", f"{results.rows.n:,}", ""))
-    return [
-        h("div", h("dt", key), h("dd", value, h("small", ends) if ends else None))
-        for key, value, ends in tiles
+    estimator, oob = results.estimator, results.oob
+    scores = [(f"{score.name}, rows given", score) for score in results.scores[:1]]
+    scores += [] if oob is None else [(oob.name, oob)]
+    counts = {
+        "trees": estimator.forest_.n_trees,
+        "features": estimator.n_features_in_,
+        "training rows": getattr(estimator, "_training_", {}).get("rows"),
+        "rows given": results.rows and results.rows.n,
+    }
+    tiles: list[Any] = [
+        (key, scored(of.value), interval(of) and h("small", interval(of))) for key, of in scores
     ]
+    tiles += [(key, f"{n:,}") for key, n in counts.items() if n is not None]
+    return [h("div", h("dt", key), h("dd", *said)) for key, *said in tiles]
 
 
 def _model_checks(results: Results) -> Findings:
@@ -127,19 +126,16 @@ def _model_checks(results: Results) -> Findings:
     if hasattr(estimator, "oob_score_") and results.oob is None:
         yield "No out-of-bag score.", "There were too few rows or trees for it."
     if is_classifier(estimator) and estimator.n_outputs_ == 1 and len(estimator.classes_) == 1:
-        yield (
-            "One class.",
-            "The training data had a single class, so the model predicts nothing else.",
-        )
+        text = "The training data had a single class, so the model predicts nothing else."
+        yield "One class.", text
 
 
 def _row_checks(results: Results) -> Findings:
-    """What the number of the rows given says."""
+    """What the number of rows says, and whether a feature predicts the target by itself."""
     if (rows := results.judged) is None:
         return
     if rows.n < FEW_ROWS:
-        text = f"There are {rows.n:,}: intervals are wide, and curves are rough."
-        yield "Few rows.", text
+        yield "Few rows.", f"There are {rows.n:,}: intervals are wide, and curves are rough."
     same = training_share(rows)
     if same is not None and same > MOSTLY:
         text = (
@@ -153,18 +149,12 @@ def _row_checks(results: Results) -> Findings:
             "same, then scores, curves and permutation importances here are far too good."
         )
         yield "Are these the training rows?", text
-    if results.numbers is not None and not np.isfinite(results.scores[0].value):
+    if results.single("regression") and not np.isfinite(results.scores[0].value):
         yield "R² is not defined.", "The targets of the rows given do not vary."
-
-
-def _leaks(results: Results) -> Findings:
-    """Features that predict the target by themselves."""
-    if results.judged is None or (by_itself := alone(results.judged)) is None:
-        return
-    score, base = by_itself
+    score, base = alone(rows) or (np.zeros(0), 0.0)
     leaks = np.flatnonzero((1 - score <= LEFT * (1 - base)) & (base < 1))
     if len(leaks):
-        measure = "accuracy" if is_classifier(results.estimator) else "R²"
+        measure = score_name(results.estimator)
         text = (
             f": predicts the target without any other feature, with {measure} "
             f"{scored(float(score[leaks].max()))}. Such a feature often holds the target, or what "
@@ -175,21 +165,19 @@ def _leaks(results: Results) -> Findings:
 
 def _gap(results: Results) -> Findings:
     """Whether the out-of-bag score lies far outside the interval of the rows given."""
-    if (oob := results.oob) is None or not results.scores:
+    score, oob = next(iter(results.scores), None), results.oob
+    if oob is None or score is None or score.low is None or score.high is None:
         return
-    score = results.scores[0]
-    if score.low is None or score.high is None:
-        return
-    low, high, width = score.low, score.high, score.high - score.low
-    if oob.name != f"out-of-bag {score.name}" or low - width <= oob.value <= high + width:
-        return
-    better = "better" if score.value > oob.value else "worse"
-    text = (
-        f"The rows given have {score.name} {scored(score.value)}, far {better} than "
-        f"{scored(oob.value)} out of bag: they may be of another origin than the training rows, "
-        "or among these."
-    )
-    yield "Out-of-bag and test scores differ.", text
+    width = score.high - score.low
+    near = score.low - width <= oob.value <= score.high + width
+    if oob.name == f"out-of-bag {score.name}" and not near:
+        better = "better" if score.value > oob.value else "worse"
+        text = (
+            f"The rows given have {score.name} {scored(score.value)}, far {better} than "
+            f"{scored(oob.value)} out of bag: they may be of another origin than the training "
+            "rows, or among these."
+        )
+        yield "Out-of-bag and test scores differ.", text
 
 
 def _drift_checks(results: Results) -> Findings:
@@ -197,39 +185,30 @@ def _drift_checks(results: Results) -> Findings:
     if results.drift is None:
         return
     worst, missing = unlike_training(results.drift), results.drift[2]
-    far = np.flatnonzero(worst > DRIFTING)
-    if len(far):
-        far = far[np.argsort(-worst[far], kind="stable")]
+    order = np.argsort(-worst, kind="stable")
+    if far := [results.names[f] for f in order if worst[f] > DRIFTING]:
         text = (
-            f" (up to {share(float(worst[far[0]]))} of the rows): values that training had "
+            f" (up to {share(float(worst.max()))} of the rows): values that training had "
             "not, where the model can only guess. The section Data has a table."
         )
-        yield "Other data than in training.", listed([results.names[f] for f in far], MOST), text
-    gone = np.flatnonzero(missing > MISSING)
-    if len(gone):
+        yield "Other data than in training.", listed(far, MOST), text
+    if gone := [results.names[f] for f in np.flatnonzero(missing > MISSING)]:
         text = f": missing in more than {share(MISSING)} of the rows."
-        yield "Mostly missing.", listed([results.names[f] for f in gone], MOST), text
+        yield "Mostly missing.", listed(gone, MOST), text
 
 
 def _class_checks(results: Results) -> Findings:
     """What the classes of the rows say."""
-    if results.classes is None:
+    if (pair := results.single("classification")) is None:
         return
-    labels, proba = results.classes
+    labels, proba = pair
     n_unknown = int(labels.counts[labels.unknown].sum())
     known = [(labels.names[k], labels.counts[k]) for k in labels.known]
+    unknown = f": {n_unknown:,} rows of classes that the model does not know are always predicted "
+    few = f": fewer than {FEW} rows, too few to say how well they are predicted."
     for title, names, text in (
-        (
-            "Unknown classes.",
-            [labels.names[k] for k in labels.unknown],
-            f": {n_unknown:,} rows of classes that the model does not know are always predicted "
-            "wrong.",
-        ),
-        (
-            "Classes of few rows.",
-            [label for label, n in known if 0 < n < FEW],
-            f": fewer than {FEW} rows, too few to say how well they are predicted.",
-        ),
+        ("Unknown classes.", [labels.names[k] for k in labels.unknown], f"{unknown}wrong."),
+        ("Classes of few rows.", [label for label, n in known if 0 < n < FEW], few),
         ("Absent classes.", [label for label, n in known if not n], ": no row is of them."),
     ):
         if names:
@@ -238,7 +217,7 @@ def _class_checks(results: Results) -> Findings:
         yield "One answer.", "All rows are predicted as the same class."
 
 
-CHECKS = (_model_checks, _row_checks, _leaks, _gap, _drift_checks, _class_checks)
+CHECKS = (_model_checks, _row_checks, _gap, _drift_checks, _class_checks)
 
 
 def checks(results: Results) -> list[Html]:

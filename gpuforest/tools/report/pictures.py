@@ -194,10 +194,10 @@ def curve_pictures(curves: list[Curve]) -> list[Html]:
     ]
 
 
-def error_picture(curves: dict[str, tuple[np.ndarray, np.ndarray]], x: str, y: str) -> Html | None:
+def error_picture(curves: list[Any], x: str, y: str) -> Html | None:
     """Errors, or other measures, against the number of trees or rounds."""
     shown = []
-    for key, (n, errors) in curves.items():
+    for key, n, errors in curves:
         finite = np.isfinite(errors)
         if finite.sum() > 1:
             said = f"{key}: {errors[finite][-1]:.4g} at the end"
@@ -220,23 +220,22 @@ def histogram_picture(
     threshold: float | None = None,
 ) -> Html:
     """How often values occur; of few whole numbers, each by itself."""
-    if values.dtype.kind in "iu" and np.ptp(values) <= BINS:
-        edges = np.arange(values.min(), values.max() + 2) - 0.5
+    low, high = float(values.min()), float(values.max())
+    if values.dtype.kind in "iu" and high - low <= BINS:
+        edges = np.arange(low, high + 2) - 0.5
     else:
-        low, high = float(values.min()), float(values.max())
         pad = 0.0 if high > low else abs(low) / 2 or 0.5
         edges = np.linspace(low - pad, high + pad, BINS + 1)
-    counts = np.histogram(values, edges)[0]
 
     def draw(ax: Axes) -> None:
-        ax.stairs(counts, edges, fill=True, color=style.PALETTE[0])
+        ax.hist(values, edges.tolist(), color=style.PALETTE[0])
         ax.set(xlabel=labels[0], ylabel=labels[1], xlim=edges[[0, -1]])
         ax.locator_params(axis="y", integer=True)
         if threshold is not None and edges[0] <= threshold <= edges[-1]:
             ax.axvline(threshold, color=style.INK, lw=1, ls=":", label="threshold")
 
-    middle, ends = np.median(values), (float(values.min()), float(values.max()))
-    said = f"from {figure(ends[0])} to {figure(ends[1])}, median {figure(float(middle))}"
+    middle = float(np.median(values))
+    said = f"from {figure(low)} to {figure(high)}, median {figure(middle)}"
     return picture(title, said, draw, end)
 
 

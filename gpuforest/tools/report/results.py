@@ -13,14 +13,14 @@ from sklearn.base import is_classifier
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common import hashing
 from gpuforest.common.progress import report, stage
-from gpuforest.core.model import Model, model_of
+from gpuforest.core.model import model_of
 from gpuforest.explain.model_facts import feature_names, finite, is_survival, score_name
 from gpuforest.explain.oob import curve_points
 from gpuforest.explain.survival import concordance_of
 from gpuforest.growing import predict as prediction
 from gpuforest.growing.edges import bin_matrix
 from gpuforest.tools.report import scores
-from gpuforest.tools.report.rows import MOST_ROWS, SEED, Labels, Rows, drift
+from gpuforest.tools.report.rows import MOST_ROWS, SEED, Rows, drift
 from gpuforest.tools.report.scores import Score, mean_known, r_squared, wilson
 
 REPEATS = 5  # orders of each feature
@@ -34,6 +34,7 @@ FEWEST_ROWS, PERMUTED_ROWS, DEPENDENCE_ROWS = 100, 2_000, 500
 MOST_CATEGORIES = 12  # that are shown, the most frequent ones
 STAGED_ROWS = 10_000
 MOST_VALUES = 20_000_000  # of a table of float64: 160 MB
+LACKS = "holds other estimators than gpuforest's trees, and there is a report of these alone"
 DECILES = np.arange(1, 10) / 10
 SCORES: dict[str, Any] = {
     "classification": scores.class_scores,
@@ -47,7 +48,11 @@ class Results:
     first asked for; None where nothing is known."""
 
     def __init__(self, estimator: Any, X: Any = None, y: Any = None) -> None:
-        self.model = _checked(estimator, X, y)
+        self.model = model_of(estimator, LACKS)
+        if y is not None and X is None:
+            raise ValueError("y without X: pass the rows that y belongs to, too")
+        if y is not None and self.model.task not in SCORES:
+            raise ValueError(f"this {self.model.kind} has no target to compare with: leave out y")
         self.task, self.estimator, self.names = self.model.task, estimator, feature_names(estimator)
         self.rows = None if X is None else Rows.read(estimator, X, y)
         self.judged = self.rows if y is not None else None  # rows with targets
@@ -59,25 +64,22 @@ class Results:
         """The out-of-bag score; with an interval where it is a share of known rows."""
         facts = self.model.facts
         value = finite(facts.get("oob_score_"))
-        if value is None:
-            return None
-        if callable(self.model.parameters.get("oob_score")):
-            return Score("out-of-bag score", value)
-        if self.task != "classification":
-            return Score(f"out-of-bag {score_name(self.estimator)}", value)
+        if value is None or callable(self.model.parameters.get("oob_score")):
+            return None if value is None else Score("out-of-bag score", value)
+        name = f"out-of-bag {score_name(self.estimator)}"
         n = facts.get("_training_", {}).get("rows")
         means = facts.get("oob_decision_function_")
         if means is not None:  # rows that every tree drew have no prediction
             n = int((~np.isnan(means.reshape(len(means), -1)[:, 0])).sum())
-        if not n:
-            return Score("out-of-bag accuracy", value)
-        return Score("out-of-bag accuracy", value, *wilson(round(value * n), n), "Wilson")
+        if self.task != "classification" or not n:
+            return Score(name, value)
+        return Score(name, value, *wilson(round(value * n), n), "Wilson")
 
     @cached_property
     def pairs(self) -> list[tuple[Any, np.ndarray]]:
-        """The targets and predictions of each output: Labels, and probabilities f64[N, C] of the
-        model's classes; numbers f64[N] of both; or of survival, as one output, times and causes
-        f64[N, 2] and risks f64[N, K]. []: there are no targets."""
+        """The targets and predictions of each output: Labels, and probabilities f64[N, C]; numbers
+        f64[N] of both; or of survival, times and causes f64[N, 2] and risks f64[N, K]. []: there
+        are no targets."""
         if (rows := self.judged) is None:
             return []
         model, table = rows.predictor(), rows.table
@@ -91,15 +93,9 @@ class Results:
         predicted = predicted.reshape(rows.numbers.shape)
         return [*zip(rows.numbers.T, predicted.T, strict=True)]
 
-    @property
-    def classes(self) -> tuple[Labels, np.ndarray] | None:
-        """The pair of a single output of classes."""
-        return self.pairs[0] if len(self.pairs) == 1 and self.task == "classification" else None
-
-    @property
-    def numbers(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """The pair of a single output of numbers."""
-        return self.pairs[0] if len(self.pairs) == 1 and self.task == "regression" else None
+    def single(self, task: str) -> Any:
+        """The pair of the only output of a model for this task; None: it is for another."""
+        return self.pairs[0] if len(self.pairs) == 1 and self.task == task else None
 
     @cached_property
     def outputs(self) -> list[list[Score]]:
@@ -140,16 +136,6 @@ class Results:
         return permuted(self.judged, self.ranked[:PERMUTED_FEATURES])
 
 
-def _checked(estimator: Any, X: Any, y: Any) -> Model:
-    lacks = "holds other estimators than gpuforest's trees, and there is a report of these alone"
-    model = model_of(estimator, lacks)
-    if y is not None and X is None:
-        raise ValueError("y without X: pass the rows that y belongs to, too")
-    if y is not None and model.task not in SCORES:
-        raise ValueError(f"this {model.kind} has no target to compare with: leave out y")
-    return model
-
-
 def score_of(rows: Rows, predicted: Any) -> float:
     """The accuracy of predictions, of several outputs the share of the rows that are right in all;
     R², of several outputs the mean, NaN where no numbers vary; or the concordance by the first
@@ -166,13 +152,9 @@ def score_of(rows: Rows, predicted: Any) -> float:
 
 
 def alone(rows: Rows) -> tuple[np.ndarray, float] | None:
-    """What each feature predicts without any other, of rows with targets: accuracy, or R², f64[F];
-    and the accuracy of the most frequent class, or 0. None: too few rows, several outputs, or equal
-    targets; or these are times that may be censored.
-
-    Each half of the rows is predicted by the other half: by the most frequent class, or the mean,
-    of the same bin of the feature.
-    """
+    """The accuracy, or R², f64[F] of what each feature predicts without any other, each half of the
+    rows by their bins in the other half; and the accuracy of the most frequent class, or 0. None:
+    few rows, several outputs, equal targets, or times that may be censored."""
     rows = rows.sample(MOST_ROWS)
     forest, F = rows.estimator.forest_, rows.estimator.n_features_in_
     if rows.n < FEWEST_ALONE or rows.estimator.n_outputs_ > 1 or is_survival(rows.estimator):
@@ -216,12 +198,9 @@ def _by_bin(
 
 
 def permuted(rows: Rows, features: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, int] | None:
-    """Permutation importances (Breiman 2001) of features i64[f]: how much the score falls when
-    their values are permuted.
-
-    It returns the features by their mean falls, the falls f64[f, REPEATS], the score before, and
-    the number of rows; None: there are too few rows, or numbers do not vary.
-    """
+    """Permutation importances (Breiman 2001) of features i64[f]: these by their mean falls of the
+    score when values are permuted, the falls f64[f, REPEATS], the score before, and the number of
+    rows; None: there are too few rows, or numbers do not vary."""
     rows = rows.sample(_most(rows, PERMUTING // (REPEATS * max(len(features), 1)), PERMUTED_ROWS))
     model, table = rows.predictor(), rows.dense()
     keys = hashing.hash_at(np.full(1, SEED, np.uint64), np.arange(REPEATS, dtype=np.uint64))
@@ -256,12 +235,9 @@ def dependence_rows(rows: Rows) -> Rows:
 
 
 def dependence(rows: Rows, feature: int) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    """The partial dependence (Friedman 2001) on a feature; None: it has a single value.
-
-    It returns values f64[g], ascending, or the codes of categories by their frequency (code n of n
-    categories is any other); the mean predictions f64[g, K] of rows that all have the same one of
-    these values; and the deciles of the feature.
-    """
+    """The partial dependence (Friedman 2001) on a feature: values f64[g], ascending, or codes of
+    the most frequent categories (code n of n is any other); the mean predictions f64[g, K] of rows
+    that all have the same value; and the deciles of the feature. None: it has a single value."""
     sample, model = dependence_rows(rows), rows.predictor()
     column = rows.sample(STAGED_ROWS).column(feature)
     column = column[~np.isnan(column)]

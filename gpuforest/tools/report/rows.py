@@ -74,12 +74,9 @@ def aligned(known: np.ndarray, y: Any) -> Labels:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows as a fitted estimator reads them.
-
-    table : real [N, F], dense or by rows; NaN is missing, categories are codes
-    numbers : f64[N, n_outputs] of a regression, of survival [time, cause or 0]; else None
-    labels : of a classifier, those of each output, else None
-    """
+    """Rows as a fitted estimator reads them: a table, dense or by rows (NaN is missing, categories
+    are codes); the numbers f64[N, n_outputs] of a regression, of survival [time, cause or 0]; of a
+    classifier the labels of each output."""
 
     estimator: Any
     table: Any
@@ -170,8 +167,8 @@ def drift(rows: Rows) -> np.ndarray:
 
 
 def row_hashes(estimator: Any, X: Rows | binned.BinnedData) -> np.ndarray:
-    """Hashes u32[N], ascending, of the bins of rows: the same for the same rows, in whatever order
-    they come. Equal rows have one each. Empty: codes are target statistics of the training."""
+    """Hashes u32[N], ascending, of the bins of rows, in any order; equal rows have one each. Empty:
+    codes are target statistics of the training."""
     edges, n_features = estimator.forest_.edges, estimator.n_features_in_
     if isinstance(X, binned.BinnedData):
         columns = X.by_feature[:, : 0 if edges.statistics else None]

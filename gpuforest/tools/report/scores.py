@@ -120,18 +120,16 @@ def balanced(y: np.ndarray, right: np.ndarray, weights: np.ndarray) -> float:
     return float(np.mean(good[total > 0] / total[total > 0]))
 
 
-def _auc(tie: np.ndarray, positive: np.ndarray, weights: np.ndarray) -> float:
-    """The area under the ROC curve, which is the chance that a positive row has the higher
-    probability; NaN without rows of both. Equal probabilities have equal numbers `tie`."""
-    n = int(tie.max()) + 1
-    good, bad = (np.bincount(tie, weights * of, n) for of in (positive, ~positive))
-    pairs = good.sum() * bad.sum()
-    return float(np.sum(good * (np.cumsum(bad) - bad / 2)) / pairs) if pairs else np.nan
-
-
 def _mean_auc(ranked: list[tuple[np.ndarray, np.ndarray]], weights: np.ndarray) -> float:
-    """The mean over the classes that have rows and are not alone; NaN if there is no such class."""
-    return mean_known(_auc(*pair, weights) for pair in ranked)
+    """The mean area under ROC curves: the chance that a positive row has the higher probability.
+    Equal probabilities have equal numbers; classes without rows, or alone, do not count."""
+    areas = []
+    for tie, positive in ranked:
+        n = int(tie.max()) + 1
+        good, bad = (np.bincount(tie, weights * of, n) for of in (positive, ~positive))
+        pairs = good.sum() * bad.sum()
+        areas.append(float(np.sum(good * (np.cumsum(bad) - bad / 2)) / pairs) if pairs else np.nan)
+    return mean_known(areas)
 
 
 def mean_known(values: Iterable[float]) -> float:
@@ -156,8 +154,8 @@ def risk_scores(y: np.ndarray, risks: np.ndarray) -> list[Score]:
 def brier_scores(
     known: np.ndarray, y: np.ndarray, survival: np.ndarray, times: np.ndarray
 ) -> np.ndarray:
-    """The Brier scores f64[T] of probabilities f64[N, T] of survival at times f64[T], for targets y
-    [time, cause or 0]. A row counts by the inverse of the chance of not being censored, which the
+    """Brier scores f64[T] of probabilities f64[N, T] of survival at times f64[T], of targets y
+    [time, cause or 0]. Rows count by the inverse of the chance of not being censored, which the
     training rows `known` say (Graf et al. 1999), as in scikit-survival."""
     died, later = known[:, 1] > 0, np.nextafter(known[:, 0], np.inf)
     # of equal times, events come before what is censored
@@ -175,20 +173,18 @@ def brier_scores(
 def number_scores(y: np.ndarray, predicted: np.ndarray) -> list[Score]:
     """R², mean absolute and root mean squared error of predictions f64[N]."""
     unit = float(np.abs(y).max()) or 1.0  # so that no square is too large or too small
-    error = np.abs(y / unit - predicted / unit)
-
-    def root_mean_square(weights: np.ndarray) -> float:
-        return unit * float(np.sqrt(mean(error**2, weights)))
-
-    def mean_size(weights: np.ndarray) -> float:
-        return unit * mean(error, weights)
-
+    errors = np.abs(y / unit - predicted / unit)
     statistics: dict[str, Statistic] = {
         "R²": partial(r_squared, y, predicted),
-        "mean absolute error": mean_size,
-        "root mean squared error": root_mean_square,
+        "mean absolute error": partial(_mean_error, errors, unit, 1),
+        "root mean squared error": partial(_mean_error, errors, unit, 2),
     }
     return bootstrapped(statistics, len(y))
+
+
+def _mean_error(errors: np.ndarray, unit: float, power: int, weights: np.ndarray) -> float:
+    """The mean of errors in units, or the root of the mean of their squares."""
+    return float(unit * mean(errors**power, weights) ** (1 / power))
 
 
 def r_squared(y: np.ndarray, predicted: np.ndarray, weights: np.ndarray | None = None) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any
 
@@ -141,7 +142,7 @@ def importance_parts(results: Results) -> list[Html]:
     shown = _bars(names, order, impurity, spread) if len(order) else h("p", "No split gained.")
     parts = [h("h3", "By the gain of splits" if boosted else "By impurity"), h("p", text), shown]
     if more > 0:
-        parts.append(html.note(f"{more:,} more features have an importance above 0."))
+        parts.append(h("p", f"{more:,} more features have an importance above 0.", class_="note"))
     parts.append(h("h3", "By permutation"))
     if results.permuted is None:
         return [*parts, h("p", "These need rows with targets that vary, which were not given.")]
@@ -157,7 +158,9 @@ def importance_parts(results: Results) -> list[Html]:
     parts += [h("p", text), _bars(names, features, mean, std)]
     if more > 0:
         n = computed.PERMUTED_FEATURES
-        parts.append(html.note(f"The {n} features of most impurity importance were permuted."))
+        parts.append(
+            h("p", f"The {n} features of most impurity importance were permuted.", class_="note")
+        )
     return parts
 
 
@@ -198,26 +201,23 @@ def tree_parts(results: Results) -> list[Html]:
         draw("Depth of trees", depths, (levels, "trees"), deep),
         draw("Leaves of trees", leaves, ("leaves", "trees"), large),
     ]
-    return [html.figures(*_error_pictures(results), *sizes), *trees]
+    return [h("div", *_error_pictures(results), *sizes, class_="figures"), *trees]
 
 
 def _error_pictures(results: Results) -> list[Html | None]:
     """Errors by the number of trees: errors that the fit kept, and errors of the rows given."""
-    estimator = results.estimator
-    errors = None if results.judged is None else computed.staged_error(results.judged)
-    staged = {} if errors is None else {"rows given": errors}
-    of_rows = error_name(estimator)
+    estimator, of_rows = results.estimator, error_name(results.estimator)
+    staged = results.judged and computed.staged_error(results.judged)
+    given = [("rows given", *staged)] if staged else []
     if estimator.forest_.baseline is None:
         curve = getattr(estimator, "oob_curve_", None)
-        curves = {} if curve is None else {"out of bag": (curve.n_estimators, curve.error)}
-        return [pictures.error_picture(curves | staged, "number of trees", of_rows)]
+        kept = [] if curve is None else [("out of bag", curve.n_estimators, curve.error)]
+        return [pictures.error_picture(kept + given, "number of trees", of_rows)]
     losses = facts.kept_curves(estimator).items()
-    curves = {f"{key} rows": (np.arange(len(values)), values) for key, values in losses}
+    kept = [(f"{key} rows", np.arange(len(values)), values) for key, values in losses]
     loss = facts.measure_of(estimator)[0].replace(":", " of rows:")
-    return [
-        pictures.error_picture(curves, "rounds", loss),
-        pictures.error_picture(staged, "rounds", of_rows),
-    ]
+    curves = {loss: kept, of_rows: given}
+    return [pictures.error_picture(shown, "rounds", what) for what, shown in curves.items()]
 
 
 def _tree_details(estimator: Any, tree: int, which: str) -> Html:
@@ -239,13 +239,13 @@ def _tree_details(estimator: Any, tree: int, which: str) -> Html:
             opens = {"open": ""} if node.depth < OPEN else {}
             items[number] = h("li", h("details", h("summary", *line), below, **opens))
     title = h("summary", h("h3", f"Tree {tree}, {which}"), f" ({sizes[0]:,} nodes)")
-    about = [html.note(tree_title(forest, tree))] if forest.baseline is not None else []
+    about = [h("p", tree_title(forest, tree), class_="note")] if forest.baseline is not None else []
     text = (
         f"The upper {LEVELS} levels. Each line says which rows come here, how many of the tree's "
         "rows these are, and what it predicts for them."
     )
     root = h("ul", items[0], class_="tree")
-    return h("details", title, *about, html.note(text), root, class_="whole")
+    return h("details", title, *about, h("p", text, class_="note"), root, class_="whole")
 
 
 def _node_words(estimator: Any, node: Node) -> list[Any]:
@@ -267,29 +267,25 @@ def score_parts(results: Results) -> list[Html]:
     """Scores with their intervals, and how these were made."""
     if results.task not in computed.SCORES:
         return []
-    scores = [*([results.oob] if results.oob is not None else []), *results.scores]
+    oob, parts = results.oob, list[Html]()
+    scores = [*([] if oob is None else [oob]), *results.scores]
     if not scores:
         text = "There are none: the model keeps none, and no rows with targets were given."
         return [h("p", text)]
-    parts: list[Html] = []
-    if results.oob is not None:
+    if oob is not None:
         text = (
             "Out of bag: each training row is predicted by the trees that did not draw it, which "
             "estimates the score for new rows of the same origin without a test set."
         )
-        if results.oob.low is None:
+        if oob.low is None:
             text += " There is no interval of it: that needs facts of the training not kept."
         parts.append(h("p", text))
     header = ["score", "value", "95% interval"]
     less = h("small", "less is better")
-    rows = [
-        [
-            joined([s.name, less]) if s.less else s.name,
-            html.score_value(s),
-            joined([html.interval(s), h("small", f"by {s.how}")]) if s.how else "–",
-        ]
-        for s in scores
-    ]
+    rows = []
+    for s in scores:
+        ends = joined([html.interval(s), h("small", f"by {s.how}")]) if s.how else "–"
+        rows.append([joined([s.name, less if s.less else None]), html.score_value(s), ends])
     shown = table(header, rows, numbers=(1, 2))
     if (quantiles := getattr(results.estimator, "default_quantiles", None)) is not None:
         which = "medians" if np.ndim(quantiles) else f"quantiles {quantiles:g}"
@@ -298,7 +294,7 @@ def score_parts(results: Results) -> list[Html]:
         return [*parts, shown]
     assert results.rows is not None
     n = results.rows.n
-    others = "The other scores" if results.oob is not None else "The scores"
+    others = "The scores" if oob is None else "The other scores"
     parts.append(h("p", f"{others} are those of the {n:,} rows given."))
     draws = DRAWS_OF_PAIRS if results.task == "survival" else MOST_DRAWS
     text = (
@@ -307,21 +303,19 @@ def score_parts(results: Results) -> list[Html]:
         + f"Bootstrap: the middle 95% of {n_samples(n, draws)} samples of the rows with "
         "replacement, drawn by a hash, so that the same rows give the same interval."
     )
-    return [*parts, shown, html.note(text)]
+    return [*parts, shown, h("p", text, class_="note")]
 
 
 def residual_parts(results: Results) -> list[Html]:
     """What the scores of numbers are made of."""
-    if results.numbers is None:
-        return []
-    return [html.figures(*pictures.residual_pictures(*results.numbers))]
+    shown = pictures.residual_pictures(*results.single("regression"))
+    return [h("div", *shown, class_="figures")]
 
 
 def survival_parts(results: Results) -> list[Html]:
     """Events, curves, and how many rows are at risk when."""
-    rows, estimator = results.judged, results.estimator
-    if rows is None or results.task != "survival":
-        return []
+    rows, estimator = results.rows, results.estimator
+    assert rows is not None
     known, K, y = estimator._rows_.y, estimator.n_outputs_, np.asarray(rows.numbers)
     kinds = {f"events by cause {k}" if K > 1 else "events": k for k in range(1, K + 1)}
     lines = [
@@ -330,7 +324,7 @@ def survival_parts(results: Results) -> list[Html]:
     ]
     counts = table(["", "training rows", "rows given"], lines, numbers=(1, 2))
     if not estimator._rows_.codes.shape[1]:
-        return [counts, html.note("A forest with low_memory=True has no curves.")]
+        return [counts, h("p", "A forest with low_memory=True has no curves.", class_="note")]
     most = max(1, computed.MOST_VALUES // max(1, len(estimator.unique_times_)))
     rows = rows.sample(min(most, computed.STAGED_ROWS))
     model, y = rows.predictor(), np.asarray(rows.numbers)
@@ -338,7 +332,7 @@ def survival_parts(results: Results) -> list[Html]:
     times = np.linspace(0.0, y[:, 0].max(), 6)[:-1]
     header = ["rows at risk at the time", *map(html.figure, times)]
     lines = [[k, *(y[number == i, :1] >= times).sum(axis=0)] for i, k in enumerate(names)]
-    shown = html.figures(*pictures.survival_pictures(model, rows.table, y, known))
+    shown = h("div", *pictures.survival_pictures(model, rows.table, y, known), class_="figures")
     return [counts, shown, table(header, lines, numbers=range(1, 6))]
 
 
@@ -351,9 +345,8 @@ def output_parts(results: Results) -> list[Html]:
     header = ["output", *(score.name for score in outputs[0])]
     lines = []
     for i, scores in enumerate(outputs):
-        ends = [h("small", html.interval(s)) if html.interval(s) else None for s in scores]
-        values = [joined([html.score_value(s), e]) for s, e in zip(scores, ends, strict=True)]
-        lines.append([str(i), *values])
+        said = ([html.score_value(s), h("small", html.interval(s) or None)] for s in scores)
+        lines.append([str(i), *map(joined, said)])
     text = (
         f"The model has {len(lines):,} outputs, each a line here. Confusions, curves, residuals "
         "and partial dependence are shown only of models of one output. Below a score stands its "
@@ -365,12 +358,12 @@ def output_parts(results: Results) -> list[Html]:
 
 def curve_parts(results: Results) -> list[Html]:
     """Curves of the classes of most rows."""
-    curves = [] if results.classes is None else pictures.class_curves(*results.classes)
+    curves = pictures.class_curves(*results.single("classification"))
     if not curves:
         return []
     more = len(results.estimator.classes_) > len(curves) + 1
     text = [h("p", f"Those of the {pictures.MOST_CURVES} classes of most rows.")] * more
-    shown = [*text, html.figures(*pictures.curve_pictures(curves))]
+    shown = [*text, h("div", *pictures.curve_pictures(curves), class_="figures")]
     if len(results.estimator.classes_) > 2:
         return shown
     [(label, truth, probability)], lines = curves, []
@@ -386,38 +379,27 @@ def curve_parts(results: Results) -> list[Html]:
 
 def confusion_parts(results: Results) -> list[Html]:
     """Which classes are taken for which."""
-    if results.classes is None:
-        return []
-    labels, proba = results.classes
+    labels, proba = results.single("classification")
     names, counts = labels.names, labels.confusion(proba)
     pairs, per_class = _pairs(names, counts), _class_table(names, counts)
     if len(names) > MOST_CELLS:
         text = f"{len(names):,} classes are too many for a matrix; these are mistaken most often."
         return [h("p", text), pairs, per_class]
-    total = np.maximum(counts.sum(axis=1, keepdims=True), 1)
-    rows = []
-    for i, row in enumerate(counts):
-        cells = []
-        for j, count in enumerate(row):
-            part = float(count / total[i, 0])
-            said = [f"{count:,}", h("small", share(part))] if count else ["0"]
-            kind = "n right" if i == j else "n"
-            cells.append(h("td", *said, class_=kind, style=f"--v:{part:.2f}"))
-        rows.append([h("th", name(names[i], 40), scope="row"), *cells])
-    head = h(
-        "tr",
-        h("th", "true ↓ predicted →", scope="col"),
-        *(h("th", name(n, 24), scope="col", class_="n") for n in names),
-    )
-    whole = h(
-        "table", h("thead", head), h("tbody", *(h("tr", *r) for r in rows)), class_="confusion"
-    )
+    shares, rows = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1), []
+    for i, label in enumerate(names):
+        row: list[Any] = [name(label, 40)]
+        for j, part in enumerate(shares[i].tolist()):
+            said = [f"{counts[i, j]:,}", h("small", share(part)) if part else None]
+            look = "n right" if i == j else "n"
+            row.append(h("td", *said, class_=look, style=f"--v:{part:.2f}"))
+        rows.append(row)
+    header = ["true ↓ predicted →", *(name(label, 24) for label in names)]
+    whole = table(header, rows, range(1, len(header)), "confusion")
     text = (
         "Each line is a true class, and each column a predicted one; shares are of the line. "
         "Framed cells are right; the deeper its colour, the more of its line a cell holds."
     )
-    parts = [h("p", text), h("div", whole, class_="box", tabindex="0"), per_class]
-    return [*parts, pairs] if len(names) > 3 else parts
+    return [h("p", text), whole, per_class, *([pairs] if len(names) > 3 else [])]
 
 
 def _class_table(names: np.ndarray, counts: np.ndarray) -> Html:
@@ -440,7 +422,7 @@ def _class_table(names: np.ndarray, counts: np.ndarray) -> Html:
         "95% interval by Wilson."
     )
     more = len(names) - len(order)
-    rest = [html.note(f"{more:,} classes of fewer rows are left out.")] if more else []
+    rest = [h("p", f"{more:,} classes of fewer rows are left out.", class_="note")] if more else []
     shown = table(header, rows, numbers=(1, 2, 3, 4))
     return h("div", title, h("p", text), shown, *rest)
 
@@ -467,8 +449,8 @@ def dependence_parts(results: Results) -> list[Html]:
     if rows is None or not hasattr(estimator, "predict") or estimator.n_outputs_ > 1:
         return []
     order = results.ranked if results.permuted is None else results.permuted[0]
-    by_feature = {f: computed.dependence(rows, f) for f in order[:SHOWN_DEPENDENCES].tolist()}
-    dependences = {f: arrays for f, arrays in by_feature.items() if arrays is not None}
+    found = ((f, computed.dependence(rows, f)) for f in order[:SHOWN_DEPENDENCES].tolist())
+    dependences = {f: arrays for f, arrays in found if arrays is not None}
     if not dependences:
         return []
     target = html.shortened(getattr(estimator, "source_", {}).get("target", "the target"), 30)
@@ -481,24 +463,24 @@ def dependence_parts(results: Results) -> list[Html]:
         most = np.argsort(-means.mean(axis=0), kind="stable")[: pictures.MOST_CURVES]
         keep = [1] if means.shape[1] == 2 else sorted(most.tolist())
         outputs = [estimator.classes_[k] for k in keep]
-        what = ["the mean probability of the classes that are most probable on average"]
-        if len(keep) == 1:
-            what = ["the mean probability of ", name(outputs[0], 40)]
+        several = "the mean probability of the classes that are most probable on average"
+        first: list[Any] = ["the mean probability of ", name(outputs[0], 40)]
+        what = first if len(keep) == 1 else [several]
     means = np.concatenate([means[:, keep].ravel() for _, means, _ in dependences.values()])
     scale, kinds = (y, float(means.min()), float(means.max())), estimator.forest_.edges.categories
-    shown = [
-        pictures.dependence_picture(
-            results.names[f], kinds.get(f), (values, means[:, keep], deciles), outputs, scale
+    shown = []
+    for f, (values, means, deciles) in dependences.items():
+        arrays = values, means[:, keep], deciles
+        shown.append(
+            pictures.dependence_picture(results.names[f], kinds.get(f), arrays, outputs, scale)
         )
-        for f, (values, means, deciles) in dependences.items()
-    ]
     text = (
         f" of {computed.dependence_rows(rows).n:,} of the rows given, if all of them had this "
         "value of the feature. All pictures have the same scale, so the steepest lines matter "
         "most. Ticks on the axis are the deciles of the feature: where they lie apart, few rows "
         "support the line. Effects of features that depend on one another are mixed."
     )
-    return [h("p", "Up: ", *what, text), html.figures(*shown)]
+    return [h("p", "Up: ", *what, text), h("div", *shown, class_="figures")]
 
 
 def drift_parts(results: Results) -> list[Html]:
@@ -522,7 +504,7 @@ def drift_parts(results: Results) -> list[Html]:
     shares = f"Shares of {min(results.rows.n, MOST_ROWS):,} rows."
     if rest := len(names) - len(features):
         shares += f" {rest:,} other features have none of the three, or smaller shares."
-    return [h("p", text), shown, html.note(shares)]
+    return [h("p", text), shown, h("p", shares, class_="note")]
 
 
 def anomaly_parts(results: Results) -> list[Html]:
@@ -530,30 +512,26 @@ def anomaly_parts(results: Results) -> list[Html]:
     if results.rows is None or not hasattr(results.estimator, "score_samples"):
         return []
     scores = np.asarray(results.rows.predictor().score_samples(results.rows.table))
-    offset = results.estimator.offset_
-    flagged = float((scores < offset).mean())
-    shown = pictures.histogram_picture(
-        "Scores",
-        scores,
-        ("score: from -1, an anomaly, to 0", "rows"),
-        f"{share(flagged)} of {len(scores):,} rows are below {html.figure(offset)}: anomalies.",
-        offset,
-    )
-    return [html.figures(shown)]
+    offset, axes = results.estimator.offset_, ("score: from -1, an anomaly, to 0", "rows")
+    below = f"{share(float((scores < offset).mean()))} of {len(scores):,} rows are below"
+    caption = f"{below} {html.figure(offset)}: anomalies."
+    shown = pictures.histogram_picture("Scores", scores, axes, caption, offset)
+    return [h("div", shown, class_="figures")]
 
 
-# the id and the title of each section, and its parts; one without parts is not shown
-SECTIONS = (
-    ("model", "Model", model_parts),
-    ("scores", "Scores", score_parts),
-    ("confusions", "Confusions", confusion_parts),
-    ("curves", "Curves", curve_parts),
-    ("residuals", "Residuals", residual_parts),
-    ("survival", "Survival", survival_parts),
-    ("outputs", "Outputs", output_parts),
-    ("anomalies", "Anomalies", anomaly_parts),
-    ("importances", "Importances", importance_parts),
-    ("dependence", "Partial dependence", dependence_parts),
-    ("data", "Data", drift_parts),
-    ("trees", "Trees", tree_parts),
+# the id and the title of each section, its parts, and a task, whose targets it needs; a section
+# without parts is not shown
+SECTIONS: tuple[tuple[str, str, Callable[[Results], list[Html]], str | None], ...] = (
+    ("model", "Model", model_parts, None),
+    ("scores", "Scores", score_parts, None),
+    ("confusions", "Confusions", confusion_parts, "classification"),
+    ("curves", "Curves", curve_parts, "classification"),
+    ("residuals", "Residuals", residual_parts, "regression"),
+    ("survival", "Survival", survival_parts, "survival"),
+    ("outputs", "Outputs", output_parts, None),
+    ("anomalies", "Anomalies", anomaly_parts, None),
+    ("importances", "Importances", importance_parts, None),
+    ("dependence", "Partial dependence", dependence_parts, None),
+    ("data", "Data", drift_parts, None),
+    ("trees", "Trees", tree_parts, None),
 )
