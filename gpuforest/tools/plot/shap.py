@@ -24,17 +24,17 @@ INTERACTING = 64  # rows whose interactions choose the colour
 DOTS: dict[str, Any] = {"linewidths": 0.3, "edgecolors": style.INK, "rasterized": True}
 
 
-class Explained:
-    """SHAP values f64[N, F] of an output (None: the only one). `what` they are added to, such as
-    "the prediction", has the expected value `base`."""
+class Explained(Columns):
+    """Rows and their SHAP values f64[N, F] of an output (None: the only one). `what` they are added
+    to, such as "the prediction", has the expected value `base`."""
 
     def __init__(
         self, estimator: Any, X: Any, output: Any, background: Any, values: Any,
         feature_names: Sequence[str] | None, row: int | None = None,
     ) -> None:  # fmt: skip
         """From what a public function takes; `row`: the number of the only row to explain."""
-        self.columns = Columns(estimator, X, feature_names)
-        (N, F), K = self.columns.values.shape, estimator.forest_.coding.n_values
+        super().__init__(estimator, X, feature_names)
+        (N, F), K = self.values.shape, estimator.forest_.coding.n_values
         self.output = k = _number_of(estimator, output, K)
         if values is not None and np.shape(values) != ((N, F) if K == 1 else (N, F, K)):
             raise ValueError(
@@ -43,14 +43,14 @@ class Explained:
         if row is not None:
             if not 0 <= row < N:
                 raise ValueError(f"row={row}: X has the rows 0 to {N - 1}")
-            self.columns.values = self.columns.values[[row]]
+            self.values = self.values[[row]]
             values = None if values is None else values[[row]]
-        model = self.columns.model
+        model = self.model
         if background is not None:
-            background = Columns(estimator, background, self.columns.names).values
+            background = Columns(estimator, background, self.names).values
         if values is None:
-            values = model.shap_values(self.columns.values, background=background)
-        self.values: np.ndarray = values if k is None else values[:, :, k]
+            values = model.shap_values(self.values, background=background)
+        self.shap: np.ndarray = values if k is None else values[:, :, k]
         base = model.expected_value_ if background is None else model.expected_value(background)
         self.base = float(np.atleast_1d(base)[k or 0])
         self.what = _what(estimator, k, K)
@@ -63,23 +63,23 @@ class Explained:
     def strongest(self, top: int | None) -> tuple[np.ndarray, np.ndarray]:
         """The features of the largest mean sizes of values, and these."""
         style.check_top(top)
-        size = np.abs(self.values).mean(axis=0)
+        size = np.abs(self.shap).mean(axis=0)
         order = np.argsort(-size, kind="stable")[:top]
         return order, size[order]
 
-    def numbers(self, f: int) -> np.ndarray | None:
+    def real(self, f: int) -> np.ndarray | None:
         """The values of a feature as f64[N], NaN where they are missing; None: categories."""
-        return None if f in self.columns.categories else self.columns.values[:, f]
+        return None if f in self.categories else self.values[:, f]
 
     def texts(self, f: int) -> list[str]:
         """The values of a feature as short texts."""
-        values = self.columns.values[:, f].tolist()
-        if f not in self.columns.categories:
+        values = self.values[:, f].tolist()
+        if f not in self.categories:
             return [text_of(value) for value in values]
-        names = [*map(text_of, self.columns.categories[f]), OTHERS]
+        names = [*map(text_of, self.categories[f]), OTHERS]
         return [MISSING if code != code else names[int(code)] for code in values]
 
-    def categories(self, f: int) -> tuple[np.ndarray, list[str]]:
+    def kinds(self, f: int) -> tuple[np.ndarray, list[str]]:
         """The number i64[N] of each row's category, and their names; rare ones are joined."""
         texts = self.texts(f)
         counts, last = Counter(texts), (OTHERS, MISSING)
@@ -162,19 +162,19 @@ def plot_shap_summary(
     """
     explained = Explained(estimator, X, output, background, values, feature_names)
     order, _ = explained.strongest(top)
-    width = np.ptp(explained.values[:, order]) or 1.0
+    width = np.ptp(explained.shap[:, order]) or 1.0
     with style.drawing(ax, (style.SIZE[0], max(LEAST, MARGINS + HEIGHT * len(order)))) as ax:
         ax.axvline(0.0, color=style.FAINT, lw=0.8, zorder=0)
         for row, f in enumerate(order):
-            x, numbers = explained.values[:, f], explained.numbers(f)
+            x, numbers = explained.shap[:, f], explained.real(f)
             y = row + swarm(x, width)
             if numbers is None:
                 ax.scatter(x, y, marker="D", color=style.FAINT, label="a category", s=12, **DOTS)
             else:
                 shade = np.where(np.isnan(numbers), np.nan, shades(numbers))
                 _draw_shaded(ax, x, y, shade, MISSING, s=14, vmin=0.0, vmax=1.0)
-        _add_scale(ax, not explained.columns.categories.keys() >= {*order.tolist()})
-        style.label_rows(ax, [style.plain(explained.columns.names[f]) for f in order])
+        _add_scale(ax, not explained.categories.keys() >= {*order.tolist()})
+        style.label_rows(ax, [explained.name(f) for f in order])
         ax.set_xlabel(f"SHAP value: {explained.adds}")
     return ax
 
@@ -192,7 +192,7 @@ def plot_shap_bar(
     order, size = explained.strongest(top)
     with style.drawing(ax, (style.SIZE[0], MARGINS + HEIGHT * len(order))) as ax:
         ax.barh(range(len(order)), size, **style.BARS)
-        style.label_rows(ax, [style.plain(explained.columns.names[f]) for f in order])
+        style.label_rows(ax, [explained.name(f) for f in order])
         ax.set_xlim(left=0.0)
         ax.set_xlabel(f"mean |SHAP value|: {explained.adds}")
     return ax
@@ -287,14 +287,12 @@ def plot_shap_waterfall(
 
 def steps_of(explained: Explained, top: int | None) -> tuple[list[str], np.ndarray]:
     """The bars from above: what they stand for, and their lengths; the last may be all others."""
-    [values] = explained.values
+    [values] = explained.shap
     style.check_top(top)
     order = np.argsort(-np.abs(values), kind="stable")
     n = len(order) if top is None or top + 1 >= len(order) else top  # never one feature as others
     shown, others = order[:n], order[n:]
-    names = [
-        f"{style.plain(explained.columns.names[f], 30)} = {explained.texts(f)[0]}" for f in shown
-    ]
+    names = [f"{explained.name(f, 30)} = {explained.texts(f)[0]}" for f in shown]
     steps = values[shown]
     if len(others):
         names.append(f"{len(others)} other features")
@@ -322,20 +320,17 @@ def plot_shap_dependence(
     Errors are those of `plot_shap_summary`.
     """
     explained = Explained(estimator, X, output, background, values, feature_names)
-    f, other = explained.columns.index(feature), None
-    if color_by == AUTO and AUTO not in explained.columns.names:
-        other = partner(explained.columns.model, explained.columns.values, f, explained.output)
+    f, other = explained.index(feature), None
+    if color_by == AUTO and AUTO not in explained.names:
+        other = partner(explained.model, explained.values, f, explained.output)
     elif color_by is not None:
-        other = explained.columns.index(color_by)
-    name = explained.columns.names[f]
+        other = explained.index(color_by)
     with style.drawing(ax) as ax:
         ax.axhline(0.0, color=style.FAINT, lw=0.8, zorder=0)
         x = _places(ax, explained, f)
-        _draw_points(ax, x, explained.values[:, f], explained, other)
-        ax.set(
-            xlabel=style.plain(name),
-            ylabel=f"SHAP value of {style.plain(name, 24)}\nfor {explained.what}",
-        )
+        _draw_points(ax, x, explained.shap[:, f], explained, other)
+        what = f"SHAP value of {explained.name(f, 24)}\nfor {explained.what}"
+        ax.set(xlabel=explained.name(f), ylabel=what)
     return ax
 
 
@@ -350,9 +345,9 @@ def partner(model: Any, X: np.ndarray, feature: int, output: int | None) -> int 
 
 def _places(ax: Axes, explained: Explained, f: int) -> np.ndarray:
     """Where the rows lie along the axis of a feature, f64[N], and its ticks."""
-    numbers = explained.numbers(f)
+    numbers = explained.real(f)
     if numbers is None:
-        at, kinds = explained.categories(f)
+        at, kinds = explained.kinds(f)
         slant: Any = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"}
         ax.set_xticks(range(len(kinds)), kinds, **slant if sum(map(len, kinds)) > 50 else {})
         return at + 0.5 * _apart(len(at))
@@ -384,9 +379,9 @@ def _draw_points(
     if other is None:
         ax.scatter(x, y, color=style.PALETTE[4], **dots)
         return
-    name, numbers = style.plain(explained.columns.names[other], 30), explained.numbers(other)
+    name, numbers = explained.name(other, 30), explained.real(other)
     if numbers is None:
-        codes, kinds = explained.categories(other)
+        codes, kinds = explained.kinds(other)
         for i, (kind, colour) in enumerate(zip(kinds, style.colours(len(kinds)), strict=True)):
             look = dots | {"color": colour, "marker": style.marker(i), "label": kind}
             ax.scatter(x[codes == i], y[codes == i], **look)

@@ -40,6 +40,10 @@ class Columns:
         codes = category_codes(estimator, X.toarray() if issparse(X) else X)
         self.values, self.model = codes.astype(np.float64), reader_of_codes(estimator)
 
+    def name(self, feature: int, most: int = 40) -> str:
+        """The name of a feature in a picture."""
+        return style.plain(self.names[feature], most)
+
     def index(self, feature: int | str) -> int:
         """The number of a feature that is given by number or by name."""
         if isinstance(feature, str) and feature in self.names:
@@ -135,7 +139,7 @@ def plot_boundaries(
             _add_classes(ax, estimator, values, y, names, legend)
         else:
             _draw_numbers(ax, ends, columns.model.predict(table), values, y, legend)
-        ax.set(xlabel=_label(columns, a, 2), ylabel=style.plain(columns.names[b]))
+        ax.set(xlabel=_label(columns, a, 2), ylabel=columns.name(b))
         ax.set(xlim=ends[0][[0, -1]], ylim=ends[1][[0, -1]])
     return ax
 
@@ -214,7 +218,7 @@ def _read(estimator: Any, X: Any, feature_names: Sequence[str] | None) -> Column
 
 def _label(columns: Columns, feature: int, n_drawn: int) -> str:
     """The label of the horizontal axis, which mentions other features if there are some."""
-    name = style.plain(columns.names[feature])
+    name = columns.name(feature)
     return name if len(columns.names) == n_drawn else f"{name}\n(other features held)"
 
 

@@ -6,6 +6,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -128,7 +129,9 @@ def centres(
             outline = outlines.pop(child)
             ends = zip(below, outline, strict=False)
             at.append(max((done[1] + gap - next[0] for done, next in ends), default=0.0))
-            below = _joined(below, outline, at[-1])
+            moved = [(l + at[-1], r + at[-1]) for l, r in outline]
+            both = zip_longest(below, moved)  # of subtrees of other depths, levels of one alone
+            below = [((a or b)[0], (b or a)[1]) for a, b in both]
         middle = (at[0] + at[-1]) / 2 if at else 0.0
         shifts |= {child: x - middle for child, x in zip(children[node], at, strict=True)}
         half = widths[node] / 2
@@ -138,13 +141,6 @@ def centres(
     for node in children:
         centre |= {child: centre[node] + shifts[child] for child in children[node]}
     return centre
-
-
-def _joined(left: Outline, right: Outline, shift: float) -> Outline:
-    """The outline of both, the second moved to the right."""
-    moved = [(l + shift, r + shift) for l, r in right]
-    both = [(a[0], b[1]) for a, b in zip(left, moved, strict=False)]
-    return both + left[len(both) :] + moved[len(both) :]
 
 
 def _rows(nodes: dict[int, walker.Node], boxes: dict[int, Box]) -> tuple[list[float], float]:

@@ -21,7 +21,7 @@ from gpuforest.tools.plot import style, survival
 from gpuforest.tools.plot.curves import error_name
 from gpuforest.tools.report import html, pictures
 from gpuforest.tools.report import results as computed
-from gpuforest.tools.report.html import Html, h, joined, name, scored, share, table
+from gpuforest.tools.report.html import Html, h, joined, listed, name, scored, share, table
 from gpuforest.tools.report.results import Results
 from gpuforest.tools.report.rows import MOST_ROWS, unlike_training
 from gpuforest.tools.report.scores import DRAWS_OF_PAIRS, MOST_DRAWS, n_samples, wilson
@@ -59,36 +59,29 @@ def _training_facts(estimator: Any, model: Model) -> list[tuple[Any, Any]]:
     if estimator.n_outputs_ > 1 and task != "survival":
         task += f" of {estimator.n_outputs_} outputs"
     n_kinds, classes = len(model.forest.edges.categories), class_labels(model.forest)
-    features = joined([f"{len(names):,}, of which {n_kinds:,} categorical: ", html.listed(names)])
-    labels = [
-        (
-            f"classes of output {i}" if len(classes) > 1 else "classes",
-            joined([f"{len(of_output):,}: ", html.listed(of_output)]),
-        )
-        for i, of_output in enumerate(classes)
-    ]
-    recorded: list[tuple[str, Any]] = [
-        ("training rows", None if rows is None else f"{rows:,}"),
-        ("seconds of training", None if seconds is None else f"{seconds:.2f}"),
-        ("memory of training", _memory(estimator, rows)),
-        ("trained on the backend", kept.get("backend_")),
-        ("trained with gpuforest", training.get("version")),
-    ]
-    unknown = [key for key, value in recorded if value is None]
-    judged = "by trees of earlier blocks of time alone" if "_judges_" in kept else ""
+    titles = [f"classes of output {i}" for i in range(len(classes))]
+    judged = "by trees of earlier blocks of time alone" if "_judges_" in kept else None
     if getattr(kept.get("_sampling_"), "groups", None) is not None:
         judged = "by trees that drew no row of their group"
-    return [
-        ("estimator", model.kind),
-        ("task", task),
-        *([("rows out of bag are judged", judged)] if judged else []),
-        *([("target", name(source["target"]))] if "target" in source else []),
-        ("features", features),
-        *labels,
-        *(fact for fact in recorded if fact[1] is not None),
-        *([("not recorded", ", ".join(unknown))] if unknown else []),
-        ("random seed", str(estimator.seed_)),
-    ]
+    recorded: dict[str, Any] = {
+        "training rows": None if rows is None else f"{rows:,}",
+        "seconds of training": None if seconds is None else f"{seconds:.2f}",
+        "memory of training": _memory(estimator, rows),
+        "trained on the backend": kept.get("backend_"),
+        "trained with gpuforest": training.get("version"),
+    }
+    known: dict[str, Any] = {
+        "estimator": model.kind,
+        "task": task,
+        "rows out of bag are judged": judged,
+        "target": name(source["target"]) if "target" in source else None,
+        "features": joined([f"{len(names):,}, of which {n_kinds:,} categorical: ", listed(names)]),
+    }
+    for title, labels in zip(titles if len(classes) > 1 else ["classes"], classes, strict=False):
+        known[title] = joined([f"{len(labels):,}: ", listed(labels)])
+    unknown = ", ".join(key for key, value in recorded.items() if value is None)
+    known |= recorded | {"not recorded": unknown or None, "random seed": str(estimator.seed_)}
+    return [(key, value) for key, value in known.items() if value is not None]
 
 
 def _memory(estimator: Any, rows: int | None) -> str | None:
