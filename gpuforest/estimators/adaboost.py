@@ -31,6 +31,7 @@ from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegre
 from gpuforest.growing import predict as prediction
 from gpuforest.growing import reweighting
 from gpuforest.growing.grow import keeping_scratch
+from gpuforest.growing.reweighting import Round
 from gpuforest.growing.targets import integer_weights
 
 SHARED = ("max_bins", "backend", "memory_limit")  # parameters that the tree has too
@@ -51,7 +52,7 @@ class AdaBoost(ensembles.BaseForest):
     estimator: Any = None
     estimator_params: Any = ()
     # what follows from the errors of a tree, and from the rows' weights; see `boost`
-    _judge: Callable[[Forest, TrainingPlan, np.ndarray, np.ndarray], reweighting.Round | None]
+    _judge: Callable[[Forest, TrainingPlan, np.ndarray], Round | None]
     staged_predict: Callable[[Any], Iterator[Any]]
     estimator_ = property(foreign.estimator_)
 
@@ -112,10 +113,10 @@ class AdaBoost(ensembles.BaseForest):
         training, checked = keeping_scratch(plan.training), plan.checked
         sampling = training.sampling
         first = np.ones(sampling.n_rows) if sampling.weights is None else sampling.weights * 1.0
-        factors, target = self._class_factors(checked, first), host_target(checked)[:, 0]
+        factors = self._class_factors(checked, first)
         coding, trees = training.target.coding, list[Forest]()
 
-        def grow_round(t: int, weights: np.ndarray) -> reweighting.Round | None:
+        def grow_round(t: int, weights: np.ndarray) -> Round | None:
             whole = integer_weights(weights if factors is None else weights * factors)
             drawn = replace(sampling, weights=whole)
             rules = rules_of(
@@ -124,7 +125,7 @@ class AdaBoost(ensembles.BaseForest):
             of_round = replace(plan, training=replace(training, sampling=drawn, rules=rules))
             with progress.counting_on(t, self._most_trees):
                 trees.append(of_round.finish(of_round.grow(t, t + 1), t))
-            return self._judge(trees[-1], plan, target, weights)
+            return self._judge(trees[-1], plan, weights)
 
         rounds = reweighting.boost(first, self._most_trees, grow_round)
         if not rounds and is_classifier(self):  # the first tree is no better than chance
@@ -197,10 +198,8 @@ class AdaBoostClassifier(AdaBoost, Classifier):
     _tree, _draws = DecisionTreeClassifier, False
     _default_depth, _combine = 1, "votes"
 
-    def _judge(
-        self, tree: Forest, plan: TrainingPlan, target: np.ndarray, weights: np.ndarray
-    ) -> reweighting.Round | None:
-        classes = plan.training.target.coding.classes
+    def _judge(self, tree: Forest, plan: TrainingPlan, weights: np.ndarray) -> Round | None:
+        classes, target = plan.training.target.coding.classes, host_target(plan.checked)[:, 0]
         assert classes is not None
         labels, wrong = tree.values.argmax(axis=1), np.empty(len(target), bool)
         for rows, at in reached(tree, plan):
@@ -286,9 +285,8 @@ class AdaBoostRegressor(AdaBoost, Regressor):
     class_weight = None  # which trees for numbers do not have
     loss: str
 
-    def _judge(
-        self, tree: Forest, plan: TrainingPlan, target: np.ndarray, weights: np.ndarray
-    ) -> reweighting.Round | None:
+    def _judge(self, tree: Forest, plan: TrainingPlan, weights: np.ndarray) -> Round | None:
+        target = host_target(plan.checked)[:, 0]
         residuals = np.empty(len(target))
         for rows, at in reached(tree, plan):
             residuals[rows] = np.abs(tree.values[at, 0] - target[rows])

@@ -98,17 +98,15 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
         """
         self._validate_params()
         given = FitInput.of(X, y, sample_weight, groups, blocks)
-        earlier = self._earlier()
-        n_before = 0 if earlier is None else earlier.forest_.n_trees
-        if earlier is not None and n_before == self.n_estimators:
-            warnings.warn(
-                "Warm-start fitting without increasing n_estimators does not fit new trees.",
-                stacklevel=2,
-            )
+        before, n_trees = self._n_before(), self._most_trees
+        earlier = fit_scope.snapshot(self) if before else None
+        if before == n_trees:
+            why = "Warm-start fitting without increasing n_estimators does not fit new trees."
+            warnings.warn(why, stacklevel=2)
             if fit_scope.has_out_of_bag(self):
                 return self
-        seed = arguments.draw_seed(self.random_state) if earlier is None else earlier.seed_
-        with fit_scope.fitting(self, self._most_trees - n_before, given) as fitted:
+        seed = self.seed_ if before else arguments.draw_seed(self.random_state)
+        with fit_scope.fitting(self, n_trees - before, given) as fitted:
             work = partial(fitted._fit, given, seed, earlier)
             run_on_backend(work, **self._chosen(given.X))
         return self
@@ -119,24 +117,24 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
         n: int | str = getattr(self, "n_estimators", 1)
         return int(self.max_estimators if n == "auto" else n)
 
-    def _earlier(self) -> Self | None:
-        """This estimator as it was fitted before, where warm_start adds to its trees; a ValueError
-        if there are more than wanted."""
+    def _n_before(self) -> int:
+        """The trees to which warm_start adds; a ValueError if there are more than wanted."""
         if not getattr(self, "warm_start", False) or not hasattr(self, "forest_"):
-            return None
+            return 0
         n = self.forest_.n_trees
-        if int(self.n_estimators) < n:
+        if self._most_trees < n:
             raise ValueError(
                 f"n_estimators={self.n_estimators} must be larger or equal to "
                 f"len(estimators_)={n} when warm_start==True"
             )
-        return fit_scope.snapshot(self)
+        return n
 
     def _fit(self, given: FitInput, seed: int, earlier: Any, backend: Backend) -> None:
         """Grow the trees; `earlier`: this estimator, to whose trees warm_start adds, or None."""
         plan = prepare(self, given, seed, backend)
-        forest = None if earlier is None else earlier.forest_
+        forest = None
         if earlier is not None:
+            forest = earlier.forest_
             fit_scope.check_same(earlier, plan.training)
         with progress.stage("growing"):
             waves = [wave for wave in (forest, *given.grown) if wave is not None]

@@ -277,20 +277,18 @@ def most_leaves(estimator: Any) -> tuple[int, int]:
     return depth, leaves
 
 
-def validation_rows(n_rows: int, fraction: float | int) -> int:
+def validation_rows(n_rows: int, fraction: float) -> int:
     """How many rows `set_aside` gives for validation."""
     return int(fraction if isinstance(fraction, Integral) else math.ceil(fraction * n_rows))
 
 
-def set_aside(
-    n_rows: int, fraction: float | int, labels: np.ndarray | None, seed: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """The rows to train on and those to validate on, both ascending; a ValueError if no row would
-    be left for one of them.
+Parts = tuple[np.ndarray, np.ndarray]  # rows to train on, and rows to validate on, both ascending
 
-    labels : class codes, whose shares both parts keep
-    seed : scikit-learn sets the same rows aside where it is random_state, an int below 2**32
-    """
+
+def set_aside(n_rows: int, fraction: float, labels: np.ndarray | None, seed: int) -> Parts:
+    """Rows drawn by chance for both parts, which keep the shares of the class codes `labels`;
+    scikit-learn sets the same rows aside where the seed, below 2**32, is its random_state. A
+    ValueError if no row would be left for one of them."""
     refuse_all(fraction, "rows", n_rows, validation_rows(n_rows, fraction))
     drawn = np.random.RandomState(seed % 2**32).randint(np.iinfo(np.uint32).max, dtype=np.uint64)
     train, validation = train_test_split(
@@ -299,7 +297,7 @@ def set_aside(
     return np.sort(train), np.sort(validation)
 
 
-def refuse_all(fraction: float | int, units: str, n: int, n_held: int) -> None:
+def refuse_all(fraction: float, units: str, n: int, n_held: int) -> None:
     """Raise a ValueError if all of n rows, groups or blocks would be set aside."""
     if n_held >= n:
         raise ValueError(
@@ -308,9 +306,7 @@ def refuse_all(fraction: float | int, units: str, n: int, n_held: int) -> None:
         )
 
 
-def rows_aside(
-    rows: Rows, fraction: float | int, loss: Loss, seed: int
-) -> tuple[np.ndarray, np.ndarray]:
+def rows_aside(rows: Rows, fraction: float, loss: Loss, seed: int) -> Parts:
     """As `set_aside`: the last blocks of time, whole groups, or rows."""
     if rows.blocks is not None:
         if isinstance(rows.X, BinnedData) and rows.X.edges.statistics:
@@ -324,9 +320,7 @@ def rows_aside(
     return set_aside(len(rows.y), fraction, rows.y if loss.is_classes else None, seed)
 
 
-def groups_aside(
-    groups: np.ndarray, fraction: float | int, seed: int
-) -> tuple[np.ndarray, np.ndarray]:
+def groups_aside(groups: np.ndarray, fraction: float, seed: int) -> Parts:
     """As `set_aside`, but the rows i64[n] of whole groups, drawn by a hash of the seed from those
     i32[N] that are there; the fraction counts groups."""
     present, number = np.unique(groups, return_inverse=True)
@@ -336,7 +330,7 @@ def groups_aside(
     return np.flatnonzero(~held), np.flatnonzero(held)
 
 
-def last_blocks(blocks: np.ndarray, fraction: float | int) -> np.ndarray:
+def last_blocks(blocks: np.ndarray, fraction: float) -> np.ndarray:
     """Mask bool[N] of the newest blocks of time i32[N] that together hold at least this fraction
     of the rows."""
     present, number, counts = np.unique(blocks, return_inverse=True, return_counts=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import cache
+from itertools import chain
 from types import FunctionType
 from typing import Any
 
@@ -160,13 +161,12 @@ def describe(
         if example and "\nExamples\n" not in below:
             below += _section("Examples", [example.format(name=cls.__name__)])
         cls.__doc__ = "".join([above, PROMISE, *made, below])
-    for base in cls.__mro__:
-        if base.__module__.startswith("gpuforest."):
-            for name, member in vars(base).items():
-                public = isinstance(member, FunctionType) and name[0] != "_" and member.__doc__
-                if public and member not in _documented:
-                    _documented.add(member)
-                    member.__doc__ = with_arguments(member, name)
+    ours = [base for base in cls.__mro__ if base.__module__.startswith("gpuforest.")]
+    for name, member in chain.from_iterable(vars(base).items() for base in ours):
+        public = isinstance(member, FunctionType) and name[0] != "_" and member.__doc__
+        if public and member not in _documented:
+            _documented.add(member)
+            member.__doc__ = with_arguments(member, name)
 
 
 def with_arguments(method: Any, name: str) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
 from multiprocessing import parent_process
+from operator import attrgetter
 from threading import current_thread, main_thread
 from typing import Any, TypeVar, cast
 
@@ -35,18 +36,9 @@ def unfitted(estimator: Any) -> dict[str, Any]:
 def replacing(estimator: T) -> Iterator[T]:
     """A copy of the estimator without what earlier fits set, for a fit inside; the estimator then
     gets all that the copy has, at once. Until then, and after an error or an interrupt, it keeps
-    its model, with which other threads may predict meanwhile. An estimator without a model is
-    fitted itself, and an error leaves it as it was."""
-    before, kept = dict(vars(estimator)), unfitted(estimator)
-    if len(before) == len(kept):
-        try:
-            yield estimator
-        except BaseException:
-            estimator.__dict__ = before
-            raise
-        return
+    its model, with which other threads may predict meanwhile."""
     fitted = object.__new__(type(estimator))
-    fitted.__dict__ = kept
+    fitted.__dict__ = unfitted(estimator)
     yield fitted
     estimator.__dict__ = unfitted(estimator) | vars(fitted)
 
@@ -81,18 +73,15 @@ def fitting(estimator: Any, n_trees: int, given: binned.FitInput) -> Iterator[An
 
 def same_edges(one: BinEdges, other: BinEdges) -> bool:
     """Whether the same codes mean the same values."""
-    names = ("values", "offsets", "kinds")
-    return one is other or (
-        one.known == other.known
-        and all(np.array_equal(getattr(one, n), getattr(other, n)) for n in names)
-    )
+    arrays_of = attrgetter("values", "offsets", "kinds")
+    pairs = zip(arrays_of(one), arrays_of(other), strict=True)
+    return one is other or (one.known == other.known and all(np.array_equal(*p) for p in pairs))
 
 
 def same_coding(one: TargetCoding, other: TargetCoding) -> bool:
     """Whether the same integers mean the same targets."""
-    first: list[Any] = [one.scale, one.centre, one.classes, *one.several]
-    second: list[Any] = [other.scale, other.centre, other.classes, *other.several]
-    return len(first) == len(second) and all(map(np.array_equal, first, second))
+    both: Any = [[c.scale, c.centre, c.classes, *c.several] for c in (one, other)]
+    return len(both[0]) == len(both[1]) and all(map(np.array_equal, *both))
 
 
 def check_same_model(earlier: Forest, edges: BinEdges, coding: TargetCoding) -> None:
@@ -136,19 +125,13 @@ def with_callbacks(method: F) -> F:
 
 def shows_bar(estimator: Any) -> bool:
     """Whether `verbose` draws a progress bar: on a terminal on which nothing else draws."""
-    return (
-        callback is not None
-        and sys.stdout.isatty()
-        and not progress.is_heard()
-        and not hasattr(estimator, "_parent_callback_ctx")
-        and not any(
-            isinstance(one, callback.ProgressBar)
-            for one in vars(estimator).get("_skl_callbacks", ())
-        )
-        and current_thread() is main_thread()
-        and parent_process() is None
-        and not get_active_backend()[0].nesting_level
-    )
+    if callback is None or not sys.stdout.isatty() or progress.is_heard():
+        return False
+    given = vars(estimator).get("_skl_callbacks", ())
+    is_inner = hasattr(estimator, "_parent_callback_ctx") or parent_process() is not None
+    if is_inner or any(isinstance(one, callback.ProgressBar) for one in given):
+        return False
+    return current_thread() is main_thread() and not get_active_backend()[0].nesting_level
 
 
 @contextmanager

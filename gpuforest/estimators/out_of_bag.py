@@ -31,7 +31,9 @@ IMPROVEMENT = 0.05  # of the error, as a part of it: tuneRF's
 SHARES, LEAVES = ("sqrt", 1 / 3, 1 / 2, 3 / 4, None), (1, 2, 5, 10, 20)
 
 
-Tuned = tuple[TrainingPlan, list[Forest], int, dict[str, Any]]
+Attributes = dict[str, Any]
+Tuned = tuple[TrainingPlan, list[Forest], int, Attributes]
+Measure = Callable[[OutOfBag, list[Forest]], float]
 
 
 def tuned(plan: TrainingPlan, task: Task, waves: list[Forest], n_trees: int) -> Tuned:
@@ -47,17 +49,14 @@ def tuned(plan: TrainingPlan, task: Task, waves: list[Forest], n_trees: int) -> 
     evaluation = plan.evaluation
     if asked.by_error:
         if "min_samples_leaf" in asked.by_error:
-            with_features = "max_features" in asked.by_error
-            trials = tune_leaves(evaluation, task.loss(plan), with_features)
-            names: tuple[str, ...] = PAIR
+            trials = tune_leaves(evaluation, task.loss(plan), "max_features" in asked.by_error)
+            learned["oob_parameters_"] = trials.tried(*PAIR)
         else:
-            trials, names = tune_features(evaluation, error), asked.by_error
-        kept = "oob_parameters_" if names == PAIR else "oob_max_features_"
-        learned[kept] = trials.tried(*names)
+            trials = tune_features(evaluation, error)
+            learned["oob_max_features_"] = trials.tried("max_features")
         evaluation, first_waves = trials.plan, trials.waves
     if converges:
-        limits = asked.oob_tol, asked.max_estimators
-        first_waves, curve = grow_until_converged(evaluation, error, *limits, first_waves)
+        first_waves, curve = grow_until_converged(evaluation, error, first_waves)
         learned["oob_curve_"] = as_bunch(curve, "n_estimators")
         n_trees = n_trees_of(first_waves)
     if plan.blocks is not None:  # the trees so far judge, and the forest has none of them
@@ -83,9 +82,7 @@ class Trials:
     plan, waves : of the pair of the least error; ties go to the least pair
     """
 
-    def __init__(
-        self, plan: TrainingPlan, measure: Callable[[OutOfBag, list[Forest]], float]
-    ) -> None:
+    def __init__(self, plan: TrainingPlan, measure: Measure) -> None:
         self.errors: dict[Pair, float] = {}
         self.plan, self.waves = plan, list[Forest]()
         self._measure, self._rows = measure, plan.sample()
@@ -122,12 +119,9 @@ class Trials:
 
 
 def tune_features(plan: TrainingPlan, error: Error) -> Trials:
-    """The number of features tried that gives the least out-of-bag error, in the manner of
-    Breiman and Cutler's tuneRF (in R's randomForest).
-
-    From the number that `plan` has it is halved for as long as that lowers the error of
-    `FIRST_TREES` trees by `IMPROVEMENT`, then doubled.
-    """
+    """The number of features tried that gives the least out-of-bag error, in the manner of Breiman
+    and Cutler's tuneRF (in R's randomForest): from the number that `plan` has it is halved for as
+    long as that lowers the error of `FIRST_TREES` trees by `IMPROVEMENT`, then doubled."""
 
     def measure(oob: OutOfBag, forests: list[Forest]) -> float:
         ((_, found),) = oob.follow(forests, [FIRST_TREES], error)
@@ -146,12 +140,10 @@ def tune_features(plan: TrainingPlan, error: Error) -> Trials:
 
 
 def tune_leaves(plan: TrainingPlan, loss: Loss, with_features: bool) -> Trials:
-    """The fewest rows of a leaf that give the least out-of-bag loss; and the features tried.
-
-    First the rows of a leaf and then the features step along their candidates, up or else down, for
-    as long as the loss falls. It is extrapolated to infinitely many trees: with few trees, small
-    leaves would seem worse than they are in a forest.
-    """
+    """The fewest rows of a leaf that give the least out-of-bag loss; and the features tried. First
+    the rows of a leaf and then the features step along their candidates, up or else down, for as
+    long as the loss falls. It is extrapolated to infinitely many trees: with few trees, small
+    leaves would seem worse than they are in a forest."""
 
     def measure(oob: OutOfBag, forests: list[Forest]) -> float:
         # a loss of a + b / n at n trees: a, from both halves of the trees, because that varies less
@@ -159,16 +151,13 @@ def tune_leaves(plan: TrainingPlan, loss: Loss, with_features: bool) -> Trials:
         sums, counts = (np.array(total) for total in oob.on_host())
         oob.add(forests, FIRST_TREES)
         all_sums, all_counts = oob.on_host()
-        halves = loss(sums, counts), loss(all_sums - sums, all_counts - counts)
-        return 2 * loss(all_sums, all_counts) - sum(halves) / 2
+        halves = loss(sums, counts) + loss(all_sums - sums, all_counts - counts)
+        return 2 * loss(all_sums, all_counts) - halves / 2
 
-    training = plan.training
-    trials, n_tried = Trials(plan, measure), training.rules.n_tried
-    most = training.sampling.n_counted // 2
-    leaves = sorted({plan.pair[1], *(n for n in LEAVES if n == 1 or n <= most)})
-    shares = SHARES if with_features else ()
-    numbers = sorted({n_tried, *(features_tried(share, training.n_features) for share in shares)})
-    pair = plan.pair
+    training, trials, pair = plan.training, Trials(plan, measure), plan.pair
+    most, shares = training.sampling.n_counted // 2, SHARES if with_features else ()
+    leaves = sorted({pair[1], *(n for n in LEAVES if n == 1 or n <= most)})
+    numbers = sorted({pair[0], *(features_tried(share, training.n_features) for share in shares)})
     trials.error(pair)  # there may be no other
     pair = trials.downhill([(pair[0], leaf) for leaf in leaves], pair)
     trials.downhill([(n_tried, pair[1]) for n_tried in numbers], pair)
@@ -176,19 +165,18 @@ def tune_leaves(plan: TrainingPlan, loss: Loss, with_features: bool) -> Trials:
 
 
 def grow_until_converged(
-    plan: TrainingPlan, error: Error, tol: float, max_trees: int, first_waves: list[Forest]
+    plan: TrainingPlan, error: Error, first_waves: list[Forest]
 ) -> tuple[list[Forest], Curve]:
-    """Grow trees until the out-of-bag error has converged.
+    """Trees until the out-of-bag error has converged, and the errors on the way; `first_waves`: the
+    first `FIRST_TREES` of the trees, where they grew before.
 
-    The error is computed at each of `curve_points` from `FIRST_TREES` on: it has converged
-    when over the last half of the trees it lay within `tol`. An error of a + b / n at n trees
-    is then at most `tol` above the error of any number of trees.
-
-    first_waves : the first `FIRST_TREES` of the trees, where they grew before
+    The error is computed at each of `curve_points` from `FIRST_TREES` on: it has converged when
+    over the last half of the trees it lay within oob_tol. An error of a + b / n at n trees is then
+    at most oob_tol above the error of any number of trees.
     """
+    tol, max_trees = plan.settings.oob_tol, plan.settings.max_estimators
     oob, points = OutOfBag(plan.training, plan.backend, plan.sample()), curve_points(max_trees)
-    grown: list[Forest] = []
-    curve: Curve = []
+    grown, curve = list[Forest](), Curve()
     for end in (n for n in points if n >= min(FIRST_TREES, max_trees)):
         begin = oob.n_trees
         with progress.counting_on(begin, max_trees):
@@ -223,9 +211,7 @@ def as_bunch(curve: Curve, name: str) -> Bunch:
     return Bunch(**{name: np.array(numbers, np.int64), "error": np.array(errors, np.float64)})
 
 
-def learned(
-    plan: TrainingPlan, task: Task, forest: Forest, known: dict[str, Any]
-) -> dict[str, Any]:
+def learned(plan: TrainingPlan, task: Task, forest: Forest, known: Attributes) -> Attributes:
     """The attributes that a fitted forest learns from rows out of bag; `known`: the attributes that
     tuning has set."""
     plan, found, asked = plan.evaluation, dict(known), plan.settings

@@ -29,13 +29,12 @@ def current_criterion(criterion: str) -> str:
     """A regression's criterion, with scikit-learn's warning where it has another name now."""
     if not isinstance(criterion, str) or criterion != "friedman_mse":
         return criterion
-    warnings.warn(
+    why = (
         'Value `"friedman_mse"` for `criterion` is deprecated and will be removed as in '
         'scikit-learn 1.11. It maps to `"squared_error"` as both were always equivalent. Use '
-        '`criterion="squared_error"` to remove this warning.',
-        FutureWarning,
-        stacklevel=3,
+        '`criterion="squared_error"` to remove this warning.'
     )
+    warnings.warn(why, FutureWarning, stacklevel=3)
     return "squared_error"
 
 
@@ -464,18 +463,16 @@ def parameters(names: str, *tables: Table, **defaults: Any) -> Callable[[T], T]:
 
 def _constructor(cls: type, names: list[str], rows: Table) -> Any:
     """A function that sets the parameters as attributes, with a signature as if it was written."""
-    lines = [f"def __init__(self, {', '.join(names)}):"]
+    known = {name for name, row in rows.items() if row[0] is not REQUIRED}
+    given = [f"{name}=rows[{name!r}][0]" if name in known else name for name in names]
+    lines = [f"def __init__(self, {', '.join(given)}):"]
     for name, row in rows.items():
         renamed = row[1] is OF_NUMBERS["criterion"][1]  # an older name is known
         lines.append(f"    self.{name} = {f'current_criterion({name})' if renamed else name}")
-    namespace: dict[str, Any] = {"current_criterion": current_criterion}
+    namespace: dict[str, Any] = {"current_criterion": current_criterion, "rows": rows}
     exec("\n".join(lines), namespace)
-    function, star = namespace["__init__"], names.index("*")
-    defaults = {name: row[0] for name, row in rows.items() if row[0] is not REQUIRED}
-    function.__defaults__ = tuple(defaults[name] for name in names[:star] if name in defaults)
-    function.__kwdefaults__ = {name: defaults[name] for name in names[star + 1 :]}
-    function.__annotations__ = {name: _annotation(row[1]) for name, row in rows.items()}
-    function.__annotations__["return"] = "None"
+    function, kinds = namespace["__init__"], {n: _annotation(row[1]) for n, row in rows.items()}
+    function.__annotations__ = kinds | {"return": "None"}
     function.__module__ = cls.__module__
     function.__qualname__ = f"{cls.__qualname__}.__init__"
     return function
@@ -488,8 +485,8 @@ TYPES: dict[Any, tuple[str, str]] = {
     tuple: ("tuple[Any, ...]", "tuple"), RandomState: ("np.random.RandomState", "RandomState"),
     callable: ("Callable[..., float]", "callable"), "boolean": ("bool", "bool"),
     "random_state": ("int | np.random.RandomState | None", "int, RandomState or None"),
-    "verbose": ("int", "int"), BYTES: ("str", "str"),
-    "array-like": ("Any", "array-like"), None: ("None", "None"),
+    "verbose": ("int", "int"), BYTES: ("str", "str"), "array-like": ("Any", "array-like"),
+    None: ("None", "None"),
 }  # fmt: skip
 
 

@@ -24,6 +24,7 @@ from gpuforest.splits.base import Kind
 from gpuforest.splits.kinds import kind_for
 
 RowWeights = tuple[np.ndarray, np.ndarray] | None  # weights as they are, and as integers
+Weights = np.ndarray | None  # f64[N]; None: all are equal
 PLAIN = {int, float, bool, str, type(None)}
 UNLIMITED = 10**9  # levels; a packed tree has fewer nodes
 AUTO_SAMPLES = 256  # rows of a tree, of the isolation paper: more make inliers hide anomalies
@@ -206,9 +207,7 @@ def features_of_tree(settings: Settings, n_features: int) -> int:
     return 0 if drawn == n_features and not settings.bootstrap_features else drawn
 
 
-def rows_drawn(
-    max_samples: Any, n_rows: int, weights: np.ndarray | None, units: str = "rows"
-) -> int:
+def rows_drawn(max_samples: Any, n_rows: int, weights: Weights, units: str = "rows") -> int:
     """The number of rows, or groups, drawn for a bag; a fraction is a part of the total weight, as
     in scikit-learn 1.9.
 
@@ -281,7 +280,7 @@ def sampling_of(
 
 
 def groups_of_bags(
-    settings: Settings, groups: np.ndarray, user: np.ndarray | None, labels: CheckedTarget | None
+    settings: Settings, groups: np.ndarray, user: Weights, labels: CheckedTarget | None
 ) -> Sampling:
     """How bags of whole groups i32[N] are drawn. The rows' weights f64[N] `user` and class weights
     of all rows multiply the statistics; class weights of each bag do not."""
@@ -404,15 +403,14 @@ def rules_of(
 HEADROOM = 8
 
 
-def class_factors(settings: Settings, labels: CheckedTarget, user: np.ndarray | None) -> np.ndarray:
+def class_factors(settings: Settings, labels: CheckedTarget, user: Weights) -> np.ndarray:
     """The weight f64[N] that the parameter class_weight gives each row, in all bags."""
-    return row_weights_of(
-        settings.class_weight, labels, user if settings.balanced_by_weight else None
-    )
+    summed = user if settings.balanced_by_weight else None
+    return row_weights_of(settings.class_weight, labels, summed)
 
 
 def class_weights_of(
-    class_weight: Any, codes: np.ndarray, classes: np.ndarray, summed: np.ndarray | None = None
+    class_weight: Any, codes: np.ndarray, classes: np.ndarray, summed: Weights = None
 ) -> np.ndarray:
     """Weights f64[C] of the classes, as scikit-learn gives them. "balanced" adds up `summed`
     f64[N], or counts rows; a class without any weight weighs zero."""
@@ -431,9 +429,7 @@ def class_weights_of(
     return weights
 
 
-def row_weights_of(
-    class_weight: Any, labels: CheckedTarget, summed: np.ndarray | None = None
-) -> np.ndarray:
+def row_weights_of(class_weight: Any, labels: CheckedTarget, summed: Weights = None) -> np.ndarray:
     """The weight f64[N] that class_weight gives each row: with several outputs, their product.
     "balanced_subsample" is as "balanced"; `summed`: see `class_weights_of`."""
     codes, classes = [to_host(column) for column in labels.values], labels.classes
@@ -468,7 +464,7 @@ def row_weights_of(
     return product
 
 
-def check_some_weight(weights: np.ndarray, user: np.ndarray | None = None) -> np.ndarray:
+def check_some_weight(weights: np.ndarray, user: Weights = None) -> np.ndarray:
     """The weights of rows times the user's weights; a ValueError if no weight is above zero."""
     with np.errstate(over="ignore", invalid="ignore"):  # infinite ones are refused later
         weights = weights if user is None else weights * user
@@ -478,13 +474,10 @@ def check_some_weight(weights: np.ndarray, user: np.ndarray | None = None) -> np
 
 
 def weigh_draws(
-    sampling: Sampling, labels: CheckedTarget, factors: np.ndarray | None, user: np.ndarray | None
+    sampling: Sampling, labels: CheckedTarget, factors: Weights, user: Weights
 ) -> Sampling:
-    """The sampling with class weights: each draw weighs an integer, and no sum overflows.
-
-    factors : f64[N], what the class of each row multiplies; None: "balanced_subsample"
-    user : f64[N], chances of the rows to be drawn; None: all equal
-    """
+    """The sampling with class weights: each draw weighs an integer, and no sum overflows. The class
+    of each row multiplies `factors`; None: "balanced_subsample". `user`: chances to be drawn."""
     room = most_draw_weight(sampling)
     if room == 0:
         raise ValueError(f"class_weight with {sampling.n_draws} draws a tree: lower max_samples")

@@ -34,7 +34,7 @@ def fit(client: Client, estimator: Any, blocks: list[Any], strategy: str, verbos
     """Fit a local estimator on workers to delayed blocks by "auto", "trees" or "rows". A ValueError
     names the partition that is wrong, or the strategy that does not fit."""
     goes_on = continues(estimator) and shares_trees(estimator)
-    begin = estimator._earlier().forest_.n_trees if goes_on else 0
+    begin = estimator._n_before() if goes_on else 0
     with progress.printing(verbose):
         if strategy == "rows":
             if why := why_not_rows(estimator):
