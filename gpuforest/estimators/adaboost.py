@@ -18,7 +18,6 @@ from gpuforest.common import progress, sums
 from gpuforest.common.imports import deferred
 from gpuforest.core import nodes
 from gpuforest.core.forest import Forest, joined
-from gpuforest.core.target import CheckedTarget
 from gpuforest.data.arrays import in_kind_of, is_on_device, to_host
 from gpuforest.data.binned import FitInput
 from gpuforest.estimators import ensembles, fit_scope, foreign, params
@@ -110,10 +109,15 @@ class AdaBoost(ensembles.BaseForest):
 
     def _grow(self, plan: TrainingPlan) -> Forest:
         """Grow a tree a round, until there are enough, or no more can help."""
-        training, checked = keeping_scratch(plan.training), plan.checked
+        training = keeping_scratch(plan.training)
         sampling = training.sampling
         first = np.ones(sampling.n_rows) if sampling.weights is None else sampling.weights * 1.0
-        factors = self._class_factors(checked, first)
+        factors = None
+        if self.class_weight is not None:
+            factors = row_weights_of(self.class_weight, plan.checked)
+            check_some_weight((factors > 0) * first)
+            if factors.max() < 2.0**-512:  # beside weights that add up to one, less would be zero
+                factors = sums.near_one(factors)
         coding, trees = training.target.coding, list[Forest]()
 
         def grow_round(t: int, weights: np.ndarray) -> Round | None:
@@ -139,20 +143,11 @@ class AdaBoost(ensembles.BaseForest):
         forest = joined(trees[: len(rounds)])  # one more may have been no better than chance
         return replace(forest, combine=self._combine, tree_weights=tree_weights)
 
-    def _class_factors(self, checked: CheckedTarget, weights: np.ndarray) -> np.ndarray | None:
-        """What class weights multiply the rows' weights by, f64[N]; None: by one."""
-        if self.class_weight is None:
-            return None
-        factors = row_weights_of(self.class_weight, checked)
-        check_some_weight((factors > 0) * weights)
-        # beside weights that add up to one, less would become zero
-        return sums.near_one(factors) if factors.max() < 2.0**-512 else factors
-
     def _keep_rounds(self, weights: np.ndarray, errors: np.ndarray) -> None:
         """Set the trees' weights and errors f64[T]; 0 and 1 for rounds that did not happen."""
-        left = self._most_trees - len(weights)
-        self.estimator_weights_ = np.append(weights, np.zeros(left))
-        self.estimator_errors_ = np.append(errors, np.ones(left))
+        left = (0, self._most_trees - len(weights))
+        self.estimator_weights_ = np.pad(weights, left)
+        self.estimator_errors_ = np.pad(errors, left, constant_values=1.0)
 
     def _staged(self, X: Any) -> Iterator[Any]:
         """Predictions of the first tree, of the first two, and so on: shares of the votes for
@@ -233,11 +228,9 @@ class AdaBoostClassifier(AdaBoost, Classifier):
     def _decisions(self, shares: Any) -> Any:
         """Decisions from shares of the votes f64[N, n_classes]."""
         n = self.n_classes_
-        if n == 1:
-            return shares * 0.0
         if n == 2:
             return 2.0 * (shares[:, 1] - shares[:, 0])
-        return (n * shares - 1.0) / (n - 1.0)
+        return shares * 0.0 if n == 1 else (n * shares - 1.0) / (n - 1.0)
 
     def predict_proba(self, X: Any) -> Any:
         """Probabilities of the classes, from the softmax of the votes (Zhu et al. 2009, eq. 15).

@@ -47,12 +47,12 @@ def read(estimator: Any, given: FitInput, backend: Backend) -> Rows:
 
 
 def refuse(estimator: Any, params: dict[str, Any], rows: Rows) -> None:
-    """Raise a ValueError if the estimator does not support this combination of parameters and data.
-
-    params : the estimator's, and those of a bag's tree
-    """
+    """Raise a ValueError if the estimator does not support this combination of data and parameters,
+    its own and those of a bag's tree."""
     uses = capabilities.of_params(params) | rows.uses(estimator.categorical_split)
-    words = {"criterion": params.get("criterion"), "shape": (rows.n_rows, n_outputs(rows.target))}
+    words = {"criterion": params.get("criterion")}
+    if "outputs" in uses:
+        words["shape"] = (rows.n_rows, n_outputs(rows.target))
     capabilities.refuse(estimator._family, uses, **words)
 
 

@@ -29,17 +29,6 @@ from gpuforest.growing.targets import encode_moments
 Array = Any
 
 
-def check_events(y: np.ndarray, weights: np.ndarray | None) -> None:
-    """Refuse a target in which no row of some weight has had its event, or only at time zero."""
-    counts = y[:, 1] > 0
-    if weights is not None:
-        counts &= weights > 0
-    if not counts.any():
-        raise ValueError("all rows of y are censored: at least one must have had its event")
-    if not (y[counts, 0] > 0).any():
-        raise ValueError("all events of y are at time 0: at least one must be later")
-
-
 class EventTimes(Task):
     """Times of events that may be censored. A row weighs the hazard that it went through, and its
     targets are its events over that weight."""
@@ -52,7 +41,12 @@ class EventTimes(Task):
 
     def encode_target(self, checked: CheckedTarget, sampling: Sampling, on: On) -> Encoded:
         y, times = checked.values, None
-        check_events(y, sampling.weights)
+        weights = np.ones(len(y)) if sampling.weights is None else sampling.weights
+        counts = (y[:, 1] > 0) & (weights > 0)
+        if not counts.any():
+            raise ValueError("all rows of y are censored: at least one must have had its event")
+        if not (y[counts, 0] > 0).any():
+            raise ValueError("all events of y are at time 0: at least one must be later")
         whole = exposures(y, sampling)
         rates = on.backend.asarray(rates_of(y, sampling, whole))
         most = dtypes.MAX_TOTAL_WEIGHT
