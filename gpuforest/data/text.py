@@ -1,8 +1,7 @@
 """Text of CSV files: bytes become columns of text, and these become numbers, truth values or
 strings.
 
-pyarrow takes the files that it finds no fault with. Python's csv module reads the others, ten times
-as slowly, and says which line is wrong.
+pyarrow reads the files. Where it finds a fault, Python's csv module says which line is wrong.
 
     text                          becomes
     "1", "-7", "", "4"            float64: 1, -7, NaN, 4 (int64 if no value is missing)
@@ -20,8 +19,8 @@ import csv
 import io
 import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
 from typing import IO, Any
 
 import numpy as np
@@ -163,89 +162,64 @@ def _arrow_numbers(
 
 
 SEPARATORS = ",;\t"
-BLOCK_ROWS = 20_000  # rows that are Python objects at once
 BLOCK_BYTES = 2**24  # of a block of pyarrow's, in which a row must fit
 
 
 def read_text(file: IO[bytes], name: str) -> tuple[list[str], list[Any]]:
     """Header and columns (ChunkedArrays of strings) of a UTF-8 CSV file of equally long rows."""
     require_pyarrow("files")
+    import pyarrow as pa
+    from pyarrow import csv as arrow
+
     first = file.readline()
-    file.seek(0)
     if not first.strip():
         raise ValueError(f"{name} is empty, or its first line is")
     if b"\0" in first:
         raise ValueError(f"{name} is no CSV or Parquet file: it holds binary data")
     separator = max(SEPARATORS, key=lambda s: first.count(s.encode()))
-    limit = csv.field_size_limit(2**31 - 1)
+    with _rows(file, separator, name) as rows:
+        names = next(rows)
+    numbers = [str(i) for i in range(len(names))]
+    file.seek(0)
     try:
-        names = next(_rows(file, separator, name))
-        file.seek(0)
-        columns = _arrow_columns(file, separator, len(names))
-        if columns is None:
-            file.seek(0)
-            columns = list(_plain_columns(file, separator, name))
-        _check_end(file, columns, name)
+        table = arrow.read_csv(
+            pa.PythonFile(file, "r"),  # which leaves the file open
+            read_options=arrow.ReadOptions(column_names=numbers, block_size=BLOCK_BYTES),
+            parse_options=arrow.ParseOptions(
+                delimiter=separator,
+                newlines_in_values=True,
+                invalid_row_handler=lambda row: "error" if row.text.strip() else "skip",
+            ),
+            convert_options=arrow.ConvertOptions(
+                column_types=dict.fromkeys(numbers, pa.string()), strings_can_be_null=False
+            ),
+        )
+    except pa.ArrowInvalid as error:
+        with _rows(file, separator, name) as rows:
+            for row in rows:
+                if len(row) != len(names) and "".join(row).strip():
+                    more = "more" if len(row) > len(names) else "fewer"
+                    raise ValueError(
+                        f"{name} is no CSV file: line {rows.line_num} has {more} fields than its "
+                        f"first line, {len(row)} and not {len(names)}"
+                    ) from error
+        raise ValueError(f"{name} is no CSV file: {error}") from error
+    columns = [column.slice(1) for column in table.columns]
+    _check_end(file, columns, name)
+    return names, columns
+
+
+@contextmanager
+def _rows(file: IO[bytes], separator: str, name: str) -> Iterator[Any]:
+    """The reader of Python's csv module, which is slow, but knows its line."""
+    file.seek(0)
+    text = io.TextIOWrapper(file, "utf-8-sig", newline="")
+    try:
+        yield csv.reader(text, delimiter=separator)
     except UnicodeDecodeError as error:
         raise ValueError(f"{name} is no CSV file in UTF-8: {error.reason}") from error
     except csv.Error as error:
         raise ValueError(f"{name} is no CSV file: {error}") from error
-    finally:
-        csv.field_size_limit(limit)
-    return names, columns
-
-
-def _arrow_columns(file: IO[bytes], separator: str, n: int) -> list[Any] | None:
-    """The columns as pyarrow reads them; None if it finds a fault."""
-    import pyarrow as pa
-    from pyarrow import csv as arrow
-
-    names = [str(i) for i in range(n)]
-    try:
-        table = arrow.read_csv(
-            pa.PythonFile(file, "r"),  # which leaves the file open
-            read_options=arrow.ReadOptions(column_names=names, block_size=BLOCK_BYTES),
-            parse_options=arrow.ParseOptions(delimiter=separator, newlines_in_values=True),
-            convert_options=arrow.ConvertOptions(
-                column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False
-            ),
-        )
-    except pa.ArrowInvalid:
-        return None
-    return [column.slice(1) for column in table.columns]
-
-
-def _plain_columns(file: IO[bytes], separator: str, name: str) -> Iterator[Any]:
-    """The columns as Python's csv module reads them."""
-    import pyarrow as pa
-
-    rows = _rows(file, separator, name)
-    blocks: list[Any] = []
-    n = len(next(rows))
-    while block := list(islice(rows, BLOCK_ROWS)):
-        blocks.append([pa.array(column, pa.string()) for column in zip(*block, strict=True)])
-    for i in range(n):
-        yield pa.chunked_array([block[i] for block in blocks], pa.string())
-        for block in blocks:
-            block[i] = None  # its memory is free
-
-
-def _rows(file: IO[bytes], separator: str, name: str) -> Iterator[list[str]]:
-    """The rows that are not blank, all as long as the first."""
-    text, n = io.TextIOWrapper(file, "utf-8-sig", newline=""), 0
-    try:
-        reader = csv.reader(text, delimiter=separator)
-        for row in reader:
-            if not row or (len(row) == 1 < n and not row[0].strip()):
-                continue
-            if n and len(row) != n:
-                more = "more" if len(row) > n else "fewer"
-                raise ValueError(
-                    f"{name} is no CSV file: line {reader.line_num} has {more} fields than its "
-                    f"first line, {len(row)} and not {n}"
-                )
-            n = len(row)
-            yield row
     finally:
         text.detach()  # the file stays open
 
