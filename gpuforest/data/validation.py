@@ -13,7 +13,7 @@ from scipy.sparse import issparse
 from sklearn.base import is_classifier
 from sklearn.utils import assert_all_finite, check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from gpuforest.backends.base import Array, Backend
 from gpuforest.backends.rows import value_dtype
@@ -288,23 +288,29 @@ def _labels_of(y: Array, backend: Backend) -> tuple[Array, np.ndarray]:
         return _labels_on_device(y, backend)
     if y.dtype.kind in "biuf":
         check_classification_targets(y)
-    try:
-        classes, codes = np.unique(y, return_inverse=True)
-        listed = () if y.dtype.kind in "biuf" else classes.tolist()  # numbers are finite here
-        missing = bool(listed) and any(label is None or label != label for label in listed)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            "Unknown label type: y mixes labels without an order, or misses some (NaN, "
-            f"None): {error}"
-        ) from error
-    if missing:
-        raise ValueError("Input y contains NaN or None: every row needs a label")
+    missing = "Input y contains NaN or None: every row needs a label"
+    codes, classes = _distinct(y, "Unknown label type: y", missing)
     if y.dtype.kind == "O" and not any(isinstance(label, str) for label in classes):
         plain = np.array(classes.tolist())  # Python numbers are numbers
         if plain.dtype.kind in "biuf" and plain.shape == classes.shape:
             check_classification_targets(plain[codes])
             classes = plain
     return codes, classes
+
+
+def _distinct(labels: np.ndarray, name: str, missing: str) -> tuple[np.ndarray, np.ndarray]:
+    """The number i64[N] of each label, and the sorted labels; the error `missing` if there is none
+    for a row."""
+    try:
+        distinct, numbers = np.unique(labels, return_inverse=True)
+        is_missing = bool((distinct != distinct).any()) or None in distinct[:1]
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{name} mixes labels without an order, or misses some (NaN, None): {error}"
+        ) from error
+    if is_missing:
+        raise ValueError(missing)
+    return numbers, distinct
 
 
 def _labels_on_device(y: Array, backend: Backend) -> tuple[Array, np.ndarray]:
@@ -327,10 +333,7 @@ def check_numbers(y: Any, n_rows: int, criterion: Criterion, backend: Backend) -
     y = _targets(y, backend)
     if y.dtype.kind not in "biufO":
         raise ValueError(f"y must hold real numbers, not {y.dtype}")
-    try:
-        y = y.astype(VALUE)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"y must hold real numbers: {error}") from error
+    y = _as_reals(y, "y")
     xp = np if isinstance(y, np.ndarray) else backend.xp
     if bool(xp.any((xp.abs(y) > LARGEST) & xp.isfinite(y))):
         raise ValueError("y has values beyond 1e304, whose sums overflow: divide y by a constant")
@@ -339,6 +342,13 @@ def check_numbers(y: Any, n_rows: int, criterion: Criterion, backend: Backend) -
         criterion.check(y)
     _check_length(y, n_rows)
     return CheckedTarget(y)
+
+
+def _as_reals(values: Array, name: str) -> Array:
+    try:
+        return values.astype(VALUE)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must hold real numbers: {error}") from error
 
 
 def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:
@@ -352,26 +362,9 @@ def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:
         weights = np.full(n_rows, weights)
     if weights.dtype.kind == "c":
         raise ValueError("Complex data not supported: sample_weight must hold real numbers")
-    try:
-        weights = weights.astype(VALUE)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"sample_weight must hold real numbers: {error}") from error
-    if weights.ndim == 0:
-        raise TypeError(
-            "Input should have at least 1 dimension i.e. satisfy `len(x.shape) > 0`, got scalar "
-            f"`{weights!r}` instead."
-        )
-    if weights.ndim != 1:
-        raise ValueError(
-            f"Sample weights must be 1D array or scalar, got {weights.ndim}D array. Expected "
-            f"either a scalar value or a 1D array of length {n_rows}."
-        )
-    if len(weights) != n_rows:
-        raise ValueError(f"sample_weight.shape == {weights.shape}, expected {(n_rows,)}!")
-    assert_all_finite(weights, input_name="sample_weight")
-    if (weights < 0).any():
-        raise ValueError("Negative values in data passed to `sample_weight`.")
-    if not (weights > 0).any():
+    weights, rows = _as_reals(weights, "sample_weight"), np.broadcast_to(0.0, (n_rows, 1))
+    weights = _check_sample_weight(weights, rows, dtype=VALUE, ensure_non_negative=True)
+    if not (weights > 0).any():  # scikit-learn asks from 1.9 on
         raise ValueError("Sample weights must contain at least one non-zero number.")
     return np.asarray(weights)
 
@@ -405,15 +398,8 @@ def check_groups(groups: Any, n_rows: int, name: str = "groups") -> np.ndarray |
 
 def number_labels(labels: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
     """The number i32[N] of each label, and the sorted labels; an error if one is missing."""
-    try:
-        distinct, numbers = np.unique(labels, return_inverse=True)
-        missing = bool((distinct != distinct).any())
-    except TypeError as error:
-        raise ValueError(
-            f"{name} mixes labels without an order, or misses some (NaN, None): {error}"
-        ) from error
-    if missing:
-        raise ValueError(f"{name} contains NaN: every row needs the label of its {name[:-1]}")
+    missing = f"{name} contains NaN: every row needs the label of its {name[:-1]}"
+    numbers, distinct = _distinct(labels, name, missing)
     return numbers.astype(ROW), distinct
 
 
@@ -456,10 +442,7 @@ def without_infinities(
         return infinite if bool(xp.any(infinite)) else None
 
     begins = range(0, X.shape[0], size)
-    if len(begins) == 1:
-        blocks = [infinities(0)]
-    else:
-        blocks = parallel_map(infinities, begins, backend.n_threads if on_host else 1)
+    blocks = parallel_map(infinities, begins, backend.n_threads if on_host else 1)
     for begin, infinite in zip(begins, blocks, strict=True):
         if infinite is not None:
             row, column = (int(indices[0]) for indices in xp.nonzero(infinite))
