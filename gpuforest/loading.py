@@ -169,7 +169,7 @@ def _set_rows(estimator: Any, header: Header, arrays: Arrays, forest: Forest) ->
         need("draws" in header, "training rows without draws")
         codes, edges = arrays["row_codes"], forest.edges
         need(codes.dtype == edges.code_dtype, "codes of another type")
-        need(bool((codes <= edges.missing_code).all()), "a code out of range")
+        need((codes <= edges.missing_code).all(), "a code out of range")
         targets, is_survival = arrays["row_targets"], isinstance(estimator, SurvivalForest)
         is_low = is_survival and not codes.shape[1]  # without codes there are risks, but no curves
         need(is_low or codes.shape[1] == edges.n_features, "row_codes that do not fit")
@@ -198,7 +198,7 @@ def _sampling(
     sampling = Sampling(draws["n_rows"], draws["n_draws"], weights, groups=groups)
     if groups is not None:
         need(sampling.n_draws > 0 and groups.max() < sampling.n_rows, "groups out of range")
-        need(bool(np.bincount(groups).all()), "a group without rows")
+        need(np.bincount(groups).all(), "a group without rows")
         need(sampling.most_weight <= MAX_TOTAL_WEIGHT, "groups too heavy")
     return sampling
 

@@ -18,7 +18,7 @@ def damaged(what: str) -> ModelFormatError:
     return ModelFormatError(f"damaged model: {what}; take an undamaged copy, or save it again")
 
 
-def need(condition: bool, otherwise: str) -> None:
+def need(condition: object, otherwise: str) -> None:
     """Raise ModelFormatError that says what is wrong, unless the condition holds."""
     if not condition:
         raise damaged(otherwise)

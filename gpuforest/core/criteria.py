@@ -48,10 +48,12 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from gpuforest.common.imports import deferred
 from gpuforest.compiler.types import Bool
 from gpuforest.impurity import entropy, gini, misclassification
 
 Array = Any
+xlogy = deferred("scipy.special", "xlogy")  # compiling kernels needs no SciPy
 Pair = tuple[np.ndarray, np.ndarray]
 
 # the numbers of the criteria in compiled kernels; criteria of class counts precede SQUARED_ERROR
@@ -211,15 +213,11 @@ def _absolute_error(y: np.ndarray, predicted: np.ndarray) -> np.ndarray:
 
 
 def _deviance(y: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-    from scipy.special import xlogy  # compiling kernels needs no SciPy
-
     deviance = 2 * (xlogy(y, y / predicted) - y + predicted)
     return np.asarray(np.maximum(deviance, 0.0))  # rounding can make it slightly negative
 
 
 def _half_deviance(y: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    from scipy.special import xlogy  # compiling kernels needs no SciPy
-
     return np.asarray(xlogy(y, y / mean))
 
 
@@ -231,8 +229,6 @@ def _squares_drop(left: Pair, right: Pair, node: Pair) -> np.ndarray:
 
 
 def _deviance_drop(left: Pair, right: Pair, node: Pair) -> np.ndarray:
-    from scipy.special import xlogy  # compiling kernels needs no SciPy
-
     sides = [n * xlogy(mean, mean / node[1]).mean(axis=1) for n, mean in (left, right)]
     return np.asarray(sides[0] + sides[1])
 

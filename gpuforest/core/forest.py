@@ -13,25 +13,10 @@ import numpy as np
 
 from gpuforest.common.dtypes import CATEGORICAL, MAX_BINS, MAX_FEATURES, MAX_TOTAL_WEIGHT, NUMERIC
 from gpuforest.common.errors import ModelFormatError, damaged, need
+from gpuforest.core import nodes as packed
 from gpuforest.core import terms
 from gpuforest.core.bins import CATEGORY_TYPES, BinEdges
 from gpuforest.core.frontier import Trees
-from gpuforest.core.nodes import (
-    CHILD_MASK,
-    CHILD_SHIFT,
-    FEATURE_SHIFT,
-    LEAF_WORD,
-    MOST_COMBINED,
-    MOST_WEIGHT,
-    OBLIQUE_BIN,
-    SET_BIN,
-    combined,
-    has_set,
-    is_leaf,
-    leaf_rows,
-    unpack,
-    words_of,
-)
 from gpuforest.core.target import SUM_BITS, TargetCoding
 
 GROUP_VALUES = 2**22  # channel sums in memory at once: some 32 MiB, and as much for gains
@@ -108,7 +93,7 @@ class Forest:
 
     def n_words(self, nodes: np.ndarray) -> np.ndarray:
         """The words of `sets` that nodes u64[...] of this forest take, i64[...]."""
-        return np.asarray(words_of(xp, nodes, self.edges.set_words, self.oblique))
+        return np.asarray(packed.words_of(xp, nodes, self.edges.set_words, self.oblique))
 
     @property
     def coordinates(self) -> np.ndarray | None:
@@ -117,17 +102,17 @@ class Forest:
 
     def terms(self, splits: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Features of splits i64[n]: index in `splits`, feature, unsigned weight, i64[...]."""
-        n = combined(self.nodes[splits]) * self.oblique
+        n = packed.combined(self.nodes[splits]) * self.oblique
         alone = np.flatnonzero(n == 0)
-        feature = (self.nodes[splits[alone]] >> np.uint64(FEATURE_SHIFT)).astype(np.int64)
+        feature = (self.nodes[splits[alone]] >> np.uint64(packed.FEATURE_SHIFT)).astype(np.int64)
         several = np.flatnonzero(n > 0)
         last = max(len(self.sets) - 1, 0)
-        at = np.arange(terms.words_for(MOST_COMBINED))
+        at = np.arange(terms.words_for(packed.MOST_COMBINED))
         first = self.set_at[splits[several]] if len(several) else several
         words = self.sets[np.minimum(first[:, None] + at, last)] if len(several) else None
         if words is None:
             return alone, feature, np.ones_like(feature)
-        features, weights, _ = terms.unpack(xp, words, n[several], MOST_COMBINED)
+        features, weights, _ = terms.unpack(xp, words, n[several], packed.MOST_COMBINED)
         row, column = np.nonzero(features >= 0)
         return (
             np.concatenate([alone, several[row]]),
@@ -137,7 +122,7 @@ class Forest:
 
     def n_summed(self, nodes: np.ndarray) -> np.ndarray:
         """Number of features that nodes u64[...] add up, i64[...]; 0: one feature, or a leaf."""
-        return combined(nodes) if self.oblique else np.zeros(len(nodes), np.int64)
+        return packed.combined(nodes) if self.oblique else np.zeros(len(nodes), np.int64)
 
     @cached_property
     def walking(self) -> tuple[np.ndarray, np.ndarray]:
@@ -148,17 +133,17 @@ class Forest:
     @cached_property
     def values(self) -> np.ndarray:
         """Values f64[V, n_values] that leaves add to predictions; votes have the tree's weight."""
-        values, leaf = self.leaf_values, is_leaf(self.nodes)
+        values, leaf = self.leaf_values, packed.is_leaf(self.nodes)
         if values is None:
             values = self.coding.values(self.leaf_sums)
             if self.node_values is not None:
-                values[leaf_rows(self.nodes[leaf])] = self.node_values[leaf]
+                values[packed.leaf_rows(self.nodes[leaf])] = self.node_values[leaf]
         values = self.counted(values)
         if self.tree_weights is None or self.combine != "votes":
             return values
         weight_of_node = np.repeat(self.tree_weights, np.diff(self.tree_offsets))
         weights = np.zeros(len(values))
-        weights[leaf_rows(self.nodes[leaf])] = weight_of_node[leaf]
+        weights[packed.leaf_rows(self.nodes[leaf])] = weight_of_node[leaf]
         return values * weights[:, None]
 
     def counted(self, values: np.ndarray) -> np.ndarray:
@@ -207,8 +192,8 @@ class Forest:
         while len(at):
             levels.append(at)
             word = self.nodes[at]
-            split = ~is_leaf(word)
-            left = base[split] + unpack(xp, word[split])[3]
+            split = ~packed.is_leaf(word)
+            left = base[split] + packed.unpack(xp, word[split])[3]
             at = np.stack([left, left + 1], axis=1).reshape(-1)
             base = np.repeat(base[split], 2)
         return levels
@@ -218,20 +203,20 @@ class Forest:
         """Levels below the roots; all links of a chain count as one level."""
         if not self.multiway:
             return len(self.levels()) - 1
-        feature = unpack(xp, self.nodes)[0]
+        feature = packed.unpack(xp, self.nodes)[0]
         depth, levels = np.zeros(self.n_nodes, np.int64), self.levels()
         for parents, children in pairwise(levels):
             above = parents[feature[parents] >= 0]
             left, right = children[0::2], children[1::2]
-            goes_on = has_set(self.nodes[above]) & (feature[right] == feature[above])
+            goes_on = packed.has_set(self.nodes[above]) & (feature[right] == feature[above])
             depth[left], depth[right] = depth[above] + 1, depth[above] + ~goes_on
         return int(depth.max())
 
     def node_sums(self, first: int, last: int) -> np.ndarray:
         """Channel sums i64[m, C] of every node of the trees first .. last - 1."""
         begin, end = self.tree_offsets[first], self.tree_offsets[last]
-        _, _, _, child = unpack(xp, self.nodes[begin:end])
-        leaf = is_leaf(self.nodes[begin:end])
+        _, _, _, child = packed.unpack(xp, self.nodes[begin:end])
+        leaf = packed.is_leaf(self.nodes[begin:end])
         sums = np.zeros((end - begin, self.leaf_sums.shape[1]), np.int64)
         sums[leaf] = self.leaf_sums[child[leaf]]
         return self.added_up(sums, first, last)
@@ -240,7 +225,7 @@ class Forest:
         """`sums` i64[m, ...], which has sums of leaves of the trees first .. last - 1, with the sum
         of every split written into it."""
         begin, levels = self.tree_offsets[first], self.levels(first, last)
-        leaf = is_leaf(self.nodes[begin : self.tree_offsets[last]])
+        leaf = packed.is_leaf(self.nodes[begin : self.tree_offsets[last]])
         for parents, children in zip(levels[-2::-1], levels[:0:-1], strict=True):
             split = parents[~leaf[parents - begin]] - begin
             children = children - begin
@@ -252,34 +237,29 @@ def joined(trees: list[Forest]) -> Forest:
     """Trees of several forests with equal edges and coding as one; leaf tables are concatenated."""
     rows = np.cumsum([0] + [len(tree.leaf_sums) for tree in trees]).astype(np.uint64)
     nodes = [
-        tree.nodes + np.where(is_leaf(tree.nodes), first, np.uint64(0))
+        tree.nodes + np.where(packed.is_leaf(tree.nodes), first, np.uint64(0))
         for tree, first in zip(trees, rows[:-1], strict=True)
     ]
-    sizes = np.concatenate([np.diff(tree.tree_offsets) for tree in trees])
-    values = [tree.leaf_values for tree in trees]
-    if any(own is not None for own in values):  # a tree without them predicts by its sums
-        values = [
-            tree.coding.values(tree.leaf_sums) if own is None else own
-            for tree, own in zip(trees, values, strict=True)
+    names = "leaf_sums", "leaf_values", "node_values", "node_errors", "sets"
+    parts: dict[str, Any] = {name: [getattr(tree, name) for tree in trees] for name in names}
+    if any(values is not None for values in parts["leaf_values"]):
+        # a tree without them predicts by its sums
+        parts["leaf_values"] = [
+            tree.coding.values(tree.leaf_sums) if tree.leaf_values is None else tree.leaf_values
+            for tree in trees
         ]
+    arrays: dict[str, Any] = {
+        name: None if p[0] is None else np.concatenate(p) for name, p in parts.items()
+    }
+    sizes = np.concatenate([np.diff(tree.tree_offsets) for tree in trees])
     return replace(
         trees[0],
         nodes=np.concatenate(nodes),
         tree_offsets=np.concatenate([[0], np.cumsum(sizes)]),
-        leaf_sums=np.concatenate([tree.leaf_sums for tree in trees]),
-        leaf_values=_all(values),
-        node_values=_all([tree.node_values for tree in trees]),
-        node_errors=_all([tree.node_errors for tree in trees]),
-        sets=np.concatenate([tree.sets for tree in trees]),
         multiway=any(tree.multiway for tree in trees),
         oblique=any(tree.oblique for tree in trees),
+        **arrays,
     )
-
-
-def _all(parts: list[np.ndarray | None]) -> np.ndarray | None:
-    """The arrays one after another; None if there are none."""
-    present = [part for part in parts if part is not None]
-    return np.concatenate(present) if present else None
 
 
 def tree_groups(forest: Forest) -> list[tuple[int, int]]:
@@ -327,7 +307,7 @@ def check_offsets(offsets: np.ndarray, n: int, name: str) -> None:
     need_list(offsets, np.int64, name)
     need(len(offsets) > 1, f"no {name}")
     need(int(offsets[0]) == 0 and int(offsets[-1]) == n, f"{name} that do not fit")
-    need(bool((offsets[1:] >= offsets[:-1]).all()), f"{name} that do not ascend")
+    need((offsets[1:] >= offsets[:-1]).all(), f"{name} that do not ascend")
 
 
 def _check_edges(edges: BinEdges) -> None:
@@ -336,13 +316,13 @@ def _check_edges(edges: BinEdges) -> None:
     check_offsets(offsets, len(values), "edge_offsets")
     need(edges.n_features <= MAX_FEATURES, "too many features")
     need_list(kinds, np.uint8, "kinds of features", edges.n_features)
-    need(bool(np.isin(kinds, (NUMERIC, CATEGORICAL)).all()), "an unknown kind of feature")
+    need(np.isin(kinds, (NUMERIC, CATEGORICAL)).all(), "an unknown kind of feature")
     sizes = np.diff(offsets) + (kinds == CATEGORICAL)
     need(int(sizes.max()) < MAX_BINS, "a feature with too many bins")
-    need(bool(np.isfinite(values).all()), "an edge that is no finite number")
+    need(np.isfinite(values).all(), "an edge that is no finite number")
     inner = np.ones(len(values) + 1, bool)
     inner[offsets] = False  # where one feature's edges end and the next one's begin
-    need(bool((values[1:] > values[:-1])[inner[1:-1]].all()), "edges that do not ascend")
+    need((values[1:] > values[:-1])[inner[1:-1]].all(), "edges that do not ascend")
     _check_categories(edges)
 
 
@@ -366,13 +346,13 @@ def _check_categories(edges: BinEdges) -> None:
         need(len({isinstance(name, str) for name in names}) < 2, "categories of two types")
         need(len({*names}) == len(names), "a category that comes twice")
         numbers = [name for name in names if type(name) is float]
-        need(bool(np.isfinite(numbers).all()), "a category that is no finite number")
+        need(np.isfinite(numbers).all(), "a category that is no finite number")
 
 
 def _check_coding(coding: TargetCoding) -> None:
     classes, centre, scale = coding.classes, coding.centre, coding.scale
     need_list(centre, np.float64, "centres")
-    need(bool(np.isfinite(centre).all()), "a centre that is no finite number")
+    need(np.isfinite(centre).all(), "a centre that is no finite number")
     need(isinstance(scale, float) and 0 < scale < np.inf, "a scale that is no positive number")
     for labels in coding.several:
         _check_labels(labels)
@@ -387,10 +367,10 @@ def _check_coding(coding: TargetCoding) -> None:
 def _check_labels(classes: np.ndarray) -> None:
     need(classes.ndim == 1 and len(classes) > 0, "classes are no list")
     if classes.dtype.kind == "f":
-        need(bool(np.isfinite(classes).all()), "a class that is no finite number")
+        need(np.isfinite(classes).all(), "a class that is no finite number")
     if classes.dtype == bool:
-        need(bool((classes.view(np.uint8) <= 1).all()), "a class that is neither true nor false")
-    need(bool(np.all(classes[1:] > classes[:-1])), "classes that do not ascend")
+        need((classes.view(np.uint8) <= 1).all(), "a class that is neither true nor false")
+    need(np.all(classes[1:] > classes[:-1]), "classes that do not ascend")
 
 
 def _check_leaves(sums: np.ndarray, coding: TargetCoding) -> None:
@@ -412,7 +392,7 @@ def _check_leaf_impurity(forest: Forest) -> None:
         return
     need(not forest.coding.is_classes, "an impurity of leaves in a forest of classes")
     need_list(impurity, np.float64, "impurities of leaves", len(forest.leaf_sums))
-    need(bool((impurity >= 0).all()), "an impurity of leaves out of range")
+    need((impurity >= 0).all(), "an impurity of leaves out of range")
 
 
 def _check_leaf_values(forest: Forest) -> None:
@@ -425,7 +405,7 @@ def _check_leaf_values(forest: Forest) -> None:
     need(values is not None or not boosted, "boosted trees without values of their leaves")
     if values is not None:
         need_list(values, np.float64, "values of leaves", len(forest.leaf_sums), coding.n_values)
-        need(bool(np.isfinite(values).all()), "a value of a leaf that is no finite number")
+        need(np.isfinite(values).all(), "a value of a leaf that is no finite number")
         single = boosted and coding.classes is not None and len(coding.classes) == 1
         need(not single or values.max() <= 0, "a single class, but trees that predict another")
 
@@ -438,8 +418,8 @@ def _check_medians(forest: Forest) -> None:
     need(not coding.is_classes and not coding.several, "medians of nodes in a forest of classes")
     need_list(values, np.float64, "medians of nodes", forest.n_nodes, coding.n_outputs)
     need_list(errors, np.float64, "errors of nodes", forest.n_nodes)
-    need(bool(np.isfinite(values).all()), "a median of a node that is no finite number")
-    need(bool((errors >= 0).all() and np.isfinite(errors).all()), "an error of a node out of range")
+    need(np.isfinite(values).all(), "a median of a node that is no finite number")
+    need((errors >= 0).all() and np.isfinite(errors).all(), "an error of a node out of range")
 
 
 def _check_tree_weights(forest: Forest) -> None:
@@ -451,14 +431,14 @@ def _check_tree_weights(forest: Forest) -> None:
     need(forest.combine in ("votes", "median"), "weights of trees that count alike")
     need_list(weights, np.float64, "weights of trees", forest.n_trees)
     in_range = np.isfinite(weights).all() and (weights >= 0).all()
-    need(bool(in_range), "a weight of a tree out of range")
-    need(bool(np.isfinite(weights.sum())), "weights of trees that add up to infinity")
+    need(in_range, "a weight of a tree out of range")
+    need(np.isfinite(weights.sum()), "weights of trees that add up to infinity")
     if forest.combine == "median":
         need(coding.n_values == 1, "a median of several numbers")
         return
-    need(bool(weights.any()), "trees of no weight")
-    leaf = is_leaf(forest.nodes)
-    row = (forest.nodes[leaf] - np.uint64(LEAF_WORD)).astype(np.int64)
+    need(weights.any(), "trees of no weight")
+    leaf = packed.is_leaf(forest.nodes)
+    row = (forest.nodes[leaf] - np.uint64(packed.LEAF_WORD)).astype(np.int64)
     tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_offsets))[leaf]
     owner = np.zeros(len(forest.leaf_sums), np.int64)
     owner[row] = tree
@@ -472,32 +452,34 @@ def _check_trees(forest: Forest) -> None:
     nodes, offsets, n_bins = forest.nodes, forest.tree_offsets, forest.edges.n_bins
     need_list(nodes, np.uint64, "nodes")
     check_offsets(offsets, len(nodes), "tree_offsets")
+    need((np.diff(offsets) % 2 == 1).all(), "a tree that is empty, or whose root has a sibling")
     need(
-        bool((np.diff(offsets) % 2 == 1).all()), "a tree that is empty, or whose root has a sibling"
+        int(nodes.max()) - packed.LEAF_WORD < len(forest.leaf_sums), "a leaf outside the leaf table"
     )
-    need(int(nodes.max()) - LEAF_WORD < len(forest.leaf_sums), "a leaf outside the leaf table")
     met = np.zeros((len(nodes) - forest.n_trees) // 2, bool)
     n_splits, n_words, combines = 0, 0, False
     for begin in range(0, len(nodes), BLOCK_NODES):
         block = nodes[begin : begin + BLOCK_NODES]
-        at = np.flatnonzero(~is_leaf(block))
+        at = np.flatnonzero(~packed.is_leaf(block))
         word, tree = block[at], _tree_of(offsets, begin, begin + len(block))[at]
         n_splits += len(at)
         # 1. a split is on a bin of a feature
-        feature = (word >> np.uint64(FEATURE_SHIFT)).astype(np.int64)
-        need(bool((feature < len(n_bins)).all()), "a split on no feature")
+        feature = (word >> np.uint64(packed.FEATURE_SHIFT)).astype(np.int64)
+        need((feature < len(n_bins)).all(), "a split on no feature")
         bin, is_set = word.astype(np.uint16), forest.edges.kinds[feature] == CATEGORICAL
         n = forest.n_summed(word)
-        need(bool(((n == 0) | ((n > 1) & (n <= MOST_COMBINED))).all()), "a sum of no features")
-        need(bool(((bin == SET_BIN) == is_set).all()), "a set of numbers, or a cut of categories")
-        need(bool(((bin < n_bins[feature]) | is_set | (n > 0)).all()), "a split on no bin")
+        need(((n == 0) | ((n > 1) & (n <= packed.MOST_COMBINED))).all(), "a sum of no features")
+        need(((bin == packed.SET_BIN) == is_set).all(), "a set of numbers, or a cut of categories")
+        need(((bin < n_bins[feature]) | is_set | (n > 0)).all(), "a split on no bin")
         n_words, combines = n_words + int(forest.n_words(word).sum()), combines or bool(n.any())
         # 2. its children are a pair that lies behind it in its tree
-        child = ((word >> np.uint64(CHILD_SHIFT)) & np.uint64(CHILD_MASK)).astype(np.int64)
+        child = ((word >> np.uint64(packed.CHILD_SHIFT)) & np.uint64(packed.CHILD_MASK)).astype(
+            np.int64
+        )
         left = offsets[tree] + child
-        need(bool((child % 2 == 1).all()), "children that are no siblings")
-        need(bool((left > at + begin).all()), "a child before its parent")
-        need(bool((left < offsets[tree + 1]).all()), "a child outside its tree")
+        need((child % 2 == 1).all(), "children that are no siblings")
+        need((left > at + begin).all(), "a child before its parent")
+        need((left < offsets[tree + 1]).all(), "a child outside its tree")
         # 3. the trees before have one node each in no pair, and this one its root
         met[(left - tree) >> 1] = True
     need(n_splits == len(met) and bool(met.all()), "a node without its one parent")
@@ -510,14 +492,14 @@ def _check_combinations(forest: Forest) -> None:
     """Combinations add numeric features, each once, with weights as they are drawn."""
     edges = forest.edges
     numeric = edges.n_bins[edges.kinds != CATEGORICAL]
-    need(int(numeric.max(initial=0)) <= OBLIQUE_BIN, "too many bins for combinations")
+    need(int(numeric.max(initial=0)) <= packed.OBLIQUE_BIN, "too many bins for combinations")
     splits = np.flatnonzero(forest.n_summed(forest.nodes) > 0)
     at, feature, weight = forest.terms(splits)
-    need(bool((feature < edges.n_features).all()), "a combination of no feature")
-    need(bool((edges.kinds[feature] != CATEGORICAL).all()), "a combination of categories")
-    need(bool(((weight > 0) & (weight <= MOST_WEIGHT)).all()), "a weight out of range")
+    need((feature < edges.n_features).all(), "a combination of no feature")
+    need((edges.kinds[feature] != CATEGORICAL).all(), "a combination of categories")
+    need(((weight > 0) & (weight <= packed.MOST_WEIGHT)).all(), "a weight out of range")
     need(len(np.unique(at * edges.n_features + feature)) == len(at), "a feature added twice")
-    first = (forest.nodes[splits] >> np.uint64(FEATURE_SHIFT)).astype(np.int64)
+    first = (forest.nodes[splits] >> np.uint64(packed.FEATURE_SHIFT)).astype(np.int64)
     of_first = np.full(len(splits), -1)
     of_first[at[::-1]] = feature[::-1]
     need(np.array_equal(of_first, first), "a combination whose first feature is another")

@@ -108,16 +108,10 @@ def chances(mean: float, n_numeric: int) -> np.ndarray:
     if not most:
         return np.zeros(0, np.uint64)
     p = min(1.0, (mean - 1.0) / most)
-    exactly = [1.0] + [0.0] * most  # the chance of 0, 1, ... successes
+    exactly = np.ones(1)  # the chance of 0, 1, ... successes
     for _ in range(most):
-        exactly = [exactly[0] * (1 - p)] + [
-            exactly[i] * (1 - p) + exactly[i - 1] * p for i in range(1, most + 1)
-        ]
-    above = [0.0] * most
-    total = 0.0
-    for i in range(most, 0, -1):
-        total += exactly[i]
-        above[i - 1] = total
+        exactly = np.append(exactly, 0.0) * (1 - p) + np.append(0.0, exactly) * p
+    above = np.cumsum(exactly[:0:-1])[::-1].tolist()
     return np.array([min(int(a * 2.0**64), 2**64 - 1) for a in above], np.uint64)
 
 
@@ -149,12 +143,9 @@ def unpack(xp: Any, words: Array, n: Array, most: int) -> tuple[Array, Array, Ar
 
 
 def walking_records(
-    nodes: np.ndarray,
-    offsets: np.ndarray,
-    set_at: np.ndarray,
-    sets: np.ndarray,
+    nodes: np.ndarray, offsets: np.ndarray, set_at: np.ndarray, sets: np.ndarray,
     coordinates: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """What a step down the trees of an oblique forest reads of a node: a record of two words,
     u64[2M], and of splits by more than three features a third, u64[M].
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,11 @@ from sklearn.base import BaseEstimator
 from gpuforest.backends.base import Array, Backend
 from gpuforest.backends.rows import row_hashes, value_dtype
 from gpuforest.common import progress
-from gpuforest.core.bins import SAMPLE_ROWS, BinEdges, Categories, Statistics
+from gpuforest.core.bins import SAMPLE_ROWS, BinEdges
 from gpuforest.data import arrays, blocks, survival, validation
 from gpuforest.data.categories import CategoryReader, Tally, factorize, find
 from gpuforest.data.labels import OF_ROWS, Labels
-from gpuforest.data.target_statistics import OrderedTarget, codes_of, has_statistics
+from gpuforest.data.target_statistics import OrderedTarget, statistics_of
 from gpuforest.growing.edges import LOOK_ROWS, encode_blocks, fit_edges, lowest, most_bins
 
 LABELS = "blocks take several outputs as numbers: make numbers of these labels"
@@ -159,7 +160,16 @@ class Reader(BaseEstimator):  # type: ignore[misc]
             f: tally.categories(validation.column_name(f, self.names), fewest, split)
             for f, tally in summary.tallies.items()
         }
-        ordered, statistics = self._statistics(summary.tallies, categories, y, weights, groups)
+
+        def column(f: int) -> np.ndarray:
+            tally = summary.tallies[f]
+            factor = np.concatenate(tally.codes), tally.values, None
+            return find(factor, categories[f], validation.column_name(f, self.names))
+
+        target = partial(self.ordered_target, y, weights, groups)
+        found = [*statistics_of(categories, split, target, column)]
+        ordered = {f: numbers for f, numbers, _ in found}
+        statistics = {f: statistic for f, _, statistic in found}
         sample = summary.sample.of_lowest_hashes(self.seed).with_columns(ordered)
         look = summary.look.with_columns(ordered).values
         categories = {f: known for f, known in categories.items() if f not in statistics}
@@ -173,21 +183,6 @@ class Reader(BaseEstimator):  # type: ignore[misc]
             categories=categories,
         )
         return replace(edges, statistics=statistics), ordered
-
-    def _statistics(
-        self, tallies: dict[int, Tally], categories: Categories, *of_rows: Any
-    ) -> tuple[Ordered, Statistics]:
-        """What takes the place of those categories that have target statistics."""
-        ordered: Ordered = {}
-        statistics: Statistics = {}
-        target = None
-        for f, tally in tallies.items():
-            if has_statistics(self.categorical_split, len(categories[f])):
-                target = target or self.ordered_target(*of_rows)
-                factor = np.concatenate(tally.codes), tally.values, None
-                codes = codes_of(find(factor, categories[f], validation.column_name(f, self.names)))
-                ordered[f], statistics[f] = target.statistic(codes, categories[f])
-        return ordered, statistics
 
     def has_classes(self, y: Any) -> bool:
         """Whether the target holds classes."""

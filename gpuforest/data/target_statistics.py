@@ -25,7 +25,7 @@ variance: S. R. Searle, G. Casella and C. E. McCulloch, Variance Components, 199
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -230,23 +230,32 @@ def codes_of(column: np.ndarray) -> np.ndarray:
     return np.asarray(np.where(np.isnan(column), -1, column), np.int64)
 
 
+def statistics_of(
+    categories: Categories, categorical_split: str, make_target: Callable[[], OrderedTarget],
+    column: Callable[[int], np.ndarray],
+) -> Iterator[tuple[int, np.ndarray, TargetStatistic]]:  # fmt: skip
+    """Each feature that uses statistics, the numbers f32[N] of the training rows, and its
+    statistic.
+
+    column : the category codes of a feature's rows, NaN for missing ones"""
+    chosen = [f for f, known in categories.items() if has_statistics(categorical_split, len(known))]
+    if chosen:
+        target = make_target()
+        for f in chosen:
+            yield f, *target.statistic(codes_of(column(f)), categories[f])
+
+
 def replace_categories(
     X: np.ndarray, categories: Categories, categorical_split: str,
     make_target: Callable[[], OrderedTarget],
 ) -> tuple[Categories, Statistics]:  # fmt: skip
     """Write statistics over the codes of categorical features of X [N, F] that use statistics.
     Returns the categories of the other features, and the statistics."""
-    if not any(has_statistics(categorical_split, len(known)) for known in categories.values()):
-        return categories, {}
-    target = make_target()
-    others: Categories = {}
     statistics: Statistics = {}
-    for f, known in categories.items():
-        if not has_statistics(categorical_split, len(known)):
-            others[f] = known
-            continue
-        X[:, f], statistics[f] = target.statistic(codes_of(X[:, f]), known)
-    return others, statistics
+    found = statistics_of(categories, categorical_split, make_target, lambda f: X[:, f])
+    for f, numbers, statistic in found:
+        X[:, f], statistics[f] = numbers, statistic
+    return {f: known for f, known in categories.items() if f not in statistics}, statistics
 
 
 def with_numbers(X: np.ndarray, statistics: Statistics) -> np.ndarray:

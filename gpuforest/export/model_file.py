@@ -386,7 +386,7 @@ def _unpacked(arrays: Arrays, n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
     need(sums.size > 0 and n_leaves == len(arrays.get("leaves", sums)), "leaves that do not fit")
     need(not is_leaf(splits).any(), "a split that is a leaf")
     rows = arrays["leaves"] if "leaves" in arrays else np.arange(n_leaves)
-    need(bool(((rows >= 0) & (rows < len(sums))).all()), "a leaf outside the leaf table")
+    need(((rows >= 0) & (rows < len(sums))).all(), "a leaf outside the leaf table")
     leaf = np.unpackbits(bits, count=n_nodes).astype(bool)
     nodes = np.empty(n_nodes, np.uint64)
     nodes[~leaf], nodes[leaf] = splits, rows.astype(np.uint64) + np.uint64(LEAF_WORD)

@@ -61,9 +61,9 @@ class BoostedCoding(TargetCoding):
         """Raise ModelFormatError unless a forest of n_trees trees can have this coding."""
         baseline, units = self.baseline, self.units
         need(baseline.dtype == np.float64 and baseline.shape == (self.loss.n_raw,), "no baseline")
-        need(bool(np.isfinite(baseline).all()), "a baseline that is no finite number")
+        need(np.isfinite(baseline).all(), "a baseline that is no finite number")
         need(units.dtype == np.float64 and units.shape == (n_trees, 2), "units that do not fit")
-        need(bool((np.isfinite(units) & (units > 0)).all()), "a unit that is no positive number")
+        need((np.isfinite(units) & (units > 0)).all(), "a unit that is no positive number")
         need(n_trees % self.loss.n_raw == 0, "a round that is not whole")
         need(type(self.l2) is float and 0 <= self.l2 < np.inf, "l2 out of range")
 

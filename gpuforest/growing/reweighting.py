@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gpuforest.common.sums import blocks, exact_sum
+from gpuforest.common.sums import blocks, exact_sum, total_of
 
 # A row's share of all weight, at least: rows of less would be lost to rounding, and come back
 # as NaN (scikit-learn has the same bound)
@@ -33,7 +33,7 @@ def boost(
     tree. Rounds end with a tree without error, a tree no better than chance (no `Round`), or
     weights that are infinite or all zero."""
     rounds: list[tuple[float, float]] = []
-    counted, total = weights > 0, sum_of(weights)
+    counted, total = weights > 0, total_of(weights)
     for t in range(n_rounds):
         # a row that counts has LEAST_SHARE at least
         weights /= total
@@ -48,7 +48,7 @@ def boost(
         with np.errstate(over="ignore"):
             np.multiply(weights, factors, out=weights, where=counted)
         del grown, factors
-        total = sum_of(weights)
+        total = total_of(weights)
         if not math.isfinite(total):
             warnings.warn(
                 f"Sample weights have reached infinite values, at iteration {t}, causing "
@@ -60,21 +60,13 @@ def boost(
     return rounds
 
 
-def sum_of(numbers: np.ndarray) -> float:
-    """The sum of numbers f64[N] >= 0, rounded once; infinity if it is too large for a float64."""
-    try:
-        return exact_sum(numbers[rows] for rows in blocks(len(numbers)))
-    except OverflowError:
-        return math.inf
-
-
 def samme(
     wrong: np.ndarray, weights: np.ndarray, n_classes: int, learning_rate: float
 ) -> Round | None:
     """A round of SAMME (Zhu et al. 2009; AdaBoost.M1 for two classes); None: no better than chance.
 
     wrong : bool[N], rows that the tree predicts wrongly"""
-    error = sum_of(weights[wrong])
+    error = total_of(weights[wrong])
     if error <= 0:
         return 1.0, 0.0, np.ones(0)
     odds = (1.0 - error) / error * (n_classes - 1.0)

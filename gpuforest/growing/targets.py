@@ -8,7 +8,7 @@ import numpy as np
 
 from gpuforest.backends.base import Array, Backend
 from gpuforest.common.dtypes import LABEL, MAX_TOTAL_WEIGHT, MOMENT, WEIGHT
-from gpuforest.common.sums import blocks, exact_sum
+from gpuforest.common.sums import blocks, total_of
 from gpuforest.core.target import SUM_BITS, Target, TargetCoding
 
 MOMENT_BITS = 52  # a moment is exact as a float64
@@ -99,10 +99,7 @@ def integer_weights(weights: np.ndarray, most: int = MAX_TOTAL_WEIGHT) -> np.nda
     """User weights f64[N] >= 0 as integers i32[N]; whole numbers are kept. Other weights are scaled
     by a power of two to a total of at most `most`, and positive ones stay positive. Negative,
     not finite or all-zero weights are a ValueError: kernels would not end, or write anywhere."""
-    try:
-        total = exact_sum(weights[rows] for rows in blocks(len(weights)))
-    except OverflowError:
-        total = math.inf
+    total = total_of(weights)
     if total == math.inf:
         raise ValueError("the weights of the rows add up to infinity: divide them by the largest")
     if not total > 0 or weights.min() < 0:

@@ -6,7 +6,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from gpuforest.growing.reweighting import LEAST_SHARE, boost, power_of_two, r2, samme, sum_of
+from gpuforest.common.sums import total_of
+from gpuforest.growing.reweighting import LEAST_SHARE, boost, power_of_two, r2, samme
 
 QUARTERS = np.full(4, 0.25)
 
@@ -22,8 +23,8 @@ def test_powers_of_two():
 def test_sums_are_free_of_order():
     x = np.random.default_rng(1).random(1000) ** 9
     exact = float(sum(map(Fraction, x.tolist())))
-    assert sum_of(x) == sum_of(np.sort(x)) == exact
-    assert sum_of(np.full(3, 1e308)) == math.inf
+    assert total_of(x) == total_of(np.sort(x)) == exact
+    assert total_of(np.full(3, 1e308)) == math.inf
 
 
 def test_a_round_of_samme():
