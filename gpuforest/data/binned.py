@@ -29,6 +29,8 @@ from gpuforest.growing.targets import integer_weights
 
 CODES, REST = "codes.npy", "table.npz"  # the files in the folder of saved data
 FORMAT = 1
+# of a reader, kept with the data
+PARAMETERS = ("max_bins", "min_category_frequency", "categorical_split", "seed")
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,17 +185,13 @@ class BinnedData:
     def __len__(self) -> int:
         return self.shape[0]
 
-    def with_codes(self, by_feature: np.ndarray) -> BinnedData:
-        """The same data with other codes [F, N]."""
-        return replace(self, by_feature=by_feature)
-
     def take(self, rows: np.ndarray) -> BinnedData:
         """Some rows, in memory."""
-        codes = np.take(self.by_feature, rows, axis=1)
-        of_rows = self.sample_weight, self.groups, self.blocks
-        weight, *labels = (None if part is None else part[rows] for part in of_rows)
-        taken = replace(self, by_feature=codes, y=None, sample_weight=weight)
-        return replace(taken, groups=labels[0], blocks=labels[1])
+        of_rows = {name: getattr(self, name) for name in OF_ROWS[1:]}
+        taken: dict[str, Any] = {
+            name: None if part is None else part[rows] for name, part in of_rows.items()
+        }
+        return replace(self, by_feature=np.take(self.by_feature, rows, axis=1), y=None, **taken)
 
     def code_blocks(self, backend: Backend) -> Iterator[tuple[int, int, Array]]:
         """The codes as `edges.encode_blocks` gives them, in the layout of the backend."""
@@ -231,20 +229,18 @@ class FitInput(NamedTuple):
     ) -> FitInput:  # fmt: skip
         if isinstance(X, FitInput):
             return X
-        if isinstance(X, BinnedData):
-            given = {"y": y, "sample_weight": sample_weight, "groups": groups}
-            for name, values in given.items() if X.edges.statistics else ():
-                if values is not None and values is not getattr(X, name):
-                    raise ValueError(
-                        "the data have target statistics of their own y, sample_weight and groups: "
-                        f"pass no other {name} to fit (BinnedData.from_blocks takes them), or bin "
-                        "with categorical_split='subset'"
-                    )
-            y = X.y if y is None else y
-            sample_weight = X.sample_weight if sample_weight is None else sample_weight
-            groups = X.groups if groups is None else groups
-            blocks = X.blocks if blocks is None else blocks
-        return cls(X, y, sample_weight, groups, blocks)
+        given = dict(zip(OF_ROWS, (y, sample_weight, groups, blocks), strict=True))
+        for name, values in given.items() if isinstance(X, BinnedData) else ():
+            own = getattr(X, name)
+            if values is None:
+                given[name] = own
+            elif X.edges.statistics and name != "blocks" and values is not own:
+                raise ValueError(
+                    "the data have target statistics of their own y, sample_weight and groups: "
+                    f"pass no other {name} to fit (BinnedData.from_blocks takes them), or bin "
+                    "with categorical_split='subset'"
+                )
+        return cls(X, **given)
 
 
 def edges_of(
@@ -283,7 +279,7 @@ def binned_blocks(
         with progress.stage("binning"):
             codes = np.empty(shape, dtype) if folder is None else codes_in(folder, shape, dtype)
             passes.write_codes(source, reader, data.edges, ordered, codes, backend)
-        data = data.with_codes(codes)
+        data = replace(data, by_feature=codes)
         return finished(folder, data, place) if folder and place else data
 
 
@@ -301,15 +297,11 @@ def learned(
         y=y,
         sample_weight=weights,
         feature_names=None if names is None else names.tolist(),
-        max_bins=reader.max_bins,
-        categorical_features=reader.categorical_features,
-        min_category_frequency=reader.min_category_frequency,
-        seed=reader.seed,
         dtype=np.dtype(summary.sample.values.dtype),
-        categorical_split=reader.categorical_split,
         by_class=reader.has_classes(y) if ordered else None,
         groups=groups,
         blocks=rows.labels("blocks"),
+        **{name: getattr(reader, name) for name in ("categorical_features", *PARAMETERS)},
     )
     return data, ordered
 
@@ -351,10 +343,8 @@ def _packed(data: BinnedData) -> dict[str, np.ndarray]:
     edges, y, wanted = data.edges, data.y, data.categorical_features
     if wanted is not None and not isinstance(wanted, str):
         wanted = np.asarray(wanted).tolist()
-    plain = "feature_names", "max_bins", "min_category_frequency", "categorical_split", "seed"
-    facts = {name: getattr(data, name) for name in plain} | {
+    facts = {name: getattr(data, name) for name in ("feature_names", "by_class", *PARAMETERS)} | {
         "format": FORMAT,
-        "by_class": data.by_class,
         "categorical_features": wanted,
         "dtype": data.dtype.str,
         "categories": [[f, list(values)] for f, values in edges.categories.items()],

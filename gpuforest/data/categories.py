@@ -254,41 +254,33 @@ def _factorize_series(column: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
         return codes, values
     if not (isinstance(dtype, nw.String | nw.Categorical | nw.Enum | nw.Object) or missing.all()):
         raise ValueError(_refusal(f"{name} holds {dtype}"))
-    numbers = _numbers_of(column)
-    if numbers is None:
-        objects = column.to_numpy().astype(object)
-        objects[missing] = None  # pyarrow forgets the nulls of dictionaries in chunks
-        return _factorize_array(objects)
-    codes, distinct = _factorize_array(numbers)
-    row, present = np.zeros(len(distinct), np.int64), distinct >= 0
-    row[codes] = np.arange(len(codes))  # where a number's value is read
-    # again, because an Arrow dictionary may hold a value twice, or a null
-    table = np.full(len(distinct), -1)
-    table[present], values = _factorize_array(column[row[present]].to_numpy().astype(object))
-    return table[codes], values
-
-
-def _numbers_of(column: Any) -> np.ndarray | None:
-    """Numbers i64[N] that polars or Arrow keep for strings or categories, -1: null; else None."""
-    import narwhals.stable.v2 as nw
-
-    if column.implementation.is_polars() and isinstance(
-        column.dtype, nw.String | nw.Categorical | nw.Enum
-    ):
-        series = column.cast(nw.Categorical()) if column.dtype == nw.String else column
-        physical = nw.from_native(series.to_native().to_physical(), series_only=True)
-        return np.asarray(physical.cast(nw.Int64()).fill_null(-1).to_numpy())
+    if missing.all():
+        return np.full(len(column), -1), np.empty(0, object)
     if column.implementation.is_pyarrow():
-        import pyarrow as pa
+        return _factorize_arrow(column.to_native())
+    if column.implementation.is_polars() and not isinstance(dtype, nw.Object):
+        values = column.drop_nulls().unique()
+        numbered = values.to_native(), range(len(values))
+        codes = column.to_native().replace_strict(*numbered, default=-1)
+        return codes.to_numpy(), values.to_numpy()
+    objects = column.to_numpy().astype(object)
+    objects[missing] = None
+    return _factorize_array(objects)
 
-        kind, native = column.to_native().type, column.to_native()
-        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-            native = native.dictionary_encode()
-        with suppress(pa.ArrowException):  # such as of dictionaries with nulls
-            if pa.types.is_dictionary(native.type):
-                indices = native.unify_dictionaries().combine_chunks().indices.cast(pa.int64())
-                return np.asarray(indices.fill_null(-1))
-    return None
+
+def _factorize_arrow(column: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Codes and distinct values of a column of strings or a dictionary of Arrow, whose dictionary
+    may hold a value twice, or a null."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    encoded = column.combine_chunks().dictionary_encode()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()
+    parts = encoded.indices.fill_null(-1), encoded.dictionary
+    codes, values = (part.to_numpy(zero_copy_only=False) for part in parts)
+    return codes, values
 
 
 def _refusal(what: str) -> str:

@@ -251,60 +251,58 @@ class Rows:
 
     def __init__(self, block: blocks.Block | None = None) -> None:
         self.n_rows = 0 if block is None else len(block.X)
-        self._targets: list[np.ndarray] = []
-        self._weights: list[np.ndarray] = []
-        self._labels: dict[str, list[np.ndarray]] = {"groups": [], "blocks": []}
+        self._parts: dict[str, list[np.ndarray]] = {name: [] for name in OF_ROWS}
         self._ordered: dict[str, tuple[Any, ...]] = {}  # the values of an ordered type of labels
         self._codes: dict[Any, int] = {}  # of labels
         self._label_type: Any = None
         if block is None or not self.n_rows:
             return
         for values, name in zip(block[2:], OF_ROWS, strict=True):
-            if values is not None and len(values) != self.n_rows:
-                raise ValueError(f"X has {self.n_rows} rows, {name} has {len(values)}")
-        if block.y is not None:
-            self._targets.append(self._numbers(block.y))
-        if block.weight is not None:
-            weight = np.asarray(arrays.to_host(block.weight, "sample_weight"))
-            if weight.dtype.kind not in "biuf" or (weight != 0).any():  # else this block has none
-                weight = np.asarray(validation.check_weights(weight, self.n_rows))
-            self._weights.append(weight.astype(np.float64))
-        for name, parts in self._labels.items():
-            if (labels := getattr(block, name)) is not None:
-                values, self._ordered[name] = validation.read_labels(labels, self.n_rows, name)
-                validation.number_labels(values, name)  # no value is missing
-                parts.append(values)
+            if values is not None:
+                if len(values) != self.n_rows:
+                    raise ValueError(f"X has {self.n_rows} rows, {name} has {len(values)}")
+                self._parts[name].append(self._checked(name, values))
 
     @property
     def n_counted(self) -> int:
         """Rows of positive weight."""
-        counts = [int(np.count_nonzero(weight)) for weight in self._weights]
-        return sum(counts) if counts else self.n_rows
+        weights = self._parts["sample_weight"]
+        return sum(map(np.count_nonzero, weights)) if weights else self.n_rows
 
     def add(self, other: Rows) -> np.ndarray | None:
         """Add the rows of a later block, and return its weights."""
-        for before, now, name in (
-            (self._targets, other._targets, "y"),
-            (self._weights, other._weights, "sample_weight"),
-            *((parts, other._labels[name], name) for name, parts in self._labels.items()),
-        ):
-            if self.n_rows and bool(before) != bool(now):
+        for name, parts in self._parts.items():
+            if self.n_rows and bool(parts) != bool(other._parts[name]):
                 raise ValueError(f"some blocks have {name}, and others have not")
-        if self._targets and (self._label_type is None) != (other._label_type is None):
+        targets, later = self._parts["y"], other._parts["y"]
+        if targets and (self._label_type is None) != (other._label_type is None):
             raise ValueError("y holds labels in some blocks, and numbers in others")
-        if len({part.dtype.names for part in (*self._targets[:1], *other._targets)}) > 1:
+        if len({part.dtype.names for part in (*targets[:1], *later)}) > 1:
             raise ValueError("y says what is the event, and what its time, in some blocks only")
-        self.n_rows, self._label_type = self.n_rows + other.n_rows, other._label_type
-        self._weights += other._weights
-        for name, parts in self._labels.items():
-            if parts and self._ordered[name] != other._ordered[name]:
+        for name, values in self._ordered.items():
+            if values != other._ordered[name]:
                 raise ValueError(f"{name} are ordered otherwise than in earlier blocks")
-            parts += other._labels[name]
+        self.n_rows, self._label_type = self.n_rows + other.n_rows, other._label_type
         self._ordered |= other._ordered
         table = [self._codes.setdefault(label, len(self._codes)) for label in other._codes]
         moved = np.array(table, np.int32)
-        self._targets += [moved[codes] for codes in other._targets] if table else other._targets
-        return other._weights[0] if other._weights else None
+        other._parts["y"] = [moved[codes] for codes in later] if table else later
+        for name, parts in self._parts.items():
+            parts += other._parts[name]
+        return next(iter(other._parts["sample_weight"]), None)
+
+    def _checked(self, name: str, values: Any) -> np.ndarray:
+        """The values of a block."""
+        if name == "y":
+            return self._numbers(values)
+        if name == "sample_weight":
+            weight = np.asarray(arrays.to_host(values, name))
+            if weight.dtype.kind not in "biuf" or (weight != 0).any():  # else this block has none
+                weight = np.asarray(validation.check_weights(weight, self.n_rows))
+            return weight.astype(np.float64)
+        labels, self._ordered[name] = validation.read_labels(values, self.n_rows, name)
+        validation.number_labels(labels, name)  # no value is missing
+        return labels
 
     def _numbers(self, y: Any) -> np.ndarray:
         """The targets, or codes of the labels."""
@@ -337,10 +335,9 @@ class Rows:
 
     def target(self) -> Any:
         """y [N], `Labels`, or None."""
-        if not self._targets:
+        y = self._all("y")
+        if y is None:
             return None
-        y = np.concatenate(self._targets)
-        self._targets.clear()
         if self._label_type is None:
             return survival.settled(y) if y.dtype.names else y
         if len({isinstance(value, str) for value in self._codes}) > 1:
@@ -354,20 +351,19 @@ class Rows:
 
     def checked_weights(self) -> np.ndarray | None:
         """All weights f64[N], see `check_weights`."""
-        if not self._weights:
-            return None
-        weights = np.concatenate(self._weights)
-        self._weights.clear()
-        return validation.check_weights(weights, len(weights))
+        return validation.check_weights(self._all("sample_weight"), self.n_rows)
 
     def labels(self, name: str) -> np.ndarray | None:
         """The numbers i32[N] of all rows' groups, or blocks of time, or None."""
-        if not (parts := self._labels[name]):
-            return None
-        labels = np.concatenate(parts)
-        if labels.dtype.kind == "U" and any(part.dtype.kind != "U" for part in parts):
+        kinds, labels = {part.dtype.kind for part in self._parts[name]}, self._all(name)
+        if labels is not None and labels.dtype.kind == "U" and kinds != {"U"}:
             raise ValueError(f"{name} holds strings in some blocks, and numbers in others")
+        # of an ordered type these are numbers
+        return validation.check_groups(labels, self.n_rows, name)
+
+    def _all(self, name: str) -> np.ndarray | None:
+        """The values of all rows, whose parts go, to free memory."""
+        parts = self._parts[name]
+        values = np.concatenate(parts) if parts else None
         parts.clear()
-        return validation.check_groups(
-            labels, self.n_rows, name
-        )  # numbers, where the type was ordered
+        return values
