@@ -79,3 +79,6 @@ class NumpyBackend(Backend):
         self, forest: Forest, codes: Array, trees: range, skip: Array | None, total: Array
     ) -> Array:
         return accumulate(forest.walked(trees), forest.values, codes, skip, total)
+
+
+HOST = NumpyBackend()

@@ -13,19 +13,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator
+from functools import partial
 
 import numpy as np
 from scipy.sparse import issparse
 
 from gpuforest.backends.base import Array, Backend, new_codes
-from gpuforest.backends.rows import (
-    BLOCK_ROWS,
-    column_edges,
-    on_host,
-    row_hashes,
-    rows_below,
-    value_dtype,
-)
+from gpuforest.backends.numpy import HOST
+from gpuforest.backends.rows import BLOCK_ROWS, on_host, row_hashes, value_dtype
 from gpuforest.common import dtypes
 from gpuforest.core.bins import SAMPLE_ROWS, BinEdges, BinnedMatrix, Categories
 
@@ -85,10 +80,10 @@ def bin_matrix(X: Array, edges: BinEdges, backend: Backend) -> BinnedMatrix:
 
 def fit_edges(
     X: Array, *, max_bins: int | str = 255, weights: np.ndarray | None = None, seed: int = 0,
-    sample_rows: int = SAMPLE_ROWS, backend: Backend | None = None,
+    sample_rows: int = SAMPLE_ROWS, backend: Backend = HOST,
     categories: Categories | None = None,
 ) -> BinEdges:  # fmt: skip
-    """Bin edges of every feature of real X [N, F], NaN ignored; a backend finds the same faster.
+    """Bin edges of every feature of real X [N, F], NaN ignored.
 
     max_bins : limit for numeric features, without the missing bin; "auto": a bin for each value of
     the sample if no feature has more than FEW_VALUES, else MANY_BINS. A row of weight two equals
@@ -96,12 +91,7 @@ def fit_edges(
     rows, categories = _sample(seed, X.shape[0], sample_rows, weights, backend), categories or {}
     if rows is not None and weights is not None:
         weights = weights[rows]
-
-    def columns_of(max_bins: int) -> list[np.ndarray]:
-        if backend is not None:
-            return backend.sampling.column_edges(backend, X, rows, weights, max_bins)
-        return column_edges(X if rows is None else X[rows], weights, max_bins, 1)
-
+    columns_of = partial(backend.sampling.column_edges, backend, X, rows, weights)
     if max_bins != "auto":
         columns = columns_of(int(max_bins))
     else:
@@ -143,7 +133,7 @@ def _weighing_rows(weights: np.ndarray | None) -> np.ndarray | None:
 
 
 def _sample(
-    seed: int, n_rows: int, count: int, weights: np.ndarray | None, backend: Backend | None
+    seed: int, n_rows: int, count: int, weights: np.ndarray | None, backend: Backend
 ) -> np.ndarray | None:
     """The `count` rows of positive weight with the lowest hashes i64[count], ascending; None: all.
     A hash depends on the seed and the row's number, so blocks can be sampled in any order."""
@@ -152,10 +142,7 @@ def _sample(
     if n <= count:
         return rows
     for limit in (hash_limit(count, n), 2**64 - 1):
-        if backend is None:
-            drawn = rows_below(seed, n_rows, limit)
-        else:
-            drawn = backend.sampling.rows_below(backend, seed, n_rows, limit)
+        drawn = backend.sampling.rows_below(backend, seed, n_rows, limit)
         if weights is not None:
             drawn = drawn[weights[drawn] > 0]
         if len(drawn) >= count:

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from gpuforest.backends.base import Array, Backend
+from gpuforest.backends.numpy import HOST
 from gpuforest.common.dtypes import LABEL, MAX_TOTAL_WEIGHT, MOMENT, WEIGHT
 from gpuforest.common.sums import blocks, total_of
 from gpuforest.core.target import SUM_BITS, Target, TargetCoding
@@ -39,13 +40,12 @@ def encode_several(
 
 
 def encode_moments(
-    y: Array, total_weight: int, *, centred: bool = True, backend: Backend | None = None
+    y: Array, total_weight: int, *, centred: bool = True, backend: Backend = HOST
 ) -> tuple[TargetCoding, Array]:
     """Coding and moments i64[N, K] of targets f64[N, K], on the backend's device or the host.
     Integer weights of a tree's rows sum to `total_weight` at most; `centred` False keeps zero at
     zero, for Poisson deviance."""
-    xp = np if backend is None else backend.xp
-    host = np.asarray if backend is None else backend.asnumpy
+    xp, host = backend.xp, backend.asnumpy
     low, high = host(xp.min(y, axis=0)), host(xp.max(y, axis=0))
     centre = np.zeros(y.shape[1])
     if centred:
@@ -65,18 +65,15 @@ def encode_moments(
         # 2**exponent > bound; a power below 2**-1000 would have no inverse
         exponent = int(np.frexp(bound)[1])
         scale = float(np.exp2(min(bits - exponent, 1000)))
-    origin = centre if backend is None else backend.asarray(centre)
-    moments = xp.astype(xp.round((y - origin) * scale), MOMENT)
+    moments = xp.astype(xp.round((y - backend.asarray(centre)) * scale), MOMENT)
     return TargetCoding(None, centre, scale), moments
 
 
-def typical_ranges(
-    y: Array, limits: np.ndarray, backend: Backend | None
-) -> tuple[np.ndarray, np.ndarray]:
+def typical_ranges(y: Array, limits: np.ndarray, backend: Backend) -> tuple[np.ndarray, np.ndarray]:
     """Middle and width f64[K] of the narrowest range with half of the distinct values of each
     column of y f64[N, K]. All rows are read only if the sample's range is narrow compared
     with the limits f64[K]."""
-    host = np.asarray if backend is None else backend.asnumpy
+    host = backend.asnumpy
     sample = host(y[:: -(-y.shape[0] // LOOK_ROWS), ...])
     middle, width = np.zeros((2, y.shape[1]))
     for k in range(y.shape[1]):
