@@ -65,11 +65,7 @@ class Blocks:
                 "target, sample_weight, groups, time and drop name columns, but the block is no "
                 "frame"
             )
-        frame = open_frame(X)
-        if absent := [c for c in apart if c not in frame.columns]:
-            hint = did_you_mean(absent[0], frame.columns)
-            raise ValueError(f"no column of the name {listed(absent)}{hint}")
-        y = parts[0]
+        frame, y = _frame_with(apart, X), parts[0]
         if targets:
             y = frame[target] if isinstance(target, str) else frame.select(targets).to_native()
         pairs = zip(others, parts[1:], strict=True)
@@ -116,14 +112,19 @@ def predict_blocks(
         with named(block.name):
             X = block.X
             if names and is_frame(X):
-                frame = open_frame(X)
-                if absent := [name for name in names if name not in frame.columns]:
-                    hint = did_you_mean(absent[0], frame.columns)
-                    raise ValueError(f"no column of the name {listed(absent)}{hint}")
-                X = frame.select(names).to_native()
+                X = _frame_with(names, X).select(names).to_native()
             found = getattr(estimator, method)(X) if len(X) else None
         if found is not None:
             yield found
+
+
+def _frame_with(names: list[str], X: Any) -> Any:
+    """A frame in narwhals; an error if a column is absent."""
+    frame = open_frame(X)
+    if absent := [name for name in names if name not in frame.columns]:
+        hint = did_you_mean(absent[0], frame.columns)
+        raise ValueError(f"no column of the name {listed(absent)}{hint}")
+    return frame
 
 
 @contextmanager

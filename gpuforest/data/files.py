@@ -89,11 +89,6 @@ def _decompressed(raw: IO[bytes], path: str) -> IO[bytes]:
 
 
 def _zstd(raw: IO[bytes]) -> IO[bytes]:
-    """Zstandard, decompressed by Python itself from 3.14 on, or by pyarrow."""
-    if sys.version_info >= (3, 14):
-        from compression.zstd import ZstdFile
-
-        return _copied(ZstdFile(raw))
     require_pyarrow(".zst files")
     import pyarrow as pa
 

@@ -14,14 +14,8 @@ import numpy as np
 from gpuforest.common.progress import stage
 from gpuforest.common.text import did_you_mean
 from gpuforest.data import arrays, categories, labels
-from gpuforest.data.files import (
-    DAMAGED,
-    PARQUET,
-    named_files,
-    opened,
-    partition_of,
-    require_pyarrow,
-)
+from gpuforest.data import files as paths
+from gpuforest.data.files import PARQUET
 from gpuforest.data.text import Reading, read_text, typed
 
 PARQUET_START = b"PAR1"
@@ -34,7 +28,7 @@ def read_frame(path: str | Path, reading: Reading | None = None, text: Collectio
     `text` names columns of strings that may look like numbers."""
     name, reading = str(path), reading or Reading()
     with stage("load"):
-        files = named_files(name)
+        files = paths.named_files(name)
         text = {column.strip() for column in (*text, *reading.dates)}
         frames = [_read_file(file, reading, text) for file in files]
         if files == [name] or not files[0].lower().endswith(PARQUET):
@@ -49,13 +43,13 @@ def read_frame(path: str | Path, reading: Reading | None = None, text: Collectio
 
 def _read_file(name: str, reading: Reading, text: Collection[str]) -> Any:
     try:
-        with opened(name) as file:
+        with paths.opened(name) as file:
             start = file.read(len(PARQUET_START))
             file.seek(0)
             if start == PARQUET_START or name.lower().endswith(PARQUET):
                 return _read_parquet(file, name)
             names, columns = read_text(file, name)
-    except (*DAMAGED, OSError) as error:
+    except (*paths.DAMAGED, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:  # not of what is in the file
             raise
         raise ValueError(f"{name} is no whole compressed file: {error}") from error
@@ -63,7 +57,10 @@ def _read_file(name: str, reading: Reading, text: Collection[str]) -> Any:
     names = [column.strip() or f"Unnamed: {i}" for i, column in enumerate(names)]
     require_unique(names, name)
     columns = typed(columns, reading, [column in text for column in names])
-    return _frame(dict(zip(names, columns, strict=True)))
+    import narwhals.stable.v2 as nw
+    import pyarrow as pa
+
+    return nw.from_native(pa.table(columns, names), eager_only=True)
 
 
 def _one_below_another(
@@ -93,23 +90,15 @@ def folder_columns(files: list[tuple[str, str]], text: Collection[str] = ()) -> 
     """Columns that folders such as year=2020 give, with a value for each (file, path naming it)."""
     import pyarrow as pa
 
-    parts = [partition_of(file, path) for file, path in files]
+    parts = [paths.partition_of(file, path) for file, path in files]
     names = list(dict.fromkeys(name for part in parts for name in part))
     texts = [pa.array([part.get(name, "") for part in parts], pa.string()) for name in names]
     columns = [pa.chunked_array([column]) for column in texts]
     return dict(zip(names, typed(columns, Reading(), [n in text for n in names]), strict=True))
 
 
-def _frame(columns: dict[str, Any]) -> Any:
-    """A frame of columns as `typed` gives them."""
-    import narwhals.stable.v2 as nw
-    import pyarrow as pa
-
-    return nw.from_native(pa.table(columns), eager_only=True)
-
-
 def _read_parquet(file: IO[bytes], name: str) -> Any:
-    require_pyarrow()
+    paths.require_pyarrow()
     import narwhals.stable.v2 as nw
     import pyarrow as pa
     from pyarrow import parquet
@@ -336,13 +325,14 @@ def _names(target: str | Sequence[str]) -> list[str]:
     return [target] if isinstance(target, str) else [*target]
 
 
+def _refuse_missing(column: Any, called: str, advice: str = "") -> None:
+    if n_missing := int(is_missing(column).sum()):
+        raise ValueError(f"{called} is missing in {n_missing} of {len(column)} rows{advice}")
+
+
 def _target(column: Any, had_gaps: bool = False) -> np.ndarray:
-    n_missing = int(is_missing(column).sum())
-    if n_missing:
-        raise ValueError(
-            f"the target {column.name!r} is missing in {n_missing} of {len(column)} rows; "
-            "--drop-missing-target leaves these rows out"
-        )
+    advice = "; --drop-missing-target leaves these rows out"
+    _refuse_missing(column, f"the target {column.name!r}", advice)
     y = column.to_numpy()
     is_whole = y.dtype.kind == "f" and bool((np.abs(y) < 2**53).all())
     if had_gaps and is_whole and (y == np.round(y)).all():
@@ -390,10 +380,7 @@ def string_columns(frame: Any) -> list[str]:
 def _weights(column: Any) -> np.ndarray:
     if not column.dtype.is_numeric():
         raise ValueError(f"the weight column {column.name!r} is not numeric")
-    if n_missing := int(is_missing(column).sum()):
-        raise ValueError(
-            f"the weight column {column.name!r} is missing in {n_missing} of {len(column)} rows"
-        )
+    _refuse_missing(column, f"the weight column {column.name!r}")
     weights = np.asarray(column.to_numpy(), np.float64)
     n_wrong = int(((weights < 0) | np.isinf(weights)).sum())
     if n_wrong or not weights.any():
@@ -403,11 +390,7 @@ def _weights(column: Any) -> np.ndarray:
 
 
 def _groups(column: Any) -> np.ndarray:
-    if n_missing := int(is_missing(column).sum()):
-        raise ValueError(
-            f"the column {column.name!r} of groups or times is missing in {n_missing} of "
-            f"{len(column)} rows"
-        )
+    _refuse_missing(column, f"the column {column.name!r} of groups or times")
     codes, ordered = arrays.ordered_codes(column.to_native())
     return codes if ordered else np.asarray(column.to_numpy())
 
