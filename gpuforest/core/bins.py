@@ -52,6 +52,15 @@ class BinEdges:
     # categorical features whose categories became numbers: their edges lie among these numbers
     statistics: Statistics = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, columns: list[np.ndarray], categories: Categories | None = None) -> BinEdges:
+        """The bins of features with these edges; a categorical feature's edges are its codes."""
+        columns, kinds, categories = [*columns], np.zeros(len(columns), np.uint8), categories or {}
+        for f, values in categories.items():
+            columns[f], kinds[f] = np.arange(len(values), dtype=np.float64), dtypes.CATEGORICAL
+        offsets = np.cumsum([0, *map(len, columns)]).astype(dtypes.OFFSET)
+        return cls(np.concatenate(columns), offsets, kinds, categories)
+
     def __getstate__(self) -> dict[str, Any]:
         """The fields alone: what is derived from them is not pickled."""
         return {f.name: getattr(self, f.name) for f in fields(self)}

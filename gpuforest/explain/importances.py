@@ -290,11 +290,9 @@ def with_shadows(
 def edges_of_features(edges: BinEdges, features: np.ndarray) -> BinEdges:
     """The edges of some features, which may come more than once."""
     values = [edges.values[edges.offsets[f] : edges.offsets[f + 1]] for f in features]
-    offsets = np.cumsum([0, *map(len, values)], dtype=edges.offsets.dtype)
-    kinds = edges.kinds[features] if len(edges.kinds) else edges.kinds
     labels = edges.categories
     categories = {i: labels[f] for i, f in enumerate(features.tolist()) if f in labels}
-    return BinEdges(np.concatenate(values), offsets, kinds, categories)
+    return BinEdges.of(values, categories)
 
 
 def decided(hits: np.ndarray, n_rounds: int, alpha: float) -> tuple[np.ndarray, np.ndarray]:

@@ -313,8 +313,7 @@ def _edges(trees: list[Any]) -> BinEdges:
             f"feature {counts.index(most)} has {most} distinct thresholds: at most "
             f"{MAX_BINS - 1} are supported, train fewer or shallower trees"
         )
-    offsets = np.cumsum([0, *counts]).astype(OFFSET)
-    return BinEdges(np.concatenate(columns).astype(np.float64), offsets, np.zeros(F, np.uint8))
+    return BinEdges.of([column.astype(np.float64) for column in columns])
 
 
 def _order(tree: Any) -> np.ndarray:

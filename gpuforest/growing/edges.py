@@ -21,7 +21,6 @@ from scipy.sparse import issparse
 from gpuforest.backends.base import Array, Backend, new_codes
 from gpuforest.backends.numpy import HOST
 from gpuforest.backends.rows import BLOCK_ROWS, on_host, row_hashes, value_dtype
-from gpuforest.common import dtypes
 from gpuforest.core.bins import SAMPLE_ROWS, BinEdges, BinnedMatrix, Categories
 
 # max_bins="auto" gives each value a bin if every feature has at most FEW_VALUES distinct values,
@@ -99,11 +98,7 @@ def fit_edges(
         columns = columns_of(FEW_VALUES + 1)
         if has_many_values(columns, categories):
             columns = columns_of(MANY_BINS)
-    kinds = np.zeros(len(columns), np.uint8)
-    for f, values in categories.items():
-        columns[f], kinds[f] = np.arange(len(values), dtype=np.float64), dtypes.CATEGORICAL
-    offsets = np.concatenate([[0], np.cumsum([len(c) for c in columns])]).astype(dtypes.OFFSET)
-    return BinEdges(np.concatenate(columns), offsets, kinds, categories)
+    return BinEdges.of(columns, categories)
 
 
 def most_bins(

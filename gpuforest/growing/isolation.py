@@ -10,7 +10,7 @@ from scipy.sparse import issparse
 from gpuforest.backends.base import Backend
 from gpuforest.backends.rows import draw_rows
 from gpuforest.common import hashing
-from gpuforest.common.dtypes import CATEGORICAL, MAX_BINS, OFFSET, VALUE
+from gpuforest.common.dtypes import MAX_BINS, VALUE
 from gpuforest.core.bins import BinEdges, Categories
 
 # Trees draw their rows from this number of rows, or from eight times the rows of a tree if that is
@@ -30,20 +30,13 @@ def even_edges(X: Any, max_bins: int | str, categories: Categories, backend: Bac
     quantiles would make cuts between inliers as likely as cuts next to an anomaly. max_bins="auto"
     means `EVEN_BINS`, and more where a few values lie so far out that all others would share a few
     bins. X [N, F] may be sparse, or lie on the backend's device."""
-    columns, kinds = [], np.zeros(X.shape[1], np.uint8)
-    low, high = _ranges(X, backend)
+    columns, (low, high) = [], _ranges(X, backend)
     for f, n_bins in enumerate(_bins_of(X, max_bins, low, high, backend)):
         at = np.arange(1, n_bins) / n_bins
-        if f in categories:
-            columns.append(np.arange(len(categories[f]), dtype=VALUE))
-            kinds[f] = CATEGORICAL
-        elif low[f] < high[f]:
-            between = np.unique(low[f] * (1 - at) + high[f] * at)
-            columns.append(between[(between >= low[f]) & (between < high[f])])
-        else:
-            columns.append(np.zeros(0))
-    offsets = np.concatenate([[0], np.cumsum([len(c) for c in columns])]).astype(OFFSET)
-    return BinEdges(np.concatenate(columns), offsets, kinds, categories)
+        is_cut = f not in categories and low[f] < high[f]
+        between = np.unique(low[f] * (1 - at) + high[f] * at) if is_cut else np.zeros(0)
+        columns.append(between[(between >= low[f]) & (between < high[f])])
+    return BinEdges.of(columns, categories)
 
 
 def _bins_of(
