@@ -185,6 +185,10 @@ class BinnedData:
     def __len__(self) -> int:
         return self.shape[0]
 
+    def with_codes(self, by_feature: np.ndarray) -> BinnedData:
+        """The same data with other codes [F, N]."""
+        return replace(self, by_feature=by_feature)
+
     def take(self, rows: np.ndarray) -> BinnedData:
         """Some rows, in memory."""
         of_rows = {name: getattr(self, name) for name in OF_ROWS[1:]}
@@ -279,7 +283,7 @@ def binned_blocks(
         with progress.stage("binning"):
             codes = np.empty(shape, dtype) if folder is None else codes_in(folder, shape, dtype)
             passes.write_codes(source, reader, data.edges, ordered, codes, backend)
-        data = replace(data, by_feature=codes)
+        data = data.with_codes(codes)
         return finished(folder, data, place) if folder and place else data
 
 

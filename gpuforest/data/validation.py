@@ -442,7 +442,9 @@ def without_infinities(
         return infinite if bool(xp.any(infinite)) else None
 
     begins = range(0, X.shape[0], size)
-    blocks = parallel_map(infinities, begins, backend.n_threads if on_host else 1)
+    n_threads = backend.n_threads if on_host else 1
+    several = len(begins) > 1  # predicting a row takes no threads
+    blocks = parallel_map(infinities, begins, n_threads) if several else [infinities(0)]
     for begin, infinite in zip(begins, blocks, strict=True):
         if infinite is not None:
             row, column = (int(indices[0]) for indices in xp.nonzero(infinite))

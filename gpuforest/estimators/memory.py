@@ -209,13 +209,14 @@ def fitted_to_memory(
     backend: base.Backend,
 ) -> base.Backend:  # fmt: skip
     """The backend, changed so that the fit stays within the limit; a ValueError if it cannot."""
-    (n_rows, n_features), limit = rows.X.shape, arguments.byte_count(settings.memory_limit)
+    (n_rows, n_features), limit = rows.X.shape, settings.memory_limit
     n_trees = max(settings.n_trees, settings.trial_trees)
     if limit is None and n_rows * (n_features + n_trees * coding.n_channels) <= SMALL:
         return backend
     fit = fit_of(settings, rows.X, sampling, rules, coding, rows.categories)
-    if limit is not None:
-        return within(fit, backend, limit)
+    n_bytes = arguments.byte_count(limit)
+    if n_bytes is not None:
+        return within(fit, backend, n_bytes)
     warn_of_little(backend, fit.estimate, FOREST_SIZE)
     return backend
 

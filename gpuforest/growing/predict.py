@@ -5,7 +5,7 @@ The results are where X is: on the host, or on the backend's device.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -23,32 +23,17 @@ MEDIANS_AT_ONCE = 2**20  # predictions of single trees in memory at once: some 5
 def predict(forest: Forest, X: Array, backend: Backend) -> Array:
     """The forest's predictions f64[N, n_values] of a real array X [N, F] of any layout."""
     xp, T, K = backend.xp, forest.n_trees, forest.values.shape[1]
-
-    def of_block(codes: Array) -> Array:
-        if forest.combine == "median":
-            return medians(forest, codes, backend)
-        total = xp.zeros((codes.shape[0], K), dtype=xp.float64)
-        if forest.baseline is not None:
-            total = total + backend.asarray(forest.baseline)
-        return forest.combined(backend.accumulate(forest, codes, range(T), None, total))
-
-    return _by_blocks(forest, X, backend, (K, dtypes.VALUE), of_block)
-
-
-def _by_blocks(
-    forest: Forest,
-    X: Array,
-    backend: Backend,
-    kind: tuple[int, Any],
-    of_block: Callable[..., Array],
-) -> Array:
-    """What `of_block` makes of the codes of X, where X is: an array [N, width] of kind (width,
-    dtype)."""
     is_on_host = on_host(X)
-    out = (np if is_on_host else backend.xp).empty((X.shape[0], kind[0]), dtype=kind[1])
+    out = (np if is_on_host else xp).empty((X.shape[0], K), dtype=dtypes.VALUE)
     for begin, end, codes in encode_blocks(X, forest.edges, backend):
-        found = of_block(codes)
-        out[begin:end, ...] = backend.asnumpy(found) if is_on_host else found
+        if forest.combine == "median":
+            values = medians(forest, codes, backend)
+        else:
+            total = xp.zeros((codes.shape[0], K), dtype=xp.float64)
+            if forest.baseline is not None:
+                total = total + backend.asarray(forest.baseline)
+            values = forest.combined(backend.accumulate(forest, codes, range(T), None, total))
+        out[begin:end, ...] = backend.asnumpy(values) if is_on_host else values
         progress.report(end, X.shape[0])
     return out
 
@@ -128,5 +113,10 @@ def _several_labels(forest: Forest, means: Array, backend: Backend) -> np.ndarra
 
 def apply(forest: Forest, X: Array, backend: Backend) -> Array:
     """The number, within its tree, of the leaf that each row reaches in each tree: i64[N, T]."""
-    kind = forest.n_trees, np.int64
-    return _by_blocks(forest, X, backend, kind, lambda codes: backend.apply(forest, codes))
+    shape, is_on_host = (X.shape[0], forest.n_trees), on_host(X)
+    out = (np if is_on_host else backend.xp).empty(shape, dtype=np.int64)
+    for begin, end, codes in encode_blocks(X, forest.edges, backend):
+        leaves = backend.apply(forest, codes)
+        out[begin:end, ...] = backend.asnumpy(leaves) if is_on_host else leaves
+        progress.report(end, X.shape[0])
+    return out

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -108,7 +107,7 @@ def encoded(block: Block, reader: Reader, edges: BinEdges, ordered: Ordered) -> 
 
 def gathered(data: BinnedData, parts: list[np.ndarray]) -> BinnedData:
     """The data with the codes of all partitions."""
-    return replace(data, by_feature=np.concatenate(parts, axis=1))
+    return data.with_codes(np.concatenate(parts, axis=1))
 
 
 def grown_share(data: BinnedData, estimator: Any, begin: int, end: int) -> forest.Forest:

@@ -200,7 +200,7 @@ def grow_of_rows(
 def without_codes(data: BinnedData, like: np.ndarray) -> BinnedData:
     """Data whose codes have a shape but no memory: the fit of grown trees reads the shape only."""
     none = np.broadcast_to(np.zeros((), like.dtype), (len(like), len(data.y)))
-    return replace(data, by_feature=none)
+    return data.with_codes(none)
 
 
 def fit_rows(
