@@ -8,8 +8,7 @@ from sweeps import swept
 
 from gpuforest import HistGradientBoostingClassifier, HistGradientBoostingRegressor, estimate_memory
 from gpuforest.backends import boosters, numpy
-from gpuforest.estimators.memory import expected_boosting
-from gpuforest.growing.boosting_memory import within
+from gpuforest.estimators.memory import expected_boosting, within
 
 rng = np.random.default_rng(0)
 
