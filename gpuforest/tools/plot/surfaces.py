@@ -166,40 +166,33 @@ def plot_steps(
     index, values = columns.numbers(feature)
     ends = edges(estimator.forest_, index, values)
     table = columns.table({index: middles(ends)})
-    lines, first = _first(columns.model, table, n_trees)
+    lines, first, whole = _first(columns.model, table, n_trees)
     with style.drawing(ax) as ax:
         if y is not None:
             y = np.asarray(to_host(y)).ravel()
             ax.plot(values, y, "o", ms=4, mfc="none", mec=style.FAINT, label="data")
-        for i, predicted in enumerate(lines):
-            line: Any = {"ls": "--", "lw": 0.9, "color": style.PALETTE[1]}
-            _add_steps(ax, ends, predicted, **line, label=None if i else first)
-        line = {"lw": 1.8, "color": style.PALETTE[0], "label": _whole(estimator)}
-        _add_steps(ax, ends, columns.model.predict(table), **line)
+        steps: Any = {"drawstyle": "steps-post", "ls": "--", "lw": 0.9, "color": style.PALETTE[1]}
+        for i, stage in enumerate(lines):  # stage[i] between ends[i] and ends[i + 1]
+            ax.plot(ends, np.append(stage, stage[-1]), label=None if i else first, **steps)
+        predicted = columns.model.predict(table)
+        steps |= {"ls": "-", "lw": 1.8, "color": style.PALETTE[0], "label": whole}
+        ax.plot(ends, np.append(predicted, predicted[-1]), **steps)
         ax.set(xlabel=_label(columns, index, 1), ylabel="prediction", xlim=ends[[0, -1]])
         ax.legend()
     return ax
 
 
-def _first(estimator: Any, table: Any, n: int) -> tuple[list[np.ndarray], str]:
-    """Predictions of the first trees, or after the first rounds of boosting, and their name."""
-    if estimator.forest_.baseline is not None:
-        lines, what = [*islice(estimator.staged_predict(table), n)], "round"
+def _first(model: Any, table: Any, n: int) -> tuple[list[np.ndarray], str, str]:
+    """Predictions of the first trees, or after the first rounds of boosting; what they are called,
+    and what all trees together are."""
+    if (forest := model.forest_).baseline is not None:
+        lines, what = [*islice(model.staged_predict(table), n)], "round"
+        begin, whole = "after its first", f"{model.n_iter_} rounds"
     else:
-        lines = [tree.predict(table) for tree in list(getattr(estimator, "estimators_", []))[:n]]
-        what = "tree"
-    name = what if len(lines) == 1 else f"{len(lines)} {what}s"
-    return lines, f"{'after ' * (what == 'round')}its first {name}"
-
-
-def _whole(estimator: Any) -> str:
-    """What all trees of an estimator of numbers are."""
-    forest = estimator.forest_
-    if forest.baseline is not None:
-        return f"{estimator.n_iter_} rounds"
-    if not hasattr(estimator, "estimators_"):
-        return "tree"
-    return f"{forest.combine} of {forest.n_trees} trees"
+        trees, what, begin = list(getattr(model, "estimators_", [])), "tree", "its first"
+        lines = [tree.predict(table) for tree in trees[:n]]
+        whole = f"{forest.combine} of {forest.n_trees} trees" if trees else "tree"
+    return lines, f"{begin} {what if len(lines) == 1 else f'{len(lines)} {what}s'}", whole
 
 
 def _read(estimator: Any, X: Any, feature_names: Sequence[str] | None) -> Columns:
@@ -222,13 +215,8 @@ def _label(columns: Columns, feature: int, n_drawn: int) -> str:
     return name if len(columns.names) == n_drawn else f"{name}\n(other features held)"
 
 
-def _add_steps(ax: Axes, ends: np.ndarray, values: np.ndarray, **how: Any) -> None:
-    """values[i] between ends[i] and ends[i + 1]"""
-    ax.plot(ends, np.append(values, values[-1]), drawstyle="steps-post", **how)
-
-
 def _shade_classes(ax: Axes, ends: Pair, shares: np.ndarray) -> None:
-    """Cells in the style.colours of their classes, the deeper the larger the lead, and borders."""
+    """Cells in the colours of their classes, the deeper the larger the lead, and borders."""
     full, shape = np.array(style.colours(shares.shape[1])), (len(ends[1]) - 1, len(ends[0]) - 1)
     best = shares.argmax(axis=1)
     second, first = np.sort(np.pad(shares, [(0, 0), (1, 0)]), axis=1)[:, -2:].T

@@ -66,10 +66,8 @@ def plot_tree(
     )  # fmt: skip
     fills = dict.fromkeys(picture.nodes, "white")
     if filled:
-        n_colours = picture.n_classes[0] if picture.is_classes else 1
-        fills = graphviz.node_colours(
-            picture.nodes, picture.is_classes, style.colours(n_colours, style.PALE)
-        )
+        colours = style.colours(picture.n_classes[0] if picture.is_classes else 1, style.PALE)
+        fills = graphviz.node_colours(picture.nodes, picture.is_classes, colours)
     shown = {n: _brief(node) for n, node in picture.drawn().items()}
     if ax is None:  # before texts are measured, which takes a while
         most = max(Counter(node.depth for node in shown.values()).values())
@@ -88,13 +86,11 @@ def _brief(node: walker.Node) -> walker.Node:
 def _box(node: walker.Node, nodes: dict[int, walker.Node], picture: graphviz.Drawing) -> Box:
     label = ""
     if node.parent is not None:
-        ways = nodes[node.parent].branches
-        index = nodes[node.parent].children.index(node.number)
-        if len(ways) == 2:
-            label = ("yes", "no")[index]
-        else:  # the condition without the feature's name, which the parent's box shows
-            text = ways[index].words(picture.number).removeprefix(f"{one_line(ways[index].name)} ")
-            label = text.removeprefix("is ").removeprefix("in ")
+        ways, index = nodes[node.parent].branches, nodes[node.parent].children.index(node.number)
+        # the condition without the feature's name, which the parent's box shows
+        text = ways[index].words(picture.number).removeprefix(f"{one_line(ways[index].name)} ")
+        label = text.removeprefix("is ").removeprefix("in ")
+        label = ("yes", "no")[index] if len(ways) == 2 else label
     return Box("\n".join(map(_wrapped, picture.lines(node))), _wrapped(label))
 
 

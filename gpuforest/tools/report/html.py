@@ -81,10 +81,9 @@ def figure(value: float) -> str:
     """A number with four digits that say something."""
     if not np.isfinite(value):
         return "–"
-    if value == 0 or 1e-4 <= abs(value) < 1e7:
-        digits = max(0, 4 - (int(np.floor(np.log10(abs(value)))) + 1)) if value else 0
-        return f"{value:,.{min(digits, 6)}f}"
-    return f"{value:.3e}"
+    if value == 0 or 1000 <= abs(value) < 1e7:
+        return f"{value:,.0f}"
+    return f"{value:#.4g}".removesuffix(".")
 
 
 def scored(value: float) -> str:

@@ -42,20 +42,11 @@ NOTHING_ALONE = (
 )
 
 
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")  # of huge targets
 def write_report(estimator: Any, X: Any, y: Any, path: str | os.PathLike[str] | None) -> str | None:
-    """The report as text, or, where there is a path, as a file."""
-    local = getattr(estimator, "to_local", None)  # of an estimator that was trained on a cluster
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # of huge targets
-        text = report_html(estimator if local is None else local(), X, y)
-    if path is None:
-        return text
-    with replaced(Path(path)) as file:
-        file.write_text(text, "utf-8", newline="\n")
-    return None
-
-
-def report_html(estimator: Any, X: Any, y: Any) -> str:
-    """The report of a fitted estimator, and of rows, as HTML; errors as of `Results`."""
+    """The report as HTML, or, where there is a path, as a file; errors as of `Results`."""
+    if hasattr(estimator, "to_local"):  # it was trained on a cluster
+        estimator = estimator.to_local()
     results = Results(estimator, X, y)
     findings = checks(results)
     nothing = NOTHING if results.rows is not None else NOTHING_ALONE
@@ -92,7 +83,12 @@ def report_html(estimator: Any, X: Any, y: Any) -> str:
         h("main", *(h("section", h("h2", word), *shown, id=key) for key, word, shown in parts)),
         h("footer", h("p", by)),
     )
-    return "<!DOCTYPE html>\n" + h("html", head, body, lang="en") + "\n"
+    text = "<!DOCTYPE html>\n" + h("html", head, body, lang="en") + "\n"
+    if path is None:
+        return text
+    with replaced(Path(path)) as file:
+        file.write_text(text, "utf-8", newline="\n")
+    return None
 
 
 def _tiles(results: Results) -> list[Html]:
@@ -226,8 +222,8 @@ def checks(results: Results) -> list[Html]:
     return [h("li", h("b", title), " ", *text) for title, *text in findings]
 
 
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def check_lines(estimator: Any, X: Any, y: Any) -> list[str]:
     """What the checks of a report find, as lines of text."""
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # of huge targets
-        found = checks(Results(estimator, X, y))
+    found = checks(Results(estimator, X, y))
     return [unescape(re.sub("<[^>]*>", "", line)) for line in found]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from html import escape
 from io import StringIO
 from typing import Any
@@ -33,6 +34,7 @@ BRIER_TIMES = 50
 SIZES, KAPLAN_MEIER = "target - prediction", "survival (Kaplan-Meier)"
 Curve = tuple[Any, np.ndarray, np.ndarray]  # a class, whether rows are of it, its probabilities
 UNIT = (0.0, 1.0)
+DIAGONAL = UNIT, UNIT
 RULE = "#d5dbe1"
 # colours that the page's style sheet replaces, in dark mode too
 VARIABLES = {style.INK: "var(--ink)", style.FAINT: "var(--soft)", RULE: "var(--rule)"}
@@ -83,7 +85,7 @@ CAPTIONS = {
 
 
 def picture(
-    title: str, text: str, draw: Callable[[Axes], Any], end: str = "", heading: Any = None
+    title: str, text: str, draw: Callable[..., Any], end: str = "", heading: Any = None
 ) -> Html:
     """A figure of the page, with a text for blind readers. The heading, which stands above, is the
     title unless it is given; below stands the title's caption with an end of its own."""
@@ -97,7 +99,7 @@ def picture(
         warnings.filterwarnings("ignore", "Glyph .* missing")
         drawing = Figure(SIZE, layout="constrained")
         ax = drawing.subplots()
-        draw(ax)
+        draw(ax=ax)
         if legend := ax.get_legend():  # which would hide a part of so small a picture
             legend.remove()
         if n := len(ax.get_legend_handles_labels()[1]):
@@ -128,16 +130,16 @@ def compared(
     curves: list[Any],
     labels: tuple[str, str],
     looks: Sequence[str] = style.LINES,
-    diagonal: tuple[float, float] | None = None,
+    dashed: tuple[Any, Any] | None = None,
     end: str = "",
     **limits: Any,
 ) -> Html:
     """A picture of curves (name, x, y) or, where both ends of an interval of y are known, (name, x,
-    y, low, high); and of a diagonal, on which y is x, from one end to the other."""
+    y, low, high); and of a dashed line, x and y."""
 
     def draw(ax: Axes) -> None:
-        if diagonal is not None:
-            ax.plot(diagonal, diagonal, **DASHED)
+        if dashed is not None:
+            ax.plot(*dashed, **DASHED)
         for _, x, _, *ends in curves:
             if ends:
                 ax.vlines(x, *ends, color=style.INK, lw=1)
@@ -188,9 +190,9 @@ def curve_pictures(curves: list[Curve]) -> list[Html]:
     rates, said = ("false positive rate", "true positive rate"), ("recall", "precision")
     means, title = ("predicted probability", "share of the class"), "Precision and recall"
     return [
-        compared("ROC curve", roc, rates, diagonal=UNIT, xlim=UNIT),
+        compared("ROC curve", roc, rates, dashed=DIAGONAL, xlim=UNIT),
         compared(title, precisions, said, end=f"{base}.", xlim=UNIT, ylim=wide),
-        compared("Calibration", calibrations, means, style.JOINED, UNIT, xlim=wide),
+        compared("Calibration", calibrations, means, style.JOINED, DIAGONAL, xlim=wide),
     ]
 
 
@@ -291,18 +293,16 @@ def survival_pictures(model: Any, table: Any, y: np.ndarray, known: np.ndarray) 
     quarters = np.quantile(time[event], [0.25, 0.5, 0.75]) if event.any() else np.zeros(0)
     target = np.rec.fromarrays([y[:, 1].astype(int), time], dtype=[("event", int), ("time", float)])
 
-    def curves(ax: Axes) -> None:
-        plot_survival(model, table, target, min(3, n), ax=ax)
-
     calibrated = []
     for t, p in zip(quarters, at_times(grid, said, quarters).T, strict=True):
         parts = np.array_split(np.argsort(p, kind="stable"), max(1, min(5, n // 20)))
         seen = [at_times(*kaplan_meier(event[part], time[part]), t) for part in parts]
         calibrated.append((f"time {figure(t)}", [p[part].mean() for part in parts], seen))
-    by_groups, axes = "Survival by groups of risk", ("mean predicted survival", KAPLAN_MEIER)
+    by_groups = partial(plot_survival, model, table, target, min(3, n))
+    axes = ("mean predicted survival", KAPLAN_MEIER)
     return [
-        picture(by_groups, f"{n:,} rows", curves),
-        compared("Calibration of survival", calibrated, axes, style.MARKS, UNIT),
+        picture("Survival by groups of risk", f"{n:,} rows", by_groups),
+        compared("Calibration of survival", calibrated, axes, style.MARKS, DIAGONAL),
         compared("Brier score over time", briers, ("time", "Brier score"), ylim=(0, None)),
     ]
 
@@ -326,17 +326,14 @@ def residual_pictures(y: np.ndarray, predicted: np.ndarray) -> list[Html]:
     ends = float(min(mean.min(), low.min())), float(max(mean.max(), high.max()))
     q5, q25, q75, q95 = map(figure, np.quantile(residuals, [0.05, 0.25, 0.75, 0.95]))
 
-    def scatter(ax: Axes) -> None:
-        look: dict[str, Any] = {"ms": 2.5, "mew": 0, "alpha": 0.55}
-        ax.plot(predicted[rows], residuals[rows], "o", color=style.PALETTE[0], **look)
-        ax.axhline(0.0, **DASHED)
-        ax.set(xlabel="prediction", ylabel=SIZES)
-
-    middle, means = f"half of all residuals lie between {q25} and {q75}", "mean prediction"
+    half = f"half of all residuals lie between {q25} and {q75}"
+    points = [(half, predicted[rows], residuals[rows])]
     groups = [(f"{len(mean)} groups of rows", mean, truth, low, high)]
-    shown, title = f"{len(rows):,} of {n:,}.", "Means of predictions and targets"
+    level, shown = ([predicted.min(), predicted.max()], [0.0, 0.0]), f"{len(rows):,} of {n:,}."
+    means, title = ("mean prediction", "mean target"), "Means of predictions and targets"
+    labels = ("prediction", SIZES)
     return [
-        picture("Residuals against predictions", middle, scatter, shown),
+        compared("Residuals against predictions", points, labels, ".", level, shown),
         histogram_picture("Sizes of residuals", residuals, (SIZES, "rows"), f"{q5} and {q95}."),
-        compared(title, groups, (means, "mean target"), style.MARKS, ends),
+        compared(title, groups, means, style.MARKS, (ends, ends)),
     ]

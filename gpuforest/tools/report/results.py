@@ -63,17 +63,18 @@ class Results:
     def oob(self) -> Score | None:
         """The out-of-bag score; with an interval where it is a share of known rows."""
         facts = self.model.facts
-        value = finite(facts.get("oob_score_"))
-        if value is None or callable(self.model.parameters.get("oob_score")):
-            return None if value is None else Score("out-of-bag score", value)
-        name = f"out-of-bag {score_name(self.estimator)}"
-        n = facts.get("_training_", {}).get("rows")
+        value, n = finite(facts.get("oob_score_")), facts.get("_training_", {}).get("rows")
+        if value is None:
+            return None
+        if callable(self.model.parameters.get("oob_score")):
+            return Score("out-of-bag score", value)
         means = facts.get("oob_decision_function_")
         if means is not None:  # rows that every tree drew have no prediction
             n = int((~np.isnan(means.reshape(len(means), -1)[:, 0])).sum())
-        if self.task != "classification" or not n:
-            return Score(name, value)
-        return Score(name, value, *wilson(round(value * n), n), "Wilson")
+        ends: Any = ()
+        if self.task == "classification" and n:
+            ends = *wilson(round(value * n), n), "Wilson"
+        return Score(f"out-of-bag {score_name(self.estimator)}", value, *ends)
 
     @cached_property
     def pairs(self) -> list[tuple[Any, np.ndarray]]:
@@ -108,12 +109,11 @@ class Results:
         if len(self.outputs) < 2:
             return [score for scores in self.outputs for score in scores]
         if self.task == "regression":
-            mean = float(np.mean([scores[0].value for scores in self.outputs]))
-            return [Score("R², mean of the outputs", mean)]
-        right = [labels.codes == labels.predicted(proba) for labels, proba in self.pairs]
-        n_right, n = int(np.all(right, axis=0).sum()), len(right[0])
-        ends = wilson(n_right, n)
-        return [Score("accuracy, all outputs right", n_right / n, *ends, "Wilson")]
+            mean = np.mean([scores[0].value for scores in self.outputs])
+            return [Score("R², mean of the outputs", float(mean))]
+        right = np.all([of.codes == of.predicted(proba) for of, proba in self.pairs], axis=0)
+        ends = *wilson(right.sum(), len(right)), "Wilson"
+        return [Score("accuracy, all outputs right", float(right.mean()), *ends)]
 
     @cached_property
     def drift(self) -> np.ndarray | None:
@@ -123,17 +123,15 @@ class Results:
     @cached_property
     def ranked(self) -> np.ndarray:
         """The features that have an importance, in its order, i64[...]."""
-        if self.importances is None:
-            return np.zeros(0, np.int64)
-        order = np.argsort(-self.importances, kind="stable")
-        return np.asarray(order[self.importances[order] > 0])
+        importances = np.zeros(0) if self.importances is None else self.importances
+        order = np.argsort(-importances, kind="stable")
+        return np.asarray(order[importances[order] > 0])
 
     @cached_property
     def permuted(self) -> tuple[np.ndarray, np.ndarray, float, int] | None:
         """See `permuted`."""
-        if self.judged is None:
-            return None
-        return permuted(self.judged, self.ranked[:PERMUTED_FEATURES])
+        features = self.ranked[:PERMUTED_FEATURES]
+        return None if self.judged is None else permuted(self.judged, features)
 
 
 def score_of(rows: Rows, predicted: Any) -> float:
@@ -159,13 +157,11 @@ def alone(rows: Rows) -> tuple[np.ndarray, float] | None:
     forest, F = rows.estimator.forest_, rows.estimator.n_features_in_
     if rows.n < FEWEST_ALONE or rows.estimator.n_outputs_ > 1 or is_survival(rows.estimator):
         return None
-    is_class, y = rows.labels is not None, np.zeros(0)
-    if rows.labels is not None:
-        y = rows.labels[0].codes
-    elif rows.numbers is not None:
-        y = rows.numbers[:, 0] / (np.abs(rows.numbers).max() or 1.0)
-        if y.min() == y.max():
-            return None
+    is_class = rows.labels is not None
+    y = rows.labels[0].codes if rows.labels is not None else np.asarray(rows.numbers)[:, 0]
+    y = y if is_class else y / (np.abs(y).max() or 1.0)
+    if not is_class and y.min() == y.max():
+        return None
     codes = bin_matrix(rows.table, forest.edges, NumpyBackend()).codes[:, :F].astype(np.int64)
     half, scores, predicted = np.arange(rows.n) % 2 == 0, np.zeros(F), np.zeros_like(y)
     for f, column in enumerate(codes.T):
@@ -188,13 +184,11 @@ def _by_bin(
         counts = np.zeros((len(filled), y.max() + 1))
         np.add.at(counts, (at, y), 1)
         of_bin, of_all = counts.argmax(axis=1), counts.sum(axis=0).argmax()
-    if is_category:
-        found = of_bin[np.searchsorted(filled[:-1], asked)]
-        return np.asarray(np.where(np.isin(asked, filled), found, of_all))
-    if not is_class:
+    if not is_class and not is_category:
         return np.asarray(np.interp(asked, filled, of_bin))
-    nearest = np.rint(np.interp(asked, filled, np.arange(len(filled))))
-    return np.asarray(of_bin[nearest.astype(np.int64)])
+    nearest = np.rint(np.interp(asked, filled, np.arange(len(filled)))).astype(np.int64)
+    is_known = np.isin(asked, filled) if is_category else True
+    return np.asarray(np.where(is_known, of_bin[nearest], of_all))
 
 
 def permuted(rows: Rows, features: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, int] | None:

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from scipy.stats import binomtest
 
 from gpuforest.common import hashing
 from gpuforest.explain.survival import concordance_of
 from gpuforest.tools.plot.survival import at_times, kaplan_meier
 from gpuforest.tools.report.rows import SEED, Labels
 
-Z = 1.959963984540054  # of the normal distribution, 95 % within
 MOST_DRAWS, FEWEST, MOST = 10_000_000, 50, 500  # draws in all, and samples of a bootstrap
 DRAWS_OF_PAIRS = 2_000_000  # of concordances, which take longer
 MOST_RANKED = 10  # classes up to which the ROC AUC is computed
 LESS = frozenset(("log loss", "Brier score", "mean absolute error", "root mean squared error"))
-Statistic = Callable[[np.ndarray], float]  # of weights f64[N] of the rows
+Statistic = Callable[..., float]  # of the argument `weights` f64[N] of the rows
 
 
 @dataclass(frozen=True)
@@ -41,15 +41,8 @@ def wilson(right: float, n: float) -> tuple[float, float]:
     """The interval of the share right / n, where n rows were counted (Wilson 1927)."""
     if n <= 0:
         return 0.0, 1.0
-    share, extra = right / n, Z * Z / n
-    middle = (share + extra / 2) / (1 + extra)
-    half = Z * np.sqrt(share * (1 - share) / n + extra / (4 * n)) / (1 + extra)
-    return max(0.0, float(middle - half)), min(1.0, float(middle + half))
-
-
-def mean(values: np.ndarray, weights: np.ndarray) -> float:
-    """The mean of values f64[N] of rows of these weights."""
-    return float(np.sum(values * weights) / weights.sum())  # BLAS would add in an order of its own
+    low, high = binomtest(int(right), int(n)).proportion_ci(method="wilson")
+    return float(low), float(high)
 
 
 def n_samples(n: int, draws: int = MOST_DRAWS) -> int:
@@ -70,9 +63,12 @@ def bootstrapped(statistics: dict[str, Statistic], n: int, draws: int = MOST_DRA
     """Scores of n rows, each with the middle 95 % of what samples of the rows give."""
     drawn, scores = [], []
     if n > 1:
-        drawn = [[of(w) for of in statistics.values()] for w in samples(n, draws)]
+        drawn = [[of(weights=w) for of in statistics.values()] for w in samples(n, draws)]
     for i, (name, statistic) in enumerate(statistics.items()):
-        value, finite = statistic(np.ones(n)), [row[i] for row in drawn if np.isfinite(row[i])]
+        value, finite = (
+            statistic(weights=np.ones(n)),
+            [row[i] for row in drawn if np.isfinite(row[i])],
+        )
         if finite and np.isfinite(value):
             low, high = np.percentile(finite, [2.5, 97.5]).tolist()
             scores.append(Score(name, value, low, high, "bootstrap"))
@@ -107,9 +103,9 @@ def _class_statistics(labels: Labels, proba: np.ndarray, right: np.ndarray) -> d
         of_truth = proba[np.arange(len(y)), np.argsort(labels.known)[y]]
         least = np.finfo(proba.dtype).eps  # as scikit-learn's log_loss
         losses = -np.log(np.clip(of_truth, least, 1 - least))
-        statistics["log loss"] = partial(mean, losses)
+        statistics["log loss"] = partial(np.average, losses)
         squares = (proba**2).sum(axis=1) - 2 * of_truth + 1
-        statistics["Brier score"] = partial(mean, squares / (2 if C == 2 else 1))
+        statistics["Brier score"] = partial(np.average, squares / (2 if C == 2 else 1))
     return statistics
 
 
@@ -184,12 +180,12 @@ def number_scores(y: np.ndarray, predicted: np.ndarray) -> list[Score]:
 
 def _mean_error(errors: np.ndarray, unit: float, power: int, weights: np.ndarray) -> float:
     """The mean of errors in units, or the root of the mean of their squares."""
-    return float(unit * mean(errors**power, weights) ** (1 / power))
+    return float(unit * np.average(errors**power, weights=weights) ** (1 / power))
 
 
 def r_squared(y: np.ndarray, predicted: np.ndarray, weights: np.ndarray | None = None) -> float:
     """R² of predictions f64[N] of rows of these weights; NaN where the targets do not vary."""
     unit = float(np.abs(y).max()) or 1.0
     y, predicted, w = y / unit, predicted / unit, np.ones(len(y)) if weights is None else weights
-    spread = np.sum(w * (y - mean(y, w)) ** 2)
+    spread = np.sum(w * (y - np.average(y, weights=w)) ** 2)
     return float(1 - np.sum(w * (y - predicted) ** 2) / spread) if spread > 0 else np.nan

@@ -38,10 +38,8 @@ CUT = ", cut where it leaves the column: the number beside it is whole"
 def model_parts(results: Results) -> list[Html]:
     """What was trained, on what, and how."""
     estimator, model = results.estimator, results.model
-    settings = facts.changed_settings(estimator).items()
-    rows = [
-        (h("code", key), h("code", html.shortened(repr(value), 300))) for key, value in settings
-    ]
+    settings = {key: repr(value) for key, value in facts.changed_settings(estimator).items()}
+    rows = [(h("code", key), h("code", html.shortened(of, 300))) for key, of in settings.items()]
     shown = table(["parameter", "value"], rows)
     return [
         table([], [*_training_facts(estimator, model), *_forest_facts(estimator)], look="facts"),
@@ -102,16 +100,16 @@ def _memory(estimator: Any, rows: int | None) -> str | None:
 
 
 def _forest_facts(estimator: Any) -> list[tuple[Any, Any]]:
-    forest = estimator.forest_
-    rounds = facts.rounds_facts(estimator) if forest.baseline is not None else None
-    boosted = [] if rounds is None else facts.rounds_rows(rounds)
+    """The sizes of a forest, its rounds, and how to know it again."""
+    forest, boosted = estimator.forest_, list[tuple[str, str]]()
+    if forest.baseline is not None:
+        boosted = facts.rounds_rows(facts.rounds_facts(estimator))
     libraries = {"NumPy": np.__version__, "scikit-learn": version("scikit-learn")}
     versions = {"gpuforest": version("gpuforest"), "Python": platform.python_version(), **libraries}
-    size = facts.n_bytes(forest)
-    leaves = int(is_leaf(forest.nodes).sum())
+    size, leaves = facts.n_bytes(forest), int(is_leaf(forest.nodes).sum())
     return [
         ("trees", f"{forest.n_trees:,}, with {forest.n_nodes:,} nodes and {leaves:,} leaves"),
-        *[(key, html.shortened(value, 200)) for key, value in boosted],
+        *((key, html.shortened(value, 200)) for key, value in boosted),
         ("size in memory", f"{size / 1e6:,.1f} MB" if size > 1e6 else f"{size:,} bytes"),
         ("SHA-256 of the forest", h("code", facts.forest_digest(forest))),
         ("this report is by", ", ".join(f"{key} {value}" for key, value in versions.items())),
@@ -150,10 +148,10 @@ def importance_parts(results: Results) -> list[Html]:
     mean[features], std[features] = falls.mean(axis=1), falls.std(axis=1)
     parts += [h("p", text), _bars(names, features, mean, std)]
     if more > 0:
-        n = computed.PERMUTED_FEATURES
-        parts.append(
-            h("p", f"The {n} features of most impurity importance were permuted.", class_="note")
+        text = (
+            f"The {computed.PERMUTED_FEATURES} features of most impurity importance were permuted."
         )
+        parts.append(h("p", text, class_="note"))
     return parts
 
 
@@ -362,8 +360,8 @@ def curve_parts(results: Results) -> list[Html]:
     [(label, truth, probability)], lines = curves, []
     for threshold in np.arange(1, 10) / 10:
         taken = probability >= threshold
-        found, n = int(np.sum(taken & truth)), int(taken.sum())
-        scores = found / truth.sum(), found / n if n else np.nan, 2 * found / (n + truth.sum())
+        found, n = np.sum(taken & truth), taken.sum()
+        scores = found / truth.sum(), found / n, 2 * found / (n + truth.sum())
         lines.append([f"{threshold:.1f}", f"{n:,}", *map(scored, scores)])
     header = ["rows are taken from the probability", "rows taken", "recall", "precision", "F1"]
     title = h("h3", "Thresholds of the probability of ", name(label, 40))
@@ -398,15 +396,12 @@ def confusion_parts(results: Results) -> list[Html]:
 def _class_table(names: np.ndarray, counts: np.ndarray) -> Html:
     """Precision and recall of each class."""
     total, taken, right = counts.sum(axis=1), counts.sum(axis=0), counts.diagonal()
+    recall, precision, f1 = right / total, right / taken, 2 * right / (total + taken)
     order, rows = np.argsort(-total, kind="stable")[:MOST_CLASSES], []
     for k in order:
-        recall, precision = "–", scored(right[k] / taken[k]) if taken[k] else "–"
-        if total[k]:
-            low, high = wilson(int(right[k]), int(total[k]))
-            ends = h("small", f"{low:.3f} to {high:.3f}")
-            recall = joined([scored(right[k] / total[k]), ends])
-        f1 = scored(2 * right[k] / max(total[k] + taken[k], 1))
-        rows.append([name(names[k]), f"{total[k]:,}", recall, precision, f1])
+        ends = "{:.3f} to {:.3f}".format(*wilson(right[k], total[k])) if total[k] else None
+        found = joined([scored(recall[k]), h("small", ends)])
+        rows.append([name(names[k]), f"{total[k]:,}", found, scored(precision[k]), scored(f1[k])])
     header = ["class", "rows", "recall", "precision", "F1"]
     title = h("h3", "Each class")
     text = (

@@ -74,8 +74,8 @@ def test_the_error_out_of_bag_is_that_of_the_order():
     assert ax.lines[0].get_ydata()[-1] == 1 - forest.oob_score_
 
 
-def test_an_axis_that_is_passed_and_one_group(forest):
-    _, given = pyplot.subplots()
+def test_one_group(forest):
+    given = pyplot.subplots()[1]
     assert plot_survival(forest, X, Y, 1, ax=given) is given
     texts = [text.get_text() for text in given.get_legend().get_texts()]
     assert texts == ["all: 60 rows", "rows (Kaplan-Meier)", "the forest's mean"]
