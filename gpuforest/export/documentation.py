@@ -8,7 +8,6 @@ from inspect import cleandoc
 from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
-ROWS = "array-like or frame of shape (n_samples, n_features)"
 # by the name of the parameter, or by the names of the function and the parameter
 PARAMETERS = {
     "estimator": "fitted estimator of gpuforest",
@@ -47,9 +46,7 @@ PARAMETERS = {
     "importances": "fitted estimator of gpuforest, for its `feature_importances_`; or what\n"
     "    `oob_permutation_importance`, `oob_impurity_importance` or scikit-learn's\n"
     "    `permutation_importance` found",
-    "X": ROWS,
-    "plot_boundaries X": f"{ROWS}, whose range is drawn",
-    "plot_steps X": f"{ROWS}, whose range is drawn",
+    "X": "array-like or frame of shape (n_samples, n_features)",
     "plot_loss X": "as for `predict`, rows whose loss is drawn too; None: no rows\n"
     "    AdaBoost* keep no losses and need them: their loss is the share of wrong rows, or 1 - R².",
     "y": "array-like of shape (n_samples,), for points; None: no points",

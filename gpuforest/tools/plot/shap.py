@@ -54,11 +54,8 @@ class Explained(Columns):
         base = model.expected_value_ if background is None else model.expected_value(background)
         self.base = float(np.atleast_1d(base)[k or 0])
         self.what = _what(estimator, k, K)
-
-    @property
-    def adds(self) -> str:
-        """What SHAP values say, on one line if it is short."""
-        return f"what a feature adds to{chr(10) if len(self.what) > 16 else ' '}{self.what}"
+        # on one line if it is short
+        self.adds = f"what a feature adds to{chr(10) if len(self.what) > 16 else ' '}{self.what}"
 
     def strongest(self, top: int | None) -> tuple[np.ndarray, np.ndarray]:
         """The features of the largest mean sizes of values, and these."""

@@ -108,8 +108,8 @@ def plot_boundaries(
     feature_names: Sequence[str] | None = None, class_names: Sequence[Any] | None = None,
     legend: bool = True, ax: Axes | None = None,
 ) -> Axes:  # fmt: skip
-    """Draw what an estimator predicts over two features: the deeper a colour, the larger the lead
-    of its class.
+    """Draw what an estimator predicts over two features, in the range of X: the deeper a colour,
+    the larger the lead of its class.
 
     The boundaries are exact where a feature has less than 300 thresholds, as by default. All
     other features are held at the median of X, or at the most frequent category: fit to two
@@ -149,7 +149,7 @@ def plot_steps(
     estimator: Any, X: Any, y: Any = None, feature: int | str = 0, *, n_trees: int = 1,
     feature_names: Sequence[str] | None = None, ax: Axes | None = None,
 ) -> Axes:  # fmt: skip
-    """Draw what an estimator of numbers predicts along one feature: a step function.
+    """Draw what an estimator of numbers predicts along one feature, in the range of X: steps.
 
     The steps are exact where the feature has less than 300 thresholds, as by default. All other
     features are held at the median of X, or at the most frequent category.

@@ -230,7 +230,7 @@ def histogram_picture(
         edges = np.linspace(low - pad, high + pad, BINS + 1)
 
     def draw(ax: Axes) -> None:
-        ax.hist(values, edges.tolist(), color=style.PALETTE[0])
+        ax.hist(values, edges.tolist(), color=style.PALETTE[0], histtype="stepfilled")
         ax.set(xlabel=labels[0], ylabel=labels[1], xlim=edges[[0, -1]])
         ax.locator_params(axis="y", integer=True)
         if threshold is not None and edges[0] <= threshold <= edges[-1]:

@@ -79,18 +79,8 @@ def bootstrapped(statistics: dict[str, Statistic], n: int, draws: int = MOST_DRA
 
 def class_scores(labels: Labels, proba: np.ndarray) -> list[Score]:
     """Scores of probabilities f64[N, C], in the order of the model's classes."""
-    y, n, predicted = labels.codes, len(labels.codes), labels.predicted(proba)
-    right, most = int(np.count_nonzero(y == predicted)), int(np.bincount(y).max())
-    return [
-        Score("accuracy", right / n, *wilson(right, n), "Wilson"),
-        *bootstrapped(_class_statistics(labels, proba, y == predicted), n),
-        Score("accuracy of always the most frequent class", most / n),
-    ]
-
-
-def _class_statistics(labels: Labels, proba: np.ndarray, right: np.ndarray) -> dict[str, Statistic]:
-    """Scores as functions of the rows' weights."""
-    y, C = labels.codes, len(labels.known)
+    y, n, C = labels.codes, len(labels.codes), len(labels.known)
+    right = y == labels.predicted(proba)
     statistics: dict[str, Statistic] = {"balanced accuracy": partial(balanced, y, right)}
     if len(np.unique(y)) > 1 and 2 <= C <= MOST_RANKED:
         ranked = [
@@ -106,7 +96,11 @@ def _class_statistics(labels: Labels, proba: np.ndarray, right: np.ndarray) -> d
         statistics["log loss"] = partial(np.average, losses)
         squares = (proba**2).sum(axis=1) - 2 * of_truth + 1
         statistics["Brier score"] = partial(np.average, squares / (2 if C == 2 else 1))
-    return statistics
+    return [
+        Score("accuracy", float(right.mean()), *wilson(right.sum(), n), "Wilson"),
+        *bootstrapped(statistics, n),
+        Score("accuracy of always the most frequent class", float(np.bincount(y).max() / n)),
+    ]
 
 
 def balanced(y: np.ndarray, right: np.ndarray, weights: np.ndarray) -> float:

@@ -167,7 +167,6 @@ def _bars(
         bar = h("i", style=f"width:{92 * np.clip(value / most, 0, 1.08):.1f}%")
         line = h("b", style=f"left:{low:.1f}%;width:{high - low:.1f}%") if deviation else None
         said = f"{value:.4f}" + ("" if spread is None else f" ± {deviation:.4f}")
-        # the number stands beside its bar
         drawn = h("span", bar, line, class_="cellbar", aria_hidden="true")
         rows.append([name(names[f]), drawn, said])
     return table(header, rows, numbers=(2,), look="bars")
