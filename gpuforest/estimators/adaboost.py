@@ -1,7 +1,5 @@
 """AdaBoost: each tree is grown from rows that weigh more where the trees before it were wrong."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from inspect import signature

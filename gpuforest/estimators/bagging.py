@@ -1,8 +1,6 @@
 """Bagging (Breiman 1996) draws rows and features for each tree. scikit-learn bags all estimators
 that are not trees of this package."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import wraps
 from typing import Any, Self

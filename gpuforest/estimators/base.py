@@ -1,7 +1,5 @@
 """The base classes of estimators: they run the stages of a fit, keep their results and predict."""
 
-from __future__ import annotations
-
 import os
 import warnings
 from collections.abc import Callable, Sequence

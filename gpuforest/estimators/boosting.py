@@ -1,7 +1,5 @@
 """Histogram gradient boosting for classes and for numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cached_property, partial
 from itertools import islice

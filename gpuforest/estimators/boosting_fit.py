@@ -1,7 +1,5 @@
 """What a fit of boosting needs besides trees: constraints, limits, and the scores of its rounds."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from copy import copy

@@ -1,7 +1,5 @@
 """What a fit can be given, and what it cannot be given together: the one table of refusals."""
 
-from __future__ import annotations
-
 from collections.abc import Container, Mapping
 from itertools import compress
 from typing import Any, NamedTuple

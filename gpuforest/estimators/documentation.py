@@ -1,7 +1,5 @@
 """Docstrings of estimators and their methods, made from tables: each text stands here once."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from functools import cache

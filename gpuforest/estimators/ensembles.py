@@ -1,7 +1,5 @@
 """Ensembles: their trees, leaves, paths and out-of-bag predictions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property

@@ -1,8 +1,6 @@
 """What surrounds every fit: the model that it replaces, what it remembers, warm starts, and
 scikit-learn's callbacks (from 1.9 on)."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable, Iterator

@@ -4,8 +4,6 @@ Other estimators, and subclasses of the trees, are fitted by scikit-learn's clas
 Its model shares the attributes of the ensemble, and members of the ensemble give the model's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy

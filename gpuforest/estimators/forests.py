@@ -1,7 +1,5 @@
 """Random forests (Breiman 2001), and extremely randomized trees (Geurts, Ernst, Wehenkel 2006)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

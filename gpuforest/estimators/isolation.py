@@ -1,7 +1,5 @@
 """Isolation forests (Liu, Ting and Zhou 2008): rows that few random cuts isolate are anomalies."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,8 +1,6 @@
 """What estimators offer besides predictions: SHAP values and reports; proximities, importances out
 of bag, and how sure forests are."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from functools import partial

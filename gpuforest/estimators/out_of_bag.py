@@ -1,8 +1,6 @@
 """What rows out of bag tell a fit: how many trees grow, how many features their splits try and how
 many rows their leaves have; scores, predictions and importances; and the trees that judge."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from dataclasses import replace

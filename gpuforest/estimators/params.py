@@ -3,8 +3,6 @@
 `parameters` makes a class's constructor, its constraints and its docstring from the table.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections import ChainMap
 from collections.abc import Callable, Iterable

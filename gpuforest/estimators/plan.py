@@ -1,8 +1,7 @@
 """The plan of a fit: what its trees grow from, and how they are pruned and finished."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
@@ -41,7 +40,7 @@ class TrainingPlan:
     pool: np.ndarray | None = None
 
     @property
-    def evaluation(self) -> TrainingPlan:
+    def evaluation(self) -> Self:
         """The plan of the trees that judge rows: with blocks they grow from earlier blocks."""
         if self.blocks is None:
             return self
@@ -99,7 +98,7 @@ class TrainingPlan:
         """The numbers that out-of-bag errors may choose."""
         return self.training.rules.n_tried, self.training.rules.min_rows_leaf
 
-    def with_tuned(self, pair: Pair) -> TrainingPlan:
+    def with_tuned(self, pair: Pair) -> Self:
         """The same plan with other numbers."""
         training, (n_tried, leaf) = self.training, pair
         rules = replace(training.rules, n_tried=n_tried, min_rows_leaf=leaf)

@@ -1,7 +1,5 @@
 """The preparation of a fit: what users pass becomes rows, a target, bins and a plan of growth."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

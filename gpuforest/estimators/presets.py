@@ -1,7 +1,5 @@
 """Presets: parameters by a word, for users who will not search. docs/presets.md measures them."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar, Self
 
 Parameters = dict[str, Any]

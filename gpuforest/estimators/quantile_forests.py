@@ -1,7 +1,5 @@
 """Quantile regression forests (Meinshausen 2006): quantiles, ranks and proximities."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import replace
 from numbers import Integral, Real

@@ -6,8 +6,6 @@ scikit-learn's, and in that table: as soon as the tool, or that part of scikit-l
 imported. Nothing is imported for it.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from types import ModuleType
 from typing import Any

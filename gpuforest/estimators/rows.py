@@ -1,11 +1,9 @@
 """The checked rows of a fit: table, weights, groups, blocks of time, and target."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import compress
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -73,7 +71,7 @@ class Rows:
         known: Any = self.target.classes
         return None if known is None else known[0]
 
-    def take(self, rows: np.ndarray, backend: Backend) -> Rows:
+    def take(self, rows: np.ndarray, backend: Backend) -> Self:
         """Rows of these numbers; X may lie on the backend's device."""
         binned = isinstance(self.X, BinnedData)
         names, target = ("weight", "groups", "blocks"), self.target
@@ -84,7 +82,7 @@ class Rows:
         X = self.X.take(rows) if binned else take_rows(self.X, rows, backend)
         return replace(self, X=X, **taken)
 
-    def with_statistics(self, split: str, weights: np.ndarray | None, seed: int) -> Rows:
+    def with_statistics(self, split: str, weights: np.ndarray | None, seed: int) -> Self:
         """The rows whose categories are target statistics where `categorical_split` says so;
         weights : i32[N], or None."""
         if not self.categories:

@@ -1,10 +1,8 @@
 """Importances by the rows out of bag, and the selection of features by them (Boruta)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from scipy.stats import rankdata
@@ -246,7 +244,7 @@ class BorutaSelector(SelectorMixin, bases.MetaEstimatorMixin, bases.BaseEstimato
     max_iter: int
     random_state: Any
 
-    def fit(self, X: Any, y: Any = None) -> BorutaSelector:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Find the features that are related to the target.
 
         Raises

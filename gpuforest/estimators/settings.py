@@ -1,13 +1,11 @@
 """An estimator's parameters become what the engine takes: numbers, rules, bags and weights."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.class_weight import compute_class_weight
@@ -89,7 +87,7 @@ class Settings:
     trial_trees: int = 0
 
     @classmethod
-    def of(cls, params: Mapping[str, Any]) -> Settings:
+    def of(cls, params: Mapping[str, Any]) -> Self:
         """The parameters that the engine knows, with Python's numbers instead of
         NumPy's: kernels are compiled anew for another type, and np.uint8(255) + 1 is 0."""
         values: dict[str, Any] = {}
@@ -111,7 +109,7 @@ class Settings:
         """How the trees' predictions combine, see `Forest`."""
         return "votes" if self.voting == "hard" else "mean"
 
-    def for_rows(self, n_rows: int) -> Settings:
+    def for_rows(self, n_rows: int) -> Self:
         """The settings of trees that draw from n_rows rows: an isolation forest gets the number of
         rows of a tree, which is as deep as a balanced one."""
         if self.even_bins is None:

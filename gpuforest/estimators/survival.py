@@ -1,7 +1,5 @@
 """Survival forests: a row whose event has not come yet counts for as long as it is known."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cached_property
 from numbers import Integral

@@ -1,7 +1,5 @@
 """The task of an estimator: it checks the target, encodes it, and scores predictions out of bag."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass

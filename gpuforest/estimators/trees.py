@@ -1,7 +1,5 @@
 """Single decision trees, and how they are pruned."""
 
-from __future__ import annotations
-
 import warnings
 from functools import cached_property, partial
 from numbers import Integral
