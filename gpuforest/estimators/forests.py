@@ -111,14 +111,10 @@ class RandomTreesEmbedding(bases.TransformerMixin, ensembles.UnsupervisedForest)
         -------
         float64 csr_matrix (or array) of shape (n_samples, number of all leaves)
         """
-        leaves = to_host(self._walk(X, prediction.apply))
-        forest = self.forest_
-        leaf = is_leaf(forest.nodes)
-        column = np.cumsum(leaf) - 1
-        columns = column[leaves + forest.tree_offsets[:-1]]
-        N, T = leaves.shape
-        shape = (N, int(leaf.sum()))
-        rows = np.arange(0, N * T + 1, T)
+        leaves, forest = to_host(self._walk(X, prediction.apply)), self.forest_
+        leaf, (N, T) = is_leaf(forest.nodes), leaves.shape
+        columns = (np.cumsum(leaf) - 1)[leaves + forest.tree_offsets[:-1]]
+        rows, shape = np.arange(0, N * T + 1, T), (N, int(leaf.sum()))
         indicator = csr_matrix((np.ones(N * T), columns.reshape(-1), rows), shape)
         return indicator if self.sparse_output else indicator.toarray()
 

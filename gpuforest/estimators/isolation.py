@@ -70,14 +70,10 @@ class IsolationForest(bases.OutlierMixin, ensembles.UnsupervisedForest):
 
     def _scores(self, lengths: np.ndarray) -> np.ndarray:
         """Scores f64[N] of mean path lengths f64[N, 1]."""
+        expected = float(average_path_length(np.array(self.max_samples_)))
         # of trees of one row all lengths are 0
-        shares = lengths[:, 0] / self._length if self._length else np.ones(len(lengths))
+        shares = lengths[:, 0] / expected if expected else np.ones(len(lengths))
         return np.asarray(-(2.0**-shares))
-
-    @property
-    def _length(self) -> float:
-        """c(max_samples_), what lengths of paths are compared with."""
-        return float(average_path_length(np.array(self.max_samples_)))
 
     @property
     def max_samples_(self) -> int:
@@ -91,14 +87,10 @@ class IsolationForest(bases.OutlierMixin, ensembles.UnsupervisedForest):
         raise AttributeError("IsolationForest has no feature_importances_: its cuts are random")
 
     def _settings(self) -> Settings:
-        return replace(
-            super()._settings(),
-            max_features=1,
-            max_bins=EVEN_BINS if self.max_bins == "auto" else int(self.max_bins),
-            even_bins=self.max_bins,
-            features_drawn=self.max_features,
-            without_replacement=not self.bootstrap,
-        )
+        bins = EVEN_BINS if self.max_bins == "auto" else int(self.max_bins)
+        asked = replace(super()._settings(), max_features=1, max_bins=bins, even_bins=self.max_bins)
+        once = not self.bootstrap
+        return replace(asked, features_drawn=self.max_features, without_replacement=once)
 
     def _keep(self, forest: Forest, plan: TrainingPlan | None = None) -> None:
         super()._keep(with_path_lengths(forest), plan)

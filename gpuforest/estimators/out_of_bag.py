@@ -256,7 +256,6 @@ def importances(plan: TrainingPlan, judges: Forest) -> np.ndarray:
         return np.asarray(known.mean(axis=1))
     warnings.warn(
         "No row is out of any bag, so unbiased importances are unknown (NaN): lower max_samples",
-        UserWarning,
         stacklevel=2,
     )
     return np.full(len(of_trees), np.nan)
@@ -267,7 +266,6 @@ def warn_of_rows_in_all_bags(stacklevel: int, word: str = "OOB") -> None:
     warnings.warn(
         "Some inputs do not have OOB scores. This probably means too few trees were used to "
         f"compute any reliable {word} estimates.",
-        UserWarning,
         stacklevel=stacklevel + 1,
     )
 

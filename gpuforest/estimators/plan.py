@@ -70,15 +70,14 @@ class TrainingPlan:
     def finish(self, waves: list[Forest], first: int) -> Forest:
         """The forest of grown trees, as it predicts; `first`: the number of its first tree."""
         training, settings, y = self.training, self.settings, self.checked.values
-        backend, rules = self.backend, training.rules
+        backend, signs, criterion = self.backend, training.rules.signs, training.rules.criterion
         forest = merged(waves, training, backend.n_threads)
         if settings.values_from_rows:
             forest = self.prune(node_values.with_node_values(forest, training, backend, y, first))
         forest = replace(forest, combine=settings.combine)
-        if len(rules.signs):
-            forest = node_values.clip_leaves(forest, rules.signs, rules.criterion)
-        if settings.is_single and rules.criterion.spread is not None and not forest.coding.several:
-            criterion = rules.criterion
+        if len(signs):
+            forest = node_values.clip_leaves(forest, signs, criterion)
+        if settings.is_single and criterion.spread is not None and not forest.coding.several:
             forest = node_values.with_leaf_impurity(forest, training, backend, y, criterion)
         return forest
 
@@ -90,8 +89,7 @@ class TrainingPlan:
 
     def sample(self) -> np.ndarray | None:
         """Rows on which errors are computed while trees grow; None: all."""
-        training = self.training
-        return oob.sampled_rows(training.seed, training.sampling)
+        return oob.sampled_rows(self.training.seed, self.training.sampling)
 
     @property
     def pair(self) -> Pair:

@@ -42,12 +42,8 @@ def _register_converters(skl2onnx: ModuleType) -> None:
     """Register converters whose results have the shapes and options of scikit-learn's."""
     known = import_module("skl2onnx.common._registration")
     for kind in TREES + ENSEMBLES + OTHERS:
-        alias = "Sklearn" + kind.__name__
-        options = known.get_converter(alias).get_allowed_options()
-        skl2onnx.update_registered_converter(
-            kind,
-            alias.replace("Sklearn", "Gpuforest"),
-            known.get_shape_calculator(alias),
-            convert_in_pipeline,
-            options=options if isinstance(options, dict) else None,
-        )
+        theirs, ours = f"Sklearn{kind.__name__}", f"Gpuforest{kind.__name__}"
+        shape, options = known.get_shape_calculator(theirs), known.get_converter(theirs)
+        options = options.get_allowed_options()
+        how = {"options": options if isinstance(options, dict) else None}
+        skl2onnx.update_registered_converter(kind, ours, shape, convert_in_pipeline, **how)

@@ -121,7 +121,6 @@ class Settings:
             warnings.warn(
                 f"max_samples ({drawn}) is greater than the total number of samples ({n_rows}). "
                 "max_samples will be set to n_samples for estimation.",
-                UserWarning,
                 stacklevel=2,
             )
         drawn = min(int(drawn), n_rows)
@@ -219,7 +218,6 @@ def rows_drawn(max_samples: Any, n_rows: int, weights: Weights, units: str = "ro
             warnings.warn(
                 f"max_samples={max_samples} of a total weight of {total} draws only "
                 f"{drawn} {units} a tree; pass max_samples as an integer if that is meant",
-                UserWarning,
                 stacklevel=2,
             )
     if drawn > MAX_TOTAL_WEIGHT:

@@ -137,17 +137,14 @@ class Classes(Task):
         if not seen.any():
             return found
         codes, parts = codes[seen], [part[seen] for part in parts]
-        likeliest = [part.argmax(axis=1) for part in parts]
-        y, predicted = (
-            np.stack([labels[k] for labels, k in zip(classes, columns, strict=True)], axis=1)
-            for columns in (codes.T, likeliest)
-        )
-        default: Callable[..., float] = subset_accuracy
-        if not coding.several:
-            y, predicted, default = y[:, 0], predicted[:, 0], accuracy_score
-        score = float(scoring(plan, default)(y, predicted))
+        y = [labels[column] for labels, column in zip(classes, codes.T, strict=True)]
+        best = [labels[part.argmax(axis=1)] for labels, part in zip(classes, parts, strict=True)]
+        if coding.several:
+            score = scoring(plan, subset_accuracy)(np.stack(y, axis=1), np.stack(best, axis=1))
+        else:
+            score = scoring(plan, accuracy_score)(y[0], best[0])
         calibration = uncertainty.calibrated_classes(list(codes.T), parts)
-        return found | {"oob_score_": score, "_calibration_": calibration}
+        return found | {"oob_score_": float(score), "_calibration_": calibration}
 
 
 class Numbers(Task):
@@ -231,9 +228,7 @@ def scoring(plan: TrainingPlan, default: Callable[..., float]) -> Callable[..., 
 def scored(means: np.ndarray, sampling: Sampling) -> np.ndarray:
     """Which rows are out of some bag and have some weight, bool[N]; means f64[N, n_values]."""
     seen = ~np.isnan(means[:, 0])
-    if sampling.weights is not None:
-        seen &= sampling.weights > 0
-    return np.asarray(seen)
+    return np.asarray(seen if sampling.weights is None else seen & (sampling.weights > 0))
 
 
 def accuracy(y: np.ndarray, values: np.ndarray, ends: np.ndarray) -> float:
@@ -274,7 +269,6 @@ def _check_grid(y: Array, moments: Array, backend: Backend) -> None:
         warnings.warn(
             f"output {coarse[0]} of y has a range so small beside another's that its "
             "predictions are coarse: scale the outputs to similar ranges",
-            UserWarning,
             stacklevel=2,
         )
 
@@ -292,6 +286,5 @@ def _warn_of_far_targets(y: Array, coding: TargetCoding, backend: Backend) -> No
             f"it they are rounded to steps of {1 / coding.scale:.3g}, and forests learn little "
             "from smaller differences. Remove or clip the values that lie far out, or take "
             "logarithms",
-            UserWarning,
             stacklevel=2,
         )
