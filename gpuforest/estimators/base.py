@@ -245,22 +245,7 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
         )  # fmt: skip
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted estimator to a file that `gpuforest.load` reads.
-
-        Parameters
-        ----------
-        path : str or path
-            A file there is replaced as a whole, and never left half written; its mode stays. A
-            pipe or a device is written into, and a symbolic link is followed.
-
-        Raises
-        ------
-        ValueError
-            Class labels that are neither numbers nor strings; a subclass of gpuforest's
-            estimators, which `load` could not make: pickle it.
-        OSError
-            The file cannot be written. The estimator can be saved elsewhere.
-        """
+        """Write the fitted estimator to a file that `gpuforest.load` reads."""
         check_is_fitted(self)
         if not hasattr(self, "forest_"):
             raise ValueError(

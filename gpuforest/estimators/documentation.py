@@ -9,6 +9,7 @@ from typing import Any
 
 ROWS = "array-like or frame of shape (n_samples, n_features)"
 LABELS = "array-like of shape (n_samples,), default=None"
+TARGETS = "array-like of shape (n_samples,) or (n_samples, n_outputs)"
 PROMISE = """
 
 The same data and `random_state` give the same model, bit for bit, on every backend and with any
@@ -87,7 +88,7 @@ ARGUMENTS: dict[str, tuple[str, str]] = {
         "missing. NumPy arrays of any layout and real dtype; pandas, polars and other frames; "
         "arrays on a GPU (CuPy, torch, JAX, DLPack, `__cuda_array_interface__`, cuDF), which stay "
         "there; SciPy's sparse matrices and arrays, made dense by blocks; or `BinnedData`."),
-    "fit y": ("array-like of shape (n_samples,) or (n_samples, n_outputs)",
+    "fit y": (TARGETS,
         "Class labels of any kind that sorts, or real numbers; of survival forests a structured "
         "array of two fields, event and time. None only if X is `BinnedData` that hold y."),
     "fit sample_weight": (LABELS,
@@ -103,7 +104,7 @@ ARGUMENTS: dict[str, tuple[str, str]] = {
         "They do not change the forest; a second set of trees, which grow from earlier blocks "
         "only, judges the rows. See docs/blocks.md."),
     "X": (ROWS, ""),
-    "y": ("array-like of shape (n_samples,) or (n_samples, n_outputs)", "The true targets."),
+    "y": (TARGETS, "The true targets."),
     "sample_weight": (LABELS, "Weights of the rows."),
     "input_features": ("array-like of str, default=None", "Names of the features in training."),
     "check_input": ("bool", "Ignored: rows are always checked, because kernels trust them."),
@@ -127,6 +128,33 @@ ARGUMENTS: dict[str, tuple[str, str]] = {
         "Return values at `unique_times_` instead of functions."),
     "cause": ("int, default=1",
         "The cause whose events count; rows with an event by another cause count as censored."),
+    "report X": (f"{ROWS}, default=None",
+        "Rows that were not in the training; None: the report is about the model alone."),
+    "report y": (f"{TARGETS}, default=None", "Their targets; None: the report has no scores."),
+    "report path": ("str or path, default=None",
+        "The file to write, which is replaced as a whole or not at all."),
+    "save path": ("str or path",
+        "A file there is replaced as a whole, and never left half written; its mode stays. A pipe "
+        "or a device is written into, and a symbolic link is followed."),
+    "proximity Y": ("array-like or frame of shape (n_others, n_features); None: X", ""),
+    "oob": ("bool, default=False",
+        "For training rows: count only the trees that drew neither row, because rows of a bag are "
+        "nearer to each other and further from other rows."),
+    "prune method": ('{"cost_complexity", "reduced_error"}, default="cost_complexity"',
+        '"cost_complexity" takes one of the nested subtrees by its error on these rows, and sets '
+        '`ccp_alpha_` and `pruning_curve_`. "reduced_error" (Quinlan 1987) makes a node a leaf, '
+        "from the bottom up, where the loss of these rows does not rise. The error is the share of "
+        "wrong classes, the mean squared or absolute error, or the mean Poisson deviance."),
+    "rule": ('{"min", "one_se"}, default="min"', 'For "cost_complexity": see `ccp_rule`.'),
+    "quantile_ranks y": (TARGETS, ""),
+    "kind": ('{"rank", "weak", "strict", "mean"}, default="rank"',
+        '"weak": the weight of targets up to y; "strict": of targets below y; "mean": the mean of '
+        'both; "rank": the mean and, if a target equals y, half the mean weight of a draw, which '
+        "gives the mean rank of equal targets."),
+    "max_proximities": ("int, default=None",
+        "Number of training rows to keep: the highest counts, the first rows of equal counts."),
+    "return_sorted": ("bool, default=True",
+        "Highest counts first, of equal counts the first row; False: rows in their order."),
 }  # fmt: skip
 CURVES = (
     "ndarray of n_samples functions of time, with the attributes x and y; or float64 ndarray of "
@@ -142,7 +170,57 @@ RETURNS = {
     "score_samples": "float64 ndarray of shape (n_samples,)",
     "predict_survival_function": CURVES, "predict_cumulative_hazard_function": CURVES,
     "predict_cumulative_incidence_function": CURVES,
+    "shap_values": "float64 ndarray of shape (n_samples, n_features), or (n_samples, n_features, "
+        "n_outputs) if the prediction has several numbers, such as the classes' probabilities; "
+        "equal to the values of shap's TreeExplainer",
+    "shap_interaction_values": "float64 ndarray of shape (n_samples, n_features, n_features), or "
+        "(n_samples, n_features, n_features, n_outputs) if the prediction has several numbers",
+    "expected_value": "float, or float64 ndarray of shape (n_outputs,) if predictions have several "
+        "numbers",
+    "to_shap": "shap.Explanation", "report": "str, the HTML; None where it is written to a file",
+    "proximity": "float64 csr_array of shape (n_samples, n_others), from 0 to 1; no zeros are "
+        "stored",
+    "predict_set": "bool ndarray of shape (n_samples, n_classes), in the order of `classes_`, or a "
+        "list with one for each of several outputs",
+    "predict_interval": "float64 ndarray of shape (n_samples, 2) or (n_samples, n_outputs, 2): "
+        "lower and upper ends; infinite if fewer than coverage / (1 - coverage) rows were out of "
+        "some bag",
+    "quantile_ranks": "float64 ndarray of shape (n_samples,) or (n_samples, n_outputs), from 0 to "
+        "1",
+    "prune": "self, which has another tree now", "fit_transform": "as `transform`",
 }  # fmt: skip
+AS_SHAP = {"ValueError, TypeError": "As of `shap_values`."}
+UNJUDGED = {
+    "ValueError": "The forest was fitted without oob_score=True, or grows without bootstrap."
+}
+# errors of methods, by their names
+RAISES = {
+    "shap_values": {
+        "ValueError": "A forest that splits by combinations of features; an `AdaBoostRegressor`; a "
+        "background without rows, or of other features.",
+        "TypeError": "An ensemble of other estimators than gpuforest's trees, or one without "
+        "predictions.",
+    },
+    "shap_interaction_values": AS_SHAP, "expected_value": AS_SHAP,
+    "to_shap": {"ImportError": "The package shap is not installed."} | AS_SHAP,
+    "predict_set": UNJUDGED, "predict_interval": UNJUDGED,
+    "report": {
+        "ValueError": "Rows that `predict` refuses, y without X, a wrong length of y, no known "
+        "class in y.",
+        "TypeError": "An ensemble of other estimators than gpuforest's trees.",
+        "OSError": "The file cannot be written.",
+    },
+    "save": {
+        "ValueError": "Class labels that are neither numbers nor strings; a subclass of "
+        "gpuforest's estimators, which `load` could not make: pickle it.",
+        "OSError": "The file cannot be written. The estimator can be saved elsewhere.",
+    },
+    "prune": {
+        "ValueError": "An unknown method or rule; X, y or weights that `fit` would refuse, or of "
+        "another number of outputs.",
+    },
+}  # fmt: skip
+ORDER = ("Parameters", "Returns", "Raises", "Notes", "References", "Examples")
 ENTRY = re.compile(r"^([*\w][*\w, ]*) : ")
 _documented: set[FunctionType] = set()
 
@@ -168,23 +246,23 @@ def describe(
 
 
 def with_arguments(method: Any, name: str) -> str:
-    """The docstring of a method, whose section Parameters describes all arguments in the tables."""
+    """The docstring of a method with the sections that the tables have for its name."""
     (above, below), code = _parts(method.__doc__), getattr(method, "__wrapped__", method).__code__
-    entries: dict[str, str] = {}
-    if below.startswith("\n\nParameters\n"):
-        own, gap, below = below[len(_section("Parameters", ["-"])) - 1 :].partition("\n\n")
-        for lines in re.split(r"\n(?! )", own):
-            names = ENTRY.match(lines)
-            entries |= dict.fromkeys((names[1] if names else lines).split(", "), lines)
-        below = gap + below
-    if name in RETURNS and not below.startswith("\n\nReturns\n"):
-        below = _section("Returns", [_wrapped(RETURNS[name], "")]) + below
-    made = dict[str, None]()
+    _, *own = re.split(r"\n\n(\w+)\n-+\n", below)
+    sections = {
+        "Returns": _wrapped(RETURNS.get(name, ""), ""),
+        "Raises": "\n".join(f"{e}\n{_wrapped(t)}" for e, t in RAISES.get(name, {}).items()),
+    } | dict(zip(own[::2], own[1::2], strict=True))
+    entries, made = dict[str, str](), dict[str, None]()
+    for lines in re.split(r"\n(?! )", sections.get("Parameters", "")):
+        names = ENTRY.match(lines)
+        entries |= dict.fromkeys((names[1] if names else lines).split(", "), lines)
     for argument in code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]:
         row = ARGUMENTS.get(f"{name} {argument}") or ARGUMENTS.get(argument)
         if argument in entries or row:
             made[entries.get(argument) or entry(argument, *row or ("", ""))] = None
-    return above + _section("Parameters", made | dict.fromkeys(entries.values())) + below
+    sections["Parameters"] = "\n".join(filter(None, made | dict.fromkeys(entries.values())))
+    return above + "".join(_section(title, [sections.get(title, "")]) for title in ORDER)
 
 
 def _parts(doc: str) -> tuple[str, str]:

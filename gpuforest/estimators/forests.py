@@ -97,10 +97,6 @@ class RandomTreesEmbedding(bases.TransformerMixin, ensembles.UnsupervisedForest)
         Parameters
         ----------
         y : ignored
-
-        Returns
-        -------
-        as `transform`
         """
         return self.fit(X, y, sample_weight).transform(X)
 

@@ -37,20 +37,6 @@ def shap_values(self: Any, X: Any, *, background: Any = None) -> np.ndarray:
     boosting, or the shares of the trees' votes. With a background, they and
     `expected_value(background)` do. See docs/explanations.md.
 
-    Returns
-    -------
-    float64 ndarray of shape (n_samples, n_features), or (n_samples, n_features, n_outputs)
-        if the prediction has several numbers, such as the classes' probabilities; equal to the
-        values of shap's TreeExplainer
-
-    Raises
-    ------
-    ValueError
-        A forest that splits by combinations of features; an `AdaBoostRegressor`; a background
-        without rows, or of other features.
-    TypeError
-        An ensemble of other estimators than gpuforest's trees, or one without predictions.
-
     References
     ----------
     Lundberg et al. (2020), "From local explanations to global understanding with explainable
@@ -66,34 +52,12 @@ def shap_interaction_values(self: Any, X: Any) -> np.ndarray:
     The sum over one of the features is `shap_values`. The items [f, g] and [g, f] share the
     interaction of two features equally; the items [f, f] are the effects of single features.
     The values are path-dependent.
-
-    Returns
-    -------
-    float64 ndarray of shape (n_samples, n_features, n_features), or (n_samples, n_features,
-        n_features, n_outputs) if the prediction has several numbers
-
-    Raises
-    ------
-    ValueError, TypeError
-        As of `shap_values`.
     """
     return _explained(self, X, shap.shap_interactions)
 
 
 def to_shap(self: Any, X: Any, *, background: Any = None) -> Any:
-    """The SHAP values as an explanation of the package shap, for its plots.
-
-    Returns
-    -------
-    shap.Explanation
-
-    Raises
-    ------
-    ImportError
-        The package shap is not installed.
-    ValueError, TypeError
-        As of `shap_values`.
-    """
+    """The SHAP values as an explanation of the package shap, for its plots."""
     try:
         from shap import Explanation
     except ImportError as error:
@@ -114,28 +78,6 @@ def report(
     It has the settings, sizes of the trees and importances. For the rows X it adds scores with
     intervals, errors by class or residuals, curves, partial dependence, and the differences from
     the training rows. See docs/report.md.
-
-    Parameters
-    ----------
-    X : array-like or frame of shape (n_samples, n_features), default=None
-        Rows that were not in the training; None: the report is about the model alone.
-    y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
-        Their targets; None: the report has no scores.
-    path : str or path, default=None
-        The file to write, which is replaced as a whole or not at all.
-
-    Returns
-    -------
-    str, the HTML; None where it is written to a file
-
-    Raises
-    ------
-    ValueError
-        Rows that `predict` refuses, y without X, a wrong length of y, no known class in y.
-    TypeError
-        An ensemble of other estimators than gpuforest's trees.
-    OSError
-        The file cannot be written.
     """
     return write_report(self, X, y, path)  # type: ignore[no-any-return]
 
@@ -156,15 +98,6 @@ def expected_value(self: Any, background: Any) -> Any:
     """The mean prediction of the rows of a background.
 
     Added to `shap_values(X, background=background)` it gives the predictions.
-
-    Returns
-    -------
-    float, or float64 ndarray of shape (n_outputs,) if predictions have several numbers
-
-    Raises
-    ------
-    ValueError, TypeError
-        As of `shap_values`.
     """
     check_explained(self)
     model: Any = snapshot(self)
@@ -241,17 +174,6 @@ def proximity(self: Any, X: Any, Y: Any = None, oob: bool = False) -> Any:
     """The share of trees in which two rows reach the same leaf.
 
     A pair that shares a leaf takes 12 bytes of memory. Larger leaves have more pairs.
-
-    Parameters
-    ----------
-    Y : array-like or frame of shape (n_others, n_features); None: X
-    oob : bool, default=False
-        For training rows: count only the trees that drew neither row, because rows of a bag are
-        nearer to each other and further from other rows.
-
-    Returns
-    -------
-    float64 csr_array of shape (n_samples, n_others), from 0 to 1; no zeros are stored
 
     Raises
     ------
@@ -339,16 +261,6 @@ def predict_set(self: Any, X: Any, coverage: float = 0.9) -> Any:
     out-of-bag probabilities of the training rows' true classes. The likeliest class is
     always in the set. Sets of several classes mark rows that the forest is unsure about.
 
-    Returns
-    -------
-    bool ndarray of shape (n_samples, n_classes), in the order of `classes_`, or a list with
-    one for each of several outputs
-
-    Raises
-    ------
-    ValueError
-        The forest was fitted without oob_score=True, or grows without bootstrap.
-
     Notes
     -----
     `RandomForestRegressor.predict_interval` states the guarantee and its limits. The coverage
@@ -432,16 +344,6 @@ def predict_interval(self: Any, X: Any, coverage: float = 0.9) -> np.ndarray:
     deviation of the trees' predictions (plus half of its mean over the training rows). For
     each training row, the ratio is the distance of the target from its out-of-bag prediction
     divided by its s; c is a quantile of these ratios.
-
-    Returns
-    -------
-    float64 ndarray of shape (n_samples, 2) or (n_samples, n_outputs, 2): lower and upper
-    ends; infinite if fewer than coverage / (1 - coverage) rows were out of some bag
-
-    Raises
-    ------
-    ValueError
-        The forest was fitted without oob_score=True, or grows without bootstrap.
 
     Notes
     -----

@@ -130,20 +130,7 @@ class QuantileForest(ensembles.ForestRegressor):
         self, X: Any, y: Any, *, kind: str = "rank", aggregate_leaves_first: bool = True,
         oob_score: bool = False, indices: Any = None, duplicates: Any = None,
     ) -> np.ndarray:  # fmt: skip
-        """The rank of each target among those of the training rows in X's leaves.
-
-        Parameters
-        ----------
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-        kind : {"rank", "weak", "strict", "mean"}, default="rank"
-            "weak": the weight of targets up to y; "strict": of targets below y; "mean": the mean
-            of both; "rank": the mean and, if a target equals y, half the mean weight of a draw,
-            which gives the mean rank of equal targets.
-
-        Returns
-        -------
-        float64 ndarray of shape (n_samples,) or (n_samples, n_outputs), from 0 to 1
-        """
+        """The rank of each target among those of the training rows in X's leaves."""
         check_is_fitted(self)
         if kind not in KINDS:
             raise ValueError(f"kind={kind!r} is unknown; there are {[*KINDS]}")
@@ -165,13 +152,6 @@ class QuantileForest(ensembles.ForestRegressor):
         oob_score: bool = False, indices: Any = None, duplicates: Any = None,
     ) -> list[list[tuple[int, int]]]:  # fmt: skip
         """How many draws of each training row are in the leaves that rows reach.
-
-        Parameters
-        ----------
-        max_proximities : int, default=None
-            Number of training rows to keep: the highest counts, the first rows of equal counts.
-        return_sorted : bool, default=True
-            Highest counts first, of equal counts the first row; False: rows in their order.
 
         Returns
         -------

@@ -68,29 +68,7 @@ class SingleTree(BaseTrees):
         self, X: Any, y: Any, sample_weight: Any = None, *, method: str = "cost_complexity",
         rule: str = "min",
     ) -> Self:  # fmt: skip
-        """Prune the fitted tree, in place, by rows X that did not grow it.
-
-        Parameters
-        ----------
-        method : {"cost_complexity", "reduced_error"}, default="cost_complexity"
-            "cost_complexity" takes one of the nested subtrees by its error on these rows, and
-            sets `ccp_alpha_` and `pruning_curve_`. "reduced_error" (Quinlan 1987) makes a node
-            a leaf, from the bottom up, where the loss of these rows does not rise. The error is
-            the share of wrong classes, the mean squared or absolute error, or the mean Poisson
-            deviance.
-        rule : {"min", "one_se"}, default="min"
-            For "cost_complexity": see `ccp_rule`.
-
-        Returns
-        -------
-        self, which has another tree now
-
-        Raises
-        ------
-        ValueError
-            An unknown method or rule; X, y or weights that `fit` would refuse, or of another
-            number of outputs.
-        """
+        """Prune the fitted tree, in place, by rows X that did not grow it."""
         check_is_fitted(self)
         for name, value, known in (("method", method, METHODS), ("rule", rule, pruning.RULES)):
             if value not in known:
