@@ -220,7 +220,7 @@ RAISES = {
         "another number of outputs.",
     },
 }  # fmt: skip
-ORDER = ("Parameters", "Returns", "Raises", "Notes", "References", "Examples")
+ORDER = ("Parameters", "Attributes", "Returns", "Raises", "Notes", "References", "Examples")
 ENTRY = re.compile(r"^([*\w][*\w, ]*) : ")
 _documented: set[FunctionType] = set()
 
@@ -231,12 +231,12 @@ def describe(
     """Add the sections Parameters and Attributes (name, type, text) to the docstring of a class,
     and describe the arguments of its methods."""
     if cls.__doc__:  # python -OO has none
-        above, below = _parts(cls.__doc__)
-        sections = ("Parameters", parameters), ("Attributes", attributes)
-        made = [_section(name, (entry(*row) for row in rows)) for name, rows in sections]
-        if example and "\nExamples\n" not in below:
-            below += _section("Examples", [example.format(name=cls.__name__)])
-        cls.__doc__ = "".join([above, PROMISE, *made, below])
+        above, sections = _parts(cls.__doc__)
+        for title, rows in ("Parameters", parameters), ("Attributes", attributes):
+            sections[title] = "\n".join(entry(*row) for row in rows)
+        if example:
+            sections.setdefault("Examples", example.format(name=cls.__name__))
+        cls.__doc__ = above + PROMISE + _joined(sections)
     ours = [base for base in cls.__mro__ if base.__module__.startswith("gpuforest.")]
     for name, member in chain.from_iterable(vars(base).items() for base in ours):
         public = isinstance(member, FunctionType) and name[0] != "_" and member.__doc__
@@ -247,12 +247,13 @@ def describe(
 
 def with_arguments(method: Any, name: str) -> str:
     """The docstring of a method with the sections that the tables have for its name."""
-    (above, below), code = _parts(method.__doc__), getattr(method, "__wrapped__", method).__code__
-    _, *own = re.split(r"\n\n(\w+)\n-+\n", below)
-    sections = {
-        "Returns": _wrapped(RETURNS.get(name, ""), ""),
-        "Raises": "\n".join(f"{e}\n{_wrapped(t)}" for e, t in RAISES.get(name, {}).items()),
-    } | dict(zip(own[::2], own[1::2], strict=True))
+    (above, sections), code = (
+        _parts(method.__doc__),
+        getattr(method, "__wrapped__", method).__code__,
+    )
+    errors = RAISES.get(name, {}).items()
+    sections.setdefault("Returns", _wrapped(RETURNS.get(name, ""), ""))
+    sections.setdefault("Raises", "\n".join(f"{e}\n{_wrapped(text)}" for e, text in errors))
     entries, made = dict[str, str](), dict[str, None]()
     for lines in re.split(r"\n(?! )", sections.get("Parameters", "")):
         names = ENTRY.match(lines)
@@ -262,20 +263,20 @@ def with_arguments(method: Any, name: str) -> str:
         if argument in entries or row:
             made[entries.get(argument) or entry(argument, *row or ("", ""))] = None
     sections["Parameters"] = "\n".join(filter(None, made | dict.fromkeys(entries.values())))
-    return above + "".join(_section(title, [sections.get(title, "")]) for title in ORDER)
+    return above + _joined(sections)
 
 
-def _parts(doc: str) -> tuple[str, str]:
-    """A docstring without indentation: up to its first section, and from there on."""
+def _parts(doc: str) -> tuple[str, dict[str, str]]:
+    """A docstring without indentation: up to its first section, and its sections."""
     indented = re.search(r"\n *(?=\S)", doc)
     text = doc.replace(indented[0], "\n").rstrip() if indented else doc
-    at = text.rfind("\n\n", 0, text.find("\n---")) if "\n---" in text else len(text)
-    return text[:at], text[at:]
+    above, *own = re.split(r"\n\n(\w+)\n-+\n", text)
+    return above, dict(zip(own[::2], own[1::2], strict=True))
 
 
-def _section(name: str, entries: Iterable[str]) -> str:
-    body = "\n".join(entries)
-    return f"\n\n{name}\n{'-' * len(name)}\n{body}" if body else ""
+def _joined(sections: dict[str, str]) -> str:
+    found = [(title, sections[title]) for title in ORDER if sections.get(title)]
+    return "".join(f"\n\n{title}\n{'-' * len(title)}\n{body}" for title, body in found)
 
 
 def entry(name: str, types: str, text: str) -> str:

@@ -10,6 +10,7 @@ from copy import copy
 from functools import cache, cached_property, wraps
 from importlib import import_module
 from inspect import signature
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from sklearn.base import clone
@@ -63,10 +64,10 @@ def or_sklearn(module: str, members: str) -> Callable[[T], T]:
 
     def decorate(cls: Any) -> Any:
         cls._sklearn_class = module, cls.__name__
-        cls._fitted_by_sklearn = property(fitted_by_sklearn)
+        cls._fitted_by_sklearn, cls._made_from = property(fitted_by_sklearn), property(tree_of)
         for name in PARAMETERS:
             if name not in vars(cls) and name not in cls._parameter_constraints:
-                setattr(cls, name, _of_tree(name))
+                setattr(cls, name, property(attrgetter(f"_made_from.{name}"), doc=""))
         for name in ("__len__", *members.split()):
             setattr(cls, name, _either(getattr(cls, name), name, fitted_by_sklearn))
         for name in ("__sklearn_tags__", "get_metadata_routing"):
@@ -122,10 +123,6 @@ PARAMETERS = (
     "criterion", "class_weight", "categorical_features", "min_category_frequency",
     "categorical_split", "max_bins", "backend", "memory_limit",
 )  # fmt: skip
-
-
-def _of_tree(name: str) -> Any:
-    return property(lambda self: getattr(tree_of(self), name))
 
 
 @cache  # because a fit reads many parameters
