@@ -24,9 +24,8 @@ from gpuforest.data import target_statistics, validation
 from gpuforest.data.arrays import to_host
 from gpuforest.data.binned import BinnedData, FitInput
 from gpuforest.estimators import capabilities, fit_scope
-from gpuforest.estimators.rows import Rows
 from gpuforest.estimators.settings import UNLIMITED, check_some_weight, row_weights_of
-from gpuforest.estimators.task import On, host_target
+from gpuforest.estimators.task import On, Rows, host_target
 from gpuforest.growing.boosted import BoostedCoding, forest_of, joined
 from gpuforest.growing.edges import bin_matrix
 from gpuforest.growing.predict import predict

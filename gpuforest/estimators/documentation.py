@@ -147,6 +147,13 @@ ARGUMENTS: dict[str, tuple[str, str]] = {
         "wrong classes, the mean squared or absolute error, or the mean Poisson deviance."),
     "rule": ('{"min", "one_se"}, default="min"', 'For "cost_complexity": see `ccp_rule`.'),
     "quantile_ranks y": (TARGETS, ""),
+    "fit_transform y": ("ignored", ""),
+    "sparse_pickle": ("ignored, because pickles hold no lists of leaves", ""),
+    "k": ("int", ""),
+    "neighbours Y": ("array-like or frame of shape (n_others, n_features), such as the training "
+        "data; None: the other rows of X", ""),
+    "score quantiles": ('float or "mean", default=None',
+        "The predicted quantile; None: `default_quantiles`."),
     "kind": ('{"rank", "weak", "strict", "mean"}, default="rank"',
         '"weak": the weight of targets up to y; "strict": of targets below y; "mean": the mean of '
         'both; "rank": the mean and, if a target equals y, half the mean weight of a draw, which '

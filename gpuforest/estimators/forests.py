@@ -92,12 +92,7 @@ class RandomTreesEmbedding(bases.TransformerMixin, ensembles.UnsupervisedForest)
         raise NotImplementedError("OOB score not supported by tree embedding")
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Grow the trees, and transform the rows that they were grown from.
-
-        Parameters
-        ----------
-        y : ignored
-        """
+        """Grow the trees, and transform the rows that they were grown from."""
         return self.fit(X, y, sample_weight).transform(X)
 
     def transform(self, X: Any) -> Any:

@@ -22,8 +22,8 @@ from gpuforest.core.bins import Categories
 from gpuforest.core.rules import Rules, Sampling
 from gpuforest.core.target import TargetCoding
 from gpuforest.estimators.boosting_fit import most_leaves, stops_early, validation_rows
-from gpuforest.estimators.rows import Rows
 from gpuforest.estimators.settings import Settings, rules_of, sampling_of
+from gpuforest.estimators.task import Rows
 from gpuforest.growing.edges import FEW_VALUES, MANY_BINS
 from gpuforest.growing.memory import (
     MIB,

@@ -199,12 +199,6 @@ def proximity(self: Any, X: Any, Y: Any = None, oob: bool = False) -> Any:
 def neighbours(self: Any, X: Any, k: int = 5, Y: Any = None) -> tuple[np.ndarray, np.ndarray]:
     """The k rows of Y that are most similar to each row by proximity.
 
-    Parameters
-    ----------
-    k : int
-    Y : array-like or frame of shape (n_others, n_features), such as the training data; None: the
-        other rows of X
-
     Returns
     -------
     proximities : float64 array of shape (n_samples, k), falling

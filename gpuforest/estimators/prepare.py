@@ -18,9 +18,8 @@ from gpuforest.data.target_statistics import with_numbers
 from gpuforest.estimators import boosting_fit, capabilities, memory, settings
 from gpuforest.estimators.boosting_fit import BoostingPlan
 from gpuforest.estimators.plan import TrainingPlan
-from gpuforest.estimators.rows import Rows
 from gpuforest.estimators.settings import Settings
-from gpuforest.estimators.task import On, n_outputs
+from gpuforest.estimators.task import On, Rows, n_outputs
 from gpuforest.growing import isolation, targets
 from gpuforest.growing.edges import bin_matrix, most_bins
 from gpuforest.growing.rounds import refuse_overflow

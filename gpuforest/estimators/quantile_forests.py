@@ -41,12 +41,7 @@ class QuantileForest(ensembles.ForestRegressor):
         self, X: Any, y: Any = None, sample_weight: Any = None, sparse_pickle: bool = False, *,
         groups: Any = None, blocks: Any = None,
     ) -> Self:  # fmt: skip
-        """Grow the trees and keep the training rows.
-
-        Parameters
-        ----------
-        sparse_pickle : ignored, because pickles hold no lists of leaves
-        """
+        """Grow the trees and keep the training rows."""
         return super().fit(X, y, sample_weight, groups=groups, blocks=blocks)
 
     def _keep(self, forest: Forest, plan: TrainingPlan | None = None) -> None:
@@ -112,13 +107,7 @@ class QuantileForest(ensembles.ForestRegressor):
         return values[:, 0] if values.shape[1] == 1 else values
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, quantiles: Any = None) -> float:
-        """R2 of the predictions; of several outputs the mean, weighted by their variances.
-
-        Parameters
-        ----------
-        quantiles : float or "mean", default=None
-            The predicted quantile; None: `default_quantiles`.
-        """
+        """R2 of the predictions; of several outputs the mean, weighted by their variances."""
         q = _asked(self.default_quantiles if quantiles is None else quantiles)
         if q is not None and len(q) > 1:
             raise ValueError(f"a score is of one quantile, not of {len(q)}: pass quantiles=0.5")

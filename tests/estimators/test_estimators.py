@@ -13,8 +13,6 @@ from gpuforest.common.progress import listening
 from gpuforest.estimators.settings import features_tried, rows_drawn
 
 CLASSIFIERS = [gf.DecisionTreeClassifier, gf.RandomForestClassifier]
-REGRESSORS = [gf.DecisionTreeRegressor, gf.RandomForestRegressor]
-FORESTS = [gf.RandomForestClassifier, gf.RandomForestRegressor]
 
 
 @pytest.mark.parametrize(
@@ -94,12 +92,15 @@ def test_max_features(max_features, expected):
 
 
 def test_max_samples():
-    weights = np.full(100, 3.0)
-    assert rows_drawn(None, 100, weights) == 100
-    assert rows_drawn(250, 100, None) == 250
-    assert rows_drawn(0.5, 100, None) == 50
-    assert rows_drawn(2.5, 100, None) == 250
-    assert rows_drawn(0.5, 100, weights) == 150
+    threes = np.full(100, 3.0)
+    for asked, weights, n in (
+        (250, None, 250),
+        (0.5, None, 50),
+        (2.5, None, 250),
+        (0.5, threes, 150),
+    ):
+        assert rows_drawn(asked, 100, weights) == n
+    assert rows_drawn(None, 100, threes) == 100
     with pytest.warns(UserWarning, match="draws only 1 rows"):
         assert rows_drawn(0.001, 100, None) == 1
 
