@@ -8,8 +8,7 @@
 // tried, and otherwise its cut and these bits.
 
 #define FOUND_CUT 0xfffff
-#define FOUND_MISSING_LEFT 20
-#define FOUND_VARIES 21
+#define FOUND_VARIES (WHERE_MISSING_LEFT + 1)
 
 __device__ __forceinline__ bool found_varies(int found) {
   return found >= 0 && found >> FOUND_VARIES & 1;
@@ -91,7 +90,7 @@ best_cut(Histograms hist, const i32* features, Frontier slots, Rules rules,
         where = (draw.random && bins.after(draw.code, n_bins) >= 0
                      ? draw.code
                      : middle_of_gap(bins, n_bins, cut.item, all_bins[f])) |
-                missing_goes_left(cut, node) << FOUND_MISSING_LEFT;
+                missing_goes_left(cut, node) << WHERE_MISSING_LEFT;
       __syncwarp();
     }
     if (lane() == 0) {
@@ -127,12 +126,11 @@ best_split(Histograms hist, const i32* features, const double* score, const i32*
     }
     // the winner's left side: the bins for which goes_left is true
     int cut = winner < 0 ? 0 : found[s * k + winner], bin = cut & FOUND_CUT;
-    bool missing_left = cut >> FOUND_MISSING_LEFT & 1;
-    const SUM* cells = hist.cells + (s * k + winner) * hist.B * hist.channels;
+    bool missing_left = cut >> WHERE_MISSING_LEFT & 1;
+    Bins bins = {hist.cells + (s * k + winner) * hist.B * hist.channels, (int)hist.channels,
+                 (int)hist.C};
     for (i64 c = 0; c < hist.C; c++) {
-      SUM sum = 0;
-      for (i64 b = lane(); winner >= 0 && b <= bin; b += 32) sum += cells[b * hist.channels + c];
-      sum = warp_sum(sum) + (missing_left ? cells[(hist.B - 1) * hist.channels + c] : 0);
+      i64 sum = left_sum(bins, (int)c, winner < 0 ? -1 : bin, missing_left, (int)hist.B - 1);
       if (lane() == 0) best.left[s * hist.C + c] = sum;
     }
     if (lane() == 0) {

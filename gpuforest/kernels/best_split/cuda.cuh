@@ -221,3 +221,14 @@ __device__ __forceinline__ int middle_of_gap(const Items& items, int n_items, in
 __device__ __forceinline__ bool missing_goes_left(const Cut& cut, const Node& node) {
   return node.some_missing ? cut.missing_left : cut.heavier;
 }
+
+#define WHERE_MISSING_LEFT 20  // bits above that of the bin, where a cut and its side are one word
+
+// The sum of channel c on the left side of a cut.
+template <class Bins>
+__device__ __forceinline__ i64 left_sum(const Bins& bins, int c, int bin, bool missing_left,
+                                        int last) {
+  SUM sum = 0;
+  for (int b = lane(); b <= bin; b += 32) sum += bins.at(b).channel(c);
+  return warp_sum(sum) + (missing_left ? bins.at(last).channel(c) : 0);
+}

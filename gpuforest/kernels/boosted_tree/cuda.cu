@@ -295,7 +295,7 @@ finish(TreeTable table, TreeRules rules, TreesOut out) {
       leaf.other_end = own.other_end;
       leaf.half = own.depth & 1;
       leaf.value = value_of(own.g, own.h, rules, own.low, own.high) * rules.scale->value;
-      leaf.added = cut_off(leaf.value * rules.rate, -MOST_STEP, MOST_STEP);
+      leaf.added = added_by(leaf.value, rules);
       continue;
     }
     u64 word = (u64)own.feature << FEATURE_SHIFT | (u64)own.bin;
@@ -326,7 +326,7 @@ leaf_values(LossOf loss, TreeRows rows, TreeRules rules, TreesOut out, double sh
     Residuals all = {rest + begin, loss.weight ? weights + begin : nullptr, n};
     double found = quantile_of(all, share, shared);
     if (loss.delta) found += mean_cut_off(all, found, *loss.delta, shared);
-    if (threadIdx.x == 0) own.added = cut_off(found * rules.rate, -MOST_STEP, MOST_STEP);
+    if (threadIdx.x == 0) own.added = added_by(found, rules);
   }
 }
 

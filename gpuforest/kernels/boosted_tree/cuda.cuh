@@ -3,7 +3,7 @@
 // WORDS (1 or 2) is the number of words of a row's stats. K trees grow side by side: blockIdx.y is
 // the tree, or blockIdx.x where a block does all of its tree's work.
 #define SETS 1
-#include "shared/cuda.cuh"
+#include "boosted_tree/leaves.cuh"
 #include "shared/scans.cuh"
 #include "shared/goes_left.cuh"
 #include "shared/hashing.cuh"
@@ -11,12 +11,7 @@
 #include "generated/TreeNode.cuh"
 #include "generated/TreeState.cuh"
 #include "generated/NodeSplit.cuh"
-#include "generated/TreeRows.cuh"
-#include "generated/Scales.cuh"
-#include "generated/Leaf.cuh"
 #include "generated/TreeTable.cuh"
-#include "generated/TreeRules.cuh"
-#include "generated/TreesOut.cuh"
 
 #define WARPS (THREADS / 32)
 #define NEVER (1ll << 62)  // the place of no candidate
@@ -44,19 +39,6 @@ __device__ __forceinline__ Sums unpacked(i64 first, i64 last, i64 bits) {
 // Bin b of a histogram.
 __device__ __forceinline__ Sums bin_at(const i64* cells, i64 b, i64 bits) {
   return unpacked(cells[b * WORDS], cells[b * WORDS + WORDS - 1], bits);
-}
-
-__device__ __forceinline__ double cut_off(double value, double low, double high) {
-  value = low > value ? low : value;
-  return high < value ? high : value;
-}
-
-// What a node with these sums predicts.
-__device__ __forceinline__ double value_of(i64 g, i64 h, const TreeRules& rules, double low,
-                                           double high) {
-  double bottom = (double)h * rules.scale->sum_h + rules.l2;
-  double value = bottom > 0.0 ? -((double)g * rules.scale->sum_g) / bottom : 0.0;
-  return cut_off(value, low, high);
 }
 
 // Whether a node has enough rows and hessian, and lies not too deep.
@@ -119,21 +101,7 @@ __device__ __forceinline__ Best block_best(Best own, Best* all) {
   return own;
 }
 
-// Where the rows of a node lie.
-__device__ __forceinline__ i32* rows_of(const TreeRows& rows, i64 k, i64 depth) {
-  return rows.order + (2 * k + (depth & 1)) * rows.N;
-}
-
 __device__ __forceinline__ i64* cells_of(const TreeTable& table, const Codes& codes, i64 k, i64 slot,
                                          i64 f) {
   return table.hist + ((k * (table.P + 2) + slot) * codes.F + f) * codes.B * WORDS;
-}
-
-// The leaves of finished tree k, and how many they are.
-__device__ __forceinline__ Leaf* leaves_of(const TreesOut& out, i64 k) {
-  return (Leaf*)(out.at + k * out.size + 4 + out.M);
-}
-
-__device__ __forceinline__ i64 n_leaves(const TreesOut& out, i64 k) {
-  return ((i64)out.at[k * out.size] + 1) / 2;
 }

@@ -28,26 +28,6 @@ __device__ __forceinline__ double of_key(u64 key) {
   return __longlong_as_double((i64)(key >> 63 ? key & ~(1ull << 63) : ~key));
 }
 
-// The largest of all threads' numbers, which all of them get.
-__device__ __forceinline__ u64 block_most(u64 x, Places& shared) {
-#pragma unroll
-  for (int d = 16; d > 0; d >>= 1) {
-    u64 other = __shfl_xor_sync(ALL_LANES, x, d);
-    x = other > x ? other : x;
-  }
-  if (lane() == 0) shared.most[warp()] = x;
-  __syncthreads();
-  for (int w = 0; w < WARPS; w++) x = shared.most[w] > x ? shared.most[w] : x;
-  __syncthreads();
-  return x;
-}
-
-// As math.frexp's exponent of a finite number > 0.
-__device__ __forceinline__ int exponent_of(double x) {
-  u64 bits = (u64)__double_as_longlong(x);
-  return bits >> 52 ? (int)(bits >> 52) - 1022 : -1010 - __clzll((i64)bits);
-}
-
 __device__ __forceinline__ int bit_length(i64 n) { return 64 - __clzll(n); }
 
 // The weight of a residual as a whole number.
@@ -63,8 +43,7 @@ __device__ __forceinline__ double unit_of(const Residuals& all, Places& shared) 
     u64 own = (u64)__double_as_longlong(all.weight[i]);
     most = own > most ? own : most;
   }
-  most = block_most(most, shared);
-  return ldexp(1.0, 52 - bit_length(all.n) - exponent_of(__longlong_as_double((i64)most)));
+  return ldexp(1.0, 52 - bit_length(all.n) - exponent_of(block_max(most, shared.most)));
 }
 
 // The least key up to which the weights add up to `wanted` > 0; byte after byte from the highest.
@@ -119,8 +98,8 @@ __device__ __forceinline__ double quantile_of(const Residuals& all, double share
     most = own > most ? own : most;
   }
   upto = block_sum(upto, shared.sums);
-  next = block_most(next, shared);
-  most = block_most(most, shared);
+  next = block_max(next, shared.most);
+  most = block_max(most, shared.most);
   bool ends = all.weight ? (double)upto == wanted : upto == first && first < all.n;
   u64 high = !ends ? key : next ? ~next : most;
   double low = of_key(key), part = all.weight ? 0.5 : at - (double)(i64)at;
@@ -132,12 +111,13 @@ template <class Value>
 __device__ __forceinline__ double exact_sum(i64 n, Value value, Places& shared) {
   u64 bits = 0;
   for (i64 i = threadIdx.x; i < n; i += blockDim.x) {
-    u64 own = (u64)__double_as_longlong(fabs(value(i)));
+    u64 own = size_bits(value(i));
     bits = own > bits ? own : bits;
   }
-  double most = __longlong_as_double((i64)block_most(bits, shared));
+  bits = block_max(bits, shared.most);
+  double most = __longlong_as_double((i64)bits);
   if (!(most > 0.0) || isinf(most)) return most;
-  int shift = 62 - bit_length(n) - exponent_of(most);
+  int shift = 62 - bit_length(n) - exponent_of(bits);
   i64 sum = 0;
   for (i64 i = threadIdx.x; i < n; i += blockDim.x) sum += (i64)rint(ldexp(value(i), shift));
   return ldexp((double)block_sum(sum, shared.sums), -shift);

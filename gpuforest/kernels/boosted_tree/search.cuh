@@ -69,9 +69,8 @@ __device__ __forceinline__ int list_categories(const i64* cells, const Whole& no
     }
     m += all;
   }
-  total.g = block_sum(own.g, shared.sums);
-  total.h = block_sum(own.h, shared.sums);
-  total.n = block_sum(own.n, shared.sums);
+  total = {0, 0, 0};
+  sums_to_here(own, total, shared);
   return m;
 }
 

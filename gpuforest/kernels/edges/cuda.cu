@@ -2,7 +2,7 @@
 // file. VALUE: float or double. A block takes a column, and each of its warps a span of it. What
 // they add up are whole numbers, so the order of threads does not change a sum.
 #include "edges/sort.cuh"
-#include "shared/cuda.cuh"
+#include "shared/scans.cuh"
 #include "generated/Columns.cuh"
 
 #define NO_CAP (1.0 / 0.0)
@@ -46,16 +46,6 @@ __device__ __forceinline__ double block_sum(double x, double* parts) {
   double total;
   sum_of_warps(warp_sum(x), parts, total);
   return total;
-}
-
-// The largest x of the block; none is below zero.
-__device__ __forceinline__ double block_max(double x, double* parts) {
-  x = warp_max(x);
-  if (lane() == 0) parts[warp()] = x;
-  __syncthreads();
-  double part = lane() < EDGE_THREADS / 32 ? parts[lane()] : 0;
-  __syncthreads();
-  return warp_max(part);
 }
 
 // What the measures of a gap follow from: values on both sides, and the range of rows of both.

@@ -1,12 +1,7 @@
 // Gradients on the device. The specification is numpy.py beside this file.
-#include "shared/cuda.cuh"
+#include "boosted_tree/leaves.cuh"
 #include "shared/scans.cuh"
-#include "generated/Leaf.cuh"
 #include "generated/LossOf.cuh"
-#include "generated/Scales.cuh"
-#include "generated/TreeRows.cuh"
-#include "generated/TreeRules.cuh"
-#include "generated/TreesOut.cuh"
 
 // A gradient and a hessian.
 struct Derivatives {
@@ -32,10 +27,7 @@ __device__ __forceinline__ Derivatives one_class(const LossOf& loss, i64 r) {
     case SQUARED: return {rest, 1.0};
     case ABSOLUTE: return {y > raw ? -1.0 : 1.0, 1.0};
     case QUANTILE: return {y >= raw ? -loss.quantile : 1.0 - loss.quantile, 1.0};
-    case HUBER: {
-      double most = *loss.delta;
-      return {rest < -most ? -most : rest > most ? most : rest, 1.0};
-    }
+    case HUBER: return {cut_off(rest, -*loss.delta, *loss.delta), 1.0};
     case COUNTS: {
       double h = exp_of(raw);
       return {h - y, h};
@@ -49,7 +41,19 @@ __device__ __forceinline__ Derivatives one_class(const LossOf& loss, i64 r) {
   return {p - (double)(y == 1.0), p * (1.0 - p)};
 }
 
-// The same by class k of several; the row's highest raw prediction, and the sum of shares.
+// Of row r and several classes: the highest raw prediction, and the sum of shares.
+__device__ __forceinline__ double top_of(const LossOf& loss, i64 r, double& total) {
+  double top = loss.raw[r];
+  for (i64 k = 1; k < loss.K; k++) {
+    double other = loss.raw[k * loss.N + r];
+    top = other > top ? other : top;
+  }
+  total = 0.0;
+  for (i64 k = 0; k < loss.K; k++) total += exp_of(loss.raw[k * loss.N + r] - top);
+  return top;
+}
+
+// The derivatives by class k of several.
 __device__ __forceinline__ Derivatives some_class(const LossOf& loss, i64 r, i64 k, double top,
                                                   double total) {
   double p = exp_of(loss.raw[k * loss.N + r] - top) / total;
@@ -64,10 +68,7 @@ __device__ __forceinline__ Derivatives weighted(const LossOf& loss, i64 r, Deriv
 
 // Raises a number to the largest of a warp's.
 __device__ __forceinline__ void raise_to(u64* most, u64 own) {
-  for (int d = 16; d > 0; d >>= 1) {
-    u64 other = __shfl_xor_sync(ALL_LANES, own, d);
-    own = other > own ? other : own;
-  }
+  own = warp_max(own);
   if (lane() == 0) atomicMax(most, own);
 }
 
@@ -77,8 +78,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) largest(LossOf loss, u64* 
   u64 g = 0, h = 0;
   for (i64 r = thread_number(); r < loss.N; r += thread_count()) {
     Derivatives d = weighted(loss, r, one_class(loss, r));
-    u64 own_g = (u64)__double_as_longlong(fabs(d.g));
-    u64 own_h = (u64)__double_as_longlong(fabs(d.h));
+    u64 own_g = size_bits(d.g), own_h = size_bits(d.h);
     g = own_g > g ? own_g : g;
     h = own_h > h ? own_h : h;
   }
@@ -89,10 +89,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) largest(LossOf loss, u64* 
 // The power of two that brings numbers up to `most` (its bits) below 2^bits: as power_of_two in
 // numpy.py.
 __device__ double unit_of(u64 most, i64 bits) {
-  i64 exponent = (i64)(most >> 52) - 1022;
-  if (exponent == 1025) exponent = 0;  // infinite
-  if (exponent == -1022) exponent = most ? -1010 - __clzll((i64)most) : 0;  // subnormal
-  i64 power = bits - exponent;
+  i64 exponent = exponent_of(most);
+  i64 power = bits - (most && exponent < 1025 ? exponent : 0);  // not of zero or an infinite number
   power = power < -1000 ? -1000 : power > 1000 ? 1000 : power;
   return __longlong_as_double((power + 1023) << 52);
 }
@@ -130,12 +128,7 @@ gradients(LossOf loss, TreeRules rules, i64 words, i64* stats) {
       write_stats(weighted(loss, r, one_class(loss, r)), rules, words, stats + r * words);
       continue;
     }
-    double top = loss.raw[r], total = 0.0;
-    for (i64 k = 1; k < loss.K; k++) {
-      double other = loss.raw[k * loss.N + r];
-      top = other > top ? other : top;
-    }
-    for (i64 k = 0; k < loss.K; k++) total += exp_of(loss.raw[k * loss.N + r] - top);
+    double total, top = top_of(loss, r, total);
     for (i64 k = 0; k < loss.K; k++)
       write_stats(weighted(loss, r, some_class(loss, r, k, top, total)), rules, words,
                   stats + (k * loss.N + r) * words);
@@ -152,14 +145,13 @@ __device__ __forceinline__ i64 rest_of(double x, double finer) {
 extern "C" __global__ void __launch_bounds__(THREADS)
 with_residual_bits(LossOf loss, TreeRows rows, TreeRules rules, TreesOut out, i64 h_bits, i64 g_bits) {
   __shared__ i64 shared[THREADS / 32];
-  i64 n = ((i64)out.at[0] + 1) / 2;
   const Scales* scale = rules.scale;
   double finer = (double)(1ll << (RESIDUAL_BITS - rules.n_bits));
   double most = rules.most * scale->g * scale->sum_g;
-  for (i64 leaf = blockIdx.x; leaf < n; leaf += gridDim.x) {
-    Leaf& own = ((Leaf*)(out.at + 4 + out.M))[leaf];
+  for (i64 leaf = blockIdx.x; leaf < n_leaves(out, 0); leaf += gridDim.x) {
+    Leaf& own = leaves_of(out, 0)[leaf];
     if (own.h >= own.n << h_bits && (own.g < 0 ? -own.g : own.g) >= own.n << g_bits) continue;
-    const i32* order = rows.order + own.half * rows.N;
+    const i32* order = rows_of(rows, 0, own.half);
     i64 g = 0, h = 0;
     for (i64 i = own.begin + threadIdx.x; i < own.end; i += blockDim.x) {
       Derivatives d = weighted(loss, order[i], one_class(loss, order[i]));
@@ -169,13 +161,9 @@ with_residual_bits(LossOf loss, TreeRows rows, TreeRules rules, TreesOut out, i6
     g = block_sum(g, shared);
     h = block_sum(h, shared);
     if (threadIdx.x > 0) continue;
-    double top = (double)own.g + (double)g / finer;
-    double bottom = ((double)own.h + (double)h / finer) * scale->sum_h + rules.l2;
-    double value = bottom > 0.0 ? -(top * scale->sum_g) / bottom : 0.0;
-    value = value < -most ? -most : value > most ? most : value;
-    own.value = value * scale->value;
-    double added = own.value * rules.rate;
-    own.added = added < -MOST_STEP ? -MOST_STEP : added > MOST_STEP ? MOST_STEP : added;
+    double all_g = (double)own.g + (double)g / finer, all_h = (double)own.h + (double)h / finer;
+    own.value = value_of(all_g, all_h, rules, -most, most) * scale->value;
+    own.added = added_by(own.value, rules);
   }
 }
 
@@ -214,12 +202,7 @@ __device__ __forceinline__ double loss_of(const LossOf& loss, i64 r) {
     case GAMMA: return raw + y * exp_of(-raw);
     case BINARY: return log1p_exp(raw) - y * raw;
   }
-  double top = raw, total = 0.0;
-  for (i64 k = 1; k < loss.K; k++) {
-    double other = loss.raw[k * loss.N + r];
-    top = other > top ? other : top;
-  }
-  for (i64 k = 0; k < loss.K; k++) total += exp_of(loss.raw[k * loss.N + r] - top);
+  double total, top = top_of(loss, r, total);
   return log_of(total) + top - loss.raw[(i64)y * loss.N + r];
 }
 
@@ -231,7 +214,7 @@ losses(LossOf loss, double* values, u64* sum) {
     double value = loss_of(loss, r);
     if (loss.weight) value *= loss.weight[r];
     values[r] = value;
-    u64 own = (u64)__double_as_longlong(fabs(value));
+    u64 own = size_bits(value);
     most = own > most ? own : most;
   }
   raise_to(sum, most);
@@ -241,7 +224,7 @@ losses(LossOf loss, double* values, u64* sum) {
 extern "C" __global__ void __launch_bounds__(THREADS)
 sum_losses(const double* values, i64 N, i64 bits, u64* sum) {
   u64 most = sum[0];
-  int e = most >> 52 ? (int)(most >> 52) - 1022 : -1010 - __clzll((i64)most);
+  int e = exponent_of(most);
   if (!most || e > 1024) return;  // all are zero, or one is infinite
   i64 total = 0;
   for (i64 r = thread_number(); r < N; r += thread_count())

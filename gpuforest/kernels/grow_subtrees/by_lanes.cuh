@@ -42,13 +42,7 @@ struct Sorted {
     weight = __shfl_sync(ALL_LANES, row.weight, from, row.width);
     target = block.target + __shfl_sync(ALL_LANES, row.position, from, row.width) * K;
   }
-  __device__ __forceinline__ SUM channel(int c) const {
-#if LABELS
-    return *target == c ? weight : 0;
-#else
-    return c == 0 ? weight : weight * target[c - 1];
-#endif
-  }
+  __device__ __forceinline__ SUM channel(int c) const { return added(target, weight, c); }
 };
 
 // Both sides of a cut, where missing values go to the right or to the left.

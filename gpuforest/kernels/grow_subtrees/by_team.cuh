@@ -3,9 +3,6 @@
 
 #define WARPS (DEEP_WARPS / BLOCKS)  // of a block
 
-// `where` holds the bin, and above it:
-#define WHERE_MISSING_LEFT 20
-
 // Neighbouring warps that split a node together: 1, 2, 4, ... of the block.
 struct Team {
   int first, warps;  // the first of its warps, and their number
@@ -247,9 +244,7 @@ __device__ __forceinline__ void best_by_team(const Block& block, const Growth& g
       bool missing_left = where >> WHERE_MISSING_LEFT > 0;
       Cells cells = cells_of(block, growth, table, team, winner);
       for (int c = team.warp(); c < growth.C; c += team.warps) {
-        i64 sum = 0;
-        for (int b = lane(); b <= bin; b += 32) sum += cells.at(b).channel(c);
-        sum = warp_sum(sum) + (missing_left ? cells.at(growth.B - 1).channel(c) : 0);
+        i64 sum = left_sum(cells, c, bin, missing_left, growth.B - 1);
         if (lane() == 0) left_sums_of(block, growth, team)[c] = sum;
       }
       team.sync();  // all have read the best one before
@@ -258,32 +253,6 @@ __device__ __forceinline__ void best_by_team(const Block& block, const Growth& g
     }
     team.sync();
   }
-}
-
-// As split_rows, by all threads of a team.
-__device__ __forceinline__ int split_rows_by_team(const Block& block, const Team& team,
-                                                  const Open& node, const Best& split, int missing,
-                                                  Table& table) {
-  int low = node.low, n = node.n, left = 0, right = 0;
-  for (int base = 0; base < n; base += team.threads()) {
-    int i = base + team.thread(), total;
-    bool inside = i < n, goes = false;
-    u16 position = 0;
-    if (inside) {
-      position = block.order[low + i];
-      goes = goes_left(block.code(position, split.feature), split.bin, split.missing_left, missing);
-    }
-    int rank = team.rank(goes, table.counts, total);  // all have read then
-    if (goes) block.order[low + left + rank] = position;
-    if (inside && !goes) block.keys[low + right + team.thread() - rank] = position;
-    left += total;
-    right += min(team.threads(), n - base) - total;
-  }
-  team.sync();
-  for (int i = team.thread(); i < right; i += team.threads())
-    block.order[low + left + i] = block.keys[low + i];
-  team.sync();
-  return left;
 }
 
 // A team splits an open node, or makes it a leaf; its children wait in `lists`.
@@ -300,7 +269,10 @@ __device__ __noinline__ void split_by_team(const Block& block, const Growth& gro
     team.sync();
     return;
   }
-  int left = split_rows_by_team(block, team, node, best, growth.B - 1, table);
+  int left = split_rows(block, team, node, table.counts, [&](int position) {
+    int code = block.code(position, best.feature);
+    return goes_left(code, best.bin, best.missing_left, growth.B - 1);
+  });
   bool left_differ = false, right_differ = false;
   for (int i = team.thread(); i < node.n; i += team.threads()) {
     int first = block.order[i < left ? node.low : node.low + left];
@@ -311,23 +283,11 @@ __device__ __noinline__ void split_by_team(const Block& block, const Growth& gro
   left_differ = team.any(left_differ, table.counts);
   right_differ = team.any(right_differ, table.counts);
   if (team.warp() == 0) {
-    i64 *sums = sums_of(block, growth, team), *right_sums = sums + growth.C;
-    i64* left_sums = left_sums_of(block, growth, team);
-    for (int c = lane(); c < growth.C; c += 32) right_sums[c] = sums[c] - left_sums[c];
-    __syncwarp();
-#if SPECIAL == LIMITED
-    if (growth.bounds && lane() == 0)
-      write_bounds(growth, best.feature, node.low, left, left_sums, right_sums);
-#endif
-    Open a = left_child(node, left), b = right_child(node, left);
-    u64 key = table.key[team.first];
-    bool left_waits = add_node(growth, a, hash_at(key, 0), left_sums, !left_differ);
-    bool right_waits = add_node(growth, b, hash_at(key, 1), right_sums, !right_differ);
-    if (lane() == 0) {
-      write_split(growth, node, best);
-      if (left_waits) lists.put(block, a);
-      if (right_waits) lists.put(block, b);
-    }
+    i64* sums = sums_of(block, growth, team);
+    int wait = write_children(growth, node, table.key[team.first], best, left, sums,
+                              left_sums_of(block, growth, team), sums + growth.C, !left_differ,
+                              !right_differ);
+    lists.put(block, node, left, wait);
   }
   team.sync();
 }

@@ -17,8 +17,7 @@ __device__ __forceinline__ void sum_rows(const Block& block, int low, int n, int
     i64 sum = 0;
     for (int i = lane(); i < n; i += 32) {
       int position = block.order[low + i];
-      i64 w = block.weight[position];
-      sum += c == 0 ? w : w * block.target[position * (C - 1) + c - 1];
+      sum += added(block.target + position * (C - 1), block.weight[position], c);
     }
     sum = warp_sum(sum);
     if (lane() == 0) sums[c] = sum;
@@ -166,97 +165,77 @@ __device__ __forceinline__ Best column_cut(const Block& block, const Growth& gro
   return best;
 }
 
-#if SUMS
-// The best cut of the first k combinations that vary.
-__device__ __noinline__ Best best_of_features(const Block& block, const Growth& growth, Open node,
-                                              u64 key, i64* sums) {
+// The best cut of the first k features that vary, or combinations.
+__device__ __noinline__ Best best_of_features(const Block& block, const Growth& growth,
+                                              const Open& node, u64 key, i64* sums) {
   Best best = {MINUS_INFINITY, -1, 0, false};
-  int k = growth.k, F = growth.F, attempts = F * ((k + F - 1) / F);
+  int k = growth.k, F = growth.F, attempts = SUMS ? F * ((k + F - 1) / F) : F;
   for (int tried = 0, a = 0, drawn = 0; tried < k && a < attempts; a++) {
-    // each lane draws the first feature of one of the next 32
-    if ((a & 31) == 0) drawn = draw(growth, key, (a + lane()) % F);
-    int first = __shfl_sync(ALL_LANES, drawn, a & 31);
-    if (growth.allowed && !growth.allowed[first]) continue;
-    Terms terms = draw_terms(growth, key, a, first);
+    // each lane draws one of the next 32 features; the first one of a combination
+    if ((a & 31) == 0) drawn = draw(growth, key, SUMS ? (a + lane()) % F : a + lane());
+    int f = __shfl_sync(ALL_LANES, drawn, a & 31);
+    if (growth.allowed && !growth.allowed[f]) continue;
+#if SUMS
+    Terms terms = draw_terms(growth, key, a, f);
     Steps steps = load_steps(block, growth, node, terms);
     if (!steps.vary) continue;
-    tried++;
-    int number = a % k + (growth.sets.kinds[first] == CATEGORICAL ? k : 0);
+    int n_missing = steps.n_missing, number = a % k;
+    if (growth.sets.kinds[f] == CATEGORICAL) number += k;
+    Column column = {f, number, terms.n};
     u64 own_key = a < k ? key : hash_at(key, ROUNDS + (u64)(a / k));
-    Best found = column_cut(block, growth, node, own_key, {first, number, terms.n},
-                            steps.n_missing, sums);
-    if (!(found.score > best.score)) continue;
-    best = found;
-    if (terms.n > 1) write_terms(growth, node, terms, steps, best);
-    else if (growth.sets.kinds[first] == CATEGORICAL) write_set(block, growth, node, best);
-  }
-  return best;
-}
 #else
-// The best cut of the first k features that vary.
-__device__ __noinline__ Best best_of_features(const Block& block, const Growth& growth,
-                                                 const Open& node, u64 key, i64* sums) {
-  Best best = {MINUS_INFINITY, -1, 0, false};
-  for (int tried = 0, position = 0, drawn = 0; tried < growth.k && position < growth.F;
-       position++) {
-    // each lane draws one of the next 32 features
-    if ((position & 31) == 0) drawn = draw(growth, key, position + lane());
-    int f = __shfl_sync(ALL_LANES, drawn, position & 31), n_missing;
-    if (growth.allowed && !growth.allowed[f]) continue;
+    int n_missing;
     if (!load_keys(block, f, node.low, node.n, growth.B - 1, n_missing)) continue;
+    Column column = {f, f, 1};
+    u64 own_key = key;
+#endif
     tried++;
-    Best found = column_cut(block, growth, node, key, {f, f, 1}, n_missing, sums);
+    Best found = column_cut(block, growth, node, own_key, column, n_missing, sums);
     if (!(found.score > best.score)) continue;
     best = found;
+#if SUMS
+    if (terms.n > 1) {
+      write_terms(growth, node, terms, steps, best);
+      continue;
+    }
+#endif
 #if SETS
     if (growth.sets.kinds[f] == CATEGORICAL) write_set(block, growth, node, best);
 #endif
   }
   return best;
 }
-#endif
 
-// Moves a node's left rows before its right rows, both in their order, and returns how many go
-// left.
-__device__ __forceinline__ int split_rows(const Block& block, const Growth& growth,
-                                          const Open& node, const Best& split) {
-  int low = node.low, n = node.n, left = 0, right = 0, missing = growth.B - 1;
+// The lanes of a warp, as a group of threads that splits a node.
+struct Lanes {
+  __device__ __forceinline__ int thread() const { return lane(); }
+  __device__ __forceinline__ int threads() const { return 32; }
+  __device__ __forceinline__ void sync() const { __syncwarp(); }
+  __device__ __forceinline__ int rank(bool flag, u32*, int& total) const {
+    u32 some = __ballot_sync(ALL_LANES, flag);
+    total = __popc(some);
+    __syncwarp();
+    return __popc(some & lanes_below());
+  }
+};
+
+// Whether the row at a position goes left.
+__device__ __forceinline__ bool goes_left_at(const Block& block, const Growth& growth,
+                                             const Open& node, const Best& split, int position) {
 #if SETS
   auto set = [&] { return set_of(growth, node); };
 #else
   auto set = [] { return (const u64*)nullptr; };
 #endif
-  for (int base = 0; base < n; base += 32) {
-    int i = base + lane();
-    bool inside = i < n, goes = false;
-    u16 position = 0;
-    if (inside) {
-      position = block.order[low + i];
-      goes = goes_left(block.code(position, split.feature), split.bin, split.missing_left, missing,
-                       set);
 #if SUMS
-      if (n_summed(split.bin) > 0)
-        goes = sum_goes_left(set(), n_summed(split.bin), split.missing_left,
-                             growth.combining.coordinates, growth.B,
-                             [&](int f) { return block.code(position, f); });
+  if (n_summed(split.bin) > 0)
+    return sum_goes_left(set(), n_summed(split.bin), split.missing_left,
+                         growth.combining.coordinates, growth.B,
+                         [&](int f) { return block.code(position, f); });
 #endif
-    }
-    u32 go_left = __ballot_sync(ALL_LANES, goes);
-    u32 go_right = __ballot_sync(ALL_LANES, inside && !goes);
-    __syncwarp();  // all have read before any writes
-    if (goes) block.order[low + left + __popc(go_left & lanes_below())] = position;
-    if (inside && !goes) block.keys[low + right + __popc(go_right & lanes_below())] = position;
-    left += __popc(go_left);
-    right += __popc(go_right);
-    __syncwarp();
-  }
-  for (int i = lane(); i < right; i += 32) block.order[low + left + i] = block.keys[low + i];
-  __syncwarp();
-  return left;
+  return goes_left(block.code(position, split.feature), split.bin, split.missing_left,
+                   growth.B - 1, set);
 }
-
-#define LEFT_WAITS 1
-#define RIGHT_WAITS 2
 
 // How a node was split: how many rows go left, and which children wait.
 struct Split {
@@ -280,24 +259,15 @@ __device__ __noinline__ Split split_by_warp(const Block& block, const Growth& gr
     if (lane() == 0) write_leaf(growth, node);
     return {0, 0};
   }
-  int left = split_rows(block, growth, node, best);
-  if (lane() == 0) write_split(growth, node, best);
-  i64 *left_sums = sums + C, *right_sums = left_sums + C;
+  int left = split_rows(block, Lanes(), node, nullptr, [&](int position) {
+    return goes_left_at(block, growth, node, best, position);
+  });
+  i64* left_sums = sums + C;
   sum_rows(block, node.low, left, C, left_sums);
-  for (int c = lane(); c < C; c += 32) right_sums[c] = sums[c] - left_sums[c];
-  __syncwarp();
-#if SPECIAL == LIMITED
-  if (growth.bounds && lane() == 0)
-    write_bounds(growth, best.feature, node.low, left, left_sums, right_sums);
-#endif
   bool left_equal = all_equal(block, node.low, left, C);
   bool right_equal = all_equal(block, node.low + left, node.n - left, C);
-  bool left_waits =
-      add_node(growth, left_child(node, left), hash_at(key, 0), left_sums, left_equal);
-  bool right_waits =
-      add_node(growth, right_child(node, left), hash_at(key, 1), right_sums, right_equal);
-  __syncwarp();
-  return {left, left_waits * LEFT_WAITS | right_waits * RIGHT_WAITS};
+  return {left, write_children(growth, node, key, best, left, sums, left_sums, left_sums + C,
+                               left_equal, right_equal)};
 }
 
 __device__ __forceinline__ void read_sums(const Growth& growth, const Open& node, i64* sums) {
@@ -312,8 +282,7 @@ __device__ __forceinline__ void split_large_by_warp(const Block& block, const Gr
   i64* sums = scratch_of(block, growth);
   read_sums(growth, node, sums);
   Split split = split_by_warp(block, growth, node, sums);
-  if (lane() == 0 && split.wait & LEFT_WAITS) lists.put(block, left_child(node, split.left));
-  if (lane() == 0 && split.wait & RIGHT_WAITS) lists.put(block, right_child(node, split.left));
+  lists.put(block, node, split.left, split.wait);
   __syncwarp();
 }
 

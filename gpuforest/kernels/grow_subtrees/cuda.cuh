@@ -51,25 +51,11 @@ struct Block {
 
 __device__ __forceinline__ Block block_of(const Layout& at, const Codes& matrix,
                                           i64 n_codes) {
-  Block block;
-  block.target = {(u32)at.target};
-  block.scratch = {(u32)at.scratch};
-  block.open = {(u32)at.open};
-  block.waiting = {(u32)at.waiting};
-  block.roots = {(u32)at.roots};
-  block.keys = {(u32)at.keys};
-  block.weight = {(u32)at.weight};
-  block.row = {at.row ? (u32)at.row : ~0u};
-  block.cells = {(u32)at.cells};
   bool counts = at.n_cells >= (int)(blockDim.x >> 5) * n_codes;
-  block.counts = {counts ? (u32)at.cells : ~0u};
-  block.order = {(u32)at.order};
-  block.codes = {(u32)at.codes};
-  block.stride = at.stride;
-  block.most_open = at.rows / (FEW_ROWS + 1) + 1;
-  block.n_roots = at.rows / 2 + 1;
-  block.matrix = matrix;
-  return block;
+  return {{(u32)at.target}, {(u32)at.scratch}, {(u32)at.open}, {(u32)at.waiting}, {(u32)at.roots},
+          {(u32)at.keys}, {(u32)at.weight}, {at.row ? (u32)at.row : ~0u}, {(u32)at.cells},
+          {counts ? (u32)at.cells : ~0u}, {(u32)at.order}, {(u32)at.codes}, at.stride,
+          at.rows / (FEW_ROWS + 1) + 1, at.rows / 2 + 1, matrix};
 }
 
 // Bins of a histogram in shared memory: u32[words][size], a word for each class, or one for the
@@ -130,13 +116,7 @@ struct SortedRows {
   struct Item {
     const TARGET* target;
     i64 w;
-    __device__ SUM channel(int c) const {
-#if LABELS
-      return *target == c ? (SUM)w : 0;
-#else
-      return c == 0 ? w : w * target[c - 1];
-#endif
-    }
+    __device__ SUM channel(int c) const { return added(target, (SUM)w, c); }
   };
   __device__ Item at(int i) const {
     int position = (u16)keys[i];

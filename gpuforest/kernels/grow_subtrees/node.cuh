@@ -150,6 +150,56 @@ __device__ __forceinline__ bool add_node(const Growth& growth, const Open& node,
   return waits;
 }
 
+// A warp writes the split of a node and its children, whose first rows, `left` of them, go left, and
+// returns which of them wait. Writes `right_sums`.
+#define LEFT_WAITS 1
+#define RIGHT_WAITS 2
+
+__device__ __forceinline__ int write_children(const Growth& growth, const Open& node, u64 key,
+                                              const Best& best, int left, const i64* sums,
+                                              const i64* left_sums, i64* right_sums,
+                                              bool left_equal, bool right_equal) {
+  for (int c = lane(); c < growth.C; c += 32) right_sums[c] = sums[c] - left_sums[c];
+  __syncwarp();
+#if SPECIAL == LIMITED
+  if (growth.bounds && lane() == 0)
+    write_bounds(growth, best.feature, node.low, left, left_sums, right_sums);
+#endif
+  if (lane() == 0) write_split(growth, node, best);
+  Open a = left_child(node, left), b = right_child(node, left);
+  bool left_waits = add_node(growth, a, hash_at(key, 0), left_sums, left_equal);
+  bool right_waits = add_node(growth, b, hash_at(key, 1), right_sums, right_equal);
+  __syncwarp();
+  return left_waits * LEFT_WAITS | right_waits * RIGHT_WAITS;
+}
+
+// Moves a node's left rows before its right rows, both in their order, and returns how many go left.
+// A group of threads calls it: the lanes of a warp, or a team of warps, which counts in `counts`.
+template <class Group, class Goes>
+__device__ __forceinline__ int split_rows(const Block& block, const Group& group, const Open& node,
+                                          u32* counts, Goes goes_left) {
+  int low = node.low, n = node.n, left = 0, right = 0;
+  for (int base = 0; base < n; base += group.threads()) {
+    int i = base + group.thread(), total;
+    bool inside = i < n, goes = false;
+    u16 position = 0;
+    if (inside) {
+      position = block.order[low + i];
+      goes = goes_left(position);
+    }
+    int rank = group.rank(goes, counts, total);  // all have read then
+    if (goes) block.order[low + left + rank] = position;
+    if (inside && !goes) block.keys[low + right + group.thread() - rank] = position;
+    left += total;
+    right += min(group.threads(), n - base) - total;
+  }
+  group.sync();
+  for (int i = group.thread(); i < right; i += group.threads())
+    block.order[low + left + i] = block.keys[low + i];
+  group.sync();
+  return left;
+}
+
 // Whether the best split is none, or gains too little.
 __device__ __forceinline__ bool refused(const Growth& growth, const Best& best, const i64* sums) {
   if (best.feature < 0) return true;
@@ -179,5 +229,11 @@ struct Lists {
     bool is_long = node.n > FEW_ROWS / 2;
     int i = atomicAdd(is_long ? &counts.n_long : &counts.n_short, 1);
     block.roots[is_long ? i : block.n_roots - 1 - i] = node.low >> 1;
+  }
+  // The children of a node that wait; a warp calls it.
+  __device__ __forceinline__ void put(const Block& block, const Open& node, int left,
+                                      int wait) const {
+    if (lane() == 0 && wait & LEFT_WAITS) put(block, left_child(node, left));
+    if (lane() == 0 && wait & RIGHT_WAITS) put(block, right_child(node, left));
   }
 };

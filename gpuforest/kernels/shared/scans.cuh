@@ -22,6 +22,17 @@ __device__ __forceinline__ i64 block_sum(i64 x, i64* sums) {
   return total;
 }
 
+// The largest x of all threads, which all of them get; none is below zero.
+template <class T>
+__device__ __forceinline__ T block_max(T x, T* parts) {
+  x = warp_max(x);
+  if (lane() == 0) parts[warp()] = x;
+  __syncthreads();
+  T part = lane() < (int)blockDim.x >> 5 ? parts[lane()] : 0;
+  __syncthreads();
+  return warp_max(part);
+}
+
 // The sum of what earlier blocks counted, sums i64[blocks]; null if there is one block only.
 __device__ __forceinline__ i64 before_block(const i64* sums, i64* shared) {
   i64 before = 0;

@@ -160,57 +160,49 @@ join_slots(const Frontier* parts, const i64* first, i64 n_parts, i64 S, i64 C, F
   }
 }
 
-// Of a slot's sums so far, whether all targets of its rows may be equal: for classes (`mean` is
-// null) one of them has the whole weight; for moments, C - 1 of them, their mean is a whole number.
-struct Constant {
-  i64* mean;
-  i64 most, total, weight;
-  bool whole;
-  __device__ explicit Constant(i64* mean) : mean(mean), most(0), total(0), weight(1), whole(true) {}
-
-  __device__ void add(i64 c, i64 sum) {
-    most = sum > most ? sum : most;
-    total += sum;
-    if (!mean) return;
+// Writes the sums of slot i, sum(c) of each of C channels, and whether all targets of its rows may be
+// equal: for classes (`mean` is null) one of them has the whole weight; for moments, C - 1 of them,
+// their mean is a whole number, which goes to mean i64[S, C - 1], and `compare` bool[S] tells it.
+template <class Sum>
+__device__ __forceinline__ void write_sums(const Frontier& slots, i64 i, i64 C, i64* mean,
+                                           bool* compare, Sum sum) {
+  i64 most = 0, total = 0, weight = 1;
+  bool whole = true;
+#pragma unroll 1
+  for (i64 c = 0; c < C; c++) {
+    i64 here = slots.sums[i * C + c] = sum(c);
+    most = here > most ? here : most;
+    total += here;
+    if (!mean) continue;
     if (c == 0) {
-      weight = sum > 1 ? sum : 1;
+      weight = here > 1 ? here : 1;
     } else {
-      i64 quotient = sum / weight;
-      whole = whole && quotient * weight == sum;
-      mean[c - 1] = quotient;
+      i64 quotient = mean[i * (C - 1) + c - 1] = here / weight;
+      whole = whole && quotient * weight == here;
     }
   }
-
-  __device__ bool found() const { return mean ? whole : most == total; }
-};
+  slots.constant[i] = mean ? whole : most == total;
+  if (mean) compare[i] = whole;
+}
 
 // The root slots of T trees of C channels, which hold their rows from offsets[t] on, i64[T + 1];
-// for moments see `children`.
+// `mean`, `compare`: see `write_sums`.
 extern "C" __global__ void __launch_bounds__(THREADS)
 root_slots(const i64* offsets, const u64* key, const i64* sums, i64 T, i64 C, Frontier slots,
            i64* mean, bool* compare) {
   for (i64 t = thread_number(); t < T; t += thread_count()) {
-    Constant constant(mean ? mean + t * (C - 1) : nullptr);
     slots.tree[t] = (i32)t;
     slots.key[t] = key[t];
     slots.begin[t] = offsets[t];
     slots.end[t] = offsets[t + 1];
     slots.n_rows[t] = offsets[t + 1] - offsets[t];
     slots.depth[t] = 0;
-#pragma unroll 1
-    for (i64 c = 0; c < C; c++) {
-      i64 sum = sums[t * C + c];
-      slots.sums[t * C + c] = sum;
-      constant.add(c, sum);
-    }
-    slots.constant[t] = constant.found();
-    if (mean) compare[t] = constant.found();
+    write_sums(slots, t, C, mean, compare, [&](i64 c) { return sums[t * C + c]; });
   }
 }
 
 // The fields of the two slots below each of W slots. Rows have moved by `half` rows, on or back.
-// For moments, mean i64[2 W, C - 1] is the mean of each slot's; and `compare` bool[2 W] tells
-// whether it is a whole number, so that `constant` depends on the rows, see `differing`.
+// Where `compare` is true, `constant` depends on the rows, see `differing`.
 extern "C" __global__ void __launch_bounds__(THREADS)
 children(Frontier above, i64 W, i64 C, const i32* feature, const i64* left, const i64* n_left,
          i64 half, Frontier below, i64* mean, bool* compare) {
@@ -223,21 +215,16 @@ children(Frontier above, i64 W, i64 C, const i32* feature, const i64* left, cons
     }
     begin += begin < half ? half : -half;
     i64 low = begin + (is_right ? middle : 0), high = begin + (is_right ? n : middle);
-    Constant constant(mean ? mean + i * (C - 1) : nullptr);
     below.tree[i] = above.tree[s];
     below.key[i] = hash_at(above.key[s], is_right);
     below.n_rows[i] = high - low;
     below.begin[i] = low;
     below.end[i] = high;
     below.depth[i] = above.depth[s] + 1;
-#pragma unroll 1
-    for (i64 c = 0; c < C; c++) {
+    write_sums(below, i, C, mean, compare, [&](i64 c) {
       i64 sum = left[s * C + c];
-      if (is_right) sum = above.sums[s * C + c] - sum;
-      below.sums[i * C + c] = sum;
-      constant.add(c, sum);
-    }
-    below.constant[i] = constant.found();
-    if (mean) compare[i] = constant.found() && high > low;
+      return is_right ? above.sums[s * C + c] - sum : sum;
+    });
+    if (mean && high <= low) compare[i] = false;
   }
 }
