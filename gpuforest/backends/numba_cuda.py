@@ -140,7 +140,10 @@ class NumbaCudaBackend(Backend):
         )
         splits = Splits(**new_arrays(Splits, xp.zeros, S=S, C=data.n_channels, W=0))
         splits.score[...], splits.feature[...] = -np.inf, -1
-        self.launch(kernels.scan_features, S * k, data, slots, hist, features, training.rules, cuts)
+        P = data.n_codes + 1
+        scratch = xp.empty((S, k, 5, P), dtype=np.int64), xp.empty((S, k, P), dtype=dtypes.SCORE)
+        arguments = data, slots, hist, features, training.rules, *scratch, cuts
+        self.launch(kernels.scan_features, S * k, *arguments)
         self.launch(kernels.choose_features, S, features, need, cuts, splits)
         return splits
 

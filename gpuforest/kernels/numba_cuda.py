@@ -12,41 +12,14 @@ import numpy as np
 from numba import cuda
 from numba.core import config
 
-from gpuforest.compiler.decorators import Helper, device, rare
+from gpuforest.compiler.decorators import Helper, device
 from gpuforest.compiler.intrinsics import times
 from gpuforest.core.nodes import SET_BIN
 from gpuforest.kernels.bag.numba import mulhi
-from gpuforest.kernels.best_split.cuts import (
-    feature_of,
-    left_of,
-    limits_of,
-    may_part,
-    random_of_bins,
-    slot_at,
-    weight_of,
-)
-from gpuforest.kernels.shared.numba import (
-    U,
-    add_bin,
-    class_sides,
-    goes_left,
-    grown,
-    has_labels,
-    hash_at,
-    moment_score,
-    score_sides,
-)
+from gpuforest.kernels.best_split import cuts as cutting
+from gpuforest.kernels.shared.numba import U1, U, goes_left, has_labels, hash_at
 from gpuforest.kernels.shared.records import NO_BIN, Split
-from gpuforest.kernels.traverse.numba import (
-    BIN_BITS,
-    CHILD,
-    CHILD_BITS,
-    FEATURE,
-    LEAF,
-    LEAF_BITS,
-    MISSING,
-    ONE,
-)
+from gpuforest.kernels.traverse import numba as walking
 from gpuforest.kernels.traverse.sums import is_sum, sum_goes_left
 
 if not config.ENABLE_CUDASIM:  # the simulator runs plain Python
@@ -167,100 +140,30 @@ def add_histograms(data, slots, features, count_rows, first, hist):
             cuda.atomic.add(hist, (s, j, b, C), 1)
 
 
-@rare
-def scan(hist, feature, slot, criterion, limits, left):
-    """As best_of_bins of cuts.py, for any number of channels; `left` i64[C] is scratch."""
-    C, sums, n, is_classes = feature.n_channels, slot.sums, slot.weight, feature.is_classes
-    count_rows, min_rows = feature.width > C, limits.min_rows
-    last = feature.missing * feature.width
-    n_missing = weight_of(hist[last : last + C], is_classes)
-    rows_missing = hist[last + C] if count_rows else 0
-    varies, best, best_bin, best_side = False, -np.inf, -1, 0
-    # 2. left sides, first without the missing values, then with them
-    for side in range(2 if n_missing > 0 else 1):
-        n_left, rows_left = np.int64(0), np.int64(0)
-        left_sum, right_sum = np.int64(0), np.int64(0)
-        for c in range(C):
-            left[c] = hist[last + c] if side == 1 else 0
-        if side == 1:
-            n_left, rows_left = n_missing, rows_missing
-        if is_classes:
-            for c in range(C):
-                left_sum += grown(criterion, 0, left[c])
-                right_sum += grown(criterion, 0, sums[c] - left[c])
-        for b in range(feature.missing):
-            at = b * feature.width
-            w = weight_of(hist[at : at + C], is_classes)
-            if w == 0:
-                continue
-            # 1. a bin that holds some rows, but not all
-            varies |= w < n
-            if is_classes:
-                left_sum, right_sum, n_left = add_bin(
-                    criterion, hist, at, left, sums, left_sum, right_sum, n_left
-                )
-            else:
-                for c in range(C):
-                    left[c] += hist[at + c]
-                n_left += w
-            # 3. both sides hold rows, and enough of them
-            if n_left == n:
-                break
-            if count_rows:
-                rows_left += hist[at + C]
-                if rows_left < min_rows or slot.n_rows - rows_left < min_rows:
-                    continue
-            if not may_part(n_left, left[C - 1], n, sums[C - 1], limits):
-                continue
-            # 4. the first of the highest
-            if is_classes:
-                a, b_right = class_sides(criterion, left_sum, right_sum, left, sums, C)
-                score = score_sides(criterion, a, n_left, b_right, n - n_left)
-            else:
-                score = moment_score(criterion, left, sums, C)
-            if score > best or (score == best and b < best_bin):
-                best, best_bin, best_side = score, b, side
-    cut, missing_left = np.int64(0), False
-    if best_bin >= 0:
-        cut, heavier = middle(hist, feature, best_bin, n)
-        missing_left = best_side == 1 if n_missing > 0 else heavier
-    return varies, Split(best, feature.number, cut, missing_left, NO_BIN)
-
-
-@rare
-def middle(hist, feature, bin, n):
-    """Steps 5 and 6: the middle of the gap above `bin`, and whether the left is heavier."""
-    C, width, n_left = feature.n_channels, feature.width, np.int64(0)
-    for at in range(0, (bin + 1) * width, width):
-        n_left += weight_of(hist[at : at + C], feature.is_classes)
-    heavier = n_left > n - n_left
-    for b in range(bin + 1, feature.missing):
-        if weight_of(hist[b * width : b * width + C], feature.is_classes) > 0:
-            return (bin + b - 1) >> 1, heavier
-    return feature.bins - 1, heavier
-
-
 @cuda.jit
-def scan_features(data, slots, hist, features, rules, cuts):
-    """Steps 1 to 6 for hist i64[S, k, B * width]; each thread takes one slot and one feature."""
+def scan_features(data, slots, hist, features, rules, totals, scores, cuts):
+    """Steps 1 to 6 for hist i64[S, k, B * width]; each thread takes one slot and one feature.
+
+    totals i64[S, k, 5, B + 1] and scores f64[S, k, B + 1] : scratch"""
     S, k = features.shape
     for at in range(cuda.grid(1), np.int64(S) * k, cuda.gridsize(1)):
         s, j = at // k, at % k
         if features[s, j] < 0:
             continue
-        slot = slot_at(slots, s, has_labels(data.y))
-        feature = feature_of(features[s, j], data, rules, data.n_channels)
-        limits, bins, left = limits_of(rules, slot, feature.number), hist[s, j], cuts.left[s, j]
+        slot = cutting.slot_at(slots, s, has_labels(data.y))
+        feature = cutting.feature_of(features[s, j], data, rules, data.n_channels)
+        limits = cutting.limits_of(rules, slot, feature.number)
+        bins, left, criterion = hist[s, j], cuts.left[s, j], rules.criterion.number
         if rules.random:
-            varies, split = random_of_bins(
-                bins, feature, slot, rules.criterion.number, limits, left
-            )
+            varies, split = cutting.random_of_bins(bins, feature, slot, criterion, limits, left)
         else:
-            varies, split = scan(bins, feature, slot, rules.criterion.number, limits, left)
+            own = totals[s, j]
+            scratch = cutting.Scan(left, own[0], own[1], own[2], own[3], own[4], scores[s, j])
+            varies, split = cutting.best_of_bins(bins, feature, slot, criterion, limits, scratch)
         cuts.varies[s, j], cuts.score[s, j], cuts.bin[s, j] = varies, split.score, split.bin
         cuts.missing_left[s, j] = split.missing_left
         if split.score > -np.inf:
-            left_of(bins, feature, split.bin, split.missing_left, left)
+            cutting.left_of(bins, feature, split.bin, split.missing_left, left)
 
 
 @cuda.jit
@@ -313,22 +216,24 @@ def move(rows, weights, begin, first, rank):
 @device
 def split_of(word):
     """The split of a packed node that is not a leaf."""
-    bin, missing_left = np.int64(word & BIN_BITS), (word >> MISSING) & ONE == ONE
-    return Split(0.0, np.int64(word >> FEATURE), bin, missing_left, NO_BIN)
+    bin, missing_left = np.int64(word & walking.BIN_BITS), (word >> walking.MISSING) & U1 == U1
+    return Split(0.0, np.int64(word >> walking.FEATURE), bin, missing_left, NO_BIN)
 
 
 @device
 def walk(trees, root, codes, r):
     """The leaf of row r in the tree at `root`, numbered in the tree; unneeded arrays are empty."""
     at, word = np.int64(0), trees.nodes[root]
-    while word < LEAF:
+    while word < walking.LEAF:
         split = split_of(word)
         first = np.int64(trees.set_at[root + at]) if split.bin == SET_BIN else np.int64(0)
         code = np.int64(codes[r, split.feature])
         is_left = goes_left(code, split, trees.missing, trees.sets, first)
         if len(trees.coordinates) and is_sum(split.bin):
             is_left = sum_goes_left(trees, root + at, split, codes, r)
-        at = np.int64((word >> CHILD) & CHILD_BITS) + (not is_left)  # children are adjacent
+        at = np.int64((word >> walking.CHILD) & walking.CHILD_BITS) + (
+            not is_left
+        )  # children are adjacent
         word = trees.nodes[root + at]
     return at
 
@@ -351,6 +256,6 @@ def add_leaves(trees, values, codes, skip, total):
             if len(skip) and skip[t, r]:
                 continue
             at = offsets[t] + walk(trees, offsets[t], codes, r)
-            leaf = np.int64(trees.nodes[at] & LEAF_BITS)
+            leaf = np.int64(trees.nodes[at] & walking.LEAF_BITS)
             for v in range(values.shape[1]):
                 total[r, v] += values[leaf, v]

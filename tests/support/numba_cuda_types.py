@@ -25,7 +25,7 @@ KERNELS = {
     "add_totals": "y[:,:] i4[:] i4[:] i8[:] i8[:] i8[:,:]",
     "compare_rows": "i8[:,:] i4[:] i8[:] i8[:] i8[:,:] b1[:]",
     "add_histograms": "Data Frontier i4[:,:] b1 i8[:] i8[:,:,:,:]",
-    "scan_features": "Data Frontier i8[:,:,:] i4[:,:] Rules Cuts",
+    "scan_features": "Data Frontier i8[:,:,:] i4[:,:] Rules i8[:,:,:,:] f8[:,:,:] Cuts",
     "choose_features": "i4[:,:] i8[:] Cuts Splits",
     "choose_sides": "Data Frontier Splits u8[:] i8[:] i8[:]",
     "move": "i4[:] i4[:] i8[:] i8[:] i8[:]",

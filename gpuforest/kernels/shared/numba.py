@@ -263,7 +263,7 @@ def pair_side(criterion, n, a):
         return -np.inf
     if are_squares(criterion):
         return np.float64(a) * np.float64(a) / np.float64(n)
-    return np.float64(a) * (log_int(a) - log_int(n)) if a > 0 else -np.inf
+    return times(np.float64(a), log_int(a) - log_int(n)) if a > 0 else -np.inf
 
 
 @rare
