@@ -82,7 +82,8 @@ def stage(name: str) -> Iterator[None]:
     try:
         if lines is not None:
             lines.begin()
-        report(0, 1)
+        if _listener.get() is not None:
+            report(0, 1)
         yield
     finally:
         _stage.reset(token)

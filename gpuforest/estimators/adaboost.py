@@ -102,8 +102,7 @@ class AdaBoost(ensembles.BaseForest):
     def _fit(self, given: FitInput, seed: int, earlier: Any, backend: Backend) -> None:
         plan = prepare(self, given, seed, backend)
         with progress.stage("growing"):
-            forest = self._grow(plan)
-        self._keep(forest, plan)
+            self._keep(self._grow(plan), plan)
 
     def _grow(self, plan: TrainingPlan) -> Forest:
         """Grow a tree a round, until there are enough, or no more can help."""

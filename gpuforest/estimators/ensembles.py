@@ -37,9 +37,9 @@ def template(estimator: Any) -> Any:
 class BaseForest(BaseTrees):
     """An ensemble of trees, whose class is `_tree`."""
 
-    oob_score_: float
     _tree: ClassVar[Any] = None
     _family = "forests"
+    oob_score_: float
     oob_curve_: Bunch
     oob_max_features_: Bunch
     oob_parameters_: Bunch

@@ -246,18 +246,14 @@ def predictions(plan: TrainingPlan, task: Task, judges: Forest) -> tuple[np.ndar
 
 def importances(plan: TrainingPlan, judges: Forest) -> np.ndarray:
     """The mean unbiased importances f64[n_features] of the trees."""
-    training = plan.training
+    given = plan.training.matrix, plan.training.target.y, plan.training.sampling
     with progress.stage("importances"):
-        of_trees = unbiased_importances(
-            judges, training.matrix, training.target.y, training.sampling, plan.backend
-        )
+        of_trees = unbiased_importances(judges, *given, plan.backend)
     known = of_trees[:, ~np.isnan(of_trees[0])]
     if known.shape[1]:
         return np.asarray(known.mean(axis=1))
-    warnings.warn(
-        "No row is out of any bag, so unbiased importances are unknown (NaN): lower max_samples",
-        stacklevel=2,
-    )
+    why = "No row is out of any bag, so unbiased importances are unknown (NaN): lower max_samples"
+    warnings.warn(why, stacklevel=2)
     return np.full(len(of_trees), np.nan)
 
 

@@ -88,20 +88,18 @@ def prepare(estimator: Any, given: FitInput, seed: int, backend: Backend) -> Tra
         weights = settings.bin_weights(sampling, given_weights)
         if rows.categories:
             rows = rows.with_statistics(asked.categorical_split, weights, seed)
-        rules = settings.rules_of(
-            asked, rows.X.shape[1], sampling, encoded.coding, bool(rows.categories)
-        )
-        if rows.categories:
-            able = registry.for_categories(backend, encoded.coding.n_channels, rules.random)
+        coding, has_sets = encoded.coding, bool(rows.categories)
+        rules = settings.rules_of(asked, rows.X.shape[1], sampling, coding, has_sets)
+        if has_sets:
+            able = registry.for_categories(backend, coding.n_channels, rules.random)
             if able is not backend:  # from the start, with arrays on the host
                 return prepare(estimator, given, seed, able)
         asked, edges = with_bins(asked, rows, weights, backend)
-        backend = memory.fitted_to_memory(asked, rows, judging, rules, encoded.coding, backend)
+        backend = memory.fitted_to_memory(asked, rows, judging, rules, coding, backend)
     with progress.stage("binning"):
         edges = edges or rows.edges(asked.max_bins, weights, seed, backend)
         matrix = bin_matrix(rows.X, edges, backend)
-        target = targets.placed(encoded.coding, encoded.y, backend)
-        target = replace(target, times=encoded.times)
+        target = replace(targets.placed(coding, encoded.y, backend), times=encoded.times)
         training = Training(matrix, target, sampling, rules, seed)
         training = kinds.kind_in(training).fitted(backend, training)
     return TrainingPlan(training, backend, asked, checked, drawn, encoded.exposures, blocks, pool)

@@ -171,11 +171,8 @@ class SingleTree(BaseTrees):
         self, target: np.ndarray, weights: np.ndarray | None, seed: int
     ) -> list[tuple[np.ndarray, np.ndarray]]:
         """Numbers of the rows that grow the tree of each fold, and of the rows that test it."""
-        is_classes, folds, rows = (
-            self.forest_.coding.is_classes,
-            self.ccp_cv,
-            np.arange(len(target)),
-        )
+        is_classes, folds = self.forest_.coding.is_classes, self.ccp_cv
+        rows = np.arange(len(target))
         if isinstance(folds, Integral):
             if weights is not None:  # rows of no weight are as if they were not there
                 rows = np.flatnonzero(weights)
