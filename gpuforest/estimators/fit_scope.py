@@ -34,9 +34,19 @@ def unfitted(estimator: Any) -> dict[str, Any]:
 def replacing(estimator: T) -> Iterator[T]:
     """A copy of the estimator without what earlier fits set, for a fit inside; the estimator then
     gets all that the copy has, at once. Until then, and after an error or an interrupt, it keeps
-    its model, with which other threads may predict meanwhile."""
+    its model, with which other threads may predict meanwhile. An estimator without a model is
+    fitted itself, so that methods which were replaced on it are called; an error leaves it as it
+    was."""
+    before, kept = dict(vars(estimator)), unfitted(estimator)
+    if len(before) == len(kept):
+        try:
+            yield estimator
+        except BaseException:
+            estimator.__dict__ = before
+            raise
+        return
     fitted = object.__new__(type(estimator))
-    fitted.__dict__ = unfitted(estimator)
+    fitted.__dict__ = kept
     yield fitted
     estimator.__dict__ = unfitted(estimator) | vars(fitted)
 
