@@ -52,7 +52,6 @@ def load(path: str | os.PathLike[str]) -> Any:
     try:
         header, arrays, forest = model_file.read_model(path)
         estimator = _estimator(header, arrays, forest)
-        _set_rounds(estimator, forest, arrays.get("tree_errors"))
         _set_rows(estimator, header, arrays, forest)
         return estimator
     except (OSError, MemoryError):
@@ -95,39 +94,23 @@ def _estimator(header: Header, arrays: Arrays, forest: Forest) -> Any:
     name, coding = header["estimator"], forest.coding
     need(name in estimators.__all__, f"an unknown estimator {name!r:.80}")
     estimator = _made(name, header["parameters"])
-    task = "classification" if name.endswith("Classifier") else "regression"
     is_classes = coding.classes is not None or len(coding.several) > 0
-    need(is_classes == (task == "classification"), "classes and estimator disagree")
+    need(is_classes == name.endswith("Classifier"), "classes and estimator disagree")
     need(("boosting" in header) == hasattr(estimator, "max_iter"), "boosting amiss")
-    if "boosting" in header:
-        for score in SCORES:
-            setattr(estimator, f"{score}_", arrays.get(score, np.zeros(0)))
-        if "scored_by" in header["boosting"]:
-            estimator.scored_by_ = header["boosting"]["scored_by"]
-        estimator.do_early_stopping_ = header["boosting"]["stops"]
-    else:
+    need(("offset" in header) == (name == "IsolationForest"), "an offset amiss")
+    if "boosting" not in header:
         split = estimator._settings().categorical_split
         forest = replace(forest, multiway=split == "multiway" and len(forest.sets) > 0)
-    chosen_for = "survival" if isinstance(estimator, SurvivalForest) else task
+    chosen_for = "classification" if is_classes else "regression"
+    chosen_for = "survival" if isinstance(estimator, SurvivalForest) else chosen_for
     need(header["criterion"] in criteria.CriterionNames(chosen_for), "an unknown criterion")
+    criterion = criteria.CRITERIA[header["criterion"]]
+    need(criterion.medians == (forest.node_values is not None), "medians of nodes amiss")
     single = name.startswith("DecisionTree")
     need(forest.n_trees == 1 or not single, "a tree of many trees")
     estimator.n_features_in_ = forest.edges.n_features
-    if (names := header.get("feature_names")) is not None:
-        need(len(names) == forest.edges.n_features, "feature names that do not fit")
-        need(len({*names}) == len(names), "a feature name that comes twice")
-        estimator.feature_names_in_ = np.array(names, dtype=object)
-    if (importances := arrays.get("unbiased_importances")) is not None:
-        need("unbiased_importances" in header["parameters"], "importances of no forest")
-        estimator._unbiased_importances_ = importances
-    need(("offset" in header) == (name == "IsolationForest"), "an offset amiss")
-    for kept in header.keys() & KEPT.keys():
-        facts = header[kept]
-        read = model_file.read_curve(kept, facts) if kept in CURVES else facts
-        setattr(estimator, KEPT[kept], read)
-    need(0 <= header.get("training", {"rows": 0})["rows"] < 2**63, "a number out of range")
-    criterion = criteria.CRITERIA[header["criterion"]]
-    need(criterion.medians == (forest.node_values is not None), "medians of nodes amiss")
+    for attribute, value in _facts(header, arrays, forest).items():
+        setattr(estimator, attribute, value)
     estimator._keep(forest)
     estimator.criterion_ = criterion.name
     need(("pruning_curve" in header) == ("ccp_alpha" in header), "an alpha without its curve")
@@ -135,21 +118,39 @@ def _estimator(header: Header, arrays: Arrays, forest: Forest) -> Any:
         need(single, "a pruning curve of many trees")
         alphas = estimator.pruning_curve_.ccp_alphas
         need(header["ccp_alpha"] in alphas, "an alpha not on its curve")
-    for number in header.keys() & NUMBERS_KEPT:
-        setattr(estimator, f"{number}_", header[number])
+    _set_rounds(estimator, forest, arrays.get("tree_errors"))
     return estimator
+
+
+def _facts(header: Header, arrays: Arrays, forest: Forest) -> dict[str, Any]:
+    """The attributes that a file holds as they are."""
+    found: dict[str, Any] = {f"{n}_": header[n] for n in header.keys() & NUMBERS_KEPT}
+    for kept in header.keys() & KEPT.keys():
+        facts = header[kept]
+        found[KEPT[kept]] = model_file.read_curve(kept, facts) if kept in CURVES else facts
+    if (boosting := header.get("boosting")) is not None:
+        found |= {f"{score}_": arrays.get(score, np.zeros(0)) for score in SCORES}
+        found |= {"scored_by_": boosting["scored_by"]} if "scored_by" in boosting else {}
+        found["do_early_stopping_"] = boosting["stops"]
+    if (names := header.get("feature_names")) is not None:
+        need(len(names) == forest.edges.n_features, "feature names that do not fit")
+        need(len({*names}) == len(names), "a feature name that comes twice")
+        found["feature_names_in_"] = np.array(names, dtype=object)
+    if (importances := arrays.get("unbiased_importances")) is not None:
+        need("unbiased_importances" in header["parameters"], "importances of no forest")
+        found["_unbiased_importances_"] = importances
+    need(0 <= header.get("training", {"rows": 0})["rows"] < 2**63, "a number out of range")
+    return found
 
 
 def _set_rounds(estimator: Any, forest: Forest, errors: np.ndarray | None) -> None:
     """Set the weights and errors of the trees of AdaBoost."""
-    boosted = isinstance(estimator, AdaBoost)
-    need(boosted == (forest.tree_weights is not None), "weights of trees amiss")
-    need(boosted == (errors is not None), "errors of trees amiss")
-    if errors is None or forest.tree_weights is None:
-        return
-    need(forest.combine == estimator._combine, "trees that combine in another way")
-    need(forest.n_trees <= estimator.n_estimators, "more trees than rounds")
-    estimator._keep_rounds(forest.tree_weights, errors)
+    weights, boosted = forest.tree_weights, isinstance(estimator, AdaBoost)
+    need(boosted == (weights is not None) == (errors is not None), "weights of trees amiss")
+    if boosted:
+        need(forest.combine == estimator._combine, "trees that combine in another way")
+        need(forest.n_trees <= estimator.n_estimators, "more trees than rounds")
+        estimator._keep_rounds(weights, errors)
 
 
 def _set_rows(estimator: Any, header: Header, arrays: Arrays, forest: Forest) -> None:
@@ -162,10 +163,10 @@ def _set_rows(estimator: Any, header: Header, arrays: Arrays, forest: Forest) ->
     if header.get("by_blocks", False):
         need(isinstance(estimator, ForestClassifier | ForestRegressor), "blocks amiss")
         estimator._judges_ = None
-    of_rows = {"row_codes", "row_targets"} & arrays.keys()
+    n_kept = len({"row_codes", "row_targets"} & arrays.keys())
     keeps_rows = isinstance(estimator, QuantileForest | SurvivalForest)
-    need(len(of_rows) == 2 * keeps_rows, "training rows amiss")
-    if of_rows:
+    need(n_kept == 2 * keeps_rows, "training rows amiss")
+    if keeps_rows:
         need("draws" in header, "training rows without draws")
         codes, edges = arrays["row_codes"], forest.edges
         need(codes.dtype == edges.code_dtype, "codes of another type")
@@ -229,36 +230,24 @@ def from_sklearn(model: Any) -> Any:
     """
     name = type(model).__name__
     is_known = type(model).__module__.startswith("sklearn.")
-    if is_known and name in sklearn.BOOSTING:
-        return _boosting(model)
-    if not is_known or name not in sklearn.HOMES:
+    boosted = is_known and name in sklearn.BOOSTING
+    if not boosted and not (is_known and name in sklearn.HOMES):
         known = ", ".join((*sklearn.HOMES, *sklearn.BOOSTING))
         raise TypeError(f"from_sklearn takes a fitted {known} of scikit-learn, not {name}")
     check_is_fitted(model)
-    if model.criterion not in criteria.CRITERIA:
+    if not boosted and model.criterion not in criteria.CRITERIA:
         raise ValueError(
             f"criterion={model.criterion!r} is none of gpuforest's: train the model with one of "
             + ", ".join(criteria.CRITERIA)
         )
-    converted = _converted(model, sklearn.forest_of(model))
-    converted.criterion_ = model.criterion
-    return converted
-
-
-def _boosting(model: Any) -> Any:
-    """scikit-learn's fitted gradient boosting as gpuforest's estimator of the same name."""
-    check_is_fitted(model)
-    converted = _converted(model, sklearn_boosting.forest_of(model))
-    converted.do_early_stopping_ = model.do_early_stopping_
-    converted.train_score_ = np.asarray(model.train_score_, np.float64)
-    converted.validation_score_ = np.asarray(model.validation_score_, np.float64)
-    return converted
-
-
-def _converted(model: Any, forest: Forest) -> Any:
-    """The estimator of the name of scikit-learn's model, with its parameters and this forest."""
-    kind = getattr(estimators, type(model).__name__)
+    kind = getattr(estimators, name)
     converted = sklearn.with_known(kind, model.get_params(deep=False))
     sklearn.copy_to(converted, vars(model), "n_features_in_", "n_outputs_", "feature_names_in_")
-    converted._keep(forest)
+    converted._keep((sklearn_boosting if boosted else sklearn).forest_of(model))
+    if not boosted:
+        converted.criterion_ = model.criterion
+        return converted
+    converted.do_early_stopping_ = model.do_early_stopping_
+    for score in SCORES:
+        setattr(converted, f"{score}_", np.asarray(getattr(model, f"{score}_"), np.float64))
     return converted

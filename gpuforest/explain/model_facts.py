@@ -28,13 +28,10 @@ SHOWN = 6  # classes, or raw predictions, that a summary names
 
 def model_facts(estimator: Any) -> dict[str, Any]:
     """Facts about a fitted estimator, for JSON (NumPy's numbers may be among them)."""
-    forest = estimator.forest_
-    depths = tree_depths(forest)
-    classes, several = forest.coding.classes, forest.coding.several
-    names = feature_names(estimator)
+    forest, names = estimator.forest_, feature_names(estimator)
+    depths, classes = tree_depths(forest), [labels.tolist() for labels in classes_of(forest)]
     gains = getattr(estimator, "feature_importances_", None)  # isolation forests have none
     importances = [] if gains is None else zip(names, gains, strict=True)
-    boosting = {"boosting": rounds_facts(estimator)} if forest.baseline is not None else {}
     return {
         "estimator": type(estimator).__name__,
         "seed": estimator.seed_,
@@ -42,7 +39,7 @@ def model_facts(estimator: Any) -> dict[str, Any]:
         "outputs": estimator.n_outputs_,
         "features": estimator.n_features_in_,
         "categories": {names[f]: len(categories_of(c)) for f, c in forest.edges.known.items()},
-        "classes": list(map(list, several)) or (None if classes is None else [*classes]),
+        "classes": (classes if forest.coding.several else classes[0]) if classes else None,
         "trees": forest.n_trees,
         "nodes": forest.n_nodes,
         "leaves": int(is_leaf(forest.nodes).sum()),
@@ -52,19 +49,23 @@ def model_facts(estimator: Any) -> dict[str, Any]:
         "score": score_name(estimator).replace("²", "2"),
         "oob_score": finite(getattr(estimator, "oob_score_", None)),
         "importances": dict(sorted(importances, key=lambda item: -item[1])),
-        **boosting,
+        **({"boosting": rounds_facts(estimator)} if forest.baseline is not None else {}),
     }
+
+
+def classes_of(forest: Forest) -> tuple[np.ndarray, ...]:
+    """The labels of each output; (): it predicts numbers."""
+    several, classes = forest.coding.several, forest.coding.classes
+    return several if classes is None else (classes,)
 
 
 def task_of(estimator: Any) -> str:
     """What an estimator is for."""
-    if is_classifier(estimator):
-        return "classification"
-    if is_survival(estimator):
-        return "survival"
-    if is_regressor(estimator):
-        return "regression"
-    return "anomalies" if is_outlier_detector(estimator) else "embedding"
+    kinds = {
+        "classification": is_classifier, "survival": is_survival, "regression": is_regressor,
+        "anomalies": is_outlier_detector,
+    }  # fmt: skip
+    return next((task for task, is_kind in kinds.items() if is_kind(estimator)), "embedding")
 
 
 def is_survival(estimator: Any) -> bool:
@@ -111,11 +112,8 @@ def forest_digest(forest: Forest) -> str:
             kind = "<f8" if array.dtype.kind == "f" else "<i8" if array.dtype.kind == "i" else "<u8"
             digest.update(f"{name}{array.shape}".encode())
             digest.update(array.astype(kind).tobytes())
-    classes = [c.tolist() for c in coding.several]
-    if coding.classes is not None:
-        classes = [coding.classes.tolist()]
     names = {str(f): list(c) for f, c in sorted(edges.known.items())}
-    facts = [classes, names, forest.combine, coding.scale]
+    facts = [[c.tolist() for c in classes_of(forest)], names, forest.combine, coding.scale]
     digest.update(json.dumps(facts, default=str).encode())
     return digest.hexdigest()
 
@@ -157,8 +155,8 @@ def tree_leaves(forest: Forest) -> np.ndarray:
 
 def rounds_facts(estimator: Any) -> dict[str, Any]:
     """Facts about a fitted boosted model, for JSON."""
-    forest = estimator.forest_
-    coding, K = forest.coding, forest.coding.n_values
+    forest, coding = estimator.forest_, estimator.forest_.coding
+    K, rounds = coding.n_values, estimator.n_iter_
     names = coding.classes.tolist() if K > 1 else [None]
     shapes = zip(tree_depths(forest).tolist(), tree_leaves(forest).tolist(), strict=True)
     trees = [
@@ -168,20 +166,16 @@ def rounds_facts(estimator: Any) -> dict[str, Any]:
     curves, (measure, less) = kept_curves(estimator), measure_of(estimator)
     judged = curves.get("validation")
     return {
-        "rounds": estimator.n_iter_,
+        "rounds": rounds,
         "trees_per_round": K,
         "loss": coding.loss.name,
         "learning_rate": estimator.learning_rate,
         "l2_regularization": coding.l2,
         "baseline": coding.baseline.tolist(),
-        "stopped_early": bool(estimator.do_early_stopping_)
-        and estimator.n_iter_ < estimator.max_iter,
+        "stopped_early": bool(estimator.do_early_stopping_ and rounds < estimator.max_iter),
         "measure": measure if curves else None,
         "best_round": None if judged is None else best_round(judged, less),
-        "curves": {
-            name: [value if np.isfinite(value) else None for value in values.tolist()]  # as JSON
-            for name, values in curves.items()
-        },
+        "curves": {name: [*map(finite, values)] for name, values in curves.items()},
         "trees": trees,
     }
 
@@ -200,18 +194,13 @@ def rounds_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("baseline", f"{baseline}{more}: the raw prediction before the first round"),
     ]
     for name, values in facts["curves"].items():
-        kind = facts["measure"].partition(":")[0]
-        text = f"{_number(values[-1])} after the last round"
+        kind, best = facts["measure"].partition(":")[0], facts["best_round"]
+        numbers = ["no finite number" if value is None else f"{value:.6g}" for value in values]
+        text = f"{numbers[-1]} after the last round"
         if name == "validation":
-            best = facts["best_round"]
-            text += f", {_number(values[best])} after the best, round {best}"
+            text += f", {numbers[best]} after the best, round {best}"
         rows.append((f"{name} {kind}", text))
     return rows
-
-
-def _number(value: float | None) -> str:
-    """A loss or score in words; None stands for one that is not finite."""
-    return "no finite number" if value is None else f"{value:.6g}"
 
 
 def summary_html(estimator: Any) -> str:
@@ -227,20 +216,25 @@ def summary_html(estimator: Any) -> str:
 def summary_rows(estimator: Any) -> list[tuple[str, str]]:
     """Names and values of the table, as plain text."""
     forest: Forest = estimator.forest_
-    depths = tree_depths(forest)
-    deep = f"{depths.max():,}"
+    coding, depths = forest.coding, tree_depths(forest)
+    deep, outputs = f"{depths.max():,}", ("outputs", str(coding.n_outputs))
     if len(depths) > 1:
         deep = f"{depths.min():,} to {deep}, on average {depths.mean():.1f}"
+    if coding.classes is not None:
+        names = [*map(one_line, coding.classes[:SHOWN]), *["..."] * (len(coding.classes) > SHOWN)]
+        outputs = "classes", f"{len(coding.classes)}: {', '.join(names)}"
+    elif coding.several:
+        counts = ", ".join(str(len(c)) for c in coding.several)
+        outputs = "outputs", f"{coding.n_outputs} of {counts} classes"
     score, backend = (getattr(estimator, name, None) for name in ("oob_score_", "backend_"))
-    rounds = rounds_rows(rounds_facts(estimator)) if forest.baseline is not None else []
     return [
         ("trees", f"{forest.n_trees:,}"),
         ("nodes", f"{forest.n_nodes:,}, of which {int(is_leaf(forest.nodes).sum()):,} leaves"),
         ("depth", deep),
-        *rounds,
+        *(rounds_rows(rounds_facts(estimator)) if forest.baseline is not None else []),
         ("size", f"{n_bytes(forest):,} bytes"),
         *([] if backend is None else [("backend", backend)]),  # models from files have none
-        _target(forest),
+        outputs,
         *([] if score is None else [("out-of-bag score", f"{score:.4f}")]),
     ]
 
@@ -249,16 +243,3 @@ def n_bytes(forest: Forest) -> int:
     """Bytes of a forest's arrays."""
     parts = [getattr(part, f.name) for part in (forest, forest.edges) for f in fields(part)]
     return sum(part.nbytes for part in parts if isinstance(part, np.ndarray))
-
-
-def _target(forest: Forest) -> tuple[str, str]:
-    """Classes by name, or how many outputs there are."""
-    coding = forest.coding
-    if coding.classes is not None:
-        names = [one_line(c) for c in coding.classes[:SHOWN]]
-        more = ["..."] * (len(coding.classes) > SHOWN)
-        return "classes", f"{len(coding.classes)}: {', '.join(names + more)}"
-    if coding.several:
-        counts = ", ".join(str(len(c)) for c in coding.several)
-        return "outputs", f"{coding.n_outputs} of {counts} classes"
-    return "outputs", str(coding.n_outputs)

@@ -36,15 +36,11 @@ def some_trees(forest: Forest, first_tree: int, last_tree: int) -> Forest:
     if len(forest.sets):
         first, last = np.append(forest.set_at, len(forest.sets))[[begin, end]]
     weights = forest.tree_weights
-    part = replace(
-        forest,
-        nodes=forest.nodes[begin:end],
-        node_values=None if forest.node_values is None else forest.node_values[begin:end],
-        node_errors=None if forest.node_errors is None else forest.node_errors[begin:end],
-        tree_offsets=offsets - begin,
-        sets=forest.sets[first:last],
-        tree_weights=None if weights is None else weights[first_tree:last_tree],
-    )
+    of_nodes = {name: getattr(forest, name) for name in ("nodes", "node_values", "node_errors")}
+    of_nodes = {name: a[begin:end] for name, a in of_nodes.items() if a is not None}
+    weights = None if weights is None else weights[first_tree:last_tree]
+    sets, offsets = forest.sets[first:last], offsets - begin
+    part = replace(forest, tree_offsets=offsets, sets=sets, tree_weights=weights, **of_nodes)
     # the leaf table is the same, so what follows from it is worked out once for all trees
     vars(part)["values"] = forest.values
     if "sparse_values" in vars(forest):

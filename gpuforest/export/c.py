@@ -173,14 +173,11 @@ OF_SUM = """\
             continue;
         }}
 """
-# names that a function of the file cannot have
+# names that a function of the file cannot have: keywords, then names of the file itself
 KEYWORDS = """
 auto break case char const continue default do double else enum extern float for goto if inline int
 long register restrict return short signed sizeof static struct switch typedef union unsigned void
 volatile while
-"""
-# of the file itself, and the function that begins a program
-FILE = """
 NODES ROOTS THRESHOLDS VALUES CATEGORIES SETS SUMS SUMMED EDGES EDGES_AT BINS node walk exp_of place
 find_places sum_goes_left main
 """
@@ -192,7 +189,7 @@ erfc exp exp2 expm1 fabs fdim floor fma fmax fmin fmod frexp hypot ilogb ldexp l
 log log10 log1p log2 logb lrint lround modf nan nearbyint nextafter nexttoward pow remainder remquo
 rint round scalbln scalbn sin sinh sqrt tan tanh tgamma trunc
 """
-# other functions and types of the standard library: a program has them once
+# other functions and types that a program has once
 LIBRARY = """
 abort abs asctime assert atexit atof atoi atol atoll bsearch calloc clearerr clock ctime difftime
 div double_t errno exit fclose feof ferror fflush fgetc fgetpos fgets float_t fopen fpclassify
@@ -208,7 +205,7 @@ strncat strncmp strncpy strpbrk strrchr strspn strstr strtod strtof strtok strto
 strtoul strtoull strxfrm system time tmpfile tmpnam tolower toupper towlower towupper ungetc va_arg
 vfprintf vfscanf vprintf vscanf vsnprintf vsprintf vsscanf wcstombs wctomb
 """
-TAKEN = {*f"{KEYWORDS} {FILE} {LIBRARY}".split()}
+TAKEN = {*KEYWORDS.split(), *LIBRARY.split()}
 TAKEN |= {name + kind for name in MATH.split() for kind in ("", "f", "l")}
 # types and macros of stdint.h and math.h
 FAMILIES = re.compile(
@@ -265,9 +262,11 @@ def export_c(
 def _parts(tables: Tables, dtype: str, name: str) -> Iterator[str]:
     """The file, part by part."""
     number, numpy_type = NUMBERS[dtype]
-    leaf = f"UINT{_most(tables).bit_length()}_MAX"
+    # what leaves have as their feature; splits by sums have the number below
+    most = 2**16 - 1 if tables.n_features < 2**16 - 2 else 2**32 - 1
+    leaf = f"UINT{most.bit_length()}_MAX"
     summed, begins = _sums_of(tables, numpy_type)
-    nodes, thresholds, sets = _nodes(tables, numpy_type, begins)
+    nodes, thresholds, sets = _nodes(tables, numpy_type, most, begins)
     cuts = max(len(thresholds), len(sets), len(summed["SUMS"]))
     yield _head(tables)
     yield from _labels(tables, name)
@@ -304,18 +303,12 @@ def _parts(tables: Tables, dtype: str, name: str) -> Iterator[str]:
     yield from _function(tables, number, name, len(summed["SUMMED"]))
 
 
-def _most(tables: Tables) -> int:
-    """What leaves have as their feature; splits by sums have the number below."""
-    return 2**16 - 1 if tables.n_features < 2**16 - 2 else 2**32 - 1
-
-
 def _nodes(
-    tables: Tables, dtype: Any, begins: dict[int, int]
+    tables: Tables, dtype: Any, most: int, begins: dict[int, int]
 ) -> tuple[Iterator[Any], list[float], list[int]]:
     """Rows for the nodes, and the distinct thresholds and the words of sets that they refer to;
-    `begins` says where in SUMS a node's split by a sum begins."""
-    is_leaf, most = tables.feature < 0, _most(tables)
-    categorical = np.isin(tables.feature, [*tables.categories])
+    `most` is the feature of leaves, and `begins` where in SUMS a node's split by a sum begins."""
+    is_leaf, categorical = tables.feature < 0, np.isin(tables.feature, [*tables.categories])
     feature = np.where(is_leaf, most, tables.feature)
     feature[[*begins]] = most - 1
     by_threshold = (feature < most - 1) & ~categorical
@@ -323,8 +316,7 @@ def _nodes(
     cut = np.zeros(len(is_leaf), np.int64)
     cut[by_threshold] = at
     cut[[*begins]] = [*begins.values()]
-    first_words: dict[bytes, int] = {}
-    words: list[int] = []
+    first_words, words = dict[bytes, int](), list[int]()
     for node in np.flatnonzero(categorical).tolist():
         n = len(tables.categories[int(tables.feature[node])])
         bits = np.zeros((n // 32 + 1) * 32, bool)

@@ -75,6 +75,7 @@ ARRAYS: Layout = {
     "score_offsets": (("F64",), "K", lambda at: (at >= 0).all() and np.isfinite(at).all()),
 }
 OPTIONAL = ("leaf_impurity", "leaf_values", "node_values", "node_errors", "tree_weights")
+EDGES = ("values", "offsets", "kinds")
 DRAWN_BY = ("draw_weights", "draw_groups")
 SCORES = ("train_score", "validation_score")
 # curves of errors are attributes, without the "_" at their end; their first column ascends
@@ -119,10 +120,8 @@ HEADER: dict[str, Any] = {
 # attributes of estimators by their name in the header
 KEPT = {**{name: f"{name}_" for name in (*CURVES, "source")}, "training": "_training_"}
 NUMBERS_KEPT = {"oob_score", "offset", "ccp_alpha"}
-NEEDED = (
-    *("is_leaf", "splits", "tree_offsets", "leaf_sums", "centre"),
-    *("edge_values", "edge_offsets", "edge_kinds"),
-)
+NEEDED = ("is_leaf", "splits", "tree_offsets", "leaf_sums", "centre", *(f"edge_{p}" for p in EDGES))
+TEXT = ("object", "str")  # dtypes of labels that are strings
 MAX_LABELS = 2**28  # letters: an array of strings has room for the longest in each item
 
 
@@ -139,27 +138,25 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
     ValueError : labels that are neither numbers nor strings, too many names, or a subclass
     OSError : the file cannot be written; what was there before is still there
     """
-    forest, facts, header = model.forest, model.facts, _header(model)
+    forest, facts, sampling = model.forest, model.facts, _kept_sampling(model)
     coding: Any = forest.coding
+    header = _header(model, sampling)
     arrays = {
         **_packed(forest),
         "tree_offsets": forest.tree_offsets,
         "sets": forest.sets if len(forest.sets) else None,
-        "edge_values": forest.edges.values,
-        "edge_offsets": forest.edges.offsets,
-        "edge_kinds": forest.edges.kinds,
+        **{f"edge_{part}": getattr(forest.edges, part) for part in EDGES},
         "centre": coding.centre,
         "classes": None if "classes" in header else coding.classes,
         **{name: getattr(forest, name) for name in OPTIONAL},
         "unbiased_importances": facts.get("_unbiased_importances_"),
     }
     if forest.baseline is not None:
-        scores = {name: facts[f"{name}_"] for name in SCORES}
-        arrays |= {name: values for name, values in scores.items() if len(values)}
+        arrays |= {name: facts[f"{name}_"] for name in SCORES if len(facts[f"{name}_"])}
         arrays |= {"baseline": forest.baseline, "units": coding.units}
     if forest.tree_weights is not None:
         arrays["tree_errors"] = facts["estimator_errors_"][: forest.n_trees]
-    if (sampling := _kept_sampling(model)) is not None:
+    if sampling is not None:
         arrays |= {"draw_weights": sampling.weights, "draw_groups": sampling.groups}
     if (rows := facts.get("_rows_")) is not None:
         arrays |= {"row_codes": np.ascontiguousarray(rows.codes), "row_targets": rows.y}
@@ -249,16 +246,21 @@ def _check_class(name: str, is_public: bool) -> None:
         raise ValueError(f"{why}: pickle the estimator instead")
 
 
-def _header(model: Model) -> Header:
+def _header(model: Model, sampling: Sampling | None) -> Header:
     _check_class(model.kind, model.is_public)
     forest, facts = model.forest, model.facts
     coding: Any = forest.coding
     parameters, names = _parameters(model.parameters, facts["seed_"]), model.feature_names
-    categories = {str(f): list(values) for f, values in forest.edges.categories.items()}
-    statistics = {str(f): [*map(list, s)] for f, s in forest.edges.statistics.items()}
+    kind = "" if coding.classes is None else _kind_of(coding.classes)
+    boosting = None
+    if forest.baseline is not None:
+        boosting = {"loss": coding.loss.name, "quantile": coding.loss.quantile, "l2": coding.l2}
+        boosting["stops"] = bool(facts["do_early_stopping_"])
+        scorer = scorer_name(model.parameters["scoring"], facts.get("scored_by_"))
+        boosting |= {} if scorer is None else {"scored_by": scorer}
     # a file without it means votes where this parameter says so, which may be newer than the trees
     is_usual = forest.combine == "mean" and parameters.get("voting") != "hard"
-    header = {
+    header: Header = {
         "estimator": model.kind,
         "parameters": parameters,
         "seed": facts["seed_"],
@@ -267,27 +269,18 @@ def _header(model: Model) -> Header:
         "feature_names": None if names is None else names.tolist(),
         "oob_score": facts.get("oob_score_"),
         "offset": facts.get("offset_"),
-        "categories": categories or None,
-        "statistics": statistics or None,
+        "categories": {str(f): [*c] for f, c in forest.edges.categories.items()} or None,
+        "statistics": {str(f): [*map(list, s)] for f, s in forest.edges.statistics.items()} or None,
         "ccp_alpha": facts["ccp_alpha_"] if "pruning_curve_" in facts else None,
         **{name: _facts(name, facts.get(kept)) for name, kept in KEPT.items()},
         "combine": None if is_usual else forest.combine,
         "oblique": forest.oblique or None,
+        "outputs": [[_kind_of(labels), labels.tolist()] for labels in coding.several] or None,
+        **({"classes": coding.classes.tolist(), "classes_dtype": kind} if kind in TEXT else {}),
+        "boosting": boosting,
+        "draws": sampling and {"n_rows": sampling.n_rows, "n_draws": sampling.n_draws},
+        "by_blocks": "_judges_" in facts or None,
     }
-    if coding.several:
-        header["outputs"] = [[_kind_of(labels), labels.tolist()] for labels in coding.several]
-    elif coding.classes is not None and (kind := _kind_of(coding.classes)) in ("object", "str"):
-        header |= {"classes": coding.classes.tolist(), "classes_dtype": kind}
-    if forest.baseline is not None:
-        boosting = {"loss": coding.loss.name, "quantile": coding.loss.quantile, "l2": coding.l2}
-        header["boosting"] = boosting | {"stops": bool(facts["do_early_stopping_"])}
-        scorer = scorer_name(model.parameters["scoring"], facts.get("scored_by_"))
-        if scorer is not None:
-            header["boosting"]["scored_by"] = scorer
-    if (sampling := _kept_sampling(model)) is not None:
-        header["draws"] = {"n_rows": sampling.n_rows, "n_draws": sampling.n_draws}
-    if "_judges_" in facts:
-        header["by_blocks"] = True
     return {name: value for name, value in header.items() if value is not None}
 
 
@@ -337,7 +330,7 @@ def _read_classes(header: Header, arrays: Arrays) -> np.ndarray | None:
     if "classes" not in header:
         return arrays.get("classes")
     labels, kind = header["classes"], header["classes_dtype"]
-    need("classes" not in arrays and kind in ("object", "str"), "classes in two places")
+    need("classes" not in arrays and kind in TEXT, "classes in two places")
     fits = "boosting" in header or len(labels) == arrays["leaf_sums"].shape[1]
     need(fits, "classes that do not fit the leaf table")
     return _labels(kind, labels)
@@ -346,7 +339,7 @@ def _read_classes(header: Header, arrays: Arrays) -> np.ndarray | None:
 def _labels(kind: Any, labels: Any) -> np.ndarray:
     """Class labels of one output, from the name of their dtype and a list."""
     need(type(kind) is str and type(labels) is list, "outputs of no kind")
-    if kind not in ("object", "str"):
+    if kind not in TEXT:
         need(np.dtype(kind).kind in "biuf", "outputs of no kind")
         need(all(type(label) in (bool, int, float) for label in labels), "no labels")
         return np.array(labels, dtype=kind)
@@ -402,18 +395,16 @@ def _as_int64(sums: np.ndarray) -> np.ndarray:
 
 def _edges(header: Header, arrays: Arrays) -> BinEdges:
     """The bins of a file; that its categories fit them is not checked yet."""
-    categories, statistics = {}, {}
-    for name in ("categories", "statistics"):
+    known: dict[str, Any] = {"categories": {}, "statistics": {}}
+    for name, of_features in known.items():
         for key, values in header.get(name, {}).items():
             is_number = re.fullmatch(r"0|[1-9]\d{0,8}", key, re.ASCII) is not None
             need(is_number, f"{name} of no feature")
             need(type(values) is list, f"{name} that are no list")
-            if name == "categories":
-                categories[int(key)] = tuple(values)
-            else:
-                statistics[int(key)] = TargetStatistic(*map(tuple, values))
-    edges = arrays["edge_values"], arrays["edge_offsets"], arrays["edge_kinds"]
-    return BinEdges(*edges, categories, statistics)
+            of_features[int(key)] = tuple(values)
+    statistics = {f: TargetStatistic(*map(tuple, s)) for f, s in known["statistics"].items()}
+    known |= {"statistics": statistics, **{part: arrays[f"edge_{part}"] for part in EDGES}}
+    return BinEdges(**known)
 
 
 def _forest(header: Header, arrays: Arrays) -> Forest:

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.core.forest import Forest
 from gpuforest.core.model import Model, model_of
 from gpuforest.data import arrays, validation
+from gpuforest.explain.model_facts import classes_of
 from gpuforest.explain.paths import average_path_length
 from gpuforest.export.views import Splits, names_of
 
@@ -34,6 +34,7 @@ class Tables(Splits):
         category, their number for any other value, NaN for a missing one
     offsets : i64[T + 1], tree t has the nodes offsets[t] .. offsets[t + 1] - 1
     feature, threshold, missing_left : see `Splits`
+    tree : i64[M]
     left : i64[M], the node to the left, of all nodes; the one to the right is the next
     members : by split by categories, the codes that go left, ascending; a split that sends only
         missing values left has the threshold -1 instead
@@ -57,9 +58,9 @@ class Tables(Splits):
         self.names = names_of(forest, names, "model")
         self.edges, self.offsets = forest.edges, forest.tree_offsets
         self.categories = forest.edges.categories
-        first = np.repeat(self.offsets[:-1], np.diff(self.offsets))
+        self.tree = np.repeat(np.arange(forest.n_trees), np.diff(self.offsets))
         leaves = self.feature < 0
-        self.left = np.where(leaves, 0, first + self.child)
+        self.left = np.where(leaves, 0, self.offsets[self.tree] + self.child)
         if self.sums and form != "C":
             raise ValueError(
                 f"splits by sums of features are not written as {form}: use export_c, train with "
@@ -68,23 +69,28 @@ class Tables(Splits):
         self.members = {n: np.flatnonzero(codes) for n, codes in self.sets.items() if codes.any()}
         self.threshold[[*(self.sets.keys() - self.members)]] = -1.0
         self.threshold[leaves] = 0.0
-        self.values, self.leaf = _values(forest, leaves, np.where(leaves, self.child, 0))
+        rows, values = np.where(leaves, self.child, 0), forest.values
+        if forest.baseline is not None:  # a leaf of tree t adds to sum t % K alone
+            column = np.zeros(len(values), np.int64)
+            column[rows[leaves]] = self.tree[leaves] % values.shape[1]
+            values = values[np.arange(len(values)), column][:, None]
+        distinct, which = np.unique(values, axis=0, return_inverse=True)
+        self.values = np.ascontiguousarray(distinct)
+        self.leaf = np.where(leaves, which.reshape(-1)[rows], 0)
         self.length = 1.0
         if model.task == "anomalies":  # what the lengths of paths are compared with
             self.length = float(average_path_length(forest.node_sums(0, 1)[0, 0]))
         if not self.length:  # trees of one row: no path is longer than others
             self.values, self.length = np.ones_like(self.values), 1.0
-        coding: Any = forest.coding
-        classes = coding.several or (() if coding.classes is None else (coding.classes,))
+        self.classes = classes_of(forest)
         if form in OF_TEXT:
-            _refuse_surrogates([label for labels in classes for label in labels.tolist()], form)
-        self.classes: tuple[np.ndarray, ...] = tuple(classes)
+            _refuse_surrogates(self.classes, form)
         self.baseline, self.link = forest.baseline, _link(model)
         self.divisor = None if forest.combine == "sum" else float(forest.n_trees)
         if forest.tree_weights is not None:
             self.divisor = math.fsum(forest.tree_weights)
         self.n_trees, self.n_features = forest.n_trees, len(self.names)
-        self.n_sums = coding.n_values if self.each_adds_one else self.values.shape[1]
+        self.n_sums = forest.coding.n_values if self.each_adds_one else self.values.shape[1]
 
     @property
     def each_adds_one(self) -> bool:
@@ -111,9 +117,9 @@ def is_text(categories: tuple[Any, ...]) -> bool:
     return any(isinstance(category, str) for category in categories)
 
 
-def _refuse_surrogates(labels: list[Any], form: str) -> None:
+def _refuse_surrogates(classes: tuple[np.ndarray, ...], form: str) -> None:
     """Refuse labels that are no text of Unicode."""
-    for label in labels:
+    for label in (label for labels in classes for label in labels.tolist()):
         if isinstance(label, str) and any("\ud800" <= c <= "\udfff" for c in label):
             raise ValueError(
                 f"the class {label!r} has a lone surrogate, which is no character of Unicode, and "
@@ -194,18 +200,6 @@ def _exported(estimator: Any, form: str) -> Model:
             "RandomForestRegressor, or gpuforest.load where the model runs"
         )
     return model
-
-
-def _values(forest: Forest, leaves: np.ndarray, row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct rows that leaves add, f64[V, W], and which one each has, i64[M]."""
-    values = forest.values
-    if forest.baseline is not None:  # a leaf of tree t adds to sum t % K alone
-        tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_offsets))
-        column = np.zeros(len(values), np.int64)
-        column[row[leaves]] = tree[leaves] % values.shape[1]
-        values = values[np.arange(len(values)), column][:, None]
-    distinct, which = np.unique(values, axis=0, return_inverse=True)
-    return np.ascontiguousarray(distinct), np.where(leaves, which.reshape(-1)[row], 0)
 
 
 def _link(model: Model) -> str:

@@ -62,22 +62,9 @@ class Graph:
         self.constants.append(self.onnx.numpy_helper.from_array(np.asarray(value), name))
         return name
 
-    def node(self, kind: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
-        """Add a node; the name of what it gives. Attributes are numbers, lists of strings,
-        tensors of onnx, or arrays for lists of numbers."""
-        return self._add(1, kind, inputs, domain, attributes)[0]
-
-    def split(self, value: str, sizes: Sequence[int]) -> list[str]:
-        """Split a value into parts by columns; `sizes` are the numbers of columns of the parts."""
-        if len(sizes) == 1:
-            return [value]
-        inputs = value, self.constant(np.array(sizes, np.int64))
-        return self._add(len(sizes), "Split", inputs, "", {"axis": 1})
-
-    def _add(
-        self, n: int, kind: str, inputs: Sequence[str], domain: str, attributes: dict[str, Any]
-    ) -> list[str]:
-        """Add a node that gives n results."""
+    def node(self, kind: str, *inputs: str, domain: str = "", n: int = 1, **attributes: Any) -> str:
+        """Add a node that gives n results; the name of the first. Attributes are numbers, lists of
+        strings, tensors of onnx, or arrays for lists of numbers."""
         name = f"{self.prefix}{kind}_{len(self.nodes)}"
         results = [f"{name}_{i}" for i in range(n)]
         node = self.onnx.NodeProto(
@@ -85,7 +72,14 @@ class Graph:
         )
         node.attribute.extend(self._attribute(key, value) for key, value in attributes.items())
         self.nodes.append(node)
-        return results
+        return results[0]
+
+    def split(self, value: str, sizes: Sequence[int]) -> list[str]:
+        """Split a value into parts by columns; `sizes` are the numbers of columns of the parts."""
+        if len(sizes) == 1:
+            return [value]
+        self.node("Split", value, self.constant(np.array(sizes, np.int64)), n=len(sizes), axis=1)
+        return [*self.nodes[-1].output]
 
     def _attribute(self, name: str, value: Any) -> Any:
         """onnx's own helper looks at each number of a list, which takes long for a forest."""
@@ -177,16 +171,17 @@ def to_onnx(
         ml_version = 5 if tables.edges.known else 3
     graph = Graph(PREFIX, dtype, ml_version)
     inputs, x = _inputs(graph, tables)
-    outputs = add_model(graph, tables, x)
-    for value, info in outputs:
+    names, outputs = [feature.name for feature in inputs], []
+    for value, info in add_model(graph, tables, x):
         graph.give(value, info.name)
-        if any(info.name == feature.name for feature in inputs):
+        outputs.append(info)
+        if info.name in names:
             raise ValueError(
                 f"a feature has the name of the output {info.name!r}: pass other feature_names"
             )
-    helper, infos = graph.onnx.helper, [info for _, info in outputs]
+    helper = graph.onnx.helper
     model = helper.make_model(
-        helper.make_graph(graph.nodes, tables.kind, inputs, infos, graph.constants),
+        helper.make_graph(graph.nodes, tables.kind, inputs, outputs, graph.constants),
         opset_imports=[helper.make_opsetid(*opset) for opset in graph.opsets.items()],
         ir_version=IR_VERSION,
         producer_name="gpuforest",
@@ -205,15 +200,15 @@ def add_model(graph: Graph, tables: Tables, x: str) -> list[tuple[str, Any]]:
     predictions, dtype = _linked(graph, tables, sums), graph.dtype
     if not tables.classes:
         name = "score_samples" if tables.link == "isolation" else "prediction"
-        shape = [tables.n_values] if tables.n_values > 1 else []
-        if not shape:
-            predictions = graph.reshape(predictions, -1)
-        return [(graph.in_dtype(predictions), graph.info(name, dtype, "rows", *shape))]
+        if tables.n_values > 1:
+            info = graph.info(name, dtype, "rows", tables.n_values)
+        else:
+            predictions, info = graph.reshape(predictions, -1), graph.info(name, dtype, "rows")
+        return [(graph.in_dtype(predictions), info)]
     outputs: list[tuple[str, Any]] = []
-    n, widths = len(tables.classes), [len(classes) for classes in tables.classes]
+    n, widths = len(tables.classes), [*map(len, tables.classes)]
     for i, shares in enumerate(graph.split(predictions, widths)):
-        ending = f"_{i}" if n > 1 else ""
-        labels = _classes(tables.classes[i])
+        ending, labels = f"_{i}" if n > 1 else "", _classes(tables.classes[i])
         label = _labels(graph, tables, shares if n > 1 else sums, labels)
         outputs.append((label, graph.info("label" + ending, labels.dtype, "rows")))
         width = max(widths[i], 2 if tables.link == "logistic" else 1)
@@ -253,20 +248,13 @@ def _version_5(graph: Graph, tables: Tables) -> dict[str, Any]:
     number = np.where(leaf, np.cumsum(leaf) - 1, split_number)
     left = np.where(alone, np.arange(len(leaf)), tables.left)[split]
     right = np.where(alone[split], left, left + 1)
-    modes, members = np.zeros(len(split), np.uint8), []
-    for at, node in enumerate(split.tolist()) if tables.members else ():
-        if node in tables.members:
-            modes[at] = MEMBER
-            members += [*tables.members[node].tolist(), np.nan]
-    by_set = np.isin(split, [*tables.members])
+    by_set, tensor = np.isin(split, [*tables.members]), graph.tensor
     threshold = np.where(by_set, 0.0, rounded(tables.threshold, dtype.type)[split])
-    tree = np.repeat(np.arange(tables.n_trees), np.diff(tables.offsets))
-    tensor = graph.tensor
     attributes = {
         "aggregate_function": 1,
         "post_transform": 0,
         "tree_roots": split_number[roots],
-        "nodes_modes": tensor(modes),
+        "nodes_modes": tensor((MEMBER * by_set).astype(np.uint8)),
         "nodes_featureids": np.maximum(tables.feature[split], 0),
         "nodes_splits": tensor(threshold.astype(dtype)),
         "nodes_truenodeids": number[left],
@@ -274,21 +262,20 @@ def _version_5(graph: Graph, tables: Tables) -> dict[str, Any]:
         "nodes_falsenodeids": number[right],
         "nodes_falseleafs": leaf[right].astype(np.int64),
         "nodes_missing_value_tracks_true": tables.missing_left[split].astype(np.int64),
-        "leaf_targetids": tree[leaf],
+        "leaf_targetids": tables.tree[leaf],
         "leaf_weights": tensor(tables.leaf[leaf].astype(dtype)),
     }
-    if members:
-        attributes["membership_values"] = tensor(np.array(members, dtype))
+    if tables.members:
+        codes = [np.append(own, np.nan) for own in tables.members.values()]
+        attributes["membership_values"] = tensor(np.concatenate(codes).astype(dtype))
     return attributes
 
 
 def _version_3(graph: Graph, tables: Tables) -> dict[str, Any]:
     """The attributes of TreeEnsembleRegressor. Its results are float32 numbers always."""
-    leaf, sizes, dtype = tables.feature < 0, np.diff(tables.offsets), graph.dtype
-    tree = np.repeat(np.arange(tables.n_trees), sizes)
-    first = np.repeat(tables.offsets[:-1], sizes)
-    node = np.arange(len(leaf)) - first
-    left = np.where(leaf, 0, tables.left - first)
+    leaf, tree, dtype = tables.feature < 0, tables.tree, graph.dtype
+    first = tables.offsets[tree]
+    node, left = np.arange(len(leaf)) - first, np.where(leaf, 0, tables.left - first)
     attributes = {
         "nodes_treeids": tree,
         "nodes_nodeids": node,

@@ -12,6 +12,7 @@ import numpy as np
 from gpuforest.common.text import one_line
 from gpuforest.core.forest import Forest
 from gpuforest.core.model import model_of
+from gpuforest.explain.model_facts import classes_of
 from gpuforest.export import conditions
 from gpuforest.export.conditions import Condition, Number
 from gpuforest.export.documentation import documented
@@ -152,15 +153,12 @@ def check_not_negative(**options: int | None) -> None:
 
 def class_labels(forest: Forest, names: Sequence[Any] | None = None) -> list[list[Any]]:
     """The names of the classes of each output, or the classes themselves; [] for numbers."""
-    coding = forest.coding
-    classes = [c.tolist() for c in coding.several]
-    if coding.classes is not None:
-        classes = [coding.classes.tolist()]
+    classes = [c.tolist() for c in classes_of(forest)]
     if names is None:
         return classes
     if not classes:
         raise ValueError("class_names are for classes, and this tree predicts numbers: drop them")
-    labels = [list(of_output) for of_output in names] if coding.several else [list(names)]
+    labels = [list(of_output) for of_output in names] if forest.coding.several else [list(names)]
     n_labels, n_classes = [*map(len, labels)], [*map(len, classes)]
     if n_labels != n_classes:
         raise ValueError(
