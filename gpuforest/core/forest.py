@@ -104,7 +104,7 @@ class Forest:
         """Features of splits i64[n]: index in `splits`, feature, unsigned weight, i64[...]."""
         n = packed.combined(self.nodes[splits]) * self.oblique
         alone = np.flatnonzero(n == 0)
-        feature = (self.nodes[splits[alone]] >> np.uint64(packed.FEATURE_SHIFT)).astype(np.int64)
+        feature = (self.nodes[splits[alone]] >> packed.FEATURE_SHIFT).astype(np.int64)
         several = np.flatnonzero(n > 0)
         last = max(len(self.sets) - 1, 0)
         at = np.arange(terms.words_for(packed.MOST_COMBINED))
@@ -248,9 +248,7 @@ def joined(trees: list[Forest]) -> Forest:
             tree.coding.values(tree.leaf_sums) if tree.leaf_values is None else tree.leaf_values
             for tree in trees
         ]
-    arrays: dict[str, Any] = {
-        name: None if p[0] is None else np.concatenate(p) for name, p in parts.items()
-    }
+    parts = {name: None if p[0] is None else np.concatenate(p) for name, p in parts.items()}
     sizes = np.concatenate([np.diff(tree.tree_offsets) for tree in trees])
     return replace(
         trees[0],
@@ -258,7 +256,7 @@ def joined(trees: list[Forest]) -> Forest:
         tree_offsets=np.concatenate([[0], np.cumsum(sizes)]),
         multiway=any(tree.multiway for tree in trees),
         oblique=any(tree.oblique for tree in trees),
-        **arrays,
+        **parts,
     )
 
 
@@ -464,7 +462,7 @@ def _check_trees(forest: Forest) -> None:
         word, tree = block[at], _tree_of(offsets, begin, begin + len(block))[at]
         n_splits += len(at)
         # 1. a split is on a bin of a feature
-        feature = (word >> np.uint64(packed.FEATURE_SHIFT)).astype(np.int64)
+        feature = (word >> packed.FEATURE_SHIFT).astype(np.int64)
         need((feature < len(n_bins)).all(), "a split on no feature")
         bin, is_set = word.astype(np.uint16), forest.edges.kinds[feature] == CATEGORICAL
         n = forest.n_summed(word)
@@ -473,9 +471,7 @@ def _check_trees(forest: Forest) -> None:
         need(((bin < n_bins[feature]) | is_set | (n > 0)).all(), "a split on no bin")
         n_words, combines = n_words + int(forest.n_words(word).sum()), combines or bool(n.any())
         # 2. its children are a pair that lies behind it in its tree
-        child = ((word >> np.uint64(packed.CHILD_SHIFT)) & np.uint64(packed.CHILD_MASK)).astype(
-            np.int64
-        )
+        child = ((word >> packed.CHILD_SHIFT) & packed.CHILD_MASK).astype(np.int64)
         left = offsets[tree] + child
         need((child % 2 == 1).all(), "children that are no siblings")
         need((left > at + begin).all(), "a child before its parent")
@@ -499,7 +495,7 @@ def _check_combinations(forest: Forest) -> None:
     need((edges.kinds[feature] != CATEGORICAL).all(), "a combination of categories")
     need(((weight > 0) & (weight <= packed.MOST_WEIGHT)).all(), "a weight out of range")
     need(len(np.unique(at * edges.n_features + feature)) == len(at), "a feature added twice")
-    first = (forest.nodes[splits] >> np.uint64(packed.FEATURE_SHIFT)).astype(np.int64)
+    first = (forest.nodes[splits] >> packed.FEATURE_SHIFT).astype(np.int64)
     of_first = np.full(len(splits), -1)
     of_first[at[::-1]] = feature[::-1]
     need(np.array_equal(of_first, first), "a combination whose first feature is another")

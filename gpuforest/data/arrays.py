@@ -231,10 +231,8 @@ def host_array(X: Any, name: str) -> np.ndarray:
 
 
 def _unreadable(X: Any, name: str, how: str, error: Exception) -> str:
-    kind, dtype = type(X), getattr(X, "dtype", "?")
-    return (
-        f"{name} ({kind.__module__}.{kind.__name__} of dtype {dtype}) cannot be read {how}: {error}"
-    )
+    kind = f"{type(X).__module__}.{type(X).__name__} of dtype {getattr(X, 'dtype', '?')}"
+    return f"{name} ({kind}) cannot be read {how}: {error}"
 
 
 def _native(X: Any) -> Any:

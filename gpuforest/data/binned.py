@@ -191,10 +191,8 @@ class BinnedData:
 
     def take(self, rows: np.ndarray) -> BinnedData:
         """Some rows, in memory."""
-        of_rows = {name: getattr(self, name) for name in OF_ROWS[1:]}
-        taken: dict[str, Any] = {
-            name: None if part is None else part[rows] for name, part in of_rows.items()
-        }
+        own = {name: getattr(self, name) for name in OF_ROWS[1:]}
+        taken: dict[str, Any] = {k: None if v is None else v[rows] for k, v in own.items()}
         return replace(self, by_feature=np.take(self.by_feature, rows, axis=1), y=None, **taken)
 
     def code_blocks(self, backend: Backend) -> Iterator[tuple[int, int, Array]]:

@@ -16,7 +16,13 @@ import numpy as np
 from gpuforest.common.text import did_you_mean
 from gpuforest.data.arrays import is_frame, open_frame
 from gpuforest.data.files import PARQUET, named_files, require_pyarrow
-from gpuforest.data.frames import folder_columns, listed, plain_table, require_unique
+from gpuforest.data.frames import (
+    folder_columns,
+    listed,
+    plain_table,
+    refuse_other_columns,
+    require_unique,
+)
 
 ROWS = 65_536  # of a block of a file
 CSV_BYTES = 2**24  # of a block of a CSV file
@@ -188,10 +194,7 @@ def _file_blocks(files: list[tuple[str, str]]) -> Iterator[tuple[str, Any]]:
             if not begin:
                 require_unique(table.column_names, file)
                 names = names or table.column_names
-                if other := {*names} ^ {*table.column_names}:
-                    raise ValueError(
-                        f"{file} has other columns than {files[0][0]}: {listed(sorted(other))}"
-                    )
+                refuse_other_columns(file, table.column_names, files[0][0], names)
             table = table.select(names)  # which may stand in another order
             for name, values in folders.items():
                 if name not in names:

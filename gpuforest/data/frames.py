@@ -34,7 +34,7 @@ def read_frame(path: str | Path, reading: Reading | None = None, text: Collectio
         if files == [name] or not files[0].lower().endswith(PARQUET):
             [frame] = frames
         else:
-            frame = _one_below_another(frames, files, name, text)
+            frame = _stacked(frames, files, name, text)
         if len(frame) == 0:
             raise ValueError(f"{name} has no rows")
         there = [column for column in reading.dates if column in frame.columns]
@@ -63,18 +63,13 @@ def _read_file(name: str, reading: Reading, text: Collection[str]) -> Any:
     return nw.from_native(pa.table(columns, names), eager_only=True)
 
 
-def _one_below_another(
-    frames: list[Any], files: list[str], path: str, text: Collection[str]
-) -> Any:
+def _stacked(frames: list[Any], files: list[str], path: str, text: Collection[str]) -> Any:
     """Frames of the same columns as one, with the columns that folders give."""
     import narwhals.stable.v2 as nw
     import pyarrow as pa
 
     for file, frame in zip(files, frames, strict=True):
-        if other := {*frames[0].columns} ^ {*frame.columns}:
-            raise ValueError(
-                f"{path}: {file} has other columns than {files[0]}: {listed(sorted(other))}"
-            )
+        refuse_other_columns(file, frame.columns, files[0], frames[0].columns)
     try:
         table = pa.concat_tables([f.to_native() for f in frames], promote_options="permissive")
     except pa.ArrowException as error:
@@ -84,6 +79,11 @@ def _one_below_another(
         if name not in table.column_names:
             table = table.append_column(name, values.take(file_of_row))
     return nw.from_native(table, eager_only=True)
+
+
+def refuse_other_columns(file: str, columns: list[str], first: str, expected: list[str]) -> None:
+    if other := sorted({*columns} ^ {*expected}):
+        raise ValueError(f"{file} has other columns than {first}: {listed(other)}")
 
 
 def folder_columns(files: list[tuple[str, str]], text: Collection[str] = ()) -> dict[str, Any]:
@@ -358,9 +358,8 @@ def _survival(column: Any, time: np.ndarray, target: str) -> np.ndarray:
 def is_missing(column: Any) -> np.ndarray:
     """Which values of a series are missing: null or NaN, bool[N]."""
     missing = column.is_null()
-    return np.asarray(
-        (missing | column.is_nan() if column.dtype.is_float() else missing).to_numpy()
-    )
+    missing = missing | column.is_nan() if column.dtype.is_float() else missing
+    return np.asarray(missing.to_numpy())
 
 
 def _may_be(dtype: Any, frame: Any, name: str) -> bool:

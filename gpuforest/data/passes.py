@@ -141,9 +141,8 @@ class Reader(BaseEstimator):  # type: ignore[misc]
         self, X: Any, edges: BinEdges, ordered: Ordered, begin: int, backend: Backend
     ) -> Array:
         """A block as numbers [n, F], whose first row is the table's row `begin`."""
-        table = validation.read_table(
-            self, X, backend, CategoryReader(known=edges.known), reset=False
-        )[0]
+        known = CategoryReader(known=edges.known)
+        table, _ = validation.read_table(self, X, backend, known, reset=False)
         for f, values in ordered.items():
             table[:, f] = values[begin : begin + len(table)]
         return table

@@ -205,12 +205,9 @@ def _real_array(X: Any) -> Any:
     if X.dtype.kind in "UST":
         # NumPy makes strings of the numbers in a list
         return np.array(passed, dtype=object) if listed else X.astype(object)
-    if X.dtype.kind in "mM":
-        raise ValueError(
-            f"X has the dtype {X.dtype}: only real numbers are supported; {arrays.DATES}"
-        )
     if X.dtype.kind not in "biufO":
-        raise ValueError(f"X has the dtype {X.dtype}: only real numbers are supported")
+        advice = f"; {arrays.DATES}" if X.dtype.kind in "mM" else ""
+        raise ValueError(f"X has the dtype {X.dtype}: only real numbers are supported{advice}")
     return X.astype(VALUE) if X.dtype.itemsize > 8 and X.dtype.kind == "f" else X
 
 

@@ -44,9 +44,8 @@ def draw_bags(sampling: Sampling, seed: int, first: int, last: int, backend: Bac
         positive = sampling.weights > 0  # rows of weight zero alone would make an empty bag
         drawn = drawn_once(xp, keys, sampling.n_draws, int(positive.sum()), backend)
         position = backend.asarray(np.maximum(np.cumsum(positive) - 1, 0))
-        return xp.take(xp.astype(drawn, xp.int32), position, axis=1) * backend.asarray(
-            sampling.weights
-        )
+        drawn = xp.take(xp.astype(drawn, xp.int32), position, axis=1)
+        return drawn * backend.asarray(sampling.weights)
     cumulative = None
     if sampling.weights is not None:
         cumulative = backend.asarray(np.cumsum(sampling.weights, dtype=np.int64))
@@ -148,13 +147,11 @@ def most_draw_weight(sampling: Sampling) -> int:
     return MAX_TOTAL_WEIGHT // (2 * sampling.most_weight)
 
 
-def _shares(xp: Any, total: Array, label: Array, n_classes: int, bags: Array) -> Array:
-    """The weight of a draw of each class, f64[T, n_classes], if classes of a bag weigh the same.
+def _shares(xp: Any, total: Array, label: Array, C: int, bags: Array) -> Array:
+    """The weight of a draw of each of C classes, f64[T, C], if classes of a bag weigh the same.
 
     bags : i32[T, N], whose weights sum to total i64[T]; label : i64[N]"""
-    drawn = xp.stack(
-        [xp.sum(xp.where(label == c, bags, 0), axis=1) for c in range(n_classes)], axis=1
-    )
+    drawn = xp.stack([xp.sum(xp.where(label == c, bags, 0), axis=1) for c in range(C)], axis=1)
     share = xp.astype(total, xp.float64) / xp.sum(xp.astype(drawn > 0, xp.float64), axis=1)
     return share[:, None] / xp.astype(xp.where(drawn > 0, drawn, 1), xp.float64)
 
