@@ -15,28 +15,17 @@ from gpuforest.core.forest import Forest
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A fitted model. Estimators make it by their method `_model`.
+    """A fitted model. Estimators make it by their method `_model`."""
 
-    forest : the trees, the bins of the features and the coding of the target
-    kind : the name of the estimator's class
-    task : "classification", "regression", "survival", "anomalies" or "embedding"
-    criterion : measures the impurity of nodes
-    signs : returns the signs i8[F] of monotonic constraints; i8[0]: there are none
-    parameters : of the estimator, by name
-    facts : the attributes that a fit sets, by name
-    is_public : True if gpuforest exports the class
-    keeps_draws : True if model files keep how rows were drawn
-    """
-
-    forest: Forest
-    kind: str
-    task: str
-    criterion: Criterion
-    signs: Callable[[], np.ndarray]
-    parameters: dict[str, Any]
-    facts: dict[str, Any]
-    is_public: bool
-    keeps_draws: bool
+    forest: Forest  # the trees, the bins of the features and the coding of the target
+    kind: str  # the name of the estimator's class
+    task: str  # "classification", "regression", "survival", "anomalies" or "embedding"
+    criterion: Criterion  # measures the impurity of nodes
+    signs: Callable[[], np.ndarray]  # of monotonic constraints, i8[F]; i8[0]: without constraints
+    parameters: dict[str, Any]  # of the estimator, by name
+    facts: dict[str, Any]  # the attributes that a fit sets, by name
+    is_public: bool  # True if gpuforest exports the class
+    keeps_draws: bool  # True if model files keep how rows were drawn
 
     @property
     def feature_names(self) -> Any:

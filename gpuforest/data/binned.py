@@ -18,13 +18,13 @@ from gpuforest.backends.base import Array, Backend, new_codes
 from gpuforest.backends.registry import get_host_backend
 from gpuforest.common import progress
 from gpuforest.common.arguments import byte_count, draw_seed, thread_count
-from gpuforest.core.bins import BinEdges, Categories, Statistics, TargetStatistic
+from gpuforest.core.bins import BinEdges, TargetStatistic
 from gpuforest.core.forest import Forest
 from gpuforest.data import passes
 from gpuforest.data.blocks import Blocks
 from gpuforest.data.labels import OF_ROWS, Labels
 from gpuforest.data.passes import Reader
-from gpuforest.growing.edges import DEVICE_VALUES, fit_edges
+from gpuforest.growing.edges import DEVICE_VALUES
 from gpuforest.growing.targets import integer_weights
 
 CODES, REST = "codes.npy", "table.npz"  # the files in the folder of saved data
@@ -212,17 +212,14 @@ class BinnedData:
 
 
 class FitInput(NamedTuple):
-    """What a fit was called with, or what binned data bring.
-
-    grown : new trees of the forest that other processes have grown, by their numbers
-    """
+    """What a fit was called with, or what binned data bring."""
 
     X: Any
     y: Any = None
     sample_weight: Any = None
     groups: Any = None
     blocks: Any = None
-    grown: tuple[Forest, ...] = ()
+    grown: tuple[Forest, ...] = ()  # new trees that other processes have grown, by their numbers
 
     @classmethod
     def of(
@@ -243,19 +240,6 @@ class FitInput(NamedTuple):
                     "with categorical_split='subset'"
                 )
         return cls(X, **given)
-
-
-def edges_of(
-    X: Any, max_bins: int | str, weights: np.ndarray | None, seed: int, backend: Backend,
-    categories: Categories, statistics: Statistics,
-) -> BinEdges:  # fmt: skip
-    """Bin edges of a checked table or of binned data; parameters as of `edges.fit_edges`."""
-    if isinstance(X, BinnedData):
-        return X.edges
-    edges = fit_edges(
-        X, max_bins=max_bins, weights=weights, seed=seed, backend=backend, categories=categories
-    )
-    return replace(edges, statistics=statistics)
 
 
 def binned_blocks(

@@ -113,26 +113,23 @@ class Tally:
         return tuple(sorted(values, key=place.__getitem__))
 
 
+@dataclass(eq=False)
 class CategoryReader:
-    """Turns columns into category codes, and learns the categories where they are not known.
-    `wanted` is what a user passes as `categorical_features`, and is ignored where the categories of
-    a fitted forest are known; `fewest` is of `Tally.categories`, `weights` [N] or None what the
-    user passes. `features` are the categorical ones, `categories` those of the features that were
-    read, and `split` is of `Tally.categories`. With `only_counts` columns are not encoded:
-    `tallies` count their values, and keep where they are if `split` may ask for statistics."""
+    """Turns columns into category codes, and learns the categories where they are not known."""
 
-    def __init__(
-        self, wanted: Any = None, known: dict[int, Any] | None = None, fewest: int = 1,
-        weights: Any = None, only_counts: bool = False, features: frozenset[int] | None = None,
-        split: str = "subset",
-    ) -> None:  # fmt: skip
-        self.split = split
-        self.wanted, self.fewest, self.weights = wanted, fewest, weights
-        self.is_learning, self.only_counts = known is None, only_counts
-        self.categories = {} if known is None else known
-        self.tallies: dict[int, Tally] = {}
-        self.is_choosing = known is None and features is None
-        self.features = features or frozenset(self.categories)
+    wanted: Any = None  # what a user passes as `categorical_features`, for features to learn
+    known: dict[int, Any] | None = None  # the categories of a fitted forest
+    fewest: int = 1  # see `Tally.categories`, as `split`
+    weights: Any = None  # [N], as the user passes them, or None
+    only_counts: bool = False  # columns are not encoded: `tallies` count their values
+    features: Any = None  # frozenset[int], the categorical ones; None: `choose` says
+    split: str = "subset"
+
+    def __post_init__(self) -> None:
+        self.is_learning, self.tallies = self.known is None, dict[int, Tally]()
+        self.is_choosing = self.is_learning and self.features is None
+        self.categories: dict[int, Any] = {} if self.known is None else self.known
+        self.features = self.features or frozenset(self.categories)
 
     def choose(self, n_features: int, frame: Any = None) -> None:
         """Decide in a fit which features are categorical, of a frame of narwhals or an array."""

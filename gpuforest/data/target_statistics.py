@@ -63,19 +63,13 @@ def has_statistics(categorical_split: str, n_categories: int) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class OrderedTarget:
-    """The target that statistics are made of.
+    """The target that statistics are made of."""
 
-    y : class codes i64[N], or numbers f64[N]
-    n_classes : 0: y holds numbers
-    weights : i32[N], or None: all are one
-    seed : of the order of the rows
-    groups : i32[N], numbers of groups, or None"""
-
-    y: np.ndarray
-    n_classes: int
-    weights: np.ndarray | None
-    seed: int
-    groups: np.ndarray | None = None
+    y: np.ndarray  # class codes i64[N], or numbers f64[N]
+    n_classes: int  # 0: y holds numbers
+    weights: np.ndarray | None  # i32[N], or None: all are one
+    seed: int  # of the order of the rows
+    groups: np.ndarray | None = None  # i32[N], numbers of groups
 
     @classmethod
     def of(

@@ -20,13 +20,14 @@ from gpuforest.core.forest import Forest
 from gpuforest.core.rules import Sampling
 from gpuforest.core.target import CheckedTarget, TargetCoding
 from gpuforest.data import arrays, validation
-from gpuforest.data.binned import BinnedData, edges_of
+from gpuforest.data.binned import BinnedData
 from gpuforest.data.target_statistics import OrderedTarget, has_statistics, replace_categories
 from gpuforest.estimators.plan import TrainingPlan
 from gpuforest.estimators.settings import RowWeights, row_weights_of
 from gpuforest.explain import oob, uncertainty
 from gpuforest.explain.importances import Score
 from gpuforest.growing import targets
+from gpuforest.growing.edges import fit_edges
 
 Array = Any
 # The fewest points of the grid that an output should take, and that it must take
@@ -111,8 +112,11 @@ class Rows:
         self, max_bins: int | str, weights: np.ndarray | None, seed: int, backend: Backend
     ) -> BinEdges:
         """The bins of the features; weights : i32[N], or None."""
-        learned = self.categories, self.statistics
-        return edges_of(self.X, max_bins, weights, seed, backend, *learned)
+        if isinstance(self.X, BinnedData):
+            return self.X.edges
+        of_rows: dict[str, Any] = {"weights": weights, "seed": seed, "categories": self.categories}
+        edges = fit_edges(self.X, max_bins=max_bins, backend=backend, **of_rows)
+        return replace(edges, statistics=self.statistics)
 
     def uses(self, split: str) -> set[str]:
         """The capabilities that the rows and their target ask for."""

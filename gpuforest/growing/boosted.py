@@ -22,17 +22,12 @@ NO_UNITS = np.zeros((0, 2))
 @dataclass(frozen=True, eq=False)
 class BoostedCoding(TargetCoding):
     """Turns sums and leaves of boosted trees back into predictions. Channels of a leaf: its number
-    of rows, integer sums of gradients and of hessians.
-
-    loss : Loss
-    baseline : f64[K], raw prediction before the first tree
-    units : f64[T, 2], factors of each tree's integers
-    l2 : float, added to the sum of hessians"""
+    of rows, integer sums of gradients and of hessians."""
 
     loss: Loss = field(default_factory=lambda: Loss("squared_error", 0))
-    baseline: np.ndarray = field(default_factory=lambda: np.zeros(1))
-    units: np.ndarray = field(default_factory=lambda: NO_UNITS)
-    l2: float = 0.0
+    baseline: np.ndarray = field(default_factory=lambda: np.zeros(1))  # f64[K], before all trees
+    units: np.ndarray = field(default_factory=lambda: NO_UNITS)  # f64[T, 2], of trees' integers
+    l2: float = 0.0  # added to the sum of hessians
 
     @property
     def is_classes(self) -> bool:

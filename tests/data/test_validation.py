@@ -21,7 +21,7 @@ def no_work(monkeypatch):
     def worked(*args, **kwargs):
         raise AssertionError("an error came after work had begun")
 
-    monkeypatch.setattr("gpuforest.estimators.task.edges_of", worked)
+    monkeypatch.setattr("gpuforest.estimators.task.fit_edges", worked)
 
 
 def with_value(value, dtype=np.float64):
