@@ -106,12 +106,10 @@ class Forest:
         alone = np.flatnonzero(n == 0)
         feature = (self.nodes[splits[alone]] >> packed.FEATURE_SHIFT).astype(np.int64)
         several = np.flatnonzero(n > 0)
-        last = max(len(self.sets) - 1, 0)
-        at = np.arange(terms.words_for(packed.MOST_COMBINED))
-        first = self.set_at[splits[several]] if len(several) else several
-        words = self.sets[np.minimum(first[:, None] + at, last)] if len(several) else None
-        if words is None:
+        if not len(several):
             return alone, feature, np.ones_like(feature)
+        at = self.set_at[splits[several], None] + np.arange(terms.words_for(packed.MOST_COMBINED))
+        words = self.sets[np.minimum(at, len(self.sets) - 1)]
         features, weights, _ = terms.unpack(xp, words, n[several], packed.MOST_COMBINED)
         row, column = np.nonzero(features >= 0)
         return (
@@ -283,11 +281,8 @@ def check_forest(forest: Forest) -> None:
             coding: Any = forest.coding
             coding.check(forest.n_trees)
         _check_leaves(forest.leaf_sums, forest.coding)
-        _check_leaf_impurity(forest)
-        _check_leaf_values(forest)
-        _check_medians(forest)
-        _check_trees(forest)
-        _check_tree_weights(forest)
+        for check in (_check_leaf_values, _check_medians, _check_trees, _check_tree_weights):
+            check(forest)
     except ModelFormatError:
         raise
     except Exception as error:  # whatever damage does to code that trusts its data
@@ -385,16 +380,12 @@ def _check_leaves(sums: np.ndarray, coding: TargetCoding) -> None:
     need(weight.min() > 0 and weight.max() <= MAX_TOTAL_WEIGHT, "a leaf without a sound weight")
 
 
-def _check_leaf_impurity(forest: Forest) -> None:
-    if (impurity := forest.leaf_impurity) is None:
-        return
-    need(not forest.coding.is_classes, "an impurity of leaves in a forest of classes")
-    need_list(impurity, np.float64, "impurities of leaves", len(forest.leaf_sums))
-    need((impurity >= 0).all(), "an impurity of leaves out of range")
-
-
 def _check_leaf_values(forest: Forest) -> None:
-    coding, values = forest.coding, forest.leaf_values
+    coding, values, impurity = forest.coding, forest.leaf_values, forest.leaf_impurity
+    if impurity is not None:
+        need(not coding.is_classes, "an impurity of leaves in a forest of classes")
+        need_list(impurity, np.float64, "impurities of leaves", len(forest.leaf_sums))
+        need((impurity >= 0).all(), "an impurity of leaves out of range")
     need(type(forest.combine) is str and forest.combine in COMBINE, "trees that do not combine")
     is_classes = coding.is_classes or len(coding.several) > 0
     need(is_classes or forest.combine != "votes", "votes for numbers")

@@ -71,18 +71,14 @@ ROUNDS_SIZE = "max_iter, max_leaf_nodes or max_bins"  # what may be lowered
 class Fit:
     """What is known about a fit of a forest before it begins. Each stage has one formula, a bound
     for all kinds of split. The number of nodes depends on the data; it is taken for labels that are
-    random, which need the most leaves, see `truncated_tree`.
-
-    X : anything with the shape and the dtype of the table
-    categories : as `BinEdges` has them; they may be more than `max_bins`
-    """
+    random, which need the most leaves, see `truncated_tree`."""
 
     settings: Settings
-    X: Any
+    X: Any  # anything with the shape and the dtype of the table
     sampling: Sampling
     rules: Rules
     coding: TargetCoding
-    categories: Categories | None = None
+    categories: Categories | None = None  # as of `BinEdges`; they may be more than `max_bins`
 
     @cached_property
     def table(self) -> Table:
