@@ -178,9 +178,7 @@ def in_kind_of(X: Any, result: Any) -> Any:
     match _library(X):
         case "torch":
             torch = import_module("torch")
-            if on_host:
-                return torch.from_numpy(result).to(X.device)
-            return torch.from_dlpack(result)
+            return torch.from_numpy(result).to(X.device) if on_host else torch.from_dlpack(result)
         case "jax":
             if on_host:
                 return import_module("jax").device_put(result, next(iter(X.devices())))

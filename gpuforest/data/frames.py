@@ -244,10 +244,7 @@ def split_columns(
     notes = []
     target, *event = find_columns(frame, _names(target))
     drop = find_columns(frame, drop)
-    if weight is not None:
-        [weight] = find_columns(frame, [weight])
-    if groups is not None:
-        [groups] = find_columns(frame, [groups])
+    weight, groups = (n if n is None else find_columns(frame, [n])[0] for n in (weight, groups))
     if target in (weight, groups, *event, *drop):
         raise ValueError(
             f"column {target!r} is the target: it cannot be dropped, or be the weight, the "
