@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from gpuforest.common.hashing import hash_at
 from gpuforest.core.bins import BinEdges
 from gpuforest.core.forest import Forest
 from gpuforest.core.frontier import Frontier, Splits, Subtrees
-from gpuforest.core.kind import SplitKind
 from gpuforest.core.rules import Sampling
 from gpuforest.core.training import Training
 from gpuforest.kernels.bag.numpy import bag
@@ -29,6 +28,22 @@ from gpuforest.kernels.shared.constants import DEEP, LEAF, NONE, WIDE
 # rows and weights i32[2 R], and the number that went left i64[S]
 Moved = tuple[Array, Array, Array]
 Active = Callable[[], AbstractContextManager[Any]]
+
+
+class SplitKind(Protocol):
+    """What backends ask a kind of split; splits/base.py has the base class."""
+
+    name: str
+    title: str
+    cpu_only: bool
+    has_sets: bool
+    columns: int
+
+    def runs_on(self, backend: Any) -> bool: ...
+
+    def cpu_kernel(self, training: Any) -> Any: ...
+
+    def cpu_scratch(self, training: Any, scratch: Any, data: Any) -> tuple[Any, ...]: ...
 
 
 class Nodes:

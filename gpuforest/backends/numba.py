@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gpuforest.backends import boosters, numpy
-from gpuforest.backends.base import Array, Backend, Moved, Nodes, RowSampling, new_codes
+from gpuforest.backends.base import Array, Backend, Moved, Nodes, RowSampling, SplitKind, new_codes
 from gpuforest.backends.booster import Boosting
 from gpuforest.backends.rows import value_dtype
 from gpuforest.common.parallel import cut_evenly, cut_pieces, parallel_map
@@ -23,7 +23,6 @@ from gpuforest.compiler.decorators import Kernel
 from gpuforest.core.bins import BinEdges
 from gpuforest.core.forest import Forest
 from gpuforest.core.frontier import Frontier, Splits, Subtrees
-from gpuforest.core.kind import SplitKind
 from gpuforest.core.rules import Sampling
 from gpuforest.core.training import Training
 from gpuforest.kernels.bag.numba import bag, in_bag

@@ -8,11 +8,10 @@ from importlib.util import find_spec
 from typing import TypeVar
 
 from gpuforest.backends import gpu
-from gpuforest.backends.base import Backend, has
+from gpuforest.backends.base import Backend, SplitKind, has
 from gpuforest.common import errors, progress
 from gpuforest.compiler import code, families, objects
 from gpuforest.core.criteria import Criterion
-from gpuforest.core.kind import SplitKind
 
 R = TypeVar("R")
 

@@ -15,7 +15,7 @@ from collections.abc import Collection
 from contextlib import nullcontext
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj, is_cupy_namespace
@@ -38,14 +38,6 @@ TIME = """time|duration|tenure|lifespan|follow.?up|hours|days|weeks|months|years
 EVENT = """event|status|death|died|deceased|fail|cause|observed|churn|relapse|recurrence|outcome
     |(dead|stat|(?<![a-z])(e|delta))(?![a-z])"""
 CATEGORIES = "list it in categorical_features at fit, encode it as numbers or drop it"
-
-
-class Coder(Protocol):
-    """Turns columns of categories into codes; `categories.CategoryReader` does."""
-
-    features: frozenset[int]
-
-    def codes(self, feature: int, column: Any, name: str) -> np.ndarray: ...
 
 
 def is_on_device(X: Any) -> bool:
@@ -306,10 +298,10 @@ def open_frame(X: Any, called: str = "X") -> Any:
         ) from error
 
 
-def frame_to_array(X: Any, categories: Coder | None = None) -> tuple[np.ndarray, list[Any]]:
-    """Numbers f32 or f64 [N, F] of a frame, NaN where missing, and its column names. `categories`
-    turns categorical columns into codes. A pandas frame of one float dtype that pandas holds in one
-    block is not copied."""
+def frame_to_array(X: Any, categories: Any = None) -> tuple[np.ndarray, list[Any]]:
+    """Numbers f32 or f64 [N, F] of a frame, NaN where missing, and its column names. `categories`,
+    a `CategoryReader`, turns categorical columns into codes. A pandas frame of one float dtype that
+    pandas holds in one block is not copied."""
     frame, categorical = open_frame(X), frozenset() if categories is None else categories.features
     names, dtype = list(frame.columns), frame_dtype(frame, categorical)
     if frame.implementation.is_pandas() and len(names) and not categorical:

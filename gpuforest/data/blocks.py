@@ -40,7 +40,7 @@ class Block(NamedTuple):
 
 
 class Blocks:
-    """A source of blocks that gives the same ones at each iteration; with `once` it may be an
+    """A source of blocks that have rows, the same ones at each iteration; with `once` it may be an
     iterator. Source and columns are as in `BinnedData.from_blocks`. `n_rows`: rows of Parquet
     files, 0 if unknown."""
 
@@ -57,7 +57,9 @@ class Blocks:
     def __iter__(self) -> Iterator[Block]:
         for name, block in self._open():
             with named(name):
-                yield self._parts(name, block)
+                part = self._parts(name, block)
+                if len(part.X):
+                    yield part
 
     def _parts(self, name: str, block: Any) -> Block:
         X, *parts = (*(block if isinstance(block, tuple) else (block,)), *[None] * 4)[:5]
@@ -119,9 +121,8 @@ def predict_blocks(
             X = block.X
             if names and is_frame(X):
                 X = _frame_with(names, X).select(names).to_native()
-            found = getattr(estimator, method)(X) if len(X) else None
-        if found is not None:
-            yield found
+            found = getattr(estimator, method)(X)
+        yield found
 
 
 def _frame_with(names: list[str], X: Any) -> Any:

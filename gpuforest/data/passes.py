@@ -210,8 +210,6 @@ def summarised(source: blocks.Blocks, reader: Reader, rows: Rows, backend: Backe
     """The summary of all blocks; `rows` collects what the blocks have besides X."""
     summary: Summary | None = None
     for block in source:
-        if not len(block.X):
-            continue
         with blocks.named(block.name):
             weight = rows.add(Rows(block))
             if summary is None:
@@ -231,8 +229,6 @@ def write_codes(
     """Write the codes [F, N] of all blocks."""
     begin, N = 0, codes.shape[1]
     for block in source:
-        if not len(block.X):
-            continue
         with blocks.named(block.name):
             if begin + len(block.X) > N:
                 raise ValueError("the second pass over the blocks finds more rows than the first")

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
-from gpuforest.backends.base import Array, Backend, evenly
+from gpuforest.backends.base import Array, Backend, SplitKind, evenly
 from gpuforest.backends.booster import Boosting
 from gpuforest.backends.cuda.boosting import CudaBooster
 from gpuforest.backends.cuda.launch import codes_for, codes_of, macros_of, target_type, targets_of
@@ -20,7 +20,6 @@ from gpuforest.backends.cuda.nodes import CudaNodes, CudaSampling
 from gpuforest.common.errors import BackendError
 from gpuforest.core.forest import Forest
 from gpuforest.core.frontier import Frontier, Subtrees, Trees
-from gpuforest.core.kind import SplitKind
 from gpuforest.core.rules import Sampling
 from gpuforest.core.training import Training
 from gpuforest.kernels.grow_subtrees.structs import Categories, Grown, Layout, Open, Roots
