@@ -57,7 +57,7 @@ def test_a_frame_in_any_blocks(cuts, seed, with_weights):
 @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["equal", "weighted"])
 def test_a_sample_of_the_rows(monkeypatch, weights):
     # as if there were more than 200,000 rows; each of the values would be an edge otherwise
-    monkeypatch.setitem(binned.fit_edges.__kwdefaults__, "sample_rows", 50)
+    monkeypatch.setitem(edges.fit_edges.__kwdefaults__, "sample_rows", 50)
     monkeypatch.setattr(passes, "SAMPLE_ROWS", 50)
     rows = (NUMBERS, TARGETS) if weights is None else (NUMBERS, TARGETS, weights)
     whole = gf.ExtraTreesRegressor(3, random_state=4).fit(*rows).forest_
