@@ -54,14 +54,11 @@ def start(work: Callable[[int], None], n: int) -> int:
 
 
 def parallel_map(
-    function: Callable[[T], R],
-    items: Iterable[T],
-    n_threads: int,
+    function: Callable[[T], R], items: Iterable[T], n_threads: int,
     done: Callable[[int], None] | None = None,
-) -> list[R]:
-    """`[function(item) for item in items]` on up to `n_threads` threads.
-
-    done : called on the caller's thread with the number of finished items"""
+) -> list[R]:  # fmt: skip
+    """`[function(item) for item in items]` on up to `n_threads` threads. `done` is called on the
+    caller's thread with the number of finished items."""
     items, results, stopped = list(items), list[Any](), threading.Event()
     team = Team(1 + min(n_threads, len(items))) if min(n_threads, len(items)) > 1 else None
     if team is None or team.n_threads == 1:
@@ -133,9 +130,8 @@ class Team:
         self, function: Callable[[int], Any], n: int, helps: bool = True
     ) -> SimpleQueue[BaseException | None]:
         """Have other threads call function(0), ..., function(n - 1), and do not wait. The queue
-        gets an error or None for each call that has ended.
-
-        helps : the caller works too, so the others leave its processor"""
+        gets an error or None for each call that has ended. Where the caller `helps`, the others
+        leave its processor."""
         done: SimpleQueue[BaseException | None] = SimpleQueue()
         for i in range(n):
             self._tasks.put((function, i, done, processor() if helps else -1))

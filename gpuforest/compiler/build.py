@@ -87,10 +87,8 @@ def keep(name: str, codes: list[bytes], targets: list[Target], folder: Path | No
 def warm_up(
     families: list[str], n_processes: int, codes: str | None = None, target: str | None = None
 ) -> int:
-    """Compile the missing kernels of families while no other process does so. Kernels that all
-    trees need are left to a process that compiles them already.
-
-    codes, target : see `members`. returns : the exit status, see `NOT_KEPT`"""
+    """Compile the missing kernels of families, see `members`, while no other process does so; a
+    process that compiles those of all trees already goes on. Returns the exit status."""
     with ExitStack() as locks:
         held = []
         for family in families:

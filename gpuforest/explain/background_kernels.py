@@ -194,9 +194,8 @@ def background_values(
     trees: Trees, values: F64s2, columns: I64s2, weights: F64s2, codes: Codes2, background: Codes2,
     out: F64s3, begin: I64, end: I64, work: Work,
 ):  # fmt: skip
-    """Add the values of the rows begin .. end - 1 to `out` f64[N, F, K].
-
-    codes, background : u16[F, N] and u16[F, Z]"""
+    """Add the values of the rows begin .. end - 1 of u16[F, N], with a background u16[F, Z], to
+    `out` f64[N, F, K]."""
     Z = background.shape[1]
     for t in range(len(trees.offsets) - 1):
         for first in range(0, Z, BLOCK):

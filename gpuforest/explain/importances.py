@@ -108,9 +108,8 @@ def unbiased_importances(
     forest: Forest, matrix: BinnedMatrix, y: np.ndarray, sampling: Sampling, backend: Backend
 ) -> np.ndarray:
     """Gain of each feature's splits for the rows out of bag, f64[F, T], see `oob_gains`. NaN for a
-    tree whose bag has all rows. Rows of weight zero do not count.
-
-    y : i32[N, 1] class codes or i64[N, K] moments"""
+    tree whose bag has all rows. Rows of weight zero do not count. The target y is i32[N, 1] class
+    codes or i64[N, K] moments."""
     y, T = to_host(y), forest.n_trees
     counts = np.ones(sampling.n_rows, bool) if sampling.weights is None else sampling.weights > 0
     importances = np.zeros((forest.edges.n_features, T))
@@ -132,9 +131,8 @@ def unbiased_importances(
 def _leaf_sums(
     forest: Forest, first: int, last: int, leaves: np.ndarray, out: np.ndarray, y: np.ndarray
 ) -> np.ndarray:
-    """Channel sums i64[m, C] of the marked rows bool[t, N] in leaves; zero for other nodes.
-
-    leaves : i64[N, t], each row's leaf, numbered in its tree"""
+    """Channel sums i64[m, C] of the marked rows bool[t, N] in their leaves, which i64[N, t] numbers
+    within trees; zero for other nodes."""
     offsets = forest.tree_offsets
     m, C = int(offsets[last] - offsets[first]), forest.leaf_sums.shape[1]
     tree, row = np.nonzero(out)
@@ -149,7 +147,8 @@ def _leaf_sums(
 
 
 def oob_gains(forest: Forest, first: int, last: int, sums: np.ndarray) -> np.ndarray:
-    """What each split of the trees first .. last - 1 gains for other rows, f64[m], 0 for leaves.
+    """What each split of the trees first .. last - 1 gains for other rows, f64[m], 0 for leaves,
+    from the channel sums i64[m, C] of these rows in leaves.
 
     With p for the shares of classes in the bag, and o for shares in the n other rows
     in the node, a node's impurity is 1 - sum(p o). A split gains
@@ -160,8 +159,6 @@ def oob_gains(forest: Forest, first: int, last: int, sums: np.ndarray) -> np.nda
     this is the measure of Zhou and Hooker (2021) and, the same, MDI-oob of Li et al. (2019), which
     defines it for numbers too. With the bag's own rows as the others it is the usual gain of
     Gini's impurity or the squared error, times n.
-
-    sums : i64[m, C], channel sums of the other rows in leaves
     """
     others = forest.added_up(sums, first, last).astype(np.float64)
     in_bag = forest.node_sums(first, last).astype(np.float64)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from copy import copy
 
 import numpy as np
 
-from gpuforest.backends.base import Array, Backend
+from gpuforest.backends.base import Backend
 from gpuforest.backends.rows import draw_rows
 from gpuforest.common import elementary
-from gpuforest.common.parallel import blocks, parallel_map
 from gpuforest.core import criteria
 from gpuforest.core.forest import Forest
 from gpuforest.core.rules import Sampling
@@ -24,38 +22,28 @@ Curve = list[tuple[int, float]]  # numbers of trees, and the errors of these tre
 # Rows on which errors are computed while trees grow: a quarter, within these, which takes some
 # percent of the time that the trees take. Errors of fewer rows settle later: they differ by chance.
 FEWEST_ROWS, MOST_ROWS = 5_000, 10_000
-LEAST_ROWS = 1_024  # that a thread takes through trees
 
 
 class OutOfBag:
     """Out-of-bag sums over the trees of a seed, which are added in their order.
 
-    sums : f64[n, n_values], on the backend's device
-    counts : i64[n], the trees that did not draw a row
-    n_trees : the number of trees that were added
-
-    Parameters
-    ----------
     rows : i64[n], ascending, on the host; None: all
     n_values : values of a leaf; None: those of a prediction
     """
 
     def __init__(
-        self,
-        training: Training,
-        backend: Backend,
-        rows: np.ndarray | None = None,
+        self, training: Training, backend: Backend, rows: np.ndarray | None = None,
         n_values: int | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         codes = training.matrix.codes
         n_values = training.target.coding.n_values if n_values is None else n_values
-        xp, self.n_trees = backend.xp, 0
+        xp, self.n_trees = backend.xp, 0  # the trees that were added
         self._sampling, self._backend = training.sampling, backend
         self._rows = None if rows is None else backend.asarray(rows)
         self._codes = codes if rows is None else xp.take(codes, self._rows, axis=0)
         n = self._codes.shape[0]
         self.sums = xp.zeros((n, n_values), dtype=xp.float64)
-        self.counts = xp.zeros(n, dtype=xp.int64)
+        self.counts = xp.zeros(n, dtype=xp.int64)  # of trees that did not draw a row
 
     def add(self, forests: list[Forest], last: int, begin: int = 0) -> None:
         """Add the next trees, up to `last` - 1; `forests` hold trees from the number `begin` on.
@@ -68,28 +56,10 @@ class OutOfBag:
             if self._rows is not None:
                 in_bag = xp.take(in_bag, self._rows, axis=1)
             self.counts += xp.sum(xp.astype(~in_bag, xp.int64), axis=0)
-            self._accumulate(_parts(forests, first - begin, end - begin), in_bag)
+            for forest, trees in _parts(forests, first - begin, end - begin):
+                skip, in_bag = in_bag[: len(trees), ...], in_bag[len(trees) :, ...]
+                self.sums = backend.accumulate(forest, self._codes, trees, skip, self.sums)
             self.n_trees = end
-
-    def _accumulate(self, parts: list[tuple[Forest, range]], in_bag: Array) -> None:
-        """Add trees of each forest, except pairs `in_bag` bool[T, n]; threads share the rows."""
-
-        def add(rows: slice, backend: Backend) -> None:
-            codes, sums, at = self._codes[rows, ...], self.sums[rows, ...], 0
-            for forest, trees in parts:
-                skip = in_bag[at : at + len(trees), rows]
-                sums = backend.accumulate(forest, codes, trees, skip, sums)
-                at += len(trees)
-            self.sums[rows, ...] = sums
-
-        backend, n = self._backend, self._codes.shape[0]
-        if backend.on_host:
-            alone = copy(backend)
-            alone.n_threads = 1
-            parts_of_rows = blocks(n, 2 * backend.n_threads, n, LEAST_ROWS)
-            parallel_map(lambda rows: add(rows, alone), parts_of_rows, backend.n_threads)
-        else:
-            add(slice(0, n), backend)
 
     def follow(
         self, forests: list[Forest], points: Iterable[int], error: Error, begin: int = 0,
@@ -116,9 +86,8 @@ class OutOfBag:
 
 
 def loss_of(y: np.ndarray, weights: np.ndarray, of: criteria.Criterion | list[int]) -> Loss:
-    """A function that returns the weighted mean loss of targets y [n, n_outputs]; NaN without rows.
-
-    of : a criterion, for its loss; or the classes of each output, for the log loss"""
+    """A function that returns the weighted mean loss of targets y [n, n_outputs], NaN without rows:
+    a criterion's loss, or the log loss, given the number of classes of each output."""
 
     def losses(y: np.ndarray, sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
         if isinstance(of, criteria.Criterion):

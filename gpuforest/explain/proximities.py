@@ -85,9 +85,8 @@ def nearest(
     leaves: np.ndarray, others: np.ndarray, k: int, same: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """The k rows of highest proximity, first of equals: proximities f64[N, k], falling, and rows
-    i64[N, k]; 0 and -1 where fewer rows share a leaf.
-
-    same : True if `others` are the rows themselves; no row is then its own neighbour"""
+    i64[N, k]; 0 and -1 where fewer rows share a leaf. With `same` the others are the rows
+    themselves, and no row is its own neighbour."""
     share, nearby = np.zeros((len(leaves), k)), np.full((len(leaves), k), -1)
     for rows, block in proximity_blocks(leaves, others):
         row = np.repeat(np.arange(rows.start, rows.stop), np.diff(block.indptr))

@@ -110,10 +110,9 @@ def _best_splits(left: np.ndarray, gains: np.ndarray, n_splits: int) -> list[int
 
 
 def prune(forest: Forest, criterion: Criterion, ccp_alpha: float) -> Forest:
-    """Each tree after minimal cost-complexity pruning.
-
-    ccp_alpha : float >= 0, in scikit-learn's unit: decrease of impurity, weighted by the share of
-    the tree's weight, that each split of a subtree must exceed"""
+    """Each tree after minimal cost-complexity pruning. Each split of a subtree must exceed
+    `ccp_alpha`: decrease of impurity, weighted by the share of the tree's weight, as in
+    scikit-learn."""
     return keep_splits(forest, collapse_alphas(forest, criterion) > ccp_alpha)
 
 
@@ -201,30 +200,23 @@ def left_children(nodes: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """The losses of test rows in a tree of m nodes, if each node were a leaf.
+    """The losses of test rows in a tree of m nodes, if each node were a leaf."""
 
-    alphas : f64[m], at which a node becomes a leaf; zero for leaves
-    left : i64[m], the left child of each node, zero for leaves
-    losses : f64[3, m], of the rows that pass a node the sums of w l, w^2 l and (w l)^2, where
-        w is a row's weight and l its loss
-    weights : f64[n] > 0, of the test rows that count
-    """
-
-    alphas: np.ndarray
-    left: np.ndarray
+    alphas: np.ndarray  # f64[m], at which a node becomes a leaf; zero for leaves
+    left: np.ndarray  # i64[m], the left child of each node, zero for leaves
+    # f64[3, m], of the rows that pass a node the sums of w l, w^2 l and (w l)^2, where w is a row's
+    # weight and l its loss
     losses: np.ndarray
-    weights: np.ndarray
+    weights: np.ndarray  # f64[n] > 0, of the test rows that count
 
 
 def try_rows(
     forest: Forest, criterion: Criterion, signs: np.ndarray, leaves: np.ndarray, y: np.ndarray,
     weights: np.ndarray,
 ) -> Trial:  # fmt: skip
-    """Losses of test rows at the nodes of a single tree.
-
-    signs : i8[F], or i8[0] without monotonic constraints
-    leaves, weights : i64[n], f64[n], each row's leaf and weight
-    y : i64[n, n_outputs] class numbers (unknown ones are errors), or f64[n, K]"""
+    """Losses of test rows at the nodes of a single tree, from each row's leaf i64[n], target and
+    weight f64[n]. The target is i64[n, n_outputs] class numbers (unknown ones are errors) or f64[n,
+    K]; signs i8[F] are of monotonic constraints, i8[0]: none."""
     counts = weights > 0  # other rows may lie anywhere
     leaves, y, weights = leaves[counts], y[counts], weights[counts]
     predicted, m = _predictions(forest, criterion, signs), forest.n_nodes

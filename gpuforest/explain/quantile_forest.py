@@ -20,29 +20,19 @@ from gpuforest.common import hashing
 from gpuforest.common.parallel import blocks, parallel_map
 from gpuforest.core.forest import Forest
 from gpuforest.core.rules import Sampling
-from gpuforest.explain import quantile_kernels
+from gpuforest.explain import quantile_kernels as kernels
 from gpuforest.explain.paths import leaf_blocks, one_tree
-from gpuforest.explain.quantile_kernels import (
-    HIGHER,
-    INVERTED,
-    LINEAR,
-    LOWER,
-    MEAN,
-    ByRank,
-    Members,
-    new_members,
-    new_scratch,
-)
+from gpuforest.explain.quantile_kernels import ByRank, Members, new_members, new_scratch
 from gpuforest.growing.bags import draw_bags, was_drawn
 
 # what the kernel is asked for an interpolation; `_one_of` makes one answer of several
 WAYS = {
-    "linear": (LINEAR,),
-    "lower": (LOWER,),
-    "higher": (HIGHER,),
-    "midpoint": (LOWER, HIGHER),
-    "nearest": (LOWER, HIGHER, LINEAR),
-    "inverted_cdf": (INVERTED,),
+    "linear": (kernels.LINEAR,),
+    "lower": (kernels.LOWER,),
+    "higher": (kernels.HIGHER,),
+    "midpoint": (kernels.LOWER, kernels.HIGHER),
+    "nearest": (kernels.LOWER, kernels.HIGHER, kernels.LINEAR),
+    "inverted_cdf": (kernels.INVERTED,),
 }
 WALK_ALL = 4  # where fewer than one in this number of rows were drawn, these alone walk down a tree
 SUM_BITS = 52  # weights of all trees together stay below 2**52, which float64 holds exactly
@@ -53,15 +43,11 @@ FEWEST_ROWS = 64  # of a task at least: its scratch takes some microseconds
 
 @dataclass(frozen=True, eq=False)
 class TrainingRows:
-    """Training rows of a quantile forest.
+    """Training rows of a quantile forest."""
 
-    codes : u8 or u16 [N, F], on the host
-    y : f64[N, K]
-    sampling : how bags were drawn"""
-
-    codes: np.ndarray
-    y: np.ndarray
-    sampling: Sampling
+    codes: np.ndarray  # u8 or u16 [N, F], on the host
+    y: np.ndarray  # f64[N, K]
+    sampling: Sampling  # how bags were drawn
 
     @cached_property
     def order(self) -> np.ndarray:
@@ -89,10 +75,8 @@ class TrainingRows:
 def leaf_members(
     forest: Forest, rows: TrainingRows, most: int | float | None, backend: Backend
 ) -> Members:
-    """The members of all leaves, at most `most` draws a leaf, chosen by hash.
-
-    most : int; float: a fraction of the rows, rounded up; None: all. Without bootstrap it
-    counts rows"""
+    """The members of all leaves, at most `most` draws a leaf, chosen by hash. A float is a fraction
+    of the rows, rounded up; None: all. Without bootstrap it counts rows."""
     T, N = forest.n_trees, len(rows.y)
     if isinstance(most, float):
         most = int(np.ceil(most * N))
@@ -156,12 +140,12 @@ def leaf_quantiles(
     members: Members, leaves: np.ndarray, y: np.ndarray, q: np.ndarray, how: int, n_threads: int
 ) -> np.ndarray:
     """Weighted quantiles f64[n, K, Q] of targets in leaves i64[n, T]; with MEAN their means."""
-    out = np.empty((len(leaves), len(y), 1 if how == MEAN else len(q)))
-    if how == INVERTED and not members.weight:
+    out = np.empty((len(leaves), len(y), 1 if how == kernels.MEAN else len(q)))
+    if how == kernels.INVERTED and not members.weight:
         q = q * (1 - 2.0**-50)  # q times a number of draws may have been rounded up
 
     def task(rows: slice, scratch: ByRank) -> None:
-        quantile_kernels.quantiles(members, leaves[rows], y, q, how, scratch, out[rows])
+        kernels.quantiles(members, leaves[rows], y, q, how, scratch, out[rows])
 
     _by_blocks(task, members, len(leaves), n_threads)
     return out
@@ -175,7 +159,7 @@ def weights_below(
 
     def task(rows: slice, scratch: ByRank) -> None:
         bounds = low[rows], high[rows]
-        quantile_kernels.weights_below(members, leaves[rows], *bounds, scratch, out[rows])
+        kernels.weights_below(members, leaves[rows], *bounds, scratch, out[rows])
 
     _by_blocks(task, members, len(leaves), n_threads)
     return out[..., :4]
@@ -203,11 +187,9 @@ class Distribution:
         self, X: Array, q: np.ndarray | None, interpolation: str, backend: Backend,
         by_tree: bool = False, by_leaf: bool = True,
     ) -> np.ndarray:  # fmt: skip
-        """Quantiles f64[N, K, Q], or the mean f64[N, K, 1] if `q` is None.
-
-        by_tree : average the quantiles of each tree's leaf
-        by_leaf : leaves weigh the same; False: draws do"""
-        y, ways = self.rows.ascending, (MEAN,) if q is None else WAYS[interpolation]
+        """Quantiles f64[N, K, Q], or the mean f64[N, K, 1] if `q` is None; `by_tree` averages those
+        of each tree's leaf. `by_leaf` leaves weigh the same, else draws do."""
+        y, ways = self.rows.ascending, (kernels.MEAN,) if q is None else WAYS[interpolation]
         levels = np.zeros(1) if q is None else q
         members = self.members if by_leaf else self.members._replace(weight=0)
 
@@ -222,9 +204,8 @@ class Distribution:
     def ranks(
         self, X: Array, y: np.ndarray, kind: str, backend: Backend, by_tree: bool = False
     ) -> np.ndarray:
-        """Ranks f64[N, K] of y f64[N, K] among the targets; NaN for a row without a leaf.
-
-        by_tree : average the ranks in each tree's leaf"""
+        """Ranks f64[N, K] of y f64[N, K] among the targets; NaN for a row without a leaf. `by_tree`
+        averages the ranks in each tree's leaf."""
         columns = list(zip(self.rows.ascending, y.T, strict=True))
         ends = [
             np.stack([np.searchsorted(targets, values, side) for targets, values in columns], 1)
@@ -252,7 +233,7 @@ class Distribution:
             for i in range(len(leaves)):
                 found = np.zeros((1, 1, 5), np.int64)
                 one = leaves[i : i + 1]
-                quantile_kernels.weights_below(members, one, end, end, scratch, found)
+                kernels.weights_below(members, one, end, end, scratch, found)
                 n = found[0, 0, 4]
                 row, draws = order[scratch.at[:n]], np.diff(scratch.upto[:n], prepend=0)
                 ascending = np.argsort(row)
@@ -300,6 +281,5 @@ def _rank(below: np.ndarray, upto: np.ndarray, step: np.ndarray, kind: str) -> n
 
 def in_bag(forest: Forest, sampling: Sampling) -> np.ndarray:
     """Which training rows each tree drew, bool[N, T]."""
-    backend, seed = numpy.NumpyBackend(), forest.seed
-    trees = range(forest.n_trees)
-    return np.stack([was_drawn(sampling, seed, t, t + 1, backend)[0] for t in trees], axis=1)
+    drawn = partial(was_drawn, sampling, forest.seed, backend=numpy.NumpyBackend())
+    return np.stack([drawn(t, t + 1)[0] for t in range(forest.n_trees)], axis=1)

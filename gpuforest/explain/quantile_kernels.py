@@ -50,21 +50,16 @@ class Members(NamedTuple):
     """The members of each leaf: the training rows in it that the tree drew.
 
     Rows are numbered in the order of their first targets, so that a number is a rank. Most leaves
-    of a tree of unlimited depth have one member, which takes one read of memory.
+    of a tree of unlimited depth have one member, which takes one read of memory."""
 
-    leaf : i64[M], of a leaf with one member: its row, and how often it was drawn << COUNT; of one
-        with several: ~begin; 0 of inner nodes
-    lists : i32[L, 2], at `begin` a leaf's number of members and of draws, then for each member its
-        row and how often it was drawn; the rows ascend
-    rank : i32[K, N], the position of each row in the order of the targets of each output
-    weight : int, what the members of a leaf weigh together: one of D draws weighs weight // D; 0
-        where each draw weighs one
-    """
-
+    # [M], of a leaf with one member: its row, and how often it was drawn << COUNT; of one with
+    # several: ~begin; 0 of inner nodes
     leaf: I64s
+    # [L, 2], at `begin` a leaf's number of members and of draws, then for each member its row and
+    # how often it was drawn; the rows ascend
     lists: I32s2
-    rank: I32s2
-    weight: I64
+    rank: I32s2  # [K, N], the position of each row in the order of the targets of each output
+    weight: I64  # of a leaf's members together: one of D draws weighs weight // D; 0: each weighs 1
 
 
 def new_members(sizes: np.ndarray, row_count: np.ndarray, rank: np.ndarray, weight: int) -> Members:
@@ -196,9 +191,7 @@ def mean_over(y, ranks, n, start, end):
 @device
 def quantile(y, ranks, n, draws, q, how, is_rounded):
     """One quantile of ascending values y[ranks.at], from the cumulative weights up to each.
-
-    is_rounded : 1.0 where the weight of a draw was rounded down; 0.0 where it is exact
-    """
+    is_rounded is 1.0 where the weight of a draw was rounded down, 0.0 where it is exact."""
     total = np.float64(ranks.upto[n - 1])
     unit = total / draws
     start = q * (draws - 1) * unit

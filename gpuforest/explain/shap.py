@@ -57,9 +57,8 @@ def shap_interactions(forest: Forest, X: Array, backend: Backend) -> np.ndarray:
 def background_values(
     forest: Forest, background: Array, X: Array, backend: Backend, limit: int | None = None
 ) -> np.ndarray:
-    """Interventional SHAP values f64[N, F, K] with a background [Z, F].
-
-    limit : bytes that the weights of paths may take"""
+    """Interventional SHAP values f64[N, F, K] with a background [Z, F]; the weights of paths may
+    take `limit` bytes."""
     refuse(forest)
     _, shape = covers(forest, np.ones(len(forest.values)), backend.n_threads)
     widest, depth = (int(most) for most in shape.max(axis=0))
@@ -114,9 +113,8 @@ def path_covers(forest: Forest, n_threads: int) -> tuple[np.ndarray, np.ndarray]
 
 
 def covers(forest: Forest, leaf_cover: np.ndarray, n_threads: int) -> tuple[np.ndarray, np.ndarray]:
-    """Cover of each node f64[M]; features of the longest path, and depth, of each tree i64[T, 2].
-
-    leaf_cover : f64[V], training weight of each row of the leaf table"""
+    """Cover of each node f64[M]; features of the longest path, and depth, of each tree i64[T, 2];
+    from the training weight f64[V] of each row of the leaf table."""
     M, T, F = forest.n_nodes, forest.n_trees, forest.edges.n_features
     cover, parent, shape = np.empty(M), np.empty(M, np.int64), np.empty((T, 2), np.int64)
 
@@ -169,10 +167,9 @@ def columns_of(forest: Forest) -> np.ndarray:
 
 
 def points_for(widths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Gauss-Legendre points of each tree on 0 .. 1: number i64[T]; points and weights f64[T, 2, Q].
-    n points are exact for polynomials of degree 2n - 1. Points of weight zero fill vectors.
-
-    widths : i64[T], the most features on a path of each tree"""
+    """Gauss-Legendre points of each tree on 0 .. 1: number i64[T]; points and weights f64[T, 2, Q];
+    from the most features on a path of each tree, i64[T]. n points are exact for polynomials of
+    degree 2n - 1. Points of weight zero fill vectors."""
     counts = np.maximum(1, -(-widths // 2))
     n_points = -(-counts // LANES) * LANES
     points = np.zeros((len(counts), 2, int(n_points.max())))

@@ -115,11 +115,8 @@ def find_states(trees, node, codes, first, n, work, h):
 @device
 def weigh(above, left, right, left_times, right_times, at, Q, work):
     """Write what both edges below a node do in each state, at each point, to `product` and `gain`
-    of the scratch, at `at`.
-
-    above, left, right : one over the feature's share of the cover, above and below the node
-    left_times, right_times : what the products below are multiplied by
-    """
+    of the scratch, at `at`. One over the feature's share of the cover is `above` the node, and
+    `left` and `right` below it; products there are multiplied by left_times and right_times."""
     product, gain, at, size = work.product, work.gain, U(at), U(Q)
     one = four_of(1.0)
     of_left, of_right = four_of(left_times), four_of(right_times)
@@ -249,10 +246,8 @@ def add_pairs(source, level, h, n, f, at, c, first, Q, work, out):
 
 @kernel
 def covers(trees: Trees, leaf_cover: F64s, cover: F64s, shape: I64s2, parent: I64s, seen: I64s):
-    """Write covers of nodes f64[M], and most features of a path and depth of trees i64[T, 2].
-
-    parent : i64[M], scratch
-    seen : i64[F], zeros: how many splits of the path are by each feature"""
+    """Write covers of nodes f64[M], and most features of a path and depth of trees i64[T, 2]. The
+    zeros in `seen` i64[F] count the path's splits by each feature; `parent` i64[M] is scratch."""
     nodes = trees.nodes
     for t in range(len(trees.offsets) - 1):
         root, end = trees.offsets[t], trees.offsets[t + 1]
@@ -427,9 +422,7 @@ def shap_values(
     codes: Codes2, out: F64s3, begin: I64, end: I64, work: Work,
 ):  # fmt: skip
     """Add values of the rows begin .. end - 1 to `out` f64[N, F, K], or with work.known of pairs of
-    features to `out` f64[N, F * F, K].
-
-    codes : u16[F, N], so that there is one kernel to compile"""
+    features to `out` f64[N, F * F, K]. Codes are u16[F, N]: there is one kernel to compile."""
     for t in range(len(trees.offsets) - 1):
         Q = n_points[t]
         for k in range(Q):

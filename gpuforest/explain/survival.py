@@ -59,18 +59,13 @@ def person_time(event: np.ndarray, time: np.ndarray, weight: np.ndarray) -> np.n
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """Steps of each leaf's curves, node after node.
+    """Steps of each leaf's curves, node after node."""
 
-    times : f64[E], times of events of all training rows, ascending
-    begin : i64[M + 1], first step of each node
-    time : i32[n], index into `times` of each step
-    hazard, fall : f64[n, K], rise of the cumulative hazard, and fall of survival, by each cause"""
-
-    times: np.ndarray
-    begin: np.ndarray
-    time: np.ndarray
-    hazard: np.ndarray
-    fall: np.ndarray
+    times: np.ndarray  # f64[E], times of events of all training rows, ascending
+    begin: np.ndarray  # i64[M + 1], first step of each node
+    time: np.ndarray  # i32[n], index into `times` of each step
+    hazard: np.ndarray  # f64[n, K], rise of the cumulative hazard by each cause
+    fall: np.ndarray  # f64[n, K], fall of survival by each cause
 
     def fit(self, forest: Forest) -> bool:
         """Whether the risks of the leaves are equal to the risks of `with_risks`."""

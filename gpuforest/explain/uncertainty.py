@@ -41,13 +41,11 @@ ROWS = 2**16  # of counts as float64 at once, which is what multiplies fast
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """How wide intervals and sets of classes must be.
+    """How wide intervals and sets of classes must be."""
 
-    scores : f64[K, n], ascending: |y - prediction| / spread of trees; of classes 1 - probability
-    offset : f64[K], added to the spread of trees of each row; zero for classes"""
-
+    # f64[K, n], ascending: |y - prediction| / spread of trees; of classes 1 - probability
     scores: np.ndarray
-    offset: np.ndarray
+    offset: np.ndarray  # f64[K], added to the spread of trees of each row; zero for classes
 
     def limit(self, coverage: float) -> np.ndarray:
         """The ceil((n + 1) coverage)-th score f64[K], which a new row does not exceed with
