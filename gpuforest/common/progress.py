@@ -50,18 +50,13 @@ class Lines:
     def print_waiting(self, end: str = "") -> None:
         """Print the last text, if there is one."""
         if self.waiting is not None:
-            say(self.waiting() + end)
+            print(f"gpuforest: {self.waiting()}{end}", flush=True)
         self.waiting = None
 
     def end(self, name: str) -> None:
         """The stage has ended."""
         self.print_waiting()
-        say(f"{name}, {time.perf_counter() - self.begun:.2f} s")
-
-
-def say(text: str) -> None:
-    """Print a line."""
-    print(f"gpuforest: {text}", flush=True)
+        print(f"gpuforest: {name}, {time.perf_counter() - self.begun:.2f} s", flush=True)
 
 
 @contextmanager

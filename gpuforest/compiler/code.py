@@ -23,7 +23,7 @@ from typing import Any
 from gpuforest.common import progress
 from gpuforest.common.errors import BackendError
 from gpuforest.common.parallel import check_wanted
-from gpuforest.compiler import families, objects
+from gpuforest.compiler import families, objects, processors
 
 EXTRA = "pip install 'gpuforest[compile]'"  # Numba, which compiles kernels
 BUILD = "gpuforest.compiler.build"  # the module that compiles
@@ -103,10 +103,8 @@ def loaded_object(name: str, code: bytes) -> Callable[[bytes], int]:
     """The function in a kernel's object code, which LLVM loads."""
     if not has_compiler():
         raise BackendError(f"the kernel {name} is not linked, and only llvmlite loads it: {EXTRA}")
-    from gpuforest.compiler.processors import address_of
-
     with _lock:
-        return FUNCTION(address_of(symbol_of(name), code))
+        return FUNCTION(processors.address_of(symbol_of(name), code))
 
 
 def symbol_of(name: str) -> str:

@@ -53,28 +53,28 @@ def importance_spread(estimator: Any) -> np.ndarray | None:
 def tree_shares(forest: Forest, criterion: Criterion) -> Iterator[tuple[slice, np.ndarray]]:
     """Groups of trees, and what each feature's splits gained, f64[t, F]; a tree's add up to one. In
     whole units of a power of two, so that the order of sums does not matter."""
+    all_gains = split_gains(forest, criterion)
     for first, last in tree_groups(forest):
-        gains = split_gains(forest, criterion, first, last)
-        most = int(np.diff(forest.tree_offsets[first : last + 1]).max())
+        offsets = forest.tree_offsets[first : last + 1]
+        gains, most = all_gains[offsets[0] : offsets[-1]], int(np.diff(offsets).max())
         bits = 62 - most.bit_length() - math.frexp(gains.max())[1]
         whole = np.floor(gains * math.ldexp(1.0, min(bits, 1000)) + 0.5).astype(np.int64)
         sums = gains_by_features(forest, first, last, whole)
         yield slice(first, last), sums / np.maximum(sums.sum(axis=1, keepdims=True), 1)
 
 
-def split_gains(
-    forest: Forest, criterion: Criterion, first: int = 0, last: int | None = None
-) -> np.ndarray:
-    """Score gained by each node's split in trees first .. last - 1, f64[m] >= 0; 0: leaf."""
-    last = forest.n_trees if last is None else last
-    split, left = split_nodes(forest, first, last)
-    if forest.node_errors is not None:
-        score = -forest.node_errors[forest.tree_offsets[first] : forest.tree_offsets[last]]
-    else:
-        score = criterion.side_score(xp, forest.node_sums(first, last))
-    gains = np.zeros(len(score))
-    gain = score[left] + score[left + 1] - score[split]
-    gains[split] = np.where(gain > 0, gain, 0.0)
+def split_gains(forest: Forest, criterion: Criterion) -> np.ndarray:
+    """Score gained by each node's split, f64[M] >= 0; 0: leaf."""
+    gains = np.zeros(forest.n_nodes)
+    for first, last in tree_groups(forest):
+        begin, end = forest.tree_offsets[[first, last]]
+        if forest.node_errors is not None:
+            score = -forest.node_errors[begin:end]
+        else:
+            score = criterion.side_score(xp, forest.node_sums(first, last))
+        split, left = split_nodes(forest, first, last)
+        gain = score[left] + score[left + 1] - score[split]
+        gains[begin + split] = np.where(gain > 0, gain, 0.0)
     return gains
 
 

@@ -43,12 +43,6 @@ BLOCK_ROWS = 2**16  # whose ways down are held at once: about 50 MB at a depth o
 RULES = ("min", "one_se")
 
 
-def _gains(forest: Forest, criterion: Criterion) -> np.ndarray:
-    """Score that each node's split gained, f64[M]; zero for leaves."""
-    groups = tree_groups(forest)
-    return np.concatenate([split_gains(forest, criterion, *group) for group in groups])
-
-
 def keep_splits(forest: Forest, keep: np.ndarray) -> Forest:
     """The forest as if only the marked nodes bool[M] had been split, bit for bit."""
     kept = _kept_nodes(forest, keep)  # they stay in their order
@@ -88,7 +82,7 @@ def _kept_nodes(forest: Forest, keep: np.ndarray) -> np.ndarray:
 def best_first(forest: Forest, criterion: Criterion, max_leaf_nodes: int) -> Forest:
     """Each tree as best-first growth makes it, of at most `max_leaf_nodes` >= 1 leaves. Ties go to
     the node whose parent was split first, left before right."""
-    gains, keep = _gains(forest, criterion), np.zeros(forest.n_nodes, bool)
+    gains, keep = split_gains(forest, criterion), np.zeros(forest.n_nodes, bool)
     for begin, end in pairwise(forest.tree_offsets.tolist()):
         left = left_children(forest.nodes[begin:end])
         keep[begin:end][_best_splits(left, gains[begin:end], max_leaf_nodes - 1)] = True
@@ -118,7 +112,7 @@ def prune(forest: Forest, criterion: Criterion, ccp_alpha: float) -> Forest:
 
 def collapse_alphas(forest: Forest, criterion: Criterion) -> np.ndarray:
     """The alpha at which each node's split is gone, f64[M], falling along paths; 0: leaf."""
-    gains, alphas = _gains(forest, criterion), np.zeros(forest.n_nodes)
+    gains, alphas = split_gains(forest, criterion), np.zeros(forest.n_nodes)
     for tree, (begin, end) in enumerate(pairwise(forest.tree_offsets.tolist())):
         top, total, n_splits, decrease = _links(forest, criterion, tree, gains[begin:end])
         alphas[begin:end] = [decrease(total[i], n_splits[i]) for i in top]
@@ -132,7 +126,7 @@ def pruning_path(forest: Forest, criterion: Criterion) -> tuple[np.ndarray, np.n
         raise ValueError(
             f"the forest has {forest.n_trees} trees: a pruning path is that of one tree"
         )
-    top, total, n_splits, decrease = _links(forest, criterion, 0, _gains(forest, criterion))
+    top, total, n_splits, decrease = _links(forest, criterion, 0, split_gains(forest, criterion))
     splits = np.flatnonzero(~is_leaf(forest.nodes)).tolist()
     blocks = sorted((decrease(total[i], n_splits[i]), i) for i in {top[i] for i in splits})
     totals = [total[i] for _, i in blocks]

@@ -22,18 +22,11 @@ from gpuforest.core.forest import Forest
 from gpuforest.core.rules import Sampling
 from gpuforest.explain import quantile_kernels as kernels
 from gpuforest.explain.paths import leaf_blocks, one_tree
-from gpuforest.explain.quantile_kernels import ByRank, Members, new_members, new_scratch
+from gpuforest.explain.quantile_kernels import Members, new_members, new_scratch
 from gpuforest.growing.bags import draw_bags, was_drawn
 
-# what the kernel is asked for an interpolation; `_one_of` makes one answer of several
-WAYS = {
-    "linear": (kernels.LINEAR,),
-    "lower": (kernels.LOWER,),
-    "higher": (kernels.HIGHER,),
-    "midpoint": (kernels.LOWER, kernels.HIGHER),
-    "nearest": (kernels.LOWER, kernels.HIGHER, kernels.LINEAR),
-    "inverted_cdf": (kernels.INVERTED,),
-}
+# interpolations, in the order of the kernel's numbers
+WAYS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 WALK_ALL = 4  # where fewer than one in this number of rows were drawn, these alone walk down a tree
 SUM_BITS = 52  # weights of all trees together stay below 2**52, which float64 holds exactly
 LEAST_BITS = 31  # a leaf weighs at least as much as it can have draws
@@ -144,10 +137,11 @@ def leaf_quantiles(
     if how == kernels.INVERTED and not members.weight:
         q = q * (1 - 2.0**-50)  # q times a number of draws may have been rounded up
 
-    def task(rows: slice, scratch: ByRank) -> None:
+    def task(rows: slice) -> None:
+        scratch = new_scratch(members.rank.shape[1])
         kernels.quantiles(members, leaves[rows], y, q, how, scratch, out[rows])
 
-    _by_blocks(task, members, len(leaves), n_threads)
+    parallel_map(task, blocks(len(out), 4 * n_threads, TASK_ROWS, FEWEST_ROWS), n_threads)
     return out
 
 
@@ -157,21 +151,12 @@ def weights_below(
     """Weights of ranks below low and high i64[n, K], of all ranks, and draws: i64[n, K, 4]."""
     out = np.zeros((*low.shape, 5), np.int64)
 
-    def task(rows: slice, scratch: ByRank) -> None:
-        bounds = low[rows], high[rows]
-        kernels.weights_below(members, leaves[rows], *bounds, scratch, out[rows])
+    def task(rows: slice) -> None:
+        scratch = new_scratch(members.rank.shape[1])
+        kernels.weights_below(members, leaves[rows], low[rows], high[rows], scratch, out[rows])
 
-    _by_blocks(task, members, len(leaves), n_threads)
+    parallel_map(task, blocks(len(out), 4 * n_threads, TASK_ROWS, FEWEST_ROWS), n_threads)
     return out[..., :4]
-
-
-def _by_blocks(
-    task: Callable[[slice, ByRank], None], members: Members, n: int, n_threads: int
-) -> None:
-    """Do a task for blocks of n rows, each with scratch of its own."""
-    rows = blocks(n, 4 * n_threads, TASK_ROWS, FEWEST_ROWS)
-    n_ranks = members.rank.shape[1]
-    parallel_map(lambda block: task(block, new_scratch(n_ranks)), rows, n_threads)
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,14 +174,12 @@ class Distribution:
     ) -> np.ndarray:  # fmt: skip
         """Quantiles f64[N, K, Q], or the mean f64[N, K, 1] if `q` is None; `by_tree` averages those
         of each tree's leaf. `by_leaf` leaves weigh the same, else draws do."""
-        y, ways = self.rows.ascending, (kernels.MEAN,) if q is None else WAYS[interpolation]
+        y, how = self.rows.ascending, kernels.MEAN if q is None else WAYS.index(interpolation)
         levels = np.zeros(1) if q is None else q
         members = self.members if by_leaf else self.members._replace(weight=0)
 
         def of(leaves: np.ndarray) -> np.ndarray:
-            n_threads = backend.n_threads
-            parts = [leaf_quantiles(members, leaves, y, levels, how, n_threads) for how in ways]
-            return _one_of(parts)
+            return leaf_quantiles(members, leaves, y, levels, how, backend.n_threads)
 
         answer = partial(_mean_of_trees, of=of) if by_tree else of
         return np.concatenate([answer(leaves) for _, leaves in self._blocks(X, backend)])
@@ -246,16 +229,6 @@ class Distribution:
             if self.skipped is not None:
                 leaves[self.skipped[rows]] = -1
             yield rows, leaves
-
-
-def _one_of(parts: list[np.ndarray]) -> np.ndarray:
-    """The only answer, the middle of two, or of three the one of two nearer to the third."""
-    if len(parts) == 1:
-        return parts[0]
-    low, high = parts[:2]
-    if len(parts) == 2:
-        return np.asarray((low + high) / 2)
-    return np.asarray(np.where(parts[2] - low <= high - parts[2], low, high))
 
 
 def _mean_of_trees(leaves: np.ndarray, of: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:

@@ -7,6 +7,7 @@ V(c) is the target at the cumulative weight c: targets ascend, and each takes as
 from 0 to W as its row weighs. With D draws in all leaves together, one of them has the mean weight
 u = W / D, and the window of a quantile q is the interval from q (D - 1) u to q (D - 1) u + u. Then
 LINEAR is the mean of V over the window; LOWER and HIGHER are V where the window begins and ends;
+MIDPOINT is the middle of both, and NEAREST the one that is nearer to LINEAR;
 INVERTED is the least target which with the lesser ones weighs at least q W (Meinshausen 2006);
 MEAN is the weighted mean of all targets. If all draws weigh the same, these are the quantiles of
 `numpy.quantile` for the list of all draws.
@@ -38,7 +39,7 @@ from gpuforest.compiler.types import I64, F64s, F64s2, F64s3, I32s2, I64s, I64s2
 from gpuforest.kernels.shared.numba import U
 
 # what is asked of the distribution of targets
-LINEAR, LOWER, HIGHER, INVERTED, MEAN = range(5)
+LINEAR, LOWER, HIGHER, MIDPOINT, NEAREST, INVERTED, MEAN = range(7)
 COUNT = 32  # where the count of an only member is, in bits
 WORD, IN_WORD, ONE, NONE = U(6), U(63), U(1), U(0)
 ROW = np.int64(2**COUNT - 1)
@@ -196,13 +197,17 @@ def quantile(y, ranks, n, draws, q, how, is_rounded):
     unit = total / draws
     start = q * (draws - 1) * unit
     end = start + unit
+    linear = mean_over(y, ranks, n, start, end) if how in (LINEAR, NEAREST) else 0.0
     if how == LINEAR:
-        return mean_over(y, ranks, n, start, end)
+        return linear
     slack = (draws + 1.0) * is_rounded
-    if how == LOWER:
-        return y[ranks.at[first_above(ranks.upto, n, start + slack, False)]]
+    low = y[ranks.at[first_above(ranks.upto, n, start + slack, False)]]
     limit = q * total if how == INVERTED else end
-    return y[ranks.at[first_above(ranks.upto, n, limit - slack, True)]]
+    high = y[ranks.at[first_above(ranks.upto, n, limit - slack, True)]]
+    if how == MIDPOINT:
+        return (low + high) / 2
+    nearest = low if linear - low <= high - linear else high
+    return low if how == LOWER else nearest if how == NEAREST else high
 
 
 @kernel

@@ -154,9 +154,7 @@ def _of_events(
 
 def _changes(values: np.ndarray) -> np.ndarray:
     """Whether each value differs from the one before it, as the first one does; bool[n]."""
-    changes = np.ones(len(values), bool)
-    changes[1:] = values[1:] != values[:-1]
-    return changes
+    return np.append(True, values[1:] != values[:-1])[: len(values)]
 
 
 def _products_within(values: np.ndarray, group: np.ndarray) -> np.ndarray:
