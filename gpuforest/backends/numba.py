@@ -119,10 +119,10 @@ def edges_of(
     def choose(f: slice) -> None:
         columns[f].sort(axis=1)
         values, *scratch = np.empty((4, n + 1))
-        call = choose_edges.prepared(values, max_bins, *scratch, out, n_edges, 0)
+        number = np.empty(1, np.int64)
+        call = choose_edges.prepared(values, max_bins, *scratch, out, n_edges, number)
         for i in range(F)[f]:
-            values[:n] = columns[i]
-            call.change(7, i)
+            values[:n], number[0] = columns[i], i
             call()
 
     parallel_map(transpose, cut_evenly(np.full(n, F), TILE_VALUES), n_threads)

@@ -140,7 +140,7 @@ def built(name: str) -> bool:
     """Wait until a kernel is on disk, whichever process compiles it with its family. False if no
     folder can be written to."""
     family, codes = families.family_of(name), families.bins_in(name) or "uint8"
-    target = families.type_in(name, "target")
+    target = families.variants()[name][1].get("target")
     while objects.read(name) is None:
         process, begun_for = begin(family, codes, target)
         if not _waits.get():

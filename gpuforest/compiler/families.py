@@ -6,7 +6,6 @@ a call needs one.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator
 from functools import cache
 from importlib import import_module
@@ -46,12 +45,6 @@ def family_of(name: str) -> str:
     return next((FOLDERS[folder] for folder in FOLDERS if name.startswith(folder)), SHARED)
 
 
-def type_in(name: str, kind: str) -> str | None:
-    """The type, such as "int32", of a `kind`, such as "target", in a kernel's name, or None."""
-    found = re.search(f"-{kind}_([^-]+)", name)
-    return found and found[1]
-
-
 def all_kernels() -> Iterator[Any]:
     """All kernels: `decorators.Kernel` of each module."""
     for name in objects.MODULES:
@@ -75,7 +68,8 @@ def variants() -> dict[str, tuple[Any, types.Choice]]:
 
 def bins_in(name: str) -> str | None:
     """The type of bins in a kernel's name; None if it takes no bins, or both types as one."""
-    return None if "code" in variants()[name][0].given else type_in(name, "code")
+    kernel, choice = variants()[name]
+    return None if "code" in kernel.given else choice.get("code")
 
 
 def members(
@@ -88,4 +82,6 @@ def members(
         if family_of(name) in families and (codes is None or bins_in(name) in (None, codes))
     ]
     rank = {target: 0, None: 1}
-    return sorted(names, key=lambda name: rank.get(type_in(name, "target"), 2)) if target else names
+    if target:
+        names.sort(key=lambda name: rank.get(variants()[name][1].get("target"), 2))
+    return names

@@ -124,12 +124,13 @@ def find_edges(values, max_bins, first, rank, spread, out):
 @kernel
 def edges(
     column: F64s, max_bins: I64, first: F64s, rank: F64s, spread: F64s, out: F64s2, count: I64s,
-    f: I64,
+    number: I64s,
 ):  # fmt: skip
-    """Write the edges of column number f to out[f], f64[min(n, max_bins)], and their number to
-    count[f].
+    """Write the edges of column f, which is number[0], to out[f], f64[min(n, max_bins)], and their
+    number to count[f].
 
     column : f64[n + 1], ascending, NaN last, and one more place; it is overwritten
     first, rank, spread : f64[n + 1], scratch
     """
+    f = number[0]
     count[f] = find_edges(column, max_bins, first, rank, spread, out[f])
