@@ -36,8 +36,7 @@ class AfterImport(MetaPathFinder):
         if name != self._name or self not in sys.meta_path:
             return None
         later = sys.meta_path[sys.meta_path.index(self) + 1 :]
-        specs = (finder.find_spec(name, path, target) for finder in later)
-        spec = next(filter(None, specs), None)
+        spec = next(filter(None, (finder.find_spec(name, path, target) for finder in later)), None)
         if spec is None or spec.loader is None:
             return spec
         loader = spec.loader

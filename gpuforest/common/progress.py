@@ -103,9 +103,8 @@ def also(listener: Listener) -> AbstractContextManager[None]:
     before = _listener.get()
 
     def both(stage: str, done: int, total: int) -> None:
-        if before is not None:
-            before(stage, done, total)
-        listener(stage, done, total)
+        for each in filter(None, (before, listener)):
+            each(stage, done, total)
 
     return heard_by(both)
 

@@ -104,7 +104,13 @@ class Kernel:
         choice: Choice = {}
         for put, argument in zip(self.putters, arguments, strict=True):
             put(argument, numbers, choice)
-        function, pack = self.code_for(choice)
+        key = tuple(choice.values())
+        if key not in self.loaded:
+            if choice not in self.choices:
+                raise TypeError(f"{self.function.__name__} is not compiled for {choice}")
+            form = "".join(format_of(spec, choice) for spec in self.specs)
+            self.loaded[key] = code.function_of(self.name_of(choice)), struct.Struct(form).pack
+        function, pack = self.loaded[key]
         return function, pack(*numbers), choice
 
     def run(
@@ -113,16 +119,6 @@ class Kernel:
         """Call machine code; `held` are the arguments whose addresses are among the numbers."""
         if function(numbers):
             raise RuntimeError(f"the kernel {self.name_of(choice)} failed")
-
-    def code_for(self, choice: Choice) -> tuple[Callable[[bytes], int], Callable[..., bytes]]:
-        """The machine code for some types, loaded once, and what packs its arguments."""
-        key = tuple(choice.values())
-        if key not in self.loaded:
-            if choice not in self.choices:
-                raise TypeError(f"{self.function.__name__} is not compiled for {choice}")
-            form = "".join(format_of(spec, choice) for spec in self.specs)
-            self.loaded[key] = code.function_of(self.name_of(choice)), struct.Struct(form).pack
-        return self.loaded[key]
 
     @cached_property
     def putters(self) -> list[Putter]:

@@ -41,10 +41,8 @@ class FourModel(PrimitiveModel):
 
 
 def native(function: Any, signature: Callable[..., Any]) -> Callable[[Any], Any]:
-    """Compile the decorated function's instructions in place of a function of intrinsics.py.
-
-    signature : function of Numba's types of the arguments; the call's signature, None: not this one
-    """
+    """Compile the decorated function's instructions in place of a function of intrinsics.py, where
+    `signature`, of Numba's types of the arguments, returns the call's signature and not None."""
     names = ", ".join(inspect.signature(function).parameters)
 
     def register(generate: Any) -> Any:

@@ -47,16 +47,12 @@ CHOICES = {
 
 
 class Record(NamedTuple):
-    """A record, by the names and types of its fields.
+    """A record, by the names and types of its fields."""
 
-    kind : the named tuple that Numba knows it as: the record's own class, or one for a dataclass
-    values : function that returns the fields' values of a record
-    """
-
-    kind: Any
+    kind: Any  # the named tuple that Numba knows it as: its own class, or one for a dataclass
     names: tuple[str, ...]
     fields: tuple[Any, ...]
-    values: Callable[[Any], tuple[Any, ...]]
+    values: Callable[[Any], tuple[Any, ...]]  # of the fields of a record
 
 
 class Optional(NamedTuple):
@@ -142,10 +138,8 @@ def is_seen(hint: Any) -> bool:
 
 
 def new_arrays(kind: Any, make: Callable[..., Any], **sizes: int) -> dict[str, Any]:
-    """New arrays for the fields of a record whose dimensions all have a size, by their names.
-
-    make : function of a shape and a dtype, such as `numpy.zeros`
-    """
+    """New arrays for the fields of a record whose dimensions all have a size, by their names, from
+    a function of a shape and a dtype, such as `numpy.zeros`."""
     spec = record_of(kind)
     return {
         name: make(tuple(sizes[letter] for letter in form.shape), dtype=dtype_of(form.dtype))

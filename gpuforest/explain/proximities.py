@@ -85,7 +85,7 @@ def nearest(
     leaves: np.ndarray, others: np.ndarray, k: int, same: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """The k rows of highest proximity, first of equals: proximities f64[N, k], falling, and rows
-    i64[N, k]; 0 and -1 where fewer rows share a leaf. With `same` the others are the rows
+    i64[N, k]; 0 and -1 where fewer rows share a leaf. With `same`, `others` hold the rows
     themselves, and no row is its own neighbour."""
     share, nearby = np.zeros((len(leaves), k)), np.full((len(leaves), k), -1)
     for rows, block in proximity_blocks(leaves, others):
