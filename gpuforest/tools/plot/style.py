@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuforest.common.text import one_line
-from gpuforest.export.graphviz import RGB
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes
@@ -74,13 +73,12 @@ def add_lines(ax: Axes, curves: Iterable[Any], looks: Sequence[str] = LINES) -> 
         ax.plot(*points, look, color=colour, label=name)
 
 
-def colours(n: int, depth: float = 1.0) -> list[RGB]:
-    """Colours of n classes, paler for a smaller depth; they repeat after ten."""
+def colours(n: int, depth: float = 1.0) -> np.ndarray:
+    """Colours f64[n, 3] of n classes, paler for a smaller depth; they repeat after ten."""
     from matplotlib.colors import to_rgb
 
-    white = 1 - depth
-    full = (to_rgb(PALETTE[i % len(PALETTE)]) for i in range(n))
-    return [(r + white * (1 - r), g + white * (1 - g), b + white * (1 - b)) for r, g, b in full]
+    full = np.array([to_rgb(PALETTE[i % len(PALETTE)]) for i in range(n)])
+    return np.asarray(1 - depth * (1 - full))
 
 
 def marker(i: int) -> str:

@@ -66,7 +66,8 @@ def plot_tree(
     )  # fmt: skip
     fills = dict.fromkeys(picture.nodes, "white")
     if filled:
-        colours = style.colours(picture.n_classes[0] if picture.is_classes else 1, style.PALE)
+        n_colours = picture.n_classes[0] if picture.is_classes else 1
+        colours = style.colours(n_colours, style.PALE).tolist()
         fills = graphviz.node_colours(picture.nodes, picture.is_classes, colours)
     shown = {n: _brief(node) for n, node in picture.drawn().items()}
     if ax is None:  # before texts are measured, which takes a while

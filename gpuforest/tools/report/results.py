@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
+from sklearn.inspection import permutation_importance
 
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.common import hashing
-from gpuforest.common.progress import report, stage
+from gpuforest.common.progress import stage
 from gpuforest.core.model import model_of
 from gpuforest.explain.model_facts import feature_names, finite, is_survival, score_name
 from gpuforest.explain.oob import curve_points
@@ -178,12 +178,14 @@ def _by_bin(
     """The most frequent class, or the mean, of the rows in the bins asked for. A category without
     rows has that of all rows; a bin of numbers the class of the nearest bin with rows, or an
     interpolated mean."""
-    filled, at, n = np.unique(codes, return_inverse=True, return_counts=True)
-    of_bin, of_all = np.bincount(at, y) / n, y.mean()
+    n = np.bincount(codes)
+    filled = np.flatnonzero(n)
     if is_class:
-        counts = np.zeros((len(filled), y.max() + 1))
-        np.add.at(counts, (at, y), 1)
+        K = int(y.max()) + 1
+        counts = np.bincount(codes * K + y, minlength=len(n) * K).reshape(-1, K)[filled]
         of_bin, of_all = counts.argmax(axis=1), counts.sum(axis=0).argmax()
+    else:
+        of_bin, of_all = np.bincount(codes, y)[filled] / n[filled], y.mean()
     if not is_class and not is_category:
         return np.asarray(np.interp(asked, filled, of_bin))
     nearest = np.rint(np.interp(asked, filled, np.arange(len(filled)))).astype(np.int64)
@@ -197,20 +199,18 @@ def permuted(rows: Rows, features: np.ndarray) -> tuple[np.ndarray, np.ndarray, 
     rows; None: there are too few rows, or numbers do not vary."""
     rows = rows.sample(_most(rows, PERMUTING // (REPEATS * max(len(features), 1)), PERMUTED_ROWS))
     model, table = rows.predictor(), rows.dense()
-    keys = hashing.hash_at(np.full(1, SEED, np.uint64), np.arange(REPEATS, dtype=np.uint64))
-    at = np.arange(rows.n, dtype=np.uint64)[None]
-    orders = hashing.permute(np, keys[:, None], at, rows.n).astype(np.int64)
     before, falls = score_of(rows, model.predict(table)), np.zeros((len(features), REPEATS))
     if rows.n < 2 or np.isnan(before):
         return None
-    with stage("permuting"):
-        for i, f in enumerate(features):
-            column = table[:, f].copy()
-            for j, moved in enumerate(orders):
-                table[:, f] = column[moved]
-                falls[i, j] = before - score_of(rows, model.predict(table))
-            table[:, f] = column
-            report(i + 1, len(features))
+
+    def score(model: Any, columns: np.ndarray, y: None) -> float:
+        table[:, features] = columns
+        return score_of(rows, model.predict(table))
+
+    if len(features):
+        how: Any = {"scoring": score, "n_repeats": REPEATS, "random_state": SEED}
+        with stage("permuting"):
+            falls = permutation_importance(model, table[:, features], None, **how).importances
     order = np.argsort(-falls.mean(axis=1), kind="stable")
     return features[order], falls[order], before, rows.n
 
