@@ -117,6 +117,7 @@ def test_dependence_is_that_of_scikit_learn():
         ("RandomForestClassifier", True),
         ("ExtraTreesRegressor", False),
         ("AdaBoostClassifier", True),
+        ("AdaBoostRegressor", False),
         ("HistGradientBoostingClassifier", True),
     ],
 )
