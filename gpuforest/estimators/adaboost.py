@@ -12,24 +12,19 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from gpuforest.backends.base import Backend
-from gpuforest.common import progress, sums
-from gpuforest.common.imports import deferred
+from gpuforest.common import imports, progress, sums
 from gpuforest.core import nodes
 from gpuforest.core.forest import Forest, joined
 from gpuforest.data.arrays import in_kind_of, is_on_device, to_host
 from gpuforest.data.binned import FitInput
-from gpuforest.estimators import ensembles, fit_scope, foreign, params
-from gpuforest.estimators.base import Classifier, Regressor
+from gpuforest.estimators import base, ensembles, fit_scope, foreign, params, task
 from gpuforest.estimators.plan import TrainingPlan
 from gpuforest.estimators.prepare import prepare
 from gpuforest.estimators.settings import Settings, check_some_weight, row_weights_of, rules_of
-from gpuforest.estimators.task import host_target
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
+from gpuforest.growing import grow, reweighting, targets
 from gpuforest.growing import predict as prediction
-from gpuforest.growing import reweighting
-from gpuforest.growing.grow import keeping_scratch
 from gpuforest.growing.reweighting import Round
-from gpuforest.growing.targets import integer_weights
 
 SHARED = ("max_bins", "backend", "memory_limit")  # parameters that the tree has too
 MEMBERS = "predict staged_predict estimator_ feature_importances_"
@@ -38,7 +33,7 @@ MEMBERS = "predict staged_predict estimator_ feature_importances_"
 class AdaBoost(ensembles.BaseForest):
     """The rounds of both AdaBoost estimators, and their results."""
 
-    _to_sklearn = staticmethod(deferred("gpuforest.export.sklearn", "adaboost_to_sklearn"))
+    _to_sklearn = staticmethod(imports.deferred("gpuforest.export.sklearn", "adaboost_to_sklearn"))
     _family = "AdaBoost"
     _combine: ClassVar[str]  # see `Forest`
     _draws: ClassVar[bool]  # whether the rows of a round are drawn by their weights
@@ -106,7 +101,7 @@ class AdaBoost(ensembles.BaseForest):
 
     def _grow(self, plan: TrainingPlan) -> Forest:
         """Grow a tree a round, until there are enough, or no more can help."""
-        training = keeping_scratch(plan.training)
+        training = grow.keeping_scratch(plan.training)
         sampling = training.sampling
         first = np.ones(sampling.n_rows) if sampling.weights is None else sampling.weights * 1.0
         factors = None
@@ -118,7 +113,7 @@ class AdaBoost(ensembles.BaseForest):
         coding, trees = training.target.coding, list[Forest]()
 
         def grow_round(t: int, weights: np.ndarray) -> Round | None:
-            whole = integer_weights(weights if factors is None else weights * factors)
+            whole = targets.integer_weights(weights if factors is None else weights * factors)
             drawn = replace(sampling, weights=whole)
             rules = rules_of(
                 plan.settings, training.n_features, drawn, coding, training.n_words > 0
@@ -173,7 +168,7 @@ def reached(tree: Forest, plan: TrainingPlan) -> Iterator[tuple[slice, np.ndarra
 
 @foreign.or_sklearn("_weight_boosting", f"{MEMBERS} decision_function staged_decision_function")
 @params.parameters(params.ADABOOST, {"loss": None}, params.OF_ADABOOST)
-class AdaBoostClassifier(AdaBoost, Classifier):
+class AdaBoostClassifier(AdaBoost, base.Classifier):
     """AdaBoost for classes: SAMME, with any number of classes.
 
     Each round grows a tree, a stump by default, from all rows. Rows that it misclassifies weigh
@@ -191,7 +186,7 @@ class AdaBoostClassifier(AdaBoost, Classifier):
     _default_depth, _combine = 1, "votes"
 
     def _judge(self, tree: Forest, plan: TrainingPlan, weights: np.ndarray) -> Round | None:
-        classes, target = plan.training.target.coding.classes, host_target(plan.checked)[:, 0]
+        classes, target = plan.training.target.coding.classes, task.host_target(plan.checked)[:, 0]
         assert classes is not None
         labels, wrong = tree.values.argmax(axis=1), np.empty(len(target), bool)
         for rows, at in reached(tree, plan):
@@ -258,7 +253,7 @@ class AdaBoostClassifier(AdaBoost, Classifier):
 
 @foreign.or_sklearn("_weight_boosting", MEMBERS)
 @params.parameters(params.ADABOOST, params.OF_ADABOOST, params.NO_CLASSES)
-class AdaBoostRegressor(AdaBoost, Regressor):
+class AdaBoostRegressor(AdaBoost, base.Regressor):
     """AdaBoost for real numbers: AdaBoost.R2.
 
     Each round draws N of the N rows, by their weights and with replacement, and grows a tree from
@@ -276,7 +271,7 @@ class AdaBoostRegressor(AdaBoost, Regressor):
     loss: str
 
     def _judge(self, tree: Forest, plan: TrainingPlan, weights: np.ndarray) -> Round | None:
-        target = host_target(plan.checked)[:, 0]
+        target = task.host_target(plan.checked)[:, 0]
         residuals = np.empty(len(target))
         for rows, at in reached(tree, plan):
             residuals[rows] = np.abs(tree.values[at, 0] - target[rows])

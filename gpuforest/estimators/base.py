@@ -12,33 +12,26 @@ from array_api_compat import array_namespace
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from gpuforest.backends.base import Backend
-from gpuforest.backends.registry import run_on_backend
-from gpuforest.common import arguments, dtypes, progress
-from gpuforest.common.imports import deferred
-from gpuforest.core import criteria
+from gpuforest.backends import base, registry
+from gpuforest.common import arguments, dtypes, imports, progress
+from gpuforest.core import criteria, rules
 from gpuforest.core.forest import Forest
 from gpuforest.core.model import Model, is_public
-from gpuforest.core.rules import Sampling
-from gpuforest.data import arrays, validation
-from gpuforest.data.binned import FitInput
-from gpuforest.estimators import bases, capabilities, fit_scope, methods, settings
-from gpuforest.estimators.memory import estimate_memory
+from gpuforest.data import arrays, binned, validation
+from gpuforest.estimators import bases, capabilities, fit_scope, memory, methods, settings, task
 from gpuforest.estimators.out_of_bag import learned, n_trees_of, tuned
 from gpuforest.estimators.plan import TrainingPlan
 from gpuforest.estimators.prepare import prepare
-from gpuforest.estimators.task import CLASSES, NUMBERS, Task
-from gpuforest.explain import model_facts
-from gpuforest.explain.importances import impurity_importances
+from gpuforest.explain import importances, model_facts
 from gpuforest.growing import predict as prediction
 from gpuforest.growing.edges import bin_matrix
 from gpuforest.growing.grow import grow
 
 Array = Any
-write_model = deferred("gpuforest.export.model_file", "save")
-to_onnx = deferred("gpuforest.export.onnx", "to_onnx")
-to_treelite = deferred("gpuforest.export.treelite", "to_treelite")
-partial_dependence = deferred("gpuforest.export.sklearn_tree", "partial_dependence")
+write_model = imports.deferred("gpuforest.export.model_file", "save")
+to_onnx = imports.deferred("gpuforest.export.onnx", "to_onnx")
+to_treelite = imports.deferred("gpuforest.export.treelite", "to_treelite")
+partial_dependence = imports.deferred("gpuforest.export.sklearn_tree", "partial_dependence")
 NOT_PICKLED = ("tree_", "estimators_", "_products_", "_converted_", "_seconds_", "_steps_")
 
 
@@ -57,12 +50,12 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
     backend: str
     random_state: Any
     verbose: int = 0
-    _sampling_: Sampling
+    _sampling_: rules.Sampling
     _splitter = "best"
     _takes_outputs = False  # targets [n_samples, n_outputs]
-    _to_sklearn = staticmethod(deferred("gpuforest.export.sklearn", "to_sklearn"))
+    _to_sklearn = staticmethod(imports.deferred("gpuforest.export.sklearn", "to_sklearn"))
     _keeps_draws = False  # whether model files keep how rows were drawn
-    _task: Task
+    _task: task.Task
     _family = "trees"  # its name in the table of capabilities
 
     def _tree_params(self) -> dict[str, Any]:
@@ -95,7 +88,7 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
             The backend cannot run on this machine, or its GPU has too little memory.
         """
         self._validate_params()
-        given = FitInput.of(X, y, sample_weight, groups, blocks)
+        given = binned.FitInput.of(X, y, sample_weight, groups, blocks)
         before, n_trees = self._n_before(), self._most_trees
         earlier = fit_scope.snapshot(self) if before else None
         if before == n_trees:
@@ -106,7 +99,7 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
         seed = self.seed_ if before else arguments.draw_seed(self.random_state)
         with fit_scope.fitting(self, n_trees - before, given) as fitted:
             work = partial(fitted._fit, given, seed, earlier)
-            run_on_backend(work, **self._chosen(given.X))
+            registry.run_on_backend(work, **self._chosen(given.X))
         return self
 
     @property
@@ -127,7 +120,7 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
             )
         return n
 
-    def _fit(self, given: FitInput, seed: int, earlier: Any, backend: Backend) -> None:
+    def _fit(self, given: binned.FitInput, seed: int, earlier: Any, backend: base.Backend) -> None:
         """Grow the trees; `earlier`: this estimator, to whose trees warm_start adds, or None."""
         plan = prepare(self, given, seed, backend)
         forest = None
@@ -200,27 +193,27 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
         n_trees = self.max_iter if hasattr(self, "max_iter") else self._most_trees
         return arguments.thread_count(getattr(self, "n_jobs", 1), n_rows * (n_features + n_trees))
 
-    def _walk(self, X: Any, stage: Callable[[Forest, Array, Backend], Array]) -> Any:
+    def _walk(self, X: Any, stage: Callable[[Forest, Array, base.Backend], Array]) -> Any:
         """The result of a stage of `predict` for X's rows, in the kind of array that X is."""
         if not self.__sklearn_is_fitted__():
             check_is_fitted(self)  # which says so; it takes a tenth of a prediction of one row
         model = fit_scope.snapshot(self)  # a fit in another thread may replace the forest
 
-        def work(backend: Backend) -> Any:
+        def work(backend: base.Backend) -> Any:
             table = validation.check_table(model, X, backend)
             with progress.stage("predicting"):
                 return arrays.in_kind_of(X, stage(model.forest_, table, backend))
 
-        return run_on_backend(work, **self._chosen(X))
+        return registry.run_on_backend(work, **self._chosen(X))
 
-    def _coded(self, X: Any) -> tuple[Array, Backend]:
+    def _coded(self, X: Any) -> tuple[Array, base.Backend]:
         """The codes of X's rows, and the backend on whose device they are."""
 
-        def work(backend: Backend) -> tuple[Array, Backend]:
+        def work(backend: base.Backend) -> tuple[Array, base.Backend]:
             table = validation.check_table(self, X, backend)
             return bin_matrix(table, self.forest_.edges, backend).codes, backend
 
-        return run_on_backend(work, **self._chosen(X))
+        return registry.run_on_backend(work, **self._chosen(X))
 
     @cached_property
     def feature_importances_(self) -> np.ndarray:
@@ -230,7 +223,7 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
         each tree, then averaged. All zero where no tree has a split that gains.
         """
         check_is_fitted(self)
-        return impurity_importances(self.forest_, self._criterion)
+        return importances.impurity_importances(self.forest_, self._criterion)
 
     def _model(self) -> Model:
         """The fitted model as exporters, files and pictures take it."""
@@ -254,7 +247,7 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
             )
         write_model(self._model(), path)
 
-    _estimate_memory = estimate_memory
+    _estimate_memory = memory.estimate_memory
     shap_values, shap_interaction_values = methods.shap_values, methods.shap_interaction_values
     to_shap, report, expected_value = methods.to_shap, methods.report, methods.expected_value
     expected_value_ = property(methods.expected_value_)
@@ -337,7 +330,7 @@ class Classifier(bases.ClassifierMixin, BaseTrees):
     classes_: Any
     n_classes_: Any
     score = score
-    _task = CLASSES
+    _task = task.CLASSES
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -398,7 +391,7 @@ class Regressor(bases.RegressorMixin, BaseTrees):
     """Adds real targets."""
 
     score = score
-    _task = NUMBERS
+    _task = task.NUMBERS
 
     def predict(self, X: Any) -> Any:
         """What the trees predict together, where X is."""

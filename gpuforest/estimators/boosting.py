@@ -10,18 +10,13 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import _check_monotonic_cst, check_is_fitted
 
+from gpuforest.backends import booster, registry
 from gpuforest.backends.base import Backend
-from gpuforest.backends.booster import Round
-from gpuforest.backends.registry import run_on_backend
-from gpuforest.common import progress
-from gpuforest.common.arguments import draw_seed
-from gpuforest.common.imports import deferred
+from gpuforest.common import arguments, imports, progress
 from gpuforest.core.forest import Forest
 from gpuforest.data.arrays import to_host
 from gpuforest.data.binned import FitInput
-from gpuforest.estimators import bases, boosting_fit, fit_scope, params, presets
-from gpuforest.estimators.base import BaseTrees, Classifier
-from gpuforest.estimators.prepare import prepare_rounds
+from gpuforest.estimators import base, bases, boosting_fit, fit_scope, params, prepare, presets
 from gpuforest.estimators.settings import Settings
 from gpuforest.estimators.task import CLASSES, NUMBERS
 from gpuforest.explain.model_facts import best_round
@@ -29,10 +24,10 @@ from gpuforest.growing.boosted import gain_importances
 from gpuforest.growing.predict import predict
 from gpuforest.growing.rounds import rounds
 
-partial_dependence = deferred("gpuforest.export.sklearn_boosting", "partial_dependence")
+partial_dependence = imports.deferred("gpuforest.export.sklearn_boosting", "partial_dependence")
 
 
-class HistGradientBoosting(BaseTrees, presets.HasPresets):
+class HistGradientBoosting(base.BaseTrees, presets.HasPresets):
     """Runs the rounds. The two estimators add the target."""
 
     loss: str
@@ -46,7 +41,7 @@ class HistGradientBoosting(BaseTrees, presets.HasPresets):
     _presets, _family = presets.BOOSTING, "boosting"
     _takes_infinities = True  # see data/validation.py
     _predicting = boosting_fit.replace_predictions
-    _to_sklearn = staticmethod(deferred("gpuforest.export.sklearn_boosting", "to_sklearn"))
+    _to_sklearn = staticmethod(imports.deferred("gpuforest.export.sklearn_boosting", "to_sklearn"))
 
     @fit_scope.with_callbacks
     def fit(
@@ -103,11 +98,11 @@ class HistGradientBoosting(BaseTrees, presets.HasPresets):
                 f"max_iter={self.max_iter} must be larger than or equal to "
                 f"n_iter_={before} when warm_start==True"
             )
-        seed = self.forest_.seed if goes_on else draw_seed(self.random_state)
+        seed = self.forest_.seed if goes_on else arguments.draw_seed(self.random_state)
         given_val = None if X_val is None else FitInput(X_val, y_val, sample_weight_val)
         with fit_scope.fitting(self, self.max_iter - before, given) as fitted:
             work = partial(fitted._boost, given, given_val, seed, earlier)
-            run_on_backend(work, **self._chosen(X))
+            registry.run_on_backend(work, **self._chosen(X))
         return self
 
     def _boost(
@@ -118,9 +113,9 @@ class HistGradientBoosting(BaseTrees, presets.HasPresets):
         given, given_val : the rows to train on and to validate on, see `prepare_rounds`
         earlier : the estimator whose model gets more rounds, or None
         """
-        plan = prepare_rounds(self, given, given_val, seed, backend)
+        plan = prepare.prepare_rounds(self, given, given_val, seed, backend)
         self._fitted_with_sw = given.sample_weight is not None
-        stopping, grown = boosting_fit.EarlyStopping(self, plan, earlier), list[Round]()
+        stopping, grown = boosting_fit.EarlyStopping(self, plan, earlier), list[booster.Round]()
         boosting, backend = plan.boosting, plan.backend
         begin = 0 if earlier is None else earlier.n_iter_
         self.do_early_stopping_, self.backend_ = plan.stops, backend.name
@@ -251,7 +246,7 @@ class HistGradientBoostingClassifier(bases.ClassifierMixin, HistGradientBoosting
         """Probabilities of the classes, float64 array of shape (n_samples, n_classes)."""
         return self._predictions(self._raw_predict(X))
 
-    predict_log_proba = Classifier.predict_log_proba
+    predict_log_proba = base.Classifier.predict_log_proba
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Raw predictions: log odds of the second of two classes, float64 array of shape

@@ -13,23 +13,17 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import _check_monotonic_cst
 
-from gpuforest.backends.base import Backend
-from gpuforest.backends.booster import Boosting, Round
+from gpuforest.backends import base, booster
 from gpuforest.backends.rows import draw_rows, on_host
-from gpuforest.core import criteria
-from gpuforest.core.bins import Categories
+from gpuforest.core import bins, criteria
 from gpuforest.core.forest import Forest
 from gpuforest.core.target import CheckedTarget
-from gpuforest.data import target_statistics, validation
-from gpuforest.data.arrays import to_host
-from gpuforest.data.binned import BinnedData, FitInput
+from gpuforest.data import arrays, binned, target_statistics, validation
 from gpuforest.estimators import capabilities, fit_scope
 from gpuforest.estimators.settings import UNLIMITED, check_some_weight, row_weights_of
 from gpuforest.estimators.task import On, Rows, host_target
-from gpuforest.growing.boosted import BoostedCoding, forest_of, joined
-from gpuforest.growing.edges import bin_matrix
+from gpuforest.growing import boosted, edges, rounds
 from gpuforest.growing.predict import predict
-from gpuforest.growing.rounds import warn_of_lost_precision
 from gpuforest.kernels.gradients.losses import Loss
 
 
@@ -38,14 +32,14 @@ class BoostingPlan:
     """What rounds grow from, the rows to train on and to validate on, and whether scores may stop
     the fit."""
 
-    boosting: Boosting
-    backend: Backend
+    boosting: booster.Boosting
+    backend: base.Backend
     train: Rows
     validation: Rows | None
     stops: bool
 
 
-def checked(estimator: Any, rows: Rows, y: Any, backend: Backend) -> Rows:
+def checked(estimator: Any, rows: Rows, y: Any, backend: base.Backend) -> Rows:
     """The rows with their target on the host, as the loss takes it."""
     on = On(criteria.CRITERIA["squared_error"], backend)
     target = estimator._task.check(y, rows.n_rows, on)
@@ -54,11 +48,11 @@ def checked(estimator: Any, rows: Rows, y: Any, backend: Backend) -> Rows:
     return replace(rows, target=CheckedTarget([*columns.T] if classes else numbers, classes))
 
 
-def read_held(estimator: Any, given: FitInput, train: Rows, backend: Backend) -> Rows:
+def read_held(estimator: Any, given: binned.FitInput, train: Rows, backend: base.Backend) -> Rows:
     """The rows to validate on that were passed, checked."""
     known = {**train.categories, **train.statistics}
     X = validation.check_table(estimator, given.X, backend, known)
-    weight = to_host(given.sample_weight, "sample_weight_val")
+    weight = arrays.to_host(given.sample_weight, "sample_weight_val")
     weight = validation.check_weights(weight, X.shape[0])
     rows = checked(
         estimator, replace(train, X=X, weight=weight, groups=None, blocks=None), given.y, backend
@@ -88,7 +82,7 @@ def signs_of(estimator: Any, loss: Loss) -> np.ndarray:
     return signs
 
 
-def refuse_many_categories(estimator: Any, categories: Categories) -> None:
+def refuse_many_categories(estimator: Any, categories: bins.Categories) -> None:
     """Raise a ValueError if a feature has more categories than bins."""
     for f, values in categories.items():
         if len(values) > int(estimator.max_bins):
@@ -124,14 +118,14 @@ class EarlyStopping:
         self.estimator, self.by_loss = estimator, estimator.scoring == "loss"
         self.train_scores, self.validation_scores = list[float](), list[float]()
         baseline = b.loss.baseline(train.y, train.weight)
-        self.coding = BoostedCoding(
+        self.coding = boosted.BoostedCoding(
             train.classes, np.zeros(1), 1.0, loss=b.loss, l2=b.l2, baseline=baseline
         )
         # raw predictions f64[K, N] before the first round
         self.raw, start = np.empty((b.loss.n_raw, b.n_rows)), baseline[None]
         self.earlier: Forest | None = None
         if earlier is None:
-            warn_of_lost_precision(b, baseline)
+            rounds.warn_of_lost_precision(b, baseline)
             self.raw[:] = baseline[:, None]
             if self.by_loss:  # X may be a copy, which nothing needs more
                 plan = replace(plan, train=replace(train, X=None))
@@ -145,7 +139,7 @@ class EarlyStopping:
             self.validation_scores = earlier.validation_score_.tolist()
         self.plan = plan
         if plan.stops and held is not None:
-            self.matrix = bin_matrix(held.X, b.matrix.edges, backend)
+            self.matrix = edges.bin_matrix(held.X, b.matrix.edges, backend)
             if self.earlier is None:
                 start = np.repeat(start, len(held.y), axis=0)
             else:
@@ -156,22 +150,22 @@ class EarlyStopping:
             labels = train.y if b.loss.is_classes else None
             self.scored = set_aside(len(train.y), SCORED_ROWS, labels, b.seed)[1]
 
-    def forest(self, grown: list[Round]) -> Forest:
+    def forest(self, grown: list[booster.Round]) -> Forest:
         """The model of the rounds so far."""
         b = self.plan.boosting
         if not grown:
             assert self.earlier is not None
             return self.earlier
-        made = forest_of(grown, b.matrix.edges, self.coding, b.seed)
-        return made if self.earlier is None else joined(self.earlier, made)
+        made = boosted.forest_of(grown, b.matrix.edges, self.coding, b.seed)
+        return made if self.earlier is None else boosted.joined(self.earlier, made)
 
-    def stops(self, grown: list[Round]) -> bool:
+    def stops(self, grown: list[booster.Round]) -> bool:
         """Whether the fit ends after these rounds; their scores are added."""
         if not self.plan.stops:
             return False
         if self.plan.validation is not None and grown:
             b, codes = self.plan.boosting, self.matrix.codes
-            last = forest_of(grown[-1:], b.matrix.edges, self.coding, b.seed)
+            last = boosted.forest_of(grown[-1:], b.matrix.edges, self.coding, b.seed)
             trees = range(last.n_trees)
             self.raw_val = self.plan.backend.accumulate(last, codes, trees, None, self.raw_val)
         found = self._losses(grown) if self.by_loss else self._scores()
@@ -187,7 +181,7 @@ class EarlyStopping:
         n, tol = self.estimator.n_iter_no_change, self.estimator.tol
         return len(scores) > n and not any(s > scores[-n - 1] + tol for s in scores[-n:])
 
-    def note(self, grown: list[Round], before: int) -> str:
+    def note(self, grown: list[booster.Round], before: int) -> str:
         """How far the fit is, for people, after rounds `grown` and as many before."""
         train = self.train_scores[-1:] if self.plan.stops else self._losses(grown)
         word, sign = ("loss", -1) if self.by_loss or not self.plan.stops else ("score", 1)
@@ -195,7 +189,7 @@ class EarlyStopping:
         known += [f"validation {word} {sign * score:.6g}" for score in self.validation_scores[-1:]]
         return ", ".join([f"round {before + len(grown)} of {self.estimator.max_iter}", *known])
 
-    def _losses(self, grown: list[Round]) -> list[float]:
+    def _losses(self, grown: list[booster.Round]) -> list[float]:
         """The negative losses of the training rows and, if there are some, of the held rows."""
         loss, train, held = self.plan.boosting.loss, self.plan.train, self.plan.validation
         mean = grown[-1].loss if grown else None
@@ -224,7 +218,7 @@ class EarlyStopping:
         return float(scorer(predicting, rows.X, y, **weight))
 
 
-def replace_predictions(estimator: Any, coding: BoostedCoding, raw: np.ndarray) -> Any:
+def replace_predictions(estimator: Any, coding: boosted.BoostedCoding, raw: np.ndarray) -> Any:
     """A copy of an estimator whose raw predictions are known, whatever rows it gets."""
     predicting = copy(estimator)
     predicting.__dict__.update(
@@ -306,7 +300,7 @@ def refuse_all(fraction: float, units: str, n: int, n_held: int) -> None:
 def rows_aside(rows: Rows, fraction: float, loss: Loss, seed: int) -> Parts:
     """As `set_aside`: the last blocks of time, whole groups, or rows."""
     if rows.blocks is not None:
-        if isinstance(rows.X, BinnedData) and rows.X.edges.statistics:
+        if isinstance(rows.X, binned.BinnedData) and rows.X.edges.statistics:
             raise ValueError(target_statistics.LATER)
         held = last_blocks(rows.blocks, fraction)
         n = len(np.unique(rows.blocks))

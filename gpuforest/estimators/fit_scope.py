@@ -15,8 +15,7 @@ import numpy as np
 from joblib.parallel import get_active_backend
 
 from gpuforest.common import progress
-from gpuforest.core.bins import BinEdges
-from gpuforest.core.forest import Forest
+from gpuforest.core import bins, forest
 from gpuforest.core.target import TargetCoding
 from gpuforest.core.training import Training
 from gpuforest.data import arrays, binned
@@ -79,7 +78,7 @@ def fitting(estimator: Any, n_trees: int, given: binned.FitInput) -> Iterator[An
             fitted._seconds_ = time.perf_counter() - start
 
 
-def same_edges(one: BinEdges, other: BinEdges) -> bool:
+def same_edges(one: bins.BinEdges, other: bins.BinEdges) -> bool:
     """Whether the same codes mean the same values."""
     arrays_of = attrgetter("values", "offsets", "kinds")
     pairs = zip(arrays_of(one), arrays_of(other), strict=True)
@@ -92,7 +91,7 @@ def same_coding(one: TargetCoding, other: TargetCoding) -> bool:
     return len(both[0]) == len(both[1]) and all(map(np.array_equal, *both))
 
 
-def check_same_model(earlier: Forest, edges: BinEdges, coding: TargetCoding) -> None:
+def check_same_model(earlier: forest.Forest, edges: bins.BinEdges, coding: TargetCoding) -> None:
     """Raise a ValueError if new trees cannot join those of an earlier fit: all trees of a forest
     share its bins, classes and fixed point."""
     if not (same_edges(earlier.edges, edges) and same_coding(earlier.coding, coding)):

@@ -11,9 +11,8 @@ from gpuforest.common.imports import deferred
 from gpuforest.core.forest import Forest
 from gpuforest.data import arrays, validation
 from gpuforest.data.binned import BinnedData, FitInput
-from gpuforest.estimators import bases, ensembles, params
+from gpuforest.estimators import bases, ensembles, params, settings
 from gpuforest.estimators.plan import TrainingPlan
-from gpuforest.estimators.settings import Settings
 from gpuforest.explain.paths import average_path_length, with_path_lengths
 from gpuforest.growing import predict as prediction
 from gpuforest.growing.isolation import EVEN_BINS
@@ -86,7 +85,7 @@ class IsolationForest(bases.OutlierMixin, ensembles.UnsupervisedForest):
         """Isolation forests have no importances: their cuts are random, and gain nothing."""
         raise AttributeError("IsolationForest has no feature_importances_: its cuts are random")
 
-    def _settings(self) -> Settings:
+    def _settings(self) -> settings.Settings:
         bins = EVEN_BINS if self.max_bins == "auto" else int(self.max_bins)
         asked = replace(super()._settings(), max_features=1, max_bins=bins, even_bins=self.max_bins)
         once = not self.bootstrap

@@ -10,23 +10,19 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from gpuforest.backends import numpy, registry
 from gpuforest.backends.base import Backend
-from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.backends.registry import run_on_backend
-from gpuforest.common import progress
-from gpuforest.common.arguments import thread_count
-from gpuforest.common.imports import deferred
+from gpuforest.common import arguments, imports, progress
 from gpuforest.core.forest import Forest
 from gpuforest.data.arrays import to_host
 from gpuforest.data.validation import check_table
-from gpuforest.estimators import out_of_bag
-from gpuforest.estimators.fit_scope import snapshot
+from gpuforest.estimators import fit_scope, out_of_bag
 from gpuforest.estimators.memory import room_of
 from gpuforest.explain import proximities, quantile_forest, shap, uncertainty
 from gpuforest.growing import predict as prediction
 from gpuforest.growing.bags import drawn_rows
 
-write_report = deferred("gpuforest.tools.report.page", "write_report")
+write_report = imports.deferred("gpuforest.tools.report.page", "write_report")
 
 
 def shap_values(self: Any, X: Any, *, background: Any = None) -> np.ndarray:
@@ -88,7 +84,7 @@ def expected_value_(self: Any) -> Any:
     check_is_fitted(self)
     try:
         check_explained(self)
-        means = run_on_backend(partial(shap.expected, self.forest_), self.backend)
+        means = registry.run_on_backend(partial(shap.expected, self.forest_), self.backend)
     except (TypeError, ValueError) as error:  # there are no SHAP values: `hasattr` is False
         raise AttributeError(str(error)) from error
     return float(means[0]) if len(means) == 1 else means
@@ -100,13 +96,13 @@ def expected_value(self: Any, background: Any) -> Any:
     Added to `shap_values(X, background=background)` it gives the predictions.
     """
     check_explained(self)
-    model: Any = snapshot(self)
+    model: Any = fit_scope.snapshot(self)
 
     def work(backend: Any) -> np.ndarray:
         rows = check_background(model, background, backend)
         return shap.background_mean(model.forest_, rows, backend)
 
-    means = run_on_backend(work, **self._chosen(background))
+    means = registry.run_on_backend(work, **self._chosen(background))
     return float(means[0]) if len(means) == 1 else means
 
 
@@ -115,7 +111,7 @@ def _explained(
 ) -> np.ndarray:
     """The SHAP values of X's rows that a function computes, without an axis for a single output."""
     check_explained(self)
-    model: Any = snapshot(self)
+    model: Any = fit_scope.snapshot(self)
 
     def work(backend: Any) -> np.ndarray:
         table = check_table(model, X, backend)
@@ -126,8 +122,8 @@ def _explained(
             return shap.background_values(model.forest_, rows, table, backend, room_of(model))
 
     # n_rows=0: the CPU explains, so data on the host are binned there too. A row is much work
-    here = {"n_rows": 0, "n_threads": thread_count(getattr(self, "n_jobs", 1))}
-    values = run_on_backend(work, **self._chosen(X) | here)
+    here = {"n_rows": 0, "n_threads": arguments.thread_count(getattr(self, "n_jobs", 1))}
+    values = registry.run_on_backend(work, **self._chosen(X) | here)
     return np.asarray(values[..., 0] if values.shape[-1] == 1 else values)
 
 
@@ -162,7 +158,7 @@ def estimators_samples_(self: Any) -> list[np.ndarray]:
     """
     if not hasattr(self, "_sampling_"):
         raise AttributeError("estimators_samples_ is known only to the estimator that was fitted")
-    sampling, forest, host = self._sampling_, self.forest_, NumpyBackend()
+    sampling, forest, host = self._sampling_, self.forest_, numpy.NumpyBackend()
     pool = getattr(self, "_pool", None)  # of isolation forests: the rows that trees draw from
     rows = (np.arange(sampling.n_rows) if pool is None else pool).astype(np.int32)  # MAX_ROWS fit
     if not sampling.n_draws:
@@ -297,7 +293,7 @@ def predict(self: Any, X: Any, return_std: bool = False) -> Any:
     removes noise only on average: take hundreds of trees, and more for more rows. A negative
     corrected variance becomes 0.
     """
-    model = snapshot(self) if return_std else self
+    model = fit_scope.snapshot(self) if return_std else self
     values = model._walk(X, prediction.predict)
     means = values[:, 0] if model.n_outputs_ == 1 else values
     if not return_std:

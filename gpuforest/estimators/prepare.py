@@ -5,29 +5,22 @@ from typing import Any
 
 import numpy as np
 
-from gpuforest.backends import registry
-from gpuforest.backends.base import Backend
-from gpuforest.backends.booster import Boosting
+from gpuforest.backends import base, booster, registry
 from gpuforest.common import dtypes, progress
-from gpuforest.core import criteria
-from gpuforest.core.bins import BinEdges
+from gpuforest.core import bins, criteria
 from gpuforest.core.training import Training
-from gpuforest.data import arrays, validation
+from gpuforest.data import arrays, target_statistics, validation
 from gpuforest.data.binned import BinnedData, FitInput
-from gpuforest.data.target_statistics import with_numbers
 from gpuforest.estimators import boosting_fit, capabilities, memory, settings
-from gpuforest.estimators.boosting_fit import BoostingPlan
 from gpuforest.estimators.plan import TrainingPlan
-from gpuforest.estimators.settings import Settings
 from gpuforest.estimators.task import On, Rows, n_outputs
-from gpuforest.growing import isolation, targets
+from gpuforest.growing import isolation, rounds, targets
 from gpuforest.growing.edges import bin_matrix, most_bins
-from gpuforest.growing.rounds import refuse_overflow
 from gpuforest.kernels.gradients.losses import Loss
 from gpuforest.splits import kinds
 
 
-def read(estimator: Any, given: FitInput, backend: Backend) -> Rows:
+def read(estimator: Any, given: FitInput, backend: base.Backend) -> Rows:
     """The rows that a fit is given, checked. It learns the features' names and categories."""
     weight, groups, blocks = given.sample_weight, None, None
     if weight is not None:
@@ -53,7 +46,7 @@ def refuse(estimator: Any, params: dict[str, Any], rows: Rows) -> None:
     capabilities.refuse(estimator._family, uses, **words)
 
 
-def prepare(estimator: Any, given: FitInput, seed: int, backend: Backend) -> TrainingPlan:
+def prepare(estimator: Any, given: FitInput, seed: int, backend: base.Backend) -> TrainingPlan:
     """What the trees of a forest grow from: the rows are checked, encoded and binned."""
     with progress.stage("checking"):
         asked, task = estimator._settings(), estimator._task
@@ -106,8 +99,8 @@ def prepare(estimator: Any, given: FitInput, seed: int, backend: Backend) -> Tra
 
 
 def with_bins(
-    asked: Settings, rows: Rows, weights: np.ndarray | None, backend: Backend
-) -> tuple[Settings, BinEdges | None]:
+    asked: settings.Settings, rows: Rows, weights: np.ndarray | None, backend: base.Backend
+) -> tuple[settings.Settings, bins.BinEdges | None]:
     """The settings with the most bins of a feature, and edges that are known before binning."""
     edges, max_bins, binned = None, asked.max_bins, isinstance(rows.X, BinnedData)
     if asked.even_bins is not None:
@@ -121,8 +114,8 @@ def with_bins(
 
 
 def prepare_rounds(
-    estimator: Any, given: FitInput, given_val: FitInput | None, seed: int, backend: Backend
-) -> BoostingPlan:
+    estimator: Any, given: FitInput, given_val: FitInput | None, seed: int, backend: base.Backend
+) -> boosting_fit.BoostingPlan:
     """What the rounds of boosting grow from.
 
     given_val : the rows to validate on; None: early stopping sets rows aside
@@ -139,7 +132,7 @@ def prepare_rounds(
         n_classes = 0 if rows.classes is None else len(rows.classes)
         loss = Loss.of(estimator.loss, estimator.quantile, n_classes)
         loss.check(train.y)
-        refuse_overflow(train.y, train.weight)
+        rounds.refuse_overflow(train.y, train.weight)
         signs = boosting_fit.signs_of(estimator, loss)
         validation.refuse_signs(signs, rows.categories, rows.names)
         interacting = boosting_fit.interacting(estimator, rows.X.shape[1])
@@ -153,17 +146,17 @@ def prepare_rounds(
             stops, held = True, boosting_fit.read_held(estimator, given_val, train, backend)
             loss.check(held.y)
         elif held is not None and train.statistics:
-            held = replace(held, X=with_numbers(held.X, train.statistics))
+            held = replace(held, X=target_statistics.with_numbers(held.X, train.statistics))
         backend, n_bytes = memory.boosting_fitted_to_memory(
             estimator, rows, loss, train, held, stops, backend
         )
     with progress.stage("binning"):
         edges = train.edges(estimator.max_bins, train.integers, seed, backend)
         matrix = bin_matrix(train.X, edges, backend)
-    boosting = Boosting(
+    boosting = booster.Boosting(
         matrix=matrix, y=np.ascontiguousarray(train.y, np.float64), weight=train.weight,
         loss=loss, signs=signs, groups=interacting, memory=n_bytes, seed=seed,
         row_groups=train.group_numbers if estimator.subsample < 1 else None,
         **boosting_fit.rules_of(estimator, stops),
     )  # fmt: skip
-    return BoostingPlan(boosting, backend, train, held, stops)
+    return boosting_fit.BoostingPlan(boosting, backend, train, held, stops)

@@ -14,9 +14,8 @@ from gpuforest.core.criteria import CRITERIA
 from gpuforest.core.forest import Forest
 from gpuforest.data import arrays
 from gpuforest.data.validation import check_numbers, check_table
-from gpuforest.estimators import ensembles, fit_scope, out_of_bag, params
+from gpuforest.estimators import ensembles, fit_scope, out_of_bag, params, task
 from gpuforest.estimators.plan import TrainingPlan
-from gpuforest.estimators.task import host_target
 from gpuforest.explain.quantile_forest import WAYS, Distribution, TrainingRows, in_bag
 from gpuforest.explain.shap import host_codes
 from gpuforest.growing.bags import was_drawn
@@ -47,7 +46,7 @@ class QuantileForest(ensembles.ForestRegressor):
     def _keep(self, forest: Forest, plan: TrainingPlan | None = None) -> None:
         super()._keep(forest, plan)
         if plan is not None:
-            training, y = plan.training, np.array(host_target(plan.checked), dtype=np.float64)
+            training, y = plan.training, np.array(task.host_target(plan.checked), dtype=np.float64)
             codes = plan.backend.asnumpy(training.matrix.codes)[:, : training.n_features]
             self._rows_ = TrainingRows(codes, y, training.sampling)
 
@@ -127,7 +126,7 @@ class QuantileForest(ensembles.ForestRegressor):
 
         def stage(forest: Forest, table: Any, backend: base.Backend) -> np.ndarray:
             checked = check_numbers(y, table.shape[0], CRITERIA["squared_error"], backend)
-            values = host_target(checked).astype(np.float64)
+            values = task.host_target(checked).astype(np.float64)
             if values.shape[1] != self.n_outputs_:
                 raise ValueError(f"y has {values.shape[1]} outputs, expected {self.n_outputs_}")
             targets = self._distribution(table, oob_score, indices, duplicates, backend)

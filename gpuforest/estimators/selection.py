@@ -12,13 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import run_on_backend
-from gpuforest.common import hashing, progress
-from gpuforest.common.arguments import draw_seed
-from gpuforest.core import criteria
-from gpuforest.core.bins import BinnedMatrix
+from gpuforest.common import arguments, hashing, progress
+from gpuforest.core import bins, criteria, rules, target
 from gpuforest.core.forest import Forest
-from gpuforest.core.rules import Sampling
-from gpuforest.core.target import CheckedTarget
 from gpuforest.data import arrays, validation
 from gpuforest.data.binned import BinnedData, FitInput
 from gpuforest.estimators import bases, ensembles, fit_scope, out_of_bag, params, prepare
@@ -32,8 +28,8 @@ else:
     from sklearn.feature_selection import SelectorMixin
 
 FORESTS = ensembles.ForestClassifier | ensembles.ForestRegressor
-Judges = tuple[Forest, Sampling]  # trees that judge rows, and how they drew rows
-Data = tuple[CheckedTarget, Any]  # the target, and the same as trees take it
+Judges = tuple[Forest, rules.Sampling]  # trees that judge rows, and how they drew rows
+Data = tuple[target.CheckedTarget, Any]  # the target, and the same as trees take it
 
 
 def oob_permutation_importance(
@@ -87,7 +83,7 @@ def oob_permutation_importance(
     """
     numbers = None if groups is None else [_numbers_of(forest, group) for group in groups]
 
-    def work(judges: Judges, matrix: BinnedMatrix, data: Data, backend: Backend) -> np.ndarray:
+    def work(judges: Judges, matrix: bins.BinnedMatrix, data: Data, backend: Backend) -> np.ndarray:
         (trees, sampling), score = judges, forest._task.tree_score(data[0])
         with progress.stage("permuting"):
             return measures.permutation_decreases(trees, matrix, sampling, score, backend, numbers)
@@ -138,7 +134,7 @@ def oob_impurity_importance(forest: Any, X: Any, y: Any) -> Bunch:
     0
     """
 
-    def work(judges: Judges, matrix: BinnedMatrix, data: Data, backend: Backend) -> np.ndarray:
+    def work(judges: Judges, matrix: bins.BinnedMatrix, data: Data, backend: Backend) -> np.ndarray:
         (trees, sampling), (_, coded) = judges, data
         with progress.stage("walking"):
             return measures.unbiased_importances(trees, matrix, coded, sampling, backend)
@@ -258,7 +254,7 @@ class BorutaSelector(SelectorMixin, bases.MetaEstimatorMixin, bases.BaseEstimato
         self._validate_params()
         forest = self._checked_forest()
         y = FitInput.of(X, y).y
-        seed = draw_seed(self.random_state)
+        seed = arguments.draw_seed(self.random_state)
         data = _binned(forest, X, y, seed)
         if data.shape[0] < 2:
             raise ValueError(

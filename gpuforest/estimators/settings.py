@@ -12,12 +12,10 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from gpuforest.common.dtypes import MAX_TOTAL_WEIGHT, ROW, WEIGHT
 from gpuforest.common.sums import near_one
-from gpuforest.core import criteria, nodes
-from gpuforest.core.rules import Rules, Sampling
+from gpuforest.core import criteria, nodes, rules
 from gpuforest.core.target import CheckedTarget, TargetCoding
 from gpuforest.data.arrays import to_host
-from gpuforest.growing.bags import most_draw_weight
-from gpuforest.growing.targets import integer_weights
+from gpuforest.growing import bags, targets
 from gpuforest.splits.base import Kind
 from gpuforest.splits.kinds import kind_for
 
@@ -228,7 +226,7 @@ def rows_drawn(max_samples: Any, n_rows: int, weights: Weights, units: str = "ro
     return drawn
 
 
-def bin_weights(sampling: Sampling, weights: RowWeights) -> np.ndarray | None:
+def bin_weights(sampling: rules.Sampling, weights: RowWeights) -> np.ndarray | None:
     """The rows' weights i32[N] where bins are chosen: not those of classes, because bins describe
     X, and may be chosen before y is known; but rows of no weight are not there."""
     integers = None if weights is None else weights[1]
@@ -240,7 +238,7 @@ def bin_weights(sampling: Sampling, weights: RowWeights) -> np.ndarray | None:
 def sampling_of(
     settings: Settings, n_rows: int, weights: RowWeights, labels: CheckedTarget | None = None,
     groups: np.ndarray | None = None,
-) -> Sampling:  # fmt: skip
+) -> rules.Sampling:  # fmt: skip
     """How bags are drawn, and which weights are added up.
 
     weights : of rows, as they are and as integers
@@ -256,9 +254,9 @@ def sampling_of(
     if settings.bootstrap:
         if factors is not None and not factors.all():  # these rows are not drawn
             user = (factors > 0) * (1.0 if user is None else user)
-            integers = integer_weights(check_some_weight(user))
-        n_counted = Sampling(n_rows, 0, integers).n_counted
-        sampling = Sampling(n_rows, rows_drawn(max_samples, n_counted, user), integers)
+            integers = targets.integer_weights(check_some_weight(user))
+        n_counted = rules.Sampling(n_rows, 0, integers).n_counted
+        sampling = rules.Sampling(n_rows, rows_drawn(max_samples, n_counted, user), integers)
         return sampling if labels is None else weigh_draws(sampling, labels, factors, user)
     if max_samples is not None and not once:
         raise ValueError(
@@ -266,25 +264,25 @@ def sampling_of(
             "`bootstrap=True` or set `max_sample=None`. (The parameter is max_samples.)"
         )
     if factors is not None:
-        integers = integer_weights(check_some_weight(factors, user))
-    sampling = Sampling(n_rows, 0, integers)
+        integers = targets.integer_weights(check_some_weight(factors, user))
+    sampling = rules.Sampling(n_rows, 0, integers)
     if not once:
         return sampling
     n_draws = rows_drawn(max_samples, sampling.n_counted, None)
     refuse_draws(max_samples, n_draws, n_rows, "rows")
-    return Sampling(n_rows, n_draws % n_rows, integers, distinct=n_draws < n_rows)
+    return rules.Sampling(n_rows, n_draws % n_rows, integers, distinct=n_draws < n_rows)
 
 
 def groups_of_bags(
     settings: Settings, groups: np.ndarray, user: Weights, labels: CheckedTarget | None
-) -> Sampling:
+) -> rules.Sampling:
     """How bags of whole groups i32[N] are drawn. The rows' weights f64[N] `user` and class weights
     of all rows multiply the statistics; class weights of each bag do not."""
     by_bag = settings.class_weight == "balanced_subsample" and settings.bootstrap
     if labels is not None and not by_bag:
         user = check_some_weight(class_factors(settings, labels, user), user)
     n_rows, integers = len(groups), None if user is None else (user > 0).astype(WEIGHT)
-    n_groups = Sampling(n_rows, 1, integers, groups=groups).units.n_counted
+    n_groups = rules.Sampling(n_rows, 1, integers, groups=groups).units.n_counted
     if n_groups < 2:
         raise ValueError(
             "all rows of some weight are of one group, which every bag would hold: bags need two "
@@ -294,11 +292,11 @@ def groups_of_bags(
     n_draws = rows_drawn(max_samples, n_groups, None, "groups")
     if once and n_draws >= n_groups:
         refuse_draws(max_samples, n_draws, n_groups, "groups")
-        return Sampling(n_rows, 0, None if user is None else integer_weights(user))
-    sampling = Sampling(n_rows, n_draws, integers, distinct=once, groups=groups)
+        return rules.Sampling(n_rows, 0, None if user is None else targets.integer_weights(user))
+    sampling = rules.Sampling(n_rows, n_draws, integers, distinct=once, groups=groups)
     if user is not None:  # class weights of each bag need room
         most = (MAX_TOTAL_WEIGHT >> (6 * by_bag)) // sampling.most_drawn
-        sampling = replace(sampling, weights=integer_weights(user, most))
+        sampling = replace(sampling, weights=targets.integer_weights(user, most))
     if sampling.most_weight > MAX_TOTAL_WEIGHT:
         raise ValueError(
             f"bags of {n_draws} groups may weigh up to {sampling.most_weight}; at most "
@@ -315,7 +313,7 @@ def refuse_draws(max_samples: Any, n_draws: int, n: int, units: str) -> None:
         )
 
 
-def numbered(blocks: np.ndarray, sampling: Sampling) -> np.ndarray:
+def numbered(blocks: np.ndarray, sampling: rules.Sampling) -> np.ndarray:
     """How many blocks of time lie before that of each row, i32[N]; those count that have a row of
     some weight."""
     counted = blocks if sampling.weights is None else blocks[sampling.weights > 0]
@@ -354,9 +352,9 @@ def signs_of(monotonic_cst: Any, n_features: int, coding: TargetCoding) -> np.nd
 
 
 def rules_of(
-    settings: Settings, n_features: int, sampling: Sampling, coding: TargetCoding,
+    settings: Settings, n_features: int, sampling: rules.Sampling, coding: TargetCoding,
     has_categories: bool = False,
-) -> Rules:  # fmt: skip
+) -> rules.Rules:  # fmt: skip
     """The rules for growing trees; `has_categories`: some features are categorical."""
     criterion = criteria.CRITERIA[settings.criterion].of_outputs(coding.n_outputs)
     split, leaf = settings.min_samples_split, settings.min_samples_leaf
@@ -376,7 +374,7 @@ def rules_of(
         )
     combined = float(settings.feature_combinations or 0)
     n_tried = features_tried(settings.max_features, n_features, drawn, combined)
-    return Rules(
+    return rules.Rules(
         criterion=criterion,
         n_tried=n_tried,
         max_depth=UNLIMITED if depth is None else min(depth, UNLIMITED),
@@ -470,11 +468,11 @@ def check_some_weight(weights: np.ndarray, user: Weights = None) -> np.ndarray:
 
 
 def weigh_draws(
-    sampling: Sampling, labels: CheckedTarget, factors: Weights, user: Weights
-) -> Sampling:
+    sampling: rules.Sampling, labels: CheckedTarget, factors: Weights, user: Weights
+) -> rules.Sampling:
     """The sampling with class weights: each draw weighs an integer, and no sum overflows. The class
     of each row multiplies `factors`; None: "balanced_subsample". `user`: chances to be drawn."""
-    room = most_draw_weight(sampling)
+    room = bags.most_draw_weight(sampling)
     if room == 0:
         raise ValueError(f"class_weight with {sampling.n_draws} draws a tree: lower max_samples")
     chances = None if user is None else near_one(user)

@@ -8,8 +8,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from gpuforest.backends import registry
-from gpuforest.backends.base import Backend
+from gpuforest.backends import base, registry
 from gpuforest.common import arguments, dtypes
 from gpuforest.core.forest import Forest
 from gpuforest.core.rules import Sampling
@@ -20,9 +19,8 @@ from gpuforest.estimators import ensembles, fit_scope, methods, params, trees
 from gpuforest.estimators.plan import TrainingPlan
 from gpuforest.estimators.task import Encoded, On, Task, scored
 from gpuforest.explain import importances, oob, quantile_forest, survival
+from gpuforest.growing import bags, targets
 from gpuforest.growing import predict as prediction
-from gpuforest.growing.bags import most_draw_weight
-from gpuforest.growing.targets import encode_moments
 
 Array = Any
 
@@ -48,7 +46,7 @@ class EventTimes(Task):
         whole = exposures(y, sampling)
         rates = on.backend.asarray(rates_of(y, sampling, whole))
         most = dtypes.MAX_TOTAL_WEIGHT
-        coding, moments = encode_moments(rates, most, centred=False, backend=on.backend)
+        coding, moments = targets.encode_moments(rates, most, centred=False, backend=on.backend)
         if on.criterion.at_risk:
             rank = np.unique(y[:, 0], return_inverse=True)[1]
             times = np.stack([rank, y[:, 1], whole], axis=1).astype(np.int64)
@@ -169,7 +167,7 @@ class SurvivalForest(ensembles.BaseForest):
             )
         grid = model.unique_times_
 
-        def stage(forest: Forest, table: Any, backend: Backend) -> np.ndarray:
+        def stage(forest: Forest, table: Any, backend: base.Backend) -> np.ndarray:
             steps = model._steps_
             changes = steps.hazard if curve == "cumulative_hazard" else steps.fall
             change = changes[:, cause - 1] if cause else changes.sum(axis=1)
@@ -244,7 +242,7 @@ def exposures(y: np.ndarray, sampling: Sampling) -> np.ndarray:
     bag add up to less than 2**31."""
     weight = np.ones(len(y)) if sampling.weights is None else sampling.weights.astype(np.float64)
     hazard = survival.person_time(y[:, 1] > 0, y[:, 0], weight)
-    most = most_draw_weight(sampling)
+    most = bags.most_draw_weight(sampling)
     if most < 1:
         raise ValueError("the rows have too much weight in all: lower sample_weight or max_samples")
     return np.asarray(np.maximum(np.rint(hazard * (most / hazard.max())), 1.0))

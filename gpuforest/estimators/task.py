@@ -14,18 +14,15 @@ from sklearn.metrics import accuracy_score, r2_score
 
 from gpuforest.backends.base import Backend, take_rows
 from gpuforest.common.dtypes import ROW
-from gpuforest.core.bins import BinEdges, Categories, Statistics
-from gpuforest.core.criteria import Criterion
+from gpuforest.core import bins, criteria, rules
 from gpuforest.core.forest import Forest
-from gpuforest.core.rules import Sampling
 from gpuforest.core.target import CheckedTarget, TargetCoding
 from gpuforest.data import arrays, validation
 from gpuforest.data.binned import BinnedData
 from gpuforest.data.target_statistics import OrderedTarget, has_statistics, replace_categories
 from gpuforest.estimators.plan import TrainingPlan
 from gpuforest.estimators.settings import RowWeights, row_weights_of
-from gpuforest.explain import oob, uncertainty
-from gpuforest.explain.importances import Score
+from gpuforest.explain import importances, oob, uncertainty
 from gpuforest.growing import targets
 from gpuforest.growing.edges import fit_edges
 
@@ -48,12 +45,12 @@ class Rows:
     """
 
     X: Any
-    categories: Categories
+    categories: bins.Categories
     names: list[Any] | None
     weight: np.ndarray | None
     groups: np.ndarray | None
     blocks: np.ndarray | None
-    statistics: Statistics
+    statistics: bins.Statistics
     target: Any = None
 
     @property
@@ -110,7 +107,7 @@ class Rows:
 
     def edges(
         self, max_bins: int | str, weights: np.ndarray | None, seed: int, backend: Backend
-    ) -> BinEdges:
+    ) -> bins.BinEdges:
         """The bins of the features; weights : i32[N], or None."""
         if isinstance(self.X, BinnedData):
             return self.X.edges
@@ -144,7 +141,7 @@ class Encoded:
 
     coding: TargetCoding
     y: Array
-    sampling: Sampling
+    sampling: rules.Sampling
     exposures: np.ndarray | None = None
     times: np.ndarray | None = None
 
@@ -153,7 +150,7 @@ class Encoded:
 class On:
     """What a target is checked and encoded for, and the backend that does it."""
 
-    criterion: Criterion
+    criterion: criteria.Criterion
     backend: Backend
     seed: int = 0
 
@@ -172,11 +169,11 @@ class Task:
     fewest_rows = 1
     out_of_bag_word = "OOB"
     check: Callable[[Any, int, On], CheckedTarget]
-    encode_target: Callable[[CheckedTarget, Sampling, On], Encoded]
-    scorer: Callable[[CheckedTarget], Score]
+    encode_target: Callable[[CheckedTarget, rules.Sampling, On], Encoded]
+    scorer: Callable[[CheckedTarget], importances.Score]
     judged: Callable[[TrainingPlan, Forest, np.ndarray], dict[str, Any]]
 
-    def tree_score(self, checked: CheckedTarget) -> Score:
+    def tree_score(self, checked: CheckedTarget) -> importances.Score:
         """A function that scores a tree's predictions for rows of these numbers; higher is
         better."""
         y, score = host_target(checked), self.scorer(checked)
@@ -217,14 +214,14 @@ class Classes(Task):
     def check(self, y: Any, n_rows: int, on: On) -> CheckedTarget:
         return validation.check_labels(y, n_rows, on.backend)
 
-    def encode_target(self, checked: CheckedTarget, sampling: Sampling, on: On) -> Encoded:
+    def encode_target(self, checked: CheckedTarget, sampling: rules.Sampling, on: On) -> Encoded:
         codes, classes = checked.values, checked.classes
         assert classes is not None
         if len(classes) == 1:
             return Encoded(*targets.encode_classes(codes[0], classes[0]), sampling)
         return Encoded(*targets.encode_several(codes, classes, on.backend), sampling)
 
-    def scorer(self, checked: CheckedTarget) -> Score:
+    def scorer(self, checked: CheckedTarget) -> importances.Score:
         assert checked.classes is not None
         # where the outputs after the first begin among the values of a prediction
         ends = np.cumsum([len(labels) for labels in checked.classes])[:-1]
@@ -261,7 +258,7 @@ class Numbers(Task):
     def check(self, y: Any, n_rows: int, on: On) -> CheckedTarget:
         return validation.check_numbers(y, n_rows, on.criterion, on.backend)
 
-    def encode_target(self, checked: CheckedTarget, sampling: Sampling, on: On) -> Encoded:
+    def encode_target(self, checked: CheckedTarget, sampling: rules.Sampling, on: On) -> Encoded:
         backend, y = on.backend, on.backend.asarray(checked.values)
         y = y[:, None] if y.ndim == 1 else y
         if sampling.weights is not None and not sampling.weights.all():
@@ -276,10 +273,10 @@ class Numbers(Task):
         _warn_of_far_targets(y, coding, backend)
         return Encoded(coding, moments, sampling)
 
-    def scorer(self, checked: CheckedTarget) -> Score:
+    def scorer(self, checked: CheckedTarget) -> importances.Score:
         return r_squared
 
-    def tree_score(self, checked: CheckedTarget) -> Score:
+    def tree_score(self, checked: CheckedTarget) -> importances.Score:
         y = host_target(checked)
         return lambda rows, values: -float(np.mean((y[rows] - values) ** 2))
 
@@ -331,7 +328,7 @@ def scoring(plan: TrainingPlan, default: Callable[..., float]) -> Callable[..., 
     return wanted if callable(wanted) else default
 
 
-def scored(means: np.ndarray, sampling: Sampling) -> np.ndarray:
+def scored(means: np.ndarray, sampling: rules.Sampling) -> np.ndarray:
     """Which rows are out of some bag and have some weight, bool[N]; means f64[N, n_values]."""
     seen = ~np.isnan(means[:, 0])
     return np.asarray(seen if sampling.weights is None else seen & (sampling.weights > 0))

@@ -15,16 +15,12 @@ from sklearn.utils.validation import check_is_fitted
 from gpuforest.backends.base import Backend
 from gpuforest.backends.registry import run_on_backend
 from gpuforest.common.imports import deferred
-from gpuforest.core import criteria
+from gpuforest.core import criteria, nodes
 from gpuforest.core.forest import Forest
-from gpuforest.core.nodes import is_leaf
 from gpuforest.core.target import CheckedTarget
-from gpuforest.data import arrays, validation
-from gpuforest.data.binned import FitInput
-from gpuforest.estimators import params
-from gpuforest.estimators.base import BaseTrees, Classifier, Regressor
+from gpuforest.data import arrays, binned, validation
+from gpuforest.estimators import base, params, task
 from gpuforest.estimators.plan import TrainingPlan
-from gpuforest.estimators.task import On, host_target
 from gpuforest.explain import paths, pruning
 from gpuforest.explain.pruning import Trial
 from gpuforest.export.views import TreeView
@@ -36,7 +32,7 @@ CV = "cv"
 METHODS = ("cost_complexity", "reduced_error")
 
 
-class SingleTree(BaseTrees):
+class SingleTree(base.BaseTrees):
     """The methods of a single tree besides its predictions, and the choice of a subtree."""
 
     _takes_outputs = True
@@ -89,12 +85,12 @@ class SingleTree(BaseTrees):
         if self.ccp_alpha != CV:
             self.ccp_alpha_ = float(self.ccp_alpha)
 
-    def _fit(self, given: FitInput, seed: int, earlier: Any, backend: Backend) -> None:
+    def _fit(self, given: binned.FitInput, seed: int, earlier: Any, backend: Backend) -> None:
         super()._fit(given, seed, earlier, backend)
         if self.ccp_alpha == CV:
             self._cross_validate(given, seed, backend)
 
-    def _cross_validate(self, given: FitInput, seed: int, backend: Backend) -> None:
+    def _cross_validate(self, given: binned.FitInput, seed: int, backend: Backend) -> None:
         """Prune the whole tree at an alpha chosen by trees of some of the rows, tested on the
         others (Breiman et al. 1984, 3.4)."""
         X, y, sample_weight, *_ = given
@@ -104,7 +100,7 @@ class SingleTree(BaseTrees):
         # the last stands for all above it, where every fold's tree is its root
         tried = np.append(candidates[:-1], np.inf)
         checked = self._checked(y, self._sampling_.n_rows, backend)
-        target = host_target(checked)
+        target = task.host_target(checked)
         y = np.asarray(arrays.to_host(y)).reshape(target.shape if target.shape[1] > 1 else -1)
         folds = self._folds(target, weights, seed)
         other, trials = {"ccp_alpha": 0.0, "random_state": seed, "backend": backend.name}, []
@@ -121,14 +117,14 @@ class SingleTree(BaseTrees):
         self._choose(alphas, candidates, pruning.error_curve(trials, tried, repeats), self.ccp_rule)
 
     def _checked(self, y: Any, n_rows: int, backend: Backend) -> CheckedTarget:
-        return self._task.check(y, n_rows, On(criteria.CRITERIA[self.criterion], backend))
+        return self._task.check(y, n_rows, task.On(criteria.CRITERIA[self.criterion], backend))
 
     def _choose(
         self, alphas: np.ndarray, ccp_alphas: np.ndarray, curve: tuple[np.ndarray, ...], rule: str
     ) -> None:
         """Prune at one of `ccp_alphas` f64[n], chosen by their errors and standard errors. The
         tree's splits go at `alphas` f64[m]."""
-        splits = np.sort(alphas[~is_leaf(self.forest_.nodes)])
+        splits = np.sort(alphas[~nodes.is_leaf(self.forest_.nodes)])
         n_leaves = len(splits) - np.searchsorted(splits, ccp_alphas, side="right") + 1
         errors, std = curve
         alpha = float(ccp_alphas[pruning.choose(errors, std, rule)])
@@ -154,7 +150,7 @@ class SingleTree(BaseTrees):
     def _numbers(self, checked: CheckedTarget) -> np.ndarray:
         """The target [N, n_outputs]: numbers, or the tree's own class codes, -1 for a class that it
         does not know."""
-        target = host_target(checked)
+        target = task.host_target(checked)
         if target.shape[1] != self.n_outputs_:
             raise ValueError(
                 f"y has {target.shape[1]} outputs, but the tree was fitted to {self.n_outputs_}: "
@@ -230,7 +226,7 @@ class SingleTree(BaseTrees):
     def get_n_leaves(self) -> int:
         """Leaves of the tree."""
         check_is_fitted(self)
-        return int(is_leaf(self.forest_.nodes).sum())
+        return int(nodes.is_leaf(self.forest_.nodes).sum())
 
 
 def _rows(X: Any, rows: np.ndarray, backend: Backend) -> Any:
@@ -244,7 +240,7 @@ def _rows(X: Any, rows: np.ndarray, backend: Backend) -> Any:
 
 
 @params.parameters(params.SINGLE_TREE, params.OF_A_TREE)
-class DecisionTreeClassifier(SingleTree, Classifier):
+class DecisionTreeClassifier(SingleTree, base.Classifier):
     """A decision tree (CART) for classes.
 
     Where every feature has at most 1,023 distinct values (or `max_bins`) this is the exact
@@ -259,5 +255,5 @@ class DecisionTreeClassifier(SingleTree, Classifier):
 
 
 @params.parameters(params.SINGLE_TREE, params.OF_NUMBERS, params.OF_A_TREE)
-class DecisionTreeRegressor(SingleTree, Regressor):
+class DecisionTreeRegressor(SingleTree, base.Regressor):
     """A decision tree (CART) for real numbers, as exact as `DecisionTreeClassifier`."""
