@@ -313,10 +313,6 @@ def score(self: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
     ----------
     y : array-like of shape (n_samples,), the true targets
     sample_weight : array-like of shape (n_samples,), default=None
-
-    Returns
-    -------
-    float
     """
     metric = accuracy_score if isinstance(self, bases.ClassifierMixin) else r2_score
     y, predicted, weight = (arrays.to_host(a) for a in (y, self.predict(X), sample_weight))

@@ -41,8 +41,7 @@ class BoostingPlan:
 
 def checked(estimator: Any, rows: Rows, y: Any, backend: base.Backend) -> Rows:
     """The rows with their target on the host, as the loss takes it."""
-    on = On(criteria.CRITERIA["squared_error"], backend)
-    target = estimator._task.check(y, rows.n_rows, on)
+    target = estimator._task.check(y, rows.n_rows, On(criteria.CRITERIA["squared_error"], backend))
     columns, classes = host_target(target), target.classes
     numbers = columns[:, 0] if columns.shape[1] == 1 else columns
     return replace(rows, target=CheckedTarget([*columns.T] if classes else numbers, classes))
@@ -97,9 +96,8 @@ def refuse_many_categories(estimator: Any, categories: bins.Categories) -> None:
 def rules_of(estimator: Any, stops: bool) -> dict[str, Any]:
     """The parameters as `Boosting` takes them."""
     depth, leaves = most_leaves(estimator)
-    by_loss = estimator.scoring == "loss"
     # a note of a round says the loss
-    asked = by_loss if stops else bool(estimator.verbose)
+    asked = estimator.scoring == "loss" if stops else bool(estimator.verbose)
     return {
         "learning_rate": float(estimator.learning_rate), "l2": float(estimator.l2_regularization),
         "min_rows": int(estimator.min_samples_leaf), "min_hessian": float(estimator.min_hessian),

@@ -1,7 +1,6 @@
 """Docstrings of estimators and their methods, made from tables: each text stands here once."""
 
 import re
-from collections.abc import Iterable
 from functools import cache
 from itertools import chain
 from types import FunctionType
@@ -232,9 +231,7 @@ ENTRY = re.compile(r"^([*\w][*\w, ]*) : ")
 _documented: set[FunctionType] = set()
 
 
-def describe(
-    cls: Any, parameters: Iterable[tuple[str, str, str]], attributes: Any, example: str | None
-) -> None:
+def describe(cls: Any, parameters: Any, attributes: Any, example: str | None) -> None:
     """Add the sections Parameters and Attributes (name, type, text) to the docstring of a class,
     and describe the arguments of its methods."""
     if cls.__doc__:  # python -OO has none

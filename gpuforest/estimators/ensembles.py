@@ -59,8 +59,8 @@ class BaseForest(BaseTrees):
     @property
     def estimator_params(self) -> tuple[str, ...]:
         """Names of the parameters that each tree takes from the forest."""
-        names = self.get_params(deep=False)
-        return (*shared_params(type(self.estimator), names), "random_state")
+        own = self.get_params(deep=False)
+        return (*shared_params(type(self.estimator), own), "random_state")
 
     @property
     def estimator_(self) -> Any:

@@ -209,8 +209,7 @@ def neighbours(self: Any, X: Any, k: int = 5, Y: Any = None) -> tuple[np.ndarray
 
 def _leaves(self: Any, X: Any) -> np.ndarray:
     """The leaf of each row in each tree, i64[N, T], as numbers among the nodes of all trees."""
-    leaves = to_host(self._walk(X, prediction.apply))
-    return np.asarray(leaves + self.forest_.tree_offsets[:-1])
+    return np.asarray(to_host(self._walk(X, prediction.apply)) + self.forest_.tree_offsets[:-1])
 
 
 def unbiased_feature_importances_(self: Any) -> Any:

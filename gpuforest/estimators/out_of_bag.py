@@ -59,8 +59,7 @@ def tuned(plan: TrainingPlan, task: Task, waves: list[Forest], n_trees: int) -> 
         n_trees = n_trees_of(first_waves)
     if plan.blocks is not None:  # the trees so far judge, and the forest has none of them
         if converges:
-            judges = evaluation.finish(first_waves, 0)
-            learned["_judges_"] = judges, evaluation.training.sampling
+            learned["_judges_"] = evaluation.finish(first_waves, 0), evaluation.training.sampling
         return plan.with_tuned(evaluation.pair), waves, n_trees, learned
     if converges or (not waves and n_trees >= FIRST_TREES):
         waves = first_waves

@@ -51,8 +51,8 @@ class TrainingPlan:
     def pruning(self) -> Prune | None:
         """What prunes the trees of a wave as soon as they have grown. None: trees are not pruned,
         or the gains of splits are known only when all trees have grown."""
-        early = self.settings.prunes and not self.settings.values_from_rows
-        return self.prune if early else None
+        settings = self.settings
+        return self.prune if settings.prunes and not settings.values_from_rows else None
 
     def grow(self, begin: int, n_trees: int) -> list[Forest]:
         """The trees begin .. n_trees - 1, wave by wave; `finish` makes one forest of them."""

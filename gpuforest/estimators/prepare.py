@@ -61,8 +61,7 @@ def prepare(estimator: Any, given: FitInput, seed: int, backend: base.Backend) -
         if asked.even_bins is not None:  # trees draw from a pool of rows, drawn by weight
             counted = rows.n_rows if rows.weight is None else int(np.count_nonzero(rows.weight))
             asked = asked.for_rows(counted)
-            n_drawn = int(asked.max_samples or 0)
-            pool = isolation.pool_of(seed, rows.n_rows, n_drawn, rows.integers)
+            pool = isolation.pool_of(seed, rows.n_rows, int(asked.max_samples or 0), rows.integers)
             rows = replace(rows if pool is None else rows.take(pool, backend), weight=None)
         n_rows, given_weights = rows.n_rows, rows.weights
         if hasattr(given.y, "toarray") and not asked.is_single:  # as scikit-learn's forests

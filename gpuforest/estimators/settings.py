@@ -171,14 +171,9 @@ def check_bags(settings: Settings) -> None:
     raise ValueError(f"{why}, or {name}=False")
 
 
-def features_tried(
-    max_features: Any, n_features: int, drawn: int = 0, combined: float | None = None
-) -> int:
-    """k: features tried at a split, as scikit-learn counts them.
-
-    drawn : number of features drawn for a tree; 0: all features
-    combined : mean number of features in a combination; None: one
-    """
+def features_tried(max_features: Any, n_features: int, drawn: int = 0, combined: Any = None) -> int:
+    """k: features tried at a split, as in scikit-learn. `drawn`: features drawn for a tree; 0: all.
+    `combined`: mean number of features in a combination, a float; None: one."""
     if max_features is None:
         return n_features
     n_features = drawn or n_features
@@ -316,8 +311,7 @@ def refuse_draws(max_samples: Any, n_draws: int, n: int, units: str) -> None:
 def numbered(blocks: np.ndarray, sampling: rules.Sampling) -> np.ndarray:
     """How many blocks of time lie before that of each row, i32[N]; those count that have a row of
     some weight."""
-    counted = blocks if sampling.weights is None else blocks[sampling.weights > 0]
-    present = np.unique(counted)
+    present = np.unique(blocks if sampling.weights is None else blocks[sampling.weights > 0])
     if len(present) < 2:
         raise ValueError(
             "all rows of some weight are of one block, which no earlier one can judge: pass labels "
@@ -487,7 +481,6 @@ def weigh_draws(
     if len(labels.values) == 1:
         return replace(sampling, balance=balance, draw_weight=balance)
     factors = row_weights_of("balanced", labels, user)
-    most = math.ceil(factors.max() * HEADROOM)
-    balance = max(1, balance >> most.bit_length())
+    balance = max(1, balance >> math.ceil(factors.max() * HEADROOM).bit_length())
     mean = np.average(factors, weights=chances)
     return replace(sampling, balance=balance, draw_weight=float(balance * mean))

@@ -215,8 +215,7 @@ class SingleTree(base.BaseTrees):
         -------
         sparse int64 matrix of shape (n_samples, n_nodes), ones where a row passes a node
         """
-        leaves = arrays.to_host(self._walk(X, prediction.apply))
-        return paths.decision_paths(self.forest_, leaves)
+        return paths.decision_paths(self.forest_, arrays.to_host(self._walk(X, prediction.apply)))
 
     def get_depth(self) -> int:
         """Levels below the root."""
