@@ -54,19 +54,6 @@ class AdaBoost(ensembles.BaseForest):
         """Grow trees one after another, each from the rows' weights after the tree before.
 
         X is checked and binned once for all rounds.
-
-        Parameters
-        ----------
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights >= 0 of the first round; None: all are equal. A row of weight zero has no
-            effect.
-
-        Raises
-        ------
-        ValueError
-            As the fit of a forest; several outputs; a first tree no better than chance.
-        BackendError
-            The backend cannot run on this machine, or its GPU has too little memory.
         """
         if not foreign.fits_other(self):
             return super().fit(X, y, sample_weight)
@@ -194,12 +181,8 @@ class AdaBoostClassifier(AdaBoost, base.Classifier):
         return reweighting.samme(wrong, weights, len(classes), float(self.learning_rate))
 
     def predict(self, X: Any) -> Any:
-        """The class of the most votes, where better trees count more; the first of equal classes.
-
-        Returns
-        -------
-        array of shape (n_samples,), as of `RandomForestClassifier.predict`
-        """
+        """The class of the most votes, where better trees count more; the first of equal
+        classes."""
         return super().predict(X)
 
     def decision_function(self, X: Any) -> Any:

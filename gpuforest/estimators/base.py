@@ -76,17 +76,7 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
         self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None,
         blocks: Any = None,
     ) -> Self:  # fmt: skip
-        """Grow the trees.
-
-        Raises
-        ------
-        ValueError
-            A parameter out of its range; infinities, complex numbers or no numbers in
-            X; a wrong length; missing values in y, groups or blocks; negative or no
-            weights.
-        BackendError
-            The backend cannot run on this machine, or its GPU has too little memory.
-        """
+        """Grow the trees."""
         self._validate_params()
         given = binned.FitInput.of(X, y, sample_weight, groups, blocks)
         before, n_trees = self._n_before(), self._most_trees
@@ -334,42 +324,17 @@ class Classifier(bases.ClassifierMixin, BaseTrees):
         return tags
 
     def predict(self, X: Any) -> Any:
-        """The class of the highest mean probability; the first among equals.
-
-        Returns
-        -------
-        Array of shape (n_samples,) or (n_samples, n_outputs), of the dtype of `classes_` and
-        of the kind of X: where X is on a GPU, a result on it; but strings and several outputs
-        are in a NumPy array always
-
-        Raises
-        ------
-        ValueError
-            Other features than in training, infinities, no numbers; X on another GPU
-            than the current one.
-        """
+        """The class of the highest mean probability; the first among equals."""
         return self._walk(X, prediction.predict_classes)
 
     def predict_proba(self, X: Any) -> Any:
-        """Mean over the trees of the class proportions in the leaves, or of their votes.
-
-        Returns
-        -------
-        float64 array of shape (n_samples, n_classes), in the order of `classes_`, or a list
-        of them, one for each of several outputs; on a GPU where X is on one
-        """
+        """Mean over the trees of the class proportions in the leaves, or of their votes."""
         model = fit_scope.snapshot(self)
         shares, coding = model._walk(X, prediction.predict), model.forest_.coding
         return coding.split(shares) if coding.several else shares
 
     def predict_log_proba(self: Any, X: Any) -> Any:
-        """The logarithm of `predict_proba(X)`, -inf where that is 0.
-
-        Returns
-        -------
-        float64 array of shape (n_samples, n_classes), or a list of them; on a GPU where X is
-        on one
-        """
+        """The logarithm of `predict_proba(X)`, -inf where that is 0."""
         shares = self.predict_proba(X)
         with np.errstate(divide="ignore"):
             if isinstance(shares, list):

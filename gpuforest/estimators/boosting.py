@@ -71,11 +71,6 @@ class HistGradientBoosting(base.BaseTrees, presets.HasPresets):
             Labels of the rows' blocks of time, such as months, which sort in the order of time:
             early stopping sets the last blocks aside that hold `validation_fraction` of the rows.
             See docs/blocks.md.
-
-        Raises
-        ------
-        ValueError
-            A parameter out of its range; a loss that does not allow y; X or y that do not fit.
         """
         self._validate_params()
         given = FitInput.of(X, y, sample_weight, groups, blocks)
@@ -234,12 +229,7 @@ class HistGradientBoostingClassifier(bases.ClassifierMixin, HistGradientBoosting
     _task = CLASSES
 
     def predict(self, X: Any) -> np.ndarray:
-        """The most probable class; the first among equals.
-
-        Returns
-        -------
-        array of shape (n_samples,)
-        """
+        """The most probable class; the first among equals."""
         return self._labels_of(self._raw_predict(X))
 
     def predict_proba(self, X: Any) -> np.ndarray:

@@ -145,6 +145,12 @@ ARGUMENTS: dict[str, tuple[str, str]] = {
         "from the bottom up, where the loss of these rows does not rise. The error is the share of "
         "wrong classes, the mean squared or absolute error, or the mean Poisson deviance."),
     "rule": ('{"min", "one_se"}, default="min"', 'For "cost_complexity": see `ccp_rule`.'),
+    "AdaBoost.fit sample_weight": (LABELS,
+        "Weights >= 0 of the first round; None: all are equal. A row of weight zero has no "
+        "effect."),
+    "UnsupervisedForest.fit y": ("ignored", ""),
+    "SurvivalForest.score y": ("as in `fit`", ""),
+    "SurvivalForest.score sample_weight": ("None, because concordance has no weights", ""),
     "quantile_ranks y": (TARGETS, ""),
     "fit_transform y": ("ignored", ""),
     "sparse_pickle": ("ignored, because pickles hold no lists of leaves", ""),
@@ -170,7 +176,7 @@ SHARES = (
     "float64 array of shape (n_samples, n_classes), in the order of `classes_`, or a list with one "
     "for each of several outputs; on a GPU where X is on one"
 )
-# results of methods, by their names
+# results of methods, by their names or their classes and names
 RETURNS = {
     "fit": "self", "score": "float", "predict_proba": SHARES, "predict_log_proba": SHARES,
     "score_samples": "float64 ndarray of shape (n_samples,)",
@@ -194,12 +200,33 @@ RETURNS = {
     "quantile_ranks": "float64 ndarray of shape (n_samples,) or (n_samples, n_outputs), from 0 to "
         "1",
     "prune": "self, which has another tree now", "fit_transform": "as `transform`",
+    "Classifier.predict": "Array of shape (n_samples,) or (n_samples, n_outputs), of the dtype of "
+        "`classes_` and of the kind of X: where X is on a GPU, a result on it; but strings and "
+        "several outputs are in a NumPy array always",
+    "Classifier.predict_proba": "float64 array of shape (n_samples, n_classes), in the order of "
+        "`classes_`, or a list of them, one for each of several outputs; on a GPU where X is on "
+        "one",
+    "Classifier.predict_log_proba": "float64 array of shape (n_samples, n_classes), or a list of "
+        "them; on a GPU where X is on one",
+    "HistGradientBoostingClassifier.predict": "array of shape (n_samples,)",
+    "AdaBoostClassifier.predict": "array of shape (n_samples,), as of "
+        "`RandomForestClassifier.predict`",
+    "QuantileForest.predict": "float64 array of shape (n_samples,), (n_samples, n_quantiles), "
+        "(n_samples, n_outputs) or (n_samples, n_outputs, n_quantiles); on a GPU where X is on one",
+    "SurvivalForest.predict": "float64 array of shape (n_samples,), or (n_samples, n_causes) with "
+        "several causes, higher where the event comes sooner; on a GPU where X is on one",
+    "transform": "float64 csr_matrix (or array) of shape (n_samples, number of all leaves)",
+    "BaseForest.apply": "int64 array of shape (n_samples, n_estimators), numbers of nodes in their "
+        "tree; on a GPU where X is on one",
+    "SingleTree.decision_path": "sparse int64 matrix of shape (n_samples, n_nodes), ones where a "
+        "row passes a node",
 }  # fmt: skip
 AS_SHAP = {"ValueError, TypeError": "As of `shap_values`."}
 UNJUDGED = {
     "ValueError": "The forest was fitted without oob_score=True, or grows without bootstrap."
 }
-# errors of methods, by their names
+NO_BACKEND = "The backend cannot run on this machine, or its GPU has too little memory."
+# errors of methods, by their names or their classes and names
 RAISES = {
     "shap_values": {
         "ValueError": "A forest that splits by combinations of features; an `AdaBoostRegressor`; a "
@@ -224,6 +251,37 @@ RAISES = {
     "prune": {
         "ValueError": "An unknown method or rule; X, y or weights that `fit` would refuse, or of "
         "another number of outputs.",
+    },
+    "BorutaSelector.fit": {
+        "TypeError": "Another estimator than a forest of gpuforest.",
+        "ValueError": "A parameter out of its range; what the forest refuses; importances by rows "
+        "out of bag of a forest without bags.",
+    },
+    "HistGradientBoosting.fit": {
+        "ValueError": "A parameter out of its range; a loss that does not allow y; X or y that do "
+        "not fit.",
+    },
+    "BaseTrees.fit": {
+        "ValueError": "A parameter out of its range; infinities, complex numbers or no numbers in "
+        "X; a wrong length; missing values in y, groups or blocks; negative or no weights.",
+        "BackendError": NO_BACKEND,
+    },
+    "AdaBoost.fit": {
+        "ValueError": "As the fit of a forest; several outputs; a first tree no better than "
+        "chance.",
+        "BackendError": NO_BACKEND,
+    },
+    "Classifier.predict": {
+        "ValueError": "Other features than in training, infinities, no numbers; X on another GPU "
+        "than the current one.",
+    },
+    "QuantileForest.predict": {
+        "ValueError": "What other estimators refuse; quantiles out of range; oob_score without "
+        "bootstrap.",
+    },
+    "proximity": {
+        "ValueError": "oob=True with Y, without bags, with other data than in training, or for a "
+        "`Bagging*` from a file, which does not know its bags.",
     },
 }  # fmt: skip
 ORDER = ("Parameters", "Attributes", "Returns", "Raises", "Notes", "References", "Examples")
@@ -251,19 +309,18 @@ def describe(cls: Any, parameters: Any, attributes: Any, example: str | None) ->
 
 def with_arguments(method: Any, name: str) -> str:
     """The docstring of a method with the sections that the tables have for its name."""
-    (above, sections), code = (
-        _parts(method.__doc__),
-        getattr(method, "__wrapped__", method).__code__,
-    )
-    errors = RAISES.get(name, {}).items()
-    sections.setdefault("Returns", _wrapped(RETURNS.get(name, ""), ""))
-    sections.setdefault("Raises", "\n".join(f"{e}\n{_wrapped(text)}" for e, text in errors))
+    above, sections = _parts(method.__doc__)
+    code, ways = getattr(method, "__wrapped__", method).__code__, (method.__qualname__, name)
+    result, errors = (next((t[n] for n in ways if n in t), {}) for t in (RETURNS, RAISES))
+    sections.setdefault("Returns", _wrapped(result or "", ""))
+    sections.setdefault("Raises", "\n".join(f"{e}\n{_wrapped(t)}" for e, t in errors.items()))
     entries, made = dict[str, str](), dict[str, None]()
     for lines in re.split(r"\n(?! )", sections.get("Parameters", "")):
         names = ENTRY.match(lines)
         entries |= dict.fromkeys((names[1] if names else lines).split(", "), lines)
     for argument in code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]:
-        row = ARGUMENTS.get(f"{name} {argument}") or ARGUMENTS.get(argument)
+        keys = *(f"{own} {argument}" for own in ways), argument
+        row = next((ARGUMENTS[key] for key in keys if key in ARGUMENTS), None)
         if argument in entries or row:
             made[entries.get(argument) or entry(argument, *row or ("", ""))] = None
     sections["Parameters"] = "\n".join(filter(None, made | dict.fromkeys(entries.values())))

@@ -126,13 +126,7 @@ class BaseForest(BaseTrees):
         return self.forest_.n_trees
 
     def apply(self, X: Any) -> Any:
-        """The leaf that each row reaches in each tree.
-
-        Returns
-        -------
-        int64 array of shape (n_samples, n_estimators), numbers of nodes in their tree;
-        on a GPU where X is on one
-        """
+        """The leaf that each row reaches in each tree."""
         return self._walk(X, prediction.apply)
 
     def decision_path(self, X: Any) -> Any:
@@ -218,10 +212,5 @@ class UnsupervisedForest(BaseForest):
     def fit(  # type: ignore[override]  # rows that belong together are no matter here
         self, X: Any, y: Any = None, sample_weight: Any = None
     ) -> Self:
-        """Grow the trees.
-
-        Parameters
-        ----------
-        y : ignored
-        """
+        """Grow the trees."""
         return super().fit(X, None, sample_weight)

@@ -96,12 +96,7 @@ class RandomTreesEmbedding(bases.TransformerMixin, ensembles.UnsupervisedForest)
         return self.fit(X, y, sample_weight).transform(X)
 
     def transform(self, X: Any) -> Any:
-        """The leaves that the rows reach.
-
-        Returns
-        -------
-        float64 csr_matrix (or array) of shape (n_samples, number of all leaves)
-        """
+        """The leaves that the rows reach."""
         leaves, forest = to_host(self._walk(X, prediction.apply)), self.forest_
         leaf, (N, T) = is_leaf(forest.nodes), leaves.shape
         columns = (np.cumsum(leaf) - 1)[leaves + forest.tree_offsets[:-1]]

@@ -171,12 +171,6 @@ def proximity(self: Any, X: Any, Y: Any = None, oob: bool = False) -> Any:
 
     A pair that shares a leaf takes 12 bytes of memory. Larger leaves have more pairs.
 
-    Raises
-    ------
-    ValueError
-        oob=True with Y, without bags, with other data than in training, or for a `Bagging*`
-        from a file, which does not know its bags.
-
     References
     ----------
     L. Breiman, "Random forests", Machine Learning 45, 2001; L. Breiman and A. Cutler, "Manual

@@ -75,16 +75,6 @@ class QuantileForest(ensembles.ForestRegressor):
         weighted_quantile, weighted_leaves : bool, default=True
             If one is False, all draws weigh the same, so that larger leaves count for more.
 
-        Returns
-        -------
-        float64 array of shape (n_samples,), (n_samples, n_quantiles), (n_samples, n_outputs) or
-        (n_samples, n_outputs, n_quantiles); on a GPU where X is on one
-
-        Raises
-        ------
-        ValueError
-            What other estimators refuse; quantiles out of range; oob_score without bootstrap.
-
         Notes
         -----
         Weights are integers, rounded by less than 2**-31 of a leaf, so all results are the same

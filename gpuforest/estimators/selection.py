@@ -241,16 +241,7 @@ class BorutaSelector(SelectorMixin, bases.MetaEstimatorMixin, bases.BaseEstimato
     random_state: Any
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the features that are related to the target.
-
-        Raises
-        ------
-        TypeError
-            Another estimator than a forest of gpuforest.
-        ValueError
-            A parameter out of its range; what the forest refuses; importances by rows out of bag
-            of a forest without bags.
-        """
+        """Find the features that are related to the target."""
         self._validate_params()
         forest = self._checked_forest()
         y = FitInput.of(X, y).y

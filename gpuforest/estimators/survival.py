@@ -124,11 +124,6 @@ class SurvivalForest(ensembles.BaseForest):
     def predict(self, X: Any) -> Any:
         """The risk of rows by each cause: the sum of the cumulative hazard over all times of
         events, as the mean over the trees.
-
-        Returns
-        -------
-        float64 array of shape (n_samples,), or (n_samples, n_causes) with several causes, higher
-        where the event comes sooner; on a GPU where X is on one
         """
         return by_cause(self._walk(X, prediction.predict))
 
@@ -195,11 +190,6 @@ class SurvivalForest(ensembles.BaseForest):
     def score(self, X: Any, y: Any, sample_weight: Any = None, cause: int = 1) -> float:
         """The concordance of risks with times (Harrell's C): 1 if the order is always right, 0.5 by
         chance.
-
-        Parameters
-        ----------
-        y : as in `fit`
-        sample_weight : None, because concordance has no weights
         """
         self._check_cause(cause)
         if sample_weight is not None:

@@ -209,12 +209,7 @@ class SingleTree(base.BaseTrees):
         return self._walk(X, prediction.apply)[:, 0]
 
     def decision_path(self, X: Any, check_input: bool = True) -> Any:
-        """The nodes that each row passes, from the root to its leaf.
-
-        Returns
-        -------
-        sparse int64 matrix of shape (n_samples, n_nodes), ones where a row passes a node
-        """
+        """The nodes that each row passes, from the root to its leaf."""
         return paths.decision_paths(self.forest_, arrays.to_host(self._walk(X, prediction.apply)))
 
     def get_depth(self) -> int:
