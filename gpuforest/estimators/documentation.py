@@ -311,8 +311,9 @@ def with_arguments(method: Any, name: str) -> str:
     """The docstring of a method with the sections that the tables have for its name."""
     above, sections = _parts(method.__doc__)
     code, ways = getattr(method, "__wrapped__", method).__code__, (method.__qualname__, name)
-    result, errors = (next((t[n] for n in ways if n in t), {}) for t in (RETURNS, RAISES))
-    sections.setdefault("Returns", _wrapped(result or "", ""))
+    result = next((RETURNS[way] for way in ways if way in RETURNS), "")
+    errors = next((RAISES[way] for way in ways if way in RAISES), {})
+    sections.setdefault("Returns", _wrapped(result, ""))
     sections.setdefault("Raises", "\n".join(f"{e}\n{_wrapped(t)}" for e, t in errors.items()))
     entries, made = dict[str, str](), dict[str, None]()
     for lines in re.split(r"\n(?! )", sections.get("Parameters", "")):
