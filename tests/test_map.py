@@ -271,7 +271,7 @@ def test_a_kind_of_split_that_follows_the_list(copied):
     edit(copied / table, FIRST_ROW, '    "toy": (False, ["boolean"], "A toy."),\n\\g<0>')
     edit(copied / table, r'^GROWTH = "', r"\g<0>toy ")
     edit(copied / settings, r"^    splitter: str", r"    toy: bool = False\n\g<0>")
-    edit(copied / settings, r"^    return Rules\($", r"\g<0>\n        toy=settings.toy,")
+    edit(copied / settings, r"^    return rules\.Rules\($", r"\g<0>\n        toy=settings.toy,")
     run_copy(copied, USE_KIND)
 
 
