@@ -15,8 +15,9 @@ from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common import hashing
 from gpuforest.core.nodes import OBLIQUE_BIN, combined, unpack
+from gpuforest.core.terms import DRAWS, STRIDE
 from gpuforest.growing.predict import apply, predict
-from gpuforest.splits.oblique.kind import DRAWS, STRIDE, mean_combined
+from gpuforest.splits.oblique.kind import mean_combined
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(300, 5))

@@ -180,7 +180,10 @@ class PreparedTree:
         state = self.state
         state["key"], state["step"], state["n_threads"] = key, compiled.BEGUN, self.n_helpers + 1
         state["least_cells"], state["least_rows"] = SHARED
-        self.send_helpers()
+        self.check_helpers()
+        self.owner = threading.get_ident()
+        lacking = self.n_helpers - len(self.helping)  # threads that still help count
+        self.helping += [self.team.begin(self.help_on, 1) for _ in range(lacking)]
         self.grow()
         while state["step"][0] != compiled.DONE:
             yield_thread()  # a thread that has a part may need this processor
@@ -190,27 +193,17 @@ class PreparedTree:
         nodes, sets, leaves = self.tree
         return GrownTree(nodes[:M].copy(), sets[:n_words].copy(), leaves[: (M + 1) // 2].copy())
 
-    def send_helpers(self) -> None:
-        """Ask other threads of the team to help; threads that still help count."""
-        self.check_helpers()
-        self.owner = threading.get_ident()
-        lacking = self.n_helpers - len(self.helping)
-        self.helping += [self.team.begin(self.help_on, 1) for _ in range(lacking)]
-
     def help_on(self, _: int) -> None:
         """Help until some milliseconds pass without work. A thread that sleeps sooner is woken so
         often that it hardly leaves the processor of the growing thread."""
         seen, last = 0, monotonic()
-        while monotonic() - last < PATIENCE and not self.is_awaited:
+        while monotonic() - last < PATIENCE:
+            if self.team.has_tasks or threading.get_ident() == self.owner:
+                return  # this thread has something else to do
             if self.shared[0] != seen:
                 seen, last = self.shared[0], monotonic()
             self.help_grow()
             yield_thread()
-
-    @property
-    def is_awaited(self) -> bool:
-        """Whether this thread has something else to do."""
-        return self.team.has_tasks or threading.get_ident() == self.owner
 
     def check_helpers(self) -> None:
         """Forget threads that have ended, and raise their errors."""

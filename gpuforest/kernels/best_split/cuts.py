@@ -10,20 +10,8 @@ import numpy as np
 
 from gpuforest.compiler.decorators import device, rare
 from gpuforest.compiler.types import new_arrays
-from gpuforest.kernels.shared.numba import (
-    CUT,
-    U1,
-    U,
-    add_bin,
-    class_sides,
-    grown,
-    has_labels,
-    hash_at,
-    moment_score,
-    node_score,
-    score_classes,
-    score_pairs,
-)
+from gpuforest.kernels.shared import numba as shared
+from gpuforest.kernels.shared.numba import U1, U, has_labels, moment_score
 from gpuforest.kernels.shared.records import NO_BIN, Bin, Feature, Limits, Slot, Split
 
 Array = Any
@@ -116,7 +104,7 @@ def may_part(n_left, a_left, n, a, limits):
 def draw_cut(key, f, low, high, bins):
     """A random cut between the first and the last bin with rows, and the side of missing values. If
     one bin alone holds rows, the cut separates it from missing values: they go right."""
-    h = hash_at(key, CUT + np.int64(f))
+    h = shared.hash_at(key, shared.CUT + np.int64(f))
     if high == low:
         return np.int64(bins) - 1, False
     return low + np.int64((h >> U1) % U(high - low)), h & U1 == U1
@@ -130,10 +118,10 @@ def score_parts(left, n_left, rows_left, slot, criterion, limits):
         return -np.inf
     if not may_part(n_left, left[C - 1], slot.weight, sums[C - 1], limits):
         return -np.inf
-    score = node_score(criterion, left, n_left, C)
+    score = shared.node_score(criterion, left, n_left, C)
     for c in range(C):
         left[c] = sums[c] - left[c]
-    return score + node_score(criterion, left, slot.weight - n_left, C)
+    return score + shared.node_score(criterion, left, slot.weight - n_left, C)
 
 
 @device
@@ -149,26 +137,17 @@ def left_of(hist, feature, cut, missing_left, left):
             left[c] += hist[feature.missing * feature.width + c]
 
 
-@device
-def ends_of_bins(hist, feature):
-    """The first and the last bin that hold rows, or -1, and the weight of missing values."""
-    low, high, n_missing = np.int64(-1), np.int64(-1), np.int64(0)
-    for i in range(feature.bins + 1):
-        b = i if i < feature.bins else feature.missing
-        at = b * feature.width
-        w = weight_of(hist[at : at + feature.n_channels], feature.is_classes)
-        if b == feature.missing:
-            n_missing = w
-        elif w > 0:
-            low, high = b if low < 0 else low, b
-    return low, high, n_missing
-
-
 @rare
 def random_of_bins(hist, feature, slot, criterion, limits, left):
     """As best_of_bins, for the one cut that is drawn; `left` i64[C] is scratch."""
     f, C = feature.number, feature.n_channels
-    low, high, n_missing = ends_of_bins(hist, feature)
+    low, high = np.int64(-1), np.int64(-1)  # the first and the last bin that hold rows
+    for b in range(feature.bins):
+        at = b * feature.width
+        if weight_of(hist[at : at + C], feature.is_classes) > 0:
+            low, high = b if low < 0 else low, b
+    at = feature.missing * feature.width
+    n_missing = weight_of(hist[at : at + C], feature.is_classes)
     if low < 0 or (low == high and n_missing == 0):
         return False, Split(-np.inf, f, np.int64(0), False, NO_BIN)
     cut, side = draw_cut(slot.key, f, low, high, feature.bins)
@@ -262,7 +241,7 @@ def best_pair(m, feature, criterion, limits, scan):
             )  # fmt: skip
         # 3. both sides hold rows
         last = m - 1 - side
-        score_pairs(criterion, scan, whole, more, last)
+        shared.score_pairs(criterion, scan, whole, more, last)
         # 4. the first of the highest
         best = first_highest(scan, last, whole, more, limits, side, best)
     # 5. and 6. the middle of the gap, and where missing values go
@@ -287,13 +266,13 @@ def compact_channels(hist, feature, criterion, sums, start, scan):
     left_sum, right_sum = np.int64(0), np.int64(0)
     if feature.is_classes:
         for c in range(C):
-            left_sum += grown(criterion, 0, left[c])
-            right_sum += grown(criterion, 0, sums[c] - left[c])
+            left_sum += shared.grown(criterion, 0, left[c])
+            right_sum += shared.grown(criterion, 0, sums[c] - left[c])
     for i in range(last):
         b = i if i < bins else feature.missing
         at, before = b * width, n
         if feature.is_classes:
-            left_sum, right_sum, n = add_bin(
+            left_sum, right_sum, n = shared.add_bin(
                 criterion, hist, at, left, sums, left_sum, right_sum, n
             )
         elif hist[U(at)] > 0:
@@ -307,7 +286,7 @@ def compact_channels(hist, feature, criterion, sums, start, scan):
             scan.rows[U(m)] = n_rows
         scan.weight[U(m)], scan.code[U(m)] = n, b
         if feature.is_classes:
-            scan.second[U(m)], scan.third[U(m)] = class_sides(
+            scan.second[U(m)], scan.third[U(m)] = shared.class_sides(
                 criterion, left_sum, right_sum, left, sums, C
             )
         else:
@@ -331,7 +310,7 @@ def scan_channels(hist, feature, slot, criterion, limits, scan):
         start = Bin(n_missing * side, np.int64(0), rows_missing * side)
         m = compact_channels(hist, feature, criterion, slot.sums, start, scan)
         if feature.is_classes:
-            score_classes(criterion, scan, slot.weight, m - 1)
+            shared.score_classes(criterion, scan, slot.weight, m - 1)
         varies |= m > 1
         # 3. and 4. both sides hold rows; the first of the highest
         whole = Bin(slot.weight, np.int64(0), slot.n_rows)

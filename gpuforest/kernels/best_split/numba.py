@@ -11,78 +11,56 @@ from gpuforest.compiler.types import I64, I32s2, I64s, I64s3
 from gpuforest.core.frontier import Data, Frontier, Splits
 from gpuforest.core.nodes import SET_BIN
 from gpuforest.core.rules import Rules
-from gpuforest.kernels.best_split.cuts import (
-    Scan,
-    best_of_bins,
-    feature_of,
-    left_of,
-    limits_of,
-    random_of_bins,
-    slot_at,
-)
+from gpuforest.kernels.best_split import cuts
 from gpuforest.kernels.histogram.numba import histogram
-from gpuforest.kernels.sets.numba import Sets, best_set, compact_bins, set_sums, write_set
+from gpuforest.kernels.sets.numba import Sets, compact_bins, split_by_set
 from gpuforest.kernels.shared.numba import domain, has_labels, order_of, permute
-from gpuforest.kernels.shared.records import NO_BIN, NO_SPLIT, Split
+from gpuforest.kernels.shared.records import NO_SPLIT
 
 HIST_BYTES = 2**18  # of histograms filled in one pass over the rows: within a core's L2
 
 
 @device
-def improve_by_set(hist, feature, slot, rules, best, splits, scan, work):
-    """Improve on `best` with a categorical feature: whether it varies, and the best split."""
-    m = compact_bins(hist, feature, work)
-    if m < 2:
-        return False, best
-    limits = limits_of(rules, slot, feature.number)
-    cut = best_set(m, feature, slot, rules.criterion.number, limits, rules.random, scan, work)
-    if cut.score > best.score:
-        set_sums(m, cut, feature, work, splits.left[slot.number])
-        side = write_set(m, cut, feature, work, splits.sets[slot.number])
-        best = Split(cut.score, feature.number, np.int64(SET_BIN), side, NO_BIN)
-    return True, best
-
-
-@device
-def improve_by_cut(hist, feature, slot, rules, best, splits, scan):
-    """As improve_by_set, with a numeric feature."""
-    limits, criterion = limits_of(rules, slot, feature.number), rules.criterion.number
-    if rules.random:
-        varies, split = random_of_bins(hist, feature, slot, criterion, limits, scan.left)
+def improve(hist, feature, slot, rules, best, splits, scan, sets):
+    """Improve on `best` with a feature: whether it varies, and the best split. Left sums and sets
+    are in `splits`."""
+    limits, criterion = cuts.limits_of(rules, slot, feature.number), rules.criterion.number
+    left = splits.left[slot.number]
+    if sets.kinds[feature.number] == CATEGORICAL:
+        m, words = compact_bins(hist, feature, sets.work), splits.sets[slot.number]
+        if m < 2:
+            return False, best
+        varies = True
+        split = split_by_set(m, feature, slot, rules, limits, scan, sets.work, best.score, words)
+    elif rules.random:
+        varies, split = cuts.random_of_bins(hist, feature, slot, criterion, limits, scan.left)
     else:
-        varies, split = best_of_bins(hist, feature, slot, criterion, limits, scan)
+        varies, split = cuts.best_of_bins(hist, feature, slot, criterion, limits, scan)
     if split.score > best.score:  # of equal scores the first wins
         best = split
-        left_of(hist, feature, split.bin, split.missing_left, splits.left[slot.number])
+        if split.bin != SET_BIN:
+            cuts.left_of(hist, feature, split.bin, split.missing_left, left)
+        elif len(left) == 2:
+            weight, left[1] = split.left.weight, split.left.second
+            left[0] = weight - left[1] if feature.is_classes else weight
+        else:
+            for c in range(len(left)):
+                left[c] = scan.left[c]  # as `best_set` leaves them
     return varies, best
 
 
 @device
 def best_split(data, slot, hist, features, need, rules, best, splits, scan, sets):
-    """Improve the Split `best` by a slot's histograms; returns it, and how many features were
-    tried. Left sums and sets are in `splits`."""
-    tried, C = 0, len(slot.sums)
+    """Improve the Split `best` by a slot's histograms; returns it, and how many features varied."""
+    tried = 0
     for j in range(len(features)):
         if tried >= need:
             break
-        if features[j] < 0:
-            continue
-        feature = feature_of(features[j], data, rules, C)
-        if sets.kinds[feature.number] == CATEGORICAL:
-            varies, best = improve_by_set(
-                hist[j], feature, slot, rules, best, splits, scan, sets.work
-            )
-        else:
-            varies, best = improve_by_cut(hist[j], feature, slot, rules, best, splits, scan)
-        tried += varies
+        if features[j] >= 0:
+            feature = cuts.feature_of(features[j], data, rules, len(slot.sums))
+            varies, best = improve(hist[j], feature, slot, rules, best, splits, scan, sets)
+            tried += varies
     return best, tried
-
-
-@device
-def put_best(best, tried, s, splits):
-    """Write the best split of slot s."""
-    splits.score[s], splits.feature[s], splits.bin[s] = best.score, best.feature, best.bin
-    splits.missing_left[s], splits.tried[s] = best.missing_left, tried
 
 
 @device
@@ -101,7 +79,7 @@ def search_slot(data, slots, s, rules, order_domain, splits, hist, batch, need, 
     """Write a slot's best split by the given histograms; or, if it `fills` histograms itself, by
     those of the features that fit `batch` at once."""
     F, k = len(data.n_bins), rules.n_tried
-    slot, best = slot_at(slots, s, has_labels(data.y)), NO_SPLIT
+    slot, best = cuts.slot_at(slots, s, has_labels(data.y)), NO_SPLIT
     order, left, position = order_of(slot.key), need, 0
     while left > 0 and position < F:
         n = len(batch)
@@ -115,7 +93,8 @@ def search_slot(data, slots, s, rules, order_domain, splits, hist, batch, need, 
         )
         left -= varied
         position += n if fills else F
-    put_best(best, need - left, s, splits)
+    splits.score[s], splits.feature[s], splits.bin[s] = best.score, best.feature, best.bin
+    splits.missing_left[s], splits.tried[s] = best.missing_left, need - left
 
 
 # One kernel has all steps, because searches take most of the time to compile. By histograms of
@@ -123,7 +102,7 @@ def search_slot(data, slots, s, rules, order_domain, splits, hist, batch, need, 
 @kernel(plain={})
 def level(
     data: Data, slots: Frontier, rules: Rules, first: I64, last: I64, splits: Splits, hist: I64s3,
-    features: I32s2, need: I64s, begin: I64, end: I64, scan: Scan, sets: Sets,
+    features: I32s2, need: I64s, begin: I64, end: I64, scan: cuts.Scan, sets: Sets,
 ):  # fmt: skip
     """Work on the slots first .. last - 1.
 

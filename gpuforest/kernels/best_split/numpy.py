@@ -57,7 +57,9 @@ def best_split(
     drawn = None
     if rules.random:
         drawn, goes_left = _draw_cuts(occupied, features, slots.key)
-        candidate &= _is_drawn(occupied, drawn)[..., None]
+        bins = np.arange(B - 1)  # the cut is behind the last one with rows up to the drawn one
+        upto = np.where(occupied & (bins <= drawn[..., None]), bins, -1)
+        candidate &= (bins == upto.max(axis=2, keepdims=True))[..., None]
         candidate &= goes_left[:, :, None, :] | ~some_missing[:, :, None, None]
     # 4. score them; the first of the highest, in the order of the features
     score = criterion.side_score(xp, left[..., :C]) + criterion.side_score(xp, right)
@@ -100,13 +102,6 @@ def _within_limits(
         rows_right = slots.n_rows[:, None, None, None] - rows_left
         allowed &= np.minimum(rows_left, rows_right) >= rules.min_rows_leaf
     return allowed
-
-
-def _is_drawn(occupied: np.ndarray, drawn: np.ndarray) -> np.ndarray:
-    """Whether a bin is the last one with rows up to the drawn cut, bool[S, k, B - 1]."""
-    bins = np.arange(occupied.shape[2])
-    upto = np.where(occupied & (bins <= drawn[..., None]), bins, -1)
-    return np.asarray(bins == upto.max(axis=2, keepdims=True))
 
 
 def _middle_of_gap(

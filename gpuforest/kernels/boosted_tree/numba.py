@@ -20,14 +20,7 @@ import numpy as np
 from gpuforest.compiler import intrinsics, types
 from gpuforest.compiler.decorators import device, kernel, rare
 from gpuforest.core.nodes import CHILD_SHIFT, FEATURE_SHIFT, LEAF_WORD, MISSING_SHIFT, SET_BIN
-from gpuforest.kernels.boosted_tree import records
-from gpuforest.kernels.boosted_tree.search import search_part, sums_in, value_of
-from gpuforest.kernels.boosted_tree.splitting import (
-    begin_node,
-    divide_part,
-    make_children,
-    move_part,
-)
+from gpuforest.kernels.boosted_tree import records, search, splitting
 from gpuforest.kernels.shared.numba import U, domain, order_of, permute
 
 STEPS = BEGUN, PLANNED, SEARCHED, DIVIDED, MOVED, DONE = range(6)  # `state.step` is what comes next
@@ -195,9 +188,9 @@ def begin_tree(data, rules, table, rows):
     for i in range(rules.n_drawn):
         for w in range(words):
             sums[w] += data.stats[U(rows[U(i)]), U(w)]
-    g, h, n = sums_in(sums, 0, words, rules.n_bits)
+    g, h, n = search.sums_in(sums, 0, words, rules.n_bits)
     most = rules.most * rules.scale[0].g * rules.scale[0].sum_g
-    begin_node(root, state.key, 0, g, h, n, -most, most)
+    splitting.begin_node(root, state.key, 0, g, h, n, -most, most)
     root.begin, root.end = 0, rules.n_drawn
     root.other_begin, root.other_end = rules.n_drawn, len(rows)
     table.groups[0, :] = True
@@ -224,7 +217,7 @@ def write_tree(rules, table, tree, set_words):
             leaf.g, leaf.h, leaf.n = node.g, node.h, node.n
             leaf.begin, leaf.end = node.begin, node.end
             leaf.other_begin, leaf.other_end, leaf.half = node.other_begin, node.other_end, 0
-            value = value_of(node.g, node.h, rules, node.low, node.high)
+            value = search.value_of(node.g, node.h, rules, node.low, node.high)
             leaf.value = value * rules.scale[0].value
             leaf.added = min(max(leaf.value * rules.rate, -MOST_STEP), MOST_STEP)
             n_leaves += 1
@@ -256,11 +249,13 @@ def do_part(data, rules, table, rows, part):
     if work == SEARCH:
         C = len(data.codes)
         first, last = C * part // parts, C * (part + 1) // parts
-        search_part(data, rules, table, rows, first, last, part)
+        search.search_part(data, rules, table, rows, first, last, part)
     elif work == DIVIDE:
-        divide_part(data, table, rows, part, parts)
+        splitting.divide_part(data, table, rows, part, parts)
     else:
-        move_part(table, rows, part, parts)
+        node, lefts, spare = table.nodes[table.states[0].split], table.lefts, table.spare
+        splitting.gather(rows, spare, node.begin, node.end, part, parts, lefts[0])
+        splitting.gather(rows, spare, node.other_begin, node.other_end, part, parts, lefts[1])
 
 
 @device
@@ -316,12 +311,6 @@ def threads_for_search(data, table):
 
 
 @device
-def threads_for_rows(state, node):
-    n = node.end - node.begin + node.other_end - node.other_begin
-    return max(1, min(state.n_threads, n // state.least_rows))
-
-
-@device
 def help_grow(data, rules, rows, table, shared):
     """Take parts until there has been none for a while."""
     idle = 0
@@ -373,11 +362,13 @@ def grow_tree(
                 break
             state.split = next_node(table, rules.limited)
             work, step = np.int64(DIVIDE), DIVIDED
-            parts = threads_for_rows(state, table.nodes[state.split])
-        elif step == DIVIDED and state.n_parts > 1:
+            node = table.nodes[state.split]
+            n_rows = node.end - node.begin + node.other_end - node.other_begin
+            parts = max(1, min(state.n_threads, n_rows // state.least_rows))
+        elif step == DIVIDED:
             work, parts, step = np.int64(MOVE), state.n_parts, MOVED
         else:
-            make_children(rules, table)
+            splitting.make_children(rules, table)
             state.n_leaves += 1
             plan_children(rules, table)
             step = PLANNED

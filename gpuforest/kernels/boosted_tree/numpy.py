@@ -26,14 +26,8 @@ from gpuforest.common import dtypes, hashing
 from gpuforest.compiler.types import dtype_of
 from gpuforest.core.bins import BinnedMatrix
 from gpuforest.core.nodes import CHILD_SHIFT, LEAF_WORD, SET_BIN, pack_splits
-from gpuforest.kernels.boosted_tree.records import (
-    CATEGORY_ROWS,
-    MOST_STEP,
-    GrownTree,
-    Leaf,
-    NodeSplit,
-    TreeRules,
-)
+from gpuforest.kernels.boosted_tree import records
+from gpuforest.kernels.boosted_tree.records import GrownTree, NodeSplit, TreeRules
 
 Sums = tuple[int, int, int]  # of gradients and hessians, and the number of rows
 Candidate = tuple[NodeSplit, np.ndarray]  # with the codes that go left, of a categorical feature
@@ -177,9 +171,9 @@ def sets(
 ) -> Iterator[Candidate]:
     """All splits by a categorical feature; missing is one more category."""
     missing = len(bins) - 1
-    used = [c for c in (*range(n_bins), missing) if bins[c][2] >= CATEGORY_ROWS]
+    used = [c for c in (*range(n_bins), missing) if bins[c][2] >= records.CATEGORY_ROWS]
     g, h = rules.scale.sum_g, rules.scale.sum_h
-    ratio = {c: (bins[c][0] * g) / (bins[c][1] * h + CATEGORY_ROWS) for c in used}
+    ratio = {c: (bins[c][0] * g) / (bins[c][1] * h + records.CATEGORY_ROWS) for c in used}
     used.sort(key=lambda c: (ratio[c], c))
     for order in (used, used[::-1]):
         left = (0, 0, 0)
@@ -257,14 +251,14 @@ def in_order(root: Node, rules: TreeRules, rows: np.ndarray, set_words: np.ndarr
 
 def in_records(leaves: list[Node], rules: TreeRules) -> np.ndarray:
     """The leaves as `Leaf` [L]."""
-    records = np.zeros(len(leaves), dtype_of(Leaf))
-    records["g"], records["h"], records["n"] = np.transpose([leaf.sums for leaf in leaves])
+    out = np.zeros(len(leaves), dtype_of(records.Leaf))
+    out["g"], out["h"], out["n"] = np.transpose([leaf.sums for leaf in leaves])
     n_rows, n_others = np.transpose([(len(leaf.rows), len(leaf.others)) for leaf in leaves])
-    records["end"], records["other_end"] = n_rows.cumsum(), rules.n_drawn + n_others.cumsum()
-    records["begin"] = records["end"] - n_rows
-    records["other_begin"] = records["other_end"] - n_others
+    out["end"], out["other_end"] = n_rows.cumsum(), rules.n_drawn + n_others.cumsum()
+    out["begin"] = out["end"] - n_rows
+    out["other_begin"] = out["other_end"] - n_others
     values = [value_of(leaf.sums, rules, leaf.low, leaf.high) for leaf in leaves]
     with np.errstate(over="ignore"):
-        records["value"] = np.array(values) * rules.scale.value
-        records["added"] = np.clip(records["value"] * rules.rate, -MOST_STEP, MOST_STEP)
-    return records
+        out["value"] = np.array(values) * rules.scale.value
+        out["added"] = np.clip(out["value"] * rules.rate, -records.MOST_STEP, records.MOST_STEP)
+    return out

@@ -15,6 +15,7 @@ from gpuforest.compiler.decorators import device, rare
 from gpuforest.compiler.intrinsics import add_pair
 from gpuforest.core.nodes import SET_BIN
 from gpuforest.kernels.boosted_tree.records import BLOCK, CATEGORY_ROWS
+from gpuforest.kernels.sets.numba import write_set
 from gpuforest.kernels.shared.numba import U, merge_sort
 
 ONE = U(1)
@@ -300,10 +301,13 @@ def best_set(rules, hist, f, keys, order, split, bitset):
     if m < 2:
         return
     merge_sort(keys[0], order[0], keys[1], order[1], m)
+    missing, unknown = hist.n_bins, hist.n_bins - 1  # unknown: values that binning has not seen
     for backwards in range(2):
         g, h, n, best = np.int64(0), np.int64(0), np.int64(0), -1
+        for i in range(m // 2 if backwards else 0):
+            order[0, i], order[0, m - 1 - i] = order[0, m - 1 - i], order[0, i]
         for i in range((m + 1) // 2):
-            sums = sums_of(hist, order[0, m - 1 - i if backwards else i])
+            sums = sums_of(hist, order[0, i])
             g, h, n = g + sums[0], h + sums[1], n + sums[2]
             if min(n, hist.n - n) < rules.min_rows:
                 continue
@@ -311,28 +315,14 @@ def best_set(rules, hist, f, keys, order, split, bitset):
             if gain > split.gain:
                 best = i
                 keep(split, gain, f, SET_BIN, False, g, h, n)
-        if best >= 0:
-            write_set(hist, order[0], m, best, backwards, split, bitset)
-
-
-@device
-def write_set(hist, order, m, best, backwards, split, bitset):
-    """Write the set of the first categories in the order, and which side missing values go to."""
-    side, missing = False, hist.n_bins
-    for w in range(len(bitset)):
-        bitset[w] = U(0)
-    for i in range(best + 1):
-        code = order[m - 1 - i if backwards else i]
-        if code == missing:
-            side = True
-        else:
-            bitset[code >> 6] |= ONE << U(code & 63)
-    if sums_of(hist, missing)[2] == 0:
-        side = 2 * split.n > hist.n
-    unknown = missing - 1  # the code of values that binning has not seen
-    if side and sums_of(hist, unknown)[2] == 0:
-        bitset[unknown >> 6] |= ONE << U(unknown & 63)
-    split.missing_left = side
+        if best < 0:
+            continue
+        side = write_set(m, best, False, missing, missing, order[0], bitset)
+        if sums_of(hist, missing)[2] == 0:
+            side = 2 * split.n > hist.n
+        if side and sums_of(hist, unknown)[2] == 0:
+            bitset[unknown >> 6] |= ONE << U(unknown & 63)
+        split.missing_left = side
 
 
 @device

@@ -42,21 +42,6 @@ def is_left(sides, r):
 
 
 @device
-def divide(sides, rows, spare, begin, end):
-    """Put the rows that go left first; returns their number. Both sides keep their order."""
-    left, right = begin, np.int64(0)
-    for i in range(begin, end):
-        r = rows[U(i)]
-        goes = is_left(sides, r)
-        rows[U(left)], spare[U(right)] = r, r
-        left += goes
-        right += not goes
-    for i in range(right):
-        rows[U(left + i)] = spare[U(i)]
-    return left - begin
-
-
-@device
 def part_of(begin, end, part, parts):
     """Where a part of begin .. end - 1 begins and ends."""
     n = end - begin
@@ -96,36 +81,12 @@ def gather(rows, spare, begin, end, part, parts, lefts):
 
 @device
 def divide_part(data, table, rows, part, parts):
-    """Divide a part of a node's rows; if it is the only one, `rows` is in order at once."""
+    """Spread a part of a node's rows, and of its others."""
     at = table.states[0].split
     node, lefts, spare = table.nodes[at], table.lefts, table.spare
     sides = sides_of(data, node, table.sets[at])
-    if parts == 1:
-        lefts[0, 0] = divide(sides, rows, spare, node.begin, node.end)
-        lefts[1, 0] = divide(sides, rows, spare, node.other_begin, node.other_end)
-        return
     lefts[0, part] = spread(sides, rows, spare, node.begin, node.end, part, parts)
     lefts[1, part] = spread(sides, rows, spare, node.other_begin, node.other_end, part, parts)
-
-
-@device
-def move_part(table, rows, part, parts):
-    """Put a part of a node's rows in order."""
-    node, lefts, spare = table.nodes[table.states[0].split], table.lefts, table.spare
-    gather(rows, spare, node.begin, node.end, part, parts, lefts[0])
-    gather(rows, spare, node.other_begin, node.other_end, part, parts, lefts[1])
-
-
-@device
-def bounds_below(node, rules, sign):
-    """The bounds of the left and the right child of a split."""
-    low, high = node.low, node.high
-    if sign == 0:
-        return low, high, low, high
-    left = value_of(node.left_g, node.left_h, rules, low, high)
-    right = value_of(node.g - node.left_g, node.h - node.left_h, rules, low, high)
-    middle = (left + right) * 0.5
-    return (low, middle, middle, high) if sign > 0 else (middle, high, low, middle)
 
 
 @device
@@ -149,11 +110,15 @@ def make_children(rules, table):
     for p in range(state.n_parts):
         middle += table.lefts[0, p]
         other += table.lefts[1, p]
-    low, high, other_low, other_high = bounds_below(node, rules, rules.signs[node.feature])
-    depth, g, h, n = node.depth + 1, node.left_g, node.left_h, node.left_n
+    depth, low, high, sign = node.depth + 1, node.low, node.high, rules.signs[node.feature]
+    g, h, n = node.left_g, node.left_h, node.left_n
     begin_node(one, hash_at(node.key, 0), depth, g, h, n, low, high)
     g, h, n = node.g - g, node.h - h, node.n - n
-    begin_node(two, hash_at(node.key, 1), depth, g, h, n, other_low, other_high)
+    begin_node(two, hash_at(node.key, 1), depth, g, h, n, low, high)
+    if sign != 0:  # the middle of their values bounds both
+        value = value_of(one.g, one.h, rules, low, high) + value_of(g, h, rules, low, high)
+        lower, upper = (one, two) if sign > 0 else (two, one)
+        lower.high = upper.low = value * 0.5
     one.begin, one.end, one.other_begin, one.other_end = node.begin, middle, node.other_begin, other
     two.begin, two.end, two.other_begin, two.other_end = middle, node.end, other, node.other_end
     for j in range(len(rules.groups)):

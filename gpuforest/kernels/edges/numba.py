@@ -16,11 +16,6 @@ BLOCK = 64  # gaps that are skipped at once if they hold no edge
 
 
 @device
-def bits_of(x):
-    return np.float64(x).view(np.int64)
-
-
-@device
 def float_of(bits):
     return np.int64(bits).view(np.float64)
 
@@ -45,7 +40,7 @@ def capped(measure, G, n):
     units = np.float64(1 << (SUM_BITS - size))
     cap, left = np.inf, G
     while True:
-        limit, kept, most = bits_of(cap), 0, 0
+        limit, kept, most = np.float64(cap).view(np.int64), 0, 0
         for i in range(G):
             kept += bits[i] <= limit
             most = max(most, bits[i] if bits[i] <= limit else 0)

@@ -8,16 +8,8 @@ from gpuforest.common import elementary
 from gpuforest.compiler.decorators import device, kernel
 from gpuforest.compiler.types import I64, F64s, F64s2, I32s, I64s2, I64s3
 from gpuforest.kernels.boosted_tree.records import Leaves, LossOf, TreeRules
-from gpuforest.kernels.gradients.numpy import (
-    ABSOLUTE,
-    BINARY,
-    COUNTS,
-    GAMMA,
-    HUBER,
-    QUANTILE,
-    RESIDUAL_BITS,
-    SQUARED,
-)
+from gpuforest.kernels.gradients import numpy as reference
+from gpuforest.kernels.gradients.numpy import RESIDUAL_BITS
 
 BLOCK = 1024  # rows at once, whose numbers stay in the first-level cache
 LOG2_E, MOST = elementary.LOG2_E, elementary.MOST
@@ -44,25 +36,25 @@ def one_class(loss, first, n, g, h):
     number, y, raw = loss.number, loss.y, loss.raw
     for i in range(n):
         h[i] = 1.0
-    if number == SQUARED:
+    if number == reference.SQUARED:
         for i in range(n):
             g[i] = raw[0, first + i] - y[first + i]
-    elif number == ABSOLUTE:
+    elif number == reference.ABSOLUTE:
         for i in range(n):
             g[i] = -1.0 if y[first + i] > raw[0, first + i] else 1.0
-    elif number == QUANTILE:
+    elif number == reference.QUANTILE:
         for i in range(n):
             below = y[first + i] >= raw[0, first + i]
             g[i] = -loss.quantile if below else 1.0 - loss.quantile
-    elif number == HUBER:
+    elif number == reference.HUBER:
         delta = loss.delta[0]
         for i in range(n):
             g[i] = min(max(raw[0, first + i] - y[first + i], -delta), delta)
-    elif number == COUNTS:
+    elif number == reference.COUNTS:
         for i in range(n):
             h[i] = exp_of(raw[0, first + i])
             g[i] = h[i] - y[first + i]
-    elif number == GAMMA:
+    elif number == reference.GAMMA:
         for i in range(n):
             h[i] = y[first + i] * exp_of(-raw[0, first + i])
             g[i] = 1.0 - h[i]
@@ -91,25 +83,20 @@ def shares_of_rows(raw, first, n, top, total, shares):
 
 
 @device
-def some_class(y, k, first, n, total, share, g, h):
-    """The derivatives by class k of several."""
-    for i in range(n):
-        p = share[i] / total[i]
-        g[i] = p - np.float64(y[first + i] == np.float64(k))
-        h[i] = p * (1.0 - p)
-
-
-@device
 def derive(loss, k, first, n, scratch):
     """Derivatives by raw prediction k to scratch[0], scratch[1]. Class 0 also fills the rest of
     `scratch`, which later classes read."""
     g, h, weight = scratch[0], scratch[1], loss.weight
-    if loss.number <= BINARY:
+    if loss.number <= reference.BINARY:
         one_class(loss, first, n, g, h)
     else:
         if k == 0:
             shares_of_rows(loss.raw, first, n, g, scratch[2], scratch[3:])
-        some_class(loss.y, k, first, n, scratch[2], scratch[3 + k], g, h)
+        total, share = scratch[2], scratch[3 + k]
+        for i in range(n):
+            p = share[i] / total[i]
+            g[i] = p - np.float64(loss.y[first + i] == np.float64(k))
+            h[i] = p * (1.0 - p)
     if len(weight) > 0:
         for i in range(n):
             g[i] *= weight[first + i]

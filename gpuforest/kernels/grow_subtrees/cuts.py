@@ -10,29 +10,11 @@ The candidates, their order and their scores are the same in each way.
 import numpy as np
 
 from gpuforest.compiler.decorators import device, rare
-from gpuforest.core.nodes import SET_BIN
-from gpuforest.kernels.best_split.cuts import (
-    NOTHING,
-    best_pair,
-    by_rows,
-    compact_pairs,
-    draw_cut,
-    first_highest,
-    scan_channels,
-    score_parts,
-    split_of,
-    weight_of,
-)
-from gpuforest.kernels.sets.numba import best_set, compact_bins, write_set
-from gpuforest.kernels.shared.numba import (
-    U,
-    class_sides,
-    goes_left,
-    grown,
-    has_labels,
-    moment_score,
-    score_classes,
-)
+from gpuforest.kernels.best_split import cuts as of_bins
+from gpuforest.kernels.best_split.cuts import NOTHING, by_rows, first_highest, split_of
+from gpuforest.kernels.sets.numba import compact_bins, split_by_set
+from gpuforest.kernels.shared import numba as shared
+from gpuforest.kernels.shared.numba import U, goes_left, has_labels, moment_score
 from gpuforest.kernels.shared.records import NO_BIN, Bin, Split
 
 # A histogram is for nodes of more rows than a quarter of its cells, and than 24: against
@@ -127,23 +109,6 @@ def fill_batch(scratch, m, table, slot, C, width):
             fill(hists[m - 1], table[batch[m - 1]], order, begin, n, C, width)
 
 
-@device
-def fills(slot, feature):
-    """Whether a histogram is filled for a node with the slot's number of rows."""
-    return slot.n_rows > most_sorted(feature.bins, feature.width)
-
-
-@device
-def take_codes(column, slot, order, code):
-    """Copy the codes of a node's rows to `code`, and return whether they vary."""
-    first, varies = column[U(order.positions[U(slot.begin)])], False
-    for i in range(slot.n_rows):
-        c = column[U(order.positions[U(slot.begin + i)])]
-        code[U(i)] = c
-        varies |= c != first
-    return varies
-
-
 @rare
 def radix_pass(source, result, n, shift, counts):
     """Sort keys u32[n] by the byte at `shift`; equal ones keep their order."""
@@ -206,15 +171,6 @@ def compact_sorted(keys, n, stats, low, scan):
 
 
 @device
-def count_missing(keys, n, missing):
-    """How many of the sorted rows have missing values; these are the last ones."""
-    n_missing = 0
-    while n_missing < n and np.int64(keys[n - 1 - n_missing] >> SIXTEEN) == missing:
-        n_missing += 1
-    return n_missing
-
-
-@device
 def compact_sorted_channels(keys, slot, stats, criterion, side, n_missing, scan):
     """compact_channels from sorted rows, which move from the right to the left side in turn. With
     side 1 the last `n_missing` rows, with missing values, go left first."""
@@ -223,7 +179,7 @@ def compact_sorted_channels(keys, slot, stats, criterion, side, n_missing, scan)
     for c in range(C):
         left[c] = 0
         if has_labels(stats):
-            right_sum += grown(criterion, 0, sums[c])
+            right_sum += shared.grown(criterion, 0, sums[c])
     before = n_missing * side
     for step in range(-before, n - before):
         key = keys[U(step if step >= 0 else n + step)]
@@ -231,8 +187,8 @@ def compact_sorted_channels(keys, slot, stats, criterion, side, n_missing, scan)
         if has_labels(stats):
             c, w = stats[U(row), 0], np.int64(stats[U(row), 1])
             n_left += w
-            left_sum += grown(criterion, left[U(c)], w)
-            right_sum -= grown(criterion, sums[U(c)] - left[U(c)] - w, w)
+            left_sum += shared.grown(criterion, left[U(c)], w)
+            right_sum -= shared.grown(criterion, sums[U(c)] - left[U(c)] - w, w)
             left[U(c)] += w
         else:
             for c in range(C):
@@ -243,7 +199,7 @@ def compact_sorted_channels(keys, slot, stats, criterion, side, n_missing, scan)
             continue
         scan.weight[U(m)], scan.rows[U(m)], scan.code[U(m)] = n_left, step + 1 + before, code
         if has_labels(stats):
-            scan.second[U(m)], scan.third[U(m)] = class_sides(
+            scan.second[U(m)], scan.third[U(m)] = shared.class_sides(
                 criterion, left_sum, right_sum, left, sums, C
             )
         else:
@@ -255,12 +211,14 @@ def compact_sorted_channels(keys, slot, stats, criterion, side, n_missing, scan)
 @rare
 def scan_sorted(keys, slot, stats, feature, criterion, limits, scan):
     """The best split by one feature, for more than two classes or for several outputs."""
-    best, n_missing = NOTHING, count_missing(keys, slot.n_rows, feature.missing)
+    best, n_missing, last = NOTHING, 0, slot.n_rows - 1
+    while n_missing <= last and np.int64(keys[last - n_missing] >> SIXTEEN) == feature.missing:
+        n_missing += 1
     # first without the missing values, then with them
     for side in range(2 if n_missing > 0 else 1):
         m = compact_sorted_channels(keys, slot, stats, criterion, side, n_missing, scan)
         if has_labels(stats):
-            score_classes(criterion, scan, slot.weight, m - 1)
+            shared.score_classes(criterion, scan, slot.weight, m - 1)
         whole = Bin(slot.weight, np.int64(0), slot.n_rows)
         best = first_highest(scan, m - 1, whole, NO_BIN, limits, side, best)
     return split_of(best, scan, slot.weight, feature, n_missing > 0, NO_BIN)
@@ -271,12 +229,16 @@ def bins_or_keys(column, feature, slot, scratch, hist, is_filled):
     """Fill a feature's histogram from `column`, unless filled, or sort the node's rows. Returns
     whether there is a histogram, and if not, whether the rows vary."""
     order, n = scratch.order, slot.n_rows
-    if is_filled or fills(slot, feature):
+    if is_filled or n > most_sorted(feature.bins, feature.width):
         if not is_filled:
             clear(hist, feature)
             fill(hist, column, order, slot.begin, n, feature.n_channels, feature.width)
         return True, True
-    varies = take_codes(column, slot, order, scratch.code)
+    code, first, varies = scratch.code, column[U(order.positions[U(slot.begin)])], False
+    for i in range(n):
+        c = column[U(order.positions[U(slot.begin + i)])]
+        code[U(i)] = c
+        varies |= c != first
     if varies:
         sort_by_code(n, scratch)
     return False, varies
@@ -288,12 +250,12 @@ def best_cut(feature, slot, criterion, limits, scratch, hist, in_bins):
     stats, keys, scan = scratch.order.stats, scratch.keys, scratch.scan
     if feature.n_channels == 2:
         if in_bins:
-            m = compact_pairs(hist, feature, scan)
+            m = of_bins.compact_pairs(hist, feature, scan)
         else:
             m = compact_sorted(keys, slot.n_rows, stats, slot.begin, scan)
-        return m > 1, best_pair(m, feature, criterion, limits, scan)
+        return m > 1, of_bins.best_pair(m, feature, criterion, limits, scan)
     if in_bins:
-        return scan_channels(hist, feature, slot, criterion, limits, scan)
+        return of_bins.scan_channels(hist, feature, slot, criterion, limits, scan)
     return True, scan_sorted(keys, slot, stats, feature, criterion, limits, scan)
 
 
@@ -306,22 +268,6 @@ def compact_set(feature, slot, scratch, hist, in_bins, categories):
 
 
 @device
-def best_of_sets(feature, slot, rules, scratch, hist, in_bins, best, sets):
-    """As best_cut, by categories; the set goes to `sets.best` if its score is above `best`."""
-    m = compact_set(feature, slot, scratch, hist, in_bins, sets.work)
-    if m < 2:
-        return False, no_cut(feature)
-    cut = best_set(
-        m, feature, slot, rules.criterion.number, by_rows(rules), rules.random,
-        scratch.scan, sets.work,
-    )  # fmt: skip
-    side = False
-    if cut.score > best:
-        side = write_set(m, cut, feature, sets.work, sets.best)
-    return True, Split(cut.score, feature.number, np.int64(SET_BIN), side, cut.left)
-
-
-@device
 def no_cut(feature):
     """The Split of a feature that does not vary."""
     return Split(-np.inf, feature.number, np.int64(0), False, NO_BIN)
@@ -329,8 +275,8 @@ def no_cut(feature):
 
 @device
 def cut_or_set(column, feature, slot, rules, scratch, hist, is_filled, best, sets, is_set):
-    """Whether a column varies in a node, and its best or random split, by a set if `is_set`. The
-    histogram is scratch, unless it is filled."""
+    """Whether a column varies in a node, and its best or random split, by a set if `is_set`, which
+    goes to `sets.best` if its score is above `best`. The histogram is scratch, unless filled."""
     criterion, limits = rules.criterion.number, by_rows(rules)
     if sets is not None:  # noqa: SIM102  # the compiler drops what needs it by this line alone
         if rules.random and not is_set:
@@ -340,7 +286,11 @@ def cut_or_set(column, feature, slot, rules, scratch, hist, is_filled, best, set
         return False, no_cut(feature)
     if sets is not None:  # noqa: SIM102
         if is_set:
-            return best_of_sets(feature, slot, rules, scratch, hist, in_bins, best, sets)
+            work, scan = sets.work, scratch.scan
+            m = compact_set(feature, slot, scratch, hist, in_bins, work)
+            if m < 2:
+                return False, no_cut(feature)
+            return True, split_by_set(m, feature, slot, rules, limits, scan, work, best, sets.best)
     return best_cut(feature, slot, criterion, limits, scratch, hist, in_bins)
 
 
@@ -436,12 +386,12 @@ def random_cut(column, feature, slot, criterion, limits, scratch):
     lowest, highest, some_missing = ends_of(code, slot.n_rows, missing)
     if lowest == missing or (lowest == highest and not some_missing):
         return False, no_cut(feature)
-    cut, side = draw_cut(slot.key, f, lowest, highest, feature.bins)
+    cut, side = of_bins.draw_cut(slot.key, f, lowest, highest, feature.bins)
     side &= some_missing
     drawn = Split(-np.inf, f, cut, side, NO_BIN)
     rows_left = sum_left(code, order.stats, slot, drawn, missing, limits.min_rows > 1, left)
-    n_left = weight_of(left, feature.is_classes)
+    n_left = of_bins.weight_of(left, feature.is_classes)
     sums_left = Bin(n_left, left[len(left) - 1], rows_left)
-    score = score_parts(left, n_left, rows_left, slot, criterion, limits)
+    score = of_bins.score_parts(left, n_left, rows_left, slot, criterion, limits)
     heavier = n_left > slot.weight - n_left
     return True, Split(score, f, cut, side if some_missing else heavier, sums_left)

@@ -20,39 +20,10 @@ from gpuforest.compiler.types import I64s
 from gpuforest.core.frontier import Data, Frontier
 from gpuforest.core.rules import Rules
 from gpuforest.kernels.best_split.cuts import by_rows, feature_of, weight_of
-from gpuforest.kernels.grow_subtrees.cuts import (
-    clear,
-    cut_or_set,
-    fill_batch,
-    most_sorted,
-    random_cut,
-)
-from gpuforest.kernels.grow_subtrees.rows import (
-    allow,
-    block_of,
-    forget,
-    is_pure,
-    load_rows,
-    node_totals,
-    put_leaf,
-    put_leaves,
-    put_split,
-    set_pair,
-    split_rows,
-    words_of,
-)
-from gpuforest.kernels.grow_subtrees.scratch import Grown, OpenNode, Scratch
+from gpuforest.kernels.grow_subtrees import cuts, rows
+from gpuforest.kernels.grow_subtrees.scratch import Grown, Growth, OpenNode, Scratch, Ways
 from gpuforest.kernels.sets.numba import Sets
-from gpuforest.kernels.shared.numba import (
-    domain,
-    has_labels,
-    hash_at,
-    highest_score,
-    node_score,
-    order_of,
-    perfect_score,
-    permute,
-)
+from gpuforest.kernels.shared import numba as shared
 from gpuforest.kernels.shared.records import NO_SPLIT, Slot
 
 
@@ -73,11 +44,12 @@ def pop(stack, at):
 
 
 @device
-def next_features(batch, wanted, draw, position, k, order_domain, constant):
+def next_features(growth, wanted, draw, position):
     """Put `wanted` drawn features that may vary into `batch`; their number, the next position."""
-    F, (mask, shift), m = len(constant), order_domain, 0
+    batch, constant, k = growth.scratch.batch, growth.scratch.constant, growth.rules.n_tried
+    F, (mask, shift), m = len(constant), growth.order_domain, 0
     while m < wanted and position < F:
-        f = position if k >= F else permute(draw, position, F, mask, shift)
+        f = position if k >= F else shared.permute(draw, position, F, mask, shift)
         position += 1
         if not constant[f]:
             batch[m] = f
@@ -86,17 +58,18 @@ def next_features(batch, wanted, draw, position, k, order_domain, constant):
 
 
 @device
-def push_children(stack, n_stack, node, n_left, left, n_nodes, n_trail):
+def push_children(growth, n_stack, node, n_left, left, n_trail, grown):
     """Push both sides of a split, the last two nodes; the left one, of n_left rows, is on top."""
-    middle, depth = node.low + n_left, node.depth + 1
+    middle, depth, n_nodes = node.low + n_left, node.depth + 1, grown.n_nodes
+    stack = growth.scratch.open_nodes
     right = OpenNode(
         middle, node.high, depth, n_nodes - 1, n_trail, node.weight - left.weight,
-        node.second - left.second, hash_at(node.key, 1),
+        node.second - left.second, shared.hash_at(node.key, 1),
     )  # fmt: skip
     n_stack = push(stack, n_stack, right)
     first = OpenNode(
         node.low, middle, depth, n_nodes - 2, n_trail, left.weight, left.second,
-        hash_at(node.key, 0),
+        shared.hash_at(node.key, 0),
     )  # fmt: skip
     return push(stack, n_stack, first)
 
@@ -106,10 +79,10 @@ def slot_of(node, stats, sums):
     """The record of a node that the split search takes; its channel sums are put into `sums`."""
     weight = node.weight
     if len(sums) == 2:
-        set_pair(stats, sums, weight, node.second)
+        rows.set_pair(stats, sums, weight, node.second)
     else:
-        node_totals(stats, node.low, node.high, sums)
-        weight = weight_of(sums, has_labels(stats))
+        rows.node_totals(stats, node.low, node.high, sums)
+        weight = weight_of(sums, shared.has_labels(stats))
     n_rows = node.high - node.low
     return Slot(node.number, node.low, n_rows, weight, node.key, sums, -np.inf, np.inf)
 
@@ -119,47 +92,47 @@ def is_leaf(split, slot, rules):
     """Whether a node is a leaf: it has no split, or none that gains enough."""
     if split.feature < 0:
         return True
-    whole = node_score(rules.criterion.number, slot.sums, slot.weight, len(slot.sums))
+    whole = shared.node_score(rules.criterion.number, slot.sums, slot.weight, len(slot.sums))
     return split.score - whole < rules.min_gain
 
 
 @device
-def enough_of(slot, rules, scratch, perfect):
-    """A score that no split of a node can exceed, which ends its search; `perfect` is one."""
-    if len(slot.sums) != 2 or rules.random:
-        return perfect
+def enough_of(slot, rules, scratch):
+    """A score that no split of a node can exceed, which ends its search."""
     criterion, stats = rules.criterion.number, scratch.order.stats
-    return highest_score(criterion, stats, slot, rules.n_tried, scratch.scan)
+    if len(slot.sums) != 2 or rules.random:
+        return shared.perfect_score(criterion, slot)
+    return shared.highest_score(criterion, stats, slot, rules.n_tried, scratch.scan)
 
 
 @device
-def search(data, table, slot, rules, scratch, perfect, order_domain, n_trail, sets, kind_scratch):
-    """A node's best split by the first k features that vary, the trail's length, and zeros.
+def search(growth, table, slot, n_trail, sets):
+    """A node's best split by the first k features that vary, and the trail's length.
 
     table : codes of the block with its rows. A score that no split can exceed ends the search."""
-    k, best = rules.n_tried, NO_SPLIT
+    data, rules, scratch, C = growth.data, growth.rules, growth.scratch, len(slot.sums)
     hists, batch, constant = scratch.hists, scratch.batch, scratch.constant
-    C, width = len(slot.sums), np.int64(len(slot.sums) + rules.count_rows)
-    in_batches = slot.n_rows > most_sorted(data.n_codes - 1, width)
+    k, best, width = rules.n_tried, NO_SPLIT, np.int64(C + rules.count_rows)
+    in_batches = slot.n_rows > cuts.most_sorted(data.n_codes - 1, width)
     if sets is not None:  # without sets, cuts are not random here
         in_batches = in_batches and not rules.random
-    draw, tried, position, at, m = order_of(slot.key), 0, 0, 0, 0
-    enough = enough_of(slot, rules, scratch, perfect)
+    draw, tried, position, at, m = shared.order_of(slot.key), 0, 0, 0, 0
+    enough = enough_of(slot, rules, scratch)
     while tried < k and (best.score < enough or best.score == -np.inf):
         if at == m:
             wanted = min(k - tried, len(hists)) if in_batches else 1
-            m, position = next_features(batch, wanted, draw, position, k, order_domain, constant)
+            m, position = next_features(growth, wanted, draw, position)
             if m == 0:
                 break
             at = 0
             if in_batches:
                 for j in range(m):
-                    clear(hists[j], feature_of(batch[j], data, rules, C))
-                fill_batch(scratch, m, table, slot, C, width)
+                    cuts.clear(hists[j], feature_of(batch[j], data, rules, C))
+                cuts.fill_batch(scratch, m, table, slot, C, width)
         f, is_set = np.int64(batch[at]), False
         if sets is not None:
             is_set = sets.kinds[f] == CATEGORICAL
-        varies, split = cut_or_set(
+        varies, split = cuts.cut_or_set(
             table[f], feature_of(f, data, rules, C), slot, rules, scratch, hists[at], in_batches,
             best.score, sets, is_set,
         )  # fmt: skip
@@ -170,118 +143,119 @@ def search(data, table, slot, rules, scratch, perfect, order_domain, n_trail, se
             n_trail += 1
         elif split.score > best.score:
             best = split
-    return best, n_trail, 0, 0
+    return best, n_trail
 
 
 @device
-def search_random(
-    data, table, slot, rules, scratch, perfect, order_domain, n_trail, sets, kind_scratch
-):
+def search_random(growth, table, slot, n_trail, sets):
     """As `search`, by random cuts of numeric features."""
-    k, best, constant, C = rules.n_tried, NO_SPLIT, scratch.constant, len(slot.sums)
-    draw, tried, position, batch = order_of(slot.key), 0, 0, scratch.batch
+    rules, scratch, best = growth.rules, growth.scratch, NO_SPLIT
+    draw, tried, position = shared.order_of(slot.key), 0, 0
     criterion, limits = rules.criterion.number, by_rows(rules)
-    while tried < k and (best.score < perfect or best.score == -np.inf):
-        m, position = next_features(batch, 1, draw, position, k, order_domain, constant)
+    perfect = shared.perfect_score(criterion, slot)
+    while tried < rules.n_tried and (best.score < perfect or best.score == -np.inf):
+        m, position = next_features(growth, 1, draw, position)
         if m == 0:
             break
-        f = np.int64(batch[0])
-        feature = feature_of(f, data, rules, C)
-        varies, split = random_cut(table[f], feature, slot, criterion, limits, scratch)
+        f = np.int64(scratch.batch[0])
+        feature = feature_of(f, growth.data, rules, len(slot.sums))
+        varies, split = cuts.random_cut(table[f], feature, slot, criterion, limits, scratch)
         tried += varies
         if not varies:
-            constant[f], scratch.trail[n_trail] = True, f
+            scratch.constant[f], scratch.trail[n_trail] = True, f
             n_trail += 1
         elif split.score > best.score:
             best = split
-    return best, n_trail, 0, 0
+    return best, n_trail
 
 
 @device
-def write_split(
-    scratch, data, table, number, first, split, n_summed, column, sets, kind_scratch, grown
-):
-    """Write a split; returns its column of codes, its missing code, and the numbers written."""
-    grown = put_split(scratch, data, number, first, split, sets, grown)
-    return table[split.feature], np.int64(data.n_codes - 1), grown
+def write_split(growth, table, node, slot, split, n_stack, n_trail, sets, grown):
+    """Write a node's split and make its children; returns as `divide`."""
+    data, first = growth.data, growth.first
+    grown = rows.put_split(growth.scratch, data, node.number, first, split, sets, grown)
+    column, missing = table[split.feature], np.int64(data.n_codes - 1)
+    return divide(growth, column, missing, node, slot, split, n_stack, n_trail, sets, grown)
 
 
 @device
-def grow_block(data, blocks, root, rules, scratch, sets, search, write_split, kind_scratch, grown):
-    """Grow the subtree of the ordered rows from the OpenNode `root`, whose number is the first
-    node's; returns the numbers written. `search` and `write_split` are the kind's and take
-    `kind_scratch`, `write_split` also two numbers that `search` found."""
-    order, sums = scratch.order, scratch.sums
-    criterion, stack, words = rules.criterion.number, scratch.open_nodes, words_of(sets)
-    order_domain, n_trail, n_stack = domain(len(scratch.constant)), 0, 1
+def divide(growth, column, missing, node, slot, split, n_stack, n_trail, sets, grown):
+    """Make the last two nodes, a split's sides, leaves or open; the stack's size, and `grown`.
+
+    column : codes of the split's feature, `missing` of missing values"""
+    scratch, words = growth.scratch, rows.words_of(sets)
+    perfect = shared.perfect_score(growth.rules.criterion.number, slot)
+    if split.score >= perfect or node.depth + 1 >= growth.rules.max_depth:
+        return n_stack, rows.put_leaves(scratch, column, slot, split, missing, words, grown)
+    n_left = rows.split_rows(column, scratch.order, scratch.spare, slot, split, missing, words)
+    return push_children(growth, n_stack, node, n_left, split.left, n_trail, grown), grown
+
+
+@device
+def no_link(growth, node, n_stack, n_trail, sets, grown):
+    """Whether a node already had its split, which is written: only links of chains of splits do."""
+    return False, n_stack, grown
+
+
+@device
+def grow_block(growth, blocks, root, sets, ways, grown):
+    """Grow the subtree of the ordered rows from the OpenNode `root`; returns the numbers written.
+
+    ways : functions of the kind of split, see `Ways`"""
+    rules, scratch, order = growth.rules, growth.scratch, growth.scratch.order
+    sums, stack, n_trail, n_stack = scratch.sums, scratch.open_nodes, 0, 1
     push(stack, 0, root)
     grown = Grown(grown.n_nodes + 1, grown.n_leaves, grown.n_words)
     while n_stack > 0:
         # 1. the next node, and what is still known to be constant above it
         n_stack -= 1
         node = pop(stack, n_stack)
-        n_trail = forget(scratch, n_trail, node.n_trail)
-        slot = slot_of(node, order.stats, sums)
+        n_trail = rows.forget(scratch, n_trail, node.n_trail)
+        was_link, n_stack, grown = ways.resume(growth, node, n_stack, n_trail, sets, grown)
+        if was_link:
+            continue
         # 2. its best split, of the first k features that vary
-        split, level, perfect, n_summed, column = NO_SPLIT, 0, perfect_score(criterion, slot), 0, 0
+        slot, split, level = slot_of(node, order.stats, sums), NO_SPLIT, 0
         may_split = slot.n_rows >= rules.fewest_rows and node.depth < rules.max_depth
-        if may_split and not is_pure(order.stats, slot):
-            level = block_of(blocks, slot, scratch)
-            split, n_trail, n_summed, column = search(
-                data, blocks[level], slot, rules, scratch, perfect, order_domain, n_trail,
-                sets, kind_scratch,
-            )  # fmt: skip
+        if may_split and not rows.is_pure(order.stats, slot):
+            level = rows.block_of(blocks, slot, scratch)
+            split, n_trail = ways.search(growth, blocks[level], slot, n_trail, sets)
         # 3. a leaf
         if is_leaf(split, slot, rules):
-            grown = put_leaf(scratch, node.number, sums, grown)
+            grown = rows.put_leaf(scratch, node.number, sums, grown)
             continue
-        codes, last, grown = write_split(
-            scratch, data, blocks[level], node.number, root.number, split, n_summed, column,
-            sets, kind_scratch, grown,
-        )  # fmt: skip
-        # 4. or a split, into two leaves
-        if split.score >= perfect or node.depth + 1 >= rules.max_depth:
-            grown = put_leaves(scratch, codes, slot, split, last, words, grown)
-            continue
-        # 5. or into two nodes
-        n_left = split_rows(codes, order, scratch.spare, slot, split, last, words)
-        n_stack = push_children(
-            stack, n_stack, node, n_left, split.left, grown.n_nodes, n_trail
-        )  # fmt: skip
-    forget(scratch, n_trail, 0)
+        # 4. or a split, into two leaves or two nodes
+        n_stack, grown = ways.write(
+            growth, blocks[level], node, slot, split, n_stack, n_trail, sets, grown
+        )
+    rows.forget(scratch, n_trail, 0)
     return grown
 
 
 @device
-def root_of(data, slots, d, order, sums, number):
-    """The root of a slot's subtree; the slot's rows are copied to the order."""
-    n = load_rows(data, slots, d, order)
-    node_totals(order.stats, 0, n, sums)
-    weight = weight_of(sums, has_labels(order.stats))
-    zero = np.int64(0)
-    return OpenNode(
-        zero, n, np.int64(slots.depth[d]), number, zero, weight, sums[len(sums) - 1], slots.key[d]
-    )
-
-
-@device
-def grow_slots(
-    data, slots, rules, scratch, offsets, written, sets, search, write_split, kind_scratch
-):
+def grow_slots(data, slots, rules, scratch, offsets, written, sets, ways, of_kind):
     """The loop of `grow_subtrees`; see `grow_block`."""
     scratch.pure[:] = -1
-    zero, used = np.int64(0), scratch.used
+    zero, order, sums, used = np.int64(0), scratch.order, scratch.sums, scratch.used
     blocks, grown = (data.codes, scratch.some, scratch.few), Grown(zero, zero, zero)
+    order_domain = shared.domain(len(scratch.constant))
     for d in range(len(slots.begin)):
-        root = root_of(data, slots, d, scratch.order, scratch.sums, grown.n_nodes)
-        allow(scratch, slots, d)
-        used[0], used[1], used[2] = root.high, 0, 0
-        grown = grow_block(
-            data, blocks, root, rules, scratch, sets, search, write_split, kind_scratch, grown
-        )
+        n = ways.load(data, slots, d, order, of_kind)
+        rows.node_totals(order.stats, 0, n, sums)
+        weight, second = weight_of(sums, shared.has_labels(order.stats)), sums[len(sums) - 1]
+        depth, first = np.int64(slots.depth[d]), grown.n_nodes
+        root = OpenNode(zero, n, depth, first, zero, weight, second, slots.key[d])
+        rows.allow(scratch, slots, d)
+        used[0], used[1], used[2] = n, 0, 0
+        growth = Growth(data, rules, scratch, order_domain, first, of_kind)
+        grown = grow_block(growth, blocks, root, sets, ways, grown)
         offsets[d + 1] = grown.n_nodes
     scratch.refused[:] = scratch.constant[:] = False
     written[0], written[1] = grown.n_leaves, grown.n_words
+
+
+CUTS = Ways(rows.load_rows, search, write_split, no_link)
+RANDOM = Ways(rows.load_rows, search_random, write_split, no_link)
 
 
 # code for classes that does not check took up to 7 % longer (100 classes)
@@ -294,7 +268,7 @@ def grow_subtrees(
     scratch. First nodes go to offsets i64[D + 1], numbers of rows of the leaf table and of words of
     sets to written i64[2]. Sets and random cuts are compiled if `sets` is not None; see
     `grow_random`."""
-    grow_slots(data, slots, rules, scratch, offsets, written, sets, search, write_split, None)
+    grow_slots(data, slots, rules, scratch, offsets, written, sets, CUTS, None)
 
 
 @kernel(checked={"target": "int32"}, sets=False)
@@ -304,6 +278,4 @@ def grow_random(
 ):  # fmt: skip
     """As grow_subtrees, by random cuts of numeric features. By grow_subtrees with sets, regression
     took 1.08 to 1.29 times as long (classes: as long), and a first fit compiled for 17 s, not 5."""
-    grow_slots(
-        data, slots, rules, scratch, offsets, written, sets, search_random, write_split, None
-    )
+    grow_slots(data, slots, rules, scratch, offsets, written, sets, RANDOM, None)

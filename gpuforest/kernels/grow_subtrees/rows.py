@@ -14,7 +14,7 @@ CHILD, MISSING, FEATURE = U(CHILD_SHIFT), U(MISSING_SHIFT), U(FEATURE_SHIFT)
 
 
 @device
-def load_rows(data, slots, d, order):
+def load_rows(data, slots, d, order, of_kind):
     """Copy a slot's rows, and what each adds to a sum, to the order, and return their number."""
     y, stats, begin = data.y, order.stats, slots.begin[d]
     n = slots.end[d] - begin
@@ -31,27 +31,21 @@ def load_rows(data, slots, d, order):
 
 
 @device
-def copy_block(block, positions, slot, constant, small):
-    """Copy a node's codes from one block to another, without constant features."""
-    low = slot.begin
-    for f in range(len(constant)):
-        if not constant[f]:
-            for i in range(slot.n_rows):
-                small[U(f), U(i)] = block[U(f), U(positions[U(low + i)])]
-    for i in range(slot.n_rows):
-        positions[U(low + i)] = i
-
-
-@device
 def block_of(blocks, slot, scratch):
-    """The block of a node's rows, copied if that pays; blocks : codes [F, n] of all three"""
-    low, n, used = slot.begin, slot.n_rows, scratch.used
+    """The block of a node's rows, copied without constant features if that pays.
+
+    blocks : codes [F, n] of all three"""
+    low, n, used, positions = slot.begin, slot.n_rows, scratch.used, scratch.order.positions
     level = 2 if low < used[2] else 1 if low < used[1] else 0
     for smaller in range(2, level, -1):
         if FEWEST_COPIED <= n <= blocks[smaller].shape[1]:
-            copy_block(
-                blocks[level], scratch.order.positions, slot, scratch.constant, blocks[smaller]
-            )
+            block, small = blocks[level], blocks[smaller]
+            for f in range(len(scratch.constant)):
+                if not scratch.constant[f]:
+                    for i in range(n):
+                        small[U(f), U(i)] = block[U(f), U(positions[U(low + i)])]
+            for i in range(n):
+                positions[U(low + i)] = i
             used[smaller], level = low + n, smaller
             break
     return level
@@ -156,23 +150,16 @@ def put_leaf(scratch, number, sums, grown):
 
 
 @device
-def put_set(sets, number, bins, n_words):
-    """Write the set of a split by a feature of `bins` bins; returns the words in use."""
-    size = (np.int64(bins) + 63) >> 6
-    sets.at[number] = n_words
-    for w in range(size):
-        sets.words[n_words + w] = sets.best[w]
-    return n_words + size
-
-
-@device
 def put_split(scratch, data, number, first, split, sets, grown):
     """Write a split whose children are the next two nodes of the block; the numbers written."""
     word = (U(split.feature) << FEATURE) | (U(split.missing_left) << MISSING) | U(split.bin)
     scratch.nodes[number] = word | (U(grown.n_nodes - first) << CHILD)
     n_words = grown.n_words
     if sets is not None and split.bin == SET_BIN:
-        n_words = put_set(sets, number, data.n_bins[split.feature], n_words)
+        sets.at[number] = n_words
+        for w in range((np.int64(data.n_bins[split.feature]) + 63) >> 6):
+            sets.words[n_words] = sets.best[w]
+            n_words += 1
     return Grown(grown.n_nodes + 2, grown.n_leaves, n_words)
 
 

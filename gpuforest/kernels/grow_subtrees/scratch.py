@@ -5,21 +5,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from gpuforest.compiler.types import (
-    I64,
-    U64,
-    Bools,
-    Codes,
-    Codes2,
-    I32s,
-    I64s,
-    I64s2,
-    Targets2,
-    Type,
-    U32s,
-    U64s,
-    dtype_of,
-)
+from gpuforest.compiler import types
 from gpuforest.core.frontier import Data
 from gpuforest.kernels.best_split.cuts import Scan, scan_arrays
 from gpuforest.kernels.grow_subtrees.cuts import MOST_SORTED, RANK_ROWS
@@ -37,50 +23,70 @@ PURE_WEIGHTS = 16  # weights of pure leaves that share their sums
 class Order(NamedTuple):
     """The rows of a block, node by node."""
 
-    positions: U32s  # where each row lies in the block of codes
-    stats: Targets2  # what each adds to a sum: class and weight, or weight and moments
+    positions: types.U32s  # where each row lies in the block of codes
+    stats: types.Targets2  # what each adds to a sum: class and weight, or weight and moments
 
 
 class OpenNode(NamedTuple):
     """A node on the stack."""
 
-    low: I64  # its rows in the order are low .. high - 1
-    high: I64
-    depth: I64
-    number: I64  # in the block's nodes
-    n_trail: I64  # the length of the trail of features that are constant above it
-    weight: I64  # the channel sums, where there are two channels
-    second: I64
-    key: U64  # random key
+    low: types.I64  # its rows in the order are low .. high - 1
+    high: types.I64
+    depth: types.I64
+    number: types.I64  # in the block's nodes
+    n_trail: types.I64  # the length of the trail of features that are constant above it
+    weight: types.I64  # the channel sums, where there are two channels
+    second: types.I64
+    key: types.U64  # random key
 
 
 class Scratch(NamedTuple):
     """The scratch for slots of at most `most` rows each and `total` rows together."""
 
-    some: Codes2  # [F, n], the block for nodes of middle size, see `new_blocks`
-    few: Codes2  # [F, n], and the one for small nodes
+    some: types.Codes2  # [F, n], the block for nodes of middle size, see `new_blocks`
+    few: types.Codes2  # [F, n], and the one for small nodes
     order: Order
     spare: Order
-    code: Codes  # the codes of a node's rows in one feature
-    keys: U32s  # for sorting them
-    spare_keys: U32s
-    counts: I64s  # i64[256], for sorting too
-    hists: I64s2  # i64[n, B * width], histograms filled together
-    batch: I32s  # i32[n], their features
+    code: types.Codes  # the codes of a node's rows in one feature
+    keys: types.U32s  # for sorting them
+    spare_keys: types.U32s
+    counts: types.I64s  # i64[256], for sorting too
+    hists: types.I64s2  # i64[n, B * width], histograms filled together
+    batch: types.I32s  # i32[n], their features
     scan: Scan
-    open_nodes: Annotated[Any, Type(OpenNode, 1)]
-    refused: Bools  # bool[F], features that the slot's tree did not draw
-    constant: Bools  # bool[F], these, and features that do not vary on the path from the root
-    trail: I32s  # these, in the order in which they were found
-    sums: I64s  # i64[C], channel sums of a node
-    left_sums: I64s  # i64[C], and of its left side
-    pure: I64s2  # i64[C, PURE_WEIGHTS], rows of `leaf_sums` of pure leaves, by class and weight
-    used: I64s  # i64[3], the row of the order up to which each block is in use
-    nodes: U64s  # u64[2 * total]; a tree of n leaves has 2 n - 1 nodes
-    leaf_sums: I64s2  # i64[total, C]
+    open_nodes: Annotated[Any, types.Type(OpenNode, 1)]
+    refused: types.Bools  # bool[F], features that the slot's tree did not draw
+    constant: types.Bools  # bool[F], these, and features that do not vary on the path from the root
+    trail: types.I32s  # these, in the order in which they were found
+    sums: types.I64s  # i64[C], channel sums of a node
+    left_sums: types.I64s  # i64[C], and of its left side
+    pure: types.I64s2  # i64[C, PURE_WEIGHTS], rows of `leaf_sums` of leaves by class and weight
+    used: types.I64s  # i64[3], the row of the order up to which each block is in use
+    nodes: types.U64s  # u64[2 * total]; a tree of n leaves has 2 n - 1 nodes
+    leaf_sums: types.I64s2  # i64[total, C]
 
     def holds(self, most: int, total: int) -> bool:
         return len(self.order.positions) >= most and len(self.leaf_sums) >= total
+
+
+class Ways(NamedTuple):
+    """What a kind of split does in its own way: functions, see `CUTS` in numba.py."""
+
+    load: Any  # copies a slot's rows to the order
+    search: Any  # finds a node's best split
+    write: Any  # writes it, and makes the node's children
+    resume: Any  # writes the split of a node that has one already
+
+
+class Growth(NamedTuple):
+    """What these functions take."""
+
+    data: Any
+    rules: Any
+    scratch: Any
+    order_domain: Any  # see `domain`
+    first: Any  # the number of the subtree's first node
+    of_kind: Any  # scratch of the kind of split alone
 
 
 class Grown(NamedTuple):
@@ -114,7 +120,7 @@ def new_scratch(
         hists=np.zeros((n_hists, B * width), np.int64),
         batch=np.empty(n_hists, np.int32),
         scan=scan_arrays(max(sorted_rows, B), C),
-        open_nodes=np.empty(most + 1, dtype_of(OpenNode)),
+        open_nodes=np.empty(most + 1, types.dtype_of(OpenNode)),
         refused=np.zeros(len(columns), np.bool_),
         constant=np.zeros(len(columns), np.bool_),
         trail=np.empty(len(columns), np.int32),

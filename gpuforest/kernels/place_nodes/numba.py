@@ -53,16 +53,6 @@ def link_slots(
 
 
 @device
-def placed(node, child, leaf, number):
-    """A subtree's node with `child` added to its child's number, or `leaf` to its row's.
-
-    number : as in `numbered`"""
-    if node < LEAVES:
-        return node + (U(child) << TO_CHILD)
-    return numbered(node + U(leaf), number)
-
-
-@device
 def numbered(node, number):
     """A leaf with its row of the joined table: number i64[...], or i64[0] if rows stay."""
     return LEAVES + U(number[node & ROW]) if len(number) else node
@@ -108,10 +98,13 @@ def place_nodes(
                 d = -1 - link[s]
                 first, last = offsets[d], offsets[d + 1]
                 below = free - first - 1  # the place of node i > first is i + below
-                child = free - 1 - root
+                child = U(free - 1 - root) << TO_CHILD
                 for i in range(first, first if counts else last):
                     to = at if i == first else i + below
-                    nodes[to] = placed(inner[i], child, first_leaf[d], number)
+                    if inner[i] < LEAVES:
+                        nodes[to] = inner[i] + child
+                    else:
+                        nodes[to] = numbered(inner[i] + U(first_leaf[d]), number)
                     if has_sets:
                         node_set_at[to] = inner_set_at[i]
                 free += last - first - 1

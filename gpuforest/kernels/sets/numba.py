@@ -6,27 +6,11 @@ import numpy as np
 
 from gpuforest.compiler.decorators import device, rare
 from gpuforest.compiler.types import I64s, U8s, U64s, new_arrays
-from gpuforest.kernels.best_split.cuts import (
-    best_pair,
-    left_of,
-    may_part,
-    random_of_bins,
-    scan_channels,
-    weight_of,
-)
+from gpuforest.core.nodes import SET_BIN
+from gpuforest.kernels.best_split import cuts
 from gpuforest.kernels.sets.order import ITERATIONS, MOST_TRIED
-from gpuforest.kernels.shared.numba import (
-    CUT,
-    SHORT,
-    U,
-    free_side,
-    hash_at,
-    insertion_sort,
-    merge_sort,
-    needs_some,
-    node_score,
-    pair_side,
-)
+from gpuforest.kernels.shared import numba as shared
+from gpuforest.kernels.shared.numba import U, free_side, hash_at, needs_some, node_score, pair_side
 from gpuforest.kernels.shared.records import NO_BIN, Bin, Feature, Split
 
 Array = Any
@@ -78,27 +62,22 @@ def new_sets(
     )
 
 
-@device
-def held_channels(feature, slot, held):
-    """Fill `held` with the classes that the slot holds, or all moments, and return their number."""
-    K = 0
+@rare
+def along(m, feature, slot, work):
+    """Fill keys: positions on the shares' first principal direction; absent classes skipped."""
+    off, scatter, way, turned = work.off, work.scatter, work.directions[0], work.directions[1]
+    held, K = work.sides[0], 0  # the classes that the slot holds, or all moments
     for c in range(0 if feature.is_classes else 1, feature.n_channels):
         held[K] = c
         K += slot.sums[c] != 0 or not feature.is_classes
-    return K
-
-
-@device
-def scatter_of(m, feature, slot, K, work):
-    """Fill the scatter matrix's upper half of K shares; the category with most of the scatter."""
-    some, off, scatter, held = work.some, work.off, work.scatter, work.sides[0]
-    total, most, at, width = np.float64(slot.weight), -1.0, 0, feature.width
+    # 1. how the shares scatter: the matrix's upper half, and the category with most of it
+    some, total, most, at, width = work.some, np.float64(slot.weight), -1.0, 0, feature.width
     for c in range(K):
         for d in range(c, K):
             scatter[c, d] = 0.0
     for i in range(m):
         sums = some[i * width : i * width + feature.n_channels]
-        w, matters = np.float64(weight_of(sums, feature.is_classes)), 0.0
+        w, matters = np.float64(cuts.weight_of(sums, feature.is_classes)), 0.0
         for c in range(K):
             mean = np.float64(slot.sums[held[c]]) / total
             off[i, c] = np.float64(some[i * width + held[c]]) / w - mean
@@ -109,27 +88,16 @@ def scatter_of(m, feature, slot, K, work):
                 scatter[c, d] += pull * off[i, d]
         if matters * w > most:
             most, at = matters * w, i
-    return at
-
-
-@rare
-def along(m, feature, slot, work):
-    """Fill keys: positions on the shares' first principal direction; absent classes skipped."""
-    off, scatter, way, turned = work.off, work.scatter, work.directions[0], work.directions[1]
-    K = held_channels(feature, slot, work.sides[0])
-    # 1. how the shares scatter
-    at = scatter_of(m, feature, slot, K, work)
     # 2. its direction
     for c in range(K):
         way[c] = off[at, c]
     for _ in range(ITERATIONS):
         largest = 0.0
         for c in range(K):
-            total = 0.0
+            turned[c] = 0.0
             for d in range(K):
-                total += (scatter[c, d] if c <= d else scatter[d, c]) * way[d]
-            turned[c] = total
-            largest = max(largest, abs(total))
+                turned[c] += (scatter[c, d] if c <= d else scatter[d, c]) * way[d]
+            largest = max(largest, abs(turned[c]))
         if largest > 0.0:
             for c in range(K):
                 way[c] = turned[c] / largest
@@ -160,7 +128,7 @@ def bucket_sort(keys, codes, spare_keys, spare_codes, counts, m):
         b = min(np.int64((spare_keys[i] - low) * scale), m - 1)
         keys[counts[b]], codes[counts[b]] = spare_keys[i], spare_codes[i]
         counts[b] += 1
-    insertion_sort(keys, codes, 0, m)
+    shared.insertion_sort(keys, codes, 0, m)
 
 
 @device
@@ -169,12 +137,12 @@ def sort_codes(m, work):
     codes, keys = work.codes, work.keys
     for i in range(m):
         codes[i] |= np.int64(i) << POSITION
-    if m <= SHORT:
-        insertion_sort(keys, codes, 0, m)
+    if m <= shared.SHORT:
+        shared.insertion_sort(keys, codes, 0, m)
     elif m <= MANY:
         bucket_sort(keys, codes, work.spare_keys, work.spare_codes, work.ordered, m)
     else:
-        merge_sort(keys, codes, work.spare_keys, work.spare_codes, m)
+        shared.merge_sort(keys, codes, work.spare_keys, work.spare_codes, m)
 
 
 @device
@@ -183,7 +151,7 @@ def compact_bins(hist, feature, work):
     codes, some, m, width, C = work.codes, work.some, 0, feature.width, feature.n_channels
     for i in range(feature.bins + 1):
         b = i if i < feature.bins else feature.missing
-        if weight_of(hist[b * width : b * width + C], feature.is_classes) > 0:
+        if cuts.weight_of(hist[b * width : b * width + C], feature.is_classes) > 0:
             codes[m] = b
             for c in range(width):
                 some[m * width + c] = hist[b * width + c]
@@ -243,7 +211,7 @@ def best_pairs(m, feature, criterion, limits, scan, work):
         if width > 2:
             n_rows += some[at * width + 2]
         scan.weight[i], scan.second[i], scan.rows[i], scan.code[i] = n, second, n_rows, i
-    cut = best_pair(m, in_order(m, np.int64(-1), feature), criterion, limits, scan)
+    cut = cuts.best_pair(m, in_order(m, np.int64(-1), feature), criterion, limits, scan)
     if m <= MOST_TRIED and (limits.min_rows > 1 or limits.min_weight > 1 or needs_some(criterion)):
         return best_allowed(m, cut, criterion, limits, scan, work)
     return cut
@@ -281,31 +249,27 @@ def best_allowed(m, cut, criterion, limits, scan, work):
         too_few = rows_left < limits.min_rows or n_rows - rows_left < limits.min_rows
         if limits.min_rows > 1 and too_few:
             continue
-        if not may_part(n_left, a_left, n, a, limits):
+        if not cuts.may_part(n_left, a_left, n, a, limits):
             continue
         new = pair_side(criterion, n_left, a_left) + pair_side(criterion, n - n_left, a - a_left)
         if new > score:
             score, best, best_left = new, s, Bin(n_left, a_left, np.int64(0))
     if best == 0:
         return cut
-    heavier = best_left.weight > n - best_left.weight
-    return Split(score, cut.feature, np.int64(put_first(m, best, work) - 1), heavier, best_left)
-
-
-@device
-def put_first(m, chosen, work):
-    """Put the categories whose bits are set in `chosen` first, and return their number."""
-    codes, before, at, n_first = work.codes, work.spare_codes, 0, 0
+    # the categories whose bits are set in `best` come first
+    codes, before, n_first, n_last = work.codes, work.spare_codes, np.int64(0), m
     for i in range(m):
         before[i] = codes[i]
-    for side in range(2):
-        for i in range(m):
-            if chosen >> i & 1 != side:
-                codes[at] = before[i]
-                at += 1
-        if side == 0:
-            n_first = at
-    return n_first
+        n_last -= 1 - (best >> i & 1)
+    for i in range(m):
+        if best >> i & 1:
+            codes[n_first] = before[i]
+            n_first += 1
+        else:
+            codes[n_last] = before[i]
+            n_last += 1
+    heavier = best_left.weight > n - best_left.weight
+    return Split(score, cut.feature, n_first - 1, heavier, best_left)
 
 
 @rare
@@ -313,7 +277,7 @@ def put_in_order(m, feature, slot, criterion, limits, is_random, work):
     """Sort the `codes` of the compact bins, and copy these bins in order to `ordered`."""
     codes, some, ordered, width = work.codes, work.some, work.ordered, feature.width
     if is_random:
-        h = hash_at(slot.key, CUT + feature.number)
+        h = hash_at(slot.key, shared.CUT + feature.number)
         for i in range(m):
             work.keys[i] = np.float64(hash_at(h, codes[i]) >> U11)
     elif m <= MOST_TRIED:
@@ -338,38 +302,39 @@ def best_set(m, feature, slot, criterion, limits, is_random, scan, work):
     put_in_order(m, feature, slot, criterion, limits, is_random, work)
     ordered = in_order(m, np.int64(m), feature)
     if is_random:
-        _, cut = random_of_bins(work.ordered, ordered, slot, criterion, limits, scan.left)
+        _, cut = cuts.random_of_bins(work.ordered, ordered, slot, criterion, limits, scan.left)
     else:
-        _, cut = scan_channels(work.ordered, ordered, slot, criterion, limits, scan)
-    left_of(work.ordered, ordered, cut.bin, False, scan.left)
-    n_left = weight_of(scan.left, feature.is_classes)
+        _, cut = cuts.scan_channels(work.ordered, ordered, slot, criterion, limits, scan)
+    cuts.left_of(work.ordered, ordered, cut.bin, False, scan.left)
+    n_left = cuts.weight_of(scan.left, feature.is_classes)
     left = Bin(n_left, np.int64(scan.left[feature.n_channels - 1]), np.int64(0))
     return Split(cut.score, cut.feature, cut.bin, cut.missing_left, left)
 
 
 @device
-def set_sums(m, cut, feature, work, left):
-    """Fill the channel sums of a set's left side."""
-    if feature.n_channels == 2:
-        weight, second = cut.left.weight, cut.left.second
-        left[0], left[1] = weight - second if feature.is_classes else weight, second
-    else:
-        left_of(work.ordered, in_order(m, np.int64(m), feature), cut.bin, False, left)
+def split_by_set(m, feature, slot, rules, limits, scan, work, best, words):
+    """As best_set; the set goes to `words` if its score is above `best`."""
+    cut = best_set(m, feature, slot, rules.criterion.number, limits, rules.random, scan, work)
+    side = False
+    if cut.score > best:
+        codes = work.codes
+        side = write_set(m, cut.bin, cut.missing_left, feature.bins, feature.missing, codes, words)
+    return Split(cut.score, feature.number, np.int64(SET_BIN), side, cut.left)
 
 
 @device
-def write_set(m, cut, feature, work, words):
-    """Write the set that `best_set` found to `words`; returns whether missing values go left."""
-    heavier, missing_left = cut.missing_left, cut.missing_left
+def write_set(m, last, heavier, bins, missing, codes, words):
+    """Write the set of the first of m ordered codes, up to position `last`, to `words`. Absent ones
+    go left if the left side is `heavier`. Returns whether missing values go left."""
+    missing_left = heavier
     for w in range(len(words)):
         words[w] = U(0)
     if heavier:
-        for b in range(feature.bins):
+        for b in range(bins):
             words[b >> 6] |= U(1) << U(b & 63)
     for i in range(m):
-        b = work.codes[i]
-        if b == feature.missing:
-            missing_left = i <= cut.bin
-        elif (i <= cut.bin) != heavier:
-            words[b >> 6] ^= U(1) << U(b & 63)
+        if codes[i] == missing:
+            missing_left = i <= last
+        elif (i <= last) != heavier:
+            words[codes[i] >> 6] ^= U(1) << U(codes[i] & 63)
     return missing_left

@@ -45,63 +45,36 @@ ITERATIONS = 8  # of the power method; the order need not be the best one
 def in_order(
     xp: Any, hist: Array, features: Array, is_set: Array, n_channels: int, rules: Rules, keys: Array
 ) -> tuple[Array, Array]:
-    """Histograms [S, k, B, ...] with the bins of categorical features in their order.
+    """Histograms i64[S, k, B, channels] with the bins of categorical features in their order, and
+    the code at each position i64[S, k, B].
 
-    Parameters
-    ----------
-    hist : i64[S, k, B, C] or [S, k, B, C + 1]
     features : i32[S, k], -1 for none
     is_set : bool[F], categorical features
-    n_channels : C
-    keys : u64[S], the slots' keys if cuts are random; else u64[0]
-
-    Returns
-    -------
-    the histograms, and the code at each position i64[S, k, B]
-    """
+    keys : u64[S], the slots' keys if cuts are random; else u64[0]"""
     S, k, B, width = hist.shape
-    device = hist.device
     chosen = xp.reshape(xp.where(features < 0, 0, features), (-1,))
     mask = xp.take(is_set, chosen) & (xp.reshape(features, (-1,)) >= 0)
-    codes = xp.arange(B, dtype=xp.int64, device=device)
+    codes = xp.arange(B, dtype=xp.int64, device=hist.device)
     at = xp.nonzero(mask)[0]
     if not at.shape[0]:
         return hist, xp.broadcast_to(codes, (S, k, B))
-    histograms = xp.take(xp.reshape(hist, (S * k, B, width)), at, axis=0)
-    hashes = None
+    hist, hashes = xp.reshape(hist, (S * k, B, width)), None
     if keys.shape[0]:
         stream = xp.astype(xp.take(chosen, at), xp.uint64) + CUT
         hashes = hash_at(xp.take(keys, at // k), stream)
-    order = _orders(xp, histograms, n_channels, rules, hashes)
+    order = _orders(xp, xp.take(hist, at, axis=0), n_channels, rules, hashes)
     rank = xp.where(mask, xp.cumulative_sum(xp.astype(mask, xp.int64)) - 1, 0)
     order = xp.where(mask[:, None], xp.take(order, rank, axis=0), codes[None, :])
-    rows = xp.arange(S * k, dtype=xp.int64, device=device)[:, None] * B + order
-    hist = xp.take(xp.reshape(hist, (S * k * B, width)), xp.reshape(rows, (-1,)), axis=0)
+    hist = xp.take_along_axis(hist, order[:, :, None], axis=1)
     return xp.reshape(hist, (S, k, B, width)), xp.reshape(order, (S, k, B))
 
 
 def as_sets(
-    xp: Any,
-    splits: Splits,
-    hist: Array,
-    order: Array,
-    features: Array,
-    is_set: Array,
-    n_bins: Array,
-    n_words: int,
-    rules: Rules,
-) -> Splits:
-    """The splits found in histograms that `in_order` made, with cuts of categories as sets.
-
-    Parameters
-    ----------
-    n_bins : i32[F]
-    n_words : W, words of a set
-
-    Returns
-    -------
-    Splits with `sets` u64[S, W]: bit c of a slot's is set where code c goes left
-    """
+    xp: Any, splits: Splits, hist: Array, order: Array, features: Array, is_set: Array,
+    n_bins: Array, n_words: int, rules: Rules,
+) -> Splits:  # fmt: skip
+    """The splits found in histograms that `in_order` made, with cuts of categories as `sets`
+    u64[S, n_words]: bit c of a slot's is set where code c goes left. n_bins : i32[F]"""
     S, _, B, _ = hist.shape
     feature = xp.where(splits.feature < 0, 0, splits.feature)
     mine = xp.take(is_set, feature) & (splits.feature >= 0)
@@ -114,9 +87,7 @@ def as_sets(
     # which side each position goes to, then each code
     position = xp.arange(B, dtype=xp.int64, device=hist.device)[None, :]
     left = xp.where(occupied, position <= splits.bin[:, None], splits.missing_left[:, None])
-    back = xp.arange(S, dtype=xp.int64, device=hist.device)[:, None] * B
-    left = xp.take(xp.reshape(left, (-1,)), xp.reshape(back + xp.argsort(codes, axis=1), (-1,)))
-    left = xp.reshape(left, (S, B))
+    left = xp.take_along_axis(left, xp.argsort(codes, axis=1), axis=1)
     bits = left & mine[:, None] & (position < xp.take(n_bins, feature)[:, None])
     return replace(
         splits,
@@ -141,15 +112,13 @@ def packed(xp: Any, bits: Array, n_words: int) -> Array:
 
 def _orders(xp: Any, hist: Array, C: int, rules: Rules, hashes: Array | None) -> Array:
     """The codes in order, i64[P, B], the occupied ones first, from histograms i64[P, B, ...]."""
-    P, B, width = hist.shape
+    P = hist.shape[0]
     occupied = rules.criterion.side_weight(xp, hist[..., :C]) > 0
     codes = xp.argsort(xp.astype(~occupied, xp.int8), axis=1, stable=True)
     n = xp.sum(xp.astype(occupied, xp.int64), axis=1)
     m = max(int(xp.max(n)), 1)
     codes_some = codes[:, :m]
-    rows = xp.arange(P, dtype=xp.int64, device=hist.device)[:, None] * B + codes_some
-    some = xp.take(xp.reshape(hist, (P * B, width)), xp.reshape(rows, (-1,)), axis=0)
-    some = xp.reshape(some, (P, m, width))
+    some = xp.take_along_axis(hist, codes_some[:, :, None], axis=1)
     if hashes is not None:
         drawn = hash_at(hashes[:, None], xp.astype(codes_some, xp.uint64))
         key = xp.astype(drawn >> 11, xp.float64)
@@ -164,22 +133,16 @@ def _orders(xp: Any, hist: Array, C: int, rules: Rules, hashes: Array | None) ->
         key = xp.where(few, xp.concat([best, rest], axis=1), _along(xp, some[..., :C], rules))
     position = xp.arange(m, dtype=xp.int64, device=hist.device)[None, :]
     key = xp.where(position < n[:, None], key, xp.inf)
-    rows = xp.arange(P, dtype=xp.int64, device=hist.device)[:, None] * m
-    order = xp.reshape(rows + xp.argsort(key, axis=1, stable=True), (-1,))
-    if hashes is None and C == 2 and has_limits(rules):
-        ordered = xp.reshape(xp.take(xp.reshape(some, (P * m, width)), order, axis=0), some.shape)
+    order = xp.argsort(key, axis=1, stable=True)
+    # rules can forbid the best cut of ordered categories, but allow another set
+    forbids = rules.count_rows or rules.min_weight_leaf > 1 or rules.criterion.allowed is not None
+    if hashes is None and C == 2 and forbids:
+        ordered = xp.take_along_axis(some, order[:, :, None], axis=1)
         key = _best_allowed(xp, ordered[:, : min(m, MOST_TRIED), :], n, C, rules)
         rest = xp.ones((P, max(m - MOST_TRIED, 0)), dtype=xp.float64, device=hist.device)
         key = xp.concat([key, rest], axis=1)
-        order = xp.take(order, xp.reshape(rows + xp.argsort(key, axis=1, stable=True), (-1,)))
-    first = xp.reshape(xp.take(xp.reshape(codes_some, (-1,)), order), (P, m))
-    return xp.concat([first, codes[:, m:]], axis=1)
-
-
-def has_limits(rules: Rules) -> bool:
-    """True if rules can forbid the best cut of ordered categories, but allow another set."""
-    forbids = rules.criterion.allowed is not None
-    return rules.count_rows or rules.min_weight_leaf > 1 or forbids
+        order = xp.take_along_axis(order, xp.argsort(key, axis=1, stable=True), axis=1)
+    return xp.concat([xp.take_along_axis(codes_some, order, axis=1), codes[:, m:]], axis=1)
 
 
 def _best_of_all(xp: Any, hist: Array, n: Array, C: int, rules: Rules) -> Array:
@@ -266,8 +229,7 @@ def _along(xp: Any, sums: Array, rules: Rules) -> Array:
     scatter = xp.where(upper, scatter, xp.permute_dims(scatter, (0, 2, 1)))
     # 2. its direction
     matters = _in_order_sum(xp, off * off) * weights
-    largest_at = xp.arange(P, dtype=xp.int64, device=sums.device) * m + xp.argmax(matters, axis=1)
-    way = xp.take(xp.reshape(off, (P * m, C - first)), largest_at, axis=0)
+    way = xp.take_along_axis(off, xp.argmax(matters, axis=1)[:, None, None], axis=1)[:, 0, :]
     for _ in range(ITERATIONS):
         turned = _in_order_sum(xp, scatter * way[:, None, :])
         largest = xp.max(xp.abs(turned), axis=1, keepdims=True)

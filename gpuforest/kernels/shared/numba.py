@@ -14,15 +14,7 @@ from gpuforest.common import hashing
 from gpuforest.compiler.decorators import device, rare
 from gpuforest.compiler.intrinsics import times
 from gpuforest.core import criteria
-from gpuforest.core.criteria import (
-    ENTROPY,
-    GINI,
-    INFORMATION,
-    LOGRANK,
-    MISCLASSIFICATION,
-    POISSON,
-    SQUARED_ERROR,
-)
+from gpuforest.core.criteria import ENTROPY, GINI, LOGRANK, MISCLASSIFICATION, SQUARED_ERROR
 from gpuforest.core.nodes import SET_BIN
 from gpuforest.kernels.shared.constants import XLOGX_TABLE_SIZE
 from gpuforest.kernels.shared.records import NO_BIN, Bin
@@ -32,7 +24,6 @@ GOLDEN, MIX_1, MIX_2 = U(hashing.GOLDEN), U(hashing.MIX_1), U(hashing.MIX_2)
 LOW_32 = U(0xFFFFFFFF)
 U1, U16, U27, U30, U31, U32, U48 = U(1), U(16), U(27), U(30), U(31), U(32), U(48)
 PERMUTATION, CUT = hashing.PERMUTATION, hashing.CUT
-
 
 LN2, SQRT2, ATANH = criteria.LN2, criteria.SQRT2, criteria.ATANH
 XLOGX_SCALE = criteria.XLOGX_SCALE
@@ -191,15 +182,6 @@ def grown(criterion, s, w):
 
 
 @device
-def class_total(criterion, sums, C):
-    """The running integer of a whole node."""
-    total = 0
-    for c in range(C):
-        total += grown(criterion, 0, sums[c])
-    return total
-
-
-@device
 def class_sides(criterion, left_sum, right_sum, left, sums, C):
     """What `score_sides` takes for the two sides: their running integers, or largest sums."""
     if criterion == MISCLASSIFICATION:
@@ -229,25 +211,22 @@ def are_squares(criterion):
 @device
 def moment_score(criterion, left, sums, C):
     """The score of a split of a regression target; -inf if it is forbidden."""
-    n_left, n_right = left[0], sums[0] - left[0]
-    score_left, score_right = 0.0, 0.0
+    return side_score(criterion, left, left, 0, C) + side_score(criterion, sums, left, -1, C)
+
+
+@device
+def side_score(criterion, sums, more, factor, C):
+    """The score of a side of a regression target with the moments sums + factor * more."""
+    n, score = sums[0] + factor * more[0], 0.0
     for c in range(1, C):
-        a, b = left[c], sums[c] - left[c]
-        if criterion == LOGRANK and (a <= 0 or b <= 0):
+        a = sums[c] + factor * more[c]
+        if a <= 0 and needs_some(criterion):
             return -np.inf
         if are_squares(criterion):
-            score_left += times(np.float64(a), np.float64(a))
-            score_right += times(np.float64(b), np.float64(b))
-        else:
-            if (a <= 0 or b <= 0) and criterion != INFORMATION:
-                return -np.inf
-            if a > 0:
-                score_left += times(np.float64(a), log_int(a) - log_int(n_left))
-            if b > 0:
-                score_right += times(np.float64(b), log_int(b) - log_int(n_right))
-    if are_squares(criterion):
-        return score_left / np.float64(n_left) + score_right / np.float64(n_right)
-    return score_left + score_right
+            score += times(np.float64(a), np.float64(a))
+        elif a > 0:
+            score += times(np.float64(a), log_int(a) - log_int(n))
+    return score / np.float64(n) if are_squares(criterion) else score
 
 
 @device
@@ -269,25 +248,15 @@ def pair_side(criterion, n, a):
 @rare
 def node_score(criterion, sums, n, C):
     """Score of a whole node."""
-    if criterion == GINI:
-        return np.float64(class_total(criterion, sums, C)) / np.float64(n)
-    if criterion == ENTROPY:
-        return np.float64(class_total(criterion, sums, C) - xlogx(n))
-    score = 0.0
+    if criterion not in (GINI, ENTROPY, MISCLASSIFICATION):
+        return side_score(criterion, sums, sums, 0, C)
+    total, largest = np.int64(0), np.int64(0)
     for c in range(C):
-        if criterion == MISCLASSIFICATION:
-            score = max(score, np.float64(sums[c]))
-        elif c > 0:
-            s = np.float64(sums[c])
-            if criterion == LOGRANK and sums[c] <= 0:
-                return -np.inf
-            if are_squares(criterion):
-                score += times(s, s)
-            elif sums[c] > 0:
-                score += times(s, log_int(sums[c]) - log_int(n))
-            elif criterion != INFORMATION:
-                return -np.inf
-    return score / np.float64(n) if are_squares(criterion) else score
+        total += grown(criterion, 0, sums[c])
+        largest = max(largest, sums[c])
+    if criterion == MISCLASSIFICATION:
+        return np.float64(largest)
+    return np.float64(total) / np.float64(n) if criterion == GINI else np.float64(total - xlogx(n))
 
 
 @device
@@ -377,7 +346,7 @@ def add_bin(criterion, hist, at, left, sums, left_sum, right_sum, n):
 @device
 def needs_some(criterion):
     """Whether no side may have a mean of zero, though single categories may."""
-    return criterion in (POISSON, LOGRANK)
+    return criterion in (criteria.POISSON, LOGRANK)
 
 
 @device

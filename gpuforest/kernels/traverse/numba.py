@@ -14,22 +14,14 @@ import numpy as np
 from gpuforest.compiler.decorators import device, kernel
 from gpuforest.compiler.intrinsics import prefetch
 from gpuforest.compiler.types import Bools2, Codes2, F64s, F64s2, I32s, I64s, I64s2, U32s, U64s
+from gpuforest.core import nodes as packed
 from gpuforest.core.frontier import Trees
-from gpuforest.core.nodes import (
-    BIN_MASK,
-    CHILD_MASK,
-    CHILD_SHIFT,
-    FEATURE_SHIFT,
-    LEAF_MASK,
-    LEAF_WORD,
-    MISSING_SHIFT,
-)
 from gpuforest.kernels.shared.numba import LOW_32, U
 
-LEAF, LEAF_BITS, ONE = U(LEAF_WORD), U(LEAF_MASK), U(1)
+LEAF, LEAF_BITS, ONE = U(packed.LEAF_WORD), U(packed.LEAF_MASK), U(1)
 WORD = np.uint32  # of vectors with a code each
-BIN_BITS, CHILD_BITS = U(BIN_MASK), U(CHILD_MASK)
-CHILD, MISSING, FEATURE = U(CHILD_SHIFT), U(MISSING_SHIFT), U(FEATURE_SHIFT)
+BIN_BITS, CHILD_BITS = U(packed.BIN_MASK), U(packed.CHILD_MASK)
+CHILD, MISSING, FEATURE = U(packed.CHILD_SHIFT), U(packed.MISSING_SHIFT), U(packed.FEATURE_SHIFT)
 GROUP = 256  # rows that walk a tree together
 MOST_WORDS = 4  # of a set in the top levels
 SLOTS = 63  # the most nodes of the top levels; with 127 or 255 predictions took longer

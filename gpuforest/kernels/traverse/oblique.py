@@ -9,42 +9,22 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
+from gpuforest.compiler import types
 from gpuforest.compiler.decorators import device, kernel
 from gpuforest.compiler.intrinsics import prefetch
-from gpuforest.compiler.types import (
-    Bools2,
-    Codes2,
-    F64s,
-    F64s2,
-    I32s,
-    I64s,
-    I64s2,
-    U16s,
-    U32s,
-    new_arrays,
-)
+from gpuforest.core import terms
 from gpuforest.core.frontier import Trees
 from gpuforest.core.nodes import CHILD_MASK
-from gpuforest.core.terms import (
-    BY_SET,
-    COUNT_AT,
-    FEATURE_BITS,
-    FEATURES_AT,
-    MISSING_AT,
-    TERMS_IN_WORD,
-    THRESHOLD_AT,
-    WEIGHT_BITS,
-    WEIGHT_ZERO,
-)
 from gpuforest.kernels.shared.numba import LOW_32, U, has_code
 from gpuforest.kernels.traverse.numba import FEW, GROUP, SLOTS, Group, walk_trees
 
 ONE, CHILD_BITS, LOW_4, HALF = U(1), U(CHILD_MASK), U(15), U(32)
-MISSING, COUNT, THRESHOLD, WEIGHT = U(MISSING_AT), U(COUNT_AT), U(THRESHOLD_AT), U(WEIGHT_BITS)
-IN_WORD, SET, ZERO = U(TERMS_IN_WORD), U(BY_SET), np.int64(WEIGHT_ZERO)
+MISSING, COUNT, THRESHOLD = U(terms.MISSING_AT), U(terms.COUNT_AT), U(terms.THRESHOLD_AT)
+WEIGHT = U(terms.WEIGHT_BITS)
+IN_WORD, SET, ZERO = U(terms.TERMS_IN_WORD), U(terms.BY_SET), np.int64(terms.WEIGHT_ZERO)
 HOLE = np.uint16(65_535)  # a missing value, in all columns
 GROUP_BITS = GROUP.bit_length() - 1
-PLACES = U((2**FEATURE_BITS - 1) << GROUP_BITS)
+PLACES = U((2**terms.FEATURE_BITS - 1) << GROUP_BITS)
 MOVING = 2  # fewer rows take steps in vectors than in other forests, because sums cost more
 
 
@@ -56,8 +36,8 @@ class Sums(NamedTuple):
     coordinates: Annotated[Any, "i32[F, B]"]
     # scratch for the coordinates of the rows, group after group, each [F, GROUP], so that a
     # feature's column begins at the same place of every group
-    columns: U16s
-    words: U32s  # their memory, four bytes at a time, because vectors gather no fewer
+    columns: types.U16s
+    words: types.U32s  # their memory, four bytes at a time, because vectors gather no fewer
     sums: Annotated[Any, "i32[G]"]  # scratch of a group
     holes: Annotated[Any, "bool[G]"]
     limit: Annotated[Any, "i32[G]"]
@@ -69,7 +49,7 @@ class Sums(NamedTuple):
 def new_sums(walking: tuple[Any, Any], coordinates: Any, F: int, N: int) -> Sums:
     """The record, with scratch for N rows of F features; `walking` are the first two arrays."""
     words = np.empty(F * -(-N // GROUP) * GROUP // 2, np.uint32)
-    scratch = new_arrays(Sums, np.empty, G=GROUP)
+    scratch = types.new_arrays(Sums, np.empty, G=GROUP)
     return Sums(*walking, coordinates, words.view(np.uint16), words, **scratch)
 
 
@@ -91,13 +71,13 @@ def fill_columns(codes, missing, sums):
 @device
 def place_of(pair, t):
     """Where the column of term t < TERMS_IN_WORD begins in a group."""
-    return (pair >> U(FEATURES_AT + FEATURE_BITS * t - GROUP_BITS)) & PLACES
+    return (pair >> U(terms.FEATURES_AT + terms.FEATURE_BITS * t - GROUP_BITS)) & PLACES
 
 
 @device
 def weight_of(pair, t):
     """The weight of term t < TERMS_IN_WORD."""
-    return np.int32(np.int64((pair >> U(WEIGHT_BITS * t)) & LOW_4) - ZERO)
+    return np.int32(np.int64((pair >> U(terms.WEIGHT_BITS * t)) & LOW_4) - ZERO)
 
 
 @device
@@ -224,30 +204,11 @@ def value_at(words, place, i):
 
 
 @device
-def later_step(trees, at, work, place, i, some_missing):
-    """The child of node `at` for row i: a set, or a sum with three features added up."""
-    count, low, total, is_hole = work.counts[i], U(work.low[i]), work.sums[i], work.holes[i]
-    if count == SET:
-        first = work.columns[place_of(work.records[(U(at) << ONE) + ONE], 0) + place]
-        is_right = not has_code(trees.sets, trees.set_at[U(at)], np.int64(first))
-    else:
-        total, is_hole = more_terms(trees, at, work, place, total, is_hole, U(count), some_missing)
-        is_right = total > work.limit[i] >> np.int32(THRESHOLD - HALF)
-    right = ONE - ((low >> MISSING) & ONE) if is_hole else U(is_right)
-    return np.int64((low & CHILD_BITS) + right)
-
-
-@device
 def step_all_sums(trees, root, work, first, n, group, some_missing):
     """Move all rows of a group that are not at a leaf a step down; returns how many moved. In
     vectors, except for rows at combinations of over three features, and at sets."""
-    at, words, records, counts, listed = (
-        group.at,
-        work.words,
-        work.records,
-        work.counts,
-        work.listed,
-    )
+    at, words, records = group.at, work.words, work.records
+    counts, listed = work.counts, work.listed
     sums, limit, low, holes, hole = work.sums, work.limit, work.low, work.holes, np.int32(HOLE)
     place, moved, kept = U(first) * U(len(work.coordinates)), 0, 0
     # 1. the sums of three terms
@@ -277,7 +238,8 @@ def step_all_sums(trees, root, work, first, n, group, some_missing):
         kept += counts[i] > np.uint8(IN_WORD)
     for j in range(kept):
         i = U(listed[j])
-        at[i] = later_step(trees, root + at[i], work, place + i, i, some_missing)
+        word = records[U(root + at[i]) << ONE]
+        at[i] = step_sum(trees, word, root + at[i], work, place + i, some_missing)
         prefetch(records, U(root + at[i]) << ONE)
     return moved
 
@@ -310,8 +272,9 @@ def walk_sums(trees, root, codes, memory, first, n, group, moving):
 
 @kernel(code="uint16")
 def accumulate_sums(
-    trees: Trees, values: F64s, codes: Codes2, skip: Bools2, total: F64s2, begin: I64s,
-    column: I32s, out: I64s2, group: Group, sums: Sums,
+    trees: Trees, values: types.F64s, codes: types.Codes2, skip: types.Bools2,
+    total: types.F64s2, begin: types.I64s, column: types.I32s, out: types.I64s2, group: Group,
+    sums: Sums,
 ):  # fmt: skip
     """As `accumulate` of kernels/traverse/numba.py.
 

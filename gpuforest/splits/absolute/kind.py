@@ -10,11 +10,12 @@ import numpy as np
 
 from gpuforest.backends.base import Array, Backend
 from gpuforest.common.parallel import cut_evenly, cut_pieces, parallel_map
+from gpuforest.compiler.types import new_arrays
 from gpuforest.core.frontier import Frontier, Splits
 from gpuforest.core.training import Training
 from gpuforest.kernels.shared.records import Cuts
 from gpuforest.splits.absolute.medians import slot_medians
-from gpuforest.splits.absolute.numba import absolute_arrays, absolute_split
+from gpuforest.splits.absolute.numba import AbsoluteScratch, absolute_split
 from gpuforest.splits.base import Kind
 
 TASK_ROWS = 2**12  # rows of slots that one task takes: some milliseconds of work
@@ -66,7 +67,8 @@ class Absolute(Kind):
 
         def part(some: slice) -> None:
             most = int(slots.local_rows[pieces[some, 0]].max())
-            scratch = absolute_arrays(most, data.y.shape[1], data.n_codes)
+            sizes = {"n": most, "m": most + 1, "K": len(factors), "S": 4, "C": data.n_codes + 1}
+            scratch = AbsoluteScratch(**new_arrays(AbsoluteScratch, np.empty, **sizes))
             absolute_split(data, slots, features, rules, factors, pieces[some], cuts, scratch)
 
         parallel_map(part, cut_evenly(slots.n_rows[pieces[:, 0]], TASK_ROWS), backend.n_threads)

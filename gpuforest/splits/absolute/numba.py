@@ -14,7 +14,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from gpuforest.compiler.decorators import device, kernel, rare
-from gpuforest.compiler.types import F64s, I32s2, I64s2, new_arrays
+from gpuforest.compiler.types import F64s, I32s2, I64s2
 from gpuforest.core.frontier import Data, Frontier
 from gpuforest.core.rules import Rules
 from gpuforest.kernels.best_split.cuts import draw_cut, limits_of, slot_at
@@ -49,50 +49,20 @@ class AbsoluteScratch(NamedTuple):
     counts: Annotated[Array, "i64[C]"]
 
 
-def absolute_arrays(n: int, K: int, B: int) -> AbsoluteScratch:
-    """Scratch for slots of at most n rows, of K outputs and B codes."""
-    return AbsoluteScratch(**new_arrays(AbsoluteScratch, np.empty, n=n, K=K, m=n + 1, S=4, C=B + 1))
-
-
 @device
-def add_row(work, n, rank, w, moment):
-    """Add the row of this rank to the tree."""
-    at = rank + 1
-    while at <= n:
-        work.tree_weight[U(at)] += w
-        work.tree_moment[U(at)] += moment
-        at += at & -at
-
-
-@device
-def lower_half(work, n, top, total, total_moment, q):
-    """Absolute error of the rows in the tree, and the value that reaches half of `total` weight.
+def ranks_below(work, n, top, total):
+    """How many ranks lie below half of `total` weight, and their weight and moment.
 
     top : the highest power of two <= n"""
     rank, before, moment, step = np.int64(0), np.int64(0), np.int64(0), top
-    while step > 0:  # find the number of ranks below half of the weight
+    while step > 0:
         at = rank + step
         if at <= n and 2 * (before + work.tree_weight[U(at)]) < total:
             rank = at
             before += work.tree_weight[U(at)]
             moment += work.tree_moment[U(at)]
         step >>= 1
-    middle = q[U(rank)]
-    error = (total_moment - moment) - middle * (total - before) + (middle * before - moment)
-    return error, middle
-
-
-@device
-def upper_half(work, n, top, total, q):
-    """The value at which more than half of the weight is reached."""
-    rank, before, step = np.int64(0), np.int64(0), top
-    while step > 0:
-        at = rank + step
-        if at <= n and 2 * (before + work.tree_weight[U(at)]) <= total:
-            rank = at
-            before += work.tree_weight[U(at)]
-        step >>= 1
-    return q[U(rank)]
+    return rank, before, moment
 
 
 @rare
@@ -113,13 +83,19 @@ def side_errors(work, k, first, last, step, also, side, m, wants):
             r = work.order[U(i)]
             w = work.w[U(r)]
             product = w * work.y[U(r), k]
-            add_row(work, n, rank[U(r)], w, product)
+            at = rank[U(r)] + 1
+            while at <= n:
+                work.tree_weight[U(at)] += w
+                work.tree_moment[U(at)] += product
+                at += at & -at
             total += w
             moment += product
         if g != also:
-            errors[g], middle = lower_half(work, n, top, total, moment, q)
+            at, before, below = ranks_below(work, n, top, total)
+            middle = q[U(at)]
+            errors[g] = (moment - below) - middle * (total - before) + (middle * before - below)
             if wants:
-                upper = upper_half(work, n, top, total, q)
+                upper = q[U(ranks_below(work, n, top, total + 1)[0])]
                 work.medians[side, g] = np.float64(middle + upper) * 0.5
             if g == last:
                 return
@@ -216,34 +192,27 @@ def is_allowed(g, side, whole, absent, work, a, b, limits):
 
 
 @rare
-def all_gains(m, absent, factors, wants, work):
-    """Fill gains of the cut behind each group, missing values right and left."""
-    errors, gains = work.errors, work.gains
-    for k in range(len(factors)):
-        for side in range(2 if absent.rows > 0 and m > 2 else 1):
-            also, last = (m - 1, m - 2) if side == 1 else (-1, m - 1)
-            left, right, some = 2 * side, 2 * side + 1, wants and k == 0
-            side_errors(work, k, 0, last - 1, 1, also, left, m, some)
-            side_errors(work, k, last, 1, -1, -1, right, m, some)
-            for g in range(last):
-                gain = work.whole[k] - errors[left, g] - errors[right, g + 1]
-                before = gains[side, g] if k > 0 else 0.0
-                gains[side, g] = before + factors[k] * np.float64(gain)
-
-
-@rare
 def best_cut(m, whole, absent, factors, limits, work):
     """The best cut between m groups: (score, group before it, whether missing values go left).
 
     whole, absent : Bins, sums of the slot and of its missing values, the last group"""
-    best = (-np.inf, 0, False)
-    all_gains(m, absent, factors, limits.sign != 0, work)
+    best, errors, gains = (-np.inf, 0, False), work.errors, work.gains
+    for k in range(len(factors)):
+        for side in range(2 if absent.rows > 0 and m > 2 else 1):
+            also, last = (m - 1, m - 2) if side == 1 else (-1, m - 1)
+            left, right, wants = 2 * side, 2 * side + 1, limits.sign != 0 and k == 0
+            side_errors(work, k, 0, last - 1, 1, also, left, m, wants)
+            side_errors(work, k, last, 1, -1, -1, right, m, wants)
+            for g in range(last):
+                gain = work.whole[k] - errors[left, g] - errors[right, g + 1]
+                before = gains[side, g] if k > 0 else 0.0
+                gains[side, g] = before + factors[k] * np.float64(gain)
     for g in range(m - 1):
         for side in range(2 if absent.rows > 0 and g < m - 2 else 1):
             a, b = work.medians[2 * side, g], work.medians[2 * side + 1, g + 1]
-            gain = work.gains[side, g]
-            if gain > best[0] and is_allowed(g, side, whole, absent, work, a, b, limits):
-                best = gain, g, side == 1
+            is_better = gains[side, g] > best[0]
+            if is_better and is_allowed(g, side, whole, absent, work, a, b, limits):
+                best = gains[side, g], g, side == 1
     return best
 
 
@@ -267,17 +236,6 @@ def random_cut(m, whole, absent, factors, limits, work, drawn, side):
     if not is_allowed(g, side, whole, absent, work, a, b, limits):
         score = -np.inf
     return score, g, side
-
-
-@device
-def add_left(n, n_missing, g, side, left, work):
-    """Fill `left` i64[1 + K], which holds zeros, with the weight and moments of the left side."""
-    for i in range(n):
-        if i < work.start[g + 1] or (side and i >= n - n_missing):
-            r = work.order[i]
-            left[0] += work.w[r]
-            for k in range(len(left) - 1):
-                left[1 + k] += work.w[r] * work.y[r, k]
 
 
 @device
@@ -309,7 +267,13 @@ def cut_groups(data, slot, j, f, m, n, rules, factors, work, cuts):
     heavier = 2 * work.before[g + 1] > slot.weight
     cuts.missing_left[s, j] = side if absent.rows > 0 else heavier
     cuts.score[s, j] = best
-    add_left(n, absent.rows, g, side, cuts.left[s, j], work)
+    left = cuts.left[s, j]  # holds zeros
+    for i in range(n):
+        if i < work.start[g + 1] or (side and i >= n - absent.rows):
+            r = work.order[i]
+            left[0] += work.w[r]
+            for k in range(len(factors)):
+                left[1 + k] += work.w[r] * work.y[r, k]
 
 
 @kernel(plain={}, target="int64")

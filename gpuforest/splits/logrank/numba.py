@@ -20,10 +20,10 @@ from gpuforest.compiler.decorators import device, kernel
 from gpuforest.compiler.types import I64s, new_arrays
 from gpuforest.core.frontier import Data, Frontier
 from gpuforest.core.rules import Rules
+from gpuforest.kernels.grow_subtrees import numba as subtrees
 from gpuforest.kernels.grow_subtrees.cuts import left_totals
-from gpuforest.kernels.grow_subtrees.numba import grow_block, search, search_random, write_split
-from gpuforest.kernels.grow_subtrees.rows import allow, node_totals, words_of
-from gpuforest.kernels.grow_subtrees.scratch import Grown, OpenNode, Scratch
+from gpuforest.kernels.grow_subtrees.rows import words_of
+from gpuforest.kernels.grow_subtrees.scratch import Scratch, Ways
 from gpuforest.kernels.sets.numba import Sets
 from gpuforest.kernels.shared.numba import U
 from gpuforest.kernels.shared.records import NO_SPLIT, Bin, Slot, Split
@@ -114,31 +114,28 @@ def restore(stats, low, high, y, at_risk):
 
 
 @device
-def search_at_risk(
-    data, table, slot, rules, scratch, perfect, order_domain, n_trail, sets, at_risk
-):  # fmt: skip
+def search_at_risk(growth, table, slot, n_trail, sets):
     """As `search` of kernels/grow_subtrees/numba.py, by the log-rank statistic."""
+    data, rules, scratch, at_risk = growth.data, growth.rules, growth.scratch, growth.of_kind
     order, low, high = scratch.order, slot.begin, slot.begin + slot.n_rows
     expect(order.stats, low, high, at_risk)
     counted = Slot(
         slot.number, low, slot.n_rows, at_risk.sums[0], slot.key, at_risk.sums, slot.low, slot.high
     )
     if rules.random and len(sets.best) == 0:  # no feature has categories
-        best, n_trail, _, _ = search_random(
-            data, table, counted, rules, scratch, np.inf, order_domain, n_trail, sets, None
-        )
+        best, n_trail = subtrees.search_random(growth, table, counted, n_trail, sets)
     else:
-        best, n_trail, _, _ = search(
-            data, table, counted, rules, scratch, np.inf, order_domain, n_trail, sets, None
-        )
+        best, n_trail = subtrees.search(growth, table, counted, n_trail, sets)
     restore(order.stats, low, high, data.y, at_risk)
     if best.feature < 0:
-        return NO_SPLIT, n_trail, 0, 0
+        return NO_SPLIT, n_trail
     left, missing = at_risk.left, np.int64(data.n_codes - 1)
     left_totals(table[best.feature], order, slot, best, missing, words_of(sets), left)
     sums = Bin(left[0], left[len(left) - 1], best.left.rows)
-    split = Split(best.score, best.feature, best.bin, best.missing_left, sums)
-    return split, n_trail, 0, 0
+    return Split(best.score, best.feature, best.bin, best.missing_left, sums), n_trail
+
+
+WAYS = Ways(load_in_order, search_at_risk, subtrees.write_split, subtrees.no_link)
 
 
 @kernel(plain={}, target="int64")
@@ -147,21 +144,4 @@ def grow_logrank(
     sets: Sets, at_risk: AtRisk,
 ):  # fmt: skip
     """As grow_subtrees of kernels/grow_subtrees/numba.py, from the slots of roots."""
-    zero: Any = np.int64(0)
-    used, order, sums = scratch.used, scratch.order, scratch.sums
-    blocks, grown = (data.codes, scratch.some, scratch.few), Grown(zero, zero, zero)
-    for d in range(len(slots.begin)):
-        n = load_in_order(data, slots, d, order, at_risk)
-        node_totals(order.stats, 0, n, sums)
-        root = OpenNode(
-            zero, n, zero + slots.depth[d], grown.n_nodes, zero, sums[0], sums[len(sums) - 1],
-            slots.key[d],
-        )  # fmt: skip
-        allow(scratch, slots, d)
-        used[0], used[1], used[2] = root.high, 0, 0
-        grown = grow_block(
-            data, blocks, root, rules, scratch, sets, search_at_risk, write_split, at_risk, grown
-        )
-        offsets[d + 1] = grown.n_nodes
-    scratch.refused[:] = scratch.constant[:] = False
-    written[0], written[1] = grown.n_leaves, grown.n_words
+    subtrees.grow_slots(data, slots, rules, scratch, offsets, written, sets, WAYS, at_risk)

@@ -39,4 +39,4 @@ class Multiway(Sets):
         return grow_multiway
 
     def cpu_scratch(self, training: Training, scratch: Scratch, data: Data) -> tuple[Any, ...]:
-        return (new_chains(len(scratch.order.positions), training.n_features),)
+        return (new_chains(len(scratch.order.positions), len(scratch.nodes), training.n_features),)

@@ -22,12 +22,13 @@ import numpy as np
 from gpuforest.backends.base import Array, Backend, Moved, has
 from gpuforest.common.dtypes import CATEGORICAL, NUMERIC
 from gpuforest.common.hashing import hash_at
+from gpuforest.core import terms
 from gpuforest.core.bins import BinEdges, BinnedMatrix
 from gpuforest.core.frontier import Data, Frontier, Splits
 from gpuforest.core.nodes import MOST_COMBINED, OBLIQUE_BIN, SET_BIN
 from gpuforest.core.rules import Rules
 from gpuforest.core.target import Target
-from gpuforest.core.terms import ALL_LEFT, DRAWS, ROUNDS, STRIDE, Combining, chances, pack, unpack
+from gpuforest.core.terms import Combining
 from gpuforest.core.training import Training
 from gpuforest.kernels.grow_subtrees.scratch import Scratch
 from gpuforest.splits.base import Kind, draw_features
@@ -102,7 +103,7 @@ def draw(
     lead = xp.concat(leads, axis=1)
     past = number >= n_attempts(n_tried, n_features)
     lead = xp.where(past[None, :], -1, lead)
-    base = number[None, :] * STRIDE + DRAWS
+    base = number[None, :] * terms.STRIDE + terms.DRAWS
     hashes = [hash_at(keys[:, None], base + i) for i in range(most)]
     # 1. how many features it has
     place = xp.take(combining.position, xp.reshape(xp.where(lead < 0, 0, lead), (-1,)))
@@ -159,7 +160,7 @@ class Oblique(Kind):
         return has(backend, "project") and self.cuts.runs_on(backend)
 
     def split_words(self, rules: Rules, n_features: int) -> float:
-        above = chances(rules.combined, n_features) / 2.0**64
+        above = terms.chances(rules.combined, n_features) / 2.0**64
         # a combination of two features has two words, and a pair more has one more
         return float(2 * above[:1].sum() + above[2::2].sum())
 
@@ -191,7 +192,7 @@ class Oblique(Kind):
             if slots.allowed is not None:
                 features, weights = _only_allowed(xp, slots, features, weights)
             features = xp.where((need > 0)[:, None, None], features, -1)
-            key = slots.key if first == 0 else hash_at(slots.key, ROUNDS + first // k)
+            key = slots.key if first == 0 else hash_at(slots.key, terms.ROUNDS + first // k)
             columns = replace(gathered, key=key)
             splits = self._best_of(backend, training, slots, columns, y, features, weights, need)
             need = need - splits.tried
@@ -228,18 +229,18 @@ class Oblique(Kind):
             return backend.partition(training, slots, splits)
         split, n = splits.feature >= 0, xp.astype(splits.bin, xp.int64) - OBLIQUE_BIN
         is_sum = split & (n > 1) & (n <= L)
-        terms, weights, threshold = unpack(xp, splits.sets, xp.where(is_sum, n, 0), L)
+        several, weights, threshold = terms.unpack(xp, splits.sets, xp.where(is_sum, n, 0), L)
         # 1. each slot's own column
         column = xp.arange(L, dtype=xp.int64, device=splits.feature.device)[None, :]
         alone = xp.where(column == 0, splits.feature[:, None], -1)
-        features = xp.where(is_sum[:, None], terms, alone)
+        features = xp.where(is_sum[:, None], several, alone)
         codes, low, shift = backend.project(
             training, slots, features[:, None, :], weights[:, None, :]
         )
         # 2. its cut in the column's codes
         last = combining.n_bins - 1
         cut = ((threshold + 1 - low[:, 0]) >> shift[:, 0]) - 1
-        cut = xp.astype(xp.where(threshold == ALL_LEFT, last, cut), xp.int32)
+        cut = xp.astype(xp.where(threshold == terms.ALL_LEFT, last, cut), xp.int32)
         by_column = replace(
             splits,
             feature=xp.astype(split, xp.int32) - 1,
@@ -326,24 +327,16 @@ def matrix_of(backend: Backend, codes: Array, sizes: list[int], kinds: list[int]
     return BinnedMatrix(codes, backend.asarray(edges.n_bins), edges)
 
 
-def _as_stored(
-    backend: Backend,
-    training: Training,
-    splits: Splits,
-    features: Array,
-    weights: Array,
-    low: Array,
-    shift: Array,
-) -> Splits:
-    """Splits by columns as splits by features and combinations; see `Backend.project`."""
-    xp, (S, k, _) = backend.xp, features.shape
-    n_bins, slot = training.combining.n_bins, xp.arange(S, dtype=xp.int64, device=low.device)
+def _as_stored(backend: Backend, training: Training, splits: Splits, *of_columns: Array) -> Splits:
+    """Splits by columns as splits by features and combinations.
+
+    of_columns : features, weights, low and shift of each column, see `Backend.project`"""
+    xp, (S, k, _), device = backend.xp, of_columns[0].shape, splits.feature.device
+    n_bins, slot = training.combining.n_bins, xp.arange(S, dtype=xp.int64, device=device)
     at = slot * k + xp.where(splits.feature < 0, 0, splits.feature % k)
-
-    def chosen(values: Array) -> Array:
-        return xp.take(xp.reshape(values, (S * k, *values.shape[2:])), at, axis=0)
-
-    features, weights, low, shift = map(chosen, (features, weights, low, shift))
+    features, weights, low, shift = (
+        xp.take(xp.reshape(values, (S * k, *values.shape[2:])), at, axis=0) for values in of_columns
+    )
     n = xp.sum(xp.astype(features >= 0, xp.int64), axis=1)
     first, some = features[:, 0], splits.feature >= 0
     is_set, is_sum = splits.bin == SET_BIN, n > 1
@@ -352,24 +345,20 @@ def _as_stored(
     bin = xp.where(is_set | (splits.bin < last), splits.bin, last)
     # 2. a combination
     cut = xp.astype(splits.bin, xp.int64)
-    threshold = xp.where(cut >= n_bins - 1, ALL_LEFT, low + ((cut + 1) << shift) - 1)
+    threshold = xp.where(cut >= n_bins - 1, terms.ALL_LEFT, low + ((cut + 1) << shift) - 1)
     width = training.node_words
-    words = pack(xp, features, weights, threshold, width)
-    sets = xp.zeros((S, width), dtype=xp.uint64, device=low.device)
+    words = terms.pack(xp, features, weights, threshold, width)
+    sets = xp.zeros((S, width), dtype=xp.uint64, device=device)
     if training.n_words:
-        sets[:, : training.n_words] = _own_bits(xp, splits.sets, last + 1)
+        # 3. a set, without bits from the feature's bins on, which only wider columns have
+        before = xp.arange(training.n_words, dtype=xp.int64, device=device) * 64
+        bits = xp.clip(xp.astype(last + 1, xp.int64)[:, None] - before[None, :], 0, 64)
+        whole = xp.full(bits.shape, 2**64 - 1, dtype=xp.uint64, device=device)
+        drop = xp.astype(xp.where(bits > 0, 64 - bits, 0), xp.uint64)
+        sets[:, : training.n_words] = xp.where(bits > 0, splits.sets & (whole >> drop), 0)
     return replace(
         splits,
         feature=xp.where(some, first, -1),
         bin=xp.where(some, xp.where(is_sum, xp.astype(n, xp.int32) + OBLIQUE_BIN, bin), 0),
         sets=xp.where((is_sum & some)[:, None], words, sets),
     )
-
-
-def _own_bits(xp: Any, sets: Array, n_bins: Array) -> Array:
-    """The sets u64[S, W] without bits from n_bins i32[S] on, which only wider columns have."""
-    before = xp.arange(sets.shape[1], dtype=xp.int64, device=sets.device) * 64
-    n = xp.clip(xp.astype(n_bins, xp.int64)[:, None] - before[None, :], 0, 64)
-    whole = xp.full(n.shape, 2**64 - 1, dtype=xp.uint64, device=sets.device)
-    drop = xp.astype(xp.where(n > 0, 64 - n, 0), xp.uint64)
-    return xp.where(n > 0, sets & (whole >> drop), 0)

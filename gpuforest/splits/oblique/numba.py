@@ -18,10 +18,11 @@ from gpuforest.core.rules import Rules
 from gpuforest.core.terms import ALL_LEFT as EVERY
 from gpuforest.core.terms import DRAWS, ROUNDS, STRIDE, WEIGHT_BITS, WEIGHT_ZERO, Combining
 from gpuforest.kernels.best_split.cuts import feature_of
+from gpuforest.kernels.grow_subtrees import numba as subtrees
 from gpuforest.kernels.grow_subtrees.cuts import cut_or_set
-from gpuforest.kernels.grow_subtrees.numba import enough_of, grow_slots, write_split
-from gpuforest.kernels.grow_subtrees.rows import CHILD, FEATURE, MISSING
-from gpuforest.kernels.grow_subtrees.scratch import Grown, Scratch
+from gpuforest.kernels.grow_subtrees.numba import divide
+from gpuforest.kernels.grow_subtrees.rows import CHILD, FEATURE, MISSING, load_rows, put_split
+from gpuforest.kernels.grow_subtrees.scratch import Grown, Scratch, Ways
 from gpuforest.kernels.project.numba import HOLE, add_up, steps_of
 from gpuforest.kernels.sets.numba import Sets
 from gpuforest.kernels.shared.numba import LOW_32, U1, U31, U32, U, hash_at, order_of, permute
@@ -39,6 +40,8 @@ class Oblique(NamedTuple):
     # [2, n], the columns of the best combination so far and of the one that is looked at, as long
     # as the longest block
     codes: Codes2
+    # i64[2], of a node's best split: the number of its features, and its column if these are many
+    found: I64s
 
 
 @device
@@ -73,15 +76,6 @@ def draw_terms(key, number, first, combining, refused, terms):
             terms[0, kept], terms[1, kept] = f, -size if h & U1 == U1 else size
             kept += 1
     return kept
-
-
-@device
-def may_vary(terms, n, constant):
-    """Whether one of a combination's features may vary."""
-    some = False
-    for i in range(n):
-        some |= not constant[terms[0, i]]
-    return some
 
 
 @device
@@ -133,14 +127,13 @@ def numbered(slot, attempt, k):
 
 
 @device
-def search_combined(
-    data, table, slot, rules, scratch, perfect, order_domain, n_trail, sets, oblique
-):
-    """`search` of grow_subtrees, by combinations; also its number of features, and column."""
+def search_combined(growth, table, slot, n_trail, sets):
+    """As `search` of kernels/grow_subtrees/numba.py, by combinations of features."""
+    data, rules, scratch, oblique = growth.data, growth.rules, growth.scratch, growth.of_kind
     k, best, constant, combining = rules.n_tried, NO_SPLIT, scratch.constant, oblique.combining
     C, width, F = len(slot.sums), np.int64(len(slot.sums) + rules.count_rows), len(constant)
-    draw, (mask, fold), missing = order_of(slot.key), order_domain, data.n_codes - 1
-    tried, combined, free, a, enough = 0, 0, 0, 0, enough_of(slot, rules, scratch, perfect)
+    draw, (mask, fold), missing = order_of(slot.key), growth.order_domain, data.n_codes - 1
+    tried, free, a, enough = 0, 0, 0, subtrees.enough_of(slot, rules, scratch)
     while (
         a < F * ((k + F - 1) // F) and tried < k and (best.score < enough or best.score == -np.inf)
     ):
@@ -149,7 +142,10 @@ def search_combined(
         if scratch.refused[first]:
             continue
         n = draw_terms(slot.key, at, first, combining, scratch.refused, oblique.terms)
-        if not may_vary(oblique.terms, n, constant):
+        may_vary = False
+        for i in range(n):
+            may_vary |= not constant[oblique.terms[0, i]]
+        if not may_vary:
             continue
         keyed, low, shift = numbered(slot, at, k), np.int64(0), np.int64(0)
         is_set = sets.kinds[first] == CATEGORICAL
@@ -178,25 +174,32 @@ def search_combined(
                 n_trail += 1
         elif split.score > best.score:
             best = Split(split.score, first, split.bin, split.missing_left, split.left)
-            combined = n
+            oblique.found[0], oblique.found[1] = n, free
             if n > 1:
                 keep_words(oblique.terms, n, split.bin, low, shift, combining.n_bins, sets.best)
                 free = 1 - free
-    return best, n_trail, combined, 1 - free
+    return best, n_trail
 
 
 @device
-def put_combined(scratch, data, table, number, first, split, n, column, sets, oblique, grown):
+def write_combined(growth, table, node, slot, split, n_stack, n_trail, sets, grown):
     """As `write_split` of kernels/grow_subtrees/numba.py, for a combination of n features."""
+    data, scratch, oblique, f = growth.data, growth.scratch, growth.of_kind, split.feature
+    n, column, missing, first = oblique.found[0], table[f], np.int64(data.n_codes - 1), growth.first
     if n < 2:
-        return write_split(scratch, data, table, number, first, split, n, column, sets, None, grown)
-    word = (U(split.feature) << FEATURE) | (U(split.missing_left) << MISSING) | U(OBLIQUE_BIN + n)
-    scratch.nodes[number] = word | (U(grown.n_nodes - first) << CHILD)
-    sets.at[number] = grown.n_words
-    for w in range(1 + n // 2):
-        sets.words[grown.n_words + w] = sets.best[w]
-    grown = Grown(grown.n_nodes + 2, grown.n_leaves, grown.n_words + 1 + n // 2)
-    return oblique.codes[column], np.int64(oblique.combining.n_bins), grown
+        grown = put_split(scratch, data, node.number, first, split, sets, grown)
+    else:
+        word = (U(f) << FEATURE) | (U(split.missing_left) << MISSING) | U(OBLIQUE_BIN + n)
+        scratch.nodes[node.number] = word | (U(grown.n_nodes - first) << CHILD)
+        sets.at[node.number] = grown.n_words
+        for w in range(1 + n // 2):
+            sets.words[grown.n_words + w] = sets.best[w]
+        grown = Grown(grown.n_nodes + 2, grown.n_leaves, grown.n_words + 1 + n // 2)
+        column, missing = oblique.codes[oblique.found[1]], np.int64(oblique.combining.n_bins)
+    return divide(growth, column, missing, node, slot, split, n_stack, n_trail, sets, grown)
+
+
+WAYS = Ways(load_rows, search_combined, write_combined, subtrees.no_link)
 
 
 @kernel(checked={"target": "int32"}, plain={})
@@ -205,9 +208,7 @@ def grow_combined(
     sets: Sets, oblique: Oblique,
 ):  # fmt: skip
     """As grow_subtrees, by combinations of features, whose words are written among the sets."""
-    grow_slots(
-        data, slots, rules, scratch, offsets, written, sets, search_combined, put_combined, oblique,
-    )  # fmt: skip
+    subtrees.grow_slots(data, slots, rules, scratch, offsets, written, sets, WAYS, oblique)
 
 
 def new_oblique(scratch: Scratch, data: Data, combining: Combining) -> Oblique:
@@ -218,4 +219,5 @@ def new_oblique(scratch: Scratch, data: Data, combining: Combining) -> Oblique:
         np.zeros((3, combining.most_features), np.int64),
         np.empty(len(scratch.order.positions), np.int32),
         np.empty((2, longest), data.codes.dtype),
+        np.zeros(2, np.int64),
     )
