@@ -364,7 +364,7 @@ def grow_tree(
             work, step = np.int64(DIVIDE), DIVIDED
             node = table.nodes[state.split]
             n_rows = node.end - node.begin + node.other_end - node.other_begin
-            parts = max(1, min(state.n_threads, n_rows // state.least_rows))
+            parts = max(parts, min(state.n_threads, n_rows // state.least_rows))
         elif step == DIVIDED:
             work, parts, step = np.int64(MOVE), state.n_parts, MOVED
         else:

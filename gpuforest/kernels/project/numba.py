@@ -43,30 +43,6 @@ def steps_of(sums, n, n_bins):
     return np.int64(low), shift
 
 
-@device
-def project_column(data, slots, piece, features, weights, coordinates, n_bins, sums, terms, out):
-    """Write the codes of a slot in one combination to `out`, and return low and shift."""
-    s, j, at = piece[0], piece[1], piece[2]
-    begin, n, n_terms = slots.begin[s], slots.end[s] - slots.begin[s], 0
-    missing = data.n_codes - 1
-    for i in range(features.shape[2]):
-        if features[s, j, i] >= 0:
-            terms[0, n_terms], terms[1, n_terms] = features[s, j, i], weights[s, j, i]
-            n_terms += 1
-    if n_terms < 2:
-        column = data.codes[terms[0, 0] if n_terms else 0]
-        for i in range(n):
-            code = column[U(slots.rows[U(begin + i)])] if n_terms else 0
-            out[U(at + i)] = n_bins if code == missing and n_terms else code
-        return np.int64(0), np.int64(0)
-    add_up(data.codes, slots.rows, begin, n, terms, n_terms, coordinates, missing, sums)
-    low, shift = steps_of(sums, n, n_bins)
-    for i in range(n):
-        s = sums[U(i)]
-        out[U(at + i)] = n_bins if s == HOLE else (np.int64(s) - low) >> shift
-    return low, shift
-
-
 @kernel(target="int32")
 def project(
     data: Data, slots: Frontier, features: I64s3, weights: I64s3, coordinates: I32s2, n_bins: I64,
@@ -74,8 +50,24 @@ def project(
 ):  # fmt: skip
     """Fill codes [k, R], low and shift i64[S, k] for pieces i64[p, 3]: slot, combination, first
     code. It reads no targets; sums i32[...] and terms i64[2, L] are scratch."""
+    missing = data.n_codes - 1
     for p in range(len(pieces)):
-        s, j = pieces[p, 0], pieces[p, 1]
-        low[s, j], shift[s, j] = project_column(
-            data, slots, pieces[p], features, weights, coordinates, n_bins, sums, terms, codes[j]
-        )
+        s, j, at = pieces[p, 0], pieces[p, 1], pieces[p, 2]
+        begin, n, n_terms, out = slots.begin[s], slots.end[s] - slots.begin[s], 0, codes[j]
+        for i in range(features.shape[2]):
+            if features[s, j, i] >= 0:
+                terms[0, n_terms], terms[1, n_terms] = features[s, j, i], weights[s, j, i]
+                n_terms += 1
+        if n_terms < 2:
+            low[s, j] = shift[s, j] = 0
+            column = data.codes[terms[0, 0] if n_terms else 0]
+            for i in range(n):
+                code = column[U(slots.rows[U(begin + i)])] if n_terms else 0
+                out[U(at + i)] = n_bins if code == missing and n_terms else code
+            continue
+        add_up(data.codes, slots.rows, begin, n, terms, n_terms, coordinates, missing, sums)
+        least, steps = steps_of(sums, n, n_bins)
+        low[s, j], shift[s, j] = least, steps
+        for i in range(n):
+            total = sums[U(i)]
+            out[U(at + i)] = n_bins if total == HOLE else (np.int64(total) - least) >> steps
