@@ -138,8 +138,10 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
     ValueError : labels that are neither numbers nor strings, too many names, or a subclass
     OSError : the file cannot be written; what was there before is still there
     """
-    forest, facts, sampling = model.forest, model.facts, _kept_sampling(model)
+    forest, facts = model.forest, model.facts
     coding: Any = forest.coding
+    sampling: Sampling | None = facts.get("_sampling_") if model.keeps_draws else None
+    sampling = None if sampling is None or sampling.distinct else sampling
     header = _header(model, sampling)
     arrays = {
         **_packed(forest),
@@ -282,12 +284,6 @@ def _header(model: Model, sampling: Sampling | None) -> Header:
         "by_blocks": "_judges_" in facts or None,
     }
     return {name: value for name, value in header.items() if value is not None}
-
-
-def _kept_sampling(model: Model) -> Sampling | None:
-    """How rows were drawn, if the file keeps it."""
-    sampling: Sampling | None = model.facts.get("_sampling_") if model.keeps_draws else None
-    return None if sampling is None or sampling.distinct else sampling
 
 
 def _facts(name: str, facts: Any) -> dict[str, Any] | None:

@@ -377,10 +377,7 @@ def _inputs(graph: Graph, tables: Tables) -> tuple[list[Any], str]:
         refuse_twice(columns, "each is an input")
         kinds = [text if is_text(categories.get(f, ())) else dtype for f in range(n)]
         inputs = [graph.info(*pair, "rows", 1) for pair in zip(columns, kinds, strict=True)]
-    parts = [
-        _codes(graph, column, known[f]) if f in known else column
-        for f, column in enumerate(columns)
-    ]
+    parts = [_codes(graph, c, known[f]) if f in known else c for f, c in enumerate(columns)]
     return inputs, graph.node("Concat", *parts, axis=1)
 
 

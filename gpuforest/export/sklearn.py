@@ -19,7 +19,7 @@ from gpuforest.common.dtypes import MAX_BINS, MAX_FEATURES, NODE, OFFSET
 from gpuforest.core.bins import BinEdges
 from gpuforest.core.criteria import CRITERIA, Criterion
 from gpuforest.core.forest import Forest, check_forest
-from gpuforest.core.model import Model, model_of
+from gpuforest.core.model import model_of
 from gpuforest.core.nodes import CHILD_SHIFT, LEAF_WORD, pack_splits
 from gpuforest.core.rules import Sampling
 from gpuforest.core.target import TargetCoding
@@ -111,22 +111,17 @@ def to_sklearn(estimator: Any) -> Any:
         return converted
     converted.estimator_ = converted.estimator  # what its trees are made from
     converted.estimators_ = [_sklearn_member(converted, tree) for tree in trees]
-    _set_bags(converted, model)
-    return converted
-
-
-def _set_bags(converted: Any, model: Model) -> None:
-    """Set the seeds from which scikit-learn draws bags again, and the out-of-bag attributes."""
-    copy_to(converted, model.facts, "oob_score_", "oob_decision_function_", "oob_prediction_")
-    sampling, seed = model.facts.get("_sampling_"), model.facts["seed_"]
+    copy_to(converted, facts, "oob_score_", "oob_decision_function_", "oob_prediction_")
+    sampling, seed = facts.get("_sampling_"), facts["seed_"]
     bootstrap = model.parameters.get("bootstrap", False)
     for t, tree in enumerate(converted.estimators_):
         tree.random_state = _seed_there(seed, t) if not bootstrap else BAG_UNKNOWN
-        if bootstrap and sampling is not None:
+        if bootstrap and sampling is not None:  # scikit-learn draws the bag again
             tree.random_state = BagState(sampling, seed, t)
     if sampling is not None:
         converted._n_samples, converted._sample_weight = sampling.n_rows, None
         converted._n_samples_bootstrap = sampling.n_draws or None
+    return converted
 
 
 def with_known(kind: Any, parameters: dict[str, Any]) -> Any:
@@ -238,9 +233,8 @@ def forest_of(model: Any) -> Forest:
     trees = [member.tree_ for member in getattr(model, "estimators_", [model])]
     criterion = CRITERIA[model.criterion]
     nodes, offsets, edges, orders = packed_trees(trees)
-    weight, impurity, value = (
-        of_leaves(trees, orders, name) for name in ("weighted_n_node_samples", "impurity", "value")
-    )
+    names = "weighted_n_node_samples", "impurity", "value"
+    weight, impurity, value = (of_leaves(trees, orders, name) for name in names)
     if min(weights.min() for weights in weight) <= 0:
         raise ValueError("the model has leaves without weight: train it with weights above 0")
     spread = None

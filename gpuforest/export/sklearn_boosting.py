@@ -5,6 +5,7 @@ scikit-learn has no public way to make a fitted model, so its private attributes
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
@@ -18,14 +19,7 @@ from gpuforest.core.forest import Forest, check_forest
 from gpuforest.core.model import model_of
 from gpuforest.core.nodes import is_leaf, unpack
 from gpuforest.explain.paths import node_depths, one_tree
-from gpuforest.export.sklearn import (
-    NOT_CONVERTED,
-    copy_to,
-    of_leaves,
-    packed_trees,
-    seed_of,
-    with_known,
-)
+from gpuforest.export import sklearn
 from gpuforest.export.views import need_numbers
 from gpuforest.growing.boosted import BoostedCoding
 from gpuforest.kernels.gradients.losses import NUMBERS, Loss
@@ -50,16 +44,16 @@ def to_sklearn(estimator: Any) -> Any:
     both know, and "squared_error" for a loss that scikit-learn lacks. A ValueError: it has
     categorical features.
     """
-    model = model_of(estimator, NOT_CONVERTED)
+    model = model_of(estimator, sklearn.NOT_CONVERTED)
     forest: Any = model.forest
     if forest.edges.known:
         raise ValueError(CATEGORIES)
     home = import_module(THERE + "gradient_boosting")
-    converted = with_known(getattr(home, model.kind), model.parameters)
+    converted = sklearn.with_known(getattr(home, model.kind), model.parameters)
     coding, K, seed = forest.coding, forest.coding.n_values, forest.seed % 2**32
     if coding.loss.has_delta:
         converted.set_params(loss="squared_error", quantile=None)
-    copy_to(converted, model.facts, *OF_FITS)
+    sklearn.copy_to(converted, model.facts, *OF_FITS)
     if hasattr(converted, "classes_"):
         converted._label_encoder = LabelEncoder().fit(converted.classes_)
     trees = [_predictor(forest, t) for t in range(forest.n_trees)]
@@ -137,10 +131,10 @@ def forest_of(model: Any) -> Forest:
         raise ValueError(f"loss={model.loss!r} is none of gpuforest's")
     trees = [_tree(t.nodes, model.n_features_in_) for row in model._predictors for t in row]
     K = model.n_trees_per_iteration_
-    nodes, offsets, edges, orders = packed_trees(trees)
+    nodes, offsets, edges, orders = sklearn.packed_trees(trees)
     leaf = is_leaf(nodes)
     nodes[leaf] += np.arange(leaf.sum()).astype(NODE)
-    counts, values = of_leaves(trees, orders, "count"), of_leaves(trees, orders, "value")
+    counts, values = (sklearn.of_leaves(trees, orders, name) for name in ("count", "value"))
     sums, units = _sums(model, counts, values)
     column = np.repeat(np.arange(len(trees)) % K, [len(v) for v in values])
     leaf_values = np.zeros((len(column), K))
@@ -152,9 +146,8 @@ def forest_of(model: Any) -> Forest:
         classes, np.zeros(1), 1.0, loss=loss, l2=float(model.l2_regularization), units=units,
         baseline=np.asarray(model._baseline_prediction, np.float64).ravel(),
     )  # fmt: skip
-    forest = Forest(
-        nodes, offsets, sums, edges, coding, seed_of(model), leaf_values=leaf_values, combine="sum"
-    )
+    forest = Forest(nodes, offsets, sums, edges, coding, sklearn.seed_of(model))
+    forest = replace(forest, leaf_values=leaf_values, combine="sum")
     check_forest(forest)
     return forest
 
