@@ -73,10 +73,8 @@ def byte_count(limit: int | str | None) -> int | None:
     if not isinstance(limit, str):
         return None if limit is None else int(limit)
     match = re.fullmatch(r"(\d+(?:\.\d+)?) *([KMGT])(I?)B", limit.strip().upper())
-    n = 0
-    if match is not None:
-        unit = 1024.0 if match[3] else 1000.0
-        n = round(float(match[1]) * unit ** (1 + "KMGT".index(match[2])))
+    unit = 1024.0 if match and match[3] else 1000.0
+    n = round(float(match[1]) * unit ** (1 + "KMGT".index(match[2]))) if match else 0
     if n < 1:
         raise ValueError(f"{limit!r} is no number with a unit, such as 500MB or 2GiB")
     return n

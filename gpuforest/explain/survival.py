@@ -266,11 +266,8 @@ class StepFunction:
     ) -> None:  # fmt: skip
         self.x, self.y, self.a, self.b = x, y, a, b
         self.before = y[0] if before is None else before
-        first, last = domain
-        self.domain = (
-            float(x[0] if first is None else first),
-            float(x[-1] if last is None else last),
-        )
+        ends = zip((x[0], x[-1]), domain, strict=True)
+        self.domain = tuple(float(known if end is None else end) for known, end in ends)
 
     def __call__(self, time: Any) -> Any:
         """Its values at these times; after the last time it stays as it was there."""

@@ -30,11 +30,8 @@ RFC, RFR, ETC, ETR, HGC, HGR = (
     *("RandomForestClassifier", "RandomForestRegressor", "ExtraTreesClassifier"),
     *("ExtraTreesRegressor", "HistGradientBoostingClassifier", "HistGradientBoostingRegressor"),
 )
-ONE, BOTH, BINS = (
-    {"categorical_features": [0]},
-    {"categorical_features": [0, 1]},
-    {"max_bins": 1000},
-)
+ONE, BOTH = {"categorical_features": [0]}, {"categorical_features": [0, 1]}
+BINS = {"max_bins": 1000}
 SUMS, WAYS = {"feature_combinations": 2}, {"categorical_split": "multiway"}
 MEDIANS = {"criterion": "absolute_error"}
 NUMPYS = {

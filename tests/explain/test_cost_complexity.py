@@ -44,10 +44,8 @@ def test_the_splits_above_a_depth_are_a_growth_to_that_depth(engine, criterion, 
 def test_groups_of_trees_change_nothing(monkeypatch, criterion):
     forest = some_task(3, criterion).grow(numpy.NumpyBackend())
     keep = np.random.default_rng(0).random(forest.n_nodes) < 0.8
-    whole, gains = (
-        pruning.keep_splits(forest, keep),
-        pruning.split_gains(forest, CRITERIA[criterion]),
-    )
+    whole = pruning.keep_splits(forest, keep)
+    gains = pruning.split_gains(forest, CRITERIA[criterion])
     monkeypatch.setattr("gpuforest.core.forest.GROUP_VALUES", 1)
     assert len(tree_groups(forest)) == forest.n_trees
     assert same_forest(pruning.keep_splits(forest, keep), whole)
@@ -121,11 +119,8 @@ def path_cases():
 @pytest.mark.parametrize(("criterion", "X", "y", "weight"), list(path_cases()))
 def test_the_path_is_scikit_learns(backend, criterion, X, y, weight):
     X, is_classes = X.astype(np.float32), CRITERIA[criterion].task == "classification"
-    ours, theirs = (
-        (DecisionTreeClassifier, SklearnClassifier)
-        if is_classes
-        else (DecisionTreeRegressor, SklearnRegressor)
-    )
+    ours = DecisionTreeClassifier if is_classes else DecisionTreeRegressor
+    theirs = SklearnClassifier if is_classes else SklearnRegressor
     params = {"criterion": criterion, "min_samples_leaf": 6}
     full = ours(max_bins=1000, backend=backend, **params).fit(X, y, weight)
     theirs = theirs(random_state=0, **params)
@@ -153,10 +148,8 @@ def test_trees_are_pruned_one_by_one(engine, criterion):
     forest = task.grow(engine)
     alphas, _, _ = pruning.pruning_path(task.but(n_trees=1).grow(engine), c)
     alpha = alphas[len(alphas) // 2]
-    pruned, first = (
-        pruning.prune(forest, c, alpha),
-        pruning.prune(task.but(n_trees=1).grow(engine), c, alpha),
-    )
+    pruned = pruning.prune(forest, c, alpha)
+    first = pruning.prune(task.but(n_trees=1).grow(engine), c, alpha)
     same = pruned.nodes[: pruned.tree_offsets[1]] == first.nodes
     assert (same | is_leaf(first.nodes)).all()  # the tables of leaves differ
     assert pruned.node_sums(0, 1).tolist() == first.node_sums(0, 1).tolist()

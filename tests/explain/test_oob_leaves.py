@@ -152,10 +152,8 @@ def test_what_was_found_lasts(tmp_path):
         assert other.min_samples_leaf_ == forest.min_samples_leaf_
         assert same_forest(other.forest_, forest.forest_)
     theirs = forest.to_sklearn()
-    assert (theirs.max_features, theirs.min_samples_leaf) == (
-        forest.max_features_,
-        forest.min_samples_leaf_,
-    )
+    assert theirs.max_features == forest.max_features_
+    assert theirs.min_samples_leaf == forest.min_samples_leaf_
     assert clone(forest).min_samples_leaf == "oob"
     forest.set_params(n_estimators=3, max_features=2, min_samples_leaf=4).fit(*NOISY)
     assert not hasattr(forest, "oob_parameters_")

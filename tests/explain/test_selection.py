@@ -192,12 +192,8 @@ def test_few_leaves_and_bounds_come_first(backend):
 def test_a_tree_without_a_split():
     model = gf.DecisionTreeClassifier(ccp_alpha="cv", ccp_cv=2).fit(np.zeros((4, 1)), [0, 1, 1, 0])
     assert (model.ccp_alpha_, model.get_n_leaves()) == (0.0, 1)
-    assert [values.tolist() for values in model.pruning_curve_.values()] == [
-        [0],
-        [1],
-        [0.5],
-        [0.25],
-    ]
+    expected = [[0], [1], [0.5], [0.25]]
+    assert [values.tolist() for values in model.pruning_curve_.values()] == expected
 
 
 def test_the_path_tells_the_number_of_leaves():
