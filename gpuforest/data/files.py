@@ -119,16 +119,9 @@ def _copied(stream: Any) -> IO[bytes]:
 OLDEST_PYARROW = 24  # 17, 20 and 22 changed the last byte of text next to missing values
 
 
-def has_pyarrow() -> bool:
-    """Whether pyarrow is installed, and so new that it keeps text whole."""
-    return find_spec("pyarrow") is not None and (
-        int(version("pyarrow").partition(".")[0]) >= OLDEST_PYARROW
-    )
-
-
 def require_pyarrow(what: str = "Parquet files") -> None:
     """Raise an ImportError that names the extra if pyarrow is absent or too old."""
-    if not has_pyarrow():
+    if find_spec("pyarrow") is None or int(version("pyarrow").split(".")[0]) < OLDEST_PYARROW:
         raise ImportError(
             f"{what} need pyarrow {OLDEST_PYARROW} or newer, an extra: "
             "pip install 'gpuforest[files]'"

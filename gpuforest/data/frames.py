@@ -37,8 +37,7 @@ def read_frame(path: str | Path, reading: Reading | None = None, text: Collectio
             frame = _stacked(frames, files, name, text)
         if len(frame) == 0:
             raise ValueError(f"{name} has no rows")
-        there = [column for column in reading.dates if column in frame.columns]
-        return with_date_parts(frame, there, reading.date_format)
+        return with_date_parts(frame, reading)
 
 
 def _read_file(name: str, reading: Reading, text: Collection[str]) -> Any:
@@ -138,20 +137,20 @@ PARTS = ("year", "month", "weekday", "seconds")
 EXAMPLE = "2020-12-31 or 2020-12-31T23:59:59"
 
 
-def with_date_parts(frame: Any, names: Sequence[str], form: str = "") -> Any:
-    """The frame of narwhals with four numbers in place of each of these dates. `when` becomes
+def with_date_parts(frame: Any, reading: Reading) -> Any:
+    """The frame of narwhals with four numbers in place of each column of dates. `when` becomes
     `when_year`, `when_month` (1 to 12), `when_weekday` (0: Monday) and `when_seconds` (since 1970,
-    in UTC without a zone). `form`: see `Reading.date_format`."""
+    in UTC without a zone)."""
     import narwhals.stable.v2 as nw
 
-    if not names:
+    if not {*reading.dates} & {*frame.columns}:
         return frame
     columns = []
     for name in frame.columns:
-        if name not in names:
+        if name not in reading.dates:
             columns.append(frame[name])
             continue
-        numbers = _parts(frame[name], form)
+        numbers = _parts(frame[name], reading.date_format)
         for part, values in zip(PARTS, numbers.T, strict=True):
             if f"{name}_{part}" in frame.columns:
                 raise ValueError(f"--dates {name}: there is a column {name}_{part} already")

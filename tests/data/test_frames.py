@@ -100,12 +100,12 @@ def test_parts_of_dates(tmp_path, monkeypatch):
 
 def test_parts_of_dates_that_are_no_text():
     times = pa.table({"t": pa.array([datetime(2001, 2, 3, 4, 5), None])})
-    found = frames.with_date_parts(nw.from_native(times), ["t"]).to_numpy()
+    found = frames.with_date_parts(nw.from_native(times), Reading(dates=("t",))).to_numpy()
     assert found[0].tolist() == [2001, 2, 5, 981173100]
     assert np.isnan(found[1]).all()
     clash = nw.from_native(times.append_column("t_year", [[1, 2]]))
     with pytest.raises(ValueError, match="--dates t: there is a column t_year already"):
-        frames.with_date_parts(clash, ["t"])
+        frames.with_date_parts(clash, Reading(dates=("t",)))
 
 
 def test_columns_go_to_their_parts(tmp_path):

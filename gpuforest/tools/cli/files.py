@@ -17,7 +17,7 @@ from gpuforest.core.bins import categories_of
 from gpuforest.data import arrays, frames, passes, text
 from gpuforest.data.binned import binned_blocks
 from gpuforest.data.blocks import Block, Blocks, named
-from gpuforest.data.files import PARQUET, has_pyarrow, named_files
+from gpuforest.data.files import PARQUET, named_files
 from gpuforest.data.frames import Table, listed
 from gpuforest.explain.model_facts import is_survival
 from gpuforest.tools.cli import options
@@ -122,7 +122,7 @@ class ModelRows:
             raise ValueError(f"{self.path} has no rows")
         for block in blocks:
             with named(block.name):  # which errors say
-                yield as_read(block.X, self.reading)
+                yield frames.with_date_parts(arrays.open_frame(block.X), self.reading)
 
     def _frame(self, keep: Sequence[str] = ()) -> Any:
         numbers = {name.strip() for name in self.numbers}
@@ -134,16 +134,15 @@ class ModelRows:
 
     def choose(self, frame: Any) -> tuple[Any, list[str]]:
         """The model's features out of the frame, and the columns that are not among them."""
-        if self.names:
-            X, ignored = frames.select_features(frame, list(self.model.feature_names_in_))
-            self._require_numbers(X)
-            return X.to_native(), ignored
-        if frame.shape[1] != self.model.n_features_in_:
+        n = self.model.n_features_in_
+        if not self.names and frame.shape[1] != n:
             raise ValueError(
-                f"the model was trained on {self.model.n_features_in_} features without names; "
-                f"the data has {frame.shape[1]} columns"
+                f"the model was trained on {n} features without names; the data has "
+                f"{frame.shape[1]} columns"
             )
-        return arrays.frame_to_array(frames.select_features(frame, frame.columns)[0])[0], []
+        X, ignored = frames.select_features(frame, self.names or frame.columns)
+        self._require_numbers(X)
+        return X.to_native() if self.names else arrays.frame_to_array(X)[0], ignored
 
     def table(self, **parts: Any) -> Table:
         """The features that the model needs, and the target; `parts` as of `load_table`."""
@@ -193,16 +192,7 @@ def background_of(model: Any, arguments: argparse.Namespace) -> Any:
 
 def streams(path: str) -> bool:
     """Whether a path names Parquet files, which can be read by blocks."""
-    return has_pyarrow() and all(f.lower().endswith(PARQUET) for f in named_files(path))
-
-
-def as_read(table: Any, reading: text.Reading) -> Any:
-    """A table of a block as `read_frame` would have read it."""
-    import narwhals.stable.v2 as nw
-
-    frame = nw.from_native(table, eager_only=True)
-    dates = [column for column in reading.dates if column in frame.columns]
-    return frames.with_date_parts(frame, dates, reading.date_format)
+    return all(file.lower().endswith(PARQUET) for file in named_files(path))
 
 
 class TableBlocks(Blocks):
@@ -218,7 +208,8 @@ class TableBlocks(Blocks):
             raise ValueError(f"{path} has no rows")
 
     def _parts(self, name: str, block: Any) -> Block:
-        table = frames.split_columns(as_read(block, self._reading), **self._names)
+        frame = frames.with_date_parts(arrays.open_frame(block), self._reading)
+        table = frames.split_columns(frame, **self._names)
         self.first = self.first or table
         return Block(name, table.X, table.y, table.weight, **{self.labels: table.groups})
 

@@ -28,6 +28,8 @@ EXPORTS: dict[str, tuple[str, Any]] = {
     "dot": ("one tree as dot for Graphviz", graphviz.export_graphviz),
 }
 FORMS = ("text", "rules", "python", "dot")  # of one tree
+SHOWN_CATEGORIES = 20
+SHOWN_IMPORTANCES = 10  # in a summary; --json gives all
 INSPECT_OPTIONS = f"""\
 --as {"|".join(FORMS)}  with --tree: indented text (the default), rules in words, a Python \
 function, or dot for Graphviz; python without --tree: all trees of a boosted model
@@ -67,7 +69,44 @@ def run_inspect(arguments: argparse.Namespace) -> None:
         return
     path = Path(arguments.model)
     facts = {"file": str(path), "bytes": path.stat().st_size, **describe(model)}
-    output.print_facts(facts, arguments.json, summary, "gpuforest inspect")
+    output.print_facts(facts, arguments.json, summary)
+
+
+def summary(facts: dict[str, Any]) -> output.Rows:
+    """The facts as lines for a reader."""
+    return {"file": f"{facts['file']}, {facts['bytes']:,} bytes", **model_rows(facts)}
+
+
+def model_rows(facts: dict[str, Any]) -> output.Rows:
+    """The lines of a summary that say what a model is."""
+    settings = [f"{name}={value!r}" for name, value in facts["settings"].items()]
+    categories = [f"{n:,} {name}" for name, n in facts["categories"].items()]
+    more, score = len(categories) - SHOWN_CATEGORIES, facts["oob_score"]
+    gains = [f"{gain:.3f} {name}" for name, gain in facts["importances"].items() if gain > 0]
+    depths = f"{facts['min_depth']:,} to {facts['depth']:,}, on average {facts['mean_depth']:.1f}"
+    return {
+        "estimator": f"{facts['estimator']}, seed {facts['seed']}",
+        "task": facts["task"] + in_brackets(facts["classes"]),
+        "features": f"{facts['features']:,}, of which {len(categories):,} categorical",
+        "categories": ", ".join(categories[:SHOWN_CATEGORIES]) + f" and {more:,} more" * (more > 0),
+        "trees": f"{facts['trees']:,}",
+        "nodes": f"{facts['nodes']:,}, of which {facts['leaves']:,} leaves",
+        "depth": depths,
+        **dict(rounds_rows(facts["boosting"]) if "boosting" in facts else ()),
+        "settings": ", ".join(settings) or "the defaults",
+        f"out-of-bag {facts['score']}": "" if score is None else f"{score:.4f}",
+        "importance": gains[:SHOWN_IMPORTANCES],
+    }
+
+
+def in_brackets(classes: list[Any] | None, most: int = 6) -> str:
+    """Classes in brackets, the first few by name."""
+    if classes is None:
+        return ""
+    if isinstance(classes[0], list):
+        return f" ({len(classes)} outputs of {', '.join(str(len(c)) for c in classes)} classes)"
+    names = ", ".join(str(c) for c in classes[:most])
+    return f" ({len(classes)} classes: {names}{', ...' if len(classes) > most else ''})"
 
 
 def describe(model: Any) -> dict[str, Any]:
@@ -79,26 +118,6 @@ def describe(model: Any) -> dict[str, Any]:
     else:
         model.estimator = model.estimator_.set_params(backend="numpy")
     return {**model_facts(model), "settings": settings}
-
-
-def summary(facts: dict[str, Any]) -> output.Rows:
-    """The facts as lines for a reader."""
-    settings = [f"{name}={value!r}" for name, value in facts["settings"].items()]
-    depths = f"{facts['min_depth']:,} to {facts['depth']:,}, on average {facts['mean_depth']:.1f}"
-    return [
-        ("file", f"{facts['file']}, {facts['bytes']:,} bytes"),
-        ("estimator", f"{facts['estimator']}, seed {facts['seed']}"),
-        ("task", facts["task"] + output.in_brackets(facts["classes"])),
-        ("features", f"{facts['features']:,}, of which {len(facts['categories']):,} categorical"),
-        *output.category_rows(facts),
-        ("trees", f"{facts['trees']:,}"),
-        ("nodes", f"{facts['nodes']:,}, of which {facts['leaves']:,} leaves"),
-        ("depth", depths),
-        *(rounds_rows(facts["boosting"]) if "boosting" in facts else []),
-        ("settings", ", ".join(settings) or "the defaults"),
-        *output.oob_rows(facts),
-        *output.importance_rows(facts),
-    ]
 
 
 def run_export(arguments: argparse.Namespace) -> None:

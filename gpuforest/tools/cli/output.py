@@ -13,15 +13,13 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from gpuforest.data.files import PARQUET, named_files, require_pyarrow
+from gpuforest.data.files import PARQUET, named_files
 from gpuforest.export.container import is_stream, replaced
 
 # control characters, and characters that change the direction of text
 UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-SHOWN_CATEGORIES = 20
-SHOWN_IMPORTANCES = 10  # in a summary; --json gives all
 
-Rows = list[tuple[str, str]]  # lines of a summary: a name and a value
+Rows = dict[str, str | list[str]]  # the lines of a summary by their names
 
 
 def printable(text: str) -> str:
@@ -41,67 +39,23 @@ def done(message: str, out: Path | None) -> None:
 
 
 def print_facts(
-    facts: dict[str, Any], as_json: bool, summary: Callable[[dict[str, Any]], Rows], title: str
+    facts: dict[str, Any], as_json: bool, summary: Callable[[dict[str, Any]], Rows]
 ) -> None:
-    """Print facts as JSON, or as a table on a terminal, or as aligned text."""
+    """Print facts as JSON, or their summary as aligned text."""
     if as_json:
         print(json.dumps(facts, default=plain, allow_nan=False))
         return
-    rows = [(name, printable(" ".join(value.split("\n")))) for name, value in summary(facts)]
-    if not sys.stdout.isatty():
-        width = max(len(name) for name, _ in rows)
-        for name, value in rows:
-            print(f"{name:<{width}}  {value}")
-        return
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(title=title, show_header=False)
-    for name, value in rows:
-        table.add_row(Text(name), Text(value))  # Text: brackets in names are no markup
-    Console().print(table)
+    rows = {name: value for name, value in summary(facts).items() if value}
+    width = max(map(len, rows))
+    for name, value in rows.items():
+        for i, text in enumerate([value] if isinstance(value, str) else value):
+            shown = printable(" ".join(text.split("\n")))
+            print(f"{'' if i else name:<{width}}  {shown}")
 
 
 def plain(value: Any) -> Any:
     """A NumPy value as a Python one, for JSON."""
     return value.item() if isinstance(value, np.generic) else str(value)
-
-
-def listing(name: str, lines: list[str]) -> Rows:
-    """Several lines under one name."""
-    return [(name if i == 0 else "", line) for i, line in enumerate(lines)]
-
-
-def category_rows(facts: dict[str, Any]) -> Rows:
-    """The categorical features and how many categories each has, if there are some."""
-    counts = [f"{n:,} {name}" for name, n in facts["categories"].items()]
-    shown = ", ".join(counts[:SHOWN_CATEGORIES])
-    more = len(counts) - SHOWN_CATEGORIES
-    return [("categories", shown + f" and {more:,} more" * (more > 0))] if counts else []
-
-
-def oob_rows(facts: dict[str, Any]) -> Rows:
-    """The out-of-bag score, if there is one."""
-    if facts["oob_score"] is None:
-        return []
-    return [(f"out-of-bag {facts['score']}", f"{facts['oob_score']:.4f}")]
-
-
-def importance_rows(facts: dict[str, Any]) -> Rows:
-    """The most important features, those of no importance left out."""
-    largest = list(facts["importances"].items())[:SHOWN_IMPORTANCES]
-    return listing("importance", [f"{value:.3f} {name}" for name, value in largest if value > 0])
-
-
-def in_brackets(classes: list[Any] | None, most: int = 6) -> str:
-    """Classes in brackets, the first few by name."""
-    if classes is None:
-        return ""
-    if isinstance(classes[0], list):
-        return f" ({len(classes)} outputs of {', '.join(str(len(c)) for c in classes)} classes)"
-    names = ", ".join(str(c) for c in classes[:most])
-    return f" ({len(classes)} classes: {names}{', ...' if len(classes) > most else ''})"
 
 
 def writable(
@@ -140,9 +94,7 @@ def table_path(path: str | None, *inputs: str | None, flag: str = "--out") -> Pa
     if path is None or is_stdout(Path(path)):
         return None
     out = writable(path, *inputs, flag=flag)
-    if out.suffix.lower() in PARQUET:
-        require_pyarrow()
-    elif out.suffix.lower() != ".csv" and not is_stream(out):
+    if out.suffix.lower() not in (".csv", *PARQUET) and not is_stream(out):
         raise ValueError(f"{flag} {out}: a name that ends in .csv or .parquet")
     return out
 

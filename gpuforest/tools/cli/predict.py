@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -125,20 +126,18 @@ def explained(model: Any, X: Any, background: Any = None) -> dict[str, np.ndarra
     values = model.shap_values(X, background=background)
     expected = model.expected_value_ if background is None else model.expected_value(background)
     names = getattr(model, "feature_names_in_", [f"x{f}" for f in range(model.n_features_in_)])
-    if values.ndim == 2:
-        values, endings = values[..., None], [""]
-    else:
+    if EXPECTED in names:
+        raise ValueError(f"a feature has the name {EXPECTED}: rename it in the data")
+    endings = [""]
+    if values.ndim > 2:
         endings = [f"_{label}" for label in labels_of(model, values.shape[2])]
-    columns: dict[str, np.ndarray] = {}
-    for k, ending in enumerate(endings):
-        new = {f"{name}{ending}": values[:, f, k] for f, name in enumerate(names)}
-        new[f"{EXPECTED}{ending}"] = np.full(len(values), np.atleast_1d(expected)[k])
-        if twice := [name for name in new if name in columns]:
-            raise ValueError(f"two columns would have the name {listed(twice)}: rename the feature")
-        if len(new) <= len(names):
-            raise ValueError(f"a feature has the name {EXPECTED}{ending}: rename it in the data")
-        columns |= new
-    return columns
+    columns = [f"{name}{ending}" for ending in endings for name in (*names, EXPECTED)]
+    if twice := [name for name, n in Counter(columns).items() if n > 1]:
+        raise ValueError(f"two columns would have the name {listed(twice)}: rename the feature")
+    values = values.reshape(*values.shape[:2], len(endings))
+    of_all = np.broadcast_to(expected, (len(values), 1, len(endings)))
+    table = np.concatenate([values, of_all], axis=1).T  # [K, F + 1, N]
+    return dict(zip(columns, table.reshape(len(columns), -1), strict=True))
 
 
 def run_evaluate(arguments: argparse.Namespace) -> None:
@@ -169,24 +168,22 @@ def run_evaluate(arguments: argparse.Namespace) -> None:
         facts["checks"] = check_lines(model, table.X, table.y)
     for note in (*table.notes, *facts["checks"]):
         output.say(note)
-    output.print_facts(facts, arguments.json, summary, "gpuforest evaluate")
+    output.print_facts(facts, arguments.json, summary)
 
 
 def class_scores(model: Any, table: Table) -> dict[str, Any]:
     """Scores of a classifier, and how many rows of each class were predicted as each."""
     # a file may have classes that training had not
     classes = aligned(model.classes_, table.y)
-    labels, known, y = classes.names, classes.known, classes.codes
-    probabilities = model.predict_proba(table.X)
-    predicted = known[probabilities.argmax(axis=1)]
-    every, w = np.arange(len(labels)), table.weight
-    has_loss = len(labels) == len(known) > 1
+    labels, known, y, w = classes.names, classes.known, classes.codes, table.weight
+    probabilities, every = model.predict_proba(table.X), np.arange(len(labels))
+    predicted, loss = classes.predicted(probabilities), None
+    if len(labels) == len(known) > 1:
+        loss = metrics.log_loss(y, probabilities, sample_weight=w, labels=known)
     return {
         "accuracy": metrics.accuracy_score(y, predicted, sample_weight=w),
         "balanced_accuracy": balanced(y, predicted == y, np.ones(len(y)) if w is None else w),
-        "log_loss": metrics.log_loss(y, probabilities, sample_weight=w, labels=known)
-        if has_loss
-        else None,
+        "log_loss": loss,
         "classes": labels.tolist(),
         "confusion": metrics.confusion_matrix(y, predicted, labels=every, sample_weight=w).tolist(),
     }
@@ -224,33 +221,32 @@ def permutation_importances(model: Any, table: Table) -> Bunch:
 
 def summary(facts: dict[str, Any]) -> output.Rows:
     """The scores as lines for a reader."""
-    rows = [
-        ("data", f"{facts['data']}: {facts['rows']:,} rows"),
-        ("target", f"{facts['target']}: {facts['task']}"),
-    ]
+    rows: output.Rows = {
+        "data": f"{facts['data']}: {facts['rows']:,} rows",
+        "target": f"{facts['target']}: {facts['task']}",
+    }
     names = {"r2": "R2", "log_loss": "log loss"}
     by_cause = [key for key in facts if key.startswith("concordance")]
     for key in (*by_cause, "accuracy", "balanced_accuracy", "log_loss", "r2", *ERRORS):
         if facts.get(key) is not None:
             shown = f"{facts[key]:.6g}" if key in ERRORS else f"{facts[key]:.4f}"
-            rows += [(names.get(key, key.replace("_", " ")), shown)]
+            rows[names.get(key, key.replace("_", " "))] = shown
     if "confusion" in facts:
-        rows += confusion_rows(facts["classes"], facts["confusion"])
+        rows["confusion"] = confusion_lines(facts["classes"], facts["confusion"])
     permuted = [*facts.get("permuted", {}).items()][:SHOWN_PERMUTED]
     lines = [f"{fall['mean']:.4f} ± {fall['std']:.4f} {name}" for name, fall in permuted]
-    return rows + output.listing("permuted", lines)
+    return rows | {"permuted": lines}
 
 
-def confusion_rows(classes: list[Any], confusion: list[list[float]]) -> output.Rows:
+def confusion_lines(classes: list[Any], confusion: list[list[float]]) -> str | list[str]:
     """A line for each true class: how many of its rows were predicted as each."""
     if len(classes) > SHOWN_CLASSES:
-        return [("confusion", f"{len(classes)} classes: --json has the matrix")]
+        return f"{len(classes)} classes: --json has the matrix"
     lines = [["predicted", *map(str, classes)]]
     for name, counts in zip(classes, confusion, strict=True):
         lines.append([str(name), *(f"{n:,.6g}" for n in counts)])
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    text = ["  ".join(f"{v:>{w}}" for v, w in zip(line, widths, strict=True)) for line in lines]
-    return output.listing("confusion", text)
+    return ["  ".join(f"{v:>{w}}" for v, w in zip(line, widths, strict=True)) for line in lines]
 
 
 FILES, HOW = (options.MODEL, options.DATA), (options.declare_runtime, options.declare_reading)

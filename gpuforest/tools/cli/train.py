@@ -25,11 +25,10 @@ from gpuforest.data import frames, labels
 from gpuforest.data.text import Reading, nearly_numbers
 from gpuforest.estimators import presets
 from gpuforest.estimators.boosting_fit import last_blocks
-from gpuforest.explain.model_facts import finite, model_facts
-from gpuforest.tools.cli import files, options, output
+from gpuforest.explain.model_facts import changed_settings, finite, model_facts
+from gpuforest.tools.cli import files, inspect, options, output
 from gpuforest.tools.report.rows import HASHES, Rows, row_hashes
 
-MODELS = tuple(options.MODELS)
 OPTIONS = f"""\
 --target COLUMN!  the column to predict
 --out MODEL!  the model file to write
@@ -57,7 +56,8 @@ and report the model on
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    how: dict[str, Any] = {"type": model_word, "choices": MODELS, "default": "forest"}
+    command.set_defaults(task="auto", model="forest")
+    how: dict[str, Any] = {"type": model_word, "choices": tuple(options.MODELS)}
     command.add_argument("--model", help="(default: forest)", **how)
     options.declare(command, options.DATA, OPTIONS, options.JSON)
     options.declare_reading(command, kept=False)
@@ -78,6 +78,9 @@ def run(arguments: argparse.Namespace) -> None:
     """Load, train, save, score and show."""
     fraction = as_fraction(arguments.test)
     test: Any = arguments.test if fraction is None else None  # a file
+    if arguments.event and arguments.task != "auto":
+        raise ValueError(f"--event is for survival forests, not for {arguments.task}")
+    task = "survival" if arguments.event else arguments.task
     out = output.writable(arguments.out, arguments.data, test)
     reading, params = files.reading_of(arguments), options.given_parameters(arguments)
     held_out = held_out_path(arguments.test_out, arguments, reading)
@@ -108,43 +111,30 @@ def run(arguments: argparse.Namespace) -> None:
             folder = None
             if "memory_limit" in params:
                 folder = Path(stack.enter_context(TemporaryDirectory(prefix="gpuforest-")))
-            likely = likely_estimator(arguments, params)
-            table = files.binned(blocks, likely, arguments.task or "auto", params, folder)
-        task = task_of(arguments, table.y)
+            likely = likely_estimator(arguments, task, params)
+            table = files.binned(blocks, likely, task, params, folder)
+        if task == "auto":
+            task = "classification" if frames.is_class_target(table.y) else "regression"
         estimator = options.make_estimator(arguments.model, task, params, arguments.preset)
         grouped = {} if table.groups is None else {labels: table.groups}
         if grouped and labels not in signature(estimator.fit).parameters:
             raise ValueError(f"--{word}: --model {arguments.model} takes no {labels}")
         memory = memory_of(estimator, table)
         if sys.stderr.isatty():  # before the work, so that it can be ended
-            print(f"training takes {about(memory['total'])} of memory", file=sys.stderr)
+            output.say(f"training takes about {memory['total'] / 1e6:,.1f} MB of memory")
         estimator.fit(table.X, table.y, sample_weight=table.weight, **grouped)
         estimator.source_ = files.source_of(reading, arguments.target, arguments.event)
-        rows = table.X if isinstance(table, Bunch) else Rows.read(estimator, table.X, None)
-        estimator.source_["row_hashes"] = row_hashes(estimator, rows)[:HASHES].tolist()
+        estimator.source_["row_hashes"] = kept_hashes(estimator, table)
         save_both(estimator, out, test, held_out, arguments)
-        score = None
         if test is not None:
             weight = None if task == "survival" else test.weight  # concordance has none
             score = finite(estimator.score(test.X, test.y, sample_weight=weight))
-    facts = {"version": version("gpuforest"), **model_facts(estimator)}
-    facts |= {"parameters": estimator.get_params(), "rows": len(table.y)}
-    facts |= {"backend": estimator.backend_, "data": arguments.data, "target": arguments.target}
-    facts |= {"memory": memory, "notes": notes}
+    facts = describe(estimator) | {"data": arguments.data, "target": arguments.target}
+    facts |= {"rows": len(table.y), "memory": memory, "notes": notes}
     if test is not None:
         facts |= {"test_rows": len(test.y), "test_score": score}
     facts |= {"seconds": seconds, "file": str(out), "bytes": out.stat().st_size}
-    output.print_facts(facts, arguments.json, summary, "gpuforest train")
-
-
-def task_of(arguments: argparse.Namespace, y: Any) -> str:
-    """The task that the options say, or the target."""
-    task: str = arguments.task or "auto"
-    if arguments.event and task != "auto":
-        raise ValueError(f"--event is for survival forests, not for {task}")
-    if arguments.event or task != "auto":
-        return "survival" if arguments.event else task
-    return "classification" if frames.is_class_target(y) else "regression"
+    output.print_facts(facts, arguments.json, summary)
 
 
 def held_out_path(path: str | None, asked: argparse.Namespace, reading: Reading) -> Path | None:
@@ -194,15 +184,16 @@ def save(estimator: Any, out: Path) -> None:
         raise OSError(error.errno, said, os.fspath(out)) from error
 
 
-def likely_estimator(arguments: argparse.Namespace, params: dict[str, Any]) -> Any:
+def likely_estimator(arguments: argparse.Namespace, task: str, params: dict[str, Any]) -> Any:
     """An estimator of these parameters, before the target says what the task is."""
-    task, how = "survival" if arguments.event else arguments.task, (params, arguments.preset)
-    if task not in (None, "auto"):
-        return options.make_estimator(arguments.model, task, *how)
+    first = "classification" if task == "auto" else task
     try:
-        return options.make_estimator(arguments.model, "classification", *how)
-    except ValueError:  # an option of regressions only
-        return options.make_estimator(arguments.model, "regression", *how)
+        return options.make_estimator(arguments.model, first, params, arguments.preset)
+    except ValueError:
+        if task != "auto":
+            raise
+        # an option of regressions only
+        return options.make_estimator(arguments.model, "regression", params, arguments.preset)
 
 
 def categories(table: frames.Table, named: list[str], params: dict[str, Any]) -> dict[str, Any]:
@@ -223,6 +214,19 @@ def require(flag: str, names: Sequence[str], known: Sequence[str]) -> None:
         raise ValueError(f"{flag}: no feature of the name {frames.listed(other)}{hint}")
 
 
+def kept_hashes(estimator: Any, table: frames.Table | Bunch) -> list[int]:
+    """Hashes of training rows, by which reports know these again."""
+    rows = table.X if isinstance(table, Bunch) else Rows.read(estimator, table.X, None)
+    return list(row_hashes(estimator, rows)[:HASHES].tolist())
+
+
+def describe(estimator: Any) -> dict[str, Any]:
+    """Facts about the trained estimator, for a script."""
+    facts = {"version": version("gpuforest"), **model_facts(estimator)}
+    facts |= {"settings": changed_settings(estimator), "parameters": estimator.get_params()}
+    return facts | {"backend": estimator.backend_}
+
+
 def memory_of(estimator: Any, table: frames.Table | Bunch) -> dict[str, int]:
     """The memory that training will take, in bytes."""
     y = table.y.codes if isinstance(table.y, labels.Labels) else table.y
@@ -232,28 +236,20 @@ def memory_of(estimator: Any, table: frames.Table | Bunch) -> dict[str, int]:
     return {**vars(memory), "total": memory.total}
 
 
-def about(n_bytes: int) -> str:
-    return f"about {n_bytes / 1e6:,.1f} MB"
-
-
 def summary(facts: dict[str, Any]) -> output.Rows:
     """The facts as lines for a reader."""
-    rows = [
-        ("data", f"{facts['data']}: {facts['rows']:,} rows, {facts['features']:,} features"),
-        ("target", f"{facts['target']}: {facts['task']}{output.in_brackets(facts['classes'])}"),
-        ("model", f"{facts['estimator']}, seed {facts['seed']}, backend {facts['backend']}"),
-        ("size", f"{facts['trees']:,} trees, {facts['nodes']:,} nodes, depth {facts['depth']:,}"),
-        ("memory", f"{about(facts['memory']['total'])}, as estimated before"),
-        *output.category_rows(facts),
-        ("seconds", ", ".join(f"{name} {s:.2f}" for name, s in facts["seconds"].items())),
-    ]
-    rows += output.oob_rows(facts)
-    if facts.get("test_score") is not None:
-        rows.append(
-            (f"test {facts['score']}", f"{facts['test_score']:.4f} on {facts['test_rows']:,} rows")
-        )
-    rows += output.importance_rows(facts)
-    rows.append(("file", f"{facts['file']}, {facts['bytes']:,} bytes"))
+    score, seconds = facts.get("test_score"), facts["seconds"].items()
+    rows: output.Rows = {
+        "data": f"{facts['data']}: {facts['rows']:,} rows, {facts['features']:,} features",
+        "target": facts["target"],
+        **inspect.model_rows(facts),
+        "backend": facts["backend"],
+        "memory": f"about {facts['memory']['total'] / 1e6:,.1f} MB, as estimated before",
+        "seconds": ", ".join(f"{name} {s:.2f}" for name, s in seconds),
+        "file": f"{facts['file']}, {facts['bytes']:,} bytes",
+    }
+    if score is not None:
+        rows[f"test {facts['score']}"] = f"{score:.4f} on {facts['test_rows']:,} rows"
     return rows
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import inspect
+from copy import copy
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import is_regressor
-from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils._param_validation import StrOptions
 
 from gpuforest.common.arguments import draw_seed
@@ -15,7 +14,6 @@ from gpuforest.data import arrays, survival
 from gpuforest.data.blocks import Block, named
 from gpuforest.estimators.fit_scope import replacing
 from gpuforest.explain.model_facts import is_survival
-from gpuforest.explain.survival import concordance_of
 from gpuforest.tools.dask import training
 from gpuforest.tools.dask.partitions import delayed_blocks, is_collection
 
@@ -153,28 +151,24 @@ def walked(local: Any, block: Block, method: str, **options: Any) -> np.ndarray:
         return found
 
 
-def scored(local: Any, block: Block) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+def scored(local: Any, block: Block) -> tuple[Any, ...]:
     """What a score is made of: targets, predictions and weights of a partition."""
-    weight = block.weight
-    if weight is not None:
-        weight = np.asarray(arrays.to_host(weight, "sample_weight"))
-    predicted = arrays.to_host(walked(local, block, "predict"))
+    y, predicted, weight = block.y, walked(local, block, "predict"), block.weight
     if is_survival(local):
-        return survival.pairs_of(block.y, survival.HOW), predicted, weight
-    return np.asarray(arrays.to_host(block.y, "y")), predicted, weight
+        y = survival.pairs_of(y, survival.HOW)
+    return tuple(p if p is None else np.asarray(arrays.to_host(p)) for p in (y, predicted, weight))
 
 
-def score_of(local: Any, parts: list[Any]) -> float:
-    targets, predictions, weights = zip(*parts, strict=True)
-    y, predicted = np.concatenate(targets), np.concatenate(predictions)
-    weight = None if weights[0] is None else np.concatenate(weights)
-    if is_survival(local):
-        if weight is not None:
-            raise ValueError("concordance has no weights: leave sample_weight out")
-        y = survival.check_survival(y, len(predicted))
-        return concordance_of(y, predicted.reshape(len(y), -1), 1)
-    score = r2_score if is_regressor(local) else accuracy_score
-    return float(score(y, predicted, sample_weight=weight))
+def score_of(local: Any, parts: list[Any]) -> Any:
+    """The score of the predictions of all partitions."""
+    columns: list[Any] = [
+        None if values[0] is None else np.concatenate(values) for values in zip(*parts, strict=True)
+    ]
+    y, predicted, weight = columns
+    local, risks = copy(local), predicted.reshape(len(predicted), -1)
+    # it predicts what is predicted already; survival forests score what their trees add up
+    vars(local).update(predict=lambda X: predicted, _walk=lambda X, stage: risks)
+    return local.score(predicted, y, weight)
 
 
 def on_dask(local: Any) -> Any:

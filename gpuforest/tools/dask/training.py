@@ -60,22 +60,18 @@ def fit_trees(
     workers = workers_of(client)
     [sent] = client.scatter([data], broadcast=True, hash=False)
     with progress.stage("sharing codes"):
-        copies = {w: client.submit(partitions.gathered, sent, parts, **_on(w)) for w in workers}
-        done_all(client, list(copies.values()))
+        copies = on_each(client, partitions.gathered, dict.fromkeys(workers, (sent, parts)))
     parts.clear()  # makes room
     grown = []
     if shares_trees(estimator):
         with progress.stage("growing"):
-            ranges = evenly_shared(begin, int(estimator.n_estimators), workers)
-            grown = [
-                client.submit(partitions.grown_share, copies[w], estimator, a, b, **_on(w))
-                for w, (a, b) in ranges.items()
-            ]
-            done_all(client, grown)
+            shares = evenly_shared(begin, int(estimator.n_estimators), workers)
+            given = {w: (copies[w], estimator, *shares[w]) for w in shares}
+            grown = [*on_each(client, partitions.grown_share, given).values()]
     with progress.stage("joining"):
         first = next(iter(workers))
-        last = client.submit(partitions.fitted, copies[first], estimator, grown, **_on(first))
-        return done_all(client, [last])[0].result()
+        done = on_each(client, partitions.fitted, {first: (copies[first], estimator, grown)})
+        return done[first].result()
 
 
 def why_not_rows(estimator: Any) -> str:
@@ -116,9 +112,12 @@ def without_room(client: Client, data: BinnedData) -> str:
     return ""
 
 
-def _on(worker: str) -> dict[str, Any]:
-    """Where a task runs; on another worker if that one dies."""
-    return {"workers": [worker], "allow_other_workers": True, "pure": False}
+def on_each(client: Client, work: Any, given: dict[str, tuple[Any, ...]]) -> dict[str, Any]:
+    """The finished futures of a task on each worker, from its arguments; it runs on another worker
+    if that one dies."""
+    on = {w: {"workers": [w], "allow_other_workers": True, "pure": False} for w in given}
+    futures = [client.submit(work, *args, **on[w]) for w, args in given.items()]
+    return dict(zip(given, done_all(client, futures), strict=True))
 
 
 def continues(estimator: Any) -> bool:
