@@ -175,7 +175,8 @@ class Fit:
         if n_waves > 1 and backend.on_host:  # waves are copied into one forest
             joined = nodes + 8 * C * rows
             if self.coding.is_classes:  # whose sums are looked up by keys
-                growing = max(growing, joined) + KEYED * rows
+                last = 8 * C * rows * min(n_workers / n_waves, 1)  # which are in the forest, too
+                growing = max(growing - last, joined) + KEYED * rows
             else:
                 growing += joined
         return MemoryEstimate(
