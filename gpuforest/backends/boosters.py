@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from queue import Empty, SimpleQueue
 from time import monotonic, sleep
 from typing import Any
@@ -151,10 +152,8 @@ def ordered_rows(b: booster.Boosting, number: int) -> tuple[Array, int]:
     return np.concatenate([drawn, np.setdiff1d(rows, drawn, assume_unique=True)]), len(drawn)
 
 
-def yield_thread() -> None:
-    """Let other threads run on this processor."""
-    os.sched_yield() if hasattr(os, "sched_yield") else sleep(0)
-
+# Lets other threads run on this processor
+yield_thread: Callable[[], None] = getattr(os, "sched_yield", partial(sleep, 0))
 
 # A table, the tree, and by its number in its round what grows each tree in this memory
 Workspace = tuple[TreeTable, GrownTree, "dict[int, PreparedTree]"]
@@ -238,8 +237,7 @@ class NumbaBooster(NumpyBooster):
         self.team.close()
 
     def by_blocks(self, call: Callable[[int, int, int, Array], None]) -> None:
-        """Call a function of block, first row, end of rows, scratch f64[3 + K, BLOCK] on
-        threads."""
+        """Call a function of block, first row, end of rows, scratch f64[3 + K, BLOCK]."""
         (K, N, _), n = self.stats.shape, self.n_blocks
 
         def block(i: int) -> None:
@@ -366,7 +364,8 @@ def exclusive(codes: Array, n_bins: Array) -> Iterator[list[int]]:
     most = int(np.iinfo(codes.dtype).max)  # codes of a column, without the one for none
     room, used = 0, np.zeros(0, bool)
     for column, n in zip(codes, n_bins.tolist(), strict=True):
-        common = most_common(column, n) if 2 * n <= most else -1
+        counts = np.bincount(column) if 2 * n <= most else np.zeros(1)
+        common = int(counts.argmax()) if 2 * counts.max() >= len(column) else -1
         others = column != common
         if run and common >= 0 and n <= room and not (used & others).any():
             run.append(common)
@@ -377,9 +376,3 @@ def exclusive(codes: Array, n_bins: Array) -> Iterator[list[int]]:
         run, room, used = [common], most - n if common >= 0 else 0, others
     if run:
         yield run
-
-
-def most_common(codes: Array, n: int) -> int:
-    """The code that most rows have, if at least half have it; else -1. codes : u8 or u16 [N]"""
-    code = int(np.bincount(codes, minlength=n + 1).argmax())
-    return code if 2 * np.count_nonzero(codes == code) >= len(codes) else -1

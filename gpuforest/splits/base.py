@@ -84,8 +84,7 @@ class Kind:
     def best(
         self, backend: Backend, training: Training, slots: Frontier, features: Array, need: Array
     ) -> Splits:
-        """The best split of each slot by the first need[s] varying features i32[S, k] (-1:
-        none)."""
+        """The best split of each slot by the first need[s] varying ones of features i32[S, k]."""
         hist = backend.histogram(training, slots, features)
         return backend.best_split(training, slots, hist, features, need)
 

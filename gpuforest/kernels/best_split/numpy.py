@@ -107,10 +107,7 @@ def _within_limits(
 def _middle_of_gap(
     occupied: np.ndarray, b: np.ndarray, n_bins: np.ndarray, drawn: np.ndarray | None
 ) -> np.ndarray:
-    """Cuts i64[S] behind bins b i64[S]: half-way to the next bin with rows, or before missing
-    values.
-
-    occupied : bool[S, B - 1]"""
+    """Cuts i64[S] behind bins b i64[S]: half-way to the next that is occupied bool[S, B - 1]."""
     after = occupied & (np.arange(occupied.shape[1]) > b[:, None])
     upper = np.where(after.any(axis=1), np.argmax(after, axis=1), -1)
     middle = (b + upper - 1) >> 1 if drawn is None else drawn
@@ -121,9 +118,7 @@ def _draw_cuts(
     occupied: np.ndarray, features: np.ndarray, keys: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Random cuts i64[S, k], and whether missing values may go right and left, bool[S, k, 2]. If
-    one bin alone holds rows, the cut separates it from missing values.
-
-    occupied : bool[S, k, B - 1]"""
+    one bin alone is occupied bool[S, k, B - 1], the cut separates it from missing values."""
     low = np.argmax(occupied, axis=2)
     high = occupied.shape[2] - 1 - np.argmax(occupied[:, :, ::-1], axis=2)
     hashes = hash_at(keys[:, None], np.maximum(features, 0).astype(np.uint64) + np.uint64(CUT))

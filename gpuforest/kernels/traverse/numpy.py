@@ -11,8 +11,7 @@ from gpuforest.kernels.traverse.sums import sums_go_left
 
 
 def apply(trees: Trees, codes: np.ndarray) -> np.ndarray:
-    """The leaf, numbered in its tree, that each row of codes u8 or u16 [N, F] gets to: i64[N,
-    T]."""
+    """The leaf, numbered in its tree, that each row of codes [N, F] gets to: i64[N, T]."""
     N, T = len(codes), len(trees.offsets) - 1
     out = np.zeros((N, T), np.int64)
     for t in range(T):

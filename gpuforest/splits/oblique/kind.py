@@ -297,10 +297,7 @@ def _only_allowed(xp: Any, slots: Frontier, features: Array, weights: Array) -> 
     drawn = xp.reshape(slots.only_allowed(xp, xp.reshape(features, (S, k * L))), (S, k, L))
     drawn = xp.where(drawn[:, :, :1] < 0, -1, drawn)
     order = xp.argsort(xp.astype(drawn < 0, xp.int8), axis=2, stable=True)
-    first = xp.arange(S * k, dtype=xp.int64, device=order.device) * L
-    at = xp.reshape(order + xp.reshape(first, (S, k, 1)), (-1,))
-    kept = [xp.take(xp.reshape(values, (-1,)), at) for values in (drawn, weights)]
-    return xp.reshape(kept[0], (S, k, L)), xp.reshape(kept[1], (S, k, L))
+    return xp.take_along_axis(drawn, order, axis=2), xp.take_along_axis(weights, order, axis=2)
 
 
 def _as_features(backend: Backend, training: Training, codes: Array, y: Array) -> Training:
