@@ -262,7 +262,7 @@ class Rows:
     def n_counted(self) -> int:
         """Rows of positive weight."""
         weights = self._parts["sample_weight"]
-        return sum(map(np.count_nonzero, weights)) if weights else self.n_rows
+        return int(sum(map(np.count_nonzero, weights))) if weights else self.n_rows
 
     def add(self, other: Rows) -> np.ndarray | None:
         """Add the rows of a later block, and return its weights."""
