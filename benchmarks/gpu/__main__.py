@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import os
 import subprocess
 import sys
-import tarfile
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 from benchmarks.gpu import boosting, check, counters, measure
 from benchmarks.gpu.device import open_device
@@ -26,15 +22,17 @@ from gpuforest.backends import gpu
 
 PARTS = ["works", "stages", "boosting", "first", "sweep", "cpu"]
 MORE_PARTS = ["extras", "counters", "rest", "sanitize"]
-# parts of a whole examination, each a command of its own that ends within PART_SECONDS
+# an examination of a device: commands that each end within PART_SECONDS, in this order
 PLAN = {
     "correct": "--minutes 7 --works 3.3M,year --parts cpu",
-    "works": "--minutes 8 --no-check --repeat 5 --parts works,stages",
-    "boosting": "--minutes 8 --no-check --repeat 3 --parts boosting,first --cold",
-    "counters": "--minutes 8 --no-check --parts counters",
-    "sanitize": "--minutes 8 --no-check --parts sanitize --works none",
-    "rest": "--minutes 8 --no-check --parts rest --works none",
-    "extras": "--minutes 8 --no-check --works 3.3M,year,covtype-like --parts extras,sweep",
+    "boosting": "--minutes 7 --no-check --repeat 3 --parts boosting",
+    "works": "--minutes 7 --no-check --repeat 5 --parts works,stages",
+    "memcheck": "--minutes 7 --no-check --parts sanitize --works none --tools memcheck",
+    "racecheck": "--minutes 7 --no-check --parts sanitize --works none --tools racecheck",
+    "counters": "--minutes 7 --no-check --parts counters",
+    "first": "--minutes 7 --no-check --parts first --cold",
+    "extras": "--minutes 7 --no-check --works 3.3M,year,covtype-like --parts extras,sweep",
+    "rest": "--minutes 7 --no-check --parts rest --works none",
 }
 # parts, how the names of their works begin, and what is done with each; None: with all together
 STEPS: list[tuple[str, Any, Callable[..., None]]] = [
@@ -46,14 +44,14 @@ STEPS: list[tuple[str, Any, Callable[..., None]]] = [
     ("first", None, measure.first_calls),
     ("cpu", "", measure.on_cpu),
 ]
-PART_SECONDS = 530
+PART_SECONDS = 470
 QUICK = 20  # times fewer rows
 NO_GPU = 2  # exit status
 
 
 def main(arguments: list[str] | None = None) -> int:
     options = parse(arguments)
-    if options.plan is not None:
+    if options.plan:
         return planned(options)
     if not options.emulated and (reason := gpu.why_not()) is not None:
         print(f"benchmarks.gpu: no GPU can be used: {reason}", file=sys.stderr)
@@ -96,41 +94,17 @@ def everything(run: Run, works: list[Work]) -> None:
 
 
 def planned(options: argparse.Namespace) -> int:
-    """Run parts of PLAN, each in a process of its own. What one has measured by its end stays in
-    the results; compiled kernels go on to the next, and to the next machine."""
-    statuses = []
-    with kernel_cache(options.kernels) as keep:
-        for part in options.plan or PLAN:
-            command = [sys.executable, "-m", "benchmarks.gpu", *PLAN[part].split()]
-            command += ["--results", str(options.results)] if options.results else []
-            command += ["--commit", options.commit] if options.commit else []
-            command += ["--emulated"] if options.emulated else []
-            print(f"\n== {part}: {' '.join(command[1:])}", flush=True)
-            try:
-                statuses.append(subprocess.run(command, cwd=ROOT, timeout=PART_SECONDS).returncode)
-            except subprocess.TimeoutExpired:
-                print(f"{part} was stopped after {PART_SECONDS} s", flush=True)
-                statuses.append(1)
-            keep()
-    return max(statuses)
-
-
-@contextmanager
-def kernel_cache(path: Path | None) -> Iterator[Callable[[], None]]:
-    """Inside, CuPy's compiled kernels are those of the archive; a call writes it anew."""
-    if path is None:
-        yield lambda: None
-        return
-    with tempfile.TemporaryDirectory() as folder, patch.dict(os.environ, CUPY_CACHE_DIR=folder):
-        if path.exists():
-            with tarfile.open(path) as archive:
-                archive.extractall(folder, filter="data")
-
-        def keep() -> None:
-            with tarfile.open(path, "w:gz") as archive:
-                archive.add(folder, ".")
-
-        yield keep
+    """Run a part of PLAN, with the other arguments after its own. If it is stopped, what it has
+    measured stays in the results."""
+    name, others = options.plan, list(options.arguments)
+    del others[others.index("--plan") : others.index("--plan") + 2]
+    command = [sys.executable, "-m", "benchmarks.gpu", *PLAN[name].split(), *others]
+    print(f"{name}: {' '.join(command[1:])}", flush=True)
+    try:
+        return subprocess.run(command, cwd=ROOT, timeout=PART_SECONDS).returncode
+    except subprocess.TimeoutExpired:
+        print(f"{name} was stopped after {PART_SECONDS} s", flush=True)
+        return 1
 
 
 def go_on(run: Run, works: list[Work]) -> int:
@@ -170,15 +144,18 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add("--cold", action="store_true", help="the first call without a cache of kernels, too")
     add("--no-check", dest="check", action="store_false", help="do not run the parity tests")
     add("--results", type=Path, help=f"where lines are added; {RESULTS.name}/gpu.jsonl")
-    plan = f"these parts of an examination, each of less than nine minutes: {', '.join(PLAN)}"
-    add("--plan", nargs="*", choices=[*PLAN, []], metavar="PART", help=plan + "; all if none")
-    add("--kernels", type=Path, help="with --plan: an archive that keeps compiled kernels")
+    plan = "a part of an examination that ends within eight minutes: one after the other, "
+    add("--plan", choices=PLAN, metavar="PART", help=plan + ", ".join(PLAN))
+    tools = "sanitizers, with --parts sanitize: " + ", ".join(check.TOOLS)
+    add("--tools", type=names, default=[*check.TOOLS], help=tools)
+    add("--cases", default="", help="small fits for a sanitizer, as benchmarks.gpu.small has them")
     add("--commit", help="what was measured, where git does not say")
     add("--emulated", action="store_true", help="try this script without a GPU")
     options = parser.parse_args(arguments)
     options.arguments = sys.argv[1:] if arguments is None else arguments
-    if unknown := set(options.parts) - {*PARTS, *MORE_PARTS}:
-        parser.error(f"--parts: unknown: {', '.join(sorted(unknown))}")
+    for what, known in (("parts", [*PARTS, *MORE_PARTS]), ("tools", [*check.TOOLS])):
+        if unknown := set(getattr(options, what)) - set(known):
+            parser.error(f"--{what}: unknown: {', '.join(sorted(unknown))}")
     options.sweep, options.sweep_trees = SWEEP_ROWS, SWEEP.trees
     if options.quick:
         options.sweep = [n // QUICK for n in SWEEP_ROWS]

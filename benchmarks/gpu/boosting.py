@@ -10,7 +10,8 @@ from typing import Any
 
 import gpuforest
 from benchmarks.gpu.measure import FEW, PIECE, compare, data_of, in_turn, time_fits
-from benchmarks.gpu.run import Run
+from benchmarks.gpu.run import Run, same_forest
+from benchmarks.gpu.watch import NAME, watching
 from benchmarks.gpu.work import Work
 
 WORKS = ("covtype", "HIGGS", "year")  # how the names of works begin that are boosted
@@ -49,12 +50,8 @@ def one_work(run: Run, work: Work) -> None:
     model = kind("huber", max_iter=FEW, early_stopping=False, backend=device.name)
     fits("huber", model, (X, X[:, 0] + y), few=FEW)
 
-    def by_graph() -> None:  # of few rows, where the host's launches may be what takes the time
-        ways: dict[str, dict[str, Any]] = {"one graph a round": {}}
-        ways["launch by launch"] = {"together": one_by_one}
-        in_turn(run, "graph", work, ways, lambda name: boosted(work, name).fit(X[:few], y[:few]))
-
-    run.attempt("graph", work, by_graph)
+    run.attempt("kernels", work, partial(kernels, run, work, X, y))
+    run.attempt("graph", work, partial(by_graph, run, work, X[:few], y[:few]))
     for (library, source), name in RIVALS.items():
         on_host = source == "host"
         test = (device.get(X_test) if on_host else X_test), y_test
@@ -67,8 +64,29 @@ def one_work(run: Run, work: Work) -> None:
         fits(name, model, data, test=test)
 
 
+def kernels(run: Run, work: Work, X: Any, y: Any) -> None:
+    """The time of each kernel in the second of two fits, launch by launch."""
+    with watching(run.device) as watch:
+        model = boosted(work, NAME)
+        model.fit(X, y)
+        watch.clear()
+        with watch.span("fit"):
+            model.fit(X, y)
+        run.add("kernels", work, lines=watch.lines())
+
+
+def by_graph(run: Run, work: Work, X: Any, y: Any) -> None:
+    """A graph a round beside launch by launch, on few rows, where the host's launches may be what
+    takes the time; and whether both give one model."""
+    ways: dict[str, dict[str, Any]] = {"one graph a round": {}}
+    ways["launch by launch"] = {"together": one_by_one}
+    models = {name: boosted(work, name) for name in ways}
+    in_turn(run, "graph", work, ways, lambda name: models[name].fit(X, y))
+    run.add("graph", work, same=same_forest(*models.values()))
+
+
 def one_by_one(launches: Sequence[Callable[[], None]]) -> Callable[[], None]:
-    """As `CudaBackend.together`, without a graph."""
+    """As `CudaLaunches.together`, without a graph."""
 
     def all_of_them() -> None:
         for launch in launches:

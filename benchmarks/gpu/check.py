@@ -70,9 +70,9 @@ def parity_holds(run: Run, part: str = "first", seconds: float = FIRST_SECONDS) 
 
 
 def sanitize(run: Run) -> None:
-    """Small fits and predictions, alone and under each tool."""
+    """Small fits and predictions under each tool."""
     program = tool_of_cuda("compute-sanitizer")
-    for tool in TOOLS:
+    for tool in run.options.tools:
         if program is None and tool != "none":
             run.skip("sanitize", None, f"compute-sanitizer is not on the PATH: no {tool}")
         else:
@@ -81,12 +81,13 @@ def sanitize(run: Run) -> None:
 
 def under(run: Run, program: str | None, tool: str) -> None:
     """Run the small fits under a tool, and record the end of its output."""
-    command = [sys.executable, "-m", "benchmarks.gpu.small", run.device.name]
+    cases = run.options.cases
+    command = [sys.executable, "-m", "benchmarks.gpu.small", run.device.name, cases]
     if tool != "none":
         options = ["--tool", tool, *TOOLS[tool], "--target-processes", "all"]
         command = [str(program), *options, "--error-exitcode", str(FOUND), *command]
     start = time.perf_counter()
-    limit = max(run.left() / 2, 5)  # something is left for the next tool
+    limit = max(run.left(), 5)
     try:
         done = subprocess.run(
             command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -96,5 +97,6 @@ def under(run: Run, program: str | None, tool: str) -> None:
         said = (error.output or b"")[-2000:].decode(errors="replace")
         raise TimeoutError(f"{tool} was not finished after {limit:.0f} s: {said}") from None
     took = time.perf_counter() - start
-    run.add("sanitize", tool=tool, same=done.returncode == 0, took=took, said=done.stdout[-4000:])
-    print(f"{tool}: {'silent' if done.returncode == 0 else done.stdout[-4000:]} ({took:.0f} s)")
+    same, said = done.returncode == 0, done.stdout[-4000:]
+    run.add("sanitize", tool=tool, cases=cases, same=same, took=took, said=said)
+    print(f"{tool}: {'silent' if same else said} ({took:.0f} s)")

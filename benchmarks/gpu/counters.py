@@ -8,14 +8,17 @@ import json
 import subprocess
 import sys
 from collections import defaultdict
+from functools import partial
 from typing import Any
 
+from benchmarks.gpu import boosting
 from benchmarks.gpu.run import Run, tool_of_cuda
 from benchmarks.gpu.work import Work
 from benchmarks.record import ROOT
 
-WORKS = ("3.3M", "covtype-like", "200k")  # how the names of works begin that are counted
+WORKS = ("year", "covtype-like", "3.3M")  # how the names of works begin that are counted
 KERNELS = "histogram|mark|move|compare_rows|best_cut|grow_subtrees"
+BOOSTED = "fill|search|divide"  # kernels of boosting, counted where a work is boosted
 METRICS = {
     "dram_sectors": "dram__sectors_read.sum",
     "l2_sectors": "lts__t_sectors_op_read.sum",
@@ -31,16 +34,23 @@ SECONDS = 150.0
 
 
 def count(run: Run, work: Work) -> None:
-    """The counts of each launch of the first fit of a process."""
+    """The counts of each launch of the first fit of a process, of a forest and of boosting."""
     program = tool_of_cuda("ncu")
     if program is None:
         run.skip("counters", work, "ncu is not on the PATH")
         return
-    task = {"device": run.device.name, "work": work.name, "rows": work.rows}
-    task["parameters"] = {"n_estimators": 10, "max_depth": work.depth, "max_features": "sqrt"}
+    run.attempt("counters", work, partial(counted, run, work, program, KERNELS, few=10))
+    if work.name.startswith(boosting.WORKS):
+        run.attempt("counters", work, partial(counted, run, work, program, BOOSTED, rounds=2))
+
+
+def counted(run: Run, work: Work, program: str, kernels: str, **few: int) -> None:
+    """The counts of a fit of few trees, or of few rounds of boosting."""
+    own = {"max_iter": few["rounds"]} if "rounds" in few else {"n_estimators": few["few"]}
+    task = {"device": run.device.name, "work": work.name, "rows": work.rows, "parameters": own}
     command = [
         program, "--csv", "--page", "raw", "--print-units", "base", "--target-processes", "all",
-        "--kernel-name", f"regex:^({KERNELS})$", "--launch-count", str(MOST),
+        "--kernel-name", f"regex:^({kernels})$", "--launch-count", str(MOST),
         "--metrics", ",".join(METRICS.values()),
         sys.executable, "-m", "benchmarks.gpu.first", json.dumps(task),
     ]  # fmt: skip
@@ -49,7 +59,7 @@ def count(run: Run, work: Work) -> None:
     launches = launches_of(done.stdout)
     if not launches:
         raise RuntimeError(f"ncu counted nothing: {(done.stdout + done.stderr)[-1000:]}")
-    run.add("counters", work, few=10, launches=launches)
+    run.add("counters", work, launches=launches, **few)
 
 
 def launches_of(text: str) -> dict[str, list[dict[str, Any]]]:

@@ -6,6 +6,7 @@ import gc
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,10 @@ class Gpu:
     def synchronize(self) -> None:
         self.cupy.cuda.get_current_stream().synchronize()
 
+    def stream(self) -> Any:
+        """A new stream, current inside the context."""
+        return self.cupy.cuda.Stream(non_blocking=True)
+
     def event(self) -> Any:
         """The stream's own time, so that nothing need wait in between."""
         event = self.cupy.cuda.Event()
@@ -94,7 +99,7 @@ class Emulated:
     event = staticmethod(time.perf_counter)
     elapsed = staticmethod(lambda begin, end: end - begin)
     synchronize = peak_bytes = staticmethod(lambda: None)
-    restart_memory = staticmethod(gc.collect)
+    restart_memory, stream = staticmethod(gc.collect), nullcontext
 
     def __init__(self) -> None:
         sys.path.insert(0, str(ROOT / "tests" / "support"))

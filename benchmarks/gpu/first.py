@@ -1,7 +1,7 @@
 """The first calls of a fresh process: python -m benchmarks.gpu.first TASK, JSON in and out.
 
-TASK: {"device", "work", "rows", "parameters"}. The rows are made on the host, so that nothing
-runs on the device before its start is timed.
+TASK: {"device", "work", "rows", "parameters"}: of a forest, or of boosting if "max_iter" is one.
+The rows are made on the host, so that nothing runs on the device before its start is timed.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ START = time.perf_counter()
 
 import numpy as np  # noqa: E402
 
+from benchmarks.gpu.boosting import boosted  # noqa: E402
 from benchmarks.gpu.device import open_device, timed  # noqa: E402
 from benchmarks.gpu.run import model_of  # noqa: E402
 from benchmarks.gpu.work import WORKS, make  # noqa: E402
@@ -28,7 +29,8 @@ def measure(task: dict[str, Any]) -> dict[str, float]:
     device = open_device(task["device"])
     X, y = device.put(X_host), device.put(y_host)
     device.synchronize()
-    model = model_of(work, device.name, **task["parameters"])
+    make_model = boosted if "max_iter" in task["parameters"] else model_of
+    model = make_model(work, device.name, **task["parameters"])
     found = {
         "import_seconds": imported - START,
         "start_seconds": time.perf_counter() - start,  # of CUDA, and the rows' way

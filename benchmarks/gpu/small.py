@@ -1,15 +1,18 @@
-"""Small fits through every kernel, for a sanitizer: python -m benchmarks.gpu.small [DEVICE]
+"""Small fits through every kernel, for a sanitizer: python -m benchmarks.gpu.small [DEVICE [CASES]]
 
-Each is compared with the reference, with the deep phase as the device plans it, without one, and
-with one of few rows: where blocks hold a thousand rows, small trees would have no wide level. At
-the end every kernel of the package must have run. CuPy's pool is off, so that every array is an
-allocation of its own, and a sanitizer sees accesses beyond its end.
+CASES are names of fits as they are printed, or how they begin: forest0,booster. Each fit is
+compared with the reference, with the deep phase as the device plans it, without one, and with one
+of few rows: where blocks hold a thousand rows, small trees would have no wide level. Boosters run
+in two threads at once, each in a stream of its own. After all cases every kernel of the package
+must have run. CuPy's pool is off, so that every array is an allocation of its own, and a sanitizer
+sees accesses beyond its end.
 """
 
 from __future__ import annotations
 
 import sys
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from importlib.resources import files
 from typing import Any
@@ -125,16 +128,25 @@ def one_forest(device: Any, rows: int, n_classes: int, columns: int, parameters:
 
 
 def one_booster(device: Any, rows: int, n_classes: int, columns: int, parameters: Any) -> set[str]:
-    """Boost a few trees, and return what ran."""
+    """Boost four rounds, so that graphs run more than once, and return what ran."""
     kind = getattr(gpuforest, f"HistGradientBoosting{'Classifier' if n_classes else 'Regressor'}")
     X, y, weights = made(rows, columns, n_classes, parameters.get("categorical_features", []))
-    ran = note(device)
-    found, expected = (
-        kind(max_iter=2, random_state=1, backend=backend, **parameters).fit(*data, weights)
-        for backend, data in ((NAME, (device.put(X), device.put(y))), ("numpy", (X, y)))
-    )
-    assert found.backend_ == device.name
-    assert same_forest(found, expected)
+    ran, there = note(device), (device.put(X), device.put(y))
+    device.synchronize()  # other streams read the rows
+
+    def fitted(backend: str, data: Any) -> Any:
+        model = kind(max_iter=4, random_state=1, backend=backend, **parameters)
+        return model.fit(*data, weights)
+
+    def in_stream(data: Any) -> Any:
+        with device.stream():
+            return fitted(NAME, data)
+
+    expected = fitted("numpy", (X, y))
+    with ThreadPoolExecutor(2) as pool:
+        for found in pool.map(in_stream, [there, (X, y)]):
+            assert found.backend_ == device.name
+            assert same_forest(found, expected)
     return ran
 
 
@@ -150,17 +162,21 @@ def alone(device: Any) -> set[str]:
     return ran
 
 
-def main(name: str = "cupy", rows: int = ROWS) -> None:
+def main(name: str = "cupy", cases: str = "", rows: int = ROWS) -> None:
     warnings.filterwarnings("ignore", "Some inputs do not have OOB scores", UserWarning)
     warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
     device = open_device(name)
     if name == "cupy":
         device.cupy.cuda.set_allocator(None)
     left = kernels() - alone(device)
-    for what, cases in ((one_forest, CASES), (one_booster, BOOSTED)):
-        for case in cases:
-            left -= what(device, rows, *case)
-            print(f"{what.__name__} {case}: the reference's", flush=True)
+    named = {f"forest{i}": (one_forest, case) for i, case in enumerate(CASES)}
+    named |= {f"booster{i}": (one_booster, case) for i, case in enumerate(BOOSTED)}
+    for called, (fit, case) in named.items():
+        if called.startswith(tuple(cases.split(","))):
+            left -= fit(device, rows, *case)
+            print(f"{called} {case}: the reference's", flush=True)
+    if cases:
+        return
     assert not left, f"never launched: {', '.join(sorted(left))}"
     print("every kernel ran")
 

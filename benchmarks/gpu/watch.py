@@ -15,9 +15,8 @@ from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
-import numpy as np
-
 from gpuforest.backends import registry
+from gpuforest.backends.cuda.launch import CudaLaunches
 from gpuforest.estimators import base, plan, prepare, rows, task
 from gpuforest.growing import grow
 
@@ -69,15 +68,20 @@ class Watch:
 
         return call
 
-    def wrap_launch(self, function: Callable[..., Any]) -> Any:
-        @wraps(function)
-        def call(backend: Any, operation: str, name: str, grid: Any, *rest: Any, **more: Any):
-            if 0 in np.atleast_1d(grid):
-                return
-            with self.span(f"{operation}.{name}", is_kernel=True):
-                function(backend, operation, name, grid, *rest, **more)
+    def wrap_prepare(self, function: Callable[..., Any]) -> Any:
+        """Launches that are prepared are spans whenever they are made."""
 
-        return call
+        @wraps(function)
+        def prepare(backend: Any, operation: str, name: str, *rest: Any, **more: Any) -> Any:
+            launch = function(backend, operation, name, *rest, **more)
+
+            def watched() -> None:
+                with self.span(f"{operation}.{name}", is_kernel=True):
+                    launch()
+
+            return watched
+
+        return prepare
 
     @contextmanager
     def span(self, name: str, is_kernel: bool = False) -> Iterator[None]:
@@ -148,7 +152,8 @@ def watching(device: Any) -> Iterator[Watch]:
         return type("Watched", (kind,), methods | more)
 
     parts = {part: subclass(type(getattr(kind, part)), n)() for part, n in PARTS.items()}
-    watched = subclass(kind, OPERATIONS, launch=watch.wrap_launch(kind.launch), **parts)
+    parts |= {"prepare": watch.wrap_prepare(kind.prepare), "together": CudaLaunches.together}
+    watched = subclass(kind, OPERATIONS, **parts)
     registry.register_backend(NAME, lambda n, budget: device.make_backend(watched, n, budget))
     with ExitStack() as patches:
         for module, name, shown in STAGES:

@@ -59,8 +59,10 @@ def parallel_map(
 ) -> list[R]:  # fmt: skip
     """`[function(item) for item in items]` on up to `n_threads` threads. `done` is called on the
     caller's thread with the number of finished items."""
-    items, results, stopped = list(items), list[Any](), threading.Event()
-    team = Team(1 + min(n_threads, len(items))) if min(n_threads, len(items)) > 1 else None
+    items = list(items)
+    wanted = min(n_threads, len(items))
+    team = Team(1 + wanted) if wanted > 1 else None
+    results: list[Any] = []
     if team is None or team.n_threads == 1:
         for item in items:
             check_wanted()
@@ -74,7 +76,7 @@ def parallel_map(
         if not stopped.is_set():
             results[i] = function(items[i])
 
-    results = [None] * len(items)
+    results, stopped = [None] * len(items), threading.Event()
     try:
         ended = team.begin(work, len(items), helps=False)
         for n in range(1, len(items) + 1):
