@@ -11,6 +11,7 @@ from gpuforest.backends import numba, numpy, registry
 from gpuforest.common.hashing import CUT, hash_at
 from gpuforest.growing.assemble import merged
 from gpuforest.growing.grow import grow
+from gpuforest.splits import kinds
 from gpuforest.splits.absolute.kind import Absolute
 
 
@@ -182,14 +183,16 @@ def sides_of(training, slots, s, f):
 class ByDefinition(Absolute):
     """The search by its definition: all cuts are tried, and medians are of repeated values."""
 
-    def cuts(self, training, slots, features):
-        rules, expected = training.rules, super().cuts(training, slots, features)
+    seen = 0  # cuts whose rows were compared
+
+    def cuts(self, backend, training, slots, features):
+        rules, expected = training.rules, super().cuts(backend, training, slots, features)
         for s, j in np.ndindex(features.shape):
             f, own = int(features[s, j]), slice(slots.begin[s], slots.end[s])
             rows, w = slots.rows[own], slots.weights[own].astype(np.int64)
             varies = f >= 0 and len(np.unique(training.matrix.codes[rows, f])) > 1
             assert expected.varies[s, j] == varies
-            best, sign = -np.inf, rules.signs[f] if len(rules.signs) else 0
+            gains, sign = [], rules.signs[f] if len(rules.signs) else 0
             for left in sides_of(training, slots, s, f) if varies else ():
                 sides = [(rows[m], w[m]) for m in (left, ~left)]
                 if min(len(r) for r, _ in sides) < max(rules.min_rows_leaf, 1):
@@ -204,27 +207,30 @@ class ByDefinition(Absolute):
                         low <= min(medians) and max(medians) <= high
                     ):
                         continue
-                if gain > best:
-                    best, chosen = gain, left
-            assert expected.score[s, j] == pytest.approx(best, rel=1e-9, abs=1e-9)
-            if best > -np.inf and len(training.target.coding.error_factors) == 1:
+                gains.append((gain, left))
+            best = pytest.approx(max((g for g, _ in gains), default=-np.inf), rel=1e-9, abs=1e-9)
+            assert expected.score[s, j] == best
+            if gains and len(training.target.coding.error_factors) == 1:
                 missing, code = training.n_codes - 1, training.matrix.codes[rows, f]
                 moved = np.where(
                     code == missing, expected.missing_left[s, j], code <= expected.bin[s, j]
                 )
-                assert np.array_equal(moved, chosen)
-                assert expected.left[s, j, 0] == w[chosen].sum()
+                # of cuts that gain equally, to the last bits, either may be the first
+                assert any(g == best and np.array_equal(moved, left) for g, left in gains)
+                assert expected.left[s, j, 0] == w[moved].sum()
+                ByDefinition.seen += 1
         return expected
 
 
 @pytest.mark.parametrize("n_threads", [1, 3])
-def test_cuts_are_the_best_by_definition(n_threads):
-    for task in tasks():
-        backend = numba.NumbaBackend(n_threads)
+def test_cuts_are_the_best_by_definition(n_threads, monkeypatch):
+    expected = [task.grow(numpy.NumpyBackend()) for task in tasks()]
+    monkeypatch.setattr(kinds, "kind_for", lambda *_: ByDefinition())
+    backend, before = numba.NumbaBackend(n_threads), ByDefinition.seen
+    for task, forest in zip(tasks(), expected, strict=True):
         training = task.training(backend)
-        vars(training)["kind"] = ByDefinition()
-        whole = merged(grow(training, backend, 0, task.n_trees), training, 1)
-        assert same_forest(whole, task.grow(numpy.NumpyBackend()))
+        assert same_forest(merged(grow(training, backend, 0, task.n_trees), training, 1), forest)
+    assert ByDefinition.seen > before + 200
 
 
 X3, Y3 = data(7, n=150, n_features=3, missing=True)
