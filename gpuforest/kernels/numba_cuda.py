@@ -214,18 +214,12 @@ def move(rows, weights, begin, first, rank):
 
 
 @device
-def split_of(word):
-    """The split of a packed node that is not a leaf."""
-    bin, missing_left = np.int64(word & walking.BIN_BITS), (word >> walking.MISSING) & U1 == U1
-    return Split(0.0, np.int64(word >> walking.FEATURE), bin, missing_left, NO_BIN)
-
-
-@device
 def walk(trees, root, codes, r):
     """The leaf of row r in the tree at `root`, numbered in the tree; unneeded arrays are empty."""
     at, word = np.int64(0), trees.nodes[root]
     while word < walking.LEAF:
-        split = split_of(word)
+        bin, missing_left = np.int64(word & walking.BIN_BITS), (word >> walking.MISSING) & U1 == U1
+        split = Split(0.0, np.int64(word >> walking.FEATURE), bin, missing_left, NO_BIN)
         first = np.int64(trees.set_at[root + at]) if split.bin == SET_BIN else np.int64(0)
         code = np.int64(codes[r, split.feature])
         is_left = goes_left(code, split, trees.missing, trees.sets, first)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gpuforest.backends.booster import ENOUGH_BITS, Booster, Boosting, Round, in_monotonic_order
-from gpuforest.backends.cuda.launch import codes_for
+from gpuforest.backends.cuda.launch import codes_for, macros_of
 from gpuforest.backends.cuda.levels import CudaLevels
 from gpuforest.common import hashing
 from gpuforest.common.errors import BackendError
@@ -52,12 +52,8 @@ class Sizes:
         self.n_sorted = self.N if b.loss.has_delta else 0
         self.leaves = b.n_leaves
         self.nodes = 2 * self.leaves - 1
+        self.hist_bytes = int(self.F * self.B * self.words * 8)  # of a node
         self.slots = max(2, min(self.leaves + 1, b.memory // (self.K * self.hist_bytes)))
-
-    @property
-    def hist_bytes(self) -> int:
-        """Bytes of a node's histograms."""
-        return int(self.F * self.B * self.words * 8)
 
     def out_words(self, nodes: int) -> int:
         """Words of a finished tree of at most `nodes` nodes."""
@@ -100,8 +96,7 @@ class CudaBooster(Booster):
         b, s, xp, empty = boosting, Sizes(boosting), backend.xp, backend.empty
         self.backend, self.sizes = backend, s
         s.fit_in(backend.free_bytes())
-        wide = b.matrix.codes.itemsize > 1
-        self.macros = {"CODE": "u16" if wide else "u8", "WORDS": str(b.n_words)}
+        self.macros = macros_of(b.matrix.codes, WORDS=b.n_words)
         self._launch = partial(backend.launch, "boosted_tree", macros=self.macros)
         self.y, self.weight = (
             None if a is None else backend.asarray(np.ascontiguousarray(a, np.float64))
@@ -144,7 +139,7 @@ class CudaBooster(Booster):
     def _step(self) -> dict[str, Callable[[], None]]:
         """The launches that split each tree once, by name; they are the same in all rounds."""
         backend, b, s = self.backend, self.boosting, self.sizes
-        codes = codes_for(b.matrix.edges, b.matrix.codes)._replace(n_bins=b.matrix.n_bins)
+        codes = codes_for(b.matrix.edges, b.matrix.codes, b.matrix.n_bins)
         rows, table = self.rows, self.table
         size = s.B * s.words * 8
         share = backend.shared_share(2)

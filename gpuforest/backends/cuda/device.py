@@ -102,48 +102,39 @@ class CupyBackend(CudaBackend):
 
     def asnumpy(self, array: Array) -> np.ndarray:
         is_large = isinstance(array, cupy.ndarray) and array.nbytes >= LEAST_BY_THREADS
-        if is_large and self.n_threads > 1:
-            return self._by_threads(cupy.ascontiguousarray(array))
-        return np.asarray(cupy.asnumpy(array))
-
-    def _by_threads(self, array: Array) -> np.ndarray:
-        """A host copy by threads, through pinned memory: one thread is slow to touch new pages."""
+        if not is_large or self.n_threads == 1:
+            return np.asarray(cupy.asnumpy(array))
         host = np.empty(array.shape, array.dtype)
-        from_bytes, to_bytes = array.reshape(-1).view(cupy.uint8), host.reshape(-1).view(np.uint8)
-        self.synchronise()  # the threads use another stream
-
-        def copy(begin: int) -> None:
-            with cupy.cuda.Device(self.device_number):
-                part = from_bytes[begin : begin + PART]
-                pinned = cupyx.empty_pinned(part.shape, np.uint8)
-                part.get(out=pinned)
-                to_bytes[begin : begin + PART] = pinned
-
-        parallel_map(copy, range(0, from_bytes.size, PART), min(self.n_threads, MOST_COPYING))
+        self._copy(host, cupy.ascontiguousarray(array), to_host=True)
         return host
 
     def asarray(self, host: Any) -> Array:
         is_large = isinstance(host, np.ndarray) and host.nbytes >= LEAST_BY_THREADS
-        if is_large and self.n_threads > 1:
-            return self._from_host(np.ascontiguousarray(host))
-        return cupy.asarray(host)
-
-    def _from_host(self, host: np.ndarray) -> Array:
-        """As `_by_threads`, to the device: one thread reaches a third of the bus's rate."""
+        if not is_large or self.n_threads == 1:
+            return cupy.asarray(host)
         array = cupy.empty(host.shape, host.dtype)
-        from_bytes, to_bytes = host.reshape(-1).view(np.uint8), array.reshape(-1).view(cupy.uint8)
-        self.synchronise()  # the memory may have been in use before
+        self._copy(np.ascontiguousarray(host), array, to_host=False)
+        return array
+
+    def _copy(self, host: np.ndarray, array: Array, to_host: bool) -> None:
+        """Copy by threads, through pinned memory: one thread is slow to touch new pages of the
+        host, and reaches a third of the bus's rate to the device."""
+        on_host, here = host.reshape(-1).view(np.uint8), array.reshape(-1).view(cupy.uint8)
+        self.synchronise()  # the threads use another stream; the memory may have been in use
 
         def copy(begin: int) -> None:
+            part = slice(begin, begin + PART)
             with cupy.cuda.Device(self.device_number):
-                part = from_bytes[begin : begin + PART]
-                pinned = cupyx.empty_pinned(part.shape, np.uint8)
-                pinned[...] = part
-                to_bytes[begin : begin + PART].set(pinned)
-                self.synchronise()  # before `pinned` is used again
+                pinned = cupyx.empty_pinned(on_host[part].shape, np.uint8)
+                if to_host:
+                    here[part].get(out=pinned)
+                    on_host[part] = pinned
+                else:
+                    pinned[...] = on_host[part]
+                    here[part].set(pinned)
+                    self.synchronise()  # before `pinned` is used again
 
-        parallel_map(copy, range(0, from_bytes.size, PART), min(self.n_threads, MOST_COPYING))
-        return array
+        parallel_map(copy, range(0, on_host.size, PART), min(self.n_threads, MOST_COPYING))
 
     def active(self) -> AbstractContextManager[Any]:
         device: AbstractContextManager[Any] = cupy.cuda.Device(self.device_number)

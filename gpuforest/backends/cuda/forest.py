@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from gpuforest.backends.base import Array, Backend, SplitKind, evenly
@@ -102,7 +103,7 @@ class CudaBackend(CudaLevels):
         share = max(1, min(share, plan.layout.rows))
         bounds = None if f.bounds is None else self.empty((f.max_rows, 2), xp.float64)
         grown = Grown(sparse, sparse_sums, bounds, counts)
-        rest = categories, plan.layout, grown, training.combining, self.table()
+        rest = categories, plan.layout, grown, training.combining, self.table
         number, special = rules.criterion.number, LIMITED if rules.limited else int(rules.random)
         macros = macros_of(
             matrix.codes, CRITERION=number, TARGET=target_type(training, y), SPECIAL=special,
@@ -137,11 +138,12 @@ class CudaBackend(CudaLevels):
         xp, W = self.xp, training.node_words
         if not W:
             return Categories(None, None, 0, None, None, None)
-        sets, spare = self.empty((max_rows, W), xp.uint64), self.empty(max_rows, xp.int32)
-        key = begin = None
-        if training.n_words:
-            key, begin = self.empty(max_rows, xp.float64), self.empty(max_rows, xp.int32)
-        return Categories(self.asarray(training.matrix.edges.kinds), sets, W, key, begin, spare)
+        kinds, sets = (
+            self.asarray(training.matrix.edges.kinds),
+            self.empty((max_rows, W), xp.uint64),
+        )
+        scratch = (self.empty(max_rows, t) for t in (xp.float64, xp.int32, xp.int32))
+        return Categories(kinds, sets, W, *scratch)
 
     def apply(self, forest: Forest, codes: Array) -> Array:
         N, T = codes.shape[0], forest.n_trees
@@ -192,7 +194,7 @@ class DeepPlan:
     rows: int
     bytes: int
     blocks: int
-    layout: Layout
+    layout: Any  # a Layout
 
     @property
     def warps(self) -> int:

@@ -294,10 +294,10 @@ def padded(size: int) -> int:
     return -(-size // 32) * 32 if size > 16 else max(4, 1 << (size - 1).bit_length())
 
 
-def codes_for(edges: BinEdges, codes: Array) -> structs.Codes:
-    return structs.Codes(codes, edges.n_features, edges.n_codes, codes.shape[1], None)
+def codes_for(edges: BinEdges, codes: Array, n_bins: Array | None = None) -> structs.Codes:
+    return structs.Codes(codes, edges.n_features, edges.n_codes, codes.shape[1], n_bins)
 
 
 def codes_of(training: Training) -> structs.Codes:
     matrix = training.matrix
-    return codes_for(matrix.edges, matrix.codes)._replace(n_bins=matrix.n_bins)
+    return codes_for(matrix.edges, matrix.codes, matrix.n_bins)

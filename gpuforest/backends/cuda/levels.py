@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import array_api_compat.numpy as host
@@ -11,7 +12,6 @@ import numpy as np
 from gpuforest.backends.base import Array, Moved
 from gpuforest.backends.cuda import launch
 from gpuforest.backends.cuda.launch import CudaLaunches, codes_of, histograms_of, macros_of
-from gpuforest.backends.slots import all_equal
 from gpuforest.compiler.types import new_arrays
 from gpuforest.core.bins import BinEdges
 from gpuforest.core.criteria import xlogx
@@ -32,8 +32,7 @@ class CudaLevels(CudaLaunches):
         X = self.asarray(X)
         size = np.dtype(edges.code_dtype).itemsize
         codes = self.empty((N, launch.padded(F * size) // size), edges.code_dtype)
-        value = "float" if X.dtype == xp.float32 else "double"
-        macros = {"VALUE": value, **macros_of(codes)}
+        macros = macros_of(codes, VALUE="float" if X.dtype == xp.float32 else "double")
         values = edges.values if len(edges.values) else np.zeros(1)
         table = self.asarray(values), self.asarray(edges.offsets), edges.missing_code
         arguments = X, *table, N, F, codes.shape[1], codes
@@ -54,29 +53,6 @@ class CudaLevels(CudaLaunches):
         macros = launch.target_macros(training, y)
         self.launch("totals", "totals", grid, y, slots, tiles, sums, macros=macros)
         return sums
-
-    def totals(
-        self, training: Training, rows: Array, weights: Array, begin: Array, end: Array,
-        sums: Array | None = None,
-    ) -> tuple[Array, Array]:  # fmt: skip
-        if sums is None:
-            sums = self.sums(training, rows, weights, begin, end)
-
-        def differs(end: Array, mean: Array) -> Array:
-            constant = launch.flags(self, mean.shape[0])
-            constant[...] = True
-            tiles, n_tiles = self.tiles_of(begin, end, rows.shape[0])
-            slots = Frontier.of_rows(rows, None, begin, end)
-            y, compare = (
-                launch.own_targets(training, training.target.y),
-                self.xp.ones_like(constant),
-            )
-            arguments = y, slots, tiles, None, 0, mean, compare, constant
-            macros = launch.target_macros(training, y)
-            self.launch("totals", "differing", n_tiles, *arguments, macros=macros)
-            return ~constant
-
-        return sums, all_equal(self.xp, training, sums, begin, end, differs)
 
     def histogram(self, training: Training, slots: Frontier, features: Array) -> Array:
         features = self.xp.ascontiguousarray(features)
@@ -135,16 +111,15 @@ class CudaLevels(CudaLaunches):
         """Write the best splits by these features to `best`; `need` None: by all that vary."""
         xp, (S, k), rules, C = self.xp, hist.shape[:2], training.rules, training.n_channels
         score, cut_bin = self.empty((S, k), xp.float64), self.empty((S, k), xp.int32)
-        warps = max(
-            1, min(constants.SPLIT_THREADS // 32, self.shared_limit // (8 * constants.CUT_SUMS * C))
-        )
+        scratch = 8 * constants.CUT_SUMS * C
+        warps = max(1, min(constants.SPLIT_THREADS // 32, self.shared_limit // scratch))
         special = rules.random or rules.limited
         macros = macros_of(CRITERION=rules.criterion.number, SPECIAL=special)
-        hists, rest = histograms_of(training, hist), (training.matrix.n_bins, self.table())
+        hists, rest = histograms_of(training, hist), (training.matrix.n_bins, self.table)
         self.launch(
             "best_split", "best_cut", self.blocks(S * k, warps), hists, features, slots,
             self.rules_of(training), *rest, score, cut_bin,
-            macros=macros, threads=32 * warps, shared=8 * constants.CUT_SUMS * C * warps,
+            macros=macros, threads=32 * warps, shared=scratch * warps,
         )  # fmt: skip
         self.launch(
             "best_split", "best_split", self.blocks(S, constants.SPLIT_THREADS // 32), hists,
@@ -166,15 +141,10 @@ class CudaLevels(CudaLaunches):
         self.launch("partition", "move", n_blocks, *tiled, *marks, *moved, macros=macros)
         return moved
 
+    @cached_property
     def table(self) -> Array:
         """n ln n of small n, for entropy's kernels."""
-        if self._table is None:
-            self._table = self.asarray(
-                xlogx(host, np.arange(constants.XLOGX_TABLE_SIZE, dtype=np.int64))
-            )
-        return self._table
-
-    _table: Array | None = None
+        return self.asarray(xlogx(host, np.arange(constants.XLOGX_TABLE_SIZE, dtype=np.int64)))
 
     def rules_of(self, training: Training) -> Rules:
         """The rules, whose signs are on the device."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import replace
 from itertools import accumulate
 from typing import Any
@@ -105,7 +104,9 @@ class CudaNodes(Nodes):
         C = like.sums.shape[1]
         held = sum(part.max_rows for part in parts)
         slots = new_slots(backend, S, C, rows, weights, held, like.allowed)
-        first, table = backend.asarray(np.array(ends)), table_of(backend, parts)
+        packed = [structs.packed(part, {}, backend.address) for part in parts]
+        table = backend.asarray(np.array(packed).view(np.int64).reshape(-1))
+        first = backend.asarray(np.array(ends))
         backend.launch_each("slots", "join_slots", S, table, first, len(parts), S, C, slots)
         return slots
 
@@ -210,12 +211,6 @@ def compare_rows(
     arguments = y, held, tiles, n_left, half, *means, slots.constant
     macros = target_macros(training, y)
     backend.launch("totals", "differing", backend.blocks(n_tiles), *arguments, macros=macros)
-
-
-def table_of(backend: Any, records: Iterable[Any]) -> Array:
-    """Records on the device, one after another, as words i64[...]."""
-    packed = [structs.packed(record, {}, backend.address) for record in records]
-    return backend.asarray(np.array(packed).view(np.int64).reshape(-1))
 
 
 def edges_of(backend: Any, columns: Array, max_bins: int, most_edges: int) -> list[np.ndarray]:

@@ -14,13 +14,8 @@ bag(const u64* keys, i64 N, i64 n_draws, const i64* cumulative, i64 T, i32* weig
       i64 row = (i64)__umul64hi(hash_at(keys[t], j), total);
       // 2. the row whose share it falls in: the first whose running total is above it
       if (cumulative) {
-        i64 point = row, low = 0, high = N - 1;
-        while (low < high) {
-          i64 middle = (low + high) >> 1;
-          if (cumulative[middle] > point) high = middle;
-          else low = middle + 1;
-        }
-        row = low;
+        i64 point = row;
+        row = first_of((i64)0, N - 1, [&](i64 r) { return cumulative[r] > point; });
       }
       // 3. count
       atomicAdd(&weights[t * N + row], 1);

@@ -336,12 +336,10 @@ add_values(TreeRows rows, TreesOut out, double* raw) {
   i64 k = blockIdx.y;
   const Leaf* leaves = leaves_of(out, k);
   for (i64 i = thread_number(); i < rows.N; i += thread_count()) {
-    i64 leaf = 0, end = n_leaves(out, k);
-    while (leaf + 1 < end) {  // the last one that begins at i or before
-      i64 middle = (leaf + end) >> 1;
-      if ((i < rows.R ? leaves[middle].begin : leaves[middle].other_begin) <= i) leaf = middle;
-      else end = middle;
-    }
-    raw[k * rows.N + rows_of(rows, k, leaves[leaf].half)[i]] += leaves[leaf].added;
+    i64 next = first_of((i64)1, n_leaves(out, k), [&](i64 leaf) {  // the first that begins behind i
+      return (i < rows.R ? leaves[leaf].begin : leaves[leaf].other_begin) > i;
+    });
+    const Leaf& own = leaves[next - 1];
+    raw[k * rows.N + rows_of(rows, k, own.half)[i]] += own.added;
   }
 }

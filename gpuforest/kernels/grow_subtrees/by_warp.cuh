@@ -1,6 +1,7 @@
 // A warp splits a node: it puts the rows in the order of their codes, one feature after another.
 #include "grow_subtrees/by_lanes.cuh"
-#include "shared/splits.cuh"
+#include "project/oblique.cuh"
+#include "sets/cuda.cuh"
 
 // Writes the channel sums of a node's rows to `sums`.
 __device__ __forceinline__ void sum_rows(const Block& block, int low, int n, int C, i64* sums) {
@@ -222,11 +223,7 @@ struct Lanes {
 // Whether the row at a position goes left.
 __device__ __forceinline__ bool goes_left_at(const Block& block, const Growth& growth,
                                              const Open& node, const Best& split, int position) {
-#if SETS
   auto set = [&] { return set_of(growth, node); };
-#else
-  auto set = [] { return (const u64*)nullptr; };
-#endif
 #if SUMS
   if (n_summed(split.bin) > 0)
     return sum_goes_left(set(), n_summed(split.bin), split.missing_left,

@@ -25,12 +25,7 @@ struct Batch {
 
 // The number of slots that begin before a row, among those from `low` on.
 __device__ __forceinline__ i64 slots_before(const Roots& roots, i64 low, i64 row) {
-  for (i64 end = roots.D; low < end;) {
-    i64 middle = (low + end) >> 1;
-    if (roots.first[middle] < row) low = middle + 1;
-    else end = middle;
-  }
-  return low;
+  return first_of(low, roots.D, [&](i64 d) { return roots.first[d] >= row; });
 }
 
 // Goes on with the next slots of which all rows fit the block, if there are more in its share.

@@ -61,13 +61,15 @@ __device__ __forceinline__ bool same_target(const Block& block, int a, int b, in
   return true;
 }
 
-#if SETS
 // Where the set of a node's split is: no other split has children at the same position, and a slot
 // has fewer pairs of children than rows.
 __device__ __forceinline__ u64* set_of(const Growth& growth, const Open& node) {
+#if SETS
   return growth.sets.sets + (i64)(node.below >> 1) * growth.sets.words;
-}
+#else
+  return nullptr;
 #endif
+}
 
 // Writes the split of a node, with its children at `below` and `below` + 1. Numbers in nodes are
 // those within the subtree.

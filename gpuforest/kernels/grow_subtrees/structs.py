@@ -20,7 +20,7 @@ class Roots(NamedTuple):
 class Categories(NamedTuple):
     """Categorical features of a subtree, whose `kinds` u8[F] are CATEGORICAL; None without them and
     without combinations. Splits write sets or combinations u64[R, words]. The rest is scratch of
-    the R rows: spare i32[R], and for categories key f64[R], begin i32[R]."""
+    the R rows: key f64[R], begin i32[R], spare i32[R]."""
 
     kinds: structs.U8s
     sets: structs.U64sOut
@@ -40,37 +40,16 @@ class Grown(NamedTuple):
     counts: structs.I64sOut
 
 
-class Layout(NamedTuple):
-    """Byte offsets of the parts of a block's shared memory; `row` 0: no such part. `rows` fit;
-    `stride`: codes of a row with padding, 0 if not copied; `n_cells`: words of histograms."""
+# Byte offsets of the parts of a block's shared memory; `row` 0: no such part. `rows` fit;
+# `stride`: codes of a row with padding, 0 if not copied; `n_cells`: words of histograms
+Layout = structs.record(
+    "Layout",
+    structs.I32,
+    "target scratch open waiting roots keys weight row cells order codes rows stride n_cells",
+)
 
-    target: structs.I32
-    scratch: structs.I32
-    open: structs.I32
-    waiting: structs.I32
-    roots: structs.I32
-    keys: structs.I32
-    weight: structs.I32
-    row: structs.I32
-    cells: structs.I32
-    order: structs.I32
-    codes: structs.I32
-    rows: structs.I32
-    stride: structs.I32
-    n_cells: structs.I32
-
-
-class Open(NamedTuple):
-    """An open node in a block: n rows from `low` on, position, first position of descendants,
-    levels left below, first row of its subtree, next waiting node."""
-
-    low: structs.U16
-    n: structs.U16
-    position: structs.U16
-    below: structs.U16
-    levels: structs.U16
-    base: structs.U16
-    next: structs.U16
-
+# An open node in a block: n rows from `low` on, position, first position of descendants, levels
+# left below, first row of its subtree, next waiting node
+Open = structs.record("Open", structs.U16, "low n position below levels base next")
 
 ALL = {record.__name__: record for record in (Roots, Categories, Grown, Layout, Open)}

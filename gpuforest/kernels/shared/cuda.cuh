@@ -109,6 +109,17 @@ __device__ __forceinline__ int block_rank(bool flag, u32* counts, int& total) {
   return before + __popc(mine & lanes_below());
 }
 
+// The first number from `low` on that `holds` is true of, as it is of all above; else `high`.
+template <class T, class Holds>
+__device__ __forceinline__ T first_of(T low, T high, Holds holds) {
+  while (low < high) {
+    T middle = (low + high) >> 1;
+    if (holds(middle)) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
 // The number of lanes for n items: n rounded up to a power of two, at most 32.
 __device__ __forceinline__ int lanes_for(int n) {
   return n > 16 ? 32 : n < 2 ? 1 : 1 << (32 - __clz(n - 1));

@@ -23,25 +23,18 @@ Array = Any
 
 I32 = Annotated[int, "i32"]
 I64 = Annotated[int, "i64"]
-F64 = Annotated[float, "double"]
 U16 = Annotated[int, "u16"]
 Codes8or16 = Annotated[Array, "const CODE*"]
 TargetArray = Annotated[Array, "const TARGET*"]
 U8s = Annotated[Array, "const u8*"]
-Bools = Annotated[Array, "const bool*"]
-Signs = Annotated[Array, "const i8*"]
-I8s = Annotated[Array, "const i8*"]
 I32s = Annotated[Array, "const i32*"]
 I64s = Annotated[Array, "const i64*"]
-U64s = Annotated[Array, "const u64*"]
-F64s = Annotated[Array, "const double*"]
 ValuesOut = Annotated[Array, "VALUE*"]
 I8sOut = Annotated[Array, "i8*"]
 I32sOut = Annotated[Array, "i32*"]
 I64sOut = Annotated[Array, "i64*"]
 U64sOut = Annotated[Array, "u64*"]
 F64sOut = Annotated[Array, "double*"]
-Sums = Annotated[Array, "const SUM*"]
 SumsOut = Annotated[Array, "SUM*"]
 
 # the dtypes of C++'s names; a name for several dtypes, as CODE, is a macro
@@ -53,6 +46,11 @@ DTYPES = {
     }.items()
 }  # fmt: skip
 C_NAMES = {dtype.name: name for name, dtype in DTYPES.items()} | {"f64": "double", "f32": "float"}
+
+
+def record(name: str, kind: Any, fields: str) -> Any:
+    """A record of numbers of one type."""
+    return NamedTuple(name, [(field, kind) for field in fields.split()])
 
 
 class Codes(NamedTuple):

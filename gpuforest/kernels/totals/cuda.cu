@@ -18,19 +18,10 @@ totals(Targets y, Frontier slots, Tiles tiles, i64* sums) {
     i64 s = tile.slot, sum[GROUP_CHANNELS] = {};
     for (i64 i = tile.low + threadIdx.x; i < tile.high; i += blockDim.x) {
       i64 r = slots.rows[i], w = slots.weights[i];
-#if LABELS
-      int own = *target_of(y, r) - channel;
-#else
       const TARGET* target = target_of(y, r);
-#endif
 #pragma unroll
-      for (int c = 0; c < GROUP_CHANNELS; c++) {
-#if LABELS
-        sum[c] += c == own ? w : 0;
-#else
-        if (channel + c < C) sum[c] += channel + c == 0 ? w : w * target[channel + c - 1];
-#endif
-      }
+      for (int c = 0; c < GROUP_CHANNELS; c++)
+        if (channel + c < C) sum[c] += added(target, (SUM)w, channel + c);
     }
 #pragma unroll
     for (int c = 0; c < GROUP_CHANNELS; c++) {
