@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from textwrap import shorten
+from traceback import walk_tb
 
 from gpuforest.common.errors import BackendError
 
@@ -168,10 +169,8 @@ def _is_of_installation(error: Exception) -> bool:
     kind = type(error)
     if kind.__name__ in COMPILER_ERRORS and kind.__module__.partition(".")[0] in CUDA_PACKAGES:
         return True
-    at = error.__traceback__
-    while at is not None and at.tb_next is not None:
-        at = at.tb_next
-    where = "" if at is None else str(at.tb_frame.f_globals.get("__name__"))
+    frames = [frame for frame, _ in walk_tb(error.__traceback__)]
+    where = str(frames[-1].f_globals.get("__name__")) if frames else ""
     general = RuntimeError, OSError, FileNotFoundError, ImportError, ModuleNotFoundError
     return kind in general and where.partition(".")[0] in CUDA_PACKAGES
 

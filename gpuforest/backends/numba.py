@@ -220,8 +220,7 @@ class NumbaBackend(numpy.NumpyBackend):
 
     def level(self, training: Training, slots: Frontier) -> Splits | None:
         """Slot by slot; but chunks are searched, by features, if there are a few large slots."""
-        few = slots.n_slots < 2 * self.n_threads and self.n_threads > 1
-        if few:
+        if slots.n_slots < 2 * self.n_threads and self.n_threads > 1:
             return None
         data, rules = training.columns, training.rules
         splits = Splits.none_yet(slots.n_slots, training.n_channels, training.n_words)
@@ -231,8 +230,7 @@ class NumbaBackend(numpy.NumpyBackend):
         def part(s: slice) -> None:
             hist, features = np.empty((1, batch, size), np.int64), np.empty((1, batch), np.int32)
             of_slots = slots, rules, s.start, s.stop, splits, hist, features, ALL_VALUES[0]
-            scratch = search_scratch(training, training.matrix.edges.kinds)
-            level(data, *of_slots, 0, 0, *scratch)
+            level(data, *of_slots, 0, 0, *search_scratch(training, training.matrix.edges.kinds))
 
         parallel_map(part, cut_evenly(slots.n_rows, TASK_ROWS), self.n_threads)
         return splits

@@ -131,13 +131,11 @@ class NumbaCudaBackend(Backend):
     ) -> Splits:
         xp, (S, k), data = self.xp, features.shape, training.data
         hist = xp.reshape(hist, (S, k, -1))
-        cuts = Cuts(
-            xp.empty((S, k), dtype=dtypes.SCORE),
-            xp.zeros((S, k), dtype=np.bool_),
-            xp.empty((S, k), dtype=np.int32),
-            xp.empty((S, k), dtype=np.bool_),
-            xp.empty((S, k, data.n_channels), dtype=dtypes.STAT),
+        score, varies, bins, missing_left = (
+            xp.zeros((S, k), dtype=t) for t in (dtypes.SCORE, np.bool_, np.int32, np.bool_)
         )
+        left = xp.empty((S, k, data.n_channels), dtype=dtypes.STAT)
+        cuts = Cuts(score, varies, bins, missing_left, left)
         splits = Splits(**new_arrays(Splits, xp.zeros, S=S, C=data.n_channels, W=0))
         splits.score[...], splits.feature[...] = -np.inf, -1
         P = data.n_codes + 1

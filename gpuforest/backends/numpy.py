@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import array_api_compat.numpy
 import numpy as np
 
@@ -45,14 +47,8 @@ class NumpyBackend(Backend):
         y = training.target.y
         if sums is None:
             sums = totals(y, rows, weights, begin, end, training.n_channels)
-        return sums, all_equal(
-            self.xp,
-            training,
-            sums,
-            begin,
-            end,
-            lambda end, mean: differs(y, rows, begin, end, mean),
-        )
+        unlike = partial(differs, y, rows, begin)
+        return sums, all_equal(self.xp, training, sums, begin, end, unlike)
 
     def histogram(self, training: Training, slots: Frontier, features: Array) -> Array:
         count_rows = training.rules.count_rows

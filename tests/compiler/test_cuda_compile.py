@@ -30,9 +30,9 @@ RARER = {("BLOCKS", "4"), ("TARGET", "u16"), ("TARGET", "i32")}  # for one crite
 MOST_USED = ("0", "1", "3")  # criteria: Gini, entropy, squared error
 SPECIAL_WITH_SUMS = {"0": "0", "1": "1", "3": "2"}  # by criterion, in the deep phase
 
-# bytes of stack of a thread of the deep phase: of moments, whose sums have 64 bits; with
-# combinations; and with limits of cuts, which few forests have. Other classes spill nothing
-SPILLED_BY_MOMENTS, SPILLED_BY_SUMS, SPILLED_BY_LIMITS = 32, 88, 56
+# bytes of stack of a thread of the deep phase: of moments, whose sums have 64 bits; and with limits
+# of cuts, which few forests have. Other classes spill nothing
+SPILLED_BY_MOMENTS, SPILLED_BY_LIMITS = 32, 56
 REGISTERS_OF_A_PROCESSOR = 65536
 STATIC_SHARED = RESERVED - 1024  # bytes, beside dynamic ones; 1 KiB of a block is CUDA's own
 
@@ -227,9 +227,7 @@ def test_kernels_compile(operation, macros, architecture):
         limits["accumulate"] += 8
     # with more registers fewer warps of the deep phase would share a multiprocessor
     spilled = MORE_SPILLED.get(architecture, (0, 0))[macros.get("SUMS") == "1"]
-    if operation == "grow_subtrees" and macros["SUMS"] == "1":
-        spilled += SPILLED_BY_SUMS
-    elif operation == "grow_subtrees" and macros["SPECIAL"] == "2":
+    if operation == "grow_subtrees" and macros["SPECIAL"] == "2":
         spilled += SPILLED_BY_LIMITS
     elif operation == "grow_subtrees" and macros["TARGET"] == "i64" and macros["SETS"] == "0":
         spilled += SPILLED_BY_MOMENTS

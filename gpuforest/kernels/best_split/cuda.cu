@@ -38,15 +38,10 @@ struct Bins {
 // The limits on the cuts of feature f in slot s.
 __device__ __forceinline__ Limits limits_of(const Rules& rules, const Frontier& slots, i64 s,
                                             int f) {
-  Limits limits = limits_of(as_int(rules.min_rows_leaf));
-#if SPECIAL
-  limits.min_weight = rules.min_weight_leaf;
-  if (rules.signs) {
-    limits.sign = rules.signs[f];
-    limits.bounds = slots.bounds + 2 * s;
-  }
-#endif
-  return limits;
+  int min_rows = as_int(rules.min_rows_leaf);
+  i64 min_weight = SPECIAL ? rules.min_weight_leaf : 1;
+  if (!SPECIAL || !rules.signs) return {min_rows, min_weight, 0, nullptr};
+  return {min_rows, min_weight, rules.signs[f], slots.bounds + 2 * s};
 }
 
 // A warp for each slot and feature; the last bin is that of missing values. score f64[S, k];
@@ -81,10 +76,8 @@ best_cut(Histograms hist, const i32* features, Frontier slots, Rules rules,
                    rows_missing, missing, so_far};
       Limits limits = limits_of(rules, slots, s, f);
       Draw draw = {false, false, 0};
-#if SPECIAL
-      int low = rules.random ? bins.after(-1, n_bins) : -1;
+      int low = SPECIAL && rules.random ? bins.after(-1, n_bins) : -1;
       if (low >= 0) draw.between(slots.key[s], f, low, last_bin(bins, n_bins), node.some_missing);
-#endif
       cut = best_cut_of<1>(bins, n_bins, node, limits, draw, table);
       if (cut.item >= 0)
         where = (draw.random && bins.after(draw.code, n_bins) >= 0

@@ -76,10 +76,6 @@ __device__ __forceinline__ int as_int(i64 n) {
   return n < 0x7fffffff ? (int)n : 0x7fffffff;
 }
 
-__device__ __forceinline__ Limits limits_of(int min_rows) {
-  return {min_rows, 1, 0, nullptr};
-}
-
 // A random cut, if cuts are random: drawn between the first and the last code that hold rows.
 struct Draw {
   bool random, missing_left;
@@ -166,17 +162,15 @@ struct Cuts {
     bool inside = i < n_items && right[j].n > 0;
     bool holds_rows = left[j].n > (j ? left[j ? j - 1 : 0].n : n_before);
     bool ends = inside && holds_rows;
-#if SPECIAL
-    if (node.C > 1)
+    if (SPECIAL && node.C > 1)
       inside = inside && limits.allow(left[j].n, a_left[j], right[j].n, node.sums[1] - a_left[j]);
     ends = ends && inside;
-    if (draw.random) {  // an empty bin is no candidate, but a cut may be drawn there
+    if (SPECIAL && draw.random) {  // an empty bin is no candidate, but a cut may be drawn there
       ends = inside && with == draw.missing_left && items.code(i) <= draw.code;
       ends = ends && (i + 1 == n_items || items.code(i + 1) > draw.code);
-    } else
-#endif
-    if (!Items::BINS)
+    } else if (!Items::BINS) {
       ends = ends && (i + 1 == n_items || items.code(i + 1) != items.code(i));
+    }
     int least = limits.min_rows;
     return ends && (least <= 1 || (n_left[j] >= least && node.n_rows - n_left[j] >= least));
   }

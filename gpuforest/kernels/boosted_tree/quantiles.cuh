@@ -35,15 +35,22 @@ __device__ __forceinline__ i64 whole_weight(const Residuals& all, i64 i, double 
   return all.weight ? (i64)rint(all.weight[i] * unit) : 1;
 }
 
+// The bits of the largest size of value(i) of n numbers, and at least `bits`.
+template <class Value>
+__device__ __forceinline__ u64 largest_bits(i64 n, Value value, u64 bits, Places& shared) {
+  for (i64 i = threadIdx.x; i < n; i += blockDim.x) {
+    u64 own = size_bits(value(i));
+    bits = own > bits ? own : bits;
+  }
+  return block_max(bits, shared.most);
+}
+
 // The power of two that makes whole numbers of weights, whose sum stays below 2^52.
 __device__ __forceinline__ double unit_of(const Residuals& all, Places& shared) {
   if (!all.weight) return 1.0;
-  u64 most = (u64)__double_as_longlong(1.0);
-  for (i64 i = threadIdx.x; i < all.n; i += blockDim.x) {
-    u64 own = (u64)__double_as_longlong(all.weight[i]);
-    most = own > most ? own : most;
-  }
-  return ldexp(1.0, 52 - bit_length(all.n) - exponent_of(block_max(most, shared.most)));
+  auto weight = [&](i64 i) { return all.weight[i]; };
+  u64 most = largest_bits(all.n, weight, size_bits(1.0), shared);
+  return ldexp(1.0, 52 - bit_length(all.n) - exponent_of(most));
 }
 
 // The least key up to which the weights add up to `wanted` > 0; byte after byte from the highest.
@@ -109,12 +116,7 @@ __device__ __forceinline__ double quantile_of(const Residuals& all, double share
 // As exact_sum in gradients/losses.py, of value(i).
 template <class Value>
 __device__ __forceinline__ double exact_sum(i64 n, Value value, Places& shared) {
-  u64 bits = 0;
-  for (i64 i = threadIdx.x; i < n; i += blockDim.x) {
-    u64 own = size_bits(value(i));
-    bits = own > bits ? own : bits;
-  }
-  bits = block_max(bits, shared.most);
+  u64 bits = largest_bits(n, value, 0, shared);
   double most = __longlong_as_double((i64)bits);
   if (!(most > 0.0) || isinf(most)) return most;
   int shift = 62 - bit_length(n) - exponent_of(bits);

@@ -48,23 +48,16 @@ struct Sorted {
 // Both sides of a cut, where missing values go to the right or to the left.
 struct Sides {
   Side left, right;
-#if SPECIAL == LIMITED
-  i64 second = 0;  // the second channel of the left side
-#endif
+  i64 second = 0;  // the second channel of the left side, if cuts have limits
 
   __device__ __forceinline__ void add(int c, SUM sum, SUM all, const i64* table) {
     left.add(c, sum, table);
     right.add(c, all - sum, table);
-#if SPECIAL == LIMITED
-    if (c == 1) second = sum;
-#endif
+    if (SPECIAL == LIMITED && c == 1) second = sum;
   }
   __device__ __forceinline__ bool within(const Limits& limits, int C, const i64* sums) const {
-#if SPECIAL == LIMITED
-    return C == 1 || limits.allow(left.n, second, right.n, sums[1] - second);
-#else
-    return true;
-#endif
+    if (SPECIAL != LIMITED || C == 1) return true;
+    return limits.allow(left.n, second, right.n, sums[1] - second);
   }
 };
 
@@ -154,20 +147,19 @@ __device__ __forceinline__ Best best_of_few(const Block& block, const Growth& gr
     // 2. the best of their cuts
     Sorted sorted(block, row, code, node.n, growth.B - 1, outputs(growth.C));
     Draw draw = {false, false, 0};
-#if SPECIAL
-    int high = __shfl_sync(ALL_LANES, sorted.code, sorted.present - 1, row.width);
-    int low = __shfl_sync(ALL_LANES, sorted.code, 0, row.width);
-    if (random_cuts(growth)) draw.between(key, f, low, high, sorted.n_missing > 0);
-#endif
+    int high = 0;
+    if (random_cuts(growth)) {
+      high = __shfl_sync(ALL_LANES, sorted.code, sorted.present - 1, row.width);
+      int low = __shfl_sync(ALL_LANES, sorted.code, 0, row.width);
+      draw.between(key, f, low, high, sorted.n_missing > 0);
+    }
     Limits limits = limits_of(growth, node.low, takes ? f : 0);
     Found found = cut_behind_rows(growth, row, sorted, takes, draw, limits, sums);
     if (!(found.score > best.score)) continue;
     // 3. the middle of the gap behind the cut, and where missing values go
     int last = row.i + 1 == sorted.present, n_bins = drawn_too ? growth.n_bins[f] : 0;
     int bin = last ? n_bins - 1 : (sorted.code + sorted.next - 1) >> 1;
-#if SPECIAL
     if (random_cuts(growth) && draw.code < high) bin = draw.code;
-#endif
     bool missing_left =
         found.rank & (sorted.n_missing > 0 ? RANK_MISSING_LEFT : RANK_HEAVIER);
     int from = (found.rank >> 8) * row.width + (found.rank >> 2 & 31);

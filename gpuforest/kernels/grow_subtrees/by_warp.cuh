@@ -75,14 +75,12 @@ __device__ __forceinline__ void sort_rows(const Block& block, const Growth& grow
                                           int n) {
   u32* keys = block.keys + low;
   int B = growth.n_codes();
-#if SETS  // where this is the way of small nodes as well
-  if (n <= 32) {
+  if (SETS && n <= 32) {  // where this is the way of small nodes as well
     u32 key = sort_lanes(lane() < n ? keys[lane()] : 0xffffffffu, 32);
     if (lane() < n) keys[lane()] = key;
     __syncwarp();
     return;
   }
-#endif
   if (!block.counts) {
     sort_keys(keys, n);
   } else {
@@ -245,12 +243,8 @@ __device__ __noinline__ Split split_by_warp(const Block& block, const Growth& gr
                                             const Open& node, i64* sums) {
   int C = growth.C;
   u64 key = growth.nodes[node.position];
-#if SETS
-  Best best = best_of_features(block, growth, node, key, sums);
-#else
-  Best best = node.n <= 32 ? best_of_few(block, growth, node, key, sums)
-                           : best_of_features(block, growth, node, key, sums);
-#endif
+  Best best = !SETS && node.n <= 32 ? best_of_few(block, growth, node, key, sums)
+                                    : best_of_features(block, growth, node, key, sums);
   __syncwarp();
   if (refused(growth, best, sums)) {
     if (lane() == 0) write_leaf(growth, node);

@@ -259,10 +259,8 @@ collect(Grown sparse, const i64* first, i64 D, i64 C, const i64* offsets,
       before += total;
       if (word == 0) continue;
       i64 position = offsets[d] + rank[i];
-#if SETS
       u32 pair = (u32)(word >> CHILD_SHIFT & CHILD_MASK) >> 1;
-      set_at[position] = leaf ? 0 : (first[d] + pair) * words;
-#endif
+      if (SETS) set_at[position] = leaf ? 0 : (first[d] + pair) * words;
       if (leaf) {
         i64 low = (i64)(word & LEAF_MASK), to = leaf_offsets[d] + number;
         nodes[position] = LEAF_WORD | (u64)number;

@@ -86,22 +86,16 @@ __device__ __forceinline__ void write_leaf(const Growth& growth, const Open& nod
 
 // The limits on the cuts of feature f in a node whose rows begin at `low`.
 __device__ __forceinline__ Limits limits_of(const Growth& growth, int low, int f) {
-  Limits limits = limits_of(growth.min_rows);
-#if SPECIAL == LIMITED
-  limits.min_weight = growth.min_weight;
-  if (growth.bounds) {
-    limits.sign = growth.signs[f];
-    limits.bounds = growth.bounds + 2 * low;
-  }
-#endif
-  return limits;
+  bool limited = SPECIAL == LIMITED;
+  i64 min_weight = limited ? growth.min_weight : 1;
+  if (!limited || !growth.bounds) return {growth.min_rows, min_weight, 0, nullptr};
+  return {growth.min_rows, min_weight, growth.signs[f], growth.bounds + 2 * low};
 }
 
 __device__ __forceinline__ bool random_cuts(const Growth& growth) {
   return SPECIAL == 1 || (SPECIAL == LIMITED && growth.random);
 }
 
-#if SPECIAL == LIMITED
 // The weight of rows of these channel sums.
 __device__ __forceinline__ i64 weight_of(const i64* sums, int C) {
   i64 n = sums[0];
@@ -123,7 +117,6 @@ __device__ __forceinline__ void write_bounds(const Growth& growth, int f, int lo
   right[0] = sign > 0 ? middle : least;
   right[1] = sign < 0 ? middle : most;
 }
-#endif
 
 // The children of a node whose first `left` rows go left.
 __device__ __forceinline__ Open left_child(const Open& node, int left) {
@@ -141,10 +134,8 @@ __device__ __forceinline__ Open right_child(const Open& node, int left) {
 __device__ __forceinline__ bool add_node(const Growth& growth, const Open& node, u64 key,
                                          const i64* sums, bool equal) {
   bool waits = !equal && node.n >= growth.fewest_rows && node.levels > 0;
-#if SPECIAL == LIMITED
-  i64 least = growth.min_weight;
+  i64 least = SPECIAL == LIMITED ? growth.min_weight : 1;
   waits = waits && (least <= 1 || weight_of(sums, growth.C) >= 2 * least);
-#endif
   for (int c = lane(); c < growth.C; c += 32)
     growth.leaf_sums[(i64)node.low * growth.C + c] = sums[c];
   if (lane() == 0 && waits) growth.nodes[node.position] = key;
@@ -163,10 +154,8 @@ __device__ __forceinline__ int write_children(const Growth& growth, const Open& 
                                               bool left_equal, bool right_equal) {
   for (int c = lane(); c < growth.C; c += 32) right_sums[c] = sums[c] - left_sums[c];
   __syncwarp();
-#if SPECIAL == LIMITED
-  if (growth.bounds && lane() == 0)
+  if (SPECIAL == LIMITED && growth.bounds && lane() == 0)
     write_bounds(growth, best.feature, node.low, left, left_sums, right_sums);
-#endif
   if (lane() == 0) write_split(growth, node, best);
   Open a = left_child(node, left), b = right_child(node, left);
   bool left_waits = add_node(growth, a, hash_at(key, 0), left_sums, left_equal);

@@ -18,11 +18,9 @@ __device__ __forceinline__ int walk(const Trees& trees, int t, const Codes& code
     auto set = [&] { return trees.sets + set_at[at]; };
     bool missing_left = word >> MISSING_SHIFT & 1;
     bool left = goes_left(code, bin, missing_left, (int)codes.B - 1, set);
-#if SUMS
-    if (n_summed(bin) > 0)
+    if (SUMS && n_summed(bin) > 0)
       left = sum_goes_left(set(), n_summed(bin), missing_left, trees.coordinates, codes.B,
                            [&](int f) { return (int)row[f]; });
-#endif
     at = (int)(word >> CHILD_SHIFT & CHILD_MASK) + !left;
   }
   return at;
