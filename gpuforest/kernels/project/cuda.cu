@@ -32,7 +32,7 @@ ends(Codes codes, Frontier slots, Tiles tiles, Combined c, i32* least, i32* grea
         if (sum != HOLE && sum < low) low = sum;
         if (sum > high) high = sum;
       }
-      low = warp_min(low);
+      low = -warp_max(-low);
       high = warp_max(high);
       if (lane() == 0 && high != HOLE) {
         atomicMin(&least[tile.slot * c.k + j], low);

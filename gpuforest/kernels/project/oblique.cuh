@@ -90,7 +90,7 @@ __device__ __noinline__ Steps load_steps(const Block& block, const Growth& growt
       greatest = max(greatest, sum);
     }
   }
-  least = warp_min(least);
+  least = -warp_max(-least);
   greatest = warp_max(greatest);
   steps.vary = steps.n_missing ? steps.n_missing < n : least < greatest;
   if (!steps.vary) return steps;

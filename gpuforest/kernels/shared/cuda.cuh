@@ -61,16 +61,7 @@ __device__ __forceinline__ T warp_sum(T x) {
   return x;
 }
 
-// The least and the greatest x of the lanes of a warp; all of them get it.
-template <class T>
-__device__ __forceinline__ T warp_min(T x) {
-  for (int d = 16; d > 0; d >>= 1) {
-    T other = __shfl_xor_sync(ALL_LANES, x, d);
-    x = other < x ? other : x;
-  }
-  return x;
-}
-
+// The greatest x of the lanes of a warp; all of them get it.
 template <class T>
 __device__ __forceinline__ T warp_max(T x) {
   for (int d = 16; d > 0; d >>= 1) {
