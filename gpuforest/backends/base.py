@@ -196,13 +196,12 @@ class Backend(ABC):
 
     # levels
 
+    @abstractmethod
     def totals(
         self, training: Training, rows: Array, weights: Array, begin: Array, end: Array,
         sums: Array | None = None,
     ) -> tuple[Array, Array]:  # fmt: skip
-        """Channel sums i64[S, C] of slots, if not given; True where targets are equal, bool[S].
-        `Nodes` asks for them."""
-        raise NotImplementedError
+        """Channel sums i64[S, C] of slots, if not given; True where targets are equal, bool[S]."""
 
     @abstractmethod
     def histogram(self, training: Training, slots: Frontier, features: Array) -> Array:

@@ -100,7 +100,7 @@ class CudaLaunches(Backend):
         return replace(training, matrix=codes[here], target=targets[here], combining=combining)
 
     def launch(self, operation: str, name: str, grid: Any, *arguments: Any, **options: Any) -> None:
-        """Launch a kernel in a grid, or in so many blocks, with the options of `prepare`."""
+        """Launch a kernel in a grid, a shape or a number of blocks; options as of `prepare`."""
         grid = (grid,) if isinstance(grid, int) else grid
         if 0 not in grid:
             self.prepare(operation, name, grid, *arguments, **options)()

@@ -12,6 +12,7 @@ import numpy as np
 from gpuforest.backends.base import Array, Moved
 from gpuforest.backends.cuda import launch
 from gpuforest.backends.cuda.launch import CudaLaunches, codes_of, histograms_of, macros_of
+from gpuforest.backends.slots import all_equal
 from gpuforest.compiler.types import new_arrays
 from gpuforest.core.bins import BinEdges
 from gpuforest.core.criteria import xlogx
@@ -53,6 +54,27 @@ class CudaLevels(CudaLaunches):
         macros = launch.target_macros(training, y)
         self.launch("totals", "totals", grid, y, slots, tiles, sums, macros=macros)
         return sums
+
+    def totals(
+        self, training: Training, rows: Array, weights: Array, begin: Array, end: Array,
+        sums: Array | None = None,
+    ) -> tuple[Array, Array]:  # fmt: skip
+        if sums is None:
+            sums = self.sums(training, rows, weights, begin, end)
+
+        def differs(end: Array, mean: Array) -> Array:
+            constant = launch.flags(self, mean.shape[0])
+            constant[...] = True
+            tiles, n_tiles = self.tiles_of(begin, end, rows.shape[0])
+            slots = Frontier.of_rows(rows, None, begin, end)
+            y = launch.own_targets(training, training.target.y)
+            compare = self.xp.ones_like(constant)
+            arguments = y, slots, tiles, None, 0, mean, compare, constant
+            macros = launch.target_macros(training, y)
+            self.launch("totals", "differing", n_tiles, *arguments, macros=macros)
+            return ~constant
+
+        return sums, all_equal(self.xp, training, sums, begin, end, differs)
 
     def histogram(self, training: Training, slots: Frontier, features: Array) -> Array:
         features = self.xp.ascontiguousarray(features)
