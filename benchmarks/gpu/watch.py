@@ -17,7 +17,7 @@ from unittest.mock import patch
 
 from gpuforest.backends import registry
 from gpuforest.backends.cuda.launch import CudaLaunches
-from gpuforest.estimators import base, plan, prepare, rows, task
+from gpuforest.estimators import base, plan, prepare, task
 from gpuforest.growing import grow
 
 NAME = "watched"
@@ -25,7 +25,7 @@ NAME = "watched"
 # a function, by the name under which its caller has it, and what the table calls it
 STAGES: list[tuple[ModuleType, str, str]] = [
     (prepare.validation, "learn_table", "check X"),
-    (rows, "edges_of", "edges"),
+    (task, "edges_of", "edges"),
     (prepare, "bin_matrix", "encode"),
     (base, "grow", "grow"),
     (grow, "tree_weights", "bags"),
