@@ -312,9 +312,8 @@ def frame_to_array(X: Any, categories: Any = None) -> tuple[np.ndarray, list[Any
 
     out = np.empty(frame.shape, dtype, order="F")
     wide = nw.Float32() if dtype == np.float32 else nw.Float64()
-    for i, (column, native) in enumerate(
-        zip(frame.iter_columns(), native_dtypes(frame), strict=True)
-    ):
+    columns = zip(frame.iter_columns(), native_dtypes(frame), strict=True)
+    for i, (column, native) in enumerate(columns):
         if categories is not None and i in categorical:
             out[:, i] = categories.codes(i, column, f"column {names[i]!r}")
         elif is_object_column(column.dtype, native):
@@ -337,9 +336,8 @@ def frame_dtype(frame: Any, categorical: Collection[int] = ()) -> type:
 
     short = nw.Float32 | nw.Boolean | nw.Int8 | nw.Int16 | nw.UInt8 | nw.UInt16
     small = True
-    for i, ((name, dtype), native) in enumerate(
-        zip(frame.schema.items(), native_dtypes(frame), strict=True)
-    ):
+    columns = zip(frame.schema.items(), native_dtypes(frame), strict=True)
+    for i, ((name, dtype), native) in enumerate(columns):
         if i in categorical:
             continue
         if is_sparse(native) and native.subtype.kind in "biuf":

@@ -14,15 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuforest.common.text import did_you_mean
+from gpuforest.data import frames
 from gpuforest.data.arrays import is_frame, open_frame
 from gpuforest.data.files import PARQUET, named_files, require_pyarrow
-from gpuforest.data.frames import (
-    folder_columns,
-    listed,
-    plain_table,
-    refuse_other_columns,
-    require_unique,
-)
 
 ROWS = 65_536  # of a block of a file
 CSV_BYTES = 2**24  # of a block of a CSV file
@@ -130,7 +124,7 @@ def _frame_with(names: list[str], X: Any) -> Any:
     frame = open_frame(X)
     if absent := [name for name in names if name not in frame.columns]:
         hint = did_you_mean(absent[0], frame.columns)
-        raise ValueError(f"no column of the name {listed(absent)}{hint}")
+        raise ValueError(f"no column of the name {frames.listed(absent)}{hint}")
     return frame
 
 
@@ -180,7 +174,7 @@ def _numbered(blocks: Iterable[Any]) -> Iterator[tuple[str, Any]]:
 
 def _file_blocks(files: list[tuple[str, str]]) -> Iterator[tuple[str, Any]]:
     """Tables of the files' rows. files : (file, the path that named it)"""
-    folders = folder_columns(files)
+    folders = frames.folder_columns(files)
     types: dict[str, Any] = {}  # of the columns of CSV files, as the first one has them
     names: list[str] = []
     for i, (file, _) in enumerate(files):
@@ -193,9 +187,9 @@ def _file_blocks(files: list[tuple[str, str]]) -> Iterator[tuple[str, Any]]:
             if table is None:
                 break
             if not begin:
-                require_unique(table.column_names, file)
+                frames.require_unique(table.column_names, file)
                 names = names or table.column_names
-                refuse_other_columns(file, table.column_names, files[0][0], names)
+                frames.refuse_other_columns(file, table.column_names, files[0][0], names)
             table = table.select(names)  # which may stand in another order
             for name, values in folders.items():
                 if name not in names:
@@ -223,7 +217,7 @@ def _parquet(file: str, types: dict[str, Any]) -> Iterator[Any]:
 
     with parquet.ParquetFile(file) as source:
         for batch in source.iter_batches(ROWS):
-            yield plain_table(pa.Table.from_batches([batch], source.schema_arrow))
+            yield frames.plain_table(pa.Table.from_batches([batch], source.schema_arrow))
 
 
 def _parquet_rows(file: str) -> int:
@@ -249,4 +243,4 @@ def _csv(file: str, types: dict[str, Any]) -> Iterator[Any]:
     convert = csv.ConvertOptions(column_types=types, strings_can_be_null=True)
     with csv.open_csv(file, by_blocks, convert_options=convert) as reader:
         for batch in reader:
-            yield plain_table(pa.Table.from_batches([batch]))
+            yield frames.plain_table(pa.Table.from_batches([batch]))

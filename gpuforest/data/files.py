@@ -31,8 +31,9 @@ def named_files(path: str) -> list[str]:
         return [path]
     if Path(path).is_dir():
         inside = sorted(p.relative_to(path) for p in Path(path).rglob("*"))
-        parquet = [p for p in inside if p.name.lower().endswith(PARQUET) and not hidden(p)]
-        names = [str(Path(path, p)) for p in parquet]
+        # writers of folders begin names of their own files and folders by a dot or an underscore
+        inside = [p for p in inside if not any(part.startswith((".", "_")) for part in p.parts)]
+        names = [str(Path(path, p)) for p in inside if p.name.lower().endswith(PARQUET)]
         if not names:
             raise IsADirectoryError(f"{path} is a directory, not a file, and has no Parquet files")
         return names
@@ -54,11 +55,6 @@ def partition_of(file: str, path: str) -> dict[str, str]:
         spelled = tuple(takewhile(lambda part: not has_magic(part), spelled))
     folders = Path(file).parts[len(spelled) : -1]
     return dict(folder.split("=", 1) for folder in folders if "=" in folder)
-
-
-def hidden(path: Path) -> bool:
-    """Whether a writer of folders put a file or its folder there for itself."""
-    return any(part.startswith((".", "_")) for part in path.parts)
 
 
 @contextmanager

@@ -157,7 +157,11 @@ def _check_sparse(estimator: Any, X: Any, categories: CategoryReader, reset: boo
     if not X.has_canonical_format:
         X = X.copy()  # the user's stays as it is
         X.sum_duplicates()
-    return without_infinities_in_sparse(estimator, X)
+    if X.dtype.kind == "f" and (infinite := np.isinf(X.data)).any():
+        most = _most(estimator, X.dtype, column_name(int(X.indices[infinite.argmax()]), None))
+        X = X.copy()
+        np.clip(X.data, -most, most, out=X.data)
+    return X
 
 
 def _refuse_large(shape: tuple[int, ...]) -> None:
@@ -448,16 +452,6 @@ def without_infinities(
             where = f"{column_name(column, names)}, row {begin + row}"
             most = _most(estimator, X.dtype, where)
             return xp.clip(X, -most, most)
-    return X
-
-
-def without_infinities_in_sparse(estimator: Any, X: Any) -> Any:
-    """The same of a sparse X by rows."""
-    if X.dtype.kind != "f" or not (infinite := np.isinf(X.data)).any():
-        return X
-    most = _most(estimator, X.dtype, column_name(int(X.indices[infinite.argmax()]), None))
-    X = X.copy()  # the user's stays as it is
-    np.clip(X.data, -most, most, out=X.data)
     return X
 
 

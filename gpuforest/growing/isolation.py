@@ -46,7 +46,7 @@ def _bins_of(
     if max_bins != "auto":
         return [int(max_bins)] * X.shape[1]
     sample = X[:: max(1, -(-X.shape[0] // LOOKED_AT))]
-    sample = sample.toarray() if issparse(sample) else _host(sample, backend)
+    sample = sample.toarray() if issparse(sample) else backend.asnumpy(sample)
     sample = np.sort(np.asarray(sample, VALUE), axis=0)  # missing values last
     counts = []
     for f, n in enumerate((~np.isnan(sample)).sum(axis=0).tolist()):
@@ -70,11 +70,7 @@ def _ranges(X: Any, backend: Backend) -> tuple[np.ndarray, np.ndarray]:
         f(xp.where(missing, xp.asarray(fill, dtype=X.dtype), X), axis=0)
         for f, fill in ((xp.min, np.inf), (xp.max, -np.inf))
     )
-    return _host(low, backend).astype(VALUE), _host(high, backend).astype(VALUE)
-
-
-def _host(array: Any, backend: Backend) -> np.ndarray:
-    return array if isinstance(array, np.ndarray) else backend.asnumpy(array)
+    return backend.asnumpy(low).astype(VALUE), backend.asnumpy(high).astype(VALUE)
 
 
 def pool_of(seed: int, n_rows: int, n_drawn: int, weights: np.ndarray | None) -> np.ndarray | None:

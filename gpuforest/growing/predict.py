@@ -103,8 +103,7 @@ def predict_classes(forest: Forest, X: Array, backend: Backend) -> Array:
 def _several_labels(forest: Forest, means: Array, backend: Backend) -> np.ndarray:
     """Labels [N, n_outputs] of several class outputs, on the host."""
     coding = forest.coding
-    means = means if isinstance(means, np.ndarray) else backend.asnumpy(means)
-    parts = zip(coding.several, coding.split(means), strict=True)
+    parts = zip(coding.several, coding.split(backend.asnumpy(means)), strict=True)
     labels = [classes[part.argmax(axis=1)] for classes, part in parts]
     kinds = {"O" if c.dtype.kind in "UO" else c.dtype.kind for c in coding.several}
     return np.stack([c.astype(object) for c in labels] if len(kinds) > 1 else labels, axis=1)
