@@ -129,11 +129,10 @@ class AdaBoost(ensembles.BaseForest):
         self.estimator_errors_ = np.pad(errors, left, constant_values=1.0)
 
     def _staged(self, X: Any) -> Iterator[Any]:
-        """Predictions of the first tree, of the first two, and so on: shares of the votes for
-        classes, f64[N, n_values]. X is checked and binned once."""
+        """Predictions of the first tree, of the first two, and so on, or shares of their votes."""
         check_is_fitted(self)
         model = fit_scope.snapshot(self)
-        codes, backend = model._coded(X)
+        codes, backend = model._coded(X)  # once for all trees
         for values in prediction.staged(model.forest_, codes, backend):
             yield in_kind_of(X, values if is_on_device(X) else backend.asnumpy(values))
 

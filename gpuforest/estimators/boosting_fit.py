@@ -29,8 +29,7 @@ from gpuforest.kernels.gradients.losses import Loss
 
 @dataclass(frozen=True, eq=False)
 class BoostingPlan:
-    """What rounds grow from, the rows to train on and to validate on, and whether scores may stop
-    the fit."""
+    """What rounds grow from, the rows that train and judge, and whether scores may stop the fit."""
 
     boosting: booster.Boosting
     backend: base.Backend
@@ -276,8 +275,7 @@ Parts = tuple[np.ndarray, np.ndarray]  # rows to train on, and rows to validate 
 
 def set_aside(n_rows: int, fraction: float, labels: np.ndarray | None, seed: int) -> Parts:
     """Rows drawn by chance for both parts, which keep the shares of the class codes `labels`;
-    scikit-learn sets the same rows aside where the seed, below 2**32, is its random_state. A
-    ValueError if no row would be left for one of them."""
+    scikit-learn sets the same rows aside where the seed, below 2**32, is its random_state."""
     refuse_all(fraction, "rows", n_rows, validation_rows(n_rows, fraction))
     drawn = np.random.RandomState(seed % 2**32).randint(np.iinfo(np.uint32).max, dtype=np.uint64)
     train, validation = train_test_split(
@@ -310,8 +308,7 @@ def rows_aside(rows: Rows, fraction: float, loss: Loss, seed: int) -> Parts:
 
 
 def groups_aside(groups: np.ndarray, fraction: float, seed: int) -> Parts:
-    """As `set_aside`, but the rows i64[n] of whole groups, drawn by a hash of the seed from those
-    i32[N] that are there; the fraction counts groups."""
+    """As `set_aside`, for whole groups i32[N], drawn by a hash of the seed."""
     present, number = np.unique(groups, return_inverse=True)
     n_held = validation_rows(len(present), fraction)
     refuse_all(fraction, "groups", len(present), n_held)
@@ -320,8 +317,7 @@ def groups_aside(groups: np.ndarray, fraction: float, seed: int) -> Parts:
 
 
 def last_blocks(blocks: np.ndarray, fraction: float) -> np.ndarray:
-    """Mask bool[N] of the newest blocks of time i32[N] that together hold at least this fraction
-    of the rows."""
+    """Mask bool[N] of the newest blocks i32[N] that hold at least this fraction of the rows."""
     present, number, counts = np.unique(blocks, return_inverse=True, return_counts=True)
     held = np.searchsorted(np.cumsum(counts[::-1]), validation_rows(len(blocks), fraction))
     return np.asarray(number >= len(present) - 1 - held)

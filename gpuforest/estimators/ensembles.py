@@ -169,9 +169,8 @@ class ForestClassifier(BaseForest, Classifier):
     def _validate_y_class_weight(
         self, y: np.ndarray, sample_weight: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        """The same as this method of scikit-learn's forests: class codes i64[N, n_outputs] of the
-        labels y [N, n_outputs], and the weight f64[N] that class_weight gives each row; None:
-        there is none, or another one in each bag."""
+        """As in scikit-learn's forests: class codes i64[N, n_outputs] of labels, and the weights
+        f64[N] that class_weight gives the rows; None: it gives none, or others in each bag."""
         pairs = [np.unique(labels, return_inverse=True) for labels in np.asarray(y).T]
         classes, codes = map(list, zip(*pairs, strict=True))
         weight, checked = self.class_weight, CheckedTarget(codes, classes)

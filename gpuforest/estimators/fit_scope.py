@@ -33,9 +33,8 @@ def unfitted(estimator: Any) -> dict[str, Any]:
 def replacing(estimator: T) -> Iterator[T]:
     """A copy of the estimator without what earlier fits set, for a fit inside; the estimator then
     gets all that the copy has, at once. Until then, and after an error or an interrupt, it keeps
-    its model, with which other threads may predict meanwhile. An estimator without a model is
-    fitted itself, so that methods which were replaced on it are called; an error leaves it as it
-    was."""
+    its model, with which other threads may predict. An estimator without a model is fitted itself,
+    so that methods which were replaced on it are called; an error leaves it as it was."""
     before, kept = dict(vars(estimator)), unfitted(estimator)
     if len(before) == len(kept):
         try:
@@ -51,8 +50,7 @@ def replacing(estimator: T) -> Iterator[T]:
 
 
 def snapshot(estimator: T) -> T:
-    """An estimator with the same attributes, which keeps them where a fit in another thread
-    replaces the other's."""
+    """An estimator with the same attributes, which no fit in another thread replaces."""
     same = object.__new__(type(estimator))
     same.__dict__ = vars(estimator)
     return same

@@ -24,16 +24,7 @@ from gpuforest.core.target import TargetCoding
 from gpuforest.estimators.boosting_fit import most_leaves, stops_early, validation_rows
 from gpuforest.estimators.settings import Settings, rules_of, sampling_of
 from gpuforest.estimators.task import Rows
-from gpuforest.growing.edges import FEW_VALUES, MANY_BINS
-from gpuforest.growing.memory import (
-    MIB,
-    WALKED,
-    MemoryEstimate,
-    Table,
-    smaller,
-    truncated_tree,
-    walked_at_once,
-)  # fmt: skip
+from gpuforest.growing import edges, memory
 from gpuforest.kernels.gradients import losses
 from gpuforest.kernels.grow_subtrees.scratch import CACHE_BYTES, block_rows
 from gpuforest.splits.base import Kind
@@ -52,10 +43,10 @@ KEYED = 288  # bytes of a row of leaf tables of classes: its key, order and numb
 # Bytes of a row: of AdaBoost besides integer weights, and after a tree has grown; of survival while
 # rows are ranked by time, and while a thread puts them in the order of the leaves of several trees
 WEIGHING, JUDGING, RANKED, BY_LEAF = 9, 24, 50, 50
-LEAST_BY_LEAF = 10 * MIB
+LEAST_BY_LEAF = 10 * memory.MIB
 FOREST_SIZE = "max_depth, n_estimators, max_samples or max_bins"  # what may be lowered
 
-HISTOGRAM_BYTES = 256 * MIB  # the most that histograms take, if no memory_limit says less
+HISTOGRAM_BYTES = 256 * memory.MIB  # the most that histograms take, if no memory_limit says less
 LEAST_POOL, SPARE = 2, 2  # histograms of a tree that grows, at least, and two more of each pool
 PATHS = 3  # how many times longer a path is than in a balanced tree
 NODE_BYTES = 2 * 250  # of a growing tree, for each leaf: two nodes and what is known of them
@@ -70,8 +61,7 @@ ROUNDS_SIZE = "max_iter, max_leaf_nodes or max_bins"  # what may be lowered
 @dataclass(frozen=True, eq=False)
 class Fit:
     """What is known about a fit of a forest before it begins. Each stage has one formula, a bound
-    for all kinds of split. The number of nodes depends on the data; it is taken for labels that are
-    random, which need the most leaves, see `truncated_tree`."""
+    for all kinds of split. Nodes are counted for random labels, which need the most leaves."""
 
     settings: Settings
     X: Any  # anything with the shape and the dtype of the table
@@ -81,9 +71,9 @@ class Fit:
     categories: Categories | None = None  # as of `BinEdges`; they may be more than `max_bins`
 
     @cached_property
-    def table(self) -> Table:
+    def table(self) -> memory.Table:
         asked = self.settings.max_bins
-        max_bins = FEW_VALUES if asked == "auto" else int(asked)
+        max_bins = edges.FEW_VALUES if asked == "auto" else int(asked)
         return table_of(self.X, self.X.shape[0], max_bins, self.categories)
 
     @cached_property
@@ -119,11 +109,11 @@ class Fit:
 
     @cached_property
     def most_leaves(self) -> float:
-        """The most leaves of a pruned tree. Each of its splits gains more than `ccp_alpha`, and all
-        together at most the highest impurity of classes; that of numbers is not known."""
+        """The most leaves of a pruned tree: splits gain more than `ccp_alpha` each, and at most the
+        highest impurity of classes together; that of numbers is not known."""
         asked, coding = self.settings, self.coding
         most = float(asked.max_leaf_nodes or math.inf)
-        classes = [coding.classes] if coding.classes is not None else list(coding.several)
+        classes = list(coding.several) if coding.classes is None else [coding.classes]
         if asked.ccp_alpha > 0 and classes:
             n = max(2, *map(len, classes))
             impurity = criteria.CRITERIA[asked.criterion].impurity
@@ -154,14 +144,14 @@ class Fit:
             most = min(most, R * (1 - 1 / C) * (1 - saved))
         if rules.min_weight_leaf > 1:
             most = min(most, self.sampling.bag_weight / rules.min_weight_leaf)
-        return truncated_tree(most, rules.max_depth)
+        return memory.truncated_tree(most, rules.max_depth)
 
     @cached_property
     def words(self) -> float:
         """The mean number of 64-bit words of a split."""
         return self.kind.split_words(self.rules, self.table.n_features)
 
-    def estimate(self, backend: base.Backend) -> MemoryEstimate:
+    def estimate(self, backend: base.Backend) -> memory.MemoryEstimate:
         """The memory that the fit takes on this backend, as it is set up."""
         N, C, T, table = self.table.n_rows, self.coding.n_channels, self.n_trees, self.table
         at_once = 1 if self.settings.reweighted else T
@@ -171,7 +161,8 @@ class Fit:
         n_leaves = min(self.leaves[0], self.most_leaves)
         nodes = T * 8 * (2 + self.words) * n_leaves
         rows = n_waves * min(self.leaf_rows(size), n_leaves * size)  # of the waves' leaf tables
-        growing = n_workers * self.wave_bytes(worker, size) + MIB / 2  # threads, Python's objects
+        # and threads, and Python's objects
+        growing = n_workers * self.wave_bytes(worker, size) + memory.MIB / 2
         if n_waves > 1 and backend.on_host:  # waves are copied into one forest
             joined = nodes + 8 * C * rows
             if self.coding.is_classes:  # whose sums are looked up by keys
@@ -179,7 +170,7 @@ class Fit:
                 growing = max(growing - last, joined) + KEYED * rows
             else:
                 growing += joined
-        return MemoryEstimate(
+        return memory.MemoryEstimate(
             codes=N * table.row_bytes,
             target=N * self.target_bytes,
             binning=table.binning_bytes(backend),
@@ -221,12 +212,12 @@ class Fit:
         R, C, threads, table = self.bag_rows, self.coding.n_channels, backend.n_threads, self.table
         leaves, most = self.leaves[0], R
         if threads > 1:  # which share a tree
-            most = max(n_trees * R // (4 * threads), min(R, MIB // table.n_features))
-        # rows, targets and copies of codes; MIB has room for the copies that stay in a cache
+            most = max(n_trees * R // (4 * threads), min(R, memory.MIB // table.n_features))
+        # rows, targets and copies of codes; a MIB has room for the copies that stay in a cache
         target = 8 if self.coding.is_classes else 8 * C
         copied = table.row_bytes * sum(block_rows(table.row_bytes, table.n_rows, int(most)))
         scratch: float = (2 * (4 + target) + self.kind.row_bytes) * most
-        scratch += MIB + max(0, copied - CACHE_BYTES)
+        scratch += memory.MIB + max(0, copied - CACHE_BYTES)
         # a thread's sums of leaves; nodes as threads grow them, together and in their places
         together = min(n_trees, max(1.0, DEEP_ROWS / R))
         sums = 8 * C * self.leaf_rows(together, growing=True)
@@ -245,13 +236,13 @@ class Fit:
         """Bytes of what a fit does with the trees when they have grown."""
         N, asked = self.table.n_rows, self.settings
         n_nodes = 2 * min(self.leaves[0], self.most_leaves)
-        walked = min(self.n_trees, walked_at_once(N, backend.memory_budget))
+        walked = min(self.n_trees, memory.walked_at_once(N, backend.memory_budget))
         walked *= asked.unbiased_importances
         threads = min(backend.n_threads, self.n_trees) * self.is_survival
         return max(
             32 * self.coding.n_values * N * bool(asked.oob_score),
             JUDGING * N * asked.reweighted,
-            walked * (WALKED * N + n_nodes * (40 + 32 * self.coding.n_channels)),
+            walked * (memory.WALKED * N + n_nodes * (40 + 32 * self.coding.n_channels)),
             RANKED * N * self.is_survival + threads * max(BY_LEAF * N, LEAST_BY_LEAF),
         )
 
@@ -270,7 +261,7 @@ class BoostedFit:
     categories: Categories | None = None
 
     @cached_property
-    def table(self) -> Table:
+    def table(self) -> memory.Table:
         """Of the rows that trees grow from."""
         return table_of(self.X, self.n_train, int(self.estimator.max_bins), self.categories)
 
@@ -279,7 +270,7 @@ class BoostedFit:
         """Of a tree."""
         depth, most = most_leaves(self.estimator)
         rows = max(1.0, self.n_train / int(self.estimator.min_samples_leaf))
-        return max(1, min(truncated_tree(rows, depth)[0], most))
+        return max(1, min(memory.truncated_tree(rows, depth)[0], most))
 
     @cached_property
     def n_words(self) -> int:
@@ -295,19 +286,18 @@ class BoostedFit:
         """Trees that grow at the same time: threads share one where there are more threads."""
         return n_threads if n_threads <= self.loss.n_raw else 1
 
-    def histograms(self, n_threads: int, memory: int) -> int:
-        """Bytes of all histograms; those of open nodes may take `memory` bytes. All nodes of a tree
+    def histograms(self, n_threads: int, room: int) -> int:
+        """Bytes of all histograms; those of open nodes may take `room` bytes. All nodes of a tree
         with enough rows may be open, and a path if leaves are unlimited."""
         N, min_rows = self.n_train, int(self.estimator.min_samples_leaf)
         n_open = min(self.leaves, N // (2 * min_rows)) + 1
         if most_leaves(self.estimator)[1] >= N:
             n_open = PATHS * self.leaves.bit_length()
         n, size = self.pools(n_threads), self.histogram_bytes
-        return n * size * (SPARE + max(LEAST_POOL, min(n_open, memory // n // size)))
+        return n * size * (SPARE + max(LEAST_POOL, min(n_open, room // n // size)))
 
-    def estimate(self, backend: base.Backend, memory: int) -> MemoryEstimate:
-        """The memory that the fit takes on this backend; open nodes' histograms take `memory`
-        bytes."""
+    def estimate(self, backend: base.Backend, room: int) -> memory.MemoryEstimate:
+        """The memory of the fit on this backend; open nodes' histograms take `room` bytes."""
         N, V, K, threads = self.n_train, self.n_validation, self.loss.n_raw, backend.n_threads
         n_leaves, pools = self.leaves, self.pools(threads)
         n_trees, splits = int(self.estimator.max_iter) * K, self.X.shape[0] > N
@@ -322,17 +312,17 @@ class BoostedFit:
             after.append(WHOLE_BYTES * N * K)
         else:
             rows += 4 * N * pools
-            growing += self.histograms(threads, memory) + pools * n_leaves * NODE_BYTES
+            growing += self.histograms(threads, room) + pools * n_leaves * NODE_BYTES
         after.append(ORDER_BYTES * N * self.loss.by_order)
         grown = n_trees * (TREE_BYTES + n_leaves * GROWN_BYTES)
         to_end = copied if keeps_rows else copied * V // (N + V)
         binning = max(self.table.binning_bytes(backend), BASELINE_BYTES * N)
-        return MemoryEstimate(
+        return memory.MemoryEstimate(
             codes=self.table.row_bytes * (N + V),
             target=(N + V) * target + to_end,
             binning=binning + copied - to_end,
             bags=rows,
-            growing=growing + max(after) + grown + MIB,
+            growing=growing + max(after) + grown + memory.MIB,
             forest=n_trees * n_leaves * (2 * 8 + 24 + 8 * K),
         )
 
@@ -340,7 +330,7 @@ class BoostedFit:
 def estimate_memory(
     estimator: Any, n_samples: int, n_features: int, n_classes: int = 2, n_outputs: int = 1,
     dtype: Any = np.float32, backend: str | None = None,
-) -> MemoryEstimate:  # fmt: skip
+) -> memory.MemoryEstimate:  # fmt: skip
     """The memory that a fit will take, from its parameters alone.
 
     Parameters
@@ -396,7 +386,7 @@ def estimate_memory(
             coding = TargetCoding(classes[0], np.zeros(1), 1.0)
     settings = estimator._settings().for_rows(n_samples)
     if settings.max_bins == "auto":
-        max_bins = FEW_VALUES if n_samples <= FEW_VALUES else MANY_BINS
+        max_bins = edges.FEW_VALUES if n_samples <= edges.FEW_VALUES else edges.MANY_BINS
         settings = replace(settings, max_bins=max_bins)
     sampling = sampling_of(settings, n_samples, None)
     if settings.class_weight is not None:
@@ -408,10 +398,10 @@ def estimate_memory(
     return Fit(settings, X, sampling, rules, coding).estimate(on)
 
 
-def table_of(X: Any, n_rows: int, max_bins: int, categories: Categories | None) -> Table:
+def table_of(X: Any, n_rows: int, max_bins: int, categories: Categories | None) -> memory.Table:
     """What is known about n_rows rows of a table like X."""
     most = max(map(len, (categories or {}).values()), default=0)
-    return Table(n_rows, X.shape[1], max(max_bins, most + 2), np.dtype(X.dtype))
+    return memory.Table(n_rows, X.shape[1], max(max_bins, most + 2), np.dtype(X.dtype))
 
 
 def expected_boosting(estimator: Any, X: Any, n_classes: int, again: bool = False) -> BoostedFit:
@@ -448,11 +438,11 @@ def fitted_to_memory(
         return backend
     room = max(0, n_bytes - least.codes - least.target - least.forest)
 
-    def on(changed: base.Backend) -> MemoryEstimate:
+    def on(changed: base.Backend) -> memory.MemoryEstimate:
         changed.room = room
         return fit.estimate(changed)
 
-    return smaller(on, backend, n_bytes, "one tree at a time", FOREST_SIZE)
+    return memory.smaller(on, backend, n_bytes, "one tree at a time", FOREST_SIZE)
 
 
 def boosting_fitted_to_memory(
@@ -473,14 +463,12 @@ def boosting_fitted_to_memory(
 
 
 def within(fits: list[BoostedFit], backend: base.Backend, limit: int) -> tuple[base.Backend, int]:
-    """The backend, with fewer threads if necessary, and bytes for histograms of open nodes.
+    """The backend, perhaps of fewer threads, and bytes for the open histograms of the first fit."""
 
-    fits : the first, and one that comes later and must stay within the limit as well"""
-
-    def on(changed: base.Backend) -> MemoryEstimate:
+    def on(changed: base.Backend) -> memory.MemoryEstimate:
         return max((fit.estimate(changed, 0) for fit in fits), key=attrgetter("total"))
 
-    changed = smaller(on, backend, limit, "the fewest histograms", ROUNDS_SIZE)
+    changed = memory.smaller(on, backend, limit, "the fewest histograms", ROUNDS_SIZE)
     least, first = fits[0].estimate(changed, 0), fits[0]
     pools = first.pools(changed.n_threads) * LEAST_POOL * first.histogram_bytes
     after_binning = least.codes + least.target + least.bags + least.growing + least.forest
@@ -488,10 +476,9 @@ def within(fits: list[BoostedFit], backend: base.Backend, limit: int) -> tuple[b
 
 
 def warn_of_little(
-    backend: base.Backend, estimate: Callable[[base.Backend], MemoryEstimate], what: str
+    backend: base.Backend, estimate: Callable[[base.Backend], memory.MemoryEstimate], what: str
 ) -> None:
-    """Warn in the log, once in a process, of a fit on the host that may take more memory than the
-    machine has; `what` might be lowered."""
+    """Warn in the log, once in a process, if a fit on the host may take more than all memory."""
     if not backend.on_host or "available" in _warned:
         return
     needed, free = estimate(backend), available_bytes()

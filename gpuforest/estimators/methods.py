@@ -220,8 +220,7 @@ def unbiased_feature_importances_(self: Any) -> Any:
 
 
 def known_errors(estimator: Any, what: str, coverage: Any) -> uncertainty.Calibration:
-    """The calibration for a method of this name; a ValueError says why there is none, or what is
-    wrong with the coverage."""
+    """The calibration for a method of this name; a ValueError says why there is none."""
     check_is_fitted(estimator)
     if isinstance(coverage, bool) or not isinstance(coverage, Real) or not 0 < float(coverage) < 1:
         raise ValueError(f"coverage={coverage!r} must be a number between 0 and 1")

@@ -36,8 +36,7 @@ Measure = Callable[[OutOfBag, list[Forest]], float]
 
 def tuned(plan: TrainingPlan, task: Task, waves: list[Forest], n_trees: int) -> Tuned:
     """The plan after errors out of bag have chosen what the settings leave to them, the waves that
-    have grown, the number of trees, and the attributes that the fit has learned. The trees of
-    `waves` have grown before."""
+    have grown (at first `waves`), the number of trees, and the attributes that are known."""
     asked, learned = plan.settings, dict[str, Any]()
     converges = asked.n_estimators == "auto"
     if not (asked.by_error or converges) or (n_trees_of(waves) == n_trees and plan.blocks is None):
@@ -137,10 +136,9 @@ def tune_features(plan: TrainingPlan, error: Error) -> Trials:
 
 
 def tune_leaves(plan: TrainingPlan, loss: Loss, with_features: bool) -> Trials:
-    """The fewest rows of a leaf that give the least out-of-bag loss; and the features tried. First
-    the rows of a leaf and then the features step along their candidates, up or else down, for as
-    long as the loss falls. It is extrapolated to infinitely many trees: with few trees, small
-    leaves would seem worse than they are in a forest."""
+    """The fewest rows of a leaf that give the least out-of-bag loss; and the features tried. Rows
+    and then features step along their candidates, up or else down, for as long as the loss falls.
+    It is extrapolated to infinitely many trees: with few, small leaves would seem worse."""
 
     def measure(oob: OutOfBag, forests: list[Forest]) -> float:
         # a loss of a + b / n at n trees: a, from both halves of the trees, because that varies less
@@ -196,8 +194,7 @@ def grow_until_converged(
 
 
 def _finished(plan: TrainingPlan, waves: list[Forest], first: int = 0) -> list[Forest]:
-    """The waves as they predict; they need not be merged for errors. `first`: the number of the
-    first tree."""
+    """The waves as they predict, one by one; `first`: the number of the first tree."""
     begin = accumulate((wave.n_trees for wave in waves), initial=first)
     return [plan.finish([wave], n) for wave, n in zip(waves, begin, strict=False)]
 
@@ -209,8 +206,7 @@ def as_bunch(curve: Curve, name: str) -> Bunch:
 
 
 def learned(plan: TrainingPlan, task: Task, forest: Forest, known: Attributes) -> Attributes:
-    """The attributes that a fitted forest learns from rows out of bag; `known`: the attributes that
-    tuning has set."""
+    """The attributes that a forest learns from rows out of bag; `known`: those of `tuned`."""
     plan, found, asked = plan.evaluation, dict(known), plan.settings
     wanted, judges = bool(asked.oob_score) or asked.unbiased_importances, forest
     if plan.blocks is not None and "_judges_" not in found:
@@ -229,8 +225,7 @@ def learned(plan: TrainingPlan, task: Task, forest: Forest, known: Attributes) -
 
 
 def predictions(plan: TrainingPlan, task: Task, judges: Forest) -> tuple[np.ndarray, Curve]:
-    """Out-of-bag predictions f64[N, n_values], and the errors on the way. Rows that every tree drew
-    have NaN, with a warning."""
+    """Out-of-bag predictions f64[N, n_values] (NaN if every tree drew the row), and the errors."""
     forest, rows, curve = task.predicting(judges), plan.sample(), Curve()
     oob = OutOfBag(plan.training, plan.backend, n_values=forest.values.shape[1])
     error = task.error(plan.checked, rows)
@@ -267,8 +262,7 @@ def warn_of_rows_in_all_bags(stacklevel: int, word: str = "OOB") -> None:
 
 def evaluation_forest(estimator: Any) -> tuple[Forest, Sampling]:
     """The trees of a fitted forest that judge rows, and how they drew rows. With blocks of time
-    the forest itself does not judge. A ValueError if there are no such trees, or they are not
-    known."""
+    the forest itself does not judge. A ValueError if these trees are not known."""
     if not hasattr(estimator, "_judges_"):
         return estimator.forest_, known_bags(estimator)
     if estimator._judges_ is None:

@@ -37,8 +37,7 @@ def read(estimator: Any, given: FitInput, backend: base.Backend) -> Rows:
 
 
 def refuse(estimator: Any, params: dict[str, Any], rows: Rows) -> None:
-    """Raise a ValueError if the estimator does not support this combination of data and parameters,
-    its own and those of a bag's tree."""
+    """Raise a ValueError if the estimator does not support these data with these parameters."""
     uses = capabilities.of_params(params) | rows.uses(estimator.categorical_split)
     words = {"criterion": params.get("criterion")}
     if "outputs" in uses:

@@ -146,8 +146,7 @@ def oob_impurity_importance(forest: Any, X: Any, y: Any) -> Bunch:
 def _with_bags(
     forest: Any, X: Any, y: Any, work: Callable[..., np.ndarray], name: str, **others: Any
 ) -> Bunch:
-    """The importances f64[F, T] that `work` computes of the data that a forest was fitted to; and
-    their means, spreads and errors over the trees that have any."""
+    """The importances f64[F, T] by `work`, and their means, spreads and errors over the trees."""
     if not isinstance(forest, FORESTS):
         raise TypeError(
             f"{name} takes a fitted RandomForest*, ExtraTrees* or Bagging* of gpuforest, not a "
@@ -301,8 +300,7 @@ class BorutaSelector(SelectorMixin, bases.MetaEstimatorMixin, bases.BaseEstimato
     def _round(
         self, forest: Any, data: BinnedData, y: Any, left: np.ndarray, number: int, seed: int
     ) -> tuple[np.ndarray, float]:
-        """The importances f64[F] of the features left, NaN of others, and the largest importance
-        of their shadows."""
+        """The importances f64[F] of the features left (else NaN), and the largest of a shadow."""
         key, features = measures.round_key(seed, number), np.flatnonzero(left)
         codes, edges, sources = measures.with_shadows(data.by_feature, data.edges, features, key)
         data = replace(data, by_feature=codes, edges=edges, feature_names=None)

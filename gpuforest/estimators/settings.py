@@ -4,7 +4,7 @@ import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -21,15 +21,11 @@ from gpuforest.splits.kinds import kind_for
 
 RowWeights = tuple[np.ndarray, np.ndarray] | None  # weights as they are, and as integers
 Weights = np.ndarray | None  # f64[N]; None: all are equal
-PLAIN = {int, float, bool, str, type(None)}
 UNLIMITED = 10**9  # levels; a packed tree has fewer nodes
 AUTO_SAMPLES = 256  # rows of a tree, of the isolation paper: more make inliers hide anomalies
 PAIR = ("max_features", "min_samples_leaf")  # of trees, which out-of-bag errors may choose
 # scikit-learn's allowance for rounding, so that a decrease of just the limit passes
 EPSILON = np.finfo(np.float64).eps
-
-# the greatest weight of a feature in a combination
-HEAVIEST = {"binary": 1, "integer": nodes.MOST_WEIGHT}
 
 
 @dataclass(frozen=True)
@@ -88,11 +84,8 @@ class Settings:
     def of(cls, params: Mapping[str, Any]) -> Self:
         """The parameters that the engine knows, with Python's numbers instead of
         NumPy's: kernels are compiled anew for another type, and np.uint8(255) + 1 is 0."""
-        values: dict[str, Any] = {}
-        for name in cls.__dataclass_fields__:
-            if name in params:
-                value = params[name]
-                values[name] = value if type(value) in PLAIN else _plain_number(value)
+        known = {name: params[name] for name in cls.__dataclass_fields__ if name in params}
+        values = {n: v.item() if isinstance(v, np.generic) else v for n, v in known.items()}
         if values.get("ccp_alpha") == "cv":
             values["ccp_alpha"] = 0.0  # the whole tree is pruned by its folds
         return cls(**values)
@@ -141,11 +134,6 @@ class Settings:
         return self.max_leaf_nodes is not None or self.ccp_alpha > 0
 
 
-def _plain_number(value: Any) -> Any:
-    kinds = {np.bool_: bool, Integral: int, Real: float}
-    return next((plain(value) for kind, plain in kinds.items() if isinstance(value, kind)), value)
-
-
 def depth_of(n_drawn: int) -> int:
     """The levels of a balanced tree of n_drawn rows; no tree is deeper."""
     return math.ceil(math.log2(max(n_drawn, 2)))
@@ -164,11 +152,10 @@ def check_out_of_bag(params: Mapping[str, Any]) -> None:
 
 def check_bags(settings: Settings) -> None:
     """Raise a ValueError if rows are to be judged that all trees have."""
-    if settings.bootstrap or not (settings.oob_score or settings.unbiased_importances):
-        return
-    name = "oob_score" if settings.oob_score else "unbiased_importances"
-    why = "Out of bag estimation only available if bootstrap=True; set that"
-    raise ValueError(f"{why}, or {name}=False")
+    if not settings.bootstrap and (settings.oob_score or settings.unbiased_importances):
+        name = "oob_score" if settings.oob_score else "unbiased_importances"
+        why = "Out of bag estimation only available if bootstrap=True; set that"
+        raise ValueError(f"{why}, or {name}=False")
 
 
 def features_tried(max_features: Any, n_features: int, drawn: int = 0, combined: Any = None) -> int:
@@ -309,8 +296,7 @@ def refuse_draws(max_samples: Any, n_draws: int, n: int, units: str) -> None:
 
 
 def numbered(blocks: np.ndarray, sampling: rules.Sampling) -> np.ndarray:
-    """How many blocks of time lie before that of each row, i32[N]; those count that have a row of
-    some weight."""
+    """How many blocks of time that have a row of some weight lie before each row's, i32[N]."""
     present = np.unique(blocks if sampling.weights is None else blocks[sampling.weights > 0])
     if len(present) < 2:
         raise ValueError(
@@ -340,9 +326,8 @@ def signs_of(monotonic_cst: Any, n_features: int, coding: TargetCoding) -> np.nd
         raise ValueError(
             "Monotonicity constraints are not supported with multiclass classification"
         )
-    if not signs.any() or coding.n_channels < 2:  # one class alone: nothing rises
-        return none
-    return signs.astype(np.int8)
+    rises = signs.any() and coding.n_channels > 1  # of one class alone nothing rises
+    return signs.astype(np.int8) if rises else none
 
 
 def rules_of(
@@ -382,7 +367,7 @@ def rules_of(
         features_again=settings.bootstrap_features,
         multiway=ratio or (multiway and has_categories),
         combined=combined if combined > 1 else 0.0,
-        heaviest=HEAVIEST[settings.combination_weights],
+        heaviest=nodes.MOST_WEIGHT if settings.combination_weights == "integer" else 1,
     )
 
 

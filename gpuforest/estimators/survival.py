@@ -228,8 +228,7 @@ def by_cause(risks: Any) -> Any:
 
 
 def exposures(y: np.ndarray, sampling: Sampling) -> np.ndarray:
-    """The hazard that each row went through, as whole numbers f64[N] from 1 on, so that those of a
-    bag add up to less than 2**31."""
+    """The hazard that each row went through, f64[N], whole and >= 1; a bag has less than 2**31."""
     weight = np.ones(len(y)) if sampling.weights is None else sampling.weights.astype(np.float64)
     hazard = survival.person_time(y[:, 1] > 0, y[:, 0], weight)
     most = bags.most_draw_weight(sampling)

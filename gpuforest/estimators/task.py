@@ -97,8 +97,7 @@ class Rows:
         return replace(self, X=X, **taken)
 
     def with_statistics(self, split: str, weights: np.ndarray | None, seed: int) -> Self:
-        """The rows whose categories are target statistics where `categorical_split` says so;
-        weights : i32[N], or None."""
+        """The rows with target statistics in place of categories where `split` says so."""
         if not self.categories:
             return self
         make = partial(OrderedTarget.of, self.target, weights, seed, self.groups)
@@ -174,8 +173,7 @@ class Task:
     judged: Callable[[TrainingPlan, Forest, np.ndarray], dict[str, Any]]
 
     def tree_score(self, checked: CheckedTarget) -> importances.Score:
-        """A function that scores a tree's predictions for rows of these numbers; higher is
-        better."""
+        """A function that scores a tree's predictions for some rows; higher is better."""
         y, score = host_target(checked), self.scorer(checked)
         return lambda rows, values: score(y[rows], values)
 
@@ -192,8 +190,7 @@ class Task:
         return error
 
     def loss(self, plan: TrainingPlan) -> oob.Loss:
-        """A function that returns the mean loss of the rows `plan.sample()`: by the criterion, or
-        the log loss of classes."""
+        """The mean loss of the rows `plan.sample()`: by the criterion, or the log loss."""
         checked, rows = plan.checked, plan.sample()
         y, weights = host_target(checked), np.ones(plan.training.sampling.n_rows)
         if plan.settings.class_weight is not None:  # trees predict shares of weighted rows
@@ -357,8 +354,7 @@ def r_squared(y: np.ndarray, values: np.ndarray) -> float:
 
 
 def _check_grid(y: Array, moments: Array, backend: Backend) -> None:
-    """Warn if the grid, which all outputs share, is coarse for one of them; raise a ValueError if
-    its predictions would be as good as constant."""
+    """Warn if the grid of all outputs is coarse for one; a ValueError if that would be constant."""
     xp = backend.xp
     varies = backend.asnumpy(xp.max(y, axis=0) > xp.min(y, axis=0))
     spread = backend.asnumpy(xp.max(moments, axis=0) - xp.min(moments, axis=0))

@@ -91,8 +91,7 @@ class SingleTree(base.BaseTrees):
             self._cross_validate(given, seed, backend)
 
     def _cross_validate(self, given: binned.FitInput, seed: int, backend: Backend) -> None:
-        """Prune the whole tree at an alpha chosen by trees of some of the rows, tested on the
-        others (Breiman et al. 1984, 3.4)."""
+        """Prune the whole tree at an alpha chosen by folds (Breiman et al. 1984, 3.4)."""
         X, y, sample_weight, *_ = given
         weights = validation.check_weights(sample_weight, self._sampling_.n_rows)
         alphas = pruning.collapse_alphas(self.forest_, self._criterion)
@@ -132,8 +131,7 @@ class SingleTree(base.BaseTrees):
         self._cut(alphas > alpha, ccp_alpha_=alpha, pruning_curve_=known)
 
     def _cut(self, keep: np.ndarray, **learned: Any) -> None:
-        """Keep some splits, bool[m], and what was learned; forget what followed from the others.
-        All at once, because an interrupt may come."""
+        """Keep some splits, bool[m], and what was learned: at once, as an interrupt may come."""
         learned["forest_"] = pruning.cut(self.forest_, keep, self._criterion, self._signs())
         followed = ("tree_", "feature_importances_")
         self.__dict__ = {n: v for n, v in vars(self).items() if n not in followed} | learned
