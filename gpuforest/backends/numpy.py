@@ -51,8 +51,7 @@ class NumpyBackend(Backend):
         return sums, all_equal(self.xp, training, sums, begin, end, unlike)
 
     def histogram(self, training: Training, slots: Frontier, features: Array) -> Array:
-        count_rows = training.rules.count_rows
-        return histogram(training.data, slots, features, count_rows)
+        return histogram(training.data, slots, features, training.rules.count_rows)
 
     def best_split(
         self, training: Training, slots: Frontier, hist: Array, features: Array, need: Array

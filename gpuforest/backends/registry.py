@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from importlib.util import find_spec
 from typing import TypeVar
@@ -128,7 +129,7 @@ def get_backend(
     ValueError : the name is unknown
     BackendError : the backend cannot run here
     """
-    chosen = _asked(name)
+    chosen = (os.environ.get(ENVIRONMENT) or name) if name == "auto" else name
     if chosen == "auto":
         # gpu.usable() initialises CUDA, so the cheap conditions come first
         on_gpu = (on_device or n_rows >= GPU_ROWS) and gpu.usable()
@@ -210,11 +211,8 @@ def run_on_backend(
     may_choose = name == "auto" and not os.environ.get(ENVIRONMENT) and backend.name != "numpy"
     is_small = may_choose and 0 < n_rows <= SMALL_ROWS
     try:
-        with gpu.device_errors():
-            if not is_small:
-                return work(backend)
-            with code.not_waiting():
-                return work(backend)
+        with gpu.device_errors(), code.not_waiting() if is_small else nullcontext():
+            return work(backend)
     except errors.BackendError as error:
         if not may_choose:
             raise
@@ -227,10 +225,3 @@ def run_on_backend(
         again = "numpy" if backend.on_host else "auto"
     # outside the except clause, where the error no longer keeps arrays on the GPU alive
     return work(get_backend(again, n_threads))
-
-
-def _asked(name: str) -> str:
-    """The name that the user chose; the environment's if `name` is "auto"."""
-    if name != "auto":
-        return name
-    return os.environ.get(ENVIRONMENT, "") or "auto"

@@ -22,11 +22,9 @@ def row_hashes(seed: int, rows: np.ndarray) -> np.ndarray:
 
 def rows_below(seed: int, n_rows: int, limit: int) -> np.ndarray:
     """The rows whose hash is below `limit`, i64[n], ascending."""
-    parts = []
-    for begin in range(0, n_rows, BLOCK_ROWS):
-        rows = np.arange(begin, min(begin + BLOCK_ROWS, n_rows))
-        parts.append(rows[row_hashes(seed, rows) < np.uint64(limit)])
-    return np.concatenate(parts)
+    begins = range(0, n_rows, BLOCK_ROWS)
+    blocks = (np.arange(i, min(i + BLOCK_ROWS, n_rows)) for i in begins)
+    return np.concatenate([b[row_hashes(seed, b) < np.uint64(limit)] for b in blocks])
 
 
 def draw_rows(seed: int, n_rows: int, count: int) -> np.ndarray:

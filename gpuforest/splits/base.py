@@ -5,6 +5,7 @@ A fit chooses its kind once (kinds.py). The loop over levels, backends and memor
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from gpuforest.backends.base import Array, Backend, Moved, has
@@ -65,21 +66,16 @@ class Kind:
     def _chunk(self, backend: Backend, training: Training, slots: Frontier) -> Splits:
         """Try features in each slot's random order until enough varying ones were tried."""
         xp, k, F = backend.xp, training.rules.n_tried, training.n_features
-        need = xp.full((slots.n_slots,), k, dtype=xp.int64)
-        best: Splits | None = None
-        for first in range(0, F, k):
+
+        def best_from(first: int, need: Array) -> Splits:
             features = draw_features(xp, slots.key, first, k, F)
             if slots.allowed is not None:
                 features = slots.only_allowed(xp, features)
-            if best is not None:
+            if first:
                 features = xp.where((need > 0)[:, None], features, -1)
-            splits = self.best(backend, training, slots, features, need)
-            need = need - splits.tried
-            best = splits if best is None else best.better(xp, splits)
-            if not bool(xp.any(need > 0)):
-                break
-        assert best is not None
-        return best
+            return self.best(backend, training, slots, features, need)
+
+        return best_of_rounds(xp, slots, k, F, best_from)
 
     def best(
         self, backend: Backend, training: Training, slots: Frontier, features: Array, need: Array
@@ -121,6 +117,22 @@ class Numeric(Kind):
 
 
 NUMERIC = Numeric()
+
+
+def best_of_rounds(
+    xp: Any, slots: Frontier, k: int, end: int, best_from: Callable[[int, Array], Splits]
+) -> Splits:
+    """The best splits of rounds of k attempts, until each slot tried k that vary. `best_from` takes
+    the number of the round's first attempt, below `end`, and how many to try still, i64[S]."""
+    need = xp.full((slots.n_slots,), k, dtype=xp.int64)
+    best = best_from(0, need)
+    need = need - best.tried
+    for first in range(k, end, k):
+        if not bool(xp.any(need > 0)):
+            break
+        splits = best_from(first, need)
+        best, need = best.better(xp, splits), need - splits.tried
+    return best
 
 
 def draw_features(xp: Any, keys: Array, first: int, k: int, n_features: int) -> Array:

@@ -3,19 +3,14 @@
 import array_api_compat.numpy as xp
 import numpy as np
 
-from gpuforest.common.dtypes import FEATURE, SCORE, STAT
+from gpuforest.common.dtypes import FEATURE, SCORE, STAT, Array
 from gpuforest.common.hashing import CUT, hash_at
 from gpuforest.core.frontier import Data, Frontier, Splits
 from gpuforest.core.rules import Rules
 
 
 def best_split(
-    data: Data,
-    slots: Frontier,
-    hist: np.ndarray,
-    features: np.ndarray,
-    need: np.ndarray,
-    rules: Rules,
+    data: Data, slots: Frontier, hist: Array, features: Array, need: Array, rules: Rules
 ) -> Splits:
     """The best split of each slot by features that vary in it, without sets of categories.
 

@@ -2,17 +2,13 @@
 
 import numpy as np
 
+from gpuforest.common.dtypes import Array
 from gpuforest.core.frontier import Data, Frontier
 from gpuforest.kernels.totals.numpy import slots_and_rows
 
 
 def project(
-    data: Data,
-    slots: Frontier,
-    features: np.ndarray,
-    weights: np.ndarray,
-    coordinates: np.ndarray,
-    n_bins: int,
+    data: Data, slots: Frontier, features: Array, weights: Array, coordinates: Array, n_bins: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Codes u8 or u16 [R, k] of the rows of all slots, slot after slot, in k combinations; and
     low i64[S, k], shift i64[S, k]: the code of a sum is (sum - low) >> shift.

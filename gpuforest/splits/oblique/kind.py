@@ -31,7 +31,7 @@ from gpuforest.core.target import Target
 from gpuforest.core.terms import Combining
 from gpuforest.core.training import Training
 from gpuforest.kernels.grow_subtrees.scratch import Scratch
-from gpuforest.splits.base import Kind, draw_features
+from gpuforest.splits.base import Kind, best_of_rounds, draw_features
 from gpuforest.splits.oblique.numba import grow_combined, new_oblique
 
 # A sum is missing where one of its values is missing, and a split leaves these rows together. At
@@ -182,25 +182,19 @@ class Oblique(Kind):
 
     def _chunk(self, backend: Backend, training: Training, slots: Frontier) -> Splits:
         """Try combinations until enough were tried that vary."""
-        k, F = training.rules.n_tried, training.n_features
-        xp = backend.xp
+        xp, k, F = backend.xp, training.rules.n_tried, training.n_features
         gathered, y = _gathered(backend, training, slots)
-        need = xp.full((slots.n_slots,), k, dtype=xp.int64)
-        best: Splits | None = None
-        for first in range(0, n_attempts(k, F), k):
+
+        def best_from(first: int, need: Array) -> Splits:
             features, weights = draw(xp, slots.key, first, k, F, training.combining, k)
             if slots.allowed is not None:
                 features, weights = _only_allowed(xp, slots, features, weights)
             features = xp.where((need > 0)[:, None, None], features, -1)
             key = slots.key if first == 0 else hash_at(slots.key, terms.ROUNDS + first // k)
             columns = replace(gathered, key=key)
-            splits = self._best_of(backend, training, slots, columns, y, features, weights, need)
-            need = need - splits.tried
-            best = splits if best is None else best.better(xp, splits)
-            if not bool(xp.any(need > 0)):
-                break
-        assert best is not None
-        return best
+            return self._best_of(backend, training, slots, columns, y, features, weights, need)
+
+        return best_of_rounds(xp, slots, k, n_attempts(k, F), best_from)
 
     def _best_of(
         self, backend: Backend, training: Training, slots: Frontier, gathered: Frontier, y: Array,
@@ -216,9 +210,8 @@ class Oblique(Kind):
             taken = xp.take(is_set, xp.reshape(xp.where(local < 0, 0, local), (-1,)))
             number = xp.where(xp.reshape(taken, local.shape), number + k, number)
         local = xp.where(local < 0, -1, number)
-        splits = self.cuts.best(
-            backend, _as_features(backend, training, codes, y), gathered, local, need
-        )
+        columns = _as_features(backend, training, codes, y)
+        splits = self.cuts.best(backend, columns, gathered, local, need)
         return _as_stored(backend, training, splits, features, weights, low, shift)
 
     def move(self, backend: Backend, training: Training, slots: Frontier, splits: Splits) -> Moved:
@@ -283,8 +276,7 @@ def _gathered(backend: Backend, training: Training, slots: Frontier) -> tuple[Fr
 
 def held(backend: Backend, slots: Frontier) -> tuple[Array, Array]:
     """The slot of every row of all slots, in order, and its position in `rows`, i64[n] both."""
-    count = slots.local_rows
-    xp = backend.xp
+    xp, count = backend.xp, slots.local_rows
     slot = xp.repeat(xp.arange(slots.n_slots, dtype=xp.int64), count)
     number = xp.arange(slot.shape[0], dtype=xp.int64)
     move = slots.begin - (xp.cumulative_sum(count) - count)
@@ -309,11 +301,8 @@ def _as_features(backend: Backend, training: Training, codes: Array, y: Array) -
         codes = xp.concat([codes, codes], axis=1)
         sizes += [int(edges.n_bins[edges.kinds == CATEGORICAL].max())] * k
         kinds += [CATEGORICAL] * k
-    return replace(
-        training,
-        matrix=matrix_of(backend, codes, sizes, kinds),
-        target=Target(training.target.coding, y),
-    )
+    matrix = matrix_of(backend, codes, sizes, kinds)
+    return replace(training, matrix=matrix, target=Target(training.target.coding, y))
 
 
 def matrix_of(backend: Backend, codes: Array, sizes: list[int], kinds: list[int]) -> BinnedMatrix:
