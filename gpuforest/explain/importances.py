@@ -10,8 +10,7 @@ import array_api_compat.numpy as xp
 import numpy as np
 
 from gpuforest.backends.base import Backend
-from gpuforest.common import hashing
-from gpuforest.common.progress import report
+from gpuforest.common import hashing, progress
 from gpuforest.core.bins import BinEdges, BinnedMatrix
 from gpuforest.core.criteria import Criterion
 from gpuforest.core.forest import Forest, tree_groups
@@ -19,8 +18,7 @@ from gpuforest.core.nodes import FEATURE_SHIFT, is_leaf
 from gpuforest.core.rules import Sampling
 from gpuforest.data.arrays import to_host
 from gpuforest.explain.paths import some_trees, split_nodes
-from gpuforest.growing.bags import was_drawn
-from gpuforest.growing.memory import walked_at_once
+from gpuforest.growing import bags, memory
 
 Score = Callable[[np.ndarray, np.ndarray], float]  # of rows i64[n], predictions f64[n, n_values]
 
@@ -114,17 +112,17 @@ def unbiased_importances(
     counts = np.ones(sampling.n_rows, bool) if sampling.weights is None else sampling.weights > 0
     importances = np.zeros((forest.edges.n_features, T))
     for begin, end in tree_groups(forest):
-        step = walked_at_once(sampling.n_rows, backend.memory_budget)
+        step = memory.walked_at_once(sampling.n_rows, backend.memory_budget)
         for first in range(begin, end, step):
             last = min(first + step, end)
-            drawn = to_host(was_drawn(sampling, forest.seed, first, last, backend))
+            drawn = to_host(bags.was_drawn(sampling, forest.seed, first, last, backend))
             out = ~drawn & counts
             leaves = to_host(backend.apply(some_trees(forest, first, last), matrix.codes))
             sums = _leaf_sums(forest, first, last, leaves, out, y)
             gains = gains_by_features(forest, first, last, oob_gains(forest, first, last, sums))
             n_out = out.sum(axis=1)
             importances[:, first:last] = np.where(n_out, gains.T / np.maximum(n_out, 1), np.nan)
-            report(last, T)
+            progress.report(last, T)
     return importances
 
 
@@ -194,7 +192,7 @@ def permutation_decreases(
     groups = [[f] for f in range(matrix.n_features)] if groups is None else groups
     decreases = np.zeros((len(groups), T))
     for t in range(T):
-        drawn = was_drawn(sampling, forest.seed, t, t + 1, backend)[0, :]
+        drawn = bags.was_drawn(sampling, forest.seed, t, t + 1, backend)[0, :]
         rows = np.flatnonzero(~backend.asnumpy(drawn))
         if sampling.weights is not None:
             rows = rows[sampling.weights[rows] > 0]
@@ -202,7 +200,7 @@ def permutation_decreases(
         parts = [sorted(used.intersection(group)) for group in groups]
         of_tree = (forest, t, matrix, rows, parts, score, backend)
         decreases[:, t] = _of_tree(*of_tree) if len(rows) else np.nan
-        report(t + 1, T)
+        progress.report(t + 1, T)
     return decreases
 
 

@@ -9,9 +9,8 @@ import numpy as np
 from gpuforest.backends.base import Backend
 from gpuforest.backends.rows import draw_rows
 from gpuforest.common import elementary
-from gpuforest.core import criteria
+from gpuforest.core import criteria, rules
 from gpuforest.core.forest import Forest
-from gpuforest.core.rules import Sampling
 from gpuforest.core.training import Training
 from gpuforest.growing.bags import was_drawn
 
@@ -121,7 +120,7 @@ def _parts(forests: list[Forest], first: int, last: int) -> list[tuple[Forest, r
     return parts
 
 
-def sampled_rows(seed: int, sampling: Sampling) -> np.ndarray | None:
+def sampled_rows(seed: int, sampling: rules.Sampling) -> np.ndarray | None:
     """Rows of positive weight, drawn by hash, whose errors are computed during a fit; None: all."""
     counted, n = sampling.counted, sampling.n_counted
     count = min(max(FEWEST_ROWS, n // 4), MOST_ROWS)

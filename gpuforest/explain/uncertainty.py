@@ -26,9 +26,8 @@ import numpy as np
 
 from gpuforest.backends import base, numpy
 from gpuforest.common.dtypes import Array
-from gpuforest.core import nodes
+from gpuforest.core import nodes, rules
 from gpuforest.core.forest import Forest
-from gpuforest.core.rules import Sampling
 from gpuforest.explain.paths import leaf_blocks
 from gpuforest.growing.bags import draw_bags
 
@@ -102,7 +101,7 @@ def sets(limit: float, shares: np.ndarray) -> np.ndarray:
     return np.asarray(members)
 
 
-def products(forest: Forest, sampling: Sampling) -> np.ndarray:
+def products(forest: Forest, sampling: rules.Sampling) -> np.ndarray:
     """G, f64[T, T]: sums over rows of products of draws less their means, which are subtracted
     at the end from exact sums."""
     sampling = sampling.units
@@ -115,13 +114,13 @@ def products(forest: Forest, sampling: Sampling) -> np.ndarray:
     return np.asarray(total - sampling.n_draws**2 / n)
 
 
-def products_bytes(forest: Forest, sampling: Sampling) -> int:
+def products_bytes(forest: Forest, sampling: rules.Sampling) -> int:
     """The memory that `products` takes."""
     T, n = forest.n_trees, sampling.units.n_rows
     return 4 * T * n + 8 * T * min(n, ROWS) + 16 * T * T
 
 
-def draws_variance(sampling: Sampling) -> float:
+def draws_variance(sampling: rules.Sampling) -> float:
     """v: the sum over rows of the variance of their draws, of a multinomial distribution."""
     if sampling.weights is None:
         return sampling.n_draws * (1 - 1 / sampling.n_rows)
@@ -130,7 +129,7 @@ def draws_variance(sampling: Sampling) -> float:
 
 
 def standard_errors(
-    forest: Forest, sampling: Sampling, G: np.ndarray, X: Array, backend: base.Backend
+    forest: Forest, sampling: rules.Sampling, G: np.ndarray, X: Array, backend: base.Backend
 ) -> np.ndarray:
     """Standard errors f64[N, K] of predictions; 0 where the corrected variance is negative."""
     T, v, predictions = forest.n_trees, draws_variance(sampling.units), node_predictions(forest)

@@ -24,12 +24,10 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from gpuforest.common.errors import need
-from gpuforest.core.bins import BinEdges, TargetStatistic
+from gpuforest.core import bins, rules, target
 from gpuforest.core.forest import Forest, check_forest, check_offsets
 from gpuforest.core.model import Model, is_public
 from gpuforest.core.nodes import LEAF_MASK, LEAF_WORD, is_leaf
-from gpuforest.core.rules import Sampling
-from gpuforest.core.target import TargetCoding
 from gpuforest.explain.model_facts import WHERE_IT_RUNS, scorer_name
 from gpuforest.export.container import Arrays, Layout, parse_object, read, write
 from gpuforest.growing.boosted import BoostedCoding
@@ -140,7 +138,7 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
     """
     forest, facts = model.forest, model.facts
     coding: Any = forest.coding
-    sampling: Sampling | None = facts.get("_sampling_") if model.keeps_draws else None
+    sampling: rules.Sampling | None = facts.get("_sampling_") if model.keeps_draws else None
     sampling = None if sampling is None or sampling.distinct else sampling
     header = _header(model, sampling)
     arrays = {
@@ -248,7 +246,7 @@ def _check_class(name: str, is_public: bool) -> None:
         raise ValueError(f"{why}: pickle the estimator instead")
 
 
-def _header(model: Model, sampling: Sampling | None) -> Header:
+def _header(model: Model, sampling: rules.Sampling | None) -> Header:
     _check_class(model.kind, model.is_public)
     forest, facts = model.forest, model.facts
     coding: Any = forest.coding
@@ -389,7 +387,7 @@ def _as_int64(sums: np.ndarray) -> np.ndarray:
     return sums.astype(np.int64)
 
 
-def _edges(header: Header, arrays: Arrays) -> BinEdges:
+def _edges(header: Header, arrays: Arrays) -> bins.BinEdges:
     """The bins of a file; that its categories fit them is not checked yet."""
     known: dict[str, Any] = {"categories": {}, "statistics": {}}
     for name, of_features in known.items():
@@ -398,9 +396,9 @@ def _edges(header: Header, arrays: Arrays) -> BinEdges:
             need(is_number, f"{name} of no feature")
             need(type(values) is list, f"{name} that are no list")
             of_features[int(key)] = tuple(values)
-    statistics = {f: TargetStatistic(*map(tuple, s)) for f, s in known["statistics"].items()}
+    statistics = {f: bins.TargetStatistic(*map(tuple, s)) for f, s in known["statistics"].items()}
     known |= {"statistics": statistics, **{part: arrays[f"edge_{part}"] for part in EDGES}}
-    return BinEdges(**known)
+    return bins.BinEdges(**known)
 
 
 def _forest(header: Header, arrays: Arrays) -> Forest:
@@ -425,12 +423,12 @@ def _forest(header: Header, arrays: Arrays) -> Forest:
     )
 
 
-def _coding(header: Header, arrays: Arrays, classes: np.ndarray | None) -> TargetCoding:
+def _coding(header: Header, arrays: Arrays, classes: np.ndarray | None) -> target.TargetCoding:
     """The coding of a file; that the arrays of boosting fit the trees is not checked yet."""
     if "boosting" not in header:
         need(not {"baseline", "units", *SCORES} & arrays.keys(), "boosting without its header")
         outputs = tuple(_labels(*described) for described in header.get("outputs", []))
-        return TargetCoding(classes, arrays["centre"], header["scale"], outputs)
+        return target.TargetCoding(classes, arrays["centre"], header["scale"], outputs)
     name, quantile = header["boosting"]["loss"], header["boosting"]["quantile"]
     need(("baseline" in arrays) and ("units" in arrays), "boosting without its arrays")
     need(name in losses.NUMBERS or name == "log_loss", f"an unknown loss {name!r:.80}")

@@ -18,8 +18,7 @@ import numpy as np
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.core.model import Model, model_of
 from gpuforest.data import arrays, validation
-from gpuforest.explain.model_facts import classes_of
-from gpuforest.explain.paths import average_path_length
+from gpuforest.explain import model_facts, paths
 from gpuforest.export.views import Splits, names_of
 
 OF_TEXT = ("C", "ONNX")  # what holds classes as text
@@ -79,10 +78,10 @@ class Tables(Splits):
         self.leaf = np.where(leaves, which.reshape(-1)[rows], 0)
         self.length = 1.0
         if model.task == "anomalies":  # what the lengths of paths are compared with
-            self.length = float(average_path_length(forest.node_sums(0, 1)[0, 0]))
+            self.length = float(paths.average_path_length(forest.node_sums(0, 1)[0, 0]))
         if not self.length:  # trees of one row: no path is longer than others
             self.values, self.length = np.ones_like(self.values), 1.0
-        self.classes = classes_of(forest)
+        self.classes = model_facts.classes_of(forest)
         if form in OF_TEXT:
             _refuse_surrogates(self.classes, form)
         self.baseline, self.link = forest.baseline, _link(model)

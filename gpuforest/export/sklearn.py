@@ -14,8 +14,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.common import hashing, imports
-from gpuforest.common.dtypes import MAX_BINS, MAX_FEATURES, NODE, OFFSET
+from gpuforest.common import dtypes, hashing, imports
 from gpuforest.core.bins import BinEdges
 from gpuforest.core.criteria import CRITERIA, Criterion
 from gpuforest.core.forest import Forest, check_forest
@@ -25,9 +24,7 @@ from gpuforest.core.rules import Sampling
 from gpuforest.core.target import TargetCoding
 from gpuforest.explain.paths import average_path_length
 from gpuforest.export.views import TreeView
-from gpuforest.growing.assemble import in_order
-from gpuforest.growing.bags import drawn_rows
-from gpuforest.growing.targets import encode_moments, integer_weights
+from gpuforest.growing import assemble, bags, targets
 
 # where scikit-learn defines what has the same name there and here: users put ours into the modules
 # that it is imported from
@@ -61,7 +58,7 @@ class BagState(np.random.RandomState):
         sampling = self._drawn_by[0]
         if (low, high) == (0, sampling.n_rows) and size is not None:
             seed, tree = self._drawn_by[1:]
-            return drawn_rows(sampling, seed, tree, NumpyBackend()).astype(dtype)
+            return bags.drawn_rows(sampling, seed, tree, NumpyBackend()).astype(dtype)
         return super().randint(low, high, size, dtype)
 
     def __deepcopy__(self, memo: Any) -> BagState:
@@ -244,7 +241,7 @@ def forest_of(model: Any) -> Forest:
         coding, sums = _moments(weight, value, criterion)
         # scikit-learn's may lie below zero by rounding
         spread = np.maximum(np.concatenate(impurity), 0.0)
-    nodes, sums = in_order(nodes, [sums], coding)
+    nodes, sums = assemble.in_order(nodes, [sums], coding)
     forest = Forest(nodes, offsets, sums, edges, coding, seed_of(model), spread)
     if criterion.medians:
         forest = _with_medians(forest, trees, orders, criterion)
@@ -257,7 +254,7 @@ def packed_trees(trees: list[Any]) -> tuple[np.ndarray, np.ndarray, BinEdges, li
     each tree its nodes there in the order of nodes.py."""
     orders, edges = [_order(tree) for tree in trees], _edges(trees)
     nodes = np.concatenate([_nodes(*pair, edges) for pair in zip(trees, orders, strict=True)])
-    offsets = np.cumsum([0, *(tree.node_count for tree in trees)]).astype(OFFSET)
+    offsets = np.cumsum([0, *(tree.node_count for tree in trees)]).astype(dtypes.OFFSET)
     return nodes, offsets, edges, orders
 
 
@@ -292,8 +289,8 @@ def _edges(trees: list[Any]) -> BinEdges:
     """The distinct thresholds of each feature; +inf, above which only missing values lie, is
     the end of the last bin."""
     F = trees[0].n_features
-    if F > MAX_FEATURES:
-        raise ValueError(f"the model has {F} features: at most {MAX_FEATURES} are supported")
+    if F > dtypes.MAX_FEATURES:
+        raise ValueError(f"the model has {F} features: at most {dtypes.MAX_FEATURES} are supported")
     feature = np.concatenate([tree.feature for tree in trees])
     threshold = np.concatenate([tree.threshold for tree in trees])
     finite = (feature >= 0) & np.isfinite(threshold)
@@ -302,10 +299,10 @@ def _edges(trees: list[Any]) -> BinEdges:
     by_feature = np.split(threshold[np.argsort(feature, kind="stable")], ends[:-1])
     columns = [np.unique(thresholds) for thresholds in by_feature]
     counts = [*map(len, columns)]
-    if (most := max(counts)) >= MAX_BINS:
+    if (most := max(counts)) >= dtypes.MAX_BINS:
         raise ValueError(
             f"feature {counts.index(most)} has {most} distinct thresholds: at most "
-            f"{MAX_BINS - 1} are supported, train fewer or shallower trees"
+            f"{dtypes.MAX_BINS - 1} are supported, train fewer or shallower trees"
         )
     return BinEdges.of([column.astype(np.float64) for column in columns])
 
@@ -324,7 +321,7 @@ def _order(tree: Any) -> np.ndarray:
 
 def _nodes(tree: Any, order: np.ndarray, edges: BinEdges) -> np.ndarray:
     """Packed nodes u64[m] of a tree; leaves point at row 0."""
-    nodes, position = np.full(len(order), LEAF_WORD, NODE), np.argsort(order)
+    nodes, position = np.full(len(order), LEAF_WORD, dtypes.NODE), np.argsort(order)
     split = np.flatnonzero(tree.feature[order] >= 0)
     theirs = order[split]
     feature, threshold = tree.feature[theirs], tree.threshold[theirs]
@@ -333,7 +330,7 @@ def _nodes(tree: Any, order: np.ndarray, edges: BinEdges) -> np.ndarray:
         ends = edges.values[edges.offsets[f] : edges.offsets[f + 1]]
         bin[feature == f] = np.searchsorted(ends, threshold[feature == f])
     words = pack_splits(xp, feature, bin, tree.missing_go_to_left[theirs] != 0)
-    child = position[tree.children_left[theirs]].astype(NODE)
+    child = position[tree.children_left[theirs]].astype(dtypes.NODE)
     nodes[split] = words + (child << np.uint64(CHILD_SHIFT))
     return nodes
 
@@ -344,7 +341,7 @@ def _class_sums(weight: np.ndarray, value: np.ndarray) -> np.ndarray:
     whole = np.round(sums)
     if (np.abs(sums - whole) <= 2.0**-50 * weight[:, None]).all():  # up to rounding
         sums = whole
-    return integer_weights(sums.ravel()).reshape(sums.shape).astype(np.int64)
+    return targets.integer_weights(sums.ravel()).reshape(sums.shape).astype(np.int64)
 
 
 def _classes(
@@ -354,7 +351,7 @@ def _classes(
     if not isinstance(classes, list):
         coding = TargetCoding(np.asarray(classes), np.zeros(1), 1.0)
         return coding, np.concatenate(list(map(_class_sums, weight, value)))
-    weights = np.concatenate(list(map(integer_weights, weight))).astype(np.int64)
+    weights = np.concatenate(list(map(targets.integer_weights, weight))).astype(np.int64)
     shares = np.concatenate(value)
     parts = [shares[:, k, : len(labels)] for k, labels in enumerate(classes)]
     sums = np.round(np.concatenate(parts, axis=1) * weights[:, None]).astype(np.int64)
@@ -367,9 +364,9 @@ def _moments(
     weight: list[np.ndarray], value: list[np.ndarray], criterion: Criterion
 ) -> tuple[TargetCoding, np.ndarray]:
     """Coding and channel sums i64[V, 1 + K] of the leaves of all trees."""
-    whole = [integer_weights(leaves).astype(np.int64) for leaves in weight]
+    whole = [targets.integer_weights(leaves).astype(np.int64) for leaves in weight]
     total, weights = max(int(w.sum()) for w in whole), np.concatenate(whole)
     mean = np.concatenate(value)[:, :, 0]
-    coding, _ = encode_moments(mean, total, centred=criterion.centred)
+    coding, _ = targets.encode_moments(mean, total, centred=criterion.centred)
     moments = np.round((mean - coding.centre) * coding.scale * weights[:, None])
     return coding, np.column_stack([weights, moments.astype(np.int64)])

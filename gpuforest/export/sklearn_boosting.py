@@ -19,8 +19,7 @@ from gpuforest.core.forest import Forest, check_forest
 from gpuforest.core.model import model_of
 from gpuforest.core.nodes import is_leaf, unpack
 from gpuforest.explain.paths import node_depths, one_tree
-from gpuforest.export import sklearn
-from gpuforest.export.views import need_numbers
+from gpuforest.export import sklearn, views
 from gpuforest.growing.boosted import BoostedCoding
 from gpuforest.kernels.gradients.losses import NUMBERS, Loss
 
@@ -90,7 +89,7 @@ def partial_dependence(forest: Any, grid: Any, target_features: Any) -> np.ndarr
     """Sums over the trees of their partial dependence on some features, all of numbers, at points
     [n_points, n_features], as scikit-learn's gradient boosting has it: f64[n_trees_per_iteration_,
     n_points], without the baseline."""
-    need_numbers(forest, target_features)
+    views.need_numbers(forest, target_features)
     grid = np.asarray(grid, np.float64, order="C")
     features = np.asarray(target_features, np.intp, order="C")
     out = np.zeros((forest.coding.n_values, len(grid)))

@@ -10,16 +10,14 @@ from typing import Any
 import numpy as np
 
 from gpuforest.explain import paths
-from gpuforest.export import walker
+from gpuforest.export import documentation, views, walker
 from gpuforest.export.conditions import Number, all_of
-from gpuforest.export.documentation import documented
-from gpuforest.export.views import TreeView
 from gpuforest.export.walker import Node
 
 INDENT = "|   "
 
 
-@documented
+@documentation.documented
 def export_text(
     estimator: Any, tree: int = 0, *, feature_names: Sequence[str] | None = None,
     max_depth: int | None = None,
@@ -75,7 +73,7 @@ def _step_text(columns: dict[str, np.ndarray], leaf: int) -> str:
     return f"value: {float(columns['value'][leaf, 0, 0])!r} ({rows})"
 
 
-def _leaf_text(view: TreeView, leaf: int) -> str:
+def _leaf_text(view: views.TreeView, leaf: int) -> str:
     """A leaf: the class and the weights of all that occur, or the value."""
     forest, row = view.forest, view.child[leaf]
     sums, values, coding = forest.leaf_sums[row], forest.values[row], forest.coding
@@ -95,7 +93,7 @@ def _shares(classes: np.ndarray, sums: np.ndarray, values: np.ndarray) -> str:
     return f"{classes[int(np.argmax(values))]} ({weights})"
 
 
-@documented
+@documentation.documented
 def export_rules(
     estimator: Any, tree: int = 0, *, feature_names: Sequence[str] | None = None,
     class_names: Sequence[Any] | None = None, per: str = "leaf", decimals: int | None = None,

@@ -10,13 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from gpuforest.common.dtypes import MOST_COORDINATE
-from gpuforest.common.text import one_line
-from gpuforest.core import terms
-from gpuforest.core.bins import BinEdges
+from gpuforest.common import dtypes, text
+from gpuforest.core import bins, nodes, terms
 from gpuforest.core.forest import Forest
 from gpuforest.core.model import Model
-from gpuforest.core.nodes import has_set, unpack
 from gpuforest.explain import node_values, paths
 from gpuforest.export.conditions import Condition, OneOf, Range
 from gpuforest.growing.boosted import node_gains
@@ -36,14 +33,14 @@ class Splits:
 
     def __init__(self, forest: Forest) -> None:
         self.forest = forest
-        self.feature, bin, self.missing_left, self.child = unpack(np, forest.nodes)
+        self.feature, bin, self.missing_left, self.child = nodes.unpack(np, forest.nodes)
         self.threshold = forest.edges.threshold(np.maximum(self.feature, 0), bin)
 
     @cached_property
     def sets(self) -> dict[int, np.ndarray]:
         """The codes bool[n_bins] that go left at each split by a set of categories, by node."""
         found, forest = {}, self.forest
-        for node in np.flatnonzero(has_set(forest.nodes)).tolist():
+        for node in np.flatnonzero(nodes.has_set(forest.nodes)).tolist():
             feature, first = self.feature[node], forest.set_at[node]
             words = forest.sets[first : first + forest.edges.set_words[feature]]
             bits = np.unpackbits(words.astype("<u8").view(np.uint8), bitorder="little")
@@ -128,7 +125,7 @@ class TreeView(Splits):
             ends = edges.values[edges.offsets[f] : edges.offsets[f + 1]].tolist()
             coordinates = edges.coordinates[f, : edges.n_bins[f]].tolist()
             parts.append((f, self.names[f], weight, tuple(ends), tuple(coordinates)))
-        words, limit = in_units(edges, *sum, [one_line(part[1]) for part in parts])
+        words, limit = in_units(edges, *sum, [text.one_line(part[1]) for part in parts])
         limit = inf if most == terms.ALL_LEFT else limit
         return Range(feature=features[0], name=words, terms=tuple(parts)), limit
 
@@ -202,7 +199,7 @@ class TreeView(Splits):
 
 
 def in_units(
-    edges: BinEdges, features: list[int], weights: list[int], threshold: int, names: list[str]
+    edges: bins.BinEdges, features: list[int], weights: list[int], threshold: int, names: list[str]
 ) -> tuple[str, float]:
     """A combination in the units of the data: its sum in words, and the limit of the left side.
 
@@ -213,7 +210,7 @@ def in_units(
         if edges.n_bins[f] < 2:
             continue
         middle, scale = edges.middles(f)
-        slope = weight * MOST_COORDINATE / (middle[-1] - middle[0])  # of a coordinate
+        slope = weight * dtypes.MOST_COORDINATE / (middle[-1] - middle[0])  # of a coordinate
         limit += slope * middle[0]
         slope /= scale
         if not parts:
