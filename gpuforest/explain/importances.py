@@ -115,8 +115,7 @@ def unbiased_importances(
         step = memory.walked_at_once(sampling.n_rows, backend.memory_budget)
         for first in range(begin, end, step):
             last = min(first + step, end)
-            drawn = to_host(bags.was_drawn(sampling, forest.seed, first, last, backend))
-            out = ~drawn & counts
+            out = ~to_host(bags.was_drawn(sampling, forest.seed, first, last, backend)) & counts
             leaves = to_host(backend.apply(some_trees(forest, first, last), matrix.codes))
             sums = _leaf_sums(forest, first, last, leaves, out, y)
             gains = gains_by_features(forest, first, last, oob_gains(forest, first, last, sums))
@@ -168,9 +167,8 @@ def oob_gains(forest: Forest, first: int, last: int, sums: np.ndarray) -> np.nda
         offsets = forest.tree_offsets[first : last + 1] - forest.tree_offsets[first]
         middle = means[np.repeat(offsets[:-1], np.diff(offsets))]
         deviations = (others[:, 1:] - others[:, :1] * middle) * (means - middle)
-        score = deviations.mean(axis=1) if not coding.several else deviations.sum(axis=1)
-        score /= coding.scale**2
-        score /= coding.n_outputs if coding.several else 1
+        score = deviations.sum(axis=1) if coding.several else deviations.mean(axis=1)
+        score = score / coding.scale**2 / (coding.n_outputs if coding.several else 1)
     split, left = split_nodes(forest, first, last)
     gains = np.zeros(len(score))
     gains[split] = score[left] + score[left + 1] - score[split]
@@ -220,12 +218,10 @@ def _of_tree(
 
     before, decreases = score_now(), [0.0] * len(groups)
     for g, group in enumerate(groups):
-        if not group:
-            continue
         columns = [xp.asarray(codes[:, feature], copy=True) for feature in group]
         for feature, column in zip(group, columns, strict=True):
             codes[:, feature] = xp.take(column, order)
-        decreases[g] = before - score_now()
+        decreases[g] = before - score_now() if group else 0.0
         for feature, column in zip(group, columns, strict=True):
             codes[:, feature] = column
     return decreases
@@ -271,23 +267,21 @@ def with_shadows(
 ) -> tuple[np.ndarray, BinEdges, np.ndarray]:
     """Codes [n + m, N] of n features and m shadows, their edges, and the feature of each, i64[n +
     m]. m >= n and m >= FEWEST_SHADOWS: few features have several shadows each. See `round_key`."""
-    again = np.resize(features, max(len(features), FEWEST_SHADOWS))
-    sources = np.concatenate([features, again])
-    all_edges = edges_of_features(edges, sources)
-    plain = codes[features]
+    n_shadows = max(len(features), FEWEST_SHADOWS)
+    sources = np.concatenate([features, np.resize(features, n_shadows)])
+    all_edges, plain = edges_of_features(edges, sources), codes[features]
     if all_edges.missing_code != edges.missing_code:
         plain = np.where(plain == edges.missing_code, all_edges.missing_code, plain)
     plain = plain.astype(all_edges.code_dtype, copy=False)
-    shadows = shadows_of(np.resize(plain, (len(again), plain.shape[1])), key)
+    shadows = shadows_of(np.resize(plain, (n_shadows, plain.shape[1])), key)
     return np.concatenate([plain, shadows]), all_edges, sources
 
 
 def edges_of_features(edges: BinEdges, features: np.ndarray) -> BinEdges:
     """The edges of some features, which may come more than once."""
-    values = [edges.values[edges.offsets[f] : edges.offsets[f + 1]] for f in features]
-    labels = edges.categories
+    values, labels = np.split(edges.values, edges.offsets[1:-1]), edges.categories
     categories = {i: labels[f] for i, f in enumerate(features.tolist()) if f in labels}
-    return BinEdges.of(values, categories)
+    return BinEdges.of([values[f] for f in features], categories)
 
 
 def decided(hits: np.ndarray, n_rounds: int, alpha: float) -> tuple[np.ndarray, np.ndarray]:

@@ -59,8 +59,7 @@ def _incidence(leaves: np.ndarray, n_leaves: int, out: np.ndarray | None) -> csr
         column, starts = leaves.reshape(-1), np.arange(0, N * T + 1, T)
     else:
         column, starts = leaves[out], np.concatenate([[0], np.cumsum(out.sum(axis=1))])
-    small = max(N * T, n_leaves) < 2**31  # indices of four bytes then, also of the products
-    index = np.int32 if small else np.int64
+    index = np.int32 if max(N * T, n_leaves) < 2**31 else np.int64  # also of products
     parts = np.ones(len(column), np.int32), column.astype(index), starts.astype(index)
     return csr_array(parts, (N, n_leaves))
 
@@ -91,13 +90,17 @@ def nearest(
     for rows, block in proximity_blocks(leaves, others):
         row = np.repeat(np.arange(rows.start, rows.stop), np.diff(block.indptr))
         other = row != block.indices if same else np.ones(len(row), bool)
-        row, column, value = row[other], block.indices[other], block.data[other]
-        order = np.lexsort((column, -value, row))
-        row, column, value = row[order], column[order], value[order]
-        rank = np.arange(len(row)) - np.searchsorted(row, row)
-        row, column, value, rank = (a[rank < k] for a in (row, column, value, rank))
+        pairs = row[other], block.indices[other], block.data[other]
+        row, column, value, rank = _highest(*pairs, k)
         share[row, rank], nearby[row, rank] = value, column
     return share, nearby
+
+
+def _highest(row: np.ndarray, column: np.ndarray, value: np.ndarray, k: int) -> Any:
+    """The k pairs of highest value of each row, which ascend: row, column, value and rank."""
+    rank = np.arange(len(row)) - np.searchsorted(row, row)
+    order = np.lexsort((column, -value, row))[rank < k]
+    return row[order], column[order], value[order], rank[rank < k]
 
 
 def proximity_outliers(proximities: Any, y: Any = None) -> np.ndarray:
@@ -129,8 +132,7 @@ def proximity_outliers(proximities: Any, y: Any = None) -> np.ndarray:
     for c in range(codes.max(initial=-1) + 1):
         rows = codes == c
         middle = np.median(raw[rows])
-        spread = np.abs(raw[rows] - middle).mean()
-        raw[rows] = (raw[rows] - middle) / (spread or 1.0)
+        raw[rows] = (raw[rows] - middle) / (np.abs(raw[rows] - middle).mean() or 1.0)
     return np.asarray(raw)
 
 
@@ -167,10 +169,7 @@ def class_prototypes(
         )
     k = n_neighbors or min(50, int(np.bincount(codes).min()))
     row = np.repeat(np.arange(len(X)), np.diff(P.indptr))
-    order = np.lexsort((P.indices, -P.data, row))
-    row, column = row[order], P.indices[order]
-    first = np.arange(len(row)) - np.searchsorted(row, row) < k
-    row, column = row[first], column[first]
+    row, column, *_ = _highest(row, P.indices, P.data, k)
     groups: list[tuple[int, int, np.ndarray]] = []
     for c in range(len(classes)):
         free = codes == c
@@ -225,18 +224,16 @@ def impute_by_proximity(forest: Any, X: Any, y: Any, *, max_iter: int = 5) -> np
     -------
     float64 array of shape (n_samples, n_features), without NaN but in columns of nothing else
     """
-    X = np.asarray(X, np.float64)
-    mask, wanted = np.zeros(X.shape[1], bool), forest.categorical_features
+    X, wanted = np.asarray(X, np.float64), forest.categorical_features
+    filled, mask = X.copy(), np.zeros(X.shape[1], bool)
     if wanted is not None and not isinstance(wanted, str):
         mask[np.asarray(wanted)] = True
-    filled = X.copy()
     for f in range(X.shape[1]):
         known = X[~np.isnan(X[:, f]), f]
         if len(known):
             values, counts = np.unique(known, return_counts=True)
-            start = values[counts.argmax()] if mask[f] else np.median(known)
-            filled[np.isnan(X[:, f]), f] = start
+            usual = values[counts.argmax()] if mask[f] else np.median(known)
+            filled[np.isnan(X[:, f]), f] = usual
     for _ in range(max_iter if np.isnan(X).any() else 0):
-        near = clone(forest).fit(filled, y).proximity(filled)
-        filled = impute_step(near, X, filled, mask)
+        filled = impute_step(clone(forest).fit(filled, y).proximity(filled), X, filled, mask)
     return np.asarray(filled)

@@ -58,17 +58,15 @@ def keep_splits(forest: Forest, keep: np.ndarray) -> Forest:
     nodes[split] = forest.nodes[split] & ~NODE(CHILD_MASK << CHILD_SHIFT) | child
     leaf, tables = kept & ~split, []
     for first, last in tree_groups(forest):
-        inside = slice(forest.tree_offsets[first], forest.tree_offsets[last])
+        inside = slice(*forest.tree_offsets[[first, last]])
         tables.append(forest.node_sums(first, last)[leaf[inside]])
     nodes, leaf_sums = in_order(nodes[kept], tables, forest.coding)
     sets = forest.sets
     if len(sets):
         sets = sets[np.repeat(split, np.diff(forest.set_at, append=len(sets)))]
     pruned = replace(forest, nodes=nodes, tree_offsets=tree_offsets, leaf_sums=leaf_sums, sets=sets)
-    values, errors = forest.node_values, forest.node_errors
-    if values is None or errors is None:
-        return pruned
-    return replace(pruned, node_values=values[kept], node_errors=errors[kept])
+    names = [name for name in ("node_values", "node_errors") if getattr(forest, name) is not None]
+    return replace(pruned, **{name: getattr(forest, name)[kept] for name in names})
 
 
 def _kept_nodes(forest: Forest, keep: np.ndarray) -> np.ndarray:
@@ -163,8 +161,7 @@ def _pooled(left: list[int], gains: list[int]) -> tuple[list[int], list[int], li
     for node in reversed(range(len(left))):  # children come after their parents
         if not left[node]:
             continue
-        children = (left[node], left[node] + 1)
-        heap = [(-total[i] / n_splits[i], i) for i in children if left[i]]
+        heap = [(-total[i] / n_splits[i], i) for i in (left[node], left[node] + 1) if left[i]]
         heapify(heap)
         while heap and -heap[0][0] >= total[node] / n_splits[node]:
             strongest = heappop(heap)[1]
@@ -281,8 +278,7 @@ def _spans(trial: Trial, ccp_alphas: np.ndarray) -> np.ndarray:
     """First alpha at which each node is a leaf, and the one past the last, i64[2, m]."""
     first = np.searchsorted(ccp_alphas, trial.alphas)
     last = np.full(len(first), len(ccp_alphas))  # the root stays
-    split = np.flatnonzero(trial.left)
-    left = trial.left[split]
+    left = trial.left[split := np.flatnonzero(trial.left)]
     last[left] = last[left + 1] = first[split]
     return np.stack([first, last])
 

@@ -213,9 +213,8 @@ class Distribution:
         members, order = self.members._replace(weight=0), self.rows.order[0]
         scratch, counts, end = new_scratch(len(order)), [], np.zeros((1, 1), np.int64)
         for _, leaves in self._blocks(X, backend):
-            for i in range(len(leaves)):
+            for one in leaves[:, None]:
                 found = np.zeros((1, 1, 5), np.int64)
-                one = leaves[i : i + 1]
                 kernels.weights_below(members, one, end, end, scratch, found)
                 n = found[0, 0, 4]
                 row, draws = order[scratch.at[:n]], np.diff(scratch.upto[:n], prepend=0)

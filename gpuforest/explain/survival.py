@@ -103,8 +103,8 @@ def with_risks(forest: Forest, rows: quantile_forest.TrainingRows, backend: Back
     """The forest whose leaves predict mortality: summed cumulative hazards of each of K causes."""
     time, cause = rows.y[:, 0], rows.y[:, 1].astype(np.int32)
     times, K = time_grid(rows, len(time)), forest.coding.n_outputs
-    later = len(times) - np.searchsorted(times, time)  # times of events from a row's own on
-    later = later.astype(np.int32)
+    # times of events from a row's own on
+    later = (len(times) - np.searchsorted(times, time)).astype(np.int32)
     values = np.zeros((len(forest.leaf_sums), K))
 
     def of_trees(nodes: Array, node: Array, row: Array, count: Array, at_risk: Array) -> None:
@@ -173,7 +173,7 @@ def time_grid(rows: quantile_forest.TrainingRows, most: int) -> np.ndarray:
     """The times of events, or `most` quantiles of them, each once and ascending."""
     time, event = rows.y.T
     weights = rows.sampling.weights
-    times = time[event > 0] if weights is None else time[(event > 0) & (weights > 0)]
+    times = time[(event > 0) & (True if weights is None else weights > 0)]
     grid = np.unique(times)
     if len(grid) <= most:
         return grid
@@ -185,18 +185,15 @@ def curves(
 ) -> np.ndarray:
     """The sums at the times of `grid` of what changes by `change` at each step, f64[N, G]."""
     # the first time of the grid that is not before each time of events
-    column = np.searchsorted(grid, steps.times)
+    column, parts = np.searchsorted(grid, steps.times), []
     G, T = len(grid), forest.n_trees
-    parts = []
     for _, leaves in paths.leaf_blocks(forest, X, backend):
         size = max(1, STEPS_AT_ONCE // max(1, T * G // 8))
         for begin in range(0, len(leaves), size):
-            node = leaves[begin : begin + size]
-            n = len(node)
-            first, counts = steps.begin[node], steps.begin[node + 1] - steps.begin[node]
-            counts = counts.ravel()
-            offset = first.ravel() - (np.cumsum(counts) - counts)
-            step = np.repeat(offset, counts) + np.arange(counts.sum())
+            node = leaves[begin : begin + size].ravel()
+            first, n = steps.begin[node], len(node) // T
+            counts = steps.begin[node + 1] - first
+            step = np.repeat(first - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
             row = np.repeat(np.repeat(np.arange(n), T), counts)
             at = row * (G + 1) + column[steps.time[step]]
             rises = np.bincount(at, change[step], n * (G + 1)).reshape(n, G + 1)
@@ -213,13 +210,11 @@ def concordance(event: np.ndarray, time: np.ndarray, risk: np.ndarray) -> float:
     risk = np.unique(risk, return_inverse=True)[1]
     at = np.lexsort((risk, order))  # so no row of equal rank and less risk comes later
     order, risk, event = order[at], risk[at], event[at]
-    later = len(order) - np.searchsorted(order, order, side="right")
-    n_pairs = int(later[event].sum())
+    n_pairs = int((len(order) - np.searchsorted(order, order, side="right"))[event].sum())
     if not n_pairs:
         return float("nan")
     less, equal = _later_ones(risk, event)
-    pairs = np.stack([order[event], risk[event]])
-    counts = np.unique(pairs, axis=1, return_counts=True)[1]
+    counts = np.unique([order[event], risk[event]], axis=1, return_counts=True)[1]
     within = int((counts * (counts - 1) // 2).sum())  # equal in both: their order is not known
     return float((less + (equal - within) / 2) / n_pairs)
 
@@ -231,14 +226,12 @@ def concordance_of(y: np.ndarray, risks: np.ndarray, cause: int) -> float:
 
 def _later_ones(rank: np.ndarray, counted: np.ndarray) -> tuple[int, int]:
     """Numbers of (earlier, later) counted pairs in which the later rank is lower, and equal."""
-    less, equal, n = 0, 0, len(rank)
-    top, position = int(rank.max()) + 1, np.arange(n)
-    half = 1
-    while half < n:
+    less, equal, half = 0, 0, 1
+    top, position = int(rank.max()) + 1, np.arange(len(rank))
+    while half < len(rank):
         key = position // (2 * half) * top + rank
         is_right = position // half % 2 == 1
-        right = np.sort(key[is_right])
-        left = key[~is_right & counted]
+        right, left = np.sort(key[is_right]), key[~is_right & counted]
         low = np.searchsorted(right, left)
         less += int((low - np.searchsorted(right, left - left % top)).sum())
         equal += int((np.searchsorted(right, left, side="right") - low).sum())

@@ -41,8 +41,7 @@ def export_text(
     x > 1.5
     |   class: b (b: 1)
     """
-    lines = tree_lines(estimator, tree, feature_names, max_depth)
-    return "".join(line + "\n" for line in lines)
+    return "".join(line + "\n" for line in tree_lines(estimator, tree, feature_names, max_depth))
 
 
 def tree_lines(
