@@ -64,8 +64,7 @@ def with_squares(forest: Forest) -> Forest:
 def mean_and_spread(forest: Forest, predictions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Means and standard deviations f64[n, K] over trees, from `with_squares` predictions."""
     mean, squares = np.split(predictions, 2, axis=1)
-    variance = squares - (mean - forest.coding.centre) ** 2
-    return mean, np.sqrt(np.maximum(variance, 0.0))
+    return mean, np.sqrt(np.maximum(squares - (mean - forest.coding.centre) ** 2, 0.0))
 
 
 def calibrated(y: np.ndarray, mean: np.ndarray, spread: np.ndarray) -> Calibration:

@@ -298,8 +298,7 @@ def _version_3(graph: Graph, tables: Tables) -> dict[str, Any]:
 def _sums(graph: Graph, tables: Tables, index: str) -> str:
     """The sums f64[N, K] of what the leaves at rows i64[N, T] add, in the order of the trees."""
     step = tables.n_sums if tables.each_adds_one else 1
-    values = tables.values[:, 0] if tables.each_adds_one else tables.values
-    table = graph.constant(values)
+    table = graph.constant(tables.values[:, 0] if tables.each_adds_one else tables.values)
     total = "" if tables.baseline is None else graph.constant(tables.baseline)
     for part in graph.split(index, [step] * (tables.n_trees // step)):
         added = graph.node("Gather", table, part, axis=0)

@@ -55,9 +55,8 @@ class BagState(np.random.RandomState):
 
     def randint(self, low: Any, high: Any = None, size: Any = None, dtype: Any = int) -> Any:
         """The rows of the bag, if as many rows are to be drawn from as the forest was fitted to."""
-        sampling = self._drawn_by[0]
+        sampling, seed, tree = self._drawn_by
         if (low, high) == (0, sampling.n_rows) and size is not None:
-            seed, tree = self._drawn_by[1:]
             return bags.drawn_rows(sampling, seed, tree, NumpyBackend()).astype(dtype)
         return super().randint(low, high, size, dtype)
 
@@ -355,8 +354,7 @@ def _classes(
     shares = np.concatenate(value)
     parts = [shares[:, k, : len(labels)] for k, labels in enumerate(classes)]
     sums = np.round(np.concatenate(parts, axis=1) * weights[:, None]).astype(np.int64)
-    several = tuple(np.asarray(labels) for labels in classes)
-    coding = TargetCoding(None, np.zeros(sums.shape[1]), 1.0, several)
+    coding = TargetCoding(None, np.zeros(sums.shape[1]), 1.0, tuple(map(np.asarray, classes)))
     return coding, np.column_stack([weights, sums])
 
 
