@@ -23,9 +23,8 @@ from gpuforest.estimators.out_of_bag import learned, n_trees_of, tuned
 from gpuforest.estimators.plan import TrainingPlan
 from gpuforest.estimators.prepare import prepare
 from gpuforest.explain import importances, model_facts
+from gpuforest.growing import edges, grow
 from gpuforest.growing import predict as prediction
-from gpuforest.growing.edges import bin_matrix
-from gpuforest.growing.grow import grow
 
 Array = Any
 write_model = imports.deferred("gpuforest.export.model_file", "save")
@@ -122,7 +121,7 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
             n_trees = n_trees_of(waves) if given.grown else self._most_trees
             plan, waves, n_trees, known = tuned(plan, self._task, waves, n_trees)
             begin = n_trees_of(waves) if waves else 0
-            waves += grow(plan.training, plan.backend, begin, n_trees, plan.pruning)
+            waves += grow.grow(plan.training, plan.backend, begin, n_trees, plan.pruning)
             if forest is None or n_trees > forest.n_trees:  # else the errors alone are asked for
                 forest = plan.finish(waves, 0)
         self._keep(forest, plan)
@@ -201,7 +200,7 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
 
         def work(backend: base.Backend) -> tuple[Array, base.Backend]:
             table = validation.check_table(self, X, backend)
-            return bin_matrix(table, self.forest_.edges, backend).codes, backend
+            return edges.bin_matrix(table, self.forest_.edges, backend).codes, backend
 
         return registry.run_on_backend(work, **self._chosen(X))
 

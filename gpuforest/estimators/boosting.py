@@ -20,9 +20,7 @@ from gpuforest.estimators import base, bases, boosting_fit, fit_scope, params, p
 from gpuforest.estimators.settings import Settings
 from gpuforest.estimators.task import CLASSES, NUMBERS
 from gpuforest.explain.model_facts import best_round
-from gpuforest.growing.boosted import gain_importances
-from gpuforest.growing.predict import predict
-from gpuforest.growing.rounds import rounds
+from gpuforest.growing import boosted, predict, rounds
 
 partial_dependence = imports.deferred("gpuforest.export.sklearn_boosting", "partial_dependence")
 
@@ -103,11 +101,8 @@ class HistGradientBoosting(base.BaseTrees, presets.HasPresets):
     def _boost(
         self, given: FitInput, given_val: FitInput | None, seed: int, earlier: Any, backend: Backend
     ) -> None:
-        """Grow the rounds and, with `refit`, those up to the best one anew.
-
-        given, given_val : the rows to train on and to validate on, see `prepare_rounds`
-        earlier : the estimator whose model gets more rounds, or None
-        """
+        """Grow the rounds and, with `refit`, those up to the best one anew; `earlier`: the
+        estimator whose model gets more rounds, or None."""
         plan = prepare.prepare_rounds(self, given, given_val, seed, backend)
         self._fitted_with_sw = given.sample_weight is not None
         stopping, grown = boosting_fit.EarlyStopping(self, plan, earlier), list[booster.Round]()
@@ -119,7 +114,7 @@ class HistGradientBoosting(base.BaseTrees, presets.HasPresets):
             stopping.stops(grown)
         n_new = self.max_iter - begin
         with progress.stage("growing"):
-            for done in islice(rounds(boosting, backend, stopping.raw, begin), n_new):
+            for done in islice(rounds.rounds(boosting, backend, stopping.raw, begin), n_new):
                 grown.append(done)
                 ends = stopping.stops(grown)
                 progress.report(len(grown), n_new, partial(stopping.note, grown, begin))
@@ -163,11 +158,11 @@ class HistGradientBoosting(base.BaseTrees, presets.HasPresets):
     def feature_importances_(self) -> np.ndarray:
         """The gain of the splits by each feature as a share of all gains, f64[n_features]."""
         check_is_fitted(self)
-        return gain_importances(self.forest_)
+        return boosted.gain_importances(self.forest_)
 
     def _raw_predict(self, X: Any) -> Any:
         """Raw predictions f64[N, K], where X is."""
-        return self._walk(X, predict)
+        return self._walk(X, predict.predict)
 
     def _predictions(self, raw: Any) -> np.ndarray:
         """What raw predictions stand for: probabilities of classes, or numbers."""

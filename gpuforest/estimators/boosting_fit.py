@@ -22,8 +22,7 @@ from gpuforest.data import arrays, binned, target_statistics, validation
 from gpuforest.estimators import capabilities, fit_scope
 from gpuforest.estimators.settings import UNLIMITED, check_some_weight, row_weights_of
 from gpuforest.estimators.task import On, Rows, host_target
-from gpuforest.growing import boosted, edges, rounds
-from gpuforest.growing.predict import predict
+from gpuforest.growing import boosted, edges, predict, rounds
 from gpuforest.kernels.gradients.losses import Loss
 
 
@@ -129,7 +128,7 @@ class EarlyStopping:
         else:
             forest = self.earlier = earlier.forest_
             fit_scope.check_same_model(forest, b.matrix.edges, self.coding)
-            values = predict(forest, train.X, backend)
+            values = predict.predict(forest, train.X, backend)
             self.raw[:] = (values if on_host(values) else backend.asnumpy(values)).T
             self.coding = forest.coding
             self.train_scores = earlier.train_score_.tolist()
@@ -140,7 +139,7 @@ class EarlyStopping:
             if self.earlier is None:
                 start = np.repeat(start, len(held.y), axis=0)
             else:
-                start = predict(self.earlier, held.X, backend)
+                start = predict.predict(self.earlier, held.X, backend)
             self.raw_val = backend.asarray(start)
         self.scored: np.ndarray | None = None  # all of the training rows
         if plan.stops and not self.by_loss and len(train.y) > SCORED_ROWS:

@@ -142,10 +142,7 @@ def shows_bar(estimator: Any) -> bool:
 @contextmanager
 def notified(estimator: Any, n_trees: int, **data: Any) -> Iterator[None]:
     """Notify an estimator's callbacks, where it has some, of the fit inside and of its trees. Where
-    `verbose` asks for it, scikit-learn's progress bar is one of them.
-
-    data : X, y and metadata, as the callbacks get them
-    """
+    `verbose` asks for it, scikit-learn's progress bar is one. `data`: their X, y and metadata."""
     given = vars(estimator).get("_skl_callbacks", ())
     bar = [callback.ProgressBar()] if estimator.verbose and shows_bar(estimator) else []
     if not (given or bar or hasattr(estimator, "_parent_callback_ctx")):

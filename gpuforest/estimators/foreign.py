@@ -56,11 +56,8 @@ def fitting(ensemble: Any) -> Iterator[Any]:
 
 
 def or_sklearn(module: str, members: str) -> Callable[[T], T]:
-    """A class decorator for ensembles whose parameter `estimator` may be of any class.
-
-    module : the module below `sklearn.ensemble` that defines scikit-learn's class
-    members : names of methods and properties that scikit-learn's model has too
-    """
+    """A class decorator for ensembles whose parameter `estimator` may be of any class. `module`, in
+    `sklearn.ensemble`, has the class of the same name, and `members` its methods and properties."""
 
     def decorate(cls: Any) -> Any:
         cls._sklearn_class = module, cls.__name__

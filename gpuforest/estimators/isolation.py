@@ -9,8 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from gpuforest.backends.base import Backend
 from gpuforest.common.imports import deferred
 from gpuforest.core.forest import Forest
-from gpuforest.data import arrays, validation
-from gpuforest.data.binned import BinnedData, FitInput
+from gpuforest.data import arrays, binned, validation
 from gpuforest.estimators import bases, ensembles, params, settings
 from gpuforest.estimators.plan import TrainingPlan
 from gpuforest.explain.paths import average_path_length, with_path_lengths
@@ -94,12 +93,12 @@ class IsolationForest(bases.OutlierMixin, ensembles.UnsupervisedForest):
     def _keep(self, forest: Forest, plan: TrainingPlan | None = None) -> None:
         super()._keep(with_path_lengths(forest), plan)
 
-    def _fit(self, given: FitInput, seed: int, earlier: Any, backend: Backend) -> None:
+    def _fit(self, given: binned.FitInput, seed: int, earlier: Any, backend: Backend) -> None:
         super()._fit(given, seed, earlier, backend)
         self.offset_ = -0.5
         if self.contamination != "auto":
-            binned = isinstance(given.X, BinnedData)
-            table = given.X if binned else validation.check_table(self, given.X, backend)
+            is_binned = isinstance(given.X, binned.BinnedData)
+            table = given.X if is_binned else validation.check_table(self, given.X, backend)
             scores = self._scores(arrays.to_host(prediction.predict(self.forest_, table, backend)))
             if given.sample_weight is not None:
                 scores = scores[arrays.to_host(given.sample_weight) != 0]

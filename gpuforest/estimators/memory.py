@@ -14,11 +14,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
-from gpuforest.backends import base, registry
-from gpuforest.backends.booster import words_of
+from gpuforest.backends import base, booster, registry
 from gpuforest.common import arguments, dtypes
-from gpuforest.core import criteria
-from gpuforest.core.bins import Categories
+from gpuforest.core import bins, criteria
 from gpuforest.core.rules import Rules, Sampling
 from gpuforest.core.target import TargetCoding
 from gpuforest.estimators.boosting_fit import most_leaves, stops_early, validation_rows
@@ -68,7 +66,7 @@ class Fit:
     sampling: Sampling
     rules: Rules
     coding: TargetCoding
-    categories: Categories | None = None  # as of `BinEdges`; they may be more than `max_bins`
+    categories: bins.Categories | None = None  # as of `BinEdges`; they may be more than `max_bins`
 
     @cached_property
     def table(self) -> memory.Table:
@@ -258,7 +256,7 @@ class BoostedFit:
     n_validation: int  # rows that early stopping judges by
     stops: bool  # there is early stopping
     weighted: bool
-    categories: Categories | None = None
+    categories: bins.Categories | None = None
 
     @cached_property
     def table(self) -> memory.Table:
@@ -275,7 +273,7 @@ class BoostedFit:
     @cached_property
     def n_words(self) -> int:
         """Of the stats of a row."""
-        return words_of(self.loss, self.weighted, self.n_train)
+        return booster.words_of(self.loss, self.weighted, self.n_train)
 
     @property
     def histogram_bytes(self) -> int:
@@ -398,18 +396,15 @@ def estimate_memory(
     return Fit(settings, X, sampling, rules, coding).estimate(on)
 
 
-def table_of(X: Any, n_rows: int, max_bins: int, categories: Categories | None) -> memory.Table:
+def table_of(X: Any, n_rows: int, max_bins: int, known: bins.Categories | None) -> memory.Table:
     """What is known about n_rows rows of a table like X."""
-    most = max(map(len, (categories or {}).values()), default=0)
+    most = max(map(len, (known or {}).values()), default=0)
     return memory.Table(n_rows, X.shape[1], max(max_bins, most + 2), np.dtype(X.dtype))
 
 
 def expected_boosting(estimator: Any, X: Any, n_classes: int, again: bool = False) -> BoostedFit:
-    """The fit of a table of the shape and dtype of X, as far as parameters tell.
-
-    n_classes : 0 for regression
-    again : `refit` grows from all rows
-    """
+    """The fit of a table like X, as far as parameters tell; `n_classes`: 0 for regression; `again`:
+    `refit` grows from all rows."""
     loss = losses.Loss.of(estimator.loss, getattr(estimator, "quantile", None), n_classes)
     stops = not again and stops_early(estimator.early_stopping, X.shape[0])
     held = 0

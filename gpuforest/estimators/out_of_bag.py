@@ -163,12 +163,9 @@ def grow_until_converged(
     plan: TrainingPlan, error: Error, first_waves: list[Forest]
 ) -> tuple[list[Forest], Curve]:
     """Trees until the out-of-bag error has converged, and the errors on the way; `first_waves`: the
-    first `FIRST_TREES` of the trees, where they grew before.
-
-    The error is computed at each of `curve_points` from `FIRST_TREES` on: it has converged when
-    over the last half of the trees it lay within oob_tol. An error of a + b / n at n trees is then
-    at most oob_tol above the error of any number of trees.
-    """
+    first `FIRST_TREES` of the trees, where they grew before. The error has converged when over the
+    last half of the trees it lay within oob_tol. An error of a + b / n at n trees is then at most
+    oob_tol above the error of any number of trees."""
     tol, max_trees = plan.settings.oob_tol, plan.settings.max_estimators
     oob, points = OutOfBag(plan.training, plan.backend, plan.sample()), curve_points(max_trees)
     grown, curve = list[Forest](), Curve()

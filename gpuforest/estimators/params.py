@@ -434,13 +434,10 @@ n_features_ n_iter_ importance_history_ shadow_max_ {OF_DATA}"""
 
 
 def parameters(names: str, *tables: Table, **defaults: Any) -> Callable[[T], T]:
-    """A decorator that gives a class its constructor, constraints and documentation.
-
-    names : of the parameters, in the order of the constructor, after "*" by keyword alone; names
-        of attributes end with _
-    tables : rows of these replace rows of `TABLE`; None: the class has no such name
-    defaults : of parameters, in place of the table's
-    """
+    """A decorator that gives a class its constructor, constraints and documentation. `names` are
+    in the order of the constructor, after "*" by keyword alone; those of attributes end with _.
+    Rows of `tables` replace those of `TABLE` (None: the class has no such name), and `defaults`
+    replace the table's."""
     table = ChainMap(*tables, TABLE, documentation.ATTRIBUTES)
     known = [name for name in names.split() if name == "*" or table[name] is not None]
     order = [name for name in known if name[-1] != "_"]

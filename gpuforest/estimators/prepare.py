@@ -114,10 +114,7 @@ def with_bins(
 def prepare_rounds(
     estimator: Any, given: FitInput, given_val: FitInput | None, seed: int, backend: base.Backend
 ) -> boosting_fit.BoostingPlan:
-    """What the rounds of boosting grow from.
-
-    given_val : the rows to validate on; None: early stopping sets rows aside
-    """
+    """What rounds grow from; `given_val`: rows that judge; None: early stopping sets some aside."""
     with progress.stage("checking"):
         draws_groups = given.groups is not None and estimator.subsample < 1
         backend = registry.for_boosting(backend, draws_groups)

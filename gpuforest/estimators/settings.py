@@ -185,11 +185,8 @@ def features_of_tree(settings: Settings, n_features: int) -> int:
 
 
 def rows_drawn(max_samples: Any, n_rows: int, weights: Weights, units: str = "rows") -> int:
-    """The number of rows, or groups, drawn for a bag; a fraction is a part of the total weight, as
-    in scikit-learn 1.9.
-
-    n_rows : those of some weight
-    """
+    """The number of rows, or groups, drawn for a bag from `n_rows` of some weight; a fraction is a
+    part of the total weight, as in scikit-learn 1.9."""
     drawn = n_rows if max_samples is None else int(max_samples)
     if max_samples is not None and not isinstance(max_samples, Integral):
         total = n_rows if weights is None else math.fsum(weights)
@@ -221,12 +218,8 @@ def sampling_of(
     settings: Settings, n_rows: int, weights: RowWeights, labels: CheckedTarget | None = None,
     groups: np.ndarray | None = None,
 ) -> rules.Sampling:  # fmt: skip
-    """How bags are drawn, and which weights are added up.
-
-    weights : of rows, as they are and as integers
-    labels : on the host, where there are class weights
-    groups : i32[N], the numbers of the rows' groups
-    """
+    """How bags are drawn, and which weights are added up. `labels`: on the host, where there are
+    class weights; `groups`: i32[N], the numbers of the rows' groups."""
     user, integers = (None, None) if weights is None else weights
     once, max_samples = settings.without_replacement, settings.max_samples
     if groups is not None and (settings.bootstrap or once):

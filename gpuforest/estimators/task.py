@@ -9,7 +9,6 @@ from itertools import compress
 from typing import Any, Self
 
 import numpy as np
-from numpy.random import RandomState
 from sklearn.metrics import accuracy_score, r2_score
 
 from gpuforest.backends.base import Backend, take_rows
@@ -17,14 +16,11 @@ from gpuforest.common.dtypes import ROW
 from gpuforest.core import bins, criteria, rules
 from gpuforest.core.forest import Forest
 from gpuforest.core.target import CheckedTarget, TargetCoding
-from gpuforest.data import arrays, validation
-from gpuforest.data.binned import BinnedData
-from gpuforest.data.target_statistics import OrderedTarget, has_statistics, replace_categories
+from gpuforest.data import arrays, binned, target_statistics, validation
 from gpuforest.estimators.plan import TrainingPlan
 from gpuforest.estimators.settings import RowWeights, row_weights_of
 from gpuforest.explain import importances, oob, uncertainty
-from gpuforest.growing import targets
-from gpuforest.growing.edges import fit_edges
+from gpuforest.growing import edges, targets
 
 Array = Any
 # The fewest points of the grid that an output should take, and that it must take
@@ -35,7 +31,7 @@ COARSE, LOST = 2**20, 2**10
 class Rows:
     """The checked rows of a fit.
 
-    X : table [N, F], or BinnedData; None: it is no longer needed
+    X : table [N, F], or binned.BinnedData; None: it is no longer needed
     categories : of features, as `BinEdges` has them
     names : of the columns, or None
     weight : f64[N], or None: all are one
@@ -87,45 +83,46 @@ class Rows:
 
     def take(self, rows: np.ndarray, backend: Backend) -> Self:
         """Rows of these numbers; X may lie on the backend's device."""
-        binned = isinstance(self.X, BinnedData)
+        is_binned = isinstance(self.X, binned.BinnedData)
         names, target = ("weight", "groups", "blocks"), self.target
         taken = {n: a[rows] for n in names if (a := getattr(self, n)) is not None}
         if target is not None:
             y = self.y[rows]
             taken["target"] = replace(target, values=y if target.classes is None else [y])
-        X = self.X.take(rows) if binned else take_rows(self.X, rows, backend)
+        X = self.X.take(rows) if is_binned else take_rows(self.X, rows, backend)
         return replace(self, X=X, **taken)
 
     def with_statistics(self, split: str, weights: np.ndarray | None, seed: int) -> Self:
         """The rows with target statistics in place of categories where `split` says so."""
         if not self.categories:
             return self
-        make = partial(OrderedTarget.of, self.target, weights, seed, self.groups)
-        categories, statistics = replace_categories(self.X, self.categories, split, make)
+        make = partial(target_statistics.OrderedTarget.of, self.target, weights, seed, self.groups)
+        X, known = self.X, self.categories
+        categories, statistics = target_statistics.replace_categories(X, known, split, make)
         return replace(self, categories=categories, statistics=statistics)
 
     def edges(
         self, max_bins: int | str, weights: np.ndarray | None, seed: int, backend: Backend
     ) -> bins.BinEdges:
         """The bins of the features; weights : i32[N], or None."""
-        if isinstance(self.X, BinnedData):
+        if isinstance(self.X, binned.BinnedData):
             return self.X.edges
         of_rows: dict[str, Any] = {"weights": weights, "seed": seed, "categories": self.categories}
-        edges = fit_edges(self.X, max_bins=max_bins, backend=backend, **of_rows)
-        return replace(edges, statistics=self.statistics)
+        found = edges.fit_edges(self.X, max_bins=max_bins, backend=backend, **of_rows)
+        return replace(found, statistics=self.statistics)
 
     def uses(self, split: str) -> set[str]:
         """The capabilities that the rows and their target ask for."""
-        binned = isinstance(self.X, BinnedData)
+        is_binned = isinstance(self.X, binned.BinnedData)
         asked = {
             "groups": self.groups is not None, "blocks": self.blocks is not None,
-            "outputs": n_outputs(self.target) > 1, "binned": binned,
-            "ordered": binned and self.X.edges.statistics,
+            "outputs": n_outputs(self.target) > 1, "binned": is_binned,
+            "ordered": is_binned and self.X.edges.statistics,
         }  # fmt: skip
         uses = set(compress(asked, asked.values()))
         for known in self.categories.values():
             other = "multiway" if split == "multiway" else "subset"
-            uses.add("ordered" if has_statistics(split, len(known)) else other)
+            uses.add("ordered" if target_statistics.has_statistics(split, len(known)) else other)
         return uses
 
 
@@ -298,7 +295,7 @@ class RandomTarget(Numbers):
     """No target: trees of random cuts grow for numbers drawn from the seed."""
 
     def check(self, y: Any, n_rows: int, on: On) -> CheckedTarget:
-        return CheckedTarget(RandomState(on.seed % 2**32).uniform(size=n_rows))
+        return CheckedTarget(np.random.RandomState(on.seed % 2**32).uniform(size=n_rows))
 
 
 CLASSES, NUMBERS, NO_TARGET = Classes(), Numbers(), RandomTarget()
