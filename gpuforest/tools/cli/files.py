@@ -196,9 +196,8 @@ def streams(path: str) -> bool:
 
 
 class TableBlocks(Blocks):
-    """Blocks of features, target, weights and groups; `first` is the first one as a table.
-
-    labels : see `labels_of_rows`; names : as of `split_columns`"""
+    """Blocks of features, target, weights and groups (`labels` as of `labels_of_rows`, `names` as
+    of `split_columns`); `first` is the first one as a table."""
 
     def __init__(self, path: str, labels: str, reading: text.Reading, **names: Any) -> None:
         super().__init__(path)
@@ -218,8 +217,7 @@ def binned(
     blocks: TableBlocks, estimator: Any, task: str, params: dict[str, Any], folder: Path | None
 ) -> Bunch:
     """What `train` needs of a table: data binned for the estimator, and the first block's frame.
-
-    params : the estimator's, to which the seed of the bins is added"""
+    The seed of the bins is added to the estimator's `params`."""
     by_class = {"classification": True, "regression": False}.get(task, frames.is_class_target)
     reader = passes.Reader.of(estimator, draw_seed(estimator.random_state), by_class)
     path, n_jobs = folder and folder / "binned", getattr(estimator, "n_jobs", None)

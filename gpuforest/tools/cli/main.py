@@ -116,8 +116,7 @@ def warm_up_kernels(arguments: argparse.Namespace) -> None:
         raise ValueError(f"--n-jobs must be at least 1, not {n_jobs}")
     begin = time.monotonic()
     n_compiled, n_all = code.warm_up(arguments.family, n_jobs)
-    seconds = time.monotonic() - begin
-    say(f"compiled {n_compiled} kernels in {seconds:.0f} s; {n_all} are on disk")
+    say(f"compiled {n_compiled} kernels in {time.monotonic() - begin:.0f} s; {n_all} are on disk")
 
 
 def begin_compiling(argv: Sequence[str]) -> None:

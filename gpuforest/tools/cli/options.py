@@ -47,7 +47,8 @@ DEFAULTS = {"n_jobs": "all processors", "oob_score": "on for a bootstrapped fore
 NO_OPTION = "estimator"  # of bagging and adaboost: their trees take the options of a tree
 
 # what some words of the tables stand for
-INTEGERS, REPEATED = ("N", "D"), ("COLS", "WORDS")
+WORDS: dict[str, dict[str, Any]] = {word: {"type": int} for word in ("N", "D")}
+WORDS |= {word: {"action": "append"} for word in ("COLS", "WORDS")}
 
 MODEL = "MODEL  a file that `gpuforest train` wrote"
 FILE = (
@@ -118,11 +119,7 @@ def _declare_line(command: Any, line: str) -> None:
         is_number = words[0].isdigit()
         how |= {"choices": [*map(int, words)], "type": int} if is_number else {"choices": words}
     else:
-        how["metavar"] = takes
-        if takes in INTEGERS:
-            how["type"] = int
-        if takes in REPEATED:
-            how["action"] = "append"
+        how |= {"metavar": takes} | WORDS.get(takes, {})
     command.add_argument(flag, **how)
 
 
@@ -161,16 +158,14 @@ class Kinds:
 
     def __init__(self, *constraints: Any) -> None:
         words = {word for constraint in constraints for word in getattr(constraint, "options", ())}
-        kinds = [getattr(c, "type", c) for c in constraints if not hasattr(c, "options")]
-        self.types = {
-            text: convert for text, (convert, *known) in TYPES.items() if {*known} & {*kinds}
-        }
+        kinds = {getattr(c, "type", c) for c in constraints if not hasattr(c, "options")}
+        self.types = {text: to for text, (to, *known) in TYPES.items() if kinds & {*known}}
         self.words: dict[str, Any] = {}
         if "boolean" in kinds:
             self.words = {"true": True, "false": False}
-        self.is_switch = not self.types and not words and not {None} & {*kinds}
+        self.is_switch = not self.types and not words and None not in kinds
         self.words |= {word: word for word in sorted(words)}
-        if {None, "random_state"} & {*kinds}:
+        if {None, "random_state"} & kinds:
             self.words["none"] = None
 
     def __call__(self, text: str) -> Any:
@@ -213,8 +208,8 @@ def add_parameter(group: Any, name: str, kinds: Kinds, text: str) -> None:
     how: dict[str, Any] = {"type": kinds, "metavar": "X"}
     if kinds.is_switch:
         how = {"action": argparse.BooleanOptionalAction}
-    text = text.replace("%", "%%")
-    group.add_argument(flag_of(name), help=text, default=argparse.SUPPRESS, **how)
+    how |= {"help": text.replace("%", "%%"), "default": argparse.SUPPRESS}
+    group.add_argument(flag_of(name), **how)
 
 
 def flag_of(name: str) -> str:

@@ -61,8 +61,7 @@ def plain(value: Any) -> Any:
 def writable(
     path: str, *inputs: str | None, endings: tuple[str, ...] = (), flag: str = "--out"
 ) -> Path:
-    """The path, after checks before the work. An OSError if no file can be written there, a
-    ValueError if it is an input or has another ending."""
+    """The path of an output, once it is sure that it can be written and is no input."""
     out = Path(path)
     if out.is_dir():
         raise IsADirectoryError(f"{out} is a directory, not a file")
@@ -105,8 +104,7 @@ def columns_of(frame: Any, names: Iterable[str]) -> dict[str, Any]:
 
 
 def write_table(out: Path | None, blocks: Iterator[dict[str, Any]]) -> None:
-    """Write blocks of rows, columns of NumPy or pyarrow by name, to a CSV or Parquet file that is
-    whole or not there, or to standard output."""
+    """Write blocks of rows, columns by name, to a whole file or none, or to standard output."""
     if out is None:
         _write_csv(sys.stdout, blocks)
         return

@@ -16,8 +16,7 @@ from gpuforest.export.container import replaced
 from gpuforest.tools import plot
 from gpuforest.tools.cli import files, options, output
 from gpuforest.tools.cli.predict import permutation_importances
-from gpuforest.tools.plot.shap import labels_of
-from gpuforest.tools.plot.style import DPI, SIZE, STYLE, require_matplotlib
+from gpuforest.tools.plot import shap, style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -60,7 +59,7 @@ def run_plot(arguments: argparse.Namespace) -> None:
     """Load, draw and write."""
     inputs = options.options_of(arguments, "model", "data", "background").values()
     out = output.writable(arguments.out, *inputs, endings=tuple(TIMELESS))
-    require_matplotlib()
+    style.require_matplotlib()
     import matplotlib
 
     matplotlib.use("agg")  # no window is opened, wherever it runs
@@ -83,7 +82,7 @@ def draw(model: Any, arguments: argparse.Namespace) -> Figure:
     elif "output" in taken:  # SHAP values
         params["background"] = files.background_of(model, arguments)
         if (word := vars(arguments)["class"]) is not None:
-            labels = labels_of(model, model.forest_.coding.n_values)
+            labels = shap.labels_of(model, model.forest_.coding.n_values)
             params["output"] = next((label for label in labels if str(label) == word), word)
         drawn.append(files.ModelRows(model, arguments).features())
     elif "X" in taken and (table := table_of(model, arguments)) is not None:
@@ -116,9 +115,7 @@ def importances_of(model: Any, arguments: argparse.Namespace) -> tuple[Any, list
 
 def table_of(model: Any, arguments: argparse.Namespace) -> Table | None:
     """The rows of --data, or None if it is not given."""
-    if not files.has_data(arguments):
-        return None
-    return files.ModelRows(model, arguments).table()
+    return files.ModelRows(model, arguments).table() if files.has_data(arguments) else None
 
 
 def draw_both(model: Any, arguments: argparse.Namespace) -> Figure:
@@ -128,7 +125,7 @@ def draw_both(model: Any, arguments: argparse.Namespace) -> Figure:
     table = files.ModelRows(model, arguments).table()
     features = features_of(model, table, arguments)
     models = models_of(model, arguments.tree)
-    size = SIZE[0] * (1.5 if len(models) > 1 else 1.0), SIZE[1]
+    size = style.SIZE[0] * (1.5 if len(models) > 1 else 1.0), style.SIZE[1]
     figure, axes = pyplot.subplots(
         1, len(models), figsize=size, layout="constrained", sharex=True, sharey=True, squeeze=False
     )
@@ -181,8 +178,8 @@ def write(figure: Figure, out: Path) -> None:
 
     suffix = out.suffix.lower()
     try:
-        with rc_context(STYLE), replaced(out) as path:
-            figure.savefig(path, format=suffix[1:], dpi=DPI, metadata=TIMELESS[suffix])
+        with rc_context(style.STYLE), replaced(out) as path:
+            figure.savefig(path, format=suffix[1:], dpi=style.DPI, metadata=TIMELESS[suffix])
     finally:
         pyplot.close(figure)
 

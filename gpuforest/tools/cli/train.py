@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
 from importlib.metadata import version
 from inspect import signature
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
 
 import numpy as np
@@ -23,8 +22,7 @@ from gpuforest.common.progress import progress_bar, stage
 from gpuforest.common.text import did_you_mean
 from gpuforest.data import frames, labels
 from gpuforest.data.text import Reading, nearly_numbers
-from gpuforest.estimators import presets
-from gpuforest.estimators.boosting_fit import last_blocks
+from gpuforest.estimators import boosting_fit, presets
 from gpuforest.explain.model_facts import changed_settings, finite, model_facts
 from gpuforest.tools.cli import files, inspect, options, output
 from gpuforest.tools.report.rows import HASHES, Rows, row_hashes
@@ -176,7 +174,7 @@ def save(estimator: Any, out: Path) -> None:
         estimator.save(out)
     except OSError as error:
         try:
-            spare = Path(tempfile.mkdtemp(prefix="gpuforest-"), out.name)
+            spare = Path(mkdtemp(prefix="gpuforest-"), out.name)
             estimator.save(spare)
         except OSError:
             raise error from None
@@ -257,14 +255,13 @@ def split(
     table: frames.Table, fraction: float, seed: int | None, what: str = "groups"
 ) -> tuple[frames.Table, frames.Table]:
     """Training and test rows, or groups, by random draw; of blocks the last are the test."""
-    units = np.arange(len(table.y))
-    if table.groups is not None:
-        units = np.unique(table.groups, return_inverse=True)[1]
+    if table.groups is None:
+        what, units = "rows", np.arange(len(table.y))
     else:
-        what = "rows"
+        units = np.unique(table.groups, return_inverse=True)[1]
     n = int(units.max()) + 1
     if what == "blocks":
-        in_test = last_blocks(units, fraction)
+        in_test = boosting_fit.last_blocks(units, fraction)
     else:
         drawn = np.random.default_rng(seed).permutation(n)[: round(n * fraction)]
         in_test = np.isin(units, drawn)

@@ -14,8 +14,7 @@ from gpuforest.data import arrays, survival
 from gpuforest.data.blocks import Block, named
 from gpuforest.estimators.fit_scope import replacing
 from gpuforest.explain.model_facts import is_survival
-from gpuforest.tools.dask import training
-from gpuforest.tools.dask.partitions import delayed_blocks, is_collection
+from gpuforest.tools.dask import partitions, training
 
 OWN: dict[str, Any] = {"client": None, "strategy": "auto"}  # parameters beside the local ones
 CURVES = ("survival", "cumulative_hazard", "cumulative_incidence")
@@ -54,12 +53,12 @@ class OnDask:
         """
         self._validate_params()  # type: ignore[attr-defined]
         local = self.to_local()
-        if not is_collection(X):
+        if not partitions.is_collection(X):
             trained = local.fit(X, y, sample_weight, groups=groups, blocks=blocks)
         else:
             continues, seed = training.continues(local), local.random_state
             local.set_params(random_state=local.forest_.seed if continues else draw_seed(seed))
-            parts = delayed_blocks(X, y, sample_weight, groups, blocks)
+            parts = partitions.delayed_blocks(X, y, sample_weight, groups, blocks)
             verbose = getattr(local, "verbose", 0)
             trained = training.fit(self._client(), local, parts, self.strategy, verbose)
         with replacing(self) as fitted:
@@ -89,11 +88,11 @@ class OnDask:
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Accuracy, R2 or concordance; of dask collections a delayed float: `compute()` it."""
-        if not is_collection(X):
+        if not partitions.is_collection(X):
             return self.to_local().score(X, y, sample_weight)
         from dask.delayed import delayed
 
-        blocks, local = delayed_blocks(X, y, sample_weight), delayed(self.to_local())
+        blocks, local = partitions.delayed_blocks(X, y, sample_weight), delayed(self.to_local())
         parts = [delayed(scored)(local, block) for block in blocks]
         return delayed(score_of)(local, parts)
 
@@ -107,21 +106,18 @@ def of_partitions(local: type, method: str) -> Any:
     def lazy(*args: Any, **params: Any) -> Any:
         options = signature.bind(*args, **params).arguments
         local, X = options.pop("self").to_local(), options.pop("X")
-        if not is_collection(X):
+        if not partitions.is_collection(X):
             return getattr(local, method)(X, **options)
         import dask.array as da
         from dask.delayed import delayed
 
         if "return_array" in taken:
             options["return_array"] = True
-        blocks, model, shown = delayed_blocks(X), delayed(local), empty(local, method)
+        blocks, model, shown = partitions.delayed_blocks(X), delayed(local), empty(local, method)
         sizes = X.chunks[0] if hasattr(X, "chunks") else [np.nan] * len(blocks)
-        parts = [
-            da.from_delayed(
-                delayed(walked)(model, block, method, **options), (n, *shown.shape[1:]), meta=shown
-            )
-            for block, n in zip(blocks, sizes, strict=True)
-        ]
+        shapes = [(n, *shown.shape[1:]) for n in sizes]
+        found = [delayed(walked)(model, block, method, **options) for block in blocks]
+        parts = [da.from_delayed(*pair, meta=shown) for pair in zip(found, shapes, strict=True)]
         return da.concatenate(parts, axis=0, allow_unknown_chunksizes=True)
 
     lazy.__name__, lazy.__doc__ = method, LAZY
@@ -142,13 +138,11 @@ def empty(local: Any, method: str) -> np.ndarray:
     return np.zeros((0,) if several == 1 else (0, several), dtype)
 
 
-def walked(local: Any, block: Block, method: str, **options: Any) -> np.ndarray:
+def walked(local: Any, block: Block, method: str, **options: Any) -> Any:
     """A method's result for a partition, which may have no rows."""
     with named(block.name):
-        if not len(block.X):
-            return empty(local, method)
-        found: np.ndarray = getattr(local, method)(block.X, **options)
-        return found
+        n = len(block.X)
+        return getattr(local, method)(block.X, **options) if n else empty(local, method)
 
 
 def scored(local: Any, block: Block) -> tuple[Any, ...]:
@@ -208,12 +202,8 @@ def on_dask(local: Any) -> Any:
     ----------
     As of `gpuforest.{local.__name__}`.
     """
-    members = {
-        "__init__": __init__,
-        "__doc__": doc,
-        "__module__": "gpuforest.dask",
-        "_local": local,
-        "_parameter_constraints": {**local._parameter_constraints, **constraints},
-    }
+    members: dict[str, Any] = {"__init__": __init__, "__doc__": doc, "__module__": "gpuforest.dask"}
+    members |= {"_local": local}
+    members["_parameter_constraints"] = local._parameter_constraints | constraints
     members |= {name: of_partitions(local, name) for name in METHODS if hasattr(local, name)}
     return type(local.__name__, (OnDask, local), members)

@@ -8,16 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from gpuforest.backends import gpu
-from gpuforest.backends.base import Backend
-from gpuforest.backends.registry import GPU, get_backend, get_host_backend, run_on_backend
+from gpuforest.backends import base, gpu, registry
 from gpuforest.common import arguments
-from gpuforest.core import forest
-from gpuforest.core.bins import BinEdges
-from gpuforest.data import arrays
+from gpuforest.core import bins, forest
+from gpuforest.data import arrays, labels
 from gpuforest.data.binned import BinnedData, FitInput
 from gpuforest.data.blocks import Block, named
-from gpuforest.data.labels import OF_ROWS
 from gpuforest.data.passes import Ordered, Reader, Rows, Summary
 from gpuforest.estimators.plan import TrainingPlan
 from gpuforest.estimators.prepare import prepare
@@ -42,7 +38,7 @@ def delayed_blocks(
     from dask.delayed import delayed
 
     columns = [_parts(X, "X")]
-    for values, name in zip((y, sample_weight, groups, blocks), OF_ROWS, strict=True):
+    for values, name in zip((y, sample_weight, groups, blocks), labels.OF_ROWS, strict=True):
         n = len(columns[0])
         columns.append([None] * n if values is None else _parts(values, name))
         if len(columns[-1]) != n:
@@ -78,7 +74,7 @@ def rows_of(block: Block) -> Rows:
 def opened(block: Block, reader: Reader) -> Reader:
     """The reader after the first partition that has rows: it knows the columns."""
     with named(block.name):
-        reader.summary(block.X, None, 0, get_host_backend())
+        reader.summary(block.X, None, 0, registry.get_host_backend())
     return reader
 
 
@@ -88,17 +84,17 @@ def summarised(block: Block, reader: Reader, begin: int, limit: int) -> Summary:
     if weight is not None:
         weight = np.asarray(arrays.to_host(weight, "sample_weight"), np.float64)
     with named(block.name):
-        return reader.summary(block.X, weight, begin, get_host_backend(), limit)
+        return reader.summary(block.X, weight, begin, registry.get_host_backend(), limit)
 
 
 def added(summaries: Sequence[Summary]) -> Summary:
     return sum(summaries[1:], summaries[0])
 
 
-def encoded(block: Block, reader: Reader, edges: BinEdges, ordered: Ordered) -> np.ndarray:
+def encoded(block: Block, reader: Reader, edges: bins.BinEdges, ordered: Ordered) -> np.ndarray:
     """Codes of a partition, u8 or u16 [F, n]; a partition on a GPU is encoded there."""
     on_gpu = arrays.is_on_device(block.X) and not ordered and gpu.usable()
-    backend = get_backend(GPU) if on_gpu else get_host_backend()
+    backend = registry.get_backend(registry.GPU) if on_gpu else registry.get_host_backend()
     with named(block.name):
         X = reader.read(block.X, edges, ordered, 0, backend)
         codes = backend.asnumpy(bin_matrix(X, edges, backend).codes)
@@ -114,15 +110,15 @@ def grown_share(data: BinnedData, estimator: Any, begin: int, end: int) -> fores
     """The trees begin .. end - 1 of the estimator's forest, not finished."""
     local = local_copy(estimator, oob_score=False)
 
-    def work(backend: Backend) -> forest.Forest:
+    def work(backend: base.Backend) -> forest.Forest:
         plan = share_plan(local, data, backend)
         return merged(plan.grow(begin, end), plan.training, backend.n_threads)
 
-    grown: forest.Forest = run_on_backend(work, **local._chosen(data))
+    grown: forest.Forest = registry.run_on_backend(work, **local._chosen(data))
     return grown
 
 
-def share_plan(estimator: Any, data: BinnedData, backend: Backend) -> TrainingPlan:
+def share_plan(estimator: Any, data: BinnedData, backend: base.Backend) -> TrainingPlan:
     """What the trees of a share grow from; `random_state` is a number."""
     estimator._validate_params()
     seed = arguments.draw_seed(estimator.random_state)

@@ -19,11 +19,9 @@ from uuid import uuid4
 import numpy as np
 
 from gpuforest.backends import base, numpy, registry
-from gpuforest.backends.base import new_codes
 from gpuforest.common.arguments import thread_count
 from gpuforest.common.errors import ClusterError
-from gpuforest.core import forest
-from gpuforest.core.bins import BinnedMatrix
+from gpuforest.core import bins, forest
 from gpuforest.core.frontier import Frontier, Splits, Subtrees
 from gpuforest.core.rules import Sampling
 from gpuforest.core.target import Target
@@ -125,11 +123,9 @@ class SharedRows(numpy.NumpyBackend):
         cuts = np.searchsorted(upto, upto[-1] * np.arange(1, size) // size, side="left")
         ends = [0, *(cuts + 1).tolist(), slots.n_slots]
         owned = [slice(min(a, slots.n_slots), min(b, slots.n_slots)) for a, b in pairwise(ends)]
-        part, local = self._handed_over(training, slots, owned, slots.part(owned[rank]))
+        part, held = self._handed_over(training, slots, owned, slots.part(owned[rank]))
         mine = no_subtrees(np, slots, training.n_words > 0)
-        return self._all_subtrees(
-            super().grow_subtrees(local, part, kind) if part.n_slots else mine
-        )
+        return self._all_subtrees(super().grow_subtrees(held, part, kind) if part.n_slots else mine)
 
     def _handed_over(
         self, training: Training, slots: Frontier, owned: list[slice], mine: Frontier
@@ -173,9 +169,9 @@ def ranges(begin: np.ndarray, end: np.ndarray) -> np.ndarray:
 
 def of_rows(training: Training, codes: np.ndarray, y: np.ndarray, backend: Any) -> Training:
     """The training of the rows with these codes [n, F], copied as the backend wants them, and y."""
-    copied = new_codes(codes.shape[0], codes.shape[1], codes.dtype, backend)
+    copied = base.new_codes(codes.shape[0], codes.shape[1], codes.dtype, backend)
     copied[...] = codes
-    matrix = BinnedMatrix(copied, training.matrix.n_bins, training.matrix.edges)
+    matrix = bins.BinnedMatrix(copied, training.matrix.n_bins, training.matrix.edges)
     target = Target(training.target.coding, np.ascontiguousarray(y))
     return replace(training, matrix=matrix, target=target)
 
@@ -184,9 +180,7 @@ def grow_of_rows(
     estimator: Any, data: BinnedData, begin: int, codes: np.ndarray, rows: np.ndarray,
     communicator: Communicator,
 ) -> forest.Forest:  # fmt: skip
-    """Unfinished trees from number `begin` on, grown together by participants; all return the
-    forest.
-
+    """The forest of unfinished trees from number `begin` on, grown together by participants.
     codes : u8 or u16 [F, n] of the rows i64[n]; data : y and weights of all rows, no codes"""
     backend = registry.get_host_backend(thread_count(getattr(estimator, "n_jobs", 1)))
     plan = partitions.share_plan(estimator, without_codes(data, codes), backend)
@@ -208,9 +202,7 @@ def fit_rows(
     begin: int,
 ) -> Any:  # fmt: skip
     """The estimator with new trees from number `begin` on, fitted by the workers that hold codes.
-
-    parts : futures of codes [F, n] of these ranges of rows. ClusterError: `ATTEMPTS` attempts lost
-    workers"""
+    parts : futures of codes [F, n] of these ranges of rows; ClusterError: attempts lost workers"""
     for _ in range(ATTEMPTS):
         list(waiting.as_done(client, parts))  # those of a worker that died are made again
         holders = client.who_has(parts)
@@ -246,8 +238,7 @@ def fit_rows(
 
 
 def await_all(client: Client, futures: list[Any], workers: Sequence[str]) -> None:
-    """Wait until a future of each worker has a result. An error of a task is raised; a ClusterError
-    says that a worker is lost. The others have some seconds before it, to say more."""
+    """Wait for a result of each worker; raise a task's error, or a ClusterError if one is lost."""
     for future in waiting.as_done(client, futures):
         gone = set(workers) - waiting.addresses(client) if future is None else set()
         if not gone and (future is None or future.status == "finished"):

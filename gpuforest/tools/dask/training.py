@@ -31,8 +31,7 @@ ADDED_AT_ONCE = 8  # summaries that one task adds
 
 
 def fit(client: Client, estimator: Any, blocks: list[Any], strategy: str, verbose: int) -> Any:
-    """Fit a local estimator on workers to delayed blocks by "auto", "trees" or "rows". A ValueError
-    names the partition that is wrong, or the strategy that does not fit."""
+    """Fit a local estimator on workers to delayed blocks by "auto", "trees" or "rows"."""
     goes_on = continues(estimator) and shares_trees(estimator)
     begin = estimator._n_before() if goes_on else 0
     with progress.printing(verbose):
@@ -113,8 +112,7 @@ def without_room(client: Client, data: BinnedData) -> str:
 
 
 def on_each(client: Client, work: Any, given: dict[str, tuple[Any, ...]]) -> dict[str, Any]:
-    """The finished futures of a task on each worker, from its arguments; it runs on another worker
-    if that one dies."""
+    """The finished futures of a task on each worker, or on another one if that one dies."""
     on = {w: {"workers": [w], "allow_other_workers": True, "pure": False} for w in given}
     futures = [client.submit(work, *args, **on[w]) for w, args in given.items()]
     return dict(zip(given, done_all(client, futures), strict=True))
@@ -134,8 +132,8 @@ def shares_trees(estimator: Any) -> bool:
 def evenly_shared(begin: int, end: int, threads: dict[str, int]) -> dict[str, tuple[int, int]]:
     """Ranges of tree numbers, in proportion to the workers' threads; empty ones are left out."""
     ends = begin + np.cumsum([0, *threads.values()]) * (end - begin) // sum(threads.values())
-    pairs = zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
-    return {w: pair for w, pair in zip(threads, pairs, strict=True) if pair[0] < pair[1]}
+    shares = zip(threads, pairwise(ends.tolist()), strict=True)
+    return {worker: pair for worker, pair in shares if pair[0] < pair[1]}
 
 
 def binned(

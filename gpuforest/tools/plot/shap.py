@@ -25,8 +25,7 @@ DOTS: dict[str, Any] = {"linewidths": 0.3, "edgecolors": style.INK, "rasterized"
 
 
 class Explained(Columns):
-    """Rows and their SHAP values f64[N, F] of an output (None: the only one). `what` they are added
-    to, such as "the prediction", has the expected value `base`."""
+    """Rows and their SHAP values f64[N, F], which are added to `what`, whose mean is `base`."""
 
     def __init__(
         self, estimator: Any, X: Any, output: Any, background: Any, values: Any,
@@ -99,10 +98,9 @@ def text_of(value: Any) -> str:
 
 def labels_of(estimator: Any, n_outputs: int) -> list[Any]:
     """What the outputs are called: the classes, or numbers."""
-    classes = getattr(estimator, "classes_", None)
-    if isinstance(classes, np.ndarray) and len(classes) == n_outputs:
-        return list(classes.tolist())
-    return list(range(n_outputs))
+    classes: Any = getattr(estimator, "classes_", None)
+    is_known = isinstance(classes, np.ndarray) and len(classes) == n_outputs
+    return list(classes.tolist() if is_known else range(n_outputs))
 
 
 def _number_of(estimator: Any, output: Any, n_outputs: int) -> int | None:
@@ -238,8 +236,7 @@ def _add_scale(ax: Axes, has_numbers: bool) -> None:
     handles, labels = ax.get_legend_handles_labels()
     by_label = dict(zip(labels, handles, strict=True))
     if by_label:
-        at: Any = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0)}
-        ax.legend(by_label.values(), by_label, ncols=2, **at)
+        ax.legend(by_label.values(), by_label, ncols=2, **style.ABOVE)
 
 
 @documented
@@ -267,10 +264,10 @@ def plot_shap_waterfall(
         ):
             look = style.BARS | {"height": 0.66} | look
             bars = ax.barh(rows[up], steps[up], left=begins[up], **look)
-            ax.bar_label(bars, fmt=_signed, padding=4, fontsize=style.SMALL)
-        between = rows[:-1]  # from each bar to the one above
-        ends_of = between - 0.33, between + 1.33
-        ax.vlines(begins[:-1], *ends_of, color=style.FAINT, lw=0.6, zorder=0)
+            added = [f"{step:+.3g}".replace("-", "−") for step in steps[up]]
+            ax.bar_label(bars, added, padding=4, fontsize=style.SMALL)
+        joints = begins[:-1], rows[:-1] - 0.33, rows[:-1] + 1.33  # from each bar to the one above
+        ax.vlines(*joints, color=style.FAINT, lw=0.6, zorder=0)
         low, high = min(ends.min(), explained.base), max(ends.max(), explained.base)
         room = ROOM * ((high - low) or 1.0)
         ax.set_xlim(low - room, high + room)
@@ -295,11 +292,6 @@ def steps_of(explained: Explained, top: int | None) -> tuple[list[str], np.ndarr
         names.append(f"{len(others)} other features")
         steps = np.append(steps, values[others].sum())
     return names, steps
-
-
-def _signed(step: float) -> str:
-    """What a bar adds."""
-    return f"{step:+.3g}".replace("-", "−")
 
 
 @documented
@@ -386,9 +378,8 @@ def _draw_points(
         return
     hole = np.isnan(numbers)
     low, high = (0.0, 1.0) if hole.all() else np.percentile(numbers[~hole], [2, 98])
-    how = {"s": 16, "vmin": low, "vmax": high}
-    shown = _draw_shaded(ax, x, y, numbers, f"{name} is missing", **how)
+    shown = _draw_shaded(ax, x, y, numbers, f"{name} is missing", s=16, vmin=low, vmax=high)
     if not hole.all():
         ax.figure.colorbar(shown, ax=ax, label=name)
     if hole.any():
-        ax.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0))
+        ax.legend(**style.ABOVE)

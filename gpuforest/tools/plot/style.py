@@ -45,6 +45,7 @@ INK, FAINT, PALE_INK = "#222222", "#888888", "#BBBBBB"
 BARS: Any = {"height": 0.7, "color": PALETTE[4], "edgecolor": INK, "linewidth": 0.5}
 CHOSEN: Any = {"marker": "s", "ls": "", "color": PALETTE[5], "mec": INK, "ms": 8, "zorder": 3}
 BESIDE: Any = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}  # of a legend
+ABOVE: Any = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0)}
 PALE = 0.55  # how deep a colour is that black text or points are to be read on
 
 
@@ -119,7 +120,5 @@ def label_rows(ax: Axes, names: list[str]) -> None:
 
 def check_known(y: np.ndarray, classes: np.ndarray) -> None:
     """Refuse targets that hold a value that is no class."""
-    known = np.isin(y, classes)
-    if not known.all():
-        other = y[~known].tolist()[0]
-        raise ValueError(f"y has a class that the estimator does not know: {other!r}")
+    if other := y[~np.isin(y, classes)].tolist():
+        raise ValueError(f"y has a class that the estimator does not know: {other[0]!r}")

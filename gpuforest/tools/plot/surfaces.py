@@ -15,10 +15,8 @@ from gpuforest.core.forest import Forest
 from gpuforest.core.nodes import unpack
 from gpuforest.data.arrays import is_frame, open_frame, to_host
 from gpuforest.explain.model_facts import feature_names as known_names
+from gpuforest.export import model_tables, views, walker
 from gpuforest.export.documentation import documented
-from gpuforest.export.model_tables import category_codes, reader_of_codes
-from gpuforest.export.views import names_of
-from gpuforest.export.walker import class_labels, opened
 from gpuforest.tools.plot import style
 from gpuforest.tools.plot.style import Axes
 
@@ -33,12 +31,13 @@ class Columns:
     """Rows as an estimator reads them f64[N, F], names of features, the model of these rows."""
 
     def __init__(self, estimator: Any, X: Any, names: Sequence[str] | None) -> None:
-        forest = opened(estimator).model.forest
+        forest = walker.opened(estimator).model.forest
         if names is None:
             names = open_frame(X).columns if is_frame(X) else known_names(estimator)
-        self.names, self.categories = names_of(forest, names, "model"), forest.edges.categories
-        codes = category_codes(estimator, X.toarray() if issparse(X) else X)
-        self.values, self.model = codes.astype(np.float64), reader_of_codes(estimator)
+        self.names = views.names_of(forest, names, "model")
+        self.categories = forest.edges.categories
+        codes = model_tables.category_codes(estimator, X.toarray() if issparse(X) else X)
+        self.values, self.model = codes.astype(np.float64), model_tables.reader_of_codes(estimator)
 
     def name(self, feature: int, most: int = 40) -> str:
         """The name of a feature in a picture."""
@@ -50,9 +49,8 @@ class Columns:
             return self.names.index(feature)
         if isinstance(feature, str) or not 0 <= feature < len(self.names):
             names = ", ".join(self.names[:10]) + ", ..." * (len(self.names) > 10)
-            hint = (
-                did_you_mean(str(feature), self.names) or f": choose one of {names}, or its number"
-            )
+            hint = did_you_mean(str(feature), self.names)
+            hint = hint or f": choose one of {names}, or its number"
             raise ValueError(f"no feature {feature!r}{hint}")
         return int(feature)
 
@@ -133,7 +131,7 @@ def plot_boundaries(
         raise ValueError("class_names are for classes, and this estimator predicts numbers")
     with style.drawing(ax) as ax:
         if is_classifier(estimator):
-            [labels] = class_labels(estimator.forest_, class_names)
+            [labels] = walker.class_labels(estimator.forest_, class_names)
             names = [style.plain(label, 24) for label in labels]
             _shade_classes(ax, ends, columns.model.predict_proba(table))
             _add_classes(ax, estimator, values, y, names, legend)
@@ -183,8 +181,7 @@ def plot_steps(
 
 
 def _first(model: Any, table: Any, n: int) -> tuple[list[np.ndarray], str, str]:
-    """Predictions of the first trees, or after the first rounds of boosting; what they are called,
-    and what all trees together are."""
+    """Predictions of the first trees or rounds, and names of these and of all together."""
     if (forest := model.forest_).baseline is not None:
         lines, what = [*islice(model.staged_predict(table), n)], "round"
         begin, whole = "after its first", f"{model.n_iter_} rounds"
@@ -197,7 +194,7 @@ def _first(model: Any, table: Any, n: int) -> tuple[list[np.ndarray], str, str]:
 
 def _read(estimator: Any, X: Any, feature_names: Sequence[str] | None) -> Columns:
     """The rows, for an estimator whose predictions can be drawn."""
-    opened(estimator)
+    walker.opened(estimator)
     if not (is_classifier(estimator) or is_regressor(estimator)):
         raise TypeError(
             f"a {type(estimator).__name__} predicts neither classes nor numbers to draw"

@@ -48,9 +48,8 @@ def plot_survival(
             ax.plot([0.0, *times], [1.0, *survival], color=colour, label=name, **steps)
             marks = survival[np.searchsorted(times, left)]
             ax.plot(left, marks, "|", color=colour, label="_censored")
-            mean = said[rows].mean(axis=0)
-            grid = [0.0, *estimator.unique_times_]
-            ax.plot(grid, [1.0, *mean], "--", color=colour, label="_forest", **steps)
+            curve = [0.0, *estimator.unique_times_], [1.0, *said[rows].mean(axis=0)]
+            ax.plot(*curve, "--", color=colour, label="_forest", **steps)
         for line, text in (("-", "rows (Kaplan-Meier)"), ("--", "the forest's mean")):
             ax.plot([], [], line, color=style.INK, label=text)
         ax.set(xlabel="time", ylabel="survival", ylim=(0, 1.02))
@@ -77,11 +76,9 @@ def at_times(grid: np.ndarray, survival: np.ndarray, times: np.ndarray) -> np.nd
 def risk_groups(estimator: Any, X: Any, groups: Any, n_rows: int) -> tuple[list[str], np.ndarray]:
     """The names of the groups, and the number of each row's."""
     if np.ndim(groups) == 0:
-        most = min(MOST_GROUPS, n_rows)
-        if not isinstance(groups, int | np.integer) or not 1 <= groups <= most:
-            raise ValueError(
-                f"groups={groups!r}: pass a number from 1 to {most}, or labels of rows"
-            )
+        top = min(MOST_GROUPS, n_rows)
+        if not isinstance(groups, int | np.integer) or not 1 <= groups <= top:
+            raise ValueError(f"groups={groups!r}: pass a number from 1 to {top}, or labels of rows")
         risks = to_host(estimator.predict(X)).reshape(n_rows, -1)
         order = np.argsort(risks.sum(axis=1), kind="stable")
         number = np.empty(n_rows, np.int64)

@@ -114,9 +114,8 @@ def extent(text: str) -> tuple[float, float]:
 def centres(
     children: Mapping[int, Sequence[int]], widths: Mapping[int, float], gap: float
 ) -> dict[int, float]:
-    """Centre of each node's box along its level, after Reingold and Tilford (1981). A subtree moves
-    left until one of its levels is at `gap` from the subtrees before it. Parents come before
-    children; the leftmost box begins at 0."""
+    """Centre of each node's box along its level, from 0 on, after Reingold and Tilford (1981). A
+    subtree moves left until a level is at `gap` from the subtrees before it. Parents come first."""
     outlines: dict[int, Outline] = {}  # from a node's centre
     shifts: dict[int, float] = {}  # of a node from its parent
     for node in reversed(list(children)):

@@ -21,10 +21,8 @@ class Html(str):
 
 
 def h(element: str, *children: Any, **attributes: Any) -> Html:
-    """An element; children and attributes that are no `Html` are escaped. None is left out.
-
-    Names of attributes are written with _ for -, and may end in _ (class_).
-    """
+    """An element; children and attributes that are no `Html` are escaped. None is left out. Names
+    of attributes are written with _ for -, and may end in _ (class_)."""
     written = "".join(
         f' {name.removesuffix("_").replace("_", "-")}="{escape(_plain(value))}"'
         for name, value in attributes.items()
@@ -43,11 +41,8 @@ def joined(children: Iterable[Any]) -> Html:
 
 
 def _plain(value: Any) -> str:
-    """Text of printable characters: none that changes the direction of others, none that HTML or
-    UTF-8 does not know."""
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    return one_line(value)
+    """Text of characters that HTML and UTF-8 know, and that do not change others' direction."""
+    return f"{value:.6g}" if isinstance(value, float) else one_line(value)
 
 
 def shortened(text: Any, most: int = LONGEST) -> str:
@@ -104,16 +99,10 @@ def interval(score: Score) -> str:
 
 
 def table(
-    header: Sequence[Any],
-    rows: Iterable[Sequence[Any]],
-    numbers: Sequence[int] = (),
-    look: str = "wide",
+    header: Sequence[Any], rows: Iterable[Any], numbers: Sequence[int] = (), look: str = "wide"
 ) -> Html:
     """A table in a box that scrolls by itself where it is too wide. Values may be cells already.
-
-    numbers : the columns that are aligned to the right
-    look : its class in the style sheet
-    """
+    `numbers` are aligned to the right; `look` is its class in the style sheet."""
 
     def cell(i: int, value: Any, is_head: bool = False) -> Html:
         if isinstance(value, Html) and value.startswith("<td"):

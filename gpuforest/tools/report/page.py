@@ -52,12 +52,9 @@ def write_report(estimator: Any, X: Any, y: Any, path: str | os.PathLike[str] | 
     nothing = NOTHING if results.rows is not None else NOTHING_ALONE
     first = h("ul", *findings, class_="checks") if findings else h("p", nothing)
     parts = [("checks", "Checks", [first])]
-    parts += [
-        (key, word, make(results))
-        for key, word, make, task in SECTIONS
-        if task is None or results.single(task)
-    ]
-    parts = [part for part in parts if part[2]]
+    for key, word, make, task in SECTIONS:
+        if (task is None or results.single(task)) and (made := make(results)):
+            parts.append((key, word, made))
     target = getattr(estimator, "source_", {}).get("target")
     predicts = [] if target is None else ["It predicts ", name(target), ". "]
     rows = "Of the model alone: no rows were given to test it with."
@@ -96,12 +93,9 @@ def _tiles(results: Results) -> list[Html]:
     estimator, oob = results.estimator, results.oob
     scores = [(f"{score.name}, rows given", score) for score in results.scores[:1]]
     scores += [] if oob is None else [(oob.name, oob)]
-    counts = {
-        "trees": estimator.forest_.n_trees,
-        "features": estimator.n_features_in_,
-        "training rows": getattr(estimator, "_training_", {}).get("rows"),
-        "rows given": results.rows and results.rows.n,
-    }
+    trained = getattr(estimator, "_training_", {}).get("rows")
+    counts = {"trees": estimator.forest_.n_trees, "features": estimator.n_features_in_}
+    counts |= {"training rows": trained, "rows given": results.rows and results.rows.n}
     tiles: list[Any] = [
         (key, scored(of.value), interval(of) and h("small", interval(of))) for key, of in scores
     ]

@@ -87,8 +87,8 @@ CAPTIONS = {
 def picture(
     title: str, text: str, draw: Callable[..., Any], end: str = "", heading: Any = None
 ) -> Html:
-    """A figure of the page, with a text for blind readers. The heading, which stands above, is the
-    title unless it is given; below stands the title's caption with an end of its own."""
+    """A figure of the page below its heading (default: the title), with a text for blind readers;
+    below stands the title's caption with an end of its own."""
     style.require_matplotlib()
     from matplotlib import rc_context
     from matplotlib.figure import Figure
@@ -111,14 +111,11 @@ def picture(
 
 
 def _of_page(svg: str, title: str, text: str) -> str:
-    """The picture as an element of the page: with the page's colours, and without what a file of
-    its own has."""
+    """The picture as an element of the page, in the page's colours."""
     box = re.search(r'viewBox="([^"]*)"', svg)
     assert box is not None
-    body = svg[svg.index("<defs>") :]
-    body = re.sub(
-        r"<defs>\s*<style.*?</defs>|<clipPath.*?</clipPath>|<!--.*?-->", "", body, flags=re.S
-    )
+    files_own = r"<defs>\s*<style.*?</defs>|<clipPath.*?</clipPath>|<!--.*?-->"
+    body = re.sub(files_own, "", svg[svg.index("<defs>") :], flags=re.S)
     body = re.sub(r' clip-path="[^"]*"|(?<=<g) id="[^"]*"|\n\s*', "", body)
     body = re.sub("|".join(VARIABLES), lambda colour: VARIABLES[colour[0]], body)
     words = f"<title>{escape(one_line(title))}</title><desc>{escape(one_line(text))}</desc>"
@@ -215,11 +212,7 @@ def error_picture(curves: list[Any], x: str, y: str) -> Html | None:
 
 
 def histogram_picture(
-    title: str,
-    values: np.ndarray,
-    labels: tuple[str, str],
-    end: str,
-    threshold: float | None = None,
+    title: str, values: np.ndarray, axes: tuple[str, str], end: str, threshold: float | None = None
 ) -> Html:
     """How often values occur; of few whole numbers, each by itself."""
     low, high = float(values.min()), float(values.max())
@@ -231,13 +224,12 @@ def histogram_picture(
 
     def draw(ax: Axes) -> None:
         ax.hist(values, edges.tolist(), color=style.PALETTE[0], histtype="stepfilled")
-        ax.set(xlabel=labels[0], ylabel=labels[1], xlim=edges[[0, -1]])
+        ax.set(xlabel=axes[0], ylabel=axes[1], xlim=edges[[0, -1]])
         ax.locator_params(axis="y", integer=True)
         if threshold is not None and edges[0] <= threshold <= edges[-1]:
             ax.axvline(threshold, color=style.INK, lw=1, ls=":", label="threshold")
 
-    middle = float(np.median(values))
-    said = f"from {figure(low)} to {figure(high)}, median {figure(middle)}"
+    said = f"from {figure(low)} to {figure(high)}, median {figure(float(np.median(values)))}"
     return picture(title, said, draw, end)
 
 
@@ -279,8 +271,7 @@ def dependence_picture(
 
 
 def survival_pictures(model: Any, table: Any, y: np.ndarray, known: np.ndarray) -> list[Html]:
-    """Curves of groups of risk, calibration and Brier scores, of rows, their targets f64[N, 2] and
-    those of the training."""
+    """Curves of groups of risk, calibration and Brier scores; targets f64[N, 2]."""
     time, event, grid, n = y[:, 0], y[:, 1] > 0, model.unique_times_, len(y)
     said = np.asarray(model.predict_survival_function(table, return_array=True))
     first, last = np.quantile(time, [0.05, 0.95])
@@ -331,9 +322,8 @@ def residual_pictures(y: np.ndarray, predicted: np.ndarray) -> list[Html]:
     groups = [(f"{len(mean)} groups of rows", mean, truth, low, high)]
     level, shown = ([predicted.min(), predicted.max()], [0.0, 0.0]), f"{len(rows):,} of {n:,}."
     means, title = ("mean prediction", "mean target"), "Means of predictions and targets"
-    labels = ("prediction", SIZES)
     return [
-        compared("Residuals against predictions", points, labels, ".", level, shown),
+        compared("Residuals against predictions", points, ("prediction", SIZES), ".", level, shown),
         histogram_picture("Sizes of residuals", residuals, (SIZES, "rows"), f"{q5} and {q95}."),
         compared(title, groups, means, style.MARKS, (ends, ends)),
     ]

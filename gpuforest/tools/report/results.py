@@ -14,9 +14,8 @@ from sklearn.inspection import permutation_importance
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common.progress import stage
 from gpuforest.core.model import model_of
+from gpuforest.explain import oob, survival
 from gpuforest.explain.model_facts import feature_names, finite, is_survival, score_name
-from gpuforest.explain.oob import curve_points
-from gpuforest.explain.survival import concordance_of
 from gpuforest.growing import predict as prediction
 from gpuforest.growing.edges import bin_matrix
 from gpuforest.tools.report import scores
@@ -44,8 +43,7 @@ SCORES: dict[str, Any] = {
 
 
 class Results:
-    """What several parts of a report say about a fitted estimator and rows, computed when it is
-    first asked for; None where nothing is known."""
+    """What a report says of an estimator and rows, computed when it is first asked for."""
 
     def __init__(self, estimator: Any, X: Any = None, y: Any = None) -> None:
         self.model = model_of(estimator, LACKS)
@@ -78,9 +76,8 @@ class Results:
 
     @cached_property
     def pairs(self) -> list[tuple[Any, np.ndarray]]:
-        """The targets and predictions of each output: Labels, and probabilities f64[N, C]; numbers
-        f64[N] of both; or of survival, times and causes f64[N, 2] and risks f64[N, K]. []: there
-        are no targets."""
+        """The targets and predictions of each output: Labels and probabilities f64[N, C], numbers
+        f64[N], or times and causes f64[N, 2] and risks f64[N, K]. []: there are no targets."""
         if (rows := self.judged) is None:
             return []
         model, table = rows.predictor(), rows.table
@@ -135,9 +132,8 @@ class Results:
 
 
 def score_of(rows: Rows, predicted: Any) -> float:
-    """The accuracy of predictions, of several outputs the share of the rows that are right in all;
-    R², of several outputs the mean, NaN where no numbers vary; or the concordance by the first
-    cause."""
+    """The accuracy (of several outputs the share of rows right in all), R² (the mean; NaN where no
+    numbers vary), or the concordance by the first cause."""
     if rows.labels is not None:
         truth = np.stack([o.names[o.codes].astype(object) for o in rows.labels], axis=1)
         right = np.asarray(predicted, object).reshape(truth.shape) == truth
@@ -145,7 +141,7 @@ def score_of(rows: Rows, predicted: Any) -> float:
     assert rows.numbers is not None
     values = np.asarray(predicted).reshape(rows.n, -1)
     if is_survival(rows.estimator):
-        return concordance_of(rows.numbers, values, 1)
+        return survival.concordance_of(rows.numbers, values, 1)
     return mean_known(r_squared(*pair) for pair in zip(rows.numbers.T, values.T, strict=True))
 
 
@@ -194,9 +190,8 @@ def _by_bin(
 
 
 def permuted(rows: Rows, features: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, int] | None:
-    """Permutation importances (Breiman 2001) of features i64[f]: these by their mean falls of the
-    score when values are permuted, the falls f64[f, REPEATS], the score before, and the number of
-    rows; None: there are too few rows, or numbers do not vary."""
+    """Permutation importances (Breiman 2001): features i64[f] by mean falls of the score, falls
+    f64[f, REPEATS], the score before, the number of rows; None: one row, or equal targets."""
     rows = rows.sample(_most(rows, PERMUTING // (REPEATS * max(len(features), 1)), PERMUTED_ROWS))
     model, table = rows.predictor(), rows.dense()
     before, falls = score_of(rows, model.predict(table)), np.zeros((len(features), REPEATS))
@@ -256,16 +251,14 @@ def dependence(rows: Rows, feature: int) -> tuple[np.ndarray, np.ndarray, np.nda
 def staged_error(rows: Rows) -> tuple[np.ndarray, np.ndarray] | None:
     """Numbers n of trees (of boosting: rounds), and the error of the first n of them: one minus the
     score. None: there is one tree, several outputs, or quantiles, which do not add up."""
-    model, n_stages = rows.predictor(), rows.estimator.forest_.n_trees
-    if model.forest_.baseline is not None:
-        n_stages = model.n_iter_
+    model = rows.predictor()
+    n_stages = model.forest_.n_trees if model.forest_.baseline is None else model.n_iter_
     if n_stages < 2 or model.n_outputs_ > 1 or hasattr(model, "default_quantiles"):
         return None
-    rows, points, errors = rows.sample(STAGED_ROWS), curve_points(n_stages), []
+    rows, points = rows.sample(STAGED_ROWS), oob.curve_points(n_stages)
     with stage("predicting"):
-        for n, predicted in enumerate(_staged(model, rows.table), 1):
-            if n in points:
-                errors.append(1 - score_of(rows, predicted))
+        stages = enumerate(_staged(model, rows.table), 1)
+        errors = [1 - score_of(rows, predicted) for n, predicted in stages if n in points]
     return np.array(points), np.array(errors)
 
 

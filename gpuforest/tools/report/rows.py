@@ -14,8 +14,7 @@ from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.backends.rows import draw_rows
 from gpuforest.common import hashing
 from gpuforest.core.criteria import CRITERIA
-from gpuforest.data import arrays, binned, frames, validation
-from gpuforest.data.survival import check_survival
+from gpuforest.data import arrays, binned, frames, survival, validation
 from gpuforest.explain.model_facts import is_survival
 from gpuforest.export.model_tables import reader_of_codes
 from gpuforest.growing.edges import bin_matrix
@@ -27,8 +26,7 @@ HASHES = 64  # of training rows, that a model keeps
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """Labels [L] that occur or that the model knows, sorted; where among these the model's classes
-    i64[C] are, and the label i64[N] of each row."""
+    """Sorted labels [L]; where among these the model's classes i64[C] and the rows' i64[N] are."""
 
     names: np.ndarray
     known: np.ndarray
@@ -92,7 +90,7 @@ class Rows:
         if y is None:
             return cls(estimator, table)
         if is_survival(estimator):
-            return cls(estimator, table, check_survival(y, n))
+            return cls(estimator, table, survival.check_survival(y, n))
         y, n_outputs = arrays.to_host(y), estimator.n_outputs_
         if is_classifier(estimator):
             checked = validation.check_labels(y, n, host)
@@ -116,9 +114,7 @@ class Rows:
             return self
         rows = draw_rows(SEED, self.n, most)
         numbers = None if self.numbers is None else self.numbers[rows]
-        labels = self.labels and [
-            replace(output, codes=output.codes[rows]) for output in self.labels
-        ]
+        labels = self.labels and [replace(of, codes=of.codes[rows]) for of in self.labels]
         return Rows(self.estimator, self.table[rows], numbers, labels)
 
     def column(self, feature: int) -> np.ndarray:
@@ -133,8 +129,7 @@ class Rows:
         return np.array(table, np.float64)
 
     def predictor(self) -> Any:
-        """The estimator, as one that takes tables as `table` is, and predicts medians in place of
-        several quantiles."""
+        """The estimator, for tables as `table` is; of several quantiles it predicts medians."""
         model = reader_of_codes(self.estimator)
         if np.ndim(model.__dict__.get("default_quantiles", 0)):
             model.default_quantiles = 0.5

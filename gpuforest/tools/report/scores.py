@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy.stats import binomtest
@@ -51,8 +52,7 @@ def n_samples(n: int, draws: int = MOST_DRAWS) -> int:
 
 
 def samples(n: int, draws: int = MOST_DRAWS) -> Iterator[np.ndarray]:
-    """How often each of n rows is drawn into each sample of n rows, f64[n]: by the hash, so that
-    the same rows have the same intervals."""
+    """How often each of n rows is drawn into each sample f64[n], by the hash: always the same."""
     seed, at = np.full(1, SEED, np.uint64), np.arange(n, dtype=np.uint64)
     for i in range(n_samples(n, draws)):
         drawn = hashing.hash_at(hashing.hash_at(seed, i), at) % np.uint64(n)
@@ -65,15 +65,11 @@ def bootstrapped(statistics: dict[str, Statistic], n: int, draws: int = MOST_DRA
     if n > 1:
         drawn = [[of(weights=w) for of in statistics.values()] for w in samples(n, draws)]
     for i, (name, statistic) in enumerate(statistics.items()):
-        value, finite = (
-            statistic(weights=np.ones(n)),
-            [row[i] for row in drawn if np.isfinite(row[i])],
-        )
+        value, ends = statistic(weights=np.ones(n)), tuple[Any, ...]()
+        finite = [row[i] for row in drawn if np.isfinite(row[i])]
         if finite and np.isfinite(value):
-            low, high = np.percentile(finite, [2.5, 97.5]).tolist()
-            scores.append(Score(name, value, low, high, "bootstrap"))
-        else:
-            scores.append(Score(name, value))
+            ends = *np.percentile(finite, [2.5, 97.5]).tolist(), "bootstrap"
+        scores.append(Score(name, value, *ends))
     return scores
 
 

@@ -13,9 +13,8 @@ from sklearn.base import is_classifier
 from gpuforest.common.errors import BackendError
 from gpuforest.core.model import Model
 from gpuforest.core.nodes import is_leaf
+from gpuforest.explain import importances, paths
 from gpuforest.explain import model_facts as facts
-from gpuforest.explain.importances import importance_spread
-from gpuforest.explain.paths import subtree_sizes, tree_depths
 from gpuforest.export.walker import Node, class_labels, nodes_of, tree_title
 from gpuforest.tools.plot import style, survival
 from gpuforest.tools.plot.curves import error_name
@@ -83,8 +82,7 @@ def _training_facts(estimator: Any, model: Model) -> list[tuple[Any, Any]]:
 
 
 def _memory(estimator: Any, rows: int | None) -> str | None:
-    """What training took, by `estimate_memory`; None: unknown. It depends on backend and threads,
-    which model files do not keep."""
+    """What training took, by `estimate_memory`; None: a model file keeps no backend."""
     backend = getattr(estimator, "backend_", None)
     if not rows or backend is None:
         return None
@@ -121,7 +119,8 @@ def importance_parts(results: Results) -> list[Html]:
     impurity, names, estimator = results.importances, results.names, results.estimator
     if impurity is None:
         return []
-    spread, boosted = importance_spread(estimator), estimator.forest_.baseline is not None
+    spread = importances.importance_spread(estimator)
+    boosted = estimator.forest_.baseline is not None
     order = results.ranked[:SHOWN_FEATURES]
     more = len(results.ranked) - len(order)
     text = (
@@ -148,25 +147,22 @@ def importance_parts(results: Results) -> list[Html]:
     mean[features], std[features] = falls.mean(axis=1), falls.std(axis=1)
     parts += [h("p", text), _bars(names, features, mean, std)]
     if more > 0:
-        text = (
-            f"The {computed.PERMUTED_FEATURES} features of most impurity importance were permuted."
-        )
+        most = computed.PERMUTED_FEATURES
+        text = f"The {most} features of most impurity importance were permuted."
         parts.append(h("p", text, class_="note"))
     return parts
 
 
-def _bars(
-    names: list[str], order: np.ndarray, values: np.ndarray, spread: np.ndarray | None
-) -> Html:
+def _bars(names: list[str], order: np.ndarray, values: np.ndarray, std: np.ndarray | None) -> Html:
     """A table of features with a bar for each."""
-    header = ["feature", "", "importance" + " ± std" * (spread is not None)]
+    header = ["feature", "", "importance" + " ± std" * (std is not None)]
     most, rows = float(values[order].max(initial=1e-12)), []
     for f in order:
-        value, deviation = float(values[f]), 0.0 if spread is None else float(spread[f])
+        value, deviation = float(values[f]), 0.0 if std is None else float(std[f])
         low, high = (92 * np.clip((value + d) / most, 0, 1.08) for d in (-deviation, deviation))
         bar = h("i", style=f"width:{92 * np.clip(value / most, 0, 1.08):.1f}%")
         line = h("b", style=f"left:{low:.1f}%;width:{high - low:.1f}%") if deviation else None
-        said = f"{value:.4f}" + ("" if spread is None else f" ± {deviation:.4f}")
+        said = f"{value:.4f}" + ("" if std is None else f" ± {deviation:.4f}")
         drawn = h("span", bar, line, class_="cellbar", aria_hidden="true")
         rows.append([name(names[f]), drawn, said])
     return table(header, rows, numbers=(2,), look="bars")
@@ -183,7 +179,7 @@ def tree_parts(results: Results) -> list[Html]:
     if forest.n_trees == 1:
         text = f"One tree, {forest.depth:,} levels deep, with {leaves[0]:,} leaves."
         return [h("p", text), *trees]
-    depths, median = tree_depths(forest), np.median(leaves)
+    depths, median = paths.tree_depths(forest), np.median(leaves)
     deep = f"{len(depths):,} trees, from {depths.min():,} to {depths.max():,} levels deep."
     large = f"From {leaves.min():,} to {leaves.max():,}, the median is {median:,g}."
     draw, levels = pictures.histogram_picture, "levels below the root"
@@ -213,7 +209,7 @@ def _error_pictures(results: Results) -> list[Html | None]:
 def _tree_details(estimator: Any, tree: int, which: str) -> Html:
     """A tree behind its title."""
     forest, nodes = estimator.forest_, nodes_of(estimator, tree, max_depth=LEVELS)
-    sizes, items = subtree_sizes(forest, tree), dict[int, Html]()
+    sizes, items = paths.subtree_sizes(forest, tree), dict[int, Html]()
     for number, node in reversed(nodes.items()):
         way = "all rows"
         if node.parent is not None:
@@ -298,8 +294,7 @@ def score_parts(results: Results) -> list[Html]:
 
 def residual_parts(results: Results) -> list[Html]:
     """What the scores of numbers are made of."""
-    shown = pictures.residual_pictures(*results.single("regression"))
-    return [h("div", *shown, class_="figures")]
+    return [h("div", *pictures.residual_pictures(*results.single("regression")), class_="figures")]
 
 
 def survival_parts(results: Results) -> list[Html]:
@@ -342,8 +337,7 @@ def output_parts(results: Results) -> list[Html]:
         "and partial dependence are shown only of models of one output. Below a score stands its "
         "95% interval."
     )
-    shown = table(header, lines, numbers=range(1, len(header)))
-    return [h("p", text), shown]
+    return [h("p", text), table(header, lines, numbers=range(1, len(header)))]
 
 
 def curve_parts(results: Results) -> list[Html]:
@@ -402,7 +396,6 @@ def _class_table(names: np.ndarray, counts: np.ndarray) -> Html:
         found = joined([scored(recall[k]), h("small", ends)])
         rows.append([name(names[k]), f"{total[k]:,}", found, scored(precision[k]), scored(f1[k])])
     header = ["class", "rows", "recall", "precision", "F1"]
-    title = h("h3", "Each class")
     text = (
         "Recall: the share of the class's rows that are found. Precision: the share of the rows "
         "taken for the class that are of it. F1: their harmonic mean. Below a recall stands its "
@@ -411,7 +404,7 @@ def _class_table(names: np.ndarray, counts: np.ndarray) -> Html:
     more = len(names) - len(order)
     rest = [h("p", f"{more:,} classes of fewer rows are left out.", class_="note")] if more else []
     shown = table(header, rows, numbers=(1, 2, 3, 4))
-    return h("div", title, h("p", text), shown, *rest)
+    return h("div", h("h3", "Each class"), h("p", text), shown, *rest)
 
 
 def _pairs(names: np.ndarray, counts: np.ndarray) -> Html:
@@ -426,8 +419,7 @@ def _pairs(names: np.ndarray, counts: np.ndarray) -> Html:
     if not rows:
         return h("p", "No row is predicted wrong.")
     header = ["true class", "predicted as", "rows", "share of the class"]
-    shown = table(header, rows, numbers=(2, 3))
-    return h("div", h("h3", "The most frequent errors"), shown)
+    return h("div", h("h3", "The most frequent errors"), table(header, rows, numbers=(2, 3)))
 
 
 def dependence_parts(results: Results) -> list[Html]:
@@ -455,12 +447,10 @@ def dependence_parts(results: Results) -> list[Html]:
         what = first if len(keep) == 1 else [several]
     means = np.concatenate([means[:, keep].ravel() for _, means, _ in dependences.values()])
     scale, kinds = (y, float(means.min()), float(means.max())), estimator.forest_.edges.categories
-    shown = []
+    draw, shown = pictures.dependence_picture, list[Html]()
     for f, (values, means, deciles) in dependences.items():
         arrays = values, means[:, keep], deciles
-        shown.append(
-            pictures.dependence_picture(results.names[f], kinds.get(f), arrays, outputs, scale)
-        )
+        shown.append(draw(results.names[f], kinds.get(f), arrays, outputs, scale))
     text = (
         f" of {computed.dependence_rows(rows).n:,} of the rows given, if all of them had this "
         "value of the feature. All pictures have the same scale, so the steepest lines matter "
@@ -487,11 +477,10 @@ def drift_parts(results: Results) -> list[Html]:
         return [h("p", "No value is missing, beyond the bins, or of an unknown category.")]
     rows = [[name(names[f]), *map(share, results.drift[:, f])] for f in features]
     header = ["feature", "beyond the bins", "unknown", "missing"]
-    shown = table(header, rows, numbers=(1, 2, 3))
     shares = f"Shares of {min(results.rows.n, MOST_ROWS):,} rows."
     if rest := len(names) - len(features):
         shares += f" {rest:,} other features have none of the three, or smaller shares."
-    return [h("p", text), shown, h("p", shares, class_="note")]
+    return [h("p", text), table(header, rows, numbers=(1, 2, 3)), h("p", shares, class_="note")]
 
 
 def anomaly_parts(results: Results) -> list[Html]:
