@@ -204,10 +204,11 @@ def merged(waves: list[forest.Forest], training: Training, n_threads: int) -> fo
     return _forest(training, nodes, offsets, table, sets)
 
 
-def no_subtrees(xp: Any, slots: Frontier) -> Subtrees:
+def no_subtrees(xp: Any, slots: Frontier, has_sets: bool = False) -> Subtrees:
     """A `Subtrees` record without subtrees."""
     zero, none = xp.zeros(1, dtype=xp.int64), xp.zeros(0, dtype=xp.uint64)
-    return Subtrees(zero, none, zero[:0], slots.sums[:0, ...])
+    sets = (zero[:0], none) if has_sets else (None, None)
+    return Subtrees(zero, none, zero[:0], slots.sums[:0, ...], *sets)
 
 
 def in_order(
