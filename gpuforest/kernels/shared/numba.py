@@ -248,14 +248,13 @@ def pair_side(criterion, n, a):
 @rare
 def node_score(criterion, sums, n, C):
     """Score of a whole node."""
-    if criterion not in (GINI, ENTROPY, MISCLASSIFICATION):
+    if criterion == MISCLASSIFICATION:
+        return np.float64(max(sums))
+    if criterion not in (GINI, ENTROPY):
         return side_score(criterion, sums, sums, 0, C)
-    total, largest = np.int64(0), np.int64(0)
+    total = np.int64(0)
     for c in range(C):
         total += grown(criterion, 0, sums[c])
-        largest = max(largest, sums[c])
-    if criterion == MISCLASSIFICATION:
-        return np.float64(largest)
     return np.float64(total) / np.float64(n) if criterion == GINI else np.float64(total - xlogx(n))
 
 
