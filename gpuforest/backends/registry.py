@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import nullcontext
 from functools import partial
 from importlib.util import find_spec
 from typing import TypeVar
@@ -211,8 +210,11 @@ def run_on_backend(
     may_choose = name == "auto" and not os.environ.get(ENVIRONMENT) and backend.name != "numpy"
     is_small = may_choose and 0 < n_rows <= SMALL_ROWS
     try:
-        with gpu.device_errors(), code.not_waiting() if is_small else nullcontext():
-            return work(backend)
+        with gpu.device_errors():
+            if not is_small:
+                return work(backend)
+            with code.not_waiting():
+                return work(backend)
     except errors.BackendError as error:
         if not may_choose:
             raise
