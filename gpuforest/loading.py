@@ -118,7 +118,13 @@ def _estimator(header: Header, arrays: Arrays, forest: Forest) -> Any:
         need(single, "a pruning curve of many trees")
         alphas = estimator.pruning_curve_.ccp_alphas
         need(header["ccp_alpha"] in alphas, "an alpha not on its curve")
-    _set_rounds(estimator, forest, arrays.get("tree_errors"))
+    weights, errors = forest.tree_weights, arrays.get("tree_errors")
+    boosted = isinstance(estimator, AdaBoost)
+    need(boosted == (weights is not None) == (errors is not None), "weights of trees amiss")
+    if boosted:
+        need(forest.combine == estimator._combine, "trees that combine in another way")
+        need(forest.n_trees <= estimator.n_estimators, "more trees than rounds")
+        estimator._keep_rounds(weights, errors)
     return estimator
 
 
@@ -141,16 +147,6 @@ def _facts(header: Header, arrays: Arrays, forest: Forest) -> dict[str, Any]:
         found["_unbiased_importances_"] = importances
     need(0 <= header.get("training", {"rows": 0})["rows"] < 2**63, "a number out of range")
     return found
-
-
-def _set_rounds(estimator: Any, forest: Forest, errors: np.ndarray | None) -> None:
-    """Set the weights and errors of the trees of AdaBoost."""
-    weights, boosted = forest.tree_weights, isinstance(estimator, AdaBoost)
-    need(boosted == (weights is not None) == (errors is not None), "weights of trees amiss")
-    if boosted:
-        need(forest.combine == estimator._combine, "trees that combine in another way")
-        need(forest.n_trees <= estimator.n_estimators, "more trees than rounds")
-        estimator._keep_rounds(weights, errors)
 
 
 def _set_rows(estimator: Any, header: Header, arrays: Arrays, forest: Forest) -> None:

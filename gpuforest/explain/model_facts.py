@@ -123,8 +123,7 @@ def measure_of(estimator: Any) -> tuple[str, bool]:
     by = scorer_name(estimator.scoring, getattr(estimator, "scored_by_", None))
     if by is None and estimator.scoring == "loss":
         return f"loss: {estimator.forest_.coding.loss.name}", True
-    default = "accuracy" if is_classifier(estimator) else "R²"
-    return f"score: {by or estimator.scoring or default}", False
+    return f"score: {by or estimator.scoring or score_name(estimator)}", False
 
 
 def scorer_name(scoring: Any, kept: str | None) -> str | None:

@@ -91,10 +91,8 @@ def tree_depths(forest: Forest) -> np.ndarray:
 
 def subtree_sizes(forest: Forest, tree: int) -> np.ndarray:
     """Nodes of the subtree under each node of a tree, itself included, i64[m]."""
-    sizes = np.ones(forest.tree_offsets[tree + 1] - forest.tree_offsets[tree], np.int64)
-    for split, left in upward(forest, tree, tree + 1):
-        sizes[split] += sizes[left] + sizes[left + 1]
-    return sizes
+    leaves = np.ones(forest.tree_offsets[tree + 1] - forest.tree_offsets[tree], np.int64)
+    return 2 * forest.added_up(leaves, tree, tree + 1) - 1  # n leaves hang on n - 1 splits
 
 
 def leaf_blocks(forest: Forest, X: Any, backend: Backend) -> Iterator[tuple[slice, np.ndarray]]:

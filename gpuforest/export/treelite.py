@@ -87,16 +87,11 @@ def _facts(tables: Tables) -> dict[str, Any]:
 def _vectors(tables: Tables) -> list[Any]:
     """What each row of values is in treelite: a number, or a list with a part for each output,
     all as long as the longest."""
-    if tables.values.shape[1] == 1:
-        return list(tables.values[:, 0].tolist())
-    sizes = [len(c) for c in tables.classes]
-    if len(sizes) < 2:
-        return list(tables.values.tolist())
-    wide = np.zeros((len(tables.values), len(sizes), max(sizes)))
-    parts = np.split(tables.values, np.cumsum(sizes)[:-1], axis=1)
-    for i, part in enumerate(parts):
-        wide[:, i, : sizes[i]] = part
-    return list(wide.reshape(len(wide), -1).tolist())
+    values, sizes = tables.values, [len(c) for c in tables.classes]
+    if len(sizes) > 1:
+        parts = np.split(values, np.cumsum(sizes)[:-1], axis=1)
+        values = np.hstack([np.pad(p, [(0, 0), (0, max(sizes) - p.shape[1])]) for p in parts])
+    return list((values[:, 0] if values.shape[1] == 1 else values).tolist())
 
 
 def _add_tree(builder: Any, tables: Tables, values: list[Any], begin: int, end: int) -> None:

@@ -208,8 +208,7 @@ def _read(estimator: Any, X: Any, feature_names: Sequence[str] | None) -> Column
 
 def _label(columns: Columns, feature: int, n_drawn: int) -> str:
     """The label of the horizontal axis, which mentions other features if there are some."""
-    name = columns.name(feature)
-    return name if len(columns.names) == n_drawn else f"{name}\n(other features held)"
+    return columns.name(feature) + "\n(other features held)" * (len(columns.names) != n_drawn)
 
 
 def _shade_classes(ax: Axes, ends: Pair, shares: np.ndarray) -> None:

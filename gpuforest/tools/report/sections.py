@@ -99,9 +99,8 @@ def _memory(estimator: Any, rows: int | None) -> str | None:
 
 def _forest_facts(estimator: Any) -> list[tuple[Any, Any]]:
     """The sizes of a forest, its rounds, and how to know it again."""
-    forest, boosted = estimator.forest_, list[tuple[str, str]]()
-    if forest.baseline is not None:
-        boosted = facts.rounds_rows(facts.rounds_facts(estimator))
+    forest = estimator.forest_
+    boosted = [] if forest.baseline is None else facts.rounds_rows(facts.rounds_facts(estimator))
     libraries = {"NumPy": np.__version__, "scikit-learn": version("scikit-learn")}
     versions = {"gpuforest": version("gpuforest"), "Python": platform.python_version(), **libraries}
     size, leaves = facts.n_bytes(forest), int(is_leaf(forest.nodes).sum())
