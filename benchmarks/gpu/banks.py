@@ -75,7 +75,8 @@ def lanes_of(work: Work, kernel: str, pad: int, rotated: bool = True) -> float:
     for n_leaves in LEAVES[kernel]:
         for rows in nodes(codes, y, work, n_leaves):
             n = {"boosting": FILL_FEATURES, "histogram": GROUP_FEATURES, "deep": TRIED}[kernel]
-            tried = work.features if kernel == "boosting" else number_tried(work)
+            draws = kernel != "boosting" and work.max_features == "sqrt"
+            tried = int(work.features**0.5) if draws else work.features
             features = rng.permutation(work.features)[: min(n, tried)]
             channel = y[rows] if work.is_classes and kernel != "boosting" else 0 * rows
             warps = len(rows) // LANES
@@ -90,11 +91,6 @@ def lanes_of(work: Work, kernel: str, pad: int, rotated: bool = True) -> float:
                 lanes = meeting(address)
                 total, count = total + int(lanes.sum()), count + len(lanes)
     return total / count
-
-
-def number_tried(work: Work) -> int:
-    """Features that a node of a forest tries."""
-    return int(work.features**0.5) if work.max_features == "sqrt" else work.features
 
 
 def main() -> None:
