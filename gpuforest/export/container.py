@@ -52,8 +52,10 @@ def write(path: Path, text: str, arrays: Arrays) -> None:
     numpy_dtypes, dtypes = list(DTYPES.values()), list(DTYPES)
     places = {name: numpy_dtypes.index(array.dtype.str) for name, array in arrays.items()}
     arrays = {name: arrays[name] for name in sorted(arrays, key=lambda n: (places[n], n))}
-    metadata, end = {FORMAT: f"{VERSION} {checksum(text, arrays)} {text}"}, 0
-    header: dict[str, Any] = {"__metadata__": metadata}
+    header: dict[str, Any] = {
+        "__metadata__": {FORMAT: f"{VERSION} {checksum(text, arrays)} {text}"}
+    }
+    end = 0
     for name, array in arrays.items():
         begin, end, shape = end, end + array.nbytes, list(array.shape)
         dtype = dtypes[places[name]]
@@ -61,9 +63,13 @@ def write(path: Path, text: str, arrays: Arrays) -> None:
     encoded = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
     encoded += b" " * (-len(encoded) % 8)  # so that the arrays are aligned
     with replaced(path) as temporary, temporary.open("wb") as file:
-        file.write(len(encoded).to_bytes(8, "little") + encoded)
-        for array in arrays.values():
-            file.write(array.data)
+        _write_all(file, len(encoded).to_bytes(8, "little") + encoded, arrays)
+
+
+def _write_all(file: BinaryIO, start: bytes, arrays: Arrays) -> None:
+    file.write(start)
+    for array in arrays.values():
+        file.write(array.data)
 
 
 def read(path: Path, layout: Layout) -> tuple[str, Arrays]:
@@ -145,8 +151,10 @@ def _check_layout(entries: dict[str, Any], n_bytes: int, layout: Layout) -> None
         need(dtype in dtypes, f"{name} of another dtype")
         need(_are_sizes(shape) and len(shape) == len(letters), f"{name} of another shape")
         need(_are_sizes(span) and len(span) == 2, f"{name} from nowhere to nowhere")
-        taken = math.prod(shape) * np.dtype(DTYPES[dtype]).itemsize
-        need(taken == span[1] - span[0], f"{name} does not fit its place")
+        need(
+            math.prod(shape) * np.dtype(DTYPES[dtype]).itemsize == span[1] - span[0],
+            f"{name} does not fit its place",
+        )
         spans.append(span)
     end = 0
     for begin, after in sorted(spans):

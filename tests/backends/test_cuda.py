@@ -20,7 +20,6 @@ from gpuforest.backends import numba, numpy
 from gpuforest.backends.cuda import forest as cuda_backend
 from gpuforest.backends.cuda.launch import slot_bytes
 from gpuforest.common.errors import BackendError
-from gpuforest.explain import oob
 from gpuforest.growing.predict import apply, predict
 
 seeds = st.integers(0, 2**31)
@@ -142,7 +141,9 @@ def test_a_tree_that_does_not_fit_is_an_error_that_says_what_to_do(cuda):
 
 
 def test_out_of_bag_takes_no_way_of_the_host(cuda, monkeypatch):
-    monkeypatch.setattr(oob, "parallel_map", lambda *_: pytest.fail("the host's threads"))
+    monkeypatch.setattr(
+        numpy.NumpyBackend, "accumulate", lambda *_: pytest.fail("a backend of the host")
+    )
     rng, backend = np.random.default_rng(0), cuda.backend()
     task = Task(rng.normal(size=(50, 3)), rng.integers(0, 2, 50), n_draws=50, n_trees=3)
     forest, matrix = task.grow(numpy.NumpyBackend()), task.prepared(backend)[0]

@@ -44,7 +44,7 @@ SUBTREES = {
         ("kernels/encode/numba.py", {"kernels.encode."}),
         ("kernels/edges/numpy.py", {"kernels.edges."}),  # its constants
         ("kernels/grow_subtrees/cuts.py", SUBTREES),
-        ("kernels/sets/numba.py", {*SUBTREES, "kernels.best_split."}),
+        ("kernels/sets/numba.py", {*SUBTREES, "kernels.best_split.", "kernels.boosted_tree."}),
         ("kernels/shared/numba.py", SHARED),
         ("common/elementary.py", {"kernels.gradients."}),
         ("core/terms.py", {"splits.oblique.", "kernels.traverse.oblique."}),

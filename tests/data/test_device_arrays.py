@@ -297,7 +297,7 @@ def test_bad_input(device, monkeypatch, tree, X, y, weight, message):
     def worked(*args, **kwargs):
         raise AssertionError("an error came after work had begun")
 
-    monkeypatch.setattr("gpuforest.estimators.task.fit_edges", worked)
+    monkeypatch.setattr("gpuforest.growing.edges.fit_edges", worked)
     weight = None if weight is None else device.put(weight)
     with pytest.raises(ValueError, match=message):
         clone(tree).set_params(backend="cupy").fit(device.put(X), device.put(y), weight)

@@ -21,7 +21,7 @@ def no_work(monkeypatch):
     def worked(*args, **kwargs):
         raise AssertionError("an error came after work had begun")
 
-    monkeypatch.setattr("gpuforest.estimators.task.fit_edges", worked)
+    monkeypatch.setattr("gpuforest.growing.edges.fit_edges", worked)
 
 
 def with_value(value, dtype=np.float64):

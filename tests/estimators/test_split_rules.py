@@ -159,7 +159,7 @@ def test_bad_signs_are_refused_before_any_work(monkeypatch, signs, message):
     def work(*args, **params):
         raise AssertionError("binning began")
 
-    monkeypatch.setattr("gpuforest.estimators.task.fit_edges", work)
+    monkeypatch.setattr("gpuforest.growing.edges.fit_edges", work)
     bag = gf.BaggingClassifier(gf.DecisionTreeClassifier(monotonic_cst=signs))
     for model in (gf.ExtraTreesClassifier(monotonic_cst=signs), bag):
         with pytest.raises(ValueError, match=message):

@@ -122,9 +122,7 @@ def run(arguments: argparse.Namespace) -> None:
             output.say(f"training takes about {memory['total'] / 1e6:,.1f} MB of memory")
         estimator.fit(table.X, table.y, sample_weight=table.weight, **grouped)
         estimator.source_ = files.source_of(reading, arguments.target, arguments.event)
-        read = table.X if isinstance(table, Bunch) else Rows.read(estimator, table.X, None)
-        hashes = row_hashes(estimator, read)[:HASHES].tolist()
-        estimator.source_["row_hashes"] = hashes  # by which reports know training rows again
+        estimator.source_["row_hashes"] = kept_hashes(estimator, table)
         save_both(estimator, out, test, held_out, arguments)
         if test is not None:
             weight = None if task == "survival" else test.weight  # concordance has none
@@ -212,6 +210,12 @@ def require(flag: str, names: Sequence[str], known: Sequence[str]) -> None:
     if other := [name for name in names if name not in known]:
         hint = did_you_mean(other[0], known)
         raise ValueError(f"{flag}: no feature of the name {frames.listed(other)}{hint}")
+
+
+def kept_hashes(estimator: Any, table: frames.Table | Bunch) -> list[int]:
+    """Hashes of training rows, by which reports know these again."""
+    rows = table.X if isinstance(table, Bunch) else Rows.read(estimator, table.X, None)
+    return list(row_hashes(estimator, rows)[:HASHES].tolist())
 
 
 def describe(estimator: Any) -> dict[str, Any]:
