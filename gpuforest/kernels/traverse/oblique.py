@@ -204,6 +204,20 @@ def value_at(words, place, i):
 
 
 @device
+def later_step(trees, at, work, place, i, some_missing):
+    """The child of node `at` for row i: a set, or a sum with three features added up."""
+    count, low, total, is_hole = work.counts[i], U(work.low[i]), work.sums[i], work.holes[i]
+    if count == SET:
+        first = work.columns[place_of(work.records[(U(at) << ONE) + ONE], 0) + place]
+        is_right = not has_code(trees.sets, trees.set_at[U(at)], np.int64(first))
+    else:
+        total, is_hole = more_terms(trees, at, work, place, total, is_hole, U(count), some_missing)
+        is_right = total > work.limit[i] >> np.int32(THRESHOLD - HALF)
+    right = ONE - ((low >> MISSING) & ONE) if is_hole else U(is_right)
+    return np.int64((low & CHILD_BITS) + right)
+
+
+@device
 def step_all_sums(trees, root, work, first, n, group, some_missing):
     """Move all rows of a group that are not at a leaf a step down; returns how many moved. In
     vectors, except for rows at combinations of over three features, and at sets."""
@@ -238,8 +252,7 @@ def step_all_sums(trees, root, work, first, n, group, some_missing):
         kept += counts[i] > np.uint8(IN_WORD)
     for j in range(kept):
         i = U(listed[j])
-        word = records[U(root + at[i]) << ONE]
-        at[i] = step_sum(trees, word, root + at[i], work, place + i, some_missing)
+        at[i] = later_step(trees, root + at[i], work, place + i, i, some_missing)
         prefetch(records, U(root + at[i]) << ONE)
     return moved
 
