@@ -126,7 +126,8 @@ class CategoryReader:
     split: str = "subset"
 
     def __post_init__(self) -> None:
-        self.is_learning, self.tallies = self.known is None, dict[int, Tally]()
+        self.is_learning = self.known is None
+        self.tallies: dict[int, Tally] = {}
         self.is_choosing = self.is_learning and self.features is None
         self.categories: dict[int, Any] = {} if self.known is None else self.known
         self.features = self.features or frozenset(self.categories)
