@@ -43,8 +43,8 @@ class AdaBoost(ensembles.BaseForest):
     learning_rate: float
     estimator: Any = None
     estimator_params: Any = ()
-    # what follows from the errors of a tree, and from the rows' weights; see `boost`
-    _judge: Callable[[Forest, TrainingPlan, np.ndarray], Round | None]
+    # what follows from a tree's errors on the targets, and from the rows' weights; see `boost`
+    _judge: Callable[[Forest, TrainingPlan, np.ndarray, np.ndarray], Round | None]
     staged_predict: Callable[[Any], Iterator[Any]]
     estimator_ = property(foreign.estimator_)
 
@@ -91,24 +91,22 @@ class AdaBoost(ensembles.BaseForest):
         training = grow.keeping_scratch(plan.training)
         sampling = training.sampling
         first = np.ones(sampling.n_rows) if sampling.weights is None else sampling.weights * 1.0
-        factors = None
+        factors, target = None, task.host_target(plan.checked)[:, 0]
         if self.class_weight is not None:
             factors = row_weights_of(self.class_weight, plan.checked)
             check_some_weight((factors > 0) * first)
             if factors.max() < 2.0**-512:  # beside weights that add up to one, less would be zero
                 factors = sums.near_one(factors)
-        coding, trees = training.target.coding, list[Forest]()
+        coding, has_sets, trees = training.target.coding, training.n_words > 0, list[Forest]()
 
         def grow_round(t: int, weights: np.ndarray) -> Round | None:
             whole = targets.integer_weights(weights if factors is None else weights * factors)
             drawn = replace(sampling, weights=whole)
-            rules = rules_of(
-                plan.settings, training.n_features, drawn, coding, training.n_words > 0
-            )
+            rules = rules_of(plan.settings, training.n_features, drawn, coding, has_sets)
             of_round = replace(plan, training=replace(training, sampling=drawn, rules=rules))
             with progress.counting_on(t, self._most_trees):
                 trees.append(of_round.finish(of_round.grow(t, t + 1), t))
-            return self._judge(trees[-1], plan, weights)
+            return self._judge(trees[-1], plan, target, weights)
 
         rounds = reweighting.boost(first, self._most_trees, grow_round)
         if not rounds and is_classifier(self):  # the first tree is no better than chance
@@ -171,8 +169,10 @@ class AdaBoostClassifier(AdaBoost, base.Classifier):
     _tree, _draws = DecisionTreeClassifier, False
     _default_depth, _combine = 1, "votes"
 
-    def _judge(self, tree: Forest, plan: TrainingPlan, weights: np.ndarray) -> Round | None:
-        classes, target = plan.training.target.coding.classes, task.host_target(plan.checked)[:, 0]
+    def _judge(
+        self, tree: Forest, plan: TrainingPlan, target: np.ndarray, weights: np.ndarray
+    ) -> Round | None:
+        classes = plan.training.target.coding.classes
         assert classes is not None
         labels, wrong = tree.values.argmax(axis=1), np.empty(len(target), bool)
         for rows, at in reached(tree, plan):
@@ -252,8 +252,9 @@ class AdaBoostRegressor(AdaBoost, base.Regressor):
     class_weight = None  # which trees for numbers do not have
     loss: str
 
-    def _judge(self, tree: Forest, plan: TrainingPlan, weights: np.ndarray) -> Round | None:
-        target = task.host_target(plan.checked)[:, 0]
+    def _judge(
+        self, tree: Forest, plan: TrainingPlan, target: np.ndarray, weights: np.ndarray
+    ) -> Round | None:
         residuals = np.empty(len(target))
         for rows, at in reached(tree, plan):
             residuals[rows] = np.abs(tree.values[at, 0] - target[rows])
