@@ -203,7 +203,9 @@ def read_text(file: IO[bytes], name: str) -> tuple[list[str], list[Any]]:
                         f"{name} is no CSV file: line {rows.line_num} has {more} fields than its "
                         f"first line, {len(row)} and not {len(names)}"
                     ) from error
-        raise ValueError(f"{name} is no CSV file: {error}") from error
+        long = f"a row has more than {BLOCK_BYTES} bytes, or a quotation mark is never closed"
+        why = long if "straddl" in str(error) else error
+        raise ValueError(f"{name} is no CSV file: {why}") from error
     columns = [column.slice(1) for column in table.columns]
     _check_end(file, columns, name)
     return names, columns
@@ -213,7 +215,7 @@ def read_text(file: IO[bytes], name: str) -> tuple[list[str], list[Any]]:
 def _rows(file: IO[bytes], separator: str, name: str) -> Iterator[Any]:
     """The reader of Python's csv module, which is slow, but knows its line."""
     file.seek(0)
-    text = io.TextIOWrapper(file, "utf-8-sig", newline="")
+    text, limit = io.TextIOWrapper(file, "utf-8-sig", newline=""), csv.field_size_limit(2**31 - 1)
     try:
         yield csv.reader(text, delimiter=separator)
     except UnicodeDecodeError as error:
@@ -221,6 +223,7 @@ def _rows(file: IO[bytes], separator: str, name: str) -> Iterator[Any]:
     except csv.Error as error:
         raise ValueError(f"{name} is no CSV file: {error}") from error
     finally:
+        csv.field_size_limit(limit)
         text.detach()  # the file stays open
 
 

@@ -13,7 +13,7 @@ import pytest
 from pyarrow import parquet
 from tables_on_disk import CSV, column, plain, write
 
-from gpuforest.data import frames
+from gpuforest.data import frames, text
 from gpuforest.data.text import Reading
 
 
@@ -51,6 +51,16 @@ def test_bad_files_are_named(tmp_path, content, name, message):
     with pytest.raises(ValueError, match=message) as caught:
         frames.read_frame(write(tmp_path, content, name))
     assert name in str(caught.value)
+
+
+def test_long_fields_are_read_and_rows_longer_than_a_block_are_refused(tmp_path, monkeypatch):
+    long = "x" * 200_000  # above the limit of Python's csv module
+    assert frames.read_frame(write(tmp_path, f"{long},b\n1,2\n")).columns == [long, "b"]
+    with pytest.raises(ValueError, match="line 3 has more fields"):
+        frames.read_frame(write(tmp_path, f"a,b\n{long},2\n1,2,3\n"))
+    monkeypatch.setattr(text, "BLOCK_BYTES", 1000)
+    with pytest.raises(ValueError, match=r"data.csv is no CSV file: a row has more than 1000 "):
+        frames.read_frame(write(tmp_path, f"a,b\n{long},2\n"))
 
 
 def test_no_file_and_a_directory(tmp_path):
