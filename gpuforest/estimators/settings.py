@@ -86,6 +86,7 @@ class Settings:
         NumPy's: kernels are compiled anew for another type, and np.uint8(255) + 1 is 0."""
         known = {name: params[name] for name in cls.__dataclass_fields__ if name in params}
         values = {n: v.item() if isinstance(v, np.generic) else v for n, v in known.items()}
+        values |= {n: float(v) for n, v in values.items() if isinstance(v, np.longdouble)}
         if values.get("ccp_alpha") == "cv":
             values["ccp_alpha"] = 0.0  # the whole tree is pruned by its folds
         return cls(**values)

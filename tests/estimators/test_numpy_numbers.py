@@ -60,3 +60,8 @@ def test_the_forest_is_the_same_and_no_kernel_is_compiled_anew(backend, monkeypa
     assert loaded() == before
     assert same_forest(python.forest_, numpy.forest_)
     assert estimate_memory(python, 1000, 4) == estimate_memory(numpy, 1000, 4)
+
+
+def test_a_long_double_is_rounded():
+    tree = DecisionTreeRegressor(min_weight_fraction_leaf=np.longdouble(0.1))
+    assert type(tree._settings().min_weight_fraction_leaf) is float
