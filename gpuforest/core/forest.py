@@ -442,9 +442,8 @@ def _check_trees(forest: Forest) -> None:
     need_list(nodes, np.uint64, "nodes")
     check_offsets(offsets, len(nodes), "tree_offsets")
     need((np.diff(offsets) % 2 == 1).all(), "a tree that is empty, or whose root has a sibling")
-    need(
-        int(nodes.max()) - packed.LEAF_WORD < len(forest.leaf_sums), "a leaf outside the leaf table"
-    )
+    last = int(nodes.max()) - packed.LEAF_WORD
+    need(last < len(forest.leaf_sums), "a leaf outside the leaf table")
     met = np.zeros((len(nodes) - forest.n_trees) // 2, bool)
     n_splits, n_words, combines = 0, 0, False
     for begin in range(0, len(nodes), BLOCK_NODES):

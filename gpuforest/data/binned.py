@@ -29,8 +29,7 @@ from gpuforest.growing.targets import integer_weights
 
 CODES, REST = "codes.npy", "table.npz"  # the files in the folder of saved data
 FORMAT = 1
-# of a reader, kept with the data
-PARAMETERS = ("max_bins", "min_category_frequency", "categorical_split", "seed")
+PARAMETERS = ("max_bins", "min_category_frequency", "categorical_split", "seed")  # of a reader
 
 
 @dataclass(frozen=True, eq=False)

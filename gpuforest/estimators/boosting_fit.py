@@ -51,9 +51,8 @@ def read_held(estimator: Any, given: binned.FitInput, train: Rows, backend: base
     X = validation.check_table(estimator, given.X, backend, known)
     weight = arrays.to_host(given.sample_weight, "sample_weight_val")
     weight = validation.check_weights(weight, X.shape[0])
-    rows = checked(
-        estimator, replace(train, X=X, weight=weight, groups=None, blocks=None), given.y, backend
-    )
+    rows = replace(train, X=X, weight=weight, groups=None, blocks=None)
+    rows = checked(estimator, rows, given.y, backend)
     if train.classes is None or rows.classes is None:
         return rows
     seen, labels = set(train.classes.tolist()), rows.classes

@@ -16,7 +16,7 @@ from sklearn.base import is_classifier
 
 from gpuforest.backends import base, booster, registry
 from gpuforest.common import arguments, dtypes
-from gpuforest.core import bins, criteria
+from gpuforest.core import bins, criteria, forest
 from gpuforest.core.rules import Rules, Sampling
 from gpuforest.core.target import TargetCoding
 from gpuforest.estimators.boosting_fit import most_leaves, stops_early, validation_rows
@@ -36,7 +36,6 @@ DEEP_ROWS = 2**16  # rows of the trees that a thread grows one after another in 
 # Bytes of a node besides its sums: in a level, while its split is chosen again, and of links that
 # are Python's numbers
 LEVEL, CHOSEN, LINK = 150, 70, 250
-CHOSEN_AT_ONCE = 2**22  # channel sums of chosen nodes in memory: core/forest.py's GROUP_VALUES
 KEYED = 288  # bytes of a row of leaf tables of classes: its key, order and numbers
 # Bytes of a row: of AdaBoost besides integer weights, and after a tree has grown; of survival while
 # rows are ranked by time, and while a thread puts them in the order of the leaves of several trees
@@ -226,7 +225,7 @@ class Fit:
     def _pruning(self, n_trees: int) -> float:
         """Bytes of a wave's whole trees, and of choosing their splits again."""
         C, n_nodes, asked = self.coding.n_channels, 2 * self.leaves[0], self.settings
-        chosen = min(n_trees * n_nodes, max(n_nodes, CHOSEN_AT_ONCE / C)) * (CHOSEN + 8 * C)
+        chosen = min(n_trees * n_nodes, max(n_nodes, forest.GROUP_VALUES / C)) * (CHOSEN + 8 * C)
         trees = 8 * n_trees * n_nodes + 8 * C * self.leaf_rows(n_trees)
         return asked.prunes * (trees + max(chosen, LINK * n_nodes * (asked.ccp_alpha > 0)))
 
