@@ -219,8 +219,8 @@ def sampling_of(
     settings: Settings, n_rows: int, weights: RowWeights, labels: CheckedTarget | None = None,
     groups: np.ndarray | None = None,
 ) -> rules.Sampling:  # fmt: skip
-    """How bags are drawn, and which weights are added up. `labels`: on the host, where there are
-    class weights; `groups`: i32[N], the numbers of the rows' groups."""
+    """How bags are drawn, and which weights are added up. `labels`: the classes of the rows, where
+    there are class weights; `groups`: i32[N], the numbers of the rows' groups."""
     user, integers = (None, None) if weights is None else weights
     once, max_samples = settings.without_replacement, settings.max_samples
     if groups is not None and (settings.bootstrap or once):
