@@ -17,17 +17,17 @@ from unittest.mock import patch
 
 from gpuforest.backends import registry
 from gpuforest.backends.cuda.launch import CudaLaunches
-from gpuforest.estimators import base, plan, prepare, task
-from gpuforest.growing import grow
+from gpuforest.estimators import plan, prepare, task
+from gpuforest.growing import edges, grow
 
 NAME = "watched"
 
-# a function, by the name under which its caller has it, and what the table calls it
+# a function, by the name by which it is called, and what the table calls it
 STAGES: list[tuple[ModuleType, str, str]] = [
     (prepare.validation, "learn_table", "check X"),
-    (task, "edges_of", "edges"),
+    (edges, "fit_edges", "edges"),
     (prepare, "bin_matrix", "encode"),
-    (base, "grow", "grow"),
+    (grow, "grow", "grow"),
     (grow, "tree_weights", "bags"),
     (grow, "roots", "roots"),
     (grow, "split_slots", "split"),
