@@ -140,14 +140,13 @@ def test_a_tree_that_does_not_fit_is_an_error_that_says_what_to_do(cuda):
     assert "10000 are free" in str(error.value)
 
 
-def test_out_of_bag_takes_no_way_of_the_host(cuda, monkeypatch):
-    monkeypatch.setattr(
-        numpy.NumpyBackend, "accumulate", lambda *_: pytest.fail("a backend of the host")
-    )
+def test_out_of_bag_copies_nothing_to_the_host(cuda, monkeypatch):
     rng, backend = np.random.default_rng(0), cuda.backend()
     task = Task(rng.normal(size=(50, 3)), rng.integers(0, 2, 50), n_draws=50, n_trees=3)
     forest, matrix = task.grow(numpy.NumpyBackend()), task.prepared(backend)[0]
-    _, counts = out_of_bag(forest, matrix, task.sampling, backend)
+    with monkeypatch.context() as patches:
+        patches.setattr(type(backend), "asnumpy", lambda *_: pytest.fail("a copy"))
+        _, counts = out_of_bag(forest, matrix, task.sampling, backend)
     assert backend.asnumpy(counts).max() == 3
 
 
