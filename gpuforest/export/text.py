@@ -45,7 +45,7 @@ def export_text(
 
 
 def tree_lines(
-    estimator: Any, tree: int, feature_names: Sequence[str] | None = None,
+    estimator: Any, tree: int = 0, feature_names: Sequence[str] | None = None,
     max_depth: int | None = None,
 ) -> Iterator[str]:  # fmt: skip
     """The lines of `export_text` one by one."""

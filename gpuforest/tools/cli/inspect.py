@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import pickle
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from gpuforest.estimators.base import BaseTrees
 from gpuforest.explain.model_facts import changed_settings, model_facts, rounds_rows
 from gpuforest.export import c, graphviz, python
 from gpuforest.export.container import replaced
-from gpuforest.export.text import export_rules, export_text
+from gpuforest.export.text import export_rules, tree_lines
 from gpuforest.tools.cli import options, output
 
 # what each kind of export is, and the function whose parameters are its options
@@ -22,9 +23,9 @@ EXPORTS: dict[str, tuple[str, Any]] = {
     "treelite": ("a file of treelite, for nvForest, FIL and TL2cgen", BaseTrees.to_treelite),
     "c": ("one C99 file without libraries or allocation", c.export_c),
     "sklearn": ("a pickle of scikit-learn's estimator of the same trees", BaseTrees.to_sklearn),
-    "text": ("one tree as indented text", export_text),
+    "text": ("one tree as indented text", tree_lines),
     "rules": ("one tree as rules in words", export_rules),
-    "python": ("one tree as a Python function, or all of a boosted model", python.export_python),
+    "python": ("one tree as a Python function; of a boosted model all", python.export_python),
     "dot": ("one tree as dot for Graphviz", graphviz.export_graphviz),
 }
 FORMS = ("text", "rules", "python", "dot")  # of one tree
@@ -65,7 +66,9 @@ def run_inspect(arguments: argparse.Namespace) -> None:
         raise ValueError("--as python without --tree is for boosted models: add --tree N")
     if whole or tree is not None:
         params = options.options_of(arguments, "max_depth")
-        print(output.printable(EXPORTS[form or "text"][1](model, tree, **params)), end="")
+        shown = EXPORTS[form or "text"][1](model, tree, **params)
+        for part in [shown] if isinstance(shown, str) else (f"{line}\n" for line in shown):
+            print(output.printable(part), end="")
         return
     path = Path(arguments.model)
     facts = {"file": str(path), "bytes": path.stat().st_size, **describe(model)}
@@ -129,19 +132,21 @@ def run_export(arguments: argparse.Namespace) -> None:
         if kind == "python" and model.forest_.baseline is not None:
             params.setdefault("tree", None)  # all trees
         written = EXPORTS[kind][1](model, **params)
-        with replaced(out) as path:
-            path.write_bytes(as_bytes(written))
+        with replaced(out) as path, path.open("wb") as file:
+            file.writelines(parts_of(written))
     output.done(f"{kind} written to", out)
 
 
-def as_bytes(written: Any) -> bytes:
-    """A file of text, of a model of ONNX or treelite, or of an estimator of scikit-learn."""
+def parts_of(written: Any) -> Iterator[bytes]:
+    """A file of text, of lines, of a model of ONNX or treelite, or of scikit-learn's estimator."""
+    if isinstance(written, Iterator):  # a deep tree's lines would fill the memory
+        return (f"{line}\n".encode() for line in written)
     if isinstance(written, str):
-        return written.encode()
+        return iter([written.encode()])
     for name in ("SerializeToString", "serialize_bytes"):  # of ONNX, of treelite
         if hasattr(written, name):
-            return bytes(getattr(written, name)())
-    return pickle.dumps(written)
+            return iter([bytes(getattr(written, name)())])
+    return iter([pickle.dumps(written)])
 
 
 COMMANDS = (  # name, help, options, function that runs
