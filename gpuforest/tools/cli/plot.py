@@ -39,14 +39,8 @@ MORE: dict[str, tuple[Any, ...]] = {
     "importances": (KIND, *ROWS, options.declare_reading),
     "survival": (options.EVENT,),
 }
-TO_TEST = f"--data FILE  rows that were not in the training, to test with: {options.FILE}"
-REPORT = (
-    "--out FILE!  the .html file to write",
-    TO_TEST,
-    ROWS[1],
-    options.EVENT,
-    options.DROP_MISSING,
-)
+TEST = f"--data FILE  rows that were not in the training, to test with: {options.FILE}"
+REPORT = "--out FILE!  the .html file to write", TEST, ROWS[1], options.EVENT, options.DROP_MISSING
 
 
 def add_plot_arguments(command: argparse.ArgumentParser) -> None:
