@@ -97,12 +97,14 @@ class AdaBoost(ensembles.BaseForest):
             check_some_weight((factors > 0) * first)
             if factors.max() < 2.0**-512:  # beside weights that add up to one, less would be zero
                 factors = sums.near_one(factors)
-        coding, has_sets, trees = training.target.coding, training.n_words > 0, list[Forest]()
+        coding, trees = training.target.coding, list[Forest]()
 
         def grow_round(t: int, weights: np.ndarray) -> Round | None:
             whole = targets.integer_weights(weights if factors is None else weights * factors)
             drawn = replace(sampling, weights=whole)
-            rules = rules_of(plan.settings, training.n_features, drawn, coding, has_sets)
+            rules = rules_of(
+                plan.settings, training.n_features, drawn, coding, training.n_words > 0
+            )
             of_round = replace(plan, training=replace(training, sampling=drawn, rules=rules))
             with progress.counting_on(t, self._most_trees):
                 trees.append(of_round.finish(of_round.grow(t, t + 1), t))
