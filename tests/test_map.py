@@ -221,7 +221,7 @@ def test_a_compiled_criterion_that_follows_the_list(copied):
     for file in compiled:
         if file.suffix == ".py":
             edit(file, r"criterion == GINI", "criterion in (GINI, TOY)")
-            imported = r"^(from gpuforest\.engine\.criteria import \(?[^)]*?)\bGINI,"
+            imported = r"^(from gpuforest\.core\.criteria import \(?[^)]*?)\bGINI,"
             edit(file, imported, r"\1GINI, TOY,")
         else:
             edit(file, r"CRITERION == GINI", r"CRITERION == GINI || CRITERION == TOY")
