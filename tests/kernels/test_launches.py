@@ -212,7 +212,7 @@ def test_what_is_needed_no_more_makes_room(monkeypatch):
 
 def rounds_counted(name: str, n_rounds: int = 3, **rest) -> list[list[int]]:
     """Operations, waits, launches and graphs of each round of a fit of boosting but the first, in
-    which the graph is made."""
+    which kernels are loaded."""
     fit = made(3, 3000, [0, 0, 1, 0], [250, 3, 90, 40], name, "none", 0.1, min_rows=20)
     backend = PickyBackend()
     b = fit.but(**rest).boosting(backend)
@@ -243,6 +243,16 @@ def test_a_round_of_boosting_waits_once(name, max_leaves):
     # or their mean loss, for which two numbers are set to zero
     by_loss = rounds_counted(name, watched=False, by_loss=True, max_leaves=max_leaves)
     assert by_loss == [[1 + 2 * sorts, 2, n_launches + 2, 1]] * 2
+
+
+def test_a_fit_of_one_round_makes_no_graph(monkeypatch):
+    made, together = [], PickyBackend.together
+    monkeypatch.setattr(
+        PickyBackend, "together", lambda *arguments: made.append(1) or together(*arguments)
+    )
+    for n_rounds, n_made in [(1, 0), (2, 1), (3, 2)]:
+        rounds_counted("binary", n_rounds, watched=False, max_leaves=31)
+        assert len(made) == n_made
 
 
 def test_three_kernels_split_a_node(monkeypatch):

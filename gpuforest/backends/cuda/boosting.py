@@ -115,7 +115,7 @@ class CudaBooster(Booster):
         )  # fmt: skip
         self.out: Any = self._new_out(s.nodes) if s.leaves - 1 <= STEPS_AT_ONCE else None
         self.steps = self._step()
-        self.splits: Callable[[], None] | None = None
+        self.splits: list[Callable[[], None]] = []  # what `_split` launches
         self.raw: Array = None
         self.key = np.uint64(0)  # the key that draws the round's rows
 
@@ -218,13 +218,12 @@ class CudaBooster(Booster):
 
     def _split(self, n: int) -> None:
         """Split each tree n times, which is the same number in all rounds."""
-        if self.splits is None:  # the first time, when kernels are loaded
-            launches = [*self.steps.values()] * n
-            for launch in launches:
-                launch()
-            self.splits = self.backend.together(launches)
-        else:
-            self.splits()
+        if not self.splits:  # the first time: kernels are not loaded, and no second may follow
+            self.splits = [*self.steps.values()] * n
+        elif len(self.splits) > 1:
+            self.splits = [self.backend.together(self.splits)]
+        for launch in self.splits:
+            launch()
 
     def _states(self) -> np.ndarray:
         """The states of the trees, TreeState[K]."""
