@@ -57,9 +57,9 @@ def _compiled_or_numpy() -> str:
 
 def _cupy(n_threads: int, memory_budget: int, every: bool = False) -> Backend:
     gpu.require()
-    from gpuforest.backends.cuda.device import CupyBackend
+    from gpuforest.backends.cuda.device import AllGpus, CupyBackend
 
-    return (CupyBackend.on_all if every else CupyBackend)(n_threads, memory_budget)
+    return (AllGpus if every else CupyBackend)(n_threads, memory_budget)
 
 
 def _numba_cuda(n_threads: int, memory_budget: int) -> Backend:

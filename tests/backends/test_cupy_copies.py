@@ -1,5 +1,6 @@
 """Large arrays pass between the host and a GPU by several threads, through pinned memory."""
 
+import time
 from contextlib import nullcontext
 from types import SimpleNamespace
 
@@ -74,10 +75,16 @@ def test_columns_and_one_thread(backend):
     assert backend.pinned == []  # a single thread needs none
 
 
-def test_launches_are_captured_once(backend, monkeypatch):
+@pytest.mark.parametrize("fails", ["never", "begin", "b", "end"])
+def test_launches_are_captured(fails, backend, monkeypatch, caplog):
     from gpuforest.backends.cuda import device
 
     said = []
+
+    def say(word):
+        said.append(word)
+        if word == fails:
+            raise RuntimeError("cudaErrorStreamCaptureUnsupported")
 
     class Stream:
         def __init__(self, non_blocking):
@@ -90,15 +97,45 @@ def test_launches_are_captured_once(backend, monkeypatch):
             said.append("left")
 
         def begin_capture(self):
-            said.append("begin")
+            say("begin")
 
         def end_capture(self):
-            said.append("end")
+            say("end")
             return SimpleNamespace(launch=lambda: said.append("graph"))
 
     monkeypatch.setattr(device.cupy.cuda, "Stream", Stream, raising=False)
-    run = backend.together([lambda: said.append("a"), lambda: said.append("b")])
-    assert said == ["begin", "a", "b", "end", "left"]
+    caplog.set_level("INFO", "gpuforest")
+    run = backend.together([lambda: say("a"), lambda: say("b")])
+    captured = {"begin": ["begin"]}.get(fails, ["begin", "a", "b", "end"])
+    assert said == [*captured, "left"]  # a capture that has begun is ended
+    why = "each kernel is launched by itself, without a CUDA graph: cudaErrorStreamCaptureUnsupport"
+    assert [m[: len(why)] for m in caplog.messages] == [why] * (fails != "never")
+    said.clear()
+    fails = None
     run()
     run()
-    assert said[5:] == ["graph", "graph"]
+    assert said == (["a", "b"] * 2 if caplog.messages else ["graph"] * 2)
+
+
+@pytest.mark.parametrize("seconds", [0, 0.3])
+def test_a_word_while_cupy_compiles(seconds, monkeypatch, caplog):
+    pytest.importorskip("cupy", reason="needs pip install 'gpuforest[test-cuda]'")
+    from gpuforest.backends.cuda import device
+    from gpuforest.compiler import objects
+
+    class RawModule:
+        def __init__(self, **options):
+            pass
+
+        def get_function(self, name):
+            time.sleep(seconds)
+            return name
+
+    monkeypatch.setattr(device, "cupy", SimpleNamespace(RawModule=RawModule))
+    monkeypatch.setattr(device, "module", device.module.__wrapped__)
+    monkeypatch.setattr(device, "PATIENCE", 0.1)
+    monkeypatch.setattr(objects, "_logged", set())
+    for name in ("sum_spans", "sums_before"):
+        assert device.function.__wrapped__("slots", name, (), 0) == name
+    time.sleep(0.2 * (not seconds))
+    assert caplog.messages == [device.WORD] * (seconds > 0)  # once

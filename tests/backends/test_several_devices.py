@@ -1,20 +1,23 @@
 """Trees of one fit grow on several devices, and are the same trees."""
 
+from functools import cached_property
 from types import SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
 import pytest
 from cuda_on_cpu.module import available
-from engine import same_forest
+from engine import grown, same_forest
 from hypothesis import given
 from hypothesis import strategies as st
 from picky import AT, PickyBackend, copies
-from tasks import category_tasks, few_builds, tasks
+from tasks import category_tasks, few_builds, large, tasks
 
 from gpuforest import AdaBoostClassifier, RandomForestClassifier, register_backend
-from gpuforest.backends import registry
+from gpuforest.backends import gpu, registry
 from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.common.errors import BackendError
+from gpuforest.growing import grow
 
 pytestmark = pytest.mark.skipif(available() is not None, reason=str(available()))
 
@@ -88,32 +91,76 @@ def test_data_stay_on_a_device_from_one_round_to_the_next(monkeypatch):
     assert copies["peer"] == 3
 
 
-def test_waves_fit_the_device_with_the_least_memory():
-    X, y = np.random.default_rng(0).random((100, 3)), np.arange(100) % 2
+@pytest.fixture
+def waves(monkeypatch):
+    """The trees of each wave."""
+    sizes, grow_wave = [], grow.grow_wave
+    monkeypatch.setattr(grow, "grow_wave", lambda *a: sizes.append(a[2]) or grow_wave(*a))
+    return sizes
+
+
+TASK = large("binary").but(n_trees=7, max_depth=3)
+TREE = 4 * 6000 + (56 + 12 * 2) * TASK.sampling.likely_bag_rows  # bytes, of two classes
+
+
+@pytest.mark.parametrize(
+    ("trees", "helps", "size"), [(4, True, 4), (2, True, 2), (1, False, 7), (0, False, 7)]
+)
+def test_a_device_with_little_memory_grows_no_trees(trees, helps, size, waves, grown_on, caplog):
     first = devices(2, deep=0)
-    least = 2**26 + 4 * 100 * 30
-    first.peers[0].free = least
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(registry, "_factories", dict(registry._factories))
-        register_backend("picky", lambda *_: first)
-        sizes = []
-        waves = PickyBackend.waves
-
-        def noted(self, *wanted):
-            sizes.append((self.device_number, waves(self, *wanted)[2]))
-            return waves(self, *wanted)
-
-        patched.setattr(PickyBackend, "waves", noted)
-        RandomForestClassifier(n_estimators=10, backend="picky", random_state=0).fit(X, y)
-    by_device = dict(sizes)
-    assert by_device[1] < by_device[0] == 5
+    training, peer = TASK.training(first), first.peers[0]
+    peer.free = peer.memory_budget + peer.bytes_to_bring(training) + (trees + 1) * TREE - 1
+    copies.clear()
+    forest = grown(training, first, TASK.n_trees)
+    assert same_forest(forest, TASK.grow(NumpyBackend()))
+    assert set(waves[: -(-7 // size)]) == {size}
+    assert set(grown_on) <= {0, 1} if helps else set(grown_on) == {0}
+    assert copies["peer"] == 3 * helps  # nothing is taken from what is left out
+    why = f"a wave of {trees} trees fits its memory, and one of 4 the current GPU's"
+    assert caplog.messages == [f"GPU 1 grows no trees: {why}"] * (not helps)
 
 
-def test_all_devices_of_a_process(monkeypatch):
+def test_the_current_device_is_never_left_out():
+    first = devices(2, deep=0)
+    first.free = first.memory_budget + TREE - 1
+    with pytest.raises(BackendError, match="one tree of 6000 rows needs"):
+        TASK.grow(first)
+
+
+def test_a_limit_of_memory_is_that_of_each_device(waves, caplog):
+    first = devices(2, deep=0)
+    first.memory_budget, first.peers[0].memory_budget = 1000, 2**33
+    first.room = 1000 + 3 * TREE
+    assert same_forest(TASK.grow(first), TASK.grow(NumpyBackend()))
+    assert (waves[0], caplog.messages) == (2, [])  # two and two of 4 trees, on each
+
+
+def test_other_devices_are_asked_where_trees_grow_at_once(monkeypatch):
+    asked = []
+
+    class Lazy(PickyBackend):
+        @cached_property
+        def peers(self):
+            asked.append(self)
+            return devices(2, deep=0).peers
+
+    monkeypatch.setattr(registry, "_factories", dict(registry._factories))
+    register_backend("picky", lambda *_: Lazy(deep=0))
+    X, y = np.random.default_rng(0).random((100, 3)), np.arange(100) % 2
+    AdaBoostClassifier(n_estimators=3, backend="picky", random_state=0).fit(X, y).predict(X)
+    assert asked == []
+    model = RandomForestClassifier(4, backend="picky", random_state=0).fit(X, y)
+    assert len(asked) == 1
+    model.predict(X)
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize("broken", [None, 0, 2])
+def test_all_devices_of_a_process(broken, monkeypatch, caplog):
     pytest.importorskip("cupy", reason="needs pip install 'gpuforest[test-cuda]'")
     from gpuforest.backends.cuda import device
 
-    current = [1]
+    current, touched = [1], {1}
 
     class Device:
         """CuPy's, of a process that sees three; 1 is the current one."""
@@ -125,8 +172,15 @@ def test_all_devices_of_a_process(monkeypatch):
         def __init__(self, id=None):
             self.id = current[-1] if id is None else id
 
+        def use(self):
+            current[-1] = self.id  # as CUDA does, before it fails
+            touched.add(self.id)
+            if self.id == broken:
+                raise RuntimeError("cudaErrorDevicesUnavailable")
+
         def __enter__(self):
-            current.append(self.id)
+            current.append(current[-1])
+            self.use()
 
         def __exit__(self, *error):
             current.pop()
@@ -135,10 +189,16 @@ def test_all_devices_of_a_process(monkeypatch):
     cuda = SimpleNamespace(Device=Device, runtime=runtime)
     monkeypatch.setattr(device, "cupy", SimpleNamespace(cuda=cuda))
     monkeypatch.setattr(device, "bytes_to_give", lambda: (current[-1] + 1) * 2**34)
-    backend = device.CupyBackend.on_all(2, 2**26)
-    assert backend.device_number == 1
-    assert [peer.device_number for peer in backend.peers] == [0, 2]
-    budgets = [b.memory_budget / backend.memory_budget for b in backend.peers]
-    assert np.allclose(budgets, [0.5, 1.5])  # each device's own memory counts
-    with backend.peers[1].active():
-        assert current == [1, 2]
+    monkeypatch.setattr(gpu, "require", lambda: None)
+    backend = registry.get_backend("cupy:all", 2)
+    assert (backend.device_number, touched) == (1, {1})
+    peers = {peer.device_number: peer for peer in backend.peers}
+    assert [*peers] == [i for i in (0, 2) if i != broken]
+    assert (touched, current) == ({0, 1, 2}, [1])
+    why = "GPU {} grows no trees: cudaErrorDevicesUnavailable"
+    assert caplog.messages == [why.format(broken)] * (broken is not None)
+    budgets = {i: peer.memory_budget / backend.memory_budget for i, peer in peers.items()}
+    assert budgets == pytest.approx({i: (i + 1) / 2 for i in peers})  # each one's own memory counts
+    for i, peer in peers.items():
+        with peer.active():
+            assert current == [1, i]

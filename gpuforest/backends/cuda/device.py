@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from functools import cache
+from functools import cache, cached_property
+from threading import Timer
 from typing import Any, cast
 
 import array_api_compat.cupy
@@ -16,11 +17,13 @@ import cupy
 import cupyx
 import numpy as np
 
+from gpuforest.backends import gpu
 from gpuforest.backends.base import Array
-from gpuforest.backends.cuda.forest import CudaBackend
+from gpuforest.backends.cuda.forest import LEFT_OUT, CudaBackend
 from gpuforest.backends.cuda.source import OPTIONS, cuda_source
 from gpuforest.common.errors import BackendError
 from gpuforest.common.parallel import parallel_map
+from gpuforest.compiler import objects
 
 STATIC_SHARED = 832  # bytes: the most static shared memory of any kernel, rounded up
 # Bytes of an array that threads copy together, and of a part; the most threads of a copy. CuPy
@@ -28,6 +31,8 @@ STATIC_SHARED = 832  # bytes: the most static shared memory of any kernel, round
 LEAST_BY_THREADS, PART, MOST_COPYING = 2**23, 2**21, 8
 LEAST_TRIED = 2**24  # bytes; an allocator that cannot give this many has no memory left
 LEFT_FREE = 1 / 16  # of free memory, for other users of the device
+PATIENCE = 0.25  # seconds; CuPy reads all modules of a fit from disk in 0.4
+WORD = "CuPy is compiling gpuforest's kernels, once on this machine, for up to half a minute"
 
 
 @cache
@@ -41,8 +46,14 @@ def module(operation: str, macros: tuple[tuple[str, str], ...], device: int) -> 
 
 @cache
 def function(operation: str, name: str, macros: tuple[tuple[str, str], ...], device: int) -> Any:
-    """A kernel of a module (see `module`), loaded once."""
-    return module(operation, macros, device).get_function(name)
+    """A kernel of a module (see `module`), loaded once. CuPy does not say whether it has the module
+    on disk: one that takes long is being compiled."""
+    word = Timer(PATIENCE, objects.log_once, ("cuda", WORD))
+    word.start()
+    try:
+        return module(operation, macros, device).get_function(name)
+    finally:
+        word.cancel()
 
 
 def bytes_to_give() -> int:
@@ -71,21 +82,10 @@ def bytes_to_give() -> int:
 
 
 class CupyBackend(CudaBackend):
-    """A CUDA device: the current one of CuPy. Others may be its peers, see `on_all`."""
+    """A CUDA device: the current one of CuPy."""
 
     name = "cupy"
     xp = array_api_compat.cupy
-
-    @classmethod
-    def on_all(cls, n_threads: int, memory_budget: int) -> CupyBackend:
-        """The backend of the current device, whose peers are all other devices."""
-        first = cls(n_threads, memory_budget)
-        first.peers = []
-        for number in range(cupy.cuda.runtime.getDeviceCount()):
-            if number != first.device_number:
-                with cupy.cuda.Device(number):
-                    first.peers.append(cls(n_threads, memory_budget))
-        return first
 
     def __init__(self, n_threads: int = 1, memory_budget: int = 0) -> None:
         try:
@@ -154,12 +154,18 @@ class CupyBackend(CudaBackend):
             return int(bytes_to_give() * (1 - LEFT_FREE))
 
     def together(self, launches: Sequence[Callable[[], None]]) -> Callable[[], None]:
-        """A CUDA graph: the host enqueues it as one launch."""
-        with cupy.cuda.Stream(non_blocking=True) as stream:  # the default one cannot be captured
-            stream.begin_capture()
-            for launch in launches:
-                launch()
-            graph = stream.end_capture()
+        """A CUDA graph, which the host enqueues as one launch; launch by launch, logged, if CUDA
+        makes none, as in an old driver or inside a capture of the user."""
+        try:
+            with cupy.cuda.Stream(non_blocking=True) as stream:  # the default cannot be captured
+                stream.begin_capture()
+                try:  # nothing runs here
+                    super().together(launches)()
+                finally:  # also of a capture that failed: it is left by its end alone
+                    graph = stream.end_capture()
+        except RuntimeError as error:  # of the runtime, of the driver, or CuPy's own
+            gpu.logger.info("each kernel is launched by itself, without a CUDA graph: %s", error)
+            return super().together(launches)
         return cast(Callable[[], None], graph.launch)
 
     def kernel(self, operation: str, name: str, macros: dict[str, str], shared: int) -> Any:
@@ -168,3 +174,23 @@ class CupyBackend(CudaBackend):
         if shared and compiled.max_dynamic_shared_size_bytes < shared:
             compiled.max_dynamic_shared_size_bytes = shared
         return compiled
+
+
+class AllGpus(CupyBackend):
+    """The current device, whose peers are all other devices."""
+
+    @cached_property
+    def peers(self) -> Sequence[CudaBackend]:
+        """The others that can be used, asked for where trees grow: each takes a CUDA context."""
+        found = []
+        for number in range(cupy.cuda.runtime.getDeviceCount()):
+            if number == self.device_number:
+                continue
+            try:  # without `with`, which does not leave a device that it could not enter
+                cupy.cuda.Device(number).use()
+                found.append(CupyBackend(self.n_threads))
+            except (cupy.cuda.runtime.CUDARuntimeError, BackendError) as error:
+                gpu.logger.warning(LEFT_OUT, number, error)
+            finally:
+                cupy.cuda.Device(self.device_number).use()
+        return found

@@ -8,11 +8,15 @@ built for the CPU.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from gpuforest.backends.base import Array, Backend, SplitKind, evenly
+from gpuforest.backends import gpu
+from gpuforest.backends.base import Active, Array, Backend, SplitKind, evenly
 from gpuforest.backends.booster import Boosting
 from gpuforest.backends.cuda.boosting import CudaBooster
 from gpuforest.backends.cuda.launch import codes_for, codes_of, macros_of, target_type, targets_of
@@ -37,6 +41,7 @@ _forests: WeakKeyDictionary[Forest, dict[int, tuple[Trees, Array]]] = WeakKeyDic
 # Rows of a launch of the deep phase, for each processor: by arithmetic a third of a second on a T4,
 # while Windows ends kernels that take two
 LAUNCH_ROWS = 2**22
+LEFT_OUT = "GPU %d grows no trees: %s"
 
 
 class CudaBackend(CudaLevels):
@@ -44,14 +49,60 @@ class CudaBackend(CudaLevels):
 
     nodes, sampling = CudaNodes(), CudaSampling()
 
+    @cached_property
+    def peers(self) -> Sequence[CudaBackend]:
+        """Backends of other devices, where trees of a fit grow as well."""
+        return ()
+
     def booster(self, boosting: Boosting) -> CudaBooster:
         return CudaBooster(self, boosting)
 
+    def places(self, training: Training, n: int) -> list[tuple[Training, Backend, Active]]:
+        """This device and its peers; each gets some threads, and a copy of codes and targets."""
+        if n > 1:  # what grows tree after tree needs no peers, and makes none
+            self.peers = self.able_peers(training, n)
+        backends = [self, *self.peers][:n] if n > 1 else [self]
+        if len(backends) == 1:
+            return super().places(training, n)
+        self.synchronise()  # neither other devices nor other threads wait for this stream
+        places: list[tuple[Training, Backend, Active]] = []
+        for backend in map(copy, backends):
+            backend.n_threads = max(1, self.n_threads // len(backends))
+            is_here = backend.device_number == self.device_number
+            place = training if is_here else backend.brought(training)
+            places.append((place, backend, backend.active))
+        return places
+
+    def able_peers(self, training: Training, n: int) -> list[CudaBackend]:
+        """The peers whose waves hold half as many of n trees as this device's, or more, because
+        waves have one size on all devices. Log records name the others."""
+        wanted = (
+            training.sampling, training.n_channels, -(-n // (1 + len(self.peers))),
+            training.node_words, len(training.rules.signs) > 0,
+        )  # fmt: skip
+        size, able = self.waves(*wanted)[2], []
+        for peer in self.peers:
+            if self.room is not None:  # the limit of each device
+                peer.room = self.room
+                peer.memory_budget = min(peer.memory_budget, self.memory_budget)
+            try:
+                held = peer.waves(*wanted, beside=peer.bytes_to_bring(training))[2]
+            except BackendError:
+                held = 0
+            if 2 * held >= size:
+                able.append(peer)
+            else:
+                why = f"a wave of {held} trees fits its memory, and one of {size} the current GPU's"
+                gpu.logger.warning(LEFT_OUT, peer.device_number, why)
+        return able
+
     def waves(
-        self, sampling: Sampling, C: int, n_trees: int, n_words: int = 0, bounded: bool = False
-    ) -> tuple[int, Backend, int]:
-        """The trees that fit memory: bags, rows twice, nodes, leaves, sets twice, bounds."""
-        free = self.free_bytes() - self.memory_budget
+        self, sampling: Sampling, C: int, n_trees: int, n_words: int = 0, bounded: bool = False,
+        *, beside: int = 0,
+    ) -> tuple[int, Backend, int]:  # fmt: skip
+        """The trees that fit memory: bags, rows twice, nodes, leaves, sets twice, bounds. `beside`:
+        bytes that are free, and will be taken before."""
+        free = self.free_bytes() - self.memory_budget - beside
         row = 56 + 12 * C
         row += (16 * n_words + 40) * (n_words > 0) + 16 * bounded
         tree = 4 * sampling.n_rows + row * sampling.likely_bag_rows

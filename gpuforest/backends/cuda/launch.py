@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from copy import copy
 from dataclasses import replace
 from functools import cached_property, partial
 from threading import Lock
@@ -14,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from gpuforest.backends.base import Active, Array, Backend
+from gpuforest.backends.base import Array, Backend
 from gpuforest.backends.cuda import source
 from gpuforest.compiler import types
 from gpuforest.core.bins import BinEdges, BinnedMatrix
@@ -42,7 +41,6 @@ class CudaLaunches(Backend):
     cache_bytes: int  # of the second level
     n_processors: int
     device_number: int
-    peers: Sequence[CudaLaunches] = ()  # on other devices, where trees of a fit grow as well
 
     def active(self) -> AbstractContextManager[Any]:
         """Inside, this thread makes arrays and runs kernels on the backend's device."""
@@ -68,19 +66,10 @@ class CudaLaunches(Backend):
     def synchronise(self) -> None:
         """Wait for the work of the current stream."""
 
-    def places(self, training: Training, n: int) -> list[tuple[Training, Backend, Active]]:
-        """This device and its peers; each gets some threads, and a copy of codes and targets."""
-        backends = [self, *self.peers][:n]
-        if len(backends) == 1:
-            return super().places(training, n)
-        self.synchronise()  # neither other devices nor other threads wait for this stream
-        places: list[tuple[Training, Backend, Active]] = []
-        for backend in map(copy, backends):
-            backend.n_threads, backend.room = max(1, self.n_threads // len(backends)), self.room
-            is_here = backend.device_number == self.device_number
-            place = training if is_here else backend.brought(training)
-            places.append((place, backend, backend.active))
-        return places
+    def bytes_to_bring(self, training: Training) -> int:
+        """Bytes of the arrays that `brought` would copy."""
+        parts = (training.matrix, training.matrix.codes), (training.target, training.target.y)
+        return sum(a.nbytes for of, a in parts if self.device_number not in _copies.get(of, ()))
 
     def brought(self, training: Training) -> Training:
         """The training with its arrays on this device."""
