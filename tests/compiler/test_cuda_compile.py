@@ -76,13 +76,15 @@ REGISTERS = {
     "in_bag": (56, 40),  # loads of several rounds under way
     "join_slots": (32, 32),  # waits for memory
     "largest": (32, 64),  # the same for several rows at once
-    "leaf_values": (64, 88),  # sums of weights, and where they end
+    "largest_in_leaves": (56, 32),  # loads of several rows at once
     "losses": (64, 80),  # two series of an exponential or a logarithm
     "mark": (32, 32),  # waits for memory
     "move": (64, 64),  # four positions in 64 bits
     "number_keys": (48, 32),  # a scan waits at every step
     "number_kinds": (64, 56),  # a scan, and a sum for each size of tiles
     "root_slots": (48, 40),  # quotients of 64 bits, and addresses
+    "quantiles": (24, 32),  # a search waits at every step
+    "residuals": (24, 24),  # the same
     "roots": (56, 64),  # the permutation, and sums in 64 bits
     "row_keys": (56, 40),  # a hash
     "rows_below": (32, 32),  # a hash
@@ -90,12 +92,16 @@ REGISTERS = {
     "search": (120, 128),  # both sides of a cut, sums up to it and the best one so far
     "share_gaps": (64, 64),  # blocks of 1,024 threads
     "sort_columns": (64, 64),  # values and their places, of several at once
-    "sum_losses": (64, 32),  # powers of two of several rows at once
+    "set_steps": (32, 32),  # a quotient of doubles
+    "sum_in_leaves": (64, 40),  # powers of two of several rows at once
+    "sum_losses": (64, 32),  # the same
+    "sum_residual_bits": (40, 40),  # two series of an exponential
     "sum_spans": (56, 40),  # quotients of 64 bits
     "sums_before": (48, 32),  # as these
     "take_slots": (64, 64),  # addresses of sixteen arrays
     "totals": (64, 48),  # sums of eight channels in 64 bits
-    "with_residual_bits": (64, 64),  # two series of an exponential, and a quotient of doubles
+    "whole_weights": (32, 32),  # a power of two
+    "with_residual_bits": (40, 40),  # quotients of doubles
 }
 
 # instructions that must be there, because a kernel's speed rests on them
@@ -106,11 +112,12 @@ NATIVE = {
     "bag": [WORD_SUM],
     "fill": [SHARED_SUM, GLOBAL_SUM],
     "grow_subtrees": [SHARED_SUM],
-    "leaf_values": [SHARED_SUM],
     "histogram": [SHARED_SUM, GLOBAL_SUM],
     "histogram_direct": [GLOBAL_SUM],
     "roots": [GLOBAL_SUM],
+    "sum_in_leaves": [GLOBAL_SUM],
     "sum_losses": [GLOBAL_SUM],
+    "sum_residual_bits": [GLOBAL_SUM],
     "totals": [GLOBAL_SUM],
 }
 # cells of histograms of classes have 32 bits

@@ -231,18 +231,23 @@ def test_a_round_of_boosting_waits_once(name, max_leaves):
     n_launches = 8
     n_launches += name in ("squared_error", "huber", "poisson", "gamma")
     sorts = 8 * (name == "huber")  # of all residuals, for their quantile, by array operations
-    # leaves' values from all digits
-    n_launches += name in ("poisson", "gamma")
-    # the quantiles in leaves
-    n_launches += name in ("absolute_error", "quantile", "huber")
+    # leaves' values from all digits, whose sums begin at zero
+    by_digits, by_order = (
+        name in ("poisson", "gamma"),
+        name in ("absolute_error", "quantile", "huber"),
+    )
+    n_launches += 2 * by_digits
+    # the quantiles in leaves, for which residuals are sorted; sums of those that are cut off
+    n_launches += 3 * by_order + 2 * (name == "huber")
+    n = sorts + by_digits + 5 * by_order + 6 * (name == "huber")
     found = rounds_counted(name, watched=False, max_leaves=max_leaves)
-    assert found == [[sorts, 1, n_launches, 1]] * 2  # all splits are one graph
+    assert found == [[n, 1, n_launches, 1]] * 2  # all splits are one graph
     # the host's copy of the raw predictions
     watched = rounds_counted(name, watched=True, max_leaves=max_leaves)
-    assert watched == [[sorts, 2, n_launches, 1]] * 2
+    assert watched == [[n, 2, n_launches, 1]] * 2
     # or their mean loss, for which two numbers are set to zero
     by_loss = rounds_counted(name, watched=False, by_loss=True, max_leaves=max_leaves)
-    assert by_loss == [[1 + 2 * sorts, 2, n_launches + 2, 1]] * 2
+    assert by_loss == [[n + 1 + sorts, 2, n_launches + 2, 1]] * 2
 
 
 def test_a_fit_of_one_round_makes_no_graph(monkeypatch):

@@ -4,12 +4,17 @@ A row of a level is a row of a slot that is split there. Rows are an eighth of t
 few share a sector, as in a large fit.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from boosted import made
 from cuda_examples import unless_sanitized
 from cuda_on_cpu.module import asked, available, traffic
 from engine import Task
 from traced import TracedBackend
+
+from gpuforest.kernels.shared.constants import THREADS
 
 pytestmark = [
     pytest.mark.deep,
@@ -100,3 +105,14 @@ def test_what_a_row_asks_of_memory(name):
     assert min(found["histogram: codes and labels"], found["deep phase: rows read"]) > 0.99
     over = {what: n for what, n in found.items() if n > CEILINGS[what][of_task]}
     assert not over
+
+
+@pytest.mark.parametrize(
+    ("name", "kernel", "sums"), [("gamma", "sum_residual_bits", 2), ("huber", "sum_in_leaves", 1)]
+)
+def test_all_blocks_share_the_rows_of_a_leaf(name, kernel, sums):
+    fit = made(0, N, [0], [9], name, "none", 0.0, min_rows=N)  # the root is the leaf
+    asked.clear()
+    replace(fit, n_rounds=1).run(TracedBackend())
+    n_warps = 4 * TracedBackend.n_processors * THREADS // 32
+    assert traffic(kernel).atomics.lanes == sums * n_warps  # one for the part of each warp

@@ -28,7 +28,7 @@ Array = Any
 STEPS_AT_ONCE = 255  # splits that are enqueued before the host asks whether trees are done
 HEAD = 4  # words of a finished tree before its nodes, see `TreesOut`
 FILL_ROWS, DIVIDE_ROWS = 1024, 8 * THREADS  # that a block takes at the least
-SORT_BYTES = 64  # of a row's residual, while a quantile of all is looked for
+SORT_BYTES = 64  # of a row's residual, while quantiles are looked for
 
 
 def words_of(record: type) -> int:
@@ -49,7 +49,7 @@ class Sizes:
         self.K, self.N, self.F, self.B = b.loss.n_raw, b.n_rows, edges.n_features, edges.n_codes
         self.W, self.words, self.n_groups = edges.most_words, b.n_words, len(b.groups)
         self.n_residuals = self.N if b.loss.by_order or b.by_loss else 0
-        self.n_sorted = self.N if b.loss.has_delta else 0
+        self.n_sorted = self.N if b.loss.by_order else 0
         self.leaves = b.n_leaves
         self.nodes = 2 * self.leaves - 1
         self.hist_bytes = int(self.F * self.B * self.words * 8)  # of a node
@@ -232,17 +232,57 @@ class CudaBooster(Booster):
 
     @property
     def _leaf_blocks(self) -> int:
-        """Blocks: one for each leaf."""
-        return self.backend.blocks((self.out.M + 1) // 2)
+        """Blocks that share the rows of all leaves."""
+        return self._shares(self.boosting.n_drawn, THREADS)
+
+    @property
+    def _leaves(self) -> int:
+        """The most leaves of a finished tree."""
+        return int(self.out.M + 1) // 2
+
+    def _zero_sums(self) -> Array:
+        """Two sums i64[leaves, 2] of each leaf."""
+        return self.backend.zeros((self._leaves, 2), self.backend.xp.int64)
 
     def add_residual_bits(self, loss: LossOf) -> None:
-        arguments = loss, self.rows, self.rules, self.out, self.boosting.hessian_digits, ENOUGH_BITS
-        self.backend.launch("gradients", "with_residual_bits", self._leaf_blocks, *arguments)
+        backend, rules, out, sums = self.backend, self.rules, self.out, self._zero_sums()
+        digits = self.boosting.hessian_digits, ENOUGH_BITS
+        arguments = loss, self.rows, rules, out, *digits, sums
+        backend.launch("gradients", "sum_residual_bits", self._leaf_blocks, *arguments)
+        backend.launch_each("gradients", "with_residual_bits", self._leaves, rules, out, sums)
 
     def add_quantiles(self, loss: LossOf) -> None:
-        scratch = self.boosting.loss.share, self.residuals, self.weights
-        arguments = loss, self.rows, self.rules, self.out, *scratch
-        self._launch("leaf_values", self._leaf_blocks, *arguments)
+        backend, xp, R, L = self.backend, self.backend.xp, self.boosting.n_drawn, self._leaves
+        grown, rest, leaf = (self.rows, self.out), self.residuals[:R], backend.empty(R, xp.int32)
+        weight = None if self.weight is None else self.weights[:R]
+        backend.launch_each("gradients", "residuals", R, loss, *grown, rest, weight, leaf)
+        order = xp.argsort(rest, stable=True)
+        order = xp.take(order, xp.argsort(xp.take(leaf, order), stable=True))  # leaf by leaf
+        upto, sums, weights = None, None, None
+        if weight is not None:
+            weights, whole = self._exact_sums(weight), backend.empty(R, xp.int64)
+            arrays = weight, leaf, order, weights, whole
+            backend.launch_each("gradients", "whole_weights", R, *grown, *arrays)
+            upto = xp.cumulative_sum(whole)
+        share, found = self.boosting.loss.share, backend.empty(L, xp.float64)
+        rest_in_order = xp.take(rest, order)
+        backend.launch_each(
+            "gradients", "quantiles", L, self.out, rest_in_order, upto, share, found
+        )
+        if self.delta is not None:
+            cut = xp.maximum(rest - xp.take(found, leaf), -self.delta)
+            cut = xp.minimum(cut, self.delta)
+            sums = self._exact_sums(cut if weight is None else cut * weight)
+        steps = self.rules, self.out, found, sums, weights
+        backend.launch_each("gradients", "set_steps", L, *steps)
+
+    def _exact_sums(self, values: Array) -> Array:
+        """The bits of the largest size of f64[R] in each leaf, and sums; see quantiles.cuh."""
+        sums = self._zero_sums()
+        arguments = self._leaf_blocks, self.rows, self.out, values, sums
+        self.backend.launch("gradients", "largest_in_leaves", *arguments)
+        self.backend.launch("gradients", "sum_in_leaves", *arguments)
+        return sums
 
     def put_in_order(self) -> None:  # the host waits
         tree = self._tree(self.backend.asnumpy(self.out.at)[0])

@@ -5,9 +5,7 @@
 // step, or all at once, and waits for none. Kernels find nothing to do where a tree is done.
 #include "boosted_tree/fill.cuh"
 #include "boosted_tree/pick.cuh"
-#include "boosted_tree/quantiles.cuh"
 #include "boosted_tree/search.cuh"
-#include "generated/LossOf.cuh"
 
 // States of trees that have no node yet; `key` is the seed of all, `number` that of the first.
 extern "C" __global__ void __launch_bounds__(THREADS)
@@ -306,40 +304,12 @@ finish(TreeTable table, TreeRules rules, TreesOut out) {
   }
 }
 
-// Sets what leaves of the one tree add to quantiles of the residuals y - raw of their rows, and
-// where these are clipped the mean of what is left, times the learning rate. A block for each leaf. rest,
-// weights f64[N] are scratch.
-extern "C" __global__ void __launch_bounds__(THREADS, 1)
-leaf_values(LossOf loss, TreeRows rows, TreeRules rules, TreesOut out, double share, double* rest,
-            double* weights) {
-  __shared__ Places shared;
-  for (i64 leaf = blockIdx.x; leaf < n_leaves(out, 0); leaf += gridDim.x) {
-    Leaf& own = leaves_of(out, 0)[leaf];
-    i64 begin = own.begin, n = own.end - begin;
-    const i32* order = rows_of(rows, 0, own.half);
-    for (i64 i = begin + threadIdx.x; i < begin + n; i += blockDim.x) {
-      i64 row = order[i];
-      rest[i] = loss.y[row] - loss.raw[row];
-      if (loss.weight) weights[i] = loss.weight[row];
-    }
-    __syncthreads();
-    Residuals all = {rest + begin, loss.weight ? weights + begin : nullptr, n};
-    double found = quantile_of(all, share, shared);
-    if (loss.delta) found += mean_cut_off(all, found, *loss.delta, shared);
-    if (threadIdx.x == 0) own.added = added_by(found, rules);
-  }
-}
-
 // Adds what leaves predict to the raw predictions f64[K, N] of their rows.
 extern "C" __global__ void __launch_bounds__(THREADS)
 add_values(TreeRows rows, TreesOut out, double* raw) {
   i64 k = blockIdx.y;
-  const Leaf* leaves = leaves_of(out, k);
   for (i64 i = thread_number(); i < rows.N; i += thread_count()) {
-    i64 next = first_of((i64)1, n_leaves(out, k), [&](i64 leaf) {  // the first that begins behind i
-      return (i < rows.R ? leaves[leaf].begin : leaves[leaf].other_begin) > i;
-    });
-    const Leaf& own = leaves[next - 1];
+    const Leaf& own = leaves_of(out, k)[leaf_at(rows, out, k, i)];
     raw[k * rows.N + rows_of(rows, k, own.half)[i]] += own.added;
   }
 }

@@ -33,3 +33,25 @@ __device__ __forceinline__ Leaf* leaves_of(const TreesOut& out, i64 k) {
 __device__ __forceinline__ i64 n_leaves(const TreesOut& out, i64 k) {
   return ((i64)out.at[k * out.size] + 1) / 2;
 }
+
+// The leaf of tree k that has position i of the order of all rows.
+__device__ __forceinline__ i64 leaf_at(const TreeRows& rows, const TreesOut& out, i64 k, i64 i) {
+  const Leaf* leaves = leaves_of(out, k);
+  return first_of((i64)1, n_leaves(out, k), [&](i64 leaf) {  // the first that begins behind i
+           return (i < rows.R ? leaves[leaf].begin : leaves[leaf].other_begin) > i;
+         }) - 1;
+}
+
+// Calls visit(leaf, begin, end) for the parts of leaves of the one tree that are in the warp's
+// share of the rows that it grew from. So all blocks share a leaf of most rows.
+template <class Visit>
+__device__ __forceinline__ void each_leaf(const TreeRows& rows, const TreesOut& out, Visit visit) {
+  i64 n_warps = thread_count() >> 5, share = (rows.R + n_warps - 1) / n_warps;
+  i64 begin = (thread_number() >> 5) * share;
+  i64 end = begin + share < rows.R ? begin + share : rows.R;
+  for (i64 leaf = leaf_at(rows, out, 0, begin); begin < end; leaf++) {
+    i64 last = leaves_of(out, 0)[leaf].end, stop = last < end ? last : end;
+    visit(leaf, begin, stop);
+    begin = stop;
+  }
+}

@@ -1,7 +1,5 @@
 // Gradients on the device. The specification is numpy.py beside this file.
-#include "boosted_tree/leaves.cuh"
-#include "shared/scans.cuh"
-#include "generated/LossOf.cuh"
+#include "gradients/quantiles.cuh"
 
 // A gradient and a hessian.
 struct Derivatives {
@@ -64,12 +62,6 @@ __device__ __forceinline__ Derivatives weighted(const LossOf& loss, i64 r, Deriv
   if (!loss.weight) return d;
   double w = loss.weight[r];
   return {d.g * w, d.h * w};
-}
-
-// Raises a number to the largest of a warp's.
-__device__ __forceinline__ void raise_to(u64* most, u64 own) {
-  own = warp_max(own);
-  if (lane() == 0) atomicMax(most, own);
 }
 
 // Raises most[0] and most[1] to the largest size of a gradient and of a hessian, of a loss with
@@ -140,29 +132,40 @@ __device__ __forceinline__ i64 rest_of(double x, double finer) {
   return (i64)floor((x - floor(x + 0.5)) * finer + 0.5);
 }
 
-// Sets the values of leaves of the one tree, and what they add, from all digits of their sums where
-// these have too few: as add_residual_bits in backends/boosters.py. A block for each leaf.
+// Sums i64[leaves, 2] of what rounding left of gradients and hessians, as residual_bits in
+// backends/boosters.py; zero where a leaf's own sums have enough digits.
 extern "C" __global__ void __launch_bounds__(THREADS)
-with_residual_bits(LossOf loss, TreeRows rows, TreeRules rules, TreesOut out, i64 h_bits, i64 g_bits) {
-  __shared__ i64 shared[THREADS / 32];
-  const Scales* scale = rules.scale;
+sum_residual_bits(LossOf loss, TreeRows rows, TreeRules rules, TreesOut out, i64 h_bits, i64 g_bits,
+                  i64* sums) {
   double finer = (double)(1ll << (RESIDUAL_BITS - rules.n_bits));
-  double most = rules.most * scale->g * scale->sum_g;
-  for (i64 leaf = blockIdx.x; leaf < n_leaves(out, 0); leaf += gridDim.x) {
-    Leaf& own = leaves_of(out, 0)[leaf];
-    if (own.h >= own.n << h_bits && (own.g < 0 ? -own.g : own.g) >= own.n << g_bits) continue;
+  each_leaf(rows, out, [&](i64 leaf, i64 begin, i64 end) {
+    const Leaf& own = leaves_of(out, 0)[leaf];
+    if (own.h >= own.n << h_bits && (own.g < 0 ? -own.g : own.g) >= own.n << g_bits) return;
     const i32* order = rows_of(rows, 0, own.half);
     i64 g = 0, h = 0;
-    for (i64 i = own.begin + threadIdx.x; i < own.end; i += blockDim.x) {
+    for (i64 i = begin + lane(); i < end; i += 32) {
       Derivatives d = weighted(loss, order[i], one_class(loss, order[i]));
-      g += rest_of(d.g * scale->g, finer);
-      h += rest_of(d.h * scale->h, finer);
+      g += rest_of(d.g * rules.scale->g, finer);
+      h += rest_of(d.h * rules.scale->h, finer);
     }
-    g = block_sum(g, shared);
-    h = block_sum(h, shared);
-    if (threadIdx.x > 0) continue;
-    double all_g = (double)own.g + (double)g / finer, all_h = (double)own.h + (double)h / finer;
-    own.value = value_of(all_g, all_h, rules, -most, most) * scale->value;
+    g = warp_sum(g);
+    h = warp_sum(h);
+    if (lane() > 0) return;
+    add_global(sums + 2 * leaf, g);
+    add_global(sums + 2 * leaf + 1, h);
+  });
+}
+
+// Sets the values of leaves, and what they add, from all digits.
+extern "C" __global__ void __launch_bounds__(THREADS)
+with_residual_bits(TreeRules rules, TreesOut out, const i64* sums) {
+  double finer = (double)(1ll << (RESIDUAL_BITS - rules.n_bits));
+  double most = rules.most * rules.scale->g * rules.scale->sum_g;
+  for (i64 leaf = thread_number(); leaf < n_leaves(out, 0); leaf += thread_count()) {
+    Leaf& own = leaves_of(out, 0)[leaf];
+    double g = (double)own.g + (double)sums[2 * leaf] / finer;
+    double h = (double)own.h + (double)sums[2 * leaf + 1] / finer;
+    own.value = value_of(g, h, rules, -most, most) * rules.scale->value;
     own.added = added_by(own.value, rules);
   }
 }

@@ -71,6 +71,12 @@ __device__ __forceinline__ T warp_max(T x) {
   return x;
 }
 
+// Raises a number to the largest of a warp's.
+__device__ __forceinline__ void raise_to(u64* most, u64 own) {
+  own = warp_max(own);
+  if (lane() == 0) atomicMax(most, own);
+}
+
 // The highest score of the first `width` lanes, a power of two, and the lowest number `at` of those
 // that have it; lanes from `width` on may get another.
 __device__ __forceinline__ void first_highest(double& score, int& at, int width = 32) {
