@@ -21,7 +21,7 @@ from gpuforest.core.nodes import words_of as set_words_of
 from gpuforest.kernels.boosted_tree import records
 from gpuforest.kernels.boosted_tree.records import GrownTree, LossOf, TreeRows, TreesOut
 from gpuforest.kernels.gradients.losses import exact_sum, quantile_of, unit_of
-from gpuforest.kernels.shared.constants import FILL_FEATURES, HISTOGRAM_THREADS, THREADS
+from gpuforest.kernels.shared.constants import FILL_FEATURES, FILL_PAD, HISTOGRAM_THREADS, THREADS
 
 Array = Any
 
@@ -141,7 +141,7 @@ class CudaBooster(Booster):
         backend, b, s = self.backend, self.boosting, self.sizes
         codes = codes_for(b.matrix.edges, b.matrix.codes, b.matrix.n_bins)
         rows, table = self.rows, self.table
-        size = s.B * s.words * 8
+        size = s.B * s.words * 8 + 4 * FILL_PAD
         share = backend.shared_share(2)
         most = min(s.F, FILL_FEATURES, (share if size <= share else backend.shared_limit) // size)
         if not most:

@@ -29,7 +29,7 @@ from gpuforest.core.rules import Sampling
 from gpuforest.core.training import Training
 from gpuforest.kernels.grow_subtrees.structs import Categories, Grown, Layout, Open, Roots
 from gpuforest.kernels.shared import structs
-from gpuforest.kernels.shared.constants import CUT_SUMS, DEEP_WARPS, FEW_ROWS, LIMITED, NODE_SUMS
+from gpuforest.kernels.shared.constants import CUT_SUMS, DEEP_PAD, DEEP_WARPS, FEW_ROWS, LIMITED, NODE_SUMS
 
 MOST_DEEP_ROWS = 8192  # positions of nodes in a block have 16 bits
 CELLS = 128  # bins of a histogram are rounded up to a multiple of it
@@ -301,7 +301,7 @@ def cells_of(training: Training, limit: int, warps: int) -> int:
     counts of codes to sort by, or 0. With categorical or combined features rows are sorted."""
     C, B = training.n_channels, training.grown_codes
     words = (C if training.target.coding.is_classes else 2 * C - 1) + training.rules.count_rows
-    histogram, counts = 4 * words * (-(-B // CELLS) * CELLS), 4 * warps * B
+    histogram, counts = 4 * (words * (-(-B // CELLS) * CELLS) + DEEP_PAD), 4 * warps * B
     most = limit // CELLS_SHARE
     size = 0 if training.node_words else max(min(warps, most // histogram) * histogram, 0)
     return max(size, counts) if counts <= most else size

@@ -272,7 +272,7 @@ def histogram_group(training: Training, k: int, share: int, most: int) -> tuple[
     C, is_classes = training.n_channels, training.target.coding.is_classes
     # a word for a class, the weight or the count, two for a moment
     words = (C if is_classes else 2 * C - 1) + training.rules.count_rows
-    size = 4 * training.n_codes * words
+    size = 16 * (-(-training.n_codes * words // 4) | 1)  # see `constants.FILL_PAD`
     # two blocks on a multiprocessor at once, if one feature fits half of its memory
     group = min(k, constants.GROUP_FEATURES, (share if size <= share else most) // size)
     return -(-k // -(-k // group)) if group else 0, words, size  # groups of about one size

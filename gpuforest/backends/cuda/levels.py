@@ -100,7 +100,7 @@ class CudaLevels(CudaLaunches):
             grid = blocks, min(k, 65535)
             self.launch("histogram", "histogram_direct", grid, *rows, hists, macros=macros)
             return
-        shared = -(-group * size // 16) * 16  # cells are cleared and read by fours
+        shared = group * size
         # many threads hide each other's waiting: of few large blocks, or of more small ones
         few = shared > self.shared_share(4)
         threads = constants.HISTOGRAM_THREADS if few else constants.THREADS

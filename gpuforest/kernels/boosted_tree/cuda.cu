@@ -192,15 +192,23 @@ __device__ __forceinline__ void pick(const Codes& codes, const TreeRows& rows,
   if (threadIdx.x == 0) table.states[k] = s;
 }
 
+#ifndef ALL_FENCE  // benchmarks set 1: every thread has a fence of its own
+#define ALL_FENCE 0
+#endif
+
 // Whether this is the last of the blocks that share a tree to come here; it sees what the others
-// have written.
+// have written. Barriers order a block's threads around the fences of the first one, as in the
+// barriers of CUDA's cooperative groups.
 __device__ __forceinline__ bool is_last_block(TreeState& state) {
   __shared__ bool is_last;
-  __threadfence();
+  if (ALL_FENCE) __threadfence();
   __syncthreads();
-  if (threadIdx.x == 0) is_last = atomicAdd((u64*)&state.searched, 1ull) == gridDim.x - 1;
+  if (threadIdx.x == 0) {
+    __threadfence();
+    is_last = atomicAdd((u64*)&state.searched, 1ull) == gridDim.x - 1;
+    __threadfence();
+  }
   __syncthreads();
-  __threadfence();
   return is_last;
 }
 

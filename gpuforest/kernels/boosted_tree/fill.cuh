@@ -3,6 +3,9 @@
 
 #define CELL (2 * WORDS)  // words of a bin
 #define AT_ONCE 4  // features of which a thread reads codes before it adds any
+#ifndef PAD  // benchmarks set another number
+#define PAD FILL_PAD
+#endif
 #define LEAST_ROWS 1024  // that a block takes: fewer are not worth the histograms it adds up
 
 // Lists those of n features from `first` on that have histograms, and where these begin; returns
@@ -54,13 +57,14 @@ __device__ __forceinline__ void add_rows(const Codes& codes, const i64* stats, c
 __device__ __forceinline__ void fill_part(const Codes& codes, const i64* stats, const i32* order,
                                           i64 begin, i64 end, const bool* known, i64 first,
                                           int size, int2* own, u32* counts, u32* cells, i64* hist) {
-  int width = (int)codes.B * CELL, n = list_known(known, first, size, width, own, counts);
+  int words = (int)codes.B * WORDS, width = 2 * words + PAD;
+  int n = list_known(known, first, size, width, own, counts);
   if (!n) return;
   for (int i = threadIdx.x; i < size * width; i += blockDim.x) cells[i] = 0;
   __syncthreads();
   add_rows(codes, stats, order, begin, end, own, n, cells);
   __syncthreads();
-  for (int i = threadIdx.x; i < size * width / 2; i += blockDim.x)
-    if (i64 sum = value_64(cells + 2 * i)) add_global(hist + i, sum);
+  for (int i = threadIdx.x; i < size * words; i += blockDim.x)
+    if (i64 sum = value_64(cells + 2 * i + i / words * PAD)) add_global(hist + i, sum);
   __syncthreads();
 }

@@ -2,6 +2,12 @@
 #include "grow_subtrees/node.cuh"
 
 #define WARPS (DEEP_WARPS / BLOCKS)  // of a block
+#ifndef PAD  // benchmarks set 0
+#define PAD DEEP_PAD
+#endif
+#ifndef TURNED  // benchmarks set 0: all lanes add to the same feature at a time
+#define TURNED 1
+#endif
 
 // Neighbouring warps that split a node together: 1, 2, 4, ... of the block.
 struct Team {
@@ -53,11 +59,11 @@ struct Team {
 static_assert(WARPS <= 8, "more teams of two warps than barriers");
 
 // How many histograms fit the memory of a block, at most one for each warp. Each is
-// u32[words][size].
+// u32[words][size] and PAD words.
 struct Histograms {
   int group, words, size;
 
-  __device__ __forceinline__ int each() const { return words * size; }
+  __device__ __forceinline__ int each() const { return words * size + PAD; }
   // Those of a team: how many, and where the first of its cells is.
   __device__ __forceinline__ int of(const Team& team) const { return group * team.warps / WARPS; }
   __device__ __forceinline__ int first(const Team& team) const {
@@ -67,7 +73,7 @@ struct Histograms {
 
 __device__ __forceinline__ Histograms histograms_of(const Growth& growth, int n_cells) {
   int words = (LABELS ? growth.C : 2 * growth.C - 1) + (growth.min_rows > 1);
-  int size = (growth.B + 127) & ~127, fit = n_cells / (words * size);
+  int size = (growth.B + 127) & ~127, fit = n_cells / (words * size + PAD);
   return {fit < WARPS ? fit : WARPS, words, size};
 }
 
@@ -151,7 +157,9 @@ __device__ __forceinline__ void fill(const Block& block, const Growth& growth, c
   for (int i = team.thread(); i < node.n; i += team.threads()) {
     int position = block.order[node.low + i];
     i32 w = block.weight[position];
-    for (int j = 0; j < n_features; j++)
+    // neighbouring lanes begin with different features, so they meet in fewer banks
+    int j = TURNED * lane() % max(n_features, 1);
+    for (int step = 0; step < n_features; step++, j = j + 1 < n_features ? j + 1 : 0)
       Cells{cells + j * each, table.all.size, growth.C}.add(
           block.code(position, table.features[team.first + j]), block.target + position * K, w,
           count);

@@ -10,28 +10,39 @@
 #define ROWS 2
 #define FEATURES 4
 
+#ifndef PAD  // benchmarks set 0
+#define PAD 1
+#endif
+
+// Words of a histogram of n words in shared memory: an odd number of fours, see `FILL_PAD`.
+__device__ __forceinline__ int padded(int n) { return 4 * ((n + 3) / 4 | PAD); }
+
 // A bin in shared memory, in `words` of 32 bits: one for each of C classes, or one for the weight
 // and two for each moment; then one for the count of rows, if they are counted.
 struct Bin {
   int C, words;
   bool count_rows;
 
-  // Adds n bins in shared memory, where they are not zero, to those in global memory; if they hold
-  // all rows of their slot, they replace those.
-  __device__ __forceinline__ void flush(const u32* cells, int n, SUM* hist, bool alone) const {
+  // Adds n histograms of B bins in shared memory, where they are not zero, to those in global memory;
+  // if they hold all rows of their slot, they replace those.
+  __device__ __forceinline__ void flush(const u32* cells, int n, int B, SUM* hist,
+                                        bool alone) const {
+    int size = B * words, width = padded(size), gap = width - size;
 #if LABELS  // a word for each channel; past the last bin are zeros
-    for (int i = threadIdx.x; alone && i < n * words; i += blockDim.x) hist[i] = cells[i];
-    for (int i = 4 * threadIdx.x; !alone && i < n * words; i += 4 * blockDim.x) {
+    for (int i = threadIdx.x; alone && i < n * size; i += blockDim.x)
+      hist[i] = cells[i + i / size * gap];
+    for (int i = 4 * threadIdx.x; !alone && i < n * width; i += 4 * blockDim.x) {
       uint4 four = *(const uint4*)(cells + i);
-      if (four.x) add_global(hist + i, four.x);
-      if (four.y) add_global(hist + i + 1, four.y);
-      if (four.z) add_global(hist + i + 2, four.z);
-      if (four.w) add_global(hist + i + 3, four.w);
+      SUM* to = hist + i - i / width * gap;
+      if (four.x) add_global(to, four.x);
+      if (four.y) add_global(to + 1, four.y);
+      if (four.z) add_global(to + 2, four.z);
+      if (four.w) add_global(to + 3, four.w);
     }
 #else
     int channels = C + count_rows;
-    for (int b = threadIdx.x; b < n; b += blockDim.x) {
-      const u32* cell = cells + b * words;
+    for (int b = threadIdx.x; b < n * B; b += blockDim.x) {
+      const u32* cell = cells + b * words + b / B * gap;
       if (!alone && !cell[0]) continue;  // no row
 #pragma unroll 1
       for (int c = 0; c < channels; c++) {
@@ -144,7 +155,7 @@ __device__ __forceinline__ void add_tile(const Codes& codes, const Targets& y, c
 }
 
 // A block fills the histograms of `group` features (blockIdx.y counts groups) from a tile of a
-// slot's rows in its shared memory, u32[group][B][words], and adds them to `hist`, where those that
+// slot's rows in its shared memory, u32[group][padded(B words)], and adds them to `hist`, where those that
 // are used hold zeros, unless the slot has one tile only.
 extern "C" __global__ void __launch_bounds__(HISTOGRAM_THREADS, 2)
 histogram(Codes codes, Targets y, Frontier slots, Tiles tiles, const i32* features, i64 group,
@@ -154,7 +165,7 @@ histogram(Codes codes, Targets y, Frontier slots, Tiles tiles, const i32* featur
   u32* cells = (u32*)bytes;
   Bin bin = {(int)hist.C, (int)words, hist.channels > hist.C};
   i64 k = hist.k;
-  int B = (int)hist.B, width = B * bin.words;
+  int B = (int)hist.B, width = padded(B * bin.words);
   for (i64 first = blockIdx.y * group; first < k; first += gridDim.y * group)
     for (i64 p = tiles.first[0] + blockIdx.x; p < tiles.first[tiles.S]; p += gridDim.x) {
       Tile tile = tile_of(slots, tiles, in_order(tiles, p));
@@ -168,7 +179,7 @@ histogram(Codes codes, Targets y, Frontier slots, Tiles tiles, const i32* featur
       add_tile(codes, y, slots, tile, own, n, cells, bin);
       __syncthreads();
       bool alone = tiles.first[tile.slot + 1] - tiles.first[tile.slot] == 1;
-      bin.flush(cells, size * B, hist.cells + at * B * hist.channels, alone);
+      bin.flush(cells, size, B, hist.cells + at * B * hist.channels, alone);
     }
 }
 

@@ -13,6 +13,10 @@ HISTOGRAM_THREADS = 512  # the most in histogram, where few blocks may fit a mul
 
 GROUP_FEATURES = 60  # the most features whose histograms share a block's memory
 FILL_FEATURES = 48  # the same in trees of boosting
+# 32-bit words between histograms in shared memory. Features whose histograms begin in the same bank
+# of 32 words make the lanes of a warp wait for each other. Odd in boosting, where bins have an even
+# number of words. Where cells are cleared by fours, fours of words are odd
+FILL_PAD, DEEP_PAD = 1, 4
 GROUP_CHANNELS = 8  # channels that a thread of totals adds up in registers
 
 LEAST_TILE, MOST_TILE = 1024, 16_384  # rows that a block takes in the kernels over slots
