@@ -75,10 +75,12 @@ def test_features_that_vary_in_few_rows_are_found(cuda, n_tried):
     seed=seeds,
     budget=st.sampled_from([1, 1000, 30_000]),
     shared_limit=st.sampled_from([4 << 10, SMALL, 64 << 10]),
+    keeps_codes=st.booleans(),
 )
-def test_little_memory_changes_nothing(cuda, task, seed, budget, shared_limit):
+def test_little_memory_changes_nothing(cuda, task, seed, budget, shared_limit, keeps_codes):
     # of the device, of a block: histograms that do not fit, no deep phase or a small one
     backend = cuda.backend(budget, shared_limit=shared_limit)
+    backend.keeps_codes = keeps_codes
     with cuda.order(seed):
         assert same_forest(task.grow(numpy.NumpyBackend()), task.grow(backend))
 

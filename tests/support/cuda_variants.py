@@ -21,6 +21,7 @@ VALUES = {
     "BLOCKS": ("2", "4"),
     "CODE": ("u8", "u16"),
     "CRITERION": tuple(sorted(ON_DEVICES | {str(INFORMATION)})),
+    "KEPT": ("0", "1"),
     "LABELS": ("0", "1"),
     "SETS": ("0", "1"),
     "SUMS": ("0", "1"),
@@ -37,9 +38,9 @@ MACROS = {
     "encode": ("VALUE", "CODE"),
     "gradients": (),
     "grow_subtrees": ("CODE", "CRITERION", "TARGET", "SPECIAL", "BLOCKS", "SETS", "SUMS"),
-    "histogram": ("CODE", "LABELS", "TARGET"),
+    "histogram": ("CODE", "LABELS", "TARGET", "KEPT"),
     "level": ("CODE", "LABELS"),
-    "partition": ("CODE", "SETS"),
+    "partition": ("CODE", "SETS", "KEPT"),
     "project": ("CODE",),
     "slots": (),
     "totals": ("LABELS", "TARGET"),
@@ -56,6 +57,11 @@ def variants(operation: str) -> list[dict[str, str]]:
     if operation != "grow_subtrees":
         found = [macros for macros in found if macros.get("SPECIAL") != "2"]
     found = [macros for macros in found if macros.get("SUMS", "0") <= macros.get("SETS", "1")]
+    # codes are kept where they have a byte, and no split has a set
+    found = [
+        macros for macros in found
+        if macros.get("KEPT") != "1" or (macros["CODE"], macros.get("SETS", "0")) == ("u8", "0")
+    ]  # fmt: skip
     return [macros for macros in found if types_of_targets(operation, macros)]
 
 

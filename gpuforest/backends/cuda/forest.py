@@ -29,7 +29,14 @@ from gpuforest.core.rules import Sampling
 from gpuforest.core.training import Training
 from gpuforest.kernels.grow_subtrees.structs import Categories, Grown, Layout, Open, Roots
 from gpuforest.kernels.shared import structs
-from gpuforest.kernels.shared.constants import CUT_SUMS, DEEP_PAD, DEEP_WARPS, FEW_ROWS, LIMITED, NODE_SUMS
+from gpuforest.kernels.shared.constants import (
+    CUT_SUMS,
+    DEEP_PAD,
+    DEEP_WARPS,
+    FEW_ROWS,
+    LIMITED,
+    NODE_SUMS,
+)
 
 MOST_DEEP_ROWS = 8192  # positions of nodes in a block have 16 bits
 CELLS = 128  # bins of a histogram are rounded up to a multiple of it
@@ -103,7 +110,7 @@ class CudaBackend(CudaLevels):
         """The trees that fit memory: bags, rows twice, nodes, leaves, sets twice, bounds. `beside`:
         bytes that are free, and will be taken before."""
         free = self.free_bytes() - self.memory_budget - beside
-        row = 56 + 12 * C
+        row = 56 + 12 * C + 8 * self.keeps_codes
         row += (16 * n_words + 40) * (n_words > 0) + 16 * bounded
         tree = 4 * sampling.n_rows + row * sampling.likely_bag_rows
         if tree > free:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import array_api_compat.numpy as host
 import numpy as np
@@ -20,13 +21,19 @@ from gpuforest.core.frontier import Frontier, Splits
 from gpuforest.core.rules import Rules
 from gpuforest.core.training import Training
 from gpuforest.kernels.shared import constants, structs
-from gpuforest.kernels.shared.structs import Tiles
+from gpuforest.kernels.shared.structs import Kept, Tiles
 
 MOST_SHIFT = 24  # sums have fewer bits
+MOST_KEPT = 8  # features whose codes fit a word of 64 bits
+NOT_KEPT = Kept(None, None, 0, 0)
 
 
 class CudaLevels(CudaLaunches):
     """The kernels of the wide phase, and the O(nodes) work between them, in few launches."""
+
+    # Whether histograms keep the codes that they read for the partition, which then reads no row of
+    # codes. No device has timed it yet: benchmarks do
+    keeps_codes = False
 
     def encode(self, X: Array, edges: BinEdges) -> Array:
         xp, (N, F) = self.xp, X.shape
@@ -86,7 +93,7 @@ class CudaLevels(CudaLaunches):
 
     def add_rows(
         self, training: Training, slots: Frontier, features: Array, tiles: Tiles, n_tiles: int,
-        hist: Array,
+        hist: Array, kept: Kept = NOT_KEPT,
     ) -> None:  # fmt: skip
         """Add the slots' rows to `hist`, which holds zeros; a slot of one tile needs none if a
         block's memory holds a histogram (see `histogram_group`)."""
@@ -94,7 +101,9 @@ class CudaLevels(CudaLaunches):
         group, words, size = self.histogram_group(training, k)
         y = launch.targets_of(self.xp, training)
         rows, hists = (codes_of(training), y, slots, tiles, features), histograms_of(training, hist)
-        macros = macros_of(training.matrix.codes, **launch.target_macros(training, y))
+        macros = macros_of(
+            training.matrix.codes, **launch.target_macros(training, y), KEPT=kept.k > 0
+        )
         blocks = self.blocks(n_tiles) if S else 0
         if not group:
             grid = blocks, min(k, 65535)
@@ -106,7 +115,7 @@ class CudaLevels(CudaLaunches):
         threads = constants.HISTOGRAM_THREADS if few else constants.THREADS
         self.launch(
             "histogram", "histogram", (blocks, min(-(-k // group), 65535)), *rows, group, words,
-            hists, macros=macros, threads=threads, shared=shared,
+            hists, kept, macros=macros, threads=threads, shared=shared,
         )  # fmt: skip
 
     def histogram_group(self, training: Training, k: int) -> tuple[int, int, int]:
@@ -156,8 +165,9 @@ class CudaLevels(CudaLaunches):
         goes_left = self.empty(half // 32 + S + 1, xp.uint32)
         counts = self.empty(n_tiles, xp.int64)
         tiled, words = (f, tiles, splits), splits.sets.shape[1]
-        macros, marks = macros_of(matrix.codes, SETS=words > 0), (half, goes_left, counts)
-        arguments = codes_of(training), *tiled, words, *marks, n_left
+        kept, marks = self.known_kept.get(f, NOT_KEPT), (half, goes_left, counts)
+        macros = macros_of(matrix.codes, SETS=words > 0, KEPT=kept.k > 0)
+        arguments = codes_of(training), *tiled, words, *marks, n_left, kept
         self.launch("partition", "mark", n_blocks, *arguments, macros=macros)
         moved = f.rows, f.weights, n_left
         self.launch("partition", "move", n_blocks, *tiled, *marks, *moved, macros=macros)
@@ -183,22 +193,31 @@ class CudaLevels(CudaLaunches):
         size = max(1, min(S, self.memory_budget // launch.slot_bytes(training)))
         shape = (size, k, training.n_codes, training.hist_channels)
         hist = self.empty(shape, launch.cell_type(self.xp, training))
+        tried, kept = self.empty((S, k), self.xp.int32), NOT_KEPT
+        fits = k <= min(MOST_KEPT, self.histogram_group(training, k)[0])
+        if self.keeps_codes and fits and training.matrix.codes.itemsize == 1:
+            half = slots.rows.shape[0] // 2
+            kept = Kept(self.empty(half, self.xp.uint64), tried, k, half)
+            self.known_kept[slots] = kept
         for s in range(0, S, size):
             chunk = slice(s, min(s + size, S))
-            part = hist[: chunk.stop - s, ...]
-            features = self.fill(training, slots, chunk, part)
+            part, features = hist[: chunk.stop - s, ...], tried[chunk, :]
+            self.fill(training, slots, chunk, part, features, kept)
             self.cut(training, slots.part(chunk), part, features, None, best.part(chunk))
         return best
 
-    def fill(self, training: Training, slots: Frontier, chunk: slice, hist: Array) -> Array:
-        """Add some slots' rows to `hist`; returns the first k features of each slot's order that
-        vary in it, i32[S, k], then -1."""
+    def fill(
+        self, training: Training, slots: Frontier, chunk: slice, hist: Array, features: Array,
+        kept: Kept,
+    ) -> None:  # fmt: skip
+        """Add some slots' rows to `hist`, and write to `features` i32[S, k] the first k of each
+        slot's order that vary in it, then -1."""
         (all_tiles, n_tiles), part = self.ordered_tiles(training, slots), slots.part(chunk)
         first = all_tiles.first[chunk.start : chunk.stop + 1]
         order = all_tiles.order if part.n_slots == slots.n_slots else None
         tiles = Tiles(first, order, all_tiles.size, part.n_slots)
         (S, k), F = hist.shape[:2], training.n_features
-        varies, features = (self.empty((S, n), self.xp.int32) for n in (F, k))
+        varies = self.empty((S, F), self.xp.int32)
         codes, macros = codes_of(training), self.level_macros(training)
         self.launch_each("level", "compare_samples", S * F, codes, part, S, varies, macros=macros)
         arguments: tuple[Any, ...] = codes, part, tiles, k, varies
@@ -206,8 +225,12 @@ class CudaLevels(CudaLaunches):
         always = int(self.histogram_group(training, k)[0] == 0)
         arguments = histograms_of(training, hist), part, F, varies, tiles, always, features
         self.launch("level", "draw_features", self.blocks(S), *arguments, macros=macros)
-        self.add_rows(training, part, features, tiles, n_tiles, hist)
-        return features
+        self.add_rows(training, part, features, tiles, n_tiles, hist, kept)
+
+    @cached_property
+    def known_kept(self) -> WeakKeyDictionary[Frontier, Kept]:
+        """Codes kept for slots that are still there."""
+        return WeakKeyDictionary()
 
     def ordered_tiles(self, training: Training, slots: Frontier) -> tuple[Tiles, int]:
         """`slot_tiles`, by their first rows where the cache does not hold all codes."""

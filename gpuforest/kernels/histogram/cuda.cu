@@ -4,6 +4,7 @@
 #include "shared/targets.cuh"
 #include "generated/Codes.cuh"
 #include "generated/Histograms.cuh"
+#include "generated/Kept.cuh"
 
 // Rows that a thread takes at once, and features of each: so many codes are read before any is
 // added, because a read of memory takes far longer than an addition.
@@ -60,6 +61,9 @@ struct Rows {
   i32 row[ROWS];
   SUM first[ROWS];  // the class, or the first moment, weighted
   i32 weight[ROWS];
+#if KEPT
+  u64 codes[ROWS] = {};  // of the features that are tried, a byte each
+#endif
 
   __device__ __forceinline__ Rows(const Targets& y, const Frontier& slots, i64 i, i64 end) {
 #pragma unroll
@@ -107,16 +111,22 @@ struct Rows {
 // holds: those from position j on; after position n - 1 comes 0.
 template <int N>
 __device__ __forceinline__ void add_features(const Codes& codes, const Targets& y,
-                                             const Rows& rows, const int2* own, int j, int n,
+                                             Rows& rows, const int2* own, int j, int n,
                                              u32* cells, const Bin& bin) {
   int at[ROWS * N], stride = (int)codes.stride;
 #pragma unroll
   for (int u = 0; u < N; u++) {
-    int2 one = own[j + u < n ? j + u : j + u - n];
+    int which = j + u < n ? j + u : j + u - n;
+    int2 one = own[which];
     // 1. each row's bin
 #pragma unroll
-    for (int q = 0; q < ROWS; q++)
-      at[q * N + u] = one.y + codes.at[(i64)rows.row[q] * stride + one.x] * bin.words;
+    for (int q = 0; q < ROWS; q++) {
+      CODE code = codes.at[(i64)rows.row[q] * stride + one.x];
+      at[q * N + u] = one.y + code * bin.words;
+#if KEPT
+      rows.codes[q] |= (u64)code << 8 * which;
+#endif
+    }
   }
   rows.add<N>(cells, at, y, bin);
 }
@@ -138,7 +148,7 @@ __device__ __forceinline__ int list_features(const i32* features, int n, int wid
 // Adds a tile's rows to the histograms of n features in shared memory.
 __device__ __forceinline__ void add_tile(const Codes& codes, const Targets& y, const Frontier& slots,
                                          const Tile& tile, const int2* own, int n, u32* cells,
-                                         const Bin& bin) {
+                                         const Bin& bin, const Kept& kept) {
   // neighbouring lanes begin with different features, so they meet in fewer cells
   int begin = lane() % n;
   for (i64 i = tile.low + threadIdx.x; i < tile.high; i += ROWS * blockDim.x) {
@@ -151,15 +161,22 @@ __device__ __forceinline__ void add_tile(const Codes& codes, const Targets& y, c
       c += 2;
     }
     for (; c < end; c++) add_features<1>(codes, y, rows, own, c, n, cells, bin);
+#if KEPT
+#pragma unroll
+    for (int q = 0; q < ROWS; q++) {
+      i64 at = i + q * blockDim.x;
+      if (at < tile.high) kept.codes[in_half(at, kept.half)] = rows.codes[q];
+    }
+#endif
   }
 }
 
 // A block fills the histograms of `group` features (blockIdx.y counts groups) from a tile of a
 // slot's rows in its shared memory, u32[group][padded(B words)], and adds them to `hist`, where those that
-// are used hold zeros, unless the slot has one tile only.
+// are used hold zeros, unless the slot has one tile only. With KEPT 1 it keeps their codes.
 extern "C" __global__ void __launch_bounds__(HISTOGRAM_THREADS, 2)
 histogram(Codes codes, Targets y, Frontier slots, Tiles tiles, const i32* features, i64 group,
-          i64 words, Histograms hist) {
+          i64 words, Histograms hist, Kept kept) {
   DYNAMIC_SHARED(bytes);
   __shared__ int2 own[GROUP_FEATURES];
   u32* cells = (u32*)bytes;
@@ -176,7 +193,7 @@ histogram(Codes codes, Targets y, Frontier slots, Tiles tiles, const i32* featur
       for (int i = 4 * threadIdx.x; i < size * width; i += 4 * blockDim.x)
         *(uint4*)(cells + i) = make_uint4(0, 0, 0, 0);
       __syncthreads();
-      add_tile(codes, y, slots, tile, own, n, cells, bin);
+      add_tile(codes, y, slots, tile, own, n, cells, bin, kept);
       __syncthreads();
       bool alone = tiles.first[tile.slot + 1] - tiles.first[tile.slot] == 1;
       bin.flush(cells, size, B, hist.cells + at * B * hist.channels, alone);

@@ -8,6 +8,7 @@
 #include "shared/scans.cuh"
 #include "shared/slots.cuh"
 #include "generated/Codes.cuh"
+#include "generated/Kept.cuh"
 #include "generated/Splits.cuh"
 
 // Rows that a thread has under way at once in `move`. In `mark` one is as fast: its reads are at
@@ -16,15 +17,23 @@
 
 // Where the bits of a tile begin: words of 32 bits.
 __device__ __forceinline__ i64 first_word(const Tile& tile, i64 half) {
-  i64 begin = tile.low - tile.before;
-  return ((begin < half ? begin : begin - half) >> 5) + tile.slot + (tile.before >> 5);
+  return (in_half(tile.low - tile.before, half) >> 5) + tile.slot + (tile.before >> 5);
+}
+
+// Bits before a feature's code in the kept codes of its slot: a byte for each feature that is tried.
+__device__ __forceinline__ int kept_shift(const Kept& kept, i64 s, i64 f) {
+  const i32* features = kept.features + s * kept.k;
+  int shift = 0;
+  for (int j = 0; features[j] != f; j++) shift += 8 * (features[j] >= 0);
+  return shift;
 }
 
 // 1. which side each row goes to: left u32[half / 32 + S + 1], counts i64[tiles], and n_left i64[S]
-// becomes zero. With SETS 1, slots of bin SET_BIN have a set of so many words.
+// becomes zero. With SETS 1, slots of bin SET_BIN have a set of so many words. With KEPT 1,
+// `histogram` kept the codes of the rows.
 extern "C" __global__ void __launch_bounds__(THREADS)
 mark(Codes codes, Frontier slots, Tiles tiles, Splits splits, i64 words, i64 half, u32* left, i64* counts,
-     i64* n_left) {
+     i64* n_left, Kept kept) {
   for (i64 s = thread_number(); s < tiles.S; s += thread_count()) n_left[s] = 0;
   for (i64 n = blockIdx.x; n < tiles.first[tiles.S]; n += gridDim.x) {
     i64 p = in_order(tiles, n);
@@ -35,11 +44,18 @@ mark(Codes codes, Frontier slots, Tiles tiles, Splits splits, i64 words, i64 hal
     bool missing_left = splits.missing_left[s];
     auto set = [&] { return splits.sets + s * words; };
     int count = 0;
+#if KEPT
+    int shift = kept_shift(kept, s, f);
+#endif
     for (i64 first = tile.low; first < tile.high; first += blockDim.x) {
       i64 i = first + threadIdx.x;
       bool goes = false;
       if (i < tile.high) {
+#if KEPT
+        int code = (int)(kept.codes[in_half(i, half)] >> shift & 255);
+#else
         int code = codes.at[slots.rows[i] * codes.stride + f];
+#endif
         goes = goes_left(code, bin, missing_left, missing, set);
       }
       u32 bits = __ballot_sync(ALL_LANES, goes);

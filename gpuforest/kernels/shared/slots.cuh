@@ -8,6 +8,9 @@ struct Tile {
   i64 slot, before, low, high;
 };
 
+// The place of a row's position in its half.
+__device__ __forceinline__ i64 in_half(i64 i, i64 half) { return i < half ? i : i - half; }
+
 // The p-th tile that blocks take. By their first rows, those of all trees that are taken at the
 // same time read the same part of the codes, and find it in the cache.
 __device__ __forceinline__ i64 in_order(const Tiles& tiles, i64 p) {

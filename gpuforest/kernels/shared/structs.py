@@ -116,6 +116,16 @@ class Histograms(NamedTuple):
     channels: I64
 
 
+class Kept(NamedTuple):
+    """Codes that a level's histograms keep for its partition: codes u64[half] of each row, in the
+    half of its position, a byte for each of the features i32[S, k] that is tried (-1: not)."""
+
+    codes: U64sOut
+    features: I32s
+    k: I64
+    half: I64
+
+
 class Combined(NamedTuple):
     """Combinations of at most L features, k a slot: features (-1 behind the last) and weights
     i32[S, k, L]; coordinates i32[F, B]; n_bins, the bins of a combination."""
@@ -131,7 +141,8 @@ class Combined(NamedTuple):
 ALL = {
     record.__name__: record
     for record in (
-        Codes, Columns, Targets, Frontier, Rules, Splits, Kinds, Tiles, Histograms, Combined, Trees,
+        Codes, Columns, Targets, Frontier, Rules, Splits, Kinds, Tiles, Histograms, Kept, Combined,
+        Trees,
     )
 }  # fmt: skip
 
