@@ -21,11 +21,12 @@ from benchmarks.record import RESULTS, ROOT, Log
 from gpuforest.backends import gpu
 
 PARTS = ["works", "stages", "boosting", "first", "sweep", "cpu"]
-MORE_PARTS = ["extras", "counters", "rest", "sanitize"]
+MORE_PARTS = ["turns", "extras", "counters", "rest", "sanitize"]
 # an examination of a device: commands that each end within PART_SECONDS, in this order
 PLAN = {
     "correct": "--minutes 7 --works 3.3M,year --parts cpu",
     "boosting": "--minutes 7 --no-check --repeat 3 --parts boosting",
+    "turns": "--minutes 7 --no-check --repeat 3 --parts turns --works covtype,HIGGS,3.3M,year",
     "works": "--minutes 7 --no-check --repeat 5 --parts works,stages",
     "memcheck": "--minutes 7 --no-check --parts sanitize --works none --tools memcheck",
     "racecheck": "--minutes 7 --no-check --parts sanitize --works none --tools racecheck",
@@ -38,6 +39,8 @@ PLAN = {
 STEPS: list[tuple[str, Any, Callable[..., None]]] = [
     ("works", "", measure.one_work),
     ("boosting", boosting.WORKS, boosting.one_work),
+    ("turns", boosting.WORKS, boosting.turns),
+    ("turns", "", measure.turns),
     ("extras", "", measure.extras),
     ("counters", counters.WORKS, counters.count),
     ("sweep", None, measure.sweep),
@@ -97,7 +100,8 @@ def planned(options: argparse.Namespace) -> int:
     """Run a part of PLAN, with the other arguments after its own. If it is stopped, what it has
     measured stays in the results."""
     name, others = options.plan, list(options.arguments)
-    del others[others.index("--plan") : others.index("--plan") + 2]
+    at = next(i for i, argument in enumerate(others) if argument.startswith("--plan"))
+    del others[at : at + 1 + (others[at] == "--plan")]
     command = [sys.executable, "-m", "benchmarks.gpu", *PLAN[name].split(), *others]
     print(f"{name}: {' '.join(command[1:])}", flush=True)
     try:
@@ -134,7 +138,9 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     def names(text: str) -> list[str]:
         return [name.strip() for name in text.split(",") if name.strip()]
 
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.gpu", description=__doc__, allow_abbrev=False
+    )
     add = parser.add_argument
     add("--minutes", type=float, default=8, help="parts that would begin later are left out")
     add("--works", type=names, help="names, or how they begin: " + ", ".join(w.name for w in WORKS))

@@ -2,7 +2,9 @@
 they add rows to histograms, counted on the CPU from the codes and the layouts of the kernels.
 
 An atomic of a warp takes about as long as its fullest bank has lanes. Lanes at one address count
-as well, because they wait for each other. A machine without a GPU can run this.
+as well, because they wait for each other. Then: of the steps in which warps of the deep phase look
+for cuts, the share that is left if they begin and end with the node's least and greatest code. A
+machine without a GPU can run this.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ BANKS = LANES = 32
 ROWS = 40_000
 PADS = range(9)
 LEAVES = {"boosting": (1, 8, 31), "histogram": (1, 32), "deep": (ROWS // 300,)}  # of trees
+SCAN = 128  # bins that a warp of the deep phase takes in a step, for Gini or squared error
+MOST_NODES = 2000
 TRIED = 8  # features whose histograms a block of the deep phase holds at once
 
 
@@ -93,6 +97,26 @@ def lanes_of(work: Work, kernel: str, pad: int, rotated: bool = True) -> float:
     return total / count
 
 
+def scans_left(work: Work) -> float:
+    """The share of steps of scans that bounds leave, in a tree's nodes of 33 to 1,000 rows."""
+    X, y = make(work, np, ROWS)
+    backend = registry.get_backend("numba")
+    binned = edges.bin_matrix(X, edges.fit_edges(X, backend=backend), backend)
+    codes, n_bins = binned.codes[:, : work.features], np.asarray(binned.n_bins)
+    kind = getattr(gpuforest, f"DecisionTree{'Classifier' if work.is_classes else 'Regressor'}")
+    tree = kind(max_features=work.max_features, random_state=1).fit(codes, y)
+    paths = tree.decision_path(codes).tocsc()
+    sizes, rng, steps = np.diff(paths.indptr), np.random.default_rng(1), np.zeros(2)
+    tried = int(work.features**0.5) if work.max_features == "sqrt" else work.features
+    for node in np.flatnonzero((sizes > LANES) & (sizes <= 1000))[:MOST_NODES]:
+        own = codes[paths.indices[paths.indptr[node] : paths.indptr[node + 1]]]
+        least, greatest = own.min(axis=0), own.max(axis=0)
+        drawn = rng.permutation(np.flatnonzero(least < greatest))[:tried]
+        bounded = greatest[drawn] // SCAN - least[drawn] // SCAN + 1
+        steps += bounded.sum(), (-(-n_bins[drawn] // SCAN)).sum()
+    return float(steps[0] / steps[1])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu.banks", description=__doc__)
     parser.add_argument("--results", type=Path, help="where lines are added")
@@ -107,6 +131,9 @@ def main() -> None:
                 said = f"{name}, {kernel}{'' if rotated else ', one feature at a time'}"
                 rows.append([said, *(f"{x:.1f}" for x in lanes)])
                 print(rows[-1], flush=True)
+        left = scans_left(work)
+        log.add(work=name, kernel="deep", scans_left=left, rows=ROWS)
+        print(f"{name}: {left:.3f} of the steps of scans are left with bounds", flush=True)
     print(table(["words between histograms, beside their own", *map(str, PADS)], rows))
 
 

@@ -10,12 +10,17 @@ from typing import Any
 
 import gpuforest
 from benchmarks.gpu.measure import FEW, PIECE, compare, data_of, in_turn, time_fits
-from benchmarks.gpu.run import Run, same_forest
+from benchmarks.gpu.run import Run
 from benchmarks.gpu.watch import NAME, watching
 from benchmarks.gpu.work import Work
 
 WORKS = ("covtype", "HIGGS", "year")  # how the names of works begin that are boosted
 LEAVES = 31
+WAYS: dict[str, dict[str, Any]] = {
+    "boosting": {},
+    "histograms without a pad": {"macros": ("boosted_tree", {"PAD": "0"})},
+    "fences of all threads": {"macros": ("boosted_tree", {"ALL_FENCE": "1"})},
+}
 RIVALS = {  # by the library, and where its rows come from
     ("xgboost", "device"): "XGBoost from the device",
     ("xgboost", "host"): "XGBoost",
@@ -78,11 +83,13 @@ def kernels(run: Run, work: Work, X: Any, y: Any) -> None:
 def by_graph(run: Run, work: Work, X: Any, y: Any) -> None:
     """A graph a round beside launch by launch, on few rows, where the host's launches may be what
     takes the time; and whether both give one model."""
-    ways: dict[str, dict[str, Any]] = {"one graph a round": {}}
-    ways["launch by launch"] = {"together": one_by_one}
-    models = {name: boosted(work, name) for name in ways}
-    in_turn(run, "graph", work, ways, lambda name: models[name].fit(X, y))
-    run.add("graph", work, same=same_forest(*models.values()))
+    ways = {"one graph a round": {}, "launch by launch": {"together": one_by_one}}
+    in_turn(run, "graph", work, ways, partial(boosted, work), (X, y))
+
+
+def turns(run: Run, work: Work) -> None:
+    """Ways of the kernels, as `measure.turns`."""
+    in_turn(run, "turns", work, WAYS, partial(boosted, work), data_of(run, work)[:2])
 
 
 def one_by_one(launches: Sequence[Callable[[], None]]) -> Callable[[], None]:

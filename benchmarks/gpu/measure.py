@@ -28,6 +28,13 @@ PIECE = 20_000  # rows of a forest that is compared with the reference's
 SERIES = 15.0  # seconds of repeats, at most
 CPU_LIMIT = 60.0  # estimated seconds of a fit on the CPU, at most
 FIRST_ROWS = 50_000
+FOREST_WAYS: dict[str, dict[str, Any]] = {
+    "forest": {},
+    "levels without a pad": {"macros": ("histogram", {"PAD": "0"})},
+    "deep phase without a pad": {"macros": ("grow_subtrees", {"PAD": "0"})},
+    "one feature at a time": {"macros": ("grow_subtrees", {"PAD": "0", "TURNED": "0"})},
+    "codes kept": {"keeps_codes": True},
+}
 FEW = 3  # trees or rounds of a model that is compared
 
 
@@ -222,25 +229,43 @@ def extras(run: Run, work: Work) -> None:
 
 
 def in_turn(
-    run: Run, what: str, work: Work, changes: dict[str, dict[str, Any]], fit: Callable[[str], Any]
-) -> None:
-    """Fits by backends that differ in some attributes, one after another, again and again.
+    run: Run, what: str, work: Work, ways: dict[str, dict[str, Any]], model: Callable[[str], Any],
+    data: tuple[Array, Array],
+) -> None:  # fmt: skip
+    """Fits by backends that differ in some attributes, one after another, again and again; and
+    whether all give one model.
 
-    changes : the attributes by the name of the backend, which `fit` is called with
+    ways : the attributes by the name of the backend, and `macros` of an operation's kernels
     """
-    seconds: dict[str, list[float]] = {}
+    seconds: dict[str, list[float]] = {name: [] for name in ways}
+    for name, way in ways.items():
+        registry.register_backend(name, partial(changed, run.device, way))
+    models = {name: model(name) for name in ways}
     for i in range(1 + run.options.repeat):
-        for name, attributes in changes.items():
-
-            def backend(*arguments: Any, attributes: dict[str, Any] = attributes) -> Any:
-                made = run.device.make_backend(run.device.backend_class, *arguments)
-                vars(made).update(attributes)
-                return made
-
-            registry.register_backend(name, backend)
-            took, _ = timed(run.device, lambda name=name: fit(name))
-            if i:
-                seconds.setdefault(name, []).append(took)
+        for name, one in models.items():
+            took, _ = timed(run.device, partial(one.fit, *data))
+            seconds[name] += [took] * (i > 0)
+    first, *others = models.values()
     for name, of_name in seconds.items():
         run.add(what, work, source=name, seconds=of_name)
         print(f"{work.name}, {what} {name}: {np.median(of_name):.3f} s", flush=True)
+    run.add(what, work, same=all(same_forest(first, other) for other in others))
+
+
+def changed(device: Any, way: dict[str, Any], *arguments: Any) -> Any:
+    """A backend with other attributes, or of whose kernels some have more macros."""
+    made, attributes = device.make_backend(device.backend_class, *arguments), dict(way)
+    operation, more = attributes.pop("macros", ("", {}))
+    kernel = made.kernel
+
+    def with_macros(of: str, name: str, macros: dict[str, str], shared: int) -> Any:
+        return kernel(of, name, macros | more if of == operation else macros, shared)
+
+    vars(made).update(attributes, kernel=with_macros)
+    return made
+
+
+def turns(run: Run, work: Work) -> None:
+    """What only a device can decide: each way beside the one that is taken, in one process."""
+    data = data_of(run, work)[:2]
+    in_turn(run, "turns", work, FOREST_WAYS, partial(model_of, work), data)

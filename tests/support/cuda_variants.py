@@ -30,6 +30,7 @@ VALUES = {
     "VALUE": ("float", "double"),
     "WORDS": ("1", "2"),
 }
+SWITCHES = ("ALL_FENCE", "PAD", "TURNED")  # benchmarks set them, to compare
 MACROS = {
     "bag": (),
     "boosted_tree": ("CODE", "WORDS"),
