@@ -87,9 +87,9 @@ def lanes_of(work: Work, kernel: str, pad: int, rotated: bool = True) -> float:
             channel = channel[: warps * LANES].reshape(warps, LANES).astype(np.int64)
             for place, code in steps(codes[rows], features, rotated):
                 if kernel == "deep":  # u32[words][size], with bins that a lane scans apart
-                    plane = (B + 127 & ~127) + pad
-                    cell = (code & ~127 | (code & 3) << 5 | code >> 2 & 31) + channel * plane
-                    address = place * (words * plane | rotated) + cell
+                    size = B + 127 & ~127
+                    cell = (code & ~127 | (code & 3) << 5 | code >> 2 & 31) + channel * size
+                    address = place * (words * size + pad) + cell
                 else:  # u32[B][words]
                     address = place * (B * words + pad) + code * words + channel
                 lanes = meeting(address)
