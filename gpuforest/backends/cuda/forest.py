@@ -308,9 +308,10 @@ def cells_of(training: Training, limit: int, warps: int) -> int:
     counts of codes to sort by, or 0. With categorical or combined features rows are sorted."""
     C, B = training.n_channels, training.grown_codes
     words = (C if training.target.coding.is_classes else 2 * C - 1) + training.rules.count_rows
-    histogram, counts = 4 * (words * (-(-B // CELLS) * CELLS) + DEEP_PAD), 4 * warps * B
+    histogram, counts = 4 * words * (-(-B // CELLS) * CELLS), 4 * warps * B
     most = limit // CELLS_SHARE
-    size = 0 if training.node_words else max(min(warps, most // histogram) * histogram, 0)
+    n_histograms = 0 if training.node_words else max(min(warps, most // histogram), 0)
+    size = n_histograms * (histogram + 4 * DEEP_PAD)
     return max(size, counts) if counts <= most else size
 
 
