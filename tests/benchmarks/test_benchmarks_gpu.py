@@ -10,7 +10,7 @@ import pytest
 from cuda_on_cpu.module import available
 
 from benchmarks.gpu import __main__ as script
-from benchmarks.gpu import counters, device, parity, small, work
+from benchmarks.gpu import boosting, counters, device, measure, parity, small, work
 from benchmarks.gpu import run as run_module
 from benchmarks.gpu.report import report
 from benchmarks.gpu.run import LostDevice, Run, model_of
@@ -92,6 +92,16 @@ def test_a_whole_run(tmp_path, capsys):
     assert "| 3.3M x 16, 200 rows |" in said
     assert "| seconds, median | fit from device | predict from device |" in said
     assert "FAILED" not in said
+
+
+@emulated
+def test_ways_of_kernels_take_turns_and_give_one_model(tmp_path):
+    results = tmp_path / "gpu.jsonl"
+    arguments = ["--emulated", "--works", "covtype", "--parts", "turns", "--results", str(results)]
+    assert script.main(arguments) == 0
+    lines = [line for line in lines_of(results) if line["what"] == "turns"]
+    assert {x["source"] for x in lines if "seconds" in x} == {*boosting.WAYS, *measure.FOREST_WAYS}
+    assert [line["same"] for line in lines if "same" in line] == [True, True]
 
 
 @emulated
