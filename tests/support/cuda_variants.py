@@ -58,10 +58,10 @@ def variants(operation: str) -> list[dict[str, str]]:
     if operation != "grow_subtrees":
         found = [macros for macros in found if macros.get("SPECIAL") != "2"]
     found = [macros for macros in found if macros.get("SUMS", "0") <= macros.get("SETS", "1")]
-    # codes are kept where they have a byte, and no split has a set
+    # codes are kept where they have a byte, targets are classes, and no split has a set
+    rare = {"CODE": "u16", "LABELS": "0", "SETS": "1"}.items()
     found = [
-        macros for macros in found
-        if macros.get("KEPT") != "1" or (macros["CODE"], macros.get("SETS", "0")) == ("u8", "0")
+        macros for macros in found if macros.get("KEPT") != "1" or not rare & macros.items()
     ]  # fmt: skip
     return [macros for macros in found if types_of_targets(operation, macros)]
 

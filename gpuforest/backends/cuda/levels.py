@@ -31,8 +31,8 @@ NOT_KEPT = Kept(None, None, 0, 0)
 class CudaLevels(CudaLaunches):
     """The kernels of the wide phase, and the O(nodes) work between them, in few launches."""
 
-    # Whether histograms keep the codes that they read for the partition, which then reads no row of
-    # codes. No device has timed it yet: benchmarks do
+    # Whether histograms of classes keep the codes that they read for the partition, which then
+    # reads no row of codes. No device has timed it yet: `benchmarks.gpu --plan turns` does
     keeps_codes = False
 
     def encode(self, X: Array, edges: BinEdges) -> Array:
@@ -193,12 +193,8 @@ class CudaLevels(CudaLaunches):
         size = max(1, min(S, self.memory_budget // launch.slot_bytes(training)))
         shape = (size, k, training.n_codes, training.hist_channels)
         hist = self.empty(shape, launch.cell_type(self.xp, training))
-        tried, kept = self.empty((S, k), self.xp.int32), NOT_KEPT
-        fits = k <= min(MOST_KEPT, self.histogram_group(training, k)[0])
-        if self.keeps_codes and fits and training.matrix.codes.itemsize == 1:
-            half = slots.rows.shape[0] // 2
-            kept = Kept(self.empty(half, self.xp.uint64), tried, k, half)
-            self.known_kept[slots] = kept
+        tried = self.empty((S, k), self.xp.int32)
+        kept = self.kept_of(training, slots, tried)
         for s in range(0, S, size):
             chunk = slice(s, min(s + size, S))
             part, features = hist[: chunk.stop - s, ...], tried[chunk, :]
@@ -226,6 +222,17 @@ class CudaLevels(CudaLaunches):
         arguments = histograms_of(training, hist), part, F, varies, tiles, always, features
         self.launch("level", "draw_features", self.blocks(S), *arguments, macros=macros)
         self.add_rows(training, part, features, tiles, n_tiles, hist, kept)
+
+    def kept_of(self, training: Training, slots: Frontier, tried: Array) -> Kept:
+        """Room for codes of the features that slots try, where they may be kept."""
+        k, is_classes = tried.shape[1], training.target.coding.is_classes
+        fits = k <= min(MOST_KEPT, self.histogram_group(training, k)[0])
+        if not (self.keeps_codes and fits and is_classes and training.matrix.codes.itemsize == 1):
+            return NOT_KEPT
+        half = slots.rows.shape[0] // 2
+        kept = Kept(self.empty(half, self.xp.uint64), tried, k, half)
+        self.known_kept[slots] = kept
+        return kept
 
     @cached_property
     def known_kept(self) -> WeakKeyDictionary[Frontier, Kept]:
