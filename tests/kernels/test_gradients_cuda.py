@@ -6,7 +6,8 @@ from boosted import LOSSES, rules_of, target_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuforest.kernels.boosted_tree.records import Scales
+from gpuforest.compiler.types import dtype_of
+from gpuforest.kernels.boosted_tree.records import Leaf, Scales, TreesOut
 from gpuforest.kernels.gradients.numpy import gradients, largest, scales
 
 SIZES = [0.0, 5e-324, 1e-310, 2.2250738585072014e-308, 1e-300, 0.75, 1.0, 2.0, 3.0, 1e308, np.inf]
@@ -59,3 +60,22 @@ def test_stats_are_the_reference(cuda, name, rows_seed, n, spread, weighted, ord
             arguments = there, rules._replace(scale=scale, **moved), words, stats
             backend.launch("gradients", "gradients", 3, *arguments)
             assert np.array_equal(expected, backend.asnumpy(stats))
+
+
+def test_sums_of_weights_of_many_leaves_may_wrap_around(cuda):
+    # leaves [1, 2, 3] and [5, 6, 8] with weights 2, 2, 2 and 2, 1, 1, of which eight are 2**63
+    leaves = np.zeros(2, dtype_of(Leaf))
+    leaves["begin"], leaves["end"] = (0, 3), (3, 6)
+    out = np.zeros((1, 4 + 4 + leaves.size * leaves.itemsize // 8), np.uint64)
+    out[0, 0] = 3
+    out[0, 8:] = leaves.view(np.uint64)
+    unit = 2**60
+    upto = np.cumsum(np.array([2, 2, 2, 2, 1, 1], np.uint64) * np.uint64(unit)).view(np.int64)
+    assert upto[-1] < upto[0]
+    rest = np.array([1.0, 2.0, 3.0, 5.0, 6.0, 8.0])
+    backend = cuda.backend()
+    out, rest, upto = (backend.asarray(a) for a in (out, rest, upto))
+    found = backend.zeros(2, np.float64)
+    trees = TreesOut(out, out.shape[1], 4)
+    backend.launch_each("gradients", "quantiles", 2, trees, rest, upto, 0.5, found)
+    assert backend.asnumpy(found).tolist() == [2.0, 5.5]

@@ -79,11 +79,12 @@ quantiles(TreesOut out, const double* rest, const i64* upto, double share, doubl
     i64 low = leaves_of(out, 0)[leaf].begin, last = leaves_of(out, 0)[leaf].end - 1, high;
     double part = 0.5;
     if (upto) {
-      i64 before = low > 0 ? upto[low - 1] : 0;
-      double wanted = share * (double)(upto[last] - before);
-      low = first_of(low, last, [&](i64 i) { return (double)(upto[i] - before) >= wanted; });
-      bool ends = (double)(upto[low] - before) == wanted;  // between two residuals
-      high = ends ? first_of(low, last, [&](i64 i) { return upto[i] > upto[low]; }) : low;
+      u64 before = low > 0 ? (u64)upto[low - 1] : 0;  // sums of very many leaves wrap around
+      auto own = [&](i64 i) { return (i64)((u64)upto[i] - before); };
+      double wanted = share * (double)own(last);
+      low = first_of(low, last, [&](i64 i) { return (double)own(i) >= wanted; });
+      bool ends = (double)own(low) == wanted;  // between two residuals
+      high = ends ? first_of(low, last, [&](i64 i) { return own(i) > own(low); }) : low;
     } else {
       double at = share * (double)(last - low);
       part = at - (double)(i64)at;
