@@ -63,14 +63,14 @@ def test_stats_are_the_reference(cuda, name, rows_seed, n, spread, weighted, ord
 
 
 def test_sums_of_weights_of_many_leaves_may_wrap_around(cuda):
-    # leaves [1, 2, 3] and [5, 6, 8] with weights 2, 2, 2 and 2, 1, 1, of which eight are 2**63
+    # leaves [1, 2, 3] and [5, 6, 8] with weights 2, 2, 1 and 2, 1, 1, of which eight are 2**63
     leaves = np.zeros(2, dtype_of(Leaf))
     leaves["begin"], leaves["end"] = (0, 3), (3, 6)
     out = np.zeros((1, 4 + 4 + leaves.size * leaves.itemsize // 8), np.uint64)
     out[0, 0] = 3
     out[0, 8:] = leaves.view(np.uint64)
     unit = 2**60
-    upto = np.cumsum(np.array([2, 2, 2, 2, 1, 1], np.uint64) * np.uint64(unit)).view(np.int64)
+    upto = np.cumsum(np.array([2, 2, 1, 2, 1, 1], np.uint64) * np.uint64(unit)).view(np.int64)
     assert upto[-1] < upto[0]
     rest = np.array([1.0, 2.0, 3.0, 5.0, 6.0, 8.0])
     backend = cuda.backend()
