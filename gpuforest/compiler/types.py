@@ -165,11 +165,6 @@ def as_tuple(record: Any, change: Callable[[Any], Any] = lambda value: value) ->
     return spec.kind(*parts)
 
 
-def is_record(value: Any) -> bool:
-    """Whether a value is a record."""
-    return hasattr(value, "_fields") or (is_dataclass(value) and not isinstance(value, type))
-
-
 def names_of(spec: Spec) -> Iterator[tuple[str, tuple[Any, ...]]]:
     """The names in a specification that stand for several types, and what they may be."""
     if isinstance(spec, Type):

@@ -67,6 +67,8 @@ class Frontier:
 
     def part(self, slots: slice) -> Frontier:
         """A range of the slots, as views."""
+        if slots == slice(0, self.n_slots):
+            return self
         return replace(self, **{name: getattr(self, name)[slots, ...] for name in self.per_slot})
 
     def take(self, xp: Any, slots: Array, max_rows: int) -> Frontier:
@@ -151,6 +153,8 @@ class Splits:
 
     def part(self, slots: slice) -> Splits:
         """The splits of some slots, as views."""
+        if slots == slice(0, self.score.shape[0]):
+            return self
         return Splits(*(getattr(self, f.name)[slots, ...] for f in fields(self)))
 
     def better(self, xp: Any, other: Splits) -> Splits:

@@ -12,7 +12,7 @@ from gpuforest.compiler.types import F64, I64, Bool
 from gpuforest.core.criteria import Criterion
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Rules:
     """The rules for growing trees."""
 

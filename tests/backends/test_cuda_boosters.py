@@ -222,9 +222,9 @@ def test_what_a_fit_takes_is_what_was_planned(cuda):
         b = thousands(name, "real", n_rows=1000, **rest).boosting(backend)
         booster = backend.booster(b)
         s = booster.sizes
-        taken = [booster.y, booster.weight, booster.out.at, *booster.rows[:2]]
+        taken = [booster.y, booster.weight, booster.out.at, *booster.rows.record[:2]]
         taken += [booster.residuals, booster.weights]
-        taken += booster.table[3:13]
+        taken += booster.table.record[3:13]
         raw = 8 * s.K * s.N
         planned = s.other_bytes + s.K * (s.slots + 2) * s.hist_bytes
         lacking = planned - sum(array.nbytes for array in taken) - raw

@@ -1,6 +1,7 @@
 """Structs that kernels take by value: one declaration, and a guard against wrong arrays."""
 
 import re
+from dataclasses import is_dataclass, replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,14 @@ from gpuforest.common import hashing
 from gpuforest.core import criteria
 from gpuforest.kernels.boosted_tree.records import TreeRows
 from gpuforest.kernels.grow_subtrees.structs import Open
-from gpuforest.kernels.shared.structs import Codes, Histograms, Targets, dtype_of, packed, text_of
+from gpuforest.kernels.shared.structs import (
+    Codes,
+    Histograms,
+    Targets,
+    dtype_of,
+    packer_of,
+    text_of,
+)
 
 MOST_PARAMETERS, MOST_LINES = 10, 60
 CELLS = np.zeros((1, 2, 3, 4), np.int64)
@@ -23,8 +31,9 @@ TEXTS = {
 }
 
 
-def address(array):
-    return int(array.ctypes.data)
+def packed(record, macros):
+    pack = packer_of(type(record), tuple(macros.items()))
+    return pack(record, lambda array: int(array.ctypes.data))
 
 
 def test_a_struct_is_laid_out_as_in_c():
@@ -42,10 +51,10 @@ def test_every_struct_is_used(name):
 
 def test_the_bytes_are_those_of_the_fields():
     codes = np.zeros((3, 4), np.uint8)
-    found = packed(Codes(codes, 3, 7, 4, None), {"CODE": "u8"}, address)
+    found = packed(Codes(codes, 3, 7, 4, None), {"CODE": "u8"})
     assert found.shape == ()
-    assert found.item() == (codes.ctypes.data, 3, 7, 4, 0)
-    assert packed(Codes(None, 3, 7, 4, None), {"CODE": "u8"}, address)["at"] == 0
+    assert found.view(dtype_of(Codes)).item() == (codes.ctypes.data, 3, 7, 4, 0)
+    assert not any(packed(Codes(None, 0, 0, 0, None), {"CODE": "u8"}).tobytes())
 
 
 @pytest.mark.parametrize(
@@ -70,7 +79,7 @@ def test_the_bytes_are_those_of_the_fields():
 )
 def test_wrong_arrays_are_refused(struct, macros, fault):
     with pytest.raises(TypeError, match=fault):
-        packed(struct, macros, address)
+        packed(struct, macros)
 
 
 @pytest.mark.parametrize(
@@ -83,10 +92,35 @@ def test_a_launch_refuses_wrong_arrays(cuda, dtype, order, fault):
     weights = backend.asarray(np.zeros((2, 3), dtype))
     if order == "F":
         weights = backend.asarray(np.zeros((3, 2), dtype)).T
+    backend.launch("bag", "bag", (1, 1), keys, 3, 3, None, 2, backend.zeros((2, 3), np.int32))
     with pytest.raises(TypeError, match=f"bag.weights is an array of {fault}"):
         backend.launch("bag", "bag", (1, 1), keys, 3, 3, None, 2, weights)
     with pytest.raises(ValueError, match="zip"):  # one argument is missing
         backend.launch("bag", "bag", (1, 1), keys, 3, 3, None, 2)
+
+
+def test_a_struct_is_kept_as_long_as_its_record(cuda):
+    backend, pack = cuda.backend(), packer_of(Codes, (("CODE", "u8"),))
+    one, other = (
+        Codes(backend.asarray(np.zeros((3, 4), np.uint8)), 3, 7, 4, None) for _ in range(2)
+    )
+    found = backend.struct_of(one, pack)
+    assert backend.struct_of(one, pack) is found
+    changed = replace(one, at=other.at)
+    of_other, of_changed = (backend.struct_of(x, pack).tobytes() for x in (other, changed))
+    assert of_changed == of_other != found.tobytes()
+    # a kernel that reads other codes refuses these, although they have been packed
+    with pytest.raises(TypeError, match="uint8, not uint16"):
+        backend.struct_of(one, packer_of(Codes, (("CODE", "u16"),)))
+    assert len(backend.known_structs) == 3
+    del one, changed
+    assert list(backend.known_structs) == [other]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in STRUCTS.values() if is_dataclass(kind)])
+def test_records_whose_structs_are_kept_do_not_change(kind):
+    assert kind.__dataclass_params__.frozen
+    assert kind.__hash__ is object.__hash__
 
 
 TEXT = f"""
@@ -104,7 +138,7 @@ extern "C" __global__ void read(Codes codes, i64* out) {{
 def test_a_kernel_gets_a_struct_by_value():
     codes, out = np.arange(12, dtype=np.uint8), np.zeros(3, np.int64)
     kernel = EmulatedModule(TEXT).get_function("read")
-    kernel((1,), (1,), (packed(Codes(codes, 3, 7, 4, None), {"CODE": "u8"}, address), out))
+    kernel((1,), (1,), (packed(Codes(codes, 3, 7, 4, None), {"CODE": "u8"}), out))
     assert out.tolist() == [3, 4, 7]
     for wrong in (np.zeros((), dtype_of(Open)), np.zeros(2, dtype_of(Codes)), np.int64(1)):
         with pytest.raises(TypeError, match="struct of 40 bytes"):

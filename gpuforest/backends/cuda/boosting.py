@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from gpuforest.kernels.boosted_tree import records
 from gpuforest.kernels.boosted_tree.records import GrownTree, LossOf, TreeRows, TreesOut
 from gpuforest.kernels.gradients.losses import exact_sum, quantile_of, unit_of
 from gpuforest.kernels.shared.constants import FILL_FEATURES, FILL_PAD, HISTOGRAM_THREADS, THREADS
+from gpuforest.kernels.shared.structs import Reused
 
 Array = Any
 
@@ -105,18 +106,20 @@ class CudaBooster(Booster):
         self.residuals, self.weights = (empty(s.n_residuals, xp.float64) for _ in range(2))
         self.delta: Array = empty(1, xp.float64) if b.loss.has_delta else None
         stats, order = empty((s.K, s.N, s.words), xp.int64), empty((s.K, 2, s.N), xp.int32)
-        self.rows = TreeRows(stats, order, s.N, b.n_drawn)
+        self.rows = Reused(TreeRows(stats, order, s.N, b.n_drawn))
         self.most = backend.asarray(np.array(b.bounds or (0.0, 0.0)).view(np.uint64))
         self.scales = empty(words_of(records.Scales), xp.int64)
-        self.rules = b.rules(self.scales, backend.asarray)
-        self.table = records.TreeTable.new(
+        self.rules = Reused(b.rules(self.scales, backend.asarray))
+        table = records.TreeTable.new(
             self._of_each_tree, M=s.nodes, P=s.slots, W=s.W, F=s.F, C=s.F * s.B * s.words,
             G=s.n_groups, parts=s.F,
         )  # fmt: skip
+        self.table = Reused(table)
         self.out: Any = self._new_out(s.nodes) if s.leaves - 1 <= STEPS_AT_ONCE else None
         self.steps = self._step()
         self.splits: list[Callable[[], None]] = []  # what `_split` launches
         self.raw: Array = None
+        self.loss: Any = None
         self.key = np.uint64(0)  # the key that draws the round's rows
 
     def _of_each_tree(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
@@ -125,11 +128,11 @@ class CudaBooster(Booster):
             shape, dtype = (*shape, dtype.itemsize // 8), np.dtype(np.int64)
         return self.backend.empty((self.sizes.K, *shape), dtype)
 
-    def _new_out(self, nodes: int) -> TreesOut:
+    def _new_out(self, nodes: int) -> Reused:
         """Memory for finished trees of at most `nodes` nodes."""
         size = self.sizes.out_words(nodes)
         at = self.backend.empty((self.sizes.K, size), self.backend.xp.uint64)
-        return TreesOut(at, size, nodes)
+        return Reused(TreesOut(at, size, nodes))
 
     def _shares(self, n_rows: int, least: int, others: int = 1) -> int:
         """Number of blocks for n_rows, `least` or more each; a grid has `others` times as many."""
@@ -164,11 +167,12 @@ class CudaBooster(Booster):
         backend, b = self.backend, self.boosting
         if self.raw is None:
             self.raw = backend.xp.asarray(backend.asarray(raw), copy=True)
+            self.loss = Reused(b.loss.of_rows(self.y, self.weight, self.raw, self.delta))
         self.key = np.uint64(hashing.tree_keys(np, b.seed, number, number + 1)[0])
         if self.delta is not None:
             drawn = self._drawn_residuals()
             self.delta[:] = quantile_of(backend.xp, *drawn, b.loss.quantile)
-        return b.loss.of_rows(self.y, self.weight, self.raw, self.delta)
+        return cast(LossOf, self.loss)
 
     def _residuals(self) -> Array:
         """The sizes of the residuals of all rows."""

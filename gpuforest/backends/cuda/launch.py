@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from threading import Lock
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -15,7 +15,6 @@ import numpy as np
 
 from gpuforest.backends.base import Array, Backend
 from gpuforest.backends.cuda import source
-from gpuforest.compiler import types
 from gpuforest.core.bins import BinEdges, BinnedMatrix
 from gpuforest.core.frontier import Frontier
 from gpuforest.core.target import Target
@@ -23,13 +22,15 @@ from gpuforest.core.terms import Combining
 from gpuforest.core.training import Training
 from gpuforest.kernels.shared import constants, structs
 
-NUMBERS: dict[type, Any] = {int: np.int64, bool: np.int64, float: np.float64}
+# the type of a number, or what packs a record, or the dtype of an array; and the parameter's name
+Parameter = tuple[Any, Any, Any, str]
 RESERVED = 1856  # bytes of a block's shared memory for CUDA (1 KiB) and for static arrays
 MOST_BLOCKS = 2**16  # of a grid; kernels loop over items beyond it
 LEAST_SPAN, MOST_SPANS = 2048, 512  # slots that a block counts, and blocks, in kernels/slots
 _claims = Lock()  # held while the padding of any matrix is claimed
 # copies of matrices and of targets on other devices, by the device's number
 _copies: WeakKeyDictionary[BinnedMatrix | Target, dict[int, Any]] = WeakKeyDictionary()
+_codes: WeakKeyDictionary[BinnedMatrix, structs.Codes] = WeakKeyDictionary()
 
 
 class CudaLaunches(Backend):
@@ -104,18 +105,31 @@ class CudaLaunches(Backend):
         self, operation: str, name: str, grid: tuple[int, ...], *arguments: Any,
         macros: dict[str, str] | None = None, threads: int = constants.THREADS, shared: int = 0,
     ) -> Callable[[], None]:  # fmt: skip
-        """A reusable launch of a kernel: numbers become 64-bit, records structs; keep the arrays.
+        """A reusable launch of a kernel: numbers become NumPy's, records structs; keep the arrays.
         TypeError: an array has another type than the kernel reads."""
-        macros, declared = macros or {}, source.parameters(operation)[name]
-        values = []
-        for value, (kind, parameter) in zip(arguments, declared, strict=True):
-            if types.is_record(value):
-                value = structs.packed(value, macros, self.address)
-            elif kind[-1] == "*" and value is not None:
-                structs.refuse_other(value, structs.pointed(kind, macros), name, parameter)
-            values.append(NUMBERS.get(type(value), lambda a: a)(value))
-        kernel = self.kernel(operation, name, macros, shared)
-        return partial(kernel, grid, (threads,), tuple(values), shared_mem=shared)
+        key = operation, name, shared, tuple(macros.items()) if macros else ()
+        if (found := self.known_kernels.get(key)) is None:
+            kernel = self.kernel(operation, name, macros or {}, shared)
+            found = self.known_kernels[key] = kernel, parameters_of(operation, name, key[-1])
+        values: list[Any] = []
+        for value, (number, pack, dtype, parameter) in zip(arguments, found[1], strict=True):
+            if number is not None:
+                value = number(value)
+            elif pack is not None:
+                value = self.struct_of(value, pack)
+            elif value is not None and (value.dtype != dtype or not value.flags.c_contiguous):
+                raise structs.refusal(value, dtype, name, parameter)
+            values.append(value)
+        return partial(found[0], grid, (threads,), tuple(values), shared_mem=shared)
+
+    def struct_of(self, record: Any, pack: structs.Packer) -> np.ndarray:
+        """A record's struct; kept as long as the record, which holds the arrays and is frozen."""
+        if not type(record).__weakrefoffset__:  # a named tuple
+            return pack(record, self.address)
+        kept = self.known_structs.get(record)
+        if kept is None or kept[0] is not pack:
+            kept = self.known_structs[record] = pack, pack(record, self.address)
+        return kept[1]
 
     def together(self, launches: Sequence[Callable[[], None]]) -> Callable[[], None]:
         """Prepared launches whose kernels have run before, as one that makes them in this order."""
@@ -183,6 +197,31 @@ class CudaLaunches(Backend):
     def known_tiles(self) -> WeakKeyDictionary[Frontier, tuple[structs.Tiles, int]]:
         """Tiles of slots that are still there."""
         return WeakKeyDictionary()
+
+    @cached_property
+    def known_structs(self) -> WeakKeyDictionary[Any, tuple[structs.Packer, np.ndarray]]:
+        """Structs of records that are still there, and what packed them."""
+        return WeakKeyDictionary()
+
+    @cached_property
+    def known_kernels(self) -> dict[Any, tuple[Any, list[Parameter]]]:
+        """Kernels and their parameters by operation, name, shared memory and macros."""
+        return {}
+
+
+@cache
+def parameters_of(operation: str, name: str, macros: structs.Macros) -> list[Parameter]:
+    """What becomes of each argument of a kernel with these macros."""
+    found: list[Parameter] = []
+    for kind, parameter in source.parameters(operation)[name]:
+        if kind in source.STRUCTS:
+            pack = structs.packer_of(source.STRUCTS[kind], macros)
+            found.append((None, pack, None, parameter))
+        elif kind[-1] == "*":
+            found.append((None, None, structs.pointed(kind, macros), parameter))
+        else:
+            found.append((structs.DTYPES[kind].type, None, None, parameter))
+    return found
 
 
 def flags(backend: CudaLaunches, n: int) -> Array:
@@ -288,5 +327,8 @@ def codes_for(edges: BinEdges, codes: Array, n_bins: Array | None = None) -> str
 
 
 def codes_of(training: Training) -> structs.Codes:
+    """The codes of a fit, kept as long as the matrix."""
     matrix = training.matrix
-    return codes_for(matrix.edges, matrix.codes, matrix.n_bins)
+    if (codes := _codes.get(matrix)) is None:
+        codes = _codes[matrix] = codes_for(matrix.edges, matrix.codes, matrix.n_bins)
+    return codes

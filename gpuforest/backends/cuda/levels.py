@@ -21,7 +21,7 @@ from gpuforest.core.frontier import Frontier, Splits
 from gpuforest.core.rules import Rules
 from gpuforest.core.training import Training
 from gpuforest.kernels.shared import constants, structs
-from gpuforest.kernels.shared.structs import Kept, Tiles
+from gpuforest.kernels.shared.structs import Histograms, Kept, Tiles
 
 MOST_SHIFT = 24  # sums have fewer bits
 MOST_KEPT = 8  # features whose codes fit a word of 64 bits
@@ -88,19 +88,19 @@ class CudaLevels(CudaLaunches):
         shape = (*features.shape, training.n_codes, training.hist_channels)
         hist = self.zeros(shape, launch.cell_type(self.xp, training))
         tiles, n_tiles = self.slot_tiles(slots)
-        self.add_rows(training, slots, features, tiles, n_tiles, hist)
+        self.add_rows(training, slots, features, tiles, n_tiles, histograms_of(training, hist))
         return self.xp.astype(hist, self.xp.int64, copy=False)
 
     def add_rows(
         self, training: Training, slots: Frontier, features: Array, tiles: Tiles, n_tiles: int,
-        hist: Array, kept: Kept = NOT_KEPT,
+        hists: Histograms, kept: Kept = NOT_KEPT,
     ) -> None:  # fmt: skip
-        """Add the slots' rows to `hist`, which holds zeros; a slot of one tile needs none if a
+        """Add the slots' rows to `hists`, which hold zeros; a slot of one tile needs none if a
         block's memory holds a histogram (see `histogram_group`)."""
         S, k = features.shape
         group, words, size = self.histogram_group(training, k)
         y = launch.targets_of(self.xp, training)
-        rows, hists = (codes_of(training), y, slots, tiles, features), histograms_of(training, hist)
+        rows = codes_of(training), y, slots, tiles, features
         macros = macros_of(
             training.matrix.codes, **launch.target_macros(training, y), KEPT=kept.k > 0
         )
@@ -127,7 +127,7 @@ class CudaLevels(CudaLaunches):
         best = self.no_splits(slots)
         hist = self.xp.astype(hist, launch.cell_type(self.xp, training), copy=False)
         hist, features, need = (self.xp.ascontiguousarray(a) for a in (hist, features, need))
-        self.cut(training, slots, hist, features, need, best)
+        self.cut(training, slots, histograms_of(training, hist), features, need, best)
         return best
 
     def no_splits(self, frontier: Frontier) -> Splits:
@@ -136,17 +136,17 @@ class CudaLevels(CudaLaunches):
         return Splits(**new_arrays(Splits, self.empty, S=S, C=C, W=0))
 
     def cut(
-        self, training: Training, slots: Frontier, hist: Array, features: Array, need: Array | None,
-        best: Splits,
+        self, training: Training, slots: Frontier, hists: Histograms, features: Array,
+        need: Array | None, best: Splits,
     ) -> None:  # fmt: skip
         """Write the best splits by these features to `best`; `need` None: by all that vary."""
-        xp, (S, k), rules, C = self.xp, hist.shape[:2], training.rules, training.n_channels
+        xp, S, k, rules, C = self.xp, hists.S, hists.k, training.rules, training.n_channels
         score, cut_bin = self.empty((S, k), xp.float64), self.empty((S, k), xp.int32)
         scratch = 8 * constants.CUT_SUMS * C
         warps = max(1, min(constants.SPLIT_THREADS // 32, self.shared_limit // scratch))
         special = rules.random or rules.limited
         macros = macros_of(CRITERION=rules.criterion.number, SPECIAL=special)
-        hists, rest = histograms_of(training, hist), (training.matrix.n_bins, self.table)
+        rest = training.matrix.n_bins, self.table
         self.launch(
             "best_split", "best_cut", self.blocks(S * k, warps), hists, features, slots,
             self.rules_of(training), *rest, score, cut_bin,
@@ -197,31 +197,32 @@ class CudaLevels(CudaLaunches):
         kept = self.kept_of(training, slots, tried)
         for s in range(0, S, size):
             chunk = slice(s, min(s + size, S))
-            part, features = hist[: chunk.stop - s, ...], tried[chunk, :]
-            self.fill(training, slots, chunk, part, features, kept)
-            self.cut(training, slots.part(chunk), part, features, None, best.part(chunk))
+            part, hists = slots.part(chunk), histograms_of(training, hist[: chunk.stop - s, ...])
+            features = tried[chunk, :]
+            self.fill(training, slots, part, s, hists, features, kept)
+            self.cut(training, part, hists, features, None, best.part(chunk))
         return best
 
     def fill(
-        self, training: Training, slots: Frontier, chunk: slice, hist: Array, features: Array,
-        kept: Kept,
+        self, training: Training, slots: Frontier, part: Frontier, begin: int, hists: Histograms,
+        features: Array, kept: Kept,
     ) -> None:  # fmt: skip
-        """Add some slots' rows to `hist`, and write to `features` i32[S, k] the first k of each
-        slot's order that vary in it, then -1."""
-        (all_tiles, n_tiles), part = self.ordered_tiles(training, slots), slots.part(chunk)
-        first = all_tiles.first[chunk.start : chunk.stop + 1]
-        order = all_tiles.order if part.n_slots == slots.n_slots else None
-        tiles = Tiles(first, order, all_tiles.size, part.n_slots)
-        (S, k), F = hist.shape[:2], training.n_features
+        """Add the rows of a part of the slots, from `begin` on, to `hists`, and write to `features`
+        i32[S, k] the first k of each slot's order that vary in it, then -1."""
+        tiles, n_tiles = self.ordered_tiles(training, slots)
+        if part is not slots:
+            first = tiles.first[begin : begin + part.n_slots + 1]
+            tiles = Tiles(first, None, tiles.size, part.n_slots)
+        S, k, F = hists.S, hists.k, training.n_features
         varies = self.empty((S, F), self.xp.int32)
         codes, macros = codes_of(training), self.level_macros(training)
         self.launch_each("level", "compare_samples", S * F, codes, part, S, varies, macros=macros)
         arguments: tuple[Any, ...] = codes, part, tiles, k, varies
         self.launch("level", "compare_rows", self.blocks(n_tiles), *arguments, macros=macros)
         always = int(self.histogram_group(training, k)[0] == 0)
-        arguments = histograms_of(training, hist), part, F, varies, tiles, always, features
+        arguments = hists, part, F, varies, tiles, always, features
         self.launch("level", "draw_features", self.blocks(S), *arguments, macros=macros)
-        self.add_rows(training, part, features, tiles, n_tiles, hist, kept)
+        self.add_rows(training, part, features, tiles, n_tiles, hists, kept)
 
     def kept_of(self, training: Training, slots: Frontier, tried: Array) -> Kept:
         """Room for codes of the features that slots try, where they may be kept."""
@@ -246,7 +247,7 @@ class CudaLevels(CudaLaunches):
             rows = self.empty(n_tiles, self.xp.int32)
             arguments, macros = (slots, tiles, n_tiles, rows), self.level_macros(training)
             self.launch_each("level", "first_rows", n_tiles, *arguments, macros=macros)
-            tiles = tiles._replace(order=self.xp.argsort(rows))
+            tiles = replace(tiles, order=self.xp.argsort(rows))
             self.known_tiles[slots] = tiles, n_tiles
         return tiles, n_tiles
 

@@ -22,7 +22,6 @@ from gpuforest.kernels.shared import constants, structs
 from gpuforest.kernels.shared.structs import Columns, Tiles
 
 BAG_TILE = 4096  # rows that a block of in_bag takes
-NO_SIGNS = np.zeros(0, np.int8)
 TILE_SIZES = constants.MOST_TILE // constants.LEAST_TILE  # tiles have a multiple of LEAST_TILE rows
 
 
@@ -68,9 +67,7 @@ class CudaNodes(Nodes):
         tiles = backend.empty((TILE_SIZES, n_spans), xp.int64)
         kind, rank = backend.empty(S, xp.int8), backend.empty(S, xp.int64)
         C, kinds = slots.sums.shape[1], structs.Kinds(kind, rank, counts, tiles, S, span)
-        # no kernel here reads the signs, which are on the host
-        unsigned = replace(rules, signs=NO_SIGNS)
-        backend.launch("slots", "number_kinds", n_spans, slots, kinds, unsigned, deep_rows)
+        backend.launch("slots", "number_kinds", n_spans, slots, kinds, rules, deep_rows)
         n_wide, n_deep, rows_wide, rows_deep = backend.asnumpy(counts).sum(axis=1).tolist()
         tile = backend.tile_size(rows_wide)
         wide, deep = (
@@ -104,8 +101,9 @@ class CudaNodes(Nodes):
         C = like.sums.shape[1]
         held = sum(part.max_rows for part in parts)
         slots = new_slots(backend, S, C, rows, weights, held, like.allowed)
-        packed = [structs.packed(part, {}, backend.address) for part in parts]
-        table = backend.asarray(np.array(packed).view(np.int64).reshape(-1))
+        pack = structs.packer_of(Frontier, ())
+        packed = [backend.struct_of(part, pack) for part in parts]
+        table = backend.asarray(np.array(packed).view(np.int64))
         first = backend.asarray(np.array(ends))
         backend.launch_each("slots", "join_slots", S, table, first, len(parts), S, C, slots)
         return slots
@@ -207,7 +205,9 @@ def compare_rows(
     above : the slots above, whose rows have moved by `half`; or with `n_left` None, `slots`"""
     tiles, n_tiles = backend.slot_tiles(above)
     y = own_targets(training, training.target.y)
-    held = replace(above, rows=slots.rows, weights=slots.weights)
+    held = above
+    if slots.rows is not above.rows:
+        held = replace(above, rows=slots.rows, weights=slots.weights)
     arguments = y, held, tiles, n_left, half, *means, slots.constant
     macros = target_macros(training, y)
     backend.launch("totals", "differing", backend.blocks(n_tiles), *arguments, macros=macros)

@@ -2,14 +2,18 @@
 
 A field's annotation names its C++ type. An array is passed as a pointer to its first element;
 None, where it may be absent, as a null pointer. Letters are those of dtypes.py.
+
+A record that several launches take is a frozen dataclass, or `Reused`: launches keep its struct as
+long as the record is there. Python cannot refer to a named tuple in this way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import is_dataclass
+from dataclasses import dataclass, is_dataclass
 from functools import cache
 from operator import attrgetter
+from struct import Struct, calcsize
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -20,6 +24,8 @@ from gpuforest.core.frontier import Frontier, Splits, Trees
 from gpuforest.core.rules import Rules
 
 Array = Any
+Macros = tuple[tuple[str, str], ...]  # the names and the values of a kernel's macros
+Packer = Callable[[Any, Callable[[Array], int]], np.ndarray]
 
 I32 = Annotated[int, "i32"]
 I64 = Annotated[int, "i64"]
@@ -53,7 +59,8 @@ def record(name: str, kind: Any, fields: str) -> Any:
     return NamedTuple(name, [(field, kind) for field in fields.split()])
 
 
-class Codes(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Codes:
     """Codes [N, stride], F codes a row; n_bins i32[F], bins without the missing one, or None"""
 
     at: Codes8or16
@@ -72,7 +79,8 @@ class Columns(NamedTuple):
     n: I64
 
 
-class Targets(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Targets:
     """Targets of C channels: class code, or C - 1 moments, at at[first + r * stride] of row r. Rows
     of codes may hold class codes, see `cuda/launch.targets_of`."""
 
@@ -82,7 +90,8 @@ class Targets(NamedTuple):
     C: I64
 
 
-class Kinds(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Kinds:
     """What becomes of S slots, see number_kinds; a block takes a span of them."""
 
     kind: I8sOut
@@ -93,7 +102,8 @@ class Kinds(NamedTuple):
     span: I64
 
 
-class Tiles(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Tiles:
     """Rows of S slots in tiles of `size`; first i64[S + 1] counts tiles before a slot's.
 
     order : i64[...], tiles by their first rows, or null"""
@@ -104,7 +114,8 @@ class Tiles(NamedTuple):
     S: I64
 
 
-class Histograms(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Histograms:
     """cells SUM[S, k, B, channels]: C channels, and a count of rows if needed. SUM is i32 for
     classes, whose weight stays below 2**31, else i64."""
 
@@ -116,7 +127,8 @@ class Histograms(NamedTuple):
     channels: I64
 
 
-class Kept(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Kept:
     """Codes that a level's histograms keep for its partition: codes u64[half] of each row, in the
     half of its position, a byte for each of the features i32[S, k] that is tried (-1: not)."""
 
@@ -194,50 +206,71 @@ def text_of(record: type) -> str:
     return "".join([f"struct {name} {{\n", *fields, "};\n", *asserts])
 
 
-def packed(record: Any, macros: dict[str, str], address: Callable[[Array], int]) -> np.ndarray:
-    """The struct's bytes as an array without axes, which CuPy passes by value.
+@cache
+def packer_of(kind: type, macros: Macros) -> Packer:
+    """The function that packs records of a kind for kernels with these macros.
 
-    None and arrays without elements become null pointers.
+    It takes a record and a function that returns the device address of an array. It returns the
+    struct as an array without axes, which CuPy passes by value. The array has plain bytes, because
+    CuPy lists the fields of a dtype at each launch. None and arrays without elements become null
+    pointers.
 
     macros : the kernel's macros, which define CODE and TARGET
-    address : function that returns the device address of an array
 
     Raises
     ------
-    TypeError : an array's dtype is not the one that the kernel reads"""
-    kind = record.__class__
-    numbers: list[Any] = []
-    names, dtypes = c_types(kind), _dtypes(kind, tuple(macros.items()))
-    for name, value, dtype in zip(names, values_of(kind)(record), dtypes, strict=True):
-        if dtype is not None and value is not None:
-            refuse_other(value, dtype, kind.__name__, name)
-            value = address(value) if 0 not in value.shape else 0
-        numbers.append(value or 0)
-    return np.array(tuple(numbers), dtype=dtype_of(kind))
-
-
-def refuse_other(array: Array, dtype: np.dtype[Any], owner: str, name: str) -> None:
-    """Raise TypeError if a kernel would read an array otherwise than it is."""
-    if array.dtype != dtype or not array.flags.c_contiguous:
-        found = f"{array.dtype}{'' if array.flags.c_contiguous else ', not C-contiguous'}"
-        raise TypeError(f"{owner}.{name} is an array of {found}, not {dtype}")
+    TypeError : an array's dtype is not the one that the kernel reads, or it is not C-contiguous"""
+    types = c_types(kind).values()
+    return _packer(kind, tuple(pointed(t, macros) if t[-1] == "*" else None for t in types))
 
 
 @cache
-def _dtypes(record: type, macros: tuple[tuple[str, str], ...]) -> list[np.dtype[Any] | None]:
-    """The dtype of each field that is an array, for a kernel with these macros."""
-    return [
-        pointed(type, dict(macros)) if type[-1] == "*" else None
-        for type in c_types(record).values()
-    ]
+def _packer(kind: type, dtypes: tuple[np.dtype[Any] | None, ...]) -> Packer:
+    """`packer_of` for fields that are arrays of these dtypes, or numbers: None."""
+    layout, values_in, names = dtype_of(kind), values_of(kind), list(c_types(kind))
+    letters = [layout[name].char for name in names]
+    pack = Struct(f"{''.join(letters)}0{max(letters, key=calcsize)}").pack  # ends aligned
+    plain = np.dtype(f"V{layout.itemsize}")
+
+    def packed(record: Any, address: Callable[[Array], int]) -> np.ndarray:
+        numbers: list[Any] = []
+        for value, dtype in zip(values_in(record), dtypes, strict=True):
+            if dtype is not None:
+                if value is None:
+                    value = 0
+                elif value.dtype == dtype and value.flags.c_contiguous:
+                    value = address(value) if value.size else 0
+                else:
+                    raise refusal(value, dtype, kind.__name__, names[len(numbers)])
+            numbers.append(value)
+        return np.ndarray((), plain, pack(*numbers))
+
+    return packed
 
 
-def pointed(type: str, macros: dict[str, str]) -> np.dtype[Any]:
+class Reused:
+    """A named tuple that many launches take."""
+
+    def __init__(self, record: Any) -> None:
+        self.record = record
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.record, name)
+
+
+def refusal(array: Array, dtype: np.dtype[Any], owner: str, name: str) -> TypeError:
+    """The error where a kernel would read an array otherwise than it is."""
+    found = f"{array.dtype}{'' if array.flags.c_contiguous else ', not C-contiguous'}"
+    return TypeError(f"{owner}.{name} is an array of {found}, not {dtype}")
+
+
+def pointed(type: str, macros: Macros) -> np.dtype[Any]:
     """The dtype of a C++ pointer's target with these macros; structs are words of 64 bits."""
+    values = dict(macros)
     type = type.removeprefix("const ").removesuffix("*")
     if type == "SUM":
-        type = "i32" if has_labels(macros) else "i64"
-    return DTYPES.get(macros.get(type, type), DTYPES["i64"])
+        type = "i32" if has_labels(values) else "i64"
+    return DTYPES.get(values.get(type, type), DTYPES["i64"])
 
 
 def has_labels(macros: dict[str, str]) -> bool:
