@@ -4,7 +4,6 @@ that boost on GPUs."""
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,6 +12,7 @@ from benchmarks.gpu.measure import FEW, PIECE, compare, data_of, in_turn, time_f
 from benchmarks.gpu.run import Run
 from benchmarks.gpu.watch import NAME, watching
 from benchmarks.gpu.work import Work
+from gpuforest.backends.cuda.launch import CudaLaunches
 
 WORKS = ("covtype", "HIGGS", "year")  # how the names of works begin that are boosted
 LEAVES = 31
@@ -77,29 +77,20 @@ def kernels(run: Run, work: Work, X: Any, y: Any) -> None:
         watch.clear()
         with watch.span("fit"):
             model.fit(X, y)
-        run.add("kernels", work, lines=watch.lines())
+        run.add("kernels", work, lines=watch.lines(), prepare=watch.preparing())
 
 
 def by_graph(run: Run, work: Work, X: Any, y: Any) -> None:
     """A graph a round beside launch by launch, on few rows, where the host's launches may be what
     takes the time; and whether both give one model."""
-    ways = {"one graph a round": {}, "launch by launch": {"together": one_by_one}}
+    ways: dict[str, dict[str, Any]] = {"one graph a round": {}}
+    ways["launch by launch"] = {"together": partial(CudaLaunches.together, None)}
     in_turn(run, "graph", work, ways, partial(boosted, work), (X, y))
 
 
 def turns(run: Run, work: Work) -> None:
     """Ways of the kernels, as `measure.turns`."""
     in_turn(run, "turns", work, WAYS, partial(boosted, work), data_of(run, work)[:2])
-
-
-def one_by_one(launches: Sequence[Callable[[], None]]) -> Callable[[], None]:
-    """As `CudaLaunches.together`, without a graph."""
-
-    def all_of_them() -> None:
-        for launch in launches:
-            launch()
-
-    return all_of_them
 
 
 def rival_of(library: str, work: Work) -> Any:

@@ -159,8 +159,8 @@ def stages(run: Run, work: Work, X: Array, y: Array) -> None:
         watch.clear()
         with watch.span("fit"):
             model.fit(X, y)
-        lines, levels = watch.lines(), watch.levels()
-    run.add("stages", work, lines=lines, levels=levels, copy=run.copy)
+        found = {"lines": watch.lines(), "levels": watch.levels(), "prepare": watch.preparing()}
+    run.add("stages", work, **found, copy=run.copy)
 
 
 def first_calls(run: Run, works: list[Work]) -> None:

@@ -11,6 +11,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import wraps
+from statistics import median
+from time import perf_counter
 from types import ModuleType
 from typing import Any
 from unittest.mock import patch
@@ -55,6 +57,7 @@ class Watch:
         self.depth = -1  # of the level that grows
         self.grown: dict[int, list[int]] = {}  # slots and rows of each level
         self.in_level: list[tuple[int, str, Any, Any]] = []
+        self.prepared: dict[str, list[float]] = defaultdict(list)  # seconds of the host
 
     def wrap(self, name: str, function: Callable[..., Any], operation: str = "") -> Any:
         @wraps(function)
@@ -73,7 +76,9 @@ class Watch:
 
         @wraps(function)
         def prepare(backend: Any, operation: str, name: str, *rest: Any, **more: Any) -> Any:
+            begin = perf_counter()
             launch = function(backend, operation, name, *rest, **more)
+            self.prepared[f"{operation}.{name}"].append(perf_counter() - begin)
 
             def watched() -> None:
                 with self.span(f"{operation}.{name}", is_kernel=True):
@@ -105,8 +110,12 @@ class Watch:
 
     def clear(self) -> None:
         """Forget what was seen."""
-        for seen in (self.spans, self.grown, self.in_level):
+        for seen in (self.spans, self.grown, self.in_level, self.prepared):
             seen.clear()
+
+    def preparing(self) -> dict[str, float]:
+        """The median of the host's seconds to prepare a launch, by kernel."""
+        return {name: median(seconds) for name, seconds in self.prepared.items()}
 
     def levels(self) -> list[dict[str, Any]]:
         """Of each level of all waves its slots, their rows, and seconds by kernel."""
