@@ -5,30 +5,12 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from cuda_on_cpu.module import available
-from emulated import EmulatedBackend
-from engine import same_forest
+from survivors import data_of_ties
 
-from gpuforest import ExtraSurvivalTrees, RandomSurvivalForest, register_backend
-from gpuforest.backends import registry
+from gpuforest import RandomSurvivalForest
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.growing.bags import draw_bags
 from gpuforest.splits.logrank.numba import ONE
-
-
-def target(event, time):
-    return np.array(list(zip(event, time, strict=True)), [("event", int), ("time", float)])
-
-
-def data(n, seed, kinds=1):
-    """Few times and values, so that there are ties; some values are missing, a third is censored.
-    The last feature has four categories."""
-    rng = np.random.default_rng(seed)
-    X = rng.integers(0, 6, (n, 3)).astype(float)
-    X[rng.random(X.shape) < 0.1] = np.nan
-    X[:, 2] = rng.integers(0, 4, n)
-    event = rng.integers(1, kinds + 1, n) * (rng.random(n) < 2 / 3)
-    return X, target(event, rng.integers(1, 9, n) + 2.0 * (X[:, 2] > 1))
 
 
 def expected(time, event, drawn):
@@ -76,7 +58,7 @@ def ways(values, is_set):
 def test_every_split_is_the_best(kinds, fewest):
     n_splits = 0
     for seed in range(6):
-        X, y = data(40, seed, kinds)
+        X, y = data_of_ties(40, seed, kinds)
         weight = None if seed % 2 else np.random.default_rng(seed).integers(0, 3, 40)
         forest = RandomSurvivalForest(
             6, criterion="logrank", min_samples_leaf=fewest, min_samples_split=2, random_state=seed,
@@ -112,32 +94,6 @@ def check_tree(tree, X, y, drawn, kinds, fewest):
     return len(splits)
 
 
-@pytest.mark.parametrize("kind", [RandomSurvivalForest, ExtraSurvivalTrees])
-def test_backends_threads_and_blocks_give_the_same_forest(kind, monkeypatch):
-    monkeypatch.setattr(registry, "_factories", dict(registry._factories))
-    if available() is None:
-        register_backend("emulated", lambda *_: EmulatedBackend())
-    X, y = data(900, 0)  # enough rows for codes to be copied
-    forests = [
-        kind(20, criterion="logrank", random_state=0, backend=backend, n_jobs=n_jobs).fit(X, y)
-        for backend, n_jobs in (("numpy", 1), ("numba", 1), ("numba", 3), ("emulated", 1))
-        if backend in registry._factories
-    ]
-    assert forests[0].forest_.n_nodes > 1000
-    for forest in forests[1:]:
-        assert same_forest(forests[0].forest_, forest.forest_)
-
-
-def test_a_row_of_weight_two_is_the_row_twice():
-    X, y = data(60, 0)
-    rows = np.r_[0:20, 0:60]
-    options = {"criterion": "logrank", "bootstrap": False, "max_features": None, "random_state": 0}
-    weighed = RandomSurvivalForest(1, min_samples_leaf=1, min_samples_split=2, **options)
-    found = weighed.fit(X, y, np.repeat([2.0, 1.0], [20, 40])).predict(X)
-    assert len(np.unique(found)) > 10
-    assert np.allclose(found, weighed.fit(X[rows], y[rows]).predict(X))
-
-
 @pytest.mark.parametrize(
     "options",
     [
@@ -149,7 +105,7 @@ def test_a_row_of_weight_two_is_the_row_twice():
     ids=str,
 )
 def test_parameters(options):
-    X, y = data(300, 0)
+    X, y = data_of_ties(300, 0)
     X[:, 0] = np.where(y["event"] == 1, y["time"], X[:, 0] + 2)
     forest = RandomSurvivalForest(48, criterion="logrank", random_state=0).set_params(**options)
     forest.fit(X, y, groups=np.arange(300) // 2)
@@ -163,4 +119,4 @@ def test_parameters(options):
 def test_combinations_are_refused():
     forest = RandomSurvivalForest(criterion="logrank", feature_combinations=2.0)
     with pytest.raises(ValueError, match="criterion='logrank' takes no feature_combinations: pas"):
-        forest.fit(*data(20, 0))
+        forest.fit(*data_of_ties(20, 0))

@@ -4,34 +4,16 @@ import pickle
 
 import numpy as np
 import pytest
-from cuda_on_cpu.module import available
-from emulated import EmulatedBackend
-from engine import same_forest
+from survivors import data_of_causes, target
 
 import gpuforest
-from gpuforest import ExtraSurvivalTrees, RandomSurvivalForest, register_backend
-from gpuforest.backends import registry
-from gpuforest.backends.numpy import NumpyBackend
+from gpuforest import ExtraSurvivalTrees, RandomSurvivalForest
 from gpuforest.explain.survival import concordance
-from gpuforest.growing.bags import draw_bags
 
 CRITERIA = ["exponential", "logrank"]
 
 
-def target(cause, time):
-    return np.array(list(zip(cause, time, strict=True)), [("cause", int), ("time", float)])
-
-
-def data(n=300, seed=0):
-    """The hazard of the first cause rises with the first feature, that of the second with the
-    second one; some rows are censored, and many times are equal."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, 4))
-    times = np.stack([rng.exponential(2.0, n), *rng.exponential(np.exp(-X[:, :2])).T])
-    return X, target(times.argmin(axis=0), np.round(times.min(axis=0), 1) + 0.1)
-
-
-X, Y = data()
+X, Y = data_of_causes()
 
 
 def test_a_case_worked_by_hand():
@@ -53,46 +35,22 @@ def test_a_case_worked_by_hand():
     assert function(1.9) == 0.0 < function(2.0) == function(99.0)
 
 
-@pytest.mark.parametrize("criterion", CRITERIA)
-def test_curves_are_means_over_leaves(criterion):
-    forest = RandomSurvivalForest(4, criterion=criterion, random_state=0, n_times=10**6).fit(X, Y)
-    rows, grid = X[:10], forest.unique_times_
-    leaves, mine = forest.apply(rows), forest.apply(X)
-    bags = draw_bags(forest._sampling_, forest.seed_, 0, 4, NumpyBackend())
-    expected = np.zeros((3, len(rows), len(grid)))
-    for i, t in np.ndindex(len(rows), 4):
-        drawn = bags[t] * (mine[:, t] == leaves[i, t])
-        left, come = 1.0, np.zeros(3)
-        for g, time in enumerate(grid):
-            at_risk = drawn[Y["time"] >= time].sum()
-            events = [drawn[(Y["time"] == time) & (Y["cause"] == k)].sum() for k in (1, 2)]
-            if sum(events):
-                come[1:] += left * np.array(events) / at_risk
-                left *= 1 - sum(events) / at_risk
-            come[0] = left
-            expected[:, i, g] += come / 4
-    found = [forest.predict_survival_function(rows, True)]
-    found += [forest.predict_cumulative_incidence_function(rows, True, k) for k in (1, 2)]
-    assert np.allclose(found, expected)
-    assert np.allclose(np.sum(found, axis=0), 1.0)
-
-
 @pytest.mark.parametrize("kind", [RandomSurvivalForest, ExtraSurvivalTrees])
 @pytest.mark.parametrize("criterion", CRITERIA)
 def test_each_cause_has_its_own_risk(kind, criterion, tmp_path):
     options = {"criterion": criterion, "bootstrap": True, "oob_score": True, "random_state": 0}
     forest = kind(50, **options).fit(X, Y)
-    Z, y = data(seed=1)
+    Z, y = data_of_causes(seed=1)
     risks = forest.predict(Z)
     assert risks.shape == (len(Z), 2)
     for k in (1, 2):
-        others_are_censored = concordance(y["cause"] == k, y["time"], risks[:, k - 1])
+        others_are_censored = concordance(y["event"] == k, y["time"], risks[:, k - 1])
         assert forest.score(Z, y, cause=k) == others_are_censored > 0.65
-        assert concordance(y["cause"] == k, y["time"], risks[:, 2 - k]) < 0.55
+        assert concordance(y["event"] == k, y["time"], risks[:, 2 - k]) < 0.55
     assert forest.score(Z, y) == forest.score(Z, y, cause=1)
     assert forest.oob_prediction_.shape == (len(X), 2)
     first = forest.oob_prediction_[:, 0]
-    assert forest.oob_score_ == concordance(Y["cause"] == 1, Y["time"], first)
+    assert forest.oob_score_ == concordance(Y["event"] == 1, Y["time"], first)
     assert set(forest.feature_importances_.argsort()[-2:]) == {0, 1}
     forest.save(tmp_path / "model")
     for same in (gpuforest.load(tmp_path / "model"), pickle.loads(pickle.dumps(forest))):
@@ -103,35 +61,13 @@ def test_each_cause_has_its_own_risk(kind, criterion, tmp_path):
 
 @pytest.mark.parametrize("criterion", CRITERIA)
 def test_one_cause_is_as_before(criterion):
-    plain = np.array([(c > 0, t) for c, t in Y.tolist()], [("event", bool), ("time", float)])
-    one = target(Y["cause"] > 0, Y["time"])
+    plain, one = (target(event, Y["time"]) for event in (Y["event"] > 0, 1 * (Y["event"] > 0)))
     options = {"criterion": criterion, "random_state": 0, "oob_score": True}
     forest, same = (RandomSurvivalForest(20, **options).fit(X, y) for y in (plain, one))
     assert np.array_equal(forest.predict(X), same.predict(X))
     assert forest.oob_score_ == same.oob_score_
     come = same.predict_cumulative_incidence_function(X, True)
     assert np.array_equal(np.maximum(1.0 - come, 0.0), forest.predict_survival_function(X, True))
-
-
-@pytest.mark.parametrize("criterion", CRITERIA)
-def test_backends_give_the_same_forest(criterion, monkeypatch):
-    monkeypatch.setattr(registry, "_factories", dict(registry._factories))
-    if available() is None:
-        register_backend("emulated", lambda *_: EmulatedBackend())
-    options = {"criterion": criterion, "random_state": 0}
-    first, *others = (
-        RandomSurvivalForest(10, backend=backend, **options).fit(X, Y)
-        for backend in ("numpy", "numba", "emulated")
-        if backend in registry._factories
-    )
-    assert first.forest_.n_nodes > 200
-    assert all(same_forest(first.forest_, other.forest_) for other in others)
-
-
-def test_shares_of_features_add_up_to_the_risks():
-    forest = RandomSurvivalForest(10, random_state=0).fit(X, Y)
-    shares = forest.shap_values(X[:5])
-    assert np.allclose(shares.sum(axis=1) + forest.expected_value_, forest.predict(X[:5]))
 
 
 def test_the_number_of_rows_of_a_leaf_by_loss():
@@ -148,4 +84,4 @@ def test_what_is_refused():
             forest.score(X, Y, cause=cause)
     assert forest.score(X, Y, cause=np.int64(2)) == forest.score(X, Y, cause=2)
     with pytest.warns(UserWarning, match="no row of y is censored: 1 to 2 are taken for causes"):
-        forest.fit(X, target(1 + (Y["cause"] > 0), Y["time"]))
+        forest.fit(X, target(1 + (Y["event"] > 0), Y["time"]))

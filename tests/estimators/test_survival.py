@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
+from survivors import data, data_of_causes, data_of_ties, target
 
 import gpuforest
 from gpuforest import ExtraSurvivalTrees, RandomSurvivalForest, register_backend
@@ -25,24 +26,10 @@ from gpuforest.export.onnx import to_onnx
 from gpuforest.growing.bags import draw_bags
 
 KINDS = [RandomSurvivalForest, ExtraSurvivalTrees]
-DTYPE = [("event", bool), ("time", float)]
-
-
-def target(event, time):
-    return np.array(list(zip(event, time, strict=True)), DTYPE)
-
-
-def data(n=200, seed=0, ties=True):
-    """Hazards rise with the first feature; a third is censored; some values are missing."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, 4))
-    time, censored = rng.exponential(np.exp(-X[:, 0])), rng.exponential(2.0, n)
-    X[rng.random(X.shape) < 0.05] = np.nan
-    known = np.minimum(time, censored)
-    return X, target(time <= censored, np.round(known, 1) + 0.1 if ties else known)
-
-
+BOTH = ["exponential", "logrank"]
 X, Y = data()
+ROWS = {"one cause": (X, Y), "two causes": data_of_causes()}
+ROWS["ties"] = data_of_ties(900, 0)  # enough rows for codes to be copied
 
 
 def test_a_case_worked_by_hand():
@@ -89,7 +76,7 @@ def test_person_time_of_the_least_and_the_greatest_times():
 
 
 @pytest.mark.parametrize("backend", ["numpy", "numba"])
-@pytest.mark.parametrize("criterion", ["exponential", "logrank"])
+@pytest.mark.parametrize("criterion", BOTH)
 def test_times_of_any_size(criterion, backend):
     whole = target(Y["event"], np.ceil(Y["time"] * 100))
     options = {"criterion": criterion, "bootstrap": False, "random_state": 0, "backend": backend}
@@ -107,42 +94,41 @@ def test_times_of_any_size(criterion, backend):
         assert model.score(X, y) > 0.7
 
 
-def curves_of(rows, grid, survival):
-    """The curve of a leaf by definition; rows: (event, time, how often)."""
-    values, value = [], 1.0 if survival else 0.0
-    times = sorted({t for e, t, _ in rows if e})
-    for g in grid:
-        value = 1.0 if survival else 0.0
-        for t in times:
-            if t <= g:
-                deaths = sum(n for e, u, n in rows if e and u == t)
-                at_risk = sum(n for _, u, n in rows if u >= t)
-                value = value * (1 - deaths / at_risk) if survival else value + deaths / at_risk
-        values.append(value)
-    return values
+def curves_of(y, drawn, grid):
+    """The curves of a leaf by definition: survival, then incidences and hazards of its causes."""
+    causes, found = range(1, 1 + y["event"].max()), []
+    left, come, hazard = 1.0, np.zeros(len(causes)), np.zeros(len(causes))
+    for time in grid:
+        at_risk, now = drawn[y["time"] >= time].sum(), y["time"] == time
+        events = np.array([drawn[now & (y["event"] == k)].sum() for k in causes])
+        share = events / max(at_risk, 1)
+        come, hazard, left = come + left * share, hazard + share, left * (1 - share.sum())
+        found.append([left, *come, *hazard])
+    return np.transpose(found)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("bootstrap", [True, False])
-def test_curves_and_risks_are_means_over_leaves(kind, bootstrap):
+@pytest.mark.parametrize(("kind", "bootstrap", "criterion", "rows"), [
+    *((kind, bootstrap, "exponential", "one cause") for kind in KINDS for bootstrap in (True, False)),
+    *((RandomSurvivalForest, True, criterion, "two causes") for criterion in BOTH),
+])  # fmt: skip
+def test_curves_and_risks_are_means_over_leaves(kind, bootstrap, criterion, rows):
+    X, y = ROWS[rows]
     weight = np.random.default_rng(1).integers(0, 3, len(X))
-    forest = kind(4, bootstrap=bootstrap, random_state=0, backend="numpy").fit(X, Y, weight)
-    grid, rows = forest.unique_times_, X[:15]
-    leaves, mine = forest.apply(rows), forest.apply(X)
+    options = {"criterion": criterion, "bootstrap": bootstrap, "random_state": 0}
+    forest = kind(4, n_times=10**6, **options).fit(X, y, weight)
+    grid, few = forest.unique_times_, X[:15]
+    leaves, mine = forest.apply(few), forest.apply(X)
     bags = draw_bags(forest._sampling_, forest.seed_, 0, 4, NumpyBackend())
-    for survival, method in (
-        (False, forest.predict_cumulative_hazard_function),
-        (True, forest.predict_survival_function),
-    ):
-        found = method(rows, return_array=True)
-        expected = np.zeros((len(rows), len(grid)))
-        for i, t in np.ndindex(len(rows), 4):
-            here = np.flatnonzero((mine[:, t] == leaves[i, t]) & (bags[t] > 0))
-            members = [(Y["event"][r], Y["time"][r], bags[t][r]) for r in here]
-            expected[i] += np.array(curves_of(members, grid, survival)) / 4
-        assert np.allclose(found, expected)
-        if not survival:  # all times of events are in the grid
-            assert np.allclose(forest.predict(rows), expected.sum(axis=1))
+    found = [forest.predict_survival_function(few, True)]
+    causes = range(1, 1 + y["event"].max())
+    found += [forest.predict_cumulative_incidence_function(few, True, k) for k in causes]
+    found += [forest.predict_cumulative_hazard_function(few, True, k) for k in causes]
+    expected = np.zeros((len(found), len(few), len(grid)))
+    for i, t in np.ndindex(len(few), 4):
+        expected[:, i] += curves_of(y, bags[t] * (mine[:, t] == leaves[i, t]), grid) / 4
+    assert np.allclose(found, expected)
+    risks = expected[1 + len(causes) :].sum(axis=2).T
+    assert np.allclose(forest.predict(few).reshape(risks.shape), risks)
 
 
 def test_splits_are_the_best_by_their_likelihood():
@@ -186,22 +172,27 @@ def test_concordance(n, seed, ties):
     assert np.isnan(found) if not pairs else np.isclose(found, good / pairs)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_backends_threads_and_memory_give_the_same_forest(kind, monkeypatch):
+@pytest.mark.parametrize(("criterion", "rows", "kind"), [
+    *(("exponential", "one cause", kind) for kind in KINDS),
+    *((criterion, "two causes", RandomSurvivalForest) for criterion in BOTH),
+    *(("logrank", "ties", kind) for kind in KINDS),
+])  # fmt: skip
+def test_backends_threads_and_memory_give_the_same_forest(criterion, rows, kind, monkeypatch):
     monkeypatch.setattr(registry, "_factories", dict(registry._factories))
     if available() is None:
         register_backend("emulated", lambda *_: EmulatedBackend())
-    models = [
-        kind(25, random_state=0, backend=backend, n_jobs=n_jobs, oob_score=True).fit(X, Y)
+    rows, options = ROWS[rows], {"criterion": criterion, "random_state": 0, "oob_score": True}
+    first, *models = (
+        kind(20, backend=backend, n_jobs=n_jobs, **options).fit(*rows)
         for backend, n_jobs in (("numpy", 1), ("numba", 1), ("numba", 3), ("emulated", 1))
         if backend in registry._factories
-    ]
-    first = models[0]
-    for model in models[1:]:
+    )
+    assert first.forest_.n_nodes > len(rows[0])
+    for model in models:
         assert same_forest(first.forest_, model.forest_)
-        assert np.array_equal(first.predict(X), model.predict(X))
+        assert np.array_equal(first.predict(rows[0]), model.predict(rows[0]))
         assert first.oob_score_ == model.oob_score_
-        curves = (m.predict_survival_function(X[:9], return_array=True) for m in (first, model))
+        curves = (m.predict_survival_function(rows[0][:9], True) for m in (first, model))
         assert np.array_equal(*curves)
 
 
@@ -248,12 +239,14 @@ def test_few_times_are_quantiles_of_all():
     assert np.allclose(few, all_[:, at])
 
 
-def test_weights_count_rows():
+@pytest.mark.parametrize("criterion", BOTH)
+def test_weights_count_rows(criterion):
     options = {"bootstrap": False, "max_features": None, "min_samples_leaf": 1}
-    model = RandomSurvivalForest(1, min_samples_split=2, random_state=0, **options)
-    weighed = clone(model).fit(X, Y, np.repeat([2.0, 1.0, 0.0], [50, 100, 50]))
-    rows = np.r_[0:50, 0:150]
-    assert np.allclose(weighed.predict(X), clone(model).fit(X[rows], Y[rows]).predict(X))
+    options |= {"criterion": criterion, "min_samples_split": 2, "random_state": 0}
+    model, rows = RandomSurvivalForest(1, **options), np.r_[0:50, 0:150]
+    found = clone(model).fit(X, Y, np.repeat([2.0, 1.0, 0.0], [50, 100, 50])).predict(X)
+    assert len(np.unique(found)) > 10
+    assert np.allclose(found, clone(model).fit(X[rows], Y[rows]).predict(X))
 
 
 def test_frames_categories_and_files(tmp_path):
@@ -338,24 +331,19 @@ def test_curves_that_were_asked_for_are_in_no_pickle():
     assert pickle.dumps(forest) == before
 
 
-def test_shares_of_features_add_up_to_the_risk():
-    forest = RandomSurvivalForest(10, random_state=0).fit(X, Y)
-    shares = forest.shap_values(X[:20])
-    assert np.allclose(shares.sum(axis=1) + forest.expected_value_, forest.predict(X[:20]))
-    assert np.abs(shares).sum(axis=0).argmax() == 0
+@pytest.mark.parametrize(("rows", "first"), [("one cause", 0), ("two causes", [0, 1])])
+def test_shares_of_features_add_up_to_the_risks(rows, first):
+    forest = RandomSurvivalForest(10, random_state=0).fit(*ROWS[rows])
+    few = ROWS[rows][0][:20]
+    shares = forest.shap_values(few)
+    assert np.allclose(shares.sum(axis=1) + forest.expected_value_, forest.predict(few))
+    assert np.abs(shares).sum(axis=0).argmax(axis=0).tolist() == first
 
 
 def test_rows_that_come_in_blocks():
     forest = RandomSurvivalForest(10, random_state=0, backend="numpy").fit(X, Y)
     data = gpuforest.BinnedData.from_blocks([X[:50], X[50:]], random_state=0)
     assert np.array_equal(clone(forest).fit(data, Y).predict(X), forest.predict(X))
-
-
-def test_more_trees_by_warm_start():
-    forest = RandomSurvivalForest(5, random_state=0, warm_start=True).fit(X, Y)
-    forest.set_params(n_estimators=9).fit(X, Y)
-    whole = RandomSurvivalForest(9, random_state=0).fit(X, Y)
-    assert np.array_equal(forest.predict(X), whole.predict(X))
 
 
 def test_as_scikit_learn_calls_it():
