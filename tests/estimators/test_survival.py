@@ -108,7 +108,7 @@ def curves_of(y, drawn, grid):
 
 
 @pytest.mark.parametrize(("kind", "bootstrap", "criterion", "rows"), [
-    *((kind, bootstrap, "exponential", "one cause") for kind in KINDS for bootstrap in (True, False)),
+    *((kind, drawn, "exponential", "one cause") for kind in KINDS for drawn in (True, False)),
     *((RandomSurvivalForest, True, criterion, "two causes") for criterion in BOTH),
 ])  # fmt: skip
 def test_curves_and_risks_are_means_over_leaves(kind, bootstrap, criterion, rows):
