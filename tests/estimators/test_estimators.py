@@ -78,7 +78,8 @@ def test_random_state(backend):
     a = clone(forest).set_params(random_state=rng).fit(X, y)
     b = clone(forest).set_params(random_state=a.seed_).fit(X, y)
     assert same_forest(a.forest_, b.forest_)
-    other = clone(forest).set_params(random_state=a.seed_ + 1).fit(X, y)
+    assert a.fit(X, y).seed_ != b.seed_
+    other = clone(forest).set_params(random_state=b.seed_ + 1).fit(X, y)
     assert not same_forest(b.forest_, other.forest_)
 
 

@@ -67,9 +67,14 @@ def test_files_and_pickles_are_the_model(kind, tmp_path):
     assert same_forest(clone(from_file).fit(rows, y).forest_, given.forest_)
     from_file.save(tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
-    if not type(given).__name__.startswith(("RandomForest", "ExtraTrees")):
-        with pytest.raises(AttributeError):
-            _ = from_file.estimators_samples_
+    if type(given).__name__.startswith(("RandomForest", "ExtraTrees")):
+        pairs = zip(from_file.estimators_samples_, given.estimators_samples_, strict=True)
+        assert all(np.array_equal(*pair) and (np.diff(pair[0]) >= 0).all() for pair in pairs)
+        return
+    drawn = hasattr(given, "estimators_samples_")
+    words = "only to the estimator that was fitted" if drawn else "no attribute"
+    with pytest.raises(AttributeError, match=words):
+        _ = from_file.estimators_samples_
 
 
 def test_a_file_keeps_sets_and_leaves_functions_out(tmp_path):
